@@ -1,0 +1,39 @@
+"""The one family of errors that clprim raises on purpose."""
+
+from __future__ import annotations
+
+__all__ = [
+    "BuildError",
+    "ClprimError",
+    "DTypeError",
+    "DefinitionError",
+    "DeviceError",
+    "ShapeError",
+]
+
+
+class ClprimError(Exception):
+    """Base of every error that clprim raises on purpose.
+
+    An error says what was given and what was expected, and is raised before any result is written.
+    """
+
+
+class DefinitionError(ClprimError, ValueError):
+    """A snippet or an option of an operator is wrong; found when the operator is defined."""
+
+
+class ShapeError(ClprimError, ValueError):
+    """Shapes, axes, strides, overlap or the number of arguments do not fit the operation."""
+
+
+class DTypeError(ClprimError, TypeError):
+    """A dtype is not supported, not by this device, or cannot hold what was given."""
+
+
+class DeviceError(ClprimError, RuntimeError):
+    """No device, an unknown device, an array of another context, or a device that failed."""
+
+
+class BuildError(ClprimError, RuntimeError):
+    """The OpenCL compiler refused the generated kernel; the message quotes the snippet's line."""

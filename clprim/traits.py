@@ -1,0 +1,41 @@
+"""What a kernel may rely on: queried capabilities of a device, never a vendor's name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["DeviceTraits"]
+
+
+@dataclass(frozen=True)
+class DeviceTraits:
+    """Capabilities of one OpenCL device, as plans and templates see them.
+
+    Every field is queried from the device (or assumed, for a device that is not here); plans
+    depend on nothing else, so any device can be planned for on any machine.
+
+    Attributes:
+        is_cpu: Work-groups run on cores one after another: one work-item a tile, long loops.
+        compute_units: Work-groups that run at the same time (at least).
+        max_work_group_size: Work-items a work-group may have.
+        local_memory: Bytes of local memory a work-group may use.
+        vector_bytes: Bytes of the widest register; 64 on AVX-512, 16 on a GPU's widest load.
+        sub_group_size: Work-items that run as lanes of one vector instruction; 1 where unknown.
+        fp16: ``cl_khr_fp16``: half is a type to calculate in (storage never needs it).
+        fp64: double is supported.
+        c_version: OpenCL C version that the *device* compiles, as (major, minor).
+        cache_bytes: Data larger than this is assumed to come from memory.
+        max_allocation: Bytes of the largest buffer.
+    """
+
+    is_cpu: bool = False
+    compute_units: int = 8
+    max_work_group_size: int = 256
+    local_memory: int = 32768
+    vector_bytes: int = 16
+    sub_group_size: int = 1
+    fp16: bool = False
+    fp64: bool = True
+    c_version: tuple[int, int] = (1, 2)
+    cache_bytes: int = 4 << 20
+    max_allocation: int = 1 << 30

@@ -1,0 +1,1 @@
+"""OpenCL C templates; read through importlib.resources by clprim.render."""
