@@ -36,4 +36,12 @@ class DeviceError(ClprimError, RuntimeError):
 
 
 class BuildError(ClprimError, RuntimeError):
-    """The OpenCL compiler refused the generated kernel; the message quotes the snippet's line."""
+    """The OpenCL compiler refused the generated kernel; the message quotes the snippet's line.
+
+    Attributes:
+        log: Everything the compiler said.
+        source: The OpenCL C that it read.
+    """
+
+    log: str = ""
+    source: str = ""

@@ -1,0 +1,47 @@
+"""Short strings become fast OpenCL kernels, on any vendor's device.
+
+>>> import numpy as np, clprim as cp
+>>> axpb = cp.Pointwise("y0 = x0 * w0 + x1;")
+>>> axpb(cp.asarray(np.ones(3, np.float32)), cp.asarray(np.ones(3, np.float32)), 2.0).get()
+array([3., 3., 3.], dtype=float32)
+"""
+
+from clprim.array import Array, asarray, empty, full, zeros
+from clprim.errors import (
+    BuildError,
+    ClprimError,
+    DefinitionError,
+    DeviceError,
+    DTypeError,
+    ShapeError,
+)
+from clprim.pointwise import Pointwise
+from clprim.reduction import Reduction
+from clprim.runtime.device import Device, current_device, devices, set_device, synchronize
+from clprim.runtime.profile import profile
+from clprim.runtime.stats import stats
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Array",
+    "BuildError",
+    "ClprimError",
+    "DTypeError",
+    "DefinitionError",
+    "Device",
+    "DeviceError",
+    "Pointwise",
+    "Reduction",
+    "ShapeError",
+    "asarray",
+    "current_device",
+    "devices",
+    "empty",
+    "full",
+    "profile",
+    "set_device",
+    "stats",
+    "synchronize",
+    "zeros",
+]

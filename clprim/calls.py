@@ -1,0 +1,76 @@
+"""What `Pointwise` and `Reduction` share in turning a call's arguments into dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from clprim import dtypes
+from clprim.errors import DTypeError, ShapeError
+from clprim.language.snippet import Snippet
+
+__all__ = ["remember", "scalar_dtypes", "shorten", "split_arguments", "texts", "weaken"]
+
+# Signatures an operator remembers; a program that never repeats a shape must not grow for ever.
+MAX_CALLS = 1024
+
+
+def remember(calls: dict[Any, Any], signature: Any, call: Any) -> None:
+    """Keeps a planned call for the next one of the same signature."""
+    if len(calls) >= MAX_CALLS:
+        calls.clear()
+    calls[signature] = call
+
+
+def split_arguments(
+    what: str, args: tuple[Any, ...], arrays: int, scalars: int
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Splits positional arguments into arrays and scalars.
+
+    Raises:
+        ShapeError: Not as many as the snippets name.
+    """
+    if len(args) != arrays + scalars:
+        expected = [f"x{n}" for n in range(arrays)] + [f"w{n}" for n in range(scalars)]
+        raise ShapeError(
+            f"{what}: expected {len(expected)} argument{'s' if len(expected) != 1 else ''} "
+            f"({', '.join(expected)}), got {len(args)}"
+        )
+    return args[:arrays], args[arrays:]
+
+
+def scalar_dtypes(what: str, scalars: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
+    """Returns the dtypes in which run-time scalars take part, beside arrays of these dtypes.
+
+    Raises:
+        DTypeError: Not a number, or one that the arrays' dtype cannot hold.
+    """
+    common = dtypes.promote(arrays) if arrays else None
+    try:
+        return [dtypes.scalar_dtype(w, common) for w in scalars]
+    except DTypeError as error:
+        raise DTypeError(f"{what}: {error}") from None
+
+
+def weaken(scalars: Sequence[Any], types: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
+    """Lets a Python float be a float32 where it alone would bring float64 into a call."""
+    has_double = any(d == np.float64 for d in arrays)
+    return [
+        np.dtype(np.float32)
+        if isinstance(w, float) and not isinstance(w, np.generic) and not has_double
+        else t
+        for w, t in zip(scalars, types, strict=True)
+    ]
+
+
+def texts(snippets: Iterable[Snippet], preamble: str) -> dict[str, str]:
+    """Returns the user's text of every part, for the compiler's complaints."""
+    return {**{s.rules.part: s.text for s in snippets}, "preamble": preamble}
+
+
+def shorten(text: str) -> str:
+    """Returns a snippet on one line of at most 60 characters, for messages."""
+    line = " ".join(text.split())
+    return line if len(line) <= 60 else line[:57] + "..."

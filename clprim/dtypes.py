@@ -1,0 +1,200 @@
+"""Which dtypes there are, how they are stored and calculated with, and how they promote.
+
+A dtype has a *storage* type, as it lies in memory, and a *value* type, as a snippet sees it:
+float16 and bfloat16 are stored in 16 bits and calculated with in float, bool is stored in a byte
+and calculated with as OpenCL C's ``bool``; all others are the same in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from clprim.errors import DTypeError
+from clprim.traits import DeviceTraits
+
+__all__ = [
+    "AnyDType",
+    "Scalar",
+    "StoredType",
+    "as_dtype",
+    "promote",
+    "require_supported",
+    "scalar_dtype",
+    "stored_type",
+    "value_dtype",
+]
+
+AnyDType = np.dtype[Any]
+Scalar = bool | int | float | np.generic
+
+
+@dataclass(frozen=True)
+class StoredType:
+    """How elements of a dtype are stored and calculated with.
+
+    Attributes:
+        name: NumPy's name of the dtype.
+        storage: OpenCL C type in memory.
+        value: OpenCL C type in a snippet.
+        load: ``direct`` where both are one type; else which conversion a template writes:
+            ``half``, ``bfloat16`` or ``bool``.
+        size: Bytes in memory.
+    """
+
+    name: str
+    storage: str
+    value: str
+    load: str
+    size: int
+
+
+_STORED = {
+    t.name: t
+    for t in (
+        StoredType("bool", "uchar", "bool", "bool", 1),
+        StoredType("int8", "char", "char", "direct", 1),
+        StoredType("uint8", "uchar", "uchar", "direct", 1),
+        StoredType("int16", "short", "short", "direct", 2),
+        StoredType("uint16", "ushort", "ushort", "direct", 2),
+        StoredType("int32", "int", "int", "direct", 4),
+        StoredType("uint32", "uint", "uint", "direct", 4),
+        StoredType("int64", "long", "long", "direct", 8),
+        StoredType("uint64", "ulong", "ulong", "direct", 8),
+        StoredType("float16", "half", "float", "half", 2),
+        StoredType("bfloat16", "ushort", "float", "bfloat16", 2),
+        StoredType("float32", "float", "float", "direct", 4),
+        StoredType("float64", "double", "double", "direct", 8),
+    )
+}
+_FLOAT16 = np.dtype(np.float16)
+_FLOAT32 = np.dtype(np.float32)
+_FLOAT64 = np.dtype(np.float64)
+_INT64 = np.dtype(np.int64)
+_BOOL = np.dtype(np.bool_)
+
+
+def as_dtype(dtype: object) -> AnyDType:
+    """Returns ``dtype`` as a NumPy dtype; ``"bfloat16"`` is the ml_dtypes package's.
+
+    Raises:
+        DTypeError: Not a dtype, or one that no kernel can store.
+    """
+    if isinstance(dtype, str) and dtype == "bfloat16":
+        return bfloat16()
+    try:
+        found = np.dtype(cast(Any, dtype))
+    except TypeError as error:
+        raise DTypeError(f"{dtype!r} is not a dtype") from error
+    stored_type(found)
+    return found
+
+
+def bfloat16() -> AnyDType:
+    """Returns ml_dtypes' bfloat16, the dtype that NumPy users have for it.
+
+    Raises:
+        DTypeError: The ml_dtypes package is not installed.
+    """
+    try:
+        import ml_dtypes
+    except ImportError as error:
+        raise DTypeError(
+            "bfloat16 arrays need the ml_dtypes package: pip install ml_dtypes"
+        ) from error
+    return np.dtype(ml_dtypes.bfloat16)
+
+
+def stored_type(dtype: AnyDType) -> StoredType:
+    """Returns how a dtype is stored and calculated with.
+
+    Raises:
+        DTypeError: complex, object, structured, a foreign byte order, …
+    """
+    found = _STORED.get(dtype.name)
+    if found is None or not dtype.isnative:
+        raise DTypeError(
+            f"dtype {dtype} is not supported; supported are {', '.join(_STORED)} "
+            "in the machine's byte order"
+        )
+    return found
+
+
+def require_supported(dtypes: Iterable[AnyDType], traits: DeviceTraits, device: str) -> None:
+    """Refuses dtypes whose arithmetic the device lacks.
+
+    float16 and bfloat16 need nothing: they are stored with ``vstore_half`` and bit operations.
+
+    Raises:
+        DTypeError: float64 on a device without ``cl_khr_fp64``.
+    """
+    if not traits.fp64 and any(stored_type(d).value == "double" for d in dtypes):
+        raise DTypeError(
+            f"float64 is not supported by {device}: it lacks cl_khr_fp64; "
+            "use float32 arrays, or result_type=numpy.float32"
+        )
+
+
+def promote(dtypes: Iterable[AnyDType]) -> AnyDType:
+    """Returns the dtype that NumPy promotes the given ones to; bfloat16 promotes as float16 does,
+    and the two together make float32."""
+    given = list(dtypes)
+    has_bfloat16 = any(d.name == "bfloat16" for d in given)
+    if not has_bfloat16:
+        return np.result_type(*given)
+    bfloat = next(d for d in given if d.name == "bfloat16")
+    has_float16 = _FLOAT16 in given
+    result = np.result_type(*(_FLOAT16 if d.name == "bfloat16" else d for d in given))
+    if result != _FLOAT16:
+        return result
+    return _FLOAT32 if has_float16 else bfloat
+
+
+def scalar_dtype(value: Scalar, arrays: AnyDType | None) -> AnyDType:
+    """Returns the dtype in which a run-time scalar takes part, next to arrays of ``arrays``.
+
+    Python numbers adapt to the arrays (NEP 50): an int takes their dtype, a float their floating
+    dtype or float64 beside integers. NumPy scalars keep their own dtype.
+
+    Raises:
+        DTypeError: Not a number, or an int that the arrays' integer dtype cannot hold.
+    """
+    if isinstance(value, np.generic):
+        stored_type(value.dtype)
+        return value.dtype
+    if isinstance(value, bool):
+        return _BOOL if arrays is None else promote([_BOOL, arrays])
+    if isinstance(value, int):
+        dtype = _INT64 if arrays is None or arrays == _BOOL else arrays
+        if dtype.kind in "iu":
+            bounds = np.iinfo(dtype)
+            if not bounds.min <= value <= bounds.max:
+                raise DTypeError(f"the scalar {value} is out of bounds for {dtype}")
+        return dtype
+    if isinstance(value, float):
+        return arrays if arrays is not None and _is_float(arrays) else _FLOAT64
+    raise DTypeError(f"expected a number for a run-time scalar, got {type(value).__name__}")
+
+
+def _is_float(dtype: AnyDType) -> bool:
+    return dtype.kind == "f" or dtype.name == "bfloat16"
+
+
+def value_dtype(dtype: AnyDType, everything: Iterable[AnyDType]) -> AnyDType:
+    """Returns the dtype in which a snippet sees an operand, next to ``everything`` in the call.
+
+    Floating operands are all float, or all double where anything in the call is float64, so that
+    float32 next to int32 gives NumPy's float64 sums. Integers are widened to the integers' common
+    dtype, so that int32 next to uint32 keeps its sign. Kinds never change: an integer operand can
+    still be shifted, whatever stands beside it.
+    """
+    if dtype == _BOOL:
+        return dtype
+    given = list(everything)
+    if _is_float(dtype):
+        return _FLOAT64 if _FLOAT64 in given else _FLOAT32
+    common = np.result_type(dtype, *(d for d in given if d.kind in "iu"))
+    return common if common.kind in "iu" else dtype

@@ -1,0 +1,126 @@
+"""From a plan to a kernel that is bound to its arguments but for buffers and scalars."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+from clprim.errors import DeviceError
+from clprim.plan.kernel import Buffer, KernelCode, KernelPlan, Scalar
+from clprim.render import render
+from clprim.runtime import profile
+from clprim.runtime.device import Device
+from clprim.runtime.program import build, cl_std_option
+from clprim.runtime.stats import counters
+
+__all__ = ["Launch", "source_of"]
+
+
+@lru_cache(maxsize=4096)
+def source_of(template: str, code: KernelCode) -> str:
+    """Returns the OpenCL C of a kernel; equal code is rendered once."""
+    return render(template, code)
+
+
+def _options(code: KernelCode, device: Device) -> tuple[str, ...]:
+    options = [cl_std_option(device.traits)]
+    if not code.doubles:
+        # 0.5 in a snippet over float32 is a float32, as a Python 0.5 is beside a NumPy array.
+        options.append("-cl-single-precision-constant")
+    return tuple(options)
+
+
+class Launch:
+    """One kernel with its sizes and strides bound; a call sets buffers and scalars and enqueues.
+
+    Args:
+        device: Where it runs.
+        plan: What it does.
+        title: The operator, for the compiler's complaints.
+        snippets: The user's text of every part, likewise.
+    """
+
+    __slots__ = (
+        "_buffers",
+        "_global",
+        "_kernel",
+        "_local",
+        "_lock",
+        "_name",
+        "_plan",
+        "_scalars",
+        "_set_number",
+    )
+
+    def __init__(
+        self, device: Device, plan: KernelPlan, *, title: str, snippets: Mapping[str, str]
+    ) -> None:
+        source = source_of(plan.template, plan.code)
+        program = build(
+            device, source, _options(plan.code, device), title=title, lines=snippets
+        )
+        self._plan = plan
+        self._name = plan.code.name
+        self._global = plan.global_size
+        self._local = plan.local_size
+        # A kernel object holds its arguments, so two threads must not set and enqueue at once.
+        self._lock = threading.Lock()
+        try:
+            self._kernel = cl.Kernel(program, plan.code.name)
+        except cl.Error as error:
+            raise DeviceError(f"{title}: {device} gives no kernel: {error}") from error
+        # pyopencl packs a number fastest through the entry that its generated code calls;
+        # `set_arg` takes eight microseconds for the same.
+        self._set_number = getattr(self._kernel, "_set_arg_buf_pack_multi", self._set_slowly)
+        buffers: list[tuple[int, int]] = []
+        scalars: list[tuple[int, int, bytes]] = []
+        for position, (parameter, argument) in enumerate(
+            zip(plan.code.parameters, plan.arguments, strict=True)
+        ):
+            if isinstance(argument, Buffer):
+                buffers.append((position, argument.operand))
+            elif isinstance(argument, Scalar):
+                scalars.append((position, argument.number, parameter.format.encode()))
+            else:
+                self._set_number((position, parameter.format.encode(), argument))
+        self._buffers = tuple(buffers)
+        self._scalars = tuple(scalars)
+
+    def _set_slowly(self, argument: tuple[int, bytes, float]) -> None:
+        """The public way to set a number, for a pyopencl without the fast one."""
+        position, format_, value = argument
+        dtype = {b"l": np.int64, b"L": np.uint64}.get(format_, np.dtype(format_.decode()))
+        self._kernel.set_arg(position, np.array(value, dtype)[()])
+
+    def __call__(
+        self, queue: cl.CommandQueue, buffers: Sequence[Any], scalars: Sequence[float]
+    ) -> cl.Event:
+        """Enqueues the kernel.
+
+        Args:
+            queue: On which queue.
+            buffers: Memory of the call's operands: results, inputs, workspace.
+            scalars: Run-time scalars.
+        """
+        kernel = self._kernel
+        set_arg = kernel.set_arg
+        with self._lock:
+            for position, operand in self._buffers:
+                set_arg(position, buffers[operand])
+            for position, number, format_ in self._scalars:
+                self._set_number((position, format_, scalars[number]))
+            try:
+                event = cl.enqueue_nd_range_kernel(queue, kernel, self._global, self._local)
+            except cl.Error as error:
+                raise DeviceError(
+                    f"kernel {self._name} could not be launched on {queue.device.name}: {error}"
+                ) from error
+        counters.launches += 1
+        if profile.active is not None:
+            profile.active.record(self._name, event, self._plan.nbytes, self._plan.flops)
+        return event

@@ -1,0 +1,242 @@
+"""What all kernel plans have in common: operands as a template prints them, and arguments.
+
+A plan comes in two halves. Its *code* is everything that the template prints and is the key of
+the compiled kernel; its *arguments* are sizes, strides and offsets, which a new shape changes
+without compiling anything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from clprim.dtypes import AnyDType, stored_type
+from clprim.errors import ShapeError
+from clprim.language.snippet import Snippet
+from clprim.plan.layout import Space
+
+__all__ = [
+    "BAKED_DIMS",
+    "Argument",
+    "Buffer",
+    "KernelPlan",
+    "OperandCode",
+    "Parameter",
+    "PositionCode",
+    "Scalar",
+    "ScalarCode",
+    "index_type",
+    "resolve_dims",
+    "round_up",
+    "unified_functions",
+]
+
+# Sizes and strides are kernel arguments up to this many collapsed dimensions, and constants in the
+# source beyond: OpenCL promises room for 1024 bytes of arguments only.
+BAKED_DIMS = 8
+
+_FORMATS = {
+    "char": "b",
+    "uchar": "B",
+    "short": "h",
+    "ushort": "H",
+    "int": "i",
+    "uint": "I",
+    "long": "l",
+    "ulong": "L",
+    "float": "f",
+    "double": "d",
+}
+
+
+@dataclass(frozen=True)
+class OperandCode:
+    """One array operand, as a template sees it.
+
+    Attributes:
+        name: ``x0``, ``y1``, ``reduce_y0``.
+        storage: OpenCL C type in memory.
+        value: OpenCL C type in the snippet.
+        load: ``direct``, ``half``, ``bfloat16`` or ``bool``: how storage becomes a value.
+        inner: Stride along the innermost loop: ``one``, ``zero`` or ``any`` (an argument).
+    """
+
+    name: str
+    storage: str
+    value: str
+    load: str
+    inner: str = "any"
+
+    @staticmethod
+    def of(name: str, dtype: AnyDType, value: AnyDType, inner_stride: int) -> OperandCode:
+        """Describes an operand stored as ``dtype`` and calculated with as ``value``."""
+        stored = stored_type(dtype)
+        inner = {1: "one", 0: "zero"}.get(inner_stride, "any")
+        return OperandCode(name, stored.storage, stored_type(value).value, stored.load, inner)
+
+
+@dataclass(frozen=True)
+class PositionCode:
+    """A number that walks with the loops like an array's address: ``index``, ``coord(d)``…
+
+    Attributes:
+        name: ``index``, ``reduce_item`` or ``coord_D``.
+    """
+
+    name: str
+
+
+@dataclass(frozen=True)
+class ScalarCode:
+    """A run-time scalar: ``w0`` of type ``value``."""
+
+    name: str
+    value: str
+
+    @property
+    def argument(self) -> str:
+        """Its type as a kernel argument: OpenCL C allows no bool there."""
+        return "uchar" if self.value == "bool" else self.value
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a kernel: its declaration, and how its value is packed ("" for memory)."""
+
+    declaration: str
+    format: str
+
+    @staticmethod
+    def number(type_name: str, name: str) -> Parameter:
+        """A parameter passed by value."""
+        return Parameter(f"const {type_name} {name}", _FORMATS[type_name])
+
+    @staticmethod
+    def memory(type_name: str, name: str, *, read_only: bool) -> Parameter:
+        """A pointer to global memory."""
+        const = "const " if read_only else ""
+        return Parameter(f"__global {const}{type_name} *{name}", "")
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """The argument is the buffer of the call's operand number ``operand`` (results first)."""
+
+    operand: int
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """The argument is the call's run-time scalar number ``number``."""
+
+    number: int
+
+
+Argument = Buffer | Scalar | int
+
+
+@dataclass(frozen=True)
+class KernelPlan:
+    """One kernel launch, ready but for the buffers.
+
+    Attributes:
+        template: Name of the template that prints ``code``.
+        code: A frozen dataclass; equal code is the same kernel.
+        arguments: In the order of the code's parameters.
+        global_size, local_size: Work-items in all and a work-group, as many dimensions each.
+        nbytes: Bytes that the kernel must move at least, for profiles.
+        flops: Arithmetic operations of the snippets, for profiles.
+    """
+
+    template: str
+    code: KernelCode
+    arguments: tuple[Argument, ...]
+    global_size: tuple[int, ...]
+    local_size: tuple[int, ...]
+    nbytes: int
+    flops: int
+
+
+@dataclass(frozen=True)
+class KernelCode:
+    """What every template prints.
+
+    Attributes:
+        name: Of the kernel function.
+        preamble: The user's helper functions.
+        parameters: Of the kernel function.
+        constants: Sizes and strides printed into the source, as (declaration, value).
+        index: ``int``, or ``long`` where addresses pass 2³¹.
+        unified: Built-in functions whose arguments the template casts to one type.
+        doubles: Whether double occurs (and so needs its extension, and keeps literals double).
+    """
+
+    name: str
+    preamble: str
+    parameters: tuple[Parameter, ...]
+    constants: tuple[tuple[str, int], ...]
+    index: str
+    unified: tuple[tuple[str, int], ...]
+    doubles: bool
+
+
+def index_type(space: Space) -> str:
+    """Returns the index type that reaches every element: ``int`` where 31 bits do, else ``long``.
+
+    A margin of 2²⁰ leaves room for the work-items past the end of the last work-group.
+    """
+    limit = 2**31 - 2**20
+    if math.prod(d.size for d in space.dims) >= limit:
+        return "long"
+    for k, offset in enumerate(space.offsets):
+        low = offset + sum(min(0, d.strides[k] * (d.size - 1)) for d in space.dims)
+        high = offset + sum(max(0, d.strides[k] * (d.size - 1)) for d in space.dims)
+        if low < -limit or high >= limit:
+            return "long"
+    return "int"
+
+
+def unified_functions(
+    snippets: Iterable[Snippet], preamble: str, unified: dict[str, int]
+) -> tuple[tuple[str, int], ...]:
+    """Returns the built-ins with several arguments of one type that the snippets call.
+
+    Functions that the preamble mentions are left alone: it may define its own of that name.
+    """
+    called = {t.text for s in snippets for t in s.tokens if t.kind == "name"}
+    return tuple((f, n) for f, n in sorted(unified.items()) if f in called and f not in preamble)
+
+
+def resolve_dims(what: str, snippets: Iterable[Snippet], ndim: int) -> Iterator[tuple[str, int, int]]:
+    """Yields (function, dimension as written, axis) for every ``coord(d)`` and ``size(d)``.
+
+    Raises:
+        ShapeError: The broadcast shape has no such dimension.
+    """
+    for function, d in sorted(frozenset().union(*(s.dims for s in snippets))):
+        if not -ndim <= d < ndim:
+            raise ShapeError(
+                f"{what}: {function}({d}) is out of bounds for a broadcast shape of {ndim} dimensions"
+            )
+        yield function, d, d % ndim
+
+
+def round_up(value: int, multiple: int) -> int:
+    """Returns the least multiple of ``multiple`` that is not below ``value``."""
+    return -(-value // multiple) * multiple
+
+
+def work_group(sizes: Sequence[int], wanted: int, granule: int) -> tuple[int, int]:
+    """Returns a work-group (along the inner and the outer dimension) with little padding.
+
+    Args:
+        sizes: Work-items along the inner and the outer dimension.
+        wanted: Work-items a group should have at most.
+        granule: Work-items along the inner dimension come in multiples of this.
+    """
+    inner, outer = sizes
+    groups = -(-inner // wanted)
+    along = min(wanted, round_up(-(-inner // groups), granule if inner > granule else 1))
+    across = max(1, min(wanted // along, outer))
+    return along, across

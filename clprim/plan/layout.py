@@ -1,0 +1,290 @@
+"""Shapes and strides: broadcasting, memory order, collapsing of dimensions, overlap."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from clprim.dtypes import AnyDType
+from clprim.errors import ShapeError
+
+__all__ = [
+    "ADDRESS_BASE",
+    "Dim",
+    "Operand",
+    "Space",
+    "addresses",
+    "broadcast_shapes",
+    "broadcast_strides",
+    "collapse",
+    "dense_strides",
+    "memory_order",
+    "normalize_axes",
+    "overlaps_itself",
+    "row_major_strides",
+    "shares_memory",
+]
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Operand:
+    """Where the elements of one array lie: ``offset + Σ index[d] * strides[d]`` bytes.
+
+    Attributes:
+        shape: Elements along every dimension.
+        strides: Bytes from one element to the next along every dimension; may be negative or 0.
+        offset: Bytes from the start of the buffer to the first element.
+        dtype: Of the elements.
+    """
+
+    shape: Shape
+    strides: tuple[int, ...]
+    offset: int
+    dtype: AnyDType
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    def in_elements(self, bytes_: int) -> int:
+        """Converts a stride or offset to elements.
+
+        Raises:
+            ShapeError: It is not a whole number of elements.
+        """
+        elements, rest = divmod(bytes_, self.dtype.itemsize)
+        if rest:
+            raise ShapeError(
+                f"strides {self.strides} and offset {self.offset} must be multiples of the "
+                f"{self.dtype} element size, {self.dtype.itemsize} bytes"
+            )
+        return elements
+
+
+@dataclass(frozen=True)
+class Dim:
+    """One loop of a kernel.
+
+    Attributes:
+        size: Its length.
+        strides: Elements (for an array) or steps (for a position) per iteration, an operand each.
+        reduced: Whether the loop is summed over, in a reduction.
+    """
+
+    size: int
+    strides: tuple[int, ...]
+    reduced: bool = False
+
+
+@dataclass(frozen=True)
+class Space:
+    """The loops of a kernel, outermost first, and where every operand starts."""
+
+    dims: tuple[Dim, ...]
+    offsets: tuple[int, ...]
+
+    def select(self, reduced: bool) -> tuple[Dim, ...]:
+        """The reduced dimensions alone, or the kept ones."""
+        return tuple(d for d in self.dims if d.reduced is reduced)
+
+
+def broadcast_shapes(what: str, shapes: Sequence[Shape]) -> Shape:
+    """Returns the shape that all ``shapes`` broadcast to, by NumPy's rules.
+
+    Raises:
+        ShapeError: They do not; the message quotes ``what`` and every shape.
+    """
+    result: list[int] = [1] * max((len(s) for s in shapes), default=0)
+    for shape in shapes:
+        for d, size in enumerate(reversed(shape), 1):
+            if result[-d] == 1:
+                result[-d] = size
+            elif size not in (1, result[-d]):
+                listed = ", ".join(map(str, shapes))
+                raise ShapeError(f"{what}: shapes {listed} do not broadcast together")
+    return tuple(result)
+
+
+def broadcast_strides(operand: Operand, shape: Shape) -> tuple[int, ...]:
+    """Returns the operand's strides in elements over ``shape``: 0 where it is repeated."""
+    missing = len(shape) - len(operand.shape)
+    own = (
+        0 if size == 1 else operand.in_elements(stride)
+        for size, stride in zip(operand.shape, operand.strides, strict=True)
+    )
+    return (0,) * missing + tuple(own)
+
+
+def row_major_strides(shape: Shape, axes: Sequence[int] | None = None) -> tuple[int, ...]:
+    """Returns the strides (in elements) that number ``axes`` of ``shape`` in C order, 0 elsewhere.
+
+    ``axes=None`` numbers all of them.
+    """
+    strides = [0] * len(shape)
+    step = 1
+    for d in reversed(range(len(shape))):
+        if axes is None or d in axes:
+            strides[d] = step
+            step *= shape[d]
+    return tuple(strides)
+
+
+def memory_order(shape: Shape, strides: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """Returns the axes from the slowest to the fastest, as NumPy's order ``"K"`` does.
+
+    Two axes are compared by the first operand that tells them apart; an operand that is repeated
+    along one of them (stride 0, or size 1) does not.
+
+    Args:
+        shape: The common shape.
+        strides: Strides of every operand over ``shape``, the most important operand first.
+    """
+
+    def before(a: int, b: int) -> bool:
+        """Whether axis a, which stands behind b, should stand before it."""
+        for s in strides:
+            if s[a] and s[b] and shape[a] != 1 and shape[b] != 1 and abs(s[a]) != abs(s[b]):
+                return abs(s[a]) > abs(s[b])
+        return False
+
+    order: list[int] = []
+    for axis in range(len(shape)):
+        # Insertion sort: walk left over everything that is not told apart, stop at the first
+        # axis that must stay before; insert before the leftmost one that must come after.
+        place = len(order)
+        for at in reversed(range(len(order))):
+            if before(axis, order[at]):
+                place = at
+            elif before(order[at], axis):
+                break
+        order.insert(place, axis)
+    return tuple(order)
+
+
+def dense_strides(shape: Shape, itemsize: int, order: Sequence[int]) -> tuple[int, ...]:
+    """Returns the strides in bytes of an array without gaps whose axes lie in memory in ``order``.
+
+    Args:
+        shape: Of the array.
+        itemsize: Bytes an element.
+        order: Axes from the slowest to the fastest.
+    """
+    strides = [0] * len(shape)
+    step = itemsize
+    for axis in reversed(order):
+        strides[axis] = step
+        step *= max(1, shape[axis])
+    return tuple(strides)
+
+
+def normalize_axes(
+    what: str, axis: int | Sequence[int] | None, ndim: int
+) -> tuple[int, ...]:
+    """Returns axes as sorted non-negative numbers; None is all of them.
+
+    Raises:
+        ShapeError: An axis out of range, named twice, or not an integer.
+    """
+    if axis is None:
+        return tuple(range(ndim))
+    given = (axis,) if isinstance(axis, int | np.integer) else tuple(axis)
+    found: set[int] = set()
+    for a in given:
+        if not isinstance(a, int | np.integer) or isinstance(a, bool):
+            raise ShapeError(f"{what}: axis={axis!r} is not an integer or a tuple of integers")
+        if not -ndim <= a < ndim:
+            raise ShapeError(f"{what}: axis {a} is out of bounds for {ndim} dimensions")
+        if int(a) % ndim in found:
+            raise ShapeError(f"{what}: axis {a} is named twice in axis={axis!r}")
+        found.add(int(a) % ndim)
+    return tuple(sorted(found))
+
+
+def collapse(space: Space) -> Space:
+    """Returns the same loops in as few dimensions as the operands allow.
+
+    Dimensions of size 1 go; a dimension that every operand walks exactly as the continuation of
+    the next inner one is merged with it. Where the first operand runs backwards, the loop is
+    turned round. The order of the dimensions stays.
+    """
+    offsets = list(space.offsets)
+    merged: list[Dim] = []  # innermost first
+    for given in reversed(space.dims):
+        dim = given
+        if dim.size == 1:
+            continue
+        if dim.strides and dim.strides[0] < 0:
+            for k, stride in enumerate(dim.strides):
+                offsets[k] += (dim.size - 1) * stride
+            dim = replace(dim, strides=tuple(-s for s in dim.strides))
+        if merged:
+            inner = merged[-1]
+            continues = all(
+                outer == step * inner.size
+                for outer, step in zip(dim.strides, inner.strides, strict=True)
+            )
+            if continues and dim.reduced is inner.reduced:
+                merged[-1] = replace(inner, size=inner.size * dim.size)
+                continue
+        merged.append(dim)
+    return Space(tuple(reversed(merged)), tuple(offsets))
+
+
+ADDRESS_BASE = 1 << 46
+
+
+class _Interface:
+    def __init__(self, interface: dict[str, Any]) -> None:
+        self.__array_interface__ = interface
+
+
+def addresses(operand: Operand) -> np.ndarray[Any, Any]:
+    """Returns a NumPy array of the same geometry over made-up addresses.
+
+    NumPy then answers questions about device memory: what a view's strides are, whether two
+    arrays overlap. Nothing may be read from it. Its memory starts at `ADDRESS_BASE` + the offset:
+    any address does, it only must stay positive under negative strides.
+    """
+    return np.asarray(
+        _Interface(
+            {
+                "version": 3,
+                "shape": operand.shape,
+                "typestr": f"|V{operand.dtype.itemsize}",
+                "strides": operand.strides,
+                "data": (ADDRESS_BASE + operand.offset, True),
+            }
+        )
+    )
+
+
+def shares_memory(a: Operand, b: Operand) -> bool:
+    """Whether an element of ``a`` and one of ``b``, in the same buffer, have a byte in common."""
+    if not a.size or not b.size:
+        return False
+    try:
+        return bool(np.shares_memory(addresses(a), addresses(b), max_work=10**6))
+    except np.exceptions.TooHardError:
+        return True
+
+
+def overlaps_itself(operand: Operand) -> bool:
+    """Whether two elements of an array lie in the same place (or may: nested windows)."""
+    walked = sorted(
+        (abs(stride), size)
+        for stride, size in zip(operand.strides, operand.shape, strict=True)
+        if size > 1
+    )
+    reach = operand.dtype.itemsize
+    for stride, size in walked:
+        if stride < reach:
+            return operand.size > 1
+        reach += stride * (size - 1)
+    return False

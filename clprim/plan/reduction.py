@@ -1,0 +1,531 @@
+"""Plans a `Reduction`: which schedule, how the work is cut, in one stage or two.
+
+After collapsing, the loops are sorted as the first input lies in memory, and the fastest decides:
+
+* ``reduce_inner``: it is reduced. A work-group walks along it for one output, its work-items and
+  their vectors side by side.
+* ``reduce_columns``: it is kept, on a CPU. A work-item holds a tile of neighbouring outputs in
+  registers and walks the reduced loops row by row.
+* ``reduce_lanes``: it is kept, on a GPU, or rows are too short to share. Neighbouring work-items
+  take neighbouring outputs; several rows of work-items share the reduced loops.
+
+Where outputs are too few to keep the device busy (or chains of additions too long to be accurate),
+the reduced space is cut: the first stage writes partials, ``reduce_finish`` merges them. Cuts
+depend on shapes and traits alone, so the same input gives the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from clprim.dtypes import AnyDType, StoredType, promote, stored_type, value_dtype
+from clprim.language.definition import ReductionDefinition
+from clprim.language.names import UNIFIED
+from clprim.plan.kernel import (
+    BAKED_DIMS,
+    Argument,
+    Buffer,
+    KernelCode,
+    KernelPlan,
+    OperandCode,
+    Parameter,
+    PositionCode,
+    Scalar,
+    ScalarCode,
+    index_type,
+    resolve_dims,
+    round_up,
+    unified_functions,
+)
+from clprim.plan.layout import (
+    Dim,
+    Operand,
+    Space,
+    broadcast_strides,
+    collapse,
+    memory_order,
+    row_major_strides,
+)
+from clprim.plan.schedule import Schedule, choose_schedule
+from clprim.traits import DeviceTraits
+
+__all__ = ["PartialCode", "ReductionCode", "ReductionPlan", "Scaling", "plan_reduction"]
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """How a reduced value goes into its result.
+
+    Attributes:
+        kind: ``plain``, ``scaled`` (times alpha), or ``accumulate`` (plus beta times the old value).
+        dtype: In which alpha, beta and the sum are calculated; None where plain.
+    """
+
+    kind: str = "plain"
+    dtype: AnyDType | None = None
+
+
+@dataclass(frozen=True)
+class PartialCode:
+    """One partial result: ``reduce_yN``.
+
+    Attributes:
+        name: ``reduce_y0``.
+        other: ``other_y0``, its partner in ``combine``.
+        value: OpenCL C type in snippets.
+        storage: OpenCL C type in the workspace between two stages.
+        lowest, highest: The least and greatest value of the type, as OpenCL C writes them.
+    """
+
+    name: str
+    other: str
+    value: str
+    storage: str
+    lowest: str
+    highest: str
+
+
+@dataclass(frozen=True)
+class ReductionCode(KernelCode):
+    """What the four reduce_*.cl.jinja print.
+
+    Attributes:
+        expr, init, step, combine, finalize: The snippets; finalize is "" where there is none.
+        results, inputs: The array operands.
+        partials: The partial results.
+        values: (name, OpenCL C type) of what ``expr`` assigns.
+        scalars: The run-time scalars.
+        scaling: Of every result: ``plain``, ``scaled`` or ``accumulate``, and its type.
+        positions, coords, sizes: As in `PointwiseCode`.
+        kept, reduced: Dimensions outside the innermost kept, and the innermost reduced one.
+        vector, unroll: A work-item takes ``unroll`` vectors of ``vector`` elements at a time.
+        lanes, rows: Work-items of a group, along the contiguous dimension and across.
+        combine_vectors: Whether ``combine`` may run on whole vectors.
+        partial: Whether this is the first of two stages, which stores partials.
+    """
+
+    expr: str
+    init: str
+    step: str
+    combine: str
+    finalize: str
+    results: tuple[OperandCode, ...]
+    inputs: tuple[OperandCode, ...]
+    partials: tuple[PartialCode, ...]
+    values: tuple[tuple[str, str], ...]
+    scalars: tuple[ScalarCode, ...]
+    scaling: tuple[tuple[str, str], ...]
+    positions: tuple[PositionCode, ...]
+    coords: tuple[tuple[int, int], ...]
+    sizes: tuple[tuple[int, int], ...]
+    kept: int
+    reduced: int
+    vector: int
+    unroll: int
+    lanes: int
+    rows: int
+    combine_vectors: bool
+    partial: bool
+
+
+@dataclass(frozen=True)
+class ReductionPlan:
+    """One or two launches, and the memory between them.
+
+    Attributes:
+        stages: The kernels in order.
+        workspace: (elements, dtype) of every buffer between the stages; they are the call's
+            operands after results and inputs.
+        schedule: How the work was cut, for explanations and tests.
+    """
+
+    stages: tuple[KernelPlan, ...]
+    workspace: tuple[tuple[int, AnyDType], ...]
+    schedule: Schedule
+
+
+def plan_reduction(
+    definition: ReductionDefinition,
+    shape: tuple[int, ...],
+    axes: tuple[int, ...],
+    results: Sequence[Operand],
+    inputs: Sequence[Operand],
+    scalars: Sequence[AnyDType],
+    partials: Sequence[AnyDType],
+    scaling: Sequence[Scaling],
+    traits: DeviceTraits,
+) -> ReductionPlan:
+    """Plans one call.
+
+    Args:
+        definition: The checked snippets.
+        shape: The broadcast shape of the inputs.
+        axes: The reduced axes, sorted. The results hold at least one element; the reduced space
+            may be empty.
+        results: Where the results go, with all dimensions of ``shape``, size 1 along ``axes``.
+        inputs: Where the inputs lie, before broadcasting.
+        scalars: dtypes of the run-time scalars.
+        partials: dtypes of the partials.
+        scaling: Of every result.
+        traits: Of the device.
+
+    Raises:
+        ShapeError: ``coord(d)`` of a dimension that is not there, a stride of half an element.
+    """
+    return _Planner(
+        definition, shape, axes, results, inputs, scalars, partials, scaling, traits
+    ).plan()
+
+
+class _Planner:
+    """Holds what the two stages have in common while they are planned."""
+
+    def __init__(
+        self,
+        definition: ReductionDefinition,
+        shape: tuple[int, ...],
+        axes: tuple[int, ...],
+        results: Sequence[Operand],
+        inputs: Sequence[Operand],
+        scalars: Sequence[AnyDType],
+        partials: Sequence[AnyDType],
+        scaling: Sequence[Scaling],
+        traits: DeviceTraits,
+    ) -> None:
+        self.definition = definition
+        self.shape = shape
+        self.axes = axes
+        self.results = results
+        self.inputs = inputs
+        self.partial_dtypes = partials
+        self.scaling = scaling
+        self.traits = traits
+
+        everything = [*(a.dtype for a in (*results, *inputs)), *partials, *scalars]
+        self.result_codes = tuple(
+            OperandCode.of(
+                f"y{n}",
+                r.dtype,
+                r.dtype if r.dtype.kind in "iub" else value_dtype(r.dtype, everything),
+                -1,
+            )
+            for n, r in enumerate(results)
+        )
+        self.scalar_codes = tuple(
+            ScalarCode(f"w{n}", stored_type(value_dtype(d, everything)).value)
+            for n, d in enumerate(scalars)
+        )
+        self.input_values = [value_dtype(a.dtype, everything) for a in inputs]
+        self.partial_codes = tuple(_partial_code(n, d) for n, d in enumerate(partials))
+        own = definition.finalize is None and definition.values <= len(partials)
+        element = value_dtype(promote([a.dtype for a in inputs]), everything)
+        self.values = tuple(
+            (f"y{n}", stored_type(partials[n] if own else element).value)
+            for n in range(definition.values)
+        )
+        self.scale_types = tuple(
+            (s.kind, "" if s.dtype is None else stored_type(s.dtype).value) for s in scaling
+        )
+        self.doubles = "double" in {
+            *(o.value for o in self.result_codes),
+            *(stored_type(v).value for v in self.input_values),
+            *(p.value for p in self.partial_codes),
+            *(s.value for s in self.scalar_codes),
+            *(t for _, t in self.scale_types),
+        }
+
+    def plan(self) -> ReductionPlan:
+        definition = self.definition
+        arrays = [*self.inputs, *self.results]
+        strides = [broadcast_strides(a, self.shape) for a in arrays]
+        names, position_strides, coords, sizes = self._positions()
+        everything = [*strides, *position_strides]
+        order = memory_order(self.shape, strides)
+        space = collapse(
+            Space(
+                tuple(
+                    Dim(self.shape[d], tuple(s[d] for s in everything), d in self.axes)
+                    for d in order
+                ),
+                (*(a.in_elements(a.offset) for a in arrays), *(0 for _ in names)),
+            )
+        )
+        kept, reduced = space.select(False), space.select(True)
+        outputs = math.prod(d.size for d in kept)
+        length = math.prod(d.size for d in reduced)
+
+        schedule = choose_schedule(
+            space,
+            inputs=len(self.inputs),
+            itemsize=max(a.dtype.itemsize for a in self.inputs),
+            vector_type=self._vector_type(),
+            partial_bytes=sum(p.itemsize for p in self.partial_dtypes),
+            partials=len(self.partial_dtypes),
+            traits=self.traits,
+        )
+        two_stages = schedule.splits > 1
+        nothing = (0,) * len(everything)
+        inner_kept = Dim(1, nothing)
+        if schedule.template != "reduce_inner" and kept:
+            kept, inner_kept = kept[:-1], kept[-1]
+        inner_reduced = Dim(1, nothing, True)
+        if reduced:
+            reduced, inner_reduced = reduced[:-1], reduced[-1]
+
+        # The loop that neighbouring vectors and work-items run along.
+        along = inner_reduced if schedule.template == "reduce_inner" else inner_kept
+        inputs = tuple(
+            OperandCode.of(f"x{k}", a.dtype, value, along.strides[k])
+            for k, (a, value) in enumerate(zip(self.inputs, self.input_values, strict=True))
+        )
+        labels = [*(x.name for x in inputs), *(y.name for y in self.result_codes), *names]
+        numbers = [("n", inner_reduced.size), ("length", length), ("chunk", schedule.chunk)]
+        numbers += [("width", inner_kept.size), ("outputs", outputs)]
+        numbers += [("per_group", schedule.per_group)]
+        numbers += [(f"k{d}", dim.size) for d, dim in enumerate(kept)]
+        numbers += [(f"r{d}", dim.size) for d, dim in enumerate(reduced)]
+        for k, label in enumerate(labels):
+            if two_stages and label.startswith("y"):
+                continue
+            numbers.append((f"{label}_start", space.offsets[k]))
+            numbers.append((f"{label}_step", inner_reduced.strides[k]))
+            numbers.append((f"{label}_column", inner_kept.strides[k]))
+            numbers += [(f"{label}_k{d}", dim.strides[k]) for d, dim in enumerate(kept)]
+            numbers += [(f"{label}_r{d}", dim.strides[k]) for d, dim in enumerate(reduced)]
+        numbers += [(f"size_{axis}", self.shape[axis]) for axis in sorted({a for _, a in sizes})]
+
+        index = index_type(space)
+        nbytes = sum(min(a.size, math.prod(self.shape)) * a.dtype.itemsize for a in self.inputs)
+        written = sum(r.size * r.dtype.itemsize for r in self.results)
+        stored = sum(p.itemsize for p in self.partial_dtypes) * outputs * schedule.splits
+        flops = (definition.expr.flops + definition.step.flops) * outputs * length
+        first = self._stage(
+            schedule,
+            numbers,
+            index,
+            space_dims=len(space.dims),
+            inputs=inputs,
+            positions=tuple(PositionCode(name) for name in names),
+            coords=coords,
+            sizes=sizes,
+            kept=len(kept),
+            reduced=len(reduced),
+            partial=two_stages,
+            template=schedule.template,
+            nbytes=nbytes + (stored if two_stages else written),
+            flops=flops,
+            global_size=(schedule.groups * schedule.lanes, schedule.rows * schedule.splits),
+        )
+        if not two_stages:
+            return ReductionPlan((first,), (), schedule)
+        second = self._finish(space, schedule, index, outputs, length, stored + written)
+        workspace = tuple((outputs * schedule.splits, d) for d in self.partial_dtypes)
+        return ReductionPlan((first, second), workspace, schedule)
+
+    def _finish(
+        self,
+        space: Space,
+        schedule: Schedule,
+        index: str,
+        outputs: int,
+        length: int,
+        nbytes: int,
+    ) -> KernelPlan:
+        """The second stage: every output merges its partials."""
+        kept = space.select(False)
+        first_result = len(self.inputs)
+        numbers = [("length", length), ("outputs", outputs), ("splits", schedule.splits)]
+        numbers += [(f"k{d}", dim.size) for d, dim in enumerate(kept)]
+        for n in range(len(self.results)):
+            k = first_result + n
+            numbers.append((f"y{n}_start", space.offsets[k]))
+            numbers += [(f"y{n}_k{d}", dim.strides[k]) for d, dim in enumerate(kept)]
+        lanes = schedule.finish_lanes
+        # Either a work-group an output, or a work-item an output in groups of a handy size.
+        group = lanes if lanes > 1 else min(64, outputs, self.traits.max_work_group_size)
+        return self._stage(
+            Schedule.finish(lanes),
+            numbers,
+            index,
+            space_dims=len(kept),
+            inputs=(),
+            positions=(),
+            coords=(),
+            sizes=(),
+            kept=len(kept),
+            reduced=0,
+            partial=False,
+            template="reduce_finish",
+            nbytes=nbytes,
+            flops=self.definition.combine.flops * outputs * schedule.splits,
+            global_size=(round_up(outputs * lanes, group), 1),
+            local_size=(group, 1),
+        )
+
+    def _stage(
+        self,
+        schedule: Schedule,
+        numbers: list[tuple[str, int]],
+        index: str,
+        *,
+        space_dims: int,
+        inputs: tuple[OperandCode, ...],
+        positions: tuple[PositionCode, ...],
+        coords: tuple[tuple[int, int], ...],
+        sizes: tuple[tuple[int, int], ...],
+        kept: int,
+        reduced: int,
+        partial: bool,
+        template: str,
+        nbytes: int,
+        flops: int,
+        global_size: tuple[int, int],
+        local_size: tuple[int, int] | None = None,
+    ) -> KernelPlan:
+        definition = self.definition
+        parameters: list[Parameter] = []
+        arguments: list[Argument] = []
+
+        def memory(storage: str, name: str, operand: int, *, read_only: bool) -> None:
+            parameters.append(Parameter.memory(storage, f"{name}_memory", read_only=read_only))
+            arguments.append(Buffer(operand))
+
+        results = len(self.results)
+        if not partial:
+            for n, y in enumerate(self.result_codes):
+                memory(y.storage, y.name, n, read_only=False)
+        for n, x in enumerate(inputs):
+            memory(x.storage, x.name, results + n, read_only=True)
+        if partial or template == "reduce_finish":
+            for n, p in enumerate(self.partial_codes):
+                operand = results + len(self.inputs) + n
+                memory(p.storage, p.name, operand, read_only=not partial)
+        for n, w in enumerate(self.scalar_codes):
+            prefix = "arg_" if w.value == "bool" else ""
+            parameters.append(Parameter.number(w.argument, prefix + w.name))
+            arguments.append(Scalar(n))
+        if not partial:
+            number = len(self.scalar_codes)
+            for n, (kind, type_name) in enumerate(self.scale_types):
+                for factor in {"plain": (), "scaled": ("alpha",)}.get(kind, ("alpha", "beta")):
+                    parameters.append(Parameter.number(type_name, f"{factor}{n}"))
+                    arguments.append(Scalar(number))
+                    number += 1
+
+        constants: tuple[tuple[str, int], ...] = ()
+        if space_dims > BAKED_DIMS:
+            constants = tuple(numbers)
+        else:
+            parameters += [Parameter.number(index, name) for name, _ in numbers]
+            arguments += [value for _, value in numbers]
+        suffix = "_finish" if template == "reduce_finish" else ""
+        code = ReductionCode(
+            name=definition.name + suffix,
+            preamble=definition.preamble,
+            parameters=tuple(parameters),
+            constants=constants,
+            index=index,
+            unified=unified_functions(definition.snippets, definition.preamble, UNIFIED),
+            doubles=self.doubles,
+            expr=definition.expr.body,
+            init=definition.init.body,
+            step=definition.step.body,
+            combine=definition.combine.body,
+            finalize=definition.finalize.body if definition.finalize and not partial else "",
+            results=() if partial else self.result_codes,
+            inputs=inputs,
+            partials=self.partial_codes,
+            values=self.values,
+            scalars=self.scalar_codes,
+            scaling=() if partial else self.scale_types,
+            positions=positions,
+            coords=coords,
+            sizes=sizes,
+            kept=kept,
+            reduced=reduced,
+            vector=schedule.vector,
+            unroll=schedule.unroll,
+            lanes=schedule.lanes,
+            rows=schedule.rows,
+            combine_vectors=definition.combine_componentwise,
+            partial=partial,
+        )
+        return KernelPlan(
+            template=template,
+            code=code,
+            arguments=tuple(arguments),
+            global_size=global_size,
+            local_size=local_size or (schedule.lanes, schedule.rows),
+            nbytes=nbytes,
+            flops=flops,
+        )
+
+    def _vector_type(self) -> str | None:
+        """The one type that everything is calculated in, where vectors compute as elements do."""
+        definition = self.definition
+        types = {
+            *(stored_type(v).value for v in self.input_values),
+            *(p.value for p in self.partial_codes),
+            *(t for _, t in self.values),
+            *(s.value for s in self.scalar_codes),
+        }
+        value = next(iter(types))
+        if len(types) > 1 or value not in ("int", "uint", "long", "ulong", "float", "double"):
+            return None
+        if definition.needs_float and value not in ("float", "double"):
+            return None
+        # bool has no vectors in memory.
+        if not definition.componentwise or any(a.dtype.kind == "b" for a in self.inputs):
+            return None
+        return value
+
+    def _positions(
+        self,
+    ) -> tuple[list[str], list[tuple[int, ...]], tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
+        definition, shape = self.definition, self.shape
+        used = definition.expr.used | definition.step.used
+        names: list[str] = []
+        strides: list[tuple[int, ...]] = []
+        for name, axes in (("index", None), ("reduce_item", self.axes)):
+            if name in used:
+                names.append(name)
+                strides.append(row_major_strides(shape, axes))
+        coords: list[tuple[int, int]] = []
+        sizes: list[tuple[int, int]] = []
+        for function, d, axis in resolve_dims(definition.name, definition.snippets, len(shape)):
+            (coords if function == "coord" else sizes).append((d, axis))
+        for axis in sorted({axis for _, axis in coords}):
+            names.append(f"coord_{axis}")
+            strides.append(row_major_strides(shape, [axis]))
+        return names, strides, tuple(coords), tuple(sizes)
+
+
+_BOUNDS = {
+    "bool": ("0", "1"),
+    "char": ("CHAR_MIN", "CHAR_MAX"),
+    "uchar": ("0", "UCHAR_MAX"),
+    "short": ("SHRT_MIN", "SHRT_MAX"),
+    "ushort": ("0", "USHRT_MAX"),
+    "int": ("INT_MIN", "INT_MAX"),
+    "uint": ("0", "UINT_MAX"),
+    "long": ("LONG_MIN", "LONG_MAX"),
+    "ulong": ("0", "ULONG_MAX"),
+    "float": ("-INFINITY", "INFINITY"),
+    "double": ("-INFINITY", "INFINITY"),
+}
+
+
+def _partial_code(number: int, dtype: AnyDType) -> PartialCode:
+    stored: StoredType = stored_type(dtype)
+    lowest, highest = _BOUNDS[stored.value]
+    return PartialCode(
+        name=f"reduce_y{number}",
+        other=f"other_y{number}",
+        value=stored.value,
+        storage=stored.storage,
+        lowest=lowest,
+        highest=highest,
+    )
+

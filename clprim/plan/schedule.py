@@ -1,0 +1,215 @@
+"""Chooses how a reduction's loops are spread over vectors, work-items, work-groups and stages.
+
+Numbers here were measured on a CPU (two cores, AVX-512, three runtimes) and follow the usual rules
+on GPUs, where none was at hand; each says what it balances.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from clprim.plan.kernel import round_up
+from clprim.plan.layout import Dim, Space
+from clprim.traits import DeviceTraits
+
+__all__ = ["Schedule", "choose_schedule"]
+
+# Additions one after another into one accumulator: rounding errors grow with their number, so
+# longer chains are cut into more partials.
+LONGEST_CHAIN = 8192
+# Elements that keep a CPU's work-group busy much longer than starting it takes (some 0.1 µs).
+CPU_GROUP_WORK = 32768
+# Groups for every compute unit: enough that the last ones to finish do not matter.
+GROUPS_PER_UNIT = 8
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How the loops are cut.
+
+    Attributes:
+        template: ``reduce_inner``, ``reduce_columns`` or ``reduce_lanes``.
+        vector, unroll: A work-item takes ``unroll`` vectors of ``vector`` elements at a time.
+        lanes, rows: Work-items of a group along the contiguous dimension, and across.
+        splits, chunk: The reduced space is cut into ``splits`` pieces of ``chunk`` elements.
+        per_group: Outputs (or tiles of outputs) that a work-group takes one after another.
+        groups: Work-groups, not counting splits.
+        finish_lanes: Work-items that merge the partials of one output in the second stage.
+    """
+
+    template: str
+    vector: int = 1
+    unroll: int = 1
+    lanes: int = 1
+    rows: int = 1
+    splits: int = 1
+    chunk: int = 1
+    per_group: int = 1
+    groups: int = 1
+    finish_lanes: int = 1
+
+    @staticmethod
+    def finish(lanes: int) -> Schedule:
+        """The schedule of the second stage."""
+        return Schedule("reduce_finish", lanes=lanes)
+
+
+def choose_schedule(
+    space: Space,
+    *,
+    inputs: int,
+    itemsize: int,
+    vector_type: str | None,
+    partial_bytes: int,
+    partials: int,
+    traits: DeviceTraits,
+) -> Schedule:
+    """Chooses the schedule of one reduction.
+
+    Args:
+        space: The collapsed loops; operands ``0 … inputs - 1`` are the arrays that are read.
+        inputs: How many arrays are read.
+        itemsize: Bytes of the widest input's element.
+        vector_type: Type of the vectors that may be used, or None.
+        partial_bytes: Bytes of all partials of one output.
+        partials: How many partials there are.
+        traits: Of the device.
+    """
+    last = space.dims[-1] if space.dims else Dim(1, (0,) * len(space.offsets))
+    width = _vector_width(last, inputs, vector_type, traits)
+    shape = _cpu_shape if traits.is_cpu else _gpu_shape
+    chosen = shape(space, last, width, partials, traits)
+    chosen = _fit(chosen, partial_bytes, traits)
+    return _cut(chosen, space, last, itemsize, traits)
+
+
+def _vector_width(last: Dim, inputs: int, vector_type: str | None, traits: DeviceTraits) -> int:
+    """Elements of a vector along ``last``; 1 where vectors do not compute or load as elements do."""
+    if vector_type is None or any(s not in (0, 1) for s in last.strides[:inputs]):
+        return 1
+    widest = traits.vector_bytes // (8 if vector_type in ("long", "ulong", "double") else 4)
+    widest = min(16, widest)
+    if last.size >= 8 * widest:
+        return widest
+    # Short rows: the elements that fill no vector cost one step each, so less width may be more.
+    candidates = [w for w in (16, 8, 4, 2) if w <= widest and w <= last.size]
+    return min(candidates, key=lambda w: last.size // w + last.size % w, default=1)
+
+
+def _cpu_shape(
+    space: Space, last: Dim, width: int, partials: int, traits: DeviceTraits
+) -> Schedule:
+    """A CPU runs a work-group as a loop: one work-item a group, tiles in its registers.
+
+    Without vectors in the source there are two ways to fill the registers all the same: a runtime
+    whose sub-groups are vectors wants neighbouring work-items, any other a tile of independent
+    scalars.
+    """
+    simd = traits.sub_group_size > 1
+    registers = max(1, 16 // partials)  # accumulators that stay in registers, of 32
+    if last.reduced:
+        if width > 1:
+            steps = last.size // width
+            return Schedule("reduce_inner", width, min(steps if steps <= 8 else 4, registers))
+        if not simd:
+            return Schedule("reduce_inner", unroll=16 if last.size >= 16 else 1)
+        if last.size >= 64 or len(space.dims) == 1:
+            return Schedule("reduce_inner", lanes=traits.sub_group_size)
+        return Schedule("reduce_lanes", lanes=_columns(space, traits.sub_group_size))
+    if width > 1:
+        steps = last.size // width
+        # Wider tiles read longer runs of memory, narrower ones keep the accumulators in registers.
+        return Schedule("reduce_columns", width, max(1, min(steps, 8, registers)))
+    if simd and last.size >= traits.sub_group_size:
+        return Schedule("reduce_lanes", lanes=traits.sub_group_size)
+    return Schedule("reduce_columns", unroll=min(16, last.size))
+
+
+def _gpu_shape(
+    space: Space, last: Dim, width: int, partials: int, traits: DeviceTraits
+) -> Schedule:
+    """A GPU wants neighbouring work-items on neighbouring elements, and many of them."""
+    length = math.prod(d.size for d in space.select(True))
+    group = 256
+    if last.reduced and (last.size >= 32 or len(space.dims) == 1):
+        vector = width if last.size >= 4 * width * 32 else 1
+        lanes = 32
+        while lanes < group and lanes * vector * 4 <= length:
+            lanes *= 2
+        unroll = 2 if last.size >= 8 * lanes * vector else 1
+        return Schedule("reduce_inner", vector, unroll, lanes)
+    lanes = _columns(space, 64)
+    rows = 1
+    while rows * lanes < group and rows * 4 <= length:
+        rows *= 2
+    return Schedule("reduce_lanes", lanes=lanes, rows=rows)
+
+
+def _columns(space: Space, most: int) -> int:
+    """Work-items side by side on the innermost kept dimension: a power of two up to ``most``."""
+    kept: Sequence[Dim] = space.select(False)
+    width = kept[-1].size if kept else 1
+    lanes = 1
+    while lanes < most and lanes < width:
+        lanes *= 2
+    return lanes
+
+
+def _fit(chosen: Schedule, partial_bytes: int, traits: DeviceTraits) -> Schedule:
+    """Halves the work-group until the device can run it and local memory holds its partials."""
+    while chosen.lanes * chosen.rows > 1 and (
+        chosen.lanes * chosen.rows > traits.max_work_group_size
+        or chosen.lanes * chosen.rows * partial_bytes > traits.local_memory
+    ):
+        if chosen.rows > 1:
+            chosen = replace(chosen, rows=chosen.rows // 2)
+        else:
+            chosen = replace(chosen, lanes=chosen.lanes // 2)
+    return chosen
+
+
+def _cut(
+    chosen: Schedule, space: Space, last: Dim, itemsize: int, traits: DeviceTraits
+) -> Schedule:
+    """Cuts the reduced space where outputs are too few, and hands out outputs where they are many."""
+    kept, reduced = space.select(False), space.select(True)
+    length = math.prod(d.size for d in reduced)
+    outputs = math.prod(d.size for d in kept)
+    step = chosen.vector * chosen.unroll * chosen.lanes  # elements side by side
+    if chosen.template == "reduce_inner":
+        tiles, work, granule, chain = outputs, length, step, length // step
+    else:
+        width = kept[-1].size if kept else 1
+        tiles = outputs // max(1, width) * -(-width // step)
+        work, granule, chain = length * min(step, width), chosen.rows, length // chosen.rows
+
+    wanted = traits.compute_units * GROUPS_PER_UNIT
+    least_work = CPU_GROUP_WORK if traits.is_cpu else 8 * chosen.lanes * chosen.rows * chosen.vector
+    splits = max(
+        min(-(-wanted // tiles), work // least_work) if tiles < wanted else 1,
+        -(-chain // LONGEST_CHAIN),
+        1,
+    )
+    if chosen.template == "reduce_lanes" and traits.is_cpu:
+        # Sub-groups walk the rows one after another: what they share must stay in the cache.
+        splits = max(splits, length * step * itemsize // (1 << 18))
+    chunk = max(1, round_up(-(-length // splits), granule))
+    splits = max(1, -(-length // chunk))
+
+    per_group = 1
+    if traits.is_cpu:
+        enough = max(1, tiles // (2 * wanted))
+        per_group = max(1, min(enough, CPU_GROUP_WORK // max(1, min(work, chunk * step))))
+    finish_lanes = 1
+    if not traits.is_cpu and splits > 8:
+        finish_lanes = min(64, 1 << (splits - 1).bit_length(), traits.max_work_group_size)
+    return replace(
+        chosen,
+        splits=splits,
+        chunk=chunk,
+        per_group=per_group,
+        groups=-(-tiles // per_group),
+        finish_lanes=finish_lanes,
+    )

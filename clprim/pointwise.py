@@ -1,0 +1,219 @@
+"""`Pointwise`: a kernel from one string, computed element by element with NumPy's broadcasting."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyopencl as cl
+import pyopencl.array as cl_array
+
+from clprim import dtypes
+from clprim.arguments import (
+    as_results,
+    check_aliases,
+    check_array,
+    check_out,
+    join,
+    memory_relation,
+    result_dtypes,
+)
+from clprim.array import new_array, operand_of
+from clprim.calls import remember, scalar_dtypes, shorten, split_arguments, texts, weaken
+from clprim.errors import DTypeError, ShapeError
+from clprim.language.definition import define_pointwise
+from clprim.launch import Launch, source_of
+from clprim.plan.kernel import KernelPlan
+from clprim.plan.layout import Operand, broadcast_shapes, broadcast_strides, dense_strides, memory_order
+from clprim.plan.pointwise import plan_pointwise
+from clprim.runtime.device import Device, current_device
+from clprim.runtime.stats import counters
+
+__all__ = ["Pointwise"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """Everything about a call but buffers and scalars, remembered by its signature.
+
+    Attributes:
+        launch: The kernel; None where there are no elements.
+        results: (shape, dtype, strides, size) of every result to be allocated.
+    """
+
+    launch: Launch | None
+    results: tuple[tuple[Any, ...], ...]
+
+
+class Pointwise:
+    """A kernel that computes every element of its results by itself.
+
+    Args:
+        expr: OpenCL C statements that assign ``y0``, ``y1``, … from arrays ``x0``, ``x1``, … and
+            run-time scalars ``w0``, ``w1``, …. They may declare locals, use ``if`` and loops,
+            ``index`` (flat position in the broadcast shape), ``coord(d)``, ``size(d)``,
+            ``typeof_x0``, ``typeof_y0`` and OpenCL C's functions. The last semicolon may be left
+            out.
+        result_type: dtype of the results, or one for each; NumPy's promotion of arrays and scalars
+            by default.
+        preamble: OpenCL C functions, types and macros for the snippet.
+        name: Of the kernel, in profiles.
+
+    Raises:
+        DefinitionError: The snippet is wrong; the message shows its line with a caret.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> axpb = cp.Pointwise("y0 = x0 * w0 + x1;")
+        >>> x = cp.asarray(np.arange(6, dtype=np.float32).reshape(2, 3))
+        >>> b = cp.asarray(np.array([10, 20, 30], np.float32))
+        >>> axpb(x, b, 2.0).get()
+        array([[10., 22., 34.],
+               [16., 28., 40.]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        expr: str,
+        *,
+        result_type: Any = None,
+        preamble: str = "",
+        name: str | None = None,
+    ) -> None:
+        self.definition = define_pointwise(expr, name=name, preamble=preamble)
+        self._inputs = self.definition.inputs
+        self._scalars = self.definition.scalars
+        self._what = f"Pointwise {shorten(expr)!r}"
+        self._result_type = (
+            None
+            if result_type is None
+            else result_dtypes(self._what, result_type, self.definition.results)
+        )
+        self._calls: dict[Any, _Call] = {}
+
+    def __repr__(self) -> str:
+        return f"<clprim.{self._what}>"
+
+    def __call__(self, *args: Any, out: Any = None) -> Any:
+        """Computes the results.
+
+        Args:
+            args: The arrays x0, x1, …, then the scalars w0, w1, ….
+            out: An array (for several results a tuple of them) to write to. It may be an input.
+
+        Returns:
+            An array, or a tuple of arrays; ``out`` where given. Results are laid out in memory as
+            the first array with all dimensions is.
+
+        Raises:
+            ShapeError: Wrong number of arguments, shapes that do not broadcast, ``out`` of another
+                shape or overlapping an input in part.
+            DTypeError: An argument that is no array or no number, a dtype the device lacks.
+            DeviceError: An array of another context.
+            BuildError: The OpenCL compiler refused the snippet.
+        """
+        device = current_device()
+        context, queue = device.context, device.queue
+        count = self._inputs
+        arrays = args[:count]
+        outs = () if out is None else (out,) if isinstance(out, cl_array.Array) else out
+        signature: list[Any] = [device, len(args)]
+        try:
+            for a in (*arrays, *outs):
+                if a.context is not context and a.context != context:
+                    return self._prepare(device, args, out)  # says what is wrong
+                if a.queue is not queue:
+                    join(a, device)
+                signature += (a.shape, a.strides, a.dtype, a.offset)
+            for o in outs:
+                memory = o.base_data
+                signature += [memory_relation(memory, a.base_data) for a in (*outs, *arrays)]
+            scalars = args[count:]
+            signature += map(type, scalars)
+            call = self._calls.get(tuple(signature))
+        except (AttributeError, TypeError):
+            call = None
+        if call is None:
+            call = self._prepare(device, args, out)
+            remember(self._calls, tuple(signature), call)
+            outs = () if out is None else as_results(self._what, out, len(call.results))
+            scalars = args[count:]
+        if out is None:
+            results = tuple(
+                [new_array(device, shape, dtype, strides, size)
+                 for shape, dtype, strides, size in call.results]
+            )
+        else:
+            results = tuple(outs)
+        if call.launch is not None:
+            try:
+                call.launch(queue, [a.base_data for a in (*results, *arrays)], scalars)
+            except (TypeError, ValueError, OverflowError, cl.Error) as error:
+                # A number that does not fit its C type. What can be wrong with it is known there:
+                self._prepare(device, args, out)
+                raise DTypeError(f"{self._what}: {error}") from error
+        return results[0] if len(results) == 1 else results
+
+    def source(self, *args: Any, out: Any = None) -> str:
+        """Returns the OpenCL C that these arguments would run, without running or building it."""
+        device = current_device()
+        plan, _ = self._plan(device, args, out)
+        if plan is None:
+            return "// no elements: nothing runs\n"
+        return source_of(plan.template, plan.code)
+
+    def _prepare(self, device: Device, args: tuple[Any, ...], out: Any) -> _Call:
+        """Checks and plans a call of a new signature, and builds its kernel."""
+        plan, results = self._plan(device, args, out)
+        launch = None
+        if plan is not None:
+            launch = Launch(
+                device, plan, title=self._what, snippets=texts(self.definition.snippets, self.definition.preamble)
+            )
+        counters.plans += 1
+        return _Call(launch, results)
+
+    def _plan(
+        self, device: Device, args: tuple[Any, ...], out: Any
+    ) -> tuple[KernelPlan | None, tuple[tuple[Any, ...], ...]]:
+        what = self._what
+        arrays, scalars = split_arguments(what, args, self._inputs, self._scalars)
+        outs = None if out is None else as_results(what, out, self.definition.results)
+        for n, a in enumerate(arrays):
+            check_array(what, f"x{n}", a, device)
+        for n, o in enumerate(outs or ()):
+            check_array(what, f"out= of y{n}", o, device)
+        inputs = [operand_of(a) for a in arrays]
+        if not inputs and outs is None:
+            raise ShapeError(f"{what}: without arrays, give out= for the shape of the results")
+        shape = broadcast_shapes(what, [a.shape for a in inputs] or [outs[0].shape])  # type: ignore[index] # checked above
+        array_dtypes = [a.dtype for a in inputs] or [o.dtype for o in outs or ()]
+        scalar_types = scalar_dtypes(what, scalars, array_dtypes)
+        dtypes_ = self._result_type or (
+            (dtypes.promote([*array_dtypes, *scalar_types]),) * self.definition.results
+        )
+        if outs is not None:
+            for n, (o, dtype) in enumerate(zip(outs, dtypes_, strict=True)):
+                check_out(what, n, o, shape, dtype if inputs else o.dtype)
+            check_aliases(what, outs, arrays)
+            results = [operand_of(o) for o in outs]
+        else:
+            results = _allocate(shape, dtypes_, inputs)
+        scalar_types = weaken(scalars, scalar_types, [*array_dtypes, *(r.dtype for r in results)])
+        everything = [*(a.dtype for a in (*inputs, *results)), *scalar_types]
+        dtypes.require_supported(everything, device.traits, str(device))
+        described = tuple((r.shape, r.dtype, r.strides, r.size) for r in results)
+        if not math.prod(shape):
+            return None, described
+        plan = plan_pointwise(
+            self.definition, shape, results, inputs, scalar_types, device.traits
+        )
+        return plan, described
+
+
+def _allocate(shape: tuple[int, ...], dtypes_: Sequence[Any], inputs: Sequence[Operand]) -> list[Operand]:
+    order = memory_order(shape, [broadcast_strides(a, shape) for a in inputs])
+    return [Operand(shape, dense_strides(shape, d.itemsize, order), 0, d) for d in dtypes_]
+

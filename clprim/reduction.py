@@ -1,0 +1,457 @@
+"""`Reduction`: a kernel from three strings that takes arrays in and sums along any axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array as cl_array
+
+from clprim import dtypes
+from clprim.arguments import (
+    as_results,
+    check_aliases,
+    check_array,
+    check_out,
+    join,
+    memory_relation,
+    result_dtypes,
+)
+from clprim.array import new_array, operand_of
+from clprim.calls import remember, scalar_dtypes, shorten, split_arguments, texts, weaken
+from clprim.errors import DTypeError, ShapeError
+from clprim.language.definition import define_reduction
+from clprim.launch import Launch, source_of
+from clprim.plan.layout import (
+    Operand,
+    broadcast_shapes,
+    broadcast_strides,
+    dense_strides,
+    memory_order,
+    normalize_axes,
+)
+from clprim.plan.reduction import ReductionPlan, Scaling, plan_reduction
+from clprim.runtime.device import Device, current_device
+from clprim.runtime.stats import counters
+
+__all__ = ["Reduction"]
+
+Axis = int | Sequence[int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """Everything about a call but buffers and numbers, remembered by its signature.
+
+    Attributes:
+        launches: The kernels, one or two; none where there are no outputs.
+        results: (shape, dtype, strides, size) of every result to be allocated.
+        workspace: (elements, dtype) of every buffer between two stages.
+    """
+
+    launches: tuple[Launch, ...]
+    results: tuple[tuple[Any, ...], ...]
+    workspace: tuple[tuple[int, Any], ...]
+
+
+class Reduction:
+    """A kernel that takes elements one after another into a few partial results.
+
+    Args:
+        expr: OpenCL C statements that compute ``y0``, ``y1``, … of one element from arrays ``x0``,
+            … and run-time scalars ``w0``, ….
+        init: Assigns ``reduce_y0``, …: a *neutral* start, as every partial begins with it. A start
+            value proper goes through ``beta`` and ``out``.
+        step: Takes one element into ``reduce_y0``, …. May use ``yN``, ``xN``, ``wN``,
+            ``reduce_item`` (position in the reduced space, in C order over the reduced axes),
+            ``index``, ``coord(d)`` and ``size(d)``.
+        combine: Merges another partial, ``other_y0``, …, into ``reduce_y0``, …. Left out, it is
+            derived from ``step`` where its form allows (sums, products, bit operations, minima and
+            maxima, with the position of the winner), and asked for otherwise.
+        finalize: Assigns the results ``y0``, … from ``reduce_yN``, ``wN`` and ``count``, the
+            number of elements reduced. Left out, the partials are the results.
+        result_type: dtype of the results, or one for each. By default the promotion of arrays and
+            scalars; as in NumPy, sums and products of integers shorter than 64 bits are int64 or
+            uint64; positions are int64.
+        partial_type: dtype of the partials, or one for each. By default that of their result, with
+            float16 and bfloat16 as float32.
+        preamble: OpenCL C functions, types and macros for the snippets.
+        name: Of the kernel, in profiles.
+
+    Raises:
+        DefinitionError: A snippet is wrong, or ``combine`` cannot be derived; the message shows
+            the line with a caret.
+
+    In ``init``, ``lowest_reduce_y0`` and ``highest_reduce_y0`` are the least and greatest value of
+    the partial's type.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> sums = cp.Reduction(
+        ...     "y0 = x0; y1 = x0 * x0;",
+        ...     init="reduce_y0 = 0; reduce_y1 = 0;",
+        ...     step="reduce_y0 += y0; reduce_y1 += y1;",
+        ... )
+        >>> x = cp.asarray(np.arange(6, dtype=np.float32).reshape(2, 3))
+        >>> s, s2 = sums(x, axis=0)
+        >>> s.get(), s2.get()
+        (array([3., 5., 7.], dtype=float32), array([ 9., 17., 29.], dtype=float32))
+    """
+
+    def __init__(
+        self,
+        expr: str,
+        *,
+        init: str,
+        step: str,
+        combine: str | None = None,
+        finalize: str | None = None,
+        result_type: Any = None,
+        partial_type: Any = None,
+        preamble: str = "",
+        name: str | None = None,
+    ) -> None:
+        definition = define_reduction(
+            expr,
+            init=init,
+            step=step,
+            combine=combine,
+            finalize=finalize,
+            name=name,
+            preamble=preamble,
+        )
+        self.definition = definition
+        self._inputs = definition.inputs
+        self._scalars = definition.scalars
+        self._what = f"Reduction {shorten(expr or step)!r}"
+        self._result_type = (
+            None
+            if result_type is None
+            else result_dtypes(self._what, result_type, definition.results)
+        )
+        self._partial_type = (
+            None
+            if partial_type is None
+            else result_dtypes(self._what, partial_type, definition.partials)
+        )
+        self._calls: dict[Any, _Call] = {}
+
+    def __repr__(self) -> str:
+        return f"<clprim.{self._what}>"
+
+    def __call__(
+        self,
+        *args: Any,
+        axis: Axis = None,
+        keepdims: bool = False,
+        out: Any = None,
+        alpha: Any = 1,
+        beta: Any = 0,
+    ) -> Any:
+        """Computes ``y = alpha * reduced + beta * y_old``.
+
+        Args:
+            args: The arrays x0, x1, …, which broadcast together, then the scalars w0, w1, ….
+            axis: The axis or axes to reduce; all by default.
+            keepdims: Whether reduced axes stay, with size 1.
+            out: An array (for several results a tuple of them) to write to.
+            alpha, beta: A number, or one for each result. Where beta is 0 the old value is not
+                read.
+
+        Returns:
+            An array, or a tuple of arrays; ``out`` where given.
+
+        Raises:
+            ShapeError: Wrong number of arguments, shapes that do not broadcast, an axis out of
+                range, ``out`` of another shape or overlapping an input, beta without out.
+            DTypeError: An argument that is no array or no number, a dtype the device lacks.
+            DeviceError: An array of another context.
+            BuildError: The OpenCL compiler refused a snippet.
+        """
+        device = current_device()
+        context, queue = device.context, device.queue
+        count = self._inputs
+        arrays = args[:count]
+        outs = () if out is None else (out,) if isinstance(out, cl_array.Array) else out
+        plain = alpha == 1 and beta == 0 if alpha.__class__ is beta.__class__ is int else False
+        options = (device, len(args), axis, keepdims, plain)
+        if not plain:
+            options += _scale_signature(alpha, beta)
+        signature: list[Any] = [options]
+        try:
+            for a in (*arrays, *outs):
+                if a.context is not context and a.context != context:
+                    return self._prepare(device, args, axis, keepdims, out, alpha, beta)
+                if a.queue is not queue:
+                    join(a, device)
+                signature += (a.shape, a.strides, a.dtype, a.offset)
+            for o in outs:
+                memory = o.base_data
+                signature += [memory_relation(memory, a.base_data) for a in (*outs, *arrays)]
+            signature += map(type, args[count:])
+            call = self._calls.get(tuple(signature))
+        except (AttributeError, TypeError):
+            call = None
+            signature = []
+        if call is None:
+            call = self._prepare(device, args, axis, keepdims, out, alpha, beta)
+            if signature:
+                remember(self._calls, tuple(signature), call)
+            outs = () if out is None else as_results(self._what, out, len(call.results))
+        if out is None:
+            results = tuple(
+                [
+                    new_array(device, shape, dtype, strides, size)
+                    for shape, dtype, strides, size in call.results
+                ]
+            )
+        else:
+            results = tuple(outs)
+        if call.launches:
+            scalars: Sequence[Any] = args[count:]
+            if not plain:
+                scalars = [*scalars, *_scale_numbers(self._scaling(alpha, beta, None, device))]
+            memory = [a.base_data for a in (*results, *arrays)]
+            memory += [device.pool.allocate(n * d.itemsize) for n, d in call.workspace]
+            try:
+                for launch in call.launches:
+                    launch(queue, memory, scalars)
+            except (TypeError, ValueError, OverflowError, cl.Error) as error:
+                # A number that does not fit its C type. What can be wrong with it is known there:
+                self._prepare(device, args, axis, keepdims, out, alpha, beta)
+                raise DTypeError(f"{self._what}: {error}") from error
+        return results[0] if len(results) == 1 else results
+
+    def source(
+        self,
+        *args: Any,
+        axis: Axis = None,
+        keepdims: bool = False,
+        out: Any = None,
+        alpha: Any = 1,
+        beta: Any = 0,
+    ) -> str:
+        """Returns the OpenCL C that these arguments would run, without running or building it."""
+        plan, _ = self._plan(current_device(), args, axis, keepdims, out, alpha, beta)
+        if plan is None:
+            return "// no outputs: nothing runs\n"
+        return "\n".join(source_of(stage.template, stage.code) for stage in plan.stages)
+
+    def _prepare(
+        self,
+        device: Device,
+        args: tuple[Any, ...],
+        axis: Axis,
+        keepdims: bool,
+        out: Any,
+        alpha: Any,
+        beta: Any,
+    ) -> _Call:
+        """Checks and plans a call of a new signature, and builds its kernels."""
+        plan, results = self._plan(device, args, axis, keepdims, out, alpha, beta)
+        counters.plans += 1
+        if plan is None:
+            return _Call((), results, ())
+        snippets = texts(self.definition.snippets, self.definition.preamble)
+        launches = tuple(
+            Launch(device, stage, title=self._what, snippets=snippets) for stage in plan.stages
+        )
+        return _Call(launches, results, plan.workspace)
+
+    def _plan(
+        self,
+        device: Device,
+        args: tuple[Any, ...],
+        axis: Axis,
+        keepdims: bool,
+        out: Any,
+        alpha: Any,
+        beta: Any,
+    ) -> tuple[ReductionPlan | None, tuple[tuple[Any, ...], ...]]:
+        what, definition = self._what, self.definition
+        arrays, scalars = split_arguments(what, args, self._inputs, self._scalars)
+        outs = None if out is None else as_results(what, out, definition.results)
+        for n, a in enumerate(arrays):
+            check_array(what, f"x{n}", a, device)
+        for n, o in enumerate(outs or ()):
+            check_array(what, f"out= of y{n}", o, device)
+        inputs = [operand_of(a) for a in arrays]
+        shape = broadcast_shapes(what, [a.shape for a in inputs])
+        axes = normalize_axes(what, axis, len(shape))
+        kept = tuple(1 if d in axes else size for d, size in enumerate(shape))
+        result_shape = kept if keepdims else tuple(s for d, s in enumerate(shape) if d not in axes)
+
+        array_dtypes = [a.dtype for a in inputs]
+        scalar_types = scalar_dtypes(what, scalars, array_dtypes)
+        result_types = self._result_type or self._default_results([*array_dtypes, *scalar_types])
+        if outs is not None:
+            for n, (o, dtype) in enumerate(zip(outs, result_types, strict=True)):
+                check_out(what, n, o, result_shape, dtype)
+            check_aliases(what, outs, arrays, same_allowed=math.prod(kept) == math.prod(shape))
+            described = tuple((o.shape, o.dtype, o.strides, o.size) for o in outs)
+            operands = [_keep_axes(operand_of(o), axes, keepdims) for o in outs]
+        else:
+            order = memory_order(shape, [broadcast_strides(a, shape) for a in inputs])
+            operands = [
+                Operand(kept, dense_strides(kept, d.itemsize, order), 0, d) for d in result_types
+            ]
+            described = tuple(
+                (
+                    result_shape,
+                    o.dtype,
+                    o.strides
+                    if keepdims
+                    else tuple(s for d, s in enumerate(o.strides) if d not in axes),
+                    o.size,
+                )
+                for o in operands
+            )
+        scaling = self._scaling(alpha, beta, [o.dtype for o in operands], device)
+        if out is None and any(s.kind == "accumulate" for s, *_ in scaling):
+            raise ShapeError(f"{what}: beta={beta!r} needs out=, whose old value it scales")
+        partials = self._partial_type or self._default_partials(
+            [*array_dtypes, *scalar_types], [o.dtype for o in operands]
+        )
+        scalar_types = weaken(
+            scalars, scalar_types, [*array_dtypes, *partials, *(o.dtype for o in operands)]
+        )
+        dtypes.require_supported(
+            [*array_dtypes, *scalar_types, *partials, *(o.dtype for o in operands)],
+            device.traits,
+            str(device),
+        )
+        if not math.prod(kept):
+            return None, described
+        plan = plan_reduction(
+            definition,
+            shape,
+            axes,
+            operands,
+            inputs,
+            scalar_types,
+            partials,
+            [s for s, *_ in scaling],
+            device.traits,
+        )
+        return plan, described
+
+    def _default_results(self, given: Sequence[Any]) -> tuple[Any, ...]:
+        """NumPy's promotion; sums and products of short integers widen, positions are int64."""
+        definition = self.definition
+        common = dtypes.promote(given)
+        if definition.finalize is not None:
+            return (common,) * definition.results
+        return tuple(
+            _INT64
+            if n in definition.positions
+            else _widened(common)
+            if n in definition.summed
+            else common
+            for n in range(definition.results)
+        )
+
+    def _default_partials(
+        self, given: Sequence[Any], results: Sequence[Any]
+    ) -> tuple[Any, ...]:
+        """The dtypes to accumulate in: float32 at least, and no less than the results."""
+        definition = self.definition
+        if definition.finalize is None:
+            found = list(results)
+        else:
+            common = dtypes.promote([*given, *results])
+            found = [
+                _INT64
+                if n in definition.positions
+                else _widened(common)
+                if n in definition.summed
+                else common
+                for n in range(definition.partials)
+            ]
+        return tuple(dtypes.value_dtype(d, [d]) for d in found)
+
+    def _scaling(
+        self, alpha: Any, beta: Any, results: Sequence[Any] | None, device: Device
+    ) -> list[tuple[Scaling, Any, Any]]:
+        """Returns (how, alpha, beta) of every result; the dtypes only where ``results`` is given."""
+        number = self.definition.results
+        pairs = zip(
+            _per_result(self._what, "alpha", alpha, number),
+            _per_result(self._what, "beta", beta, number),
+            strict=True,
+        )
+        found: list[tuple[Scaling, Any, Any]] = []
+        for n, (a, b) in enumerate(pairs):
+            kind = "accumulate" if b != 0 else "plain" if a == 1 else "scaled"
+            dtype = None
+            if kind != "plain" and results is not None:
+                dtype = _scale_dtype(results[n], a, b, device)
+            found.append((Scaling(kind, dtype), a, b))
+        return found
+
+
+_INT64 = np.dtype(np.int64)
+_UINT64 = np.dtype(np.uint64)
+
+
+def _widened(dtype: Any) -> Any:
+    """What NumPy adds up integers in."""
+    if dtype.kind in "bi":
+        return _INT64
+    return _UINT64 if dtype.kind == "u" else dtype
+
+
+def _keep_axes(operand: Operand, axes: tuple[int, ...], keepdims: bool) -> Operand:
+    """Gives a result back the reduced axes, with size 1."""
+    if keepdims:
+        return operand
+    shape, strides = list(operand.shape), list(operand.strides)
+    for axis in axes:
+        shape.insert(axis, 1)
+        strides.insert(axis, 0)
+    return Operand(tuple(shape), tuple(strides), operand.offset, operand.dtype)
+
+
+def _per_result(what: str, label: str, value: Any, results: int) -> tuple[Any, ...]:
+    given = tuple(value) if isinstance(value, tuple | list) else (value,) * results
+    if len(given) != results:
+        raise ShapeError(f"{what}: {label}= holds {len(given)} numbers for {results} results")
+    for number in given:
+        if not isinstance(number, int | float | np.number):
+            raise DTypeError(
+                f"{what}: {label}= expects a number, got {type(number).__name__}"
+            )
+    return given
+
+
+def _scale_dtype(result: Any, alpha: Any, beta: Any, device: Device) -> Any:
+    """In which dtype ``alpha * reduced + beta * old`` is calculated."""
+    if result.kind in "biu":
+        whole = all(isinstance(f, int | np.integer) for f in (alpha, beta))
+        if whole:
+            return _INT64
+        return np.dtype(np.float64 if device.traits.fp64 else np.float32)
+    return dtypes.value_dtype(result, [result])
+
+
+def _scale_signature(alpha: Any, beta: Any) -> tuple[Any, ...]:
+    """What of alpha and beta decides the kernel: their types, and which of them do nothing."""
+    alphas = alpha if isinstance(alpha, tuple | list) else (alpha,)
+    betas = beta if isinstance(beta, tuple | list) else (beta,)
+    return (
+        *((type(a), a == 1) for a in alphas),
+        None,
+        *((type(b), b == 0) for b in betas),
+    )
+
+
+def _scale_numbers(scaling: Sequence[tuple[Scaling, Any, Any]]) -> list[Any]:
+    numbers: list[Any] = []
+    for how, alpha, beta in scaling:
+        numbers += {"plain": (), "scaled": (alpha,)}.get(how.kind, (alpha, beta))
+    return numbers
+
+

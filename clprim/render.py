@@ -1,0 +1,72 @@
+"""Prints a plan's code as OpenCL C. The same code gives the same text, byte for byte."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from clprim.plan.kernel import KernelCode
+
+if TYPE_CHECKING:
+    import jinja2
+
+__all__ = ["environment", "render"]
+
+
+@lru_cache(maxsize=1)
+def environment() -> jinja2.Environment:
+    """Returns the environment that templates are read and printed with."""
+    import jinja2
+
+    folder = resources.files("clprim.templates")
+
+    def read(name: str) -> str | None:
+        file = folder / name
+        return file.read_text(encoding="utf-8") if file.is_file() else None
+
+    return jinja2.Environment(
+        loader=jinja2.FunctionLoader(read),
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+def render(template: str, code: KernelCode) -> str:
+    """Prints ``code`` with a template.
+
+    Args:
+        template: Its name without ``.cl.jinja``.
+        code: The plan's code; everything the template prints.
+    """
+    text = environment().get_template(f"{template}.cl.jinja").render(code=code)
+    return _number_lines(_tidy(text))
+
+
+def _tidy(text: str) -> str:
+    """Snippets and directives lose the indentation that templates gave them, so that the
+    compiler's columns are the user's; other lines lose trailing blanks and doubled empty lines."""
+    lines: list[str] = []
+    indent: int | None = None  # of the snippet we are in
+    for line in text.split("\n"):
+        stripped = line.strip()
+        if stripped.startswith("#line "):
+            indent = len(line) - len(line.lstrip()) if stripped.startswith("#line 1 ") else None
+            lines.append(stripped)
+        elif indent is not None:
+            lines.append(line[indent:])
+        elif stripped or (lines and lines[-1]):
+            lines.append(line.rstrip())
+    return "\n".join(lines).strip("\n") + "\n"
+
+
+def _number_lines(text: str) -> str:
+    """Replaces ``#line @`` by the number that the next line really has."""
+    lines = text.split("\n")
+    for at, line in enumerate(lines):
+        if line.startswith("#line @ "):
+            lines[at] = line.replace("@", str(at + 2), 1)
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""Devices, programs and what they measure: everything that holds an OpenCL handle."""

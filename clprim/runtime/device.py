@@ -1,0 +1,288 @@
+"""The devices that OpenCL finds, and the current one: its context, queue and memory pool."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import threading
+from typing import TYPE_CHECKING
+
+from clprim.errors import DeviceError
+from clprim.runtime import icd
+from clprim.traits import DeviceTraits
+
+icd.prepare()  # must precede the first listing of platforms, whoever makes it
+
+import pyopencl as cl  # noqa: E402
+import pyopencl.tools  # noqa: E402
+
+from clprim.runtime import query  # noqa: E402
+
+__all__ = ["Device", "current_device", "devices", "set_device", "synchronize"]
+
+ENVIRONMENT = "CLPRIM_DEVICE"
+
+_NOTHING_FOUND = """\
+no OpenCL device was found. Install a runtime:
+  pip install "clprim[cpu]"        runs on the CPU (Linux, x86-64)
+  apt install pocl-opencl-icd      runs on the CPU (Debian, Ubuntu)
+or the OpenCL driver of the GPU's vendor (nvidia-opencl-icd, rocm-opencl-icd, intel-opencl-icd or
+mesa-opencl-icd on Debian). `clinfo -l` lists what the system sees."""
+
+_lock = threading.RLock()
+_found: list[Device] = []
+_current: Device | None = None
+
+
+class Device:
+    """One OpenCL device, with the context, queue and memory pool that clprim uses on it.
+
+    A device is looked at when it is listed and opened when it is first used. Two objects are equal
+    when they stand for the same device.
+
+    Attributes:
+        cl: The `pyopencl.Device`.
+        index: Its place in `devices`.
+        name: What the driver calls it.
+        platform: Name of the platform (the driver) that offers it.
+        type: ``cpu``, ``gpu``, ``accelerator`` or ``other``.
+        version: OpenCL version, as the driver writes it.
+        driver: Version of the driver, as the driver writes it.
+        context: A context of this device alone.
+        queue: The queue that kernels are launched on, in order. It may be replaced for a while.
+        queues: Every queue that clprim has made here; `synchronize` waits for all of them.
+        pool: A memory pool; ``pool(nbytes)`` allocates.
+    """
+
+    # Set by `open`: from then on each is a plain attribute of the instance, as the hot path needs.
+    context: cl.Context
+    queue: cl.CommandQueue
+    queues: list[cl.CommandQueue]
+    pool: pyopencl.tools.MemoryPool
+
+    def __init__(self, device: cl.Device, index: int) -> None:
+        self.cl = device
+        self.index = index
+        self.name = _text(device, "name")
+        self.platform = _text(device.platform, "name")
+        self.type = query.device_type(device)
+        self.version = _text(device, "version")
+        self.driver = _text(device, "driver_version")
+
+    @functools.cached_property
+    def traits(self) -> DeviceTraits:
+        """What kernels may rely on here."""
+        return query.query_traits(self.cl)
+
+    def open(self) -> None:
+        """Make the context, queue and memory pool, if they are not there yet.
+
+        Raises:
+            DeviceError: The driver refused, as it does when a device has vanished.
+        """
+        with _lock:
+            if "context" in self.__dict__:
+                return
+            try:
+                context = cl.Context([self.cl])
+                queue = cl.CommandQueue(context, self.cl)
+                pool = pyopencl.tools.MemoryPool(pyopencl.tools.ImmediateAllocator(queue))
+            except cl.Error as error:
+                message = (
+                    f"device {self} is listed but cannot be used: {error}. Choose another one "
+                    f"with set_device() or {ENVIRONMENT}."
+                )
+                raise DeviceError(message) from error
+            self.queue, self.queues, self.pool = queue, [queue], pool
+            self.context = context  # last: it says that the others are there
+
+    if not TYPE_CHECKING:  # a type checker would take it for leave to read any attribute
+
+        def __getattr__(self, name):  # noqa: ANN001, ANN204
+            # Reached only while the attribute is missing: opens the device on first use.
+            if name in {"context", "queue", "queues", "pool"}:
+                self.open()
+                return self.__dict__[name]
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def synchronize(self) -> None:
+        """Wait until everything launched on this device is done.
+
+        Raises:
+            DeviceError: The driver reported a failure, of a kernel or of the device.
+        """
+        try:
+            for queue in self.queues:
+                queue.finish()
+            if self.queue not in self.queues:
+                self.queue.finish()
+        except cl.Error as error:
+            raise DeviceError(f"device {self} failed: {error}") from error
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Device) and self.cl == other.cl
+
+    def __hash__(self) -> int:
+        return hash(self.cl)
+
+    def __str__(self) -> str:
+        try:
+            memory = f"{self.cl.global_mem_size / 2**30:.1f} GiB"
+        except cl.Error:
+            memory = "? GiB"
+        units = self.traits.compute_units
+        return (
+            f"{self.index}: {self.name} | {self.platform} {self.driver} | {self.type}, {memory}, "
+            f"{units} compute unit{'' if units == 1 else 's'}"
+        )
+
+    def __repr__(self) -> str:
+        return f"<clprim.Device {self}>"
+
+
+def devices() -> list[Device]:
+    """Return every OpenCL device found, best first; an empty list where there is none.
+
+    Order: GPUs, accelerators, CPUs; within a kind by what the device reports (see
+    `clprim.runtime.query.rank`), so that it is the same on every run.
+    """
+    with _lock:
+        if not _found:
+            try:
+                platforms = cl.get_platforms()
+            except cl.Error:  # the loader's way to say that there is none
+                platforms = []
+            handles = [handle for platform in platforms for handle in _devices_of(platform)]
+            handles.sort(key=query.rank)
+            _found.extend(Device(handle, index) for index, handle in enumerate(handles))
+        return list(_found)
+
+
+def set_device(spec: int | str | Device | cl.Device) -> Device:
+    """Make a device the current one, for all threads, and open it.
+
+    Args:
+        spec: An index into `devices`; a word or words that each occur in the name of the platform,
+            of the driver or of the device (``"intel"``, ``"pocl 3.0"``; case does not matter);
+            ``"cpu"`` or ``"gpu"``; or a device. Of several that match, one whose platform matches
+            is taken before one whose own name does, then the best.
+
+    Returns:
+        The device.
+
+    Raises:
+        DeviceError: No such device, or it cannot be opened; the previous one stays current.
+    """
+    global _current  # noqa: PLW0603 - the one current device
+    with _lock:
+        device = _find(spec)
+        device.open()
+        _current = device
+        return device
+
+
+def current_device() -> Device:
+    """Return the device that arrays and kernels use where none is named.
+
+    It is the last `set_device`, else the one that the environment variable ``CLPRIM_DEVICE``
+    describes (in `set_device`'s words), else the first of `devices`.
+
+    Raises:
+        DeviceError: There is none, or not the one asked for, or it cannot be opened.
+    """
+    device = _current
+    if device is not None:  # the hot path: one global read
+        return device
+    with _lock:
+        if _current is not None:
+            return _current
+        spec = os.environ.get(ENVIRONMENT, "").strip()
+        if not spec:
+            return set_device(0)
+        try:
+            return set_device(spec)
+        except DeviceError as error:
+            raise DeviceError(f"{ENVIRONMENT}={spec}: {error}") from error.__cause__
+
+
+def synchronize() -> None:
+    """Wait until everything launched on the current device is done.
+
+    Raises:
+        DeviceError: The driver reported a failure, of a kernel or of the device.
+    """
+    current_device().synchronize()
+
+
+def _text(owner: cl.Device | cl.Platform, attribute: str) -> str:
+    """Return a queried string on one line; a driver that does not answer has an empty one."""
+    try:
+        return " ".join(str(getattr(owner, attribute)).replace("\0", " ").split())
+    except cl.Error:
+        return ""
+
+
+def _devices_of(platform: cl.Platform) -> list[cl.Device]:
+    try:
+        return platform.get_devices()
+    except cl.Error:  # a platform without devices may say so by an error
+        return []
+
+
+def _find(spec: int | str | Device | cl.Device) -> Device:
+    """Return the device that ``spec`` describes, or raise the error that lists all."""
+    if isinstance(spec, Device):
+        return spec
+    found = devices()
+    if not found:
+        raise DeviceError(_NOTHING_FOUND)
+    if isinstance(spec, cl.Device):
+        matching = [device for device in found if device.cl == spec]
+    elif isinstance(spec, int) and not isinstance(spec, bool):
+        matching = found[spec : spec + 1] if spec >= 0 else []
+    elif isinstance(spec, str) and spec.strip().isdecimal():
+        matching = found[int(spec) : int(spec) + 1]
+    elif isinstance(spec, str):
+        ranked = [(_match(device, spec), device.index) for device in found]
+        ranked = sorted((quality, index) for quality, index in ranked if quality is not None)
+        matching = [found[index] for _, index in ranked]
+    else:
+        message = f"a device is an index, a name or a Device, not {type(spec).__name__}"
+        raise DeviceError(f"{message} {spec!r}")
+    if not matching:
+        listing = "".join(f"\n  {device}" for device in found)
+        raise DeviceError(
+            f'no OpenCL device matches {spec!r}; expected an index, part of a name, "cpu" or '
+            f'"gpu". Devices found:{listing}'
+        )
+    return matching[0]
+
+
+def _match(device: Device, spec: str) -> int | None:
+    """Return how well the words of ``spec`` describe ``device``: 0 is best, None not at all.
+
+    A platform's name counts before a device's: CPU runtimes of every origin name the processor,
+    and with it its vendor, as their device.
+    """
+    words = spec.lower().split()
+    if not words:
+        return None
+    if spec.strip().lower() == device.name.lower():
+        return 0
+    # Every driver's version starts with the OpenCL version, which "pocl 3.0" does not mean.
+    version = re.sub(r"^OpenCL \d+\.\d+", "", _text(device.cl.platform, "version"))
+    driver = f"{device.platform} {version} {device.driver}".lower()
+    hardware = f"{device.name} {_text(device.cl, 'vendor')}".lower()
+    worst = 0
+    for word in words:
+        if word in {"cpu", "gpu", "accelerator"}:
+            quality = 1 if word == device.type else None
+        elif word in driver:
+            quality = 1
+        else:
+            quality = 2 if word in hardware else None
+        if quality is None:
+            return None
+        worst = max(worst, quality)
+    return worst

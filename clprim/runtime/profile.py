@@ -1,0 +1,218 @@
+"""Where the time goes on the device: every kernel launched inside a ``with``, timed by it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import pyopencl as cl
+
+from clprim.errors import DeviceError
+from clprim.text_table import format_table
+
+if TYPE_CHECKING:
+    from clprim.runtime.device import Device
+
+__all__ = ["KernelEvent", "Profile", "active", "profile"]
+
+#: The innermost profile of this process that is running. Launch code checks it on every call:
+#: ``if profile.active is not None: profile.active.record(name, event, nbytes, flops)``.
+active: Profile | None = None
+
+_MEASURES = cl.command_queue_properties.PROFILING_ENABLE
+
+
+@dataclass(frozen=True)
+class KernelEvent:
+    """One run of one kernel, as the device timed it.
+
+    Attributes:
+        name: The kernel.
+        seconds: From the start of its first work-item to the end of its last one.
+        bytes: Memory that the launch says it must read and write.
+        flops: Arithmetic operations that the launch says it must do.
+        start: Seconds between the start of the profile's first kernel and this one's.
+    """
+
+    name: str
+    seconds: float
+    bytes: float
+    flops: float
+    start: float
+
+    @property
+    def gb_per_s(self) -> float:
+        """Billions of bytes a second; 0 where the device measured no time."""
+        return _rate(self.bytes, self.seconds)
+
+    @property
+    def gflops(self) -> float:
+        """Billions of operations a second; 0 where the device measured no time."""
+        return _rate(self.flops, self.seconds)
+
+
+class Profile:
+    """The kernels that ran on one device while a ``with`` block did; see :func:`profile`."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._outer: Profile | None = None
+        self._running = False
+        self._replaced: cl.CommandQueue | None = None
+        self._pending: list[tuple[str, cl.Event, float, float]] = []
+        self._events: list[KernelEvent] = []
+        self._origin: int | None = None  # nanoseconds, on the device's clock
+
+    def __enter__(self) -> Profile:
+        global active
+        if self._running:
+            raise DeviceError("this profile is running already; take a new cp.profile()")
+        self._pending, self._events, self._origin = [], [], None
+        device = self._device
+        queue = _profiling_queue(device)
+        device.queue.finish()  # what was enqueued before is not ours, and must come first
+        self._replaced, device.queue = device.queue, queue
+        self._outer, active = active, self
+        self._running = True
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        global active
+        try:
+            self._collect()
+        finally:
+            self._running = False
+            active, self._outer = self._outer, None
+            if self._replaced is not None:
+                self._device.queue, self._replaced = self._replaced, None
+
+    def record(self, name: str, event: cl.Event, nbytes: float = 0, flops: float = 0) -> None:
+        """Takes a launch in; for launch code only.
+
+        Args:
+            name: The kernel.
+            event: What the enqueue returned.
+            nbytes: Bytes that have to be read and written.
+            flops: Operations that have to be done.
+        """
+        self._pending.append((name, event, nbytes, flops))
+        if self._outer is not None:
+            self._outer.record(name, event, nbytes, flops)
+
+    @property
+    def events(self) -> list[KernelEvent]:
+        """The runs so far, in the order of launching; waits for those still under way."""
+        self._collect()
+        return list(self._events)
+
+    @property
+    def seconds(self) -> float:
+        """The sum of all runs' times on the device."""
+        return sum(event.seconds for event in self.events)
+
+    def table(self) -> str:
+        """Lays out one row a kernel, the costliest first, and their total.
+
+        The columns: how often it ran, milliseconds in total, microseconds a run, billions of
+        bytes and of operations a second (``-`` where the launches gave none), part of the time.
+        """
+        groups: dict[str, list[KernelEvent]] = {}
+        for event in self.events:
+            groups.setdefault(event.name, []).append(event)
+        total = sum(event.seconds for group in groups.values() for event in group)
+        ranked = sorted(groups.items(), key=lambda item: -sum(e.seconds for e in item[1]))
+        rows: list[list[object] | None] = [_row(name, group, total) for name, group in ranked]
+        everything = [event for group in groups.values() for event in group]
+        rows += [None, _row("total", everything, total)]
+        headers = ["kernel", "calls", "total ms", "mean µs", "GB/s", "GFLOP/s", "share"]
+        return format_table(headers, rows, align="lrrrrrr")
+
+    __str__ = table
+
+    def _collect(self) -> None:
+        """Waits for the launches taken in and turns their events into numbers."""
+        if self._running:
+            self._device.queue.finish()
+        # Several devices may be at work: a launch on another one is not waited for by the above,
+        # and its queue measures nothing. Such a launch is no part of this profile.
+        pending, self._pending = self._pending, []
+        for name, event, nbytes, flops in pending:
+            try:
+                event.wait()
+                start, end = event.profile.start, event.profile.end
+            except cl.Error as error:
+                if error.code == cl.status_code.PROFILING_INFO_NOT_AVAILABLE:
+                    continue
+                raise
+            if self._origin is None:
+                self._origin = start
+            self._events.append(
+                KernelEvent(
+                    name, 1e-9 * (end - start), nbytes, flops, 1e-9 * (start - self._origin)
+                )
+            )
+
+
+def profile(device: Device | None = None) -> Profile:
+    """Times every kernel that clprim launches inside a ``with`` block.
+
+    While the block runs, the device works through a queue that measures; on leaving it, also by
+    an exception, everything launched has finished and the device's own queue is back. Blocks may
+    be nested: a launch counts for all those around it. Launches of all threads are seen.
+
+    Args:
+        device: Whose kernels; the current device by default. Launches on other devices are not
+            measured.
+
+    Returns:
+        A context manager; its ``events``, ``seconds`` and ``table()`` tell what ran, inside the
+        block (then they wait for the device) and after it.
+
+    Example:
+        >>> with cp.profile() as p:  # doctest: +SKIP
+        ...     y = scale(x, 2.0)
+        >>> print(p.table())  # doctest: +SKIP
+    """
+    if device is None:
+        from clprim.runtime.device import current_device
+
+        device = current_device()
+    return Profile(device)
+
+
+def _profiling_queue(device: Device) -> cl.CommandQueue:
+    """Returns the device's queue that measures, made at its first profile."""
+    for queue in device.queues:
+        if queue.properties & _MEASURES:
+            return queue
+    queue = cl.CommandQueue(device.context, device.cl, _MEASURES)
+    device.queues.append(queue)  # synchronize() waits for it from now on
+    return queue
+
+
+def _row(name: str, events: Iterable[KernelEvent], total: float) -> list[object]:
+    events = list(events)
+    seconds = sum(event.seconds for event in events)
+    calls = len(events)
+    nbytes = sum(event.bytes for event in events)
+    flops = sum(event.flops for event in events)
+    return [
+        name,
+        f"{calls}",
+        f"{1e3 * seconds:.3f}",
+        f"{1e6 * seconds / calls:.1f}" if calls else "-",
+        f"{_rate(nbytes, seconds):.1f}" if nbytes else "-",
+        f"{_rate(flops, seconds):.1f}" if flops else "-",
+        f"{seconds / total:.1%}" if total else "-",
+    ]
+
+
+def _rate(amount: float, seconds: float) -> float:
+    return 1e-9 * amount / seconds if seconds > 0 else 0.0

@@ -1,0 +1,216 @@
+"""Programs: from source to something that kernels can be made of, through two caches.
+
+A program is looked for among those of this process, then on disk, and compiled only then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import threading
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import pyopencl as cl
+
+from clprim.errors import BuildError, DeviceError
+from clprim.runtime import disk_cache
+from clprim.runtime.build_log import explain
+from clprim.runtime.stats import counters
+from clprim.traits import DeviceTraits
+
+if TYPE_CHECKING:
+    from clprim.runtime.device import Device
+
+__all__ = ["build", "cl_std_option", "forget"]
+
+# ``cl.Program.build`` keeps a cache of its own, warns of every remark of a compiler, and can be
+# told to do neither only by settings of the whole process. The class beneath does one thing.
+_RawProgram = cl._cl._Program
+
+_Key = tuple["Device", str, tuple[str, ...]]
+_programs: dict[_Key, cl.Program] = {}
+_building: dict[_Key, threading.Lock] = {}
+_building_guard = threading.Lock()
+
+
+def build(
+    device: Device,
+    source: str,
+    options: Sequence[str] = (),
+    *,
+    title: str = "generated kernel",
+    lines: Mapping[str, str] | None = None,
+) -> cl.Program:
+    """Builds a program for a device, or finds it where it was built before.
+
+    Safe to call from several threads: different programs are compiled side by side, the same one
+    once.
+
+    Args:
+        device: Whom to build for.
+        source: OpenCL C, with ``#line 1 "snippet:<part>"`` before every snippet and
+            ``#line <n> "kernel"`` after it.
+        options: Build options, each a word (a value with spaces has to be quoted already).
+        title: Whose kernel it is; the first words of an error's message.
+        lines: The user's text of every part (``"expr"``, ``"step"``, …), quoted in an error.
+
+    Returns:
+        A program; make kernels with ``cl.Kernel(program, name)``.
+
+    Raises:
+        BuildError: The compiler refused the source; ``.log`` holds all it said and ``.source``
+            what it read.
+    """
+    key = (device, source, tuple(options))
+    program = _programs.get(key)
+    if program is not None:
+        counters.memory_hits += 1
+        return program
+    with _building_guard:
+        lock = _building.setdefault(key, threading.Lock())
+    try:
+        with lock:
+            program = _programs.get(key)
+            if program is not None:  # another thread built it while this one waited
+                counters.memory_hits += 1
+                return program
+            program = _load_or_compile(device, source, key[2], title, lines)
+            _programs[key] = program
+    finally:
+        _building.pop(key, None)
+    return program
+
+
+def forget() -> None:
+    """Drops the programs of this process; what lies on disk stays."""
+    _programs.clear()
+
+
+def cl_std_option(traits: DeviceTraits, version: tuple[int, int] = (1, 2)) -> str:
+    """Names the language version to compile for: OpenCL C 1.2 unless a kernel asks for more.
+
+    Args:
+        traits: Of the device; its ``c_version`` is the newest that may be named.
+        version: (major, minor) that the kernel is written in.
+
+    Raises:
+        DeviceError: The device compiles only older versions.
+
+    Example:
+        >>> cl_std_option(DeviceTraits(c_version=(3, 0)))
+        '-cl-std=CL1.2'
+    """
+    if traits.c_version < version:
+        raise DeviceError(
+            f"the kernel is written in OpenCL C {version[0]}.{version[1]}, "
+            f"the device compiles OpenCL C {traits.c_version[0]}.{traits.c_version[1]} at most"
+        )
+    return f"-cl-std=CL{version[0]}.{version[1]}"
+
+
+def _load_or_compile(
+    device: Device,
+    source: str,
+    options: tuple[str, ...],
+    title: str,
+    lines: Mapping[str, str] | None,
+) -> cl.Program:
+    flags = " ".join(options).encode()
+    cached = disk_cache.default_cache() is not None
+    disk_key = _disk_key(device, source, flags) if cached else ""
+    if cached:
+        raw = _load(device, flags, disk_key)
+        if raw is not None:
+            counters.disk_hits += 1
+            return cl.Program(raw)
+    raw = _RawProgram(device.context, source)
+    try:
+        raw._build(options=flags, devices=[device.cl])
+    except cl.Error as error:
+        log = _log(device, raw, flags, error)
+        refused = BuildError(explain(log, source, title=title, device=device.name, snippets=lines))
+        vars(refused).update(log=log, source=source)
+        raise refused from None
+    counters.builds += 1
+    if cached:
+        _store(device, raw, disk_key)
+    return cl.Program(raw)
+
+
+def _load(device: Device, flags: bytes, disk_key: str) -> cl._cl._Program | None:
+    """Makes a program of a binary on disk; one that the driver refuses is removed."""
+    binary = disk_cache.load(disk_key)
+    if binary is None:
+        return None
+    try:
+        raw = _RawProgram(device.context, [device.cl], [binary])
+        raw._build(options=flags, devices=[device.cl])
+    except cl.Error:  # say, the driver changed without changing its version
+        disk_cache.remove(disk_key)
+        return None
+    return raw
+
+
+def _store(device: Device, raw: cl._cl._Program, disk_key: str) -> None:
+    # PoCL compiles the kernels for an unknown work-group size when it is asked for its binary,
+    # which takes a third of the build's time once more; every later process saves more than that.
+    try:
+        binaries = cast("list[bytes]", raw.get_info(cl.program_info.BINARIES))
+        devices = cast("list[cl.Device]", raw.get_info(cl.program_info.DEVICES))
+        binary = binaries[devices.index(device.cl)]
+    except (cl.Error, ValueError, IndexError):
+        return  # a driver that gives no binaries
+    if binary:
+        disk_cache.store(disk_key, binary)
+
+
+def _disk_key(device: Device, source: str, flags: bytes) -> str:
+    digest = hashlib.sha256()
+    for field in (*_identity(device), flags, source.encode()):
+        digest.update(b"%d:" % len(field))  # lengths keep neighbouring fields apart
+        digest.update(field)
+    return digest.hexdigest()
+
+
+@lru_cache(maxsize=64)
+def _identity(device: Device) -> tuple[bytes, ...]:
+    """Names everything but the source that the compiler's output may depend on."""
+    handle = device.cl
+    names = (
+        handle.name,
+        handle.version,
+        handle.driver_version,
+        handle.platform.name,
+        handle.platform.version,
+        # A runtime for the CPU compiles for the very processor, and virtual machines call all of
+        # theirs by one name: a home folder shared between them must not share these binaries.
+        _processor() if handle.type & cl.device_type.CPU else "",
+    )
+    return tuple(name.encode() for name in names)
+
+
+def _processor() -> str:
+    """Returns the instruction sets of this machine's processor, as the system lists them."""
+    try:
+        with Path("/proc/cpuinfo").open() as listing:
+            for line in listing:
+                if line.startswith(("flags", "Features")):
+                    return line
+    except OSError:
+        pass
+    return f"{platform.machine()} {platform.processor()}"
+
+
+def _log(device: Device, raw: cl._cl._Program, flags: bytes, error: cl.Error) -> str:
+    """Returns what the compiler said, with the driver's own words where that is not enough."""
+    try:
+        log = str(raw.get_build_info(device.cl, cl.program_build_info.LOG) or "")
+    except cl.Error:
+        log = ""
+    log = log.replace("\0", "").strip()
+    if error.code == cl.status_code.BUILD_PROGRAM_FAILURE:
+        return log
+    return f"{error}\n(build options: {flags.decode()})\n{log}".strip()  # not the source's fault

@@ -1,0 +1,211 @@
+"""Asks an OpenCL device what it is: its traits, and its place among other devices."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import pyopencl as cl
+
+from clprim.traits import DeviceTraits
+
+__all__ = ["device_type", "query_traits", "rank"]
+
+T = TypeVar("T")
+
+_NONE: list[int] = []
+
+_TYPES = {
+    # In this order: an emulator that claims every type runs its work-groups as a CPU does.
+    cl.device_type.CPU: "cpu",
+    cl.device_type.GPU: "gpu",
+    cl.device_type.ACCELERATOR: "accelerator",
+}
+_TYPE_RANKS = {"gpu": 0, "accelerator": 1, "cpu": 2}
+_SUB_GROUP_EXTENSIONS = frozenset({"cl_khr_subgroups", "cl_intel_subgroups"})
+
+_MIB = 1 << 20
+# OpenCL errors, and what a driver's odd answer may do to the arithmetic on it.
+_FAILURES = (cl.Error, AttributeError, TypeError, ValueError)
+
+
+def device_type(device: cl.Device) -> str:
+    """Return ``cpu``, ``gpu``, ``accelerator`` or ``other``."""
+    bits = _ask(lambda: device.type, 0)
+    return next((name for bit, name in _TYPES.items() if bits & bit), "other")
+
+
+def query_traits(device: cl.Device) -> DeviceTraits:
+    """Query what kernels may rely on; a query that fails leaves its field at the default.
+
+    Args:
+        device: Any OpenCL device.
+
+    Returns:
+        Its traits, with the meaning that `DeviceTraits` gives them.
+    """
+    is_cpu = device_type(device) == "cpu"
+    vector_bytes = _ask(lambda: _vector_bytes(device, is_cpu), DeviceTraits.vector_bytes)
+    queries: dict[str, Callable[[], Any]] = {
+        "compute_units": lambda: max(1, device.max_compute_units),
+        "max_work_group_size": lambda: device.max_work_group_size,
+        "local_memory": lambda: device.local_mem_size,
+        "sub_group_size": lambda: _sub_group_size(device, is_cpu, vector_bytes),
+        "fp16": lambda: "cl_khr_fp16" in _extensions(device),
+        "fp64": lambda: "cl_khr_fp64" in _extensions(device) or device.double_fp_config != 0,
+        "c_version": lambda: _c_version(device),
+        "cache_bytes": lambda: _cache_bytes(device, is_cpu),
+        "max_allocation": lambda: device.max_mem_alloc_size,
+    }
+    found = {name: _ask(query, None) for name, query in queries.items()}
+    return dataclasses.replace(
+        DeviceTraits(is_cpu=is_cpu, vector_bytes=vector_bytes),
+        **{name: value for name, value in found.items() if value is not None},
+    )
+
+
+def rank(device: cl.Device) -> tuple[Any, ...]:
+    """Return a key that sorts devices, best first, the same way on every run.
+
+    GPUs come before accelerators and CPUs. Among GPUs, memory of their own and units × clock
+    decide. CPU runtimes drive the same cores (and some report no clock), so there the abilities of
+    the compiler decide: sub-groups, then the versions of OpenCL, of OpenCL C and of the driver.
+    """
+    kind = device_type(device)
+    extensions = _ask(lambda: _extensions(device), frozenset[str]())
+    speed = _ask(lambda: device.max_compute_units * device.max_clock_frequency, 0)
+    shared_memory = _ask(lambda: bool(device.host_unified_memory), False)
+    return (
+        _TYPE_RANKS.get(kind, 3),
+        (False, 0) if kind == "cpu" else (shared_memory, -speed),
+        not _has_sub_groups(device, extensions),
+        _descending(_ask(lambda: _opencl_version(device), (0, 0))),
+        _descending(_ask(lambda: _c_version(device), (0, 0))),
+        _descending(_ask(lambda: _numbers(device.driver_version), ())),
+        _ask(lambda: device.platform.name, ""),
+        _ask(lambda: device.name, ""),
+    )
+
+
+def _ask(query: Callable[[], T], default: T) -> T:
+    """Return what ``query`` answers, or ``default`` where the driver does not know."""
+    try:
+        return query()
+    except _FAILURES:
+        return default
+
+
+def _extensions(device: cl.Device) -> frozenset[str]:
+    return frozenset(device.extensions.split())
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """Return the numbers at the head of a version: (3, 0) of ``3.0-rc2`` and (3, 1) of ``3.1+x``.
+
+    The suffix of a pre-release or of a distribution says nothing that compares across drivers.
+    """
+    head = re.match(r"\D*(\d+(?:\.\d+)*)", text)
+    return tuple(int(part) for part in head[1].split(".")) if head else ()
+
+
+def _descending(version: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(-part for part in version)
+
+
+def _opencl_version(device: cl.Device) -> tuple[int, int]:
+    """Return the version of OpenCL; the standard fixes its text as ``OpenCL X.Y ...``."""
+    major, minor = _numbers(device.version)[:2]
+    return major, minor
+
+
+def _c_version(device: cl.Device) -> tuple[int, int]:
+    """Return the newest OpenCL C that the device's compiler takes.
+
+    From OpenCL 3.0 on it stands in a list of its own: ``OPENCL_C_VERSION`` is then the newest
+    version that is *compatible* with older ones, 1.2 at some drivers that compile 3.0 as well.
+    """
+    if _opencl_version(device) >= (3, 0):
+        versions = _ask(lambda: [entry.version for entry in device.opencl_c_all_versions], _NONE)
+        if versions:
+            return max(versions) >> 22, max(versions) >> 12 & 0x3FF  # 10, 10 and 12 bits
+    major, minor = _numbers(device.opencl_c_version)[:2]  # "OpenCL C X.Y ..."
+    return major, minor
+
+
+def _vector_bytes(device: cl.Device, is_cpu: bool) -> int:
+    """Return the bytes of the widest register of a CPU, or of the widest load on a GPU.
+
+    A CPU runtime may count elements per type (64 chars, 16 floats) or give up on the small types
+    (16 chars, 16 floats): the widest of them is the register.
+    """
+    if not is_cpu:
+        return 16
+    return max(16, device.native_vector_width_char, 4 * device.native_vector_width_float)
+
+
+def _cache_bytes(device: cl.Device, is_cpu: bool) -> int:
+    """Return a size beyond which data is taken to come from memory.
+
+    What CPU runtimes answer is hardly comparable: on one machine one reports the second level of
+    one core (2 MiB), another the last level of the whole socket (260 MiB), of which a virtual
+    machine owns a slice. Outside what a last level usually offers a process, 32 MiB it is.
+    """
+    reported: int = device.global_mem_cache_size
+    if is_cpu:
+        return reported if 32 * _MIB <= reported <= 64 * _MIB else 32 * _MIB
+    return max(_MIB, reported)
+
+
+def _has_sub_groups(device: cl.Device, extensions: frozenset[str]) -> bool:
+    """Tell whether kernels may use sub-group functions."""
+    named = bool(extensions & _SUB_GROUP_EXTENSIONS)
+    return named or _ask(lambda: device.max_num_sub_groups > 0, False)
+
+
+def _sub_group_size(device: cl.Device, is_cpu: bool, vector_bytes: int) -> int:
+    """Return the lanes of a sub-group: 1 without sub-groups, or where a CPU tells no size."""
+    extensions = _extensions(device)
+    if not _has_sub_groups(device, extensions):
+        return 1
+    if "cl_intel_required_subgroup_size" in extensions:
+        sizes = _ask(lambda: _sub_group_sizes(device), _NONE)
+        if is_cpu:
+            # Larger sub-groups exist there, but spread over several registers of floats.
+            sizes = [size for size in sizes if 4 * size <= vector_bytes]
+        if sizes:
+            return max(sizes)
+    if is_cpu:
+        return 1
+    if "cl_nv_device_attribute_query" in extensions:
+        return _ask(lambda: int(device.warp_size_nv), 32)
+    if "cl_amd_device_attribute_query" in extensions:
+        return _ask(lambda: int(device.wavefront_width_amd), 32)
+    return 32  # what most GPUs run
+
+
+def _sub_group_sizes(device: cl.Device) -> list[int]:
+    """Return the sizes that the compiler can be asked for (``CL_DEVICE_SUB_GROUP_SIZES_INTEL``).
+
+    pyopencl knows no such query, so the loader that it is linked to is called directly.
+    """
+    loader = ctypes.CDLL(cl._cl.__file__)
+    try:
+        query = loader.clGetDeviceInfo
+    except AttributeError:  # a loader that is not reached through the extension module
+        return []
+    query.argtypes = [
+        ctypes.c_void_p,
+        ctypes.c_uint,
+        ctypes.c_size_t,
+        ctypes.c_void_p,
+        ctypes.POINTER(ctypes.c_size_t),
+    ]
+    sizes = (ctypes.c_size_t * 64)()
+    used = ctypes.c_size_t()
+    room = ctypes.sizeof(sizes)
+    if query(device.int_ptr, 0x4108, room, sizes, ctypes.byref(used)) != 0:
+        return []
+    return list(sizes[: used.value // ctypes.sizeof(ctypes.c_size_t)])

@@ -1,0 +1,80 @@
+"""Counters that say what a call cost: programs built or found, kernels enqueued."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass, fields
+
+__all__ = ["Counters", "Stats", "counters", "stats"]
+
+
+class Counters:
+    """The running counts of this process, incremented where the work happens.
+
+    A plain object with slots, because the launch path pays for every increment:
+    ``counters.launches += 1`` is an attribute load, an addition and a store. There is no lock:
+    two threads that increment at the same instant may count once, which a counter can bear.
+    """
+
+    __slots__ = ("builds", "disk_hits", "launches", "memory_hits", "plans")
+
+    def __init__(self) -> None:
+        self.builds = 0
+        self.disk_hits = 0
+        self.memory_hits = 0
+        self.plans = 0
+        self.launches = 0
+
+
+counters = Counters()
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What this process has done so far; two of them subtract to what happened in between.
+
+    Attributes:
+        builds: Programs compiled from source by the OpenCL compiler.
+        disk_hits: Programs loaded from the disk cache instead.
+        memory_hits: Kernels found among those that this process has built already.
+        plans: Calls that had to be planned, because their signature was new.
+        launches: Kernels enqueued.
+
+    Example:
+        >>> later, before = Stats(builds=3, launches=10), Stats(builds=2, launches=4)
+        >>> print(later - before)
+        1 build, 0 disk hits, 0 memory hits, 0 plans, 6 launches
+    """
+
+    builds: int = 0
+    disk_hits: int = 0
+    memory_hits: int = 0
+    plans: int = 0
+    launches: int = 0
+
+    def __sub__(self, before: Stats) -> Stats:
+        if not isinstance(before, Stats):
+            return NotImplemented
+        return Stats(*(new - old for new, old in zip(astuple(self), astuple(before), strict=True)))
+
+    def __str__(self) -> str:
+        parts = []
+        for field in fields(self):
+            count = getattr(self, field.name)
+            noun = field.name.replace("_", " ")
+            parts.append(f"{count:,} {_singular(noun) if count == 1 else noun}")
+        return ", ".join(parts)
+
+
+def stats() -> Stats:
+    """Takes a snapshot of the counters of this process, over all devices and threads.
+
+    Example:
+        >>> before = stats()
+        >>> (stats() - before).builds
+        0
+    """
+    return Stats(*(getattr(counters, field.name) for field in fields(Stats)))
+
+
+def _singular(noun: str) -> str:
+    return noun[:-2] if noun.endswith("ches") else noun[:-1]

@@ -1,0 +1,1 @@
+"""Operators: each is a few strings over `Pointwise` and `Reduction`."""
