@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import pyopencl.array as cl_array
+from pyopencl.tools import PooledBuffer
 
 from clprim.array import operand_of
 from clprim.errors import DefinitionError, DeviceError, DTypeError, ShapeError
@@ -61,7 +62,7 @@ def memory_relation(a: Any, b: Any) -> tuple[int, int] | None:
     """
     if a is b:
         return (0, 0)
-    if isinstance(a, cl.PooledBuffer) or isinstance(b, cl.PooledBuffer):
+    if type(a) is PooledBuffer or type(b) is PooledBuffer:
         return None  # a pool hands out no two buffers over one piece of memory
     root_a, start_a = _root(a)
     root_b, start_b = _root(b)

@@ -99,7 +99,7 @@ class Snippet:
         """Arithmetic operations one execution takes (a call counts once, fma and mad twice)."""
         total = 0
         previous = ""
-        for token, following in zip(self.tokens, (*self.tokens[1:], None), strict=True):
+        for token, following in zip(self.tokens, (*self.tokens[1:], None), strict=False):
             is_operand = previous.isidentifier() or previous[:1].isdigit() or previous in (")", "]")
             if (
                 token.text in ("+=", "-=", "*=", "/=", "*", "/", "%")

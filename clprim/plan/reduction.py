@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clprim.dtypes import AnyDType, StoredType, promote, stored_type, value_dtype
 from clprim.language.definition import ReductionDefinition
@@ -104,6 +104,8 @@ class ReductionCode(KernelCode):
         lanes, rows: Work-items of a group, along the contiguous dimension and across.
         combine_vectors: Whether ``combine`` may run on whole vectors.
         partial: Whether this is the first of two stages, which stores partials.
+        row_a_split: Whether every split is one whole row (of ``reduce_inner``).
+        exact: Whether what a split takes is one tile, without a remainder (likewise).
     """
 
     expr: str
@@ -128,6 +130,8 @@ class ReductionCode(KernelCode):
     rows: int
     combine_vectors: bool
     partial: bool
+    row_a_split: bool
+    exact: bool
 
 
 @dataclass(frozen=True)
@@ -209,7 +213,7 @@ class _Planner:
                 f"y{n}",
                 r.dtype,
                 r.dtype if r.dtype.kind in "iub" else value_dtype(r.dtype, everything),
-                -1,
+                -1,  # known only once the loops are sorted
             )
             for n, r in enumerate(results)
         )
@@ -279,6 +283,10 @@ class _Planner:
         inputs = tuple(
             OperandCode.of(f"x{k}", a.dtype, value, along.strides[k])
             for k, (a, value) in enumerate(zip(self.inputs, self.input_values, strict=True))
+        )
+        self.result_codes = tuple(
+            replace(y, inner="one" if inner_kept.strides[len(inputs) + n] == 1 else "any")
+            for n, y in enumerate(self.result_codes)
         )
         labels = [*(x.name for x in inputs), *(y.name for y in self.result_codes), *names]
         numbers = [("n", inner_reduced.size), ("length", length), ("chunk", schedule.chunk)]
@@ -451,6 +459,8 @@ class _Planner:
             rows=schedule.rows,
             combine_vectors=definition.combine_componentwise,
             partial=partial,
+            row_a_split=schedule.row_a_split,
+            exact=schedule.exact,
         )
         return KernelPlan(
             template=template,

@@ -139,6 +139,7 @@ def copy_candidates(
         forms += [_Copy(width, "chunk", 1) for width in (4, 8, 16)]
         forms += [_Copy(width, "one", 256, streaming=True) for width in (1, 4, 8, 16)]
         forms += [_Copy(width, "chunk", 1, streaming=True) for width in (4, 8, 16)]
+        forms += [_Copy(16, "pieces", 1, streaming=streaming) for streaming in (False, True)]
     else:
         forms = [_Copy(width, "one", group) for width in (1, 2, 4) for group in (64, 256)]
         forms += [_Copy(4, "one", 512), _Copy(8, "one", 128), _Copy(16, "one", 128)]
@@ -175,7 +176,7 @@ def read_candidates(
     source = _filled(device, queue, nbytes)
     if device.traits.is_cpu:
         forms = [_Read(8, "chunk", 1, sums) for sums in (4, 8)]
-        forms += [_Read(16, "chunk", 1, sums) for sums in (1, 2, 4, 8)]
+        forms += [_Read(16, walk, 1, sums) for walk in ("chunk", "pieces") for sums in (1, 2, 4, 8)]
     else:
         forms = [_Read(1, "spread", group, 4) for group in (64, 256)]
         forms += [_Read(2, "spread", 256, 4), _Read(4, "spread", 64, 2)]
@@ -296,9 +297,10 @@ def _walkers(device: Device, walk: str, steps: int) -> int:
     """Return how many work-items share ``steps`` evenly.
 
     Enough of them to keep all compute units busy until the end, but with some steps each, so that
-    starting one does not count.
+    starting one does not count. ``pieces`` are ``chunk``s of some 32 KiB: cores then walk close to
+    each other, which some memory likes.
     """
-    wanted, least = (64, 16) if walk == "chunk" else (2048, 4)
+    wanted, least = {"chunk": (64, 16), "pieces": (1 << 20, 512)}.get(walk, (2048, 4))
     most = min(wanted * device.traits.compute_units, steps // least)
     items = steps & -steps  # the largest power of two that divides
     while items > max(1, most):

@@ -1,0 +1,8 @@
+"""``python -m clprim``: the command line where the ``clprim`` script is not on the path."""
+
+import sys
+
+from clprim.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())
