@@ -83,8 +83,15 @@ def astype(x: Any, dtype: Any) -> Any:
 
 
 def fill(x: Any, value: Any) -> None:
-    """Writes ``value`` to every element of ``x``."""
-    value = x.dtype.type(value).item() if x.dtype.kind in "biuf" else float(value)
+    """Writes ``value`` to every element of ``x``.
+
+    Raises:
+        DTypeError: A value that the dtype cannot hold.
+    """
+    try:
+        value = x.dtype.type(value).item() if x.dtype.kind in "biuf" else float(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DTypeError(f"fill: {value!r} is no {x.dtype}: {error}") from None
     _fill(value, out=x)
 
 

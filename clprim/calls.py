@@ -54,13 +54,32 @@ def scalar_dtypes(what: str, scalars: Sequence[Any], arrays: Sequence[Any]) -> l
         raise DTypeError(f"{what}: {error}") from None
 
 
-def weaken(scalars: Sequence[Any], types: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
-    """Lets a Python float be a float32 where it alone would bring float64 into a call."""
-    has_double = any(d == np.float64 for d in arrays)
+def weaken(
+    scalars: Sequence[Any],
+    types: Sequence[Any],
+    arrays: Sequence[Any],
+    results: Sequence[Any],
+    fp64: bool,
+) -> list[Any]:
+    """Lets a Python float be a float32 where it alone would bring float64 into a call.
+
+    It stays a float64, if the device has that, where whole results depend on it beside integers
+    that a float32 cannot tell apart, as in ``int32_array > 0.5``.
+
+    Args:
+        scalars: The run-time scalars.
+        types: Their dtypes so far.
+        arrays: dtypes of all arrays that are read.
+        results: dtypes of results and partials.
+        fp64: Whether the device calculates in float64.
+    """
+    has_double = any(d == np.float64 for d in (*arrays, *results))
+    wide = any(d.kind in "iu" and d.itemsize > 2 for d in arrays)
+    whole = all(d.kind in "biu" for d in results)
+    if has_double or (fp64 and wide and whole):
+        return list(types)
     return [
-        np.dtype(np.float32)
-        if isinstance(w, float) and not isinstance(w, np.generic) and not has_double
-        else t
+        np.dtype(np.float32) if isinstance(w, float) and not isinstance(w, np.generic) else t
         for w, t in zip(scalars, types, strict=True)
     ]
 

@@ -201,7 +201,9 @@ class Pointwise:
             results = [operand_of(o) for o in outs]
         else:
             results = _allocate(shape, dtypes_, inputs)
-        scalar_types = weaken(scalars, scalar_types, [*array_dtypes, *(r.dtype for r in results)])
+        scalar_types = weaken(
+            scalars, scalar_types, array_dtypes, [r.dtype for r in results], device.traits.fp64
+        )
         everything = [*(a.dtype for a in (*inputs, *results)), *scalar_types]
         dtypes.require_supported(everything, device.traits, str(device))
         described = tuple((r.shape, r.dtype, r.strides, r.size) for r in results)

@@ -317,7 +317,11 @@ class Reduction:
             [*array_dtypes, *scalar_types], [o.dtype for o in operands]
         )
         scalar_types = weaken(
-            scalars, scalar_types, [*array_dtypes, *partials, *(o.dtype for o in operands)]
+            scalars,
+            scalar_types,
+            array_dtypes,
+            [*partials, *(o.dtype for o in operands)],
+            device.traits.fp64,
         )
         dtypes.require_supported(
             [*array_dtypes, *scalar_types, *partials, *(o.dtype for o in operands)],

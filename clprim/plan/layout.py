@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -194,7 +194,7 @@ def normalize_axes(
     """
     if axis is None:
         return tuple(range(ndim))
-    given = (axis,) if isinstance(axis, int | np.integer) else tuple(axis)
+    given = tuple(axis) if isinstance(axis, Iterable) else (axis,)
     found: set[int] = set()
     for a in given:
         if not isinstance(a, int | np.integer) or isinstance(a, bool):

@@ -6,6 +6,7 @@ After collapsing, the loops are sorted as the first input lies in memory, and th
   their vectors side by side.
 * ``reduce_columns``: it is kept, on a CPU. A work-item holds a tile of neighbouring outputs in
   registers and walks the reduced loops row by row.
+* ``reduce_narrow``: it is kept, on a CPU, and narrower than a vector. Vectors run across rows.
 * ``reduce_lanes``: it is kept, on a GPU, or rows are too short to share. Neighbouring work-items
   take neighbouring outputs; several rows of work-items share the reduced loops.
 
@@ -89,7 +90,7 @@ class PartialCode:
 
 @dataclass(frozen=True)
 class ReductionCode(KernelCode):
-    """What the four reduce_*.cl.jinja print.
+    """What the reduce_*.cl.jinja print.
 
     Attributes:
         expr, init, step, combine, finalize: The snippets; finalize is "" where there is none.
@@ -106,6 +107,8 @@ class ReductionCode(KernelCode):
         partial: Whether this is the first of two stages, which stores partials.
         row_a_split: Whether every split is one whole row (of ``reduce_inner``).
         exact: Whether what a split takes is one tile, without a remainder (likewise).
+        store_tiles: Whether ``reduce_columns`` may store whole vectors as they are.
+        streaming: Whether it should do so past the cache.
     """
 
     expr: str
@@ -132,6 +135,8 @@ class ReductionCode(KernelCode):
     partial: bool
     row_a_split: bool
     exact: bool
+    store_tiles: bool
+    streaming: bool
 
 
 @dataclass(frozen=True)
@@ -428,6 +433,15 @@ class _Planner:
         else:
             parameters += [Parameter.number(index, name) for name, _ in numbers]
             arguments += [value for _, value in numbers]
+        store_tiles = template == "reduce_columns" and schedule.vector > 1
+        if not partial:
+            store_tiles &= definition.finalize is None
+            store_tiles &= all(
+                y.inner == "one" and y.load == "direct" and y.storage == y.value == p.value
+                for y, p in zip(self.result_codes, self.partial_codes, strict=False)
+            )
+            store_tiles &= all(s.kind == "plain" for s in self.scaling)
+        written = sum(r.size * r.dtype.itemsize for r in self.results)
         suffix = "_finish" if template == "reduce_finish" else ""
         code = ReductionCode(
             name=definition.name + suffix,
@@ -461,6 +475,8 @@ class _Planner:
             partial=partial,
             row_a_split=schedule.row_a_split,
             exact=schedule.exact,
+            store_tiles=store_tiles,
+            streaming=store_tiles and not partial and written > self.traits.cache_bytes,
         )
         return KernelPlan(
             template=template,

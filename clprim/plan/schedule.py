@@ -37,7 +37,7 @@ class Schedule:
     """How the loops are cut.
 
     Attributes:
-        template: ``reduce_inner``, ``reduce_columns`` or ``reduce_lanes``.
+        template: ``reduce_inner``, ``reduce_columns``, ``reduce_narrow`` or ``reduce_lanes``.
         vector, unroll: A work-item takes ``unroll`` vectors of ``vector`` elements at a time.
         lanes, rows: Work-items of a group along the contiguous dimension, and across.
         splits, chunk: The reduced space is cut into ``splits`` pieces of ``chunk`` elements.
@@ -89,11 +89,33 @@ def choose_schedule(
         traits: Of the device.
     """
     last = space.dims[-1] if space.dims else Dim(1, (0,) * len(space.offsets))
+    narrow = _narrow(space, inputs, vector_type, partials, traits)
+    if narrow is not None:
+        return _cut(narrow, space, last, itemsize, traits)
     width = _vector_width(last, inputs, vector_type, traits)
     shape = _cpu_shape if traits.is_cpu else _gpu_shape
     chosen = shape(space, last, width, partials, traits)
     chosen = _fit(chosen, partial_bytes, traits)
     return _cut(chosen, space, last, itemsize, traits)
+
+
+def _narrow(
+    space: Space, inputs: int, vector_type: str | None, partials: int, traits: DeviceTraits
+) -> Schedule | None:
+    """The schedule for a contiguous kept dimension narrower than a vector, if that is what it is."""
+    if vector_type is None or not traits.is_cpu or len(space.dims) < 2:
+        return None
+    rows, last = space.dims[-2:]
+    widest = min(16, traits.vector_bytes // (8 if vector_type in ("long", "ulong", "double") else 4))
+    contiguous = all(
+        (column, row) in ((1, last.size), (0, 0))
+        for column, row in zip(last.strides[:inputs], rows.strides[:inputs], strict=True)
+    )
+    only = len(space.select(True)) == 1 and rows.reduced and not last.reduced
+    fits = last.size < widest and last.size * partials <= 16 and rows.size >= 8 * widest
+    if not (contiguous and only and fits and widest > 1):
+        return None
+    return Schedule("reduce_narrow", vector=widest, unroll=last.size)
 
 
 def _vector_width(last: Dim, inputs: int, vector_type: str | None, traits: DeviceTraits) -> int:
@@ -191,6 +213,9 @@ def _cut(
     step = chosen.vector * chosen.unroll * chosen.lanes  # elements side by side
     if chosen.template == "reduce_inner":
         tiles, work, granule, chain = outputs, length, step, length // step
+    elif chosen.template == "reduce_narrow":
+        tiles, work = outputs // last.size, length * last.size
+        granule, chain = chosen.vector, length // chosen.vector
     else:
         width = kept[-1].size if kept else 1
         tiles = outputs // max(1, width) * -(-width // step)
@@ -222,7 +247,7 @@ def _cut(
     splits = max(1, -(-length // chunk))
 
     per_group = 1
-    if traits.is_cpu:
+    if traits.is_cpu and chosen.template != "reduce_narrow":
         each = chunk if chosen.template == "reduce_inner" else chunk * (work // max(1, length))
         enough = tiles * splits // (2 * wanted)
         per_group = max(1, min(tiles, enough, CPU_GROUP_WORK // max(1, each)))
