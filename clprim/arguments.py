@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ import pyopencl.array as cl_array
 from pyopencl.tools import PooledBuffer
 
 from clprim.array import operand_of
+from clprim.dtypes import as_dtype
 from clprim.errors import DefinitionError, DeviceError, DTypeError, ShapeError
-from clprim.plan.layout import overlaps_itself, shares_memory
+from clprim.plan.layout import Operand, overlaps_itself, shares_memory
 from clprim.runtime.device import Device
 
 __all__ = [
@@ -73,7 +75,7 @@ def _root(buffer: Any) -> tuple[Any, int]:
     if not isinstance(buffer, cl.MemoryObjectHolder):
         return buffer, 0
     parent = buffer.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
-    start = int(buffer.get_info(cl.mem_info.OFFSET))
+    start: Any = buffer.get_info(cl.mem_info.OFFSET)
     return (buffer, start) if parent is None else (parent, start)
 
 
@@ -106,7 +108,9 @@ def check_out(what: str, n: int, out: Array, shape: tuple[int, ...], dtype: Any)
             f"{what}: out= for y{n} has several elements in one place "
             f"(shape {out.shape}, strides {out.strides})"
         )
-    given, wanted = (d if d.name != "bfloat16" else np.dtype(np.float16) for d in (dtype, out.dtype))
+    given, wanted = (
+        d if d.name != "bfloat16" else np.dtype(np.float16) for d in (dtype, out.dtype)
+    )
     if not np.can_cast(given, wanted, "same_kind"):
         raise DTypeError(
             f"{what}: y{n} is {dtype}, which out= of {out.dtype} cannot hold; "
@@ -140,13 +144,15 @@ def check_aliases(
                 raise ShapeError(
                     f"{what}: out= for y{n} (shape {a.shape}, strides {a.strides}) overlaps "
                     f"{label} (shape {b.shape}, strides {b.strides}); "
-                    + ("only the very same elements may be shared" if is_input else "results must lie apart")
+                    + (
+                        "only the very same elements may be shared"
+                        if is_input
+                        else "results must lie apart"
+                    )
                 )
 
 
-def _overlap(a: Any, b: Any, relation: tuple[int, int]) -> bool:
-    from dataclasses import replace
-
+def _overlap(a: Operand, b: Operand, relation: tuple[int, int]) -> bool:
     return shares_memory(
         replace(a, offset=a.offset + relation[0]), replace(b, offset=b.offset + relation[1])
     )
@@ -159,8 +165,6 @@ def result_dtypes(what: str, result_type: object, results: int) -> tuple[Any, ..
         DefinitionError: Not as many dtypes as results.
         DTypeError: Not a dtype.
     """
-    from clprim.dtypes import as_dtype
-
     if not isinstance(result_type, tuple | list):
         return (as_dtype(result_type),) * results
     if len(result_type) != results:

@@ -59,6 +59,7 @@ _OF_INTEGERS = {
 _COMPARISONS = frozenset("less less_equal greater greater_equal equal not_equal".split())
 _BITWISE = frozenset("bitwise_and bitwise_or bitwise_xor left_shift right_shift".split())
 _UNARY = {
+    "positive": "y0 = x0;",
     "negative": "y0 = -x0;",
     "absolute": "y0 = x0 < 0 ? -x0 : x0;",
     "invert": "y0 = ~x0;",
@@ -70,11 +71,13 @@ def _operator(expr: str, name: str, result: Any) -> Pointwise:
     return Pointwise(expr, name=name, result_type=result)
 
 
-copy = Pointwise("y0 = x0;", name="copy")
 _fill = Pointwise("y0 = w0;", name="fill")
-sum = Reduction(  # noqa: A001 — NumPy's name
-    "y0 = x0;", init="reduce_y0 = 0;", step="reduce_y0 += y0;", name="sum"
-)
+sum = Reduction("y0 = x0;", init="reduce_y0 = 0;", step="reduce_y0 += y0;", name="sum")
+
+
+def copy(x: Any, *, out: Any) -> Any:
+    """Writes ``x``, which broadcasts, to ``out``, converted to its dtype as C converts."""
+    return _operator("y0 = x0;", "copy", out.dtype)(x, out=out)
 
 
 def astype(x: Any, dtype: Any) -> Any:
@@ -138,7 +141,7 @@ def _swap(expr: str, other: str) -> str:
 
 
 def unary(name: str, x: Any) -> Any:
-    """Applies ``negative``, ``absolute`` or ``invert`` to an array.
+    """Applies ``positive``, ``negative``, ``absolute`` or ``invert`` to an array.
 
     Raises:
         DTypeError: ``invert`` of a floating array.

@@ -262,7 +262,7 @@ def _race(
         mean, variance = images.mean(axes, keepdims=True), images.var(axes, keepdims=True)
         (images - mean) / np.sqrt(variance + np.float32(1e-5))
 
-    def torch_sums(t: Any) -> None:  # noqa: ANN401 - a tensor
+    def torch_sums(t: Any) -> None:
         t.sum(axes)
         (t * t).sum(axes)
 

@@ -86,7 +86,7 @@ def as_dtype(dtype: object) -> AnyDType:
     if isinstance(dtype, str) and dtype == "bfloat16":
         return bfloat16()
     try:
-        found = np.dtype(cast(Any, dtype))
+        found: AnyDType = np.dtype(cast(Any, dtype))
     except TypeError as error:
         raise DTypeError(f"{dtype!r} is not a dtype") from error
     stored_type(found)
@@ -105,7 +105,7 @@ def bfloat16() -> AnyDType:
         raise DTypeError(
             "bfloat16 arrays need the ml_dtypes package: pip install ml_dtypes"
         ) from error
-    return np.dtype(ml_dtypes.bfloat16)
+    return cast(AnyDType, np.dtype(ml_dtypes.bfloat16))
 
 
 def stored_type(dtype: AnyDType) -> StoredType:
@@ -139,8 +139,10 @@ def require_supported(dtypes: Iterable[AnyDType], traits: DeviceTraits, device: 
 
 
 def promote(dtypes: Iterable[AnyDType]) -> AnyDType:
-    """Returns the dtype that NumPy promotes the given ones to; bfloat16 promotes as float16 does,
-    and the two together make float32."""
+    """Returns the dtype that NumPy promotes the given ones to.
+
+    bfloat16 promotes as float16 does, and the two together make float32.
+    """
     given = list(dtypes)
     has_bfloat16 = any(d.name == "bfloat16" for d in given)
     if not has_bfloat16:

@@ -61,9 +61,7 @@ class Launch:
         self, device: Device, plan: KernelPlan, *, title: str, snippets: Mapping[str, str]
     ) -> None:
         source = source_of(plan.template, plan.code)
-        program = build(
-            device, source, _options(plan.code, device), title=title, lines=snippets
-        )
+        program = build(device, source, _options(plan.code, device), title=title, lines=snippets)
         self._plan = plan
         self._name = plan.code.name
         self._global = plan.global_size

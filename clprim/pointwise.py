@@ -26,7 +26,13 @@ from clprim.errors import DTypeError, ShapeError
 from clprim.language.definition import define_pointwise
 from clprim.launch import Launch, source_of
 from clprim.plan.kernel import KernelPlan
-from clprim.plan.layout import Operand, broadcast_shapes, broadcast_strides, dense_strides, memory_order
+from clprim.plan.layout import (
+    Operand,
+    broadcast_shapes,
+    broadcast_strides,
+    dense_strides,
+    memory_order,
+)
 from clprim.plan.pointwise import plan_pointwise
 from clprim.runtime.device import Device, current_device
 from clprim.runtime.stats import counters
@@ -118,7 +124,7 @@ class Pointwise:
         context, queue = device.context, device.queue
         count = self._inputs
         arrays = args[:count]
-        outs = () if out is None else (out,) if isinstance(out, cl_array.Array) else out
+        outs: Any = () if out is None else (out,) if isinstance(out, cl_array.Array) else out
         signature: list[Any] = [device, len(args)]
         try:
             for a in (*arrays, *outs):
@@ -140,13 +146,16 @@ class Pointwise:
             remember(self._calls, tuple(signature), call)
             outs = () if out is None else as_results(self._what, out, len(call.results))
             scalars = args[count:]
+        results: Any
         if out is None:
             results = tuple(
-                [new_array(device, shape, dtype, strides, size)
-                 for shape, dtype, strides, size in call.results]
+                [
+                    new_array(device, shape, dtype, strides, size)
+                    for shape, dtype, strides, size in call.results
+                ]
             )
         else:
-            results = tuple(outs)
+            results = outs
         if call.launch is not None:
             try:
                 call.launch(queue, [a.base_data for a in (*results, *arrays)], scalars)
@@ -170,7 +179,10 @@ class Pointwise:
         launch = None
         if plan is not None:
             launch = Launch(
-                device, plan, title=self._what, snippets=texts(self.definition.snippets, self.definition.preamble)
+                device,
+                plan,
+                title=self._what,
+                snippets=texts(self.definition.snippets, self.definition.preamble),
             )
         counters.plans += 1
         return _Call(launch, results)
@@ -209,13 +221,12 @@ class Pointwise:
         described = tuple((r.shape, r.dtype, r.strides, r.size) for r in results)
         if not math.prod(shape):
             return None, described
-        plan = plan_pointwise(
-            self.definition, shape, results, inputs, scalar_types, device.traits
-        )
+        plan = plan_pointwise(self.definition, shape, results, inputs, scalar_types, device.traits)
         return plan, described
 
 
-def _allocate(shape: tuple[int, ...], dtypes_: Sequence[Any], inputs: Sequence[Operand]) -> list[Operand]:
+def _allocate(
+    shape: tuple[int, ...], dtypes_: Sequence[Any], inputs: Sequence[Operand]
+) -> list[Operand]:
     order = memory_order(shape, [broadcast_strides(a, shape) for a in inputs])
     return [Operand(shape, dense_strides(shape, d.itemsize, order), 0, d) for d in dtypes_]
-

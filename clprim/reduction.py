@@ -58,6 +58,18 @@ class _Call:
     workspace: tuple[tuple[int, Any], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What a user asked for in one call."""
+
+    args: tuple[Any, ...]
+    axis: Axis
+    keepdims: bool
+    out: Any
+    alpha: Any
+    beta: Any
+
+
 class Reduction:
     """A kernel that takes elements one after another into a few partial results.
 
@@ -159,8 +171,8 @@ class Reduction:
             axis: The axis or axes to reduce; all by default.
             keepdims: Whether reduced axes stay, with size 1.
             out: An array (for several results a tuple of them) to write to.
-            alpha, beta: A number, or one for each result. Where beta is 0 the old value is not
-                read.
+            alpha: A number, or one for each result.
+            beta: Likewise; where it is 0 the old value is not read.
 
         Returns:
             An array, or a tuple of arrays; ``out`` where given.
@@ -176,7 +188,7 @@ class Reduction:
         context, queue = device.context, device.queue
         count = self._inputs
         arrays = args[:count]
-        outs = () if out is None else (out,) if isinstance(out, cl_array.Array) else out
+        outs: Any = () if out is None else (out,) if isinstance(out, cl_array.Array) else out
         plain = alpha == 1 and beta == 0 if alpha.__class__ is beta.__class__ is int else False
         options = (device, len(args), axis, keepdims, plain)
         if not plain:
@@ -185,7 +197,7 @@ class Reduction:
         try:
             for a in (*arrays, *outs):
                 if a.context is not context and a.context != context:
-                    return self._prepare(device, args, axis, keepdims, out, alpha, beta)
+                    return self._prepare(device, _Request(args, axis, keepdims, out, alpha, beta))
                 if a.queue is not queue:
                     join(a, device)
                 signature += (a.shape, a.strides, a.dtype, a.offset)
@@ -198,10 +210,11 @@ class Reduction:
             call = None
             signature = []
         if call is None:
-            call = self._prepare(device, args, axis, keepdims, out, alpha, beta)
+            call = self._prepare(device, _Request(args, axis, keepdims, out, alpha, beta))
             if signature:
                 remember(self._calls, tuple(signature), call)
             outs = () if out is None else as_results(self._what, out, len(call.results))
+        results: Any
         if out is None:
             results = tuple(
                 [
@@ -210,7 +223,7 @@ class Reduction:
                 ]
             )
         else:
-            results = tuple(outs)
+            results = outs
         if call.launches:
             scalars: Sequence[Any] = args[count:]
             if not plain:
@@ -222,7 +235,7 @@ class Reduction:
                     launch(queue, memory, scalars)
             except (TypeError, ValueError, OverflowError, cl.Error) as error:
                 # A number that does not fit its C type. What can be wrong with it is known there:
-                self._prepare(device, args, axis, keepdims, out, alpha, beta)
+                self._prepare(device, _Request(args, axis, keepdims, out, alpha, beta))
                 raise DTypeError(f"{self._what}: {error}") from error
         return results[0] if len(results) == 1 else results
 
@@ -236,23 +249,15 @@ class Reduction:
         beta: Any = 0,
     ) -> str:
         """Returns the OpenCL C that these arguments would run, without running or building it."""
-        plan, _ = self._plan(current_device(), args, axis, keepdims, out, alpha, beta)
+        request = _Request(args, axis, keepdims, out, alpha, beta)
+        plan, _ = self._plan(current_device(), request)
         if plan is None:
             return "// no outputs: nothing runs\n"
         return "\n".join(source_of(stage.template, stage.code) for stage in plan.stages)
 
-    def _prepare(
-        self,
-        device: Device,
-        args: tuple[Any, ...],
-        axis: Axis,
-        keepdims: bool,
-        out: Any,
-        alpha: Any,
-        beta: Any,
-    ) -> _Call:
+    def _prepare(self, device: Device, request: _Request) -> _Call:
         """Checks and plans a call of a new signature, and builds its kernels."""
-        plan, results = self._plan(device, args, axis, keepdims, out, alpha, beta)
+        plan, results = self._plan(device, request)
         counters.plans += 1
         if plan is None:
             return _Call((), results, ())
@@ -263,17 +268,11 @@ class Reduction:
         return _Call(launches, results, plan.workspace)
 
     def _plan(
-        self,
-        device: Device,
-        args: tuple[Any, ...],
-        axis: Axis,
-        keepdims: bool,
-        out: Any,
-        alpha: Any,
-        beta: Any,
+        self, device: Device, request: _Request
     ) -> tuple[ReductionPlan | None, tuple[tuple[Any, ...], ...]]:
+        out, keepdims, alpha, beta = request.out, request.keepdims, request.alpha, request.beta
         what, definition = self._what, self.definition
-        arrays, scalars = split_arguments(what, args, self._inputs, self._scalars)
+        arrays, scalars = split_arguments(what, request.args, self._inputs, self._scalars)
         outs = None if out is None else as_results(what, out, definition.results)
         for n, a in enumerate(arrays):
             check_array(what, f"x{n}", a, device)
@@ -281,7 +280,7 @@ class Reduction:
             check_array(what, f"out= of y{n}", o, device)
         inputs = [operand_of(a) for a in arrays]
         shape = broadcast_shapes(what, [a.shape for a in inputs])
-        axes = normalize_axes(what, axis, len(shape))
+        axes = normalize_axes(what, request.axis, len(shape))
         kept = tuple(1 if d in axes else size for d, size in enumerate(shape))
         result_shape = kept if keepdims else tuple(s for d, s in enumerate(shape) if d not in axes)
 
@@ -358,9 +357,7 @@ class Reduction:
             for n in range(definition.results)
         )
 
-    def _default_partials(
-        self, given: Sequence[Any], results: Sequence[Any]
-    ) -> tuple[Any, ...]:
+    def _default_partials(self, given: Sequence[Any], results: Sequence[Any]) -> tuple[Any, ...]:
         """The dtypes to accumulate in: float32 at least, and no less than the results."""
         definition = self.definition
         if definition.finalize is None:
@@ -380,7 +377,7 @@ class Reduction:
     def _scaling(
         self, alpha: Any, beta: Any, results: Sequence[Any] | None, device: Device
     ) -> list[tuple[Scaling, Any, Any]]:
-        """Returns (how, alpha, beta) of every result; the dtypes only where ``results`` is given."""
+        """Returns (how, alpha, beta) of every result; how has a dtype if ``results`` is given."""
         number = self.definition.results
         pairs = zip(
             _per_result(self._what, "alpha", alpha, number),
@@ -425,9 +422,7 @@ def _per_result(what: str, label: str, value: Any, results: int) -> tuple[Any, .
         raise ShapeError(f"{what}: {label}= holds {len(given)} numbers for {results} results")
     for number in given:
         if not isinstance(number, int | float | np.number):
-            raise DTypeError(
-                f"{what}: {label}= expects a number, got {type(number).__name__}"
-            )
+            raise DTypeError(f"{what}: {label}= expects a number, got {type(number).__name__}")
     return given
 
 
@@ -457,5 +452,3 @@ def _scale_numbers(scaling: Sequence[tuple[Scaling, Any, Any]]) -> list[Any]:
     for how, alpha, beta in scaling:
         numbers += {"plain": (), "scaled": (alpha,)}.get(how.kind, (alpha, beta))
     return numbers
-
-

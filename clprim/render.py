@@ -47,8 +47,11 @@ def render(template: str, code: KernelCode) -> str:
 
 
 def _tidy(text: str) -> str:
-    """Snippets and directives lose the indentation that templates gave them, so that the
-    compiler's columns are the user's; other lines lose trailing blanks and doubled empty lines."""
+    """Returns the text with snippets where the user's columns are, and without stray blanks.
+
+    Snippets and directives lose the indentation that templates gave them, so that the compiler's
+    carets fit; other lines lose trailing blanks and doubled empty lines.
+    """
     lines: list[str] = []
     indent: int | None = None  # of the snippet we are in
     for line in text.split("\n"):

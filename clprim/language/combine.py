@@ -153,8 +153,7 @@ def _select(
         strict = op.rstrip("=")
         first = "<" if op == strict else ">"
         better = (
-            f"{_other(r)} {strict} {r} || "
-            f"({_other(r)} == {r} && {_other(tie[0])} {first} {tie[0]})"
+            f"{_other(r)} {strict} {r} || ({_other(r)} == {r} && {_other(tie[0])} {first} {tie[0]})"
         )
     body = " ".join(f"{name} = {_other(name)};" for name in taken)
     return f"if ({better}) {{ {body} }}", set(taken)

@@ -225,7 +225,7 @@ def define_reduction(
         if results == 0:
             raise finalize_part.error("", "no result is assigned; expected y0 = …;")
 
-    parts = (expr_part, init_part, step_part, combine_part)
+    parts: tuple[Snippet, ...] = (expr_part, init_part, step_part, combine_part)
     parts = parts if finalize_part is None else (*parts, finalize_part)
     inputs = _count(owner, "x", parts)
     if inputs == 0:

@@ -101,9 +101,8 @@ class Snippet:
         previous = ""
         for token, following in zip(self.tokens, (*self.tokens[1:], None), strict=False):
             is_operand = previous.isidentifier() or previous[:1].isdigit() or previous in (")", "]")
-            if (
-                token.text in ("+=", "-=", "*=", "/=", "*", "/", "%")
-                or (token.text in ("+", "-") and is_operand)
+            if token.text in ("+=", "-=", "*=", "/=", "*", "/", "%") or (
+                token.text in ("+", "-") and is_operand
             ):
                 total += 1
             elif token.text in names.BUILTINS and following is not None and following.text == "(":
@@ -232,8 +231,10 @@ class _Checker:
             raise self.fail(token, f"unknown name {text!r}{self.suggestion(text)}")
 
     def is_declared_here(self, at: int, depth: int) -> bool:
-        """Whether the name at this position is being declared: it follows a type (or ``type *``),
-        or a comma of a declaration that has begun."""
+        """Whether the name at this position is being declared.
+
+        It then follows a type (or ``type *``), or a comma of a declaration that has begun.
+        """
         before = at - 1
         while self.text_at(before) == "*":
             before -= 1

@@ -92,7 +92,7 @@ Expr = Number | Name | Unary | Binary | Ternary | Call | Cast
 
 @dataclass(frozen=True)
 class Assign:
-    """``target op value;`` where op is ``=``, ``+=``, …"""
+    """The statement ``target op value;`` where op is ``=``, ``+=``, …."""
 
     target: str
     op: str
@@ -101,7 +101,7 @@ class Assign:
 
 @dataclass(frozen=True)
 class Declare:
-    """``type name = value;``"""
+    """The statement ``type name = value;``."""
 
     type: str
     name: str
@@ -110,7 +110,7 @@ class Declare:
 
 @dataclass(frozen=True)
 class If:
-    """``if (condition) then… else otherwise…``"""
+    """The statement ``if (condition) then… else otherwise…``."""
 
     condition: Expr
     then: tuple[Statement, ...]

@@ -78,7 +78,7 @@ class OperandCode:
 
 @dataclass(frozen=True)
 class PositionCode:
-    """A number that walks with the loops like an array's address: ``index``, ``coord(d)``…
+    """A number that walks with the loops like an array's address: ``index``, ``coord(d)``.
 
     Attributes:
         name: ``index``, ``reduce_item`` or ``coord_D``.
@@ -208,7 +208,9 @@ def unified_functions(
     return tuple((f, n) for f, n in sorted(unified.items()) if f in called and f not in preamble)
 
 
-def resolve_dims(what: str, snippets: Iterable[Snippet], ndim: int) -> Iterator[tuple[str, int, int]]:
+def resolve_dims(
+    what: str, snippets: Iterable[Snippet], ndim: int
+) -> Iterator[tuple[str, int, int]]:
     """Yields (function, dimension as written, axis) for every ``coord(d)`` and ``size(d)``.
 
     Raises:
@@ -217,7 +219,8 @@ def resolve_dims(what: str, snippets: Iterable[Snippet], ndim: int) -> Iterator[
     for function, d in sorted(frozenset().union(*(s.dims for s in snippets))):
         if not -ndim <= d < ndim:
             raise ShapeError(
-                f"{what}: {function}({d}) is out of bounds for a broadcast shape of {ndim} dimensions"
+                f"{what}: {function}({d}) is out of bounds for a broadcast shape of "
+                f"{ndim} dimensions"
             )
         yield function, d, d % ndim
 

@@ -184,9 +184,7 @@ def dense_strides(shape: Shape, itemsize: int, order: Sequence[int]) -> tuple[in
     return tuple(strides)
 
 
-def normalize_axes(
-    what: str, axis: int | Sequence[int] | None, ndim: int
-) -> tuple[int, ...]:
+def normalize_axes(what: str, axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     """Returns axes as sorted non-negative numbers; None is all of them.
 
     Raises:
@@ -270,7 +268,7 @@ def shares_memory(a: Operand, b: Operand) -> bool:
     if not a.size or not b.size:
         return False
     try:
-        return bool(np.shares_memory(addresses(a), addresses(b), max_work=10**6))
+        return bool(np.shares_memory(addresses(a), addresses(b), max_work=10**6))  # type: ignore[arg-type] # any bound is allowed
     except np.exceptions.TooHardError:
         return True
 

@@ -174,7 +174,7 @@ def plan_pointwise(
             constants=constants,
             index=index,
             unified=unified_functions(definition.snippets, definition.preamble, UNIFIED),
-            doubles=any(o.value == "double" for o in (*operands, *scalar_codes)),
+            doubles="double" in {*(o.value for o in operands), *(w.value for w in scalar_codes)},
             expr=definition.expr.body,
             results=tuple(operands[: len(results)]),
             inputs=tuple(operands[len(results) :]),
@@ -204,8 +204,11 @@ Pairs = tuple[tuple[int, int], ...]
 def _positions(
     definition: PointwiseDefinition, shape: tuple[int, ...]
 ) -> tuple[list[str], list[tuple[int, ...]], Pairs, Pairs]:
-    """Positions are operands without memory: `index` walks the broadcast shape in C order,
-    `coord_d` steps by one along d alone. Collapsing then takes care of them by itself."""
+    """Returns the positions the snippet uses, as operands without memory.
+
+    ``index`` walks the broadcast shape in C order, ``coord_D`` steps by one along D alone.
+    Collapsing then takes care of them by itself.
+    """
     names: list[str] = []
     strides: list[tuple[int, ...]] = []
     if "index" in definition.expr.used:
@@ -239,7 +242,7 @@ def _vector_width(
     traits: DeviceTraits,
 ) -> int:
     """Elements a work-item takes: a register of the value type, where vectors are the same."""
-    types = {o.value for o in (*operands, *scalars)}
+    types = {*(o.value for o in operands), *(w.value for w in scalars)}
     value = next(iter(types))
     if len(types) > 1 or value not in _VECTOR_TYPES or not definition.componentwise:
         return 1

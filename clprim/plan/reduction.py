@@ -60,7 +60,7 @@ class Scaling:
     """How a reduced value goes into its result.
 
     Attributes:
-        kind: ``plain``, ``scaled`` (times alpha), or ``accumulate`` (plus beta times the old value).
+        kind: ``plain``, ``scaled`` (times alpha) or ``accumulate`` (plus beta times the old).
         dtype: In which alpha, beta and the sum are calculated; None where plain.
     """
 
@@ -188,30 +188,23 @@ def plan_reduction(
     ).plan()
 
 
+@dataclass
 class _Planner:
-    """Holds what the two stages have in common while they are planned."""
+    """One call, as `plan_reduction` takes it, and what its two stages have in common."""
 
-    def __init__(
-        self,
-        definition: ReductionDefinition,
-        shape: tuple[int, ...],
-        axes: tuple[int, ...],
-        results: Sequence[Operand],
-        inputs: Sequence[Operand],
-        scalars: Sequence[AnyDType],
-        partials: Sequence[AnyDType],
-        scaling: Sequence[Scaling],
-        traits: DeviceTraits,
-    ) -> None:
-        self.definition = definition
-        self.shape = shape
-        self.axes = axes
-        self.results = results
-        self.inputs = inputs
-        self.partial_dtypes = partials
-        self.scaling = scaling
-        self.traits = traits
+    definition: ReductionDefinition
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+    results: Sequence[Operand]
+    inputs: Sequence[Operand]
+    scalars: Sequence[AnyDType]
+    partials: Sequence[AnyDType]
+    scaling: Sequence[Scaling]
+    traits: DeviceTraits
 
+    def __post_init__(self) -> None:
+        definition, results, inputs = self.definition, self.results, self.inputs
+        scalars, partials, scaling = self.scalars, self.partials, self.scaling
         everything = [*(a.dtype for a in (*results, *inputs)), *partials, *scalars]
         self.result_codes = tuple(
             OperandCode.of(
@@ -270,8 +263,8 @@ class _Planner:
             inputs=len(self.inputs),
             itemsize=max(a.dtype.itemsize for a in self.inputs),
             vector_type=self._vector_type(),
-            partial_bytes=sum(p.itemsize for p in self.partial_dtypes),
-            partials=len(self.partial_dtypes),
+            partial_bytes=sum(p.itemsize for p in self.partials),
+            partials=len(self.partials),
             traits=self.traits,
         )
         two_stages = schedule.splits > 1
@@ -312,7 +305,7 @@ class _Planner:
         index = index_type(space)
         nbytes = sum(min(a.size, math.prod(self.shape)) * a.dtype.itemsize for a in self.inputs)
         written = sum(r.size * r.dtype.itemsize for r in self.results)
-        stored = sum(p.itemsize for p in self.partial_dtypes) * outputs * schedule.splits
+        stored = sum(p.itemsize for p in self.partials) * outputs * schedule.splits
         flops = (definition.expr.flops + definition.step.flops) * outputs * length
         first = self._stage(
             schedule,
@@ -334,7 +327,7 @@ class _Planner:
         if not two_stages:
             return ReductionPlan((first,), (), schedule)
         second = self._finish(space, schedule, index, outputs, length, stored + written)
-        workspace = tuple((outputs * schedule.splits, d) for d in self.partial_dtypes)
+        workspace = tuple((outputs * schedule.splits, d) for d in self.partials)
         return ReductionPlan((first, second), workspace, schedule)
 
     def _finish(
@@ -509,7 +502,9 @@ class _Planner:
 
     def _positions(
         self,
-    ) -> tuple[list[str], list[tuple[int, ...]], tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
+    ) -> tuple[
+        list[str], list[tuple[int, ...]], tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]
+    ]:
         definition, shape = self.definition, self.shape
         used = definition.expr.used | definition.step.used
         names: list[str] = []
@@ -554,4 +549,3 @@ def _partial_code(number: int, dtype: AnyDType) -> PartialCode:
         lowest=lowest,
         highest=highest,
     )
-

@@ -102,11 +102,13 @@ def choose_schedule(
 def _narrow(
     space: Space, inputs: int, vector_type: str | None, partials: int, traits: DeviceTraits
 ) -> Schedule | None:
-    """The schedule for a contiguous kept dimension narrower than a vector, if that is what it is."""
+    """The schedule for a contiguous kept dimension narrower than a vector, if it is one."""
     if vector_type is None or not traits.is_cpu or len(space.dims) < 2:
         return None
     rows, last = space.dims[-2:]
-    widest = min(16, traits.vector_bytes // (8 if vector_type in ("long", "ulong", "double") else 4))
+    widest = min(
+        16, traits.vector_bytes // (8 if vector_type in ("long", "ulong", "double") else 4)
+    )
     contiguous = all(
         (column, row) in ((1, last.size), (0, 0))
         for column, row in zip(last.strides[:inputs], rows.strides[:inputs], strict=True)
@@ -118,12 +120,16 @@ def _narrow(
     return Schedule("reduce_narrow", vector=widest, unroll=last.size)
 
 
+def _widest(vector_type: str, traits: DeviceTraits) -> int:
+    """Elements of a register; OpenCL C has vectors of up to 16."""
+    return min(16, traits.vector_bytes // (8 if vector_type in ("long", "ulong", "double") else 4))
+
+
 def _vector_width(last: Dim, inputs: int, vector_type: str | None, traits: DeviceTraits) -> int:
-    """Elements of a vector along ``last``; 1 where vectors do not compute or load as elements do."""
+    """Elements of a vector along ``last``; 1 where vectors do not compute, or load, as elements."""
     if vector_type is None or any(s not in (0, 1) for s in last.strides[:inputs]):
         return 1
-    widest = traits.vector_bytes // (8 if vector_type in ("long", "ulong", "double") else 4)
-    widest = min(16, widest)
+    widest = _widest(vector_type, traits)
     if last.size >= 8 * widest:
         return widest
     # Short rows: the elements that fill no vector cost one step each, so less width may be more.
@@ -206,7 +212,7 @@ def _fit(chosen: Schedule, partial_bytes: int, traits: DeviceTraits) -> Schedule
 def _cut(
     chosen: Schedule, space: Space, last: Dim, itemsize: int, traits: DeviceTraits
 ) -> Schedule:
-    """Cuts the reduced space where outputs are too few, and hands out outputs where they are many."""
+    """Cuts the reduced space where outputs are few, and hands out several where they are many."""
     kept, reduced = space.select(False), space.select(True)
     length = math.prod(d.size for d in reduced)
     outputs = math.prod(d.size for d in kept)
