@@ -34,9 +34,10 @@ from clprim.plan.layout import (
     memory_order,
     normalize_axes,
 )
-from clprim.plan.reduction import ReductionPlan, Scaling, plan_reduction
+from clprim.plan.reduction import ReductionPlan, plan_reduction
 from clprim.runtime.device import Device, current_device
 from clprim.runtime.stats import counters
+from clprim.scaling import scale_numbers, scale_results, scale_signature
 
 __all__ = ["Reduction"]
 
@@ -192,7 +193,7 @@ class Reduction:
         plain = alpha == 1 and beta == 0 if alpha.__class__ is beta.__class__ is int else False
         options = (device, len(args), axis, keepdims, plain)
         if not plain:
-            options += _scale_signature(alpha, beta)
+            options += scale_signature(alpha, beta)
         signature: list[Any] = [options]
         try:
             for a in (*arrays, *outs):
@@ -227,7 +228,10 @@ class Reduction:
         if call.launches:
             scalars: Sequence[Any] = args[count:]
             if not plain:
-                scalars = [*scalars, *_scale_numbers(self._scaling(alpha, beta, None, device))]
+                scalars = [
+                    *scalars,
+                    *scale_numbers(self._what, alpha, beta, self.definition.results),
+                ]
             memory = [a.base_data for a in (*results, *arrays)]
             memory += [device.pool.allocate(n * d.itemsize) for n, d in call.workspace]
             try:
@@ -309,8 +313,8 @@ class Reduction:
                 )
                 for o in operands
             )
-        scaling = self._scaling(alpha, beta, [o.dtype for o in operands], device)
-        if out is None and any(s.kind == "accumulate" for s, *_ in scaling):
+        scaling = scale_results(what, alpha, beta, [o.dtype for o in operands], device.traits)
+        if out is None and any(s.kind == "accumulate" for s in scaling):
             raise ShapeError(f"{what}: beta={beta!r} needs out=, whose old value it scales")
         partials = self._partial_type or self._default_partials(
             [*array_dtypes, *scalar_types], [o.dtype for o in operands]
@@ -337,7 +341,7 @@ class Reduction:
             inputs,
             scalar_types,
             partials,
-            [s for s, *_ in scaling],
+            scaling,
             device.traits,
         )
         return plan, described
@@ -374,25 +378,6 @@ class Reduction:
             ]
         return tuple(dtypes.value_dtype(d, [d]) for d in found)
 
-    def _scaling(
-        self, alpha: Any, beta: Any, results: Sequence[Any] | None, device: Device
-    ) -> list[tuple[Scaling, Any, Any]]:
-        """Returns (how, alpha, beta) of every result; how has a dtype if ``results`` is given."""
-        number = self.definition.results
-        pairs = zip(
-            _per_result(self._what, "alpha", alpha, number),
-            _per_result(self._what, "beta", beta, number),
-            strict=True,
-        )
-        found: list[tuple[Scaling, Any, Any]] = []
-        for n, (a, b) in enumerate(pairs):
-            kind = "accumulate" if b != 0 else "plain" if a == 1 else "scaled"
-            dtype = None
-            if kind != "plain" and results is not None:
-                dtype = _scale_dtype(results[n], a, b, device)
-            found.append((Scaling(kind, dtype), a, b))
-        return found
-
 
 _INT64 = np.dtype(np.int64)
 _UINT64 = np.dtype(np.uint64)
@@ -414,41 +399,3 @@ def _keep_axes(operand: Operand, axes: tuple[int, ...], keepdims: bool) -> Opera
         shape.insert(axis, 1)
         strides.insert(axis, 0)
     return Operand(tuple(shape), tuple(strides), operand.offset, operand.dtype)
-
-
-def _per_result(what: str, label: str, value: Any, results: int) -> tuple[Any, ...]:
-    given = tuple(value) if isinstance(value, tuple | list) else (value,) * results
-    if len(given) != results:
-        raise ShapeError(f"{what}: {label}= holds {len(given)} numbers for {results} results")
-    for number in given:
-        if not isinstance(number, int | float | np.number):
-            raise DTypeError(f"{what}: {label}= expects a number, got {type(number).__name__}")
-    return given
-
-
-def _scale_dtype(result: Any, alpha: Any, beta: Any, device: Device) -> Any:
-    """In which dtype ``alpha * reduced + beta * old`` is calculated."""
-    if result.kind in "biu":
-        whole = all(isinstance(f, int | np.integer) for f in (alpha, beta))
-        if whole:
-            return _INT64
-        return np.dtype(np.float64 if device.traits.fp64 else np.float32)
-    return dtypes.value_dtype(result, [result])
-
-
-def _scale_signature(alpha: Any, beta: Any) -> tuple[Any, ...]:
-    """What of alpha and beta decides the kernel: their types, and which of them do nothing."""
-    alphas = alpha if isinstance(alpha, tuple | list) else (alpha,)
-    betas = beta if isinstance(beta, tuple | list) else (beta,)
-    return (
-        *((type(a), a == 1) for a in alphas),
-        None,
-        *((type(b), b == 0) for b in betas),
-    )
-
-
-def _scale_numbers(scaling: Sequence[tuple[Scaling, Any, Any]]) -> list[Any]:
-    numbers: list[Any] = []
-    for how, alpha, beta in scaling:
-        numbers += {"plain": (), "scaled": (alpha,)}.get(how.kind, (alpha, beta))
-    return numbers

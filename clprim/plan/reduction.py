@@ -21,14 +21,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from clprim.dtypes import AnyDType, StoredType, promote, stored_type, value_dtype
+from clprim.dtypes import AnyDType, promote, stored_type, value_dtype
 from clprim.language.definition import ReductionDefinition
 from clprim.language.names import UNIFIED
 from clprim.plan.kernel import (
     BAKED_DIMS,
     Argument,
     Buffer,
-    KernelCode,
     KernelPlan,
     OperandCode,
     Parameter,
@@ -49,94 +48,11 @@ from clprim.plan.layout import (
     memory_order,
     row_major_strides,
 )
+from clprim.plan.reduction_code import PartialCode, ReductionCode, Scaling, partial_code
 from clprim.plan.schedule import Schedule, choose_schedule
 from clprim.traits import DeviceTraits
 
 __all__ = ["PartialCode", "ReductionCode", "ReductionPlan", "Scaling", "plan_reduction"]
-
-
-@dataclass(frozen=True)
-class Scaling:
-    """How a reduced value goes into its result.
-
-    Attributes:
-        kind: ``plain``, ``scaled`` (times alpha) or ``accumulate`` (plus beta times the old).
-        dtype: In which alpha, beta and the sum are calculated; None where plain.
-    """
-
-    kind: str = "plain"
-    dtype: AnyDType | None = None
-
-
-@dataclass(frozen=True)
-class PartialCode:
-    """One partial result: ``reduce_yN``.
-
-    Attributes:
-        name: ``reduce_y0``.
-        other: ``other_y0``, its partner in ``combine``.
-        value: OpenCL C type in snippets.
-        storage: OpenCL C type in the workspace between two stages.
-        lowest, highest: The least and greatest value of the type, as OpenCL C writes them.
-    """
-
-    name: str
-    other: str
-    value: str
-    storage: str
-    lowest: str
-    highest: str
-
-
-@dataclass(frozen=True)
-class ReductionCode(KernelCode):
-    """What the reduce_*.cl.jinja print.
-
-    Attributes:
-        expr, init, step, combine, finalize: The snippets; finalize is "" where there is none.
-        results, inputs: The array operands.
-        partials: The partial results.
-        values: (name, OpenCL C type) of what ``expr`` assigns.
-        scalars: The run-time scalars.
-        scaling: Of every result: ``plain``, ``scaled`` or ``accumulate``, and its type.
-        positions, coords, sizes: As in `PointwiseCode`.
-        kept, reduced: Dimensions outside the innermost kept, and the innermost reduced one.
-        vector, unroll: A work-item takes ``unroll`` vectors of ``vector`` elements at a time.
-        lanes, rows: Work-items of a group, along the contiguous dimension and across.
-        combine_vectors: Whether ``combine`` may run on whole vectors.
-        partial: Whether this is the first of two stages, which stores partials.
-        row_a_split: Whether every split is one whole row (of ``reduce_inner``).
-        exact: Whether what a split takes is one tile, without a remainder (likewise).
-        store_tiles: Whether ``reduce_columns`` may store whole vectors as they are.
-        streaming: Whether it should do so past the cache.
-    """
-
-    expr: str
-    init: str
-    step: str
-    combine: str
-    finalize: str
-    results: tuple[OperandCode, ...]
-    inputs: tuple[OperandCode, ...]
-    partials: tuple[PartialCode, ...]
-    values: tuple[tuple[str, str], ...]
-    scalars: tuple[ScalarCode, ...]
-    scaling: tuple[tuple[str, str], ...]
-    positions: tuple[PositionCode, ...]
-    coords: tuple[tuple[int, int], ...]
-    sizes: tuple[tuple[int, int], ...]
-    kept: int
-    reduced: int
-    vector: int
-    unroll: int
-    lanes: int
-    rows: int
-    combine_vectors: bool
-    partial: bool
-    row_a_split: bool
-    exact: bool
-    store_tiles: bool
-    streaming: bool
 
 
 @dataclass(frozen=True)
@@ -220,7 +136,7 @@ class _Planner:
             for n, d in enumerate(scalars)
         )
         self.input_values = [value_dtype(a.dtype, everything) for a in inputs]
-        self.partial_codes = tuple(_partial_code(n, d) for n, d in enumerate(partials))
+        self.partial_codes = tuple(partial_code(n, d) for n, d in enumerate(partials))
         own = definition.finalize is None and definition.values <= len(partials)
         element = value_dtype(promote([a.dtype for a in inputs]), everything)
         self.values = tuple(
@@ -521,31 +437,3 @@ class _Planner:
             names.append(f"coord_{axis}")
             strides.append(row_major_strides(shape, [axis]))
         return names, strides, tuple(coords), tuple(sizes)
-
-
-_BOUNDS = {
-    "bool": ("0", "1"),
-    "char": ("CHAR_MIN", "CHAR_MAX"),
-    "uchar": ("0", "UCHAR_MAX"),
-    "short": ("SHRT_MIN", "SHRT_MAX"),
-    "ushort": ("0", "USHRT_MAX"),
-    "int": ("INT_MIN", "INT_MAX"),
-    "uint": ("0", "UINT_MAX"),
-    "long": ("LONG_MIN", "LONG_MAX"),
-    "ulong": ("0", "ULONG_MAX"),
-    "float": ("-INFINITY", "INFINITY"),
-    "double": ("-INFINITY", "INFINITY"),
-}
-
-
-def _partial_code(number: int, dtype: AnyDType) -> PartialCode:
-    stored: StoredType = stored_type(dtype)
-    lowest, highest = _BOUNDS[stored.value]
-    return PartialCode(
-        name=f"reduce_y{number}",
-        other=f"other_y{number}",
-        value=stored.value,
-        storage=stored.storage,
-        lowest=lowest,
-        highest=highest,
-    )

@@ -1,0 +1,123 @@
+"""What the reduction templates print: results, partials, snippets and the shape of the loops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clprim.dtypes import AnyDType, StoredType, stored_type
+from clprim.plan.kernel import KernelCode, OperandCode, PositionCode, ScalarCode
+
+__all__ = ["PartialCode", "ReductionCode", "Scaling", "partial_code"]
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """How a reduced value goes into its result.
+
+    Attributes:
+        kind: ``plain``, ``scaled`` (times alpha) or ``accumulate`` (plus beta times the old).
+        dtype: In which alpha, beta and the sum are calculated; None where plain.
+    """
+
+    kind: str = "plain"
+    dtype: AnyDType | None = None
+
+
+@dataclass(frozen=True)
+class PartialCode:
+    """One partial result: ``reduce_yN``.
+
+    Attributes:
+        name: ``reduce_y0``.
+        other: ``other_y0``, its partner in ``combine``.
+        value: OpenCL C type in snippets.
+        storage: OpenCL C type in the workspace between two stages.
+        lowest, highest: The least and greatest value of the type, as OpenCL C writes them.
+    """
+
+    name: str
+    other: str
+    value: str
+    storage: str
+    lowest: str
+    highest: str
+
+
+@dataclass(frozen=True)
+class ReductionCode(KernelCode):
+    """What the reduce_*.cl.jinja print.
+
+    Attributes:
+        expr, init, step, combine, finalize: The snippets; finalize is "" where there is none.
+        results, inputs: The array operands.
+        partials: The partial results.
+        values: (name, OpenCL C type) of what ``expr`` assigns.
+        scalars: The run-time scalars.
+        scaling: Of every result: ``plain``, ``scaled`` or ``accumulate``, and its type.
+        positions, coords, sizes: As in `PointwiseCode`.
+        kept, reduced: Dimensions outside the innermost kept, and the innermost reduced one.
+        vector, unroll: A work-item takes ``unroll`` vectors of ``vector`` elements at a time.
+        lanes, rows: Work-items of a group, along the contiguous dimension and across.
+        combine_vectors: Whether ``combine`` may run on whole vectors.
+        partial: Whether this is the first of two stages, which stores partials.
+        row_a_split: Whether every split is one whole row (of ``reduce_inner``).
+        exact: Whether what a split takes is one tile, without a remainder (likewise).
+        store_tiles: Whether ``reduce_columns`` may store whole vectors as they are.
+        streaming: Whether it should do so past the cache.
+    """
+
+    expr: str
+    init: str
+    step: str
+    combine: str
+    finalize: str
+    results: tuple[OperandCode, ...]
+    inputs: tuple[OperandCode, ...]
+    partials: tuple[PartialCode, ...]
+    values: tuple[tuple[str, str], ...]
+    scalars: tuple[ScalarCode, ...]
+    scaling: tuple[tuple[str, str], ...]
+    positions: tuple[PositionCode, ...]
+    coords: tuple[tuple[int, int], ...]
+    sizes: tuple[tuple[int, int], ...]
+    kept: int
+    reduced: int
+    vector: int
+    unroll: int
+    lanes: int
+    rows: int
+    combine_vectors: bool
+    partial: bool
+    row_a_split: bool
+    exact: bool
+    store_tiles: bool
+    streaming: bool
+
+
+_BOUNDS = {
+    "bool": ("0", "1"),
+    "char": ("CHAR_MIN", "CHAR_MAX"),
+    "uchar": ("0", "UCHAR_MAX"),
+    "short": ("SHRT_MIN", "SHRT_MAX"),
+    "ushort": ("0", "USHRT_MAX"),
+    "int": ("INT_MIN", "INT_MAX"),
+    "uint": ("0", "UINT_MAX"),
+    "long": ("LONG_MIN", "LONG_MAX"),
+    "ulong": ("0", "ULONG_MAX"),
+    "float": ("-INFINITY", "INFINITY"),
+    "double": ("-INFINITY", "INFINITY"),
+}
+
+
+def partial_code(number: int, dtype: AnyDType) -> PartialCode:
+    """Describes ``reduce_yN``, held as ``dtype``."""
+    stored: StoredType = stored_type(dtype)
+    lowest, highest = _BOUNDS[stored.value]
+    return PartialCode(
+        name=f"reduce_y{number}",
+        other=f"other_y{number}",
+        value=stored.value,
+        storage=stored.storage,
+        lowest=lowest,
+        highest=highest,
+    )
