@@ -1,27 +1,120 @@
-"""What `Pointwise` and `Reduction` share in turning a call's arguments into dtypes."""
+"""What `Pointwise` and `Reduction` share in a call: its signature, dtypes and memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import pyopencl as cl
+from pyopencl.tools import PooledBuffer
 
 from clprim import dtypes
-from clprim.errors import DTypeError, ShapeError
+from clprim.arguments import join, memory_relation
+from clprim.array import Array, new_array
+from clprim.dtypes import AnyDType
+from clprim.errors import DeviceError, DTypeError, ShapeError
 from clprim.language.snippet import Snippet
+from clprim.runtime.device import Device
 
-__all__ = ["remember", "scalar_dtypes", "shorten", "split_arguments", "texts", "weaken"]
+__all__ = [
+    "Described",
+    "allocate",
+    "allocate_workspace",
+    "look_up",
+    "remember",
+    "scalar_dtypes",
+    "shorten",
+    "split_arguments",
+    "texts",
+    "weaken",
+]
+
+# A result to be allocated: shape, dtype, strides in bytes, number of elements.
+Described = tuple[tuple[int, ...], AnyDType, tuple[int, ...], int]
 
 # Signatures an operator remembers; a program that never repeats a shape must not grow for ever.
 MAX_CALLS = 1024
 
 
-def remember(calls: dict[Any, Any], signature: Any, call: Any) -> None:
+def look_up(
+    calls: dict[Any, Any],
+    device: Device,
+    arrays: Sequence[Any],
+    outs: Sequence[Any],
+    scalars: Sequence[Any],
+    options: Hashable = None,
+) -> tuple[Any, Hashable | None]:
+    """Returns the planned call of the same signature, or None, and the signature.
+
+    The signature is everything that decides what a call does, but for buffers and numbers. Two
+    calls of equal signature pass the same checks, so the second one needs none. A call that is to
+    be looked at closely has none: an array of another context, something that is no array, an
+    unhashable option.
+
+    This is the hot path: what a repeated call costs, but for the launch, is spent here.
+    """
+    context, queue = device.context, device.queue
+    found: list[Any] = [device.index, len(arrays), options]
+    try:
+        for a in arrays:
+            if a.context is not context and a.context != context:
+                return None, None
+            if a.queue is not queue:
+                join(a, device)
+            found += (a.shape, a.strides, a.dtype, a.offset)
+        for o in outs:
+            if o.context is not context and o.context != context:
+                return None, None
+            if o.queue is not queue:
+                join(o, device)
+            found += (o.shape, o.strides, o.dtype, o.offset)
+            memory = o.base_data
+            for a in arrays:
+                # Memory of the pool is either the same or apart; anything else is asked.
+                other = a.base_data
+                found.append(
+                    other is memory
+                    or (type(other) is not PooledBuffer and memory_relation(memory, other))
+                )
+        if len(outs) > 1:
+            found += [memory_relation(a.base_data, b.base_data) for a in outs for b in outs]
+        found += map(type, scalars)
+        signature = tuple(found)
+        return calls.get(signature), signature
+    except (AttributeError, TypeError):
+        return None, None
+
+
+def remember(calls: dict[Any, Any], signature: Hashable | None, call: object) -> None:
     """Keeps a planned call for the next one of the same signature."""
+    if signature is None:
+        return
     if len(calls) >= MAX_CALLS:
         calls.clear()
     calls[signature] = call
+
+
+def allocate(device: Device, results: Sequence[Described]) -> tuple[Array, ...]:
+    """Allocates the results of a call.
+
+    Raises:
+        DeviceError: Not enough memory.
+    """
+    return tuple([new_array(device, *described) for described in results])
+
+
+def allocate_workspace(device: Device, buffers: Sequence[tuple[int, AnyDType]]) -> list[Any]:
+    """Allocates buffers of so many elements, which the pool gets back when they are dropped.
+
+    Raises:
+        DeviceError: Not enough memory.
+    """
+    try:
+        return [device.pool.allocate(elements * dtype.itemsize) for elements, dtype in buffers]
+    except (cl.Error, MemoryError) as error:
+        total = sum(elements * dtype.itemsize for elements, dtype in buffers)
+        raise DeviceError(f"{device} cannot allocate {total:,} bytes of workspace") from error
 
 
 def split_arguments(

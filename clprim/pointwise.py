@@ -16,12 +16,20 @@ from clprim.arguments import (
     check_aliases,
     check_array,
     check_out,
-    join,
-    memory_relation,
     result_dtypes,
 )
-from clprim.array import new_array, operand_of
-from clprim.calls import remember, scalar_dtypes, shorten, split_arguments, texts, weaken
+from clprim.array import operand_of
+from clprim.calls import (
+    Described,
+    allocate,
+    look_up,
+    remember,
+    scalar_dtypes,
+    shorten,
+    split_arguments,
+    texts,
+    weaken,
+)
 from clprim.errors import DTypeError, ShapeError
 from clprim.language.definition import define_pointwise
 from clprim.launch import Launch, source_of
@@ -50,7 +58,7 @@ class _Call:
     """
 
     launch: Launch | None
-    results: tuple[tuple[Any, ...], ...]
+    results: tuple[Described, ...]
 
 
 class Pointwise:
@@ -121,44 +129,16 @@ class Pointwise:
             BuildError: The OpenCL compiler refused the snippet.
         """
         device = current_device()
-        context, queue = device.context, device.queue
-        count = self._inputs
-        arrays = args[:count]
+        arrays, scalars = args[: self._inputs], args[self._inputs :]
         outs: Any = () if out is None else (out,) if isinstance(out, cl_array.Array) else out
-        signature: list[Any] = [device, len(args)]
-        try:
-            for a in (*arrays, *outs):
-                if a.context is not context and a.context != context:
-                    return self._prepare(device, args, out)  # says what is wrong
-                if a.queue is not queue:
-                    join(a, device)
-                signature += (a.shape, a.strides, a.dtype, a.offset)
-            for o in outs:
-                memory = o.base_data
-                signature += [memory_relation(memory, a.base_data) for a in (*outs, *arrays)]
-            scalars = args[count:]
-            signature += map(type, scalars)
-            call = self._calls.get(tuple(signature))
-        except (AttributeError, TypeError):
-            call = None
+        call, signature = look_up(self._calls, device, arrays, outs, scalars)
         if call is None:
             call = self._prepare(device, args, out)
-            remember(self._calls, tuple(signature), call)
-            outs = () if out is None else as_results(self._what, out, len(call.results))
-            scalars = args[count:]
-        results: Any
-        if out is None:
-            results = tuple(
-                [
-                    new_array(device, shape, dtype, strides, size)
-                    for shape, dtype, strides, size in call.results
-                ]
-            )
-        else:
-            results = outs
+            remember(self._calls, signature, call)
+        results = allocate(device, call.results) if out is None else outs
         if call.launch is not None:
             try:
-                call.launch(queue, [a.base_data for a in (*results, *arrays)], scalars)
+                call.launch(device.queue, [a.base_data for a in (*results, *arrays)], scalars)
             except (TypeError, ValueError, OverflowError, cl.Error) as error:
                 # A number that does not fit its C type. What can be wrong with it is known there:
                 self._prepare(device, args, out)
@@ -189,7 +169,7 @@ class Pointwise:
 
     def _plan(
         self, device: Device, args: tuple[Any, ...], out: Any
-    ) -> tuple[KernelPlan | None, tuple[tuple[Any, ...], ...]]:
+    ) -> tuple[KernelPlan | None, tuple[Described, ...]]:
         what = self._what
         arrays, scalars = split_arguments(what, args, self._inputs, self._scalars)
         outs = None if out is None else as_results(what, out, self.definition.results)

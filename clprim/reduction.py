@@ -17,12 +17,21 @@ from clprim.arguments import (
     check_aliases,
     check_array,
     check_out,
-    join,
-    memory_relation,
     result_dtypes,
 )
-from clprim.array import new_array, operand_of
-from clprim.calls import remember, scalar_dtypes, shorten, split_arguments, texts, weaken
+from clprim.array import operand_of
+from clprim.calls import (
+    Described,
+    allocate,
+    allocate_workspace,
+    look_up,
+    remember,
+    scalar_dtypes,
+    shorten,
+    split_arguments,
+    texts,
+    weaken,
+)
 from clprim.errors import DTypeError, ShapeError
 from clprim.language.definition import define_reduction
 from clprim.launch import Launch, source_of
@@ -55,7 +64,7 @@ class _Call:
     """
 
     launches: tuple[Launch, ...]
-    results: tuple[tuple[Any, ...], ...]
+    results: tuple[Described, ...]
     workspace: tuple[tuple[int, Any], ...]
 
 
@@ -186,57 +195,24 @@ class Reduction:
             BuildError: The OpenCL compiler refused a snippet.
         """
         device = current_device()
-        context, queue = device.context, device.queue
-        count = self._inputs
-        arrays = args[:count]
+        arrays, scalars = args[: self._inputs], args[self._inputs :]
         outs: Any = () if out is None else (out,) if isinstance(out, cl_array.Array) else out
         plain = alpha == 1 and beta == 0 if alpha.__class__ is beta.__class__ is int else False
-        options = (device, len(args), axis, keepdims, plain)
-        if not plain:
-            options += scale_signature(alpha, beta)
-        signature: list[Any] = [options]
-        try:
-            for a in (*arrays, *outs):
-                if a.context is not context and a.context != context:
-                    return self._prepare(device, _Request(args, axis, keepdims, out, alpha, beta))
-                if a.queue is not queue:
-                    join(a, device)
-                signature += (a.shape, a.strides, a.dtype, a.offset)
-            for o in outs:
-                memory = o.base_data
-                signature += [memory_relation(memory, a.base_data) for a in (*outs, *arrays)]
-            signature += map(type, args[count:])
-            call = self._calls.get(tuple(signature))
-        except (AttributeError, TypeError):
-            call = None
-            signature = []
+        scaling = () if plain else scale_signature(alpha, beta)
+        options = (axis, keepdims, scaling)
+        call, signature = look_up(self._calls, device, arrays, outs, scalars, options)
         if call is None:
             call = self._prepare(device, _Request(args, axis, keepdims, out, alpha, beta))
-            if signature:
-                remember(self._calls, tuple(signature), call)
-            outs = () if out is None else as_results(self._what, out, len(call.results))
-        results: Any
-        if out is None:
-            results = tuple(
-                [
-                    new_array(device, shape, dtype, strides, size)
-                    for shape, dtype, strides, size in call.results
-                ]
-            )
-        else:
-            results = outs
+            remember(self._calls, signature, call)
+        results = allocate(device, call.results) if out is None else outs
         if call.launches:
-            scalars: Sequence[Any] = args[count:]
             if not plain:
-                scalars = [
-                    *scalars,
-                    *scale_numbers(self._what, alpha, beta, self.definition.results),
-                ]
+                scalars += scale_numbers(self._what, alpha, beta, self.definition.results)
             memory = [a.base_data for a in (*results, *arrays)]
-            memory += [device.pool.allocate(n * d.itemsize) for n, d in call.workspace]
+            memory += allocate_workspace(device, call.workspace)
             try:
                 for launch in call.launches:
-                    launch(queue, memory, scalars)
+                    launch(device.queue, memory, scalars)
             except (TypeError, ValueError, OverflowError, cl.Error) as error:
                 # A number that does not fit its C type. What can be wrong with it is known there:
                 self._prepare(device, _Request(args, axis, keepdims, out, alpha, beta))
@@ -273,7 +249,7 @@ class Reduction:
 
     def _plan(
         self, device: Device, request: _Request
-    ) -> tuple[ReductionPlan | None, tuple[tuple[Any, ...], ...]]:
+    ) -> tuple[ReductionPlan | None, tuple[Described, ...]]:
         out, keepdims, alpha, beta = request.out, request.keepdims, request.alpha, request.beta
         what, definition = self._what, self.definition
         arrays, scalars = split_arguments(what, request.args, self._inputs, self._scalars)

@@ -39,12 +39,12 @@ def scale_results(
     ]
 
 
-def scale_numbers(what: str, alpha: Any, beta: Any, results: int) -> list[Any]:
+def scale_numbers(what: str, alpha: Any, beta: Any, results: int) -> tuple[Any, ...]:
     """Returns the numbers that the kernel takes, in the order of its parameters."""
     numbers: list[Any] = []
     for kind, a, b in _pairs(what, alpha, beta, results):
         numbers += {"plain": (), "scaled": (a,)}.get(kind, (a, b))
-    return numbers
+    return tuple(numbers)
 
 
 def scale_signature(alpha: Any, beta: Any) -> tuple[Any, ...]:
