@@ -38,6 +38,7 @@ from clprim.plan.layout import (
     Operand,
     broadcast_shapes,
     broadcast_strides,
+    broadcasts_to,
     dense_strides,
     memory_order,
 )
@@ -180,7 +181,9 @@ class Pointwise:
         inputs = [operand_of(a) for a in arrays]
         if not inputs and outs is None:
             raise ShapeError(f"{what}: without arrays, give out= for the shape of the results")
-        shape = broadcast_shapes(what, [a.shape for a in inputs] or [outs[0].shape])  # type: ignore[index] # checked above
+        shape = broadcast_shapes(what, [a.shape for a in inputs])
+        if outs is not None and broadcasts_to(shape, outs[0].shape):
+            shape = outs[0].shape  # as in NumPy, inputs broadcast to a larger out=
         array_dtypes = [a.dtype for a in inputs] or [o.dtype for o in outs or ()]
         scalar_types = scalar_dtypes(what, scalars, array_dtypes)
         dtypes_ = self._result_type or (

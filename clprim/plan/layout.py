@@ -20,6 +20,7 @@ __all__ = [
     "addresses",
     "broadcast_shapes",
     "broadcast_strides",
+    "broadcasts_to",
     "collapse",
     "dense_strides",
     "memory_order",
@@ -110,6 +111,14 @@ def broadcast_shapes(what: str, shapes: Sequence[Shape]) -> Shape:
                 listed = ", ".join(map(str, shapes))
                 raise ShapeError(f"{what}: shapes {listed} do not broadcast together")
     return tuple(result)
+
+
+def broadcasts_to(shape: Shape, target: Shape) -> bool:
+    """Whether ``shape`` broadcasts to exactly ``target``."""
+    tail = target[len(target) - len(shape) :]
+    return len(shape) <= len(target) and all(
+        size in (1, wanted) for size, wanted in zip(shape, tail, strict=True)
+    )
 
 
 def broadcast_strides(operand: Operand, shape: Shape) -> tuple[int, ...]:
