@@ -15,34 +15,19 @@ from typing import Any
 import pyopencl as cl
 
 import clprim
-from clprim.array import Array
-from clprim.calls import texts
-from clprim.dtypes import AnyDType, as_dtype
+from clprim.dtypes import as_dtype
 from clprim.errors import ClprimError, DefinitionError, DeviceError, ShapeError
-from clprim.launch import Launch, source_of
-from clprim.plan.kernel import KernelPlan
-from clprim.plan.layout import dense_strides
-from clprim.plan.pointwise import PointwiseCode
-from clprim.plan.reduction import ReductionPlan
+from clprim.explain import COMMON, Sketch, explain
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 from clprim.runtime.device import Device, current_device, devices, set_device
 from clprim.runtime.measure import measure
 from clprim.text_table import format_table
-from clprim.traits import DeviceTraits
 
 __all__ = ["main"]
 
 FAILED = 2
 INTERRUPTED = 130
-
-# Devices that are not here, for `explain --traits`: what a common CPU and a common GPU report.
-TRAITS = {
-    "cpu": DeviceTraits(
-        is_cpu=True, max_work_group_size=4096, vector_bytes=32, cache_bytes=32 << 20
-    ),
-    "gpu": DeviceTraits(compute_units=32, fp16=True, sub_group_size=32),
-}
 
 _DEFAULT_SHAPE = (32, 64, 112, 112)
 
@@ -104,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     listing.set_defaults(command=_devices)
 
-    explain = commands.add_parser(
+    explaining = commands.add_parser(
         "explain",
         help="print the kernel for shapes and dtypes, without running it",
         description="Prints how a definition would run and its OpenCL C, without running it. With "
@@ -112,8 +97,8 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EXPLAIN_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    _add_explain_arguments(explain)
-    explain.set_defaults(command=_explain)
+    _add_explain_arguments(explaining)
+    explaining.set_defaults(command=_explain)
 
     demo = commands.add_parser("demo", help="a photograph, three strings, a kernel, a race")
     demo.add_argument("--device", metavar="SPEC", help="an index, part of a name, cpu or gpu")
@@ -162,7 +147,7 @@ def _add_explain_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--device", metavar="SPEC", help="an index, part of a name, cpu or gpu")
     where.add_argument(
         "--traits",
-        choices=sorted(TRAITS),
+        choices=sorted(COMMON),
         help="plan for a common device of this kind that need not be here",
     )
 
@@ -220,62 +205,13 @@ def _device_row(device: Device) -> list[object]:
 # --- explain -------------------------------------------------------------------------------------
 
 
-class _Sketch(Array):
-    """An array that has a place for every element but no memory: enough for planning."""
-
-    def __init__(self, shape: tuple[int, ...], dtype: AnyDType, memory_format: str) -> None:
-        order: Sequence[int] = range(len(shape))
-        if memory_format == "channels_last" and len(shape) == 4:
-            order = (0, 2, 3, 1)
-        self.shape = shape
-        self.dtype = dtype
-        self.strides = dense_strides(shape, dtype.itemsize, order)
-        self.offset = 0
-        self.context = None
-
-
-class _Drawing:
-    """A device that plans are made for and nothing runs on."""
-
-    context = None  # that of every sketch
-
-    def __init__(self, traits: DeviceTraits, title: str) -> None:
-        self.traits = traits
-        self.title = title
-
-    def __str__(self) -> str:
-        return self.title
-
-
 def _explain(args: argparse.Namespace) -> int:
     operator = _define(args)
-    device = _choose_device(args)
-    if device is None:
-        kind = args.traits or "cpu"
-        drawing = _Drawing(TRAITS[kind], f"a common {kind.upper()}")
-        if args.traits is None:
-            print(
-                "clprim: no OpenCL device here; planned for a common CPU (--traits chooses)",
-                file=sys.stderr,
-            )
-    else:
-        drawing = _Drawing(device.traits, str(device))
+    on = _choose_device(args)
     arrays = _sketch_inputs(args, operator.definition.inputs)
     scalars = _repeat("--scalar", args.scalar or [1], operator.definition.scalars)
-    options = (args.axis, args.keepdims, None, 1, 0) if isinstance(operator, Reduction) else (None,)
-    # The very planning that a call does; a drawing stands for the device, as nothing will run.
-    planner: Any = operator._plan
-    plan, results = planner(drawing, (*arrays, *scalars), *options)
-    stages = _stages(plan)
-    if device is not None:
-        snippets = texts(operator.definition.snippets, operator.definition.preamble)
-        for stage in stages:
-            Launch(device, stage, title=operator._what, snippets=snippets)
-    print(_summary(operator, drawing, arrays, results, plan))
-    for number, stage in enumerate(stages, 1):
-        rule = f"// --- kernel {number} of {len(stages)} "
-        print(f"\n{rule:-<100}\n")
-        print(source_of(stage.template, stage.code), end="")
+    text = explain(operator, arrays, scalars, axis=args.axis, keepdims=args.keepdims, on=on)
+    print(text, end="")
     return 0
 
 
@@ -305,16 +241,22 @@ def _define(args: argparse.Namespace) -> Pointwise | Reduction:
     )
 
 
-def _choose_device(args: argparse.Namespace) -> Device | None:
-    """The device to plan for; None for a common one."""
+def _choose_device(args: argparse.Namespace) -> Device | str:
+    """The device to plan for, or the kind of a common one."""
     if args.traits is not None:
-        return None
+        return str(args.traits)
     if args.device is not None:
         return set_device(args.device)
-    return current_device() if devices() else None
+    if devices():
+        return current_device()
+    print(
+        "clprim: no OpenCL device here; planned for a common CPU (--traits chooses)",
+        file=sys.stderr,
+    )
+    return "cpu"
 
 
-def _sketch_inputs(args: argparse.Namespace, inputs: int) -> list[_Sketch]:
+def _sketch_inputs(args: argparse.Namespace, inputs: int) -> list[Sketch]:
     if not inputs:
         raise ShapeError("explain needs an array: let the expression read x0")
     shapes = _repeat("--shape", args.shape or [_DEFAULT_SHAPE], inputs)
@@ -322,7 +264,7 @@ def _sketch_inputs(args: argparse.Namespace, inputs: int) -> list[_Sketch]:
     if args.memory_format == "channels_last" and not any(len(s) == 4 for s in shapes):
         raise ShapeError("--memory-format channels_last needs a --shape N,C,H,W")
     return [
-        _Sketch(shape, dtype, args.memory_format)
+        Sketch(shape, dtype, args.memory_format)
         for shape, dtype in zip(shapes, dtypes, strict=True)
     ]
 
@@ -334,77 +276,6 @@ def _repeat(option: str, given: Sequence[Any], wanted: int) -> list[Any]:
     if len(given) != wanted:
         raise ShapeError(f"{option} is given {len(given)} times; expected once, or {wanted} times")
     return list(given)
-
-
-def _stages(plan: KernelPlan | ReductionPlan | None) -> tuple[KernelPlan, ...]:
-    if plan is None:
-        return ()
-    return plan.stages if isinstance(plan, ReductionPlan) else (plan,)
-
-
-def _summary(
-    operator: Pointwise | Reduction,
-    device: _Drawing,
-    arrays: Sequence[_Sketch],
-    results: Sequence[tuple[Any, ...]],
-    plan: KernelPlan | ReductionPlan | None,
-) -> str:
-    """What is worth knowing about the plan, as comments of OpenCL C."""
-    lines = [operator._what]
-    lines += [f"  x{n}  {_describe(a.shape, a.dtype, a.strides)}" for n, a in enumerate(arrays)]
-    lines += [
-        f"  y{n}  {_describe(shape, dtype, strides)}"
-        for n, (shape, dtype, strides, _) in enumerate(results)
-    ]
-    stages = _stages(plan)
-    lines += [f"  on  {device}", "", f"strategy  {_strategy(plan)}"]
-    for stage in stages:
-        work = " × ".join(map(str, stage.global_size))
-        group = " × ".join(map(str, stage.local_size))
-        lines.append(
-            f"launch    {stage.code.name}: {work} work-items in groups of {group}; "
-            f"{_amount(stage.nbytes)}B, {_amount(stage.flops)}FLOP"
-        )
-    return "\n".join(f"// {line}".rstrip() for line in lines)
-
-
-def _describe(shape: tuple[int, ...], dtype: AnyDType, strides: tuple[int, ...]) -> str:
-    channels_last = (
-        len(shape) == 4
-        and strides == dense_strides(shape, dtype.itemsize, (0, 2, 3, 1))
-        and strides != dense_strides(shape, dtype.itemsize, range(4))
-    )
-    return f"{dtype} {shape}{', channels_last' if channels_last else ''}"
-
-
-def _strategy(plan: KernelPlan | ReductionPlan | None) -> str:
-    if plan is None:
-        return "no elements: nothing runs"
-    if isinstance(plan, KernelPlan):
-        code = plan.code
-        assert isinstance(code, PointwiseCode)
-        width = f"vectors of {code.vector}" if code.vector > 1 else "one element at a time"
-        streaming = ", stores that bypass the cache" if code.streaming else ""
-        loops = "one loop" if not code.outer else f"{code.outer + 1} nested loops"
-        return f"pointwise: {width}, {loops}{streaming}"
-    s = plan.schedule
-    parts = [
-        f"vectors of {s.vector}" if s.vector > 1 else "one element at a time",
-        f"{s.unroll} of them side by side" if s.unroll > 1 else "",
-        f"{s.lanes} lanes × {s.rows} rows a work-group" if s.lanes * s.rows > 1 else "",
-        f"{s.splits} pieces of {s.chunk:,} elements, merged by a second kernel"
-        if s.splits > 1
-        else "one stage",
-    ]
-    return f"{s.template}: {', '.join(part for part in parts if part)}"
-
-
-def _amount(number: float) -> str:
-    for prefix in ("", "k", "M", "G"):
-        if number < 1000:
-            return f"{number:.4g} {prefix}"
-        number /= 1000
-    return f"{number:.4g} T"
 
 
 # --- demo ----------------------------------------------------------------------------------------

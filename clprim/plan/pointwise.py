@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clprim.dtypes import AnyDType, stored_type, value_dtype
 from clprim.language.definition import PointwiseDefinition
@@ -49,13 +49,15 @@ __all__ = ["PointwiseCode", "plan_pointwise"]
 
 # Elements that a CPU's work-group takes.
 RUN = 8192
+# The same where the work-item prepares patterns first, a few hundred loads.
+PATTERN_RUN = 32768
 # Vectors compute as their components do only where C does not promote the components first.
 _VECTOR_TYPES = frozenset("int uint long ulong float double".split())
 
 
 @dataclass(frozen=True)
 class PointwiseCode(KernelCode):
-    """What pointwise.cl.jinja prints.
+    """What pointwise.cl.jinja and pointwise_periodic.cl.jinja print.
 
     Attributes:
         expr: The snippet.
@@ -65,6 +67,7 @@ class PointwiseCode(KernelCode):
         coords, sizes: (dimension as written, axis) of every ``coord(d)`` and ``size(d)``.
         outer: Dimensions outside the innermost one.
         vector: Elements a work-item takes at a time.
+        patterns: Vectors after which operands that repeat along memory start again; 1 without such.
         streaming: Whether results go past the cache to memory, as they would only displace
             what is in it.
     """
@@ -78,6 +81,7 @@ class PointwiseCode(KernelCode):
     sizes: tuple[tuple[int, int], ...]
     outer: int
     vector: int
+    patterns: int
     streaming: bool
 
 
@@ -132,7 +136,19 @@ def plan_pointwise(
         ScalarCode(f"w{n}", stored_type(value_dtype(d, dtypes)).value)
         for n, d in enumerate(scalars)
     )
-    vector = _vector_width(definition, operands, scalar_codes, inner, traits)
+    value = _vector_type(definition, operands, scalar_codes)
+    periodic = _periodic(dims, len(arrays), len(results), value, traits)
+    period = inner.size
+    if periodic is not None:
+        vector, patterns = periodic
+        operands = [
+            replace(o, inner="period") if (s, row) == (1, 0) else o
+            for o, s, row in zip(operands, inner.strides, dims[-2].strides, strict=False)
+        ]
+        inner = Dim(period * dims[-2].size, inner.strides)
+        outer = outer[:-1]
+    else:
+        vector, patterns = _vector_width(value, operands, len(results), inner, traits), 1
     nbytes = sum(_touched(a, shape) for a in arrays)
     streaming = vector > 1 and _streams(results, outer, space, vector, nbytes, traits)
 
@@ -145,9 +161,11 @@ def plan_pointwise(
         arguments.append(Scalar(n))
     numbers = [("n", inner.size), ("rows", math.prod(d.size for d in outer))]
     numbers += [(f"n{d}", dim.size) for d, dim in enumerate(outer)]
-    run = _run(inner.size, vector, traits)
+    run = _run(inner.size, vector, patterns, traits)
     if vector > 1:
         numbers.append(("run", run))
+    if periodic is not None:
+        numbers.append(("period", period))
     for k, label in enumerate(labels):
         numbers.append((f"{label}_start", space.offsets[k]))
         if k >= len(operands) or operands[k].inner == "any":
@@ -166,7 +184,7 @@ def plan_pointwise(
     local = work_group(work, group, 16 if traits.is_cpu else 32)
     total = math.prod(shape)
     return KernelPlan(
-        template="pointwise",
+        template="pointwise" if periodic is None else "pointwise_periodic",
         code=PointwiseCode(
             name=what,
             preamble=definition.preamble,
@@ -184,6 +202,7 @@ def plan_pointwise(
             sizes=sizes,
             outer=len(outer),
             vector=vector,
+            patterns=patterns,
             streaming=streaming,
         ),
         arguments=tuple(arguments),
@@ -234,32 +253,71 @@ def _memory(
     return parameters, [Buffer(k) for k in range(len(operands))]
 
 
-def _vector_width(
+def _vector_type(
     definition: PointwiseDefinition,
     operands: Sequence[OperandCode],
     scalars: Sequence[ScalarCode],
-    inner: Dim,
-    traits: DeviceTraits,
-) -> int:
-    """Elements a work-item takes: a register of the value type, where vectors are the same."""
+) -> str | None:
+    """The one type that everything is calculated in, where vectors compute as elements do."""
     types = {*(o.value for o in operands), *(w.value for w in scalars)}
     value = next(iter(types))
     if len(types) > 1 or value not in _VECTOR_TYPES or not definition.componentwise:
-        return 1
+        return None
     if definition.needs_float and value not in ("float", "double"):
-        return 1
-    if any(o.inner == "any" for o in operands) or any(
-        o.inner != "one" for o in operands[: definition.results]
-    ):
-        return 1
+        return None
+    return value
+
+
+def _widest(value: str, traits: DeviceTraits) -> int:
+    """Elements of a register; OpenCL C has vectors of up to 16."""
     size = 8 if value in ("long", "ulong", "double") else 4
-    width = max(2, traits.vector_bytes // size)
+    return min(16, max(2, traits.vector_bytes // size))
+
+
+def _vector_width(
+    value: str | None,
+    operands: Sequence[OperandCode],
+    results: int,
+    inner: Dim,
+    traits: DeviceTraits,
+) -> int:
+    """Elements a work-item takes at a time: a register where memory is contiguous, else one."""
+    if value is None or any(o.inner == "any" for o in operands):
+        return 1
+    if any(o.inner != "one" for o in operands[:results]):
+        return 1
+    width = _widest(value, traits)
     while width > 2 and width > inner.size:
         width //= 2
     return width if width <= inner.size else 1
 
 
-def _run(inner: int, vector: int, traits: DeviceTraits) -> int:
+def _periodic(
+    dims: Sequence[Dim], arrays: int, results: int, value: str | None, traits: DeviceTraits
+) -> tuple[int, int] | None:
+    """Vector width and vectors a period, where operands repeat along contiguous memory.
+
+    The last two loops are then one for all operands but those that have a value for every
+    iteration of the inner one, over and over.
+    """
+    if value is None or not traits.is_cpu or len(dims) < 2:
+        return None
+    rows, inner = dims[-2:]
+    steps = list(zip(rows.strides[:arrays], inner.strides[:arrays], strict=True))
+    full, repeated, constant = (inner.size, 1), (0, 1), (0, 0)
+    if any(s not in (full, repeated, constant) for s in steps):
+        return None
+    if any(s != full for s in steps[:results]):
+        return None
+    vector = _widest(value, traits)
+    patterns = inner.size // math.gcd(inner.size, vector)
+    # Patterns are to stay in registers, and to be made seldom.
+    if patterns * steps.count(repeated) > 12 or rows.size * inner.size < 4 * patterns * vector:
+        return None
+    return vector, patterns
+
+
+def _run(inner: int, vector: int, patterns: int, traits: DeviceTraits) -> int:
     """Elements of a row that one work-item takes: a vector, and on a CPU a run of them.
 
     At memory speed a 64-byte vector is gone in some 18 cycles, about what finding its place takes;
@@ -267,8 +325,8 @@ def _run(inner: int, vector: int, traits: DeviceTraits) -> int:
     """
     if vector == 1 or not traits.is_cpu:
         return vector
-    pieces = -(-inner // RUN)
-    return round_up(-(-inner // pieces), vector)
+    pieces = -(-inner // (RUN if patterns == 1 else PATTERN_RUN))
+    return round_up(-(-inner // pieces), vector * patterns)
 
 
 def _group_size(run: int, vector: int, traits: DeviceTraits) -> int:
