@@ -18,7 +18,7 @@ from clprim.plan.layout import dense_strides
 from clprim.plan.pointwise import PointwiseCode
 from clprim.plan.reduction import ReductionPlan
 from clprim.pointwise import Pointwise
-from clprim.reduction import Axis, Reduction
+from clprim.reduction import Axis, Reduction, Request
 from clprim.runtime.device import Device
 from clprim.traits import DeviceTraits
 
@@ -83,7 +83,8 @@ def explain(
         operator: Whose call.
         arrays: Drawings of x0, x1, ….
         scalars: The run-time scalars w0, w1, ….
-        axis, keepdims: Of a `Reduction`.
+        axis: Of a `Reduction`.
+        keepdims: Likewise.
         on: A device, which then compiles the kernels too, so that all their errors show; or
             a key of `COMMON`.
 
@@ -101,9 +102,13 @@ def explain(
         drawing = _Drawing(on.traits, str(on))
     else:
         drawing = _Drawing(COMMON[on], f"a common {on.upper()}")
-    options = (axis, keepdims, None, 1, 0) if isinstance(operator, Reduction) else (None,)
-    planner: Any = operator._plan
-    plan, results = planner(drawing, (*arrays, *scalars), *options)
+    args = (*arrays, *scalars)
+    device: Any = drawing
+    plan: KernelPlan | ReductionPlan | None
+    if isinstance(operator, Reduction):
+        plan, results = operator._plan(device, Request(args, axis, keepdims, None, 1, 0))
+    else:
+        plan, results = operator._plan(device, args, None)
     stages = _stages(plan)
     if isinstance(on, Device):
         snippets = texts(operator.definition.snippets, operator.definition.preamble)

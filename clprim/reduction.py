@@ -69,7 +69,7 @@ class _Call:
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
+class Request:
     """What a user asked for in one call."""
 
     args: tuple[Any, ...]
@@ -202,7 +202,7 @@ class Reduction:
         options = (axis, keepdims, scaling)
         call, signature = look_up(self._calls, device, arrays, outs, scalars, options)
         if call is None:
-            call = self._prepare(device, _Request(args, axis, keepdims, out, alpha, beta))
+            call = self._prepare(device, Request(args, axis, keepdims, out, alpha, beta))
             remember(self._calls, signature, call)
         results = allocate(device, call.results) if out is None else outs
         if call.launches:
@@ -215,7 +215,7 @@ class Reduction:
                     launch(device.queue, memory, scalars)
             except (TypeError, ValueError, OverflowError, cl.Error) as error:
                 # A number that does not fit its C type. What can be wrong with it is known there:
-                self._prepare(device, _Request(args, axis, keepdims, out, alpha, beta))
+                self._prepare(device, Request(args, axis, keepdims, out, alpha, beta))
                 raise DTypeError(f"{self._what}: {error}") from error
         return results[0] if len(results) == 1 else results
 
@@ -229,13 +229,13 @@ class Reduction:
         beta: Any = 0,
     ) -> str:
         """Returns the OpenCL C that these arguments would run, without running or building it."""
-        request = _Request(args, axis, keepdims, out, alpha, beta)
+        request = Request(args, axis, keepdims, out, alpha, beta)
         plan, _ = self._plan(current_device(), request)
         if plan is None:
             return "// no outputs: nothing runs\n"
         return "\n".join(source_of(stage.template, stage.code) for stage in plan.stages)
 
-    def _prepare(self, device: Device, request: _Request) -> _Call:
+    def _prepare(self, device: Device, request: Request) -> _Call:
         """Checks and plans a call of a new signature, and builds its kernels."""
         plan, results = self._plan(device, request)
         counters.plans += 1
@@ -248,7 +248,7 @@ class Reduction:
         return _Call(launches, results, plan.workspace)
 
     def _plan(
-        self, device: Device, request: _Request
+        self, device: Device, request: Request
     ) -> tuple[ReductionPlan | None, tuple[Described, ...]]:
         out, keepdims, alpha, beta = request.out, request.keepdims, request.alpha, request.beta
         what, definition = self._what, self.definition
