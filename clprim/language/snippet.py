@@ -10,6 +10,7 @@ from functools import cached_property
 
 from clprim.errors import DefinitionError
 from clprim.language import names
+from clprim.language.jumps import stray_jump
 from clprim.language.syntax import Statement, parse
 from clprim.language.tokens import Token, caret_message, tokenize
 
@@ -163,7 +164,6 @@ class _Checker:
         self.assigned: set[str] = set()
         self.dims: set[tuple[str, int]] = set()
         self.declaring_at: int | None = None  # bracket depth of the declaration we are in
-        self.in_loop = False
 
     def fail(self, token: Token, problem: str) -> DefinitionError:
         return DefinitionError(
@@ -193,6 +193,9 @@ class _Checker:
                 self.declaring_at = None
             if token.kind == "name" and self.text_at(at - 1) not in (".", "->"):
                 self.name(at, token, depth)
+        jump = stray_jump(self.tokens)
+        if jump is not None:
+            raise self.fail(jump, f"{jump.text!r} outside a loop would leave the engine's own loop")
         return Snippet(
             rules=self.rules,
             text=self.text,
@@ -209,9 +212,6 @@ class _Checker:
         if text.startswith("cp_"):
             raise self.fail(token, f"{text!r} is reserved: names with cp_ belong to the engine")
         if text in names.KEYWORDS:
-            self.in_loop |= text in ("for", "while", "do", "switch")
-            if text in ("break", "continue") and not self.in_loop:
-                raise self.fail(token, f"{text!r} outside a loop would leave the engine's own loop")
             return
         if text in names.TYPES or text in names.QUALIFIERS:
             return

@@ -27,9 +27,11 @@ __all__ = [
     "Scalar",
     "ScalarCode",
     "index_type",
+    "power_of_two",
     "resolve_dims",
     "round_up",
     "unified_functions",
+    "work_group",
 ]
 
 # Sizes and strides are kernel arguments up to this many collapsed dimensions, and constants in the
@@ -230,16 +232,25 @@ def round_up(value: int, multiple: int) -> int:
     return -(-value // multiple) * multiple
 
 
-def work_group(sizes: Sequence[int], wanted: int, granule: int) -> tuple[int, int]:
+def work_group(sizes: Sequence[int], wanted: int) -> tuple[int, int]:
     """Returns a work-group (along the inner and the outer dimension) with little padding.
+
+    Both are powers of two: some runtimes compile a kernel again for every size of group, and few
+    sizes must serve all shapes.
 
     Args:
         sizes: Work-items along the inner and the outer dimension.
         wanted: Work-items a group should have at most.
-        granule: Work-items along the inner dimension come in multiples of this.
     """
     inner, outer = sizes
-    groups = -(-inner // wanted)
-    along = min(wanted, round_up(-(-inner // groups), granule if inner > granule else 1))
-    across = max(1, min(wanted // along, outer))
-    return along, across
+    most = 1 << (wanted.bit_length() - 1)
+    along = min(most, power_of_two(inner))
+    # A smaller group where a larger one would leave more than an eighth of the work-items idle.
+    while along > 16 and round_up(inner, along) - inner > inner // 8:
+        along //= 2
+    return along, min(most // along, power_of_two(outer))
+
+
+def power_of_two(value: int) -> int:
+    """Returns the least power of two that is not below ``value``."""
+    return 1 << (value - 1).bit_length()

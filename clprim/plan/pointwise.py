@@ -181,7 +181,7 @@ def plan_pointwise(
 
     work = (-(-inner.size // run), math.prod(d.size for d in outer))
     group = _group_size(inner.size // work[0], vector, traits)
-    local = work_group(work, group, 16 if traits.is_cpu else 32)
+    local = work_group(work, group)
     total = math.prod(shape)
     return KernelPlan(
         template="pointwise" if periodic is None else "pointwise_periodic",

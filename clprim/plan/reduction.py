@@ -266,7 +266,7 @@ class _Planner:
             numbers += [(f"y{n}_k{d}", dim.strides[k]) for d, dim in enumerate(kept)]
         lanes = schedule.finish_lanes
         # Either a work-group an output, or a work-item an output in groups of a handy size.
-        group = lanes if lanes > 1 else min(64, outputs, self.traits.max_work_group_size)
+        group = lanes if lanes > 1 else min(64, self.traits.max_work_group_size)
         return self._stage(
             Schedule.finish(lanes),
             numbers,

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from clprim.plan.kernel import round_up
+from clprim.plan.kernel import power_of_two, round_up
 from clprim.plan.layout import Dim, Space
 from clprim.traits import DeviceTraits
 
@@ -91,12 +91,12 @@ def choose_schedule(
     last = space.dims[-1] if space.dims else Dim(1, (0,) * len(space.offsets))
     narrow = _narrow(space, inputs, vector_type, partials, traits)
     if narrow is not None:
-        return _cut(narrow, space, last, itemsize, traits)
+        return _cut(narrow, space, last, itemsize, partial_bytes, traits)
     width = _vector_width(last, inputs, vector_type, traits)
     shape = _cpu_shape if traits.is_cpu else _gpu_shape
     chosen = shape(space, last, width, partials, traits)
     chosen = _fit(chosen, partial_bytes, traits)
-    return _cut(chosen, space, last, itemsize, traits)
+    return _cut(chosen, space, last, itemsize, partial_bytes, traits)
 
 
 def _narrow(
@@ -210,7 +210,12 @@ def _fit(chosen: Schedule, partial_bytes: int, traits: DeviceTraits) -> Schedule
 
 
 def _cut(
-    chosen: Schedule, space: Space, last: Dim, itemsize: int, traits: DeviceTraits
+    chosen: Schedule,
+    space: Space,
+    last: Dim,
+    itemsize: int,
+    partial_bytes: int,
+    traits: DeviceTraits,
 ) -> Schedule:
     """Cuts the reduced space where outputs are few, and hands out several where they are many."""
     kept, reduced = space.select(False), space.select(True)
@@ -259,7 +264,8 @@ def _cut(
         per_group = max(1, min(tiles, enough, CPU_GROUP_WORK // max(1, each)))
     finish_lanes = 1
     if not traits.is_cpu and splits > 8:
-        finish_lanes = min(64, 1 << (splits - 1).bit_length(), traits.max_work_group_size)
+        finish = Schedule.finish(min(64, power_of_two(splits)))
+        finish_lanes = _fit(finish, partial_bytes, traits).lanes
     return replace(
         chosen,
         splits=splits,
