@@ -17,6 +17,7 @@ from clprim.runtime import profile
 from clprim.runtime.device import Device
 from clprim.runtime.program import build, cl_std_option
 from clprim.runtime.stats import counters
+from clprim.runtime.template_cache import template_cache
 
 __all__ = ["Launch", "source_of"]
 
@@ -24,7 +25,7 @@ __all__ = ["Launch", "source_of"]
 @lru_cache(maxsize=4096)
 def source_of(template: str, code: KernelCode) -> str:
     """Returns the OpenCL C of a kernel; equal code is rendered once."""
-    return render(template, code)
+    return render(template, code, template_cache())
 
 
 def _options(code: KernelCode, device: Device) -> tuple[str, ...]:

@@ -14,9 +14,13 @@ if TYPE_CHECKING:
 __all__ = ["environment", "render"]
 
 
-@lru_cache(maxsize=1)
-def environment() -> jinja2.Environment:
-    """Returns the environment that templates are read and printed with."""
+@lru_cache(maxsize=2)
+def environment(cache: jinja2.BytecodeCache | None = None) -> jinja2.Environment:
+    """Returns the environment that templates are read and printed with.
+
+    Args:
+        cache: Where compiled templates are kept between processes.
+    """
     import jinja2
 
     folder = resources.files("clprim.templates")
@@ -32,17 +36,19 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        bytecode_cache=cache,
     )
 
 
-def render(template: str, code: KernelCode) -> str:
+def render(template: str, code: KernelCode, cache: jinja2.BytecodeCache | None = None) -> str:
     """Prints ``code`` with a template.
 
     Args:
         template: Its name without ``.cl.jinja``.
         code: The plan's code; everything the template prints.
+        cache: Where compiled templates are kept between processes.
     """
-    text = environment().get_template(f"{template}.cl.jinja").render(code=code)
+    text = environment(cache).get_template(f"{template}.cl.jinja").render(code=code)
     return _number_lines(_tidy(text))
 
 

@@ -1,0 +1,179 @@
+"""``python -m bench pointwise|reduce|launch``: measures, prints, and writes files."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+try:
+    import matplotlib  # noqa: F401
+    import typer
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+except ImportError as error:
+    package = (error.name or "more").partition(".")[0]
+    sys.exit(f'The benchmarks need {package}: pip install "clprim[bench]"')
+
+import pyopencl as cl
+
+import clprim as cp
+from bench.bandwidth import bandwidth_report, run_bandwidth
+from bench.chart import draw
+from bench.launch import launch_report, run_launch, run_starts
+from bench.report import Report, markdown, setting, show, slug
+from bench.workloads import Workload, pointwise_workloads, reduce_workloads
+
+__all__ = ["app"]
+
+_RESULTS = Path(__file__).resolve().parent / "results"
+_REPEATS, _QUICK_REPEATS = 15, 2
+# Where nobody watches (a file, a pipe), lines need not fit a window.
+_WIDE = 180
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Measure clprim beside the device's own bandwidth and beside its peers.",
+)
+
+DeviceOption = Annotated[
+    str | None, typer.Option("--device", help="Index or part of a name; default: the current one.")
+]
+QuickOption = Annotated[
+    bool, typer.Option("--quick", help="Tiny workloads, few runs; targets are not judged.")
+]
+RepeatsOption = Annotated[
+    int | None,
+    typer.Option("--repeats", min=1, help=f"Runs of each contender; default: {_REPEATS}."),
+]
+OutputOption = Annotated[Path, typer.Option("--output", help="Folder for the Markdown and PNG.")]
+NoChartOption = Annotated[bool, typer.Option("--no-chart", help="Leave the PNG out.")]
+
+
+@dataclass(frozen=True)
+class Run:
+    """The options of a run, made definite.
+
+    Attributes:
+        device: Where; the current one.
+        quick: Whether everything is to be tiny.
+        repeats: Runs of each contender.
+        output: Folder for the files.
+        chart: Whether one of them is a chart.
+    """
+
+    device: cp.Device
+    quick: bool
+    repeats: int
+    output: Path
+    chart: bool
+
+
+@app.command()
+def pointwise(
+    *,
+    device: DeviceOption = None,
+    quick: QuickOption = False,
+    repeats: RepeatsOption = None,
+    output: OutputOption = _RESULTS,
+    no_chart: NoChartOption = False,
+) -> None:
+    """Element by element: GB/s, share of the best copy kernel, peers."""
+    run = _start(device, quick=quick, repeats=repeats, output=output, no_chart=no_chart)
+    title = "Pointwise: bandwidth beside a copy"
+    _bandwidth("pointwise", title, pointwise_workloads(quick=quick), run)
+
+
+@app.command()
+def reduce(
+    *,
+    device: DeviceOption = None,
+    quick: QuickOption = False,
+    repeats: RepeatsOption = None,
+    output: OutputOption = _RESULTS,
+    no_chart: NoChartOption = False,
+) -> None:
+    """Sums along axes: GB/s, share of the best read-only kernel, peers."""
+    run = _start(device, quick=quick, repeats=repeats, output=output, no_chart=no_chart)
+    title = "Reductions: bandwidth beside a read-only kernel"
+    _bandwidth("reduce", title, reduce_workloads(quick=quick), run)
+
+
+@app.command()
+def launch(
+    *,
+    device: DeviceOption = None,
+    quick: QuickOption = False,
+    repeats: RepeatsOption = None,
+    output: OutputOption = _RESULTS,
+    no_chart: NoChartOption = False,
+) -> None:
+    """Host microseconds a call, time to import, time of the first call."""
+    run = _start(device, quick=quick, repeats=repeats, output=output, no_chart=no_chart)
+    with _progress(of=2) as progress:
+        calls = run_launch(run.device, repeats=run.repeats, quick=quick, progress=progress)
+        starts = run_starts(run.device, quick=quick, progress=progress)
+    _finish(launch_report(*calls, starts, quick=quick), run)
+
+
+def _start(
+    device: str | None, *, quick: bool, repeats: int | None, output: Path, no_chart: bool
+) -> Run:
+    try:
+        found = cp.current_device() if device is None else cp.set_device(device)
+    except cp.DeviceError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from None
+    repeats = repeats or (_QUICK_REPEATS if quick else _REPEATS)
+    return Run(found, quick, repeats, output, not no_chart)
+
+
+def _bandwidth(command: str, title: str, workloads: Sequence[Workload], run: Run) -> None:
+    with _progress(of=1) as progress:
+        found = run_bandwidth(
+            workloads, run.device, repeats=run.repeats, quick=run.quick, progress=progress
+        )
+    _finish(bandwidth_report(command, title, *found), run)
+
+
+@contextmanager
+def _progress(of: float) -> Iterator[Callable[[str, float], None]]:
+    """Show a bar that the yielded function moves, until the parts it is given sum up to ``of``."""
+    columns = (BarColumn(), TextColumn("{task.percentage:3.0f} %"), TimeElapsedColumn())
+    text = TextColumn("{task.description}", markup=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cl.CompilerWarning)  # remarks on the peers' kernels
+        with Progress(*columns, text, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("", total=of)
+            yield lambda about, part: bar.update(task, description=about, advance=part)
+
+
+def _finish(report: Report, run: Run) -> None:
+    """Print a report and write its files; a wrong result, unlike a slow one, is an error."""
+    quick = " --quick" if run.quick else ""
+    where = setting(run.device, f"{report.command}{quick} --repeats {run.repeats}")
+    console = Console()
+    if not console.is_terminal:
+        console.width = max(console.width, _WIDE)
+    show(report, where, console)
+    # A quick run must not replace the numbers of a real one.
+    name = f"{report.command}-{slug(run.device)}{'-quick' if run.quick else ''}"
+    run.output.mkdir(parents=True, exist_ok=True)
+    chart = f"{name}.png" if run.chart else None
+    if chart:
+        draw(run.output / chart, report.title, where["device"], report.panels)
+    page = run.output / f"{name}.md"
+    page.write_text(markdown(report, where, chart), encoding="utf-8")
+    console.print(f"written: {page}{f' and {chart}' if chart else ''}", soft_wrap=True)
+    if report.failures:
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    app(prog_name="python -m bench")
