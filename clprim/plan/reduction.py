@@ -385,6 +385,7 @@ class _Planner:
             row_a_split=schedule.row_a_split,
             exact=schedule.exact,
             store_tiles=store_tiles,
+            ahead=schedule.ahead,
             streaming=store_tiles and not partial and written > self.traits.cache_bytes,
         )
         return KernelPlan(

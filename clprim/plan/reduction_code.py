@@ -63,6 +63,7 @@ class ReductionCode(KernelCode):
         row_a_split: Whether every split is one whole row (of ``reduce_inner``).
         exact: Whether what a split takes is one tile, without a remainder (likewise).
         store_tiles: Whether ``reduce_columns`` may store whole vectors as they are.
+        ahead: How far ahead inputs are prefetched: elements, or rows of ``reduce_columns``.
         streaming: Whether it should do so past the cache.
     """
 
@@ -91,6 +92,7 @@ class ReductionCode(KernelCode):
     row_a_split: bool
     exact: bool
     store_tiles: bool
+    ahead: int
     streaming: bool
 
 
