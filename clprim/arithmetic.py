@@ -68,7 +68,8 @@ _UNARY = {
 
 @lru_cache(maxsize=256)
 def _operator(expr: str, name: str, result: Any) -> Pointwise:
-    return Pointwise(expr, name=name, result_type=result)
+    # OpenCL C has a function `remainder`, so no kernel can be called that.
+    return Pointwise(expr, name={"remainder": "modulo"}.get(name, name), result_type=result)
 
 
 _fill = Pointwise("y0 = w0;", name="fill")
@@ -121,6 +122,8 @@ def binary(name: str, a: Any, b: Any, *, swapped: bool = False, out: Any = None)
     common = dtypes.promote([a.dtype, other])
     if name in _BITWISE and common.kind not in "biu":
         raise DTypeError(f"{name}: {a.dtype} and {other} are not integers")
+    if name == "subtract" and common.kind == "b":
+        raise DTypeError("subtract: bool arrays have no difference; use ^ or ~")
     if name == "divide" and common.kind in "biu":
         common = np.dtype(np.float64)
     if common.kind == "b" and name in ("floor_divide", "remainder", "power"):
@@ -144,9 +147,13 @@ def unary(name: str, x: Any) -> Any:
     """Applies ``positive``, ``negative``, ``absolute`` or ``invert`` to an array.
 
     Raises:
-        DTypeError: ``invert`` of a floating array.
+        DTypeError: ``invert`` of a floating array, ``negative`` of a bool array.
     """
     if name == "invert" and x.dtype.kind not in "biu":
         raise DTypeError(f"invert: {x.dtype} is not an integer")
+    if name == "negative" and x.dtype.kind == "b":
+        raise DTypeError("negative: bool arrays have no negative; use ~")
     expr = "y0 = !x0;" if name == "invert" and x.dtype.kind == "b" else _UNARY[name]
+    if name == "absolute" and x.dtype.kind not in "biu":
+        expr = "y0 = fabs(x0);"  # of a negative zero as well
     return _operator(expr, name, None)(x)

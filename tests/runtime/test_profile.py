@@ -6,7 +6,7 @@ import pytest
 
 from clprim.errors import DeviceError
 from clprim.runtime import profile as profile_module
-from clprim.runtime.device import devices, set_device
+from clprim.runtime.device import set_device
 from clprim.runtime.profile import KernelEvent, Profile, profile
 
 SIZE = 1 << 12
@@ -20,11 +20,6 @@ __kernel void spin(__global float* y)
     y[get_global_id(0)] = a;
 }
 """
-
-
-@pytest.fixture(params=devices(), ids=lambda device: f"{device.platform} {device.driver}")
-def device(request):
-    return request.param
 
 
 @pytest.fixture

@@ -10,17 +10,11 @@ import pytest
 
 from clprim.errors import BuildError, DeviceError
 from clprim.runtime import disk_cache, program
-from clprim.runtime.device import devices
 from clprim.runtime.program import build, cl_std_option, forget
 from clprim.runtime.stats import stats
 from clprim.traits import DeviceTraits
 
 OPTIONS = ("-cl-std=CL1.2",)
-
-
-@pytest.fixture(params=devices(), ids=lambda device: f"{device.platform} {device.driver}")
-def device(request):
-    return request.param
 
 
 @pytest.fixture(autouse=True)

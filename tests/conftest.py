@@ -1,0 +1,73 @@
+"""Fixtures shared by all tests: every OpenCL device in turn, one cache of compiled kernels."""
+
+import dataclasses
+import os
+import shutil
+import tempfile
+
+import pytest
+from support import MODEST, TRAITS, device_ids
+
+from clprim.runtime import device as device_module
+from clprim.runtime.device import devices, set_device
+
+_CACHE = "CLPRIM_CACHE_DIR"
+_own_cache = pytest.StashKey()
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--update-golden", action="store_true", help="rewrite tests/golden/*.cl and pass"
+    )
+
+
+def pytest_configure(config):
+    # Tests that render the same kernel share its binary, and leave none in the user's cache. The
+    # workers of pytest-xdist inherit the folder.
+    if _CACHE not in os.environ:
+        config.stash[_own_cache] = os.environ[_CACHE] = tempfile.mkdtemp(prefix="clprim-tests-")
+
+
+def pytest_unconfigure(config):
+    folder = config.stash.get(_own_cache, None)
+    if folder is not None:
+        os.environ.pop(_CACHE, None)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _wanted_devices():
+    """The devices to test on: all, or those that CLPRIM_TEST_DEVICES names (``intel,pocl-3.0``)."""
+    named = device_ids(devices())
+    words = [w for w in os.environ.get("CLPRIM_TEST_DEVICES", "").split(",") if w.strip()]
+    return [
+        pytest.param(device, id=name)
+        for name, device in named.items()
+        if not words or any(word.strip() in name for word in words)
+    ]
+
+
+@pytest.fixture(params=_wanted_devices())
+def device(request):
+    """Every device found, as the current one."""
+    before = device_module._current
+    yield set_device(request.param)
+    device_module._current = before
+
+
+@pytest.fixture(params=TRAITS)
+def traits(request, device, monkeypatch):
+    """The device, planned for as if it were another: a GPU, a CPU with narrower registers…
+
+    Operators made before remember their plans; a test makes its own.
+    """
+    planned = dataclasses.replace(device.traits, **TRAITS[request.param])
+    monkeypatch.setitem(device.__dict__, "traits", planned)
+    return planned
+
+
+@pytest.fixture
+def modest(device, monkeypatch):
+    """The device with 64 work-items a group and 4 KiB of local memory."""
+    planned = dataclasses.replace(device.traits, **MODEST)
+    monkeypatch.setitem(device.__dict__, "traits", planned)
+    return planned

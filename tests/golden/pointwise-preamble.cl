@@ -1,0 +1,47 @@
+#ifdef cl_khr_fp64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+typedef int index_t;
+#define clamp(a, b, c) clamp((__typeof__((a) + (b) + (c)))(a), \
+    (__typeof__((a) + (b) + (c)))(b), (__typeof__((a) + (b) + (c)))(c))
+#line 1 "snippet:preamble"
+// of ones own
+double twice(double a)
+{
+    return 2 * a;
+}
+#line 14 "kernel"
+
+__kernel void both(
+    __global double *y0_memory,
+    __global double *y1_memory,
+    __global const double *x0_memory,
+    const int n,
+    const int rows,
+    const int y0_start,
+    const int y1_start,
+    const int x0_start)
+{
+    index_t i = (index_t)get_global_id(0);
+    const index_t row = (index_t)get_global_id(1);
+    if (i >= n || row >= rows)
+        return;
+    const index_t y0_row = y0_start;
+    const index_t y1_row = y1_start;
+    const index_t x0_row = x0_start;
+
+    const double x0 = (double)x0_memory[x0_row + i];
+    typedef double typeof_x0;
+    typedef double typeof_y0;
+    typeof_y0 y0 = 0;
+    typedef double typeof_y1;
+    typeof_y1 y1 = 0;
+    {
+#line 1 "snippet:expr"
+y0 = twice(x0); y1 = clamp(x0, 0, 1.5);
+#line 43 "kernel"
+    }
+    y0_memory[y0_row + i] = y0;
+    y1_memory[y1_row + i] = y1;
+
+}

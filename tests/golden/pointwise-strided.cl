@@ -1,0 +1,48 @@
+typedef int index_t;
+
+__kernel void pointwise(
+    __global float *y0_memory,
+    __global const float *x0_memory,
+    __global const float *x1_memory,
+    const int n,
+    const int rows,
+    const int n0,
+    const int y0_start,
+    const int y0_s0,
+    const int x0_start,
+    const int x0_step,
+    const int x0_s0,
+    const int x1_start,
+    const int x1_step,
+    const int x1_s0)
+{
+    index_t i = (index_t)get_global_id(0);
+    const index_t row = (index_t)get_global_id(1);
+    if (i >= n || row >= rows)
+        return;
+
+    // Which iteration of every outer loop this row is, innermost first.
+    index_t rest = row;
+    const index_t i0 = rest;
+    const index_t y0_row = y0_start + i0 * y0_s0;
+    const index_t x0_row = x0_start + i0 * x0_s0;
+    const index_t x1_row = x1_start + i0 * x1_s0;
+
+    const float x0 = (float)x0_memory[x0_row + i * x0_step];
+    typedef float typeof_x0;
+    const float x1 = (float)x1_memory[x1_row + i * x1_step];
+    typedef float typeof_x1;
+    typedef float typeof_y0;
+    typeof_y0 y0 = 0;
+    {
+#line 1 "snippet:expr"
+// doubles what is positive
+if (x0 > 0)
+    y0 = 2 * x0;
+else
+    y0 = x1;
+#line 45 "kernel"
+    }
+    y0_memory[y0_row + i] = y0;
+
+}

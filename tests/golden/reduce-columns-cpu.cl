@@ -1,0 +1,110 @@
+typedef int index_t;
+
+#define lowest_reduce_y0 -INFINITY
+#define highest_reduce_y0 INFINITY
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduction(
+    __global float *y0_memory,
+    __global const float *x0_memory,
+    const int n,
+    const int length,
+    const int chunk,
+    const int width,
+    const int outputs,
+    const int per_group,
+    const int x0_start,
+    const int x0_step,
+    const int x0_column,
+    const int y0_start,
+    const int y0_step,
+    const int y0_column)
+{
+
+    const index_t tiles = (width + 127) / 128;
+    const index_t bands = outputs / width;
+    const index_t first = (index_t)get_group_id(0) * per_group;
+    const index_t last = min(first + per_group, bands * tiles);
+    const index_t split = (index_t)get_group_id(1);
+    const index_t begin = split * chunk;
+    const index_t end = min(begin + chunk, length);
+
+    for (index_t tile = first; tile < last; ++tile) {
+        const index_t band = tile / tiles;
+        const index_t own = (tile - band * tiles) * 128;
+        const index_t from = min(own, width - 128);
+
+        float16 tile_reduce_y0[8];
+        {
+            typedef float16 typeof_reduce_y0;
+            typeof_reduce_y0 reduce_y0 = 0;
+            {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 44 "kernel"
+            }
+
+            #pragma unroll
+            for (int u = 0; u < 8; ++u) {
+                tile_reduce_y0[u] = reduce_y0;
+            }
+        }
+
+        {
+            index_t i = begin;
+            const index_t stop = end;
+            index_t x0_at = x0_start + i * x0_step;
+            for (; i < stop; ++i) {
+                #pragma unroll
+                for (int u = 0; u < 8; ++u) {
+                    const index_t c = from + u * 16;
+                    typedef float16 typeof_reduce_y0;
+                    typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
+                    typedef float16 typeof_x0;
+                    const typeof_x0 x0 = vload16(0, x0_memory + x0_at + c);
+                    typedef float16 typeof_y0;
+                    typeof_y0 y0 = 0;
+                    {
+#line 1 "snippet:expr"
+y0 = x0;
+#line 70 "kernel"
+                    }
+                    {
+#line 1 "snippet:step"
+reduce_y0 += y0;
+#line 75 "kernel"
+                    }
+
+                    tile_reduce_y0[u] = reduce_y0;
+
+                }
+                x0_at += x0_step;
+            }
+        }
+
+        if (own == from) {
+            #pragma unroll
+            for (int u = 0; u < 8; ++u) {
+                const index_t c = from + u * 16;
+                const index_t y0_at = y0_start + c;
+                vstore16(tile_reduce_y0[u], 0, y0_memory + y0_at);
+            }
+            continue;
+        }
+        float done_reduce_y0[128];
+        #pragma unroll
+        for (int u = 0; u < 8; ++u) {
+            vstore16(tile_reduce_y0[u], u, done_reduce_y0);
+        }
+        for (int d = own - from; d < 128; ++d) {
+            const index_t c = from + d;
+            typedef float typeof_reduce_y0;
+            const typeof_reduce_y0 reduce_y0 = done_reduce_y0[d];
+            const index_t o = band * width + c;
+            const index_t y0_at = y0_start + c;
+            typedef float typeof_y0;
+            typeof_y0 y0 = (float)reduce_y0;
+            y0_memory[y0_at] = y0;
+
+        }
+    }
+}

@@ -1,0 +1,98 @@
+typedef int index_t;
+
+#define lowest_reduce_y0 -INFINITY
+#define highest_reduce_y0 INFINITY
+
+static inline __attribute__((overloadable)) void take_partial(
+float *to_reduce_y0, const float other_y0)
+{
+    typedef float typeof_reduce_y0;
+    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
+    {
+#line 1 "snippet:combine"
+reduce_y0 += other_y0;
+#line 15 "kernel"
+    }
+    *to_reduce_y0 = reduce_y0;
+}
+
+__kernel __attribute__((reqd_work_group_size(64, 4, 1))) void reduction(
+    __global const float *x0_memory,
+    __global float *reduce_y0_memory,
+    const int n,
+    const int length,
+    const int chunk,
+    const int width,
+    const int outputs,
+    const int per_group,
+    const int x0_start,
+    const int x0_step,
+    const int x0_column)
+{
+
+    __local float local_reduce_y0[256];
+
+    const index_t lane = (index_t)get_local_id(0);
+    const index_t row_of_items = (index_t)get_local_id(1);
+    const index_t tiles = (width + 63) / 64;
+    const index_t bands = outputs / width;
+    const index_t first = (index_t)get_group_id(0) * per_group;
+    const index_t last = min(first + per_group, bands * tiles);
+    const index_t split = (index_t)get_group_id(1);
+    const index_t begin = split * chunk;
+    const index_t end = min(begin + chunk, length);
+
+    for (index_t tile = first; tile < last; ++tile) {
+        const index_t band = tile / tiles;
+        const index_t c = (tile - band * tiles) * 64 + lane;
+
+        typedef float typeof_reduce_y0;
+        typeof_reduce_y0 reduce_y0 = 0;
+        {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 55 "kernel"
+        }
+
+        // Lanes past the last output stay, idle, for the tree's barriers.
+        const index_t own_end = c < width ? end : begin;
+        for (index_t f = begin + row_of_items; f < own_end; f += 4) {
+            const index_t row = f / n;
+            const index_t i = f - row * n;
+
+            const index_t x0_at = x0_start + i * x0_step;
+            typedef float typeof_x0;
+            const typeof_x0 x0 = (float)x0_memory[x0_at + c];
+            typedef float typeof_y0;
+            typeof_y0 y0 = 0;
+            {
+#line 1 "snippet:expr"
+y0 = x0;
+#line 72 "kernel"
+            }
+            {
+#line 1 "snippet:step"
+reduce_y0 += y0;
+#line 77 "kernel"
+            }
+
+        }
+
+        local_reduce_y0[row_of_items * 64 + lane] = reduce_y0;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (int reach = 2; reach > 0; reach /= 2) {
+            if (row_of_items < reach) {
+                take_partial(&reduce_y0, local_reduce_y0[row_of_items * 64 + lane + reach * 64]);
+                local_reduce_y0[row_of_items * 64 + lane] = reduce_y0;
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+
+        if (c < width && row_of_items == 0) {
+            const index_t o = band * width + c;
+            reduce_y0_memory[split * outputs + o] = reduce_y0;
+
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);  // the next tile uses the same local memory
+    }
+}
