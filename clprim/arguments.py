@@ -12,7 +12,7 @@ import pyopencl.array as cl_array
 from pyopencl.tools import PooledBuffer
 
 from clprim.array import operand_of
-from clprim.dtypes import as_dtype
+from clprim.dtypes import as_dtype, stored_type
 from clprim.errors import DefinitionError, DeviceError, DTypeError, ShapeError
 from clprim.plan.layout import Operand, overlaps_itself, shares_memory
 from clprim.runtime.device import Device
@@ -34,7 +34,7 @@ def check_array(what: str, label: str, array: object, device: Device) -> None:
     """Refuses what is no array, or one of another context.
 
     Raises:
-        DTypeError: Not a device array.
+        DTypeError: Not a device array, or one of a dtype that no kernel can store.
         DeviceError: An array made on another context.
     """
     if not isinstance(array, cl_array.Array):
@@ -42,6 +42,10 @@ def check_array(what: str, label: str, array: object, device: Device) -> None:
         raise DTypeError(
             f"{what}: expected a device array for {label}, got {type(array).__name__}{hint}"
         )
+    try:
+        stored_type(array.dtype)
+    except DTypeError as error:
+        raise DTypeError(f"{what}: {label}: {error}") from None
     if array.context != device.context:
         raise DeviceError(
             f"{what}: {label} of shape {array.shape} lives on another OpenCL context than the "

@@ -72,7 +72,7 @@ def _per_result(what: str, label: str, value: Any, results: int) -> tuple[Any, .
     if len(given) != results:
         raise ShapeError(f"{what}: {label}= holds {len(given)} numbers for {results} results")
     for number in given:
-        if not isinstance(number, int | float | np.number):
+        if not isinstance(number, int | float | np.integer | np.floating):
             raise DTypeError(f"{what}: {label}= expects a number, got {type(number).__name__}")
     return given
 

@@ -50,7 +50,9 @@ def _wanted_devices():
 def device(request):
     """Every device found, as the current one."""
     before = device_module._current
-    yield set_device(request.param)
+    current = set_device(request.param)
+    yield current
+    current.pool.free_held()  # three runtimes would each keep the largest test's memory
     device_module._current = before
 
 

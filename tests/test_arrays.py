@@ -334,8 +334,18 @@ def test_two_arrays(device, name, dtype):
     check(op(cp.asarray(a), cp.asarray(b)), op(a, b))
 
 
-@pytest.mark.parametrize("name", ["add", "sub", "truediv", "floordiv", "mod", "pow", "lt"])
-@pytest.mark.parametrize("scalar", [2, 2.5], ids=str)
+@pytest.mark.parametrize(
+    ("name", "scalar"),
+    [
+        ("add", 2),
+        ("sub", 2.5),
+        ("truediv", 2),
+        ("floordiv", 2),
+        ("mod", 2.5),
+        ("pow", 2),
+        ("lt", 2.5),
+    ],
+)
 def test_an_array_and_a_number(device, name, scalar):
     op = getattr(operator, name)
     a = numbers((3, 4), np.int32, 1, low=1)
@@ -472,7 +482,7 @@ def test_shared_memory_is_not_copied(device):
     [
         (lambda: aligned((5, 8))[:, ::2], "leave gaps"),
         (lambda: aligned((64,))[1:], "is not aligned to 64 bytes"),
-        (lambda: aligned((0, 4)), "the array is empty"),
+        (lambda: aligned((0, 4)), "the array is empty|is not aligned"),
         (lambda: np.broadcast_to(aligned((16,)), (2, 16)), "leave gaps|read-only"),
     ],
 )

@@ -171,6 +171,10 @@ class _Planner:
             )
         )
         kept, reduced = space.select(False), space.select(True)
+        if not math.prod(d.size for d in reduced):
+            # One empty loop: kernels divide by the lengths of several.
+            reduced = (Dim(0, (0,) * len(everything), True),)
+            space = Space((*kept, *reduced), space.offsets)
         outputs = math.prod(d.size for d in kept)
         length = math.prod(d.size for d in reduced)
 

@@ -11,7 +11,7 @@ NAN = np.array([1, np.nan, 3, np.nan, -np.inf], np.float32)
 OTHER = np.array([2, 2, np.nan, np.nan, np.inf], np.float32)
 
 
-# --- where ------------------------------------------------------------------------------------------
+# --- where ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -64,7 +64,7 @@ def test_where_hides_nan(device):
     equal(ops.where(condition, 0, cp.asarray(NAN)), np.nan_to_num(NAN, neginf=-np.inf))
 
 
-# --- clamp, maximum, minimum -----------------------------------------------------------------------
+# --- clamp, maximum, minimum ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("bounds", [(-2, 3), (None, 1.5), (-1.5, None), (3, -2)])
@@ -116,7 +116,7 @@ def test_choices(device, name):
         operator(1, 2)
 
 
-# --- combinations ----------------------------------------------------------------------------------
+# --- combinations ---------------------------------------------------------------------------------
 
 
 def test_addcmul_and_addcdiv(device):

@@ -5,11 +5,11 @@ import math
 
 import numpy as np
 import pytest
+from clprim.ops import maths
 from support import BFLOAT16, DTYPES, equal, numbers
 
 import clprim as cp
 from clprim import ops
-from clprim.ops import maths
 
 # name: (reference, from, to); one result over a wide range, where the function is defined
 FUNCTIONS = {

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from clprim.ops import reduce
 from support import BFLOAT16, DTYPES, VIEWS, numbers, pair, roundoff, same_bits, wide
 
 import clprim as cp
 from clprim import ops
-from clprim.ops import reduce
 
 NUMPY = {
     name: getattr(np, name)
@@ -22,7 +22,7 @@ def random(shape, seed=0):
 
 
 def is_channels_last(array):
-    n, c, h, w = array.shape
+    _, c, h, w = array.shape
     size = array.dtype.itemsize
     return array.strides == (h * w * c * size, size, w * c * size, c * size)
 
@@ -84,7 +84,7 @@ def test_out_and_keepdims(device, name):
         operator(x.get())
 
 
-# --- nothing to reduce ------------------------------------------------------------------------------
+# --- nothing to reduce ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["sum", "prod", "any", "all", "count_nonzero"])
@@ -112,7 +112,7 @@ def test_no_extreme_of_nothing(device, name):
     assert operator(cp.zeros((3, 0)), 0).shape == (0,)
 
 
-# --- extrema ----------------------------------------------------------------------------------------
+# --- extrema --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["amax", "amin", "argmax", "argmin"])
@@ -154,7 +154,7 @@ def test_extremes_of_extreme_integers(device):
         np.testing.assert_array_equal(ops.argmin(x, 1).get(), [0, 1, 0])
 
 
-# --- means and variances ----------------------------------------------------------------------------
+# --- means and variances --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("memory_format", FORMATS)
@@ -320,7 +320,7 @@ def test_schedules_of_other_devices_agree(traits):
         np.testing.assert_array_equal(position(x, axis=axis).get(), flat)
 
 
-# --- logarithms of sums -----------------------------------------------------------------------------
+# --- logarithms of sums ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("memory_format", FORMATS)
@@ -365,7 +365,7 @@ def test_logsumexp_of_dtypes(device, dtype):
     np.testing.assert_allclose(found.get().astype(np.float64), expected, rtol=2 * unit)
 
 
-# --- truth ------------------------------------------------------------------------------------------
+# --- truth ----------------------------------------------------------------------------------------
 
 
 def test_truth_of_nan(device):
