@@ -152,7 +152,9 @@ def _share(
 ) -> Array:
     """Makes an array of the host's own memory."""
     problem = ""
-    if device.type != "cpu":
+    if not host.size:
+        problem = "the array is empty"
+    elif device.type != "cpu":
         problem = f"{device} does not share the host's memory"
     elif not laid_out.flags.c_contiguous:
         problem = f"strides {host.strides} of shape {host.shape} leave gaps"
@@ -160,8 +162,6 @@ def _share(
         problem = "the array is read-only"
     elif host.ctypes.data % _ALIGNMENT:
         problem = f"the array is not aligned to {_ALIGNMENT} bytes"
-    elif not host.size:
-        problem = "the array is empty"
     if problem:
         raise DeviceError(f"asarray(copy=False): {problem}; leave copy= out to upload a copy")
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR

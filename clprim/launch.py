@@ -112,7 +112,9 @@ class Launch:
             for position, operand in self._buffers:
                 set_arg(position, buffers[operand])
             for position, number, format_ in self._scalars:
-                self._set_number((position, format_, scalars[number]))
+                value = scalars[number]
+                # NumPy's bool is no number to pyopencl.
+                self._set_number((position, format_, int(value) if format_ == b"B" else value))
             try:
                 event = cl.enqueue_nd_range_kernel(queue, kernel, self._global, self._local)
             except cl.Error as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING
@@ -49,15 +50,17 @@ def render(template: str, code: KernelCode, cache: jinja2.BytecodeCache | None =
         cache: Where compiled templates are kept between processes.
     """
     text = environment(cache).get_template(f"{template}.cl.jinja").render(code=code)
-    return _number_lines(_tidy(text))
+    return _number_lines(_tidy(text, code.own))
 
 
-def _tidy(text: str) -> str:
+def _tidy(text: str, own: tuple[str, ...]) -> str:
     """Returns the text with snippets where the user's columns are, and without stray blanks.
 
     Snippets and directives lose the indentation that templates gave them, so that the compiler's
-    carets fit; other lines lose trailing blanks and doubled empty lines.
+    carets fit; other lines lose trailing blanks and doubled empty lines, and names that the user
+    chose as well get a prefix that no user's name has.
     """
+    taken = re.compile(rf"\b({'|'.join(own)})\b") if own else None
     lines: list[str] = []
     indent: int | None = None  # of the snippet we are in
     for line in text.split("\n"):
@@ -68,7 +71,7 @@ def _tidy(text: str) -> str:
         elif indent is not None:
             lines.append(line[indent:])
         elif stripped or (lines and lines[-1]):
-            lines.append(line.rstrip())
+            lines.append((taken.sub(r"cp_\1", line) if taken else line).rstrip())
     return "\n".join(lines).strip("\n") + "\n"
 
 

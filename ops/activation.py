@@ -163,10 +163,13 @@ _gelu = of_reals(
     f"typeof_y0 x = x0; y0 = 0.5 * x * erfc(x * {-math.sqrt(0.5)});",
     "gelu",
 )
+# (1 + tanh(u)) / 2 is the sigmoid of 2 u, which does not cancel.
 _gelu_tanh = of_reals(
     f"""
     typeof_y0 x = x0;
-    y0 = 0.5 * x * (1 + tanh({math.sqrt(2 / math.pi)} * (x + 0.044715 * x * x * x)));
+    typeof_y0 u = {math.sqrt(8 / math.pi)} * (x + 0.044715 * x * x * x);
+    typeof_y0 e = exp(-fabs(u));
+    y0 = x * ((u < 0 ? e : 1) / (1 + e));
     """,
     "gelu_tanh",
 )

@@ -46,13 +46,28 @@ def _wanted_devices():
     ]
 
 
-@pytest.fixture(params=_wanted_devices())
+DEVICES = _wanted_devices()
+
+
+def pytest_collection_modifyitems(config, items):
+    # All traits on the first device; on the others those that differ most from their own.
+    kept, left_out = [], []
+    for item in items:
+        chosen = getattr(item, "callspec", None) and item.callspec.params
+        other = chosen and chosen.get("device") not in (None, DEVICES[0].values[0])
+        ordinary = chosen and chosen.get("traits") not in (None, "gpu", "modest")
+        ordinary = ordinary and "traits" in item._fixtureinfo.name2fixturedefs
+        (left_out if other and ordinary else kept).append(item)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = kept
+
+
+@pytest.fixture(params=DEVICES)
 def device(request):
     """Every device found, as the current one."""
     before = device_module._current
-    current = set_device(request.param)
-    yield current
-    current.pool.free_held()  # three runtimes would each keep the largest test's memory
+    yield set_device(request.param)
     device_module._current = before
 
 

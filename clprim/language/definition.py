@@ -145,7 +145,7 @@ def define_pointwise(expr: str, *, name: str | None, preamble: str) -> Pointwise
     if results == 0:
         raise checked.error("", "no result is assigned; expected y0 = …;")
     return PointwiseDefinition(
-        name=_kernel_name(name, "pointwise"),
+        name=_kernel_name(name, "pointwise", helpers),
         expr=checked,
         preamble=preamble,
         inputs=_count(owner, "x", (checked,)),
@@ -231,7 +231,7 @@ def define_reduction(
     if inputs == 0:
         raise expr_part.error("", "a reduction needs at least one array: use x0")
     return ReductionDefinition(
-        name=_kernel_name(name, "reduction"),
+        name=_kernel_name(name, "reduction", helpers),
         expr=expr_part,
         init=init_part,
         step=step_part,
@@ -248,11 +248,16 @@ def define_reduction(
     )
 
 
-def _kernel_name(name: str | None, default: str) -> str:
+def _kernel_name(name: str | None, default: str, helpers: frozenset[str]) -> str:
     if name is None:
+        while default in helpers:
+            default += "_"
         return default
     if not isinstance(name, str) or not name.isidentifier() or not name.isascii():
         raise DefinitionError(f"name={name!r}: expected a C identifier for the kernel's name")
-    if name in names.BUILTINS | names.TYPES | names.KEYWORDS | names.QUALIFIERS | {*names.RESERVED}:
+    given = names.BUILTINS | names.TYPES | names.KEYWORDS | names.QUALIFIERS | {*names.RESERVED}
+    if name in given:
         raise DefinitionError(f"name={name!r} is a name of OpenCL C; choose another")
+    if name in helpers:
+        raise DefinitionError(f"name={name!r} is a name of the preamble; choose another")
     return name

@@ -14,7 +14,7 @@ from clprim.language.jumps import stray_jump
 from clprim.language.syntax import Statement, parse
 from clprim.language.tokens import Token, caret_message, tokenize
 
-__all__ = ["Rules", "Snippet", "check", "operand_number", "preamble_names"]
+__all__ = ["Rules", "Snippet", "check", "is_engine_name", "operand_number", "preamble_names"]
 
 _OPERAND = re.compile(r"(x|w|y|reduce_y|other_y)(\d+)$")
 _TYPE_OF = re.compile(r"typeof_(x|w|y|reduce_y)(\d+)$")
@@ -110,6 +110,12 @@ class Snippet:
                 total += 2 if token.text in ("fma", "mad") else 1
             previous = token.text
         return total
+
+
+def is_engine_name(name: str) -> bool:
+    """Whether the engine gives this name to snippets: an operand, its type, or a position."""
+    patterns = (_OPERAND, _TYPE_OF, _BOUND_OF)
+    return name in (*_POSITIONS, *_PER_DIMENSION) or any(p.match(name) for p in patterns)
 
 
 def operand_number(name: str, family: str) -> int | None:

@@ -8,12 +8,14 @@ without compiling anything.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from clprim.dtypes import AnyDType, stored_type
 from clprim.errors import ShapeError
-from clprim.language.snippet import Snippet
+from clprim.language.names import BUILTINS, KEYWORDS, QUALIFIERS, RESERVED, TYPES
+from clprim.language.snippet import Snippet, is_engine_name
 from clprim.plan.layout import Space
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "Scalar",
     "ScalarCode",
     "index_type",
+    "own_names",
     "power_of_two",
     "resolve_dims",
     "round_up",
@@ -37,6 +40,10 @@ __all__ = [
 # Sizes and strides are kernel arguments up to this many collapsed dimensions, and constants in the
 # source beyond: OpenCL promises room for 1024 bytes of arguments only.
 BAKED_DIMS = 8
+
+_DIRECTIVES = frozenset("define undef if ifdef ifndef elif else endif defined pragma line".split())
+# Families of names that OpenCL C gives, for what a preamble may use of them.
+_OPENCL = re.compile(r"(v(load|store)|convert_|as_|get_|atom|async_|CLK_|cl_|CL|_|mem_fence)")
 
 _FORMATS = {
     "char": "b",
@@ -172,6 +179,7 @@ class KernelCode:
         index: ``int``, or ``long`` where addresses pass 2³¹.
         unified: Built-in functions whose arguments the template casts to one type.
         doubles: Whether double occurs (and so needs its extension, and keeps literals double).
+        own: Names that the user chose, which the engine's must not be taken for.
     """
 
     name: str
@@ -181,6 +189,7 @@ class KernelCode:
     index: str
     unified: tuple[tuple[str, int], ...]
     doubles: bool
+    own: tuple[str, ...]
 
 
 def index_type(space: Space) -> str:
@@ -208,6 +217,14 @@ def unified_functions(
     """
     called = {t.text for s in snippets for t in s.tokens if t.kind == "name"}
     return tuple((f, n) for f, n in sorted(unified.items()) if f in called and f not in preamble)
+
+
+def own_names(snippets: Iterable[Snippet], preamble: str) -> tuple[str, ...]:
+    """Returns the names of locals and helpers that the user chose."""
+    found = set(re.findall(r"[A-Za-z_]\w*", preamble))
+    found.update(t.text for s in snippets for t in s.tokens if t.kind == "name")
+    found -= BUILTINS | KEYWORDS | QUALIFIERS | TYPES | RESERVED.keys() | _DIRECTIVES
+    return tuple(sorted(n for n in found if not (is_engine_name(n) or _OPENCL.match(n))))
 
 
 def resolve_dims(

@@ -214,12 +214,15 @@ def normalize_axes(what: str, axis: int | Sequence[int] | None, ndim: int) -> tu
     return tuple(sorted(found))
 
 
-def collapse(space: Space) -> Space:
+def collapse(space: Space, *, turn: bool = True) -> Space:
     """Returns the same loops in as few dimensions as the operands allow.
 
     Dimensions of size 1 go; a dimension that every operand walks exactly as the continuation of
-    the next inner one is merged with it. Where the first operand runs backwards, the loop is
-    turned round. The order of the dimensions stays.
+    the next inner one is merged with it. The order of the dimensions stays.
+
+    Args:
+        space: The loops.
+        turn: Whether a loop is turned round where the first operand runs backwards.
     """
     offsets = list(space.offsets)
     merged: list[Dim] = []  # innermost first
@@ -227,7 +230,7 @@ def collapse(space: Space) -> Space:
         dim = given
         if dim.size == 1:
             continue
-        if dim.strides and dim.strides[0] < 0:
+        if turn and dim.strides and dim.strides[0] < 0:
             for k, stride in enumerate(dim.strides):
                 offsets[k] += (dim.size - 1) * stride
             dim = replace(dim, strides=tuple(-s for s in dim.strides))

@@ -35,6 +35,7 @@ from clprim.plan.kernel import (
     Scalar,
     ScalarCode,
     index_type,
+    own_names,
     resolve_dims,
     round_up,
     unified_functions,
@@ -160,7 +161,12 @@ class _Planner:
         strides = [broadcast_strides(a, self.shape) for a in arrays]
         names, position_strides, coords, sizes = self._positions()
         everything = [*strides, *position_strides]
-        order = memory_order(self.shape, strides)
+        order = list(memory_order(self.shape, strides))
+        if definition.positions:
+            # Of equal elements the step keeps the first it meets: they must come in their order.
+            slots = [at for at, axis in enumerate(order) if axis in self.axes]
+            for at, axis in zip(slots, self.axes, strict=True):
+                order[at] = axis
         space = collapse(
             Space(
                 tuple(
@@ -168,7 +174,8 @@ class _Planner:
                     for d in order
                 ),
                 (*(a.in_elements(a.offset) for a in arrays), *(0 for _ in names)),
-            )
+            ),
+            turn=not definition.positions,
         )
         kept, reduced = space.select(False), space.select(True)
         if not math.prod(d.size for d in reduced):
@@ -364,6 +371,7 @@ class _Planner:
             index=index,
             unified=unified_functions(definition.snippets, definition.preamble, UNIFIED),
             doubles=self.doubles,
+            own=own_names(definition.snippets, definition.preamble),
             expr=definition.expr.body,
             init=definition.init.body,
             step=definition.step.body,

@@ -24,8 +24,8 @@ LONGEST_CHAIN = 8192
 MOST_ROWS = 512
 # Rows of fewer bytes are no stream that a prefetcher follows; see `_cut`.
 SHORT_ROW = 4096
-# Elements that a CPU asks for ahead of reading them. Its own prefetcher keeps up with plain sums, but
-# not quite with two results: 29 → 32 GB/s, of 32.
+# Elements that a CPU asks for ahead of reading them. Its own prefetcher keeps up with plain sums,
+# but not quite with two results: 29 → 32 GB/s, of 32.
 PREFETCH = 512
 # Elements that keep a CPU's work-group busy much longer than starting it takes (some 0.1 µs), and
 # few enough that cores walk close to each other, which memory likes: pieces of 200,000 elements
@@ -284,7 +284,7 @@ def _cut(
         ahead=ahead,
         row_a_split=row_a_split,
         exact=chosen.template == "reduce_inner"
-        and step > 1
+        and chosen.vector * chosen.unroll > 1
         and step == last.size
         and (row_a_split or length == step),
     )

@@ -49,8 +49,30 @@ typedef int index_t;
 #define x1_s8 ((index_t)256)
 #define x1_s9 ((index_t)512)
 #define x1_s10 ((index_t)1024)
-// Arguments of one type, as C's own operators would make them: max(x0, 0) works for floats.
-#define max(a, b) max((__typeof__((a) + (b)))(a), (__typeof__((a) + (b)))(b))
+static inline __attribute__((overloadable)) int cp_max(int a, int b)
+{
+    return max(a, b);
+}
+static inline __attribute__((overloadable)) uint cp_max(uint a, uint b)
+{
+    return max(a, b);
+}
+static inline __attribute__((overloadable)) long cp_max(long a, long b)
+{
+    return max(a, b);
+}
+static inline __attribute__((overloadable)) ulong cp_max(ulong a, ulong b)
+{
+    return max(a, b);
+}
+static inline __attribute__((overloadable)) float cp_max(float a, float b)
+{
+    return max(a, b);
+}
+#undef max
+#define max(a, b) cp_max( \
+    (__typeof__((a) + (b)))(a),  \
+    (__typeof__((a) + (b)))(b))
 
 __kernel void pointwise(
     __global float *y0_memory,
@@ -98,7 +120,7 @@ __kernel void pointwise(
     {
 #line 1 "snippet:expr"
 y0 = max(x0, x1);
-#line 102 "kernel"
+#line 124 "kernel"
     }
     y0_memory[y0_row + i] = y0;
 

@@ -2,15 +2,42 @@
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
 typedef int index_t;
-#define clamp(a, b, c) clamp((__typeof__((a) + (b) + (c)))(a), \
-    (__typeof__((a) + (b) + (c)))(b), (__typeof__((a) + (b) + (c)))(c))
+static inline __attribute__((overloadable)) int cp_clamp(int cp_a, int b, int c)
+{
+    return clamp(cp_a, b, c);
+}
+static inline __attribute__((overloadable)) uint cp_clamp(uint cp_a, uint b, uint c)
+{
+    return clamp(cp_a, b, c);
+}
+static inline __attribute__((overloadable)) long cp_clamp(long cp_a, long b, long c)
+{
+    return clamp(cp_a, b, c);
+}
+static inline __attribute__((overloadable)) ulong cp_clamp(ulong cp_a, ulong b, ulong c)
+{
+    return clamp(cp_a, b, c);
+}
+static inline __attribute__((overloadable)) float cp_clamp(float cp_a, float b, float c)
+{
+    return clamp(cp_a, b, c);
+}
+static inline __attribute__((overloadable)) double cp_clamp(double cp_a, double b, double c)
+{
+    return clamp(cp_a, b, c);
+}
+#undef clamp
+#define clamp(cp_a, b, c) cp_clamp( \
+    (__typeof__((cp_a) + (b) + (c)))(cp_a),  \
+    (__typeof__((cp_a) + (b) + (c)))(b),  \
+    (__typeof__((cp_a) + (b) + (c)))(c))
 #line 1 "snippet:preamble"
 // of ones own
 double twice(double a)
 {
     return 2 * a;
 }
-#line 14 "kernel"
+#line 41 "kernel"
 
 __kernel void both(
     __global double *y0_memory,
@@ -39,7 +66,7 @@ __kernel void both(
     {
 #line 1 "snippet:expr"
 y0 = twice(x0); y1 = clamp(x0, 0, 1.5);
-#line 43 "kernel"
+#line 70 "kernel"
     }
     y0_memory[y0_row + i] = y0;
     y1_memory[y1_row + i] = y1;

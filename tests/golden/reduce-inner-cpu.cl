@@ -3,6 +3,15 @@ typedef int index_t;
 #define lowest_reduce_y0 -INFINITY
 #define highest_reduce_y0 INFINITY
 
+#ifdef __has_builtin
+#if __has_builtin(__builtin_prefetch)
+#define prefetch_line(address) __builtin_prefetch(address)
+#endif
+#endif
+#ifndef prefetch_line
+#define prefetch_line(address)
+#endif
+
 static inline __attribute__((overloadable)) void take_partial(
 float16 *to_reduce_y0, const float16 other_y0)
 {
@@ -11,7 +20,7 @@ float16 *to_reduce_y0, const float16 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 15 "kernel"
+#line 24 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -24,7 +33,7 @@ float8 *to_reduce_y0, const float8 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 28 "kernel"
+#line 37 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -37,7 +46,7 @@ float4 *to_reduce_y0, const float4 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 41 "kernel"
+#line 50 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -50,7 +59,7 @@ float2 *to_reduce_y0, const float2 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 54 "kernel"
+#line 63 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -63,7 +72,7 @@ float *to_reduce_y0, const float other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 67 "kernel"
+#line 76 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -104,7 +113,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduction(
         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 108 "kernel"
+#line 117 "kernel"
         }
 
         float16 tile_reduce_y0[4];
@@ -114,7 +123,7 @@ reduce_y0 = 0;
             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 118 "kernel"
+#line 127 "kernel"
             }
 
             #pragma unroll
@@ -132,6 +141,8 @@ reduce_y0 = 0;
                 #pragma unroll
                 for (int u = 0; u < 4; ++u) {
                     const index_t at = e + (u * 1 + lane) * 16;
+                    prefetch_line(x0_memory + x0_at + at + 512);
+
                     typedef float16 typeof_reduce_y0;
                     typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
                     typedef float16 typeof_x0;
@@ -141,12 +152,12 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 145 "kernel"
+#line 156 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 150 "kernel"
+#line 161 "kernel"
                     }
 
                     tile_reduce_y0[u] = reduce_y0;
@@ -165,12 +176,12 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 169 "kernel"
+#line 180 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 174 "kernel"
+#line 185 "kernel"
                 }
 
                 tile_reduce_y0[u] = reduce_y0;
@@ -185,12 +196,12 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 189 "kernel"
+#line 200 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 194 "kernel"
+#line 205 "kernel"
                 }
 
             }

@@ -104,6 +104,7 @@ reduce_y0 = 0;
                 #pragma unroll
                 for (int u = 0; u < 2; ++u) {
                     const index_t at = e + (u * 256 + lane) * 4;
+
                     typedef float4 typeof_reduce_y0;
                     typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
                     typedef float4 typeof_x0;
@@ -113,12 +114,12 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 117 "kernel"
+#line 118 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 122 "kernel"
+#line 123 "kernel"
                     }
 
                     tile_reduce_y0[u] = reduce_y0;
@@ -137,12 +138,12 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 141 "kernel"
+#line 142 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 146 "kernel"
+#line 147 "kernel"
                 }
 
                 tile_reduce_y0[u] = reduce_y0;
@@ -157,12 +158,12 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 161 "kernel"
+#line 162 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 166 "kernel"
+#line 167 "kernel"
                 }
 
             }

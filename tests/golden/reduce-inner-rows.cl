@@ -3,6 +3,15 @@ typedef int index_t;
 #define lowest_reduce_y0 -INFINITY
 #define highest_reduce_y0 INFINITY
 
+#ifdef __has_builtin
+#if __has_builtin(__builtin_prefetch)
+#define prefetch_line(address) __builtin_prefetch(address)
+#endif
+#endif
+#ifndef prefetch_line
+#define prefetch_line(address)
+#endif
+
 static inline __attribute__((overloadable)) void take_partial(
 float16 *to_reduce_y0, const float16 other_y0)
 {
@@ -11,7 +20,7 @@ float16 *to_reduce_y0, const float16 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 15 "kernel"
+#line 24 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -24,7 +33,7 @@ float8 *to_reduce_y0, const float8 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 28 "kernel"
+#line 37 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -37,7 +46,7 @@ float4 *to_reduce_y0, const float4 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 41 "kernel"
+#line 50 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -50,7 +59,7 @@ float2 *to_reduce_y0, const float2 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 54 "kernel"
+#line 63 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -63,7 +72,7 @@ float *to_reduce_y0, const float other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 67 "kernel"
+#line 76 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -100,7 +109,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduction(
         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 104 "kernel"
+#line 113 "kernel"
         }
 
         float16 tile_reduce_y0[4];
@@ -110,7 +119,7 @@ reduce_y0 = 0;
             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 114 "kernel"
+#line 123 "kernel"
             }
 
             #pragma unroll
@@ -131,6 +140,8 @@ reduce_y0 = 0;
                 #pragma unroll
                 for (int u = 0; u < 4; ++u) {
                     const index_t at = e + (u * 1 + lane) * 16;
+                    prefetch_line(x0_memory + x0_at + at + 512);
+
                     typedef float16 typeof_reduce_y0;
                     typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
                     typedef float16 typeof_x0;
@@ -140,12 +151,12 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 144 "kernel"
+#line 155 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 149 "kernel"
+#line 160 "kernel"
                     }
 
                     tile_reduce_y0[u] = reduce_y0;
@@ -164,12 +175,12 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 168 "kernel"
+#line 179 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 173 "kernel"
+#line 184 "kernel"
                 }
 
                 tile_reduce_y0[u] = reduce_y0;
@@ -184,12 +195,12 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 188 "kernel"
+#line 199 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 193 "kernel"
+#line 204 "kernel"
                 }
 
             }

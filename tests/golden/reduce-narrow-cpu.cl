@@ -3,6 +3,15 @@ typedef int index_t;
 #define lowest_reduce_y0 -INFINITY
 #define highest_reduce_y0 INFINITY
 
+#ifdef __has_builtin
+#if __has_builtin(__builtin_prefetch)
+#define prefetch_line(address) __builtin_prefetch(address)
+#endif
+#endif
+#ifndef prefetch_line
+#define prefetch_line(address)
+#endif
+
 static inline __attribute__((overloadable)) void take_partial(
 float *to_reduce_y0, const float other_y0)
 {
@@ -11,7 +20,7 @@ float *to_reduce_y0, const float other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 15 "kernel"
+#line 24 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -46,7 +55,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduction(
         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 50 "kernel"
+#line 59 "kernel"
         }
 
         #pragma unroll
@@ -60,6 +69,8 @@ reduce_y0 = 0;
         #pragma unroll
         for (int u = 0; u < 3; ++u) {
             const index_t at = e + u * 16;
+            prefetch_line(x0_memory + x0_at + at + 512);
+
             typedef float16 typeof_reduce_y0;
             typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
             typedef float16 typeof_x0;
@@ -69,12 +80,12 @@ reduce_y0 = 0;
             {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 73 "kernel"
+#line 84 "kernel"
             }
             {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 78 "kernel"
+#line 89 "kernel"
             }
 
             tile_reduce_y0[u] = reduce_y0;
@@ -92,7 +103,7 @@ reduce_y0 += y0;
         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 96 "kernel"
+#line 107 "kernel"
         }
 
         // The last rows fill no tile.
@@ -104,12 +115,12 @@ reduce_y0 = 0;
             {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 108 "kernel"
+#line 119 "kernel"
             }
             {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 113 "kernel"
+#line 124 "kernel"
             }
 
         }

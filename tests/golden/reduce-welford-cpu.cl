@@ -7,6 +7,15 @@ typedef int index_t;
 #define lowest_reduce_y2 -INFINITY
 #define highest_reduce_y2 INFINITY
 
+#ifdef __has_builtin
+#if __has_builtin(__builtin_prefetch)
+#define prefetch_line(address) __builtin_prefetch(address)
+#endif
+#endif
+#ifndef prefetch_line
+#define prefetch_line(address)
+#endif
+
 static inline __attribute__((overloadable)) void take_partial(
 float *to_reduce_y0, float *to_reduce_y1, float *to_reduce_y2, const float other_y0, const float other_y1, const float other_y2)
 {
@@ -25,32 +34,7 @@ if (other_y2 > 0) {
     reduce_y1 += other_y1 + delta * delta * (reduce_y2 * other_y2 / n);
     reduce_y2 = n;
 }
-#line 29 "kernel"
-    }
-    *to_reduce_y0 = reduce_y0;
-    *to_reduce_y1 = reduce_y1;
-    *to_reduce_y2 = reduce_y2;
-}
-
-static inline __attribute__((overloadable)) void take_partial(
-float16 *to_reduce_y0, float16 *to_reduce_y1, float16 *to_reduce_y2, const float16 other_y0, const float16 other_y1, const float16 other_y2)
-{
-    typedef float16 typeof_reduce_y0;
-    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
-    typedef float16 typeof_reduce_y1;
-    typeof_reduce_y1 reduce_y1 = *to_reduce_y1;
-    typedef float16 typeof_reduce_y2;
-    typeof_reduce_y2 reduce_y2 = *to_reduce_y2;
-    {
-#line 1 "snippet:combine"
-typeof_reduce_y0 n = reduce_y2 + other_y2;
-if (other_y2 > 0) {
-    typeof_reduce_y0 delta = other_y0 - reduce_y0;
-    reduce_y0 += delta * (other_y2 / n);
-    reduce_y1 += other_y1 + delta * delta * (reduce_y2 * other_y2 / n);
-    reduce_y2 = n;
-}
-#line 54 "kernel"
+#line 38 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
     *to_reduce_y1 = reduce_y1;
@@ -62,7 +46,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void mean_and_variance(
     __global float *reduce_y0_memory,
     __global float *reduce_y1_memory,
     __global float *reduce_y2_memory,
-    const int n,
+    const int cp_n,
     const int length,
     const int chunk,
     const int width,
@@ -95,7 +79,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void mean_and_variance(
         {
 #line 1 "snippet:init"
 reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
-#line 99 "kernel"
+#line 83 "kernel"
         }
 
         float16 tile_reduce_y0[4];
@@ -111,7 +95,7 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
             {
 #line 1 "snippet:init"
 reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
-#line 115 "kernel"
+#line 99 "kernel"
             }
 
             #pragma unroll
@@ -124,7 +108,7 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
 
         {
             index_t e = 0;
-            const index_t stop = n;
+            const index_t stop = cp_n;
             index_t reduced_rest = split;
             const index_t at_r0 = reduced_rest;
 
@@ -134,6 +118,8 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
                 #pragma unroll
                 for (int u = 0; u < 4; ++u) {
                     const index_t at = e + (u * 1 + lane) * 16;
+                    prefetch_line(x0_memory + x0_at + at + 512);
+
                     typedef float16 typeof_reduce_y0;
                     typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
                     typedef float16 typeof_reduce_y1;
@@ -147,7 +133,7 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
                     {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 151 "kernel"
+#line 137 "kernel"
                     }
                     {
 #line 1 "snippet:step"
@@ -155,7 +141,7 @@ reduce_y2 += 1;
 typeof_reduce_y0 delta = y0 - reduce_y0;
 reduce_y0 += delta / reduce_y2;
 reduce_y1 += delta * (y0 - reduce_y0);
-#line 159 "kernel"
+#line 145 "kernel"
                     }
 
                     tile_reduce_y0[u] = reduce_y0;
@@ -180,7 +166,7 @@ reduce_y1 += delta * (y0 - reduce_y0);
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 184 "kernel"
+#line 170 "kernel"
                 }
                 {
 #line 1 "snippet:step"
@@ -188,7 +174,7 @@ reduce_y2 += 1;
 typeof_reduce_y0 delta = y0 - reduce_y0;
 reduce_y0 += delta / reduce_y2;
 reduce_y1 += delta * (y0 - reduce_y0);
-#line 192 "kernel"
+#line 178 "kernel"
                 }
 
                 tile_reduce_y0[u] = reduce_y0;
@@ -205,7 +191,7 @@ reduce_y1 += delta * (y0 - reduce_y0);
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 209 "kernel"
+#line 195 "kernel"
                 }
                 {
 #line 1 "snippet:step"
@@ -213,7 +199,7 @@ reduce_y2 += 1;
 typeof_reduce_y0 delta = y0 - reduce_y0;
 reduce_y0 += delta / reduce_y2;
 reduce_y1 += delta * (y0 - reduce_y0);
-#line 217 "kernel"
+#line 203 "kernel"
                 }
 
             }

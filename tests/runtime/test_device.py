@@ -464,9 +464,10 @@ def test_a_refused_choice_leaves_the_current_device():
 
 @each_device
 def test_the_environment_chooses(device):
-    code = "from clprim.runtime.device import current_device; print(current_device())"
+    # Not the whole line: some runtimes report the memory that is free at the moment.
+    code = "from clprim.runtime.device import current_device as d; print(d().index, d().driver)"
     ran = python(code, CLPRIM_DEVICE=f"{device.platform} {device.driver}".upper())
-    assert (ran.stdout.strip(), ran.stderr) == (str(device), "")
+    assert (ran.stdout.strip(), ran.stderr) == (f"{device.index} {device.driver}", "")
 
 
 @needs_device
@@ -525,7 +526,8 @@ def test_a_queue_can_be_swapped_for_a_while():
         synchronize()
     finally:
         device.queue = own
-    assert device.queues == [own]
+    assert device.queue is own
+    assert own in device.queues
 
 
 @needs_device
