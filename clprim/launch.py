@@ -36,6 +36,19 @@ def _options(code: KernelCode, device: Device) -> tuple[str, ...]:
     return tuple(options)
 
 
+def _byte(value: float, format_: bytes) -> int:
+    """Returns a number of 8 bits as an int; pyopencl takes no NumPy bool, and checks no range.
+
+    Raises:
+        OverflowError: It does not fit.
+    """
+    number = int(value)
+    low = -128 if format_ == b"b" else 0
+    if not low <= number < low + 256:
+        raise OverflowError(f"{number} does not fit 8 bits")
+    return number
+
+
 class Launch:
     """One kernel with its sizes and strides bound; a call sets buffers and scalars and enqueues.
 
@@ -109,13 +122,14 @@ class Launch:
         kernel = self._kernel
         set_arg = kernel.set_arg
         with self._lock:
-            for position, operand in self._buffers:
-                set_arg(position, buffers[operand])
-            for position, number, format_ in self._scalars:
-                value = scalars[number]
-                # NumPy's bool is no number to pyopencl.
-                self._set_number((position, format_, int(value) if format_ == b"B" else value))
             try:
+                for position, operand in self._buffers:
+                    set_arg(position, buffers[operand])
+                for position, number, format_ in self._scalars:
+                    value = scalars[number]
+                    if format_ in (b"b", b"B"):
+                        value = _byte(value, format_)
+                    self._set_number((position, format_, value))
                 event = cl.enqueue_nd_range_kernel(queue, kernel, self._global, self._local)
             except cl.Error as error:
                 raise DeviceError(

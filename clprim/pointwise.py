@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyopencl as cl
 import pyopencl.array as cl_array
 
 from clprim import dtypes
@@ -30,7 +29,7 @@ from clprim.calls import (
     texts,
     weaken,
 )
-from clprim.errors import DTypeError, ShapeError
+from clprim.errors import ClprimError, DTypeError, ShapeError
 from clprim.language.definition import define_pointwise
 from clprim.launch import Launch, source_of
 from clprim.plan.kernel import KernelPlan
@@ -140,7 +139,9 @@ class Pointwise:
         if call.launch is not None:
             try:
                 call.launch(device.queue, [a.base_data for a in (*results, *arrays)], scalars)
-            except (TypeError, ValueError, OverflowError, cl.Error) as error:
+            except ClprimError:
+                raise
+            except (TypeError, ValueError, OverflowError, RuntimeError) as error:
                 # A number that does not fit its C type. What can be wrong with it is known there:
                 self._prepare(device, args, out)
                 raise DTypeError(f"{self._what}: {error}") from error

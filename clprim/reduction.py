@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyopencl as cl
 import pyopencl.array as cl_array
 
 from clprim import dtypes
@@ -32,7 +31,7 @@ from clprim.calls import (
     texts,
     weaken,
 )
-from clprim.errors import DTypeError, ShapeError
+from clprim.errors import ClprimError, DTypeError, ShapeError
 from clprim.language.definition import define_reduction
 from clprim.launch import Launch, source_of
 from clprim.plan.layout import (
@@ -213,7 +212,9 @@ class Reduction:
             try:
                 for launch in call.launches:
                     launch(device.queue, memory, scalars)
-            except (TypeError, ValueError, OverflowError, cl.Error) as error:
+            except ClprimError:
+                raise
+            except (TypeError, ValueError, OverflowError, RuntimeError) as error:
                 # A number that does not fit its C type. What can be wrong with it is known there:
                 self._prepare(device, Request(args, axis, keepdims, out, alpha, beta))
                 raise DTypeError(f"{self._what}: {error}") from error

@@ -134,9 +134,7 @@ def test_a_transposed_sum(device):
 # --- memory format ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "order", [(0, 1, 2), (2, 0, 1), (1, 2, 0), (2, 1, 0)], ids=str
-)
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0), (2, 1, 0)], ids=str)
 def test_a_result_lies_as_its_first_input(device, order):
     back = tuple(np.argsort(order))
     a = numbers((3, 4, 5)).transpose(order).copy().transpose(back)

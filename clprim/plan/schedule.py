@@ -272,7 +272,8 @@ def _cut(
         finish = Schedule.finish(min(64, power_of_two(splits)))
         finish_lanes = _fit(finish, partial_bytes, traits).lanes
     ahead = 0
-    if traits.is_cpu and chosen.vector > 1:
+    # An interpreter of OpenCL 1.2 knows no prefetch; what compiles for CPUs is newer.
+    if traits.is_cpu and chosen.vector > 1 and traits.c_version >= (3, 0):
         ahead = PREFETCH // (step if chosen.template == "reduce_columns" else 1)
     return replace(
         chosen,

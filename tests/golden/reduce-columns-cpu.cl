@@ -3,15 +3,6 @@ typedef int index_t;
 #define lowest_reduce_y0 -INFINITY
 #define highest_reduce_y0 INFINITY
 
-#ifdef __has_builtin
-#if __has_builtin(__builtin_prefetch)
-#define prefetch_line(address) __builtin_prefetch(address)
-#endif
-#endif
-#ifndef prefetch_line
-#define prefetch_line(address)
-#endif
-
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduction(
     __global float *y0_memory,
     __global const float *x0_memory,
@@ -49,7 +40,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduction(
             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 53 "kernel"
+#line 44 "kernel"
             }
 
             #pragma unroll
@@ -66,7 +57,6 @@ reduce_y0 = 0;
                 #pragma unroll
                 for (int u = 0; u < 8; ++u) {
                     const index_t c = from + u * 16;
-                    prefetch_line(x0_memory + x0_at + c + 4 * x0_step);
 
                     typedef float16 typeof_reduce_y0;
                     typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
@@ -77,12 +67,12 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 81 "kernel"
+#line 71 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 86 "kernel"
+#line 76 "kernel"
                     }
 
                     tile_reduce_y0[u] = reduce_y0;

@@ -3,15 +3,6 @@ typedef int index_t;
 #define lowest_reduce_y0 -INFINITY
 #define highest_reduce_y0 INFINITY
 
-#ifdef __has_builtin
-#if __has_builtin(__builtin_prefetch)
-#define prefetch_line(address) __builtin_prefetch(address)
-#endif
-#endif
-#ifndef prefetch_line
-#define prefetch_line(address)
-#endif
-
 static inline __attribute__((overloadable)) void take_partial(
 float16 *to_reduce_y0, const float16 other_y0)
 {
@@ -20,7 +11,7 @@ float16 *to_reduce_y0, const float16 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 24 "kernel"
+#line 15 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -33,7 +24,7 @@ float8 *to_reduce_y0, const float8 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 37 "kernel"
+#line 28 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -46,7 +37,7 @@ float4 *to_reduce_y0, const float4 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 50 "kernel"
+#line 41 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -59,7 +50,7 @@ float2 *to_reduce_y0, const float2 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 63 "kernel"
+#line 54 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -72,7 +63,7 @@ float *to_reduce_y0, const float other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 76 "kernel"
+#line 67 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -113,7 +104,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduction(
         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 117 "kernel"
+#line 108 "kernel"
         }
 
         float16 tile_reduce_y0[4];
@@ -123,7 +114,7 @@ reduce_y0 = 0;
             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 127 "kernel"
+#line 118 "kernel"
             }
 
             #pragma unroll
@@ -141,7 +132,6 @@ reduce_y0 = 0;
                 #pragma unroll
                 for (int u = 0; u < 4; ++u) {
                     const index_t at = e + (u * 1 + lane) * 16;
-                    prefetch_line(x0_memory + x0_at + at + 512);
 
                     typedef float16 typeof_reduce_y0;
                     typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
@@ -152,12 +142,12 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 156 "kernel"
+#line 146 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 161 "kernel"
+#line 151 "kernel"
                     }
 
                     tile_reduce_y0[u] = reduce_y0;
@@ -176,12 +166,12 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 180 "kernel"
+#line 170 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 185 "kernel"
+#line 175 "kernel"
                 }
 
                 tile_reduce_y0[u] = reduce_y0;
@@ -196,12 +186,12 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 200 "kernel"
+#line 190 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 205 "kernel"
+#line 195 "kernel"
                 }
 
             }

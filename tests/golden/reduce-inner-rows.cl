@@ -3,15 +3,6 @@ typedef int index_t;
 #define lowest_reduce_y0 -INFINITY
 #define highest_reduce_y0 INFINITY
 
-#ifdef __has_builtin
-#if __has_builtin(__builtin_prefetch)
-#define prefetch_line(address) __builtin_prefetch(address)
-#endif
-#endif
-#ifndef prefetch_line
-#define prefetch_line(address)
-#endif
-
 static inline __attribute__((overloadable)) void take_partial(
 float16 *to_reduce_y0, const float16 other_y0)
 {
@@ -20,7 +11,7 @@ float16 *to_reduce_y0, const float16 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 24 "kernel"
+#line 15 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -33,7 +24,7 @@ float8 *to_reduce_y0, const float8 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 37 "kernel"
+#line 28 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -46,7 +37,7 @@ float4 *to_reduce_y0, const float4 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 50 "kernel"
+#line 41 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -59,7 +50,7 @@ float2 *to_reduce_y0, const float2 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 63 "kernel"
+#line 54 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -72,7 +63,7 @@ float *to_reduce_y0, const float other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 76 "kernel"
+#line 67 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -109,7 +100,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduction(
         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 113 "kernel"
+#line 104 "kernel"
         }
 
         float16 tile_reduce_y0[4];
@@ -119,7 +110,7 @@ reduce_y0 = 0;
             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 123 "kernel"
+#line 114 "kernel"
             }
 
             #pragma unroll
@@ -140,7 +131,6 @@ reduce_y0 = 0;
                 #pragma unroll
                 for (int u = 0; u < 4; ++u) {
                     const index_t at = e + (u * 1 + lane) * 16;
-                    prefetch_line(x0_memory + x0_at + at + 512);
 
                     typedef float16 typeof_reduce_y0;
                     typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
@@ -151,12 +141,12 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 155 "kernel"
+#line 145 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 160 "kernel"
+#line 150 "kernel"
                     }
 
                     tile_reduce_y0[u] = reduce_y0;
@@ -175,12 +165,12 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 179 "kernel"
+#line 169 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 184 "kernel"
+#line 174 "kernel"
                 }
 
                 tile_reduce_y0[u] = reduce_y0;
@@ -195,12 +185,12 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 199 "kernel"
+#line 189 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 204 "kernel"
+#line 194 "kernel"
                 }
 
             }

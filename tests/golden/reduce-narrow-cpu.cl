@@ -3,15 +3,6 @@ typedef int index_t;
 #define lowest_reduce_y0 -INFINITY
 #define highest_reduce_y0 INFINITY
 
-#ifdef __has_builtin
-#if __has_builtin(__builtin_prefetch)
-#define prefetch_line(address) __builtin_prefetch(address)
-#endif
-#endif
-#ifndef prefetch_line
-#define prefetch_line(address)
-#endif
-
 static inline __attribute__((overloadable)) void take_partial(
 float *to_reduce_y0, const float other_y0)
 {
@@ -20,7 +11,7 @@ float *to_reduce_y0, const float other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 24 "kernel"
+#line 15 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -55,7 +46,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduction(
         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 59 "kernel"
+#line 50 "kernel"
         }
 
         #pragma unroll
@@ -69,7 +60,6 @@ reduce_y0 = 0;
         #pragma unroll
         for (int u = 0; u < 3; ++u) {
             const index_t at = e + u * 16;
-            prefetch_line(x0_memory + x0_at + at + 512);
 
             typedef float16 typeof_reduce_y0;
             typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
@@ -80,12 +70,12 @@ reduce_y0 = 0;
             {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 84 "kernel"
+#line 74 "kernel"
             }
             {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 89 "kernel"
+#line 79 "kernel"
             }
 
             tile_reduce_y0[u] = reduce_y0;
@@ -103,7 +93,7 @@ reduce_y0 += y0;
         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 107 "kernel"
+#line 97 "kernel"
         }
 
         // The last rows fill no tile.
@@ -115,12 +105,12 @@ reduce_y0 = 0;
             {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 119 "kernel"
+#line 109 "kernel"
             }
             {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 124 "kernel"
+#line 114 "kernel"
             }
 
         }

@@ -3,15 +3,6 @@ typedef int index_t;
 #define lowest_reduce_y0 -INFINITY
 #define highest_reduce_y0 INFINITY
 
-#ifdef __has_builtin
-#if __has_builtin(__builtin_prefetch)
-#define prefetch_line(address) __builtin_prefetch(address)
-#endif
-#endif
-#ifndef prefetch_line
-#define prefetch_line(address)
-#endif
-
 static inline __attribute__((overloadable)) void take_partial(
 float16 *to_reduce_y0, const float16 other_y0, const float w0)
 {
@@ -20,7 +11,7 @@ float16 *to_reduce_y0, const float16 other_y0, const float w0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 24 "kernel"
+#line 15 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -33,7 +24,7 @@ float8 *to_reduce_y0, const float8 other_y0, const float w0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 37 "kernel"
+#line 28 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -46,7 +37,7 @@ float4 *to_reduce_y0, const float4 other_y0, const float w0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 50 "kernel"
+#line 41 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -59,7 +50,7 @@ float2 *to_reduce_y0, const float2 other_y0, const float w0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 63 "kernel"
+#line 54 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -72,7 +63,7 @@ float *to_reduce_y0, const float other_y0, const float w0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 76 "kernel"
+#line 67 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -145,7 +136,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduction(
         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 149 "kernel"
+#line 140 "kernel"
         }
 
         float16 tile_reduce_y0[3];
@@ -155,7 +146,7 @@ reduce_y0 = 0;
             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 159 "kernel"
+#line 150 "kernel"
             }
 
             #pragma unroll
@@ -174,8 +165,6 @@ reduce_y0 = 0;
                 #pragma unroll
                 for (int u = 0; u < 3; ++u) {
                     const index_t at = e + (u * 1 + lane) * 16;
-                    prefetch_line(x0_memory + x0_at + at + 512);
-                    prefetch_line(x1_memory + x1_at + at + 512);
 
                     typedef float16 typeof_reduce_y0;
                     typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
@@ -188,12 +177,12 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:expr"
 y0 = x0 * x1 * w0;
-#line 192 "kernel"
+#line 181 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 197 "kernel"
+#line 186 "kernel"
                     }
 
                     tile_reduce_y0[u] = reduce_y0;
@@ -214,12 +203,12 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:expr"
 y0 = x0 * x1 * w0;
-#line 218 "kernel"
+#line 207 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 223 "kernel"
+#line 212 "kernel"
                 }
 
                 tile_reduce_y0[u] = reduce_y0;
@@ -236,12 +225,12 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:expr"
 y0 = x0 * x1 * w0;
-#line 240 "kernel"
+#line 229 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 245 "kernel"
+#line 234 "kernel"
                 }
 
             }

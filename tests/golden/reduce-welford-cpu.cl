@@ -7,15 +7,6 @@ typedef int index_t;
 #define lowest_reduce_y2 -INFINITY
 #define highest_reduce_y2 INFINITY
 
-#ifdef __has_builtin
-#if __has_builtin(__builtin_prefetch)
-#define prefetch_line(address) __builtin_prefetch(address)
-#endif
-#endif
-#ifndef prefetch_line
-#define prefetch_line(address)
-#endif
-
 static inline __attribute__((overloadable)) void take_partial(
 float *to_reduce_y0, float *to_reduce_y1, float *to_reduce_y2, const float other_y0, const float other_y1, const float other_y2)
 {
@@ -34,7 +25,7 @@ if (other_y2 > 0) {
     reduce_y1 += other_y1 + delta * delta * (reduce_y2 * other_y2 / n);
     reduce_y2 = n;
 }
-#line 38 "kernel"
+#line 29 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
     *to_reduce_y1 = reduce_y1;
@@ -79,7 +70,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void mean_and_variance(
         {
 #line 1 "snippet:init"
 reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
-#line 83 "kernel"
+#line 74 "kernel"
         }
 
         float16 tile_reduce_y0[4];
@@ -95,7 +86,7 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
             {
 #line 1 "snippet:init"
 reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
-#line 99 "kernel"
+#line 90 "kernel"
             }
 
             #pragma unroll
@@ -118,7 +109,6 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
                 #pragma unroll
                 for (int u = 0; u < 4; ++u) {
                     const index_t at = e + (u * 1 + lane) * 16;
-                    prefetch_line(x0_memory + x0_at + at + 512);
 
                     typedef float16 typeof_reduce_y0;
                     typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
@@ -133,7 +123,7 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
                     {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 137 "kernel"
+#line 127 "kernel"
                     }
                     {
 #line 1 "snippet:step"
@@ -141,7 +131,7 @@ reduce_y2 += 1;
 typeof_reduce_y0 delta = y0 - reduce_y0;
 reduce_y0 += delta / reduce_y2;
 reduce_y1 += delta * (y0 - reduce_y0);
-#line 145 "kernel"
+#line 135 "kernel"
                     }
 
                     tile_reduce_y0[u] = reduce_y0;
@@ -166,7 +156,7 @@ reduce_y1 += delta * (y0 - reduce_y0);
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 170 "kernel"
+#line 160 "kernel"
                 }
                 {
 #line 1 "snippet:step"
@@ -174,7 +164,7 @@ reduce_y2 += 1;
 typeof_reduce_y0 delta = y0 - reduce_y0;
 reduce_y0 += delta / reduce_y2;
 reduce_y1 += delta * (y0 - reduce_y0);
-#line 178 "kernel"
+#line 168 "kernel"
                 }
 
                 tile_reduce_y0[u] = reduce_y0;
@@ -191,7 +181,7 @@ reduce_y1 += delta * (y0 - reduce_y0);
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 195 "kernel"
+#line 185 "kernel"
                 }
                 {
 #line 1 "snippet:step"
@@ -199,7 +189,7 @@ reduce_y2 += 1;
 typeof_reduce_y0 delta = y0 - reduce_y0;
 reduce_y0 += delta / reduce_y2;
 reduce_y1 += delta * (y0 - reduce_y0);
-#line 203 "kernel"
+#line 193 "kernel"
                 }
 
             }

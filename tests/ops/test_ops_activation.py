@@ -76,8 +76,12 @@ def test_against_torch(device, functional, name, memory_format):
     assert same_bits(x, result)
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("name", ["relu", "relu6", "sigmoid", "threshold", "elu"])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [(n, d) for n in ("relu", "sigmoid") for d in DTYPES]
+    + [(n, np.dtype(d)) for n in ("relu6", "threshold", "elu") for d in (bool, np.int8, BFLOAT16)],
+    ids=str,
+)
 def test_dtypes(device, functional, name, dtype):
     host = np.arange(2 if dtype.kind == "b" else 9).astype(dtype)
     args = CALLS[name]

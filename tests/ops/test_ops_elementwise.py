@@ -68,7 +68,7 @@ def test_where_hides_nan(device):
 
 
 @pytest.mark.parametrize("bounds", [(-2, 3), (None, 1.5), (-1.5, None), (3, -2)])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int32, np.int8])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8])
 def test_clamp_to_numbers(device, bounds, dtype):
     host = numbers((50,), dtype)
     low, high = bounds
@@ -133,7 +133,7 @@ def test_addcmul_and_addcdiv(device):
         ops.addcdiv(*whole)
 
 
-@pytest.mark.parametrize("dtype", [np.dtype(t) for t in "fde"] + [BFLOAT16], ids=str)
+@pytest.mark.parametrize("dtype", [np.dtype(np.float32), np.dtype(np.float64), BFLOAT16], ids=str)
 def test_lerp(device, dtype):
     a, b = numbers((40,), dtype), numbers((40,), dtype, seed=1)
     x, y = cp.asarray(a), cp.asarray(b)

