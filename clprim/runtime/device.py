@@ -18,6 +18,7 @@ import pyopencl as cl  # noqa: E402
 import pyopencl.tools  # noqa: E402
 
 from clprim.runtime import query  # noqa: E402
+from clprim.runtime.pool import make_pool  # noqa: E402
 
 __all__ = ["Device", "current_device", "devices", "set_device", "synchronize"]
 
@@ -87,7 +88,7 @@ class Device:
             try:
                 context = cl.Context([self.cl])
                 queue = cl.CommandQueue(context, self.cl)
-                pool = pyopencl.tools.MemoryPool(pyopencl.tools.ImmediateAllocator(queue))
+                pool = make_pool(self.cl, queue)
             except cl.Error as error:
                 message = (
                     f"device {self} is listed but cannot be used: {error}. Choose another one "

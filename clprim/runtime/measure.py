@@ -279,7 +279,7 @@ def _profiling_queue(device: Device) -> cl.CommandQueue:
 def _filled(device: Device, queue: cl.CommandQueue, nbytes: int) -> cl.Buffer:
     """Return a buffer of ones: memory that was never written may not exist yet."""
     try:
-        buffer = cl.Buffer(device.context, cl.mem_flags.READ_WRITE, nbytes)
+        buffer = device.pool.allocate(nbytes)
         cl.enqueue_fill_buffer(queue, buffer, np.float32(1), 0, nbytes).wait()
     except cl.Error as error:
         raise DeviceError(f"device {device} cannot allocate {nbytes} bytes: {error}") from error
