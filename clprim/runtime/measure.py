@@ -18,6 +18,7 @@ import pyopencl as cl
 from clprim.errors import DeviceError
 from clprim.render import environment
 from clprim.runtime.device import Device
+from clprim.runtime.pool import advise_huge_pages
 
 __all__ = [
     "Candidate",
@@ -279,7 +280,9 @@ def _profiling_queue(device: Device) -> cl.CommandQueue:
 def _filled(device: Device, queue: cl.CommandQueue, nbytes: int) -> cl.Buffer:
     """Return a buffer of ones: memory that was never written may not exist yet."""
     try:
-        buffer = device.pool.allocate(nbytes)
+        buffer = cl.Buffer(device.context, cl.mem_flags.READ_WRITE, nbytes)
+        if device.traits.is_cpu:
+            advise_huge_pages(queue, buffer)  # as the pool does for arrays
         cl.enqueue_fill_buffer(queue, buffer, np.float32(1), 0, nbytes).wait()
     except cl.Error as error:
         raise DeviceError(f"device {device} cannot allocate {nbytes} bytes: {error}") from error

@@ -66,7 +66,8 @@ def advise_huge_pages(queue: cl.CommandQueue, buffer: cl.Buffer) -> None:
         return
     try:
         flags = cl.map_flags.WRITE
-        host, _ = cl.enqueue_map_buffer(queue, buffer, flags, 0, (buffer.size,), np.uint8)
+        shape, bytes_ = (buffer.size,), np.dtype(np.uint8)
+        host, _ = cl.enqueue_map_buffer(queue, buffer, flags, 0, shape, bytes_)
     except cl.Error:
         return
     first = -(-host.ctypes.data // _HUGE_PAGE) * _HUGE_PAGE
