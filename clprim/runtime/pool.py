@@ -53,7 +53,9 @@ class _HostPool(pyopencl.tools.MemoryPool):
     __call__ = allocate
 
 
-def advise_huge_pages(queue: cl.CommandQueue, buffer: cl.Buffer) -> None:
+def advise_huge_pages(
+    queue: cl.CommandQueue, buffer: cl.Buffer | pyopencl.tools.PooledBuffer
+) -> None:
     """Ask for huge pages where the buffer, still untouched, lies in the host's memory.
 
     It is advice: where the system does not take it, nothing is different.
