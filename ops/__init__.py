@@ -23,6 +23,8 @@ from clprim.ops.activation import (
     softplus,
     threshold,
 )
+from clprim.ops.batch_norm import batch_norm, batch_norm_stats, batch_norm_train
+from clprim.ops.batch_norm_backward import batch_norm_backward
 from clprim.ops.elementwise import (
     addcdiv,
     addcmul,
@@ -33,6 +35,15 @@ from clprim.ops.elementwise import (
     maximum,
     minimum,
     where,
+)
+from clprim.ops.fold import fold_batch_norm
+from clprim.ops.layout import (
+    channel_shuffle,
+    contiguous,
+    depth_to_space,
+    pixel_shuffle,
+    pixel_unshuffle,
+    space_to_depth,
 )
 from clprim.ops.maths import (
     abs,
@@ -99,12 +110,19 @@ __all__ = [
     "asinh",
     "atan",
     "atanh",
+    "batch_norm",
+    "batch_norm_backward",
+    "batch_norm_stats",
+    "batch_norm_train",
     "ceil",
     "celu",
+    "channel_shuffle",
     "clamp",
+    "contiguous",
     "cos",
     "cosh",
     "count_nonzero",
+    "depth_to_space",
     "elu",
     "erf",
     "erfc",
@@ -114,6 +132,7 @@ __all__ = [
     "floor",
     "fmax",
     "fmin",
+    "fold_batch_norm",
     "gelu",
     "hardsigmoid",
     "hardswish",
@@ -131,6 +150,8 @@ __all__ = [
     "mean",
     "minimum",
     "mish",
+    "pixel_shuffle",
+    "pixel_unshuffle",
     "prelu",
     "prod",
     "reciprocal",
@@ -145,6 +166,7 @@ __all__ = [
     "sin",
     "sinh",
     "softplus",
+    "space_to_depth",
     "sqrt",
     "square",
     "sum",

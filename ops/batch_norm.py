@@ -1,0 +1,248 @@
+"""Batch normalisation (Ioffe and Szegedy 2015): statistics, training, inference, gradients.
+
+Arrays are (N, C), (N, C, L), (N, C, H, W) or (N, C, D, H, W) in any memory format, in which results
+come back too. What there is one of a channel has the shape (C,). float16 and bfloat16 are
+normalised in float32, and so are their statistics.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from clprim.ops.common import dtype_of, real
+from clprim.ops.moments import moments, standardizer, statistics_dtype
+from clprim.ops.norm_arguments import (
+    channel_view,
+    channels_of,
+    check_floats,
+    check_result,
+    check_vector,
+)
+from clprim.ops.norm_epilogue import append, check_epilogue
+from clprim.ops.running_statistics import RunningStatistics
+
+from clprim.array import Array
+from clprim.dtypes import AnyDType
+from clprim.errors import DTypeError, ShapeError
+from clprim.pointwise import Pointwise
+
+__all__ = ["batch_norm", "batch_norm_stats", "batch_norm_train", "reduced_axes"]
+
+_multiply = Pointwise("y0 = x0 * x1;", name="batch_norm_gain")
+
+
+def reduced_axes(ndim: int) -> tuple[int, ...]:
+    """Returns all axes but that of the channels."""
+    return (0, *range(2, ndim))
+
+
+def batch_norm_stats(x: Any, *, out: Any = None) -> tuple[Array, Array]:
+    """Returns (mean, biased variance) of every channel, in one read of ``x``.
+
+    Both stay accurate where the mean is many times the deviation: what is added up are distances
+    from an element, and partial results merge as in Chan, Golub and LeVeque (1979).
+
+    Args:
+        x: (N, C, …), of any dtype. Of no elements, all is NaN.
+        out: Two arrays of shape (C,), for mean and variance.
+
+    Returns:
+        Two arrays of shape (C,): float32 for float32, float16 and bfloat16, float64 for float64 and
+        integers.
+
+    Raises:
+        ShapeError: Fewer than two dimensions.
+        DTypeError: No device array.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> x = cp.asarray(np.float32([[4096, 1], [4097, 1], [4098, 1], [4099, 1]]))
+        >>> mean, variance = ops.batch_norm_stats(x)
+        >>> mean.get(), variance.get()
+        (array([4097.5,    1. ], dtype=float32), array([1.25, 0.  ], dtype=float32))
+    """
+    dtype = dtype_of("batch_norm_stats", "x", x)
+    channels_of("batch_norm_stats", x)
+    mean, variance = moments(dtype)(x, axis=reduced_axes(len(x.shape)), out=out)
+    return mean, variance
+
+
+def batch_norm(
+    x: Any,
+    mean: Any,
+    var: Any,
+    weight: Any = None,
+    bias: Any = None,
+    *,
+    eps: float = 1e-5,
+    epilogue: str | None = None,
+    epilogue_args: Sequence[Any] = (),
+    out: Any = None,
+) -> Array:
+    """Returns (x - mean) / √(var + eps) · weight + bias, as inference does.
+
+    Args:
+        x: (N, C, …) of floating-point numbers.
+        mean: Of every channel, (C,).
+        var: Likewise, the biased or the running variance.
+        weight: Likewise; 1 where it is None.
+        bias: Likewise; 0 where it is None.
+        eps: Added to the variance.
+        epilogue: A snippet on ``y0``, the value before it is stored, run in the same kernel.
+        epilogue_args: Its arrays ``x0``, …, which broadcast to ``x``, then its numbers ``w0``, ….
+        out: Where the result goes; may be ``x``.
+
+    Raises:
+        ShapeError, DTypeError, DeviceError, DefinitionError: With what was given and expected.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> x = cp.asarray(np.float32([[1, -2], [3, 6]]))
+        >>> mean, var = cp.asarray(np.float32([2, 2])), cp.asarray(np.float32([1, 16]))
+        >>> ops.batch_norm(x, mean, var, eps=0).get()
+        array([[-1., -1.],
+               [ 1.,  1.]], dtype=float32)
+        >>> ops.batch_norm(x, mean, var, eps=0, epilogue="y0 = max(y0, 0);").get()
+        array([[0., 0.],
+               [1., 1.]], dtype=float32)
+    """
+    what = "batch_norm"
+    dtype = check_floats(what, "x", x)
+    channels = channels_of(what, x)
+    vectors = {"mean": mean, "var": var, "weight": weight, "bias": bias}
+    for label, vector in vectors.items():
+        if vector is None and label in ("mean", "var"):
+            raise DTypeError(f"{what}: expected a device array for {label}, got None")
+        check_vector(what, label, vector, channels)
+    eps = real(what, "eps", eps)
+    arrays, numbers = check_epilogue(what, epilogue, epilogue_args, x.shape)
+    if out is not None:
+        given = [a for a in vectors.values() if a is not None]
+        check_result(what, out, x.shape, dtype, [x, *given, *arrays])
+    kind = statistics_dtype(dtype)
+    scale = _invstd_of(kind)(var, eps) if weight is None else _scale_of(kind)(weight, var, eps)
+    return _normalize(what, x, mean, scale, bias, epilogue, arrays, numbers, out)
+
+
+def batch_norm_train(
+    x: Any,
+    weight: Any = None,
+    bias: Any = None,
+    running_mean: Any = None,
+    running_var: Any = None,
+    *,
+    momentum: float | None = 0.1,
+    eps: float = 1e-5,
+    num_batches_tracked: Any = None,
+    epilogue: str | None = None,
+    epilogue_args: Sequence[Any] = (),
+    out: Any = None,
+) -> tuple[Array, Array, Array]:
+    """Normalises with the statistics of the batch, and updates the running ones in place.
+
+    ``running = (1 - momentum) · running + momentum · batch``, with the unbiased variance of the
+    batch. A batch without elements leaves them as they are.
+
+    Args:
+        x: (N, C, …) of floating-point numbers, more than one a channel.
+        weight: A factor a channel, (C,), or None.
+        bias: A summand a channel, (C,), or None.
+        running_mean: Updated; None, together with ``running_var``, tracks nothing.
+        running_var: Likewise.
+        momentum: Weight of this batch; None averages all batches alike, for which
+            ``num_batches_tracked`` says how many came before.
+        eps: Added to the variance.
+        num_batches_tracked: Batches before this one: a number, or an array of one integer, which
+            is counted up.
+        epilogue: A snippet on ``y0``, the value before it is stored, run in the same kernel.
+        epilogue_args: Its arrays ``x0``, …, which broadcast to ``x``, then its numbers ``w0``, ….
+        out: Where the result goes; may be ``x``, unless gradients are wanted.
+
+    Returns:
+        (y, save_mean, save_invstd): the latter two of shape (C,), for `batch_norm_backward`.
+
+    Raises:
+        ShapeError: One element a channel, which has no variance; wrong shapes.
+        DTypeError, DeviceError, DefinitionError: With what was given and what was expected.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> x = cp.asarray(np.float32([[1, -2], [3, 6]]))
+        >>> running_mean, running_var = cp.zeros(2), cp.full(2, 1.0)
+        >>> y, mean, invstd = ops.batch_norm_train(
+        ...     x, None, None, running_mean, running_var, momentum=0.5, eps=0
+        ... )
+        >>> y.get(), mean.get(), invstd.get()
+        (array([[-1., -1.],
+               [ 1.,  1.]], dtype=float32), array([2., 2.], dtype=float32), array([1.  , 0.25], dtype=float32))
+        >>> running_mean.get(), running_var.get()
+        (array([1., 1.], dtype=float32), array([ 1.5, 16.5], dtype=float32))
+    """  # noqa: E501
+    what = "batch_norm_train"
+    dtype = check_floats(what, "x", x)
+    channels = channels_of(what, x)
+    for label, vector in (("weight", weight), ("bias", bias)):
+        check_vector(what, label, vector, channels)
+    count = math.prod(x.shape[d] for d in reduced_axes(len(x.shape)))
+    if count == 1:
+        raise ShapeError(
+            f"{what}: expected more than one value a channel, got x of shape {x.shape}: the "
+            "variance of one value says nothing; batch_norm() takes running statistics instead"
+        )
+    eps = real(what, "eps", eps)
+    arrays, numbers = check_epilogue(what, epilogue, epilogue_args, x.shape)
+    given = [x, *(a for a in (weight, bias, *arrays) if a is not None)]
+    running = RunningStatistics(
+        what, running_mean, running_var, channels, momentum, num_batches_tracked, given
+    )
+    if out is not None:
+        check_result(what, out, x.shape, dtype, [*given, *running.arrays])
+    mean, var, invstd = standardizer(dtype)(x, eps, axis=reduced_axes(len(x.shape)))
+    scale = invstd if weight is None else _multiply(invstd, weight)
+    y = _normalize(what, x, mean, scale, bias, epilogue, arrays, numbers, out)
+    if count:
+        running.update(mean, var, count / (count - 1))
+    return y, mean, invstd
+
+
+@lru_cache(maxsize=8)
+def _scale_of(kind: AnyDType) -> Pointwise:
+    return Pointwise("y0 = x0 / sqrt(x1 + w0);", result_type=kind, name="batch_norm_scale")
+
+
+@lru_cache(maxsize=8)
+def _invstd_of(kind: AnyDType) -> Pointwise:
+    return Pointwise("y0 = 1 / sqrt(x0 + w0);", result_type=kind, name="batch_norm_scale")
+
+
+@lru_cache(maxsize=256)
+def _apply(what: str, dtype: AnyDType, bias: bool, epilogue: str | None) -> Pointwise:
+    """The pass over x: mean, scale and bias a channel, then the epilogue."""
+    # x - mean first: what is left of two close numbers is exact, and is what matters.
+    expr = "y0 = (x0 - x1) * x2 + x3;" if bias else "y0 = (x0 - x1) * x2;"
+    expr = append(what, expr, epilogue, 4 if bias else 3, 0)
+    return Pointwise(expr, result_type=dtype, name="batch_norm")
+
+
+def _normalize(
+    what: str,
+    x: Any,
+    mean: Any,
+    scale: Any,
+    bias: Any,
+    epilogue: str | None,
+    arrays: tuple[Any, ...],
+    numbers: tuple[Any, ...],
+    out: Any,
+) -> Array:
+    ndim = len(x.shape)
+    vectors = [channel_view(v, ndim) for v in (mean, scale, bias) if v is not None]
+    operator = _apply(what, x.dtype, bias is not None, epilogue)
+    result: Array = operator(x, *vectors, *arrays, *numbers, out=out)
+    return result

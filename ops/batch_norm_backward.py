@@ -1,0 +1,205 @@
+"""Gradients of batch normalisation: one fused reduction, then one pass."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from clprim.ops.batch_norm import reduced_axes
+from clprim.ops.common import real
+from clprim.ops.moments import statistics_dtype
+from clprim.ops.norm_arguments import (
+    channel_view,
+    channels_of,
+    check_floats,
+    check_vector,
+)
+
+from clprim.arguments import check_aliases, check_array, check_out
+from clprim.array import Array
+from clprim.dtypes import AnyDType
+from clprim.errors import DTypeError, ShapeError
+from clprim.pointwise import Pointwise
+from clprim.reduction import Reduction
+from clprim.runtime.device import current_device
+
+__all__ = ["batch_norm_backward", "gradient_sums"]
+
+_NAMES = ("dx", "dweight", "dbias")
+
+
+@lru_cache(maxsize=8)
+def gradient_sums(kind: AnyDType) -> Reduction:
+    """Returns the reduction of (grad, x, mean) to Σ grad and Σ grad · (x - mean)."""
+    return Reduction(
+        "y0 = x0; y1 = x0 * (x1 - x2);",
+        init="reduce_y0 = 0; reduce_y1 = 0;",
+        step="reduce_y0 += y0; reduce_y1 += y1;",
+        result_type=kind,
+        name="gradient_sums",
+    )
+
+
+def batch_norm_backward(
+    grad: Any,
+    x: Any,
+    weight: Any,
+    save_mean: Any,
+    save_invstd: Any,
+    *,
+    training: bool = True,
+    output_mask: Sequence[bool] = (True, True, True),
+    out: Sequence[Any] | None = None,
+    beta: Any = 0,
+) -> tuple[Array | None, Array | None, Array | None]:
+    """Returns the gradients (dx, dweight, dbias) of a batch normalisation.
+
+    With xhat = (x - mean) · invstd and means over a channel: dbias = Σ grad,
+    dweight = Σ grad · xhat, dx = weight · invstd · (grad - mean(grad) - xhat · mean(grad · xhat))
+    (Ioffe and Szegedy 2015, section 3). Sums are in float32 at least and repeat bit for bit.
+
+    Args:
+        grad: Of the result, of the shape of ``x``.
+        x: What was normalised, (N, C, …).
+        weight: (C,), or None.
+        save_mean: (C,), as `batch_norm_train` returned it. Of frozen statistics, the running mean.
+        save_invstd: Likewise; of frozen statistics, 1 / √(running_var + eps).
+        training: Whether mean and deviation depend on ``x``. If not, dx = weight · invstd · grad.
+        output_mask: Which of the three are wanted; None stands for the others.
+        out: Where they go: three arrays, or None for those to allocate. dx may be ``grad`` or
+            ``x``.
+        beta: A number, or one for each: ``beta`` times what ``out`` holds is added. It is not read
+            where that is 0.
+
+    Raises:
+        ShapeError, DTypeError, DeviceError: With what was given and what was expected.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> x = cp.asarray(np.float32([[1], [3], [5], [7]]))
+        >>> y, mean, invstd = ops.batch_norm_train(x)
+        >>> grad = cp.asarray(np.float32([[1], [0], [0], [0]]))
+        >>> dx, dweight, dbias = ops.batch_norm_backward(grad, x, None, mean, invstd)
+        >>> dx.get().round(3).ravel(), dweight.get().round(3), dbias.get()
+        (array([ 0.134, -0.179, -0.045,  0.089], dtype=float32), array([-1.342], dtype=float32), array([1.], dtype=float32))
+    """  # noqa: E501
+    what = "batch_norm_backward"
+    check_floats(what, "grad", grad)
+    dtype = check_floats(what, "x", x)
+    channels = channels_of(what, x)
+    if grad.shape != x.shape:
+        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected that of x, {x.shape}")
+    vectors = {"weight": weight, "save_mean": save_mean, "save_invstd": save_invstd}
+    for label, vector in vectors.items():
+        if vector is None and label != "weight":
+            raise DTypeError(f"{what}: expected a device array for {label}, got None")
+        check_vector(what, label, vector, channels)
+    given = [a for a in vectors.values() if a is not None]
+    kind = statistics_dtype(dtype)
+    outs, betas = _outputs(what, output_mask, out, beta)
+    shapes = (x.shape, (channels,), (channels,))
+    dtypes = (dtype, kind if weight is None else weight.dtype, kind)
+    for n, array in enumerate(outs):
+        if array is not None:
+            check_array(what, f"out= of {_NAMES[n]}", array, current_device())
+            check_out(what, n, array, shapes[n], dtypes[n])
+    check_aliases(what, [a for a in outs if a is not None], given, same_allowed=False)
+    check_aliases(what, [a for a in outs[:1] if a is not None], [grad, x])
+    check_aliases(what, [a for a in outs[1:] if a is not None], [grad, x], same_allowed=False)
+
+    wanted = tuple(bool(w) for w in output_mask)
+    axes = reduced_axes(len(x.shape))
+    count = math.prod(x.shape[d] for d in axes)
+    sums = None
+    if wanted[1] or wanted[2] or (wanted[0] and training):
+        sums = gradient_sums(kind)(grad, x, channel_view(save_mean, len(x.shape)), axis=axes)
+    dweight, dbias, dx = outs[1], outs[2], outs[0]
+    if sums is not None and wanted[1]:
+        dweight = _store("y0 = x0 * x1;", dtypes[1], (sums[1], save_invstd), dweight, betas[1])
+    if sums is not None and wanted[2]:
+        dbias = _store("y0 = x0;", dtypes[2], (sums[0],), dbias, betas[2])
+    if wanted[0]:
+        dx = _input_gradient(
+            grad, x, weight, save_mean, save_invstd, sums if training else None, count, dx, betas[0]
+        )
+    return dx, dweight, dbias
+
+
+def _outputs(
+    what: str, mask: Sequence[bool], out: Sequence[Any] | None, beta: Any
+) -> tuple[tuple[Any, ...], tuple[float, ...]]:
+    """Checks how many there are, and returns ``out`` and ``beta`` as three each."""
+    if not isinstance(mask, tuple | list) or len(mask) != 3:
+        raise ShapeError(f"{what}: output_mask={mask!r}; expected three of True and False")
+    outs = (None, None, None) if out is None else out
+    if not isinstance(outs, tuple | list) or len(outs) != 3:
+        raise ShapeError(f"{what}: out= expects three arrays or None: dx, dweight, dbias")
+    given = tuple(beta) if isinstance(beta, tuple | list) else (beta,) * 3
+    if len(given) != 3:
+        raise ShapeError(f"{what}: beta= holds {len(given)} numbers for 3 results")
+    betas = tuple(real(what, "beta", b) for b in given)
+    for name, wanted, array, b in zip(_NAMES, mask, outs, betas, strict=True):
+        if not wanted and array is not None:
+            raise ShapeError(f"{what}: out= holds {name}, which output_mask leaves out")
+        if wanted and array is None and b != 0:
+            raise ShapeError(f"{what}: beta={b!r} needs out= for {name}, whose old value it scales")
+    return tuple(outs), betas
+
+
+@lru_cache(maxsize=64)
+def _operator(expr: str, dtype: AnyDType, name: str, old: int, number: int) -> Pointwise:
+    """An operator that adds w times its result's old value, which is the input ``x{old}``."""
+    if old:
+        expr += f" y0 += w{number} * x{old};"
+    return Pointwise(expr, result_type=dtype, name=name)
+
+
+def _store(expr: str, dtype: AnyDType, arrays: tuple[Any, ...], out: Any, beta: float) -> Array:
+    """Computes a gradient a channel, and accumulates it."""
+    accumulate = beta != 0
+    operator = _operator(expr, dtype, "batch_norm_gradient", len(arrays) if accumulate else 0, 0)
+    result: Array = operator(*arrays, *((out, beta) if accumulate else ()), out=out)
+    return result
+
+
+@lru_cache(maxsize=8)
+def _factors(kind: AnyDType, weight: bool) -> Pointwise:
+    """From Σ grad, Σ grad · (x - mean), invstd and weight: mean(grad), a factor of x, a gain."""
+    expr = "y0 = x0 * w0; y1 = x1 * w0 * x2 * x2; y2 = x2" + (" * x3;" if weight else ";")
+    return Pointwise(expr, result_type=kind, name="batch_norm_factors")
+
+
+def _input_gradient(
+    grad: Any,
+    x: Any,
+    weight: Any,
+    mean: Any,
+    invstd: Any,
+    sums: Any,
+    count: int,
+    out: Any,
+    beta: float,
+) -> Array:
+    """Computes dx in one pass; without ``sums``, the statistics are constants."""
+    ndim = len(x.shape)
+    kind = statistics_dtype(x.dtype)
+    gains = () if weight is None else (weight,)
+    if sums is None:
+        gain = (
+            invstd
+            if weight is None
+            else _operator("y0 = x0 * x1;", kind, "gain", 0, 0)(invstd, weight)
+        )
+        expr, arrays = "y0 = x0 * x1;", [grad, channel_view(gain, ndim)]
+    else:
+        factors = _factors(kind, weight is not None)(*sums, invstd, *gains, 1 / max(1, count))
+        grad_mean, slope, gain = (channel_view(f, ndim) for f in factors)
+        expr = "y0 = (x0 - x2 - (x1 - x3) * x4) * x5;"
+        arrays = [grad, x, grad_mean, channel_view(mean, ndim), slope, gain]
+    accumulate = beta != 0
+    operator = _operator(expr, x.dtype, "batch_norm_dx", len(arrays) if accumulate else 0, 0)
+    result: Array = operator(*arrays, *((out, beta) if accumulate else ()), out=out)
+    return result
