@@ -20,7 +20,10 @@ _PANEL = 0.95  # inches of a panel's title and axis
 _HEADER, _LEGEND = 0.75, 0.55
 _BAR, _TICK = "#4c78a8", "#222222"
 # Colour-blind safe (Okabe and Ito), and told apart by shape too.
-_MARKS = (("#e69f00", "o"), ("#d55e00", "D"), ("#009e73", "s"), ("#cc79a7", "^"), ("#56b4e9", "v"))
+_MARKS = (
+    *(("#e69f00", "o"), ("#d55e00", "D"), ("#009e73", "s"), ("#cc79a7", "^"), ("#56b4e9", "v")),
+    *(("#f0e442", "P"), ("#000000", "X")),
+)
 
 
 def draw(path: Path, title: str, subtitle: str, panels: Sequence[Panel]) -> None:

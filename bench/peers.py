@@ -18,7 +18,7 @@ import clprim as cp
 from bench.workloads import FLOAT, RESULTS, Workload
 from clprim.runtime.device import Device
 
-__all__ = ["SCALAR", "Clprim", "Inputs", "NumPy", "Peer", "available_peers", "definition"]
+__all__ = ["SCALAR", "Call", "Clprim", "Inputs", "NumPy", "Peer", "available_peers", "definition"]
 
 Call = Callable[[], Any]
 

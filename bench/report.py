@@ -103,6 +103,8 @@ class Report:
         verdicts: On all targets of all rows.
         notes: How to read the numbers.
         failures: What was wrong, not merely slow.
+        options: Those of the command that chose what was measured, as typed.
+        label: What they add to the names of files.
     """
 
     command: str
@@ -112,6 +114,8 @@ class Report:
     verdicts: tuple[Verdict, ...] = ()
     notes: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
+    options: str = ""
+    label: str = ""
 
 
 def show(report: Report, where: dict[str, str], console: Console) -> None:

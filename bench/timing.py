@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -25,6 +26,7 @@ __all__ = [
     "race",
     "ratio",
     "spread",
+    "stream",
 ]
 
 Clock = Literal["host", "device"]
@@ -32,6 +34,8 @@ Clock = Literal["host", "device"]
 # OpenMP's threads spin for milliseconds after their work and would slow the next contender down
 # (by a half, on two cores); after this pause they sleep.
 _SETTLE = 0.005
+
+_MOST_CALLS = 100  # of one stream
 
 
 class Sample(NamedTuple):
@@ -204,3 +208,32 @@ def batch(
         return Sample(host)
 
     return Contender(name, 1, run)
+
+
+def stream(
+    name: str, work: float, call: Callable[[], Any], finish: Callable[[], Any], *, seconds: float
+) -> Contender:
+    """Return a contender whose sample is one of many calls in a row, finished together.
+
+    There are as many calls as take ``seconds``, one at least; they are counted here, once. What is
+    called more than once is called once before the clock runs, so that threads are awake.
+    """
+    call()
+    finish()
+    start = time.perf_counter()
+    call()
+    finish()
+    taken = time.perf_counter() - start
+    turns = range(max(1, math.ceil(seconds / max(taken, seconds / _MOST_CALLS))))
+
+    def run() -> Sample:
+        if len(turns) > 1:
+            call()
+            finish()
+        start = time.perf_counter()
+        for _ in turns:
+            call()
+        finish()
+        return Sample((time.perf_counter() - start) / len(turns))
+
+    return Contender(name, work, run)

@@ -1,0 +1,205 @@
+"""Who multiplies matrices and convolves: oneDNN and MKL through PyTorch, others; and clprim.
+
+As in `bench.peers`, each library is a class whose methods, named after ``workload.op``, return a
+function without arguments that computes the workload once, or None where the library cannot.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from bench.clblast import CLBlast
+from bench.onnx_runtime import OnnxRuntime
+from bench.peers import Call, Inputs, Peer
+from bench.tiny_grad import TinyGrad
+from clprim import ops
+from clprim.runtime.device import Device
+
+if TYPE_CHECKING:
+    from bench.conv import Conv
+    from bench.gemm import Gemm
+
+__all__ = ["Packing", "Packs", "compute_peers", "fetch", "keep_memory"]
+
+_NO_TORCH = "" if importlib.util.find_spec("torch") else "torch is not installed"
+
+
+def fetch(result: Any) -> np.ndarray[Any, Any]:
+    """Return anyone's result as an array of NumPy."""
+    for download in ("get", "numpy"):
+        if hasattr(result, download):
+            return np.asarray(getattr(result, download)())
+    return np.asarray(result)
+
+
+def keep_memory() -> None:
+    """Tell the C library to keep freed memory, so that peers are spared page faults.
+
+    PyTorch allocates each result anew. Left alone, the C library gives large blocks back to the
+    kernel and takes fresh pages every time, which costs some layers two thirds of their speed.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):  # not the GNU C library
+        return
+    trim_threshold, mmap_max = -1, -4
+    mallopt(trim_threshold, 2**31 - 1)
+    mallopt(mmap_max, 0)
+
+
+class Packs(Peer):
+    """This project, with results into memory that is there and weights packed beforehand."""
+
+    name = "clprim"
+    _packed = True
+
+    def gemm(self, workload: Gemm, inputs: Inputs) -> Call:
+        """No operand is packed beforehand: both are new on every call."""
+        a, b = inputs.device
+        options = {"transpose_a": workload.transpose_a, "transpose_b": workload.transpose_b}
+        out = ops.matmul(a, b, **options)
+        return lambda: ops.matmul(a, b, out=out, **options)
+
+    def conv_forward(self, workload: Conv, inputs: Inputs) -> Call:
+        """Weights that stay are packed once."""
+        x, w = inputs.device
+        if self._packed:
+            groups, memory_format = workload.layer.groups, workload.memory_format
+            w = ops.pack_weight(w, groups=groups, memory_format=memory_format)
+        out = ops.conv2d(x, w, **workload.options)
+        return lambda: ops.conv2d(x, w, out=out, **workload.options)
+
+    def conv_input(self, workload: Conv, inputs: Inputs) -> Call:
+        """The weight is new on every call, as in training."""
+        w, grad = inputs.device
+        shape = workload.input_shape
+        out = ops.conv2d_input(shape, w, grad, **workload.options)
+        return lambda: ops.conv2d_input(shape, w, grad, out=out, **workload.options)
+
+    def conv_weight(self, workload: Conv, inputs: Inputs) -> Call:
+        """Nothing is packed beforehand."""
+        x, grad = inputs.device
+        shape = workload.weight_shape
+        out = ops.conv2d_weight(x, shape, grad, **workload.options)
+        return lambda: ops.conv2d_weight(x, shape, grad, out=out, **workload.options)
+
+    def finish(self) -> None:
+        """Wait for the device."""
+        self.device.synchronize()
+
+
+class Packing(Packs):
+    """This project, packing the weights in every call."""
+
+    name = "clprim, unpacked"
+    remarks: ClassVar = {"conv_forward": "`conv2d` of a plain weight, which it packs in each call"}
+    _packed = False
+
+    gemm = conv_input = conv_weight = None  # nothing is packed beforehand there
+
+
+class OneDNN(Peer):
+    """PyTorch's own call; oneDNN reorders weights, and NCHW activations, in each."""
+
+    name = "oneDNN"
+    missing = _NO_TORCH
+    remarks: ClassVar = {
+        "conv_forward": "PyTorch's `conv2d` on the CPU, in the row's memory format",
+        "conv_input": "PyTorch's `convolution_backward` on the CPU, for the input alone",
+        "conv_weight": "PyTorch's `convolution_backward` on the CPU, for the weight alone",
+    }
+
+    def conv_forward(self, workload: Conv, inputs: Inputs) -> Call:
+        """The usual call."""
+        import torch
+
+        x, w = _tensors(inputs)
+        options = workload.options
+        return lambda: torch.nn.functional.conv2d(x, w, **options)
+
+    def _backward(self, workload: Conv, x: Any, w: Any, grad: Any, wanted: int) -> Call:
+        import torch
+
+        layer = workload.layer
+        pairs = [[layer.stride] * 2, [layer.padding] * 2, [1, 1], False, [0, 0], layer.groups]
+        mask = [wanted == number for number in range(3)]
+        backward = torch.ops.aten.convolution_backward
+        return lambda: backward(grad, x, w, None, *pairs, mask)[wanted]
+
+    def conv_input(self, workload: Conv, inputs: Inputs) -> Call:
+        """This gradient alone."""
+        import torch
+
+        w, grad = _tensors(inputs)
+        x = torch.zeros(workload.input_shape)
+        if workload.memory_format == "channels_last":
+            x = x.to(memory_format=torch.channels_last)
+        return self._backward(workload, x, w, grad, 0)
+
+    def conv_weight(self, workload: Conv, inputs: Inputs) -> Call:
+        """This gradient alone."""
+        import torch
+
+        x, grad = _tensors(inputs)
+        w = torch.zeros(workload.weight_shape)
+        if workload.memory_format == "channels_last":
+            w = w.to(memory_format=torch.channels_last)
+        return self._backward(workload, x, w, grad, 1)
+
+
+class Prepacked(Peer):
+    """OneDNN with the weight in the order it likes, channels-last: it reorders nothing."""
+
+    name = "oneDNN prepacked"
+    missing = _NO_TORCH
+    remarks: ClassVar = {
+        "conv_forward": "PyTorch's `mkldnn._convolution_pointwise`, channels-last on the CPU, the "
+        "weight in oneDNN's own order"
+    }
+
+    def conv_forward(self, workload: Conv, inputs: Inputs) -> Call | None:
+        """What PyTorch's compiler calls; it has channels-last results only."""
+        if workload.memory_format != "channels_last":
+            return None
+        import torch
+
+        x, w = _tensors(inputs)
+        layer = workload.layer
+        sizes = [layer.padding] * 2, [layer.stride] * 2, [1, 1], layer.groups
+        mkldnn = torch.ops.mkldnn
+        w = mkldnn._reorder_convolution_weight(w, *sizes, list(x.shape))
+        return lambda: mkldnn._convolution_pointwise(x, w, None, *sizes, "none", [], "")
+
+
+class MKL(Peer):
+    """PyTorch's matrix product."""
+
+    name = "MKL"
+    missing = _NO_TORCH
+    remarks: ClassVar = {"gemm": "`torch.mm` with `out=`, on the CPU"}
+
+    def gemm(self, workload: Gemm, inputs: Inputs) -> Call:
+        """Transposed views go to MKL as such."""
+        import torch
+
+        a, b = _tensors(inputs)
+        a, b = a.T if workload.transpose_a else a, b.T if workload.transpose_b else b
+        out = torch.empty(workload.m, workload.n)
+        return lambda: torch.mm(a, b, out=out)
+
+
+def compute_peers(device: Device) -> list[Peer]:
+    """Return all peers, those that are missing included: the notes say so."""
+    kinds = (Prepacked, OneDNN, MKL, Packing, CLBlast, TinyGrad, OnnxRuntime)
+    return [kind(device) for kind in kinds]
+
+
+def _tensors(inputs: Inputs) -> list[Any]:
+    """Return copies: PyTorch aligns memory as oneDNN and MKL like it, and NumPy does not."""
+    import torch
+
+    return [torch.from_numpy(array).clone() for array in inputs.host]
