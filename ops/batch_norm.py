@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from clprim.ops.common import dtype_of, real
-from clprim.ops.moments import moments, standardizer, statistics_dtype
+from clprim.ops.moments import moments, statistics_dtype
 from clprim.ops.norm_arguments import (
     channel_view,
     channels_of,
@@ -24,10 +24,12 @@ from clprim.ops.norm_arguments import (
 from clprim.ops.norm_epilogue import append, check_epilogue
 from clprim.ops.running_statistics import RunningStatistics
 
+from clprim.arguments import as_results, check_aliases, check_array
 from clprim.array import Array
 from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError
 from clprim.pointwise import Pointwise
+from clprim.runtime.device import current_device
 
 __all__ = ["batch_norm", "batch_norm_stats", "batch_norm_train", "reduced_axes"]
 
@@ -65,9 +67,16 @@ def batch_norm_stats(x: Any, *, out: Any = None) -> tuple[Array, Array]:
         >>> mean.get(), variance.get()
         (array([4097.5,    1. ], dtype=float32), array([1.25, 0.  ], dtype=float32))
     """
-    dtype = dtype_of("batch_norm_stats", "x", x)
-    channels_of("batch_norm_stats", x)
-    mean, variance = moments(dtype)(x, axis=reduced_axes(len(x.shape)), out=out)
+    what = "batch_norm_stats"
+    dtype = dtype_of(what, "x", x)
+    check_array(what, "x", x, current_device())
+    channels = channels_of(what, x)
+    if out is not None:
+        out = as_results(what, out, 2)
+        for array in out:
+            check_result(what, array, (channels,), statistics_dtype(dtype))
+        check_aliases(what, out, (x,), same_allowed=False)
+    mean, variance = moments(x, reduced_axes(len(x.shape)), out=out)
     return mean, variance
 
 
@@ -203,7 +212,7 @@ def batch_norm_train(
     )
     if out is not None:
         check_result(what, out, x.shape, dtype, [*given, *running.arrays])
-    mean, var, invstd = standardizer(dtype)(x, eps, axis=reduced_axes(len(x.shape)))
+    mean, var, invstd = moments(x, reduced_axes(len(x.shape)), eps)
     scale = invstd if weight is None else _multiply(invstd, weight)
     y = _normalize(what, x, mean, scale, bias, epilogue, arrays, numbers, out)
     if count:
