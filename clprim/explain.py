@@ -15,7 +15,7 @@ from clprim.dtypes import AnyDType
 from clprim.launch import Launch, source_of
 from clprim.plan.kernel import KernelPlan
 from clprim.plan.layout import dense_strides
-from clprim.plan.pointwise import PointwiseCode
+from clprim.plan.pointwise_code import PointwiseCode
 from clprim.plan.reduction import ReductionPlan
 from clprim.pointwise import Pointwise
 from clprim.reduction import Axis, Reduction, Request

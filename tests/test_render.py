@@ -1,5 +1,6 @@
 """Rendered kernels: golden files, the same bytes every time, line numbers that are right."""
 
+import dataclasses
 import hashlib
 import os
 import re
@@ -86,6 +87,28 @@ def maps():
         ),
     )
     yield "pointwise-periodic", map_plan("y0 = x0 + x1;", image, channel, out=image)
+    yield from moves()
+
+
+def moves():
+    """Operands that lie otherwise than the results."""
+    narrow = dataclasses.replace(CPU, vector_bytes=16)
+    picture, last = array((8, 64, 40, 50)), array((8, 64, 40, 50), order=(0, 2, 3, 1))
+    pixels = array((8, 40, 50, 3)), array((8, 40, 50, 3), order=(0, 3, 1, 2))
+    yield "pointwise-transpose", map_plan("y0 = x0;", picture, out=last, traits=narrow)
+    yield "pointwise-transpose-sum", map_plan("y0 = max(x0, 0) + x1;", last, picture, out=last)
+    yield "pointwise-transpose-gpu", map_plan("y0 = x0;", picture, out=last, traits=GPU)
+    yield (
+        "pointwise-three-rows",
+        map_plan("y0 = x0 * w0;", pixels[1], out=pixels[0], scalars=(2.0,)),
+    )
+    yield "pointwise-rows", map_plan("y0 = x0 + 1;", image_part())
+
+
+def image_part():
+    """A part of a picture: short rows."""
+    whole = array((64, 64, 64))
+    return dataclasses.replace(whole, shape=(64, 50, 50), offset=4)
 
 
 def reductions():
@@ -278,7 +301,7 @@ def test_values_of_several_lines_are_indented(file):
     # A macro that prints statements and stands behind blanks must say so to its lines.
     text = file.read_text(encoding="utf-8")
     statements = "start|start_tile|element|tile_element|take_vector|tree|tree_memory|finish|"
-    statements += "kept_loops|reduced_loops|scalars|snippet|block|place|walk_rows"
+    statements += "kept_loops|reduced_loops|scalars|snippet|block|place|walk_rows|steps"
     for number, line in enumerate(text.split("\n"), 1):
         call = re.match(rf" +\{{\{{ (?:\w+\.)?({statements})\(", line)
         if call:

@@ -45,6 +45,11 @@ class PointwiseDefinition:
         return is_componentwise(self.expr) and not self.expr.used & {"index"}
 
     @cached_property
+    def copies(self) -> bool:
+        """Whether the snippet is ``y0 = x0`` and no more, so that bits may be moved as they are."""
+        return [t.text for t in self.expr.tokens] in (["y0", "=", "x0"], ["y0", "=", "x0", ";"])
+
+    @cached_property
     def needs_float(self) -> bool:
         """Whether vectors must be of a floating type."""
         return needs_float(self.expr)

@@ -12,7 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from clprim.dtypes import AnyDType, stored_type, value_dtype
 from clprim.language.definition import PointwiseDefinition
@@ -21,7 +24,6 @@ from clprim.plan.kernel import (
     BAKED_DIMS,
     Argument,
     Buffer,
-    KernelCode,
     KernelPlan,
     OperandCode,
     Parameter,
@@ -44,6 +46,8 @@ from clprim.plan.layout import (
     memory_order,
     row_major_strides,
 )
+from clprim.plan.pointwise_code import PointwiseCode, TileCode
+from clprim.plan.transpose import find_tiling, place_tiles
 from clprim.traits import DeviceTraits
 
 __all__ = ["PointwiseCode", "plan_pointwise"]
@@ -54,36 +58,9 @@ RUN = 8192
 PATTERN_RUN = 32768
 # Vectors compute as their components do only where C does not promote the components first.
 _VECTOR_TYPES = frozenset("int uint long ulong float double".split())
-
-
-@dataclass(frozen=True)
-class PointwiseCode(KernelCode):
-    """What pointwise.cl.jinja and pointwise_periodic.cl.jinja print.
-
-    Attributes:
-        expr: The snippet.
-        results, inputs: The array operands.
-        scalars: The run-time scalars.
-        positions: ``index`` and ``coord_D`` where the snippet uses them.
-        coords, sizes: (dimension as written, axis) of every ``coord(d)`` and ``size(d)``.
-        outer: Dimensions outside the innermost one.
-        vector: Elements a work-item takes at a time.
-        patterns: Vectors after which operands that repeat along memory start again; 1 without such.
-        streaming: Whether results go past the cache to memory, as they would only displace
-            what is in it.
-    """
-
-    expr: str
-    results: tuple[OperandCode, ...]
-    inputs: tuple[OperandCode, ...]
-    scalars: tuple[ScalarCode, ...]
-    positions: tuple[PositionCode, ...]
-    coords: tuple[tuple[int, int], ...]
-    sizes: tuple[tuple[int, int], ...]
-    outer: int
-    vector: int
-    patterns: int
-    streaming: bool
+_SIZES = {"uchar": 1, "ushort": 2, "int": 4, "uint": 4, "float": 4} | dict.fromkeys(
+    ("long", "ulong", "double"), 8
+)
 
 
 def plan_pointwise(
@@ -120,26 +97,94 @@ def plan_pointwise(
             (*(a.in_elements(a.offset) for a in arrays), *(0 for _ in position_strides)),
         )
     )
+    copied = definition.copies and results[0].dtype == inputs[0].dtype
+    types = [a.dtype for a in arrays]
+    if copied:
+        space, itemsize = _in_words(space, types[0].itemsize, traits)
+        types = [np.dtype(f"u{itemsize}")] * 2
     dims = space.dims or (Dim(1, (1,) * len(everything)),)
     inner, outer = dims[-1], dims[:-1]
 
-    dtypes = [*(a.dtype for a in arrays), *scalars]
-    values = [
-        r.dtype if r.dtype.kind in "iub" else value_dtype(r.dtype, dtypes) for r in results
-    ] + [value_dtype(a.dtype, dtypes) for a in inputs]
+    dtypes = [*types, *scalars]
+    values = [t if t.kind in "iub" else value_dtype(t, dtypes) for t in types[: len(results)]] + [
+        value_dtype(t, dtypes) for t in types[len(results) :]
+    ]
     operands = [
-        OperandCode.of(name, array.dtype, value, inner.strides[k])
-        for k, (name, array, value) in enumerate(
-            zip(_names(len(results), len(inputs)), arrays, values, strict=True)
+        OperandCode.of(name, dtype, value, inner.strides[k])
+        for k, (name, dtype, value) in enumerate(
+            zip(_names(len(results), len(inputs)), types, values, strict=True)
         )
     ]
     scalar_codes = tuple(
         ScalarCode(f"w{n}", stored_type(value_dtype(d, dtypes)).value)
         for n, d in enumerate(scalars)
     )
-    value = _vector_type(definition, operands, scalar_codes)
+    value = operands[0].value if copied else _vector_type(definition, operands, scalar_codes)
     periodic = _periodic(dims, len(arrays), len(results), value, traits)
-    period = inner.size
+    nbytes = sum(_touched(a, shape) for a in arrays)
+    index = index_type(Space(dims, space.offsets))
+    parameters, arguments = _memory(operands, len(results))
+    for n, code in enumerate(scalar_codes):
+        prefix = "arg_" if code.value == "bool" else ""
+        parameters.append(Parameter.number(code.argument, prefix + code.name))
+        arguments.append(Scalar(n))
+    common: dict[str, Any] = {
+        "name": what,
+        "preamble": definition.preamble,
+        "index": index,
+        "unified": unified_functions(definition.snippets, definition.preamble, UNIFIED),
+        "doubles": "double" in {*(o.value for o in operands), *(w.value for w in scalar_codes)},
+        "own": own_names(definition.snippets, definition.preamble),
+        "expr": definition.expr.body,
+        "scalars": scalar_codes,
+        "positions": tuple(PositionCode(name) for name in position_names),
+        "coords": coords,
+        "sizes": sizes,
+    }
+    amounts = {"nbytes": nbytes, "flops": definition.expr.flops * math.prod(shape)}
+
+    vector = _vector_width(value, operands, len(results), inner, traits)
+    if periodic is None and value is not None and len(dims) <= BAKED_DIMS:
+        tiling = find_tiling(
+            dims,
+            len(arrays),
+            len(results),
+            vectors=(_widest(value, traits), vector),
+            sizes=(types[0].itemsize, _SIZES[value]),
+            is_cpu=traits.is_cpu,
+        )
+        if tiling is not None:
+            placed = place_tiles(tiling, dims, space.offsets, operands, types[0], traits)
+            parameters += [Parameter.number(index, name) for name, _ in placed.numbers]
+            arguments += [number for _, number in placed.numbers]
+            return KernelPlan(
+                template=tiling.template,
+                code=TileCode(
+                    **common,
+                    parameters=tuple(parameters),
+                    constants=(),
+                    results=placed.operands[: len(results)],
+                    inputs=placed.operands[len(results) :],
+                    outer=placed.outer,
+                    vector=tiling.vector,
+                    patterns=1,
+                    streaming=all(
+                        _may_stream(t, tiling.vector, nbytes, traits) for t in types[: len(results)]
+                    ),
+                    tile=tiling.tile,
+                    result_step=tiling.result_step,
+                    input_step=tiling.input_step,
+                    result_rows=tiling.result_rows,
+                    input_rows=tiling.input_rows,
+                    shuffles=tiling.shuffles,
+                ),
+                arguments=tuple(arguments),
+                global_size=placed.global_size,
+                local_size=(1, 1),
+                **amounts,
+            )
+
+    period, patterns = inner.size, 1
     if periodic is not None:
         vector, patterns = periodic
         operands = [
@@ -148,18 +193,13 @@ def plan_pointwise(
         ]
         inner = Dim(period * dims[-2].size, inner.strides)
         outer = outer[:-1]
-    else:
-        vector, patterns = _vector_width(value, operands, len(results), inner, traits), 1
-    nbytes = sum(_touched(a, shape) for a in arrays)
-    streaming = vector > 1 and _streams(results, outer, space, vector, nbytes, traits)
+    streaming = (
+        vector > 1
+        and all(_may_stream(t, vector, nbytes, traits) for t in types[: len(results)])
+        and _aligned(len(results), outer, space, vector)
+    )
 
-    index = index_type(Space(dims, space.offsets))
     labels = [*(o.name for o in operands), *position_names]
-    parameters, arguments = _memory(operands, len(results))
-    for n, code in enumerate(scalar_codes):
-        prefix = "arg_" if code.value == "bool" else ""
-        parameters.append(Parameter.number(code.argument, prefix + code.name))
-        arguments.append(Scalar(n))
     numbers = [("n", inner.size), ("rows", math.prod(d.size for d in outer))]
     numbers += [(f"n{d}", dim.size) for d, dim in enumerate(outer)]
     run = _run(inner.size, vector, patterns, traits)
@@ -178,30 +218,19 @@ def plan_pointwise(
         constants = tuple(numbers)
     else:
         parameters += [Parameter.number(index, name) for name, _ in numbers]
-        arguments += [value for _, value in numbers]
+        arguments += [number for _, number in numbers]
 
     work = (-(-inner.size // run), math.prod(d.size for d in outer))
     group = _group_size(inner.size // work[0], vector, traits)
     local = work_group(work, group)
-    total = math.prod(shape)
     return KernelPlan(
         template="pointwise" if periodic is None else "pointwise_periodic",
         code=PointwiseCode(
-            name=what,
-            preamble=definition.preamble,
+            **common,
             parameters=tuple(parameters),
             constants=constants,
-            index=index,
-            unified=unified_functions(definition.snippets, definition.preamble, UNIFIED),
-            doubles="double" in {*(o.value for o in operands), *(w.value for w in scalar_codes)},
-            own=own_names(definition.snippets, definition.preamble),
-            expr=definition.expr.body,
             results=tuple(operands[: len(results)]),
             inputs=tuple(operands[len(results) :]),
-            scalars=scalar_codes,
-            positions=tuple(PositionCode(name) for name in position_names),
-            coords=coords,
-            sizes=sizes,
             outer=len(outer),
             vector=vector,
             patterns=patterns,
@@ -210,9 +239,29 @@ def plan_pointwise(
         arguments=tuple(arguments),
         global_size=tuple(round_up(w, g) for w, g in zip(work, local, strict=True)),
         local_size=local,
-        nbytes=nbytes,
-        flops=definition.expr.flops * total,
+        **amounts,
     )
+
+
+def _in_words(space: Space, itemsize: int, traits: DeviceTraits) -> tuple[Space, int]:
+    """Returns the loops of a copy over larger elements, and how large they are.
+
+    What is copied need not be known: neighbours that stay neighbours are one word, up to 4 bytes;
+    where rows are shorter than a register up to 8, so that a row is fewer.
+    """
+    while space.dims:
+        *outer, inner = space.dims
+        row = inner.size * itemsize
+        if itemsize == 8 or (itemsize == 4 and not (traits.is_cpu and row < traits.vector_bytes)):
+            break
+        places = [*space.offsets, *(s for d in outer for s in d.strides), inner.size]
+        if any(s != 1 for s in inner.strides) or any(place % 2 for place in places):
+            break
+        halved = [Dim(d.size, tuple(s // 2 for s in d.strides)) for d in outer]
+        inner = Dim(inner.size // 2, inner.strides)
+        space = Space((*halved, inner), tuple(place // 2 for place in space.offsets))
+        itemsize *= 2
+    return space, itemsize
 
 
 def _names(results: int, inputs: int) -> list[str]:
@@ -272,8 +321,7 @@ def _vector_type(
 
 def _widest(value: str, traits: DeviceTraits) -> int:
     """Elements of a register; OpenCL C has vectors of up to 16."""
-    size = 8 if value in ("long", "ulong", "double") else 4
-    return min(16, max(2, traits.vector_bytes // size))
+    return min(16, max(2, traits.vector_bytes // _SIZES[value]))
 
 
 def _vector_width(
@@ -343,27 +391,23 @@ def _touched(operand: Operand, shape: tuple[int, ...]) -> int:
     return min(operand.size, math.prod(shape)) * operand.dtype.itemsize
 
 
-def _streams(
-    results: Sequence[Operand],
-    outer: Sequence[Dim],
-    space: Space,
-    vector: int,
-    nbytes: int,
-    traits: DeviceTraits,
-) -> bool:
-    """Whether stores may and should bypass the cache.
+def _may_stream(dtype: AnyDType, vector: int, nbytes: int, traits: DeviceTraits) -> bool:
+    """Whether stores of a result should bypass the cache.
 
     Such stores save reading each line before it is overwritten (27 → 42 GB/s on the CPU at hand),
     but cost a reader that comes soon; so only for data that would not stay in the cache anyway.
-    They need whole aligned registers.
+    They need whole registers.
     """
     if not traits.is_cpu or nbytes <= traits.cache_bytes:
         return False
-    for k, result in enumerate(results):
-        register = vector * result.dtype.itemsize
-        if stored_type(result.dtype).load != "direct" or register < 16:
-            return False
-        places = [space.offsets[k], *(d.strides[k] for d in outer)]
-        if any(place % vector for place in places):
-            return False
-    return True
+    return stored_type(dtype).load == "direct" and vector * dtype.itemsize >= 16
+
+
+def _aligned(results: int, outer: Sequence[Dim], space: Space, vector: int) -> bool:
+    """Whether all rows of the results start where a register may be stored."""
+    places = [
+        place
+        for k in range(results)
+        for place in (space.offsets[k], *(d.strides[k] for d in outer))
+    ]
+    return not any(place % vector for place in places)
