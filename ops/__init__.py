@@ -25,6 +25,15 @@ from clprim.ops.activation import (
 )
 from clprim.ops.batch_norm import batch_norm, batch_norm_stats, batch_norm_train
 from clprim.ops.batch_norm_backward import batch_norm_backward
+from clprim.ops.conv import (
+    conv1d,
+    conv2d,
+    conv2d_bias,
+    conv2d_input,
+    conv2d_weight,
+    conv_transpose2d,
+    pack_weight,
+)
 from clprim.ops.elementwise import (
     addcdiv,
     addcmul,
@@ -37,6 +46,7 @@ from clprim.ops.elementwise import (
     where,
 )
 from clprim.ops.fold import fold_batch_norm
+from clprim.ops.gemm import linear, linear_backward, matmul
 from clprim.ops.layout import (
     channel_shuffle,
     contiguous,
@@ -119,6 +129,12 @@ __all__ = [
     "channel_shuffle",
     "clamp",
     "contiguous",
+    "conv1d",
+    "conv2d",
+    "conv2d_bias",
+    "conv2d_input",
+    "conv2d_weight",
+    "conv_transpose2d",
     "cos",
     "cosh",
     "count_nonzero",
@@ -140,16 +156,20 @@ __all__ = [
     "leaky_relu",
     "lerp",
     "lgamma",
+    "linear",
+    "linear_backward",
     "log",
     "log1p",
     "log2",
     "log10",
     "logsigmoid",
     "logsumexp",
+    "matmul",
     "maximum",
     "mean",
     "minimum",
     "mish",
+    "pack_weight",
     "pixel_shuffle",
     "pixel_unshuffle",
     "prelu",

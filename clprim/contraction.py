@@ -1,0 +1,187 @@
+"""Runs contractions: plans them once a signature, packs operands, and keeps what stays packed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clprim.array import Array
+from clprim.calls import Described, allocate, allocate_workspace, look_up, remember
+from clprim.dtypes import AnyDType
+from clprim.errors import ClprimError, DTypeError
+from clprim.launch import Launch, source_of
+from clprim.plan.contraction import Contraction
+from clprim.plan.strategy import plan_contraction
+from clprim.runtime.device import Device, current_device
+from clprim.runtime.stats import counters
+
+__all__ = ["ContractionCall", "PackedWeight", "Planned", "run_contraction", "sources"]
+
+
+class PackedWeight:
+    """A weight that stays: it is packed when it is first used, and kept as kernels read it.
+
+    Taken wherever a weight array is. Its own copy of the weight protects it from later changes.
+
+    Attributes:
+        array: The weight.
+    """
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        self._packed: dict[Hashable, Any] = {}
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the weight."""
+        return self.array.shape
+
+    @property
+    def dtype(self) -> AnyDType:
+        """Of the weight."""
+        return self.array.dtype
+
+    def __repr__(self) -> str:
+        return f"<clprim.PackedWeight {self.dtype} {self.shape}>"
+
+    def packed(self, key: Hashable, pack: Callable[[], Any]) -> Any:
+        """Returns the buffer of one way to pack it, made by ``pack`` the first time."""
+        found = self._packed.get(key)
+        if found is None:
+            found = self._packed[key] = pack()
+        return found
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What an operator asks for.
+
+    Attributes:
+        contractions: Run one after another; together they write the whole result.
+        result: The result, if it is to be allocated.
+        strategy: A name out of `clprim.plan.strategy`, or ``auto``.
+    """
+
+    contractions: tuple[Contraction, ...]
+    result: Described
+    strategy: str = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """The kernels of one contraction."""
+
+    key: Hashable
+    pack: Launch | None
+    launches: tuple[Launch, ...]
+    packed: tuple[int, AnyDType]
+    partial: tuple[int, AnyDType] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ContractionCall:
+    """Everything about a call but buffers and scalars."""
+
+    stages: tuple[_Stage, ...]
+    result: Described
+
+
+def run_contraction(
+    calls: dict[Any, ContractionCall],
+    what: str,
+    x: Any,
+    w: Any,
+    extras: Sequence[Any],
+    options: Hashable,
+    prepare: Callable[[Device], Planned],
+    *,
+    out: Any = None,
+    beta: float = 0,
+) -> Any:
+    """Runs a contraction, planning it where its signature is new.
+
+    Args:
+        calls: The operator's planned calls.
+        what: The operator, for messages.
+        x: The gathered operand.
+        w: The operand to pack, or a `PackedWeight`.
+        extras: Arrays of the epilogue.
+        options: Whatever else decides what the call does.
+        prepare: Checks everything and returns what to run.
+        out: Where the result goes, checked by ``prepare``.
+        beta: What the old result is multiplied with.
+    """
+    device = current_device()
+    kept = w if isinstance(w, PackedWeight) else None
+    matrix = w if kept is None else kept.array
+    arrays = (x, matrix, *extras)
+    outs = () if out is None else (out,)
+    scaled = bool(beta)
+    call, signature = look_up(calls, device, arrays, outs, (), (options, scaled))
+    if call is None:
+        call = _build(device, what, prepare(device))
+        remember(calls, signature, call)
+    result = allocate(device, (call.result,))[0] if out is None else out
+    rest = [extra.base_data for extra in extras]
+    for stage in call.stages:
+        memory = [result.base_data, x.base_data, matrix.base_data, None, None, *rest]
+        if stage.pack is not None:
+            memory[3] = _packed(device, stage.pack, stage, memory, kept)
+        if stage.partial is not None:
+            memory[4] = allocate_workspace(device, (stage.partial,))[0]
+        try:
+            for launch in stage.launches:
+                launch(device.queue, memory, (beta,))
+        except ClprimError:
+            raise
+        except (TypeError, ValueError, OverflowError) as error:
+            raise DTypeError(f"{what}: beta={beta!r}: {error}") from error
+    return result
+
+
+def _packed(
+    device: Device, pack: Launch, stage: _Stage, memory: list[Any], kept: PackedWeight | None
+) -> Any:
+    """Returns the packed operand: of a weight that stays it is kept."""
+
+    def run() -> Any:
+        buffer = allocate_workspace(device, (stage.packed,))[0]
+        pack(device.queue, [*memory[:3], buffer], ())
+        return buffer
+
+    return run() if kept is None else kept.packed(stage.key, run)
+
+
+def _build(device: Device, what: str, planned: Planned) -> ContractionCall:
+    stages = []
+    for contraction in planned.contractions:
+        plan = plan_contraction(contraction, device.traits, planned.strategy)
+        epilogue = contraction.epilogue
+        snippets = {} if epilogue is None else {epilogue.rules.part: epilogue.text}
+        kernels = [plan.main] if plan.finish is None else [plan.main, plan.finish]
+        launches = [Launch(device, k, title=what, snippets=snippets) for k in kernels]
+        pack = None if plan.pack is None else Launch(device, plan.pack, title=what, snippets={})
+        value = contraction.value
+        stages.append(
+            _Stage(
+                key=plan.pack and (device, plan.pack.code, plan.pack.arguments),
+                pack=pack,
+                launches=tuple(launches),
+                packed=(plan.packed, value),
+                partial=(plan.partial, value) if plan.partial else None,
+            )
+        )
+    counters.plans += 1
+    return ContractionCall(tuple(stages), planned.result)
+
+
+def sources(planned: Planned, device: Device) -> str:
+    """Returns the OpenCL C of every kernel that would run."""
+    texts: dict[str, None] = {}
+    for contraction in planned.contractions:
+        plan = plan_contraction(contraction, device.traits, planned.strategy)
+        for kernel in (plan.pack, plan.main, plan.finish):
+            if kernel is not None:
+                texts[source_of(kernel.template, kernel.code)] = None
+    return "\n".join(texts)

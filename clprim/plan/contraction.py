@@ -1,0 +1,205 @@
+"""Plans a contraction: the sum of products over `depth` that matrix products and convolutions are.
+
+    y[group, lane, output] = Σ_depth gathered[group, lane, depth] · packed[group, output, depth]
+
+One operand is *gathered* where it lies: its lanes and depths are numbers of three digits, each with
+its own stride, and a window's elements outside of a plane are 0. The other one is *packed* first.
+Which is which, what the digits mean and which of them become rows, is the operator's to say: the
+windows of a convolution are lanes of (image, y, x) and depths of (y, x, channel), those of its
+weight gradient the other way round, and a matrix has one digit of each.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from clprim.dtypes import AnyDType
+from clprim.language.snippet import Snippet
+from clprim.plan.kernel import KernelPlan
+
+__all__ = [
+    "EXTRAS",
+    "PACKED",
+    "PARTIAL",
+    "Bounds",
+    "Contraction",
+    "ContractionPlan",
+    "Digits",
+    "Gathered",
+    "Output",
+    "Packed",
+    "W",
+    "X",
+    "Y",
+    "index_of",
+    "moved_bytes",
+]
+
+Digits = tuple[int, int, int]
+
+# Which buffer of a call each kernel argument is; what the epilogue reads follows.
+Y, X, W, PACKED, PARTIAL, EXTRAS = range(6)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The plane that windows may leave.
+
+    Element (lane, depth) lies in row ``start + Σ lane digit · lane + Σ depth digit · depth``;
+    likewise its column. The first two digits move rows, the last two columns.
+
+    Attributes:
+        height, width: Of the plane.
+        row_start, column_start: Of the first lane's first element.
+        row_lane, row_depth: What the first two digits of a lane and of a depth add to the row.
+        column_lane, column_depth: What the last two digits add to the column.
+    """
+
+    height: int
+    width: int
+    row_start: int
+    column_start: int
+    row_lane: tuple[int, int]
+    row_depth: tuple[int, int]
+    column_lane: tuple[int, int]
+    column_depth: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """The operand that is read where it lies; strides and places in elements.
+
+    Attributes:
+        dtype: In memory.
+        start: Where lane 0, depth 0 lies; it need not exist, if ``bounds`` say so.
+        group: From one group to the next.
+        lane, depth: Strides of the digits.
+        size: Elements of its buffer that may be read.
+        bounds: The plane it must not leave; None where no window does.
+    """
+
+    dtype: AnyDType
+    start: int
+    group: int
+    lane: Digits
+    depth: Digits
+    size: int
+    bounds: Bounds | None = None
+
+
+@dataclass(frozen=True)
+class Packed:
+    """The operand that is packed; strides in elements.
+
+    Attributes:
+        dtype: In memory.
+        start: Where its first element lies.
+        group: From one group to the next.
+        output: From one output to the next.
+        depth: Strides of the digits of depth.
+    """
+
+    dtype: AnyDType
+    start: int
+    group: int
+    output: int
+    depth: Digits
+
+
+@dataclass(frozen=True)
+class Output:
+    """The result, or an array that the epilogue reads; strides in elements.
+
+    Attributes:
+        name: ``y0``, ``bias``, ``x0``, ``x1``, ….
+        dtype: In memory.
+        start: Where its first element lies.
+        group: From one group to the next.
+        output: From one output to the next.
+        lane: Strides of a lane's digits.
+    """
+
+    name: str
+    dtype: AnyDType
+    start: int
+    group: int
+    output: int
+    lane: Digits
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """What to compute.
+
+    Attributes:
+        name: For kernels and messages.
+        groups: Independent products.
+        lanes, depths: Sizes of the digits of lanes and depths.
+        outputs: Of every group.
+        value: dtype that sums are added up in.
+        gathered, packed: The operands.
+        y: The result.
+        extras: What the epilogue reads; ``bias`` is added before it.
+        epilogue: The user's snippet on ``y0``, or None.
+        beta: Whether ``beta`` times the old result is added, with beta the call's scalar 0.
+    """
+
+    name: str
+    groups: int
+    lanes: Digits
+    depths: Digits
+    outputs: int
+    value: AnyDType
+    gathered: Gathered
+    packed: Packed
+    y: Output
+    extras: tuple[Output, ...] = ()
+    epilogue: Snippet | None = None
+    beta: bool = False
+
+
+@dataclass(frozen=True)
+class ContractionPlan:
+    """The kernels of a contraction, and their memory.
+
+    Attributes:
+        pack: Packs the operand; None for a strategy that reads it where it lies.
+        main: Multiplies.
+        finish: Adds up splits, if there are any.
+        packed, partial: Elements of workspace, of the value's dtype.
+    """
+
+    pack: KernelPlan | None
+    main: KernelPlan
+    finish: KernelPlan | None
+    packed: int
+    partial: int
+
+
+def index_of(what: Contraction) -> str:
+    """``int`` where 31 bits reach every element, with room for tiles past the end."""
+    limit = 2**31 - 2**20
+    lanes = math.prod(what.lanes)
+    depth = math.prod(what.depths)
+    largest = max(
+        what.gathered.size,
+        what.groups * (what.outputs + 64) * (depth + 64),
+        what.groups * (what.outputs + 64) * (lanes + 64),
+        *(
+            abs(o.start)
+            + abs(o.group) * what.groups
+            + abs(o.output) * what.outputs
+            + sum(abs(s) * n for s, n in zip(o.lane, what.lanes, strict=True))
+            for o in (what.y, *what.extras)
+        ),
+    )
+    return "int" if largest < limit else "long"
+
+
+def moved_bytes(what: Contraction) -> int:
+    """Returns the bytes of every operand once, and of the result."""
+    lanes, depth = math.prod(what.lanes), math.prod(what.depths)
+    read = min(what.gathered.size, what.groups * lanes * depth) * what.gathered.dtype.itemsize
+    packed = what.groups * what.outputs * depth * what.value.itemsize
+    return read + packed + what.groups * lanes * what.outputs * what.y.dtype.itemsize

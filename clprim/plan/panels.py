@@ -1,0 +1,489 @@
+"""The CPU strategy of contractions: packed panels in the cache, and a tile of sums in registers.
+
+One work-item takes some tiles of the gathered operand, copies them to a panel in local memory, and
+multiplies them by every tile of the packed operand; contraction.cl.jinja draws it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from clprim.dtypes import AnyDType, stored_type
+from clprim.language.componentwise import is_componentwise, needs_float
+from clprim.language.names import UNIFIED
+from clprim.plan.contraction import (
+    EXTRAS,
+    PACKED,
+    PARTIAL,
+    Contraction,
+    ContractionPlan,
+    Gathered,
+    Output,
+    W,
+    X,
+    Y,
+    index_of,
+    moved_bytes,
+)
+from clprim.plan.kernel import (
+    Argument,
+    Buffer,
+    KernelCode,
+    KernelPlan,
+    OperandCode,
+    Parameter,
+    Scalar,
+    own_names,
+    round_up,
+    unified_functions,
+)
+from clprim.plan.tile import Tile, choose_tile
+from clprim.traits import DeviceTraits
+
+__all__ = ["ContractionCode", "PackCode", "plan_panels"]
+
+# Products added one after another into one sum: rounding errors grow with their number, so longer
+# depths are split, and the splits' sums added up.
+LONGEST_CHAIN = 8192
+# Elements that one work-item packs: long enough not to notice its start.
+PACK_RUN = 256
+
+
+@dataclass(frozen=True)
+class OutputCode(OperandCode):
+    """One array that a tile is stored to or read from.
+
+    Attributes:
+        moves: Whether its place depends on the lane.
+    """
+
+    moves: bool = True
+
+
+@dataclass(frozen=True)
+class ContractionCode(KernelCode):
+    """What contraction.cl.jinja and contraction_finish.cl.jinja print.
+
+    Attributes:
+        value: Type that sums are added up in.
+        width, vectors, rows: A tile is ``rows`` × ``vectors`` vectors of ``width`` columns.
+        gathered: ``rows`` or ``columns``.
+        along: What lies side by side in the gathered operand: ``depth``, ``lanes`` or ``none``.
+        unit: Steps of depth that lie side by side in the panel.
+        bounds: Whether windows leave the plane.
+        panel: Elements of local memory.
+        most_tiles: Gathered tiles that a work-item holds at most.
+        partial: Whether sums are kept outside of registers between blocks of depth.
+        split: Whether another kernel adds up and stores what the splits give.
+        x: The gathered operand.
+        y: The result.
+        extras: What the epilogue reads.
+        bias: Whether one of them is the bias.
+        epilogue: The user's snippet.
+        vector_epilogue: Whether it computes the same on vectors.
+        vector_store: Whether neighbouring columns may lie side by side in the result.
+        beta: Whether the old result takes part.
+    """
+
+    value: str
+    width: int
+    vectors: int
+    rows: int
+    gathered: str
+    along: str
+    unit: int
+    bounds: bool
+    panel: int
+    most_tiles: int
+    partial: bool
+    split: bool
+    x: OperandCode
+    y: OutputCode
+    extras: tuple[OutputCode, ...]
+    bias: bool
+    epilogue: str
+    vector_epilogue: bool
+    vector_store: bool
+    beta: bool
+
+    @property
+    def lanes(self) -> int:
+        """Gathered lanes of a tile."""
+        return self.rows if self.gathered == "rows" else self.vectors * self.width
+
+    @property
+    def packed_lanes(self) -> int:
+        """Outputs of a tile."""
+        return self.vectors * self.width if self.gathered == "rows" else self.rows
+
+    @property
+    def lane_vectors(self) -> int:
+        """Vectors that a tile's lanes fill."""
+        return -(-self.lanes // self.width)
+
+    @property
+    def outputs(self) -> tuple[OutputCode, ...]:
+        """Whatever has a place for every lane and output."""
+        return (self.y, *self.extras)
+
+
+@dataclass(frozen=True)
+class PackCode(KernelCode):
+    """What contraction_pack.cl.jinja prints.
+
+    Attributes:
+        lanes: Of a tile.
+        x: The operand; ``inner`` tells whether lanes are neighbours.
+    """
+
+    lanes: int
+    x: OperandCode
+
+
+def plan_panels(
+    what: Contraction, traits: DeviceTraits, tile: Tile | None = None
+) -> ContractionPlan:
+    """Plans the kernels of a contraction.
+
+    Args:
+        what: The contraction; neither lanes nor outputs nor groups may be 0.
+        traits: Of the device.
+        tile: The tile to use; chosen by a rule where left out.
+    """
+    lanes, depth = math.prod(what.lanes), math.prod(what.depths)
+    gathered_rows = _gathers_rows(what)
+    if tile is None:
+        rows, columns = (lanes, what.outputs) if gathered_rows else (what.outputs, lanes)
+        tile = choose_tile(rows, columns, what.value.itemsize, traits)
+    along = _along(what.gathered, gathered_rows)
+    unit = tile.width if along == "depth" and gathered_rows else 1
+    if along == "depth" and not gathered_rows:
+        along = "none"  # the panel's steps of depth lie a row of columns apart
+    code = _code(what, tile, traits, along=along, unit=unit, gathered_rows=gathered_rows)
+    cut = _cut(what, code, lanes, depth, traits)
+    code = replace(code, split=cut.splits > 1, partial=cut.splits > 1 or cut.block < cut.chunk)
+
+    numbers = _numbers(what, cut)
+    parameters, arguments = _parameters(code, numbers, _MAIN)
+    flops = 2 * what.groups * lanes * what.outputs * depth
+    nbytes = moved_bytes(what)
+    main = KernelPlan(
+        "contraction",
+        replace(code, parameters=parameters),
+        arguments,
+        (cut.tile_groups, cut.packed_groups, what.groups * cut.splits),
+        (1, 1, 1),
+        nbytes,
+        flops,
+    )
+    finish = None
+    if cut.splits > 1:
+        finish_code = replace(code, name=f"{code.name}_finish", most_tiles=1, split=False)
+        parameters, arguments = _parameters(finish_code, numbers, _FINISH)
+        finish = KernelPlan(
+            "contraction_finish",
+            replace(finish_code, parameters=parameters),
+            arguments,
+            (cut.tiles, cut.packed_tiles, what.groups),
+            (1, 1, 1),
+            cut.partial * what.value.itemsize + what.y.dtype.itemsize * lanes * what.outputs,
+            cut.partial,
+        )
+    pack = _plan_pack(what, code, cut, depth)
+    return ContractionPlan(pack, main, finish, cut.packed, cut.partial)
+
+
+def _gathers_rows(what: Contraction) -> bool:
+    """Whether lanes are rows: columns are what lies side by side in the result."""
+    return (what.y.output == 1 and what.outputs > 1) or what.y.lane[2] != 1
+
+
+def _along(gathered: Gathered, gathered_rows: bool) -> str:
+    if gathered_rows and gathered.depth[2] == 1:
+        return "depth"
+    if gathered.lane[2] == 1:
+        return "lanes"
+    return "depth" if gathered.depth[2] == 1 else "none"
+
+
+def _code(
+    what: Contraction,
+    tile: Tile,
+    traits: DeviceTraits,
+    *,
+    along: str,
+    unit: int,
+    gathered_rows: bool,
+) -> ContractionCode:
+    value = stored_type(what.value).value
+    epilogue = what.epilogue
+    y = _output(what.y, what.y, what.value, gathered_rows)
+    extras = tuple(_output(e, what.y, what.value, gathered_rows) for e in what.extras)
+    vector_epilogue = epilogue is None or (
+        is_componentwise(epilogue) and not (needs_float(epilogue) and what.value.kind != "f")
+    )
+    everything = [y, *extras]
+    vectors = vector_epilogue and y.inner == "one" and all(e.inner != "any" for e in extras)
+    vectors = vectors and all(o.value == value and o.load != "bool" for o in everything)
+    return ContractionCode(
+        name=what.name,
+        preamble="",
+        parameters=(),
+        constants=(),
+        index=index_of(what),
+        unified=() if epilogue is None else unified_functions([epilogue], "", UNIFIED),
+        doubles="double" in {value, *(o.value for o in everything)},
+        own=() if epilogue is None else own_names([epilogue], ""),
+        value=value,
+        width=tile.width,
+        vectors=tile.vectors,
+        rows=tile.rows,
+        gathered="rows" if gathered_rows else "columns",
+        along=along,
+        unit=unit,
+        bounds=what.gathered.bounds is not None,
+        panel=tile.panel,
+        most_tiles=tile.most_tiles,
+        partial=False,
+        split=False,
+        x=OperandCode.of("x", what.gathered.dtype, what.value, 0),
+        y=y,
+        extras=extras,
+        bias=any(e.name == "bias" for e in what.extras),
+        epilogue="" if epilogue is None else epilogue.body,
+        vector_epilogue=vector_epilogue,
+        vector_store=vectors,
+        beta=what.beta,
+    )
+
+
+def _output(array: Output, y: Output, value: AnyDType, gathered_rows: bool) -> OutputCode:
+    """How a tile meets an array; ``inner`` is its step from one column to the next."""
+    moves = any(array.lane)
+    if gathered_rows:
+        inner = array.output
+    elif not moves:
+        inner = 0
+    else:  # lanes are neighbours wherever those of the result are
+        inner = 1 if array.lane[2] == 1 else 2
+    code = OperandCode.of(array.name, array.dtype, value, inner)
+    return OutputCode(code.name, code.storage, code.value, code.load, code.inner, moves)
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """How the loops are cut.
+
+    Attributes:
+        tiles, packed_tiles: In all, of a group.
+        tiles_a_group, packed_a_group: That a work-group takes.
+        splits, chunk: The depth is cut into ``splits`` of ``chunk`` for different work-groups.
+        block: Depth that the panel holds at a time.
+        depth_padded: Depth of the packed operand, in whole units.
+        packed, partial: Elements of workspace.
+    """
+
+    tiles: int
+    packed_tiles: int
+    tiles_a_group: int
+    packed_a_group: int
+    splits: int
+    chunk: int
+    block: int
+    depth_padded: int
+    packed: int
+    partial: int
+
+    @property
+    def tile_groups(self) -> int:
+        return -(-self.tiles // self.tiles_a_group)
+
+    @property
+    def packed_groups(self) -> int:
+        return -(-self.packed_tiles // self.packed_a_group)
+
+
+def _cut(
+    what: Contraction, code: ContractionCode, lanes: int, depth: int, traits: DeviceTraits
+) -> _Cut:
+    tiles = -(-lanes // code.lanes)
+    packed_tiles = -(-what.outputs // code.packed_lanes)
+    room = code.panel - code.width  # vectors of lanes may end past the last tile
+    wanted = 8 * traits.compute_units
+    enough = 4 * traits.compute_units
+
+    tiles_a_group = max(1, min(code.most_tiles, tiles, tiles * what.groups // wanted))
+    packed_a_group = packed_tiles
+    parallel = -(-tiles // tiles_a_group) * what.groups
+    if parallel < enough:
+        # Each of several work-groups then gathers the same tiles again.
+        packed_a_group = max(1, packed_tiles * parallel // enough)
+        parallel *= -(-packed_tiles // packed_a_group)
+    splits = -(-depth // LONGEST_CHAIN)
+    if parallel < enough:
+        splits = max(splits, min(-(-enough // parallel), depth // 512))
+    splits = max(1, splits)
+    chunk = max(1, round_up(-(-depth // splits), code.unit))
+    splits = max(1, -(-depth // chunk))
+
+    padded = round_up(chunk, code.unit)
+    while tiles_a_group > 4 and tiles_a_group * code.lanes * padded > room:
+        tiles_a_group -= 1
+    block = room // (tiles_a_group * code.lanes) // code.unit * code.unit
+    block = max(code.unit, min(padded, block))
+    partial = 0
+    if splits > 1 or block < chunk:
+        tile = code.rows * code.vectors * code.width
+        partial = splits * what.groups * tiles * packed_tiles * tile
+    depth_padded = max(1, round_up(depth, code.unit))
+    packed = what.groups * packed_tiles * depth_padded * code.packed_lanes
+    return _Cut(
+        tiles=tiles,
+        packed_tiles=packed_tiles,
+        tiles_a_group=tiles_a_group,
+        packed_a_group=packed_a_group,
+        splits=splits,
+        chunk=chunk,
+        block=block,
+        depth_padded=depth_padded,
+        packed=packed,
+        partial=partial,
+    )
+
+
+_PLACES = "x_start x_group x_size x_lane_0 x_lane_1 x_lane_2 x_depth_0 x_depth_1 x_depth_2".split()
+_BOUNDS = (
+    "height width row_start column_start row_lane_0 row_lane_1 row_depth_0 row_depth_1 "
+    "column_lane_1 column_lane_2 column_depth_1 column_depth_2"
+).split()
+_LOOPS = "lanes lane_1 lane_2 outputs tiles packed_tiles groups splits".split()
+_MAIN = [
+    *_LOOPS,
+    *"tiles_a_group packed_a_group chunk block depth depth_padded depth_1 depth_2".split(),
+    *_PLACES,
+]
+_FINISH = _LOOPS
+
+
+def _numbers(what: Contraction, cut: _Cut) -> dict[str, int]:
+    """Every number that a kernel may ask for, by name."""
+    x, depth = what.gathered, math.prod(what.depths)
+    numbers = {
+        "lanes": math.prod(what.lanes),
+        "lane_1": max(1, what.lanes[1]),
+        "lane_2": max(1, what.lanes[2]),
+        "outputs": what.outputs,
+        "tiles": cut.tiles,
+        "packed_tiles": cut.packed_tiles,
+        "groups": what.groups,
+        "splits": cut.splits,
+        "tiles_a_group": cut.tiles_a_group,
+        "packed_a_group": cut.packed_a_group,
+        "chunk": cut.chunk,
+        "block": cut.block,
+        "depth": depth,
+        "depth_padded": cut.depth_padded,
+        "depth_1": max(1, what.depths[1]),
+        "depth_2": max(1, what.depths[2]),
+        "x_start": x.start,
+        "x_group": x.group,
+        "x_size": x.size,
+        **{f"x_lane_{d}": stride for d, stride in enumerate(x.lane)},
+        **{f"x_depth_{d}": stride for d, stride in enumerate(x.depth)},
+    }
+    if x.bounds is not None:
+        b = x.bounds
+        values = (
+            *(b.height, b.width, b.row_start, b.column_start),
+            *(*b.row_lane, *b.row_depth, *b.column_lane, *b.column_depth),
+        )
+        numbers.update(zip(_BOUNDS, values, strict=True))
+    for o in (what.y, *what.extras):
+        numbers[f"{o.name}_start"] = o.start
+        numbers[f"{o.name}_group"] = o.group
+        numbers[f"{o.name}_channel"] = o.output
+        numbers.update({f"{o.name}_{d}": stride for d, stride in enumerate(o.lane)})
+    return numbers
+
+
+def _parameters(
+    code: ContractionCode, numbers: dict[str, int], names: Sequence[str]
+) -> tuple[tuple[Parameter, ...], tuple[Argument, ...]]:
+    """The parameters of the kernel that multiplies, or of the one that finishes."""
+    main = names is _MAIN
+    parameters: list[Parameter] = []
+    arguments: list[Argument] = []
+
+    def memory(type_name: str, name: str, buffer: int, *, read_only: bool = True) -> None:
+        parameters.append(Parameter.memory(type_name, name, read_only=read_only))
+        arguments.append(Buffer(buffer))
+
+    stores = not (main and code.split)
+    if main:
+        memory(code.x.storage, "x_memory", X)
+        memory(code.value, "packed", PACKED)
+    if code.partial:
+        memory(code.value, "partial", PARTIAL, read_only=not main)
+    memory(code.y.storage, "y0_memory", Y, read_only=False)
+    for n, e in enumerate(code.extras):
+        memory(e.storage, f"{e.name}_memory", EXTRAS + n)
+    if code.beta and stores:
+        parameters.append(Parameter.number(code.value, "beta"))
+        arguments.append(Scalar(0))
+    wanted = list(names)
+    if main and code.bounds:
+        wanted += _BOUNDS
+    for o in code.outputs:
+        wanted += [f"{o.name}_start", f"{o.name}_group", f"{o.name}_channel"]
+        if o.moves:
+            wanted += [f"{o.name}_{d}" for d in range(3)]
+    for name in wanted:
+        parameters.append(Parameter.number(code.index, name))
+        arguments.append(numbers[name])
+    return tuple(parameters), tuple(arguments)
+
+
+def _plan_pack(what: Contraction, code: ContractionCode, cut: _Cut, depth: int) -> KernelPlan:
+    w = what.packed
+    operand = OperandCode.of("x", w.dtype, what.value, w.output)
+    run = min(PACK_RUN, cut.depth_padded)
+    numbers = {
+        "lanes": what.outputs,
+        "tiles": cut.packed_tiles,
+        "depth": depth,
+        "depth_padded": cut.depth_padded,
+        "depth_1": max(1, what.depths[1]),
+        "depth_2": max(1, what.depths[2]),
+        "run": run,
+        "x_start": w.start,
+        "x_group": w.group,
+        "x_lane": w.output,
+        **{f"x_depth_{d}": stride for d, stride in enumerate(w.depth)},
+    }
+    parameters = [
+        Parameter.memory(operand.storage, "x_memory", read_only=True),
+        Parameter.memory(code.value, "packed", read_only=False),
+        *(Parameter.number(code.index, name) for name in numbers),
+    ]
+    return KernelPlan(
+        "contraction_pack",
+        PackCode(
+            name=f"{what.name}_pack",
+            preamble="",
+            parameters=tuple(parameters),
+            constants=(),
+            index=code.index,
+            unified=(),
+            doubles=code.value == "double" or operand.value == "double",
+            own=(),
+            lanes=code.packed_lanes,
+            x=operand,
+        ),
+        (Buffer(W), Buffer(PACKED), *numbers.values()),
+        (-(-cut.depth_padded // run), cut.packed_tiles, what.groups),
+        (1, 1, 1),
+        what.groups * what.outputs * depth * w.dtype.itemsize + cut.packed * what.value.itemsize,
+        0,
+    )
