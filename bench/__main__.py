@@ -1,10 +1,10 @@
-"""``python -m bench pointwise|reduce|launch``: measures, prints, and writes files."""
+"""``python -m bench pointwise|reduce|gemm|conv|launch``: measures, prints, and writes files."""
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,12 @@ import pyopencl as cl
 import clprim as cp
 from bench.bandwidth import bandwidth_report, run_bandwidth
 from bench.chart import draw
-from bench.launch import launch_report, run_launch, run_starts
+from bench.compute import Job, run_compute
+from bench.compute_report import compute_report
+from bench.conv import DIRECTIONS, FORMATS, conv_jobs
+from bench.gemm import gemm_jobs
+from bench.launch import launch_report, run_conv_launch, run_launch, run_starts
+from bench.networks import NETWORKS
 from bench.report import Report, markdown, setting, show, slug
 from bench.workloads import Workload, pointwise_workloads, reduce_workloads
 
@@ -54,6 +59,12 @@ RepeatsOption = Annotated[
 ]
 OutputOption = Annotated[Path, typer.Option("--output", help="Folder for the Markdown and PNG.")]
 NoChartOption = Annotated[bool, typer.Option("--no-chart", help="Leave the PNG out.")]
+PeersOption = Annotated[
+    str | None, typer.Option("--peers", help="Parts of names, with commas; default: all.")
+]
+
+# Values of options: one of a table's keys, or a word for several of them.
+_BOTH, _GRADIENTS, _ALL = "both", "gradients", "all"
 
 
 @dataclass(frozen=True)
@@ -106,6 +117,68 @@ def reduce(
 
 
 @app.command()
+def gemm(
+    *,
+    peers: PeersOption = None,
+    device: DeviceOption = None,
+    quick: QuickOption = False,
+    repeats: RepeatsOption = None,
+    output: OutputOption = _RESULTS,
+    no_chart: NoChartOption = False,
+) -> None:
+    """Matrix products: GFLOP/s, share of the best kernel of multiply-adds, peers."""
+    run = _start(device, quick=quick, repeats=repeats, output=output, no_chart=no_chart)
+    title = "Matrix products: arithmetic beside MKL, CLBlast and others"
+    _compute("gemm", title, gemm_jobs(run.device, quick=quick), run, {"peers": peers})
+
+
+@app.command()
+def conv(
+    *,
+    network: Annotated[
+        str, typer.Option("--network", help=f"{', '.join(NETWORKS)} or {_ALL}.")
+    ] = "resnet50",
+    batch: Annotated[
+        int | None, typer.Option("--batch", min=1, help="Images; default: 8, or as published.")
+    ] = None,
+    memory_format: Annotated[
+        str, typer.Option("--memory-format", help=f"{', '.join(FORMATS)} or {_BOTH}.")
+    ] = _BOTH,
+    direction: Annotated[
+        str, typer.Option("--direction", help=f"{', '.join(DIRECTIONS)} or {_GRADIENTS}.")
+    ] = "forward",
+    peers: PeersOption = None,
+    device: DeviceOption = None,
+    quick: QuickOption = False,
+    repeats: RepeatsOption = None,
+    output: OutputOption = _RESULTS,
+    no_chart: NoChartOption = False,
+) -> None:
+    """Convolutions of published networks: GFLOP/s, share of the peak, oneDNN and other peers."""
+    networks = _chosen("--network", network, NETWORKS, {_ALL: tuple(NETWORKS)})
+    formats = _chosen("--memory-format", memory_format, FORMATS, {_BOTH: tuple(FORMATS)})
+    directions = _chosen("--direction", direction, DIRECTIONS, {_GRADIENTS: DIRECTIONS[1:]})
+    run = _start(device, quick=quick, repeats=repeats, output=output, no_chart=no_chart)
+    jobs = conv_jobs(
+        run.device,
+        networks=networks,
+        batch=batch,
+        formats=formats,
+        directions=directions,
+        quick=quick,
+    )
+    options = {
+        "network": network if network != "resnet50" else None,
+        "batch": batch,
+        "memory-format": memory_format if memory_format != _BOTH else None,
+        "direction": direction if direction != "forward" else None,
+        "peers": peers,
+    }
+    title = "Convolutions: arithmetic beside oneDNN and others"
+    _compute("conv", title, jobs, run, options)
+
+
+@app.command()
 def launch(
     *,
     device: DeviceOption = None,
@@ -116,10 +189,11 @@ def launch(
 ) -> None:
     """Host microseconds a call, time to import, time of the first call."""
     run = _start(device, quick=quick, repeats=repeats, output=output, no_chart=no_chart)
-    with _progress(of=2) as progress:
+    with _progress(of=3) as progress:
         calls = run_launch(run.device, repeats=run.repeats, quick=quick, progress=progress)
+        convs = run_conv_launch(run.device, repeats=run.repeats, quick=quick, progress=progress)
         starts = run_starts(run.device, quick=quick, progress=progress)
-    _finish(launch_report(*calls, starts, quick=quick), run)
+    _finish(launch_report(*calls, *convs, starts, quick=quick), run)
 
 
 def _start(
@@ -142,6 +216,48 @@ def _bandwidth(command: str, title: str, workloads: Sequence[Workload], run: Run
     _finish(bandwidth_report(command, title, *found), run)
 
 
+def _chosen(
+    option: str, value: str, known: Collection[str], words: Mapping[str, tuple[str, ...]]
+) -> tuple[str, ...]:
+    """Return the keys that an option's value stands for."""
+    if value in words:
+        return words[value]
+    if value in known:
+        return (value,)
+    names = ", ".join((*known, *words))
+    typer.echo(f"{option} {value}: expected one of {names}", err=True)
+    raise typer.Exit(2)
+
+
+def _compute(
+    command: str,
+    title: str,
+    jobs: Sequence[Job],
+    run: Run,
+    options: Mapping[str, object],
+) -> None:
+    """Measure products or convolutions; ``options`` are those that differ from their defaults."""
+    given = {name: value for name, value in options.items() if value is not None}
+    peers = str(given["peers"]).split(",") if "peers" in given else None
+    with _progress(of=1) as progress:
+        found = run_compute(jobs, run.device, repeats=run.repeats, wanted=peers, progress=progress)
+    report = compute_report(
+        command,
+        title,
+        *found,
+        excuse="--quick" if run.quick else "",
+        options=" ".join(f"--{name} {value}" for name, value in given.items()),
+        label="-".join(_label(name, value) for name, value in given.items()),
+    )
+    _finish(report, run)
+
+
+def _label(option: str, value: object) -> str:
+    """Return an option as a part of a file's name."""
+    plain = str(value).replace("_", "-").replace(",", "-").replace(" ", "-")
+    return f"{option}-{plain}" if option in {"batch", "peers"} else plain
+
+
 @contextmanager
 def _progress(of: float) -> Iterator[Callable[[str, float], None]]:
     """Show a bar that the yielded function moves, until the parts it is given sum up to ``of``."""
@@ -157,13 +273,15 @@ def _progress(of: float) -> Iterator[Callable[[str, float], None]]:
 def _finish(report: Report, run: Run) -> None:
     """Print a report and write its files; a wrong result, unlike a slow one, is an error."""
     quick = " --quick" if run.quick else ""
-    where = setting(run.device, f"{report.command}{quick} --repeats {run.repeats}")
+    options = f" {report.options}" if report.options else ""
+    where = setting(run.device, f"{report.command}{options}{quick} --repeats {run.repeats}")
     console = Console()
     if not console.is_terminal:
         console.width = max(console.width, _WIDE)
     show(report, where, console)
     # A quick run must not replace the numbers of a real one.
-    name = f"{report.command}-{slug(run.device)}{'-quick' if run.quick else ''}"
+    what = f"{report.command}-{report.label}" if report.label else report.command
+    name = f"{what}-{slug(run.device)}{'-quick' if run.quick else ''}"
     run.output.mkdir(parents=True, exist_ok=True)
     chart = f"{name}.png" if run.chart else None
     if chart:

@@ -197,6 +197,7 @@ def _notes(rows: Sequence[Row], peers: Sequence[Peer]) -> list[str]:
         "(median). One that takes eight times as long as clprim runs three times only.",
         "`share of peak`: of the fastest kernel that does nothing but multiply and add in "
         "registers, in the same rounds (median, quartiles).",
+        _steadiness(rows) if rows else "",
         "clprim writes into memory that is there (`out=`); its weights in forward convolutions "
         "are packed beforehand (`pack_weight`).",
         "The operands are small whole numbers, and every contender's result is compared with "
@@ -206,3 +207,13 @@ def _notes(rows: Sequence[Row], peers: Sequence[Peer]) -> list[str]:
         *(peer.note(jobs) for peer in peers if peer.missing or set(peer.remarks) & set(jobs)),
     ]
     return [note for note in notes if note]
+
+
+def _steadiness(rows: Sequence[Row]) -> str:
+    """Say how steady the machine was: the same kernel was timed beside every row."""
+    rates = [row.peak / 1e9 for row in rows]
+    return (
+        f"That kernel reached {min(rates):.3g} to {max(rates):.3g} GFLOP/s (medians of the rows). "
+        "Where these differ much, something else used the processor, which hurts peers that wait "
+        "for all their threads (oneDNN, MKL) more than OpenCL's runtimes."
+    )

@@ -17,19 +17,26 @@ import numpy as np
 import pyopencl as cl
 
 import clprim as cp
+from bench.compute_peers import OneDNN, Packing, Packs, Prepacked
+from bench.conv import Conv
+from bench.networks import Layer
 from bench.peers import SCALAR, Inputs, Peer, available_peers, definition
 from bench.report import Line, Panel, Report, Table
 from bench.targets import Target, Verdict, judge
 from bench.timing import Contender, Result, Spread, batch, race, ratio, spread
-from bench.workloads import FIRST_CALLS, IMPORT, LAUNCH, LAUNCH_FRESH, LAUNCH_OUT
+from bench.workloads import FIRST_CALLS, IMPORT, LAUNCH, LAUNCH_CONV, LAUNCH_FRESH, LAUNCH_OUT
 from clprim.runtime.device import Device
 
-__all__ = ["bare_enqueue", "launch_report", "probe", "run_launch"]
+__all__ = ["bare_enqueue", "launch_report", "probe", "run_conv_launch", "run_launch"]
 
 _ROOT = Path(__file__).resolve().parents[1]
 _BARE, _CALL = "bare enqueue", "kernel(queue, …)"
 _OUT, _FRESH = "clprim, out=", "clprim"
 _PROMISES = {_OUT: LAUNCH_OUT, _FRESH: LAUNCH_FRESH}
+_CONV_PROMISES = {Packs.name: LAUNCH_CONV}
+_CONV = Conv(Layer(16, 16, 3, 8, padding=1), 1, "channels_last", "forward")
+_CONV_TITLE = f"conv2d, {_CONV.title}, one image, channels-last"
+_TITLE = f"y0 = x0*w0 + x1, {LAUNCH.title}"
 _CALLS, _QUICK_CALLS = 200, 20
 _ROUNDS = 3  # a batch is short, so there are so many for each of --repeats
 _PROCESSES, _QUICK_PROCESSES = 7, 1
@@ -106,15 +113,38 @@ def run_launch(
         _CALL: _kernel_call(device, x, b, out),
     }
     calls |= {peer.name: peer.prepare(LAUNCH, inputs) for peer in peers}
+    return _race_calls("small calls", calls, device, repeats, progress, quick=quick), peers
+
+
+def run_conv_launch(
+    device: Device, *, repeats: int, quick: bool, progress: Callable[[str, float], None]
+) -> tuple[dict[str, Result], list[Peer]]:
+    """Time small convolutions by the host; see `run_launch` for arguments and results."""
+    inputs = Inputs(_CONV)
+    peers = [kind(device) for kind in (Packs, Packing, Prepacked, OneDNN)]
+    calls = {peer.name: peer.prepare(_CONV, inputs) for peer in peers}
+    calls = {_BARE: bare_enqueue(device, calls[Packs.name])} | calls
+    return _race_calls("small convolutions", calls, device, repeats, progress, quick=quick), peers
+
+
+def _race_calls(
+    about: str,
+    calls: dict[str, Callable[[], Any] | None],
+    device: Device,
+    repeats: int,
+    progress: Callable[[str, float], None],
+    *,
+    quick: bool,
+) -> dict[str, Result]:
+    """Let calls take turns, a batch each; None of one is left out."""
     contenders: list[Contender] = [
         batch(name, call, device.synchronize, calls=_QUICK_CALLS if quick else _CALLS)
         for name, call in calls.items()
         if call is not None
     ]
     rounds = _ROUNDS * repeats
-    progress("small calls", 0)
-    results = race(contenders, rounds, tick=lambda: progress("small calls", 1 / rounds))
-    return results, peers
+    progress(about, 0)
+    return race(contenders, rounds, tick=lambda: progress(about, 1 / rounds))
 
 
 def _kernel_call(device: Device, x: cp.Array, b: cp.Array, out: cp.Array) -> Callable[[], Any]:
@@ -183,20 +213,34 @@ def run_starts(
 
 
 def launch_report(
-    results: dict[str, Result], peers: Sequence[Peer], starts: Sequence[Measured], *, quick: bool
+    results: dict[str, Result],
+    peers: Sequence[Peer],
+    conv_results: dict[str, Result],
+    conv_peers: Sequence[Peer],
+    starts: Sequence[Measured],
+    *,
+    quick: bool,
 ) -> Report:
     """Lay the numbers out for readers."""
     excuse = "--quick" if quick else ""
     verdicts: list[Verdict] = []
-    calls: list[tuple[str, ...]] = []
-    missing = {peer.name for peer in peers} - set(results)
-    for name, result in results.items():
-        times = _times_bare(result, results[_BARE])
-        promises = [_PROMISES[name]] if name in _PROMISES else []
-        judged = judge(promises, name, {"times bare": times.median}, excuse)
-        verdicts += judged
-        calls.append((name, *_micro(result), f"{times.median:.2f}×", "\n".join(map(str, judged))))
-    calls += [(name, "–", "–", "–", "") for name in sorted(missing)]
+    tables = []
+    for title, found, promised, others in (
+        (_TITLE, results, _PROMISES, peers),
+        (_CONV_TITLE, conv_results, _CONV_PROMISES, conv_peers),
+    ):
+        calls: list[tuple[str, ...]] = []
+        for name, result in found.items():
+            times = _times_bare(result, found[_BARE])
+            promises = [promised[name]] if name in promised else []
+            judged = judge(promises, name, {"times bare": times.median}, excuse)
+            verdicts += judged
+            cells = f"{times.median:.2f}×", "\n".join(map(str, judged))
+            calls.append((name, *_micro(result), *cells))
+        missing = {peer.name for peer in others} - set(found)
+        calls += [(name, "–", "–", "–", "") for name in sorted(missing)]
+        columns = ("", "median µs", "quartiles", "times bare", "target")
+        tables.append(Table(f"{title} (host microseconds a call)", columns, tuple(calls)))
     first: list[tuple[str, ...]] = []
     for start in starts:
         found = spread(start.seconds)
@@ -209,16 +253,16 @@ def launch_report(
         "launch",
         "Launches: what a call costs on the host",
         tables=(
-            Table(
-                f"y0 = x0*w0 + x1, {LAUNCH.title} (host microseconds a call)",
-                ("", "median µs", "quartiles", "times bare", "target"),
-                tuple(calls),
-            ),
+            *tables,
             Table("A new process (seconds)", ("", "median", "least", "target"), tuple(first)),
         ),
-        panels=(_calls_panel(results), _starts_panel(starts)),
+        panels=(
+            _calls_panel(_TITLE, results, _PROMISES),
+            _calls_panel(_CONV_TITLE, conv_results, _CONV_PROMISES),
+            _starts_panel(starts),
+        ),
         verdicts=tuple(verdicts),
-        notes=_notes(peers),
+        notes=_notes(peers, conv_peers),
     )
 
 
@@ -232,20 +276,18 @@ def _micro(result: Result) -> tuple[str, str]:
     return f"{found.median:.2f}", f"{found.low:.2f} to {found.high:.2f}"
 
 
-def _calls_panel(results: dict[str, Result]) -> Panel:
+def _calls_panel(title: str, results: dict[str, Result], promised: dict[str, Target]) -> Panel:
     bare = median(results[_BARE].seconds("host"))
     lines = tuple(
         Line(
             name,
             1e6 * median(result.seconds("host")),
-            1e6 * bare * _PROMISES[name].bound if name in _PROMISES else None,
+            1e6 * bare * promised[name].bound if name in promised else None,
             note=f"{_times_bare(result, results[_BARE]).median:.1f}×",
         )
         for name, result in results.items()
     )
-    return Panel(
-        f"y0 = x0*w0 + x1, {LAUNCH.title}", "µs a call", "measured", "target", "× bare", lines
-    )
+    return Panel(title, "µs a call", "measured", "target", "× bare", lines)
 
 
 def _starts_panel(starts: Sequence[Measured]) -> Panel:
@@ -261,17 +303,19 @@ def _starts_panel(starts: Sequence[Measured]) -> Panel:
     return Panel("A new process", "seconds", "measured", "target", "seconds", lines)
 
 
-def _notes(peers: Sequence[Peer]) -> tuple[str, ...]:
+def _notes(peers: Sequence[Peer], conv_peers: Sequence[Peer]) -> tuple[str, ...]:
     return (
         "A batch of calls in a row is timed by the host and the device finishes after the clock "
         "has stopped. The contenders take turns, a batch each; `times bare` is compared turn by "
         "turn.",
-        f"{_BARE}: `enqueue_nd_range_kernel` of the kernel of “{_OUT}”, its arguments already set, "
-        "on the same queue.",
+        f"{_BARE}: `enqueue_nd_range_kernel` of the kernel of “{_OUT}” (for `conv2d`, of "
+        f"“{Packs.name}”), its arguments already set, on the same queue.",
         f"{_FRESH}: without `out=`, so that it allocates its result from the memory pool.",
         f"{_CALL}: the usual way to launch a hand-written kernel with PyOpenCL.",
-        "NumPy and PyTorch compute the result before they return.",
+        "NumPy, PyTorch and oneDNN compute the result before they return.",
         "First calls: defining the operator, making the context, uploading, launching and waiting; "
         "listing the platforms comes before and has a row of its own.",
         *(peer.note([LAUNCH.op]) for peer in peers),
+        f"{Packs.name}, of `conv2d`: with `out=` and weights packed beforehand.",
+        *(peer.note([_CONV.op]) for peer in conv_peers if peer.name != Packs.name),
     )

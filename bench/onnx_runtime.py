@@ -56,6 +56,8 @@ class OnnxRuntime(Peer):
         model = helper.make_model(graph, opset_imports=[opset], ir_version=8)
         options = ort.SessionOptions()
         options.intra_op_num_threads = os.cpu_count() or 1
+        # Its threads would spin for long after a run, and more than halve the next contender.
+        options.add_session_config_entry("session.force_spinning_stop", "1")
         session = ort.InferenceSession(
             model.SerializeToString(), options, providers=["CPUExecutionProvider"]
         )

@@ -13,6 +13,7 @@ __all__ = [
     "FIRST_CALLS",
     "IMPORT",
     "LAUNCH",
+    "LAUNCH_CONV",
     "LAUNCH_FRESH",
     "LAUNCH_OUT",
     "RESULTS",
@@ -37,6 +38,9 @@ VAR_MEAN = Target("times PyTorch", 15, "as fast as torch.var_mean", unit="×")
 SUM = Target("share", 0.80, "of the ceiling")
 LAUNCH_OUT = Target("times bare", 3, "a bare enqueue, with out=", at_most=True, unit="×")
 LAUNCH_FRESH = Target("times bare", 6, "a bare enqueue, without", at_most=True, unit="×")
+LAUNCH_CONV = Target(
+    "times bare", 4, "a bare enqueue, conv2d, packed weights and out=", at_most=True, unit="×"
+)
 IMPORT = Target("seconds", 0.4, "import clprim", at_most=True, unit=" s")
 FIRST_CALL = Target("seconds", 0.1, "first call, warm disk cache", at_most=True, unit=" s")
 
