@@ -89,10 +89,10 @@ def matmul(
     extras = [] if bias is None else [bias]
     args = tuple(epilogue_args) if isinstance(epilogue_args, list) else epilogue_args
     extras += args if isinstance(args, tuple) else (args,)
-    flags = bool(transpose_a), bool(transpose_b)
-    options = (what, *flags, epilogue, bias is None, algorithm)
     # The larger operand is gathered where it lies, the smaller one packed; a packed one stays.
     swap = not isinstance(b, PackedWeight) and getattr(b, "size", 0) > getattr(a, "size", 0)
+    flags = bool(transpose_a), bool(transpose_b)
+    options = (what, *flags, epilogue, bias is None, algorithm, swap)
 
     def prepare(device: Device) -> Planned:
         check_algorithm(what, algorithm)
