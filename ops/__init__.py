@@ -47,6 +47,13 @@ from clprim.ops.elementwise import (
 )
 from clprim.ops.fold import fold_batch_norm
 from clprim.ops.gemm import linear, linear_backward, matmul
+from clprim.ops.group_norm import (
+    group_norm,
+    group_norm_backward,
+    instance_norm,
+    instance_norm_backward,
+)
+from clprim.ops.layer_norm import layer_norm, layer_norm_backward, rms_norm, rms_norm_backward
 from clprim.ops.layout import (
     channel_shuffle,
     contiguous,
@@ -55,6 +62,7 @@ from clprim.ops.layout import (
     pixel_unshuffle,
     space_to_depth,
 )
+from clprim.ops.local_response_norm import local_response_norm, local_response_norm_backward
 from clprim.ops.maths import (
     abs,
     acos,
@@ -150,14 +158,22 @@ __all__ = [
     "fmin",
     "fold_batch_norm",
     "gelu",
+    "group_norm",
+    "group_norm_backward",
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "instance_norm",
+    "instance_norm_backward",
+    "layer_norm",
+    "layer_norm_backward",
     "leaky_relu",
     "lerp",
     "lgamma",
     "linear",
     "linear_backward",
+    "local_response_norm",
+    "local_response_norm_backward",
     "log",
     "log1p",
     "log2",
@@ -177,6 +193,8 @@ __all__ = [
     "reciprocal",
     "relu",
     "relu6",
+    "rms_norm",
+    "rms_norm_backward",
     "round",
     "rsqrt",
     "selu",

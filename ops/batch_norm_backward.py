@@ -14,6 +14,8 @@ from clprim.ops.norm_arguments import (
     channel_view,
     channels_of,
     check_floats,
+    check_gradient,
+    check_mask,
     check_vector,
 )
 
@@ -87,11 +89,9 @@ def batch_norm_backward(
         (array([ 0.134, -0.179, -0.045,  0.089], dtype=float32), array([-1.342], dtype=float32), array([1.], dtype=float32))
     """  # noqa: E501
     what = "batch_norm_backward"
-    check_floats(what, "grad", grad)
     dtype = check_floats(what, "x", x)
     channels = channels_of(what, x)
-    if grad.shape != x.shape:
-        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected that of x, {x.shape}")
+    check_gradient(what, grad, x)
     vectors = {"weight": weight, "save_mean": save_mean, "save_invstd": save_invstd}
     for label, vector in vectors.items():
         if vector is None and label != "weight":
@@ -99,7 +99,8 @@ def batch_norm_backward(
         check_vector(what, label, vector, channels)
     given = [a for a in vectors.values() if a is not None]
     kind = statistics_dtype(dtype)
-    outs, betas = _outputs(what, output_mask, out, beta)
+    wanted = check_mask(what, output_mask, _NAMES)
+    outs, betas = _outputs(what, wanted, out, beta)
     shapes = (x.shape, (channels,), (channels,))
     dtypes = (dtype, kind if weight is None else weight.dtype, kind)
     for n, array in enumerate(outs):
@@ -110,7 +111,6 @@ def batch_norm_backward(
     check_aliases(what, [a for a in outs[:1] if a is not None], [grad, x])
     check_aliases(what, [a for a in outs[1:] if a is not None], [grad, x], same_allowed=False)
 
-    wanted = tuple(bool(w) for w in output_mask)
     axes = reduced_axes(len(x.shape))
     count = math.prod(x.shape[d] for d in axes)
     sums = None
@@ -129,11 +129,9 @@ def batch_norm_backward(
 
 
 def _outputs(
-    what: str, mask: Sequence[bool], out: Sequence[Any] | None, beta: Any
+    what: str, mask: tuple[bool, ...], out: Sequence[Any] | None, beta: Any
 ) -> tuple[tuple[Any, ...], tuple[float, ...]]:
     """Checks how many there are, and returns ``out`` and ``beta`` as three each."""
-    if not isinstance(mask, tuple | list) or len(mask) != 3:
-        raise ShapeError(f"{what}: output_mask={mask!r}; expected three of True and False")
     outs = (None, None, None) if out is None else out
     if not isinstance(outs, tuple | list) or len(outs) != 3:
         raise ShapeError(f"{what}: out= expects three arrays or None: dx, dweight, dbias")

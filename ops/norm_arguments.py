@@ -21,7 +21,10 @@ __all__ = [
     "channel_view",
     "channels_of",
     "check_floats",
+    "check_gradient",
+    "check_mask",
     "check_result",
+    "check_statistics",
     "check_vector",
 ]
 
@@ -102,3 +105,38 @@ def allocate_like(x: Any, dtype: AnyDType) -> Array:
     operand = operand_of(x)
     strides = dense_strides(x.shape, dtype.itemsize, memory_order(x.shape, [operand.strides]))
     return new_array(current_device(), x.shape, dtype, strides, x.size)
+
+
+def check_gradient(what: str, grad: Any, x: Any) -> None:
+    """Refuses a gradient of another shape than what it belongs to.
+
+    Raises:
+        ShapeError, DTypeError, DeviceError: Says why.
+    """
+    check_floats(what, "grad", grad)
+    if grad.shape != x.shape:
+        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected that of x, {x.shape}")
+
+
+def check_statistics(what: str, label: str, array: Any, shape: tuple[int, ...]) -> None:
+    """Refuses statistics of another shape.
+
+    Raises:
+        ShapeError, DTypeError, DeviceError: Says why.
+    """
+    check_floats(what, label, array)
+    if array.shape != shape:
+        raise ShapeError(f"{what}: {label} has shape {array.shape}, expected {shape}")
+
+
+def check_mask(what: str, mask: Any, names: Sequence[str]) -> tuple[bool, ...]:
+    """Returns which gradients are wanted.
+
+    Raises:
+        ShapeError: Not as many as there are.
+    """
+    if not isinstance(mask, tuple | list) or len(mask) != len(names):
+        raise ShapeError(
+            f"{what}: output_mask={mask!r}; expected True or False for each of {', '.join(names)}"
+        )
+    return tuple(bool(wanted) for wanted in mask)

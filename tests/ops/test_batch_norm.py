@@ -503,7 +503,7 @@ WRONG = [
     (
         lambda x: ops.batch_norm_backward(x, x, None, *vectors(), output_mask=(True, False)),
         cp.ShapeError,
-        "expected three of True and False",
+        "for each of dx, dweight, dbias",
     ),
     (
         lambda x: ops.batch_norm_backward(

@@ -1,0 +1,372 @@
+"""Group normalisation (Wu and He 2018) and instance normalisation (Ulyanov and others 2016).
+
+Both normalise over pixels, and over the channels of a group, of each image by itself. Names and
+arguments are those of `torch.nn.functional`; any memory format, in which the result comes back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from clprim.ops.batch_norm import batch_norm
+from clprim.ops.batch_norm_backward import gradient_sums
+from clprim.ops.common import real
+from clprim.ops.moments import moments, spread_view, statistics_dtype
+from clprim.ops.norm_arguments import (
+    allocate,
+    channel_view,
+    channels_of,
+    check_floats,
+    check_gradient,
+    check_mask,
+    check_result,
+    check_statistics,
+    check_vector,
+)
+from clprim.ops.reduce import mean as mean_of
+from clprim.ops.running_statistics import RunningStatistics
+
+from clprim.array import Array, view_of
+from clprim.dtypes import AnyDType
+from clprim.errors import DTypeError, ShapeError
+from clprim.pointwise import Pointwise
+from clprim.reduction import Reduction
+
+__all__ = ["group_norm", "group_norm_backward", "instance_norm", "instance_norm_backward"]
+
+
+def group_norm(
+    x: Any,
+    num_groups: int,
+    weight: Any = None,
+    bias: Any = None,
+    eps: float = 1e-5,
+    *,
+    return_stats: bool = False,
+    out: Any = None,
+) -> Any:
+    """Returns (x - mean) / √(variance + eps) · weight + bias, statistics a group of channels.
+
+    Args:
+        x: (N, C, …) of floating-point numbers.
+        num_groups: G, a divisor of C. Neighbouring channels form a group.
+        weight: A factor a channel, (C,), or None.
+        bias: A summand a channel, (C,), or None.
+        eps: Added to the biased variance.
+        return_stats: Whether to return (y, mean, rstd), for `group_norm_backward`; (N, G) each.
+        out: Where y goes; may be ``x``.
+
+    Raises:
+        ShapeError: ``num_groups`` does not divide C; a single value in all; wrong shapes.
+        DTypeError, DeviceError: With what was given and what was expected.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> x = cp.asarray(np.float32([[1, 3, 10, 30]]))
+        >>> ops.group_norm(x, 2, eps=0).get()
+        array([[-1.,  1., -1.,  1.]], dtype=float32)
+    """
+    what = "group_norm"
+    groups = _check(what, x, num_groups, {"weight": weight, "bias": bias})
+    if math.prod(x.shape) // max(1, groups) == 1:
+        raise ShapeError(
+            f"{what}: expected more than one value a group, got x of shape {x.shape} in "
+            f"{groups} groups"
+        )
+    found = _normalize(what, x, groups, weight, bias, eps, out)
+    return (found[0], found[1], found[3]) if return_stats else found[0]
+
+
+def instance_norm(
+    x: Any,
+    running_mean: Any = None,
+    running_var: Any = None,
+    weight: Any = None,
+    bias: Any = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+    *,
+    return_stats: bool = False,
+    out: Any = None,
+) -> Any:
+    """Returns (x - mean) / √(variance + eps) · weight + bias, statistics a channel of an image.
+
+    Args:
+        x: (N, C, …) of floating-point numbers.
+        running_mean: (C,), or None; updated in place by the images' average statistics.
+        running_var: Likewise, with the unbiased variance.
+        weight: A factor a channel, (C,), or None.
+        bias: A summand a channel, (C,), or None.
+        use_input_stats: Whether statistics are those of ``x``; else the running ones are used, and
+            stay as they are.
+        momentum: Weight of this batch in the running statistics.
+        eps: Added to the biased variance.
+        return_stats: Whether to return (y, mean, rstd), for `instance_norm_backward`; (N, C) each.
+        out: Where y goes; may be ``x``.
+
+    Raises:
+        ShapeError: One pixel a channel, which has no variance; wrong shapes.
+        DTypeError, DeviceError: With what was given and what was expected.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> x = cp.asarray(np.float32([[[1, 3], [10, 30]]]))
+        >>> ops.instance_norm(x, eps=0).get()
+        array([[[-1.,  1.],
+                [-1.,  1.]]], dtype=float32)
+    """
+    what = "instance_norm"
+    if not use_input_stats:
+        if return_stats:
+            raise DTypeError(f"{what}: return_stats= needs use_input_stats=True")
+        return batch_norm(x, running_mean, running_var, weight, bias, eps=eps, out=out)
+    check_floats(what, "x", x)
+    channels = channels_of(what, x)
+    _check(what, x, max(1, channels), {"weight": weight, "bias": bias})
+    pixels = math.prod(x.shape[2:])
+    if pixels == 1:
+        raise ShapeError(f"{what}: expected more than one pixel a channel, got x of {x.shape}")
+    given = [x, *(a for a in (weight, bias) if a is not None)]
+    running = RunningStatistics(
+        what, running_mean, running_var, channels, real(what, "momentum", momentum), None, given
+    )
+    y, mean, var, rstd = _normalize(what, x, channels, weight, bias, eps, out, running.arrays)
+    if running.arrays and x.size:
+        running.update(mean_of(mean, 0), mean_of(var, 0), pixels / (pixels - 1))
+    return (y, mean, rstd) if return_stats else y
+
+
+def group_norm_backward(
+    grad: Any,
+    x: Any,
+    num_groups: int,
+    weight: Any = None,
+    mean: Any = None,
+    rstd: Any = None,
+    *,
+    eps: float = 1e-5,
+    output_mask: Sequence[bool] = (True, True, True),
+) -> tuple[Array | None, Array | None, Array | None]:
+    """Returns the gradients (dx, dweight, dbias) of a group normalisation.
+
+    With xhat = (x - mean) · rstd, g = grad · weight and means over a group:
+    dx = rstd · (g - mean(g) - xhat · mean(g · xhat)); dweight = Σ grad · xhat and dbias = Σ grad
+    over images and pixels. One fused reduction and one pass read ``grad`` and ``x``.
+
+    Args:
+        grad: Of the result, of the shape of ``x``.
+        x: What was normalised.
+        num_groups: As in `group_norm`.
+        weight: As in `group_norm`.
+        mean: As `group_norm` returned it; computed anew where it or ``rstd`` is None.
+        rstd: Likewise.
+        eps: Likewise; of no consequence where ``rstd`` is given.
+        output_mask: Which of the three are wanted; None stands for the others.
+
+    Raises:
+        ShapeError, DTypeError, DeviceError: With what was given and what was expected.
+    """
+    what = "group_norm_backward"
+    groups = _check(what, x, num_groups, {"weight": weight})
+    return _backward(what, grad, x, groups, weight, mean, rstd, eps, output_mask)
+
+
+def instance_norm_backward(
+    grad: Any,
+    x: Any,
+    weight: Any = None,
+    mean: Any = None,
+    rstd: Any = None,
+    *,
+    eps: float = 1e-5,
+    output_mask: Sequence[bool] = (True, True, True),
+) -> tuple[Array | None, Array | None, Array | None]:
+    """Returns the gradients (dx, dweight, dbias) of an instance normalisation of ``x``.
+
+    See `group_norm_backward`: every channel is a group of its own.
+    """
+    what = "instance_norm_backward"
+    check_floats(what, "x", x)
+    groups = _check(what, x, max(1, channels_of(what, x)), {"weight": weight})
+    return _backward(what, grad, x, groups, weight, mean, rstd, eps, output_mask)
+
+
+# --- the work -------------------------------------------------------------------------------------
+
+
+def _normalize(
+    what: str,
+    x: Any,
+    groups: int,
+    weight: Any,
+    bias: Any,
+    eps: Any,
+    out: Any,
+    written: Sequence[Any] = (),
+) -> tuple[Array, Array, Array, Array]:
+    """Returns y, and mean, variance and 1 / deviation of every group, (N, G) each."""
+    eps = real(what, "eps", eps)
+    kind = statistics_dtype(x.dtype)
+    if out is not None:
+        given = [a for a in (weight, bias) if a is not None]
+        check_result(what, out, x.shape, x.dtype, [x, *given, *written])
+    grouped = _grouped(x, groups)
+    mean, var, rstd = moments(grouped, tuple(range(2, len(grouped.shape))), eps)
+    # A value for every channel, so that rows of channels-last images are whole vectors.
+    channel_mean, gain = (allocate(x.shape[:2], kind) for _ in range(2))
+    gains = () if weight is None else (_groups_of(weight, groups),)
+    _tables(weight is not None)(
+        spread_view(mean, (2,)),
+        spread_view(rstd, (2,)),
+        *gains,
+        out=(_grouped(channel_mean, groups), _grouped(gain, groups)),
+    )
+    pixels = tuple(range(2, len(x.shape)))
+    arrays = [spread_view(channel_mean, pixels), spread_view(gain, pixels)]
+    if bias is not None:
+        arrays.append(channel_view(bias, len(x.shape)))
+    y: Array = _apply(x.dtype, bias is not None)(x, *arrays, out=out)
+    return y, mean, var, rstd
+
+
+def _backward(
+    what: str,
+    grad: Any,
+    x: Any,
+    groups: int,
+    weight: Any,
+    mean: Any,
+    rstd: Any,
+    eps: float,
+    mask: Sequence[bool],
+) -> tuple[Array | None, Array | None, Array | None]:
+    check_gradient(what, grad, x)
+    wanted = check_mask(what, mask, ("dx", "dweight", "dbias"))
+    kind = statistics_dtype(x.dtype)
+    grouped = _grouped(x, groups)
+    if mean is None or rstd is None:
+        axes = tuple(range(2, len(grouped.shape)))
+        mean, _, rstd = moments(grouped, axes, real(what, "eps", eps))
+    check_statistics(what, "mean", mean, (x.shape[0], groups))
+    check_statistics(what, "rstd", rstd, (x.shape[0], groups))
+    pixels = tuple(range(2, len(x.shape)))
+    # Sums a channel of an image are all that groups, and weights, need of grad and x.
+    tables = [allocate(x.shape[:2], kind) for _ in range(4)]
+    views = [_grouped(table, groups) for table in tables]
+    _copy(spread_view(mean, (2,)), out=views[0])
+    sums = gradient_sums(kind)(grad, x, spread_view(tables[0], pixels), axis=pixels)
+    group_sums = [_grouped(s, groups) for s in sums]
+    dx = dweight = dbias = None
+    if wanted[0]:
+        gains = () if weight is None else (_groups_of(weight, groups),)
+        totals = _group_sums(weight is not None)(*group_sums, *gains, axis=2, keepdims=True)
+        count = math.prod(grouped.shape[2:])
+        factors = _gradient_tables(weight is not None)
+        factors(*totals, spread_view(rstd, (2,)), *gains, 1 / max(1, count), out=tuple(views[1:]))
+        arrays = [spread_view(table, pixels) for table in tables]
+        dx = _gradient(x.dtype)(grad, x, *arrays)
+    if wanted[1] or wanted[2]:
+        types = (kind if weight is None else weight.dtype, kind)
+        found = _parameter_sums(types)(*group_sums, spread_view(rstd, (2,)), axis=0)
+        dweight, dbias = (
+            view_of(f, (f.size,), f.strides[1:], f.offset) if w else None
+            for f, w in zip(found, wanted[1:], strict=True)
+        )
+    return dx, dweight, dbias
+
+
+# --- kernels --------------------------------------------------------------------------------------
+
+_copy = Pointwise("y0 = x0;", name="group_mean")
+
+
+@lru_cache(maxsize=2)
+def _tables(weight: bool) -> Pointwise:
+    expr = f"y0 = x0; y1 = x1{' * x2' if weight else ''};"
+    return Pointwise(expr, name="group_tables")
+
+
+@lru_cache(maxsize=64)
+def _apply(dtype: AnyDType, bias: bool) -> Pointwise:
+    expr = f"y0 = (x0 - x1) * x2{' + x3' if bias else ''};"
+    return Pointwise(expr, result_type=dtype, name="group_norm")
+
+
+@lru_cache(maxsize=2)
+def _group_sums(weight: bool) -> Reduction:
+    gain = " * x2" if weight else ""
+    return Reduction(
+        f"y0 = x0{gain}; y1 = x1{gain};",
+        init="reduce_y0 = 0; reduce_y1 = 0;",
+        step="reduce_y0 += y0; reduce_y1 += y1;",
+        name="group_sums",
+    )
+
+
+@lru_cache(maxsize=2)
+def _gradient_tables(weight: bool) -> Pointwise:
+    """From Σ g, Σ g · (x - mean), rstd and weight: the factors of grad and x, and a constant."""
+    return Pointwise(
+        f"""
+        y0 = x2{" * x3" if weight else ""};
+        y1 = x1 * w0 * x2 * x2 * x2;
+        y2 = x0 * w0 * x2;
+        """,
+        name="group_gradient_tables",
+    )
+
+
+@lru_cache(maxsize=64)
+def _gradient(dtype: AnyDType) -> Pointwise:
+    expr = "y0 = x0 * x3 - x5 - (x1 - x2) * x4;"
+    return Pointwise(expr, result_type=dtype, name="group_norm_dx")
+
+
+@lru_cache(maxsize=64)
+def _parameter_sums(types: tuple[AnyDType, AnyDType]) -> Reduction:
+    return Reduction(
+        "y0 = x1 * x2; y1 = x0;",
+        init="reduce_y0 = 0; reduce_y1 = 0;",
+        step="reduce_y0 += y0; reduce_y1 += y1;",
+        result_type=types,
+        name="group_parameter_sums",
+    )
+
+
+# --- arguments and views --------------------------------------------------------------------------
+
+
+def _check(what: str, x: Any, num_groups: int, parameters: dict[str, Any]) -> int:
+    """Checks x, the number of groups and what there is one of a channel; returns G."""
+    check_floats(what, "x", x)
+    channels = channels_of(what, x)
+    if not isinstance(num_groups, int | np.integer) or num_groups < 1 or channels % num_groups:
+        raise ShapeError(
+            f"{what}: num_groups={num_groups!r} does not divide the {channels} channels of x, "
+            f"whose shape is {x.shape}"
+        )
+    for label, vector in parameters.items():
+        check_vector(what, label, vector, channels)
+    return int(num_groups)
+
+
+def _grouped(x: Any, groups: int) -> Array:
+    """Views (N, C, …) as (N, G, C / G, …)."""
+    n, c, *rest = x.shape
+    each = c // groups
+    strides = (x.strides[0], each * x.strides[1], *x.strides[1:])
+    return view_of(x, (n, groups, each, *rest), strides, x.offset)
+
+
+def _groups_of(vector: Any, groups: int) -> Array:
+    """Views (C,) as (G, C / G)."""
+    each = vector.size // groups
+    (stride,) = vector.strides
+    return view_of(vector, (groups, each), (each * stride, stride), vector.offset)
