@@ -12,11 +12,21 @@ import numpy as np
 import clprim as cp
 from bench.compute_peers import Packs, compute_peers, fetch, keep_memory
 from bench.peers import Inputs, Peer
-from bench.timing import Contender, Result, Spread, host_call, race, ratio, stream
+from bench.timing import (
+    Contender,
+    Gauge,
+    Result,
+    Spread,
+    calm_race,
+    host_call,
+    race,
+    ratio,
+    stream,
+)
 from clprim.runtime.device import Device
 from clprim.runtime.measure import Candidate, best, peak_candidates
 
-__all__ = ["Job", "Promise", "Row", "measure_job", "run_compute"]
+__all__ = ["Job", "Promise", "Row", "measure_job", "peak_gauge", "run_compute"]
 
 _PEAK = "peak"
 # A sample lasts this long at least: a call of tenths of a millisecond drowns in the noise.
@@ -85,6 +95,7 @@ class Row:
         rates: Operations a second of each peer that can do it.
         ratios: How many times as fast as that peer clprim is, compared round by round.
         wrong: Whose results are not exact; those are not timed.
+        calm: Whether nobody else used the processor meanwhile, for most of the time.
     """
 
     job: Job
@@ -94,12 +105,13 @@ class Row:
     rates: dict[str, float]
     ratios: dict[str, Spread]
     wrong: tuple[str, ...] = ()
+    calm: bool = True
 
 
 def measure_job(
     job: Job,
     device: Device,
-    peak: Candidate,
+    peak: Gauge,
     peers: Sequence[Peer],
     *,
     repeats: int,
@@ -110,7 +122,7 @@ def measure_job(
     Args:
         job: What to compute.
         device: Where; the current one.
-        peak: The device's best kernel of multiply-adds.
+        peak: The device's best kernel of multiply-adds; see `peak_gauge`.
         peers: Whom to compare with.
         repeats: How often each of them runs.
         tick: Called ``repeats`` times on the way.
@@ -130,13 +142,12 @@ def measure_job(
         for peer, call in calls.items()
         if peer is own or peer not in wrong
     }
-    ceiling = host_call(_PEAK, peak.work, lambda: peak.enqueue().wait(), lambda: None)
     mine = contenders.pop(own.name)
     looks = {name: contender.run().host for name, contender in contenders.items()}
     limit = _SLOW * mine.run().host
     fast = [contenders[name] for name, seconds in looks.items() if seconds <= limit]
     slow = [contenders[name] for name, seconds in looks.items() if seconds > limit]
-    results = race([mine, ceiling, *fast], repeats, tick=tick)
+    results, calm = calm_race([mine, *fast], peak, repeats, tick=tick)
     ratios = _ratios(mine, results, fast)
     if slow:
         few = race([mine, *slow], min(_FEW, repeats))
@@ -150,7 +161,17 @@ def measure_job(
         rates={name: results[name].rate("host") for name in ratios},
         ratios=ratios,
         wrong=tuple(peer.name for peer in wrong),
+        calm=calm,
     )
+
+
+def peak_gauge(candidate: Candidate) -> Gauge:
+    """Return a kernel of multiply-adds as the contender that shows what the device can do."""
+
+    def run() -> None:
+        candidate.enqueue().wait()
+
+    return Gauge(host_call(_PEAK, candidate.work, run, lambda: None))
 
 
 def _exact(peer: Peer, call: Callable[[], Any], expected: np.ndarray[Any, Any]) -> bool:
@@ -193,7 +214,7 @@ def run_compute(
         if wanted is None or any(part.lower() in peer.name.lower() for part in wanted)
     ]
     progress("the device's own arithmetic", 0)
-    peak, _ = best(peak_candidates(device))
+    peak = peak_gauge(best(peak_candidates(device))[0])
     rows, refused = [], []
     part = 1 / (len(jobs) * repeats)
     for job in jobs:

@@ -210,10 +210,12 @@ def _notes(rows: Sequence[Row], peers: Sequence[Peer]) -> list[str]:
 
 
 def _steadiness(rows: Sequence[Row]) -> str:
-    """Say how steady the machine was: the same kernel was timed beside every row."""
+    """Say how calm the machine was: the same kernel was timed beside every row."""
     rates = [row.peak / 1e9 for row in rows]
+    disturbed = [row.job.title for row in rows if not row.calm]
+    remark = f"; not calm enough, so that all rounds count: {', '.join(disturbed)}"
     return (
         f"That kernel reached {min(rates):.3g} to {max(rates):.3g} GFLOP/s (medians of the rows). "
-        "Where these differ much, something else used the processor, which hurts peers that wait "
-        "for all their threads (oneDNN, MKL) more than OpenCL's runtimes."
+        "A round in which it was a fifth slower than at its best is left out for everyone, since "
+        "something else used the processor" + (remark if disturbed else "") + "."
     )

@@ -16,10 +16,12 @@ from clprim.runtime.measure import Candidate
 
 __all__ = [
     "Contender",
+    "Gauge",
     "Result",
     "Sample",
     "Spread",
     "batch",
+    "calm_race",
     "ceiling",
     "host_call",
     "measured_call",
@@ -36,6 +38,11 @@ Clock = Literal["host", "device"]
 _SETTLE = 0.005
 
 _MOST_CALLS = 100  # of one stream
+
+# A gauge this much slower than at its best shared its processor with somebody.
+_DISTURBED = 1.2
+# So often a race is run again where most of its rounds were disturbed.
+_AGAIN = 2
 
 
 class Sample(NamedTuple):
@@ -130,6 +137,66 @@ def race(
         if collect:
             gc.enable()
     return {c.name: Result(c.name, c.work, tuple(samples[c.name])) for c in contenders}
+
+
+@dataclass
+class Gauge:
+    """A contender that takes the same time whenever a machine is left alone.
+
+    Attributes:
+        contender: Which; it keeps all cores busy and hardly touches memory.
+        best: The least seconds it ever took on the host.
+    """
+
+    contender: Contender
+    best: float = math.inf
+
+    def calm(self, result: Result) -> list[int]:
+        """Return the rounds in which it was nearly as fast as ever."""
+        seconds = result.seconds("host")
+        self.best = min(self.best, *seconds)
+        return [n for n, taken in enumerate(seconds) if taken <= _DISTURBED * self.best]
+
+
+def calm_race(
+    contenders: Sequence[Contender],
+    gauge: Gauge,
+    rounds: int,
+    *,
+    tick: Callable[[], None] = lambda: None,
+) -> tuple[dict[str, Result], bool]:
+    """Run contenders and a gauge in turn, and leave out the rounds that somebody disturbed.
+
+    Nobody's own time decides which rounds count, only the gauge's; so this favours no contender.
+
+    Args:
+        contenders: With unique names.
+        gauge: Which runs in every round, too.
+        rounds: How often each of them runs; more often where most rounds are disturbed.
+        tick: Called after each of the first ``rounds`` rounds.
+
+    Returns:
+        The results by name, the gauge's included, and whether half of the rounds at least were
+        calm; where they were not, all of them are in the results.
+    """
+    everyone = [*contenders, gauge.contender]
+    results = race(everyone, rounds, tick=tick)
+    for _ in range(_AGAIN):
+        if 2 * len(gauge.calm(results[gauge.contender.name])) >= rounds:
+            break
+        more = race(everyone, rounds)
+        results = {
+            name: Result(name, result.work, result.samples + more[name].samples)
+            for name, result in results.items()
+        }
+    calm = gauge.calm(results[gauge.contender.name])
+    if 2 * len(calm) < rounds:
+        return results, False
+    kept = {
+        name: Result(name, result.work, tuple(result.samples[n] for n in calm))
+        for name, result in results.items()
+    }
+    return kept, True
 
 
 def spread(values: Sequence[float]) -> Spread:

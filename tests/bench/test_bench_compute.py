@@ -1,5 +1,8 @@
 """Products and convolutions: rows, references, peers, promises, commands."""
 
+import time
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -7,7 +10,7 @@ from typer.testing import CliRunner
 import clprim as cp
 from bench import compute, reference, timing
 from bench.__main__ import app
-from bench.compute import Promise, Row, measure_job
+from bench.compute import Promise, Row, measure_job, peak_gauge
 from bench.compute_peers import Packs, compute_peers, fetch
 from bench.compute_report import compute_report
 from bench.conv import DIRECTIONS, FORMATS, Conv, conv_jobs, promises
@@ -22,6 +25,8 @@ LAYER = Layer(6, 8, 3, 7, stride=2, padding=1, groups=2)
 JOBS = [Conv(LAYER, 2, f, d, f"{f} {d}") for f in FORMATS for d in DIRECTIONS]
 JOBS += [Gemm(5, 6, 7), Gemm(5, 6, 7, transpose_a=True), Gemm(5, 6, 7, True, True)]
 PEERS = [Packs, *map(type, compute_peers(cp.current_device()))]
+
+EVENT = SimpleNamespace(wait=lambda: time.sleep(1e-3))
 
 
 def named(job):
@@ -191,8 +196,7 @@ def test_a_wrong_peer_is_named_and_not_timed(monkeypatch):
             zeros = np.zeros((5, 6), np.float32)
             return lambda: zeros
 
-    event = type("Event", (), {"wait": lambda self: None})()
-    peak = Candidate("peak", lambda: event, 1)
+    peak = peak_gauge(Candidate("peak", lambda: EVENT, 1))
     ticks = []
     found = measure_job(
         Gemm(5, 6, 7), device, peak, [Wrong(device)], repeats=2, tick=lambda: ticks.append(1)
@@ -224,10 +228,8 @@ def test_slow_peers_run_less_often(monkeypatch):
         return timing.Contender(name, work, run)
 
     monkeypatch.setattr(compute, "stream", measured)
-    event = type("Event", (), {"wait": lambda self: None})()
-    found = measure_job(
-        Gemm(5, 6, 7), device, Candidate("peak", lambda: event, 1), [Slow(device)], repeats=5
-    )
+    peak = peak_gauge(Candidate("peak", lambda: EVENT, 1))
+    found = measure_job(Gemm(5, 6, 7), device, peak, [Slow(device)], repeats=5)
     # One look, one run that does not count, one that does.
     assert runs.count("slow") == 3
     assert found.ratios["slow"].median == pytest.approx(100)

@@ -9,9 +9,11 @@ import clprim as cp
 from bench import timing
 from bench.timing import (
     Contender,
+    Gauge,
     Result,
     Sample,
     batch,
+    calm_race,
     host_call,
     measured_call,
     race,
@@ -88,3 +90,36 @@ def test_a_measured_call_has_both_times():
     x = cp.asarray(np.ones(1 << 16, np.float32))
     sample = measured_call("m", 1, lambda: x + x, cp.current_device()).run()
     assert 0 < sample.device < sample.host
+
+
+def scripted(name, seconds):
+    """A contender whose runs take these times, after a first one that does not count."""
+    times = iter([9, *seconds[:3], 9, *seconds[3:6], 9, *seconds[6:]])
+    return Contender(name, 1, lambda: Sample(next(times)))
+
+
+def test_disturbed_rounds_are_left_out():
+    gauge = Gauge(scripted("gauge", [2, 1.1, 1]))
+    results, calm = calm_race([scripted("a", [50, 5, 6])], gauge, 3)
+    assert calm
+    assert results["a"].seconds("host") == [5, 6]
+    assert results["gauge"].seconds("host") == [1.1, 1]
+    assert gauge.best == 1
+
+
+def test_a_disturbed_race_is_run_again():
+    gauge = Gauge(scripted("gauge", [2, 2, 2, 2, 1, 1]), best=1.0)
+    ticks = []
+    results, calm = calm_race(
+        [scripted("a", [10, 20, 30, 40, 50, 60])], gauge, 3, tick=lambda: ticks.append(1)
+    )
+    assert calm
+    assert results["a"].seconds("host") == [50, 60]
+    assert len(ticks) == 3
+
+
+def test_a_race_that_never_is_calm_counts_all_rounds():
+    gauge = Gauge(scripted("gauge", [2] * 9), best=1.0)
+    results, calm = calm_race([scripted("a", list(range(9)))], gauge, 3)
+    assert not calm
+    assert results["a"].seconds("host") == list(range(9))
