@@ -18,7 +18,7 @@ from bench.gemm import Gemm, gemm_jobs
 from bench.networks import NETWORKS, Layer
 from bench.peers import Inputs
 from bench.report import slug
-from bench.timing import Sample, Spread, stream
+from bench.timing import Sample, Spread
 from clprim.runtime.measure import Candidate
 
 LAYER = Layer(6, 8, 3, 7, stride=2, padding=1, groups=2)
@@ -233,17 +233,6 @@ def test_slow_peers_run_less_often(monkeypatch):
     # One look, one run that does not count, one that does.
     assert runs.count("slow") == 3
     assert found.ratios["slow"].median == pytest.approx(100)
-
-
-def test_a_stream_counts_its_calls_once():
-    calls, finished = [], []
-    contender = stream("s", 8, lambda: calls.append(1), lambda: finished.append(1), seconds=1)
-    before = len(calls)
-    assert before == 2
-    sample = contender.run()
-    assert len(calls) - before == 1 + timing._MOST_CALLS
-    assert len(finished) == 2 + 2
-    assert 0 < sample.host < 1e-3
 
 
 def invoke(folder, *arguments):

@@ -19,6 +19,7 @@ from bench.timing import (
     race,
     ratio,
     spread,
+    stream,
 )
 
 
@@ -123,3 +124,22 @@ def test_a_race_that_never_is_calm_counts_all_rounds():
     results, calm = calm_race([scripted("a", list(range(9)))], gauge, 3)
     assert not calm
     assert results["a"].seconds("host") == list(range(9))
+
+
+def test_a_stream_counts_its_calls_once():
+    calls, finished = [], []
+    contender = stream("s", 8, lambda: calls.append(1), lambda: finished.append(1), seconds=1)
+    before = len(calls)
+    assert before == 1 + timing._LOOKS
+    sample = contender.run()
+    assert len(calls) - before == 1 + timing._MOST_CALLS
+    assert len(finished) == before + 2
+    assert 0 < sample.host < 1e-3
+
+
+def test_a_stream_of_long_calls_is_single_calls():
+    calls = []
+    contender = stream("s", 8, lambda: calls.append(1), lambda: None, seconds=1e-9)
+    assert len(calls) == 2
+    contender.run()
+    assert len(calls) == 3
