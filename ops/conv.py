@@ -811,6 +811,9 @@ def _phases(
                 )
                 for p in places
             ]
+            # Taps reach back; counted from the last one, depths walk upwards.
+            top, left = whole_y - (taps_y - 1) * back_y, whole_x - (taps_x - 1) * back_x
+            last_y, last_x = first_y + (taps_y - 1) * step_y, first_x + (taps_x - 1) * step_x
             phases.append(
                 Contraction(
                     name="conv2d_input",
@@ -821,28 +824,28 @@ def _phases(
                     value=value,
                     gathered=Gathered(
                         grad.dtype,
-                        start(grad) + whole_y * gh + whole_x * gw,
+                        start(grad) + top * gh + left * gw,
                         outputs * go,
                         (gn, gh, gw),
-                        (-back_y * gh, -back_x * gw, go),
+                        (back_y * gh, back_x * gw, go),
                         span(grad),
                         Bounds(
                             grad.shape[2],
                             grad.shape[3],
-                            whole_y,
-                            whole_x,
+                            top,
+                            left,
                             row_lane=(0, 1),
-                            row_depth=(-back_y, 0),
+                            row_depth=(back_y, 0),
                             column_lane=(0, 1),
-                            column_depth=(-back_x, 0),
+                            column_depth=(back_x, 0),
                         ),
                     ),
                     packed=Packed(
                         w.dtype,
-                        start(w) + first_y * wh + first_x * ww,
+                        start(w) + last_y * wh + last_x * ww,
                         outputs * wo,
                         wc,
-                        (step_y * wh, step_x * ww, wo),
+                        (-step_y * wh, -step_x * ww, wo),
                     ),
                     y=moved[0],
                     extras=tuple(moved[1:]),

@@ -7,7 +7,6 @@ multiplies them by every tile of the packed operand; contraction.cl.jinja draws 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from clprim.dtypes import AnyDType, stored_type
@@ -42,7 +41,14 @@ from clprim.plan.kernel import (
 from clprim.plan.tile import Tile, choose_tile
 from clprim.traits import DeviceTraits
 
-__all__ = ["ContractionCode", "PackCode", "plan_panels"]
+__all__ = [
+    "ContractionCode",
+    "PackCode",
+    "contraction_code",
+    "pack_plan",
+    "parameters_of",
+    "plan_panels",
+]
 
 # Products added one after another into one sum: rounding errors grow with their number, so longer
 # depths are split, and the splits' sums added up.
@@ -64,7 +70,7 @@ class OutputCode(OperandCode):
 
 @dataclass(frozen=True)
 class ContractionCode(KernelCode):
-    """What contraction.cl.jinja and contraction_finish.cl.jinja print.
+    """What contraction.cl.jinja, …_in_place.cl.jinja and …_finish.cl.jinja print.
 
     Attributes:
         value: Type that sums are added up in.
@@ -85,6 +91,7 @@ class ContractionCode(KernelCode):
         vector_epilogue: Whether it computes the same on vectors.
         vector_store: Whether neighbouring columns may lie side by side in the result.
         beta: Whether the old result takes part.
+        band: Whether rows are copied to local memory first (contraction_in_place.cl.jinja).
     """
 
     value: str
@@ -107,6 +114,7 @@ class ContractionCode(KernelCode):
     vector_epilogue: bool
     vector_store: bool
     beta: bool
+    band: bool = False
 
     @property
     def lanes(self) -> int:
@@ -161,12 +169,11 @@ def plan_panels(
     unit = tile.width if along == "depth" and gathered_rows else 1
     if along == "depth" and not gathered_rows:
         along = "none"  # the panel's steps of depth lie a row of columns apart
-    code = _code(what, tile, traits, along=along, unit=unit, gathered_rows=gathered_rows)
+    code = contraction_code(what, tile, along=along, unit=unit, gathered_rows=gathered_rows)
     cut = _cut(what, code, lanes, depth, traits)
     code = replace(code, split=cut.splits > 1, partial=cut.splits > 1 or cut.block < cut.chunk)
 
-    numbers = _numbers(what, cut)
-    parameters, arguments = _parameters(code, numbers, _MAIN)
+    parameters, arguments = parameters_of(code, _numbers(what, cut), what)
     flops = 2 * what.groups * lanes * what.outputs * depth
     nbytes = moved_bytes(what)
     main = KernelPlan(
@@ -181,7 +188,7 @@ def plan_panels(
     finish = None
     if cut.splits > 1:
         finish_code = replace(code, name=f"{code.name}_finish", most_tiles=1, split=False)
-        parameters, arguments = _parameters(finish_code, numbers, _FINISH)
+        parameters, arguments = parameters_of(finish_code, _loops(what, cut), what, finish=True)
         finish = KernelPlan(
             "contraction_finish",
             replace(finish_code, parameters=parameters),
@@ -191,7 +198,7 @@ def plan_panels(
             cut.partial * what.value.itemsize + what.y.dtype.itemsize * lanes * what.outputs,
             cut.partial,
         )
-    pack = _plan_pack(what, code, cut, depth)
+    pack = pack_plan(what, code, cut.packed_tiles, cut.depth_padded)
     return ContractionPlan(pack, main, finish, cut.packed, cut.partial)
 
 
@@ -208,15 +215,23 @@ def _along(gathered: Gathered, gathered_rows: bool) -> str:
     return "depth" if gathered.depth[2] == 1 else "none"
 
 
-def _code(
+def contraction_code(
     what: Contraction,
     tile: Tile,
-    traits: DeviceTraits,
     *,
     along: str,
     unit: int,
     gathered_rows: bool,
 ) -> ContractionCode:
+    """Returns what the templates print, but for parameters and how depth is cut.
+
+    Args:
+        what: The contraction.
+        tile: Its tile.
+        along: What lies side by side in the gathered operand.
+        unit: Steps of depth that are taken together.
+        gathered_rows: Whether lanes are rows.
+    """
     value = stored_type(what.value).value
     epilogue = what.epilogue
     y = _output(what.y, what.y, what.value, gathered_rows)
@@ -353,24 +368,9 @@ def _cut(
     )
 
 
-_PLACES = "x_start x_group x_size x_lane_0 x_lane_1 x_lane_2 x_depth_0 x_depth_1 x_depth_2".split()
-_BOUNDS = (
-    "height width row_start column_start row_lane_0 row_lane_1 row_depth_0 row_depth_1 "
-    "column_lane_1 column_lane_2 column_depth_1 column_depth_2"
-).split()
-_LOOPS = "lanes lane_1 lane_2 outputs tiles packed_tiles groups splits".split()
-_MAIN = [
-    *_LOOPS,
-    *"tiles_a_group packed_a_group chunk block depth depth_padded depth_1 depth_2".split(),
-    *_PLACES,
-]
-_FINISH = _LOOPS
-
-
-def _numbers(what: Contraction, cut: _Cut) -> dict[str, int]:
-    """Every number that a kernel may ask for, by name."""
-    x, depth = what.gathered, math.prod(what.depths)
-    numbers = {
+def _loops(what: Contraction, cut: _Cut) -> dict[str, int]:
+    """The numbers that both kernels need."""
+    return {
         "lanes": math.prod(what.lanes),
         "lane_1": max(1, what.lanes[1]),
         "lane_2": max(1, what.lanes[2]),
@@ -379,11 +379,19 @@ def _numbers(what: Contraction, cut: _Cut) -> dict[str, int]:
         "packed_tiles": cut.packed_tiles,
         "groups": what.groups,
         "splits": cut.splits,
+    }
+
+
+def _numbers(what: Contraction, cut: _Cut) -> dict[str, int]:
+    """The numbers that the kernel that multiplies needs."""
+    x = what.gathered
+    numbers = {
+        **_loops(what, cut),
         "tiles_a_group": cut.tiles_a_group,
         "packed_a_group": cut.packed_a_group,
         "chunk": cut.chunk,
         "block": cut.block,
-        "depth": depth,
+        "depth": math.prod(what.depths),
         "depth_padded": cut.depth_padded,
         "depth_1": max(1, what.depths[1]),
         "depth_2": max(1, what.depths[2]),
@@ -395,24 +403,34 @@ def _numbers(what: Contraction, cut: _Cut) -> dict[str, int]:
     }
     if x.bounds is not None:
         b = x.bounds
-        values = (
-            *(b.height, b.width, b.row_start, b.column_start),
-            *(*b.row_lane, *b.row_depth, *b.column_lane, *b.column_depth),
+        numbers.update(
+            height=b.height,
+            width=b.width,
+            row_start=b.row_start,
+            column_start=b.column_start,
+            row_lane_0=b.row_lane[0],
+            row_lane_1=b.row_lane[1],
+            row_depth_0=b.row_depth[0],
+            row_depth_1=b.row_depth[1],
+            column_lane_1=b.column_lane[0],
+            column_lane_2=b.column_lane[1],
+            column_depth_1=b.column_depth[0],
+            column_depth_2=b.column_depth[1],
         )
-        numbers.update(zip(_BOUNDS, values, strict=True))
-    for o in (what.y, *what.extras):
-        numbers[f"{o.name}_start"] = o.start
-        numbers[f"{o.name}_group"] = o.group
-        numbers[f"{o.name}_channel"] = o.output
-        numbers.update({f"{o.name}_{d}": stride for d, stride in enumerate(o.lane)})
     return numbers
 
 
-def _parameters(
-    code: ContractionCode, numbers: dict[str, int], names: Sequence[str]
+def parameters_of(
+    code: ContractionCode, numbers: dict[str, int], what: Contraction, *, finish: bool = False
 ) -> tuple[tuple[Parameter, ...], tuple[Argument, ...]]:
-    """The parameters of the kernel that multiplies, or of the one that finishes."""
-    main = names is _MAIN
+    """Returns a kernel's parameters: memory, beta, the numbers given, and places of results.
+
+    Args:
+        code: Of the kernel.
+        numbers: By name; all of them become parameters.
+        what: The contraction.
+        finish: Whether the kernel adds up splits.
+    """
     parameters: list[Parameter] = []
     arguments: list[Argument] = []
 
@@ -420,40 +438,41 @@ def _parameters(
         parameters.append(Parameter.memory(type_name, name, read_only=read_only))
         arguments.append(Buffer(buffer))
 
-    stores = not (main and code.split)
-    if main:
+    if not finish:
         memory(code.x.storage, "x_memory", X)
         memory(code.value, "packed", PACKED)
     if code.partial:
-        memory(code.value, "partial", PARTIAL, read_only=not main)
+        memory(code.value, "partial", PARTIAL, read_only=finish)
     memory(code.y.storage, "y0_memory", Y, read_only=False)
     for n, e in enumerate(code.extras):
         memory(e.storage, f"{e.name}_memory", EXTRAS + n)
-    if code.beta and stores:
+    if code.beta and not code.split:
         parameters.append(Parameter.number(code.value, "beta"))
         arguments.append(Scalar(0))
-    wanted = list(names)
-    if main and code.bounds:
-        wanted += _BOUNDS
-    for o in code.outputs:
-        wanted += [f"{o.name}_start", f"{o.name}_group", f"{o.name}_channel"]
+    named = dict(numbers)
+    for o, place in zip(code.outputs, (what.y, *what.extras), strict=True):
+        named[f"{o.name}_start"] = place.start
+        named[f"{o.name}_group"] = place.group
+        named[f"{o.name}_channel"] = place.output
         if o.moves:
-            wanted += [f"{o.name}_{d}" for d in range(3)]
-    for name in wanted:
-        parameters.append(Parameter.number(code.index, name))
-        arguments.append(numbers[name])
+            named.update({f"{o.name}_{d}": stride for d, stride in enumerate(place.lane)})
+    parameters += [Parameter.number(code.index, name) for name in named]
+    arguments += named.values()
     return tuple(parameters), tuple(arguments)
 
 
-def _plan_pack(what: Contraction, code: ContractionCode, cut: _Cut, depth: int) -> KernelPlan:
-    w = what.packed
+def pack_plan(
+    what: Contraction, code: ContractionCode, tiles: int, depth_padded: int
+) -> KernelPlan:
+    """Plans the kernel that packs an operand into so many tiles of so much depth."""
+    w, depth = what.packed, math.prod(what.depths)
     operand = OperandCode.of("x", w.dtype, what.value, w.output)
-    run = min(PACK_RUN, cut.depth_padded)
+    run = min(PACK_RUN, depth_padded)
     numbers = {
         "lanes": what.outputs,
-        "tiles": cut.packed_tiles,
+        "tiles": tiles,
         "depth": depth,
-        "depth_padded": cut.depth_padded,
+        "depth_padded": depth_padded,
         "depth_1": max(1, what.depths[1]),
         "depth_2": max(1, what.depths[2]),
         "run": run,
@@ -482,8 +501,9 @@ def _plan_pack(what: Contraction, code: ContractionCode, cut: _Cut, depth: int) 
             x=operand,
         ),
         (Buffer(W), Buffer(PACKED), *numbers.values()),
-        (-(-cut.depth_padded // run), cut.packed_tiles, what.groups),
+        (-(-depth_padded // run), tiles, what.groups),
         (1, 1, 1),
-        what.groups * what.outputs * depth * w.dtype.itemsize + cut.packed * what.value.itemsize,
+        what.groups * depth * what.outputs * w.dtype.itemsize
+        + what.groups * tiles * depth_padded * code.packed_lanes * what.value.itemsize,
         0,
     )

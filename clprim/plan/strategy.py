@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from clprim.plan.contraction import Contraction, ContractionPlan
+from clprim.plan.in_place import plan_in_place
 from clprim.plan.panels import plan_panels
 from clprim.traits import DeviceTraits
 
 __all__ = ["STRATEGIES", "plan_contraction"]
 
+
+def _plan_panels(what: Contraction, traits: DeviceTraits) -> ContractionPlan:
+    return plan_in_place(what, traits) or plan_panels(what, traits)
+
+
 #: Each does every contraction, on any device.
 STRATEGIES: dict[str, Callable[[Contraction, DeviceTraits], ContractionPlan]] = {
-    "panels": plan_panels,
+    "panels": _plan_panels,
 }
 
 

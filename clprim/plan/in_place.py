@@ -1,0 +1,219 @@
+"""Contractions of the CPU strategy whose rows are read where they lie, without gathering them.
+
+That is possible where rows of one line follow each other in equal steps and their elements along
+depth are neighbours: windows of channels-last images, and matrices. Where windows leave the image,
+or elements must be converted, the lines that a work-group needs are copied once to local memory;
+every element then is copied about once, and not once for each window it is in.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from clprim.plan.contraction import Bounds, Contraction, ContractionPlan, Digits, moved_bytes
+from clprim.plan.kernel import KernelPlan
+from clprim.plan.panels import (
+    LONGEST_CHAIN,
+    ContractionCode,
+    contraction_code,
+    pack_plan,
+    parameters_of,
+)
+from clprim.plan.tile import PANEL_BYTES, Tile
+from clprim.traits import DeviceTraits
+
+__all__ = ["plan_in_place"]
+
+# Steps of depth that the product's loop takes at a time.
+UNROLL = 4
+# Tiles of a work-group that the packed tiles pass by: so often a strip of them is read from a near
+# cache for once that it came from a far one.
+TILES = 16
+
+
+def plan_in_place(
+    what: Contraction, traits: DeviceTraits, tile: Tile | None = None
+) -> ContractionPlan | None:
+    """Plans the kernels of a contraction, or returns None where its rows must be gathered.
+
+    Args:
+        what: The contraction.
+        traits: Of the device.
+        tile: The tile to use; chosen by a rule where left out.
+    """
+    what = _collapse(what)
+    x, bounds = what.gathered, what.gathered.bounds
+    if x.depth[2] != 1 or what.y.output != 1 or what.outputs == 1 or x.dtype != what.value:
+        return None
+    if math.prod(what.depths) > LONGEST_CHAIN or what.depths[2] < UNROLL:
+        return None
+    if bounds is not None and not _is_image(bounds):
+        return None
+    if tile is None:
+        tile = _tile(what.lanes[2], what.outputs, what.value.itemsize, traits)
+    code = contraction_code(what, tile, along="depth", unit=UNROLL, gathered_rows=True)
+    cut = _cut(what, code, traits)
+    if cut is None:
+        return None
+    depth = math.prod(what.depths)
+    names = {
+        "lane_1": max(1, what.lanes[1]),
+        "lane_2": what.lanes[2],
+        "outputs": what.outputs,
+        "tiles": cut.tiles,
+        "tile_blocks": -(-cut.tiles // cut.tiles_a_group),
+        "tiles_a_group": cut.tiles_a_group,
+        "row_blocks": -(-what.lanes[1] // cut.rows_a_group),
+        "rows_a_group": cut.rows_a_group,
+        "packed_tiles": cut.packed_tiles,
+        "packed_a_group": cut.packed_a_group,
+        "depth_padded": depth,
+        **{f"depth_{d}": size for d, size in enumerate(what.depths)},
+    }
+    if bounds is None:
+        names.update({f"x_lane_{d}": x.lane[d] for d in (1, 2)})
+        names.update({f"x_depth_{d}": x.depth[d] for d in (0, 1)})
+    else:
+        names.update(
+            height=bounds.height,
+            width=bounds.width,
+            row_start=bounds.row_start,
+            column_start=bounds.column_start,
+            row_lane_1=bounds.row_lane[1],
+            row_depth_0=bounds.row_depth[0],
+            column_lane_2=bounds.column_lane[1],
+            column_depth_1=bounds.column_depth[0],
+            x_pixel_row=_per(x.lane[1], bounds.row_lane[1], x.depth[0], bounds.row_depth[0]),
+            x_pixel=_per(x.lane[2], bounds.column_lane[1], x.depth[1], bounds.column_depth[0]),
+        )
+    names.update(x_start=x.start, x_group=x.group, x_lane_0=x.lane[0])
+    code = replace(code, band=bounds is not None)
+    parameters, arguments = parameters_of(code, names, what)
+    groups = cut.row_groups(what) * -(-cut.tiles // cut.tiles_a_group)
+    main = KernelPlan(
+        "contraction_in_place",
+        replace(code, parameters=parameters),
+        arguments,
+        (groups, -(-cut.packed_tiles // cut.packed_a_group), what.groups),
+        (1, 1, 1),
+        moved_bytes(what),
+        2 * what.groups * math.prod(what.lanes) * what.outputs * depth,
+    )
+    packed = what.groups * cut.packed_tiles * depth * code.packed_lanes
+    pack = pack_plan(what, code, cut.packed_tiles, depth)
+    return ContractionPlan(pack, main, None, packed, 0)
+
+
+def _is_image(bounds: Bounds) -> bool:
+    """Whether lanes are (image, y, x) and depths (y, x, channel), both upwards."""
+    still = (bounds.row_lane[0], bounds.column_lane[0], bounds.row_depth[1], bounds.column_depth[1])
+    steps = (bounds.row_lane[1], bounds.column_lane[1], bounds.row_depth[0], bounds.column_depth[0])
+    return (
+        not any(still) and min(steps) >= 0 and bounds.row_lane[1] > 0 and bounds.column_lane[1] > 0
+    )
+
+
+def _per(lane: int, lane_step: int, depth: int, depth_step: int) -> int:
+    """Elements from a pixel to the next one, known from the windows' steps."""
+    return lane // lane_step if lane_step else depth // max(1, depth_step)
+
+
+def _collapse(what: Contraction) -> Contraction:
+    """Lines of lanes that follow each other in every operand, as one line."""
+    if what.gathered.bounds is not None:
+        return what
+    operands = (what.gathered, what.y, *what.extras)
+    for outer, inner in ((1, 2), (0, 2)):
+        size = what.lanes[inner]
+        if what.lanes[outer] > 1 and any(o.lane[outer] != size * o.lane[inner] for o in operands):
+            return what
+
+        def merged(lane: Digits, outer: int = outer) -> Digits:
+            return (lane[0] if outer else 0, 0, lane[2])
+
+        lanes = (what.lanes[0] if outer else 1, 1, what.lanes[outer] * size)
+        what = replace(
+            what,
+            lanes=lanes,
+            gathered=replace(what.gathered, lane=merged(what.gathered.lane)),
+            y=replace(what.y, lane=merged(what.y.lane)),
+            extras=tuple(replace(e, lane=merged(e.lane)) for e in what.extras),
+        )
+        operands = (what.gathered, what.y, *what.extras)
+    return what
+
+
+def _tile(lanes: int, outputs: int, itemsize: int, traits: DeviceTraits) -> Tile:
+    """As many rows as divide a line with little left over, and columns to fill the registers."""
+    width = max(2, min(16, traits.vector_bytes // itemsize))
+    sums = 28 if traits.vector_bytes >= 64 else 12
+    wide = -(-outputs // width)
+    best: tuple[float, int, int] | None = None
+    for rows in range(1, min(14, lanes) + 1):
+        vectors = next(v for v in (4, 2, 1) if v * rows <= sums or v == 1)
+        vectors = min(vectors, 4 if wide >= 3 else wide)
+        # Of every step of depth: a product for each sum, and loads of what they share.
+        cost = -(-lanes // rows) * -(-wide // vectors) * (rows * vectors + rows + vectors)
+        if rows * vectors <= sums and (best is None or cost < best[0]):
+            best = cost, rows, vectors
+    assert best is not None
+    panel = min(traits.local_memory, PANEL_BYTES) // itemsize
+    return Tile(best[1], best[2], width, panel, 1)
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """How the loops are cut; a work-group takes so many rows of so many tiles."""
+
+    tiles: int
+    packed_tiles: int
+    tiles_a_group: int
+    rows_a_group: int
+    packed_a_group: int
+
+    def row_groups(self, what: Contraction) -> int:
+        return what.lanes[0] * -(-what.lanes[1] // self.rows_a_group)
+
+
+def _cut(what: Contraction, code: ContractionCode, traits: DeviceTraits) -> _Cut | None:
+    images, rows, lanes = what.lanes
+    tiles = -(-lanes // code.rows)
+    packed_tiles = -(-what.outputs // code.packed_lanes)
+    wanted = 8 * traits.compute_units
+    enough = 4 * traits.compute_units
+    channels = what.depths[2]
+    bounds = what.gathered.bounds
+
+    # What the packed tiles pass by is to stay in the second cache.
+    near = TILES if bounds is not None else max(1, code.panel // (code.rows * channels))
+    fair = max(1, images * rows * tiles * what.groups // wanted)
+    tiles_a_group = min(tiles, TILES, near, fair)
+    rows_a_group = max(1, min(rows, TILES // tiles_a_group)) if tiles_a_group == tiles else 1
+    while rows_a_group > 1 and images * -(-rows // rows_a_group) * what.groups < wanted:
+        rows_a_group -= 1
+    if bounds is not None:
+        while _band(what, bounds, code, tiles_a_group, rows_a_group) > code.panel:
+            if rows_a_group > 1:
+                rows_a_group -= 1
+            elif tiles_a_group > 1:
+                tiles_a_group -= 1
+            else:
+                return None
+    parallel = images * -(-rows // rows_a_group) * -(-tiles // tiles_a_group) * what.groups
+    packed_a_group = packed_tiles
+    if parallel < enough:
+        packed_a_group = max(1, packed_tiles * parallel // enough)
+        parallel *= -(-packed_tiles // packed_a_group)
+    if parallel < enough and math.prod(what.depths) >= 1024:
+        return None  # splitting the depth gives more
+    return _Cut(tiles, packed_tiles, tiles_a_group, rows_a_group, packed_a_group)
+
+
+def _band(what: Contraction, bounds: Bounds, code: ContractionCode, tiles: int, rows: int) -> int:
+    """Elements of the band that so many rows of so many tiles need."""
+    height = (rows - 1) * bounds.row_lane[1] + (what.depths[0] - 1) * bounds.row_depth[0] + 1
+    lanes = min(tiles * code.rows, what.lanes[2])
+    width = (lanes - 1) * bounds.column_lane[1]
+    width += (what.depths[1] - 1) * bounds.column_depth[0] + 1
+    return height * width * what.depths[2]
