@@ -30,6 +30,8 @@ from bench.conv import DIRECTIONS, FORMATS, conv_jobs
 from bench.gemm import gemm_jobs
 from bench.launch import launch_report, run_conv_launch, run_launch, run_starts
 from bench.networks import NETWORKS
+from bench.norm import NORM_NETWORKS, norm_jobs, run_norm
+from bench.norm_report import norm_report
 from bench.report import Report, markdown, setting, show, slug
 from bench.workloads import Workload, pointwise_workloads, reduce_workloads
 
@@ -176,6 +178,31 @@ def conv(
     }
     title = "Convolutions: arithmetic beside oneDNN and others"
     _compute("conv", title, jobs, run, options)
+
+
+@app.command()
+def norm(
+    *,
+    network: Annotated[
+        str | None, typer.Option("--network", help=f"One of {', '.join(NORM_NETWORKS)}.")
+    ] = None,
+    device: DeviceOption = None,
+    quick: QuickOption = False,
+    repeats: RepeatsOption = None,
+    output: OutputOption = _RESULTS,
+    no_chart: NoChartOption = False,
+) -> None:
+    """Normalisations: milliseconds, share of the best read-only kernel, PyTorch."""
+    if network is not None and network not in NORM_NETWORKS:
+        known = ", ".join(NORM_NETWORKS)
+        raise typer.BadParameter(f"{network!r}; expected one of {known}", param_hint="--network")
+    run = _start(device, quick=quick, repeats=repeats, output=output, no_chart=no_chart)
+    jobs = norm_jobs(quick=quick, network=network)
+    with _progress(of=1) as progress:
+        rows, refused = run_norm(jobs, run.device, repeats=run.repeats, progress=progress)
+    options, label = (f"--network {network}", network) if network else ("", "")
+    report = norm_report(rows, refused, run.device, quick=quick, options=options, label=label)
+    _finish(report, run)
 
 
 @app.command()

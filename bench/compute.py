@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -233,4 +233,9 @@ def run_compute(
         except cp.DeviceError as error:
             refused.append(f"{about}: not measured: {error}")
         device.pool.free_held()
+    # What passed for the best in a busy beginning may have been bettered since.
+    rows = [
+        replace(row, calm=row.calm and peak.near_best(peak.contender.work / row.peak))
+        for row in rows
+    ]
     return rows, peers, refused

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import geometric_mean, median
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -14,17 +14,15 @@ import numpy as np
 import clprim as cp
 from bench.bandwidth import Ceilings
 from bench.compute_peers import keep_memory
-from bench.report import Line, Panel, Report, Table
-from bench.targets import Target, Verdict, judge
 from bench.timing import Spread, host_call, measured_call, race, ratio
 from clprim import ops
 from clprim.runtime.device import Device
 
-__all__ = ["NORM_NETWORKS", "NormJob", "norm_jobs", "norm_report", "run_norm"]
+__all__ = ["NORM_NETWORKS", "TORCH", "NormJob", "NormRow", "norm_jobs", "run_norm"]
 
 _BATCH = 32
 _CALM = 0.1  # NumPy's and PyTorch's threads spin for a while after their work
-_TORCH = "PyTorch"
+TORCH = "PyTorch"
 
 # (channels, height and width) of every distinct batch normalisation, with how often it occurs.
 # He, Zhang, Ren, Sun: Deep residual learning for image recognition, 2015, table 1; strides at the
@@ -69,11 +67,14 @@ _MOBILENETV2 = (
 # 2020), in the first and last stage of ConvNeXt-T (Liu and others 2022), and a wide one.
 _LAYERS = ((32 * 197, 768), (32 * 56 * 56, 96), (32 * 7 * 7, 768), (8192, 4096))
 
-#: What ``--network`` names: title and shapes.
-NORM_NETWORKS = {"resnet50": ("ResNet-50", _RESNET50), "mobilenetv2": ("MobileNetV2", _MOBILENETV2)}
-
-_SHARE = Target("share", 0.90, "of the best read-only kernel, statistics")
-_LEAST = {"training forward": 2.0, "backward": 1.5, "layer norm": 1.0}
+#: What ``--network`` names, with their titles.
+NORM_NETWORKS = {
+    "resnet50": "ResNet-50",
+    "mobilenetv2": "MobileNetV2",
+    "transformers": "Transformers",
+}
+_SHAPES = {"resnet50": _RESNET50, "mobilenetv2": _MOBILENETV2}
+_KINDS = ("statistics", "training forward", "backward", "inference")
 
 
 @dataclass(frozen=True)
@@ -135,19 +136,29 @@ class NormRow:
     correct: bool
 
 
-def norm_jobs(*, quick: bool = False, networks: Sequence[str] | None = None) -> list[NormJob]:
-    """Return the rows of ``python -m bench norm``; ``quick`` ones are few and small."""
+def norm_jobs(*, quick: bool = False, network: str | None = None) -> list[NormJob]:
+    """Return the rows of ``python -m bench norm``.
+
+    Args:
+        quick: Whether they are to be few and small.
+        network: A key of `NORM_NETWORKS`; None for all.
+    """
     found = []
-    for name, (title, shapes) in NORM_NETWORKS.items():
-        if networks and name not in networks:
+    for name, title in NORM_NETWORKS.items():
+        if network not in (None, name):
             continue
-        for kind in ("statistics", "training forward", "backward", "inference"):
-            for memory_format in ("contiguous", "channels_last"):
-                for channels, size, count in shapes[-1:] if quick else shapes:
-                    shape = (2 if quick else _BATCH, channels, size, size)
-                    found.append(NormJob(kind, title, shape, memory_format, count))
-    layers = () if networks else ((64, 96),) if quick else _LAYERS
-    found += [NormJob("layer norm", "Transformers", shape) for shape in layers]
+        if name not in _SHAPES:
+            layers = ((64, 96),) if quick else _LAYERS
+            found += [NormJob("layer norm", title, shape) for shape in layers]
+            continue
+        shapes = _SHAPES[name][-1:] if quick else _SHAPES[name]
+        batch = 2 if quick else _BATCH
+        found += [
+            NormJob(kind, title, (batch, channels, size, size), memory_format, count)
+            for kind in _KINDS
+            for memory_format in ("contiguous", "channels_last")
+            for channels, size, count in shapes
+        ]
     return found
 
 
@@ -163,7 +174,8 @@ class _Data:
         vectors[3] = vectors[3] ** 2 + 1
         self.x = cp.asarray(host, memory_format=job.memory_format if host.ndim == 4 else None)
         self.grad = cp.asarray(
-            host[::-1], memory_format=job.memory_format if host.ndim == 4 else None
+            np.ascontiguousarray(host[::-1]),
+            memory_format=job.memory_format if host.ndim == 4 else None,
         )
         self.vectors = [cp.asarray(vector) for vector in vectors]
         self.host, self.host_vectors = host, vectors
@@ -197,15 +209,6 @@ def _own(job: NormJob, data: _Data) -> Call:
         return lambda: (ops.batch_norm(x, mean, var, weight, bias),)
     width = job.shape[1]
     return lambda: (ops.layer_norm(x, width, weight, bias),)
-
-
-_REMARKS = {
-    "statistics": "`torch.var_mean` with `correction=0`",
-    "training forward": "`torch.nn.functional.batch_norm(training=True)`",
-    "backward": "`native_batch_norm_backward`, what autograd calls",
-    "inference": "`torch.nn.functional.batch_norm`",
-    "layer norm": "`torch.nn.functional.layer_norm`",
-}
 
 
 def _theirs(job: NormJob, data: _Data) -> Call:
@@ -246,7 +249,7 @@ def _measure(
     if peer:
         other = _theirs(job, data)
         correct = _agree(call(), other())
-        contenders.append(host_call(_TORCH, job.nbytes, other, lambda: None))
+        contenders.append(host_call(TORCH, job.nbytes, other, lambda: None))
         time.sleep(_CALM)
     finalists = []
     if job.kind == "statistics":
@@ -261,8 +264,8 @@ def _measure(
         job,
         seconds=median(results["clprim"].seconds("host")),
         share=share,
-        theirs=median(results[_TORCH].seconds("host")) if peer else None,
-        times=ratio(results["clprim"], results[_TORCH], "host") if peer else None,
+        theirs=median(results[TORCH].seconds("host")) if peer else None,
+        times=ratio(results["clprim"], results[TORCH], "host") if peer else None,
         correct=correct,
     )
 
@@ -299,141 +302,3 @@ def run_norm(
             refused.append(f"{about}: not measured: {error}")
         device.pool.free_held()
     return rows, refused
-
-
-def norm_report(
-    rows: Sequence[NormRow], refused: Sequence[str], device: Device, **labels: Any
-) -> Report:
-    """Lay rows out for readers.
-
-    Args:
-        rows: As `run_norm` returned them.
-        refused: Likewise.
-        device: Where it ran.
-        labels: Of the report: ``options``, ``label``; ``quick`` leaves targets unjudged.
-    """
-    quick = labels.pop("quick", False)
-    groups: dict[str, list[NormRow]] = {}
-    for row in rows:
-        groups.setdefault(row.job.group, []).append(row)
-    verdicts = _verdicts(rows, device, quick=quick)
-    return Report(
-        "norm",
-        "Normalisations beside PyTorch",
-        tables=tuple(_table(group, members, verdicts) for group, members in groups.items()),
-        panels=tuple(_panel(group, members) for group, members in groups.items()),
-        verdicts=tuple(verdict for found in verdicts.values() for verdict in found),
-        notes=(*_notes(rows), *refused),
-        failures=tuple(
-            f"{row.job.group}: {row.job.title}: clprim and PyTorch disagree"
-            for row in rows
-            if not row.correct
-        ),
-        **labels,
-    )
-
-
-def _verdicts(
-    rows: Sequence[NormRow], device: Device, *, quick: bool
-) -> dict[tuple[str, str], list[Verdict]]:
-    """Hold rows and tables against what is promised; keys are (table, row or ``mean``)."""
-    found: dict[tuple[str, str], list[Verdict]] = {}
-    for row in rows:
-        if row.share is not None:
-            small = row.job.nbytes <= device.traits.cache_bytes
-            excuse = "--quick" if quick else "fits the cache" if small else ""
-            subject = f"{row.job.title}, {row.job.group}"
-            values = {"share": row.share.median}
-            found[row.job.group, row.job.title] = judge([_SHARE], subject, values, excuse)
-    for kind, bound in _LEAST.items():
-        for memory_format in ("contiguous", "channels_last"):
-            members = [
-                row
-                for row in rows
-                if row.job.kind == kind and row.job.memory_format == memory_format and row.times
-            ]
-            if members:
-                where = memory_format if kind != "layer norm" else "all rows"
-                of = f"as fast as PyTorch: {kind}, geometric mean, {where}"
-                target = Target(kind, bound, of, unit="×")
-                values = {kind: _mean(members)}
-                verdict = judge([target], f"{len(members)} rows", values, "--quick" * quick)
-                found[members[-1].job.group, "mean"] = verdict
-    return found
-
-
-def _mean(rows: Iterable[NormRow]) -> float:
-    return geometric_mean(row.times.median for row in rows if row.times)
-
-
-def _table(
-    group: str, rows: Sequence[NormRow], verdicts: dict[tuple[str, str], list[Verdict]]
-) -> Table:
-    lines = [
-        (
-            row.job.title,
-            f"{row.job.nbytes / 1e6:.1f} MB",
-            f"{1e3 * row.seconds:.3f}",
-            _share(row),
-            "–" if row.theirs is None else f"{1e3 * row.theirs:.3f}",
-            "–" if row.times is None else f"{row.times.median:.2f}× ({_quartiles(row.times)})",
-            "\n".join(
-                [
-                    *map(str, verdicts.get((group, row.job.title), ())),
-                    *([] if row.correct else ["WRONG RESULT"]),
-                ]
-            ),
-        )
-        for row in rows
-    ]
-    if any(row.times for row in rows):
-        outcome = "\n".join(map(str, verdicts.get((group, "mean"), ())))
-        lines.append(("geometric mean", "", "", "", "", f"{_mean(rows):.2f}×", outcome))
-    return Table(
-        f"{group} (ms)",
-        ("", "x", "clprim", "share", _TORCH, "times as fast", "target"),
-        tuple(lines),
-    )
-
-
-def _share(row: NormRow) -> str:
-    if row.share is None:
-        return "–"
-    return f"{row.share.median:.0%} ({100 * row.share.low:.0f}–{100 * row.share.high:.0f})"
-
-
-def _quartiles(times: Spread) -> str:
-    return f"{times.low:.2f}–{times.high:.2f}"
-
-
-def _panel(group: str, rows: Sequence[NormRow]) -> Panel:
-    lines = tuple(
-        Line(
-            row.job.title,
-            row.job.nbytes / row.seconds / 1e9,
-            None,
-            {_TORCH: row.job.nbytes / row.theirs / 1e9 if row.theirs else None},
-            "–" if row.times is None else f"{row.times.median:.1f}×",
-        )
-        for row in rows
-    )
-    return Panel(group, "GB/s of x", "clprim", "", "times", lines)
-
-
-def _notes(rows: Sequence[NormRow]) -> list[str]:
-    kinds = dict.fromkeys(row.job.kind for row in rows)
-    calls = "; ".join(f"{kind}: {_REMARKS[kind]}" for kind in kinds)
-    return [
-        "Milliseconds by the host's clock, from the call until the results are there; both "
-        "allocate their results, and the C library is told to keep freed memory, so that PyTorch "
-        "does not pay for fresh pages. Times are medians; the contenders take turns.",
-        "Before each run on more than the cache is said to hold, 512 MiB of other memory are read, "
-        "so that the data come from memory.",
-        "`share`: of the rate of the best kernel that only reads as much, by the device's clock, "
-        "from the start of the first kernel to the end of the last, compared round by round "
-        "(median, quartiles).",
-        "`times as fast`: compared round by round (median, quartiles). A mean's target counts the "
-        "rows of all networks in this format.",
-        "Results are compared with PyTorch's before anything is timed.",
-        f"{_TORCH}, on the CPU: {calls}.",
-    ]

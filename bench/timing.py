@@ -157,7 +157,11 @@ class Gauge:
         """Return the rounds in which it was nearly as fast as ever."""
         seconds = result.seconds("host")
         self.best = min(self.best, *seconds)
-        return [n for n, taken in enumerate(seconds) if taken <= _DISTURBED * self.best]
+        return [n for n, taken in enumerate(seconds) if self.near_best(taken)]
+
+    def near_best(self, seconds: float) -> bool:
+        """Whether nobody can have disturbed a run of so many seconds."""
+        return seconds <= _DISTURBED * self.best
 
 
 def calm_race(

@@ -1,6 +1,7 @@
 """Products and convolutions: rows, references, peers, promises, commands."""
 
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +11,7 @@ from typer.testing import CliRunner
 import clprim as cp
 from bench import compute, reference, timing
 from bench.__main__ import app
-from bench.compute import Promise, Row, measure_job, peak_gauge
+from bench.compute import Promise, Row, measure_job, peak_gauge, run_compute
 from bench.compute_peers import Packs, compute_peers, fetch
 from bench.compute_report import compute_report
 from bench.conv import DIRECTIONS, FORMATS, Conv, conv_jobs, promises
@@ -170,6 +171,15 @@ def test_report():
     assert table.columns == ("", "GFLOP", "clprim", "share of peak", "target")
 
 
+def test_disturbed_rows_are_not_judged():
+    rows = [row("a", 1e9, 2e9), replace(row("b", 8e9, 2e9), calm=False)]
+    found = compute_report("gemm", "T", rows, [], [])
+    outcomes = [verdict.outcome for verdict in found.verdicts[:3]]
+    assert outcomes == ["not judged", "MISSED", "not judged"]
+    assert found.verdicts[0].excuse == found.verdicts[2].excuse == "disturbed"
+    assert any("1 of 2 rows" in note for note in found.notes)
+
+
 def test_totals():
     class Peer:
         name, missing, remarks = "P", "", {}
@@ -204,6 +214,21 @@ def test_a_wrong_peer_is_named_and_not_timed(monkeypatch):
     assert found.wrong == ("wrong",)
     assert found.ratios == found.rates == {}
     assert len(ticks) == 2
+
+
+def test_rows_are_held_against_the_best_of_the_run(monkeypatch):
+    monkeypatch.setattr(timing, "_SETTLE", 0)
+    speeds = iter([0.004] * 3 + [0.001] * 30)  # a busy beginning, which nothing betrays yet
+    event = SimpleNamespace(wait=lambda: time.sleep(next(speeds)))
+    candidate = Candidate("peak", lambda: event, 1)
+    monkeypatch.setattr(compute, "peak_candidates", lambda device: [candidate])
+    monkeypatch.setattr(compute, "best", lambda candidates: (candidates[0], 1.0))
+    jobs = [Gemm(5, 6, 7), Gemm(7, 6, 5)]
+    rows, peers, refused = run_compute(
+        jobs, cp.current_device(), repeats=2, wanted=[], progress=lambda about, part: None
+    )
+    assert [row.calm for row in rows] == [False, True]
+    assert peers == refused == []
 
 
 def test_slow_peers_run_less_often(monkeypatch):
