@@ -25,15 +25,9 @@ from clprim.ops.activation import (
 )
 from clprim.ops.batch_norm import batch_norm, batch_norm_stats, batch_norm_train
 from clprim.ops.batch_norm_backward import batch_norm_backward
-from clprim.ops.conv import (
-    conv1d,
-    conv2d,
-    conv2d_bias,
-    conv2d_input,
-    conv2d_weight,
-    conv_transpose2d,
-    pack_weight,
-)
+from clprim.ops.conv import conv1d, conv2d, pack_weight
+from clprim.ops.conv_gradient import conv2d_bias, conv2d_input, conv2d_weight
+from clprim.ops.conv_transpose import conv_transpose2d
 from clprim.ops.elementwise import (
     addcdiv,
     addcmul,

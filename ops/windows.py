@@ -10,7 +10,7 @@ import numpy as np
 
 from clprim.errors import ShapeError
 
-__all__ = ["Axis", "Pair", "Windows", "is_channels_last", "windows"]
+__all__ = ["Axis", "Pair", "Windows", "is_channels_last", "key", "whole_numbers", "windows"]
 
 Pair = int | Sequence[int]
 
@@ -72,6 +72,7 @@ def windows(
     stride: Pair,
     padding: Pair,
     dilation: Pair,
+    padding_name: str = "padding",
 ) -> Windows:
     """Checks what a user gave.
 
@@ -82,13 +83,14 @@ def windows(
         stride: A number, or one for height and one for width.
         dilation: Likewise.
         padding: Likewise, or ``(top, bottom, left, right)``.
+        padding_name: What the user calls it.
 
     Raises:
         ShapeError: Not such numbers, or a kernel that is larger than the padded input.
     """
     strides = _pair(what, "stride", stride, least=1)
     dilations = _pair(what, "dilation", dilation, least=1)
-    given = _numbers(what, "padding", padding, 0, (1, 2, 4))
+    given = whole_numbers(what, padding_name, padding, 0, (1, 2, 4))
     top, bottom, left, right = {
         1: lambda p: p * 4,
         2: lambda p: (p[0], p[0], p[1], p[1]),
@@ -111,13 +113,18 @@ def windows(
 
 
 def _pair(what: str, label: str, value: Pair, least: int) -> tuple[int, int]:
-    given = _numbers(what, label, value, least, (1, 2))
+    given = whole_numbers(what, label, value, least, (1, 2))
     return (given[0], given[-1])
 
 
-def _numbers(
+def whole_numbers(
     what: str, label: str, value: Any, least: int, lengths: tuple[int, ...]
 ) -> tuple[int, ...]:
+    """Returns a number, or a sequence of one of these lengths, as a tuple.
+
+    Raises:
+        ShapeError: Something else, or a number below ``least``.
+    """
     numbers = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
     if not isinstance(numbers, tuple):
         numbers = (numbers,)
@@ -139,3 +146,17 @@ def is_channels_last(shape: Sequence[int], strides: Sequence[int]) -> bool:
             return False
         least = strides[d] * max(1, shape[d])
     return True
+
+
+def key(value: Any) -> Any:
+    """Returns a setting as a part of a call's signature: equal only where it means the same.
+
+    Whatever is no whole number or sequence of them equals nothing, and is looked at every time.
+    """
+    if type(value) is int or value is None or type(value) is str:
+        return value
+    if isinstance(value, np.integer):
+        return int(value)
+    if isinstance(value, tuple | list) and all(type(n) is int for n in value):
+        return tuple(value)
+    return object()

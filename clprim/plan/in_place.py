@@ -123,10 +123,10 @@ def _collapse(what: Contraction) -> Contraction:
     """Lines of lanes that follow each other in every operand, as one line."""
     if what.gathered.bounds is not None:
         return what
-    operands = (what.gathered, what.y, *what.extras)
     for outer, inner in ((1, 2), (0, 2)):
         size = what.lanes[inner]
-        if what.lanes[outer] > 1 and any(o.lane[outer] != size * o.lane[inner] for o in operands):
+        lanes_of = [what.gathered.lane, *(o.lane for o in (what.y, *what.extras))]
+        if what.lanes[outer] > 1 and any(lane[outer] != size * lane[inner] for lane in lanes_of):
             return what
 
         def merged(lane: Digits, outer: int = outer) -> Digits:
@@ -140,7 +140,6 @@ def _collapse(what: Contraction) -> Contraction:
             y=replace(what.y, lane=merged(what.y.lane)),
             extras=tuple(replace(e, lane=merged(e.lane)) for e in what.extras),
         )
-        operands = (what.gathered, what.y, *what.extras)
     return what
 
 

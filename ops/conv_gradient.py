@@ -1,0 +1,197 @@
+"""The gradients of a convolution: each can be had alone, written or accumulated, bit for bit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from clprim.ops.convolution import (
+    checked_windows,
+    given_shape,
+    input_phases,
+    result_of,
+    weight_gradient,
+)
+from clprim.ops.products import (
+    check_algorithm,
+    check_operands,
+    check_result,
+    matrix_of,
+    product_dtypes,
+)
+from clprim.ops.windows import Pair, key
+
+from clprim.array import operand_of
+from clprim.contraction import ContractionCall, Planned, run_contraction
+from clprim.errors import ShapeError
+from clprim.plan.layout import Operand, dense_strides
+from clprim.reduction import Reduction
+from clprim.runtime.device import Device
+
+__all__ = ["conv2d_bias", "conv2d_input", "conv2d_weight"]
+
+_calls: dict[Any, ContractionCall] = {}
+
+
+def conv2d_input(
+    input_shape: Sequence[int],
+    w: Any,
+    grad: Any,
+    *,
+    stride: Pair = 1,
+    padding: Pair = 0,
+    dilation: Pair = 1,
+    groups: int = 1,
+    out: Any = None,
+    beta: float = 0,
+    algorithm: str = "auto",
+) -> Any:
+    """Returns the gradient of `conv2d` in its input.
+
+    Args:
+        input_shape: (N, C, H, W).
+        w: (O, C / groups, KH, KW), or what `pack_weight` made of it.
+        grad: (N, O, OH, OW), the gradient in the result.
+        stride: Of the convolution.
+        padding: Of the convolution.
+        dilation: Of the convolution.
+        groups: Of the convolution.
+        out: Where the gradient goes.
+        beta: ``gradient + beta * old`` is written; 1 accumulates, and at 0 the old value is not
+            read.
+        algorithm: As in `conv2d`.
+
+    Returns:
+        (N, C, H, W) in the memory format of ``grad``. The same inputs give the same bits.
+
+    Raises:
+        ShapeError, DTypeError, DeviceError: As `conv2d` does.
+
+    Example:
+        >>> import clprim as cp
+        >>> from clprim import ops
+        >>> grad = cp.full((1, 1, 2, 2), 1.0)
+        >>> ops.conv2d_input((1, 1, 3, 3), cp.full((1, 1, 2, 2), 1.0), grad).get()
+        array([[[[1., 2., 1.],
+                 [2., 4., 2.],
+                 [1., 2., 1.]]]], dtype=float32)
+    """
+    what = "conv2d_input"
+    options = (
+        what,
+        algorithm,
+        key(input_shape),
+        key(stride),
+        key(padding),
+        key(dilation),
+        key(groups),
+    )
+
+    def prepare(device: Device) -> Planned:
+        check_algorithm(what, algorithm)
+        matrix = matrix_of(w)
+        check_operands(what, device, w=matrix, grad=grad)
+        shape = given_shape(what, "input_shape", input_shape)
+        found = checked_windows(
+            what, shape, matrix.shape, grad.shape, stride, padding, dilation, groups
+        )
+        dtype, value = product_dtypes(what, device, grad.dtype, matrix.dtype)
+        check_result(what, out, device, shape, dtype, inputs=(grad, matrix), extras=(), beta=beta)
+        y, described = result_of(out, shape, dtype, grad)
+        phases = input_phases(grad, matrix, y, found, groups, value, None, [], None)
+        if not math.prod(shape):
+            phases = []
+        contractions = tuple(replace(p, name=what, beta=bool(beta)) for p in phases)
+        return Planned(contractions, described, algorithm)
+
+    return run_contraction(_calls, what, grad, w, (), options, prepare, out=out, beta=beta)
+
+
+def conv2d_weight(
+    x: Any,
+    weight_shape: Sequence[int],
+    grad: Any,
+    *,
+    stride: Pair = 1,
+    padding: Pair = 0,
+    dilation: Pair = 1,
+    groups: int = 1,
+    out: Any = None,
+    beta: float = 0,
+    algorithm: str = "auto",
+) -> Any:
+    """Returns the gradient of `conv2d` in its weight.
+
+    Args:
+        x: (N, C, H, W), the input.
+        weight_shape: (O, C / groups, KH, KW).
+        grad: (N, O, OH, OW), the gradient in the result.
+        stride: Of the convolution.
+        padding: Of the convolution.
+        dilation: Of the convolution.
+        groups: Of the convolution.
+        out: Where the gradient goes.
+        beta: ``gradient + beta * old`` is written; 1 accumulates, and at 0 the old value is not
+            read.
+        algorithm: As in `conv2d`.
+
+    Returns:
+        (O, C / groups, KH, KW), C-contiguous. The same inputs give the same bits.
+
+    Raises:
+        ShapeError, DTypeError, DeviceError: As `conv2d` does.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> x = cp.asarray(np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3))
+        >>> ops.conv2d_weight(x, (1, 1, 2, 2), cp.full((1, 1, 2, 2), 1.0)).get()
+        array([[[[ 8., 12.],
+                 [20., 24.]]]], dtype=float32)
+    """
+    what = "conv2d_weight"
+    options = (
+        what,
+        algorithm,
+        key(weight_shape),
+        key(stride),
+        key(padding),
+        key(dilation),
+        key(groups),
+    )
+
+    def prepare(device: Device) -> Planned:
+        check_algorithm(what, algorithm)
+        check_operands(what, device, x=x, grad=grad)
+        shape = given_shape(what, "weight_shape", weight_shape)
+        found = checked_windows(what, x.shape, shape, grad.shape, stride, padding, dilation, groups)
+        dtype, value = product_dtypes(what, device, x.dtype, grad.dtype)
+        check_result(what, out, device, shape, dtype, inputs=(x, grad), extras=(), beta=beta)
+        strides = dense_strides(shape, dtype.itemsize, range(4)) if out is None else out.strides
+        y = operand_of(out) if out is not None else Operand(shape, strides, 0, dtype)
+        contraction = weight_gradient(x, grad, y, found, groups, value)
+        contractions = (replace(contraction, beta=bool(beta)),) if math.prod(shape) else ()
+        return Planned(contractions, (shape, dtype, strides, math.prod(shape)), algorithm)
+
+    return run_contraction(_calls, what, x, grad, (), options, prepare, out=out, beta=beta)
+
+
+_bias_gradient = Reduction(
+    "", init="reduce_y0 = 0;", step="reduce_y0 += x0;", name="conv2d_bias", result_type=None
+)
+
+
+def conv2d_bias(grad: Any, *, out: Any = None, beta: float = 0) -> Any:
+    """Returns the gradient of `conv2d` in its bias: the sums (O,) of ``grad`` (N, O, OH, OW).
+
+    Example:
+        >>> import clprim as cp
+        >>> from clprim import ops
+        >>> ops.conv2d_bias(cp.full((2, 3, 4, 4), 1.0)).get()
+        array([32., 32., 32.], dtype=float32)
+    """
+    if len(getattr(grad, "shape", (0,) * 4)) != 4:
+        raise ShapeError(f"conv2d_bias: grad has shape {grad.shape}, expected 4 dimensions")
+    return _bias_gradient(grad, axis=(0, 2, 3), out=out, beta=beta)
