@@ -1,0 +1,127 @@
+"""Every wrong product is refused by a `ClprimError` that says why, before anything is written."""
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array as cl_array
+import pytest
+from odd_memory import broadcast_to
+from support import equal, numbers
+
+import clprim as cp
+from clprim import ops
+from clprim.errors import ClprimError, DefinitionError, DeviceError, DTypeError, ShapeError
+
+
+class Calls:
+    """What the wrong calls are made with; `check` tells whether any of it was written to."""
+
+    def __init__(self, device):
+        self.hosts = {
+            "a": numbers((4, 5), seed=1),
+            "b": numbers((5, 6), seed=2),
+            "bias": numbers((6,), seed=3),
+            "out": np.full((4, 6), 7, np.float32),
+        }
+        for name, host in self.hosts.items():
+            setattr(self, name, cp.asarray(host))
+        self.device = device
+
+    def foreign(self, name):
+        self.context = cl.Context([self.device.cl])  # some drivers want it kept alive
+        return cl_array.to_device(cl.CommandQueue(self.context), self.hosts[name])
+
+    def complex(self, name):
+        return cl_array.to_device(self.device.queue, self.hosts[name].astype(np.complex64))
+
+    def __call__(self, a=None, b=None, **options):
+        options.setdefault("out", self.out)
+        a, b = self.a if a is None else a, self.b if b is None else b
+        return ops.matmul(a, b, **options)
+
+    def check(self):
+        for name, host in self.hosts.items():
+            equal(getattr(self, name), host)
+
+
+@pytest.fixture
+def c(device):
+    return Calls(device)
+
+
+CALLS = [
+    # shapes
+    (ShapeError, r"\(4, 5\).*\(6, 5\)", lambda c: c(b=cp.zeros((6, 5)))),
+    (ShapeError, r"\(4, 5\).*\(5, 6\)", lambda c: c(transpose_a=True)),
+    (ShapeError, r"\(4, 5\).*\(5, 6\)", lambda c: c(transpose_b=True)),
+    (
+        ShapeError,
+        r"\(3, 4, 5\).*\(2, 5, 6\)",
+        lambda c: c(cp.zeros((3, 4, 5)), cp.zeros((2, 5, 6))),
+    ),
+    (ShapeError, r"\(4,\).*\(5, 6\)", lambda c: c(cp.zeros(4))),
+    (ShapeError, r"\(\)", lambda c: c(cp.zeros(()))),
+    (ShapeError, r"\(\)", lambda c: c(b=cp.zeros(()))),
+    (ShapeError, r"bias.*\(5,\)", lambda c: c(bias=c.bias[:5])),
+    (ShapeError, r"bias.*\(4, 1\)", lambda c: c(bias=cp.zeros((4, 1)))),
+    # what is no array, and dtypes
+    (DTypeError, r"a, got ndarray: upload it with cp.asarray", lambda c: c(c.hosts["a"])),
+    (DTypeError, r"b, got ndarray: upload it", lambda c: c(b=c.hosts["b"])),
+    (DTypeError, "bias, got ndarray: upload it", lambda c: c(bias=c.hosts["bias"])),
+    (DTypeError, "b, got float", lambda c: c(b=2.0)),
+    (DTypeError, "out.*, got ndarray", lambda c: c(out=c.hosts["out"])),
+    (DTypeError, "a: dtype complex64 is not supported", lambda c: c(c.complex("a"))),
+    (DTypeError, "b: dtype complex64 is not supported", lambda c: c(b=c.complex("b"))),
+    (DTypeError, "int32", lambda c: c(c.a.astype("int32"))),
+    (DTypeError, "int8", lambda c: c(c.a.astype("int8"))),
+    (DTypeError, "bool", lambda c: c(c.a.astype(bool), c.b.astype(bool))),
+    # out= and beta=
+    (ShapeError, r"out=.*\(4, 5\), expected \(4, 6\)", lambda c: c(out=c.out[:, :5])),
+    (ShapeError, r"out=.*\(1, 4, 6\), expected \(4, 6\)", lambda c: c(out=c.out[None])),
+    (DTypeError, "out=.*int32", lambda c: c(out=cp.zeros((4, 6), np.int32))),
+    (ShapeError, "several elements", lambda c: c(out=broadcast_to(c.out[:1], (4, 6)))),
+    (ShapeError, "overlap", lambda c: c(c.out[:, :5])),
+    (ShapeError, "overlap", lambda c: c(c.out, cp.zeros((6, 6)))),
+    (ShapeError, "overlap", lambda c: c(bias=c.out[0])),
+    (DTypeError, "beta='1'.* a number", lambda c: c(beta="1")),
+    (ShapeError, "beta=1 needs out=", lambda c: c(out=None, beta=1)),
+    # epilogue
+    (DefinitionError, r"z0(.|\n)*\^", lambda c: c(epilogue="y0 = y0 + z0;")),
+    (DefinitionError, "y1", lambda c: c(epilogue="y1 = y0;")),
+    (DefinitionError, "names 1 array .*holds 0", lambda c: c(epilogue="y0 += x0;")),
+    (DefinitionError, "without an epilogue", lambda c: c(epilogue_args=(c.bias,))),
+    (
+        ShapeError,
+        r"\(5,\)",
+        lambda c: c(epilogue="y0 += x0;", epilogue_args=(c.bias[:5],)),
+    ),
+    (
+        DTypeError,
+        "got ndarray",
+        lambda c: c(epilogue="y0 += x0;", epilogue_args=(c.hosts["bias"],)),
+    ),
+    # other contexts
+    (DeviceError, "a .*another OpenCL context", lambda c: c(c.foreign("a"))),
+    (DeviceError, "b .*another OpenCL context", lambda c: c(b=c.foreign("b"))),
+    (DeviceError, "bias .*another OpenCL context", lambda c: c(bias=c.foreign("bias"))),
+    (DeviceError, "another OpenCL context", lambda c: c(out=c.foreign("out"))),
+]
+
+
+@pytest.mark.parametrize(
+    ("error", "problem", "call"),
+    CALLS,
+    ids=[f"{n}: {text}" for n, (_, text, _) in enumerate(CALLS)],
+)
+def test_a_wrong_product_is_refused_and_writes_nothing(c, error, problem, call):
+    for _ in range(2):  # the second time as well
+        with pytest.raises(error, match=problem) as caught:
+            call(c)
+        assert isinstance(caught.value, ClprimError)
+        assert "matmul" in str(caught.value)
+    c.check()
+
+
+def test_arrays_of_pyopencls_own_are_as_good(device):
+    a, b = numbers((4, 5)), numbers((5, 6), seed=1)
+    plain = [cl_array.to_device(device.queue, h) for h in (a, b)]
+    equal(ops.matmul(*plain), a @ b)
