@@ -301,7 +301,7 @@ def test_values_of_several_lines_are_indented(file):
     # A macro that prints statements and stands behind blanks must say so to its lines.
     text = file.read_text(encoding="utf-8")
     statements = "start|start_tile|element|tile_element|take_vector|tree|tree_memory|finish|"
-    statements += "kept_loops|reduced_loops|scalars|snippet|block|place|walk_rows|steps"
+    statements += "kept_loops|reduced_loops|scalars|snippet|block|place|walk|walk_rows|steps"
     for number, line in enumerate(text.split("\n"), 1):
         call = re.match(rf" +\{{\{{ (?:\w+\.)?({statements})\(", line)
         if call:

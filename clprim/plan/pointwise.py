@@ -171,12 +171,14 @@ def plan_pointwise(
                     streaming=all(
                         _may_stream(t, tiling.vector, nbytes, traits) for t in types[: len(results)]
                     ),
+                    middle=placed.middle,
                     tile=tiling.tile,
                     result_step=tiling.result_step,
                     input_step=tiling.input_step,
                     result_rows=tiling.result_rows,
                     input_rows=tiling.input_rows,
                     shuffles=tiling.shuffles,
+                    ahead=placed.ahead,
                 ),
                 arguments=tuple(arguments),
                 global_size=placed.global_size,

@@ -62,6 +62,7 @@ class TileCode(PointwiseCode):
     """What pointwise_rows.cl.jinja and pointwise_transpose.cl.jinja print.
 
     Attributes:
+        middle: Loops around the tiles that a work-item walks through.
         tile: Iterations of the long loop that are in the cache at a time; in a transposition,
             columns and lines of its tile.
         result_step, input_step: Neighbouring elements that belong to one iteration of the long
@@ -69,11 +70,14 @@ class TileCode(PointwiseCode):
         result_rows, input_rows: Iterations of the short loops that are rows of their own there: an
             index of every such loop, each row.
         shuffles: From the inputs' order to the results'.
+        ahead: How far ahead inputs are prefetched: elements, or in a transposition columns.
     """
 
+    middle: int
     tile: tuple[int, ...]
     result_step: int
     input_step: int
     result_rows: tuple[tuple[int, ...], ...]
     input_rows: tuple[tuple[int, ...], ...]
     shuffles: Shuffles
+    ahead: int

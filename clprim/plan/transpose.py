@@ -44,6 +44,8 @@ _LINE_BYTES = 128
 _LINES = 256
 # Bytes that a work-item should write: a few hundred microseconds at most.
 _WORK_BYTES = 256 << 10
+# How far ahead of them inputs are asked for. Measured: tiles of 64 pixels, 30 → 40 GB/s.
+_AHEAD_BYTES = 4096
 # Vectors of a granule, which are in registers at a time, and steps a vector to permute them.
 _MOST_VECTORS = 64
 _MOST_STEPS = 12
@@ -122,13 +124,17 @@ class Placed:
 
     Attributes:
         operands: As the template prints them.
-        outer: Loops around the one around the tiles.
+        outer: Loops around those that a work-item walks through.
+        middle: Those, around its tiles.
+        ahead: How far ahead inputs are prefetched, as in `TileCode`.
         numbers: Sizes and strides by name.
         global_size: Work-items in all.
     """
 
     operands: tuple[OperandCode, ...]
     outer: int
+    middle: int
+    ahead: int
     numbers: tuple[tuple[str, int], ...]
     global_size: tuple[int, int]
 
@@ -152,27 +158,32 @@ def place_tiles(
         traits: Of the device.
     """
     around = [d for n, d in enumerate(dims) if n not in (*tiling.long, *tiling.short)]
-    middle = around.pop() if around else Dim(1, (0,) * len(operands))
+    middle = _middle(around, min(tiling.tiled, default=0))
+    around = [d for d in around if d not in middle]
+    between = math.prod(d.size for d in middle)
     long = [dims[d] for d in tiling.long]
     short = [dims[d] for d in tiling.short]
     rows = math.prod(d.size for d in around)
     iteration = math.prod(d.size for d in short) * dtype.itemsize
     runs, m_run = _share_out(
-        [d.size for d in long], tiling.tile, iteration, middle.size, rows, traits.compute_units
+        [d.size for d in long], tiling.tile, iteration, between, rows, traits.compute_units
     )
     pieces = [-(-d.size // run) for d, run in zip(long, runs, strict=True)]
-    m_pieces = -(-middle.size // m_run)
+    m_pieces = -(-between // m_run)
     numbers = [("n", long[0].size), ("run", runs[0])]
     work = (pieces[0], rows * m_pieces)
     if len(long) > 1:
         numbers += [("pieces", pieces[0]), ("nb", long[1].size), ("b_run", runs[1])]
         work = (pieces[1], rows * m_pieces * pieces[0])
-    numbers += [("m", middle.size), ("m_run", m_run), ("m_pieces", m_pieces)]
+    numbers += [("m", between), ("m_run", m_run), ("m_pieces", m_pieces)]
+    if len(middle) > 1:
+        numbers.append(("m1", middle[1].size))
     numbers += [(f"n{d}", dim.size) for d, dim in enumerate(around)]
     placed = []
     for k, operand in enumerate(operands):
         name = operand.name
-        numbers += [(f"{name}_start", offsets[k]), (f"{name}_m", middle.strides[k])]
+        numbers.append((f"{name}_start", offsets[k]))
+        numbers += [(f"{name}_m{d}", dim.strides[k]) for d, dim in enumerate(middle)]
         numbers += [(f"{name}_s{d}", dim.strides[k]) for d, dim in enumerate(around)]
         numbers += [(f"{name}_r{d}", dim.strides[k]) for d, dim in enumerate(short)]
         if k in tiling.tiled:
@@ -183,7 +194,24 @@ def place_tiles(
             placed.append(replace(operand, inner="one" if long[0].strides[k] else "zero"))
             if len(long) > 1:
                 numbers.append((f"{name}_b", long[1].strides[k]))
-    return Placed(tuple(placed), len(around), tuple(numbers), work)
+    ahead = tiling.tile[0] if len(long) > 1 else _AHEAD_BYTES // dtype.itemsize
+    if not tiling.tiled or traits.c_version < (3, 0):
+        ahead = 0  # an interpreter of OpenCL 1.2 knows no prefetch; what compiles for CPUs is newer
+    return Placed(tuple(placed), len(around), len(middle), ahead, tuple(numbers), work)
+
+
+def _middle(around: Sequence[Dim], other: int) -> list[Dim]:
+    """The loops that a work-item walks through around its tiles.
+
+    They are the innermost one of the results and that of operand ``other``, the shorter one inside,
+    so that both are walked through as they lie, but for a few places at a time.
+    """
+    if not around:
+        return []
+    walked = [d for d in around if d.strides[other]]
+    near = min(walked, key=lambda d: abs(d.strides[other]), default=around[-1])
+    both = [around[-1]] if near is around[-1] else [around[-1], near]
+    return sorted(both, key=lambda d: -d.size)
 
 
 def _share_out(

@@ -10,10 +10,10 @@ __kernel void pointwise(
     const int m_pieces,
     const int n0,
     const int y0_start,
-    const int y0_m,
+    const int y0_m0,
     const int y0_s0,
     const int x0_start,
-    const int x0_m,
+    const int x0_m0,
     const int x0_s0)
 {
     const index_t w_first = (index_t)get_global_id(0) * run;
@@ -32,36 +32,39 @@ __kernel void pointwise(
         for (index_t w = w_first; w < w_stop; w += 512) {
             const index_t w_end = min(w + 512, w_stop);
             {
-                const index_t y0_row = y0_outer + i * y0_m + w;
-                const index_t x0_row = x0_outer + i * x0_m + w;
+                const index_t y0_row = y0_outer + i * y0_m0 + w;
+                const index_t x0_row = x0_outer + i * x0_m0 + w;
                 const index_t stop = w_end - w;
-                index_t e = 0;
-                for (; e + 16 <= stop; e += 16) {
-                    const float16 x0 = vload16(0, x0_memory + x0_row + e);
-                    typedef float16 typeof_x0;
-                    typedef float16 typeof_y0;
-                    typeof_y0 y0 = 0;
-                    {
+                for (index_t e = 0; e < stop;) {
+                    if (e + 16 <= stop) {
+                        const float16 x0 = vload16(0, x0_memory + x0_row + e);
+                        typedef float16 typeof_x0;
+                        typedef float16 typeof_y0;
+                        typeof_y0 y0 = 0;
+                        {
 #line 1 "snippet:expr"
 y0 = x0 + 1;
 #line 48 "kernel"
-                    }
-                    vstore16(y0, 0, y0_memory + y0_row + e);
+                        }
+                        vstore16(y0, 0, y0_memory + y0_row + e);
 
-                }
-                for (; e < stop; ++e) {
-                    const float x0 = (float)x0_memory[x0_row + e];
-                    typedef float typeof_x0;
-                    typedef float typeof_y0;
-                    typeof_y0 y0 = 0;
-                    {
+                        e += 16;
+                    } else {
+                        const float x0 = (float)x0_memory[x0_row + e];
+                        typedef float typeof_x0;
+                        typedef float typeof_y0;
+                        typeof_y0 y0 = 0;
+                        {
 #line 1 "snippet:expr"
 y0 = x0 + 1;
 #line 61 "kernel"
-                    }
-                    y0_memory[y0_row + e] = y0;
+                        }
+                        y0_memory[y0_row + e] = y0;
 
+                        ++e;
+                    }
                 }
+
             }
         }
     }

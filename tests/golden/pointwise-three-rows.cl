@@ -36,10 +36,10 @@ __kernel void pointwise(
     const int m_run,
     const int m_pieces,
     const int y0_start,
-    const int y0_m,
+    const int y0_m0,
     const int y0_r0,
     const int x0_start,
-    const int x0_m,
+    const int x0_m0,
     const int x0_r0)
 {
     const index_t w_first = (index_t)get_global_id(0) * run;
@@ -60,7 +60,7 @@ __kernel void pointwise(
             const index_t w_end = min(w + 1360, w_stop);
             for (index_t t = w; t < w_end; t += 16) {
                 const index_t at = min(t, n - 16);
-                const index_t from = x0_outer + i * x0_m + at;
+                const index_t from = x0_outer + i * x0_m0 + at;
                 float *to = x0_tile + (at - w + 16) * 3;
                 const float16 v0 = vload16(0, x0_memory + from + x0_rows[0]);
                 const float16 v1 = vload16(0, x0_memory + from + x0_rows[1]);
@@ -77,36 +77,39 @@ __kernel void pointwise(
                 vstore16(v8, 0, to + 32);
             }
             {
-                const index_t y0_row = y0_outer + i * y0_m + w * 3;
+                const index_t y0_row = y0_outer + i * y0_m0 + w * 3;
                 const float *x0_line = x0_tile + 48;
                 const index_t stop = (w_end - w) * 3;
-                index_t e = 0;
-                for (; e + 16 <= stop; e += 16) {
-                    const float16 x0 = vload16(0, x0_line + e);
-                    typedef float16 typeof_x0;
-                    typedef float16 typeof_y0;
-                    typeof_y0 y0 = 0;
-                    {
+                for (index_t e = 0; e < stop;) {
+                    if (e + 16 <= stop) {
+                        const float16 x0 = vload16(0, x0_line + e);
+                        typedef float16 typeof_x0;
+                        typedef float16 typeof_y0;
+                        typeof_y0 y0 = 0;
+                        {
 #line 1 "snippet:expr"
 y0 = x0 * w0;
 #line 93 "kernel"
-                    }
-                    vstore16(y0, 0, y0_memory + y0_row + e);
+                        }
+                        vstore16(y0, 0, y0_memory + y0_row + e);
 
-                }
-                for (; e < stop; ++e) {
-                    const float x0 = x0_line[e];
-                    typedef float typeof_x0;
-                    typedef float typeof_y0;
-                    typeof_y0 y0 = 0;
-                    {
+                        e += 16;
+                    } else {
+                        const float x0 = x0_line[e];
+                        typedef float typeof_x0;
+                        typedef float typeof_y0;
+                        typeof_y0 y0 = 0;
+                        {
 #line 1 "snippet:expr"
 y0 = x0 * w0;
 #line 106 "kernel"
-                    }
-                    y0_memory[y0_row + e] = y0;
+                        }
+                        y0_memory[y0_row + e] = y0;
 
+                        ++e;
+                    }
                 }
+
             }
         }
     }

@@ -51,13 +51,13 @@ __kernel void pointwise(
     const int m_run,
     const int m_pieces,
     const int y0_start,
-    const int y0_m,
+    const int y0_m0,
     const int y0_b,
     const int x0_start,
-    const int x0_m,
+    const int x0_m0,
     const int x0_b,
     const int x1_start,
-    const int x1_m,
+    const int x1_m0,
     const int x1_step)
 {
     const index_t b_first = (index_t)get_global_id(0) * b_run;
@@ -84,7 +84,7 @@ __kernel void pointwise(
                     const index_t at = min(s, n - 16);
                     for (index_t t = b; t < b_end; t += 16) {
                         const index_t along = min(t, nb - 16);
-                        const index_t from = x1_outer + i * x1_m + at * x1_step + along;
+                        const index_t from = x1_outer + i * x1_m0 + at * x1_step + along;
                         float *to = x1_tile + (along - b + 16) * 48 + at - a + 16;
                         const float16 v0 = vload16(0, x1_memory + from);
                         const float16 v1 = vload16(0, x1_memory + from + x1_step);
@@ -186,41 +186,44 @@ __kernel void pointwise(
                     }
                 }
                 for (index_t r = b; r < b_end; ++r) {
-                    const index_t y0_row = y0_outer + i * y0_m + r * y0_b + a;
-                    const index_t x0_row = x0_outer + i * x0_m + r * x0_b + a;
+                    const index_t y0_row = y0_outer + i * y0_m0 + r * y0_b + a;
+                    const index_t x0_row = x0_outer + i * x0_m0 + r * x0_b + a;
                     const float *x1_line = x1_tile + (r - b + 16) * 48 + 16;
                     const index_t stop = a_end - a;
-                    index_t e = 0;
-                    for (; e + 16 <= stop; e += 16) {
-                        const float16 x0 = vload16(0, x0_memory + x0_row + e);
-                        typedef float16 typeof_x0;
-                        const float16 x1 = vload16(0, x1_line + e);
-                        typedef float16 typeof_x1;
-                        typedef float16 typeof_y0;
-                        typeof_y0 y0 = 0;
-                        {
+                    for (index_t e = 0; e < stop;) {
+                        if (e + 16 <= stop) {
+                            const float16 x0 = vload16(0, x0_memory + x0_row + e);
+                            typedef float16 typeof_x0;
+                            const float16 x1 = vload16(0, x1_line + e);
+                            typedef float16 typeof_x1;
+                            typedef float16 typeof_y0;
+                            typeof_y0 y0 = 0;
+                            {
 #line 1 "snippet:expr"
 y0 = max(x0, 0) + x1;
 #line 205 "kernel"
-                        }
-                        vstore16(y0, 0, y0_memory + y0_row + e);
+                            }
+                            vstore16(y0, 0, y0_memory + y0_row + e);
 
-                    }
-                    for (; e < stop; ++e) {
-                        const float x0 = (float)x0_memory[x0_row + e];
-                        typedef float typeof_x0;
-                        const float x1 = x1_line[e];
-                        typedef float typeof_x1;
-                        typedef float typeof_y0;
-                        typeof_y0 y0 = 0;
-                        {
+                            e += 16;
+                        } else {
+                            const float x0 = (float)x0_memory[x0_row + e];
+                            typedef float typeof_x0;
+                            const float x1 = x1_line[e];
+                            typedef float typeof_x1;
+                            typedef float typeof_y0;
+                            typeof_y0 y0 = 0;
+                            {
 #line 1 "snippet:expr"
 y0 = max(x0, 0) + x1;
 #line 220 "kernel"
-                        }
-                        y0_memory[y0_row + e] = y0;
+                            }
+                            y0_memory[y0_row + e] = y0;
 
+                            ++e;
+                        }
                     }
+
                 }
             }
         }

@@ -22,10 +22,10 @@ __kernel void pointwise(
     const int m_run,
     const int m_pieces,
     const int y0_start,
-    const int y0_m,
+    const int y0_m0,
     const int y0_b,
     const int x0_start,
-    const int x0_m,
+    const int x0_m0,
     const int x0_step)
 {
     const index_t b_first = (index_t)get_global_id(0) * b_run;
@@ -51,7 +51,7 @@ __kernel void pointwise(
                     const index_t at = min(s, n - 4);
                     for (index_t t = b; t < b_end; t += 4) {
                         const index_t along = min(t, nb - 4);
-                        const index_t from = x0_outer + i * x0_m + at * x0_step + along;
+                        const index_t from = x0_outer + i * x0_m0 + at * x0_step + along;
                         uint *to = x0_tile + (along - b + 4) * 36 + at - a + 4;
                         const uint4 v0 = vload4(0, x0_memory + from);
                         const uint4 v1 = vload4(0, x0_memory + from + x0_step);
@@ -73,36 +73,39 @@ __kernel void pointwise(
                     }
                 }
                 for (index_t r = b; r < b_end; ++r) {
-                    const index_t y0_row = y0_outer + i * y0_m + r * y0_b + a;
+                    const index_t y0_row = y0_outer + i * y0_m0 + r * y0_b + a;
                     const uint *x0_line = x0_tile + (r - b + 4) * 36 + 4;
                     const index_t stop = a_end - a;
-                    index_t e = 0;
-                    for (; e + 4 <= stop; e += 4) {
-                        const uint4 x0 = vload4(0, x0_line + e);
-                        typedef uint4 typeof_x0;
-                        typedef uint4 typeof_y0;
-                        typeof_y0 y0 = 0;
-                        {
+                    for (index_t e = 0; e < stop;) {
+                        if (e + 4 <= stop) {
+                            const uint4 x0 = vload4(0, x0_line + e);
+                            typedef uint4 typeof_x0;
+                            typedef uint4 typeof_y0;
+                            typeof_y0 y0 = 0;
+                            {
 #line 1 "snippet:expr"
 y0 = x0;
 #line 89 "kernel"
-                        }
-                        vstore4(y0, 0, y0_memory + y0_row + e);
+                            }
+                            vstore4(y0, 0, y0_memory + y0_row + e);
 
-                    }
-                    for (; e < stop; ++e) {
-                        const uint x0 = x0_line[e];
-                        typedef uint typeof_x0;
-                        typedef uint typeof_y0;
-                        typeof_y0 y0 = 0;
-                        {
+                            e += 4;
+                        } else {
+                            const uint x0 = x0_line[e];
+                            typedef uint typeof_x0;
+                            typedef uint typeof_y0;
+                            typeof_y0 y0 = 0;
+                            {
 #line 1 "snippet:expr"
 y0 = x0;
 #line 102 "kernel"
-                        }
-                        y0_memory[y0_row + e] = y0;
+                            }
+                            y0_memory[y0_row + e] = y0;
 
+                            ++e;
+                        }
                     }
+
                 }
             }
         }
