@@ -158,6 +158,8 @@ def place_tiles(
         traits: Of the device.
     """
     around = [d for n, d in enumerate(dims) if n not in (*tiling.long, *tiling.short)]
+    # A batch of one is a loop, too, so that it needs no kernel of its own.
+    around = around or [Dim(1, (0,) * len(operands))]
     middle = _middle(around, min(tiling.tiled, default=0))
     around = [d for d in around if d not in middle]
     between = math.prod(d.size for d in middle)
@@ -206,8 +208,6 @@ def _middle(around: Sequence[Dim], other: int) -> list[Dim]:
     They are the innermost one of the results and that of operand ``other``, the shorter one inside,
     so that both are walked through as they lie, but for a few places at a time.
     """
-    if not around:
-        return []
     walked = [d for d in around if d.strides[other]]
     near = min(walked, key=lambda d: abs(d.strides[other]), default=around[-1])
     both = [around[-1]] if near is around[-1] else [around[-1], near]
