@@ -1,4 +1,4 @@
-"""``python -m bench pointwise|reduce|gemm|conv|launch``: measures, prints, and writes files."""
+"""``python -m bench pointwise|reduce|layout|gemm|…``: measures, prints, and writes files."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from bench.compute_report import compute_report
 from bench.conv import DIRECTIONS, FORMATS, conv_jobs
 from bench.gemm import gemm_jobs
 from bench.launch import launch_report, run_conv_launch, run_launch, run_starts
+from bench.layout import layout_workloads, run_layout
 from bench.networks import NETWORKS
 from bench.norm import NORM_NETWORKS, norm_jobs, run_norm
 from bench.norm_report import norm_report
@@ -203,6 +204,29 @@ def norm(
     options, label = (f"--network {network}", network) if network else ("", "")
     report = norm_report(rows, refused, run.device, quick=quick, options=options, label=label)
     _finish(report, run)
+
+
+@app.command()
+def layout(
+    *,
+    device: DeviceOption = None,
+    quick: QuickOption = False,
+    repeats: RepeatsOption = None,
+    output: OutputOption = _RESULTS,
+    no_chart: NoChartOption = False,
+) -> None:
+    """Sub-pixel shuffles and memory formats: GB/s, share of the best copy kernel, PyTorch."""
+    run = _start(device, quick=quick, repeats=repeats, output=output, no_chart=no_chart)
+    with _progress(of=1) as progress:
+        found = run_layout(
+            layout_workloads(quick=run.quick),
+            run.device,
+            repeats=run.repeats,
+            quick=run.quick,
+            progress=progress,
+        )
+    title = "Moving memory: bandwidth beside a copy"
+    _finish(bandwidth_report("layout", title, *found), run)
 
 
 @app.command()
