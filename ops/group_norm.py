@@ -1,6 +1,6 @@
-"""Group normalisation (Wu and He 2018) and instance normalisation (Ulyanov and others 2016).
+"""Group normalisation (Wu and He 2018).
 
-Both normalise over pixels, and over the channels of a group, of each image by itself. Names and
+It normalises over the pixels and the channels of a group, of each image by itself. Names and
 arguments are those of `torch.nn.functional`; any memory format, in which the result comes back.
 """
 
@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from clprim.ops.batch_norm import batch_norm
 from clprim.ops.batch_norm_backward import gradient_sums
 from clprim.ops.common import real
 from clprim.ops.moments import moments, spread_view, statistics_dtype
@@ -27,16 +26,20 @@ from clprim.ops.norm_arguments import (
     check_statistics,
     check_vector,
 )
-from clprim.ops.reduce import mean as mean_of
-from clprim.ops.running_statistics import RunningStatistics
 
 from clprim.array import Array, view_of
 from clprim.dtypes import AnyDType
-from clprim.errors import DTypeError, ShapeError
+from clprim.errors import ShapeError
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 
-__all__ = ["group_norm", "group_norm_backward", "instance_norm", "instance_norm_backward"]
+__all__ = [
+    "check_groups",
+    "group_norm",
+    "group_norm_backward",
+    "groups_backward",
+    "normalize_groups",
+]
 
 
 def group_norm(
@@ -72,75 +75,14 @@ def group_norm(
         array([[-1.,  1., -1.,  1.]], dtype=float32)
     """
     what = "group_norm"
-    groups = _check(what, x, num_groups, {"weight": weight, "bias": bias})
+    groups = check_groups(what, x, num_groups, {"weight": weight, "bias": bias})
     if math.prod(x.shape) // max(1, groups) == 1:
         raise ShapeError(
             f"{what}: expected more than one value a group, got x of shape {x.shape} in "
             f"{groups} groups"
         )
-    found = _normalize(what, x, groups, weight, bias, eps, out)
+    found = normalize_groups(what, x, groups, weight, bias, eps, out)
     return (found[0], found[1], found[3]) if return_stats else found[0]
-
-
-def instance_norm(
-    x: Any,
-    running_mean: Any = None,
-    running_var: Any = None,
-    weight: Any = None,
-    bias: Any = None,
-    use_input_stats: bool = True,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-    *,
-    return_stats: bool = False,
-    out: Any = None,
-) -> Any:
-    """Returns (x - mean) / √(variance + eps) · weight + bias, statistics a channel of an image.
-
-    Args:
-        x: (N, C, …) of floating-point numbers.
-        running_mean: (C,), or None; updated in place by the images' average statistics.
-        running_var: Likewise, with the unbiased variance.
-        weight: A factor a channel, (C,), or None.
-        bias: A summand a channel, (C,), or None.
-        use_input_stats: Whether statistics are those of ``x``; else the running ones are used, and
-            stay as they are.
-        momentum: Weight of this batch in the running statistics.
-        eps: Added to the biased variance.
-        return_stats: Whether to return (y, mean, rstd), for `instance_norm_backward`; (N, C) each.
-        out: Where y goes; may be ``x``.
-
-    Raises:
-        ShapeError: One pixel a channel, which has no variance; wrong shapes.
-        DTypeError, DeviceError: With what was given and what was expected.
-
-    Example:
-        >>> import numpy as np, clprim as cp
-        >>> from clprim import ops
-        >>> x = cp.asarray(np.float32([[[1, 3], [10, 30]]]))
-        >>> ops.instance_norm(x, eps=0).get()
-        array([[[-1.,  1.],
-                [-1.,  1.]]], dtype=float32)
-    """
-    what = "instance_norm"
-    if not use_input_stats:
-        if return_stats:
-            raise DTypeError(f"{what}: return_stats= needs use_input_stats=True")
-        return batch_norm(x, running_mean, running_var, weight, bias, eps=eps, out=out)
-    check_floats(what, "x", x)
-    channels = channels_of(what, x)
-    _check(what, x, max(1, channels), {"weight": weight, "bias": bias})
-    pixels = math.prod(x.shape[2:])
-    if pixels == 1:
-        raise ShapeError(f"{what}: expected more than one pixel a channel, got x of {x.shape}")
-    given = [x, *(a for a in (weight, bias) if a is not None)]
-    running = RunningStatistics(
-        what, running_mean, running_var, channels, real(what, "momentum", momentum), None, given
-    )
-    y, mean, var, rstd = _normalize(what, x, channels, weight, bias, eps, out, running.arrays)
-    if running.arrays and x.size:
-        running.update(mean_of(mean, 0), mean_of(var, 0), pixels / (pixels - 1))
-    return (y, mean, rstd) if return_stats else y
 
 
 def group_norm_backward(
@@ -174,34 +116,14 @@ def group_norm_backward(
         ShapeError, DTypeError, DeviceError: With what was given and what was expected.
     """
     what = "group_norm_backward"
-    groups = _check(what, x, num_groups, {"weight": weight})
-    return _backward(what, grad, x, groups, weight, mean, rstd, eps, output_mask)
-
-
-def instance_norm_backward(
-    grad: Any,
-    x: Any,
-    weight: Any = None,
-    mean: Any = None,
-    rstd: Any = None,
-    *,
-    eps: float = 1e-5,
-    output_mask: Sequence[bool] = (True, True, True),
-) -> tuple[Array | None, Array | None, Array | None]:
-    """Returns the gradients (dx, dweight, dbias) of an instance normalisation of ``x``.
-
-    See `group_norm_backward`: every channel is a group of its own.
-    """
-    what = "instance_norm_backward"
-    check_floats(what, "x", x)
-    groups = _check(what, x, max(1, channels_of(what, x)), {"weight": weight})
-    return _backward(what, grad, x, groups, weight, mean, rstd, eps, output_mask)
+    groups = check_groups(what, x, num_groups, {"weight": weight})
+    return groups_backward(what, grad, x, groups, weight, mean, rstd, eps, output_mask)
 
 
 # --- the work -------------------------------------------------------------------------------------
 
 
-def _normalize(
+def normalize_groups(
     what: str,
     x: Any,
     groups: int,
@@ -211,7 +133,18 @@ def _normalize(
     out: Any,
     written: Sequence[Any] = (),
 ) -> tuple[Array, Array, Array, Array]:
-    """Returns y, and mean, variance and 1 / deviation of every group, (N, G) each."""
+    """Returns y, and mean, variance and 1 / deviation of every group, (N, G) each.
+
+    Args:
+        what: The operator, for messages.
+        x: (N, C, …).
+        groups: G.
+        weight: (C,), or None.
+        bias: Likewise.
+        eps: Added to the variance.
+        out: Where y goes, or None.
+        written: Other arrays that the operator writes, which ``out`` must not overlap.
+    """
     eps = real(what, "eps", eps)
     kind = statistics_dtype(x.dtype)
     if out is not None:
@@ -236,7 +169,7 @@ def _normalize(
     return y, mean, var, rstd
 
 
-def _backward(
+def groups_backward(
     what: str,
     grad: Any,
     x: Any,
@@ -247,6 +180,7 @@ def _backward(
     eps: float,
     mask: Sequence[bool],
 ) -> tuple[Array | None, Array | None, Array | None]:
+    """Returns the gradients of `normalize_groups`; see `group_norm_backward`."""
     check_gradient(what, grad, x)
     wanted = check_mask(what, mask, ("dx", "dweight", "dbias"))
     kind = statistics_dtype(x.dtype)
@@ -343,7 +277,7 @@ def _parameter_sums(types: tuple[AnyDType, AnyDType]) -> Reduction:
 # --- arguments and views --------------------------------------------------------------------------
 
 
-def _check(what: str, x: Any, num_groups: int, parameters: dict[str, Any]) -> int:
+def check_groups(what: str, x: Any, num_groups: int, parameters: dict[str, Any]) -> int:
     """Checks x, the number of groups and what there is one of a channel; returns G."""
     check_floats(what, "x", x)
     channels = channels_of(what, x)
