@@ -1,0 +1,139 @@
+"""Chooses the tile of a matrix product that a work-group computes out of its local memory.
+
+Every step of depth costs a work-item ``rows + columns`` reads of local memory, as vectors, for
+``rows · columns`` products, and the group ``tile_rows + tile_columns`` reads of global memory. So
+large tiles are good, as long as registers hold the sums, enough groups are left to keep the device
+busy, and little of the tiles at the edges is wasted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clprim.plan.kernel import power_of_two
+from clprim.traits import DeviceTraits
+
+__all__ = ["LocalTile", "busy_items", "choose_local_tile"]
+
+# Bytes of sums that a work-item keeps: with operands, prefetched elements and addresses, 64 floats
+# come to some 128 registers of 4 bytes, of which GPUs with wide sub-groups have 255.
+SUM_BYTES = 256
+# Where sub-groups are narrow, or groups small, an item has fewer registers.
+FEW_SUM_BYTES = 128
+# What every device has.
+LOCAL_BYTES = 32 << 10
+# Work-items that hide the latencies of a compute unit.
+ITEMS_PER_UNIT = 512
+# Instructions that reading an element takes, beside one product: address, check, read and write.
+READ_COST = 10
+# Steps of depth in local memory at a time: more of them make barriers rarer.
+MOST_STEPS = 16
+# What is noted of a step of depth in local memory, at most: two places, a row and a column.
+RECORD_BYTES = 24
+
+
+@dataclass(frozen=True)
+class LocalTile:
+    """A tile, and who computes it.
+
+    Attributes:
+        items_y, items_x: Work-items of a group along the tile's rows and columns.
+        rows, columns: Of the sums that each of them keeps; multiples of ``width``.
+        width: Elements of a vector.
+        steps: Of depth that are in local memory at a time.
+    """
+
+    items_y: int
+    items_x: int
+    rows: int
+    columns: int
+    width: int
+    steps: int
+
+    @property
+    def items(self) -> int:
+        """Work-items of a group."""
+        return self.items_y * self.items_x
+
+    @property
+    def tile_rows(self) -> int:
+        """Rows of the group's tile."""
+        return self.items_y * self.rows
+
+    @property
+    def tile_columns(self) -> int:
+        """Columns of the group's tile."""
+        return self.items_x * self.columns
+
+    def local_bytes(self, itemsize: int) -> int:
+        """Returns the bytes of two tiles of each operand, a vector of padding a step, and notes.
+
+        Args:
+            itemsize: Bytes of an element.
+        """
+        pitches = self.tile_rows + self.tile_columns + 2 * self.width
+        return 2 * self.steps * pitches * itemsize + RECORD_BYTES * self.items
+
+
+def busy_items(traits: DeviceTraits) -> int:
+    """Returns how many work-items keep the device busy."""
+    return traits.compute_units * min(ITEMS_PER_UNIT, 2 * traits.max_work_group_size)
+
+
+def choose_local_tile(
+    rows: int, columns: int, batch: int, itemsize: int, traits: DeviceTraits
+) -> LocalTile:
+    """Chooses the tile for results of so many rows and columns.
+
+    Args:
+        rows: Of every result.
+        columns: Of every result.
+        batch: How many results; what is split counts as often as it is split.
+        itemsize: Bytes of a sum.
+        traits: Of the device.
+    """
+    width = max(2, 16 // itemsize)
+    narrow = 1 < traits.sub_group_size <= 16 or traits.max_work_group_size < 128
+    sums = (FEW_SUM_BYTES if narrow else SUM_BYTES) // itemsize
+    largest = min(256, 1 << (traits.max_work_group_size.bit_length() - 1))
+    # Several groups at a time find room where there is more.
+    memory = min(traits.local_memory, LOCAL_BYTES)
+    shapes = [
+        (y, x, r, c)
+        for items in (256, 128, 64, 32, 16, 8, 4, 2, 1)
+        if items <= largest
+        for y in (32, 16, 8, 4, 2, 1)
+        if items % y == 0 and (y <= 4 * (items // y) and items // y <= 4 * y)
+        for x in (items // y,)
+        for r in (2 * width, width)
+        for c in (2 * width, width)
+        if r * c <= max(sums, width * width)
+    ]
+    tiles = [
+        LocalTile(y, x, r, c, width, steps)
+        for y, x, r, c in shapes
+        for steps in (_steps(LocalTile(y, x, r, c, width, 1), itemsize, memory),)
+        if steps
+    ]
+    smallest = LocalTile(1, 1, width, width, width, 1)
+    return min(tiles, key=lambda tile: _cost(tile, rows, columns, batch, traits), default=smallest)
+
+
+def _steps(tile: LocalTile, itemsize: int, memory: int) -> int:
+    """Steps of depth for which there is room, a power of two; some, or none."""
+    room = memory - RECORD_BYTES * tile.items
+    most = min(
+        MOST_STEPS, tile.items, room // (tile.local_bytes(itemsize) - RECORD_BYTES * tile.items)
+    )
+    steps = power_of_two(most + 1) // 2 if most > 0 else 0
+    return steps if steps >= min(4, tile.items) else 0
+
+
+def _cost(tile: LocalTile, rows: int, columns: int, batch: int, traits: DeviceTraits) -> float:
+    """Time for all, in arbitrary units: the padded work, its overhead, and how idle the device."""
+    groups = -(-rows // tile.tile_rows) * -(-columns // tile.tile_columns)
+    work = groups * tile.tile_rows * tile.tile_columns
+    local = (1 / tile.rows + 1 / tile.columns) / tile.width
+    read = READ_COST * (1 / tile.tile_rows + 1 / tile.tile_columns)
+    idle = max(1.0, busy_items(traits) / (groups * batch * tile.items))
+    return work * (1 + local + read) * idle
