@@ -12,10 +12,24 @@ from pathlib import Path
 import jinja2
 import numpy as np
 import pytest
-from planning import ARGMAX, CPU, FLOAT, GPU, array, crossed, define, map_plan, reduce_plan
+from planning import (
+    ARGMAX,
+    CPU,
+    FLOAT,
+    GPU,
+    array,
+    convolution,
+    crossed,
+    define,
+    map_plan,
+    product,
+    reduce_plan,
+)
 from support import BFLOAT16
 
+from clprim.language.epilogue import define_epilogue
 from clprim.plan.reduction_code import Scaling
+from clprim.plan.tiles import plan_tiles
 from clprim.render import environment, render
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -97,6 +111,8 @@ def moves():
     pixels = array((8, 40, 50, 3)), array((8, 40, 50, 3), order=(0, 3, 1, 2))
     yield "pointwise-transpose", map_plan("y0 = x0;", picture, out=last, traits=narrow)
     yield "pointwise-transpose-sum", map_plan("y0 = max(x0, 0) + x1;", last, picture, out=last)
+    odd = array((8, 67, 40, 50)), array((8, 67, 40, 50), order=(0, 2, 3, 1))
+    yield "pointwise-transpose-whole", map_plan("y0 = x0;", odd[0], out=odd[1], traits=narrow)
     yield "pointwise-transpose-gpu", map_plan("y0 = x0;", picture, out=last, traits=GPU)
     yield (
         "pointwise-three-rows",
@@ -135,6 +151,17 @@ def reductions():
     )
 
 
+def contractions():
+    relu, residual = "y0 = max(y0, 0);", "y0 = max(y0 + x0, 0);"
+    last = convolution(2, 32, 14, 64, last=True, epilogue=residual, bias=True)
+    first = convolution(1, 32, 15, 16, kernel=5, padding=2, epilogue=relu)
+    yield "tiles-windows", plan_tiles(last, GPU).main
+    yield "tiles-finish", plan_tiles(first, GPU).finish
+    epilogue = define_epilogue("matmul", "y0 = tanh(y0);")
+    whole = product(512, 512, 64, dtype=np.float16, epilogue=epilogue, beta=True)
+    yield "tiles-matrix", plan_tiles(whole, GPU).main
+
+
 @lru_cache(maxsize=1)
 def kernels():
     """Every kernel of this file, as (name, template, code)."""
@@ -142,6 +169,7 @@ def kernels():
     for name, plan in reductions():
         for n, stage in enumerate(plan.stages):
             found.append((name if n == 0 else f"{name}-finish", stage.template, stage.code))
+    found += [(name, plan.template, plan.code) for name, plan in contractions()]
     return found
 
 
@@ -175,7 +203,11 @@ def test_every_template_is_rendered():
     assert (
         printed
         >= {template for _, template, _ in kernels()}
-        >= {name for name in printed if name.startswith(("pointwise", "reduce"))}
+        >= {
+            name
+            for name in printed
+            if name.startswith(("pointwise", "reduce", "contraction_tiles"))
+        }
     )
 
 

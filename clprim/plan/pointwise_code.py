@@ -70,6 +70,8 @@ class TileCode(PointwiseCode):
         result_rows, input_rows: Iterations of the short loops that are rows of their own there: an
             index of every such loop, each row.
         shuffles: From the inputs' order to the results'.
+        whole: Whether the tile of a transposition has the results' whole rows, one after the other;
+            ``tile`` is then how many elements it has room for.
         ahead: How far ahead inputs are prefetched: elements, or in a transposition columns.
     """
 
@@ -80,4 +82,5 @@ class TileCode(PointwiseCode):
     result_rows: tuple[tuple[int, ...], ...]
     input_rows: tuple[tuple[int, ...], ...]
     shuffles: Shuffles
+    whole: bool
     ahead: int

@@ -37,11 +37,14 @@ __all__ = ["Placed", "Tiling", "find_tiling", "place_tiles"]
 
 # Bytes of a tile: they are to stay in the first cache, beside what is read meanwhile.
 _TILE_BYTES = 16 << 10
-# Bytes along a result's line in a transposition, and lines of its tile. Measured: inputs want to
+# Bytes along a result's row in a transposition, and rows of its tile. Measured: inputs want to
 # be read in long runs, of which a processor follows only a few dozens; two lines of a result at a
-# time are enough.
-_LINE_BYTES = 128
-_LINES = 256
+# time are enough, if its rows begin where lines do.
+_ROW_BYTES, _ROWS = 128, 256
+# The same if they do not, and each piece of a row has two lines that it shares with others.
+_ODD_ROW_BYTES, _ODD_ROWS = 512, 96
+# Bytes of a tile of whole rows, which share no lines as they follow each other.
+_WHOLE_BYTES = 64 << 10
 # Bytes that a work-item should write: a few hundred microseconds at most.
 _WORK_BYTES = 256 << 10
 # How far ahead of them inputs are asked for. Measured: tiles of 64 pixels, 30 → 40 GB/s.
@@ -65,6 +68,7 @@ class Tiling:
         short: The loops of a granule, outermost first.
         tiled: Inputs that lie otherwise than the results, by number of the operand.
         tile: Iterations of each long loop in a tile.
+        room: Elements of a tile of whole rows; none for other tiles.
         result_step, input_step, result_rows, input_rows, shuffles: As in `TileCode`.
     """
 
@@ -79,6 +83,7 @@ class Tiling:
     result_rows: tuple[tuple[int, ...], ...]
     input_rows: tuple[tuple[int, ...], ...]
     shuffles: Shuffles
+    room: tuple[int, ...] = ()
 
 
 def find_tiling(
@@ -114,7 +119,7 @@ def find_tiling(
     ]
     best = min(granules, key=lambda t: (_cost(t), -counts[t.long[0]]), default=None)
     if best is None or len(best.shuffles.outputs) > vector or _cost(best) > _MOST_STEPS / 2:
-        best = _transposition(counts, strides, vector, sizes[0]) or best
+        best = _transposition(counts, strides, results, vector, *sizes) or best
     return best or _rows(counts, strides, vectors[1])
 
 
@@ -176,6 +181,8 @@ def place_tiles(
     work = (pieces[0], rows * m_pieces)
     if len(long) > 1:
         numbers += [("pieces", pieces[0]), ("nb", long[1].size), ("b_run", runs[1])]
+        if tiling.room:
+            numbers.append(("tile_b", tiling.tile[1]))
         work = (pieces[1], rows * m_pieces * pieces[0])
     numbers += [("m", between), ("m_run", m_run), ("m_pieces", m_pieces)]
     if len(middle) > 1:
@@ -196,7 +203,10 @@ def place_tiles(
             placed.append(replace(operand, inner="one" if long[0].strides[k] else "zero"))
             if len(long) > 1:
                 numbers.append((f"{name}_b", long[1].strides[k]))
-    ahead = tiling.tile[0] if len(long) > 1 else _AHEAD_BYTES // dtype.itemsize
+    # Whole rows leave nothing further along them: what comes next is further along the inputs.
+    ahead = (
+        (0 if tiling.room else tiling.tile[0]) if len(long) > 1 else _AHEAD_BYTES // dtype.itemsize
+    )
     if not tiling.tiled or traits.c_version < (3, 0):
         ahead = 0  # an interpreter of OpenCL 1.2 knows no prefetch; what compiles for CPUs is newer
     return Placed(tuple(placed), len(around), len(middle), ahead, tuple(numbers), work)
@@ -346,7 +356,12 @@ def _places(
 
 
 def _transposition(
-    sizes: Sequence[int], strides: Sequence[Strides], vector: int, itemsize: int
+    sizes: Sequence[int],
+    strides: Sequence[Strides],
+    results: int,
+    vector: int,
+    itemsize: int,
+    value_size: int,
 ) -> Tiling | None:
     """The tile over two long loops, one contiguous for the results, the other for the inputs."""
     last = len(sizes) - 1
@@ -354,21 +369,36 @@ def _transposition(
     contiguous = {tuple(d for d, s in enumerate(strides[k]) if s == 1) for k in tiled}
     if len(contiguous) != 1 or sizes[last] < vector:
         return None
-    (across,) = contiguous
-    if len(across) != 1 or sizes[across[0]] < vector:
+    (found,) = contiguous
+    if len(found) != 1 or sizes[found[0]] < vector:
         return None
+    across = found[0]
+    bytes_, rows = _ROW_BYTES, _ROWS
+    room: tuple[int, ...] = ()
+    columns = 0
+    if strides[0][across] % vector:
+        bytes_, rows = _ODD_ROW_BYTES, _ODD_ROWS
+        dense = ((1, sizes[last]), (0, 0))
+        elements = _WHOLE_BYTES // value_size
+        if 4 * vector * sizes[last] <= elements and all(
+            (own[last], own[across]) in dense for k, own in enumerate(strides) if k not in tiled
+        ):
+            room = (elements,)
+            columns = round_up(sizes[last], vector)
+            rows = (elements // sizes[last] - vector) // vector * vector
     return Tiling(
         "pointwise_transpose",
         vector,
-        long=(last, across[0]),
+        long=(last, across),
         short=(),
         tiled=tiled,
-        tile=(max(vector, _LINE_BYTES // itemsize // vector * vector), _LINES),
+        tile=(columns or max(vector, bytes_ // itemsize // vector * vector), rows),
         result_step=1,
         input_step=1,
         result_rows=((),),
         input_rows=((),),
         shuffles=transpose(vector),
+        room=room,
     )
 
 

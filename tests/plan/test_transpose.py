@@ -128,9 +128,25 @@ def test_a_batch_shares_its_kernel_and_its_work(case, batch):
         short = 1 if "nb" in given else short
         elements = math.prod(size for size, _ in long) * given["m"] * outer * short
         assert elements == math.prod(grown)
-        for (_, run), tile in zip(long, found.code.tile, strict=True):
-            assert run % tile == 0
+        if not found.code.whole:
+            for (_, run), tile in zip(long, found.code.tile, strict=True):
+                assert run % tile == 0
     assert len(codes) == 1
+
+
+def test_rows_that_begin_amid_lines_are_taken_whole_or_long():
+    def tile(shape, source, target):
+        found = plan("y0 = x0;", permuted(shape, source), out=permuted(shape, target))
+        assert found.template == "pointwise_transpose"
+        return found.code.whole, found.code.tile
+
+    last, first = (0, 2, 3, 1), (0, 1, 2, 3)
+    assert tile((8, 64, 30, 50), first, last) == (False, (32, 256))
+    assert tile((8, 67, 30, 50), first, last) == (True, (16384,))
+    assert tile((8, 400, 15, 15), first, last) == (False, (32, 256))
+    assert tile((8, 401, 15, 15), first, last) == (False, (128, 96))
+    assert tile((8, 67, 31, 51), last, first) == (False, (128, 96))
+    assert tile((8, 512, 14, 14), last, first) == (True, (16384,))
 
 
 def test_registers_decide_how_many_elements_move():

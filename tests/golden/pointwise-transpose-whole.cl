@@ -1,0 +1,115 @@
+typedef int index_t;
+
+static inline uint4 pick0(const uint4 a, const uint4 b)
+{
+    return (uint4)(a.s0, a.s2, b.s0, b.s2);
+}
+static inline uint4 pick1(const uint4 a, const uint4 b)
+{
+    return (uint4)(a.s1, a.s3, b.s1, b.s3);
+}
+
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void pointwise(
+    __global uint *y0_memory,
+    __global const uint *x0_memory,
+    const int n,
+    const int run,
+    const int pieces,
+    const int nb,
+    const int b_run,
+    const int tile_b,
+    const int m,
+    const int m_run,
+    const int m_pieces,
+    const int y0_start,
+    const int y0_m0,
+    const int y0_b,
+    const int x0_start,
+    const int x0_m0,
+    const int x0_step)
+{
+    const index_t b_first = (index_t)get_global_id(0) * b_run;
+    const index_t b_stop = min(b_first + b_run, nb);
+    const index_t piece = (index_t)get_global_id(1) / pieces;
+    const index_t a_first = (index_t)get_global_id(1) % pieces * run;
+    const index_t a_stop = min(a_first + run, n);
+    const index_t row = piece / m_pieces;
+    const index_t m_first = piece % m_pieces * m_run;
+    const index_t m_stop = min(m_first + m_run, m);
+    const index_t y0_outer = y0_start;
+    const index_t x0_outer = x0_start;
+
+    // The last squares reach back over elements that are there already: room for them in front.
+    uint x0_tile[16384] __attribute__((aligned(64)));
+
+    for (index_t i = m_first; i < m_stop; ++i) {
+        for (index_t a = a_first; a < a_stop; a += n) {
+            const index_t a_end = min(a + n, a_stop);
+            for (index_t b = b_first; b < b_stop; b += tile_b) {
+                const index_t b_end = min(b + tile_b, b_stop);
+                for (index_t s = a; s < a_end; s += 4) {
+                    const index_t at = min(s, n - 4);
+                    for (index_t t = b; t < b_end; t += 4) {
+                        const index_t along = min(t, nb - 4);
+                        const index_t from = x0_outer + i * x0_m0 + at * x0_step + along;
+                        uint *to = x0_tile + (along - b + 4) * n + at;
+                        const uint4 v0 = vload4(0, x0_memory + from);
+                        const uint4 v1 = vload4(0, x0_memory + from + x0_step);
+                        const uint4 v2 = vload4(0, x0_memory + from + 2 * x0_step);
+                        const uint4 v3 = vload4(0, x0_memory + from + 3 * x0_step);
+                        const uint4 v4 = pick0(v0, v1);
+                        const uint4 v5 = pick1(v0, v1);
+                        const uint4 v6 = pick0(v2, v3);
+                        const uint4 v7 = pick1(v2, v3);
+                        const uint4 v8 = pick0(v4, v6);
+                        const uint4 v9 = pick1(v4, v6);
+                        const uint4 v10 = pick0(v5, v7);
+                        const uint4 v11 = pick1(v5, v7);
+
+                        vstore4(v8, 0, to);
+                        vstore4(v10, 0, to + n);
+                        vstore4(v9, 0, to + 2 * n);
+                        vstore4(v11, 0, to + 3 * n);
+                    }
+                }
+                {
+                    const index_t r = b;
+                    const index_t y0_row = y0_outer + i * y0_m0 + r * y0_b + a;
+                    const uint *x0_line = x0_tile + 4 * n;
+                    const index_t stop = (b_end - b) * n;
+                    for (index_t e = 0; e < stop;) {
+                        if (e + 4 <= stop) {
+                            const uint4 x0 = vload4(0, x0_line + e);
+                            typedef uint4 typeof_x0;
+                            typedef uint4 typeof_y0;
+                            typeof_y0 y0 = 0;
+                            {
+#line 1 "snippet:expr"
+y0 = x0;
+#line 91 "kernel"
+                            }
+                            vstore4(y0, 0, y0_memory + y0_row + e);
+
+                            e += 4;
+                        } else {
+                            const uint x0 = x0_line[e];
+                            typedef uint typeof_x0;
+                            typedef uint typeof_y0;
+                            typeof_y0 y0 = 0;
+                            {
+#line 1 "snippet:expr"
+y0 = x0;
+#line 104 "kernel"
+                            }
+                            y0_memory[y0_row + e] = y0;
+
+                            ++e;
+                        }
+                    }
+
+                }
+            }
+        }
+    }
+}
