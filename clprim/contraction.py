@@ -12,6 +12,8 @@ from clprim.dtypes import AnyDType
 from clprim.errors import ClprimError, DTypeError
 from clprim.launch import Launch, source_of
 from clprim.plan.contraction import Contraction
+from clprim.plan.depthwise import Depthwise
+from clprim.plan.depthwise_gradient import DepthwiseGradient
 from clprim.plan.strategy import plan_contraction
 from clprim.runtime.device import Device, current_device
 from clprim.runtime.stats import counters
@@ -63,7 +65,7 @@ class Planned:
         strategy: A name out of `clprim.plan.strategy`, or ``auto``.
     """
 
-    contractions: tuple[Contraction, ...]
+    contractions: tuple[Contraction | Depthwise | DepthwiseGradient, ...]
     result: Described
     strategy: str = "auto"
 

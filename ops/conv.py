@@ -13,8 +13,8 @@ from clprim.ops.convolution import (
     forward,
     result_of,
 )
+from clprim.ops.depthwise import DEPTHWISE, depthwise_forward, is_depthwise, wants_depthwise
 from clprim.ops.products import (
-    check_algorithm,
     check_epilogue,
     check_operands,
     check_result,
@@ -100,7 +100,6 @@ def convolve(
     )
 
     def prepare(device: Device) -> Planned:
-        check_algorithm(what, algorithm)
         if depth_to_space is not None:
             raise DefinitionError(f"{what}: depth_to_space= is not available yet")
         matrix = matrix_of(w)
@@ -114,13 +113,19 @@ def convolve(
             padding=padding,
             dilation=dilation,
         )
+        planes = wants_depthwise(what, algorithm, matrix.shape, groups)
         dtype, value = product_dtypes(what, device, x.dtype, matrix.dtype)
         shape = (x.shape[0], shapes[0], found.y.windows, found.x.windows)
         bias_places = bias_operand(what, device, bias, shape[1])
         snippet, operands = check_epilogue(what, device, epilogue, epilogue_args, shape, value)
         check_result(what, out, device, shape, dtype, inputs=(x, matrix), extras=extras, beta=beta)
         y, described = result_of(out, shape, dtype, x)
-        contraction = forward(x, matrix, y, found, groups, value, bias_places, operands, snippet)
+        rest = (value, bias_places, operands, snippet)
+        contraction = (
+            depthwise_forward(x, matrix, y, found, *rest)
+            if planes
+            else forward(x, matrix, y, found, groups, *rest)
+        )
         contractions = (replace(contraction, beta=bool(beta)),) if math.prod(shape) else ()
         return Planned(contractions, described, algorithm)
 
@@ -207,9 +212,10 @@ class _Conv2d:
             algorithm=algorithm,
         )
 
-    def algorithms(self, *args: Any, **options: Any) -> tuple[str, ...]:
+    def algorithms(self, x: Any, w: Any, *args: Any, **options: Any) -> tuple[str, ...]:
         """Returns the names of the algorithms that can do a call with these arguments."""
-        return tuple(STRATEGIES)
+        planes = is_depthwise(matrix_of(w).shape, options.get("groups", 1))
+        return (*STRATEGIES, DEPTHWISE) if planes else tuple(STRATEGIES)
 
     def __repr__(self) -> str:
         return "<clprim.ops.conv2d>"

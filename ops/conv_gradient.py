@@ -14,8 +14,8 @@ from clprim.ops.convolution import (
     result_of,
     weight_gradient,
 )
+from clprim.ops.depthwise import depthwise_input, depthwise_weight, wants_depthwise
 from clprim.ops.products import (
-    check_algorithm,
     check_operands,
     check_result,
     matrix_of,
@@ -26,6 +26,8 @@ from clprim.ops.windows import Pair, key
 from clprim.array import operand_of
 from clprim.contraction import ContractionCall, Planned, run_contraction
 from clprim.errors import ShapeError
+from clprim.plan.contraction import Contraction
+from clprim.plan.depthwise import Depthwise
 from clprim.plan.layout import Operand, dense_strides
 from clprim.reduction import Reduction
 from clprim.runtime.device import Device
@@ -90,17 +92,21 @@ def conv2d_input(
     )
 
     def prepare(device: Device) -> Planned:
-        check_algorithm(what, algorithm)
         matrix = matrix_of(w)
         check_operands(what, device, w=matrix, grad=grad)
         shape = given_shape(what, "input_shape", input_shape)
         found = checked_windows(
             what, shape, matrix.shape, grad.shape, stride, padding, dilation, groups
         )
+        planes = wants_depthwise(what, algorithm, matrix.shape, groups)
         dtype, value = product_dtypes(what, device, grad.dtype, matrix.dtype)
         check_result(what, out, device, shape, dtype, inputs=(grad, matrix), extras=(), beta=beta)
         y, described = result_of(out, shape, dtype, grad)
-        phases = input_phases(grad, matrix, y, found, groups, value, None, [], None)
+        phases: Sequence[Contraction | Depthwise] = (
+            [depthwise_input(grad, matrix, y, found, value)]
+            if planes
+            else input_phases(grad, matrix, y, found, groups, value, None, [], None)
+        )
         if not math.prod(shape):
             phases = []
         contractions = tuple(replace(p, name=what, beta=bool(beta)) for p in phases)
@@ -163,17 +169,22 @@ def conv2d_weight(
     )
 
     def prepare(device: Device) -> Planned:
-        check_algorithm(what, algorithm)
         check_operands(what, device, x=x, grad=grad)
         shape = given_shape(what, "weight_shape", weight_shape)
         found = checked_windows(what, x.shape, shape, grad.shape, stride, padding, dilation, groups)
+        planes = wants_depthwise(what, algorithm, shape, groups)
         dtype, value = product_dtypes(what, device, x.dtype, grad.dtype)
         check_result(what, out, device, shape, dtype, inputs=(x, grad), extras=(), beta=beta)
         strides = dense_strides(shape, dtype.itemsize, range(4)) if out is None else out.strides
         y = operand_of(out) if out is not None else Operand(shape, strides, 0, dtype)
-        contraction = weight_gradient(x, grad, y, found, groups, value)
+        contraction = (
+            depthwise_weight(x, grad, y, found, value)
+            if planes and x.size and grad.size
+            else weight_gradient(x, grad, y, found, groups, value)
+        )
         contractions = (replace(contraction, beta=bool(beta)),) if math.prod(shape) else ()
-        return Planned(contractions, (shape, dtype, strides, math.prod(shape)), algorithm)
+        described = (shape, dtype, strides, math.prod(shape))
+        return Planned(contractions, described, "auto" if planes else algorithm)
 
     return run_contraction(_calls, what, x, grad, (), options, prepare, out=out, beta=beta)
 

@@ -1,0 +1,175 @@
+"""Plans depthwise convolutions: every channel is a plane of its own, convolved with its own taps.
+
+    y[n, c, r, q] = Σ_kh,kw  x[n, c / multiplier, r·stride + kh·dilation − before, …] · w[c, kh, kw]
+
+and the *adjoint* of this, which is its gradient in x: there a channel sums up ``multiplier``
+channels, and a tap reaches element r from (r + before − kh·dilation) / stride, if that is whole.
+With a stride of 1 that is a convolution with the taps in reverse order.
+
+There is one product a tap and nothing to share between channels, so memory decides how fast this
+is. The kernels differ by what lies side by side there: `depthwise_channels`, `depthwise_planes`,
+and for whatever else, and for GPUs, `depthwise_lanes`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from clprim.dtypes import AnyDType
+from clprim.language.snippet import Snippet
+
+__all__ = ["Depthwise", "Line", "Place", "Taps", "index_of", "moved_bytes"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One axis of the planes.
+
+    Attributes:
+        inputs: Elements of x.
+        outputs: Elements of y.
+        kernel: Taps.
+        stride: From one window to the next.
+        dilation: From one tap to the next.
+        before: Padding before the first element; of the convolution, also in its adjoint. It may
+            be negative.
+    """
+
+    inputs: int
+    outputs: int
+    kernel: int
+    stride: int
+    dilation: int
+    before: int
+
+    @property
+    def reach(self) -> int:
+        """Elements from a window's first tap to its last."""
+        return self.dilation * (self.kernel - 1) + 1
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an array's element (image, channel, row, column) lies; strides in elements.
+
+    Attributes:
+        name: ``x``, ``y0``, ``bias``, ``x0``, ``x1``, ….
+        dtype: In memory.
+        start: Of its first element.
+        image, channel, row, column: Strides; 0 along what it is broadcast over.
+    """
+
+    name: str
+    dtype: AnyDType
+    start: int
+    image: int
+    channel: int
+    row: int
+    column: int
+
+    def reach(self, images: int, channels: int, rows: int, columns: int) -> int:
+        """The largest distance from the start of memory, as a bound."""
+        sizes = (images, channels, rows, columns)
+        strides = (self.image, self.channel, self.row, self.column)
+        return abs(self.start) + sum(abs(s) * n for s, n in zip(strides, sizes, strict=True))
+
+
+@dataclass(frozen=True)
+class Taps:
+    """The weight: where tap (row, column) of a channel lies; strides in elements."""
+
+    dtype: AnyDType
+    start: int
+    channel: int
+    row: int
+    column: int
+
+
+@dataclass(frozen=True)
+class Depthwise:
+    """What to compute.
+
+    Attributes:
+        name: For kernels and messages.
+        images: How many.
+        channels: Of y.
+        multiplier: Outputs of a channel of the convolution's input.
+        adjoint: Whether it is the gradient in the convolution's input.
+        rows, columns: The axes.
+        value: dtype that sums are added up in.
+        x: The operand that windows walk over: the input, or the gradient in the result.
+        w: The weight.
+        y: The result.
+        extras: What the epilogue reads; ``bias`` is added before it.
+        epilogue: The user's snippet on ``y0``, or None.
+        beta: Whether ``beta`` times the old result is added, with beta the call's scalar 0.
+    """
+
+    name: str
+    images: int
+    channels: int
+    multiplier: int
+    adjoint: bool
+    rows: Line
+    columns: Line
+    value: AnyDType
+    x: Place
+    w: Taps
+    y: Place
+    extras: tuple[Place, ...] = ()
+    epilogue: Snippet | None = None
+    beta: bool = False
+
+    @property
+    def inputs(self) -> int:
+        """Channels of x."""
+        if self.adjoint:
+            return self.channels * self.multiplier
+        return self.channels // self.multiplier
+
+    @property
+    def flops(self) -> int:
+        """Operations, products with padding included; a multiply-add counts as two."""
+        planes = self.images * self.channels * (self.multiplier if self.adjoint else 1)
+        taps = self.rows.kernel * self.columns.kernel
+        outputs = self.rows.outputs * self.columns.outputs
+        if self.adjoint:
+            outputs = self.rows.inputs * self.columns.inputs
+        return 2 * planes * taps * outputs
+
+    def simplified(self) -> Depthwise:
+        """Returns the same as a convolution, if it is an adjoint of stride and multiplier 1."""
+        strides = (self.rows.stride, self.columns.stride)
+        if not self.adjoint or self.multiplier > 1 or strides != (1, 1):
+            return self
+        w, h, v = self.w, self.rows, self.columns
+        last = (h.kernel - 1) * w.row + (v.kernel - 1) * w.column
+        return replace(
+            self,
+            adjoint=False,
+            rows=replace(h, before=h.reach - 1 - h.before),
+            columns=replace(v, before=v.reach - 1 - v.before),
+            w=replace(w, start=w.start + last, row=-w.row, column=-w.column),
+        )
+
+
+def index_of(what: Depthwise) -> str:
+    """``int`` where 31 bits reach every element, with room for windows that leave the planes."""
+    limit = 2**31 - 2**20
+    h, v = what.rows, what.columns
+    read = (what.images, what.inputs, h.inputs + h.reach + 64, v.inputs + v.reach + 64)
+    written = (what.images, what.channels + 64, h.outputs + 64, v.outputs + 64)
+    taps = (h.kernel + 1) * (v.kernel + 1) * (max(what.inputs, what.channels) + 64)
+    largest = max(what.x.reach(*read), taps, *(o.reach(*written) for o in (what.y, *what.extras)))
+    return "int" if largest < limit else "long"
+
+
+def moved_bytes(what: Depthwise) -> int:
+    """Returns the bytes of x, the weight and the result, once each."""
+    h, v = what.rows, what.columns
+    taps = max(what.inputs, what.channels) * h.kernel * v.kernel
+    return (
+        what.images * what.inputs * h.inputs * v.inputs * what.x.dtype.itemsize
+        + taps * what.w.dtype.itemsize
+        + what.images * what.channels * h.outputs * v.outputs * what.y.dtype.itemsize
+    )

@@ -1,0 +1,144 @@
+"""The CPU strategy of depthwise convolutions whose channels lie side by side.
+
+A work-item walks down a band of rows and sums up tiles of rows × columns × one vector of channels
+in registers; depthwise_channels.cl.jinja draws it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clprim.plan.contraction import ContractionPlan
+from clprim.plan.depthwise import Depthwise, moved_bytes
+from clprim.plan.depthwise_code import DepthwiseCode, arguments_of, pack_taps, spread_rows, storing
+from clprim.plan.kernel import KernelPlan, power_of_two
+from clprim.traits import DeviceTraits
+
+__all__ = ["ChannelsCode", "plan_channels", "takes_channels"]
+
+# Bytes of x below a tile, of all vectors of a block, that stay in a core's nearest cache.
+BLOCK_BYTES = 24 << 10
+# Square kernels whose taps are unrolled.
+UNROLLED = (3, 5, 7)
+
+
+@dataclass(frozen=True)
+class ChannelsCode(DepthwiseCode):
+    """What depthwise_channels.cl.jinja prints.
+
+    Attributes:
+        rows, columns: Of a tile.
+    """
+
+    rows: int
+    columns: int
+
+
+def takes_channels(what: Depthwise, traits: DeviceTraits) -> bool:
+    """Whether this strategy can do a convolution: vectors of channels must be there."""
+    y_or_x = what.x.channel == 1 and (what.y.channel == 1 or what.channels == 1)
+    return y_or_x and what.multiplier == 1 and _width(what, traits) > 1
+
+
+def plan_channels(what: Depthwise, traits: DeviceTraits) -> ContractionPlan:
+    """Plans the kernels of a convolution that `takes_channels`.
+
+    Args:
+        what: The convolution; nothing of it may be empty.
+        traits: Of the device.
+    """
+    width = _width(what, traits)
+    h, v = what.rows, what.columns
+    written = what.images * what.channels * h.outputs * v.outputs * what.y.dtype.itemsize
+    base = storing(what, width, "channel", streaming=traits.is_cpu and written > traits.cache_bytes)
+    unrolled = _unrolls(what)
+    kernel = (h.kernel, v.kernel) if unrolled else (0, 0)
+    stride = (h.stride, v.stride) if unrolled else (0, 0)
+    rows, columns = _tile(what, unrolled)
+    tap_rows, tap_columns = (h.kernel, v.kernel)
+
+    vectors = -(-what.channels // width)
+    below = (rows + tap_rows) * (columns + tap_columns) * width * what.x.dtype.itemsize
+    a_block = max(1, min(vectors, BLOCK_BYTES // below))
+
+    shift_rows = h.before if what.adjoint else 0
+    shift_columns = v.before if what.adjoint else 0
+    rows_first = shift_rows // h.stride * h.stride
+    rows_last = shift_rows + h.outputs
+    wanted = 8 * traits.compute_units
+    a_item = spread_rows(what.images, rows_last - rows_first, rows, wanted)
+    bands = -(-(rows_last - rows_first) // a_item)
+    groups = max(1, min(-(-vectors // a_block), wanted // (what.images * bands)))
+    vectors_a_item = -(-vectors // groups)
+
+    found = arguments_of(what, base, "packed")
+    found.numbers(
+        channels=what.channels,
+        vectors=vectors,
+        vectors_a_item=vectors_a_item,
+        vectors_a_block=a_block,
+        x_rows=h.inputs,
+        x_columns=v.inputs,
+        y_rows=h.outputs,
+        y_columns=v.outputs,
+        rows_before=h.before,
+        columns_before=v.before,
+        rows_first=rows_first,
+        rows_last=rows_last,
+        rows_a_item=a_item,
+        columns_first=shift_columns // v.stride * v.stride,
+        columns_last=shift_columns + v.outputs,
+    )
+    if not unrolled:
+        found.numbers(
+            kernel_rows=h.kernel,
+            kernel_columns=v.kernel,
+            row_stride=h.stride,
+            column_stride=v.stride,
+            row_dilation=h.dilation,
+            column_dilation=v.dilation,
+        )
+    code = ChannelsCode(
+        **base,
+        parameters=tuple(found.parameters),
+        kernel=kernel,
+        stride=stride,
+        rows=rows,
+        columns=columns,
+    )
+    main = KernelPlan(
+        "depthwise_channels",
+        code,
+        tuple(found.arguments),
+        (-(-vectors // vectors_a_item), bands, what.images),
+        (1, 1, 1),
+        moved_bytes(what),
+        what.flops,
+    )
+    pack, packed = pack_taps(what)
+    return ContractionPlan(pack, main, None, packed, 0)
+
+
+def _width(what: Depthwise, traits: DeviceTraits) -> int:
+    """Lanes of a vector: what a register has, or the largest power of two that channels fill."""
+    most = max(1, min(16, traits.vector_bytes // what.value.itemsize, what.channels))
+    largest = power_of_two(most)
+    return largest if largest == most else largest // 2
+
+
+def _unrolls(what: Depthwise) -> bool:
+    h, v = what.rows, what.columns
+    kernels = v.kernel in UNROLLED and h.kernel in (1, v.kernel)
+    lines = [line for line in (h, v) if line.kernel > 1]
+    return kernels and all(line.dilation == 1 for line in lines) and max(h.stride, v.stride) <= 2
+
+
+def _tile(what: Depthwise, unrolled: bool) -> tuple[int, int]:
+    """Rows and columns of a tile: 14 sums leave registers for taps and a vector of x."""
+    if not unrolled:
+        return 1, 8
+    if what.adjoint:
+        return what.rows.stride, 4 * what.columns.stride
+    if what.rows.stride > 1 or what.rows.kernel > 3:
+        return 1, 7
+    return 2, 7

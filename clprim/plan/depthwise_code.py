@@ -1,0 +1,252 @@
+"""What the kernels of depthwise convolutions print in common, and the parameters they share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clprim.dtypes import stored_type
+from clprim.language.componentwise import is_componentwise, needs_float
+from clprim.language.names import UNIFIED
+from clprim.plan.contraction import EXTRAS, PACKED, W, X, Y
+from clprim.plan.depthwise import Depthwise, Place, index_of
+from clprim.plan.kernel import (
+    Argument,
+    Buffer,
+    KernelCode,
+    KernelPlan,
+    OperandCode,
+    Parameter,
+    Scalar,
+    own_names,
+    round_up,
+    unified_functions,
+)
+
+__all__ = [
+    "Arguments",
+    "DepthwiseCode",
+    "PackCode",
+    "arguments_of",
+    "pack_taps",
+    "spread_rows",
+    "storing",
+]
+
+# Channels that a work-group packs.
+PACK_GROUP = 16
+
+
+@dataclass(frozen=True)
+class DepthwiseCode(KernelCode):
+    """What every kernel of the convolution prints: see _depthwise.cl.jinja.
+
+    Attributes:
+        value: Type that sums are added up in.
+        width: Elements of a vector.
+        x: The operand that windows walk over.
+        y: The result; ``inner`` is its step from one lane to the next, as of the others.
+        extras: What the epilogue reads.
+        bias: Whether one of them is the bias.
+        epilogue: The user's snippet.
+        vector_store: Whether a vector of sums can be stored as one.
+        beta: Whether the old result takes part.
+        streaming: Whether results go past the cache.
+        adjoint: Whether it is the gradient in the convolution's input.
+        kernel: Taps (rows, columns) where loops over them are unrolled; else (0, 0).
+        stride: (rows, columns) where ``kernel`` is there; else (0, 0).
+    """
+
+    value: str
+    width: int
+    x: OperandCode
+    y: OperandCode
+    extras: tuple[OperandCode, ...]
+    bias: bool
+    epilogue: str
+    vector_store: bool
+    beta: bool
+    streaming: bool
+    adjoint: bool
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+
+    @property
+    def outputs(self) -> tuple[OperandCode, ...]:
+        """Whatever has a place for every element of the result."""
+        return (self.y, *self.extras)
+
+    @property
+    def mask(self) -> str:
+        """Type of a lane of what `select` takes beside vectors of sums."""
+        return "long" if self.value in ("double", "long", "ulong") else "int"
+
+
+@dataclass(frozen=True)
+class PackCode(KernelCode):
+    """What depthwise_pack.cl.jinja prints: ``x`` is the weight."""
+
+    value: str
+    x: OperandCode
+
+
+def storing(what: Depthwise, width: int, along: str, *, streaming: bool) -> dict[str, Any]:
+    """Returns the fields of a `DepthwiseCode`, but for its parameters and loops.
+
+    Args:
+        what: The convolution.
+        width: Elements of a vector.
+        along: The axis of its lanes: ``channel``, ``column`` or, where nothing is side by side,
+            ``none``.
+        streaming: Whether results are too large for the cache.
+    """
+    value = stored_type(what.value).value
+    epilogue = what.epilogue
+
+    def code(place: Place) -> OperandCode:
+        inner = getattr(place, along) if along != "none" else 2
+        return OperandCode.of(place.name, place.dtype, what.value, inner)
+
+    x, y, extras = code(what.x), code(what.y), tuple(code(e) for e in what.extras)
+    everything = (y, *extras)
+    vectors = epilogue is None or (
+        is_componentwise(epilogue) and not (needs_float(epilogue) and what.value.kind != "f")
+    )
+    vectors = vectors and width > 1 and y.inner == "one" and all(e.inner != "any" for e in extras)
+    vectors = vectors and all(o.value == value and o.load != "bool" for o in everything)
+    return {
+        "name": what.name,
+        "preamble": "",
+        "constants": (),
+        "index": index_of(what),
+        "unified": () if epilogue is None else unified_functions([epilogue], "", UNIFIED),
+        "doubles": "double" in {value, *(o.value for o in everything)},
+        "adjoint": what.adjoint,
+        "own": () if epilogue is None else own_names([epilogue], ""),
+        "value": value,
+        "width": width,
+        "x": x,
+        "y": y,
+        "extras": extras,
+        "bias": any(e.name == "bias" for e in what.extras),
+        "epilogue": "" if epilogue is None else epilogue.body,
+        "vector_store": vectors,
+        "beta": what.beta,
+        # Past the cache go whole vectors, which must be those of memory.
+        "streaming": streaming and vectors and y.load == "direct" and y.storage == value,
+    }
+
+
+class Arguments:
+    """Collects a kernel's parameters and what they are given."""
+
+    def __init__(self, index: str) -> None:
+        self._index = index
+        self.parameters: list[Parameter] = []
+        self.arguments: list[Argument] = []
+
+    def memory(self, type_name: str, name: str, buffer: int, *, read_only: bool = True) -> None:
+        """Adds a buffer of the call."""
+        self.parameters.append(Parameter.memory(type_name, name, read_only=read_only))
+        self.arguments.append(Buffer(buffer))
+
+    def numbers(self, **values: int) -> None:
+        """Adds sizes and strides."""
+        for name, value in values.items():
+            self.parameters.append(Parameter.number(self._index, name))
+            self.arguments.append(value)
+
+    def place(self, place: Place, *axes: str) -> None:
+        """Adds the start of an array and its strides along ``axes``."""
+        strides = {f"{place.name}_{axis}": getattr(place, axis) for axis in axes}
+        self.numbers(**{f"{place.name}_start": place.start}, **strides)
+
+    def results(self, what: Depthwise, code: dict[str, Any], extras: Sequence[int]) -> None:
+        """Adds the result, what the epilogue reads, and beta.
+
+        Args:
+            what: The convolution.
+            code: As `storing` returned it.
+            extras: Numbers of the buffers of what the epilogue reads.
+        """
+        value = stored_type(what.value).value
+        self.memory(stored_type(what.y.dtype).storage, "y0_memory", Y, read_only=False)
+        for number, extra in zip(extras, what.extras, strict=True):
+            self.memory(stored_type(extra.dtype).storage, f"{extra.name}_memory", number)
+        if code["beta"]:
+            self.parameters.append(Parameter.number(value, "beta"))
+            self.arguments.append(Scalar(0))
+        for place in (what.y, *what.extras):
+            self.place(place, "image", "channel", "row", "column")
+
+
+def arguments_of(what: Depthwise, code: dict[str, Any], w: str) -> Arguments:
+    """Returns the parameters that all kernels of the convolution have.
+
+    Args:
+        what: The convolution.
+        code: As `storing` returned it.
+        w: ``packed`` or ``w``: which weight the kernel reads.
+    """
+    found = Arguments(str(code["index"]))
+    found.memory(stored_type(what.x.dtype).storage, "x_memory", X)
+    if w == "packed":
+        found.memory(stored_type(what.value).value, "packed", PACKED)
+    else:
+        found.memory(stored_type(what.w.dtype).storage, "w_memory", W)
+    found.results(what, code, range(EXTRAS, EXTRAS + len(what.extras)))
+    found.place(what.x, "image", "channel", "row", "column")
+    return found
+
+
+def pack_taps(what: Depthwise) -> tuple[KernelPlan, int]:
+    """Returns the kernel that packs the weight as [tap][channel], and how many elements that is."""
+    w = what.w
+    total = what.channels * (what.multiplier if what.adjoint else 1)
+    taps = what.rows.kernel * what.columns.kernel
+    operand = OperandCode.of("x", w.dtype, what.value, w.channel)
+    index = index_of(what)
+    found = Arguments(index)
+    found.memory(operand.storage, "x_memory", W)
+    found.memory(operand.value, "packed", PACKED, read_only=False)
+    found.numbers(
+        channels=total,
+        kernel_columns=what.columns.kernel,
+        x_start=w.start,
+        x_channel=w.channel,
+        x_row=w.row,
+        x_column=w.column,
+    )
+    code = PackCode(
+        name=f"{what.name}_pack",
+        preamble="",
+        parameters=tuple(found.parameters),
+        constants=(),
+        index=index,
+        unified=(),
+        doubles=operand.value == "double",
+        own=(),
+        value=operand.value,
+        x=operand,
+    )
+    nbytes = total * taps * (w.dtype.itemsize + what.value.itemsize)
+    size, group = (round_up(total, PACK_GROUP), taps), (PACK_GROUP, 1)
+    plan = KernelPlan("depthwise_pack", code, tuple(found.arguments), size, group, nbytes, 0)
+    return plan, total * taps
+
+
+def spread_rows(images: int, rows: int, step: int, wanted: int) -> int:
+    """Returns how many rows a work-item takes: about ``wanted`` bands of rows in all images.
+
+    Whatever windows share between rows is read once a band.
+
+    Args:
+        images: How many.
+        rows: Of an image.
+        step: What the result is a multiple of.
+        wanted: Work-items.
+    """
+    steps = -(-rows // step)
+    pieces = max(1, min(steps, -(-wanted // images)))
+    return step * -(-steps // pieces)

@@ -1,0 +1,92 @@
+"""The GPU strategy of depthwise convolutions, which takes arrays of any strides on any device.
+
+A work-item sums up a few outputs; its neighbours take what lies beside them in memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clprim.plan.contraction import ContractionPlan
+from clprim.plan.depthwise import Depthwise, moved_bytes
+from clprim.plan.depthwise_code import DepthwiseCode, arguments_of, storing
+from clprim.plan.kernel import KernelPlan, OperandCode, round_up, work_group
+from clprim.traits import DeviceTraits
+
+__all__ = ["LanesCode", "plan_lanes"]
+
+# Outputs of a work-item: each tap is read once for all of them.
+OUTPUTS = 4
+
+
+@dataclass(frozen=True)
+class LanesCode(DepthwiseCode):
+    """What depthwise_lanes.cl.jinja prints.
+
+    Attributes:
+        w: The weight.
+        along: What neighbouring work-items take: ``channel`` or ``column``.
+        outputs_a_item: Outputs of a work-item, along the next axis.
+    """
+
+    w: OperandCode
+    along: str
+    outputs_a_item: int
+
+
+def plan_lanes(what: Depthwise, traits: DeviceTraits) -> ContractionPlan:
+    """Plans the kernel of a convolution.
+
+    Args:
+        what: The convolution; nothing of it may be empty.
+        traits: Of the device.
+    """
+    along = "channel" if what.channels > 1 and abs(what.y.channel) == 1 else "column"
+    base = storing(what, 1, along, streaming=False)
+    found = arguments_of(what, base, "w")
+    h, v, w = what.rows, what.columns, what.w
+    found.numbers(
+        w_start=w.start,
+        w_channel=w.channel,
+        w_row=w.row,
+        w_column=w.column,
+        channels=what.channels,
+        multiplier=what.multiplier,
+        x_rows=h.inputs,
+        x_columns=v.inputs,
+        y_rows=h.outputs,
+        y_columns=v.outputs,
+        rows_before=h.before,
+        columns_before=v.before,
+        kernel_rows=h.kernel,
+        kernel_columns=v.kernel,
+        row_stride=h.stride,
+        column_stride=v.stride,
+        row_dilation=h.dilation,
+        column_dilation=v.dilation,
+    )
+    code = LanesCode(
+        **base,
+        parameters=tuple(found.parameters),
+        kernel=(0, 0),
+        stride=(0, 0),
+        w=OperandCode.of("w", w.dtype, what.value, 2),
+        along=along,
+        outputs_a_item=OUTPUTS,
+    )
+    if along == "channel":
+        sizes = (what.channels, -(-v.outputs // OUTPUTS), what.images * h.outputs)
+    else:
+        sizes = (v.outputs, -(-h.outputs // OUTPUTS), what.images * what.channels)
+    wanted = min(64 if traits.is_cpu else 256, traits.max_work_group_size)
+    local = (*work_group(sizes[:2], wanted), 1)
+    main = KernelPlan(
+        "depthwise_lanes",
+        code,
+        tuple(found.arguments),
+        tuple(round_up(size, group) for size, group in zip(sizes, local, strict=True)),
+        local,
+        moved_bytes(what),
+        what.flops,
+    )
+    return ContractionPlan(None, main, None, 0, 0)
