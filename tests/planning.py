@@ -4,6 +4,8 @@ import numpy as np
 
 from clprim.dtypes import scalar_dtype
 from clprim.language.definition import define_pointwise, define_reduction
+from clprim.language.epilogue import define_epilogue
+from clprim.plan.contraction import Bounds, Contraction, Gathered, Output, Packed
 from clprim.plan.layout import (
     Operand,
     broadcast_shapes,
@@ -83,3 +85,65 @@ def crossed(ndim, size=2):
     """Two arrays whose axes lie in opposite orders: no two dimensions collapse."""
     shape = (size,) * ndim
     return array(shape), array(shape, order=tuple(reversed(range(ndim))))
+
+
+def product(m, n, k, *, transposed=(False, False), groups=1, start=0, dtype=np.float32, **options):
+    """Describes ``a @ b`` as a contraction: rows of ``a`` are lanes, columns of ``b`` outputs."""
+    dtype = np.dtype(dtype)
+    a_m, a_k = (1, m) if transposed[0] else (k, 1)
+    b_k, b_n = (1, k) if transposed[1] else (n, 1)
+    return Contraction(
+        name="matmul",
+        groups=groups,
+        lanes=(1, 1, m),
+        depths=(1, 1, k),
+        outputs=n,
+        value=FLOAT if dtype.itemsize < 4 else dtype,
+        gathered=Gathered(dtype, start, m * k, (0, 0, a_m), (0, 0, a_k), start + groups * m * k),
+        packed=Packed(dtype, 0, k * n, b_n, (0, 0, b_k)),
+        y=Output("y0", dtype, 0, m * n, 1, (0, 0, n)),
+        **options,
+    )
+
+
+def convolution(
+    images, channels, size, outputs, kernel=3, *, last=False, padding=1, epilogue=None, bias=False
+):
+    """Describes a convolution of square images; ``last`` is for channels-last ones."""
+
+    def strides(depth, edge, last=last):
+        """Of (image, channel, y, x)."""
+        if last:
+            return edge * edge * depth, 1, edge * depth, depth
+        return depth * edge * edge, edge * edge, edge, 1
+
+    edge = size + 2 * padding - kernel + 1
+    n, c, h, w = strides(channels, size)
+    yn, yc, yh, yw = strides(outputs, edge)
+    places = [Output("y0", FLOAT, 0, 0, yc, (yn, yh, yw))]
+    if bias:
+        places.append(Output("bias", FLOAT, 0, 0, 1, (0, 0, 0)))
+    if epilogue and "x0" in epilogue:
+        places.append(Output("x0", FLOAT, 0, 0, yc, (yn, yh, yw)))
+    plane = Bounds(size, size, -padding, -padding, (0, 1), (1, 0), (0, 1), (1, 0))
+    return Contraction(
+        name="conv2d",
+        groups=1,
+        lanes=(images, edge, edge),
+        depths=(kernel, kernel, channels),
+        outputs=outputs,
+        value=FLOAT,
+        gathered=Gathered(
+            FLOAT,
+            -padding * (h + w),
+            0,
+            (n, h, w),
+            (h, w, c),
+            images * channels * size * size,
+            plane,
+        ),
+        packed=Packed(FLOAT, 0, 0, channels * kernel * kernel, (kernel, 1, kernel * kernel)),
+        y=places[0],
+        extras=tuple(places[1:]),
+        epilogue=define_epilogue("conv2d", epilogue) if epilogue else None,
+    )

@@ -1,0 +1,240 @@
+typedef int index_t;
+
+// Places are never negative, and an unsigned number is a shorter way to an address.
+typedef uint place_t;
+__kernel __attribute__((reqd_work_group_size(256, 1, 1))) void matmul(
+    __global const half *x_memory,
+    __global const half *w_memory,
+    __global half *y0_memory,
+    const float beta,
+    const int lanes,
+    const int outputs,
+    const int groups,
+    const int splits,
+    const int lane_tiles,
+    const int output_tiles,
+    const int depth,
+    const int chunk,
+    const int x_start,
+    const int x_group,
+    const int w_start,
+    const int w_group,
+    const int w_output,
+    const int x_lane_2,
+    const int x_step,
+    const int w_step,
+    const int y0_start,
+    const int y0_group,
+    const int y0_output,
+    const int y0_lane_2)
+{
+    // A step of depth is a vector longer than the tile, so that neighbouring steps begin in
+    // different banks of local memory: whoever reads along depth writes across it.
+    __local float4 row_tiles[528];
+    __local float4 column_tiles[528];
+
+    const int item = get_local_id(0);
+    const int item_x = item % 16;
+    const int item_y = item / 16;
+    // Neighbouring groups share lanes, the larger operand as a rule: it comes from the cache then.
+    index_t rest = (index_t)get_group_id(0);
+    const index_t output_tile = rest % output_tiles;
+    rest /= output_tiles;
+    const index_t lane_tile = rest % lane_tiles;
+    rest /= lane_tiles;
+    const index_t group = rest % groups;
+    const index_t split = rest / groups;
+    const index_t begin = split * chunk;
+    const index_t end = min(begin + chunk, depth);
+
+    index_t x_places[1];
+    float4 x_next[1];
+    #pragma unroll
+    for (int n = 0; n < 1; ++n) {
+        const int unit = item + n * 256;
+        const int k = unit % 2 * 4;
+        const int lane = unit / 2;
+        // Past the end the last ones are read again; their sums are never stored.
+        const index_t number = min(lane_tile * 128 + lane, lanes - 1);
+        index_t digit_2;
+        digit_2 = number;
+        x_places[n] = x_start + group * x_group + digit_2 * x_lane_2;
+        x_places[n] += k * x_step;
+    }
+    index_t w_places[1];
+    float4 w_next[1];
+    #pragma unroll
+    for (int n = 0; n < 1; ++n) {
+        const int unit = item + n * 256;
+        const int k = unit / 32;
+        const int lane = unit % 32 * 4;
+        // Past the end the last ones are read again; their sums are never stored.
+        const index_t number = min(output_tile * 128 + lane, outputs - 4);
+        w_places[n] = w_start + group * w_group + number * w_output;
+        w_places[n] += k * w_step;
+    }
+    float4 sum[8][2];
+    #pragma unroll
+    for (int j = 0; j < 8; ++j)
+        #pragma unroll
+        for (int v = 0; v < 2; ++v)
+            sum[j][v] = 0;
+
+    if (begin < end) {
+        #pragma unroll
+        for (int n = 0; n < 1; ++n) {
+            const int unit = item + n * 256;
+            const int k = unit % 2 * 4;
+            const int lane = unit / 2;
+            const place_t place = x_places[n] + begin * x_step;
+            x_next[n] = vloada_half4(0, x_memory + place);
+        }
+        #pragma unroll
+        for (int n = 0; n < 1; ++n) {
+            const int unit = item + n * 256;
+            const int k = unit / 32;
+            const int lane = unit % 32 * 4;
+            const place_t place = w_places[n] + begin * w_step;
+            w_next[n] = vloada_half4(0, w_memory + place);
+        }
+        #pragma unroll
+        for (int n = 0; n < 1; ++n) {
+            const int unit = item + n * 256;
+            const int k = unit % 2 * 4;
+            const int lane = unit / 2;
+            __local float *to = (__local float *)row_tiles + (0 * 8 + k) * 132 + lane;
+            to[0] = x_next[n].s0;
+            to[132] = x_next[n].s1;
+            to[2 * 132] = x_next[n].s2;
+            to[3 * 132] = x_next[n].s3;
+        }
+        #pragma unroll
+        for (int n = 0; n < 1; ++n) {
+            const int unit = item + n * 256;
+            const int k = unit / 32;
+            const int lane = unit % 32 * 4;
+            __local float *to = (__local float *)column_tiles + (0 * 8 + k) * 132 + lane;
+            *(__local float4 *)to = w_next[n];
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+    int buffer = 0;
+    for (index_t from = begin; from < end; from += 8) {
+        const index_t next = from + 8;
+        if (next < end) {
+            #pragma unroll
+            for (int n = 0; n < 1; ++n) {
+                const int unit = item + n * 256;
+                const int k = unit % 2 * 4;
+                const int lane = unit / 2;
+                const place_t place = x_places[n] + next * x_step;
+                x_next[n] = vloada_half4(0, x_memory + place);
+            }
+            #pragma unroll
+            for (int n = 0; n < 1; ++n) {
+                const int unit = item + n * 256;
+                const int k = unit / 32;
+                const int lane = unit % 32 * 4;
+                const place_t place = w_places[n] + next * w_step;
+                w_next[n] = vloada_half4(0, w_memory + place);
+            }
+        }
+
+        // Work-items side by side take vectors side by side, so every bank is read once.
+        __local const float4 *a = row_tiles + buffer * 264 + item_y;
+        __local const float4 *b = column_tiles + buffer * 264 + item_x;
+        #pragma unroll 2
+        for (int k = 0; k < 8; ++k) {
+            float factors[8];
+            #pragma unroll
+            for (int v = 0; v < 2; ++v)
+                vstore4(a[k * 33 + v * 16], v, factors);
+            float4 vectors[2];
+            #pragma unroll
+            for (int v = 0; v < 2; ++v)
+                vectors[v] = b[k * 33 + v * 16];
+            #pragma unroll
+            for (int j = 0; j < 8; ++j)
+                #pragma unroll
+                for (int v = 0; v < 2; ++v)
+                    sum[j][v] = factors[j] * vectors[v] + sum[j][v];
+        }
+
+        buffer ^= 1;
+        if (next < end) {
+            #pragma unroll
+            for (int n = 0; n < 1; ++n) {
+                const int unit = item + n * 256;
+                const int k = unit % 2 * 4;
+                const int lane = unit / 2;
+                __local float *to = (__local float *)row_tiles + (buffer * 8 + k) * 132 + lane;
+                to[0] = x_next[n].s0;
+                to[132] = x_next[n].s1;
+                to[2 * 132] = x_next[n].s2;
+                to[3 * 132] = x_next[n].s3;
+            }
+            #pragma unroll
+            for (int n = 0; n < 1; ++n) {
+                const int unit = item + n * 256;
+                const int k = unit / 32;
+                const int lane = unit % 32 * 4;
+                __local float *to = (__local float *)column_tiles + (buffer * 8 + k) * 132 + lane;
+                *(__local float4 *)to = w_next[n];
+            }
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+
+    const index_t rows = lanes;
+    const index_t columns = outputs;
+    #pragma unroll 1
+    for (int j = 0; j < 8; ++j) {
+        const index_t row = lane_tile * 128 + item_y * 4 + j / 4 * 64 + j % 4;
+        if (row < rows) {
+            index_t digit_2;
+            digit_2 = row;
+            const index_t y0_row = y0_start + group * y0_group + digit_2 * y0_lane_2;
+            #pragma unroll
+            for (int v = 0; v < 2; ++v) {
+                const index_t column = output_tile * 128 + (item_x + v * 16) * 4;
+                const float4 values = sum[0][v];
+                if (column + 4 <= columns) {
+                    const int c = 0;
+                    float4 y0 = values;
+                    typedef float4 typeof_y0;
+                    {
+#line 1 "snippet:epilogue"
+y0 = tanh(y0);
+#line 210 "kernel"
+                    }
+                    y0 += beta * (vload_half4(0, y0_memory + y0_row + (column + c) * y0_output));
+                    vstore_half4(y0, 0, y0_memory + y0_row + (column + c) * y0_output);
+                } else
+                {
+                    float elements[4];
+                    vstore4(values, 0, elements);
+                    #pragma unroll
+                    for (int c = 0; c < 4; ++c)
+                        if (column + c < columns) {
+                            float y0 = elements[c];
+                            typedef float typeof_y0;
+                            {
+#line 1 "snippet:epilogue"
+y0 = tanh(y0);
+#line 226 "kernel"
+                            }
+                            y0 += beta * ((float)vload_half(0, y0_memory + y0_row + (column + c) * y0_output));
+                            vstore_half(y0, 0, y0_memory + y0_row + (column + c) * y0_output);
+                        }
+                }
+            }
+        }
+        // The next row moves up: a row that only the run knew the number of would not be in registers.
+        #pragma unroll
+        for (int i = 1; i < 8; ++i)
+            #pragma unroll
+            for (int v = 0; v < 2; ++v)
+                sum[i - 1][v] = sum[i][v];
+    }
+}
