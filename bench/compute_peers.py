@@ -30,6 +30,8 @@ _NO_TORCH = "" if importlib.util.find_spec("torch") else "torch is not installed
 
 def fetch(result: Any) -> np.ndarray[Any, Any]:
     """Return anyone's result as an array of NumPy."""
+    if hasattr(result, "is_cuda"):
+        result = result.cpu()
     for download in ("get", "numpy"):
         if hasattr(result, download):
             return np.asarray(getattr(result, download)())
@@ -102,22 +104,32 @@ class Packing(Packs):
     gemm = conv_input = conv_weight = None  # nothing is packed beforehand there
 
 
-class OneDNN(Peer):
-    """PyTorch's own call; oneDNN reorders weights, and NCHW activations, in each."""
+class _Torch(Peer):
+    """PyTorch, which calls the library of the processor that its tensors are on."""
 
-    name = "oneDNN"
     missing = _NO_TORCH
-    remarks: ClassVar = {
-        "conv_forward": "PyTorch's `conv2d` on the CPU, in the row's memory format",
-        "conv_input": "PyTorch's `convolution_backward` on the CPU, for the input alone",
-        "conv_weight": "PyTorch's `convolution_backward` on the CPU, for the weight alone",
-    }
+    place = "cpu"
+
+    def tensors(self, inputs: Inputs) -> list[Any]:
+        """Return copies: PyTorch aligns memory as libraries like it, and NumPy does not."""
+        import torch
+
+        return [torch.from_numpy(array).clone().to(self.place) for array in inputs.host]
+
+    def gemm(self, workload: Gemm, inputs: Inputs) -> Call:
+        """Transposed views go to the library as such."""
+        import torch
+
+        a, b = self.tensors(inputs)
+        a, b = a.T if workload.transpose_a else a, b.T if workload.transpose_b else b
+        out = torch.empty(workload.m, workload.n, device=self.place)
+        return lambda: torch.mm(a, b, out=out)
 
     def conv_forward(self, workload: Conv, inputs: Inputs) -> Call:
         """The usual call."""
         import torch
 
-        x, w = _tensors(inputs)
+        x, w = self.tensors(inputs)
         options = workload.options
         return lambda: torch.nn.functional.conv2d(x, w, **options)
 
@@ -132,34 +144,46 @@ class OneDNN(Peer):
 
     def conv_input(self, workload: Conv, inputs: Inputs) -> Call:
         """This gradient alone."""
-        import torch
-
-        w, grad = _tensors(inputs)
-        x = torch.zeros(workload.input_shape)
-        if workload.memory_format == "channels_last":
-            x = x.to(memory_format=torch.channels_last)
+        w, grad = self.tensors(inputs)
+        x = self._empty(workload.input_shape, workload.memory_format)
         return self._backward(workload, x, w, grad, 0)
 
     def conv_weight(self, workload: Conv, inputs: Inputs) -> Call:
         """This gradient alone."""
-        import torch
-
-        x, grad = _tensors(inputs)
-        w = torch.zeros(workload.weight_shape)
-        if workload.memory_format == "channels_last":
-            w = w.to(memory_format=torch.channels_last)
+        x, grad = self.tensors(inputs)
+        w = self._empty(workload.weight_shape, workload.memory_format)
         return self._backward(workload, x, w, grad, 1)
 
+    def _empty(self, shape: tuple[int, ...], memory_format: str) -> Any:
+        import torch
 
-class Prepacked(Peer):
+        formats = {"channels_last": torch.channels_last, "contiguous": torch.contiguous_format}
+        return torch.empty(shape, device=self.place, memory_format=formats[memory_format])
+
+
+class OneDNN(_Torch):
+    """PyTorch's own call; oneDNN reorders weights, and NCHW activations, in each."""
+
+    name = "oneDNN"
+    remarks: ClassVar = {
+        "conv_forward": "PyTorch's `conv2d` on the CPU, in the row's memory format",
+        "conv_input": "PyTorch's `convolution_backward` on the CPU, for the input alone",
+        "conv_weight": "PyTorch's `convolution_backward` on the CPU, for the weight alone",
+    }
+
+    gemm = None  # that is MKL's
+
+
+class Prepacked(_Torch):
     """OneDNN with the weight in the order it likes, channels-last: it reorders nothing."""
 
     name = "oneDNN prepacked"
-    missing = _NO_TORCH
     remarks: ClassVar = {
         "conv_forward": "PyTorch's `mkldnn._convolution_pointwise`, channels-last on the CPU, the "
         "weight in oneDNN's own order"
     }
+
+    gemm = conv_input = conv_weight = None
 
     def conv_forward(self, workload: Conv, inputs: Inputs) -> Call | None:
         """What PyTorch's compiler calls; it has channels-last results only."""
@@ -167,7 +191,7 @@ class Prepacked(Peer):
             return None
         import torch
 
-        x, w = _tensors(inputs)
+        x, w = self.tensors(inputs)
         layer = workload.layer
         sizes = [layer.padding] * 2, [layer.stride] * 2, [1, 1], layer.groups
         mkldnn = torch.ops.mkldnn
@@ -175,31 +199,49 @@ class Prepacked(Peer):
         return lambda: mkldnn._convolution_pointwise(x, w, None, *sizes, "none", [], "")
 
 
-class MKL(Peer):
+class MKL(_Torch):
     """PyTorch's matrix product."""
 
     name = "MKL"
-    missing = _NO_TORCH
     remarks: ClassVar = {"gemm": "`torch.mm` with `out=`, on the CPU"}
 
-    def gemm(self, workload: Gemm, inputs: Inputs) -> Call:
-        """Transposed views go to MKL as such."""
+    conv_forward = conv_input = conv_weight = None  # those are oneDNN's
+
+
+class CuDNN(_Torch):
+    """PyTorch on the GPU, in full single precision, with the fastest algorithms of cuDNN."""
+
+    name = "cuDNN"
+    remarks: ClassVar = {
+        "gemm": "cuBLAS: `torch.mm` with `out=`, without TF32, on the first GPU of CUDA",
+        "conv_forward": "PyTorch's `conv2d` without TF32, on the first GPU of CUDA",
+        "conv_input": "PyTorch's `convolution_backward` without TF32, for the input alone",
+        "conv_weight": "PyTorch's `convolution_backward` without TF32, for the weight alone",
+    }
+    place = "cuda"
+
+    def __init__(self, device: Device) -> None:
+        super().__init__(device)
+        if self.missing:
+            return
         import torch
 
-        a, b = _tensors(inputs)
-        a, b = a.T if workload.transpose_a else a, b.T if workload.transpose_b else b
-        out = torch.empty(workload.m, workload.n)
-        return lambda: torch.mm(a, b, out=out)
+        if not torch.cuda.is_available():
+            self.missing = "PyTorch finds no GPU here"
+            return
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cudnn.benchmark = True
+
+    def finish(self) -> None:
+        """Wait for the GPU."""
+        import torch
+
+        torch.cuda.synchronize()
 
 
 def compute_peers(device: Device) -> list[Peer]:
     """Return all peers, those that are missing included: the notes say so."""
     kinds = (Prepacked, OneDNN, MKL, Packing, CLBlast, TinyGrad, OnnxRuntime)
-    return [kind(device) for kind in kinds]
-
-
-def _tensors(inputs: Inputs) -> list[Any]:
-    """Return copies: PyTorch aligns memory as oneDNN and MKL like it, and NumPy does not."""
-    import torch
-
-    return [torch.from_numpy(array).clone() for array in inputs.host]
+    same = () if device.traits.is_cpu else (CuDNN,)
+    return [kind(device) for kind in (*same, *kinds)]

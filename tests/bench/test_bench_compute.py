@@ -12,7 +12,7 @@ import clprim as cp
 from bench import compute, reference, timing
 from bench.__main__ import app
 from bench.compute import Promise, Row, measure_job, peak_gauge, run_compute
-from bench.compute_peers import Packs, compute_peers, fetch
+from bench.compute_peers import CuDNN, Packs, compute_peers, fetch
 from bench.compute_report import compute_report
 from bench.conv import DIRECTIONS, FORMATS, Conv, conv_jobs, promises
 from bench.gemm import Gemm, gemm_jobs
@@ -49,6 +49,17 @@ def test_peers_compute_the_same(kind, job):
         found = call()
         peer.finish()
         np.testing.assert_array_equal(fetch(found), job.reference(inputs))
+
+
+def test_peers_of_a_gpu():
+    device = SimpleNamespace(traits=SimpleNamespace(is_cpu=False), cl=None)
+    peers = compute_peers(device)
+    assert isinstance(peers[0], CuDNN)
+    kinds = map(type, compute_peers(cp.current_device()))
+    assert (CuDNN in kinds) != cp.current_device().traits.is_cpu
+    for job in JOBS:
+        assert hasattr(CuDNN, job.op)
+        assert CuDNN.remarks[job.op]
 
 
 def test_the_reference_is_the_definition():
