@@ -46,7 +46,7 @@ def plan_in_place(
     x, bounds = what.gathered, what.gathered.bounds
     if x.depth[2] != 1 or what.y.output != 1 or what.outputs == 1 or x.dtype != what.value:
         return None
-    if math.prod(what.depths) > LONGEST_CHAIN or what.depths[2] < UNROLL:
+    if not 0 < math.prod(what.depths) <= LONGEST_CHAIN or what.depths[2] < UNROLL:
         return None
     if bounds is not None and not _is_image(bounds):
         return None
