@@ -8,6 +8,7 @@ from typing import Any
 
 from clprim.ops.convolution import (
     bias_operand,
+    check_rank,
     check_shapes,
     check_whole,
     forward,
@@ -253,9 +254,11 @@ def conv1d(
     what = "conv1d"
     (step,) = whole_numbers(what, "stride", stride, 1, (1,))
     (reach,) = whole_numbers(what, "dilation", dilation, 1, (1,))
-    for label, array in (("x", x), ("w", matrix_of(w)), ("out=", out)):
-        if array is not None and len(getattr(array, "shape", (0, 0, 0))) != 3:
-            raise ShapeError(f"{what}: {label} has shape {array.shape}, expected 3 dimensions")
+    check_operands(what, current_device(), x=x, w=matrix_of(w))
+    check_shapes(what, x.shape, w.shape, groups, rank=3)
+    if out is not None:
+        check_operands(what, current_device(), out=out)
+        check_rank(what, "out=", out.shape, 3)
     sides = whole_numbers(what, "padding", padding, 0, (1, 2))
     given = epilogue_args if isinstance(epilogue_args, tuple | list) else (epilogue_args,)
     y = convolve(

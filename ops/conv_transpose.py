@@ -141,7 +141,15 @@ def _transposed_windows(
     probe = windows(
         what, (1 << 24, 1 << 24), w[2:], stride=stride, padding=padding, dilation=dilation
     )
-    extra = windows(what, (1 << 24, 1 << 24), (1, 1), stride=1, padding=output_padding, dilation=1)
+    extra = windows(
+        what,
+        (1 << 24, 1 << 24),
+        (1, 1),
+        stride=1,
+        padding=output_padding,
+        dilation=1,
+        padding_name="output_padding",
+    )
     axes = []
     for axis, more, size in zip(
         (probe.y, probe.x), (extra.y.after, extra.x.after), x[2:], strict=True

@@ -50,14 +50,14 @@ def check_whole(what: str, label: str, value: Any) -> None:
         raise ShapeError(f"{what}: {label}={value!r}: expected a whole number of at least 1")
 
 
-def check_rank(what: str, label: str, shape: Sequence[int]) -> None:
-    """Refuses a shape that has not 4 dimensions.
+def check_rank(what: str, label: str, shape: Sequence[int], rank: int = 4) -> None:
+    """Refuses a shape that has not so many dimensions.
 
     Raises:
         ShapeError: Quotes it.
     """
-    if len(shape) != 4:
-        raise ShapeError(f"{what}: {label} has shape {tuple(shape)}, expected 4 dimensions")
+    if len(shape) != rank:
+        raise ShapeError(f"{what}: {label} has shape {tuple(shape)}, expected {rank} dimensions")
 
 
 def given_shape(what: str, label: str, shape: Any) -> Shape4:
@@ -75,10 +75,16 @@ def given_shape(what: str, label: str, shape: Any) -> Shape4:
     return a, b, c, d
 
 
-def check_shapes(what: str, x: Sequence[int], w: Sequence[int], groups: Any) -> tuple[int, int]:
-    """Returns outputs in all and inputs of a group, of shapes that fit."""
-    check_rank(what, "x", x)
-    check_rank(what, "w", w)
+def check_shapes(
+    what: str, x: Sequence[int], w: Sequence[int], groups: Any, rank: int = 4
+) -> tuple[int, int]:
+    """Returns outputs in all and inputs of a group, of shapes that fit.
+
+    Raises:
+        ShapeError: They do not.
+    """
+    check_rank(what, "x", x, rank)
+    check_rank(what, "w", w, rank)
     check_whole(what, "groups", groups)
     if x[1] % groups or w[0] % groups:
         raise ShapeError(
@@ -88,7 +94,7 @@ def check_shapes(what: str, x: Sequence[int], w: Sequence[int], groups: Any) -> 
     if x[1] // groups != w[1]:
         raise ShapeError(
             f"{what}: x of shape {tuple(x)} with groups={groups} needs a weight of shape "
-            f"({w[0]}, {x[1] // groups}, {w[2]}, {w[3]}), got {tuple(w)}"
+            f"{(w[0], x[1] // groups, *w[2:])}, got {tuple(w)}"
         )
     return w[0], w[1]
 

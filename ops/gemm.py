@@ -31,7 +31,7 @@ from clprim.plan.layout import (
     dense_strides,
 )
 from clprim.reduction import Reduction
-from clprim.runtime.device import Device
+from clprim.runtime.device import Device, current_device
 
 __all__ = ["linear", "linear_backward", "matmul"]
 
@@ -207,26 +207,27 @@ def linear_backward(
         [6. 6.] [4. 4.] [4. 4. 4.]
     """
     what = "linear_backward"
-    for label, array in (("grad", grad), ("x", x), ("w", w)):
-        if not hasattr(array, "shape"):
-            check_operands(what, _current(), **{label: array})
+    device = current_device()
+    check_operands(what, device, grad=grad, x=x, w=w)
     if x.shape[:-1] != grad.shape[:-1] or w.shape != (grad.shape[-1], x.shape[-1]):
         raise ShapeError(
             f"{what}: grad {grad.shape}, x {x.shape} and w {w.shape} do not fit; expected "
             "(…, N), (…, K) and (N, K)"
         )
+    shapes = (x.shape, w.shape, w.shape[:1])
+    pairs = ((grad, w), (grad, x), (grad, grad))
+    # All three are checked before the first one is written.
+    for wanted, result, shape, (a, b) in zip(output_mask, out, shapes, pairs, strict=True):
+        dtype, _ = product_dtypes(what, device, a.dtype, b.dtype)
+        if wanted:
+            inputs = (grad, x, w)
+            check_result(what, result, device, shape, dtype, inputs=inputs, extras=(), beta=beta)
     rows, columns = (_flat(grad), _flat(x)) if output_mask[1] else (grad, x)
     dx = matmul(grad, w, out=out[0], beta=beta) if output_mask[0] else None
     dw = matmul(rows, columns, transpose_a=True, out=out[1], beta=beta) if output_mask[1] else None
     axes = tuple(range(grad.ndim - 1))
     db = _bias_gradient(grad, axis=axes, out=out[2], beta=beta) if output_mask[2] else None
     return dx, dw, db
-
-
-def _current() -> Device:
-    from clprim.runtime.device import current_device
-
-    return current_device()
 
 
 def _flat(array: Any) -> Any:
