@@ -10,7 +10,14 @@ from dataclasses import dataclass
 
 from clprim.plan.contraction import ContractionPlan
 from clprim.plan.depthwise import Depthwise, moved_bytes
-from clprim.plan.depthwise_code import DepthwiseCode, arguments_of, pack_taps, spread_rows, storing
+from clprim.plan.depthwise_code import (
+    DepthwiseCode,
+    arguments_of,
+    pack_taps,
+    spread_rows,
+    storing,
+    unrolls,
+)
 from clprim.plan.kernel import KernelPlan, power_of_two
 from clprim.traits import DeviceTraits
 
@@ -18,8 +25,6 @@ __all__ = ["ChannelsCode", "plan_channels", "takes_channels"]
 
 # Bytes of x below a tile, of all vectors of a block, that stay in a core's nearest cache.
 BLOCK_BYTES = 24 << 10
-# Square kernels whose taps are unrolled.
-UNROLLED = (3, 5, 7)
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ def plan_channels(what: Depthwise, traits: DeviceTraits) -> ContractionPlan:
     h, v = what.rows, what.columns
     written = what.images * what.channels * h.outputs * v.outputs * what.y.dtype.itemsize
     base = storing(what, width, "channel", streaming=traits.is_cpu and written > traits.cache_bytes)
-    unrolled = _unrolls(what)
+    unrolled = unrolls(what)
     kernel = (h.kernel, v.kernel) if unrolled else (0, 0)
     stride = (h.stride, v.stride) if unrolled else (0, 0)
     rows, columns = _tile(what, unrolled)
@@ -124,13 +129,6 @@ def _width(what: Depthwise, traits: DeviceTraits) -> int:
     most = max(1, min(16, traits.vector_bytes // what.value.itemsize, what.channels))
     largest = power_of_two(most)
     return largest if largest == most else largest // 2
-
-
-def _unrolls(what: Depthwise) -> bool:
-    h, v = what.rows, what.columns
-    kernels = v.kernel in UNROLLED and h.kernel in (1, v.kernel)
-    lines = [line for line in (h, v) if line.kernel > 1]
-    return kernels and all(line.dilation == 1 for line in lines) and max(h.stride, v.stride) <= 2
 
 
 def _tile(what: Depthwise, unrolled: bool) -> tuple[int, int]:

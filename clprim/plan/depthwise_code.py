@@ -32,10 +32,13 @@ __all__ = [
     "pack_taps",
     "spread_rows",
     "storing",
+    "unrolls",
 ]
 
 # Channels that a work-group packs.
 PACK_GROUP = 16
+# Square kernels, and those one row high, whose taps are unrolled.
+UNROLLED = (3, 5, 7)
 
 
 @dataclass(frozen=True)
@@ -136,6 +139,14 @@ def storing(what: Depthwise, width: int, along: str, *, streaming: bool) -> dict
         # Past the cache go whole vectors, which must be those of memory.
         "streaming": streaming and vectors and y.load == "direct" and y.storage == value,
     }
+
+
+def unrolls(what: Depthwise) -> bool:
+    """Whether loops over the taps are unrolled: of the kernels and strides that networks have."""
+    h, v = what.rows, what.columns
+    kernels = v.kernel in UNROLLED and h.kernel in (1, v.kernel)
+    lines = [line for line in (h, v) if line.kernel > 1]
+    return kernels and all(line.dilation == 1 for line in lines) and max(h.stride, v.stride) <= 2
 
 
 class Arguments:

@@ -7,6 +7,7 @@ from clprim.plan.depthwise import Depthwise
 from clprim.plan.depthwise_channels import plan_channels, takes_channels
 from clprim.plan.depthwise_gradient import DepthwiseGradient, plan_gradient_lanes
 from clprim.plan.depthwise_lanes import plan_lanes
+from clprim.plan.depthwise_planes import plan_planes, takes_planes
 from clprim.traits import DeviceTraits
 
 __all__ = ["plan_depthwise"]
@@ -24,4 +25,6 @@ def plan_depthwise(what: Depthwise | DepthwiseGradient, traits: DeviceTraits) ->
     what = what.simplified()
     if traits.is_cpu and takes_channels(what, traits):
         return plan_channels(what, traits)
+    if traits.is_cpu and takes_planes(what, traits):
+        return plan_planes(what, traits)
     return plan_lanes(what, traits)
