@@ -21,6 +21,7 @@ class DeviceTraits:
         local_memory: Bytes of local memory a work-group may use.
         vector_bytes: Bytes of the widest register; 64 on AVX-512, 16 on a GPU's widest load.
         sub_group_size: Work-items that run as lanes of one vector instruction; 1 where unknown.
+        register_bytes: Registers of a work-item, in bytes: what does not fit goes to memory.
         fp16: ``cl_khr_fp16``: half is a type to calculate in (storage never needs it).
         fp64: double is supported.
         c_version: OpenCL C version that the *device* compiles, as (major, minor).
@@ -34,6 +35,7 @@ class DeviceTraits:
     local_memory: int = 32768
     vector_bytes: int = 16
     sub_group_size: int = 1
+    register_bytes: int = 1024
     fp16: bool = False
     fp64: bool = True
     c_version: tuple[int, int] = (1, 2)

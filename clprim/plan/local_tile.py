@@ -15,11 +15,12 @@ from clprim.traits import DeviceTraits
 
 __all__ = ["LocalTile", "busy_items", "choose_local_tile"]
 
-# Bytes of sums that a work-item keeps: with operands, prefetched elements and addresses, 64 floats
-# come to some 128 registers of 4 bytes, of which GPUs with wide sub-groups have 255.
-SUM_BYTES = 256
-# Where sub-groups are narrow, or groups small, an item has fewer registers.
-FEW_SUM_BYTES = 128
+# The part of a work-item's registers that its sums take: with operands, prefetched elements and
+# addresses, 64 floats come to 102 to 128 registers of 4 bytes, 32 floats on a GPU that has half as
+# many to 128 of its own, and 64 would be spilled there.
+SUMS_PART = 4
+# A device of small work-groups is taken for one that has few registers as well.
+SMALL_GROUP = 64
 # What every device has.
 LOCAL_BYTES = 32 << 10
 # Work-items that hide the latencies of a compute unit.
@@ -93,8 +94,10 @@ def choose_local_tile(
         traits: Of the device.
     """
     width = max(2, 16 // itemsize)
-    narrow = 1 < traits.sub_group_size <= 16 or traits.max_work_group_size < 128
-    sums = (FEW_SUM_BYTES if narrow else SUM_BYTES) // itemsize
+    registers = min(
+        traits.register_bytes, 512 if traits.max_work_group_size <= SMALL_GROUP else 1024
+    )
+    sums = registers // SUMS_PART // itemsize
     largest = min(256, 1 << (traits.max_work_group_size.bit_length() - 1))
     # Several groups at a time find room where there is more.
     memory = min(traits.local_memory, LOCAL_BYTES)

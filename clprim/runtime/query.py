@@ -54,6 +54,7 @@ def query_traits(device: cl.Device) -> DeviceTraits:
         "max_work_group_size": lambda: device.max_work_group_size,
         "local_memory": lambda: device.local_mem_size,
         "sub_group_size": lambda: _sub_group_size(device, is_cpu, vector_bytes),
+        "register_bytes": lambda: _register_bytes(device, is_cpu),
         "fp16": lambda: "cl_khr_fp16" in _extensions(device),
         "fp64": lambda: "cl_khr_fp64" in _extensions(device) or device.double_fp_config != 0,
         "c_version": lambda: _c_version(device),
@@ -184,6 +185,16 @@ def _sub_group_size(device: cl.Device, is_cpu: bool, vector_bytes: int) -> int:
     if "cl_amd_device_attribute_query" in extensions:
         return _ask(lambda: int(device.wavefront_width_amd), 32)
     return 32  # what most GPUs run
+
+
+def _register_bytes(device: cl.Device, is_cpu: bool) -> int:
+    """Return the registers of a work-item in bytes; no query tells, but one betrays it.
+
+    GPUs mostly give a work-item some 255 registers of 4 bytes. Where the size of sub-groups is the
+    compiler's choice, all lanes of one share 128 registers, and have half of that at most.
+    """
+    shared = not is_cpu and "cl_intel_required_subgroup_size" in _extensions(device)
+    return 512 if shared else DeviceTraits.register_bytes
 
 
 def _sub_group_sizes(device: cl.Device) -> list[int]:

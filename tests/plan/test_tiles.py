@@ -19,7 +19,7 @@ TRAITS = {
         compute_units=132, max_work_group_size=1024, local_memory=49152, sub_group_size=32
     ),
     "wide": DeviceTraits(compute_units=36, local_memory=65536, sub_group_size=64),
-    "narrow": DeviceTraits(compute_units=24, local_memory=65536, sub_group_size=16),
+    "narrow": DeviceTraits(compute_units=24, local_memory=65536, register_bytes=512),
     "modest": DeviceTraits(compute_units=2, max_work_group_size=64, local_memory=32768),
     "small": DeviceTraits(compute_units=2, max_work_group_size=64, local_memory=4096),
     "tiny": DeviceTraits(compute_units=1, max_work_group_size=1, local_memory=1024),
