@@ -72,22 +72,23 @@ class Packs(Peer):
         if self._packed:
             groups, memory_format = workload.layer.groups, workload.memory_format
             w = ops.pack_weight(w, groups=groups, memory_format=memory_format)
-        out = ops.conv2d(x, w, **workload.options)
-        return lambda: ops.conv2d(x, w, out=out, **workload.options)
+        conv2d, options = ops.conv2d, workload.options  # looked up once, as in a user's loop
+        out = conv2d(x, w, **options)
+        return lambda: conv2d(x, w, out=out, **options)
 
     def conv_input(self, workload: Conv, inputs: Inputs) -> Call:
         """The weight is new on every call, as in training."""
         w, grad = inputs.device
-        shape = workload.input_shape
-        out = ops.conv2d_input(shape, w, grad, **workload.options)
-        return lambda: ops.conv2d_input(shape, w, grad, out=out, **workload.options)
+        shape, options = workload.input_shape, workload.options
+        out = ops.conv2d_input(shape, w, grad, **options)
+        return lambda: ops.conv2d_input(shape, w, grad, out=out, **options)
 
     def conv_weight(self, workload: Conv, inputs: Inputs) -> Call:
         """Nothing is packed beforehand."""
         x, grad = inputs.device
-        shape = workload.weight_shape
-        out = ops.conv2d_weight(x, shape, grad, **workload.options)
-        return lambda: ops.conv2d_weight(x, shape, grad, out=out, **workload.options)
+        shape, options = workload.weight_shape, workload.options
+        out = ops.conv2d_weight(x, shape, grad, **options)
+        return lambda: ops.conv2d_weight(x, shape, grad, out=out, **options)
 
     def finish(self) -> None:
         """Wait for the device."""
