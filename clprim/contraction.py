@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,9 @@ from clprim.runtime.device import Device, current_device
 from clprim.runtime.stats import counters
 
 __all__ = ["ContractionCall", "PackedWeight", "Planned", "run_contraction", "sources"]
+
+_numbers: dict[Hashable, int] = {}
+_next_number = itertools.count()
 
 
 class PackedWeight:
@@ -74,7 +78,7 @@ class Planned:
 class _Stage:
     """The kernels of one contraction."""
 
-    key: Hashable
+    key: int | None
     pack: Launch | None
     launches: tuple[Launch, ...]
     packed: tuple[int, AnyDType]
@@ -163,11 +167,14 @@ def _build(device: Device, what: str, planned: Planned) -> ContractionCall:
         snippets = {} if epilogue is None else {epilogue.rules.part: epilogue.text}
         kernels = [plan.main] if plan.finish is None else [plan.main, plan.finish]
         launches = [Launch(device, k, title=what, snippets=snippets) for k in kernels]
-        pack = None if plan.pack is None else Launch(device, plan.pack, title=what, snippets={})
+        pack, key = None, None
+        if plan.pack is not None:
+            pack = Launch(device, plan.pack, title=what, snippets={})
+            key = _number((device, plan.pack.code, plan.pack.arguments))
         value = contraction.value
         stages.append(
             _Stage(
-                key=plan.pack and (device, plan.pack.code, plan.pack.arguments),
+                key=key,
                 pack=pack,
                 launches=tuple(launches),
                 packed=(plan.packed, value),
@@ -176,6 +183,11 @@ def _build(device: Device, what: str, planned: Planned) -> ContractionCall:
         )
     counters.plans += 1
     return ContractionCall(tuple(stages), planned.result)
+
+
+def _number(key: Hashable) -> int:
+    """Returns a number for a key, always the same: a look-up hashes all of a key every time."""
+    return _numbers.setdefault(key, next(_next_number))
 
 
 def sources(planned: Planned, device: Device) -> str:
