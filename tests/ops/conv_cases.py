@@ -1,4 +1,4 @@
-"""Which convolutions to try: every combination of any three factors, in few cases."""
+"""Which convolutions to try: in few cases, every combination of any two factors, and more."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ FACTORS = {
     "outputs": [1, 3, 7, 13, 17],
     "extent": ["least", "small", "wide"],
     "batch": [1, 2],
-    "bias": [False, True],
 }
 
 
@@ -48,7 +47,6 @@ class Case:
     x_shape: tuple[int, int, int, int]
     w_shape: tuple[int, int, int, int]
     options: dict = field(hash=False)
-    bias: bool
 
     @property
     def y_shape(self):
@@ -56,16 +54,16 @@ class Case:
         return out_shape(self.x_shape, self.w_shape, o["stride"], o["padding"], o["dilation"])
 
     def operands(self, dtype=np.float32, seed=0):
-        """Input, weights and bias (or None) of small whole numbers."""
-        x, w = numbers(self.x_shape, dtype, seed=seed), numbers(self.w_shape, dtype, seed=seed + 1)
-        return x, w, numbers(self.w_shape[:1], dtype, seed=seed + 2) if self.bias else None
+        """Input, weights and bias of small whole numbers."""
+        shapes = (self.x_shape, self.w_shape, self.w_shape[:1])
+        return tuple(numbers(shape, dtype, seed=seed + n) for n, shape in enumerate(shapes))
 
     def __str__(self):
         options = ", ".join(f"{name}={value}" for name, value in self.options.items())
-        return f"x {self.x_shape}, w {self.w_shape}, {options}, bias={self.bias}"
+        return f"x {self.x_shape}, w {self.w_shape}, {options}"
 
 
-def make_case(kernel, stride, dilation, padding, groups, channels, outputs, extent, batch, bias):
+def make_case(kernel, stride, dilation, padding, groups, channels, outputs, extent, batch):
     """The convolution with these factors; the input is as large as the kernel needs, or more."""
     kernel_h, kernel_w = kernel
     pads = {
@@ -85,7 +83,7 @@ def make_case(kernel, stride, dilation, padding, groups, channels, outputs, exte
     else:
         c, k = channels * groups, outputs * groups
     options = {"stride": stride, "padding": pads, "dilation": dilation, "groups": groups}
-    return Case((batch, c, height, width), (k, c // groups, *kernel), options, bias)
+    return Case((batch, c, height, width), (k, c // groups, *kernel), options)
 
 
 def covering(factors, strength, seed=0):
@@ -123,3 +121,10 @@ def covering(factors, strength, seed=0):
         missing -= best_met
         rows.append(dict(zip(names, best, strict=True)))
     return rows
+
+
+# All pairs of all factors; and all threes of those that decide which elements meet, in one shape of
+# channels and image, as a device compiles other kernels for other sizes.
+PAIRS = covering(FACTORS, 2)
+SHAPED = {"groups": [1], "channels": [3], "outputs": [17], "extent": ["small"], "batch": [1]}
+THREES = covering(FACTORS | SHAPED, 3)
