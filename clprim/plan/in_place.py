@@ -30,6 +30,8 @@ UNROLL = 4
 # Tiles of a work-group that the packed tiles pass by: so often a strip of them is read from a near
 # cache for once that it came from a far one.
 TILES = 16
+# What tiles may compute twice, where lines are short.
+WASTE = 1.2
 
 
 def plan_in_place(
@@ -44,15 +46,23 @@ def plan_in_place(
     """
     what = _collapse(what)
     x, bounds = what.gathered, what.gathered.bounds
-    if x.depth[2] != 1 or what.y.output != 1 or what.outputs == 1 or x.dtype != what.value:
+    if x.dtype != what.value:
+        return None
+    rows = what.y.output == 1 and what.outputs > 1 and x.depth[2] == 1
+    if not rows and not _has_columns(what):
         return None
     if not 0 < math.prod(what.depths) <= LONGEST_CHAIN or what.depths[2] < UNROLL:
         return None
     if bounds is not None and not _is_image(bounds):
         return None
     if tile is None:
-        tile = _tile(what.lanes[2], what.outputs, what.value.itemsize, traits)
-    code = contraction_code(what, tile, along="depth", unit=UNROLL, gathered_rows=True)
+        choose = _tile if rows else _column_tile
+        found = choose(what.lanes[2], what.outputs, what.value.itemsize, traits)
+        if found is None:
+            return None
+        tile = found
+    along = "depth" if rows else "lanes"
+    code = contraction_code(what, tile, along=along, unit=UNROLL, gathered_rows=rows)
     cut = _cut(what, code, traits)
     if cut is None:
         return None
@@ -87,7 +97,7 @@ def plan_in_place(
             x_pixel_row=_per(x.lane[1], bounds.row_lane[1], x.depth[0], bounds.row_depth[0]),
             x_pixel=_per(x.lane[2], bounds.column_lane[1], x.depth[1], bounds.column_depth[0]),
         )
-    names.update(x_start=x.start, x_group=x.group, x_lane_0=x.lane[0])
+    names.update(x_start=x.start, x_group=x.group, x_lane_0=x.lane[0], x_depth_2=x.depth[2])
     code = replace(code, band=bounds is not None)
     parameters, arguments = parameters_of(code, names, what)
     groups = cut.row_groups(what) * -(-cut.tiles // cut.tiles_a_group)
@@ -161,6 +171,34 @@ def _tile(lanes: int, outputs: int, itemsize: int, traits: DeviceTraits) -> Tile
     return Tile(best[1], best[2], width, panel, 1)
 
 
+def _has_columns(what: Contraction) -> bool:
+    """Whether lanes of a line are neighbours, in the operand as in the result."""
+    return what.gathered.lane[2] == 1 and what.y.lane[2] == 1 and what.lanes[2] > 1
+
+
+def _column_tile(lanes: int, outputs: int, itemsize: int, traits: DeviceTraits) -> Tile | None:
+    """Columns that divide a line with little left over, and rows to fill the registers.
+
+    None where vectors would be much longer than lines.
+    """
+    width = max(2, min(16, traits.vector_bytes // itemsize))
+    sums = 28 if traits.vector_bytes >= 64 else 12
+    best: tuple[float, int, int] | None = None
+    for vectors in (1, 2, 4):
+        columns = vectors * width
+        if columns > lanes:
+            break
+        for rows in range(1, min(sums // vectors, outputs) + 1):
+            tiles = -(-lanes // columns) * -(-outputs // rows)
+            cost = tiles * (rows * vectors + rows + vectors)
+            if best is None or cost < best[0]:
+                best = cost, rows, vectors
+    if best is None or -(-lanes // (best[2] * width)) * best[2] * width > WASTE * lanes:
+        return None
+    panel = min(traits.local_memory, PANEL_BYTES) // itemsize
+    return Tile(best[1], best[2], width, panel, 1)
+
+
 @dataclass(frozen=True)
 class _Cut:
     """How the loops are cut; a work-group takes so many rows of so many tiles."""
@@ -177,7 +215,7 @@ class _Cut:
 
 def _cut(what: Contraction, code: ContractionCode, traits: DeviceTraits) -> _Cut | None:
     images, rows, lanes = what.lanes
-    tiles = -(-lanes // code.rows)
+    tiles = -(-lanes // code.lanes)
     packed_tiles = -(-what.outputs // code.packed_lanes)
     wanted = 8 * traits.compute_units
     enough = 4 * traits.compute_units
@@ -185,11 +223,14 @@ def _cut(what: Contraction, code: ContractionCode, traits: DeviceTraits) -> _Cut
     bounds = what.gathered.bounds
 
     # What the packed tiles pass by is to stay in the second cache.
-    near = TILES if bounds is not None else max(1, code.panel // (code.rows * channels))
+    near = TILES if bounds is not None else max(1, code.panel // (code.lanes * channels))
     fair = max(1, images * rows * tiles * what.groups // wanted)
     tiles_a_group = min(tiles, TILES, near, fair)
     rows_a_group = max(1, min(rows, TILES // tiles_a_group)) if tiles_a_group == tiles else 1
-    while rows_a_group > 1 and images * -(-rows // rows_a_group) * what.groups < wanted:
+    # Several work-groups may share lines, each with some of the packed tiles: better than few lines
+    # each, for which a strip would come from afar again and again.
+    shares = what.groups * packed_tiles
+    while rows_a_group > 1 and images * -(-rows // rows_a_group) * shares < wanted:
         rows_a_group -= 1
     if bounds is not None:
         while _band(what, bounds, code, tiles_a_group, rows_a_group) > code.panel:
@@ -201,8 +242,8 @@ def _cut(what: Contraction, code: ContractionCode, traits: DeviceTraits) -> _Cut
                 return None
     parallel = images * -(-rows // rows_a_group) * -(-tiles // tiles_a_group) * what.groups
     packed_a_group = packed_tiles
-    if parallel < enough:
-        packed_a_group = max(1, packed_tiles * parallel // enough)
+    if parallel < wanted:
+        packed_a_group = max(1, packed_tiles * parallel // wanted)
         parallel *= -(-packed_tiles // packed_a_group)
     if parallel < enough and math.prod(what.depths) >= 1024:
         return None  # splitting the depth gives more
@@ -212,7 +253,7 @@ def _cut(what: Contraction, code: ContractionCode, traits: DeviceTraits) -> _Cut
 def _band(what: Contraction, bounds: Bounds, code: ContractionCode, tiles: int, rows: int) -> int:
     """Elements of the band that so many rows of so many tiles need."""
     height = (rows - 1) * bounds.row_lane[1] + (what.depths[0] - 1) * bounds.row_depth[0] + 1
-    lanes = min(tiles * code.rows, what.lanes[2])
+    lanes = min(tiles * code.lanes, what.lanes[2])
     width = (lanes - 1) * bounds.column_lane[1]
     width += (what.depths[1] - 1) * bounds.column_depth[0] + 1
     return height * width * what.depths[2]
