@@ -48,10 +48,11 @@ __all__ = ["ReadCode", "TilesCode", "plan_tiles"]
 LONGEST_CHAIN = 8192
 # Steps of depth that are worth a split: its tile is written and read once more.
 SHORTEST_CHAIN = 256
-# Steps of depth that the inner loop takes at a time: nine instructions of ten then are products.
-# Compilers read all that they unroll ahead, and with 8 steps take up twice the registers (214 and
-# 102 on a GPU that has 256), so that half as many work-groups are there to hide latencies.
-UNROLL = 2
+# Products of a work-item that the inner loop computes at a time: nine instructions of ten then are
+# products. Compilers read all that they unroll ahead: with 512 of them (8 steps of 64 sums) they
+# took up twice the registers (214 and 102 on a GPU that has 256), so that half as many work-groups
+# are there to hide latencies.
+UNROLLED = 128
 # Work-items of a group of the second kernel, which only reads and writes.
 FINISH_ITEMS = 64
 
@@ -287,7 +288,7 @@ def _code(
         w=_other(what, tile, depths, gathered_rows=gathered_rows),
         lane_digits=lanes.digits,
         depth_digits=depths.digits,
-        unroll=min(UNROLL, tile.steps),
+        unroll=min(tile.steps, max(1, UNROLLED // (tile.rows * tile.columns))),
         ragged=depths.size % tile.steps != 0,
         split=cut.splits > 1,
     )

@@ -280,7 +280,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d(
             // Work-items side by side take vectors side by side, so every bank is read once.
             __local const float4 *a = row_tiles + buffer * 272 + item_y;
             __local const float4 *b = column_tiles + buffer * 272 + item_x;
-            #pragma unroll 2
+            #pragma unroll 8
             for (int k = 0; k < 16; ++k) {
                 float factors[4];
                 #pragma unroll

@@ -184,3 +184,19 @@ def test_long_indices(fresh, monkeypatch):
     equal(found, conv2d(x, w, padding=1), np.float32)
     a, b = numbers((9, 700)), numbers((700, 9), seed=1)
     equal(matmul(cp.asarray(a), cp.asarray(b)), a @ b, np.float32)
+
+
+@pytest.mark.oclgrind
+@pytest.mark.parametrize("memory_format", ["contiguous", "channels_last"])
+def test_every_item_reaches_every_barrier(fresh, monkeypatch, memory_format):
+    # Small enough to be interpreted: three groups of notes, tails everywhere, splits.
+    tile = LocalTile(2, 4, 4, 4, 4, 4)
+    monkeypatch.setattr(tiles, "choose_local_tile", lambda *_: tile)
+    monkeypatch.setattr(tiles, "SHORTEST_CHAIN", 16)
+    plan_for(fresh, monkeypatch, {"is_cpu": False, "compute_units": 2})
+    x, w = numbers((1, 3, 4, 5)), numbers((5, 3, 3, 3), seed=1)
+    a, b = (cp.asarray(t, memory_format=memory_format) for t in (x, w))
+    found = ops.conv2d(a, b, padding=1, algorithm="tiles")
+    equal(found, conv2d(x, w, padding=1), np.float32)
+    left, right = numbers((5, 40)), numbers((40, 6), seed=1)
+    equal(matmul(cp.asarray(left), cp.asarray(right)), left @ right, np.float32)
