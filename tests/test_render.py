@@ -107,7 +107,7 @@ def maps():
 def moves():
     """Operands that lie otherwise than the results."""
     narrow = dataclasses.replace(CPU, vector_bytes=16)
-    picture, last = array((8, 64, 40, 50)), array((8, 64, 40, 50), order=(0, 2, 3, 1))
+    picture, last = array((8, 64, 400, 500)), array((8, 64, 400, 500), order=(0, 2, 3, 1))
     pixels = array((8, 40, 50, 3)), array((8, 40, 50, 3), order=(0, 3, 1, 2))
     yield "pointwise-transpose", map_plan("y0 = x0;", picture, out=last, traits=narrow)
     yield "pointwise-transpose-sum", map_plan("y0 = max(x0, 0) + x1;", last, picture, out=last)

@@ -28,6 +28,21 @@ static inline __attribute__((overloadable)) float16 cp_max(float16 a, float16 b)
     (__typeof__((a) + (b)))(a),  \
     (__typeof__((a) + (b)))(b))
 
+// Writes past the cache: what is written here is too large to be found in it later. This needs a
+// compiler that knows how, and an aligned address.
+static inline __attribute__((overloadable)) void stream(__global float *to, float16 value)
+{
+#ifdef __has_builtin
+#if __has_builtin(__builtin_nontemporal_store)
+    if (((size_t)to & (sizeof(value) - 1)) == 0) {
+        __builtin_nontemporal_store(value, (__global float16 *)to);
+        return;
+    }
+#endif
+#endif
+    vstore16(value, 0, to);
+}
+
 static inline float16 pick0(const float16 a, const float16 b)
 {
     return (float16)(a.s0, a.s2, a.s4, a.s6, a.s8, a.sa, a.sc, a.se, b.s0, b.s2, b.s4, b.s6, b.s8, b.sa, b.sc, b.se);
@@ -190,8 +205,14 @@ __kernel void pointwise(
                     const index_t x0_row = x0_outer + i * x0_m0 + r * x0_b + a;
                     const float *x1_line = x1_tile + (r - b + 16) * 48 + 16;
                     const index_t stop = a_end - a;
+                    // Only whole lines of 64 bytes go past the cache: a line that is written both ways would be waited
+                    // for. In a row of few lines, every vector that is aligned does.
+                    const index_t unit = 64 / sizeof(*y0_memory);
+                    const index_t head = stop < 4 * unit ? 0
+                        : (index_t)(-((size_t)(y0_memory + y0_row) / sizeof(*y0_memory)) & (size_t)(unit - 1));
+                    const index_t tail = stop < 4 * unit ? stop : head + (stop - head) / unit * unit;
                     for (index_t e = 0; e < stop;) {
-                        if (e + 16 <= stop) {
+                        if (e + 16 <= (e < head ? head : stop)) {
                             const float16 x0 = vload16(0, x0_memory + x0_row + e);
                             typedef float16 typeof_x0;
                             const float16 x1 = vload16(0, x1_line + e);
@@ -201,9 +222,12 @@ __kernel void pointwise(
                             {
 #line 1 "snippet:expr"
 y0 = max(x0, 0) + x1;
-#line 205 "kernel"
+#line 226 "kernel"
                             }
-                            vstore16(y0, 0, y0_memory + y0_row + e);
+                            if (e >= head && e < tail)
+                                stream(&y0_memory[y0_row + e], y0);
+                            else
+                                vstore16(y0, 0, y0_memory + y0_row + e);
 
                             e += 16;
                         } else {
@@ -216,7 +240,7 @@ y0 = max(x0, 0) + x1;
                             {
 #line 1 "snippet:expr"
 y0 = max(x0, 0) + x1;
-#line 220 "kernel"
+#line 244 "kernel"
                             }
                             y0_memory[y0_row + e] = y0;
 

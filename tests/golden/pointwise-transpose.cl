@@ -1,5 +1,20 @@
 typedef int index_t;
 
+// Writes past the cache: what is written here is too large to be found in it later. This needs a
+// compiler that knows how, and an aligned address.
+static inline __attribute__((overloadable)) void stream(__global uint *to, uint4 value)
+{
+#ifdef __has_builtin
+#if __has_builtin(__builtin_nontemporal_store)
+    if (((size_t)to & (sizeof(value) - 1)) == 0) {
+        __builtin_nontemporal_store(value, (__global uint4 *)to);
+        return;
+    }
+#endif
+#endif
+    vstore4(value, 0, to);
+}
+
 static inline uint4 pick0(const uint4 a, const uint4 b)
 {
     return (uint4)(a.s0, a.s2, b.s0, b.s2);
@@ -76,8 +91,14 @@ __kernel void pointwise(
                     const index_t y0_row = y0_outer + i * y0_m0 + r * y0_b + a;
                     const uint *x0_line = x0_tile + (r - b + 4) * 36 + 4;
                     const index_t stop = a_end - a;
+                    // Only whole lines of 64 bytes go past the cache: a line that is written both ways would be waited
+                    // for. In a row of few lines, every vector that is aligned does.
+                    const index_t unit = 64 / sizeof(*y0_memory);
+                    const index_t head = stop < 4 * unit ? 0
+                        : (index_t)(-((size_t)(y0_memory + y0_row) / sizeof(*y0_memory)) & (size_t)(unit - 1));
+                    const index_t tail = stop < 4 * unit ? stop : head + (stop - head) / unit * unit;
                     for (index_t e = 0; e < stop;) {
-                        if (e + 4 <= stop) {
+                        if (e + 4 <= (e < head ? head : stop)) {
                             const uint4 x0 = vload4(0, x0_line + e);
                             typedef uint4 typeof_x0;
                             typedef uint4 typeof_y0;
@@ -85,9 +106,12 @@ __kernel void pointwise(
                             {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 89 "kernel"
+#line 110 "kernel"
                             }
-                            vstore4(y0, 0, y0_memory + y0_row + e);
+                            if (e >= head && e < tail)
+                                stream(&y0_memory[y0_row + e], y0);
+                            else
+                                vstore4(y0, 0, y0_memory + y0_row + e);
 
                             e += 4;
                         } else {
@@ -98,7 +122,7 @@ y0 = x0;
                             {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 102 "kernel"
+#line 126 "kernel"
                             }
                             y0_memory[y0_row + e] = y0;
 

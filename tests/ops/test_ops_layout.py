@@ -1,5 +1,7 @@
 """Sub-pixel shuffles and memory formats against NumPy's reshape, transpose, reshape."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from support import BFLOAT16, DTYPES, Guard, numbers, pair
@@ -93,13 +95,13 @@ SHAPES = [
 
 @pytest.mark.parametrize("memory_format", FORMATS)
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("shape", "block"), SHAPES, ids=str)
-def test_shapes(device, shape, block, mode, memory_format):
-    a = distinct(shape)
-    x = cp.asarray(a, memory_format=memory_format)
-    y = ops.depth_to_space(x, block, mode)
-    check(y, d2s(a, block, mode), a.dtype, memory_format)
-    check(ops.space_to_depth(y, block, mode), a, a.dtype, memory_format)
+def test_shapes(device, some, mode, memory_format):
+    for shape, block in some(SHAPES, 4):
+        a = distinct(shape)
+        x = cp.asarray(a, memory_format=memory_format)
+        y = ops.depth_to_space(x, block, mode)
+        check(y, d2s(a, block, mode), a.dtype, memory_format)
+        check(ops.space_to_depth(y, block, mode), a, a.dtype, memory_format)
 
 
 @pytest.mark.parametrize("groups", [1, 2, 3, 6, 29, 174])
@@ -235,6 +237,29 @@ def test_into_memory_that_is_there(device, dtype):
     out = cp.zeros((2, 4, 6, 38), dtype, memory_format="channels_last")
     ops.pixel_shuffle(x, 2, out=out)
     check(out, d2s(a, 2, "CRD"), dtype, "channels_last")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8], ids=str)
+def test_past_the_cache(device, monkeypatch, dtype):
+    """As large arrays are stored: whole lines, wherever rows begin and end."""
+    planned = dataclasses.replace(device.traits, cache_bytes=0)
+    monkeypatch.setitem(device.__dict__, "traits", planned)
+    for shape, block in (((1, 12, 3, 301), 2), ((2, 8, 2, 160), 2), ((1, 27, 2, 330), 3)):
+        a = distinct(shape, dtype)
+        n, c, h, w = shape
+        for memory_format in FORMATS:
+            guard = Guard((n, c // block**2, h * block, w * block), dtype)
+            x = cp.asarray(a, memory_format=memory_format)
+            ops.depth_to_space(x, block, "CRD", out=guard.array)
+            guard.check(d2s(a, block, "CRD"))
+            y = ops.depth_to_space(x, block, "CRD")
+            check(y, d2s(a, block, "CRD"), dtype, memory_format)
+            check(ops.space_to_depth(y, block, "CRD"), a, dtype, memory_format)
+    for shape in ((2, 67, 9, 31), (1, 400, 15, 17), (1, 64, 16, 20)):
+        a = distinct(shape, dtype)
+        last = ops.contiguous(cp.asarray(a), "channels_last")
+        check(last, a, dtype, "channels_last")
+        check(ops.contiguous(last), a, dtype)
 
 
 @pytest.mark.parametrize(
