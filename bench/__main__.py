@@ -28,12 +28,15 @@ from bench.compute import Job, run_compute
 from bench.compute_report import compute_report
 from bench.conv import DIRECTIONS, FORMATS, conv_jobs
 from bench.gemm import gemm_jobs
+from bench.gpus import GPUS
 from bench.launch import launch_report, run_conv_launch, run_launch, run_starts
 from bench.layout import layout_workloads, run_layout
 from bench.networks import NETWORKS
 from bench.norm import NORM_NETWORKS, norm_jobs, run_norm
 from bench.norm_report import norm_report
+from bench.offline import tool_versions
 from bench.report import Report, markdown, setting, show, slug
+from bench.vendors import run_vendors, vendors_report
 from bench.workloads import Workload, pointwise_workloads, reduce_workloads
 
 __all__ = ["app"]
@@ -245,6 +248,35 @@ def launch(
         convs = run_conv_launch(run.device, repeats=run.repeats, quick=quick, progress=progress)
         starts = run_starts(run.device, quick=quick, progress=progress)
     _finish(launch_report(*calls, *convs, starts, quick=quick), run)
+
+
+@app.command()
+def vendors(
+    *,
+    targets: Annotated[
+        str | None, typer.Option("--targets", help="Such as gfx1030,sm_90; default: all.")
+    ] = None,
+    quick: QuickOption = False,
+    output: OutputOption = _RESULTS,
+) -> None:
+    """GPUs that are not here: what their compilers say of every family of kernels."""
+    words = targets.split(",") if targets else [gpu.target for gpu in GPUS]
+    known = {gpu.target: gpu for gpu in GPUS}
+    chosen = [known[_chosen("--targets", word, known, {})[0]] for word in words]
+    with _progress(of=1) as progress:
+        report = vendors_report(run_vendors(chosen, quick=quick, progress=progress))
+    options = f" --targets {targets}" if targets else ""
+    where = {"compilers": tool_versions(), "run": f"`python -m bench vendors{options}`"}
+    console = Console()
+    if not console.is_terminal:
+        console.width = max(console.width, _WIDE)
+    show(report, where, console)
+    output.mkdir(parents=True, exist_ok=True)
+    page = output / f"vendors{'-quick' if quick or targets else ''}.md"
+    page.write_text(markdown(report, where), encoding="utf-8")
+    console.print(f"written: {page}", soft_wrap=True)
+    if report.failures:
+        raise typer.Exit(1)
 
 
 def _start(

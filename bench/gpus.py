@@ -1,0 +1,78 @@
+"""GPUs that kernels are compiled for without owning one: what their drivers report, datasheets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clprim.traits import DeviceTraits
+
+__all__ = ["GPUS", "Gpu"]
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU.
+
+    Attributes:
+        name: For readers.
+        target: What its compiler calls it; ``spir64`` for the language alone.
+        traits: As clprim would query them.
+        peak: Float32 multiply-adds, in TFLOP/s: lanes × 2 × clock of the datasheet.
+    """
+
+    name: str
+    target: str
+    traits: DeviceTraits
+    peak: float = 0.0
+
+
+def _intel(units: int, *, group: int = 256, fp64: bool = True) -> DeviceTraits:
+    return DeviceTraits(
+        compute_units=units,
+        max_work_group_size=group,
+        local_memory=65536,
+        sub_group_size=32,
+        register_bytes=512,
+        fp16=True,
+        fp64=fp64,
+        c_version=(3, 0),
+    )
+
+
+def _amd(units: int, wave: int, *, fp16: bool = True) -> DeviceTraits:
+    return DeviceTraits(
+        compute_units=units,
+        max_work_group_size=256,
+        local_memory=65536,
+        sub_group_size=wave,
+        fp16=fp16,
+        c_version=(2, 0),
+    )
+
+
+def _nvidia(units: int) -> DeviceTraits:
+    return DeviceTraits(
+        compute_units=units,
+        max_work_group_size=1024,
+        local_memory=49152,
+        sub_group_size=32,
+    )
+
+
+GPUS = (
+    Gpu("Intel HD 530 (Gen9 GT2)", "skl", _intel(24), 0.44),
+    Gpu("Intel Arc A770 (DG2)", "dg2", _intel(512, group=1024, fp64=False), 17.2),
+    Gpu("AMD RX 580 (gfx803)", "gfx803", _amd(36, 64), 6.2),
+    Gpu("AMD Vega 64 (gfx900)", "gfx900", _amd(64, 64), 12.7),
+    Gpu("AMD MI250X, one die (gfx90a)", "gfx90a", _amd(110, 64), 23.9),
+    Gpu("AMD RX 6900 XT (gfx1030)", "gfx1030", _amd(40, 32), 23.0),
+    Gpu("NVIDIA GTX 1080 (sm_61)", "sm_61", _nvidia(20), 8.9),
+    Gpu("NVIDIA RTX 2080 Ti (sm_75)", "sm_75", _nvidia(68), 13.4),
+    Gpu("NVIDIA RTX 3090 (sm_86)", "sm_86", _nvidia(82), 35.6),
+    Gpu("NVIDIA H100 SXM (sm_90)", "sm_90", _nvidia(132), 66.9),
+    Gpu(
+        "modest: OpenCL 1.2, 64 work-items, 32 KiB",
+        "spir64",
+        DeviceTraits(compute_units=4, max_work_group_size=64, local_memory=32768, fp64=False),
+    ),
+)
