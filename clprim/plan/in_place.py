@@ -30,6 +30,8 @@ UNROLL = 4
 # Tiles of a work-group that the packed tiles pass by: so often a strip of them is read from a near
 # cache for once that it came from a far one.
 TILES = 16
+# Lines of memory, one a step of depth, that columns are read from in place.
+MOST_LINES = 1024
 # What tiles may compute twice, where lines are short.
 WASTE = 1.2
 
@@ -49,7 +51,7 @@ def plan_in_place(
     if x.dtype != what.value:
         return None
     rows = what.y.output == 1 and what.outputs > 1 and x.depth[2] == 1
-    if not rows and not _has_columns(what):
+    if not rows and not (_has_columns(what) and _stays_near(what)):
         return None
     if not 0 < math.prod(what.depths) <= LONGEST_CHAIN or what.depths[2] < UNROLL:
         return None
@@ -174,6 +176,16 @@ def _tile(lanes: int, outputs: int, itemsize: int, traits: DeviceTraits) -> Tile
 def _has_columns(what: Contraction) -> bool:
     """Whether lanes of a line are neighbours, in the operand as in the result."""
     return what.gathered.lane[2] == 1 and what.y.lane[2] == 1 and what.lanes[2] > 1
+
+
+def _stays_near(what: Contraction) -> bool:
+    """Whether the lines that a tile of columns reads stay in a near cache until the next tile.
+
+    Many of them do not, and steps of a power of two send them all to the same few places of it.
+    """
+    x = what.gathered
+    step = x.depth[2] * x.dtype.itemsize
+    return x.bounds is not None or (math.prod(what.depths) <= MOST_LINES and step % 1024 != 0)
 
 
 def _column_tile(lanes: int, outputs: int, itemsize: int, traits: DeviceTraits) -> Tile | None:

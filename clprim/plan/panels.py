@@ -53,6 +53,10 @@ __all__ = [
 # Products added one after another into one sum: rounding errors grow with their number, so longer
 # depths are split, and the splits' sums added up.
 LONGEST_CHAIN = 8192
+# How many times as long as lines and rows of the result a depth is that work-groups share.
+DEEP = 2
+# Steps of depth that lines of memory are asked for in advance.
+AHEAD = 8
 # Elements that one work-item packs: long enough not to notice its start.
 PACK_RUN = 256
 
@@ -92,6 +96,7 @@ class ContractionCode(KernelCode):
         vector_store: Whether neighbouring columns may lie side by side in the result.
         beta: Whether the old result takes part.
         band: Whether rows are copied to local memory first (contraction_in_place.cl.jinja).
+        ahead: Steps of depth that lanes side by side are asked for before they are read; 0: not.
     """
 
     value: str
@@ -115,6 +120,7 @@ class ContractionCode(KernelCode):
     vector_store: bool
     beta: bool
     band: bool = False
+    ahead: int = 0
 
     @property
     def lanes(self) -> int:
@@ -130,6 +136,11 @@ class ContractionCode(KernelCode):
     def lane_vectors(self) -> int:
         """Vectors that a tile's lanes fill."""
         return -(-self.lanes // self.width)
+
+    @property
+    def slack(self) -> int:
+        """Elements behind a tile in the panel, for vectors of lanes that end past it."""
+        return self.width if self.along == "lanes" and self.lanes % self.width else 0
 
     @property
     def outputs(self) -> tuple[OutputCode, ...]:
@@ -171,7 +182,12 @@ def plan_panels(
         along = "none"  # the panel's steps of depth lie a row of columns apart
     code = contraction_code(what, tile, along=along, unit=unit, gathered_rows=gathered_rows)
     cut = _cut(what, code, lanes, depth, traits)
-    code = replace(code, split=cut.splits > 1, partial=cut.splits > 1 or cut.block < cut.chunk)
+    # A step further in depth is another line of memory, which no prefetcher foresees. (Compilers of
+    # OpenCL C before 3.0 may not know how to ask.)
+    ahead = AHEAD if along == "lanes" and traits.c_version >= (3, 0) else 0
+    code = replace(
+        code, ahead=ahead, split=cut.splits > 1, partial=cut.splits > 1 or cut.block < cut.chunk
+    )
 
     parameters, arguments = parameters_of(code, _numbers(what, cut), what)
     flops = 2 * what.groups * lanes * what.outputs * depth
@@ -325,28 +341,31 @@ def _cut(
 ) -> _Cut:
     tiles = -(-lanes // code.lanes)
     packed_tiles = -(-what.outputs // code.packed_lanes)
-    room = code.panel - code.width  # vectors of lanes may end past the last tile
+    room = code.panel
     wanted = 8 * traits.compute_units
     enough = 4 * traits.compute_units
 
-    tiles_a_group = max(1, min(code.most_tiles, tiles, tiles * what.groups // wanted))
+    # Where depth is long, work-groups share it; where it is not, each takes some of the tiles.
+    deep = depth >= DEEP * max(lanes, what.outputs)
+    fair = tiles if deep else tiles * what.groups // wanted
+    tiles_a_group = max(1, min(code.most_tiles, tiles, fair))
     packed_a_group = packed_tiles
     parallel = -(-tiles // tiles_a_group) * what.groups
-    if parallel < enough:
+    if parallel < enough and not deep:
         # Each of several work-groups then gathers the same tiles again.
         packed_a_group = max(1, packed_tiles * parallel // enough)
         parallel *= -(-packed_tiles // packed_a_group)
     splits = -(-depth // LONGEST_CHAIN)
-    if parallel < enough:
-        splits = max(splits, min(-(-enough // parallel), depth // 512))
+    if parallel < enough or deep:
+        splits = max(splits, min(-(-wanted // parallel), depth // 512))
     splits = max(1, splits)
     chunk = max(1, round_up(-(-depth // splits), code.unit))
     splits = max(1, -(-depth // chunk))
 
     padded = round_up(chunk, code.unit)
-    while tiles_a_group > 4 and tiles_a_group * code.lanes * padded > room:
+    while tiles_a_group > 4 and tiles_a_group * (code.lanes * padded + code.slack) > room:
         tiles_a_group -= 1
-    block = room // (tiles_a_group * code.lanes) // code.unit * code.unit
+    block = (room // tiles_a_group - code.slack) // code.lanes // code.unit * code.unit
     block = max(code.unit, min(padded, block))
     partial = 0
     if splits > 1 or block < chunk:
@@ -467,7 +486,9 @@ def pack_plan(
     """Plans the kernel that packs an operand into so many tiles of so much depth."""
     w, depth = what.packed, math.prod(what.depths)
     operand = OperandCode.of("x", w.dtype, what.value, w.output)
-    run = min(PACK_RUN, depth_padded)
+    # Where outputs lie side by side, a work-item reads whole lines of them, of all tiles.
+    all_tiles = operand.inner == "one"
+    run = min(PACK_RUN // 4 if all_tiles else PACK_RUN, depth_padded)
     numbers = {
         "lanes": what.outputs,
         "tiles": tiles,
@@ -501,7 +522,7 @@ def pack_plan(
             x=operand,
         ),
         (Buffer(W), Buffer(PACKED), *numbers.values()),
-        (-(-depth_padded // run), tiles, what.groups),
+        (-(-depth_padded // run), 1 if all_tiles else tiles, what.groups),
         (1, 1, 1),
         what.groups * depth * what.outputs * w.dtype.itemsize
         + what.groups * tiles * depth_padded * code.packed_lanes * what.value.itemsize,
