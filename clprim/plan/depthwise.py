@@ -137,6 +137,14 @@ class Depthwise:
             outputs = self.rows.inputs * self.columns.inputs
         return 2 * planes * taps * outputs
 
+    @property
+    def x_end(self) -> int:
+        """Elements of memory up to the last one of x."""
+        sizes = (self.images, self.inputs, self.rows.inputs, self.columns.inputs)
+        strides = (self.x.image, self.x.channel, self.x.row, self.x.column)
+        steps = zip(strides, sizes, strict=True)
+        return self.x.start + sum(max(0, s * (n - 1)) for s, n in steps) + 1
+
     def simplified(self) -> Depthwise:
         """Returns the same as a convolution, if it is an adjoint of stride and multiplier 1."""
         strides = (self.rows.stride, self.columns.stride)

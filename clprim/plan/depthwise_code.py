@@ -10,7 +10,7 @@ from clprim.dtypes import stored_type
 from clprim.language.componentwise import is_componentwise, needs_float
 from clprim.language.names import UNIFIED
 from clprim.plan.contraction import EXTRAS, PACKED, W, X, Y
-from clprim.plan.depthwise import Depthwise, Place, index_of
+from clprim.plan.depthwise import Depthwise, Line, Place, index_of
 from clprim.plan.kernel import (
     Argument,
     Buffer,
@@ -23,13 +23,18 @@ from clprim.plan.kernel import (
     round_up,
     unified_functions,
 )
+from clprim.traits import DeviceTraits
 
 __all__ = [
+    "UNROLLED",
     "Arguments",
     "DepthwiseCode",
     "PackCode",
     "arguments_of",
+    "is_masked",
+    "joins_rows",
     "pack_taps",
+    "plane_vector",
     "spread_rows",
     "storing",
     "unrolls",
@@ -139,6 +144,24 @@ def storing(what: Depthwise, width: int, along: str, *, streaming: bool) -> dict
         # Past the cache go whole vectors, which must be those of memory.
         "streaming": streaming and vectors and y.load == "direct" and y.storage == value,
     }
+
+
+def plane_vector(what: Depthwise, traits: DeviceTraits) -> int:
+    """Returns how many columns a vector has."""
+    return min(16, traits.vector_bytes // what.value.itemsize)
+
+
+def joins_rows(what: Depthwise) -> bool:
+    """Whether rows follow each other without gaps in the result, and in what the epilogue reads."""
+    columns = what.columns.outputs
+    return all((p.row, p.column) in ((columns, 1), (0, 0)) for p in (what.y, *what.extras))
+
+
+def is_masked(line: Line, tap: int) -> bool:
+    """Whether some output's tap lies outside of its row."""
+    first = tap * line.dilation - line.before
+    last = first + (line.outputs - 1) * line.stride
+    return first < 0 or last >= line.inputs
 
 
 def unrolls(what: Depthwise) -> bool:

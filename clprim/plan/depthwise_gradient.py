@@ -31,7 +31,17 @@ from clprim.plan.kernel import (
 )
 from clprim.traits import DeviceTraits
 
-__all__ = ["DepthwiseGradient", "FinishCode", "GradientLanesCode", "finish", "plan_gradient_lanes"]
+__all__ = [
+    "LONGEST_CHAIN",
+    "DepthwiseGradient",
+    "FinishCode",
+    "GradientCode",
+    "GradientLanesCode",
+    "finish",
+    "gradient_arguments",
+    "gradient_code",
+    "plan_gradient_lanes",
+]
 
 # Products added one after another into one sum.
 LONGEST_CHAIN = 4096
@@ -89,6 +99,13 @@ class DepthwiseGradient:
         partial = self.images * h.outputs * self.taps * (self.channels + 64)
         largest = max(self.x.reach(*read), self.grad.reach(*out), taps, partial)
         return "int" if largest < 2**31 - 2**20 else "long"
+
+    def end(self, place: Place, channels: int, rows: int, columns: int) -> int:
+        """Returns the elements of memory up to the last one of an operand."""
+        sizes = (self.images, channels, rows, columns)
+        strides = (place.image, place.channel, place.row, place.column)
+        steps = zip(strides, sizes, strict=True)
+        return place.start + sum(max(0, s * (n - 1)) for s, n in steps) + 1
 
     @property
     def moved_bytes(self) -> int:

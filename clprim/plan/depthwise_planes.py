@@ -10,7 +10,15 @@ from dataclasses import dataclass, replace
 
 from clprim.plan.contraction import ContractionPlan
 from clprim.plan.depthwise import Depthwise, Line, moved_bytes
-from clprim.plan.depthwise_code import DepthwiseCode, arguments_of, spread_rows, storing, unrolls
+from clprim.plan.depthwise_code import (
+    DepthwiseCode,
+    arguments_of,
+    joins_rows,
+    plane_vector,
+    spread_rows,
+    storing,
+    unrolls,
+)
 from clprim.plan.kernel import KernelPlan, OperandCode, round_up
 from clprim.traits import DeviceTraits
 
@@ -59,7 +67,7 @@ class _Band:
 
 def takes_planes(what: Depthwise, traits: DeviceTraits) -> bool:
     """Whether this strategy can do a convolution: a tile's rows must fit local memory."""
-    if what.x.column != 1 or what.y.column != 1 or _width(what, traits) < 2:
+    if what.x.column != 1 or what.y.column != 1 or plane_vector(what, traits) < 2:
         return False
     if what.adjoint and not unrolls(what):
         return False
@@ -76,7 +84,7 @@ def plan_planes(what: Depthwise, traits: DeviceTraits) -> ContractionPlan:
     what = _cropped(what)
     band = _band(what, traits)
     assert band is not None
-    width = _width(what, traits)
+    width = plane_vector(what, traits)
     h, v = what.rows, what.columns
     written = what.images * what.channels * h.outputs * v.outputs * what.y.dtype.itemsize
     base = storing(what, width, "column", streaming=traits.is_cpu and written > traits.cache_bytes)
@@ -90,8 +98,6 @@ def plan_planes(what: Depthwise, traits: DeviceTraits) -> ContractionPlan:
     wanted = 8 * traits.compute_units
     a_item = spread_rows(planes, rows_last - rows_first, _step(what), wanted)
     planes_a_item = max(1, planes // wanted)
-    rows = (what.y, *what.extras)
-    join = all((p.row, p.column) in ((v.outputs, 1), (0, 0)) for p in rows)
 
     found = arguments_of(what, base, "w")
     found.numbers(
@@ -103,7 +109,7 @@ def plan_planes(what: Depthwise, traits: DeviceTraits) -> ContractionPlan:
         planes_a_item=planes_a_item,
         channels=what.channels,
         multiplier=what.multiplier,
-        x_size=_end(what),
+        x_size=what.x_end,
         x_rows=h.inputs,
         x_columns=v.inputs,
         y_rows=h.outputs,
@@ -115,7 +121,7 @@ def plan_planes(what: Depthwise, traits: DeviceTraits) -> ContractionPlan:
         rows_last=rows_last,
         rows_a_item=a_item,
         rows_a_band=band.rows,
-        rows_join=int(join),
+        rows_join=int(joins_rows(what)),
         pitch=band.pitch,
         wide_pitch=band.wide_pitch,
         source_used=band.source_rows * band.source_row + width,
@@ -152,10 +158,6 @@ def plan_planes(what: Depthwise, traits: DeviceTraits) -> ContractionPlan:
     return ContractionPlan(None, main, None, 0, 0)
 
 
-def _width(what: Depthwise, traits: DeviceTraits) -> int:
-    return min(16, traits.vector_bytes // what.value.itemsize)
-
-
 def _cropped(what: Depthwise) -> Depthwise:
     """Returns the same without negative padding, which the adjoint of much padding has."""
 
@@ -169,14 +171,6 @@ def _cropped(what: Depthwise) -> Depthwise:
     x = what.x
     start = x.start + above * x.row + left * x.column
     return replace(what, rows=rows, columns=columns, x=replace(x, start=start))
-
-
-def _end(what: Depthwise) -> int:
-    """Elements of memory up to the last one of x."""
-    x = what.x
-    sizes = (what.images, what.inputs, what.rows.inputs, what.columns.inputs)
-    strides = (x.image, x.channel, x.row, x.column)
-    return x.start + sum(max(0, s * (n - 1)) for s, n in zip(strides, sizes, strict=True)) + 1
 
 
 def _tile_rows(what: Depthwise) -> int:
@@ -213,7 +207,7 @@ def _phases(what: Depthwise, band: _Band) -> dict[str, int]:
 
 def _band(what: Depthwise, traits: DeviceTraits) -> _Band | None:
     """Returns how many rows fit, or None where a tile of them does not."""
-    width = _width(what, traits)
+    width = plane_vector(what, traits)
     h, v = what.rows, what.columns
     step = _step(what)
     source, wide = _room(what, traits)

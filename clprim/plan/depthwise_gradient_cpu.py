@@ -1,0 +1,246 @@
+"""The CPU strategies of the gradient of a depthwise convolution in its weight.
+
+Sums of all taps stay in registers while rows pass by: vectors of channels, or of columns, whichever
+lie side by side. depthwise_weight_channels.cl.jinja and depthwise_weight_planes.cl.jinja draw it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clprim.plan.contraction import ContractionPlan
+from clprim.plan.depthwise_code import UNROLLED, spread_rows
+from clprim.plan.depthwise_gradient import (
+    LONGEST_CHAIN,
+    DepthwiseGradient,
+    GradientCode,
+    finish,
+    gradient_arguments,
+    gradient_code,
+)
+from clprim.plan.kernel import Argument, KernelPlan, round_up
+from clprim.traits import DeviceTraits
+
+__all__ = [
+    "GradientChannelsCode",
+    "GradientPlanesCode",
+    "plan_gradient_channels",
+    "plan_gradient_planes",
+    "takes_gradient_channels",
+    "takes_gradient_planes",
+]
+
+# Columns of the gradient that share the vectors of x below them.
+COLUMNS = 7
+# Taps whose sums stay in registers, beside the gradient.
+MOST_TAPS = 25
+# Bytes of both operands that vectors of channels walk over again and again.
+BAND_BYTES = 512 << 10
+# Of local memory, for rows of x.
+SCRATCH_BYTES = 64 << 10
+NEAR_BYTES = 16 << 10
+
+
+@dataclass(frozen=True)
+class UnrolledGradientCode(GradientCode):
+    """What both kernels print in common.
+
+    Attributes:
+        width: Elements of a vector.
+        kernel, stride: (rows, columns).
+    """
+
+    width: int
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+
+    @property
+    def mask(self) -> str:
+        """Type of a lane of what `select` takes beside vectors of sums."""
+        return "long" if self.value in ("double", "long", "ulong") else "int"
+
+
+@dataclass(frozen=True)
+class GradientChannelsCode(UnrolledGradientCode):
+    """What depthwise_weight_channels.cl.jinja prints.
+
+    Attributes:
+        columns: Of the gradient that are taken at once.
+        taps_rows: Rows of taps that are summed up at once.
+    """
+
+    columns: int
+    taps_rows: int
+
+
+@dataclass(frozen=True)
+class GradientPlanesCode(UnrolledGradientCode):
+    """What depthwise_weight_planes.cl.jinja prints.
+
+    Attributes:
+        source: Elements of local memory for rows of x.
+    """
+
+    source: int
+
+
+def takes_gradient_channels(what: DepthwiseGradient, traits: DeviceTraits) -> bool:
+    """Whether vectors of channels are there, and taps that can be unrolled."""
+    together = what.x.channel == 1 and what.grad.channel == 1 and what.multiplier == 1
+    return together and what.channels >= _most(what, traits) and _unrolls(what)
+
+
+def plan_gradient_channels(what: DepthwiseGradient, traits: DeviceTraits) -> ContractionPlan:
+    """Plans the kernels of a gradient that `takes_gradient_channels`.
+
+    Args:
+        what: The gradient; nothing of it may be empty.
+        traits: Of the device.
+    """
+    width = _most(what, traits)
+    h, v = what.rows, what.columns
+    vectors = -(-what.channels // width)
+    wanted = 8 * traits.compute_units
+    row = what.channels * (
+        v.inputs * h.stride * what.x.dtype.itemsize + v.outputs * what.grad.dtype.itemsize
+    )
+    a_split = spread_rows(what.images, h.outputs, 1, wanted)
+    a_split = max(1, min(a_split, BAND_BYTES // row, LONGEST_CHAIN // v.outputs))
+    bands = -(-h.outputs // a_split)
+    groups = max(1, min(vectors, wanted // (what.images * bands)))
+    vectors_a_item = -(-vectors // groups)
+    found = gradient_arguments(what)
+    found.numbers(
+        bands=bands,
+        rows_a_split=a_split,
+        vectors=vectors,
+        vectors_a_item=vectors_a_item,
+    )
+    code = GradientChannelsCode(
+        **gradient_code(what, found, "channel"),
+        width=width,
+        kernel=(h.kernel, v.kernel),
+        stride=(h.stride, v.stride),
+        columns=COLUMNS,
+        taps_rows=min(h.kernel, MOST_TAPS // v.kernel),
+    )
+    size = (-(-vectors // vectors_a_item), bands, what.images)
+    return _plan(what, "depthwise_weight_channels", code, found.arguments, size, bands)
+
+
+def takes_gradient_planes(what: DepthwiseGradient, traits: DeviceTraits) -> bool:
+    """Whether vectors of columns are there, and taps that can be unrolled."""
+    together = what.x.column == 1 and what.grad.column == 1 and what.rows.before >= 0
+    together = together and what.columns.before >= 0 and _width(what, traits) > 1
+    return together and _unrolls(what) and _band(what, traits) > 0
+
+
+def plan_gradient_planes(what: DepthwiseGradient, traits: DeviceTraits) -> ContractionPlan:
+    """Plans the kernels of a gradient that `takes_gradient_planes`.
+
+    Args:
+        what: The gradient; nothing of it may be empty.
+        traits: Of the device.
+    """
+    width = _width(what, traits)
+    h, v = what.rows, what.columns
+    planes = what.images * what.channels
+    wanted = 8 * traits.compute_units
+    a_split = spread_rows(planes, h.outputs, 1, wanted)
+    a_split = max(1, min(a_split, LONGEST_CHAIN * width // v.outputs))
+    bands = -(-h.outputs // a_split)
+    a_band = min(a_split, _band(what, traits))
+    planes_a_item = max(1, planes // wanted)
+    pitch = _pitch(what, width)
+
+    def at(column: int) -> int:
+        place, phase = divmod(column + v.before, v.stride)
+        return phase * pitch + place
+
+    found = gradient_arguments(what)
+    found.numbers(
+        multiplier=what.multiplier,
+        planes=planes,
+        planes_a_item=planes_a_item,
+        bands=bands,
+        rows_a_split=a_split,
+        rows_a_band=a_band,
+        x_size=what.end(what.x, what.channels // what.multiplier, h.inputs, v.inputs),
+        grad_size=what.end(what.grad, what.channels, h.outputs, v.outputs),
+        pitch=pitch,
+        source_used=_source_rows(what, a_band) * v.stride * pitch + width,
+        even_at=at(0),
+        odd_at=at(1),
+    )
+    code = GradientPlanesCode(
+        **gradient_code(what, found, "column"),
+        width=width,
+        kernel=(h.kernel, v.kernel),
+        stride=(h.stride, v.stride),
+        source=_source(what, traits),
+    )
+    size = (-(-planes // planes_a_item), bands, 1)
+    return _plan(what, "depthwise_weight_planes", code, found.arguments, size, bands)
+
+
+def _plan(
+    what: DepthwiseGradient,
+    template: str,
+    code: UnrolledGradientCode,
+    arguments: list[Argument],
+    size: tuple[int, ...],
+    bands: int,
+) -> ContractionPlan:
+    splits = what.images * bands
+    main = KernelPlan(
+        template, code, tuple(arguments), size, (1, 1, 1), what.moved_bytes, what.flops
+    )
+    return ContractionPlan(None, main, finish(what, splits), 0, splits * what.taps * what.channels)
+
+
+def _most(what: DepthwiseGradient, traits: DeviceTraits) -> int:
+    """Lanes of a vector of channels."""
+    return max(2, _width(what, traits))
+
+
+def _width(what: DepthwiseGradient, traits: DeviceTraits) -> int:
+    return min(16, traits.vector_bytes // what.value.itemsize)
+
+
+def _unrolls(what: DepthwiseGradient) -> bool:
+    h, v = what.rows, what.columns
+    kernels = v.kernel in UNROLLED and h.kernel in (1, v.kernel)
+    lines = [line for line in (h, v) if line.kernel > 1]
+    return kernels and all(line.dilation == 1 for line in lines) and max(h.stride, v.stride) <= 2
+
+
+def _pitch(what: DepthwiseGradient, width: int) -> int:
+    """Elements from one row of the copy to the next, of one phase of the stride."""
+    v = what.columns
+    copied = -(-(v.before + v.inputs) // v.stride)
+    read = round_up(v.outputs, width) + (v.reach - 1) // v.stride + 1
+    return round_up(max(copied, read) + width, width)
+
+
+def _source(what: DepthwiseGradient, traits: DeviceTraits) -> int:
+    return min(traits.local_memory, SCRATCH_BYTES) // what.value.itemsize
+
+
+def _source_rows(what: DepthwiseGradient, rows: int) -> int:
+    return (rows - 1) * what.rows.stride + what.rows.kernel
+
+
+def _band(what: DepthwiseGradient, traits: DeviceTraits) -> int:
+    """Returns how many rows fit local memory; 0 where none does."""
+    width = _width(what, traits)
+    row = what.columns.stride * _pitch(what, width)
+    rows = 0
+    while rows < what.rows.outputs:
+        used = _source_rows(what, rows + 1) * row + width
+        if used > _source(what, traits):
+            break
+        near = used * what.value.itemsize <= NEAR_BYTES
+        if rows >= 4 * (what.rows.kernel - 1) and rows and not near:
+            break
+        rows += 1
+    return rows
