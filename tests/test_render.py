@@ -321,7 +321,7 @@ def test_jinja_does_not_swallow_c(file):
         for tag in re.findall(r"\{%[-+]?\s*(\w*)", line):
             assert tag in TAGS, f"{where}: `{{%` in C has to be written `{{ %`"
         # `= {{0}}` prints `= 0`: an initializer within another one is written `{ {0} }`.
-        assert not re.search(r"\{\{-?\s*[\d.\"]", line), where
+        assert not re.search(r"\{\{-?\s*[\d.\"][\d.f\"]*\s*[},]", line), where
         # A comment opens a line; anywhere else it would be C's brace and a directive.
         if "{#" in line:
             assert line.lstrip().startswith("{#"), where
