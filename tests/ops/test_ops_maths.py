@@ -101,4 +101,10 @@ def test_names_signatures_and_docstrings():
         assert function.__name__ == name
         assert (function.__doc__ or "").strip().split("\n")[0].rstrip().endswith((".", ";", ","))
         parameters = inspect.signature(function).parameters
-        assert parameters["out"].kind is inspect.Parameter.KEYWORD_ONLY
+        # Several gradients, copies, and weights made ready have nowhere to go to.
+        several = name.endswith("_backward") or name in (
+            "contiguous",
+            "fold_batch_norm",
+            "pack_weight",
+        )
+        assert several or parameters["out"].kind is inspect.Parameter.KEYWORD_ONLY
