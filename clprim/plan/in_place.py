@@ -53,9 +53,12 @@ def plan_in_place(
     rows = what.y.output == 1 and what.outputs > 1 and x.depth[2] == 1
     if not rows and not (_has_columns(what) and _stays_near(what)):
         return None
-    if not 0 < math.prod(what.depths) <= LONGEST_CHAIN or what.depths[2] < UNROLL:
+    if not 0 < math.prod(what.depths) <= LONGEST_CHAIN:
         return None
     if bounds is not None and not _is_image(bounds):
+        return None
+    taps, run = _runs(what, rows=rows)
+    if run < UNROLL:
         return None
     if tile is None:
         choose = _tile if rows else _column_tile
@@ -81,6 +84,8 @@ def plan_in_place(
         "packed_tiles": cut.packed_tiles,
         "packed_a_group": cut.packed_a_group,
         "depth_padded": depth,
+        "taps": taps,
+        "run": run,
         **{f"depth_{d}": size for d, size in enumerate(what.depths)},
     }
     if bounds is None:
@@ -100,7 +105,8 @@ def plan_in_place(
             x_pixel=_per(x.lane[2], bounds.column_lane[1], x.depth[1], bounds.column_depth[0]),
         )
     names.update(x_start=x.start, x_group=x.group, x_lane_0=x.lane[0], x_depth_2=x.depth[2])
-    code = replace(code, band=bounds is not None)
+    dense = bounds is not None and names["x_pixel"] == what.depths[2]
+    code = replace(code, band=bounds is not None, dense=dense)
     parameters, arguments = parameters_of(code, names, what)
     groups = cut.row_groups(what) * -(-cut.tiles // cut.tiles_a_group)
     main = KernelPlan(
@@ -129,6 +135,14 @@ def _is_image(bounds: Bounds) -> bool:
 def _per(lane: int, lane_step: int, depth: int, depth_step: int) -> int:
     """Elements from a pixel to the next one, known from the windows' steps."""
     return lane // lane_step if lane_step else depth // max(1, depth_step)
+
+
+def _runs(what: Contraction, *, rows: bool) -> tuple[int, int]:
+    """Taps of a row, and neighbours of a tap: all of them as one where taps are neighbours too."""
+    _, taps, channels = what.depths
+    bounds = what.gathered.bounds
+    step = what.gathered.depth[1] if bounds is None else bounds.column_depth[0] * channels
+    return (1, taps * channels) if rows and step == channels else (taps, channels)
 
 
 def _collapse(what: Contraction) -> Contraction:

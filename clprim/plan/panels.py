@@ -96,6 +96,7 @@ class ContractionCode(KernelCode):
         vector_store: Whether neighbouring columns may lie side by side in the result.
         beta: Whether the old result takes part.
         band: Whether rows are copied to local memory first (contraction_in_place.cl.jinja).
+        dense: Whether pixels of a row follow each other without a gap.
         ahead: Steps of depth that lanes side by side are asked for before they are read; 0: not.
     """
 
@@ -120,6 +121,7 @@ class ContractionCode(KernelCode):
     vector_store: bool
     beta: bool
     band: bool = False
+    dense: bool = False
     ahead: int = 0
 
     @property
