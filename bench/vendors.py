@@ -64,7 +64,7 @@ class Row:
         found = self._loops()
         return None if found is None else found[1]
 
-    def _loops(self) -> tuple[float, float] | None:
+    def _loops(self) -> tuple[float, float | None] | None:
         code = self.plan.code
         if self.compiled is None or not self.compiled.loops or not isinstance(code, TilesCode):
             return None
@@ -74,8 +74,10 @@ class Row:
         inner, outer = found
         # The inner loop runs so often in a round; whatever is not unrolled into one.
         trips = code.steps * code.rows * code.columns / inner.flops
-        if inner == outer or trips <= 1:
+        if trips <= 1:
             return inner.share, inner.share
+        if inner == outer:
+            return inner.share, None  # branches that say nothing of where they go
         instructions = trips * inner.instructions + outer.instructions - inner.instructions
         return inner.share, trips * inner.products / instructions
 

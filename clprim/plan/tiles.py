@@ -53,6 +53,10 @@ SHORTEST_CHAIN = 256
 # took up twice the registers (214 and 102 on a GPU that has 256), so that half as many work-groups
 # are there to hide latencies.
 UNROLLED = 128
+# Vectors of sums up to which each gets its own code that stores it. More would make too much of it;
+# but where one piece of code serves all of them in turn, some compilers copy sums in the inner loop
+# as well (223 instructions for 128 products, and 167 without), those for GPUs with few registers.
+OWN_STORES = 8
 # Work-items of a group of the second kernel, which only reads and writes.
 FINISH_ITEMS = 64
 
@@ -96,6 +100,7 @@ class TilesCode(StoringCode):
         lane_digits: How many digits a lane has.
         depth_digits: How many digits a step of depth has.
         unroll: Steps of depth that the inner loop takes at a time.
+        shift: Whether rows of sums are stored by one piece of code, through which they move.
         ragged: Whether the last steps of depth may be fewer.
         split: Whether another kernel adds up and stores what the splits give.
     """
@@ -110,6 +115,7 @@ class TilesCode(StoringCode):
     lane_digits: int
     depth_digits: int
     unroll: int
+    shift: bool
     ragged: bool
     split: bool
 
@@ -288,6 +294,7 @@ def _code(
         w=_other(what, tile, depths, gathered_rows=gathered_rows),
         lane_digits=lanes.digits,
         depth_digits=depths.digits,
+        shift=tile.rows * tile.columns > OWN_STORES * tile.width,
         unroll=min(tile.steps, max(1, UNROLLED // (tile.rows * tile.columns))),
         ragged=depths.size % tile.steps != 0,
         split=cut.splits > 1,

@@ -325,7 +325,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d(
 
     const index_t rows = lanes;
     const index_t columns = outputs;
-    #pragma unroll 1
+    #pragma unroll
     for (int j = 0; j < 4; ++j) {
         const index_t row = lane_tile * 64 + item_y * 4 + j / 4 * 64 + j % 4;
         if (row < rows) {
@@ -344,7 +344,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d(
             #pragma unroll
             for (int v = 0; v < 1; ++v) {
                 const index_t column = output_tile * 64 + (item_x + v * 16) * 4;
-                const float4 values = sum[0][v];
+                const float4 values = sum[j][v];
                 if (column + 4 <= columns) {
                     const int c = 0;
                     float4 y0 = values;
@@ -384,11 +384,5 @@ y0 = max(y0 + x0, 0);
                 }
             }
         }
-        // The next row moves up: a row that only the run knew the number of would not be in registers.
-        #pragma unroll
-        for (int i = 1; i < 4; ++i)
-            #pragma unroll
-            for (int v = 0; v < 1; ++v)
-                sum[i - 1][v] = sum[i][v];
     }
 }
