@@ -34,8 +34,8 @@ __all__ = [
 COLUMNS = 7
 # Taps whose sums stay in registers, beside the gradient.
 MOST_TAPS = 25
-# Bytes of both operands that vectors of channels walk over again and again.
-BAND_BYTES = 512 << 10
+# Of local memory, for sums of vectors of channels that take turns.
+SUM_BYTES = 16 << 10
 # Of local memory, for rows of x.
 SCRATCH_BYTES = 64 << 10
 NEAR_BYTES = 16 << 10
@@ -67,10 +67,12 @@ class GradientChannelsCode(UnrolledGradientCode):
     Attributes:
         columns: Of the gradient that are taken at once.
         taps_rows: Rows of taps that are summed up at once.
+        sums: Elements of local memory.
     """
 
     columns: int
     taps_rows: int
+    sums: int
 
 
 @dataclass(frozen=True)
@@ -101,20 +103,21 @@ def plan_gradient_channels(what: DepthwiseGradient, traits: DeviceTraits) -> Con
     h, v = what.rows, what.columns
     vectors = -(-what.channels // width)
     wanted = 8 * traits.compute_units
-    row = what.channels * (
-        v.inputs * h.stride * what.x.dtype.itemsize + v.outputs * what.grad.dtype.itemsize
-    )
     a_split = spread_rows(what.images, h.outputs, 1, wanted)
-    a_split = max(1, min(a_split, BAND_BYTES // row, LONGEST_CHAIN // v.outputs))
+    a_split = max(1, min(a_split, LONGEST_CHAIN // v.outputs))
     bands = -(-h.outputs // a_split)
+    taps_rows = min(h.kernel, MOST_TAPS // v.kernel)
     groups = max(1, min(vectors, wanted // (what.images * bands)))
     vectors_a_item = -(-vectors // groups)
+    taps = round_up(h.kernel, taps_rows) * v.kernel
+    sums = max(taps * width, min(traits.local_memory, SUM_BYTES) // what.value.itemsize)
     found = gradient_arguments(what)
     found.numbers(
         bands=bands,
         rows_a_split=a_split,
         vectors=vectors,
         vectors_a_item=vectors_a_item,
+        vectors_a_block=max(1, min(vectors_a_item, sums // (taps * width))),
     )
     code = GradientChannelsCode(
         **gradient_code(what, found, "channel"),
@@ -122,7 +125,8 @@ def plan_gradient_channels(what: DepthwiseGradient, traits: DeviceTraits) -> Con
         kernel=(h.kernel, v.kernel),
         stride=(h.stride, v.stride),
         columns=COLUMNS,
-        taps_rows=min(h.kernel, MOST_TAPS // v.kernel),
+        taps_rows=taps_rows,
+        sums=sums,
     )
     size = (-(-vectors // vectors_a_item), bands, what.images)
     return _plan(what, "depthwise_weight_channels", code, found.arguments, size, bands)
