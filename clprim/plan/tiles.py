@@ -48,10 +48,10 @@ __all__ = ["ReadCode", "TilesCode", "plan_tiles"]
 LONGEST_CHAIN = 8192
 # Steps of depth that are worth a split: its tile is written and read once more.
 SHORTEST_CHAIN = 256
-# Products of a work-item that the inner loop computes at a time: nine instructions of ten then are
-# products. Compilers read all that they unroll ahead: with 512 of them (8 steps of 64 sums) they
-# took up twice the registers (214 and 102 on a GPU that has 256), so that half as many work-groups
-# are there to hide latencies.
+# Products of floats that the inner loop computes at a time; one of doubles counts as two. Nine
+# instructions of ten then are products. Compilers read all that they unroll ahead: with 512 of them
+# (8 steps of 64 sums) they took up twice the registers (214 and 102 on a GPU that has 256), so that
+# half as many work-groups are there to hide latencies.
 UNROLLED = 128
 # Vectors of sums up to which each gets its own code that stores it. More would make too much of it;
 # but where one piece of code serves all of them in turn, some compilers copy sums in the inner loop
@@ -265,6 +265,7 @@ def _code(
     value = stored_type(what.value).value
     stored = [_stored(o, what.y, what.value, lanes, gathered_rows) for o in (what.y, *what.extras)]
     index = _index(what, depths, cut, tile)
+    sums = tile.rows * tile.columns
     epilogue = what.epilogue
     return TilesCode(
         name=what.name,
@@ -294,8 +295,8 @@ def _code(
         w=_other(what, tile, depths, gathered_rows=gathered_rows),
         lane_digits=lanes.digits,
         depth_digits=depths.digits,
-        shift=tile.rows * tile.columns > OWN_STORES * tile.width,
-        unroll=min(tile.steps, max(1, UNROLLED // (tile.rows * tile.columns))),
+        shift=sums > OWN_STORES * tile.width,
+        unroll=min(tile.steps, max(1, 4 * UNROLLED // (sums * what.value.itemsize))),
         ragged=depths.size % tile.steps != 0,
         split=cut.splits > 1,
     )

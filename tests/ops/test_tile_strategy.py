@@ -54,7 +54,7 @@ def matmul(a, b, **options):
 
 
 def test_products_of_every_form(other, some):
-    for size in some([(64, 64, 64), (67, 33, 130), (1, 300, 5), (5, 9, 1), (130, 7, 66)], 2):
+    for size in some([(64, 64, 64), (67, 33, 130), (1, 300, 5), (5, 9, 1), (130, 7, 66)], 5):
         m, k, n = size
         for form in some(range(4), 2):
             ta, tb = bool(form & 1), bool(form & 2)
@@ -91,7 +91,7 @@ SHAPES = [(1, 1, 4, 4, 1), (4, 1, 4, 8, 2), (2, 8, 8, 4, 16), (16, 16, 8, 8, 8),
 def test_tiles_of_any_shape(fresh, some, monkeypatch):
     a, b = numbers((37, 45)), numbers((45, 70), seed=1)
     image, w = numbers((1, 5, 7, 8)), numbers((9, 5, 3, 3), seed=1)
-    for y, x, rows, columns, steps in some(SHAPES, 3):
+    for y, x, rows, columns, steps in some(SHAPES, 5):
         tile = LocalTile(y, x, rows, columns, 4, steps)
         monkeypatch.setattr(tiles, "choose_local_tile", lambda *_, tile=tile: tile)
         forget(monkeypatch)
@@ -118,7 +118,7 @@ DTYPES = [
 
 @pytest.mark.parametrize("width", [32, 33])  # in vectors, and one by one
 def test_dtypes(fresh, gpu, some, width):
-    for dtypes in some(DTYPES, 3):
+    for dtypes in some(DTYPES, 4):
         if np.float64 in dtypes and not fresh.traits.fp64:
             continue
         a, b = numbers((9, width), dtypes[0], high=4), numbers((width, width), dtypes[1], seed=1)
