@@ -1,11 +1,15 @@
 """Plans without a device: arrays that are only described, operators that are only defined."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from clprim.dtypes import scalar_dtype
 from clprim.language.definition import define_pointwise, define_reduction
 from clprim.language.epilogue import define_epilogue
 from clprim.plan.contraction import Bounds, Contraction, Gathered, Output, Packed
+from clprim.plan.depthwise import Depthwise, Line, Place, Taps
+from clprim.plan.depthwise_gradient import DepthwiseGradient
 from clprim.plan.layout import (
     Operand,
     broadcast_shapes,
@@ -146,4 +150,77 @@ def convolution(
         y=places[0],
         extras=tuple(places[1:]),
         epilogue=define_epilogue("conv2d", epilogue) if epilogue else None,
+    )
+
+
+def _line(size, kernel, stride, padding, dilation):
+    reach = dilation * (kernel - 1) + 1
+    outputs = (size + 2 * padding - reach) // stride + 1
+    return Line(size, outputs, kernel, stride, dilation, padding)
+
+
+def _images(name, channels, size, dtype, *, last, step=1):
+    """Describes square images: channels or columns lie ``step`` apart."""
+    edge = size * size * channels * step
+    if last:
+        return Place(name, dtype, 0, edge, step, size * channels * step, channels * step)
+    return Place(name, dtype, 0, edge, size * size * step, size * step, step)
+
+
+def depthwise(
+    images,
+    channels,
+    size,
+    kernel=3,
+    *,
+    stride=1,
+    padding=None,
+    dilation=1,
+    multiplier=1,
+    adjoint=False,
+    last=False,
+    step=1,
+    dtype=np.float32,
+    **options,
+):
+    """Describes a depthwise convolution of square images, or its adjoint."""
+    dtype = np.dtype(dtype)
+    padding = kernel // 2 if padding is None else padding
+    line = _line(size, kernel, stride, padding, dilation)
+    many, few = (line.outputs, line.inputs) if adjoint else (line.inputs, line.outputs)
+    if adjoint:
+        line = replace(line, inputs=line.outputs, outputs=line.inputs)
+    of_x, of_y = channels, channels * multiplier
+    if adjoint:
+        of_x, of_y = of_y, of_x
+    return Depthwise(
+        name="conv2d",
+        images=images,
+        channels=of_y,
+        multiplier=multiplier,
+        adjoint=adjoint,
+        rows=line,
+        columns=line,
+        value=FLOAT if dtype.itemsize < 4 else dtype,
+        x=_images("x", of_x, many, dtype, last=last, step=step),
+        w=Taps(dtype, 0, kernel * kernel, kernel, 1),
+        y=_images("y0", of_y, few, dtype, last=last),
+        **options,
+    )
+
+
+def depthwise_weight(images, channels, size, kernel=3, *, stride=1, last=False):
+    """Describes the gradient of a depthwise convolution in its weight."""
+    line = _line(size, kernel, stride, kernel // 2, 1)
+    return DepthwiseGradient(
+        name="conv2d_weight",
+        images=images,
+        channels=channels,
+        multiplier=1,
+        rows=line,
+        columns=line,
+        value=FLOAT,
+        x=_images("x", channels, size, FLOAT, last=last),
+        grad=_images("grad", channels, line.outputs, FLOAT, last=last),
+        y=Taps(FLOAT, 0, kernel * kernel, kernel, 1),
     )

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import itertools
 import os
 import re
 import subprocess
@@ -21,6 +22,8 @@ from planning import (
     convolution,
     crossed,
     define,
+    depthwise,
+    depthwise_weight,
     map_plan,
     product,
     reduce_plan,
@@ -28,6 +31,7 @@ from planning import (
 from support import BFLOAT16
 
 from clprim.language.epilogue import define_epilogue
+from clprim.plan.depthwise_strategy import plan_depthwise
 from clprim.plan.reduction_code import Scaling
 from clprim.plan.tiles import plan_tiles
 from clprim.render import environment, render
@@ -162,6 +166,34 @@ def contractions():
     yield "tiles-matrix", plan_tiles(whole, GPU).main
 
 
+def depthwise_plans():
+    clip = define_epilogue("conv2d", "y0 = clamp(y0, 0, 6);")
+
+    def plan(*shape, traits=CPU, epilogue=clip, **options):
+        return plan_depthwise(depthwise(*shape, epilogue=epilogue, **options), traits)
+
+    channels = plan(2, 32, 14, last=True)
+    yield "depthwise-channels", channels.main
+    yield "depthwise-pack", channels.pack
+    yield "depthwise-channels-adjoint", plan(2, 32, 14, last=True, stride=2, adjoint=True).main
+    yield "depthwise-channels-loops", plan(2, 32, 14, last=True, dilation=2, dtype=HALF).main
+    yield "depthwise-flat", plan(2, 32, 14, beta=True).main
+    yield "depthwise-runs", plan(2, 32, 14, stride=2).main
+    yield "depthwise-planes", plan(2, 32, 90, stride=2, padding=0).main
+    yield "depthwise-planes-adjoint", plan(2, 32, 14, stride=2, adjoint=True).main
+    yield "depthwise-planes-loops", plan(2, 32, 14, kernel=4).main
+    yield "depthwise-lanes", plan(2, 32, 14, traits=GPU).main
+    yield "depthwise-lanes-adjoint", plan(2, 32, 14, traits=GPU, stride=2, adjoint=True).main
+    for name, traits, last in (("channels", CPU, True), ("planes", CPU, False)):
+        yield (
+            f"depthwise-weight-{name}",
+            plan_depthwise(depthwise_weight(2, 32, 14, last=last), traits).main,
+        )
+    lanes = plan_depthwise(depthwise_weight(2, 32, 14), GPU)
+    yield "depthwise-weight-lanes", lanes.main
+    yield "depthwise-finish", lanes.finish
+
+
 @lru_cache(maxsize=1)
 def kernels():
     """Every kernel of this file, as (name, template, code)."""
@@ -169,7 +201,8 @@ def kernels():
     for name, plan in reductions():
         for n, stage in enumerate(plan.stages):
             found.append((name if n == 0 else f"{name}-finish", stage.template, stage.code))
-    found += [(name, plan.template, plan.code) for name, plan in contractions()]
+    plans = itertools.chain(contractions(), depthwise_plans())
+    found += [(name, plan.template, plan.code) for name, plan in plans]
     return found
 
 
@@ -206,7 +239,7 @@ def test_every_template_is_rendered():
         >= {
             name
             for name in printed
-            if name.startswith(("pointwise", "reduce", "contraction_tiles"))
+            if name.startswith(("pointwise", "reduce", "contraction_tiles", "depthwise"))
         }
     )
 
@@ -243,7 +276,7 @@ def test_line_numbers_are_the_users_and_then_real(name, template, code):
                 user = getattr(code, part).split("\n")
                 assert lines[at + 1 : at + 1 + len(user)] == user
                 assert lines[at + 1 + len(user)].startswith("#line")
-    assert snippets
+    assert snippets or getattr(code, "epilogue", "") == ""
 
 
 @each_kernel

@@ -1,0 +1,211 @@
+typedef int index_t;
+static inline __attribute__((overloadable)) int cp_clamp(int a, int b, int c)
+{
+    return clamp(a, b, c);
+}
+static inline __attribute__((overloadable)) uint cp_clamp(uint a, uint b, uint c)
+{
+    return clamp(a, b, c);
+}
+static inline __attribute__((overloadable)) long cp_clamp(long a, long b, long c)
+{
+    return clamp(a, b, c);
+}
+static inline __attribute__((overloadable)) ulong cp_clamp(ulong a, ulong b, ulong c)
+{
+    return clamp(a, b, c);
+}
+static inline __attribute__((overloadable)) float cp_clamp(float a, float b, float c)
+{
+    return clamp(a, b, c);
+}
+static inline __attribute__((overloadable)) float16 cp_clamp(float16 a, float16 b, float16 c)
+{
+    return clamp(a, b, c);
+}
+#undef clamp
+#define clamp(a, b, c) cp_clamp( \
+    (__typeof__((a) + (b) + (c)))(a),  \
+    (__typeof__((a) + (b) + (c)))(b),  \
+    (__typeof__((a) + (b) + (c)))(c))
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
+    __global const float *x_memory,
+    __global const float *packed,
+    __global float *y0_memory,
+    const int y0_start,
+    const int y0_image,
+    const int y0_channel,
+    const int y0_row,
+    const int y0_column,
+    const int x_start,
+    const int x_image,
+    const int x_channel,
+    const int x_row,
+    const int x_column,
+    const int channels,
+    const int vectors,
+    const int vectors_a_item,
+    const int vectors_a_block,
+    const int x_rows,
+    const int x_columns,
+    const int y_rows,
+    const int y_columns,
+    const int rows_before,
+    const int columns_before,
+    const int rows_first,
+    const int rows_last,
+    const int rows_a_item,
+    const int columns_first,
+    const int columns_last)
+{
+    const index_t image = get_group_id(2);
+    const index_t band_first = rows_first + (index_t)get_group_id(1) * rows_a_item;
+    const index_t band_last = min(band_first + rows_a_item, rows_last);
+    const index_t vectors_first = (index_t)get_group_id(0) * vectors_a_item;
+    const index_t vectors_last = min(vectors_first + vectors_a_item, vectors);
+    const index_t y0_band = y0_start + image * y0_image;
+
+    for (index_t block = vectors_first; block < vectors_last; block += vectors_a_block) {
+        const index_t block_last = min(block + vectors_a_block, vectors_last);
+        for (index_t row = band_first; row < band_last; row += 2) {
+            for (index_t column = columns_first; column < columns_last; column += 8) {
+                // Of y's rows 2 apart and x's, taps join those for which this is whole.
+                const int x_row_first = row / 2 - 1, x_column_first = column / 2 - 1;
+                const bool inside = x_column_first >= 0 && x_column_first + 5 <= x_columns;
+                // Where columns lie; of those outside of x, some element of it is read and not used.
+                index_t x_places[5];
+                int x_inside[5];
+                #pragma unroll
+                for (int j = 0; j < 5; ++j) {
+                    const int at = x_column_first + j;
+                    x_inside[j] = (uint)at < (uint)x_columns ? -1 : 0;
+                    x_places[j] = (x_inside[j] ? at : 0) * x_column;
+                }
+                for (index_t vector = block; vector < block_last; ++vector) {
+                    // The last vector ends with the last channel, and stores only what no other one does.
+                    const index_t channel = min(vector * 16, channels - 16);
+                    const int lane_first = vector * 16 - channel;
+                    const index_t x_plane = x_start + image * x_image + channel * x_channel;
+                    float16 sum[2][8];
+                    #pragma unroll
+                    for (int r = 0; r < 2; ++r)
+                        #pragma unroll
+                        for (int t = 0; t < 8; ++t)
+                            sum[r][t] = 0;
+
+                    float16 tap[3][3];
+                    #pragma unroll
+                    for (int kh = 0; kh < 3; ++kh)
+                        #pragma unroll
+                        for (int kw = 0; kw < 3; ++kw)
+                            tap[kh][kw] = vload16(0, packed + (kh * 3 + kw) * channels + channel);
+                    if (inside) {
+                        #pragma unroll
+                        for (int i = 0; i < 2; ++i) {
+                            if ((uint)(x_row_first + i) >= (uint)x_rows)
+                                continue;
+                            const index_t x_line = x_plane + (x_row_first + i) * x_row;
+                            #pragma unroll
+                            for (int j = 0; j < 5; ++j) {
+                                const index_t x_at = x_line + (x_column_first + j) * x_column;
+                                const float16 value = vload16(0, x_memory + x_at);
+                                #pragma unroll
+                                for (int r = 0; r < 2; ++r)
+                                    #pragma unroll
+                                    for (int t = 0; t < 8; ++t) {
+                                        const int kh = r - (i - 1) * 2, kw = t - (j - 1) * 2;
+                                        if (kh >= 0 && kh < 3 && kw >= 0 && kw < 3)
+                                            sum[r][t] = value * tap[kh][kw] + sum[r][t];
+                                    }
+                            }
+                        }
+
+                    } else {
+                        #pragma unroll
+                        for (int i = 0; i < 2; ++i) {
+                            if ((uint)(x_row_first + i) >= (uint)x_rows)
+                                continue;
+                            const index_t x_line = x_plane + (x_row_first + i) * x_row;
+                            #pragma unroll
+                            for (int j = 0; j < 5; ++j) {
+                                const index_t x_at = x_line + x_places[j];
+                                const float16 value = select((float16)0, vload16(0, x_memory + x_at), (int16)x_inside[j]);
+                                #pragma unroll
+                                for (int r = 0; r < 2; ++r)
+                                    #pragma unroll
+                                    for (int t = 0; t < 8; ++t) {
+                                        const int kh = r - (i - 1) * 2, kw = t - (j - 1) * 2;
+                                        if (kh >= 0 && kh < 3 && kw >= 0 && kw < 3)
+                                            sum[r][t] = value * tap[kh][kw] + sum[r][t];
+                                    }
+                            }
+                        }
+
+                    }
+
+                    const index_t y_row = row - rows_before, y_column = column - columns_before;
+                    if (lane_first == 0 && y_row >= 0 && y_row + 2 <= y_rows && y_column >= 0 && y_column + 8 <= y_columns) {
+                        #pragma unroll
+                        for (int r = 0; r < 2; ++r)
+                            #pragma unroll
+                            for (int t = 0; t < 8; ++t) {
+                                const index_t y0_at = y0_band + (y_row + r) * y0_row + (y_column + t) * y0_column
+                                    + channel * y0_channel;
+
+                                const index_t y0_here = y0_at;
+                                float16 y0 = sum[r][t];
+                                typedef float16 typeof_y0;
+                                {
+#line 1 "snippet:epilogue"
+y0 = clamp(y0, 0, 6);
+#line 163 "kernel"
+                                }
+                                vstore16(y0, 0, y0_memory + y0_here);
+
+                            }
+                        continue;
+                    }
+                    #pragma unroll
+                    for (int r = 0; r < 2; ++r)
+                        #pragma unroll
+                        for (int t = 0; t < 8; ++t) {
+                            if ((uint)(y_row + r) >= (uint)y_rows || (uint)(y_column + t) >= (uint)y_columns)
+                                continue;
+                            const index_t y0_at = y0_band + (y_row + r) * y0_row + (y_column + t) * y0_column
+                                + channel * y0_channel;
+
+                            if (lane_first == 0 && 16 == 16) {
+                                const index_t y0_here = y0_at;
+                                float16 y0 = sum[r][t];
+                                typedef float16 typeof_y0;
+                                {
+#line 1 "snippet:epilogue"
+y0 = clamp(y0, 0, 6);
+#line 186 "kernel"
+                                }
+                                vstore16(y0, 0, y0_memory + y0_here);
+
+                            } else {
+                                float lanes[16];
+                                vstore16(sum[r][t], 0, lanes);
+                                for (int lane = lane_first; lane < 16; ++lane) {
+                                    const index_t y0_here = y0_at + lane * y0_channel;
+                                    float y0 = lanes[lane];
+                                    typedef float typeof_y0;
+                                    {
+#line 1 "snippet:epilogue"
+y0 = clamp(y0, 0, 6);
+#line 200 "kernel"
+                                    }
+                                    y0_memory[y0_here] = y0;
+
+                                }
+                            }
+
+                        }
+                }
+            }
+        }
+    }
+}

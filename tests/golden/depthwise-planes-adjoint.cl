@@ -1,0 +1,226 @@
+typedef int index_t;
+static inline __attribute__((overloadable)) int cp_clamp(int a, int b, int c)
+{
+    return clamp(a, b, c);
+}
+static inline __attribute__((overloadable)) uint cp_clamp(uint a, uint b, uint c)
+{
+    return clamp(a, b, c);
+}
+static inline __attribute__((overloadable)) long cp_clamp(long a, long b, long c)
+{
+    return clamp(a, b, c);
+}
+static inline __attribute__((overloadable)) ulong cp_clamp(ulong a, ulong b, ulong c)
+{
+    return clamp(a, b, c);
+}
+static inline __attribute__((overloadable)) float cp_clamp(float a, float b, float c)
+{
+    return clamp(a, b, c);
+}
+static inline __attribute__((overloadable)) float16 cp_clamp(float16 a, float16 b, float16 c)
+{
+    return clamp(a, b, c);
+}
+#undef clamp
+#define clamp(a, b, c) cp_clamp( \
+    (__typeof__((a) + (b) + (c)))(a),  \
+    (__typeof__((a) + (b) + (c)))(b),  \
+    (__typeof__((a) + (b) + (c)))(c))
+
+// The first `left` elements at `at` and zeros behind them; memory that is not ours is not read.
+__attribute__((always_inline)) static float16 first_of(__global const float *x_memory, index_t at, index_t size, int left)
+{
+    if (left >= 16)
+        return vload16(0, x_memory + at);
+    if (left <= 0)
+        return 0;
+    if (at + 16 <= size)
+        return select((float16)0, vload16(0, x_memory + at), (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)left);
+    float elements[16];
+    for (int e = 0; e < 16; ++e)
+        elements[e] = e < left ? (float)x_memory[at + e] : 0;
+    return vload16(0, elements);
+}
+
+#ifdef __has_builtin
+#if __has_builtin(__builtin_prefetch)
+#define prefetch_line(address) __builtin_prefetch(address)
+#endif
+#endif
+#ifndef prefetch_line
+#define prefetch_line(address)
+#endif
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
+    __global const float *x_memory,
+    __global const float *w_memory,
+    __global float *y0_memory,
+    const int y0_start,
+    const int y0_image,
+    const int y0_channel,
+    const int y0_row,
+    const int y0_column,
+    const int x_start,
+    const int x_image,
+    const int x_channel,
+    const int x_row,
+    const int x_column,
+    const int w_start,
+    const int w_channel,
+    const int w_row,
+    const int w_column,
+    const int planes,
+    const int planes_a_item,
+    const int channels,
+    const int multiplier,
+    const int x_size,
+    const int x_rows,
+    const int x_columns,
+    const int y_rows,
+    const int y_columns,
+    const int rows_before,
+    const int columns_before,
+    const int columns_last,
+    const int rows_first,
+    const int rows_last,
+    const int rows_a_item,
+    const int rows_a_band,
+    const int rows_join,
+    const int pitch,
+    const int wide_pitch,
+    const int source_used,
+    const int even_at,
+    const int odd_at)
+{
+    // One array: where a pointer may point to either of two, a compiler took the wrong one.
+    __local float scratch[8064];
+    __local float *source = scratch, *wide = scratch + 4096, *compact = scratch + 6080;
+    const index_t plane_first = (index_t)get_group_id(0) * planes_a_item;
+    const index_t plane_last = min(plane_first + planes_a_item, planes);
+    const index_t item_first = rows_first + (index_t)get_group_id(1) * rows_a_item;
+    const index_t item_last = min(item_first + rows_a_item, rows_last);
+    for (int e = 0; e < 4096 && e < source_used; e += 16)
+        vstore16((float16)0, 0, source + e);
+
+    for (index_t plane = plane_first; plane < plane_last; ++plane) {
+        const index_t image = plane / channels;
+        const index_t channel = plane - image * channels;
+        for (index_t row = item_first; row < item_last; row += rows_a_band) {
+            const int rows_here = min(rows_a_band, item_last - row);
+            // Gradients of all outputs of this channel add up.
+            for (int output = 0; output < multiplier; ++output) {
+                const index_t w_channel_at = w_start + (channel * multiplier + output) * w_channel;
+                const index_t x_plane = x_start + image * x_image + (channel * multiplier + output) * x_channel;
+                const int source_rows = 1 + (rows_here + 1) / 2;
+                const int x_first = row / 2 - 1;
+                for (int s = 0; s < source_rows; ++s) {
+                    __local float *to = source + s * 1 * pitch;
+                    const int from_row = x_first + s;
+                    if ((uint)from_row >= (uint)x_rows) {
+                        for (int e = 0; e < 1 * pitch; e += 16)
+                            vstore16((float16)0, 0, to + e);
+                        continue;
+                    }
+                    const index_t at = x_plane + from_row * x_row;
+                    for (int c = 0; c < x_columns; c += 16)
+                        vstore16(first_of(x_memory, at + c, x_size, x_columns - c), 0, to + even_at + c);
+                }
+
+                float tap[9];
+                #pragma unroll
+                for (int k = 0; k < 9; ++k)
+                    tap[k] = (float)w_memory[w_channel_at + k / 3 * w_row + k % 3 * w_column];
+                for (int r = 0; r < rows_here; r += 2)
+                    for (int v = 0; v * 2 < columns_last; v += 16) {
+                        // Every sum is of a phase of its own: elements that the same taps reach.
+                        float16 sum[2][2];
+                        #pragma unroll
+                        for (int a = 0; a < 2; ++a)
+                            #pragma unroll
+                            for (int b = 0; b < 2; ++b)
+                                sum[a][b] = 0;
+                        #pragma unroll
+                        for (int i = 0; i <= 1; ++i)
+                            #pragma unroll
+                            for (int j = 0; j <= 1; ++j) {
+                                const float16 value = vload16(0, source + (r / 2 + i) * pitch + v + j);
+                                #pragma unroll
+                                for (int a = 0; a < 2; ++a)
+                                    #pragma unroll
+                                    for (int b = 0; b < 2; ++b) {
+                                        const int kh = a + 2 * (1 - i), kw = b + 2 * (1 - j);
+                                        if (kh < 3 && kw < 3)
+                                            sum[a][b] += value * tap[kh * 3 + kw];
+                                    }
+                            }
+                        #pragma unroll
+                        for (int a = 0; a < 2; ++a) {
+                            __local float *to = wide + (r + a) * wide_pitch + v * 2;
+                            float16 first, second;
+                            first.even = sum[a][0].lo;
+                            first.odd = sum[a][1].lo;
+                            second.even = sum[a][0].hi;
+                            second.odd = sum[a][1].hi;
+                            vstore16(output ? vload16(0, to) + first : first, 0, to);
+                            vstore16(output ? vload16(1, to) + second : second, 1, to);
+                        }
+                    }
+
+            }
+            // Rows and columns here count from the padding.
+            const index_t y_first = max(row - rows_before, (index_t)0);
+            const index_t y_last = min(row + rows_here - rows_before, y_rows);
+            __local const float *sums = wide + (y_first + rows_before - row) * wide_pitch + columns_before;
+
+            if (wide_pitch != y_columns) {
+                // Close the gaps between rows; what a vector writes too much, the next row overwrites.
+                for (int r = 0; r < y_last - y_first; ++r)
+                    for (int v = 0; v < y_columns; v += 16)
+                        vstore16(vload16(0, sums + r * wide_pitch + v), 0, compact + r * y_columns + v);
+                sums = compact;
+            }
+            // Rows that follow each other everywhere are one run.
+            const int rows_a_run = rows_join ? y_last - y_first : 1;
+            for (index_t y_row = y_first; y_row < y_last; y_row += rows_a_run) {
+                const int run = rows_a_run * y_columns;
+                const index_t y0_run = y0_start + image * y0_image + channel * y0_channel
+                    + y_row * y0_row;
+                for (int e = 0; e < run; e += 16) {
+                    const index_t y0_at = y0_run + e * y0_column;
+                    const int there = min(16, run - e);
+                    if (0 == 0 && there == 16) {
+                        const index_t y0_here = y0_at;
+                        float16 y0 = vload16(0, sums + e);
+                        typedef float16 typeof_y0;
+                        {
+#line 1 "snippet:epilogue"
+y0 = clamp(y0, 0, 6);
+#line 201 "kernel"
+                        }
+                        vstore16(y0, 0, y0_memory + y0_here);
+
+                    } else {
+                        float lanes[16];
+                        vstore16(vload16(0, sums + e), 0, lanes);
+                        for (int lane = 0; lane < there; ++lane) {
+                            const index_t y0_here = y0_at + lane * y0_column;
+                            float y0 = lanes[lane];
+                            typedef float typeof_y0;
+                            {
+#line 1 "snippet:epilogue"
+y0 = clamp(y0, 0, 6);
+#line 215 "kernel"
+                            }
+                            y0_memory[y0_here] = y0;
+
+                        }
+                    }
+
+                }
+                sums += run;
+            }
+        }
+    }
+}

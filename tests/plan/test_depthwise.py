@@ -1,0 +1,155 @@
+"""Plans of depthwise convolutions: which kernels, what they cover, and what a kernel's key is."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+from planning import CPU, GPU, depthwise, depthwise_weight, numbers
+
+from clprim.plan.depthwise_code import joins_rows, unrolls
+from clprim.plan.depthwise_strategy import plan_depthwise
+
+NARROW = dataclasses.replace(CPU, vector_bytes=16, local_memory=8192)
+EACH = {"cpu": CPU, "narrow": NARROW, "gpu": GPU}
+each_device = pytest.mark.parametrize("traits", EACH.values(), ids=EACH)
+
+
+def template(what, traits=CPU):
+    return plan_depthwise(what, traits).main.template
+
+
+def test_what_lies_side_by_side_decides():
+    assert template(depthwise(8, 32, 56, last=True)) == "depthwise_channels"
+    assert template(depthwise(8, 32, 56)) == "depthwise_flat"
+    assert template(depthwise(8, 32, 56, stride=2)) == "depthwise_runs"
+    assert template(depthwise(8, 32, 56, padding=0)) == "depthwise_planes"
+    assert template(depthwise(8, 1, 56)) == "depthwise_flat"
+    # Nothing is: every second column, a weight of many outputs with channels last.
+    assert template(depthwise(8, 32, 56, step=2)) == "depthwise_lanes"
+    assert template(depthwise(8, 32, 56, last=True, multiplier=2)) == "depthwise_lanes"
+    assert template(depthwise(8, 32, 56, multiplier=2)) == "depthwise_flat"
+
+
+def test_gradients_in_the_weight():
+    assert template(depthwise_weight(8, 32, 56, last=True)) == "depthwise_weight_channels"
+    assert template(depthwise_weight(8, 32, 56)) == "depthwise_weight_planes"
+    assert template(depthwise_weight(8, 32, 56, kernel=4)) == "depthwise_weight_lanes"
+    assert template(depthwise_weight(8, 8, 56, last=True)) == "depthwise_weight_lanes"
+
+
+def test_gpus_get_lanes():
+    for last, adjoint in itertools.product((False, True), repeat=2):
+        plan = plan_depthwise(depthwise(2, 8, 14, last=last, adjoint=adjoint), GPU)
+        assert plan.main.template == "depthwise_lanes"
+        assert plan.main.code.along == ("channel" if last else "column")
+        assert plan_depthwise(depthwise_weight(2, 8, 14, last=last), GPU).main.template == (
+            "depthwise_weight_lanes"
+        )
+
+
+def test_an_adjoint_of_stride_1_is_a_convolution():
+    what = depthwise(2, 8, 14, adjoint=True, kernel=5, padding=1)
+    other = what.simplified()
+    assert not other.adjoint
+    assert other.rows.before == 3
+    assert (other.w.start, other.w.row, other.w.column) == (24, -5, -1)
+    strided = depthwise(2, 8, 14, adjoint=True, stride=2)
+    assert strided.simplified() is strided
+
+
+@each_device
+@pytest.mark.parametrize("last", [False, True])
+def test_one_kernel_for_all_sizes(traits, last):
+    # What a key holds is dtypes, taps and strides, and how a plane is cut; no sizes.
+    plans = [
+        plan_depthwise(depthwise(n, c, size, last=last), traits).main
+        for n, c, size in ((1, 32, 28), (8, 64, 28), (2, 128, 56))
+    ]
+    assert len({plan.code for plan in plans}) == 1
+    assert len({plan.arguments for plan in plans}) == 3
+
+
+@each_device
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("adjoint", [False, True])
+def test_work_items_cover_every_row_once(traits, last, stride, adjoint):
+    for n, channels, size in ((1, 20, 7), (3, 33, 30), (2, 16, 112)):
+        what = depthwise(n, channels, size, last=last, stride=stride, adjoint=adjoint)
+        what = what.simplified()
+        plan = plan_depthwise(what, traits).main
+        given = numbers(plan)
+        if plan.template == "depthwise_channels":
+            rows = given["rows_last"] - given["rows_first"]
+            assert given["rows_a_item"] % plan.code.rows == 0
+            assert given["rows_first"] % what.rows.stride == 0 or not adjoint
+            assert plan.global_size[1] * given["rows_a_item"] >= rows
+            assert (plan.global_size[1] - 1) * given["rows_a_item"] < rows
+            assert plan.global_size[0] * given["vectors_a_item"] >= given["vectors"]
+            assert given["vectors"] * plan.code.width >= channels
+        elif plan.template != "depthwise_lanes":
+            assert plan.global_size[0] * given["planes_a_item"] >= n * channels
+            assert (plan.global_size[0] - 1) * given["planes_a_item"] < n * channels
+            assert plan.global_size[1] * given["rows_a_item"] >= what.rows.outputs
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("adjoint", [False, True])
+@pytest.mark.parametrize("size", [7, 60, 200, 900])
+def test_bands_fit_local_memory(size, stride, adjoint):
+    for local_memory in (4096, 32768, 1 << 20):
+        traits = dataclasses.replace(CPU, local_memory=local_memory)
+        what = depthwise(1, 4, size, stride=stride, adjoint=adjoint, padding=0).simplified()
+        plan = plan_depthwise(what, traits).main
+        if plan.template == "depthwise_planes":
+            given, code = numbers(plan), plan.code
+            assert 4 * (code.source + 2 * code.wide) <= local_memory
+            assert given["source_used"] <= code.source
+            assert given["rows_a_band"] * given["wide_pitch"] <= code.wide
+            assert given["rows_a_band"] * what.columns.outputs <= code.wide
+
+
+def test_epilogues_on_vectors():
+    what = depthwise(2, 32, 14)
+    assert joins_rows(what)
+    assert plan_depthwise(what, CPU).main.code.vector_store
+    what = dataclasses.replace(what, y=dataclasses.replace(what.y, row=15))
+    assert not joins_rows(what)
+    assert template(what) == "depthwise_planes"
+
+
+def test_results_that_no_cache_holds_go_past_it():
+    for last in (False, True):
+        assert not plan_depthwise(depthwise(8, 32, 28, last=last), CPU).main.code.streaming
+        assert plan_depthwise(depthwise(32, 64, 112, last=last), CPU).main.code.streaming
+
+
+def test_long_indices():
+    assert plan_depthwise(depthwise(8, 32, 28), CPU).main.code.index == "int"
+    assert plan_depthwise(depthwise(800, 320, 128), CPU).main.code.index == "long"
+    assert plan_depthwise(depthwise_weight(800, 320, 128), CPU).main.code.index == "long"
+
+
+def test_splits_bound_the_length_of_sums():
+    for traits, last in itertools.product((CPU, GPU), (False, True)):
+        plan = plan_depthwise(depthwise_weight(1, 16, 600, last=last), traits)
+        given = numbers(plan.main)
+        lanes = 1 if last or traits is GPU else 16
+        assert given["rows_a_split"] * 600 <= 4096 * lanes
+        assert plan.partial == given["bands"] * 9 * 16
+        assert numbers(plan.finish)["splits"] == given["bands"]
+
+
+def test_unrolled_are_the_kernels_that_networks_have():
+    for kernel, unrolled in ((3, True), (5, True), (7, True), (1, False), (4, False), (31, False)):
+        assert unrolls(depthwise(1, 16, 64, kernel=kernel)) is unrolled
+    assert not unrolls(depthwise(1, 16, 64, stride=3))
+    assert not unrolls(depthwise(1, 16, 64, dilation=2))
+
+
+def test_halves_are_summed_up_in_float():
+    plan = plan_depthwise(depthwise(1, 16, 14, dtype=np.float16), CPU)
+    assert (plan.main.code.value, plan.main.code.x.load) == ("float", "half")
+    assert plan.main.nbytes == 2 * 2 * 16 * 14 * 14 + 2 * 16 * 9
+    assert plan.main.flops == 2 * 9 * 16 * 14 * 14
