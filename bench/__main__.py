@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -27,6 +27,7 @@ from bench.chart import draw
 from bench.compute import Job, run_compute
 from bench.compute_report import compute_report
 from bench.conv import DIRECTIONS, FORMATS, conv_jobs
+from bench.depthwise import DEPTHWISE, Grouped, bandwidth_table, depthwise_jobs
 from bench.gemm import gemm_jobs
 from bench.gpus import GPUS
 from bench.launch import launch_report, run_conv_launch, run_launch, run_starts
@@ -35,7 +36,8 @@ from bench.networks import NETWORKS
 from bench.norm import NORM_NETWORKS, norm_jobs, run_norm
 from bench.norm_report import norm_report
 from bench.offline import tool_versions
-from bench.report import Report, markdown, setting, show, slug
+from bench.peers import Peer
+from bench.report import Report, Table, markdown, setting, show, slug
 from bench.vendors import run_vendors, vendors_report
 from bench.workloads import Workload, pointwise_workloads, reduce_workloads
 
@@ -185,6 +187,61 @@ def conv(
 
 
 @app.command()
+def depthwise(
+    *,
+    network: Annotated[
+        str, typer.Option("--network", help=f"{', '.join(DEPTHWISE)} or {_ALL}.")
+    ] = "mobilenet-v2",
+    batch: Annotated[
+        int | None, typer.Option("--batch", min=1, help="Images; default: 8, or as published.")
+    ] = None,
+    memory_format: Annotated[
+        str, typer.Option("--memory-format", help=f"{', '.join(FORMATS)} or {_BOTH}.")
+    ] = _BOTH,
+    direction: Annotated[
+        str, typer.Option("--direction", help=f"{', '.join(DIRECTIONS)} or {_GRADIENTS}.")
+    ] = "forward",
+    peers: PeersOption = None,
+    device: DeviceOption = None,
+    quick: QuickOption = False,
+    repeats: RepeatsOption = None,
+    output: OutputOption = _RESULTS,
+    no_chart: NoChartOption = False,
+) -> None:
+    """Depthwise convolutions of published networks: oneDNN, grouped products, a copy."""
+    networks = _chosen("--network", network, DEPTHWISE, {_ALL: tuple(DEPTHWISE)})
+    formats = _chosen("--memory-format", memory_format, FORMATS, {_BOTH: tuple(FORMATS)})
+    directions = _chosen("--direction", direction, DIRECTIONS, {_GRADIENTS: DIRECTIONS[1:]})
+    run = _start(device, quick=quick, repeats=repeats, output=output, no_chart=no_chart)
+    jobs = depthwise_jobs(
+        run.device,
+        networks=networks,
+        batch=batch,
+        formats=formats,
+        directions=directions,
+        quick=quick,
+    )
+    options = {
+        "network": network if network != "mobilenet-v2" else None,
+        "batch": batch,
+        "memory-format": memory_format if memory_format != _BOTH else None,
+        "direction": direction if direction != "forward" else None,
+        "peers": peers,
+    }
+    _compute(
+        "depthwise",
+        "Depthwise convolutions: beside oneDNN, products of matrices, and a copy",
+        jobs,
+        run,
+        options,
+        more=(Grouped(run.device),),
+        extra=lambda progress: bandwidth_table(
+            jobs, run.device, repeats=run.repeats, progress=progress
+        ),
+    )
+
+
+@app.command()
 def norm(
     *,
     network: Annotated[
@@ -318,12 +375,20 @@ def _compute(
     jobs: Sequence[Job],
     run: Run,
     options: Mapping[str, object],
+    more: Sequence[Peer] = (),
+    extra: Callable[[Callable[[str, float], None]], Table | None] = lambda _: None,
 ) -> None:
-    """Measure products or convolutions; ``options`` are those that differ from their defaults."""
+    """Measure products or convolutions; ``options`` are those that differ from their defaults.
+
+    ``more`` are peers of this command alone, and ``extra`` measures one more table.
+    """
     given = {name: value for name, value in options.items() if value is not None}
     peers = str(given["peers"]).split(",") if "peers" in given else None
     with _progress(of=1) as progress:
-        found = run_compute(jobs, run.device, repeats=run.repeats, wanted=peers, progress=progress)
+        found = run_compute(
+            jobs, run.device, repeats=run.repeats, wanted=peers, more=more, progress=progress
+        )
+        table = extra(progress)
     report = compute_report(
         command,
         title,
@@ -332,6 +397,8 @@ def _compute(
         options=" ".join(f"--{name} {value}" for name, value in given.items()),
         label="-".join(_label(name, value) for name, value in given.items()),
     )
+    if table is not None:
+        report = replace(report, tables=(*report.tables, table))
     _finish(report, run)
 
 

@@ -193,6 +193,7 @@ def run_compute(
     *,
     repeats: int,
     wanted: Sequence[str] | None = None,
+    more: Sequence[Peer] = (),
     progress: Callable[[str, float], None],
 ) -> tuple[list[Row], list[Peer], list[str]]:
     """Measure all rows of a table.
@@ -202,6 +203,7 @@ def run_compute(
         device: Where; the current one.
         repeats: Runs of each contender.
         wanted: Parts of the names of the peers to compare with; None for all.
+        more: Peers of these jobs alone.
         progress: Told what is under way and by which part of the whole it has just moved on.
 
     Returns:
@@ -210,7 +212,7 @@ def run_compute(
     keep_memory()
     peers = [
         peer
-        for peer in compute_peers(device)
+        for peer in (*compute_peers(device), *more)
         if wanted is None or any(part.lower() in peer.name.lower() for part in wanted)
     ]
     progress("the device's own arithmetic", 0)

@@ -138,7 +138,8 @@ class _Torch(Peer):
         import torch
 
         layer = workload.layer
-        pairs = [[layer.stride] * 2, [layer.padding] * 2, [1, 1], False, [0, 0], layer.groups]
+        steps = [[layer.stride] * 2, [layer.padding] * 2, [layer.dilation] * 2]
+        pairs = [*steps, False, [0, 0], layer.groups]
         mask = [wanted == number for number in range(3)]
         backward = torch.ops.aten.convolution_backward
         return lambda: backward(grad, x, w, None, *pairs, mask)[wanted]
@@ -194,7 +195,7 @@ class Prepacked(_Torch):
 
         x, w = self.tensors(inputs)
         layer = workload.layer
-        sizes = [layer.padding] * 2, [layer.stride] * 2, [1, 1], layer.groups
+        sizes = [layer.padding] * 2, [layer.stride] * 2, [layer.dilation] * 2, layer.groups
         mkldnn = torch.ops.mkldnn
         w = mkldnn._reorder_convolution_weight(w, *sizes, list(x.shape))
         return lambda: mkldnn._convolution_pointwise(x, w, None, *sizes, "none", [], "")

@@ -104,7 +104,7 @@ class Conv:
         return {
             "stride": layer.stride,
             "padding": layer.padding,
-            "dilation": 1,
+            "dilation": layer.dilation,
             "groups": layer.groups,
         }
 

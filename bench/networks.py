@@ -26,6 +26,7 @@ class Layer:
         padding: At all four edges.
         groups: Into which channels and filters are divided.
         count: How often the network has it.
+        dilation: From one tap of the kernel to the next.
     """
 
     channels: int
@@ -36,19 +37,22 @@ class Layer:
     padding: int = 0
     groups: int = 1
     count: int = 1
+    dilation: int = 1
 
     @property
     def result_size(self) -> int:
         """Height and width of its output."""
-        return (self.size + 2 * self.padding - self.kernel) // self.stride + 1
+        reach = self.dilation * (self.kernel - 1) + 1
+        return (self.size + 2 * self.padding - reach) // self.stride + 1
 
     @property
     def title(self) -> str:
         """For readers, such as ``64→64 3×3 of 56²``."""
         stride = f" stride {self.stride}" if self.stride > 1 else ""
         groups = f" groups {self.groups}" if self.groups > 1 else ""
-        kernel = f"{self.kernel}×{self.kernel}"
-        return f"{self.channels}→{self.filters} {kernel}{stride}{groups} of {self.size}²"
+        dilation = f" dilation {self.dilation}" if self.dilation > 1 else ""
+        kernel = f"{self.kernel}×{self.kernel}{stride}{dilation}"
+        return f"{self.channels}→{self.filters} {kernel}{groups} of {self.size}²"
 
     def flops(self, batch: int) -> int:
         """Return the operations of one run, or of either gradient; a multiply-add counts as two."""

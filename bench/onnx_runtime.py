@@ -97,6 +97,7 @@ class OnnxRuntime(Peer):
             kernel_shape=[layer.kernel] * 2,
             pads=[layer.padding] * 4,
             strides=[layer.stride] * 2,
+            dilations=[layer.dilation] * 2,
             group=layer.groups,
         )
         x, w = inputs.host

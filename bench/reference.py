@@ -77,13 +77,13 @@ def _groups(layer: Layer) -> Iterator[tuple[slice, slice]]:
 
 def _windows(layer: Layer) -> Iterator[tuple[tuple[int, int], tuple[slice, slice]]]:
     """Yield every position in the kernel and what of the padded input it meets."""
-    reach = layer.stride * (layer.result_size - 1) + 1
+    reach, step = layer.stride * (layer.result_size - 1) + 1, layer.dilation
     for row in range(layer.kernel):
         for column in range(layer.kernel):
             yield (
                 (row, column),
                 (
-                    slice(row, row + reach, layer.stride),
-                    slice(column, column + reach, layer.stride),
+                    slice(row * step, row * step + reach, layer.stride),
+                    slice(column * step, column * step + reach, layer.stride),
                 ),
             )

@@ -137,7 +137,7 @@ y0 = clamp(y0, 0, 6);
                             const index_t y0_at = y0_band + (y_row + r) * y0_row + (y_column + t) * y0_column
                                 + channel * y0_channel;
 
-                            if (lane_first == 0 && 16 == 16) {
+                            if (lane_first == 0) {
                                 const index_t y0_here = y0_at;
                                 float16 y0 = sum[r][t];
                                 typedef float16 typeof_y0;

@@ -190,7 +190,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                 for (int e = 0; e < run; e += 16) {
                     const index_t y0_at = y0_run + e * y0_column;
                     const int there = min(16, run - e);
-                    if (0 == 0 && there == 16) {
+                    if (there == 16) {
                         const index_t y0_here = y0_at;
                         float16 y0 = vload16(0, sums + e);
                         typedef float16 typeof_y0;

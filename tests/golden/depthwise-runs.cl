@@ -172,7 +172,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                     sum += sums[kh];
                 const index_t y0_at = y0_plane + row * y0_row + e * y0_column;
                 const int there = min(16, run - e);
-                if (0 == 0 && there == 16) {
+                if (there == 16) {
                     const index_t y0_here = y0_at;
                     float16 y0 = sum;
                     typedef float16 typeof_y0;
