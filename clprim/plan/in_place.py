@@ -32,6 +32,9 @@ UNROLL = 4
 TILES = 16
 # Lines of memory, one a step of depth, that columns are read from in place.
 MOST_LINES = 1024
+# Rows that a tile may have: few, as each is another kernel to compile, and divisors of what images
+# measure.
+ROWS = (14, 12, 8, 7, 4, 2, 1)
 # What tiles may compute twice, where lines are short.
 WASTE = 1.2
 
@@ -175,7 +178,7 @@ def _tile(lanes: int, outputs: int, itemsize: int, traits: DeviceTraits) -> Tile
     sums = 28 if traits.vector_bytes >= 64 else 12
     wide = -(-outputs // width)
     best: tuple[float, int, int] | None = None
-    for rows in range(1, min(14, lanes) + 1):
+    for rows in (r for r in ROWS if r <= lanes):
         vectors = next(v for v in (4, 2, 1) if v * rows <= sums or v == 1)
         vectors = min(vectors, 4 if wide >= 3 else wide)
         # Of every step of depth: a product for each sum, and loads of what they share.
@@ -214,7 +217,7 @@ def _column_tile(lanes: int, outputs: int, itemsize: int, traits: DeviceTraits) 
         columns = vectors * width
         if columns > lanes:
             break
-        for rows in range(1, min(sums // vectors, outputs) + 1):
+        for rows in (r for r in ROWS if r * vectors <= sums):
             tiles = -(-lanes // columns) * -(-outputs // rows)
             cost = tiles * (rows * vectors + rows + vectors)
             if best is None or cost < best[0]:

@@ -53,7 +53,7 @@ def choose_tile(rows: int, columns: int, itemsize: int, traits: DeviceTraits) ->
     vectors = 1 if columns <= width else 2
     most = (registers - 4) // 2
     # A step of depth costs a row each, and about one more for the other operand.
-    candidates = [r for r in (14, 12, 10, 8, 6, 4, 2, 1) if r <= most]
+    candidates = [r for r in (14, 12, 8, 4, 2, 1) if r <= most]
     best = min(candidates, key=lambda r: -(-rows // r) * (r + 1))
     panel = min(traits.local_memory, PANEL_BYTES) // itemsize
     return Tile(best, vectors, width, panel, MOST_TILES)
