@@ -37,6 +37,8 @@ FACTORS = {
     "outputs": [1, 3, 7, 13, 17],
     "extent": ["least", "small", "wide"],
     "batch": [1, 2],
+    "memory_format": FORMATS,
+    "strategy": ["panels", "tiles", "auto"],  # a CPU's, a GPU's, and which may have one of its own
 }
 
 
@@ -47,6 +49,8 @@ class Case:
     x_shape: tuple[int, int, int, int]
     w_shape: tuple[int, int, int, int]
     options: dict = field(hash=False)
+    memory_format: str
+    strategy: str
 
     @property
     def y_shape(self):
@@ -60,10 +64,23 @@ class Case:
 
     def __str__(self):
         options = ", ".join(f"{name}={value}" for name, value in self.options.items())
-        return f"x {self.x_shape}, w {self.w_shape}, {options}"
+        how = f"{self.memory_format}, {self.strategy}"
+        return f"x {self.x_shape}, w {self.w_shape}, {options}, {how}"
 
 
-def make_case(kernel, stride, dilation, padding, groups, channels, outputs, extent, batch):
+def make_case(
+    kernel,
+    stride,
+    dilation,
+    padding,
+    groups,
+    channels,
+    outputs,
+    extent,
+    batch,
+    memory_format,
+    strategy,
+):
     """The convolution with these factors; the input is as large as the kernel needs, or more."""
     kernel_h, kernel_w = kernel
     pads = {
@@ -83,7 +100,8 @@ def make_case(kernel, stride, dilation, padding, groups, channels, outputs, exte
     else:
         c, k = channels * groups, outputs * groups
     options = {"stride": stride, "padding": pads, "dilation": dilation, "groups": groups}
-    return Case((batch, c, height, width), (k, c // groups, *kernel), options)
+    shapes = (batch, c, height, width), (k, c // groups, *kernel)
+    return Case(*shapes, options, memory_format, strategy)
 
 
 def covering(factors, strength, seed=0):
