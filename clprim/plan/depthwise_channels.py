@@ -33,10 +33,12 @@ class ChannelsCode(DepthwiseCode):
 
     Attributes:
         rows, columns: Of a tile.
+        phase: Of the adjoint: by how much the first tile is off a whole number of strides.
     """
 
     rows: int
     columns: int
+    phase: tuple[int, int]
 
 
 def takes_channels(what: Depthwise, traits: DeviceTraits) -> bool:
@@ -60,19 +62,16 @@ def plan_channels(what: Depthwise, traits: DeviceTraits) -> ContractionPlan:
     kernel = (h.kernel, v.kernel) if unrolled else (0, 0)
     stride = (h.stride, v.stride) if unrolled else (0, 0)
     rows, columns = _tile(what, unrolled)
+    phase = (h.before % h.stride, v.before % v.stride) if unrolled and what.adjoint else (0, 0)
     tap_rows, tap_columns = (h.kernel, v.kernel)
 
     vectors = -(-what.channels // width)
     below = (rows + tap_rows) * (columns + tap_columns) * width * what.x.dtype.itemsize
     a_block = max(1, min(vectors, BLOCK_BYTES // below))
 
-    shift_rows = h.before if what.adjoint else 0
-    shift_columns = v.before if what.adjoint else 0
-    rows_first = shift_rows // h.stride * h.stride
-    rows_last = shift_rows + h.outputs
     wanted = 8 * traits.compute_units
-    a_item = spread_rows(what.images, rows_last - rows_first, rows, wanted)
-    bands = -(-(rows_last - rows_first) // a_item)
+    a_item = spread_rows(what.images, h.outputs, rows, wanted)
+    bands = -(-(h.outputs) // a_item)
     groups = max(1, min(-(-vectors // a_block), wanted // (what.images * bands)))
     vectors_a_item = -(-vectors // groups)
 
@@ -88,11 +87,7 @@ def plan_channels(what: Depthwise, traits: DeviceTraits) -> ContractionPlan:
         y_columns=v.outputs,
         rows_before=h.before,
         columns_before=v.before,
-        rows_first=rows_first,
-        rows_last=rows_last,
         rows_a_item=a_item,
-        columns_first=shift_columns // v.stride * v.stride,
-        columns_last=shift_columns + v.outputs,
     )
     if not unrolled:
         found.numbers(
@@ -110,6 +105,7 @@ def plan_channels(what: Depthwise, traits: DeviceTraits) -> ContractionPlan:
         stride=stride,
         rows=rows,
         columns=columns,
+        phase=phase,
     )
     main = KernelPlan(
         "depthwise_channels",

@@ -246,6 +246,7 @@ def pack_taps(what: Depthwise) -> tuple[KernelPlan, int]:
     found.memory(operand.value, "packed", PACKED, read_only=False)
     found.numbers(
         channels=total,
+        kernel_rows=what.rows.kernel,
         kernel_columns=what.columns.kernel,
         x_start=w.start,
         x_channel=w.channel,
@@ -265,7 +266,7 @@ def pack_taps(what: Depthwise) -> tuple[KernelPlan, int]:
         x=operand,
     )
     nbytes = total * taps * (w.dtype.itemsize + what.value.itemsize)
-    size, group = (round_up(total, PACK_GROUP), taps), (PACK_GROUP, 1)
+    size, group = (round_up(total, PACK_GROUP),), (PACK_GROUP,)
     plan = KernelPlan("depthwise_pack", code, tuple(found.arguments), size, group, nbytes, 0)
     return plan, total * taps
 

@@ -43,6 +43,8 @@ __all__ = [
     "plan_gradient_lanes",
 ]
 
+# Channels that a work-group finishes.
+FINISH_GROUP = 64
 # Products added one after another into one sum.
 LONGEST_CHAIN = 4096
 
@@ -243,7 +245,7 @@ def finish(what: DepthwiseGradient, splits: int) -> KernelPlan:
         beta=what.beta,
     )
     total = what.taps * what.channels
-    local = 16
+    local = min(FINISH_GROUP, power_of_two(what.channels))
     nbytes = splits * total * what.value.itemsize + total * what.y.dtype.itemsize
     return KernelPlan(
         "depthwise_finish",

@@ -53,15 +53,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
     const int y_columns,
     const int rows_before,
     const int columns_before,
-    const int rows_first,
-    const int rows_last,
-    const int rows_a_item,
-    const int columns_first,
-    const int columns_last)
+    const int rows_a_item)
 {
     const index_t image = get_group_id(2);
-    const index_t band_first = rows_first + (index_t)get_group_id(1) * rows_a_item;
-    const index_t band_last = min(band_first + rows_a_item, rows_last);
+    const index_t band_first = (index_t)get_group_id(1) * rows_a_item;
+    const index_t band_last = min(band_first + rows_a_item, y_rows);
     const index_t vectors_first = (index_t)get_group_id(0) * vectors_a_item;
     const index_t vectors_last = min(vectors_first + vectors_a_item, vectors);
     const index_t y0_band = y0_start + image * y0_image;
@@ -69,15 +65,16 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
     for (index_t block = vectors_first; block < vectors_last; block += vectors_a_block) {
         const index_t block_last = min(block + vectors_a_block, vectors_last);
         for (index_t row = band_first; row < band_last; row += 2) {
-            for (index_t column = columns_first; column < columns_last; column += 8) {
+            for (index_t column = 0; column < y_columns; column += 8) {
                 // Of y's rows 2 apart and x's, taps join those for which this is whole.
-                const int x_row_first = row / 2 - 1, x_column_first = column / 2 - 1;
-                const bool inside = x_column_first >= 0 && x_column_first + 5 <= x_columns;
+                const int x_row_first = (row + rows_before) / 2 - 1;
+                const int x_column_first = (column + columns_before) / 2 - 1;
+                const bool inside = x_column_first >= 0 && x_column_first + 6 <= x_columns;
                 // Where columns lie; of those outside of x, some element of it is read and not used.
-                index_t x_places[5];
-                int x_inside[5];
+                index_t x_places[6];
+                int x_inside[6];
                 #pragma unroll
-                for (int j = 0; j < 5; ++j) {
+                for (int j = 0; j < 6; ++j) {
                     const int at = x_column_first + j;
                     x_inside[j] = (uint)at < (uint)x_columns ? -1 : 0;
                     x_places[j] = (x_inside[j] ? at : 0) * x_column;
@@ -102,19 +99,19 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                             tap[kh][kw] = vload16(0, packed + (kh * 3 + kw) * channels + channel);
                     if (inside) {
                         #pragma unroll
-                        for (int i = 0; i < 2; ++i) {
+                        for (int i = 0; i < 3; ++i) {
                             if ((uint)(x_row_first + i) >= (uint)x_rows)
                                 continue;
                             const index_t x_line = x_plane + (x_row_first + i) * x_row;
                             #pragma unroll
-                            for (int j = 0; j < 5; ++j) {
+                            for (int j = 0; j < 6; ++j) {
                                 const index_t x_at = x_line + (x_column_first + j) * x_column;
                                 const float16 value = vload16(0, x_memory + x_at);
                                 #pragma unroll
                                 for (int r = 0; r < 2; ++r)
                                     #pragma unroll
                                     for (int t = 0; t < 8; ++t) {
-                                        const int kh = r - (i - 1) * 2, kw = t - (j - 1) * 2;
+                                        const int kh = r + 1 - (i - 1) * 2, kw = t + 1 - (j - 1) * 2;
                                         if (kh >= 0 && kh < 3 && kw >= 0 && kw < 3)
                                             sum[r][t] = value * tap[kh][kw] + sum[r][t];
                                     }
@@ -123,19 +120,19 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
 
                     } else {
                         #pragma unroll
-                        for (int i = 0; i < 2; ++i) {
+                        for (int i = 0; i < 3; ++i) {
                             if ((uint)(x_row_first + i) >= (uint)x_rows)
                                 continue;
                             const index_t x_line = x_plane + (x_row_first + i) * x_row;
                             #pragma unroll
-                            for (int j = 0; j < 5; ++j) {
+                            for (int j = 0; j < 6; ++j) {
                                 const index_t x_at = x_line + x_places[j];
                                 const float16 value = select((float16)0, vload16(0, x_memory + x_at), (int16)x_inside[j]);
                                 #pragma unroll
                                 for (int r = 0; r < 2; ++r)
                                     #pragma unroll
                                     for (int t = 0; t < 8; ++t) {
-                                        const int kh = r - (i - 1) * 2, kw = t - (j - 1) * 2;
+                                        const int kh = r + 1 - (i - 1) * 2, kw = t + 1 - (j - 1) * 2;
                                         if (kh >= 0 && kh < 3 && kw >= 0 && kw < 3)
                                             sum[r][t] = value * tap[kh][kw] + sum[r][t];
                                     }
@@ -144,13 +141,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
 
                     }
 
-                    const index_t y_row = row - rows_before, y_column = column - columns_before;
-                    if (lane_first == 0 && y_row >= 0 && y_row + 2 <= y_rows && y_column >= 0 && y_column + 8 <= y_columns) {
+                    if (lane_first == 0 && row + 2 <= y_rows && column + 8 <= y_columns) {
                         #pragma unroll
                         for (int r = 0; r < 2; ++r)
                             #pragma unroll
                             for (int t = 0; t < 8; ++t) {
-                                const index_t y0_at = y0_band + (y_row + r) * y0_row + (y_column + t) * y0_column
+                                const index_t y0_at = y0_band + (row + r) * y0_row + (column + t) * y0_column
                                     + channel * y0_channel;
 
                                 const index_t y0_here = y0_at;
@@ -159,36 +155,39 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                                 {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 163 "kernel"
+#line 159 "kernel"
                                 }
                                 vstore16(y0, 0, y0_memory + y0_here);
 
                             }
                         continue;
                     }
+                    // At the edges: one after the other, by code that is there once.
+                    float kept[256];
                     #pragma unroll
                     for (int r = 0; r < 2; ++r)
                         #pragma unroll
-                        for (int t = 0; t < 8; ++t) {
-                            if ((uint)(y_row + r) >= (uint)y_rows || (uint)(y_column + t) >= (uint)y_columns)
-                                continue;
-                            const index_t y0_at = y0_band + (y_row + r) * y0_row + (y_column + t) * y0_column
+                        for (int t = 0; t < 8; ++t)
+                            vstore16(sum[r][t], r * 8 + t, kept);
+                    for (int r = 0; r < min((index_t)2, y_rows - row); ++r)
+                        for (int t = 0; t < min((index_t)8, y_columns - column); ++t) {
+                            const index_t y0_at = y0_band + (row + r) * y0_row + (column + t) * y0_column
                                 + channel * y0_channel;
 
                             if (lane_first == 0) {
                                 const index_t y0_here = y0_at;
-                                float16 y0 = sum[r][t];
+                                float16 y0 = vload16(r * 8 + t, kept);
                                 typedef float16 typeof_y0;
                                 {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 186 "kernel"
+#line 185 "kernel"
                                 }
                                 vstore16(y0, 0, y0_memory + y0_here);
 
                             } else {
                                 float lanes[16];
-                                vstore16(sum[r][t], 0, lanes);
+                                vstore16(vload16(r * 8 + t, kept), 0, lanes);
                                 for (int lane = lane_first; lane < 16; ++lane) {
                                     const index_t y0_here = y0_at + lane * y0_channel;
                                     float y0 = lanes[lane];
@@ -196,7 +195,7 @@ y0 = clamp(y0, 0, 6);
                                     {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 200 "kernel"
+#line 199 "kernel"
                                     }
                                     y0_memory[y0_here] = y0;
 

@@ -53,11 +53,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
     const int y_columns,
     const int rows_before,
     const int columns_before,
-    const int rows_first,
-    const int rows_last,
     const int rows_a_item,
-    const int columns_first,
-    const int columns_last,
     const int kernel_rows,
     const int kernel_columns,
     const int row_stride,
@@ -66,8 +62,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
     const int column_dilation)
 {
     const index_t image = get_group_id(2);
-    const index_t band_first = rows_first + (index_t)get_group_id(1) * rows_a_item;
-    const index_t band_last = min(band_first + rows_a_item, rows_last);
+    const index_t band_first = (index_t)get_group_id(1) * rows_a_item;
+    const index_t band_last = min(band_first + rows_a_item, y_rows);
     const index_t vectors_first = (index_t)get_group_id(0) * vectors_a_item;
     const index_t vectors_last = min(vectors_first + vectors_a_item, vectors);
     const index_t y0_band = y0_start + image * y0_image;
@@ -75,7 +71,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
     for (index_t block = vectors_first; block < vectors_last; block += vectors_a_block) {
         const index_t block_last = min(block + vectors_a_block, vectors_last);
         for (index_t row = band_first; row < band_last; row += 1) {
-            for (index_t column = columns_first; column < columns_last; column += 8) {
+            for (index_t column = 0; column < y_columns; column += 8) {
                 for (index_t vector = block; vector < block_last; ++vector) {
                     // The last vector ends with the last channel, and stores only what no other one does.
                     const index_t channel = min(vector * 16, channels - 16);
@@ -106,13 +102,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                         }
                     }
 
-                    const index_t y_row = row, y_column = column;
-                    if (lane_first == 0 && y_row >= 0 && y_row + 1 <= y_rows && y_column >= 0 && y_column + 8 <= y_columns) {
+                    if (lane_first == 0 && row + 1 <= y_rows && column + 8 <= y_columns) {
                         #pragma unroll
                         for (int r = 0; r < 1; ++r)
                             #pragma unroll
                             for (int t = 0; t < 8; ++t) {
-                                const index_t y0_at = y0_band + (y_row + r) * y0_row + (y_column + t) * y0_column
+                                const index_t y0_at = y0_band + (row + r) * y0_row + (column + t) * y0_column
                                     + channel * y0_channel;
 
                                 const index_t y0_here = y0_at;
@@ -121,36 +116,39 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                                 {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 125 "kernel"
+#line 120 "kernel"
                                 }
                                 vstore_half16(y0, 0, y0_memory + y0_here);
 
                             }
                         continue;
                     }
+                    // At the edges: one after the other, by code that is there once.
+                    float kept[128];
                     #pragma unroll
                     for (int r = 0; r < 1; ++r)
                         #pragma unroll
-                        for (int t = 0; t < 8; ++t) {
-                            if ((uint)(y_row + r) >= (uint)y_rows || (uint)(y_column + t) >= (uint)y_columns)
-                                continue;
-                            const index_t y0_at = y0_band + (y_row + r) * y0_row + (y_column + t) * y0_column
+                        for (int t = 0; t < 8; ++t)
+                            vstore16(sum[r][t], r * 8 + t, kept);
+                    for (int r = 0; r < min((index_t)1, y_rows - row); ++r)
+                        for (int t = 0; t < min((index_t)8, y_columns - column); ++t) {
+                            const index_t y0_at = y0_band + (row + r) * y0_row + (column + t) * y0_column
                                 + channel * y0_channel;
 
                             if (lane_first == 0) {
                                 const index_t y0_here = y0_at;
-                                float16 y0 = sum[r][t];
+                                float16 y0 = vload16(r * 8 + t, kept);
                                 typedef float16 typeof_y0;
                                 {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 148 "kernel"
+#line 146 "kernel"
                                 }
                                 vstore_half16(y0, 0, y0_memory + y0_here);
 
                             } else {
                                 float lanes[16];
-                                vstore16(sum[r][t], 0, lanes);
+                                vstore16(vload16(r * 8 + t, kept), 0, lanes);
                                 for (int lane = lane_first; lane < 16; ++lane) {
                                     const index_t y0_here = y0_at + lane * y0_channel;
                                     float y0 = lanes[lane];
@@ -158,7 +156,7 @@ y0 = clamp(y0, 0, 6);
                                     {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 162 "kernel"
+#line 160 "kernel"
                                     }
                                     vstore_half(y0, 0, y0_memory + y0_here);
 

@@ -53,15 +53,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
     const int y_columns,
     const int rows_before,
     const int columns_before,
-    const int rows_first,
-    const int rows_last,
-    const int rows_a_item,
-    const int columns_first,
-    const int columns_last)
+    const int rows_a_item)
 {
     const index_t image = get_group_id(2);
-    const index_t band_first = rows_first + (index_t)get_group_id(1) * rows_a_item;
-    const index_t band_last = min(band_first + rows_a_item, rows_last);
+    const index_t band_first = (index_t)get_group_id(1) * rows_a_item;
+    const index_t band_last = min(band_first + rows_a_item, y_rows);
     const index_t vectors_first = (index_t)get_group_id(0) * vectors_a_item;
     const index_t vectors_last = min(vectors_first + vectors_a_item, vectors);
     const index_t y0_band = y0_start + image * y0_image;
@@ -69,7 +65,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
     for (index_t block = vectors_first; block < vectors_last; block += vectors_a_block) {
         const index_t block_last = min(block + vectors_a_block, vectors_last);
         for (index_t row = band_first; row < band_last; row += 2) {
-            for (index_t column = columns_first; column < columns_last; column += 7) {
+            for (index_t column = 0; column < y_columns; column += 7) {
                 const int x_row_first = row * 1 - rows_before, x_column_first = column * 1 - columns_before;
                 const bool inside = x_column_first >= 0 && x_column_first + 9 <= x_columns;
                 // Where columns lie; of those outside of x, some element of it is read and not used.
@@ -143,13 +139,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
 
                     }
 
-                    const index_t y_row = row, y_column = column;
-                    if (lane_first == 0 && y_row >= 0 && y_row + 2 <= y_rows && y_column >= 0 && y_column + 7 <= y_columns) {
+                    if (lane_first == 0 && row + 2 <= y_rows && column + 7 <= y_columns) {
                         #pragma unroll
                         for (int r = 0; r < 2; ++r)
                             #pragma unroll
                             for (int t = 0; t < 7; ++t) {
-                                const index_t y0_at = y0_band + (y_row + r) * y0_row + (y_column + t) * y0_column
+                                const index_t y0_at = y0_band + (row + r) * y0_row + (column + t) * y0_column
                                     + channel * y0_channel;
 
                                 const index_t y0_here = y0_at;
@@ -158,36 +153,39 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                                 {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 162 "kernel"
+#line 157 "kernel"
                                 }
                                 vstore16(y0, 0, y0_memory + y0_here);
 
                             }
                         continue;
                     }
+                    // At the edges: one after the other, by code that is there once.
+                    float kept[224];
                     #pragma unroll
                     for (int r = 0; r < 2; ++r)
                         #pragma unroll
-                        for (int t = 0; t < 7; ++t) {
-                            if ((uint)(y_row + r) >= (uint)y_rows || (uint)(y_column + t) >= (uint)y_columns)
-                                continue;
-                            const index_t y0_at = y0_band + (y_row + r) * y0_row + (y_column + t) * y0_column
+                        for (int t = 0; t < 7; ++t)
+                            vstore16(sum[r][t], r * 7 + t, kept);
+                    for (int r = 0; r < min((index_t)2, y_rows - row); ++r)
+                        for (int t = 0; t < min((index_t)7, y_columns - column); ++t) {
+                            const index_t y0_at = y0_band + (row + r) * y0_row + (column + t) * y0_column
                                 + channel * y0_channel;
 
                             if (lane_first == 0) {
                                 const index_t y0_here = y0_at;
-                                float16 y0 = sum[r][t];
+                                float16 y0 = vload16(r * 7 + t, kept);
                                 typedef float16 typeof_y0;
                                 {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 185 "kernel"
+#line 183 "kernel"
                                 }
                                 vstore16(y0, 0, y0_memory + y0_here);
 
                             } else {
                                 float lanes[16];
-                                vstore16(sum[r][t], 0, lanes);
+                                vstore16(vload16(r * 7 + t, kept), 0, lanes);
                                 for (int lane = lane_first; lane < 16; ++lane) {
                                     const index_t y0_here = y0_at + lane * y0_channel;
                                     float y0 = lanes[lane];
@@ -195,7 +193,7 @@ y0 = clamp(y0, 0, 6);
                                     {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 199 "kernel"
+#line 197 "kernel"
                                     }
                                     y0_memory[y0_here] = y0;
 

@@ -96,8 +96,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
         for (int k = 0; k < 9; ++k)
             tap[k] = (float)w_memory[w_at + k / 3 * w_row + k % 3 * w_column];
         const index_t y0_plane = y0_start + image * y0_image + channel * y0_channel;
-        for (int e = first, v = 0; e < last; e += 16, v = v + 1 == period ? 0 : v + 1) {
-            const int there = min(16, last - e);
+        int e = first, v = 0;
+        for (; e + 16 <= last; e += 16, v = v + 1 == period ? 0 : v + 1) {
+            const int there = 16;
             // A sum for every row of taps: they need not wait for each other.
             float16 sums[3];
             #pragma unroll
@@ -111,7 +112,65 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                     sums[kh] += tap[kh * 3 + 2] * select((float16)0, vload16(0, x_memory + x_plane + e + row_at[kh] + column_at[0] + 2), vload16(v * 2 + 1, masks));
 
                 }
-            } else if (x_plane + e + least >= 0 && x_plane + e + 16 + most <= x_size) {
+            } else
+            if (x_plane + e + least >= 0 && x_plane + e + 16 + most <= x_size) {
+                const int16 lanes = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) + (int)e;
+                #pragma unroll
+                for (int kh = 0; kh < 3; ++kh) {
+                    // A row is that of the plane, if the row's start is: columns have masks.
+                    const int16 in_rows = lanes >= (int)(-row_at[kh]) & lanes < (int)(size - row_at[kh]);
+                    sums[kh] += tap[kh * 3 + 0] * select((float16)0, vload16(0, x_memory + x_plane + e + row_at[kh] + column_at[0] + 0), vload16(v * 2 + 0, masks) & in_rows);
+                    sums[kh] += tap[kh * 3 + 1] * select((float16)0, vload16(0, x_memory + x_plane + e + row_at[kh] + column_at[0] + 1), in_rows);
+                    sums[kh] += tap[kh * 3 + 2] * select((float16)0, vload16(0, x_memory + x_plane + e + row_at[kh] + column_at[0] + 2), vload16(v * 2 + 1, masks) & in_rows);
+
+                }
+            } else {
+                // At the ends of memory: element by element.
+                float elements[16];
+                for (int lane = 0; lane < 16; ++lane) {
+                    const int row = (e + lane) / y_columns, column = (e + lane) % y_columns;
+                    float sum = 0;
+                    for (int kh = 0; kh < 3 && lane < there; ++kh)
+                        for (int kw = 0; kw < 3; ++kw) {
+                            const int from_row = row + kh * row_dilation - rows_before;
+                            const int from_column = column + kw * column_dilation - columns_before;
+                            if ((uint)from_row < (uint)y_rows && (uint)from_column < (uint)y_columns)
+                                sum += ((float)w_memory[w_at + kh * w_row + kw * w_column])
+                                    * ((float)x_memory[x_plane + from_row * y_columns + from_column]);
+                        }
+                    elements[lane] = sum;
+                }
+                sums[0] = vload16(0, elements);
+            }
+            float16 sum = sums[0];
+            #pragma unroll
+            for (int kh = 1; kh < 3; ++kh)
+                sum += sums[kh];
+            const index_t y0_at = y0_plane + e * y0_column;
+            {
+                const index_t y0_here = y0_at;
+                float16 y0 = sum;
+                typedef float16 typeof_y0;
+                {
+#line 1 "snippet:epilogue"
+y0 = clamp(y0, 0, 6);
+#line 158 "kernel"
+                }
+                y0 += beta * (vload16(0, y0_memory + y0_here));
+                vstore16(y0, 0, y0_memory + y0_here);
+
+            }
+
+        }
+        // By itself: a loop that may store less than a vector is a third slower.
+        if (e < last) {
+            const int there = last - e;
+            // A sum for every row of taps: they need not wait for each other.
+            float16 sums[3];
+            #pragma unroll
+            for (int kh = 0; kh < 3; ++kh)
+                sums[kh] = 0;
+            if (x_plane + e + least >= 0 && x_plane + e + 16 + most <= x_size) {
                 const int16 lanes = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) + (int)e;
                 #pragma unroll
                 for (int kh = 0; kh < 3; ++kh) {
@@ -152,7 +211,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                 {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 156 "kernel"
+#line 215 "kernel"
                 }
                 y0 += beta * (vload16(0, y0_memory + y0_here));
                 vstore16(y0, 0, y0_memory + y0_here);
@@ -167,7 +226,7 @@ y0 = clamp(y0, 0, 6);
                     {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 171 "kernel"
+#line 230 "kernel"
                     }
                     y0 += beta * ((float)y0_memory[y0_here]);
                     y0_memory[y0_here] = y0;

@@ -4,6 +4,7 @@ __kernel void conv2d_pack(
     __global const float *x_memory,
     __global float *packed,
     const int channels,
+    const int kernel_rows,
     const int kernel_columns,
     const int x_start,
     const int x_channel,
@@ -11,9 +12,11 @@ __kernel void conv2d_pack(
     const int x_column)
 {
     const index_t channel = (index_t)get_global_id(0);
-    const index_t tap = (index_t)get_global_id(1);
     if (channel >= channels)
         return;
-    const index_t at = x_start + channel * x_channel + tap / kernel_columns * x_row + tap % kernel_columns * x_column;
-    packed[tap * channels + channel] = (float)x_memory[at];
+    for (int row = 0; row < kernel_rows; ++row)
+        for (int column = 0; column < kernel_columns; ++column) {
+            const index_t at = x_start + channel * x_channel + row * x_row + column * x_column;
+            packed[(row * kernel_columns + column) * channels + channel] = (float)x_memory[at];
+        }
 }

@@ -187,10 +187,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                 const int run = rows_a_run * y_columns;
                 const index_t y0_run = y0_start + image * y0_image + channel * y0_channel
                     + y_row * y0_row;
-                for (int e = 0; e < run; e += 16) {
+                int e = 0;
+                for (; e + 16 <= run; e += 16) {
                     const index_t y0_at = y0_run + e * y0_column;
-                    const int there = min(16, run - e);
-                    if (there == 16) {
+                    {
                         const index_t y0_here = y0_at;
                         float16 y0 = vload16(0, sums + e);
                         typedef float16 typeof_y0;
@@ -198,6 +198,23 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
 #line 201 "kernel"
+                        }
+                        vstore16(y0, 0, y0_memory + y0_here);
+
+                    }
+
+                }
+                if (e < run) {
+                    const int there = run - e;
+                    const index_t y0_at = y0_run + e * y0_column;
+                    if (there == 16) {
+                        const index_t y0_here = y0_at;
+                        float16 y0 = vload16(0, sums + e);
+                        typedef float16 typeof_y0;
+                        {
+#line 1 "snippet:epilogue"
+y0 = clamp(y0, 0, 6);
+#line 218 "kernel"
                         }
                         vstore16(y0, 0, y0_memory + y0_here);
 
@@ -211,7 +228,7 @@ y0 = clamp(y0, 0, 6);
                             {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 215 "kernel"
+#line 232 "kernel"
                             }
                             y0_memory[y0_here] = y0;
 

@@ -152,7 +152,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
 
             const int run = rows_here * y_columns;
             const index_t x_next = x_plane + (row + rows_here + rows_below) * 2 * x_row;
-            for (int e = 0, v = 0; e < run; e += 16, v = v + 1 == period ? 0 : v + 1) {
+            int e = 0, v = 0;
+            for (; e + 16 <= run; e += 16, v = v + 1 == period ? 0 : v + 1) {
                 // What comes next is on its way while this is computed.
                 #pragma unroll
                 for (int u = 0; u < 4; ++u)
@@ -171,8 +172,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                 for (int kh = 1; kh < 3; ++kh)
                     sum += sums[kh];
                 const index_t y0_at = y0_plane + row * y0_row + e * y0_column;
-                const int there = min(16, run - e);
-                if (there == 16) {
+                {
                     const index_t y0_here = y0_at;
                     float16 y0 = sum;
                     typedef float16 typeof_y0;
@@ -180,6 +180,41 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
 #line 183 "kernel"
+                    }
+                    vstore16(y0, 0, y0_memory + y0_here);
+
+                }
+
+            }
+            // By itself: a loop that may store less than a vector is a third slower.
+            if (e < run) {
+                const int there = run - e;
+                // What comes next is on its way while this is computed.
+                #pragma unroll
+                for (int u = 0; u < 4; ++u)
+                    prefetch_line(x_memory + x_next + e * 4 + u * 16);
+                // A sum for every row of taps: they need not wait for each other.
+                float16 sums[3];
+                #pragma unroll
+                for (int kh = 0; kh < 3; ++kh) {
+                    sums[kh] = 0;
+                    sums[kh] += tap[kh * 3 + 0] * select((float16)0, vload16(0, source + e + row_at[kh] + column_at[0]), vload16(v * 1 + 0, masks));
+                    sums[kh] += tap[kh * 3 + 1] * vload16(0, source + e + row_at[kh] + column_at[1]);
+                    sums[kh] += tap[kh * 3 + 2] * vload16(0, source + e + row_at[kh] + column_at[2]);
+                }
+                float16 sum = sums[0];
+                #pragma unroll
+                for (int kh = 1; kh < 3; ++kh)
+                    sum += sums[kh];
+                const index_t y0_at = y0_plane + row * y0_row + e * y0_column;
+                if (there == 16) {
+                    const index_t y0_here = y0_at;
+                    float16 y0 = sum;
+                    typedef float16 typeof_y0;
+                    {
+#line 1 "snippet:epilogue"
+y0 = clamp(y0, 0, 6);
+#line 218 "kernel"
                     }
                     vstore16(y0, 0, y0_memory + y0_here);
 
@@ -193,7 +228,7 @@ y0 = clamp(y0, 0, 6);
                         {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 197 "kernel"
+#line 232 "kernel"
                         }
                         y0_memory[y0_here] = y0;
 

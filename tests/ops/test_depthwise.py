@@ -78,7 +78,7 @@ GRID = list(itertools.product(CHANNELS, SIZES, KERNELS, STRIDES, PADS))
 @pytest.mark.parametrize("memory_format", FORMATS)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_two_dimensions(device, some, kernel, memory_format):
-    for channels, size, k, stride, pad in some(GRID, 5):
+    for channels, size, k, stride, pad in some(GRID, 11):
         if k == kernel:
             shape, options = (2, channels, size, size), {"stride": stride, "padding": pad}
             check(shape, (k, k), memory_format, **options)
@@ -86,7 +86,7 @@ def test_two_dimensions(device, some, kernel, memory_format):
 
 @pytest.mark.parametrize("last", [False, True], ids=["contiguous", "channels_last"])
 def test_one_dimension(device, some, last):
-    for channels, size, k, stride, pad in some(GRID, 5)[::2]:
+    for channels, size, k, stride, pad in some(GRID, 11)[::2]:
         x, w = numbers((2, channels, size)), numbers((channels, 1, k), seed=1)
         options = {"stride": (1, stride), "padding": (0, pad), "groups": channels}
         a = cp.asarray(x)

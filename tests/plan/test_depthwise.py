@@ -81,9 +81,9 @@ def test_work_items_cover_every_row_once(traits, last, stride, adjoint):
         plan = plan_depthwise(what, traits).main
         given = numbers(plan)
         if plan.template == "depthwise_channels":
-            rows = given["rows_last"] - given["rows_first"]
+            rows = what.rows.outputs
             assert given["rows_a_item"] % plan.code.rows == 0
-            assert given["rows_first"] % what.rows.stride == 0 or not adjoint
+            assert plan.code.rows % what.rows.stride == 0 or not what.adjoint
             assert plan.global_size[1] * given["rows_a_item"] >= rows
             assert (plan.global_size[1] - 1) * given["rows_a_item"] < rows
             assert plan.global_size[0] * given["vectors_a_item"] >= given["vectors"]
