@@ -91,6 +91,15 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                         const index_t x_line = x_plane + x_line_row * x_row;
                         for (int kw = 0; kw < kernel_columns; ++kw) {
                             const float16 tap = vload16(0, packed + (index_t)(kh * kernel_columns + kw) * channels + channel);
+                            const int first_column = column * column_stride + kw * column_dilation - columns_before;
+                            if (first_column >= 0 && first_column + 7 * column_stride < x_columns) {
+                                #pragma unroll
+                                for (int t = 0; t < 8; ++t) {
+                                    const index_t x_at = x_line + (first_column + t * column_stride) * x_column;
+                                    sum[0][t] = vload_half16(0, x_memory + x_at) * tap + sum[0][t];
+                                }
+                                continue;
+                            }
                             #pragma unroll
                             for (int t = 0; t < 8; ++t) {
                                 const int at_column = (column + t) * column_stride + kw * column_dilation - columns_before;
@@ -116,7 +125,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                                 {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 120 "kernel"
+#line 129 "kernel"
                                 }
                                 vstore_half16(y0, 0, y0_memory + y0_here);
 
@@ -142,7 +151,7 @@ y0 = clamp(y0, 0, 6);
                                 {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 146 "kernel"
+#line 155 "kernel"
                                 }
                                 vstore_half16(y0, 0, y0_memory + y0_here);
 
@@ -156,7 +165,7 @@ y0 = clamp(y0, 0, 6);
                                     {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 160 "kernel"
+#line 169 "kernel"
                                     }
                                     vstore_half(y0, 0, y0_memory + y0_here);
 
