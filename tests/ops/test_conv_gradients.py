@@ -63,8 +63,9 @@ def test_a_gradient_is_an_adjoint(device, some):
     for row in some(PAIRS[1::2], 4):
         case = make_case(**row)
         (x, w, grad), (a, b, g) = uploaded(case)
-        product = inner(ops.conv2d(a, b, **case.options).get(), grad)
         how = {**case.options, "algorithm": case.strategy}
+        # With a bias of zeros, for which the tests of `conv2d` compile the same kernel.
+        product = inner(ops.conv2d(a, b, cp.zeros(len(w)), **how).get(), grad)
         flows = ops.conv2d_input(x.shape, b, g, **how)
         weights = ops.conv2d_weight(a, w.shape, g, **how)
         assert (inner(x, flows.get()), inner(w, weights.get())) == (product, product), str(case)
@@ -76,7 +77,7 @@ def test_any_gradient(device, some, memory_format):
     pairs = st.one_of(st.integers(1, 4), st.tuples(st.integers(1, 4), st.integers(1, 4)))
     pads = st.one_of(st.tuples(*[st.integers(0, 5)] * 4), st.tuples(*[st.integers(0, 4)] * 2))
 
-    @settings(max_examples=len(some(range(30), 5)), derandomize=True, deadline=None)
+    @settings(max_examples=len(some(range(20), 4)), derandomize=True, deadline=None)
     @given(
         n=st.integers(1, 3),
         groups=st.sampled_from([1, 1, 2, 3]),
