@@ -67,7 +67,7 @@ def test_what_no_kernel_can_store_is_refused(dtype):
         dtypes.as_dtype(dtype)
 
 
-@pytest.mark.parametrize("dtype", ["nonsense", 5, object()], ids=str)
+@pytest.mark.parametrize("dtype", ["nonsense", 5, pytest.param(object(), id="object")], ids=str)
 def test_what_is_no_dtype_is_refused(dtype):
     with pytest.raises(DTypeError, match="is not a dtype"):
         dtypes.as_dtype(dtype)
