@@ -43,6 +43,7 @@ from clprim.ops.fold import fold_batch_norm
 from clprim.ops.gemm import linear, linear_backward, matmul
 from clprim.ops.group_norm import group_norm, group_norm_backward
 from clprim.ops.instance_norm import instance_norm, instance_norm_backward
+from clprim.ops.inverted_residual import inverted_residual
 from clprim.ops.layer_norm import layer_norm, layer_norm_backward, rms_norm, rms_norm_backward
 from clprim.ops.layout import (
     channel_shuffle,
@@ -155,6 +156,7 @@ __all__ = [
     "hardtanh",
     "instance_norm",
     "instance_norm_backward",
+    "inverted_residual",
     "layer_norm",
     "layer_norm_backward",
     "leaky_relu",
