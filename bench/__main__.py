@@ -38,12 +38,15 @@ from bench.norm_report import norm_report
 from bench.offline import tool_versions
 from bench.peers import Peer
 from bench.report import Report, Table, markdown, setting, show, slug
+from bench.tune import catalogue, entries_of, record, tune_all, tune_report
 from bench.vendors import run_vendors, vendors_report
 from bench.workloads import Workload, pointwise_workloads, reduce_workloads
+from clprim.runtime import tuning
 
 __all__ = ["app"]
 
 _RESULTS = Path(__file__).resolve().parent / "results"
+_TUNED = Path(cp.__file__).resolve().parent / "tuned"
 _REPEATS, _QUICK_REPEATS = 15, 2
 # Where nobody watches (a file, a pipe), lines need not fit a window.
 _WIDE = 180
@@ -305,6 +308,82 @@ def launch(
         convs = run_conv_launch(run.device, repeats=run.repeats, quick=quick, progress=progress)
         starts = run_starts(run.device, quick=quick, progress=progress)
     _finish(launch_report(*calls, *convs, starts, quick=quick), run)
+
+
+@app.command()
+def tune(
+    *,
+    network: Annotated[
+        str, typer.Option("--network", help=f"{', '.join(NETWORKS)} or {_ALL}.")
+    ] = "resnet50",
+    batch: Annotated[
+        int | None, typer.Option("--batch", min=1, help="Images; default: 8, or as published.")
+    ] = None,
+    memory_format: Annotated[
+        str, typer.Option("--memory-format", help=f"{', '.join(FORMATS)} or {_BOTH}.")
+    ] = _BOTH,
+    direction: Annotated[
+        str, typer.Option("--direction", help=f"{', '.join(DIRECTIONS)} or {_GRADIENTS}.")
+    ] = "forward",
+    products: Annotated[
+        bool, typer.Option("--products", help="Matrix products instead of convolutions.")
+    ] = False,
+    catalogued: Annotated[
+        bool,
+        typer.Option(
+            "--catalogue", help="Time nothing: write what the rule gives GPUs that are not here."
+        ),
+    ] = False,
+    device: DeviceOption = None,
+    quick: QuickOption = False,
+    repeats: RepeatsOption = None,
+    output: OutputOption = _RESULTS,
+) -> None:
+    """Times tiles of contractions, keeps the best of them in the user's table, says the gain."""
+    networks = _chosen("--network", network, NETWORKS, {_ALL: tuple(NETWORKS)})
+    formats = _chosen("--memory-format", memory_format, FORMATS, {_BOTH: tuple(FORMATS)})
+    directions = _chosen("--direction", direction, DIRECTIONS, {_GRADIENTS: DIRECTIONS[1:]})
+    run = _start(device, quick=quick, repeats=repeats, output=output, no_chart=True)
+    jobs: Sequence[Job] = conv_jobs(
+        run.device,
+        networks=networks,
+        batch=batch,
+        formats=formats,
+        directions=directions,
+        quick=quick,
+    )
+    if products:
+        jobs = gemm_jobs(run.device, quick=quick)
+    cases = record(jobs, run.device)
+    if catalogued:
+        folder = _TUNED if output == _RESULTS else output
+        for gpu in GPUS:
+            page = folder / f"{gpu.target}.json"
+            page.write_text(catalogue(cases, gpu).text(), encoding="utf-8")
+            typer.echo(f"written: {page}")
+        return
+    with _progress(of=1) as progress:
+        found = tune_all(cases, run.device, run.repeats, progress=progress)
+    kept = "kept nowhere: --quick"
+    if not quick:
+        try:
+            path = tuning.save(run.device, entries_of(found))
+        except OSError as error:
+            typer.echo(f"the table cannot be kept: {error}", err=True)
+            raise typer.Exit(1) from None
+        kept = f"kept in {path}" if path else "kept nowhere: CLPRIM_CACHE_DIR switches that off"
+    report = tune_report(found, len(cases), kept)
+    options = {
+        "network": network if network != "resnet50" and not products else None,
+        "batch": batch,
+        "memory-format": memory_format if memory_format != _BOTH else None,
+        "direction": direction if direction != "forward" else None,
+    }
+    words = [f"--{name} {value}" for name, value in options.items() if value is not None]
+    label = "-".join(_label(name, value) for name, value in options.items() if value is not None)
+    if products:
+        words, label = ["--products"], "products"
+    _finish(replace(report, options=" ".join(words), label=label), run)
 
 
 @app.command()

@@ -18,9 +18,18 @@ from clprim.plan.depthwise_gradient import DepthwiseGradient
 from clprim.plan.strategy import plan_contraction
 from clprim.runtime.device import Device, current_device
 from clprim.runtime.stats import counters
+from clprim.runtime.tuning import table_of
 
-__all__ = ["ContractionCall", "PackedWeight", "Planned", "run_contraction", "sources"]
+__all__ = [
+    "ContractionCall",
+    "PackedWeight",
+    "Planned",
+    "forget_calls",
+    "run_contraction",
+    "sources",
+]
 
+_planned: dict[int, dict[Any, ContractionCall]] = {}
 _numbers: dict[Hashable, int] = {}
 _next_number = itertools.count()
 
@@ -127,6 +136,7 @@ def run_contraction(
     call, signature = look_up(calls, device, arrays, outs, (), (options, scaled))
     if call is None:
         call = _build(device, what, prepare(device))
+        _planned[id(calls)] = calls
         remember(calls, signature, call)
     result = allocate(device, (call.result,))[0] if out is None else out
     rest = [extra.base_data for extra in extras]
@@ -159,10 +169,17 @@ def _packed(
     return run() if kept is None else kept.packed(stage.key, run)
 
 
+def forget_calls() -> None:
+    """Forgets all planned calls, so that the next ones find what was tuned since."""
+    for calls in _planned.values():
+        calls.clear()
+
+
 def _build(device: Device, what: str, planned: Planned) -> ContractionCall:
     stages = []
+    table = table_of(device)
     for contraction in planned.contractions:
-        plan = plan_contraction(contraction, device.traits, planned.strategy)
+        plan = plan_contraction(contraction, device.traits, planned.strategy, table)
         epilogue = contraction.epilogue
         snippets = {} if epilogue is None else {epilogue.rules.part: epilogue.text}
         kernels = [plan.main] if plan.finish is None else [plan.main, plan.finish]
@@ -194,7 +211,7 @@ def sources(planned: Planned, device: Device) -> str:
     """Returns the OpenCL C of every kernel that would run."""
     texts: dict[str, None] = {}
     for contraction in planned.contractions:
-        plan = plan_contraction(contraction, device.traits, planned.strategy)
+        plan = plan_contraction(contraction, device.traits, planned.strategy, table_of(device))
         for kernel in (plan.pack, plan.main, plan.finish):
             if kernel is not None:
                 texts[source_of(kernel.template, kernel.code)] = None

@@ -69,6 +69,8 @@ def plan_in_place(
         if found is None:
             return None
         tile = found
+    if (tile.rows if rows else tile.vectors * tile.width) > what.lanes[2]:
+        return None  # a line's last tile is moved back so far that it ends where the line does
     along = "depth" if rows else "lanes"
     code = contraction_code(what, tile, along=along, unit=UNROLL, gathered_rows=rows)
     cut = _cut(what, code, traits)

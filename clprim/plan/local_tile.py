@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from clprim.plan.kernel import power_of_two
 from clprim.traits import DeviceTraits
 
-__all__ = ["LocalTile", "busy_items", "choose_local_tile"]
+__all__ = ["LocalTile", "busy_items", "choose_local_tile", "local_tiles", "most_sums"]
 
 # The part of a work-item's registers that its sums take: with operands, prefetched elements and
 # addresses, 64 floats come to 102 to 128 registers of 4 bytes, 32 floats on a GPU that has half as
@@ -75,10 +75,41 @@ class LocalTile:
         pitches = self.tile_rows + self.tile_columns + 2 * self.width
         return 2 * self.steps * pitches * itemsize + RECORD_BYTES * self.items
 
+    def fits(self, itemsize: int, traits: DeviceTraits) -> bool:
+        """Whether a device has room for it: work-items, registers and local memory.
+
+        Args:
+            itemsize: Bytes of an element.
+            traits: Of the device.
+        """
+        whole = self.rows % self.width == self.columns % self.width == 0
+        steps = power_of_two(self.steps) == self.steps <= self.items
+        return (
+            whole
+            and steps
+            and self.items <= traits.max_work_group_size
+            and self.rows * self.columns <= most_sums(self.width, itemsize, traits)
+            and self.local_bytes(itemsize) <= traits.local_memory
+        )
+
 
 def busy_items(traits: DeviceTraits) -> int:
     """Returns how many work-items keep the device busy."""
     return traits.compute_units * min(ITEMS_PER_UNIT, 2 * traits.max_work_group_size)
+
+
+def most_sums(width: int, itemsize: int, traits: DeviceTraits) -> int:
+    """Returns how many sums a work-item's registers hold; one vector squared at least.
+
+    Args:
+        width: Elements of a vector.
+        itemsize: Bytes of a sum.
+        traits: Of the device.
+    """
+    registers = min(
+        traits.register_bytes, 512 if traits.max_work_group_size <= SMALL_GROUP else 1024
+    )
+    return max(registers // SUMS_PART // itemsize, width * width)
 
 
 def choose_local_tile(
@@ -93,11 +124,15 @@ def choose_local_tile(
         itemsize: Bytes of a sum.
         traits: Of the device.
     """
+    return local_tiles(rows, columns, batch, itemsize, traits)[0]
+
+
+def local_tiles(
+    rows: int, columns: int, batch: int, itemsize: int, traits: DeviceTraits
+) -> list[LocalTile]:
+    """Returns the tiles that fit a device, what promises most first; arguments as above."""
     width = max(2, 16 // itemsize)
-    registers = min(
-        traits.register_bytes, 512 if traits.max_work_group_size <= SMALL_GROUP else 1024
-    )
-    sums = registers // SUMS_PART // itemsize
+    sums = most_sums(width, itemsize, traits)
     largest = min(256, 1 << (traits.max_work_group_size.bit_length() - 1))
     # Several groups at a time find room where there is more.
     memory = min(traits.local_memory, LOCAL_BYTES)
@@ -110,7 +145,7 @@ def choose_local_tile(
         for x in (items // y,)
         for r in (2 * width, width)
         for c in (2 * width, width)
-        if r * c <= max(sums, width * width)
+        if r * c <= sums
     ]
     tiles = [
         LocalTile(y, x, r, c, width, steps)
@@ -119,7 +154,8 @@ def choose_local_tile(
         if steps
     ]
     smallest = LocalTile(1, 1, width, width, width, 1)
-    return min(tiles, key=lambda tile: _cost(tile, rows, columns, batch, traits), default=smallest)
+    tiles.sort(key=lambda tile: _cost(tile, rows, columns, batch, traits))
+    return tiles or [smallest]
 
 
 def _steps(tile: LocalTile, itemsize: int, memory: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from clprim.plan.contraction import Contraction, ContractionPlan
 from clprim.plan.depthwise import Depthwise
@@ -11,9 +12,10 @@ from clprim.plan.depthwise_strategy import plan_depthwise
 from clprim.plan.in_place import plan_in_place
 from clprim.plan.panels import plan_panels
 from clprim.plan.tiles import plan_tiles
+from clprim.plan.tuning import Choice, Table, tile_of
 from clprim.traits import DeviceTraits
 
-__all__ = ["STRATEGIES", "plan_contraction"]
+__all__ = ["STRATEGIES", "plan_choice", "plan_contraction"]
 
 
 def _plan_panels(what: Contraction, traits: DeviceTraits) -> ContractionPlan:
@@ -26,9 +28,32 @@ STRATEGIES: dict[str, Callable[[Contraction, DeviceTraits], ContractionPlan]] = 
     "tiles": plan_tiles,
 }
 
+# The kernels that a table may choose.
+_KERNELS: dict[str, Callable[[Contraction, DeviceTraits, Any], ContractionPlan | None]] = {
+    "in_place": plan_in_place,
+    "panels": plan_panels,
+    "tiles": plan_tiles,
+}
+_NOTHING_KNOWN = Table()
+
+
+def plan_choice(what: Contraction, traits: DeviceTraits, choice: Choice) -> ContractionPlan | None:
+    """Plans one kernel with one tile; None where tile or kernel do not fit.
+
+    Args:
+        what: The contraction.
+        traits: Of the device.
+        choice: The kernel and the tile.
+    """
+    tile = tile_of(choice, what.value.itemsize, traits)
+    return None if tile is None else _KERNELS[choice.kernel](what, traits, tile)
+
 
 def plan_contraction(
-    what: Contraction | Depthwise | DepthwiseGradient, traits: DeviceTraits, strategy: str = "auto"
+    what: Contraction | Depthwise | DepthwiseGradient,
+    traits: DeviceTraits,
+    strategy: str = "auto",
+    table: Table = _NOTHING_KNOWN,
 ) -> ContractionPlan:
     """Plans the kernels of a contraction.
 
@@ -36,9 +61,12 @@ def plan_contraction(
         what: The contraction; neither lanes nor outputs nor groups may be 0.
         traits: Of the device.
         strategy: One of `STRATEGIES`, or ``auto``.
+        table: Of tiles; where it says nothing, or nothing that fits, a rule chooses.
     """
     if isinstance(what, Depthwise | DepthwiseGradient):
         return plan_depthwise(what, traits)
     if strategy == "auto":
         strategy = "panels" if traits.is_cpu else "tiles"
-    return STRATEGIES[strategy](what, traits)
+    choice = table.choice(what, strategy)
+    tuned = None if choice is None else plan_choice(what, traits, choice)
+    return tuned or STRATEGIES[strategy](what, traits)

@@ -38,6 +38,16 @@ class Tile:
     panel: int
     most_tiles: int
 
+    def fits(self, traits: DeviceTraits) -> bool:
+        """Whether registers hold the sums, and local memory a panel that a tile has room in.
+
+        Args:
+            traits: Of the device.
+        """
+        most = 28 if traits.vector_bytes >= 64 else 12
+        lanes = self.rows + self.vectors * self.width
+        return self.rows * self.vectors <= most and self.panel >= self.most_tiles * lanes
+
 
 def choose_tile(rows: int, columns: int, itemsize: int, traits: DeviceTraits) -> Tile:
     """Chooses the tile for a result of so many rows and columns.

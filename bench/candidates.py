@@ -1,0 +1,64 @@
+"""Which tiles of contractions are worth a try."""
+
+from __future__ import annotations
+
+import math
+
+from clprim.plan.contraction import Contraction
+from clprim.plan.in_place import ROWS
+from clprim.plan.local_tile import local_tiles
+from clprim.plan.strategy import plan_choice, plan_contraction
+from clprim.plan.tiles import SHORTEST_CHAIN
+from clprim.plan.tuning import KERNELS, Choice, chosen
+from clprim.traits import DeviceTraits
+
+__all__ = ["candidates"]
+
+# Of each kernel: every one is compiled, which takes a second.
+_IN_PLACE, _PANELS, _LOCAL = 6, 3, 10
+
+
+def candidates(what: Contraction, strategy: str, traits: DeviceTraits) -> list[Choice]:
+    """Returns the rule's choice, then others that fit, what promises most first.
+
+    Args:
+        what: The contraction.
+        strategy: ``panels`` or ``tiles``.
+        traits: Of the device.
+    """
+    plan = plan_contraction(what, traits, strategy)
+    rule = chosen(plan)
+    if rule is None:
+        return []
+    if strategy == "tiles":
+        others = _local(what, plan.main.code.gathered == "rows", traits)
+    else:
+        others = _registers(what, traits)
+    others = [c for c in others if c != rule and plan_choice(what, traits, c) is not None]
+    return [rule, *others]
+
+
+def _local(what: Contraction, gathered_rows: bool, traits: DeviceTraits) -> list[Choice]:
+    lanes, depth = math.prod(what.lanes), math.prod(what.depths)
+    sizes = (lanes, what.outputs) if gathered_rows else (what.outputs, lanes)
+    batch = what.groups * max(1, depth // SHORTEST_CHAIN)
+    found = local_tiles(*sizes, batch, what.value.itemsize, traits)[:_LOCAL]
+    return [Choice("tiles", tuple(getattr(t, name) for name in KERNELS["tiles"])) for t in found]
+
+
+def _registers(what: Contraction, traits: DeviceTraits) -> list[Choice]:
+    width = max(2, min(16, traits.vector_bytes // what.value.itemsize))
+    most = 28 if traits.vector_bytes >= 64 else 12
+    tiles = [(r, v) for r in ROWS for v in (1, 2, 4) if most // 4 <= r * v <= most]
+    rows_are_lanes = what.y.output == 1 and what.outputs > 1
+
+    def cost(tile: tuple[int, int], lanes: int) -> float:
+        """Instructions for all, of those lanes that a tile must not cross the end of."""
+        rows, vectors = tile
+        down, across = (lanes, what.outputs) if rows_are_lanes else (what.outputs, lanes)
+        work = -(-down // rows) * -(-across // (vectors * width))
+        return work * (rows * vectors + rows + vectors)
+
+    near = sorted(tiles, key=lambda tile: cost(tile, what.lanes[2]))[:_IN_PLACE]
+    far = sorted(tiles, key=lambda tile: cost(tile, math.prod(what.lanes)))[:_PANELS]
+    return [Choice("in_place", t) for t in near] + [Choice("panels", t) for t in far]
