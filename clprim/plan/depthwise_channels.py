@@ -116,7 +116,7 @@ def plan_channels(what: Depthwise, traits: DeviceTraits) -> ContractionPlan:
         moved_bytes(what),
         what.flops,
     )
-    pack, packed = pack_taps(what)
+    pack, packed = pack_taps(what, traits)
     return ContractionPlan(pack, main, None, packed, 0)
 
 

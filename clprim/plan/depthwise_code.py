@@ -20,6 +20,7 @@ from clprim.plan.kernel import (
     Parameter,
     Scalar,
     own_names,
+    power_of_two,
     round_up,
     unified_functions,
 )
@@ -234,7 +235,7 @@ def arguments_of(what: Depthwise, code: dict[str, Any], w: str) -> Arguments:
     return found
 
 
-def pack_taps(what: Depthwise) -> tuple[KernelPlan, int]:
+def pack_taps(what: Depthwise, traits: DeviceTraits) -> tuple[KernelPlan, int]:
     """Returns the kernel that packs the weight as [tap][channel], and how many elements that is."""
     w = what.w
     total = what.channels * (what.multiplier if what.adjoint else 1)
@@ -266,8 +267,9 @@ def pack_taps(what: Depthwise) -> tuple[KernelPlan, int]:
         x=operand,
     )
     nbytes = total * taps * (w.dtype.itemsize + what.value.itemsize)
-    size, group = (round_up(total, PACK_GROUP),), (PACK_GROUP,)
-    plan = KernelPlan("depthwise_pack", code, tuple(found.arguments), size, group, nbytes, 0)
+    group = min(PACK_GROUP, power_of_two(traits.max_work_group_size + 1) // 2)
+    size = (round_up(total, group),)
+    plan = KernelPlan("depthwise_pack", code, tuple(found.arguments), size, (group,), nbytes, 0)
     return plan, total * taps
 
 

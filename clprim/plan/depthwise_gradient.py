@@ -208,7 +208,7 @@ def gradient_code(what: DepthwiseGradient, found: Arguments, along: str) -> dict
     }
 
 
-def finish(what: DepthwiseGradient, splits: int) -> KernelPlan:
+def finish(what: DepthwiseGradient, splits: int, traits: DeviceTraits) -> KernelPlan:
     """Returns the kernel that adds up ``splits`` times [tap][channel] sums."""
     y = OperandCode.of("y0", what.y.dtype, what.value, what.y.column)
     index = what.index
@@ -245,7 +245,8 @@ def finish(what: DepthwiseGradient, splits: int) -> KernelPlan:
         beta=what.beta,
     )
     total = what.taps * what.channels
-    local = min(FINISH_GROUP, power_of_two(what.channels))
+    most = min(FINISH_GROUP, power_of_two(traits.max_work_group_size + 1) // 2)
+    local = min(most, power_of_two(what.channels))
     nbytes = splits * total * what.value.itemsize + total * what.y.dtype.itemsize
     return KernelPlan(
         "depthwise_finish",
@@ -267,7 +268,7 @@ def plan_gradient_lanes(what: DepthwiseGradient, traits: DeviceTraits) -> Contra
     """
     h, v = what.rows, what.columns
     along = "channel" if what.channels > 1 and what.grad.channel == 1 else "column"
-    most = min(64, traits.max_work_group_size)
+    most = min(64, power_of_two(traits.max_work_group_size + 1) // 2)
     group = min(most, power_of_two(v.outputs)) if along == "column" else 1
     found = gradient_arguments(what)
     # A split is some rows of an image.
@@ -306,4 +307,4 @@ def plan_gradient_lanes(what: DepthwiseGradient, traits: DeviceTraits) -> Contra
         what.flops,
     )
     partial = splits * what.taps * what.channels
-    return ContractionPlan(None, main, finish(what, splits), 0, partial)
+    return ContractionPlan(None, main, finish(what, splits, traits), 0, partial)

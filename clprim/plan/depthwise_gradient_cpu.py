@@ -129,7 +129,7 @@ def plan_gradient_channels(what: DepthwiseGradient, traits: DeviceTraits) -> Con
         sums=sums,
     )
     size = (-(-vectors // vectors_a_item), bands, what.images)
-    return _plan(what, "depthwise_weight_channels", code, found.arguments, size, bands)
+    return _plan(what, "depthwise_weight_channels", code, found.arguments, size, bands, traits)
 
 
 def takes_gradient_planes(what: DepthwiseGradient, traits: DeviceTraits) -> bool:
@@ -184,7 +184,7 @@ def plan_gradient_planes(what: DepthwiseGradient, traits: DeviceTraits) -> Contr
         source=_source(what, traits),
     )
     size = (-(-planes // planes_a_item), bands, 1)
-    return _plan(what, "depthwise_weight_planes", code, found.arguments, size, bands)
+    return _plan(what, "depthwise_weight_planes", code, found.arguments, size, bands, traits)
 
 
 def _plan(
@@ -194,12 +194,14 @@ def _plan(
     arguments: list[Argument],
     size: tuple[int, ...],
     bands: int,
+    traits: DeviceTraits,
 ) -> ContractionPlan:
     splits = what.images * bands
     main = KernelPlan(
         template, code, tuple(arguments), size, (1, 1, 1), what.moved_bytes, what.flops
     )
-    return ContractionPlan(None, main, finish(what, splits), 0, splits * what.taps * what.channels)
+    partial = splits * what.taps * what.channels
+    return ContractionPlan(None, main, finish(what, splits, traits), 0, partial)
 
 
 def _most(what: DepthwiseGradient, traits: DeviceTraits) -> int:

@@ -264,7 +264,7 @@ def plan_inverted_residual(what: InvertedResidual, traits: DeviceTraits) -> Inve
         strip = contraction_code(expand, tile, along="depth", unit=UNROLL, gathered_rows=True)
         pack_expand = pack_plan(expand, strip, strips, depth)
         size_expand = room.middle * depth
-    taps, size_taps = pack_taps(d)
+    taps, size_taps = pack_taps(d, traits)
     pack_project = pack_plan(project, code, project_strips, d.channels)
     size_project = project_strips * d.channels * code.packed_lanes
     return InvertedPlan(
