@@ -22,7 +22,8 @@ from clprim.ops.products import (
     matrix_of,
     product_dtypes,
 )
-from clprim.ops.windows import Pair, key, whole_numbers, windows
+from clprim.ops.shuffle import check_shuffle, shuffle_of
+from clprim.ops.windows import Pair, is_channels_last, key, whole_numbers, windows
 
 from clprim.array import view_of
 from clprim.contraction import ContractionCall, PackedWeight, Planned, run_contraction
@@ -95,14 +96,13 @@ def convolve(
         key(groups),
         epilogue,
         bias is None,
-        depth_to_space,
-        mode,
+        key(depth_to_space),
+        key(mode),
         algorithm,
     )
 
     def prepare(device: Device) -> Planned:
-        if depth_to_space is not None:
-            raise DefinitionError(f"{what}: depth_to_space= is not available yet")
+        check_shuffle(what, depth_to_space, mode)
         matrix = matrix_of(w)
         check_operands(what, device, x=x, w=matrix)
         shapes = check_shapes(what, x.shape, matrix.shape, groups)
@@ -114,10 +114,22 @@ def convolve(
             padding=padding,
             dilation=dilation,
         )
+        like = out if getattr(out, "ndim", 0) == 4 else x
+        last = is_channels_last(like.shape, like.strides)
+        shuffle = shuffle_of(what, depth_to_space, mode, shapes[0], groups, last=last)
         planes = wants_depthwise(what, algorithm, matrix.shape, groups)
+        if planes and shuffle is not None:
+            if algorithm != "auto":
+                raise DefinitionError(
+                    f"{what}: algorithm={algorithm!r} cannot store to depth_to_space="
+                    f"{shuffle.block}; expected 'auto' or one of {', '.join(STRATEGIES)}"
+                )
+            planes = False
         dtype, value = product_dtypes(what, device, x.dtype, matrix.dtype)
         shape = (x.shape[0], shapes[0], found.y.windows, found.x.windows)
         bias_places = bias_operand(what, device, bias, shape[1])
+        if shuffle is not None:
+            shape = shuffle.result(shape)
         snippet, operands = check_epilogue(what, device, epilogue, epilogue_args, shape, value)
         check_result(what, out, device, shape, dtype, inputs=(x, matrix), extras=extras, beta=beta)
         y, described = result_of(out, shape, dtype, x)
@@ -125,7 +137,7 @@ def convolve(
         contraction = (
             depthwise_forward(x, matrix, y, found, *rest)
             if planes
-            else forward(x, matrix, y, found, groups, *rest)
+            else forward(x, matrix, y, found, groups, *rest, shuffle)
         )
         contractions = (replace(contraction, beta=bool(beta)),) if math.prod(shape) else ()
         return Planned(contractions, described, algorithm)
@@ -169,21 +181,25 @@ class _Conv2d:
             epilogue: A snippet on ``y0``, the value with its bias, run in the storing kernel; it
                 reads ``x0``, ``x1``, ….
             epilogue_args: Those arrays; each broadcasts to the result.
-            depth_to_space: Not available yet.
-            mode: Of ``depth_to_space``.
-            out: (N, O, OH, OW), where the result goes.
+            depth_to_space: A block r: outputs become squares of r × r pixels as they are stored, so
+                that the result is ``depth_to_space(conv2d(…), r, mode)``, bit for bit. What runs
+                at the store then sees that result: ``epilogue_args`` broadcast to its shape.
+            mode: Of ``depth_to_space``: ``"CRD"``, PyTorch's order, or ``"DCR"``.
+            out: (N, O, OH, OW), where the result goes; (N, O / r², r·OH, r·OW) with a block r.
             beta: ``y = epilogue(x ∗ w + bias) + beta * y_old``; at 0 the old value is not read.
             algorithm: ``"auto"`` or one of `algorithms`.
 
         Returns:
             (N, O, OH, OW) in the memory format of ``x``, with
-            OH = ⌊(H + top + bottom − dilation · (KH − 1) − 1) / stride⌋ + 1, likewise OW.
+            OH = ⌊(H + top + bottom − dilation · (KH − 1) − 1) / stride⌋ + 1, likewise OW; with a
+            block r (N, O / r², r·OH, r·OW).
 
         Raises:
-            ShapeError: Shapes that do not fit, a kernel larger than the padded input, an ``out``
-                of another shape or overlapping an input.
+            ShapeError: Shapes that do not fit, a kernel larger than the padded input, outputs that
+                do not divide into squares, an ``out`` of another shape or overlapping an input.
             DTypeError: No device array, or dtypes that have no product.
-            DefinitionError: A wrong epilogue or an unknown algorithm.
+            DefinitionError: A wrong epilogue, an unknown mode, an algorithm that is unknown or
+                cannot do it.
             DeviceError: An array of another context.
 
         Example:
@@ -216,6 +232,7 @@ class _Conv2d:
     def algorithms(self, x: Any, w: Any, *args: Any, **options: Any) -> tuple[str, ...]:
         """Returns the names of the algorithms that can do a call with these arguments."""
         planes = is_depthwise(matrix_of(w).shape, options.get("groups", 1))
+        planes = planes and options.get("depth_to_space") in (None, 1)
         return (*STRATEGIES, DEPTHWISE) if planes else tuple(STRATEGIES)
 
     def __repr__(self) -> str:

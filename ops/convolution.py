@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from clprim.ops.products import check_operands, elements, output, span, start
+from clprim.ops.shuffle import Shuffle
 from clprim.ops.windows import Axis, Pair, Windows, is_channels_last, windows
 
 from clprim.array import operand_of
@@ -108,6 +109,7 @@ def checked_windows(
     padding: Pair,
     dilation: Pair,
     groups: int,
+    shuffle: Shuffle | None = None,
 ) -> Windows:
     """Returns the windows of a convolution whose result has the gradient ``grad``.
 
@@ -118,6 +120,8 @@ def checked_windows(
     check_shapes(what, x, w, groups)
     found = windows(what, x[2:], w[2:], stride=stride, padding=padding, dilation=dilation)
     expected = (x[0], w[0], found.y.windows, found.x.windows)
+    if shuffle is not None:
+        expected = shuffle.result(expected)
     if tuple(grad) != expected:
         raise ShapeError(f"{what}: grad has shape {tuple(grad)}, expected {expected}")
     return found
@@ -159,16 +163,25 @@ def forward(
     bias: Operand | None,
     operands: Sequence[Operand],
     epilogue: Snippet | None,
+    shuffle: Shuffle | None = None,
 ) -> Contraction:
     """Lanes are windows (image, y, x), depths their elements (y, x, channel)."""
     xn, xc, xh, xw = elements(x)
     wo, wc, wh, ww = elements(w)
     n, h, v = y.shape[0], found.y, found.x
     channels, outputs = w.shape[1], w.shape[0] // groups
-    places = [
-        output(name, o, y.shape, group=None, channel=1, lane=(0, 2, 3), channels=outputs)
-        for name, o in [("y0", y), *_extras(bias, operands)]
-    ]
+    packed = Packed(w.dtype, start(w), outputs * wo, wo, (wh, ww, wc))
+    if shuffle is None:
+        places = [
+            output(name, o, y.shape, group=None, channel=1, lane=(0, 2, 3), channels=outputs)
+            for name, o in [("y0", y), *_extras(bias, operands)]
+        ]
+    else:
+        packed = shuffle.weight(packed)
+        places = [shuffle.large("y0", y, y.shape)]
+        if bias is not None:
+            places.append(shuffle.small("bias", bias, bias.in_elements(bias.strides[0])))
+        places += [shuffle.large(f"x{k}", o, y.shape) for k, o in enumerate(operands)]
     return Contraction(
         name="conv2d",
         groups=groups,
@@ -185,10 +198,12 @@ def forward(
             span(x),
             _bounds(found),
         ),
-        packed=Packed(w.dtype, start(w), outputs * wo, wo, (wh, ww, wc)),
+        packed=packed,
         y=places[0],
         extras=tuple(places[1:]),
         epilogue=epilogue,
+        digits=shuffle and shuffle.sizes,
+        plain=shuffle and shuffle.plain(y, (n, w.shape[0], h.windows, v.windows)),
     )
 
 
@@ -209,13 +224,24 @@ def _bounds(found: Windows) -> Bounds | None:
 
 
 def weight_gradient(
-    x: Any, grad: Any, y: Operand, found: Windows, groups: int, value: AnyDType
+    x: Any,
+    grad: Any,
+    y: Operand,
+    found: Windows,
+    groups: int,
+    value: AnyDType,
+    shuffle: Shuffle | None = None,
 ) -> Contraction:
     """Lanes are elements of a window (y, x, channel), depths the windows (image, y, x)."""
     xn, xc, xh, xw = elements(x)
     gn, go, gh, gw = elements(grad)
     h, v = found.y, found.x
     outputs, channels = y.shape[0] // groups, y.shape[1]
+    packed = Packed(grad.dtype, start(grad), outputs * go, go, (gn, gh, gw))
+    place = output("y0", y, y.shape, group=None, channel=0, lane=(2, 3, 1), channels=outputs)
+    if shuffle is not None:
+        packed = shuffle.gradient(grad, grad.dtype)
+        place = shuffle.small("y0", y, place.output, place.lane)
     bounds = _bounds(found)
     if bounds is not None:
         bounds = replace(
@@ -241,8 +267,9 @@ def weight_gradient(
             span(x),
             bounds,
         ),
-        packed=Packed(grad.dtype, start(grad), outputs * go, go, (gn, gh, gw)),
-        y=output("y0", y, y.shape, group=None, channel=0, lane=(2, 3, 1), channels=outputs),
+        packed=packed,
+        y=place,
+        digits=shuffle and shuffle.sizes,
     )
 
 

@@ -4,6 +4,7 @@
 
 One operand is *gathered* where it lies: its lanes and depths are numbers of three digits, each with
 its own stride, and a window's elements outside of a plane are 0. The other one is *packed* first.
+Outputs mostly have one stride; where they become pixels they are numbers of three digits as well.
 Which is which, what the digits mean and which of them become rows, is the operator's to say: the
 windows of a convolution are lanes of (image, y, x) and depths of (y, x, channel), those of its
 weight gradient the other way round, and a matrix has one digit of each.
@@ -34,6 +35,7 @@ __all__ = [
     "Y",
     "index_of",
     "moved_bytes",
+    "span_of",
 ]
 
 Digits = tuple[int, int, int]
@@ -98,6 +100,7 @@ class Packed:
         group: From one group to the next.
         output: From one output to the next.
         depth: Strides of the digits of depth.
+        digits: Strides of an output's digits, where the contraction has any.
     """
 
     dtype: AnyDType
@@ -105,6 +108,7 @@ class Packed:
     group: int
     output: int
     depth: Digits
+    digits: Digits | None = None
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,7 @@ class Output:
         group: From one group to the next.
         output: From one output to the next.
         lane: Strides of a lane's digits.
+        digits: Strides of an output's digits, where the contraction has any.
     """
 
     name: str
@@ -126,6 +131,15 @@ class Output:
     group: int
     output: int
     lane: Digits
+    digits: Digits | None = None
+
+    def reach(self, what: Contraction) -> int:
+        """Returns how many elements it may span."""
+        if what.digits is None or self.digits is None:
+            outputs = abs(self.group) * what.groups + abs(self.output) * what.outputs
+        else:
+            outputs = span_of(self.digits, what.digits)
+        return abs(self.start) + outputs + span_of(self.lane, what.lanes)
 
 
 @dataclass(frozen=True)
@@ -143,6 +157,11 @@ class Contraction:
         extras: What the epilogue reads; ``bias`` is added before it.
         epilogue: The user's snippet on ``y0``, or None.
         beta: Whether ``beta`` times the old result is added, with beta the call's scalar 0.
+        digits: Sizes of an output's digits, where outputs, counted through all groups, are numbers
+            of three digits too; the groups' own strides then are not used. None: they have one
+            stride.
+        plain: Where the result would lie if a pixel stayed one, where outputs become pixels: it
+            decides how sums are added up, so that they are the same sums.
     """
 
     name: str
@@ -157,6 +176,13 @@ class Contraction:
     extras: tuple[Output, ...] = ()
     epilogue: Snippet | None = None
     beta: bool = False
+    digits: Digits | None = None
+    plain: Output | None = None
+
+    @property
+    def near(self) -> Output:
+        """The array whose neighbours decide what becomes columns."""
+        return self.y if self.plain is None else self.plain
 
 
 @dataclass(frozen=True)
@@ -177,6 +203,11 @@ class ContractionPlan:
     partial: int
 
 
+def span_of(strides: Digits, sizes: Digits) -> int:
+    """Returns how many elements numbers of such digits span at most."""
+    return sum(abs(s) * n for s, n in zip(strides, sizes, strict=True))
+
+
 def index_of(what: Contraction) -> str:
     """``int`` where 31 bits reach every element, with room for tiles past the end."""
     limit = 2**31 - 2**20
@@ -186,13 +217,7 @@ def index_of(what: Contraction) -> str:
         what.gathered.size,
         what.groups * (what.outputs + 64) * (depth + 64),
         what.groups * (what.outputs + 64) * (lanes + 64),
-        *(
-            abs(o.start)
-            + abs(o.group) * what.groups
-            + abs(o.output) * what.outputs
-            + sum(abs(s) * n for s, n in zip(o.lane, what.lanes, strict=True))
-            for o in (what.y, *what.extras)
-        ),
+        *(o.reach(what) for o in (what.y, *what.extras)),
     )
     return "int" if largest < limit else "long"
 

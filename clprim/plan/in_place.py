@@ -49,11 +49,13 @@ def plan_in_place(
         traits: Of the device.
         tile: The tile to use; chosen by a rule where left out.
     """
+    if what.plain is not None and plan_in_place(_plainly(what), traits, tile) is None:
+        return None
     what = _collapse(what)
     x, bounds = what.gathered, what.gathered.bounds
     if x.dtype != what.value:
         return None
-    rows = what.y.output == 1 and what.outputs > 1 and x.depth[2] == 1
+    rows = what.near.output == 1 and what.outputs > 1 and x.depth[2] == 1
     if not rows and not (_has_columns(what) and _stays_near(what)):
         return None
     if not 0 < math.prod(what.depths) <= LONGEST_CHAIN:
@@ -128,6 +130,15 @@ def plan_in_place(
     return ContractionPlan(pack, main, None, packed, 0)
 
 
+def _plainly(what: Contraction) -> Contraction:
+    """The same sums, stored with outputs as channels."""
+    assert what.plain is not None
+    packed = replace(what.packed, digits=None)
+    return replace(
+        what, packed=packed, y=what.plain, extras=(), epilogue=None, digits=None, plain=None
+    )
+
+
 def _is_image(bounds: Bounds) -> bool:
     """Whether lanes are (image, y, x) and depths (y, x, channel), both upwards."""
     still = (bounds.row_lane[0], bounds.column_lane[0], bounds.row_depth[1], bounds.column_depth[1])
@@ -194,7 +205,7 @@ def _tile(lanes: int, outputs: int, itemsize: int, traits: DeviceTraits) -> Tile
 
 def _has_columns(what: Contraction) -> bool:
     """Whether lanes of a line are neighbours, in the operand as in the result."""
-    return what.gathered.lane[2] == 1 and what.y.lane[2] == 1 and what.lanes[2] > 1
+    return what.gathered.lane[2] == 1 and what.near.lane[2] == 1 and what.lanes[2] > 1
 
 
 def _stays_near(what: Contraction) -> bool:
@@ -276,7 +287,7 @@ def _cut(what: Contraction, code: ContractionCode, traits: DeviceTraits) -> _Cut
     if parallel < wanted:
         packed_a_group = max(1, packed_tiles * parallel // wanted)
         parallel *= -(-packed_tiles // packed_a_group)
-    if parallel < enough and math.prod(what.depths) >= 1024:
+    if parallel < enough and math.prod(what.depths) >= 1024 and what.plain is None:
         return None  # splitting the depth gives more
     return _Cut(tiles, packed_tiles, tiles_a_group, rows_a_group, packed_a_group)
 

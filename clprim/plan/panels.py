@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from clprim.dtypes import AnyDType, stored_type
+from clprim.dtypes import stored_type
 from clprim.language.componentwise import is_componentwise, needs_float
 from clprim.language.names import UNIFIED
 from clprim.plan.contraction import (
@@ -38,6 +38,8 @@ from clprim.plan.kernel import (
     round_up,
     unified_functions,
 )
+from clprim.plan.output_digits import block_of, piece_of, step_of, weaving
+from clprim.plan.pointwise_code import Shuffles
 from clprim.plan.tile import Tile, choose_tile
 from clprim.traits import DeviceTraits
 
@@ -67,9 +69,11 @@ class OutputCode(OperandCode):
 
     Attributes:
         moves: Whether its place depends on the lane.
+        kept: Whether the values of a tile's outputs are read once, before its sums are added up.
     """
 
     moves: bool = True
+    kept: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,11 @@ class ContractionCode(KernelCode):
         band: Whether rows are copied to local memory first (contraction_in_place.cl.jinja).
         dense: Whether pixels of a row follow each other without a gap.
         ahead: Steps of depth that lanes side by side are asked for before they are read; 0: not.
+        digits: Whether outputs are numbers of three digits.
+        piece: Elements that are stored at once where columns end.
+        block: Rows that become the pixels of one.
+        weave: How vectors of such rows become vectors of that one.
+        noted: Packed tiles whose outputs' places are known at a time.
     """
 
     value: str
@@ -123,6 +132,21 @@ class ContractionCode(KernelCode):
     band: bool = False
     dense: bool = False
     ahead: int = 0
+    digits: bool = False
+    piece: int = 1
+    block: int = 1
+    weave: Shuffles | None = None
+    noted: int = 1
+
+    @property
+    def widths(self) -> list[int]:
+        """Elements that are read or stored at once."""
+        return sorted({1, self.piece, self.width})
+
+    @property
+    def snippet_vectors(self) -> list[str]:
+        """Vectors that the epilogue may run on."""
+        return [f"{self.value}{w}" for w in self.widths if w > 1] if self.vector_epilogue else []
 
     @property
     def lanes(self) -> int:
@@ -157,10 +181,12 @@ class PackCode(KernelCode):
     Attributes:
         lanes: Of a tile.
         x: The operand; ``inner`` tells whether lanes are neighbours.
+        digits: Whether lanes are numbers of three digits.
     """
 
     lanes: int
     x: OperandCode
+    digits: bool
 
 
 def plan_panels(
@@ -222,7 +248,7 @@ def plan_panels(
 
 def _gathers_rows(what: Contraction) -> bool:
     """Whether lanes are rows: columns are what lies side by side in the result."""
-    return (what.y.output == 1 and what.outputs > 1) or what.y.lane[2] != 1
+    return (what.near.output == 1 and what.outputs > 1) or what.near.lane[2] != 1
 
 
 def _along(gathered: Gathered, gathered_rows: bool) -> str:
@@ -252,14 +278,16 @@ def contraction_code(
     """
     value = stored_type(what.value).value
     epilogue = what.epilogue
-    y = _output(what.y, what.y, what.value, gathered_rows)
-    extras = tuple(_output(e, what.y, what.value, gathered_rows) for e in what.extras)
+    piece = piece_of(what, tile.width) if gathered_rows else tile.width
+    y = _output(what, what.y, gathered_rows, piece)
+    extras = tuple(_output(what, e, gathered_rows, piece) for e in what.extras)
     vector_epilogue = epilogue is None or (
         is_componentwise(epilogue) and not (needs_float(epilogue) and what.value.kind != "f")
     )
     everything = [y, *extras]
-    vectors = vector_epilogue and y.inner == "one" and all(e.inner != "any" for e in extras)
-    vectors = vectors and all(o.value == value and o.load != "bool" for o in everything)
+    alike = vector_epilogue and all(o.value == value and o.load != "bool" for o in everything)
+    vectors = alike and y.inner == "one" and all(e.inner != "any" for e in extras)
+    block = block_of(what, tile.rows) if alike and not gathered_rows else 1
     return ContractionCode(
         name=what.name,
         preamble="",
@@ -287,22 +315,29 @@ def contraction_code(
         bias=any(e.name == "bias" for e in what.extras),
         epilogue="" if epilogue is None else epilogue.body,
         vector_epilogue=vector_epilogue,
-        vector_store=vectors,
+        vector_store=vectors and piece == tile.width,
         beta=what.beta,
+        digits=what.digits is not None,
+        piece=piece if vectors and piece < tile.width else 1,
+        block=block,
+        weave=weaving(block, tile.width) if block > 1 else None,
     )
 
 
-def _output(array: Output, y: Output, value: AnyDType, gathered_rows: bool) -> OutputCode:
+def _output(what: Contraction, array: Output, gathered_rows: bool, piece: int) -> OutputCode:
     """How a tile meets an array; ``inner`` is its step from one column to the next."""
     moves = any(array.lane)
-    if gathered_rows:
-        inner = array.output
+    kept = gathered_rows and not moves and what.digits is not None
+    if kept:
+        inner = 1
+    elif gathered_rows:
+        inner = array.output if what.digits is None else step_of(what, array, piece)
     elif not moves:
         inner = 0
     else:  # lanes are neighbours wherever those of the result are
         inner = 1 if array.lane[2] == 1 else 2
-    code = OperandCode.of(array.name, array.dtype, value, inner)
-    return OutputCode(code.name, code.storage, code.value, code.load, code.inner, moves)
+    code = OperandCode.of(array.name, array.dtype, what.value, inner)
+    return OutputCode(code.name, code.storage, code.value, code.load, code.inner, moves, kept)
 
 
 @dataclass(frozen=True)
@@ -471,10 +506,15 @@ def parameters_of(
         parameters.append(Parameter.number(code.value, "beta"))
         arguments.append(Scalar(0))
     named = dict(numbers)
+    if what.digits is not None:
+        named.update(output_1=what.digits[1], output_2=what.digits[2])
     for o, place in zip(code.outputs, (what.y, *what.extras), strict=True):
         named[f"{o.name}_start"] = place.start
-        named[f"{o.name}_group"] = place.group
-        named[f"{o.name}_channel"] = place.output
+        if place.digits is None:
+            named[f"{o.name}_group"] = place.group
+            named[f"{o.name}_channel"] = place.output
+        else:
+            named.update({f"{o.name}_output_{d}": s for d, s in enumerate(place.digits)})
         if o.moves:
             named.update({f"{o.name}_{d}": stride for d, stride in enumerate(place.lane)})
     parameters += [Parameter.number(code.index, name) for name in named]
@@ -487,7 +527,7 @@ def pack_plan(
 ) -> KernelPlan:
     """Plans the kernel that packs an operand into so many tiles of so much depth."""
     w, depth = what.packed, math.prod(what.depths)
-    operand = OperandCode.of("x", w.dtype, what.value, w.output)
+    operand = OperandCode.of("x", w.dtype, what.value, 2 if w.digits else w.output)
     # Where outputs lie side by side, a work-item reads whole lines of them, of all tiles.
     all_tiles = operand.inner == "one"
     run = min(PACK_RUN // 4 if all_tiles else PACK_RUN, depth_padded)
@@ -500,10 +540,13 @@ def pack_plan(
         "depth_2": max(1, what.depths[2]),
         "run": run,
         "x_start": w.start,
-        "x_group": w.group,
-        "x_lane": w.output,
         **{f"x_depth_{d}": stride for d, stride in enumerate(w.depth)},
     }
+    if w.digits is None or what.digits is None:
+        numbers.update(x_group=w.group, x_lane=w.output)
+    else:
+        numbers.update({f"x_output_{d}": stride for d, stride in enumerate(w.digits)})
+        numbers.update(output_1=what.digits[1], output_2=what.digits[2])
     parameters = [
         Parameter.memory(operand.storage, "x_memory", read_only=True),
         Parameter.memory(code.value, "packed", read_only=False),
@@ -522,6 +565,7 @@ def pack_plan(
             own=(),
             lanes=code.packed_lanes,
             x=operand,
+            digits=w.digits is not None,
         ),
         (Buffer(W), Buffer(PACKED), *numbers.values()),
         (-(-depth_padded // run), 1 if all_tiles else tiles, what.groups),

@@ -19,9 +19,11 @@ class StoredCode(OperandCode):
 
     Attributes:
         moves: Whether its place depends on the lane.
+        kept: Whether the values of a tile's outputs are read once, before its sums are added up.
     """
 
     moves: bool = True
+    kept: bool = False
 
     @staticmethod
     def at(name: str, dtype: AnyDType, value: AnyDType, column: int, *, moves: bool) -> StoredCode:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from clprim.dtypes import AnyDType, stored_type
+from clprim.dtypes import stored_type
 from clprim.language.names import UNIFIED
 from clprim.plan.contraction import (
     EXTRAS,
@@ -23,6 +23,7 @@ from clprim.plan.contraction import (
     Y,
     index_of,
     moved_bytes,
+    span_of,
 )
 from clprim.plan.kernel import (
     Argument,
@@ -37,6 +38,7 @@ from clprim.plan.kernel import (
     unified_functions,
 )
 from clprim.plan.local_tile import LocalTile, busy_items, choose_local_tile
+from clprim.plan.output_digits import piece_of, step_of
 from clprim.plan.storing import StoredCode, StoringCode, on_vectors, vectors_fit
 from clprim.plan.walk import Walk, depths_of, lanes_of
 from clprim.traits import DeviceTraits
@@ -103,6 +105,7 @@ class TilesCode(StoringCode):
         shift: Whether rows of sums are stored by one piece of code, through which they move.
         ragged: Whether the last steps of depth may be fewer.
         split: Whether another kernel adds up and stores what the splits give.
+        digits: Whether outputs are numbers of three digits.
     """
 
     items_y: int
@@ -118,6 +121,7 @@ class TilesCode(StoringCode):
     shift: bool
     ragged: bool
     split: bool
+    digits: bool
 
     @property
     def items(self) -> int:
@@ -227,6 +231,8 @@ def _without_bounds(what: Contraction) -> Contraction:
 
 def _gathers_rows(what: Contraction, lanes: Walk) -> bool:
     """Whether lanes are rows: columns are what lies side by side in the result."""
+    if what.plain is not None:
+        return (what.plain.output == 1 and what.outputs > 1) or what.plain.lane[2] != 1
     return (what.y.output == 1 and what.outputs > 1) or lanes.last("y0") != 1
 
 
@@ -263,7 +269,8 @@ def _code(
     gathered_rows: bool,
 ) -> TilesCode:
     value = stored_type(what.value).value
-    stored = [_stored(o, what.y, what.value, lanes, gathered_rows) for o in (what.y, *what.extras)]
+    piece = piece_of(what, tile.width)
+    stored = [_stored(what, o, lanes, gathered_rows, piece) for o in (what.y, *what.extras)]
     index = _index(what, depths, cut, tile)
     sums = tile.rows * tile.columns
     epilogue = what.epilogue
@@ -284,7 +291,7 @@ def _code(
         bias=any(e.name == "bias" for e in what.extras),
         epilogue="" if epilogue is None else epilogue.body,
         vector_epilogue=on_vectors(what),
-        vector_store=vectors_fit(what, stored),
+        vector_store=vectors_fit(what, stored) and (piece == tile.width or not gathered_rows),
         beta=what.beta,
         items_y=tile.items_y,
         items_x=tile.items_x,
@@ -299,6 +306,7 @@ def _code(
         unroll=min(tile.steps, max(1, 4 * UNROLLED // (sums * what.value.itemsize))),
         ragged=depths.size % tile.steps != 0,
         split=cut.splits > 1,
+        digits=what.digits is not None,
     )
 
 
@@ -306,6 +314,8 @@ def _index(what: Contraction, depths: Walk, cut: _Cut, tile: LocalTile) -> str:
     """``int`` where 31 bits reach every element of operands, result and workspace."""
     w = what.packed
     reach = abs(w.start) + abs(w.group) * what.groups + abs(w.output) * what.outputs
+    if what.digits is not None and w.digits is not None:
+        reach = abs(w.start) + span_of(w.digits, what.digits)
     reach += sum(abs(end) for end in depths.reach("w"))
     items = cut.lane_tiles * cut.output_tiles * what.groups * cut.splits * tile.items
     fits = max(reach, cut.partial, items) < 2**31 - 2**20
@@ -313,14 +323,14 @@ def _index(what: Contraction, depths: Walk, cut: _Cut, tile: LocalTile) -> str:
 
 
 def _stored(
-    array: Output, y: Output, value: AnyDType, lanes: Walk, gathered_rows: bool
+    what: Contraction, array: Output, lanes: Walk, gathered_rows: bool, piece: int
 ) -> StoredCode:
     moves = any(array.lane)
     if gathered_rows:
-        column = array.output
+        column = array.output if what.digits is None else step_of(what, array, piece)
     else:  # 2 for any step: lanes are neighbours wherever those of the result are
         column = 0 if not moves else 1 if lanes.last(array.name) == 1 else 2
-    return StoredCode.at(array.name, array.dtype, value, column, moves=moves)
+    return StoredCode.at(array.name, array.dtype, what.value, column, moves=moves)
 
 
 def _gathered(
@@ -342,12 +352,14 @@ def _gathered(
 def _other(what: Contraction, tile: LocalTile, depths: Walk, *, gathered_rows: bool) -> ReadCode:
     w, width = what.packed, tile.width
     own = depths.only("w")
-    along = "depth" if own.last("w") == 1 or w.output != 1 else "lanes"
+    along = "depth" if own.last("w") == 1 or w.output != 1 or w.digits is not None else "lanes"
     if along == "depth":
-        aligned = own.whole("w", width) and w.output % width == 0
+        steps = (w.output, w.group) if w.digits is None else w.digits
+        aligned = own.whole("w", width) and all(step % width == 0 for step in steps)
     else:
         aligned = what.outputs % width == 0 and all(s % width == 0 for s in own.steps["w"])
-    aligned &= w.start % width == 0 and w.group % width == 0
+        aligned &= w.group % width == 0
+    aligned &= w.start % width == 0
     operand = OperandCode.of("w", w.dtype, what.value, 0)
     read = _read(operand, tile, along, aligned=aligned, rows=not gathered_rows)
     return replace(read, linear=own.digits == 1)
@@ -379,7 +391,7 @@ def _read(
 
 _SHARED = ["lanes", "outputs", "groups", "splits"]
 _MAIN = ["lane_tiles", "output_tiles", "depth", "chunk"]
-_PLACES = ["x_start", "x_group", "w_start", "w_group", "w_output"]
+_PLACES = ["x_start", "x_group", "w_start"]
 _PLANE = ["height", "width", "row_start", "column_start"]
 
 
@@ -420,6 +432,9 @@ def _numbers(
         numbers[f"{o.name}_start"] = o.start
         numbers[f"{o.name}_group"] = o.group
         numbers[f"{o.name}_output"] = o.output
+        numbers |= {f"{o.name}_output_{d}": step for d, step in enumerate(o.digits or ())}
+    numbers |= {f"w_output_{d}": step for d, step in enumerate(what.packed.digits or ())}
+    numbers |= {f"output_{d}": size for d, size in enumerate(what.digits or ())}
     return numbers
 
 
@@ -452,12 +467,21 @@ def _parameters(
     return tuple(parameters), tuple(arguments)
 
 
+def _output_steps(code: TilesCode, name: str) -> list[str]:
+    """Names of the numbers that tell where outputs lie."""
+    if code.digits:
+        return [f"{name}_output_{d}" for d in range(3)]
+    return [f"{name}_group", f"{name}_output"]
+
+
 def _wanted(code: TilesCode, *, finish: bool) -> Sequence[str]:
     """Names of the numbers that a kernel takes."""
     digits = range(3 - code.lane_digits, 3)
     wanted = [*_SHARED, *(f"lane_{d}" for d in digits[1:])]
+    if code.digits:
+        wanted += ["output_1", "output_2"]
     if not finish:
-        wanted += [*_MAIN, *_PLACES, *(f"x_lane_{d}" for d in digits)]
+        wanted += [*_MAIN, *_PLACES, *_output_steps(code, "w"), *(f"x_lane_{d}" for d in digits)]
         depth_digits = range(3 - code.depth_digits, 3)
         places = [o.name for o in (code.x, code.w) if not o.linear]
         wanted += [f"{o.name}_step" for o in (code.x, code.w) if o.linear]
@@ -472,6 +496,6 @@ def _wanted(code: TilesCode, *, finish: bool) -> Sequence[str]:
         wanted += ["padded_rows", "pitch"]
     if not code.split:
         for o in code.outputs:
-            wanted += [f"{o.name}_start", f"{o.name}_group", f"{o.name}_output"]
+            wanted += [f"{o.name}_start", *_output_steps(code, o.name)]
             wanted += [f"{o.name}_lane_{d}" for d in digits if o.moves]
     return wanted
