@@ -14,7 +14,7 @@ from clprim.ops.convolution import (
     forward,
     result_of,
 )
-from clprim.ops.depthwise import DEPTHWISE, depthwise_forward, is_depthwise, wants_depthwise
+from clprim.ops.depthwise import DEPTHWISE, depthwise_forward, is_depthwise
 from clprim.ops.products import (
     check_epilogue,
     check_operands,
@@ -22,7 +22,7 @@ from clprim.ops.products import (
     matrix_of,
     product_dtypes,
 )
-from clprim.ops.shuffle import check_shuffle, shuffle_of
+from clprim.ops.shuffle import check_shuffle, plans_planes, shuffle_of
 from clprim.ops.windows import Pair, is_channels_last, key, whole_numbers, windows
 
 from clprim.array import view_of
@@ -117,14 +117,7 @@ def convolve(
         like = out if getattr(out, "ndim", 0) == 4 else x
         last = is_channels_last(like.shape, like.strides)
         shuffle = shuffle_of(what, depth_to_space, mode, shapes[0], groups, last=last)
-        planes = wants_depthwise(what, algorithm, matrix.shape, groups)
-        if planes and shuffle is not None:
-            if algorithm != "auto":
-                raise DefinitionError(
-                    f"{what}: algorithm={algorithm!r} cannot store to depth_to_space="
-                    f"{shuffle.block}; expected 'auto' or one of {', '.join(STRATEGIES)}"
-                )
-            planes = False
+        planes = plans_planes(what, algorithm, matrix.shape, groups, shuffle)
         dtype, value = product_dtypes(what, device, x.dtype, matrix.dtype)
         shape = (x.shape[0], shapes[0], found.y.windows, found.x.windows)
         bias_places = bias_operand(what, device, bias, shape[1])

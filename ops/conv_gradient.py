@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from clprim.ops.convolution import (
+    check_rank,
     checked_windows,
     given_shape,
     input_phases,
@@ -15,13 +16,15 @@ from clprim.ops.convolution import (
     weight_gradient,
 )
 from clprim.ops.depthwise import depthwise_input, depthwise_weight, wants_depthwise
+from clprim.ops.layout import space_to_depth
 from clprim.ops.products import (
     check_operands,
     check_result,
     matrix_of,
     product_dtypes,
 )
-from clprim.ops.windows import Pair, key
+from clprim.ops.shuffle import check_shuffle, plans_planes, shuffle_of
+from clprim.ops.windows import Pair, is_channels_last, key
 
 from clprim.array import operand_of
 from clprim.contraction import ContractionCall, Planned, run_contraction
@@ -30,7 +33,7 @@ from clprim.plan.contraction import Contraction
 from clprim.plan.depthwise import Depthwise
 from clprim.plan.layout import Operand, dense_strides
 from clprim.reduction import Reduction
-from clprim.runtime.device import Device
+from clprim.runtime.device import Device, current_device
 
 __all__ = ["conv2d_bias", "conv2d_input", "conv2d_weight"]
 
@@ -46,6 +49,8 @@ def conv2d_input(
     padding: Pair = 0,
     dilation: Pair = 1,
     groups: int = 1,
+    depth_to_space: int | None = None,
+    mode: str = "CRD",
     out: Any = None,
     beta: float = 0,
     algorithm: str = "auto",
@@ -60,6 +65,9 @@ def conv2d_input(
         padding: Of the convolution.
         dilation: Of the convolution.
         groups: Of the convolution.
+        depth_to_space: Of the convolution; ``grad`` is then the large picture's, and is taken
+            apart by `space_to_depth` first.
+        mode: Of ``depth_to_space``.
         out: Where the gradient goes.
         beta: ``gradient + beta * old`` is written; 1 accumulates, and at 0 the old value is not
             read.
@@ -81,6 +89,7 @@ def conv2d_input(
                  [1., 2., 1.]]]], dtype=float32)
     """
     what = "conv2d_input"
+    grad = _small(what, grad, depth_to_space, mode)
     options = (
         what,
         algorithm,
@@ -124,6 +133,8 @@ def conv2d_weight(
     padding: Pair = 0,
     dilation: Pair = 1,
     groups: int = 1,
+    depth_to_space: int | None = None,
+    mode: str = "CRD",
     out: Any = None,
     beta: float = 0,
     algorithm: str = "auto",
@@ -138,6 +149,9 @@ def conv2d_weight(
         padding: Of the convolution.
         dilation: Of the convolution.
         groups: Of the convolution.
+        depth_to_space: Of the convolution; ``grad`` is then the large picture's, and is read
+            where it lies.
+        mode: Of ``depth_to_space``.
         out: Where the gradient goes.
         beta: ``gradient + beta * old`` is written; 1 accumulates, and at 0 the old value is not
             read.
@@ -166,13 +180,20 @@ def conv2d_weight(
         key(padding),
         key(dilation),
         key(groups),
+        key(depth_to_space),
+        key(mode),
     )
 
     def prepare(device: Device) -> Planned:
         check_operands(what, device, x=x, grad=grad)
         shape = given_shape(what, "weight_shape", weight_shape)
-        found = checked_windows(what, x.shape, shape, grad.shape, stride, padding, dilation, groups)
-        planes = wants_depthwise(what, algorithm, shape, groups)
+        check_rank(what, "grad", grad.shape)
+        last = is_channels_last(grad.shape, grad.strides)
+        shuffle = shuffle_of(what, depth_to_space, mode, shape[0], groups, last=last)
+        found = checked_windows(
+            what, x.shape, shape, grad.shape, stride, padding, dilation, groups, shuffle
+        )
+        planes = plans_planes(what, algorithm, shape, groups, shuffle)
         dtype, value = product_dtypes(what, device, x.dtype, grad.dtype)
         check_result(what, out, device, shape, dtype, inputs=(x, grad), extras=(), beta=beta)
         strides = dense_strides(shape, dtype.itemsize, range(4)) if out is None else out.strides
@@ -180,13 +201,28 @@ def conv2d_weight(
         contraction = (
             depthwise_weight(x, grad, y, found, value)
             if planes and x.size and grad.size
-            else weight_gradient(x, grad, y, found, groups, value)
+            else weight_gradient(x, grad, y, found, groups, value, shuffle)
         )
         contractions = (replace(contraction, beta=bool(beta)),) if math.prod(shape) else ()
         described = (shape, dtype, strides, math.prod(shape))
         return Planned(contractions, described, "auto" if planes else algorithm)
 
     return run_contraction(_calls, what, x, grad, (), options, prepare, out=out, beta=beta)
+
+
+def _small(what: str, grad: Any, block: int | None, mode: str) -> Any:
+    """Returns the gradient of the convolution's outputs, given that of the large picture."""
+    check_shuffle(what, block, mode)
+    if block is None:
+        return grad
+    check_operands(what, current_device(), grad=grad)
+    check_rank(what, "grad", grad.shape)
+    if any(size % block for size in grad.shape[2:]):
+        raise ShapeError(
+            f"{what}: {grad.shape[2]} × {grad.shape[3]} pixels of grad, whose shape is "
+            f"{grad.shape}, are not a multiple of depth_to_space = {block}"
+        )
+    return space_to_depth(grad, block, mode)
 
 
 _bias_gradient = Reduction(
@@ -196,6 +232,8 @@ _bias_gradient = Reduction(
 
 def conv2d_bias(grad: Any, *, out: Any = None, beta: float = 0) -> Any:
     """Returns the gradient of `conv2d` in its bias: the sums (O,) of ``grad`` (N, O, OH, OW).
+
+    Of the large picture's gradient, as ``depth_to_space=`` makes it, take `space_to_depth` first.
 
     Example:
         >>> import clprim as cp

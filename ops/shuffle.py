@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from clprim.ops.depthwise import wants_depthwise
 from clprim.ops.products import elements, start
 from clprim.ops.windows import is_channels_last
 
@@ -20,8 +21,9 @@ from clprim.dtypes import AnyDType
 from clprim.errors import DefinitionError, DTypeError, ShapeError
 from clprim.plan.contraction import Digits, Output, Packed
 from clprim.plan.layout import Operand, broadcast_strides, dense_strides
+from clprim.plan.strategy import STRATEGIES
 
-__all__ = ["Shuffle", "check_shuffle", "shuffle_of"]
+__all__ = ["Shuffle", "check_shuffle", "plans_planes", "shuffle_of"]
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,23 @@ def check_shuffle(what: str, block: Any, mode: Any) -> None:
         raise DTypeError(f"{what}: depth_to_space={block!r}: expected an integer")
     if block < 1:
         raise ShapeError(f"{what}: depth_to_space={block!r}: expected at least 1")
+
+
+def plans_planes(
+    what: str, algorithm: Any, w: Sequence[int], groups: int, shuffle: Shuffle | None
+) -> bool:
+    """Whether a convolution is computed plane by plane, which has outputs as channels only.
+
+    Raises:
+        DefinitionError: ``algorithm`` is unknown, or cannot do the job.
+    """
+    planes = wants_depthwise(what, algorithm, w, groups)
+    if planes and shuffle is not None and algorithm != "auto":
+        raise DefinitionError(
+            f"{what}: algorithm={algorithm!r} cannot do depth_to_space={shuffle.block}; expected "
+            f"'auto' or one of {', '.join(STRATEGIES)}"
+        )
+    return planes and shuffle is None
 
 
 def shuffle_of(
