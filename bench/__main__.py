@@ -23,6 +23,7 @@ import pyopencl as cl
 
 import clprim as cp
 from bench.bandwidth import bandwidth_report, run_bandwidth
+from bench.blocks import Separate, block_jobs
 from bench.chart import draw
 from bench.compute import Job, run_compute
 from bench.compute_report import compute_report
@@ -211,7 +212,7 @@ def depthwise(
     output: OutputOption = _RESULTS,
     no_chart: NoChartOption = False,
 ) -> None:
-    """Depthwise convolutions of published networks: oneDNN, grouped products, a copy."""
+    """Depthwise convolutions of published networks, and MobileNetV2's blocks: oneDNN, a copy."""
     networks = _chosen("--network", network, DEPTHWISE, {_ALL: tuple(DEPTHWISE)})
     formats = _chosen("--memory-format", memory_format, FORMATS, {_BOTH: tuple(FORMATS)})
     directions = _chosen("--direction", direction, DIRECTIONS, {_GRADIENTS: DIRECTIONS[1:]})
@@ -224,6 +225,9 @@ def depthwise(
         directions=directions,
         quick=quick,
     )
+    blocks = block_jobs(run.device, batch=batch, formats=formats, quick=quick)
+    if "mobilenet-v2" not in networks or "forward" not in directions:
+        blocks = []
     options = {
         "network": network if network != "mobilenet-v2" else None,
         "batch": batch,
@@ -234,10 +238,10 @@ def depthwise(
     _compute(
         "depthwise",
         "Depthwise convolutions: beside oneDNN, products of matrices, and a copy",
-        jobs,
+        [*jobs, *blocks],
         run,
         options,
-        more=(Grouped(run.device),),
+        more=(Grouped(run.device), Separate(run.device)),
         extra=lambda progress: bandwidth_table(
             jobs, run.device, repeats=run.repeats, progress=progress
         ),

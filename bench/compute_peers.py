@@ -20,6 +20,7 @@ from clprim import ops
 from clprim.runtime.device import Device
 
 if TYPE_CHECKING:
+    from bench.blocks import Block
     from bench.conv import Conv
     from bench.gemm import Gemm
 
@@ -57,6 +58,7 @@ class Packs(Peer):
     """This project, with results into memory that is there and weights packed beforehand."""
 
     name = "clprim"
+    algorithm = "auto"
     _packed = True
 
     def gemm(self, workload: Gemm, inputs: Inputs) -> Call:
@@ -90,6 +92,15 @@ class Packs(Peer):
         out = ops.conv2d_weight(x, shape, grad, **options)
         return lambda: ops.conv2d_weight(x, shape, grad, out=out, **options)
 
+    def inverted_residual(self, workload: Block, inputs: Inputs) -> Call:
+        """Weights that stay are packed once."""
+        x, *rest = workload.operands(inputs.device)
+        rest[::2] = [w if w is None else ops.pack_weight(w) for w in rest[::2]]
+        options = {"stride": workload.stride, "padding": 1, "algorithm": self.algorithm}
+        block = ops.inverted_residual
+        out = block(x, *rest, **options)
+        return lambda: block(x, *rest, out=out, **options)
+
     def finish(self) -> None:
         """Wait for the device."""
         self.device.synchronize()
@@ -102,7 +113,8 @@ class Packing(Packs):
     remarks: ClassVar = {"conv_forward": "`conv2d` of a plain weight, which it packs in each call"}
     _packed = False
 
-    gemm = conv_input = conv_weight = None  # nothing is packed beforehand there
+    # nothing is packed beforehand there
+    gemm = conv_input = conv_weight = inverted_residual = None
 
 
 class _Torch(Peer):
@@ -171,9 +183,31 @@ class OneDNN(_Torch):
         "conv_forward": "PyTorch's `conv2d` on the CPU, in the row's memory format",
         "conv_input": "PyTorch's `convolution_backward` on the CPU, for the input alone",
         "conv_weight": "PyTorch's `convolution_backward` on the CPU, for the weight alone",
+        "inverted_residual": "PyTorch's `conv2d`, `clamp_` and `+=` on the CPU",
     }
 
     gemm = None  # that is MKL's
+
+    def inverted_residual(self, workload: Block, inputs: Inputs) -> Call:
+        """Convolutions, and what follows them in place."""
+        import torch
+
+        x, *rest = workload.operands(self.tensors(inputs))
+        found = workload.steps(rest)
+        steps = [(w, b, layer.stride, layer.padding, 1, layer.groups) for layer, w, b in found]
+        conv2d, last, adds = torch.nn.functional.conv2d, len(steps) - 1, workload.adds
+
+        def run() -> Any:
+            y = x
+            for n, step in enumerate(steps):
+                y = conv2d(y, *step)
+                if n < last:
+                    y.clamp_(0, 6)
+            if adds:
+                y += x
+            return y
+
+        return run
 
 
 class Prepacked(_Torch):
@@ -182,7 +216,9 @@ class Prepacked(_Torch):
     name = "oneDNN prepacked"
     remarks: ClassVar = {
         "conv_forward": "PyTorch's `mkldnn._convolution_pointwise`, channels-last on the CPU, the "
-        "weight in oneDNN's own order"
+        "weight in oneDNN's own order",
+        "inverted_residual": "three of PyTorch's `mkldnn._convolution_pointwise`, with ReLU6 and "
+        "the sum fused, channels-last on the CPU, weights in oneDNN's own order",
     }
 
     gemm = conv_input = conv_weight = None
@@ -199,6 +235,30 @@ class Prepacked(_Torch):
         mkldnn = torch.ops.mkldnn
         w = mkldnn._reorder_convolution_weight(w, *sizes, list(x.shape))
         return lambda: mkldnn._convolution_pointwise(x, w, None, *sizes, "none", [], "")
+
+    def inverted_residual(self, workload: Block, inputs: Inputs) -> Call | None:
+        """One call a convolution, each with all that follows it."""
+        if workload.memory_format != "channels_last":
+            return None
+        import torch
+
+        x, *rest = workload.operands(self.tensors(inputs))
+        mkldnn, adds = torch.ops.mkldnn, workload.adds
+        convolution, steps = mkldnn._convolution_pointwise, []
+        for layer, w, b in workload.steps(rest):
+            sizes = [layer.padding] * 2, [layer.stride] * 2, [1, 1], layer.groups
+            shape = [workload.batch, layer.channels, layer.size, layer.size]
+            steps.append((mkldnn._reorder_convolution_weight(w, *sizes, shape), b, *sizes))
+
+        def run() -> Any:
+            y = x
+            for step in steps[:-1]:
+                y = convolution(y, *step, "hardtanh", [0.0, 6.0], "")
+            if adds:
+                return convolution.binary(y, x, *steps[-1], "add", 1.0, None, [], "")
+            return convolution(y, *steps[-1], "none", [], "")
+
+        return run
 
 
 class MKL(_Torch):

@@ -129,7 +129,8 @@ class Grouped(Packs):
 
     name = "clprim, grouped products"
     remarks: ClassVar = {"conv_forward": "`conv2d` with `algorithm=` that of other convolutions"}
-    gemm = conv_input = conv_weight = None  # forward says how much there is to gain
+    # forward says how much there is to gain
+    gemm = conv_input = conv_weight = inverted_residual = None
 
     def conv_forward(self, workload: Conv, inputs: Inputs) -> Callable[[], Any] | None:
         """The weight is packed beforehand."""
