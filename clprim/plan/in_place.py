@@ -29,12 +29,22 @@ __all__ = ["plan_in_place"]
 UNROLL = 4
 # Tiles of a work-group that the packed tiles pass by: so often a strip of them is read from a near
 # cache for once that it came from a far one.
-TILES = 16
+TILES = 32
+# Of a matrix, what a work-group passes all packed tiles by: a part of a second cache, but no harm
+# where that is smaller, as a tile of sums reads its rows at a few bytes a cycle.
+NEAR_BYTES = 3 << 19
+# Of the packed operand, what is passed by each tile instead, so that the result is written line by
+# line and not strip by strip.
+STAYS_BYTES = 256 << 10
+# Outputs whose places are known at a time.
+NOTED = 512
+# Lanes that a strip of the packed operand passes by at least, if it comes from afar each time.
+FEW_LANES = 32
 # Lines of memory, one a step of depth, that columns are read from in place.
 MOST_LINES = 1024
 # Rows that a tile may have: few, as each is another kernel to compile, and divisors of what images
 # measure.
-ROWS = (14, 12, 8, 7, 4, 2, 1)
+ROWS = (14, 13, 12, 8, 7, 4, 2, 1)
 # What tiles may compute twice, where lines are short.
 WASTE = 1.2
 
@@ -55,8 +65,9 @@ def plan_in_place(
     x, bounds = what.gathered, what.gathered.bounds
     if x.dtype != what.value:
         return None
-    rows = what.near.output == 1 and what.outputs > 1 and x.depth[2] == 1
-    if not rows and not (_has_columns(what) and _stays_near(what)):
+    planar = bounds is not None and _is_planar(what, traits)
+    rows = planar or (what.near.output == 1 and what.outputs > 1 and x.depth[2] == 1)
+    if not rows and not _has_columns(what):
         return None
     if not 0 < math.prod(what.depths) <= LONGEST_CHAIN:
         return None
@@ -66,19 +77,28 @@ def plan_in_place(
     if run < UNROLL:
         return None
     if tile is None:
-        choose = _tile if rows else _column_tile
-        found = choose(what.lanes[2], what.outputs, what.value.itemsize, traits)
+        sizes = what.lanes[2], what.outputs, what.value.itemsize
+        once = not rows and not _stays_near(what)
+        found = _tile(*sizes, traits) if rows else _column_tile(*sizes, traits, once=once)
         if found is None:
             return None
         tile = found
     if (tile.rows if rows else tile.vectors * tile.width) > what.lanes[2]:
         return None  # a line's last tile is moved back so far that it ends where the line does
+    if not rows and what.outputs > tile.rows and not _stays_near(what):
+        return None
     along = "depth" if rows else "lanes"
-    code = contraction_code(what, tile, along=along, unit=UNROLL, gathered_rows=rows)
+    code = contraction_code(what, tile, along=along, unit=UNROLL, gathered_rows=rows, planar=planar)
     cut = _cut(what, code, traits)
     if cut is None:
         return None
     depth = math.prod(what.depths)
+    share = cut.packed_a_group * code.packed_lanes * depth * what.value.itemsize
+    # Each order reads one side again and again; where the result is written in lines across all
+    # packed tiles, or is the smaller one, that side is the packed operand.
+    stays = share <= STAYS_BYTES and (depth >= what.outputs if not rows else not planar)
+    most = max(1, NOTED // code.packed_lanes) if code.digits else cut.packed_a_group
+    code = replace(code, noted=most if code.digits else 1)
     names = {
         "lane_1": max(1, what.lanes[1]),
         "lane_2": what.lanes[2],
@@ -90,6 +110,7 @@ def plan_in_place(
         "rows_a_group": cut.rows_a_group,
         "packed_tiles": cut.packed_tiles,
         "packed_a_group": cut.packed_a_group,
+        "packed_a_tile": min(cut.packed_a_group, most) if stays else 1,
         "depth_padded": depth,
         "taps": taps,
         "run": run,
@@ -112,8 +133,9 @@ def plan_in_place(
             x_pixel=_per(x.lane[2], bounds.column_lane[1], x.depth[1], bounds.column_depth[0]),
         )
     names.update(x_start=x.start, x_group=x.group, x_lane_0=x.lane[0], x_depth_2=x.depth[2])
-    dense = bounds is not None and names["x_pixel"] == what.depths[2]
-    code = replace(code, band=bounds is not None, dense=dense)
+    dense = bounds is not None and not planar and names["x_pixel"] == what.depths[2]
+    neighbours = bounds is not None and names["x_pixel"] == 1
+    code = replace(code, band=bounds is not None, dense=dense, neighbours=neighbours)
     parameters, arguments = parameters_of(code, names, what)
     groups = cut.row_groups(what) * -(-cut.tiles // cut.tiles_a_group)
     main = KernelPlan(
@@ -137,6 +159,17 @@ def _plainly(what: Contraction) -> Contraction:
     return replace(
         what, packed=packed, y=what.plain, extras=(), epilogue=None, digits=None, plain=None
     )
+
+
+def _is_planar(what: Contraction, traits: DeviceTraits) -> bool:
+    """Whether the pixels of a plane are neighbours, in the operand or in the result.
+
+    Copied to the band channel by channel they are rows all the same, if outputs fill a vector:
+    windows then may have any step, and tiles waste nothing at the ends of lines.
+    """
+    x = what.gathered
+    neighbours = x.depth[2] != 1 and (what.near.lane[2] == 1 or x.lane[2] == 1)
+    return neighbours and what.outputs * what.value.itemsize >= traits.vector_bytes
 
 
 def _is_image(bounds: Bounds) -> bool:
@@ -218,10 +251,13 @@ def _stays_near(what: Contraction) -> bool:
     return x.bounds is not None or (math.prod(what.depths) <= MOST_LINES and step % 1024 != 0)
 
 
-def _column_tile(lanes: int, outputs: int, itemsize: int, traits: DeviceTraits) -> Tile | None:
+def _column_tile(
+    lanes: int, outputs: int, itemsize: int, traits: DeviceTraits, *, once: bool
+) -> Tile | None:
     """Columns that divide a line with little left over, and rows to fill the registers.
 
-    None where vectors would be much longer than lines.
+    None where vectors would be much longer than lines; or where there are more outputs than rows,
+    if the lines are to be read ``once``.
     """
     width = max(2, min(16, traits.vector_bytes // itemsize))
     sums = 28 if traits.vector_bytes >= 64 else 12
@@ -230,7 +266,7 @@ def _column_tile(lanes: int, outputs: int, itemsize: int, traits: DeviceTraits) 
         columns = vectors * width
         if columns > lanes:
             break
-        for rows in (r for r in ROWS if r * vectors <= sums):
+        for rows in (r for r in ROWS if r * vectors <= sums and not (once and r < outputs)):
             tiles = -(-lanes // columns) * -(-outputs // rows)
             cost = tiles * (rows * vectors + rows + vectors)
             if best is None or cost < best[0]:
@@ -265,9 +301,14 @@ def _cut(what: Contraction, code: ContractionCode, traits: DeviceTraits) -> _Cut
     bounds = what.gathered.bounds
 
     # What the packed tiles pass by is to stay in the second cache.
-    near = TILES if bounds is not None else max(1, code.panel // (code.lanes * channels))
-    fair = max(1, images * rows * tiles * what.groups // wanted)
-    tiles_a_group = min(tiles, TILES, near, fair)
+    near = TILES
+    if bounds is None:
+        near = max(1, NEAR_BYTES // what.value.itemsize // (code.lanes * channels))
+    products = images * rows * tiles * packed_tiles * what.groups // wanted
+    # As many of each kind that both together are read least often.
+    fair = math.isqrt(products * code.packed_lanes // code.lanes)
+    fair = max(1, images * rows * tiles * what.groups // wanted, fair)
+    tiles_a_group = -(-tiles // -(-tiles // min(tiles, TILES, near, fair)))
     rows_a_group = max(1, min(rows, TILES // tiles_a_group)) if tiles_a_group == tiles else 1
     # Several work-groups may share lines, each with some of the packed tiles: better than few lines
     # each, for which a strip would come from afar again and again.
@@ -282,6 +323,10 @@ def _cut(what: Contraction, code: ContractionCode, traits: DeviceTraits) -> _Cut
                 tiles_a_group -= 1
             else:
                 return None
+        strip = code.packed_lanes * math.prod(what.depths) * what.value.itemsize
+        passed = rows_a_group * min(tiles_a_group * code.lanes, lanes)
+        if strip > PANEL_BYTES and passed < FEW_LANES:
+            return None  # a panel holds windows of several images
     parallel = images * -(-rows // rows_a_group) * -(-tiles // tiles_a_group) * what.groups
     packed_a_group = packed_tiles
     if parallel < wanted:

@@ -40,6 +40,7 @@ from clprim.plan.kernel import (
 )
 from clprim.plan.output_digits import block_of, piece_of, step_of, weaving
 from clprim.plan.pointwise_code import Shuffles
+from clprim.plan.shuffles import transpose
 from clprim.plan.tile import Tile, choose_tile
 from clprim.traits import DeviceTraits
 
@@ -101,6 +102,10 @@ class ContractionCode(KernelCode):
         beta: Whether the old result takes part.
         band: Whether rows are copied to local memory first (contraction_in_place.cl.jinja).
         dense: Whether pixels of a row follow each other without a gap.
+        planar: Whether lanes are rows, although they are what lies side by side in memory: the band
+            and the result are turned over.
+        neighbours: Whether they do in the gathered operand.
+        turn: How a square of vectors is turned over.
         ahead: Steps of depth that lanes side by side are asked for before they are read; 0: not.
         digits: Whether outputs are numbers of three digits.
         piece: Elements that are stored at once where columns end.
@@ -131,6 +136,9 @@ class ContractionCode(KernelCode):
     beta: bool
     band: bool = False
     dense: bool = False
+    planar: bool = False
+    neighbours: bool = False
+    turn: Shuffles | None = None
     ahead: int = 0
     digits: bool = False
     piece: int = 1
@@ -141,7 +149,18 @@ class ContractionCode(KernelCode):
     @property
     def widths(self) -> list[int]:
         """Elements that are read or stored at once."""
-        return sorted({1, self.piece, self.width})
+        pieces = [width for _, width in self.row_pieces] if self.planar else []
+        return sorted({1, self.piece, self.width, *pieces})
+
+    @property
+    def row_pieces(self) -> list[tuple[int, int]]:
+        """A tile's rows as vectors: where each begins, and its length."""
+        pieces, at = [], 0
+        while at < self.rows:
+            length = min(self.width, 1 << (self.rows - at).bit_length() - 1)
+            pieces.append((at, length))
+            at += length
+        return pieces
 
     @property
     def snippet_vectors(self) -> list[str]:
@@ -266,6 +285,7 @@ def contraction_code(
     along: str,
     unit: int,
     gathered_rows: bool,
+    planar: bool = False,
 ) -> ContractionCode:
     """Returns what the templates print, but for parameters and how depth is cut.
 
@@ -275,12 +295,17 @@ def contraction_code(
         along: What lies side by side in the gathered operand.
         unit: Steps of depth that are taken together.
         gathered_rows: Whether lanes are rows.
+        planar: Whether they are what lies side by side in memory all the same.
     """
     value = stored_type(what.value).value
     epilogue = what.epilogue
-    piece = piece_of(what, tile.width) if gathered_rows else tile.width
-    y = _output(what, what.y, gathered_rows, piece)
-    extras = tuple(_output(what, e, gathered_rows, piece) for e in what.extras)
+    along_outputs = gathered_rows and not planar
+    piece = piece_of(what, tile.width) if along_outputs else tile.width
+    y, *others = (
+        _output(what, array, gathered_rows, along_outputs, piece)
+        for array in (what.y, *what.extras)
+    )
+    extras = tuple(others)
     vector_epilogue = epilogue is None or (
         is_componentwise(epilogue) and not (needs_float(epilogue) and what.value.kind != "f")
     )
@@ -321,16 +346,20 @@ def contraction_code(
         piece=piece if vectors and piece < tile.width else 1,
         block=block,
         weave=weaving(block, tile.width) if block > 1 else None,
+        planar=planar,
+        turn=transpose(tile.width) if planar else None,
     )
 
 
-def _output(what: Contraction, array: Output, gathered_rows: bool, piece: int) -> OutputCode:
-    """How a tile meets an array; ``inner`` is its step from one column to the next."""
+def _output(
+    what: Contraction, array: Output, gathered_rows: bool, along_outputs: bool, piece: int
+) -> OutputCode:
+    """How a tile meets an array; ``inner`` is the step between neighbours in the result."""
     moves = any(array.lane)
     kept = gathered_rows and not moves and what.digits is not None
     if kept:
-        inner = 1
-    elif gathered_rows:
+        inner = int(along_outputs)
+    elif along_outputs:
         inner = array.output if what.digits is None else step_of(what, array, piece)
     elif not moves:
         inner = 0
