@@ -3,6 +3,7 @@ import importlib
 import pkgutil
 import re
 import runpy
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,8 @@ def test_examples_of_a_module(name):
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_example_script(path, device, capsys):
+def test_example_script(path, device, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [str(path)])  # not pytest's own
     runpy.run_path(str(path), run_name="__main__")
     assert str(device) in capsys.readouterr().out
 
