@@ -6,7 +6,7 @@ import shutil
 import tempfile
 
 import pytest
-from support import MODEST, TRAITS, device_ids
+from support import TRAITS, device_ids
 
 from clprim.runtime import device as device_module
 from clprim.runtime.device import devices, set_device
@@ -50,12 +50,14 @@ DEVICES = _wanted_devices()
 
 
 def pytest_collection_modifyitems(config, items):
-    # All traits on the first device; on the others those that differ most from their own.
+    # All traits on the first device; on the others those that differ most from their own, and of
+    # operators, whose kernels take longest to compile, only the one that changes most.
     kept, left_out = [], []
     for item in items:
         chosen = getattr(item, "callspec", None) and item.callspec.params
         other = chosen and chosen.get("device") not in (None, DEVICES[0].values[0])
-        ordinary = chosen and chosen.get("traits") not in (None, "gpu", "modest")
+        differ = (None, "modest") if "ops" in item.path.parts else (None, "gpu", "modest")
+        ordinary = chosen and chosen.get("traits") not in differ
         ordinary = ordinary and "traits" in item._fixtureinfo.name2fixturedefs
         (left_out if other and ordinary else kept).append(item)
     if left_out:
@@ -73,12 +75,15 @@ def device(request):
 
 @pytest.fixture(params=TRAITS)
 def traits(request, device, monkeypatch):
-    """The device, planned for as if it were another: a GPU, a CPU with narrower registers…
+    """The device, planned for as if it were another: a GPU, a CPU with narrower registers…"""
+    return _pretend(device, monkeypatch, request.param)
 
-    Operators made before remember their plans; a test makes its own.
-    """
-    planned = dataclasses.replace(device.traits, **TRAITS[request.param])
+
+def _pretend(device, monkeypatch, name):
+    planned = dataclasses.replace(device.traits, **TRAITS[name])
     monkeypatch.setitem(device.__dict__, "traits", planned)
+    # Operators remember plans by the device's number: those for other traits are not to be used.
+    monkeypatch.setattr(device, "index", f"{device.index} as {name}")
     return planned
 
 
@@ -98,6 +103,4 @@ def _every(values, few):
 @pytest.fixture
 def modest(device, monkeypatch):
     """The device with 64 work-items a group and 4 KiB of local memory."""
-    planned = dataclasses.replace(device.traits, **MODEST)
-    monkeypatch.setitem(device.__dict__, "traits", planned)
-    return planned
+    return _pretend(device, monkeypatch, "modest")

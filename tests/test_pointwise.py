@@ -124,6 +124,28 @@ def test_sixteen_bits(device, dtype, size):
     strided.check(a.astype(np.float32) + 2 * b[::-1].astype(np.float32))
 
 
+@pytest.mark.oclgrind
+def test_small_kernels_of_other_devices(traits):
+    # Made here, for plans of the traits: tails, broadcasts, views, results in other orders.
+    add = cp.Pointwise("y0 = x0 + 2 * x1;")
+    for size in (1, 5, 33, 70, 1025):
+        a, b = numbers(size, seed=1), numbers(size, seed=2)
+        out = Guard(size)
+        add(cp.asarray(a), cp.asarray(b), out=out.array)
+        out.check(a + 2 * b)
+    image, channel = numbers((2, 5, 6, 7), seed=1), numbers((5, 1, 1), seed=2)
+    last = cp.asarray(image, memory_format="channels_last")
+    for x in (cp.asarray(image), last):
+        equal(add(x, cp.asarray(channel)), image + 2 * channel, np.float32)
+        # Operands that lie in different orders, one way and the other.
+        for target in (cp.zeros(image.shape), cp.zeros(image.shape, memory_format="channels_last")):
+            equal(add(x, last, out=target), 3 * image, np.float32)
+    wide, tall = numbers((35, 70), seed=3), numbers((70, 35), seed=4)
+    out = Guard(wide.shape)
+    add(cp.asarray(wide)[:, ::-1], cp.asarray(tall).transpose(1, 0), out=out.array)
+    out.check(wide[:, ::-1] + 2 * tall.T)
+
+
 def test_a_transposed_sum(device):
     a, x = pair(numbers((5, 8), seed=1), lambda a: a.transpose(1, 0))
     b, y = pair(numbers((8, 5), seed=2))
