@@ -45,6 +45,8 @@ MOST_LINES = 1024
 # Rows that a tile may have: few, as each is another kernel to compile, and divisors of what images
 # measure.
 ROWS = (14, 13, 12, 8, 7, 4, 2, 1)
+# What a tile costs that needs every register.
+SPILL = 1.15
 # What tiles may compute twice, where lines are short.
 WASTE = 1.2
 
@@ -227,8 +229,12 @@ def _tile(lanes: int, outputs: int, itemsize: int, traits: DeviceTraits) -> Tile
     for rows in (r for r in ROWS if r <= lanes):
         vectors = next(v for v in (4, 2, 1) if v * rows <= sums or v == 1)
         vectors = min(vectors, 4 if wide >= 3 else wide)
-        # Of every step of depth: a product for each sum, and loads of what they share.
-        cost = -(-lanes // rows) * -(-wide // vectors) * (rows * vectors + rows + vectors)
+        # Of every step of depth: a product for each sum, and loads of what they share. Columns are
+        # the dearer ones: few rows pass them by before others take their place.
+        step = rows * vectors + rows + 2 * vectors
+        cost = float(-(-lanes // rows) * -(-wide // vectors) * step)
+        if rows * vectors + vectors >= sums + 4:
+            cost *= SPILL  # some compilers want a register more, for the factor of a row
         if rows * vectors <= sums and (best is None or cost < best[0]):
             best = cost, rows, vectors
     assert best is not None
