@@ -38,12 +38,14 @@ class PlanesCode(DepthwiseCode):
         w: The weight.
         rows: That are summed up at once.
         source, wide: Elements of local memory for rows of x, and for sums.
+        ahead: Whether the next rows of x are prefetched.
     """
 
     w: OperandCode
     rows: int
     source: int
     wide: int
+    ahead: bool
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,8 @@ def plan_planes(what: Depthwise, traits: DeviceTraits) -> ContractionPlan:
         rows=_tile_rows(what),
         source=source,
         wide=wide,
+        # An interpreter of OpenCL 1.2 knows no prefetch; what compiles for CPUs is newer.
+        ahead=traits.c_version >= (3, 0),
     )
     main = KernelPlan(
         "depthwise_planes",

@@ -43,6 +43,7 @@ class RunsCode(DepthwiseCode):
         masked: Of every column of taps, whether it reaches into another row.
         neighbours: Whether taps of a row are neighbours in the copy.
         source, masks: Elements of local memory for rows of x, and for masks.
+        ahead: Whether the next rows of x are prefetched.
     """
 
     w: OperandCode
@@ -50,6 +51,7 @@ class RunsCode(DepthwiseCode):
     neighbours: bool
     source: int
     masks: int
+    ahead: bool
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,8 @@ def plan_runs(what: Depthwise, traits: DeviceTraits) -> ContractionPlan:
         neighbours=v.stride == v.dilation == 1,
         source=source,
         masks=masks,
+        # An interpreter of OpenCL 1.2 knows no prefetch; what compiles for CPUs is newer.
+        ahead=traits.c_version >= (3, 0),
     )
     main = KernelPlan(
         "depthwise_runs",

@@ -44,15 +44,6 @@ __attribute__((always_inline)) static float16 first_of(__global const float *x_m
     return vload16(0, elements);
 }
 
-#ifdef __has_builtin
-#if __has_builtin(__builtin_prefetch)
-#define prefetch_line(address) __builtin_prefetch(address)
-#endif
-#endif
-#ifndef prefetch_line
-#define prefetch_line(address)
-#endif
-
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
     __global const float *x_memory,
     __global const float *w_memory,
@@ -187,7 +178,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                         {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 191 "kernel"
+#line 182 "kernel"
                         }
                         vstore16(y0, 0, y0_memory + y0_here);
 
@@ -204,7 +195,7 @@ y0 = clamp(y0, 0, 6);
                         {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 208 "kernel"
+#line 199 "kernel"
                         }
                         vstore16(y0, 0, y0_memory + y0_here);
 
@@ -218,7 +209,7 @@ y0 = clamp(y0, 0, 6);
                             {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 222 "kernel"
+#line 213 "kernel"
                             }
                             y0_memory[y0_here] = y0;
 

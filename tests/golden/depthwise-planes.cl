@@ -44,15 +44,6 @@ __attribute__((always_inline)) static float16 first_of(__global const float *x_m
     return vload16(0, elements);
 }
 
-#ifdef __has_builtin
-#if __has_builtin(__builtin_prefetch)
-#define prefetch_line(address) __builtin_prefetch(address)
-#endif
-#endif
-#ifndef prefetch_line
-#define prefetch_line(address)
-#endif
-
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
     __global const float *x_memory,
     __global const float *w_memory,
@@ -134,15 +125,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
             #pragma unroll
             for (int k = 0; k < 9; ++k)
                 tap[k] = (float)w_memory[w_channel_at + k / 3 * w_row + k % 3 * w_column];
-            const index_t x_next = x_plane + (x_first + source_rows) * x_row;
             for (int r = 0; r < rows_here; r += 2)
                 for (int v = 0; v < y_columns; v += 16) {
-                    // What comes next is on its way while this is computed.
-                    #pragma unroll
-                    for (int t = 0; t < 4; ++t)
-                        #pragma unroll
-                        for (int u = 0; u < 2; ++u)
-                            prefetch_line(x_memory + x_next + (r * 2 + t) * x_row + v * 2 + u * 16);
                     float16 sum[2];
                     #pragma unroll
                     for (int t = 0; t < 2; ++t)
@@ -191,7 +175,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                         {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 195 "kernel"
+#line 179 "kernel"
                         }
                         vstore16(y0, 0, y0_memory + y0_here);
 
@@ -208,7 +192,7 @@ y0 = clamp(y0, 0, 6);
                         {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 212 "kernel"
+#line 196 "kernel"
                         }
                         vstore16(y0, 0, y0_memory + y0_here);
 
@@ -222,7 +206,7 @@ y0 = clamp(y0, 0, 6);
                             {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 226 "kernel"
+#line 210 "kernel"
                             }
                             y0_memory[y0_here] = y0;
 

@@ -44,15 +44,6 @@ __attribute__((always_inline)) static float16 first_of(__global const float *x_m
     return vload16(0, elements);
 }
 
-#ifdef __has_builtin
-#if __has_builtin(__builtin_prefetch)
-#define prefetch_line(address) __builtin_prefetch(address)
-#endif
-#endif
-#ifndef prefetch_line
-#define prefetch_line(address)
-#endif
-
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
     __global const float *x_memory,
     __global const float *w_memory,
@@ -151,13 +142,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
             }
 
             const int run = rows_here * y_columns;
-            const index_t x_next = x_plane + (row + rows_here + rows_below) * 2 * x_row;
             int e = 0, v = 0;
             for (; e + 16 <= run; e += 16, v = v + 1 == period ? 0 : v + 1) {
-                // What comes next is on its way while this is computed.
-                #pragma unroll
-                for (int u = 0; u < 4; ++u)
-                    prefetch_line(x_memory + x_next + e * 4 + u * 16);
                 // A sum for every row of taps: they need not wait for each other.
                 float16 sums[3];
                 #pragma unroll
@@ -179,7 +165,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                     {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 183 "kernel"
+#line 169 "kernel"
                     }
                     vstore16(y0, 0, y0_memory + y0_here);
 
@@ -189,10 +175,6 @@ y0 = clamp(y0, 0, 6);
             // By itself: a loop that may store less than a vector is a third slower.
             if (e < run) {
                 const int there = run - e;
-                // What comes next is on its way while this is computed.
-                #pragma unroll
-                for (int u = 0; u < 4; ++u)
-                    prefetch_line(x_memory + x_next + e * 4 + u * 16);
                 // A sum for every row of taps: they need not wait for each other.
                 float16 sums[3];
                 #pragma unroll
@@ -214,7 +196,7 @@ y0 = clamp(y0, 0, 6);
                     {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 218 "kernel"
+#line 200 "kernel"
                     }
                     vstore16(y0, 0, y0_memory + y0_here);
 
@@ -228,7 +210,7 @@ y0 = clamp(y0, 0, 6);
                         {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 232 "kernel"
+#line 214 "kernel"
                         }
                         y0_memory[y0_here] = y0;
 

@@ -86,7 +86,7 @@ def test_two_dimensions(device, some, kernel, memory_format):
 
 @pytest.mark.parametrize("last", [False, True], ids=["contiguous", "channels_last"])
 def test_one_dimension(device, some, last):
-    for channels, size, k, stride, pad in some(GRID, 11)[::2]:
+    for channels, size, k, stride, pad in some(GRID, 11):
         x, w = numbers((2, channels, size)), numbers((channels, 1, k), seed=1)
         options = {"stride": (1, stride), "padding": (0, pad), "groups": channels}
         a = cp.asarray(x)
@@ -97,7 +97,10 @@ def test_one_dimension(device, some, last):
             a, cp.asarray(w), stride=stride, padding=pad, groups=channels, algorithm=NAME
         )
         equal(found, expected[:, :, 0])
-        check((2, channels, 1, size), (1, k), FORMATS[last], stride=(1, stride), padding=(0, pad))
+        # Gradients, which are those of images one pixel high, of fewer kernels.
+        if k == (5 if last else 3) and channels > 4:
+            options = {"stride": (1, stride), "padding": (0, pad)}
+            check((2, channels, 1, size), (1, k), FORMATS[last], **options)
 
 
 @pytest.mark.parametrize("memory_format", FORMATS)
@@ -117,7 +120,10 @@ def test_dilation(device, some, dilation, memory_format):
 )
 def test_kernels(device, some, kernel, memory_format):
     same = (kernel[0] // 2, kernel[1] // 2)
-    for stride, padding in some([(1, 0), (1, same), (2, same), (3, 0), ((1, 2), same)], 3):
+    forms = [(1, 0), (1, same), (2, same), (3, 0), ((1, 2), same)]
+    if 7 in kernel:  # these are unrolled, so that every stride is another program
+        forms = forms[1:3]
+    for stride, padding in some(forms, 3):
         height = max(1, kernel[0] - 2 * (padding != 0) * same[0]) + 8
         width = max(1, kernel[1] - 2 * (padding != 0) * same[1]) + 21
         check((2, 17, height, width), kernel, memory_format, stride=stride, padding=padding)
@@ -184,10 +190,18 @@ def test_any_depthwise_convolution(device, some, memory_format):
 # --- dtypes ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("memory_format", FORMATS)
+# Every kind of kernel once for every dtype: by columns, by channels, and where neither is unrolled.
+KINDS = [
+    ("contiguous", 1, 3),
+    ("channels_last", 2, 3),
+    ("contiguous", 2, 3),
+    ("channels_last", 3, 2),
+]
+
+
 @pytest.mark.parametrize("dtype", [*HALVES, np.dtype(np.float64), np.dtype(np.int32)], ids=str)
-def test_dtypes(device, some, dtype, memory_format):
-    for stride, kernel in some([(1, 3), (2, 3), (3, 2)], 2):
+def test_dtypes(device, some, dtype):
+    for memory_format, stride, kernel in some(KINDS, 2):
         # Few small products: also a half holds their sums.
         check((1, 19, 7, 9), (kernel, kernel), memory_format, dtype=dtype, stride=stride, padding=1)
 
@@ -196,12 +210,12 @@ def test_dtypes(device, some, dtype, memory_format):
 @pytest.mark.parametrize("dtype", [np.dtype(np.float32), *HALVES], ids=str)
 def test_sums_run_in_single_precision_at_least(device, dtype, memory_format):
     draw = np.random.default_rng(0).standard_normal
-    x, w = draw((1, 17, 40, 41)).astype(dtype), draw((17, 1, 7, 7)).astype(dtype)
-    options = {"padding": 3, "groups": 17}
+    x, w = draw((1, 17, 40, 41)).astype(dtype), draw((17, 1, 3, 3)).astype(dtype)
+    options = {"padding": 1, "groups": 17}
     exact = reference.conv2d(x, w, **options)
     size = reference.conv2d(np.abs(np.float64(x)), np.abs(np.float64(w)), **options)
     a, b = upload(x, memory_format), cp.asarray(w)
-    check_close(ops.conv2d(a, b, **options), exact, size, 49, dtype)
+    check_close(ops.conv2d(a, b, **options), exact, size, 9, dtype)
     grad = draw(exact.shape).astype(dtype)
     exact = reference.conv2d_weight(x, w.shape, grad, **options)
     magnitudes = np.abs(np.float64(x)), np.abs(np.float64(grad))
@@ -446,9 +460,7 @@ SMALL = [
 
 
 @pytest.mark.parametrize("memory_format", FORMATS)
-def test_planned_for_other_devices(traits, some, memory_format):
-    for shape, kernel, options in SMALL:
-        check(shape, kernel, memory_format, **options)
+def test_planned_for_other_devices(traits, memory_format):
     check((2, 3, 7, 9), (3, 3), memory_format, many=2, padding=1)
     check((1, 33, 17, 20), (3, 3), memory_format, padding=1)
     check((1, 9, 8, 70), (3, 3), memory_format, stride=2)
@@ -460,4 +472,5 @@ def test_planned_for_other_devices(traits, some, memory_format):
 def test_small(traits, small, memory_format):
     shape, kernel, options = small
     check(shape, kernel, memory_format, **options)
-    check(shape, kernel, memory_format, many=2, **options)
+    if small is SMALL[0]:
+        check(shape, kernel, memory_format, many=2, **options)
