@@ -7,31 +7,19 @@ That part of the datasheet's peak is the most it can reach, if nothing waits for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from bench.gpus import GPUS, Gpu
 from bench.machine_code import product_loops
 from bench.offline import Compiled, available, compile_for
 from bench.report import Report, Table
-from clprim.language.definition import define_pointwise, define_reduction
-from clprim.language.epilogue import define_epilogue
-from clprim.plan.contraction import Bounds, Contraction, Gathered, Output, Packed
+from bench.vendor_kernels import kernels
 from clprim.plan.kernel import KernelPlan
-from clprim.plan.layout import Operand, broadcast_shapes, dense_strides
-from clprim.plan.pointwise import plan_pointwise
-from clprim.plan.reduction import plan_reduction
-from clprim.plan.reduction_code import Scaling
-from clprim.plan.tiles import TilesCode, plan_tiles
+from clprim.plan.tiles import TilesCode
 from clprim.render import render
-from clprim.traits import DeviceTraits
 
-__all__ = ["Row", "kernels", "run_vendors", "tables", "vendors_report"]
-
-FLOAT = np.dtype(np.float32)
-_LAST = (0, 2, 3, 1)
+__all__ = ["Row", "run_vendors", "tables", "vendors_report"]
 
 
 @dataclass(frozen=True)
@@ -64,6 +52,19 @@ class Row:
         found = self._loops()
         return None if found is None else found[1]
 
+    @property
+    def roofline(self) -> tuple[float, str] | None:
+        """The least seconds that the datasheet allows, and what sets them.
+
+        Arithmetic at the peak, times the part of a round that is products where that is known; or
+        every operand once through memory.
+        """
+        if not self.gpu.peak or self.plan.code.doubles:
+            return None
+        arithmetic = self.plan.flops / (1e12 * self.gpu.peak * (self.round or 1))
+        memory = self.plan.nbytes / (1e9 * self.gpu.bandwidth)
+        return (arithmetic, "arithmetic") if arithmetic > memory else (memory, "memory")
+
     def _loops(self) -> tuple[float, float | None] | None:
         code = self.plan.code
         if self.compiled is None or not self.compiled.loops or not isinstance(code, TilesCode):
@@ -80,130 +81,6 @@ class Row:
             return inner.share, None  # branches that say nothing of where they go
         instructions = trips * inner.instructions + outer.instructions - inner.instructions
         return inner.share, trips * inner.products / instructions
-
-
-def kernels(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
-    """Yields the kernels of every family as a GPU of these traits gets them, with their names."""
-    yield from _contractions(traits)
-    yield from _pointwise(traits)
-    yield from _reductions(traits)
-
-
-def _product(m: int, n: int, k: int, form: str, dtype: type = np.float32) -> Contraction:
-    stored = np.dtype(dtype)
-    a_m, a_k = (k, 1) if form[0] == "N" else (1, m)
-    b_k, b_n = (n, 1) if form[1] == "N" else (1, k)
-    return Contraction(
-        name="matmul",
-        groups=1,
-        lanes=(1, 1, m),
-        depths=(1, 1, k),
-        outputs=n,
-        value=FLOAT if stored.itemsize < 4 else stored,
-        gathered=Gathered(stored, 0, 0, (0, 0, a_m), (0, 0, a_k), m * k),
-        packed=Packed(stored, 0, 0, b_n, (0, 0, b_k)),
-        y=Output("y0", stored, 0, 0, 1, (0, 0, n)),
-    )
-
-
-def _conv(
-    n: int, c: int, size: int, outputs: int, kernel: int, *, last: bool, epilogue: str = ""
-) -> Contraction:
-    """A convolution that keeps the size of its images, ``last`` for channels-last."""
-    pad = kernel // 2
-
-    def strides(depth: int) -> tuple[int, int, int, int]:
-        if last:
-            return size * size * depth, 1, size * depth, depth
-        return depth * size * size, size * size, size, 1
-
-    (xn, xc, xh, xw), (yn, yc, yh, yw) = strides(c), strides(outputs)
-    places = [
-        Output(o, FLOAT, 0, 0, yc, (yn, yh, yw)) for o in (["y0", "x0"] if epilogue else ["y0"])
-    ]
-    plane = Bounds(size, size, -pad, -pad, (0, 1), (1, 0), (0, 1), (1, 0))
-    return Contraction(
-        name="conv2d",
-        groups=1,
-        lanes=(n, size, size),
-        depths=(kernel, kernel, c),
-        outputs=outputs,
-        value=FLOAT,
-        gathered=Gathered(
-            FLOAT, -pad * (xh + xw), 0, (xn, xh, xw), (xh, xw, xc), n * c * size * size, plane
-        ),
-        packed=Packed(FLOAT, 0, 0, c * kernel * kernel, (kernel, 1, kernel * kernel)),
-        y=places[0],
-        extras=tuple(places[1:]),
-        epilogue=define_epilogue("conv2d", epilogue) if epilogue else None,
-    )
-
-
-def _contractions(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
-    relu = "y0 = max(y0 + x0, 0);"
-    problems: dict[str, Contraction] = {
-        **{f"matmul {form} 2048³": _product(2048, 2048, 2048, form) for form in ("NN", "NT", "TN")},
-        "matmul half 2048³": _product(2048, 2048, 2048, "NN", np.float16),
-        "conv 3×3 128→128 56² NHWC": _conv(64, 128, 56, 128, 3, last=True),
-        "conv 3×3 128→128 56² NCHW": _conv(64, 128, 56, 128, 3, last=False),
-        "conv 3×3 + x0, ReLU NHWC": _conv(64, 128, 56, 128, 3, last=True, epilogue=relu),
-        "conv 7×7 3→64 112² NCHW": _conv(64, 3, 112, 64, 7, last=False),
-        "conv 1×1 256→64 56² NCHW": _conv(64, 256, 56, 64, 1, last=False),
-    }
-    if traits.fp64:
-        problems["matmul double 1024³"] = _product(1024, 1024, 1024, "NN", np.float64)
-    for name, what in problems.items():
-        plan = plan_tiles(what, traits)
-        yield name, plan.main
-    split = plan_tiles(_product(64, 64, 8192, "NN"), traits)
-    yield "matmul 64² × 8192, split", split.main
-    if split.finish is not None:
-        yield "matmul 64² × 8192, sums of splits", split.finish
-
-
-def _array(shape: Sequence[int], order: Sequence[int] | None = None) -> Operand:
-    strides = dense_strides(tuple(shape), 4, order or range(len(shape)))
-    return Operand(tuple(shape), strides, 0, FLOAT)
-
-
-def _pointwise(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
-    image, last = _array((32, 64, 56, 56)), _array((32, 64, 56, 56), _LAST)
-    channel = _array((64, 1, 1))
-    for name, text, inputs, out in (
-        ("x0 + x1", "y0 = x0 + x1;", (image, image), image),
-        ("x0 · channel NCHW", "y0 = x0 * x1;", (image, channel), image),
-        ("x0 · channel NHWC", "y0 = x0 * x1;", (last, channel), last),
-        ("NCHW to NHWC", "y0 = x0;", (image,), last),
-    ):
-        definition = define_pointwise(text, name=None, preamble="")
-        shape = broadcast_shapes("vendors", [a.shape for a in inputs])
-        yield name, plan_pointwise(definition, shape, [out], list(inputs), [], traits)
-
-
-def _reductions(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
-    image, last = _array((32, 64, 56, 56)), _array((32, 64, 56, 56), _LAST)
-    total = define_reduction(
-        "y0 = x0;",
-        init="reduce_y0 = 0;",
-        step="reduce_y0 += y0;",
-        combine=None,
-        finalize=None,
-        name=None,
-        preamble="",
-    )
-    for name, array, axes in (
-        ("sum of all", image, (0, 1, 2, 3)),
-        ("sums of channels NCHW", image, (0, 2, 3)),
-        ("sums of channels NHWC", last, (0, 2, 3)),
-        ("sums of rows", image, (3,)),
-    ):
-        kept = tuple(1 if d in axes else size for d, size in enumerate(array.shape))
-        out = Operand(kept, dense_strides(kept, 4, range(4)), 0, FLOAT)
-        plan = plan_reduction(
-            total, array.shape, axes, [out], [array], [], [FLOAT], [Scaling()], traits
-        )
-        for n, stage in enumerate(plan.stages):
-            yield name if n == 0 else f"{name}, merged", stage
 
 
 def run_vendors(
@@ -247,7 +124,7 @@ def tables(rows: Sequence[Row]) -> list[Table]:
         )
     ]
     columns = tuple(
-        "kernel,tile,builds,registers,spilled,local,occupancy,inner loop,round".split(",")
+        "kernel,tile,builds,registers,spilled,local,occupancy,inner loop,round,roofline".split(",")
     )
     for gpu, some in by_gpu.items():
         if some[0].compiled is None:
@@ -290,7 +167,8 @@ def _cells(row: Row) -> tuple[str, ...]:
         lanes = (code.items_y * code.rows, code.items_x * code.columns)
         tile = f"{lanes[0]}×{lanes[1]}×{code.steps}, {code.rows}×{code.columns} each"
     if c is None or not c.builds:
-        return tile, "no", *[""] * 6
+        return tile, "no", *[""] * 7
+    roof = row.roofline
     return (
         tile,
         "yes",
@@ -300,6 +178,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         _number(c.occupancy),
         _share(row.inner),
         _share(row.round),
+        "" if roof is None else f"{1e3 * roof[0]:.3f} ms, {roof[1]}",
     )
 
 
@@ -311,6 +190,8 @@ _NOTES = (
     "inner loop: the part of its instructions that are multiply-adds; round: the same of all that "
     "a work-item does to read, store and multiply one tile. gfx90a computes two at a time, so that "
     "fewer instructions are left to be products.",
+    "roofline: the least time that the datasheet allows: arithmetic at the peak times that part, "
+    "or every operand once through memory, whichever takes longer.",
     "of the peak: the least round of float32 times the datasheet's lanes × 2 × clock, which is the "
     "most that kernel can reach if nothing waits.",
 )

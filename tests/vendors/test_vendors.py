@@ -3,30 +3,43 @@
 Compilers that are not installed are skipped; `bench/offline.py` says where they come from.
 """
 
+import dataclasses
+import functools
+import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from bench.gpus import GPUS
 from bench.machine_code import product_loops
 from bench.offline import available, compile_for
-from bench.vendors import Row, kernels, run_vendors, tables, vendors_report
+from bench.vendor_kernels import kernels, tuned_kernels
+from bench.vendors import Row, run_vendors, tables, vendors_report
+from clprim.errors import DeviceError
 from clprim.render import render
+from clprim.runtime.program import cl_std_option
+from clprim.runtime.tuning import shipped
 
 BY_TARGET = {gpu.target: gpu for gpu in GPUS}
 each_gpu = pytest.mark.parametrize("gpu", GPUS, ids=BY_TARGET)
 
 
-def compiled(gpu, name):
-    """One kernel by one compiler, which must take it."""
+@functools.cache
+def row_of(target, name, plan):
+    """What one compiler says of one kernel, asked once."""
+    source = render(plan.template, plan.code)
+    found = compile_for(target, source, plan.code.name, doubles=plan.code.doubles)
+    return Row(BY_TARGET[target], name, plan, found)
+
+
+def compiled(gpu, named):
+    """Some kernels by one compiler, on all cores; skips where it is not installed."""
     missing = available(gpu.target)
     if missing:
         pytest.skip(f"not installed: {missing}")
-    plan = dict(kernels(gpu.traits))[name]
-    source = render(plan.template, plan.code)
-    found = compile_for(gpu.target, source, plan.code.name, doubles=plan.code.doubles)
-    assert found.builds, found.message
-    return Row(gpu, name, plan, found)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(lambda pair: row_of(gpu.target, *pair), named))
 
 
 @each_gpu
@@ -43,11 +56,23 @@ def test_launches_fit_the_device(gpu):
 
 
 @each_gpu
-@pytest.mark.parametrize("name", ["matmul NN 2048³", "conv 3×3 + x0, ReLU NHWC"])
-def test_tiles_stay_in_registers(gpu, name):
-    row = compiled(gpu, name)
-    assert row.compiled.spilled == 0
-    assert (row.compiled.local or 0) <= gpu.traits.local_memory
+def test_everything_builds_and_stays_in_registers(gpu):
+    # The language is OpenCL C 1.2 (`bench.offline`); no trait of the catalogue asks for more.
+    for row in compiled(gpu, kernels(gpu.traits)):
+        assert row.compiled.builds, f"{row.kernel}: {row.compiled.message}"
+        assert not row.compiled.spilled, row.kernel
+        assert (row.compiled.local or 0) <= gpu.traits.local_memory, row.kernel
+
+
+@each_gpu
+def test_tuned_tiles_stay_in_registers(gpu):
+    (table,) = (file for file in shipped() if file.names == gpu.names)
+    rows = compiled(gpu, tuned_kernels(table, gpu.traits))
+    # Each of them fits the device; none is left to the rule.
+    assert {row.kernel for row in rows} == {str(choice) for choice, _ in table.entries.values()}
+    for row in rows:
+        assert row.compiled.builds, f"{row.kernel}: {row.compiled.message}"
+        assert not row.compiled.spilled, row.kernel
 
 
 @pytest.mark.parametrize("target", ["gfx1030", "sm_90"])
@@ -55,7 +80,8 @@ def test_tiles_stay_in_registers(gpu, name):
     "name", ["matmul NT 2048³", "conv 3×3 128→128 56² NHWC", "conv 3×3 128→128 56² NCHW"]
 )
 def test_the_inner_loop_multiplies(target, name):
-    row = compiled(BY_TARGET[target], name)
+    plan = dict(kernels(BY_TARGET[target].traits))[name]
+    (row,) = compiled(BY_TARGET[target], [(name, plan)])
     if row.compiled.loops is None:
         pytest.skip("not installed: nvdisasm")
     assert row.inner >= 0.8
@@ -64,13 +90,31 @@ def test_the_inner_loop_multiplies(target, name):
     assert inner.flops % (row.plan.code.rows * row.plan.code.columns) == 0
 
 
-def test_the_language_of_1_2_is_enough():
-    gpu = BY_TARGET["spir64"]
-    if available(gpu.target):
-        pytest.skip("not installed: clang")
-    for name, plan in kernels(gpu.traits):
-        found = compile_for("spir64", render(plan.template, plan.code), plan.code.name)
-        assert found.builds, f"{name}: {found.message}"
+def test_the_devices_version_of_the_language_decides():
+    # A platform may offer OpenCL 3.0 beside a device that compiles C 1.2 only, and the other way.
+    for version in ((1, 2), (2, 0), (3, 0)):
+        traits = dataclasses.replace(BY_TARGET["sm_90"].traits, c_version=version)
+        assert cl_std_option(traits) == "-cl-std=CL1.2"
+        assert cl_std_option(traits, version) == f"-cl-std=CL{version[0]}.{version[1]}"
+    with pytest.raises(DeviceError, match=r"the device compiles OpenCL C 1\.2"):
+        cl_std_option(BY_TARGET["spir64"].traits, (2, 0))
+    old = dataclasses.replace(BY_TARGET["spir64"].traits, c_version=(1, 1))
+    with pytest.raises(DeviceError, match=r"written in OpenCL C 1\.2"):
+        cl_std_option(old)
+
+
+def test_the_roofline_is_the_slower_of_two():
+    gpu = BY_TARGET["sm_90"]
+    plans = dict(kernels(gpu.traits))
+    add, product = plans["x0 + x1"], plans["matmul NN 2048³"]
+    seconds, bound = Row(gpu, "", add, None).roofline
+    assert bound == "memory"
+    assert seconds == pytest.approx(3 * 4 * 32 * 64 * 56**2 / 3.35e12)
+    seconds, bound = Row(gpu, "", product, None).roofline
+    assert bound == "arithmetic"
+    assert seconds == pytest.approx(2 * 2048**3 / 66.9e12)
+    assert Row(gpu, "", plans["matmul double 1024³"], None).roofline is None
+    assert Row(BY_TARGET["spir64"], "", add, None).roofline is None
 
 
 def test_what_does_not_build_is_told():
