@@ -121,8 +121,8 @@ def inverted_residual(
         >>> depthwise = cp.full((8, 1, 3, 3), 0.25)
         >>> y = ops.inverted_residual(x, expand, None, depthwise, None, project, None, padding=1)
         >>> y.get()[0, 0, :2]
-        array([[5., 7., 7., 5.],
-               [7., 10., 10., 7.]], dtype=float32)
+        array([[ 5.,  7.,  7.,  5.],
+               [ 7., 10., 10.,  7.]], dtype=float32)
 
     The block is that of Sandler and others: MobileNetV2, 2018.
     """
