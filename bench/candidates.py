@@ -50,7 +50,7 @@ def _registers(what: Contraction, traits: DeviceTraits) -> list[Choice]:
     width = max(2, min(16, traits.vector_bytes // what.value.itemsize))
     most = 28 if traits.vector_bytes >= 64 else 12
     tiles = [(r, v) for r in ROWS for v in (1, 2, 4) if most // 4 <= r * v <= most]
-    rows_are_lanes = what.y.output == 1 and what.outputs > 1
+    rows_are_lanes = what.near.output == 1 and what.outputs > 1
 
     def cost(tile: tuple[int, int], lanes: int) -> float:
         """Instructions for all, of those lanes that a tile must not cross the end of."""

@@ -77,7 +77,7 @@ class Problem:
     @classmethod
     def of(cls, what: Contraction) -> Problem:
         """Returns the class of a contraction."""
-        x, y = what.gathered, what.y
+        x, y = what.gathered, what.near
         near = {n: n if n <= EXACT else _power(n) for n in (what.lanes[2], what.outputs)}
         return cls(
             stored=x.dtype.name,
