@@ -39,6 +39,8 @@ from bench.norm_report import norm_report
 from bench.offline import tool_versions
 from bench.peers import Peer
 from bench.report import Report, Table, markdown, setting, show, slug
+from bench.subpixel import run_subpixel
+from bench.subpixel_report import subpixel_report
 from bench.tune import catalogue, entries_of, record, tune_all, tune_report
 from bench.vendors import run_vendors, vendors_report
 from bench.workloads import Workload, pointwise_workloads, reduce_workloads
@@ -294,6 +296,22 @@ def layout(
         )
     title = "Moving memory: bandwidth beside a copy"
     _finish(bandwidth_report("layout", title, *found), run)
+
+
+@app.command()
+def subpixel(
+    *,
+    device: DeviceOption = None,
+    quick: QuickOption = False,
+    repeats: RepeatsOption = None,
+    output: OutputOption = _RESULTS,
+    no_chart: NoChartOption = False,
+) -> None:
+    """A super-resolution network: fused and separate depth_to_space, launches, peers."""
+    run = _start(device, quick=quick, repeats=repeats, output=output, no_chart=no_chart)
+    with _progress(of=1) as progress:
+        found = run_subpixel(run.device, repeats=run.repeats, quick=run.quick, progress=progress)
+    _finish(subpixel_report(*found, quick=run.quick), run)
 
 
 @app.command()

@@ -1,9 +1,10 @@
-"""The runtime of ONNX models, on models of one node."""
+"""The runtime of ONNX models."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -35,9 +36,14 @@ class OnnxRuntime(Peer):
         "bound; it has no NHWC",
     }
 
-    def _session(
-        self, node: Any, inputs: dict[str, Any], constants: dict[str, Any], shape: tuple[int, ...]
+    def session(
+        self,
+        nodes: Sequence[Any],
+        inputs: dict[str, Any],
+        constants: dict[str, Any],
+        shape: tuple[int, ...],
     ) -> Call:
+        """Return what runs a model of these nodes, whose result ``y`` has this shape."""
         import onnx
         import onnxruntime as ort
         from onnx import helper, numpy_helper
@@ -46,8 +52,8 @@ class OnnxRuntime(Peer):
             return helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
 
         graph = helper.make_graph(
-            [node],
-            "one",
+            list(nodes),
+            "model",
             [described(name, array.shape) for name, array in inputs.items()],
             [described("y", shape)],
             [numpy_helper.from_array(array, name) for name, array in constants.items()],
@@ -81,7 +87,7 @@ class OnnxRuntime(Peer):
         transposes = {"transA": int(workload.transpose_a), "transB": int(workload.transpose_b)}
         node = helper.make_node("Gemm", ["a", "b"], ["y"], **transposes)
         a, b = inputs.host
-        return self._session(node, {"a": a, "b": b}, {}, (workload.m, workload.n))
+        return self.session([node], {"a": a, "b": b}, {}, (workload.m, workload.n))
 
     def conv_forward(self, workload: Conv, inputs: Inputs) -> Call | None:
         """NCHW only."""
@@ -101,4 +107,4 @@ class OnnxRuntime(Peer):
             group=layer.groups,
         )
         x, w = inputs.host
-        return self._session(node, {"x": x}, {"w": w}, workload.result_shape)
+        return self.session([node], {"x": x}, {"w": w}, workload.result_shape)

@@ -20,7 +20,7 @@ class Target:
         bound: What it is compared with.
         of: What the number is a part or a multiple of, to print after it.
         at_most: Whether less is better.
-        unit: ``%`` (of values that are fractions), ``×`` or `` s``.
+        unit: ``%`` (of values that are fractions), ``×``, `` s``, or nothing for numbers of things.
     """
 
     measure: str
@@ -42,6 +42,8 @@ class Target:
         """Print a value of this target's measure, so finely that a near miss looks like one."""
         if self.unit == "%":
             return f"{value:.1%}"
+        if not self.unit:
+            return f"{value:g}"
         return f"{value:.2f}{self.unit}" if self.unit == "×" else f"{value:.3f}{self.unit}"
 
     def met(self, value: float) -> bool:
