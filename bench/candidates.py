@@ -30,10 +30,9 @@ def candidates(what: Contraction, strategy: str, traits: DeviceTraits) -> list[C
     rule = chosen(plan)
     if rule is None:
         return []
-    if strategy == "tiles":
-        others = _local(what, plan.main.code.gathered == "rows", traits)
-    else:
-        others = _registers(what, traits)
+    gathered_rows = plan.main.code.gathered == "rows"
+    find = _local if strategy == "tiles" else _registers
+    others = find(what, gathered_rows, traits)
     others = [c for c in others if c != rule and plan_choice(what, traits, c) is not None]
     return [rule, *others]
 
@@ -46,16 +45,15 @@ def _local(what: Contraction, gathered_rows: bool, traits: DeviceTraits) -> list
     return [Choice("tiles", tuple(getattr(t, name) for name in KERNELS["tiles"])) for t in found]
 
 
-def _registers(what: Contraction, traits: DeviceTraits) -> list[Choice]:
+def _registers(what: Contraction, gathered_rows: bool, traits: DeviceTraits) -> list[Choice]:
     width = max(2, min(16, traits.vector_bytes // what.value.itemsize))
     most = 28 if traits.vector_bytes >= 64 else 12
     tiles = [(r, v) for r in ROWS for v in (1, 2, 4) if most // 4 <= r * v <= most]
-    rows_are_lanes = what.near.output == 1 and what.outputs > 1
 
     def cost(tile: tuple[int, int], lanes: int) -> float:
         """Instructions for all, of those lanes that a tile must not cross the end of."""
         rows, vectors = tile
-        down, across = (lanes, what.outputs) if rows_are_lanes else (what.outputs, lanes)
+        down, across = (lanes, what.outputs) if gathered_rows else (what.outputs, lanes)
         work = -(-down // rows) * -(-across // (vectors * width))
         return work * (rows * vectors + rows + vectors)
 

@@ -66,13 +66,18 @@ def test_other_problems_and_strategies_are_the_rules(what, strategy, traits, cho
         ("in place", (14, 4)),  # more sums than registers
         ("in place", (0, 2)),
         ("panels", (29, 1)),
-        ("columns", (4, 4)),  # a tile longer than a line
     ],
 )
 def test_what_does_not_fit_is_left_to_the_rule(case, numbers):
     what, strategy, traits, choice = CASES[case]
     wrong = table(what, strategy, Choice(choice.kernel, numbers))
     assert plan_contraction(what, traits, "auto", wrong) == plan_contraction(what, traits)
+
+
+def test_a_tile_is_no_longer_than_a_line():
+    what = convolution(8, 64, 12, 64, last=True)
+    long = table(what, "panels", Choice("in_place", (14, 1)))
+    assert plan_contraction(what, CPU, "auto", long) == plan_contraction(what, CPU)
 
 
 def test_a_table_serves_devices_that_have_room_for_its_tiles():
