@@ -94,6 +94,8 @@ def test_wheel_carries_everything(wheel):
             assert f"{package}/{file.relative_to(ROOT / folder).as_posix()}" in names
     for file in (ROOT / "templates").glob("*.jinja"):
         assert f"clprim/templates/{file.name}" in names
+    for file in (ROOT / "clprim" / "tuned").glob("*.json"):
+        assert f"clprim/tuned/{file.name}" in names
     assert "clprim/py.typed" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert not any(name.startswith(("tests/", "bench/", "ops/", "templates/")) for name in names)
