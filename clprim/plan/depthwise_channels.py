@@ -61,7 +61,7 @@ def plan_channels(what: Depthwise, traits: DeviceTraits) -> ContractionPlan:
     unrolled = unrolls(what)
     kernel = (h.kernel, v.kernel) if unrolled else (0, 0)
     stride = (h.stride, v.stride) if unrolled else (0, 0)
-    rows, columns = _tile(what, unrolled)
+    rows, columns = _tile(what, unrolled, traits)
     phase = (h.before % h.stride, v.before % v.stride) if unrolled and what.adjoint else (0, 0)
     tap_rows, tap_columns = (h.kernel, v.kernel)
 
@@ -127,12 +127,15 @@ def _width(what: Depthwise, traits: DeviceTraits) -> int:
     return largest if largest == most else largest // 2
 
 
-def _tile(what: Depthwise, unrolled: bool) -> tuple[int, int]:
+def _tile(what: Depthwise, unrolled: bool, traits: DeviceTraits) -> tuple[int, int]:
     """Rows and columns of a tile: 14 sums leave registers for taps and a vector of x."""
     if not unrolled:
         return 1, 8
     if what.adjoint:
-        return what.rows.stride, 4 * what.columns.stride
+        stride, columns = what.columns.stride, what.columns.outputs
+        # Columns that are left over cost more than sums that hardly fit the registers.
+        wide = stride == 2 and columns % 8 and not columns % 14 and traits.vector_bytes >= 64
+        return what.rows.stride, 14 if wide else 4 * stride
     if what.rows.stride > 1 or what.rows.kernel > 3:
         return 1, 7
     return 2, 7

@@ -34,8 +34,10 @@ __all__ = [
 COLUMNS = 7
 # Taps whose sums stay in registers, beside the gradient.
 MOST_TAPS = 25
-# Of local memory, for sums of vectors of channels that take turns.
+# Of local memory, for sums of vectors of channels that take turns, and how many do so at most: what
+# they read of some rows is to be in a near cache when the next row needs it.
 SUM_BYTES = 16 << 10
+TURNS = 12
 # Of local memory, for rows of x.
 SCRATCH_BYTES = 64 << 10
 NEAR_BYTES = 16 << 10
@@ -102,7 +104,7 @@ def plan_gradient_channels(what: DepthwiseGradient, traits: DeviceTraits) -> Con
     width = _most(what, traits)
     h, v = what.rows, what.columns
     vectors = -(-what.channels // width)
-    wanted = 8 * traits.compute_units
+    wanted = 4 * traits.compute_units
     a_split = spread_rows(what.images, h.outputs, 1, wanted)
     a_split = max(1, min(a_split, LONGEST_CHAIN // v.outputs))
     bands = -(-h.outputs // a_split)
@@ -117,7 +119,7 @@ def plan_gradient_channels(what: DepthwiseGradient, traits: DeviceTraits) -> Con
         rows_a_split=a_split,
         vectors=vectors,
         vectors_a_item=vectors_a_item,
-        vectors_a_block=max(1, min(vectors_a_item, sums // (taps * width))),
+        vectors_a_block=max(1, min(vectors_a_item, TURNS, sums // (taps * width))),
     )
     code = GradientChannelsCode(
         **gradient_code(what, found, "channel"),
