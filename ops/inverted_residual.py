@@ -86,7 +86,8 @@ def inverted_residual(
 
     Args:
         x: (N, C, H, W), of any strides.
-        w_expand: (M, C, 1, 1), or None for a block without it, where M = C.
+        w_expand: (M, C, 1, 1), or None for a block without it, where M = C; like the other weights,
+            also what `pack_weight` made of it.
         b_expand: (M,), or None.
         w_depthwise: (M, 1, KH, KW).
         b_depthwise: (M,), or None.
@@ -101,7 +102,7 @@ def inverted_residual(
             shape.
         out: (N, O, OH, OW), where the result goes.
         algorithm: ``"fused"``, ``"separate"`` (three convolutions), or ``"auto"``: fused on CPUs
-            wherever some rows fit into local memory. Weights may be what `pack_weight` returns.
+            wherever some rows fit into local memory, but contiguous blocks without an expansion.
 
     Returns:
         (N, O, OH, OW) in the memory format of ``x``. Of half precision, ``"fused"`` does not round
@@ -279,7 +280,9 @@ def _prepare(
     y, described = result_of(out, shape, dtype, x)
     if algorithm == "separate" or not math.prod(shape) or not math.prod(middle):
         return _Call(None, added, described)
-    if algorithm == "auto" and not device.traits.is_cpu:
+    # Without an expansion the kernel copies its input, which pays by vectors of channels only.
+    copies = expand is None and x.strides[1] != x.dtype.itemsize
+    if algorithm == "auto" and (copies or not device.traits.is_cpu):
         return _Call(None, added, described)
 
     value = plan.values[-1]
