@@ -47,6 +47,8 @@ MOST_LINES = 1024
 ROWS = (14, 13, 12, 8, 7, 4, 2, 1)
 # What a tile costs that needs every register.
 SPILL = 1.15
+# Outputs that become rows where pixels become columns.
+FEW_OUTPUTS = 4
 # What tiles may compute twice, where lines are short.
 WASTE = 1.2
 
@@ -68,8 +70,10 @@ def plan_in_place(
     if x.dtype != what.value:
         return None
     planar = bounds is not None and _is_planar(what, traits)
-    rows = planar or (what.near.output == 1 and what.outputs > 1 and x.depth[2] == 1)
-    if not rows and not _has_columns(what):
+    crossed = bounds is not None and _is_crossed(what, bounds, traits)
+    rows = what.near.output == 1 and what.outputs > 1 and x.depth[2] == 1 and not crossed
+    rows = rows or planar
+    if not rows and not crossed and not _has_columns(what):
         return None
     if not 0 < math.prod(what.depths) <= LONGEST_CHAIN:
         return None
@@ -78,6 +82,8 @@ def plan_in_place(
     taps, run = _runs(what, rows=rows)
     if run < UNROLL:
         return None
+    if crossed:
+        tile = _crossed_tile(what, traits)
     if tile is None:
         sizes = what.lanes[2], what.outputs, what.value.itemsize
         once = not rows and not _stays_near(what)
@@ -90,7 +96,15 @@ def plan_in_place(
     if not rows and what.outputs > tile.rows and not _stays_near(what):
         return None
     along = "depth" if rows else "lanes"
-    code = contraction_code(what, tile, along=along, unit=UNROLL, gathered_rows=rows, planar=planar)
+    code = contraction_code(
+        what,
+        tile,
+        along=along,
+        unit=UNROLL,
+        gathered_rows=rows,
+        planar=planar,
+        crossed=crossed,
+    )
     cut = _cut(what, code, traits)
     if cut is None:
         return None
@@ -172,6 +186,29 @@ def _is_planar(what: Contraction, traits: DeviceTraits) -> bool:
     x = what.gathered
     neighbours = x.depth[2] != 1 and (what.near.lane[2] == 1 or x.lane[2] == 1)
     return neighbours and what.outputs * what.value.itemsize >= traits.vector_bytes
+
+
+def _is_crossed(what: Contraction, bounds: Bounds, traits: DeviceTraits) -> bool:
+    """Whether outputs are too few for a vector, and pixels had better be columns.
+
+    Copied to the band by channels, as planes, neighbouring pixels are a vector all the same: there
+    are as many times fewer products as outputs are fewer than a vector's elements. The outputs of a
+    pixel are woven when they are stored.
+    """
+    x, width = what.gathered, traits.vector_bytes // what.value.itemsize
+    images = x.depth[2] == 1 and x.lane[2] != 1 and bounds.column_lane[1] == 1
+    few = what.groups == 1 and what.digits is None and what.outputs <= min(FEW_OUTPUTS, width // 4)
+    return images and few and what.near.lane[2] == what.outputs and what.lanes[2] >= width
+
+
+def _crossed_tile(what: Contraction, traits: DeviceTraits) -> Tile:
+    """All outputs as rows, and columns that fill the registers, but not much longer than a line."""
+    width = max(2, min(16, traits.vector_bytes // what.value.itemsize))
+    sums = 28 if traits.vector_bytes >= 64 else 12
+    fitting = [v for v in (4, 2, 1) if v * what.outputs <= sums and v * width <= what.lanes[2]]
+    vectors = min(fitting, key=lambda v: -(-what.lanes[2] // (v * width)) * (v + 1))
+    panel = min(traits.local_memory, PANEL_BYTES) // what.value.itemsize
+    return Tile(what.outputs, vectors, width, panel, 1)
 
 
 def _is_image(bounds: Bounds) -> bool:
@@ -316,6 +353,8 @@ def _cut(what: Contraction, code: ContractionCode, traits: DeviceTraits) -> _Cut
     fair = max(1, images * rows * tiles * what.groups // wanted, fair)
     tiles_a_group = -(-tiles // -(-tiles // min(tiles, TILES, near, fair)))
     rows_a_group = max(1, min(rows, TILES // tiles_a_group)) if tiles_a_group == tiles else 1
+    if code.crossed and tiles_a_group == tiles:
+        rows_a_group = rows  # as many as the band has room for: its rows overlap
     # Several work-groups may share lines, each with some of the packed tiles: better than few lines
     # each, for which a strip would come from afar again and again.
     shares = what.groups * packed_tiles

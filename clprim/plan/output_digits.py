@@ -54,15 +54,21 @@ def _run(sizes: Digits, strides: Digits | None, step: int) -> int:
     return run
 
 
-def block_of(what: Contraction, rows: int) -> int:
+def block_of(what: Contraction, rows: int, *, crossed: bool = False) -> int:
     """Returns how many rows of a tile become the pixels of one row; 1 for other results.
 
     What moves with the lanes would have to be taken apart likewise, so nothing else may.
+
+    Args:
+        what: The contraction.
+        rows: Of a tile.
+        crossed: Whether all outputs are rows of it that become the channels of a pixel.
     """
-    if what.digits is None or what.y.digits is None:
+    digits = (0, 0, what.y.output) if crossed else what.y.digits
+    if digits is None:
         return 1
-    block = what.digits[2]
-    pixels = what.y.digits[2] == 1 and what.y.lane[2] == block
+    block = what.outputs if crossed or what.digits is None else what.digits[2]
+    pixels = digits[2] == 1 and what.y.lane[2] == block
     pixels = pixels and rows % block == 0 and what.outputs % block == 0
     alone = not what.beta and not any(any(e.lane) for e in what.extras)
     return block if pixels and alone and 1 < block <= MOST_ROWS else 1

@@ -105,6 +105,8 @@ class ContractionCode(KernelCode):
         planar: Whether lanes are rows, although they are what lies side by side in memory: the band
             and the result are turned over.
         neighbours: Whether they do in the gathered operand.
+        crossed: Whether lanes are columns, although neighbours in memory are channels: the band
+            is turned over as it is filled.
         turn: How a square of vectors is turned over.
         ahead: Steps of depth that lanes side by side are asked for before they are read; 0: not.
         digits: Whether outputs are numbers of three digits.
@@ -138,6 +140,7 @@ class ContractionCode(KernelCode):
     dense: bool = False
     planar: bool = False
     neighbours: bool = False
+    crossed: bool = False
     turn: Shuffles | None = None
     ahead: int = 0
     digits: bool = False
@@ -286,6 +289,7 @@ def contraction_code(
     unit: int,
     gathered_rows: bool,
     planar: bool = False,
+    crossed: bool = False,
 ) -> ContractionCode:
     """Returns what the templates print, but for parameters and how depth is cut.
 
@@ -296,6 +300,7 @@ def contraction_code(
         unit: Steps of depth that are taken together.
         gathered_rows: Whether lanes are rows.
         planar: Whether they are what lies side by side in memory all the same.
+        crossed: Whether they are columns, although neighbours in memory are channels.
     """
     value = stored_type(what.value).value
     epilogue = what.epilogue
@@ -312,7 +317,7 @@ def contraction_code(
     everything = [y, *extras]
     alike = vector_epilogue and all(o.value == value and o.load != "bool" for o in everything)
     vectors = alike and y.inner == "one" and all(e.inner != "any" for e in extras)
-    block = block_of(what, tile.rows) if alike and not gathered_rows else 1
+    block = block_of(what, tile.rows, crossed=crossed) if alike and not gathered_rows else 1
     return ContractionCode(
         name=what.name,
         preamble="",
@@ -347,7 +352,8 @@ def contraction_code(
         block=block,
         weave=weaving(block, tile.width) if block > 1 else None,
         planar=planar,
-        turn=transpose(tile.width) if planar else None,
+        crossed=crossed,
+        turn=transpose(tile.width) if planar or crossed else None,
     )
 
 
