@@ -38,6 +38,7 @@ from clprim.runtime.device import Device, current_device
 __all__ = ["conv2d_bias", "conv2d_input", "conv2d_weight"]
 
 _calls: dict[Any, ContractionCall] = {}
+_NO_PADDING = (0, (0, 0), (0, 0, 0, 0))
 
 
 def conv2d_input(
@@ -172,12 +173,19 @@ def conv2d_weight(
                  [20., 24.]]]], dtype=float32)
     """
     what = "conv2d_weight"
+    # Of two arrays of pixels the larger one is gathered where it lies, the smaller one packed.
+    window, around = key(weight_shape), key(padding)
+    # (A window of one channel is depthwise, which knows no such choice.)
+    pixels = isinstance(window, tuple) and window[2:] == (1, 1) and window[1] > 1
+    pixels = pixels and around in _NO_PADDING
+    swap = pixels and depth_to_space is None and getattr(grad, "size", 0) > getattr(x, "size", 0)
     options = (
         what,
+        swap,
         algorithm,
-        key(weight_shape),
+        window,
         key(stride),
-        key(padding),
+        around,
         key(dilation),
         key(groups),
         key(depth_to_space),
@@ -201,13 +209,14 @@ def conv2d_weight(
         contraction = (
             depthwise_weight(x, grad, y, found, value)
             if planes and x.size and grad.size
-            else weight_gradient(x, grad, y, found, groups, value, shuffle)
+            else weight_gradient(x, grad, y, found, groups, value, shuffle, swap=swap)
         )
         contractions = (replace(contraction, beta=bool(beta)),) if math.prod(shape) else ()
         described = (shape, dtype, strides, math.prod(shape))
         return Planned(contractions, described, "auto" if planes else algorithm)
 
-    return run_contraction(_calls, what, x, grad, (), options, prepare, out=out, beta=beta)
+    gathered, packed = (grad, x) if swap else (x, grad)
+    return run_contraction(_calls, what, gathered, packed, (), options, prepare, out=out, beta=beta)
 
 
 def _small(what: str, grad: Any, block: int | None, mode: str) -> Any:

@@ -231,14 +231,34 @@ def weight_gradient(
     groups: int,
     value: AnyDType,
     shuffle: Shuffle | None = None,
+    *,
+    swap: bool = False,
 ) -> Contraction:
-    """Lanes are elements of a window (y, x, channel), depths the windows (image, y, x)."""
+    """Lanes are elements of a window (y, x, channel), depths the windows (image, y, x).
+
+    Where windows are pixels the gradient may be gathered instead, and ``swap`` asks for that.
+    """
     xn, xc, xh, xw = elements(x)
     gn, go, gh, gw = elements(grad)
     h, v = found.y, found.x
     outputs, channels = y.shape[0] // groups, y.shape[1]
     packed = Packed(grad.dtype, start(grad), outputs * go, go, (gn, gh, gw))
+    steps = (xn, h.stride * xh, v.stride * xw)
     place = output("y0", y, y.shape, group=None, channel=0, lane=(2, 3, 1), channels=outputs)
+    if swap:
+        return Contraction(
+            name="conv2d_weight",
+            groups=groups,
+            lanes=(1, 1, outputs),
+            depths=(x.shape[0], h.windows, v.windows),
+            outputs=channels,
+            value=value,
+            gathered=Gathered(
+                grad.dtype, start(grad), outputs * go, (0, 0, go), (gn, gh, gw), span(grad)
+            ),
+            packed=Packed(x.dtype, start(x), channels * xc, xc, steps),
+            y=replace(place, output=place.lane[2], lane=(0, 0, place.output)),
+        )
     if shuffle is not None:
         packed = shuffle.gradient(grad, grad.dtype)
         place = shuffle.small("y0", y, place.output, place.lane)
@@ -263,7 +283,7 @@ def weight_gradient(
             start(x) - h.before * xh - v.before * xw,
             channels * xc,
             (h.dilation * xh, v.dilation * xw, xc),
-            (xn, h.stride * xh, v.stride * xw),
+            steps,
             span(x),
             bounds,
         ),
