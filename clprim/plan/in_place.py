@@ -44,9 +44,11 @@ FEW_LANES = 32
 MOST_LINES = 1024
 # Rows that a tile may have: few, as each is another kernel to compile, and divisors of what images
 # measure.
-ROWS = (14, 13, 12, 8, 7, 4, 2, 1)
+ROWS = (14, 13, 12, 10, 8, 7, 4, 2, 1)
 # What a tile costs that needs every register.
 SPILL = 1.15
+# What tiles cost beyond their products if they do not divide a line.
+UNEVEN = 1.05
 # Outputs that become rows where pixels become columns.
 FEW_OUTPUTS = 4
 # What tiles may compute twice, where lines are short.
@@ -272,6 +274,8 @@ def _tile(lanes: int, outputs: int, itemsize: int, traits: DeviceTraits) -> Tile
         cost = float(-(-lanes // rows) * -(-wide // vectors) * step)
         if rows * vectors + vectors >= sums + 4:
             cost *= SPILL  # some compilers want a register more, for the factor of a row
+        if lanes % rows:
+            cost *= UNEVEN
         if rows * vectors <= sums and (best is None or cost < best[0]):
             best = cost, rows, vectors
     assert best is not None
