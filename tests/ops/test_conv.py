@@ -35,7 +35,7 @@ def check(case, names=None, dtype=np.float32):
 
 @pytest.mark.parametrize("kernel", FACTORS["kernel"], ids=str)
 def test_factors_in_every_combination(device, some, kernel):
-    for row in some(PAIRS, 3) + some(THREES, 5):
+    for row in some(PAIRS, 6) + some(THREES, 9):
         if row["kernel"] == kernel:
             check(make_case(**row))
 

@@ -53,14 +53,14 @@ def check(case, names=None, dtype=np.float32):
 @pytest.mark.parametrize("kernel", FACTORS["kernel"], ids=str)
 def test_factors_in_every_combination(device, some, kernel):
     # Half of the pairs; the next test has the others.
-    for row in some(PAIRS[::2], 3) + some(THREES[::6], 4):
+    for row in some(PAIRS[::2], 7) + some(THREES[::6], 7):
         if row["kernel"] == kernel:
             check(make_case(**row))
 
 
 def test_a_gradient_is_an_adjoint(device, some):
     # ⟨conv(x, w), g⟩ = ⟨x, input(w, g)⟩ = ⟨w, weight(x, g)⟩, without a reference.
-    for row in some(PAIRS[1::2], 4):
+    for row in some(PAIRS[1::2], 8):
         case = make_case(**row)
         (x, w, grad), (a, b, g) = uploaded(case)
         how = {**case.options, "algorithm": case.strategy}

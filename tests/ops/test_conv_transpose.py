@@ -39,7 +39,7 @@ GRID = [row for row in covering(FACTORS, 3) if fits(row)]
 
 def test_the_grid(device, some):
     bias = numbers((34,), seed=2)
-    for row in some(GRID, 4):
+    for row in some(GRID, 9):
         options = dict(row)
         memory_format, algorithm = options.pop("memory_format"), options.pop("algorithm")
         x = numbers((2, 6, 5, 7))
