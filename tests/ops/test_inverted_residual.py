@@ -1,6 +1,5 @@
 """Inverted residuals: one kernel or three, against NumPy, exact; nothing of the middle's size."""
 
-import sys
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -68,13 +67,6 @@ class Block:
         return y + x if (same if residual is None else residual) else y
 
 
-@pytest.fixture
-def anew(monkeypatch):
-    """Operators without plans from before, for other traits."""
-    for module in ("clprim.ops.conv", "clprim.ops.inverted_residual"):
-        monkeypatch.setattr(sys.modules[module], "_calls", {})
-
-
 def call(block, memory_format, algorithm="fused", *, pack=False, **options):
     """Runs a block on the device."""
     x, *rest = block.operands()
@@ -126,8 +118,8 @@ def test_dtypes(device, some, dtype):
         check(replace(BLOCKS[1], dtype=np.dtype(dtype)), memory_format)
 
 
-def test_activations(device):
-    for activation in (RELU, None):
+def test_activations(device, some):
+    for activation in some((RELU, None), 2):
         check(replace(BLOCKS[1], activation=activation), "channels_last")
     hard_swish = "y0 = y0 * clamp(y0 / 6 + 0.5, 0, 1);"
     block = BLOCKS[0]
@@ -263,7 +255,7 @@ def test_refused_results(device):
             ops.inverted_residual(**changed(x=x, out=out))
 
 
-def test_refused_where_no_row_fits(anew, modest):
+def test_refused_where_no_row_fits(modest):
     block = BLOCKS[3]
     with pytest.raises(cp.DefinitionError, match=r"4,096 bytes of local memory.*200 channels"):
         call(block, "channels_last", "fused")
@@ -273,7 +265,7 @@ def test_refused_where_no_row_fits(anew, modest):
 # --- other devices, and Oclgrind ------------------------------------------------------------------
 
 
-def test_planned_for_other_devices(anew, traits):
+def test_planned_for_other_devices(traits):
     check(BLOCKS[0], "channels_last", "auto")
     if traits.local_memory > 4096:
         check(BLOCKS[1], "contiguous", "fused")
