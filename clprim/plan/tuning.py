@@ -59,6 +59,7 @@ class Problem:
         columns: What lies side by side in the result: ``outputs``, ``lanes`` or ``none``.
         reads: What lies side by side in the gathered operand: ``depth``, ``lanes`` or ``none``.
         windows: Whether windows leave the plane.
+        stride: Columns from a window to the next one, where they do; else 1.
         groups, lanes, depth: Rounded up to a power of two.
         line, outputs: Lanes of a line, and outputs of a group; exact up to 256.
     """
@@ -68,6 +69,7 @@ class Problem:
     columns: str
     reads: str
     windows: bool
+    stride: int
     groups: int
     lanes: int
     line: int
@@ -85,6 +87,7 @@ class Problem:
             columns="outputs" if y.output == 1 else "lanes" if y.lane[2] == 1 else "none",
             reads="depth" if x.depth[2] == 1 else "lanes" if x.lane[2] == 1 else "none",
             windows=x.bounds is not None,
+            stride=1 if x.bounds is None else x.bounds.column_lane[1],
             groups=_power(what.groups),
             lanes=min(MANY, _power(math.prod(what.lanes))),
             line=near[what.lanes[2]],

@@ -14,7 +14,7 @@ from clprim.contraction import forget_calls
 from clprim.plan.tuning import Choice, Origin, Problem, Table, TuningFile
 from clprim.runtime import tuning
 
-PRODUCT = Problem("float32", "float32", "outputs", "depth", False, 1, 64, 33, 16, 32)
+PRODUCT = Problem("float32", "float32", "outputs", "depth", False, 1, 1, 64, 33, 16, 32)
 ENTRIES = {("panels", PRODUCT): (Choice("panels", (2, 1)), Origin("measured", 1.5))}
 TILES = {("tiles", PRODUCT): (Choice("tiles", (4, 4, 4, 4, 4)), Origin("rule"))}
 
