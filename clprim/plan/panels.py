@@ -152,15 +152,14 @@ class ContractionCode(KernelCode):
     @property
     def widths(self) -> list[int]:
         """Elements that are read or stored at once."""
-        pieces = [width for _, width in self.row_pieces] if self.planar else []
-        return sorted({1, self.piece, self.width, *pieces})
+        pieces = self.pieces(self.block * self.rows) if self.planar else []
+        return sorted({1, self.piece, self.width, *(width for _, width in pieces)})
 
-    @property
-    def row_pieces(self) -> list[tuple[int, int]]:
-        """A tile's rows as vectors: where each begins, and its length."""
+    def pieces(self, count: int) -> list[tuple[int, int]]:
+        """So many elements as vectors: where each begins, and its length."""
         pieces, at = [], 0
-        while at < self.rows:
-            length = min(self.width, 1 << (self.rows - at).bit_length() - 1)
+        while at < count:
+            length = min(self.width, 1 << (count - at).bit_length() - 1)
             pieces.append((at, length))
             at += length
         return pieces
@@ -317,7 +316,8 @@ def contraction_code(
     everything = [y, *extras]
     alike = vector_epilogue and all(o.value == value and o.load != "bool" for o in everything)
     vectors = alike and y.inner == "one" and all(e.inner != "any" for e in extras)
-    block = block_of(what, tile.rows, crossed=crossed) if alike and not gathered_rows else 1
+    lines = tile.vectors * tile.width if planar else tile.rows  # outputs of a tile
+    block = block_of(what, lines, crossed=crossed) if alike and not along_outputs else 1
     return ContractionCode(
         name=what.name,
         preamble="",

@@ -43,8 +43,10 @@ CASES = [
     Case(LAST, "DCR", 2, 16, 160, (4, 20), extra="channel"),
     Case(LAST, "CRD", 4, 8, 48, (3, 17), extra="pixel"),
     Case(LAST, "CRD", 3, 6, 27, (4, 9), bias=False),
-    # Planes as rows of a band; few outputs, whose rows are woven, of two and of three.
+    # Planes as rows of a band, woven or not; few outputs as rows, two and three of them woven.
     Case(FIRST, "CRD", 2, 8, 32, (4, 21), extra="pixel"),
+    Case(FIRST, "DCR", 2, 8, 72, (4, 21), extra="channel"),
+    Case(FIRST, "CRD", 4, 4, 48, (3, 18)),
     Case(FIRST, "DCR", 2, 4, 8, (3, 40), kernel=1),
     Case(FIRST, "CRD", 3, 4, 9, (3, 33), extra="channel"),
     # Groups that end amid a square, and such that do not.
