@@ -12,14 +12,14 @@ import math
 from dataclasses import dataclass, replace
 
 from clprim.plan.contraction import Bounds, Contraction, ContractionPlan, Digits, moved_bytes
-from clprim.plan.kernel import KernelPlan
-from clprim.plan.panels import (
-    LONGEST_CHAIN,
+from clprim.plan.contraction_code import (
     ContractionCode,
     contraction_code,
     pack_plan,
     parameters_of,
 )
+from clprim.plan.kernel import KernelPlan
+from clprim.plan.panels import LONGEST_CHAIN
 from clprim.plan.tile import PANEL_BYTES, Tile
 from clprim.traits import DeviceTraits
 

@@ -1,0 +1,385 @@
+"""What the templates of contractions on CPUs print, and the kernel that packs an operand for them.
+
+contraction.cl.jinja, contraction_in_place.cl.jinja and inverted_residual.cl.jinja share it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from clprim.dtypes import stored_type
+from clprim.language.componentwise import is_componentwise, needs_float
+from clprim.language.names import UNIFIED
+from clprim.plan.contraction import (
+    EXTRAS,
+    PACKED,
+    PARTIAL,
+    Contraction,
+    Output,
+    W,
+    X,
+    Y,
+    index_of,
+)
+from clprim.plan.kernel import (
+    Argument,
+    Buffer,
+    KernelCode,
+    KernelPlan,
+    OperandCode,
+    Parameter,
+    Scalar,
+    own_names,
+    unified_functions,
+)
+from clprim.plan.output_digits import block_of, piece_of, step_of, weaving
+from clprim.plan.pointwise_code import Shuffles
+from clprim.plan.shuffles import transpose
+from clprim.plan.tile import Tile
+
+__all__ = ["ContractionCode", "PackCode", "contraction_code", "pack_plan", "parameters_of"]
+
+# Elements that one work-item packs: long enough not to notice its start.
+PACK_RUN = 256
+
+
+@dataclass(frozen=True)
+class OutputCode(OperandCode):
+    """One array that a tile is stored to or read from.
+
+    Attributes:
+        moves: Whether its place depends on the lane.
+        kept: Whether the values of a tile's outputs are read once, before its sums are added up.
+    """
+
+    moves: bool = True
+    kept: bool = False
+
+
+@dataclass(frozen=True)
+class ContractionCode(KernelCode):
+    """What contraction.cl.jinja, …_in_place.cl.jinja and …_finish.cl.jinja print.
+
+    Attributes:
+        value: Type that sums are added up in.
+        width, vectors, rows: A tile is ``rows`` × ``vectors`` vectors of ``width`` columns.
+        gathered: ``rows`` or ``columns``.
+        along: What lies side by side in the gathered operand: ``depth``, ``lanes`` or ``none``.
+        unit: Steps of depth that lie side by side in the panel.
+        bounds: Whether windows leave the plane.
+        panel: Elements of local memory.
+        most_tiles: Gathered tiles that a work-item holds at most.
+        partial: Whether sums are kept outside of registers between blocks of depth.
+        split: Whether another kernel adds up and stores what the splits give.
+        x: The gathered operand.
+        y: The result.
+        extras: What the epilogue reads.
+        bias: Whether one of them is the bias.
+        epilogue: The user's snippet.
+        vector_epilogue: Whether it computes the same on vectors.
+        vector_store: Whether neighbouring columns may lie side by side in the result.
+        beta: Whether the old result takes part.
+        band: Whether rows are copied to local memory first (contraction_in_place.cl.jinja).
+        dense: Whether pixels of a row follow each other without a gap.
+        planar: Whether lanes are rows, although they are what lies side by side in memory: the band
+            and the result are turned over.
+        neighbours: Whether they do in the gathered operand.
+        crossed: Whether lanes are columns, although neighbours in memory are channels: the band
+            is turned over as it is filled.
+        turn: How a square of vectors is turned over.
+        ahead: Steps of depth that lanes side by side are asked for before they are read; 0: not.
+        digits: Whether outputs are numbers of three digits.
+        piece: Elements that are stored at once where columns end.
+        block: Rows that become the pixels of one.
+        weave: How vectors of such rows become vectors of that one.
+        noted: Packed tiles whose outputs' places are known at a time.
+    """
+
+    value: str
+    width: int
+    vectors: int
+    rows: int
+    gathered: str
+    along: str
+    unit: int
+    bounds: bool
+    panel: int
+    most_tiles: int
+    partial: bool
+    split: bool
+    x: OperandCode
+    y: OutputCode
+    extras: tuple[OutputCode, ...]
+    bias: bool
+    epilogue: str
+    vector_epilogue: bool
+    vector_store: bool
+    beta: bool
+    band: bool = False
+    dense: bool = False
+    planar: bool = False
+    neighbours: bool = False
+    crossed: bool = False
+    turn: Shuffles | None = None
+    ahead: int = 0
+    digits: bool = False
+    piece: int = 1
+    block: int = 1
+    weave: Shuffles | None = None
+    noted: int = 1
+
+    @property
+    def widths(self) -> list[int]:
+        """Elements that are read or stored at once."""
+        pieces = self.pieces(self.block * self.rows) if self.planar else []
+        return sorted({1, self.piece, self.width, *(width for _, width in pieces)})
+
+    def pieces(self, count: int) -> list[tuple[int, int]]:
+        """So many elements as vectors: where each begins, and its length."""
+        pieces, at = [], 0
+        while at < count:
+            length = min(self.width, 1 << (count - at).bit_length() - 1)
+            pieces.append((at, length))
+            at += length
+        return pieces
+
+    @property
+    def snippet_vectors(self) -> list[str]:
+        """Vectors that the epilogue may run on."""
+        return [f"{self.value}{w}" for w in self.widths if w > 1] if self.vector_epilogue else []
+
+    @property
+    def lanes(self) -> int:
+        """Gathered lanes of a tile."""
+        return self.rows if self.gathered == "rows" else self.vectors * self.width
+
+    @property
+    def packed_lanes(self) -> int:
+        """Outputs of a tile."""
+        return self.vectors * self.width if self.gathered == "rows" else self.rows
+
+    @property
+    def lane_vectors(self) -> int:
+        """Vectors that a tile's lanes fill."""
+        return -(-self.lanes // self.width)
+
+    @property
+    def slack(self) -> int:
+        """Elements behind a tile in the panel, for vectors of lanes that end past it."""
+        return self.width if self.along == "lanes" and self.lanes % self.width else 0
+
+    @property
+    def outputs(self) -> tuple[OutputCode, ...]:
+        """Whatever has a place for every lane and output."""
+        return (self.y, *self.extras)
+
+
+@dataclass(frozen=True)
+class PackCode(KernelCode):
+    """What contraction_pack.cl.jinja prints.
+
+    Attributes:
+        lanes: Of a tile.
+        x: The operand; ``inner`` tells whether lanes are neighbours.
+        digits: Whether lanes are numbers of three digits.
+    """
+
+    lanes: int
+    x: OperandCode
+    digits: bool
+
+
+def contraction_code(
+    what: Contraction,
+    tile: Tile,
+    *,
+    along: str,
+    unit: int,
+    gathered_rows: bool,
+    planar: bool = False,
+    crossed: bool = False,
+) -> ContractionCode:
+    """Returns what the templates print, but for parameters and how depth is cut.
+
+    Args:
+        what: The contraction.
+        tile: Its tile.
+        along: What lies side by side in the gathered operand.
+        unit: Steps of depth that are taken together.
+        gathered_rows: Whether lanes are rows.
+        planar: Whether they are what lies side by side in memory all the same.
+        crossed: Whether they are columns, although neighbours in memory are channels.
+    """
+    value = stored_type(what.value).value
+    epilogue = what.epilogue
+    along_outputs = gathered_rows and not planar
+    piece = piece_of(what, tile.width) if along_outputs else tile.width
+    y, *others = (
+        _output(what, array, gathered_rows, along_outputs, piece)
+        for array in (what.y, *what.extras)
+    )
+    extras = tuple(others)
+    vector_epilogue = epilogue is None or (
+        is_componentwise(epilogue) and not (needs_float(epilogue) and what.value.kind != "f")
+    )
+    everything = [y, *extras]
+    alike = vector_epilogue and all(o.value == value and o.load != "bool" for o in everything)
+    vectors = alike and y.inner == "one" and all(e.inner != "any" for e in extras)
+    lines = tile.vectors * tile.width if planar else tile.rows  # outputs of a tile
+    block = block_of(what, lines, crossed=crossed) if alike and not along_outputs else 1
+    return ContractionCode(
+        name=what.name,
+        preamble="",
+        parameters=(),
+        constants=(),
+        index=index_of(what),
+        unified=() if epilogue is None else unified_functions([epilogue], "", UNIFIED),
+        doubles="double" in {value, *(o.value for o in everything)},
+        own=() if epilogue is None else own_names([epilogue], ""),
+        value=value,
+        width=tile.width,
+        vectors=tile.vectors,
+        rows=tile.rows,
+        gathered="rows" if gathered_rows else "columns",
+        along=along,
+        unit=unit,
+        bounds=what.gathered.bounds is not None,
+        panel=tile.panel,
+        most_tiles=tile.most_tiles,
+        partial=False,
+        split=False,
+        x=OperandCode.of("x", what.gathered.dtype, what.value, 0),
+        y=y,
+        extras=extras,
+        bias=any(e.name == "bias" for e in what.extras),
+        epilogue="" if epilogue is None else epilogue.body,
+        vector_epilogue=vector_epilogue,
+        vector_store=vectors and piece == tile.width,
+        beta=what.beta,
+        digits=what.digits is not None,
+        piece=piece if vectors and piece < tile.width else 1,
+        block=block,
+        weave=weaving(block, tile.width) if block > 1 else None,
+        planar=planar,
+        crossed=crossed,
+        turn=transpose(tile.width) if planar or crossed else None,
+    )
+
+
+def _output(
+    what: Contraction, array: Output, gathered_rows: bool, along_outputs: bool, piece: int
+) -> OutputCode:
+    """How a tile meets an array; ``inner`` is the step between neighbours in the result."""
+    moves = any(array.lane)
+    kept = gathered_rows and not moves and what.digits is not None
+    if kept:
+        inner = int(along_outputs)
+    elif along_outputs:
+        inner = array.output if what.digits is None else step_of(what, array, piece)
+    elif not moves:
+        inner = 0
+    else:  # lanes are neighbours wherever those of the result are
+        inner = 1 if array.lane[2] == 1 else 2
+    code = OperandCode.of(array.name, array.dtype, what.value, inner)
+    return OutputCode(code.name, code.storage, code.value, code.load, code.inner, moves, kept)
+
+
+def parameters_of(
+    code: ContractionCode, numbers: dict[str, int], what: Contraction, *, finish: bool = False
+) -> tuple[tuple[Parameter, ...], tuple[Argument, ...]]:
+    """Returns a kernel's parameters: memory, beta, the numbers given, and places of results.
+
+    Args:
+        code: Of the kernel.
+        numbers: By name; all of them become parameters.
+        what: The contraction.
+        finish: Whether the kernel adds up splits.
+    """
+    parameters: list[Parameter] = []
+    arguments: list[Argument] = []
+
+    def memory(type_name: str, name: str, buffer: int, *, read_only: bool = True) -> None:
+        parameters.append(Parameter.memory(type_name, name, read_only=read_only))
+        arguments.append(Buffer(buffer))
+
+    if not finish:
+        memory(code.x.storage, "x_memory", X)
+        memory(code.value, "packed", PACKED)
+    if code.partial:
+        memory(code.value, "partial", PARTIAL, read_only=finish)
+    memory(code.y.storage, "y0_memory", Y, read_only=False)
+    for n, e in enumerate(code.extras):
+        memory(e.storage, f"{e.name}_memory", EXTRAS + n)
+    if code.beta and not code.split:
+        parameters.append(Parameter.number(code.value, "beta"))
+        arguments.append(Scalar(0))
+    named = dict(numbers)
+    if what.digits is not None:
+        named.update(output_1=what.digits[1], output_2=what.digits[2])
+    for o, place in zip(code.outputs, (what.y, *what.extras), strict=True):
+        named[f"{o.name}_start"] = place.start
+        if place.digits is None:
+            named[f"{o.name}_group"] = place.group
+            named[f"{o.name}_channel"] = place.output
+        else:
+            named.update({f"{o.name}_output_{d}": s for d, s in enumerate(place.digits)})
+        if o.moves:
+            named.update({f"{o.name}_{d}": stride for d, stride in enumerate(place.lane)})
+    parameters += [Parameter.number(code.index, name) for name in named]
+    arguments += named.values()
+    return tuple(parameters), tuple(arguments)
+
+
+def pack_plan(
+    what: Contraction, code: ContractionCode, tiles: int, depth_padded: int
+) -> KernelPlan:
+    """Plans the kernel that packs an operand into so many tiles of so much depth."""
+    w, depth = what.packed, math.prod(what.depths)
+    operand = OperandCode.of("x", w.dtype, what.value, 2 if w.digits else w.output)
+    # Where outputs lie side by side, a work-item reads whole lines of them, of all tiles.
+    all_tiles = operand.inner == "one"
+    run = min(PACK_RUN // 4 if all_tiles else PACK_RUN, depth_padded)
+    numbers = {
+        "lanes": what.outputs,
+        "tiles": tiles,
+        "depth": depth,
+        "depth_padded": depth_padded,
+        "depth_1": max(1, what.depths[1]),
+        "depth_2": max(1, what.depths[2]),
+        "run": run,
+        "x_start": w.start,
+        **{f"x_depth_{d}": stride for d, stride in enumerate(w.depth)},
+    }
+    if w.digits is None or what.digits is None:
+        numbers.update(x_group=w.group, x_lane=w.output)
+    else:
+        numbers.update({f"x_output_{d}": stride for d, stride in enumerate(w.digits)})
+        numbers.update(output_1=what.digits[1], output_2=what.digits[2])
+    parameters = [
+        Parameter.memory(operand.storage, "x_memory", read_only=True),
+        Parameter.memory(code.value, "packed", read_only=False),
+        *(Parameter.number(code.index, name) for name in numbers),
+    ]
+    return KernelPlan(
+        "contraction_pack",
+        PackCode(
+            name=f"{what.name}_pack",
+            preamble="",
+            parameters=tuple(parameters),
+            constants=(),
+            index=code.index,
+            unified=(),
+            doubles=code.value == "double" or operand.value == "double",
+            own=(),
+            lanes=code.packed_lanes,
+            x=operand,
+            digits=w.digits is not None,
+        ),
+        (Buffer(W), Buffer(PACKED), *numbers.values()),
+        (-(-depth_padded // run), 1 if all_tiles else tiles, what.groups),
+        (1, 1, 1),
+        what.groups * depth * what.outputs * w.dtype.itemsize
+        + what.groups * tiles * depth_padded * code.packed_lanes * what.value.itemsize,
+        0,
+    )
