@@ -259,3 +259,14 @@ def test_planes_have_no_squares(device):
         ops.conv2d(x, w, algorithm="depthwise", **options)
     assert ops.conv2d.algorithms(x, w, **options) == ("panels", "tiles")
     assert "depthwise" in ops.conv2d.algorithms(x, w, groups=4)
+
+
+@pytest.mark.oclgrind
+@pytest.mark.parametrize("memory_format", FORMATS)
+@pytest.mark.parametrize("algorithm", ["panels", "tiles"])
+def test_small(device, memory_format, algorithm):
+    x, w, bias = numbers((1, 2, 2, 18)), numbers((16, 2, 3, 3), seed=1), numbers((16,), seed=2)
+    a = cp.asarray(x, memory_format=memory_format)
+    options = {"padding": 1, "algorithm": algorithm, "depth_to_space": 2}
+    y = ops.conv2d(a, cp.asarray(w), cp.asarray(bias), **options)
+    equal(y, shuffled(reference.conv2d(x, w, bias, padding=1), 2, "CRD"))
