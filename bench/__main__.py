@@ -41,7 +41,7 @@ from bench.peers import Peer
 from bench.report import Report, Table, markdown, setting, show, slug
 from bench.subpixel import run_subpixel
 from bench.subpixel_report import subpixel_report
-from bench.tune import catalogue, entries_of, record, tune_all, tune_report
+from bench.tune import catalogue, entries_of, record, to_ship, tune_all, tune_report
 from bench.vendors import run_vendors, vendors_report
 from bench.workloads import Workload, pointwise_workloads, reduce_workloads
 from clprim.runtime import tuning
@@ -356,6 +356,10 @@ def tune(
             "--catalogue", help="Time nothing: write what the rule gives GPUs that are not here."
         ),
     ] = False,
+    ship: Annotated[
+        str | None,
+        typer.Option("--ship", help="Write a table into the package, for devices of such names."),
+    ] = None,
     device: DeviceOption = None,
     quick: QuickOption = False,
     repeats: RepeatsOption = None,
@@ -377,8 +381,8 @@ def tune(
     if products:
         jobs = gemm_jobs(run.device, quick=quick)
     cases = record(jobs, run.device)
+    folder = _TUNED if output == _RESULTS else output
     if catalogued:
-        folder = _TUNED if output == _RESULTS else output
         for gpu in GPUS:
             page = folder / f"{gpu.target}.json"
             page.write_text(catalogue(cases, gpu).text(), encoding="utf-8")
@@ -386,6 +390,9 @@ def tune(
         return
     with _progress(of=1) as progress:
         found = tune_all(cases, run.device, run.repeats, progress=progress)
+    if ship is not None:
+        table = to_ship(found, run.device, tuple(ship.split(",")))
+        (folder / f"{slug(run.device)}.json").write_text(table.text(), encoding="utf-8")
     kept = "kept nowhere: --quick"
     if not quick:
         try:

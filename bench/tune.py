@@ -30,7 +30,17 @@ from clprim.plan.tuning import Choice, Origin, Problem, TuningFile, chosen
 from clprim.runtime.device import Device
 from clprim.runtime.tuning import IDENTITY, using
 
-__all__ = ["Case", "Tuned", "catalogue", "entries_of", "record", "tune", "tune_all", "tune_report"]
+__all__ = [
+    "Case",
+    "Tuned",
+    "catalogue",
+    "entries_of",
+    "record",
+    "to_ship",
+    "tune",
+    "tune_all",
+    "tune_report",
+]
 
 Clock = Callable[[Sequence[Contender], int], Mapping[str, Result]]
 
@@ -177,6 +187,19 @@ def tune_all(
 def entries_of(found: Iterable[Tuned]) -> dict[tuple[str, Problem], tuple[Choice, Origin]]:
     """Returns what a table keeps of a run."""
     return {t.case.key: (t.best, Origin("measured", t.gain)) for t in found}
+
+
+def to_ship(found: Iterable[Tuned], device: Device, names: tuple[str, ...]) -> TuningFile:
+    """Returns a table for the package: what was measured to be better than the rule.
+
+    Args:
+        found: What `tune_all` returned.
+        device: Where.
+        names: Parts of the names of devices that it is for.
+    """
+    changed = entries_of(t for t in found if t.best != t.rule)
+    traits = {name: getattr(device.traits, name) for name in IDENTITY}
+    return TuningFile(names, device.platform, device.driver, traits, changed)
 
 
 def catalogue(cases: Iterable[Case], gpu: Gpu) -> TuningFile:

@@ -14,7 +14,15 @@ from bench.candidates import candidates
 from bench.gemm import Gemm
 from bench.gpus import GPUS
 from bench.timing import Result, Sample
-from bench.tune import catalogue, entries_of, record, tune, tune_all, tune_report
+from bench.tune import (
+    catalogue,
+    entries_of,
+    record,
+    to_ship,
+    tune,
+    tune_all,
+    tune_report,
+)
 from clprim.plan.strategy import plan_choice
 from clprim.plan.tuning import Origin, TuningFile
 
@@ -142,14 +150,26 @@ def test_a_catalogue_is_the_rules(case):
         assert file.is_for(f"a {gpu.names[0] if gpu.names else ''}", "", "", gpu.traits)
 
 
+def test_shipped_is_what_beats_the_rule(case):
+    _, other = choices(case)[:2]
+    found, same = run(case, {str(other): 0.5}), run(case, {})
+    device = cp.current_device()
+    file = to_ship([found], device, ("Some",))
+    assert file.entries == {case.key: (other, Origin("measured", 2.0))}
+    assert file.is_for("Some device", device.platform, device.driver, device.traits)
+    assert not to_ship([same], device, ("Some",)).entries
+
+
 def test_the_command(tmp_path, monkeypatch):
     monkeypatch.setenv("CLPRIM_CACHE_DIR", str(tmp_path / "cache"))
-    options = ["tune", "--products", "--quick", "--repeats", "1", "--output"]
+    options = ["tune", "--products", "--quick", "--repeats", "1", "--ship", "Some", "--output"]
     result = CliRunner().invoke(app, [*options, str(tmp_path)], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     assert "gained: " in result.output
     assert "kept nowhere: --quick" in result.output
     (page,) = tmp_path.glob("*.md")
+    (table,) = tmp_path.glob("*.json")
+    assert TuningFile.parse(table.read_text(encoding="utf-8")).names == ("Some",)
     assert "16×16×16 NN" in page.read_text(encoding="utf-8")
     assert not (tmp_path / "cache" / "tuning").exists()
 
