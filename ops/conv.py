@@ -39,6 +39,8 @@ _calls: dict[Any, ContractionCall] = {}
 def pack_weight(w: Any, *, groups: int = 1, memory_format: str | None = None) -> PackedWeight:
     """Returns a weight that is packed once, when it is first used, and taken wherever ``w`` is.
 
+    Calls that want it in another order, as those with ``depth_to_space=`` do, pack it once more.
+
     Args:
         w: The weight of a convolution, (O, C / groups, KH, KW), or a matrix.
         groups: Of the convolution it is for.
