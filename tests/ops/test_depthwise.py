@@ -78,7 +78,7 @@ GRID = list(itertools.product(CHANNELS, SIZES, KERNELS, STRIDES, PADS))
 @pytest.mark.parametrize("memory_format", FORMATS)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_two_dimensions(device, some, kernel, memory_format):
-    for channels, size, k, stride, pad in some(GRID, 11):
+    for channels, size, k, stride, pad in some(GRID, 17):
         if k == kernel:
             shape, options = (2, channels, size, size), {"stride": stride, "padding": pad}
             check(shape, (k, k), memory_format, **options)
@@ -86,7 +86,7 @@ def test_two_dimensions(device, some, kernel, memory_format):
 
 @pytest.mark.parametrize("last", [False, True], ids=["contiguous", "channels_last"])
 def test_one_dimension(device, some, last):
-    for channels, size, k, stride, pad in some(GRID, 11):
+    for channels, size, k, stride, pad in some(GRID, 17):
         x, w = numbers((2, channels, size)), numbers((channels, 1, k), seed=1)
         options = {"stride": (1, stride), "padding": (0, pad), "groups": channels}
         a = cp.asarray(x)
@@ -123,7 +123,7 @@ def test_kernels(device, some, kernel, memory_format):
     forms = [(1, 0), (1, same), (2, same), (3, 0), ((1, 2), same)]
     if 7 in kernel:  # these are unrolled, so that every stride is another program
         forms = forms[1:3]
-    for stride, padding in some(forms, 3):
+    for stride, padding in some(forms, len(forms)):
         height = max(1, kernel[0] - 2 * (padding != 0) * same[0]) + 8
         width = max(1, kernel[1] - 2 * (padding != 0) * same[1]) + 21
         check((2, 17, height, width), kernel, memory_format, stride=stride, padding=padding)
@@ -201,7 +201,7 @@ KINDS = [
 
 @pytest.mark.parametrize("dtype", [*HALVES, np.dtype(np.float64), np.dtype(np.int32)], ids=str)
 def test_dtypes(device, some, dtype):
-    for memory_format, stride, kernel in some(KINDS, 2):
+    for memory_format, stride, kernel in some(KINDS, 4):
         # Few small products: also a half holds their sums.
         check((1, 19, 7, 9), (kernel, kernel), memory_format, dtype=dtype, stride=stride, padding=1)
 
@@ -460,10 +460,14 @@ SMALL = [
 
 
 @pytest.mark.parametrize("memory_format", FORMATS)
-def test_planned_for_other_devices(traits, memory_format):
-    check((2, 3, 7, 9), (3, 3), memory_format, many=2, padding=1)
-    check((1, 33, 17, 20), (3, 3), memory_format, padding=1)
-    check((1, 9, 8, 70), (3, 3), memory_format, stride=2)
+def test_planned_for_other_devices(traits, some, memory_format):
+    cases = [
+        ((2, 3, 7, 9), {"many": 2, "padding": 1}),
+        ((1, 33, 17, 20), {"padding": 1}),
+        ((1, 9, 8, 70), {"stride": 2}),
+    ]
+    for shape, options in some(cases, 3):
+        check(shape, (3, 3), memory_format, **options)
 
 
 @pytest.mark.oclgrind
