@@ -1,6 +1,7 @@
 """Fixtures shared by all tests: every OpenCL device in turn, one cache of compiled kernels."""
 
 import dataclasses
+import gc
 import os
 import shutil
 import tempfile
@@ -8,7 +9,10 @@ import tempfile
 import pytest
 from support import TRAITS, device_ids
 
+import clprim as cp
+from clprim.contraction import forget_calls
 from clprim.runtime import device as device_module
+from clprim.runtime import program
 from clprim.runtime.device import devices, set_device
 
 _CACHE = "CLPRIM_CACHE_DIR"
@@ -63,6 +67,17 @@ def pytest_collection_modifyitems(config, items):
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = kept
+
+
+def pytest_runtest_teardown(item, nextitem):
+    # Thousands of programs would fill gigabytes; few of one file are of use to the next.
+    if nextitem is None or nextitem.path != item.path:
+        program.forget()
+        forget_calls()
+        for operator in gc.get_objects():
+            if isinstance(operator, cp.Pointwise | cp.Reduction):
+                operator._calls.clear()
+        gc.collect()
 
 
 @pytest.fixture(params=DEVICES)
