@@ -9,7 +9,6 @@ import math
 from dataclasses import dataclass
 
 from clprim.dtypes import stored_type
-from clprim.language.componentwise import is_componentwise, needs_float
 from clprim.language.names import UNIFIED
 from clprim.plan.contraction import (
     EXTRAS,
@@ -36,6 +35,7 @@ from clprim.plan.kernel import (
 from clprim.plan.output_digits import block_of, piece_of, step_of, weaving
 from clprim.plan.pointwise_code import Shuffles
 from clprim.plan.shuffles import transpose
+from clprim.plan.storing import StoredCode, StoringCode, on_vectors, vectors_alike, vectors_fit
 from clprim.plan.tile import Tile
 
 __all__ = ["ContractionCode", "PackCode", "contraction_code", "pack_plan", "parameters_of"]
@@ -45,26 +45,11 @@ PACK_RUN = 256
 
 
 @dataclass(frozen=True)
-class OutputCode(OperandCode):
-    """One array that a tile is stored to or read from.
-
-    Attributes:
-        moves: Whether its place depends on the lane.
-        kept: Whether the values of a tile's outputs are read once, before its sums are added up.
-    """
-
-    moves: bool = True
-    kept: bool = False
-
-
-@dataclass(frozen=True)
-class ContractionCode(KernelCode):
+class ContractionCode(StoringCode):
     """What contraction.cl.jinja, …_in_place.cl.jinja and …_finish.cl.jinja print.
 
     Attributes:
-        value: Type that sums are added up in.
-        width, vectors, rows: A tile is ``rows`` × ``vectors`` vectors of ``width`` columns.
-        gathered: ``rows`` or ``columns``.
+        vectors, rows: A tile is ``rows`` × ``vectors`` vectors of ``width`` columns.
         along: What lies side by side in the gathered operand: ``depth``, ``lanes`` or ``none``.
         unit: Steps of depth that lie side by side in the panel.
         bounds: Whether windows leave the plane.
@@ -73,13 +58,6 @@ class ContractionCode(KernelCode):
         partial: Whether sums are kept outside of registers between blocks of depth.
         split: Whether another kernel adds up and stores what the splits give.
         x: The gathered operand.
-        y: The result.
-        extras: What the epilogue reads.
-        bias: Whether one of them is the bias.
-        epilogue: The user's snippet.
-        vector_epilogue: Whether it computes the same on vectors.
-        vector_store: Whether neighbouring columns may lie side by side in the result.
-        beta: Whether the old result takes part.
         band: Whether rows are copied to local memory first (contraction_in_place.cl.jinja).
         dense: Whether pixels of a row follow each other without a gap.
         planar: Whether lanes are rows, although they are what lies side by side in memory: the band
@@ -96,11 +74,8 @@ class ContractionCode(KernelCode):
         noted: Packed tiles whose outputs' places are known at a time.
     """
 
-    value: str
-    width: int
     vectors: int
     rows: int
-    gathered: str
     along: str
     unit: int
     bounds: bool
@@ -109,13 +84,6 @@ class ContractionCode(KernelCode):
     partial: bool
     split: bool
     x: OperandCode
-    y: OutputCode
-    extras: tuple[OutputCode, ...]
-    bias: bool
-    epilogue: str
-    vector_epilogue: bool
-    vector_store: bool
-    beta: bool
     band: bool = False
     dense: bool = False
     planar: bool = False
@@ -169,11 +137,6 @@ class ContractionCode(KernelCode):
         """Elements behind a tile in the panel, for vectors of lanes that end past it."""
         return self.width if self.along == "lanes" and self.lanes % self.width else 0
 
-    @property
-    def outputs(self) -> tuple[OutputCode, ...]:
-        """Whatever has a place for every lane and output."""
-        return (self.y, *self.extras)
-
 
 @dataclass(frozen=True)
 class PackCode(KernelCode):
@@ -220,14 +183,14 @@ def contraction_code(
         for array in (what.y, *what.extras)
     )
     extras = tuple(others)
-    vector_epilogue = epilogue is None or (
-        is_componentwise(epilogue) and not (needs_float(epilogue) and what.value.kind != "f")
-    )
     everything = [y, *extras]
-    alike = vector_epilogue and all(o.value == value and o.load != "bool" for o in everything)
-    vectors = alike and y.inner == "one" and all(e.inner != "any" for e in extras)
+    vectors = vectors_fit(what, everything)
     lines = tile.vectors * tile.width if planar else tile.rows  # outputs of a tile
-    block = block_of(what, lines, crossed=crossed) if alike and not along_outputs else 1
+    block = (
+        block_of(what, lines, crossed=crossed)
+        if vectors_alike(what, everything) and not along_outputs
+        else 1
+    )
     return ContractionCode(
         name=what.name,
         preamble="",
@@ -254,7 +217,7 @@ def contraction_code(
         extras=extras,
         bias=any(e.name == "bias" for e in what.extras),
         epilogue="" if epilogue is None else epilogue.body,
-        vector_epilogue=vector_epilogue,
+        vector_epilogue=on_vectors(what),
         vector_store=vectors and piece == tile.width,
         beta=what.beta,
         digits=what.digits is not None,
@@ -269,7 +232,7 @@ def contraction_code(
 
 def _output(
     what: Contraction, array: Output, gathered_rows: bool, along_outputs: bool, piece: int
-) -> OutputCode:
+) -> StoredCode:
     """How a tile meets an array; ``inner`` is the step between neighbours in the result."""
     moves = any(array.lane)
     kept = gathered_rows and not moves and what.digits is not None
@@ -282,7 +245,7 @@ def _output(
     else:  # lanes are neighbours wherever those of the result are
         inner = 1 if array.lane[2] == 1 else 2
     code = OperandCode.of(array.name, array.dtype, what.value, inner)
-    return OutputCode(code.name, code.storage, code.value, code.load, code.inner, moves, kept)
+    return StoredCode(code.name, code.storage, code.value, code.load, code.inner, moves, kept)
 
 
 def parameters_of(

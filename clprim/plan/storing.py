@@ -10,7 +10,7 @@ from clprim.language.componentwise import is_componentwise, needs_float
 from clprim.plan.contraction import Contraction
 from clprim.plan.kernel import KernelCode, OperandCode
 
-__all__ = ["StoredCode", "StoringCode", "on_vectors", "vectors_fit"]
+__all__ = ["StoredCode", "StoringCode", "on_vectors", "vectors_alike", "vectors_fit"]
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,13 @@ def on_vectors(what: Contraction) -> bool:
     )
 
 
+def vectors_alike(what: Contraction, stored: Sequence[StoredCode]) -> bool:
+    """Whether vectors of every array are vectors of the sums' type, for the epilogue too."""
+    value = stored_type(what.value).value
+    return on_vectors(what) and all(o.value == value and o.load != "bool" for o in stored)
+
+
 def vectors_fit(what: Contraction, stored: Sequence[StoredCode]) -> bool:
     """Whether whole vectors can be stored: the result comes first."""
-    value = stored_type(what.value).value
-    alike = all(o.value == value and o.load != "bool" for o in stored)
     near = stored[0].inner == "one" and all(o.inner != "any" for o in stored)
-    return on_vectors(what) and alike and near
+    return near and vectors_alike(what, stored)
