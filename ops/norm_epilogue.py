@@ -10,25 +10,14 @@ from clprim.ops.common import number
 
 from clprim.arguments import check_array
 from clprim.errors import DefinitionError, ShapeError
-from clprim.language.snippet import Rules, Snippet, check, operand_number
+from clprim.language.epilogue import define_epilogue
+from clprim.language.snippet import operand_number
 from clprim.plan.layout import broadcasts_to
 from clprim.runtime.device import current_device
 
 __all__ = ["append", "check_epilogue"]
 
 _READS = frozenset(["x", "w", "index", "coord", "size"])
-
-
-@lru_cache(maxsize=256)
-def _checked(what: str, epilogue: str) -> Snippet:
-    snippet = check(Rules(what, "epilogue", _READS, frozenset(["y"])), epilogue)
-    others = sorted(snippet.numbers("y") - {0})
-    if others:
-        name = f"y{others[0]}"
-        raise snippet.error(name, f"{name!r} is unknown: an epilogue has one result, y0")
-    if not snippet.assigned_numbers("y"):
-        raise snippet.error("y0", "y0 is never assigned")
-    return snippet
 
 
 @lru_cache(maxsize=256)
@@ -42,7 +31,7 @@ def append(what: str, expr: str, epilogue: str | None, arrays: int, scalars: int
     """
     if epilogue is None:
         return expr
-    snippet = _checked(what, epilogue)
+    snippet = define_epilogue(what, epilogue, _READS)
     text, end = [], 0
     for token in snippet.tokens:
         for family, first in (("x", arrays), ("w", scalars)):
@@ -76,7 +65,7 @@ def check_epilogue(
         if given:
             raise DefinitionError(f"{what}: epilogue_args= without epilogue=")
         return (), ()
-    snippet = _checked(what, epilogue)
+    snippet = define_epilogue(what, epilogue, _READS)
     arrays, scalars = (max(snippet.numbers(f), default=-1) + 1 for f in ("x", "w"))
     if len(given) != arrays + scalars:
         names = [f"x{n}" for n in range(arrays)] + [f"w{n}" for n in range(scalars)]

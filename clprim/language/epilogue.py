@@ -10,17 +10,18 @@ __all__ = ["define_epilogue"]
 
 
 @lru_cache(maxsize=256)
-def define_epilogue(owner: str, text: str) -> Snippet:
-    """Checks an epilogue, which reads arrays ``x0``, ``x1``, … and changes ``y0``.
+def define_epilogue(owner: str, text: str, reads: frozenset[str] = frozenset(["x"])) -> Snippet:
+    """Checks an epilogue, which changes ``y0``.
 
     Args:
         owner: The operator, for messages.
         text: The snippet.
+        reads: What it may read: arrays ``x0``, ``x1``, …, and in some operators more.
 
     Raises:
         DefinitionError: With the snippet's line and a caret.
     """
-    snippet = check(Rules(owner, "epilogue", frozenset(["x"]), frozenset(["y"])), text)
+    snippet = check(Rules(owner, "epilogue", reads, frozenset(["y"])), text)
     others = sorted(snippet.numbers("y") - {0})
     if others:
         name = f"y{others[0]}"
