@@ -1,0 +1,36 @@
+"""The commands of ``python -m bench``, beside what they measure: a file a kind of measurement."""
+
+from __future__ import annotations
+
+import typer
+
+from bench.commands.arithmetic import conv, depthwise, gemm, subpixel
+from bench.commands.bandwidth import layout, norm, pointwise, reduce
+from bench.commands.host import launch
+from bench.commands.tuning import tune
+from bench.commands.vendors import vendors
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Measure clprim beside the device's own bandwidth and beside its peers.",
+)
+
+_COMMANDS = (
+    pointwise,
+    reduce,
+    gemm,
+    conv,
+    depthwise,
+    norm,
+    layout,
+    subpixel,
+    launch,
+    tune,
+    vendors,
+)
+for _command in _COMMANDS:
+    app.command()(_command)

@@ -1,0 +1,87 @@
+"""The command that times tiles, and keeps the best of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import clprim as cp
+from bench.commands.options import RESULTS, Layers, Run, layers_of, run_of, takes
+from bench.commands.output import as_written, finish, label_of, moving
+from bench.compute import Job
+from bench.conv import conv_jobs
+from bench.gemm import gemm_jobs
+from bench.gpus import GPUS
+from bench.networks import NETWORKS
+from bench.report import slug
+from bench.tune import Case, Tuned, catalogue, entries_of, record, to_ship, tune_all, tune_report
+from clprim.runtime import tuning
+
+__all__ = ["tune"]
+
+_TUNED = Path(cp.__file__).resolve().parent / "tuned"
+
+
+@takes(layers=layers_of(NETWORKS, "resnet50"), run=run_of)
+def tune(
+    *,
+    layers: Layers,
+    products: Annotated[
+        bool, typer.Option("--products", help="Matrix products instead of convolutions.")
+    ] = False,
+    catalogued: Annotated[
+        bool,
+        typer.Option(
+            "--catalogue", help="Time nothing: write what the rule gives GPUs that are not here."
+        ),
+    ] = False,
+    ship: Annotated[
+        str | None,
+        typer.Option("--ship", help="Write a table into the package, for devices of such names."),
+    ] = None,
+    run: Run,
+) -> None:
+    """Times tiles of contractions, keeps the best of them in the user's table, says the gain."""
+    jobs: Sequence[Job]
+    if products:
+        jobs = gemm_jobs(run.device, quick=run.quick)
+        options, label = "--products", "products"
+    else:
+        jobs = conv_jobs(run.device, quick=run.quick, **layers.selection)
+        options, label = as_written(layers.given), label_of(layers.given)
+    cases = record(jobs, run.device)
+    folder = _TUNED if run.output == RESULTS else run.output
+    folder.mkdir(parents=True, exist_ok=True)
+    if catalogued:
+        _write_catalogue(cases, folder)
+        return
+    with moving() as progress:
+        found = tune_all(cases, run.device, run.repeats, progress=progress)
+    if ship is not None:
+        table = to_ship(found, run.device, tuple(ship.split(",")))
+        (folder / f"{slug(run.device)}.json").write_text(table.text(), encoding="utf-8")
+    report = tune_report(found, len(cases), _keep(found, run))
+    finish(replace(report, options=options, label=label), run)
+
+
+def _write_catalogue(cases: Sequence[Case], folder: Path) -> None:
+    for gpu in GPUS:
+        page = folder / f"{gpu.target}.json"
+        page.write_text(catalogue(cases, gpu).text(), encoding="utf-8")
+        typer.echo(f"written: {page}")
+
+
+def _keep(found: Sequence[Tuned], run: Run) -> str:
+    """Write the user's table, and return where it lies now."""
+    if run.quick:
+        return "kept nowhere: --quick"
+    try:
+        path = tuning.save(run.device, entries_of(found))
+    except OSError as error:
+        typer.echo(f"the table cannot be kept: {error}", err=True)
+        raise typer.Exit(1) from None
+    return f"kept in {path}" if path else "kept nowhere: CLPRIM_CACHE_DIR switches that off"
