@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 
+from bench.depthwise_candidates import depthwise_candidates
 from clprim.plan.contraction import Contraction
+from clprim.plan.depthwise import Depthwise
+from clprim.plan.depthwise_gradient import DepthwiseGradient
 from clprim.plan.in_place import ROWS
 from clprim.plan.local_tile import local_tiles
 from clprim.plan.strategy import plan_choice, plan_contraction
@@ -18,14 +21,18 @@ __all__ = ["candidates"]
 _IN_PLACE, _PANELS, _LOCAL = 6, 3, 10
 
 
-def candidates(what: Contraction, strategy: str, traits: DeviceTraits) -> list[Choice]:
+def candidates(
+    what: Contraction | Depthwise | DepthwiseGradient, strategy: str, traits: DeviceTraits
+) -> list[Choice]:
     """Returns the rule's choice, then others that fit, what promises most first.
 
     Args:
         what: The contraction.
-        strategy: ``panels`` or ``tiles``.
+        strategy: ``panels``, ``tiles`` or ``depthwise``.
         traits: Of the device.
     """
+    if not isinstance(what, Contraction):
+        return depthwise_candidates(what, traits)
     plan = plan_contraction(what, traits, strategy)
     rule = chosen(plan)
     if rule is None:

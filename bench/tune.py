@@ -20,13 +20,16 @@ from bench.gpus import Gpu
 from bench.peers import Inputs
 from bench.report import Report, Table
 from bench.timing import Contender, Result, race, ratio, stream
+from bench.tune_memory import memory_of
 from clprim.calls import allocate_workspace
 from clprim.contraction import forget_calls
 from clprim.launch import Launch
 from clprim.plan import tuning
 from clprim.plan.contraction import Contraction
+from clprim.plan.depthwise import Depthwise
+from clprim.plan.depthwise_gradient import DepthwiseGradient
 from clprim.plan.strategy import plan_choice, plan_contraction
-from clprim.plan.tuning import Choice, Origin, Problem, TuningFile, chosen
+from clprim.plan.tuning import AnyProblem, Choice, Origin, TuningFile, chosen, problem_of
 from clprim.runtime.device import Device
 from clprim.runtime.tuning import IDENTITY, using
 
@@ -42,6 +45,7 @@ __all__ = [
     "tune_report",
 ]
 
+Workload = Contraction | Depthwise | DepthwiseGradient
 Clock = Callable[[Sequence[Contender], int], Mapping[str, Result]]
 
 # A tile must be so many times as fast as the rule's to be taken: less may be noise.
@@ -63,12 +67,12 @@ class Case:
 
     title: str
     strategy: str
-    what: Contraction
+    what: Workload
 
     @property
-    def key(self) -> tuple[str, Problem]:
+    def key(self) -> tuple[str, AnyProblem]:
         """What its entry in a table stands under."""
-        return self.strategy, Problem.of(self.what)
+        return self.strategy, problem_of(self.what)
 
 
 @dataclass(frozen=True)
@@ -98,9 +102,9 @@ class Tuned:
 class _Recorder(tuning.Table):
     """An empty table that remembers what it was asked."""
 
-    asked: list[tuple[Contraction, str]] = field(default_factory=list)
+    asked: list[tuple[Workload, str]] = field(default_factory=list)
 
-    def choice(self, what: Contraction, strategy: str) -> None:
+    def choice(self, what: Workload, strategy: str) -> None:
         self.asked.append((what, strategy))
 
 
@@ -111,14 +115,14 @@ def record(jobs: Iterable[Job], device: Device) -> list[Case]:
         jobs: Rows of ``bench conv`` and ``bench gemm``; each is run once.
         device: Where.
     """
-    found: dict[tuple[str, Problem], Case] = {}
+    found: dict[tuple[str, AnyProblem], Case] = {}
     for job in jobs:
         recorder = _Recorder()
         forget_calls()
         with using(recorder):
             Packs(device).prepare(job, Inputs(job))  # runs it once
         for what, strategy in recorder.asked:
-            if what.digits is not None:
+            if isinstance(what, Contraction) and what.digits is not None:
                 continue  # results whose outputs become pixels: memory decides there
             title = ", ".join(filter(None, (job.title, _where(job))))
             case = Case(title, strategy, what)
@@ -184,7 +188,7 @@ def tune_all(
     return found
 
 
-def entries_of(found: Iterable[Tuned]) -> dict[tuple[str, Problem], tuple[Choice, Origin]]:
+def entries_of(found: Iterable[Tuned]) -> dict[tuple[str, AnyProblem], tuple[Choice, Origin]]:
     """Returns what a table keeps of a run."""
     return {t.case.key: (t.best, Origin("measured", t.gain)) for t in found}
 
@@ -214,7 +218,8 @@ def catalogue(cases: Iterable[Case], gpu: Gpu) -> TuningFile:
     for case in cases:
         choice = chosen(plan_contraction(case.what, gpu.traits, "tiles"))
         if choice is not None:
-            entries["tiles", Problem.of(case.what)] = choice, Origin("rule")
+            strategy = "tiles" if isinstance(case.what, Contraction) else case.strategy
+            entries[strategy, problem_of(case.what)] = choice, Origin("rule")
     return TuningFile(gpu.names, "", "", traits, entries)
 
 
@@ -231,15 +236,9 @@ class _Bench:
 
     def __init__(self, case: Case, device: Device) -> None:
         self.what, self.device = case.what, device
-        x, w, y = self.what.gathered, self.what.packed, self.what.y
-        inner = [(y.lane[d], self.what.lanes[d]) for d in range(3)]
-        outer = [(y.output, self.what.outputs), (y.group, self.what.groups)]
-        size_y = y.start + sum(max(0, s * (n - 1)) for s, n in [*inner, *outer]) + 1
-        depths = zip(w.depth, self.what.depths, strict=True)
-        steps = [*depths, (w.output, self.what.outputs), (w.group, self.what.groups)]
-        size_w = w.start + sum(max(0, s * (n - 1)) for s, n in steps) + 1
-        self.y = cp.zeros((size_y,), y.dtype)
-        self.x, self.w = _small(x.size, x.dtype, 1), _small(size_w, w.dtype, 2)
+        (size_y, y), *operands = memory_of(case.what)
+        self.y = cp.zeros((size_y,), y)
+        self.x, self.w = (_small(size, dtype, n) for n, (size, dtype) in enumerate(operands, 1))
 
     def call(self, choice: Choice) -> Callable[[], Any]:
         """Returns what runs a candidate once, its operand packed beforehand."""

@@ -194,6 +194,7 @@ class ContractionPlan:
         main: Multiplies.
         finish: Adds up splits, if there are any.
         packed, partial: Elements of workspace, of the value's dtype.
+        tile: The numbers of a table's entry, of kernels whose code does not hold them all.
     """
 
     pack: KernelPlan | None
@@ -201,6 +202,7 @@ class ContractionPlan:
     finish: KernelPlan | None
     packed: int
     partial: int
+    tile: tuple[int, ...] = ()
 
 
 def span_of(strides: Digits, sizes: Digits) -> int:

@@ -6,7 +6,7 @@ in registers; depthwise_channels.cl.jinja draws it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from clprim.plan.contraction import ContractionPlan
 from clprim.plan.depthwise import Depthwise, moved_bytes
@@ -18,13 +18,18 @@ from clprim.plan.depthwise_code import (
     storing,
     unrolls,
 )
+from clprim.plan.depthwise_tile import ChannelsTile
 from clprim.plan.kernel import KernelPlan, power_of_two
 from clprim.traits import DeviceTraits
 
-__all__ = ["ChannelsCode", "plan_channels", "takes_channels"]
+__all__ = ["ChannelsCode", "channels_tile", "fits_channels", "plan_channels", "takes_channels"]
 
 # Bytes of x below a tile, of all vectors of a block, that stay in a core's nearest cache.
 BLOCK_BYTES = 24 << 10
+# Work-items a compute unit, unless a table says otherwise.
+ITEMS = 8
+# Sums of a tile that some registers can be found for.
+MOST_SUMS = 28
 
 
 @dataclass(frozen=True)
@@ -47,12 +52,34 @@ def takes_channels(what: Depthwise, traits: DeviceTraits) -> bool:
     return y_or_x and what.multiplier == 1 and _width(what, traits) > 1
 
 
-def plan_channels(what: Depthwise, traits: DeviceTraits) -> ContractionPlan:
+def channels_tile(what: Depthwise, traits: DeviceTraits) -> ChannelsTile:
+    """Returns the rule's tile."""
+    rows, columns = _tile(what, unrolls(what), traits)
+    vectors = -(-what.channels // _width(what, traits))
+    below = (rows + what.rows.kernel) * (columns + what.columns.kernel)
+    a_vector = below * _width(what, traits) * what.x.dtype.itemsize
+    return ChannelsTile(rows, columns, max(1, min(vectors, BLOCK_BYTES // a_vector)), ITEMS)
+
+
+def fits_channels(tile: ChannelsTile, what: Depthwise) -> bool:
+    """Whether a tile can be taken for a convolution that `takes_channels`."""
+    if tile.rows * tile.columns > MOST_SUMS:
+        return False
+    if not unrolls(what):
+        return tile.rows == 1
+    # Tiles of the adjoint begin at whole strides.
+    return not what.adjoint or not (
+        tile.rows % what.rows.stride or tile.columns % what.columns.stride
+    )
+
+
+def plan_channels(what: Depthwise, traits: DeviceTraits, tile: ChannelsTile) -> ContractionPlan:
     """Plans the kernels of a convolution that `takes_channels`.
 
     Args:
         what: The convolution; nothing of it may be empty.
         traits: Of the device.
+        tile: One that fits.
     """
     width = _width(what, traits)
     h, v = what.rows, what.columns
@@ -61,16 +88,12 @@ def plan_channels(what: Depthwise, traits: DeviceTraits) -> ContractionPlan:
     unrolled = unrolls(what)
     kernel = (h.kernel, v.kernel) if unrolled else (0, 0)
     stride = (h.stride, v.stride) if unrolled else (0, 0)
-    rows, columns = _tile(what, unrolled, traits)
     phase = (h.before % h.stride, v.before % v.stride) if unrolled and what.adjoint else (0, 0)
-    tap_rows, tap_columns = (h.kernel, v.kernel)
 
     vectors = -(-what.channels // width)
-    below = (rows + tap_rows) * (columns + tap_columns) * width * what.x.dtype.itemsize
-    a_block = max(1, min(vectors, BLOCK_BYTES // below))
-
-    wanted = 8 * traits.compute_units
-    a_item = spread_rows(what.images, h.outputs, rows, wanted)
+    a_block = min(vectors, tile.vectors)
+    wanted = tile.items * traits.compute_units
+    a_item = spread_rows(what.images, h.outputs, tile.rows, wanted)
     bands = -(-(h.outputs) // a_item)
     groups = max(1, min(-(-vectors // a_block), wanted // (what.images * bands)))
     vectors_a_item = -(-vectors // groups)
@@ -103,8 +126,8 @@ def plan_channels(what: Depthwise, traits: DeviceTraits) -> ContractionPlan:
         parameters=tuple(found.parameters),
         kernel=kernel,
         stride=stride,
-        rows=rows,
-        columns=columns,
+        rows=tile.rows,
+        columns=tile.columns,
         phase=phase,
     )
     main = KernelPlan(
@@ -117,7 +140,7 @@ def plan_channels(what: Depthwise, traits: DeviceTraits) -> ContractionPlan:
         what.flops,
     )
     pack, packed = pack_taps(what, traits)
-    return ContractionPlan(pack, main, None, packed, 0)
+    return ContractionPlan(pack, main, None, packed, 0, astuple(tile))
 
 
 def _width(what: Depthwise, traits: DeviceTraits) -> int:

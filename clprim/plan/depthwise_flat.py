@@ -6,7 +6,7 @@ A plane is one run of vectors, and a tap the same run elsewhere; depthwise_flat.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from clprim.plan.contraction import ContractionPlan
 from clprim.plan.depthwise import Depthwise, moved_bytes
@@ -20,13 +20,16 @@ from clprim.plan.depthwise_code import (
     spread_rows,
     storing,
 )
+from clprim.plan.depthwise_tile import FlatTile
 from clprim.plan.kernel import KernelPlan, OperandCode
 from clprim.traits import DeviceTraits
 
-__all__ = ["FlatCode", "plan_flat", "takes_flat"]
+__all__ = ["FlatCode", "flat_tile", "plan_flat", "takes_flat"]
 
 # Of local memory, for masks.
 MASK_BYTES = 16 << 10
+# Work-items a compute unit, unless a table says otherwise.
+ITEMS = 8
 
 
 @dataclass(frozen=True)
@@ -63,19 +66,25 @@ def takes_flat(what: Depthwise, traits: DeviceTraits) -> bool:
     return joins_rows(what) and _period(what, width) * v.kernel * width <= _masks(what, traits)
 
 
-def plan_flat(what: Depthwise, traits: DeviceTraits) -> ContractionPlan:
+def flat_tile(what: Depthwise, traits: DeviceTraits) -> FlatTile:
+    """Returns the rule's tile."""
+    return FlatTile(ITEMS)
+
+
+def plan_flat(what: Depthwise, traits: DeviceTraits, tile: FlatTile) -> ContractionPlan:
     """Plans the kernel of a convolution that `takes_flat`.
 
     Args:
         what: The convolution; nothing of it may be empty.
         traits: Of the device.
+        tile: Any.
     """
     width = plane_vector(what, traits)
     h, v = what.rows, what.columns
     written = what.images * what.channels * h.outputs * v.outputs * what.y.dtype.itemsize
     base = storing(what, width, "column", streaming=traits.is_cpu and written > traits.cache_bytes)
     planes = what.images * what.channels
-    wanted = 8 * traits.compute_units
+    wanted = tile.items * traits.compute_units
     rows_a_item = spread_rows(planes, h.outputs, 1, wanted)
     planes_a_item = max(1, planes // wanted)
 
@@ -118,7 +127,7 @@ def plan_flat(what: Depthwise, traits: DeviceTraits) -> ContractionPlan:
         moved_bytes(what),
         what.flops,
     )
-    return ContractionPlan(None, main, None, 0, 0)
+    return ContractionPlan(None, main, None, 0, 0, astuple(tile))
 
 
 def _period(what: Depthwise, width: int) -> int:

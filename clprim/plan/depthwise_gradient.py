@@ -10,13 +10,14 @@ through memory to a second kernel, which adds them up in order: no atomics, the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from clprim.dtypes import AnyDType, stored_type
 from clprim.plan.contraction import PARTIAL, ContractionPlan, W, X, Y
 from clprim.plan.depthwise import Line, Place, Taps
 from clprim.plan.depthwise_code import Arguments
+from clprim.plan.depthwise_tile import GradientLanesTile
 from clprim.plan.kernel import (
     Argument,
     Buffer,
@@ -38,8 +39,10 @@ __all__ = [
     "GradientCode",
     "GradientLanesCode",
     "finish",
+    "fits_gradient_lanes",
     "gradient_arguments",
     "gradient_code",
+    "gradient_lanes_tile",
     "plan_gradient_lanes",
 ]
 
@@ -259,24 +262,47 @@ def finish(what: DepthwiseGradient, splits: int, traits: DeviceTraits) -> Kernel
     )
 
 
-def plan_gradient_lanes(what: DepthwiseGradient, traits: DeviceTraits) -> ContractionPlan:
+def gradient_lanes_tile(what: DepthwiseGradient, traits: DeviceTraits) -> GradientLanesTile:
+    """Returns the rule's tile."""
+    rows = what.rows.outputs
+    items = what.channels * what.taps * what.images
+    a_split = _longest(what)
+    wanted = 64 * traits.compute_units * (1 if traits.is_cpu else 64)
+    while a_split > 1 and items * -(-rows // a_split) < wanted:
+        a_split //= 2
+    return GradientLanesTile(a_split, min(64, power_of_two(traits.max_work_group_size + 1) // 2))
+
+
+def fits_gradient_lanes(
+    tile: GradientLanesTile, what: DepthwiseGradient, traits: DeviceTraits
+) -> bool:
+    """Whether a device runs a tile, and no sum gets too long."""
+    group = tile.group
+    power = power_of_two(group) == group
+    return power and group <= traits.max_work_group_size and tile.rows <= _longest(what)
+
+
+def _longest(what: DepthwiseGradient) -> int:
+    """Rows of a split at most."""
+    return max(1, min(what.rows.outputs, LONGEST_CHAIN // what.columns.outputs))
+
+
+def plan_gradient_lanes(
+    what: DepthwiseGradient, traits: DeviceTraits, tile: GradientLanesTile
+) -> ContractionPlan:
     """Plans the kernels of a gradient in the weight, of arrays of any strides.
 
     Args:
         what: The gradient; nothing of it may be empty.
         traits: Of the device.
+        tile: One that fits.
     """
     h, v = what.rows, what.columns
     along = "channel" if what.channels > 1 and what.grad.channel == 1 else "column"
-    most = min(64, power_of_two(traits.max_work_group_size + 1) // 2)
-    group = min(most, power_of_two(v.outputs)) if along == "column" else 1
+    group = min(tile.group, power_of_two(v.outputs)) if along == "column" else 1
     found = gradient_arguments(what)
     # A split is some rows of an image.
-    items = what.channels * what.taps * what.images
-    a_split = max(1, min(h.outputs, LONGEST_CHAIN // v.outputs))
-    wanted = 64 * traits.compute_units * (1 if traits.is_cpu else 64)
-    while a_split > 1 and items * -(-h.outputs // a_split) < wanted:
-        a_split //= 2
+    a_split = tile.rows
     bands = -(-h.outputs // a_split)
     found.numbers(
         multiplier=what.multiplier,
@@ -292,7 +318,7 @@ def plan_gradient_lanes(what: DepthwiseGradient, traits: DeviceTraits) -> Contra
     code = GradientLanesCode(**gradient_code(what, found, along), along=along, group=group)
     splits = what.images * bands
     if along == "channel":
-        local = (*work_group((what.channels, what.taps), most), 1)
+        local = (*work_group((what.channels, what.taps), tile.group), 1)
         sizes = (what.channels, what.taps, splits)
     else:
         local = (group, 1, 1)
@@ -307,4 +333,5 @@ def plan_gradient_lanes(what: DepthwiseGradient, traits: DeviceTraits) -> Contra
         what.flops,
     )
     partial = splits * what.taps * what.channels
-    return ContractionPlan(None, main, finish(what, splits, traits), 0, partial)
+    merge = finish(what, splits, traits)
+    return ContractionPlan(None, main, merge, 0, partial, astuple(tile))

@@ -6,7 +6,7 @@ lie side by side. depthwise_weight_channels.cl.jinja and depthwise_weight_planes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from clprim.plan.contraction import ContractionPlan
 from clprim.plan.depthwise_code import UNROLLED, spread_rows
@@ -18,12 +18,17 @@ from clprim.plan.depthwise_gradient import (
     gradient_arguments,
     gradient_code,
 )
+from clprim.plan.depthwise_tile import GradientChannelsTile, GradientPlanesTile
 from clprim.plan.kernel import Argument, KernelPlan, round_up
 from clprim.traits import DeviceTraits
 
 __all__ = [
     "GradientChannelsCode",
     "GradientPlanesCode",
+    "fits_gradient_channels",
+    "fits_gradient_planes",
+    "gradient_channels_tile",
+    "gradient_planes_tile",
     "plan_gradient_channels",
     "plan_gradient_planes",
     "takes_gradient_channels",
@@ -32,6 +37,9 @@ __all__ = [
 
 # Columns of the gradient that share the vectors of x below them.
 COLUMNS = 7
+MOST_COLUMNS = 16
+# Work-items a compute unit, unless a table says otherwise: of channels, of planes.
+ITEMS, PLANE_ITEMS = 4, 8
 # Taps whose sums stay in registers, beside the gradient.
 MOST_TAPS = 25
 # Of local memory, for sums of vectors of channels that take turns, and how many do so at most: what
@@ -94,44 +102,71 @@ def takes_gradient_channels(what: DepthwiseGradient, traits: DeviceTraits) -> bo
     return together and what.channels >= _most(what, traits) and _unrolls(what)
 
 
-def plan_gradient_channels(what: DepthwiseGradient, traits: DeviceTraits) -> ContractionPlan:
+def gradient_channels_tile(what: DepthwiseGradient, traits: DeviceTraits) -> GradientChannelsTile:
+    """Returns the rule's tile."""
+    vectors = -(-what.channels // _most(what, traits))
+    _, _, sums, a_vector = _sums(what, traits)
+    return GradientChannelsTile(COLUMNS, max(1, min(vectors, TURNS, sums // a_vector)), ITEMS)
+
+
+def fits_gradient_channels(
+    tile: GradientChannelsTile, what: DepthwiseGradient, traits: DeviceTraits
+) -> bool:
+    """Whether registers hold a tile's columns, and local memory the sums of its vectors."""
+    _, _, sums, a_vector = _sums(what, traits)
+    return tile.columns <= MOST_COLUMNS and tile.vectors * a_vector <= sums
+
+
+def _sums(what: DepthwiseGradient, traits: DeviceTraits) -> tuple[int, int, int, int]:
+    """Returns rows of taps at once, taps in whole such rows, elements of sums, those a vector."""
+    width, h, v = _most(what, traits), what.rows, what.columns
+    taps_rows = min(h.kernel, MOST_TAPS // v.kernel)
+    taps = round_up(h.kernel, taps_rows) * v.kernel
+    sums = max(taps * width, min(traits.local_memory, SUM_BYTES) // what.value.itemsize)
+    return taps_rows, taps, sums, taps * width
+
+
+def plan_gradient_channels(
+    what: DepthwiseGradient, traits: DeviceTraits, tile: GradientChannelsTile
+) -> ContractionPlan:
     """Plans the kernels of a gradient that `takes_gradient_channels`.
 
     Args:
         what: The gradient; nothing of it may be empty.
         traits: Of the device.
+        tile: One that fits.
     """
     width = _most(what, traits)
     h, v = what.rows, what.columns
     vectors = -(-what.channels // width)
-    wanted = 4 * traits.compute_units
+    wanted = tile.items * traits.compute_units
     a_split = spread_rows(what.images, h.outputs, 1, wanted)
     a_split = max(1, min(a_split, LONGEST_CHAIN // v.outputs))
     bands = -(-h.outputs // a_split)
-    taps_rows = min(h.kernel, MOST_TAPS // v.kernel)
     groups = max(1, min(vectors, wanted // (what.images * bands)))
     vectors_a_item = -(-vectors // groups)
-    taps = round_up(h.kernel, taps_rows) * v.kernel
-    sums = max(taps * width, min(traits.local_memory, SUM_BYTES) // what.value.itemsize)
+    taps_rows, _, sums, _ = _sums(what, traits)
     found = gradient_arguments(what)
     found.numbers(
         bands=bands,
         rows_a_split=a_split,
         vectors=vectors,
         vectors_a_item=vectors_a_item,
-        vectors_a_block=max(1, min(vectors_a_item, TURNS, sums // (taps * width))),
+        vectors_a_block=min(vectors_a_item, tile.vectors),
     )
     code = GradientChannelsCode(
         **gradient_code(what, found, "channel"),
         width=width,
         kernel=(h.kernel, v.kernel),
         stride=(h.stride, v.stride),
-        columns=COLUMNS,
+        columns=tile.columns,
         taps_rows=taps_rows,
         sums=sums,
     )
     size = (-(-vectors // vectors_a_item), bands, what.images)
-    return _plan(what, "depthwise_weight_channels", code, found.arguments, size, bands, traits)
+    return _plan(
+        what, "depthwise_weight_channels", code, found.arguments, size, bands, traits, tile
+    )
 
 
 def takes_gradient_planes(what: DepthwiseGradient, traits: DeviceTraits) -> bool:
@@ -141,21 +176,36 @@ def takes_gradient_planes(what: DepthwiseGradient, traits: DeviceTraits) -> bool
     return together and _unrolls(what) and _band(what, traits) > 0
 
 
-def plan_gradient_planes(what: DepthwiseGradient, traits: DeviceTraits) -> ContractionPlan:
+def gradient_planes_tile(what: DepthwiseGradient, traits: DeviceTraits) -> GradientPlanesTile:
+    """Returns the rule's tile."""
+    return GradientPlanesTile(_band(what, traits), PLANE_ITEMS)
+
+
+def fits_gradient_planes(
+    tile: GradientPlanesTile, what: DepthwiseGradient, traits: DeviceTraits
+) -> bool:
+    """Whether local memory holds x below a tile's band."""
+    return _copied(what, traits, tile.band) <= _source(what, traits)
+
+
+def plan_gradient_planes(
+    what: DepthwiseGradient, traits: DeviceTraits, tile: GradientPlanesTile
+) -> ContractionPlan:
     """Plans the kernels of a gradient that `takes_gradient_planes`.
 
     Args:
         what: The gradient; nothing of it may be empty.
         traits: Of the device.
+        tile: One that fits.
     """
     width = _width(what, traits)
     h, v = what.rows, what.columns
     planes = what.images * what.channels
-    wanted = 8 * traits.compute_units
+    wanted = tile.items * traits.compute_units
     a_split = spread_rows(planes, h.outputs, 1, wanted)
     a_split = max(1, min(a_split, LONGEST_CHAIN * width // v.outputs))
     bands = -(-h.outputs // a_split)
-    a_band = min(a_split, _band(what, traits))
+    a_band = min(a_split, tile.band)
     planes_a_item = max(1, planes // wanted)
     pitch = _pitch(what, width)
 
@@ -174,7 +224,7 @@ def plan_gradient_planes(what: DepthwiseGradient, traits: DeviceTraits) -> Contr
         x_size=what.end(what.x, what.channels // what.multiplier, h.inputs, v.inputs),
         grad_size=what.end(what.grad, what.channels, h.outputs, v.outputs),
         pitch=pitch,
-        source_used=_source_rows(what, a_band) * v.stride * pitch + width,
+        source_used=_copied(what, traits, a_band),
         even_at=at(0),
         odd_at=at(1),
     )
@@ -186,7 +236,7 @@ def plan_gradient_planes(what: DepthwiseGradient, traits: DeviceTraits) -> Contr
         source=_source(what, traits),
     )
     size = (-(-planes // planes_a_item), bands, 1)
-    return _plan(what, "depthwise_weight_planes", code, found.arguments, size, bands, traits)
+    return _plan(what, "depthwise_weight_planes", code, found.arguments, size, bands, traits, tile)
 
 
 def _plan(
@@ -197,13 +247,15 @@ def _plan(
     size: tuple[int, ...],
     bands: int,
     traits: DeviceTraits,
+    tile: GradientChannelsTile | GradientPlanesTile,
 ) -> ContractionPlan:
     splits = what.images * bands
     main = KernelPlan(
         template, code, tuple(arguments), size, (1, 1, 1), what.moved_bytes, what.flops
     )
     partial = splits * what.taps * what.channels
-    return ContractionPlan(None, main, finish(what, splits, traits), 0, partial)
+    merge = finish(what, splits, traits)
+    return ContractionPlan(None, main, merge, 0, partial, astuple(tile))
 
 
 def _most(what: DepthwiseGradient, traits: DeviceTraits) -> int:
@@ -238,13 +290,17 @@ def _source_rows(what: DepthwiseGradient, rows: int) -> int:
     return (rows - 1) * what.rows.stride + what.rows.kernel
 
 
+def _copied(what: DepthwiseGradient, traits: DeviceTraits, rows: int) -> int:
+    """Elements of local memory for x below some rows."""
+    width = _width(what, traits)
+    return _source_rows(what, rows) * what.columns.stride * _pitch(what, width) + width
+
+
 def _band(what: DepthwiseGradient, traits: DeviceTraits) -> int:
     """Returns how many rows fit local memory; 0 where none does."""
-    width = _width(what, traits)
-    row = what.columns.stride * _pitch(what, width)
     rows = 0
     while rows < what.rows.outputs:
-        used = _source_rows(what, rows + 1) * row + width
+        used = _copied(what, traits, rows + 1)
         if used > _source(what, traits):
             break
         near = used * what.value.itemsize <= NEAR_BYTES

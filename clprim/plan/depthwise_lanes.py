@@ -5,18 +5,21 @@ A work-item sums up a few outputs; its neighbours take what lies beside them in 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from clprim.plan.contraction import ContractionPlan
 from clprim.plan.depthwise import Depthwise, moved_bytes
 from clprim.plan.depthwise_code import DepthwiseCode, arguments_of, storing
+from clprim.plan.depthwise_tile import LanesTile
 from clprim.plan.kernel import KernelPlan, OperandCode, round_up, work_group
 from clprim.traits import DeviceTraits
 
-__all__ = ["LanesCode", "plan_lanes"]
+__all__ = ["LanesCode", "fits_lanes", "lanes_tile", "plan_lanes"]
 
 # Outputs of a work-item: each tap is read once for all of them.
 OUTPUTS = 4
+# That registers hold beside everything else.
+MOST_OUTPUTS = 16
 
 
 @dataclass(frozen=True)
@@ -34,12 +37,23 @@ class LanesCode(DepthwiseCode):
     outputs_a_item: int
 
 
-def plan_lanes(what: Depthwise, traits: DeviceTraits) -> ContractionPlan:
+def lanes_tile(what: Depthwise, traits: DeviceTraits) -> LanesTile:
+    """Returns the rule's tile."""
+    return LanesTile(OUTPUTS, min(64 if traits.is_cpu else 256, traits.max_work_group_size))
+
+
+def fits_lanes(tile: LanesTile, traits: DeviceTraits) -> bool:
+    """Whether a device runs a tile."""
+    return tile.outputs <= MOST_OUTPUTS and tile.group <= traits.max_work_group_size
+
+
+def plan_lanes(what: Depthwise, traits: DeviceTraits, tile: LanesTile) -> ContractionPlan:
     """Plans the kernel of a convolution.
 
     Args:
         what: The convolution; nothing of it may be empty.
         traits: Of the device.
+        tile: One that fits.
     """
     along = "channel" if what.channels > 1 and abs(what.y.channel) == 1 else "column"
     base = storing(what, 1, along, streaming=False)
@@ -72,14 +86,13 @@ def plan_lanes(what: Depthwise, traits: DeviceTraits) -> ContractionPlan:
         stride=(0, 0),
         w=OperandCode.of("w", w.dtype, what.value, 2),
         along=along,
-        outputs_a_item=OUTPUTS,
+        outputs_a_item=tile.outputs,
     )
     if along == "channel":
-        sizes = (what.channels, -(-v.outputs // OUTPUTS), what.images * h.outputs)
+        sizes = (what.channels, -(-v.outputs // tile.outputs), what.images * h.outputs)
     else:
-        sizes = (v.outputs, -(-h.outputs // OUTPUTS), what.images * what.channels)
-    wanted = min(64 if traits.is_cpu else 256, traits.max_work_group_size)
-    local = (*work_group(sizes[:2], wanted), 1)
+        sizes = (v.outputs, -(-h.outputs // tile.outputs), what.images * what.channels)
+    local = (*work_group(sizes[:2], tile.group), 1)
     main = KernelPlan(
         "depthwise_lanes",
         code,
@@ -89,4 +102,4 @@ def plan_lanes(what: Depthwise, traits: DeviceTraits) -> ContractionPlan:
         moved_bytes(what),
         what.flops,
     )
-    return ContractionPlan(None, main, None, 0, 0)
+    return ContractionPlan(None, main, None, 0, 0, astuple(tile))

@@ -6,7 +6,7 @@ there in vectors of columns; depthwise_planes.cl.jinja draws it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 from clprim.plan.contraction import ContractionPlan
 from clprim.plan.depthwise import Depthwise, Line, moved_bytes
@@ -19,15 +19,20 @@ from clprim.plan.depthwise_code import (
     storing,
     unrolls,
 )
+from clprim.plan.depthwise_tile import PlanesTile
 from clprim.plan.kernel import KernelPlan, OperandCode, round_up
 from clprim.traits import DeviceTraits
 
-__all__ = ["PlanesCode", "plan_planes", "takes_planes"]
+__all__ = ["PlanesCode", "fits_planes", "plan_planes", "planes_tile", "takes_planes"]
 
 # Of local memory: half of it for rows of x, a quarter for sums, a quarter for sums without gaps.
 SCRATCH_BYTES = 128 << 10
 # What a band of rows should take of it, to stay in a core's nearest cache.
 BAND_BYTES = 16 << 10
+# Work-items a compute unit, unless a table says otherwise.
+ITEMS = 8
+# Rows of a tile that registers hold.
+MOST_ROWS = 8
 
 
 @dataclass(frozen=True)
@@ -73,18 +78,37 @@ def takes_planes(what: Depthwise, traits: DeviceTraits) -> bool:
         return False
     if what.adjoint and not unrolls(what):
         return False
-    return _band(_cropped(what), traits) is not None
+    what = _cropped(what)
+    return _band(what, traits, _tile_rows(what)) is not None
 
 
-def plan_planes(what: Depthwise, traits: DeviceTraits) -> ContractionPlan:
+def planes_tile(what: Depthwise, traits: DeviceTraits) -> PlanesTile:
+    """Returns the rule's tile of a convolution that `takes_planes`."""
+    what = _cropped(what)
+    rows = _tile_rows(what)
+    band = _band(what, traits, rows)
+    assert band is not None
+    return PlanesTile(rows, band.rows, ITEMS)
+
+
+def fits_planes(tile: PlanesTile, what: Depthwise, traits: DeviceTraits) -> bool:
+    """Whether registers hold a tile, and local memory its band of whole tiles."""
+    what = _cropped(what)
+    if tile.rows > MOST_ROWS or tile.band % _step(what, tile.rows):
+        return False
+    return _band(what, traits, tile.rows, tile.band) is not None
+
+
+def plan_planes(what: Depthwise, traits: DeviceTraits, tile: PlanesTile) -> ContractionPlan:
     """Plans the kernel of a convolution that `takes_planes`.
 
     Args:
         what: The convolution; nothing of it may be empty.
         traits: Of the device.
+        tile: One that fits.
     """
     what = _cropped(what)
-    band = _band(what, traits)
+    band = _band(what, traits, tile.rows, tile.band)
     assert band is not None
     width = plane_vector(what, traits)
     h, v = what.rows, what.columns
@@ -97,8 +121,8 @@ def plan_planes(what: Depthwise, traits: DeviceTraits) -> ContractionPlan:
     rows_first = shift // h.stride * h.stride
     rows_last = shift + h.outputs
     planes = what.images * what.channels
-    wanted = 8 * traits.compute_units
-    a_item = spread_rows(planes, rows_last - rows_first, _step(what), wanted)
+    wanted = tile.items * traits.compute_units
+    a_item = spread_rows(planes, rows_last - rows_first, _step(what, tile.rows), wanted)
     planes_a_item = max(1, planes // wanted)
 
     found = arguments_of(what, base, "w")
@@ -144,7 +168,7 @@ def plan_planes(what: Depthwise, traits: DeviceTraits) -> ContractionPlan:
         kernel=(h.kernel, v.kernel) if unrolled else (0, 0),
         stride=(h.stride, v.stride) if unrolled else (0, 0),
         w=OperandCode.of("w", what.w.dtype, what.value, 2),
-        rows=_tile_rows(what),
+        rows=tile.rows,
         source=source,
         wide=wide,
         # An interpreter of OpenCL 1.2 knows no prefetch; what compiles for CPUs is newer.
@@ -159,7 +183,7 @@ def plan_planes(what: Depthwise, traits: DeviceTraits) -> ContractionPlan:
         moved_bytes(what),
         what.flops,
     )
-    return ContractionPlan(None, main, None, 0, 0)
+    return ContractionPlan(None, main, None, 0, 0, astuple(tile))
 
 
 def _cropped(what: Depthwise) -> Depthwise:
@@ -186,9 +210,9 @@ def _tile_rows(what: Depthwise) -> int:
     return 2 if what.rows.stride > 1 else 4
 
 
-def _step(what: Depthwise) -> int:
+def _step(what: Depthwise, rows: int) -> int:
     """What the rows of a band are a multiple of."""
-    return what.rows.stride if what.adjoint else _tile_rows(what)
+    return what.rows.stride if what.adjoint else rows
 
 
 def _room(what: Depthwise, traits: DeviceTraits) -> tuple[int, int]:
@@ -209,11 +233,16 @@ def _phases(what: Depthwise, band: _Band) -> dict[str, int]:
     return {"even_at": at(0), "odd_at": at(1)}
 
 
-def _band(what: Depthwise, traits: DeviceTraits) -> _Band | None:
-    """Returns how many rows fit, or None where a tile of them does not."""
+def _band(
+    what: Depthwise, traits: DeviceTraits, tile_rows: int, wanted: int | None = None
+) -> _Band | None:
+    """Returns what a band of rows takes, of as many as the rule wants or ``wanted``.
+
+    None where they do not fit.
+    """
     width = plane_vector(what, traits)
     h, v = what.rows, what.columns
-    step = _step(what)
+    step = _step(what, tile_rows)
     source, wide = _room(what, traits)
     if what.adjoint:
         lead = (v.kernel - 1) // v.stride
@@ -238,8 +267,10 @@ def _band(what: Depthwise, traits: DeviceTraits) -> _Band | None:
         used = source_rows(rows) * source_row + 2 * width
         return used <= source and rows * max(wide_pitch, v.outputs) + 2 * width <= wide
 
-    if not fits(step):
+    if not fits(wanted or step):
         return None
+    if wanted is not None:
+        return _Band(wanted, pitch, wide_pitch, source_row, source_rows(wanted))
     shift = h.before % h.stride if what.adjoint else 0
     most = round_up(h.outputs + shift, step)
     rows = step

@@ -7,7 +7,7 @@ draws it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from clprim.plan.contraction import ContractionPlan
 from clprim.plan.depthwise import Depthwise, Line, moved_bytes
@@ -21,10 +21,11 @@ from clprim.plan.depthwise_code import (
     spread_rows,
     storing,
 )
+from clprim.plan.depthwise_tile import RunsTile
 from clprim.plan.kernel import KernelPlan, OperandCode, round_up
 from clprim.traits import DeviceTraits
 
-__all__ = ["RunsCode", "plan_runs", "takes_runs"]
+__all__ = ["RunsCode", "fits_runs", "plan_runs", "runs_tile", "takes_runs"]
 
 # Of local memory.
 SCRATCH_BYTES = 64 << 10
@@ -32,6 +33,8 @@ SCRATCH_BYTES = 64 << 10
 BAND_BYTES = 16 << 10
 # Rows of so many vectors or more lose little at their ends.
 MOST_VECTORS = 4
+# Work-items a compute unit, unless a table says otherwise.
+ITEMS = 8
 
 
 @dataclass(frozen=True)
@@ -89,14 +92,27 @@ def takes_runs(what: Depthwise, traits: DeviceTraits) -> bool:
     return joins_rows(what) and _margins(what, traits) is not None
 
 
-def plan_runs(what: Depthwise, traits: DeviceTraits) -> ContractionPlan:
+def runs_tile(what: Depthwise, traits: DeviceTraits) -> RunsTile:
+    """Returns the rule's tile of a convolution that `takes_runs`."""
+    margins = _margins(what, traits)
+    assert margins is not None
+    return RunsTile(margins.rows, ITEMS)
+
+
+def fits_runs(tile: RunsTile, what: Depthwise, traits: DeviceTraits) -> bool:
+    """Whether local memory holds a tile's band."""
+    return _margins(what, traits, tile.band) is not None
+
+
+def plan_runs(what: Depthwise, traits: DeviceTraits, tile: RunsTile) -> ContractionPlan:
     """Plans the kernel of a convolution that `takes_runs`.
 
     Args:
         what: The convolution; nothing of it may be empty.
         traits: Of the device.
+        tile: One that fits.
     """
-    margins = _margins(what, traits)
+    margins = _margins(what, traits, tile.band)
     assert margins is not None
     width = plane_vector(what, traits)
     h, v = what.rows, what.columns
@@ -105,7 +121,7 @@ def plan_runs(what: Depthwise, traits: DeviceTraits) -> ContractionPlan:
     source, masks = _room(what, traits)
     masked = tuple(is_masked(v, kw) for kw in range(v.kernel))
     planes = what.images * what.channels
-    wanted = 8 * traits.compute_units
+    wanted = tile.items * traits.compute_units
     rows_a_item = spread_rows(planes, h.outputs, 1, wanted)
     planes_a_item = max(1, planes // wanted)
 
@@ -158,7 +174,7 @@ def plan_runs(what: Depthwise, traits: DeviceTraits) -> ContractionPlan:
         moved_bytes(what),
         what.flops,
     )
-    return ContractionPlan(None, main, None, 0, 0)
+    return ContractionPlan(None, main, None, 0, 0, astuple(tile))
 
 
 def _room(what: Depthwise, traits: DeviceTraits) -> tuple[int, int]:
@@ -172,8 +188,11 @@ def _reach(line: Line) -> tuple[int, int]:
     return -(-line.before // line.stride), max(0, last // line.stride)
 
 
-def _margins(what: Depthwise, traits: DeviceTraits) -> _Margins | None:
-    """Returns how many rows fit, or None where none does."""
+def _margins(what: Depthwise, traits: DeviceTraits, band: int | None = None) -> _Margins | None:
+    """Returns what a band of rows takes, of as many as the rule wants or ``band``.
+
+    None where they do not fit.
+    """
     h, v = what.rows, what.columns
     width = plane_vector(what, traits)
     above, below = _reach(h)
@@ -188,8 +207,10 @@ def _margins(what: Depthwise, traits: DeviceTraits) -> _Margins | None:
         used = (above + rows + below) * v.outputs + right
         return round_up(used + 3 * width, width)
 
-    if parts * part(1) > source:
+    if parts * part(band or 1) > source:
         return None
+    if band is not None:
+        return _Margins(above, below, left, right, part(band), band)
     rows = 1
     while rows < h.outputs and parts * part(rows + 1) <= source:
         near = parts * part(rows) * what.value.itemsize

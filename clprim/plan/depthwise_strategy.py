@@ -2,45 +2,145 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import astuple, dataclass
+from typing import Any
+
 from clprim.plan.contraction import ContractionPlan
 from clprim.plan.depthwise import Depthwise
-from clprim.plan.depthwise_channels import plan_channels, takes_channels
-from clprim.plan.depthwise_flat import plan_flat, takes_flat
-from clprim.plan.depthwise_gradient import DepthwiseGradient, plan_gradient_lanes
+from clprim.plan.depthwise_channels import (
+    channels_tile,
+    fits_channels,
+    plan_channels,
+    takes_channels,
+)
+from clprim.plan.depthwise_flat import flat_tile, plan_flat, takes_flat
+from clprim.plan.depthwise_gradient import (
+    DepthwiseGradient,
+    fits_gradient_lanes,
+    gradient_lanes_tile,
+    plan_gradient_lanes,
+)
 from clprim.plan.depthwise_gradient_cpu import (
+    fits_gradient_channels,
+    fits_gradient_planes,
+    gradient_channels_tile,
+    gradient_planes_tile,
     plan_gradient_channels,
     plan_gradient_planes,
     takes_gradient_channels,
     takes_gradient_planes,
 )
-from clprim.plan.depthwise_lanes import plan_lanes
-from clprim.plan.depthwise_planes import plan_planes, takes_planes
-from clprim.plan.depthwise_runs import plan_runs, takes_runs
+from clprim.plan.depthwise_lanes import fits_lanes, lanes_tile, plan_lanes
+from clprim.plan.depthwise_planes import fits_planes, plan_planes, planes_tile, takes_planes
+from clprim.plan.depthwise_runs import fits_runs, plan_runs, runs_tile, takes_runs
+from clprim.plan.depthwise_tile import TILES, DepthwiseTile
 from clprim.traits import DeviceTraits
 
-__all__ = ["plan_depthwise"]
+__all__ = ["depthwise_tiles", "plan_depthwise"]
 
 
-def plan_depthwise(what: Depthwise | DepthwiseGradient, traits: DeviceTraits) -> ContractionPlan:
+@dataclass(frozen=True)
+class _Kernel:
+    """How one kernel is planned.
+
+    Attributes:
+        takes: Whether it can do a problem on a device of some traits, and is meant for it.
+        rule: Returns the tile of a problem that it takes.
+        fits: Whether another tile can be had.
+        plan: Returns the plan, with a tile that fits.
+    """
+
+    takes: Callable[[Any, DeviceTraits], bool]
+    rule: Callable[[Any, DeviceTraits], DepthwiseTile]
+    fits: Callable[[Any, Any, DeviceTraits], bool]
+    plan: Callable[[Any, DeviceTraits, Any], ContractionPlan]
+
+
+def _always(*_: Any) -> bool:
+    return True
+
+
+# The first one that takes a problem on a CPU is the rule's; other devices get the last one.
+_FORWARD = {
+    "depthwise_channels": _Kernel(
+        takes_channels, channels_tile, lambda t, what, _: fits_channels(t, what), plan_channels
+    ),
+    "depthwise_flat": _Kernel(takes_flat, flat_tile, _always, plan_flat),
+    "depthwise_runs": _Kernel(takes_runs, runs_tile, fits_runs, plan_runs),
+    "depthwise_planes": _Kernel(takes_planes, planes_tile, fits_planes, plan_planes),
+    "depthwise_lanes": _Kernel(
+        _always, lanes_tile, lambda t, _, traits: fits_lanes(t, traits), plan_lanes
+    ),
+}
+_WEIGHT = {
+    "depthwise_weight_channels": _Kernel(
+        takes_gradient_channels,
+        gradient_channels_tile,
+        fits_gradient_channels,
+        plan_gradient_channels,
+    ),
+    "depthwise_weight_planes": _Kernel(
+        takes_gradient_planes, gradient_planes_tile, fits_gradient_planes, plan_gradient_planes
+    ),
+    "depthwise_weight_lanes": _Kernel(
+        _always, gradient_lanes_tile, fits_gradient_lanes, plan_gradient_lanes
+    ),
+}
+
+
+def plan_depthwise(
+    what: Depthwise | DepthwiseGradient,
+    traits: DeviceTraits,
+    kernel: str = "",
+    numbers: tuple[int, ...] = (),
+) -> ContractionPlan:
     """Plans the kernels of a depthwise convolution or of its gradient in the weight.
 
     Args:
         what: What to compute; nothing of it may be empty.
         traits: Of the device.
+        kernel: A key of `clprim.plan.depthwise_tile.TILES`, out of a table; empty: the rule's.
+        numbers: Its tile. Kernels and tiles that do not fit are left to the rule.
     """
-    if isinstance(what, DepthwiseGradient):
-        if traits.is_cpu and takes_gradient_channels(what, traits):
-            return plan_gradient_channels(what, traits)
-        if traits.is_cpu and takes_gradient_planes(what, traits):
-            return plan_gradient_planes(what, traits)
-        return plan_gradient_lanes(what, traits)
-    what = what.simplified()
-    if traits.is_cpu and takes_channels(what, traits):
-        return plan_channels(what, traits)
-    if traits.is_cpu and takes_flat(what, traits):
-        return plan_flat(what, traits)
-    if traits.is_cpu and takes_runs(what, traits):
-        return plan_runs(what, traits)
-    if traits.is_cpu and takes_planes(what, traits):
-        return plan_planes(what, traits)
-    return plan_lanes(what, traits)
+    what = what if isinstance(what, DepthwiseGradient) else what.simplified()
+    kernels = _kernels(what)
+    if kernel in kernels:
+        tile = TILES[kernel](*numbers)
+        if _fits(kernels[kernel], tile, what, traits):
+            return kernels[kernel].plan(what, traits, tile)
+    rule = next(found for found in _taking(what, traits))
+    return kernels[rule].plan(what, traits, kernels[rule].rule(what, traits))
+
+
+def depthwise_tiles(
+    what: Depthwise | DepthwiseGradient, traits: DeviceTraits
+) -> dict[str, DepthwiseTile]:
+    """Returns the rule's tile of every kernel that takes a problem, the rule's kernel first.
+
+    Args:
+        what: What to compute.
+        traits: Of the device.
+    """
+    what = what if isinstance(what, DepthwiseGradient) else what.simplified()
+    kernels = _kernels(what)
+    return {name: kernels[name].rule(what, traits) for name in _taking(what, traits)}
+
+
+def _kernels(what: Depthwise | DepthwiseGradient) -> dict[str, _Kernel]:
+    return _WEIGHT if isinstance(what, DepthwiseGradient) else _FORWARD
+
+
+def _taking(what: Depthwise | DepthwiseGradient, traits: DeviceTraits) -> list[str]:
+    """Returns the kernels that take a problem on a device, the rule's first."""
+    kernels = _kernels(what)
+    *special, last = kernels
+    if not traits.is_cpu:
+        return [last]
+    return [*(name for name in special if kernels[name].takes(what, traits)), last]
+
+
+def _fits(kernel: _Kernel, tile: DepthwiseTile, what: Any, traits: DeviceTraits) -> bool:
+    return (
+        min(astuple(tile)) >= 1 and kernel.takes(what, traits) and kernel.fits(tile, what, traits)
+    )

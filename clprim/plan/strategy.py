@@ -12,7 +12,7 @@ from clprim.plan.depthwise_strategy import plan_depthwise
 from clprim.plan.in_place import plan_in_place
 from clprim.plan.panels import plan_panels
 from clprim.plan.tiles import plan_tiles
-from clprim.plan.tuning import Choice, Table, tile_of
+from clprim.plan.tuning import DEPTHWISE, Choice, Table, chosen, tile_of
 from clprim.traits import DeviceTraits
 
 __all__ = ["STRATEGIES", "plan_choice", "plan_contraction"]
@@ -37,7 +37,9 @@ _KERNELS: dict[str, Callable[[Contraction, DeviceTraits, Any], ContractionPlan |
 _NOTHING_KNOWN = Table()
 
 
-def plan_choice(what: Contraction, traits: DeviceTraits, choice: Choice) -> ContractionPlan | None:
+def plan_choice(
+    what: Contraction | Depthwise | DepthwiseGradient, traits: DeviceTraits, choice: Choice
+) -> ContractionPlan | None:
     """Plans one kernel with one tile; None where tile or kernel do not fit.
 
     Args:
@@ -45,6 +47,9 @@ def plan_choice(what: Contraction, traits: DeviceTraits, choice: Choice) -> Cont
         traits: Of the device.
         choice: The kernel and the tile.
     """
+    if isinstance(what, Depthwise | DepthwiseGradient):
+        plan = plan_depthwise(what, traits, choice.kernel, choice.numbers)
+        return plan if chosen(plan) == choice else None
     tile = tile_of(choice, what.value.itemsize, traits)
     return None if tile is None else _KERNELS[choice.kernel](what, traits, tile)
 
@@ -64,7 +69,10 @@ def plan_contraction(
         table: Of tiles; where it says nothing, or nothing that fits, a rule chooses.
     """
     if isinstance(what, Depthwise | DepthwiseGradient):
-        return plan_depthwise(what, traits)
+        known = table.choice(what, DEPTHWISE)
+        if known is None:
+            return plan_depthwise(what, traits)
+        return plan_depthwise(what, traits, known.kernel, known.numbers)
     if strategy == "auto":
         strategy = "panels" if traits.is_cpu else "tiles"
     choice = table.choice(what, strategy)

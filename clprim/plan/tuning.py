@@ -7,6 +7,8 @@ fits the device; whatever is not in it, or does not fit, is left to the rule. As
      "device": {"names": ["…"], "platform": "…", "driver": "…", "traits": {"compute_units": 2}},
      "tiles": [{"strategy": "panels", "problem": {"line": 56, …}, "kernel": "in_place",
                 "tile": {"rows": 14, "vectors": 2}, "origin": "measured", "gain": 1.04}]}
+
+Depthwise convolutions stand there under a strategy of their own, and classes of their own.
 """
 
 from __future__ import annotations
@@ -18,12 +20,28 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from clprim.plan.contraction import Contraction, ContractionPlan
+from clprim.plan.depthwise import Depthwise
+from clprim.plan.depthwise_gradient import DepthwiseGradient
+from clprim.plan.depthwise_problem import DepthwiseProblem
+from clprim.plan.depthwise_tile import TILES
 from clprim.plan.kernel import power_of_two
 from clprim.plan.local_tile import LocalTile
 from clprim.plan.tile import MOST_TILES, PANEL_BYTES, Tile
 from clprim.traits import DeviceTraits
 
-__all__ = ["KERNELS", "Choice", "Origin", "Problem", "Table", "TuningFile", "chosen", "tile_of"]
+__all__ = [
+    "DEPTHWISE",
+    "KERNELS",
+    "AnyProblem",
+    "Choice",
+    "Origin",
+    "Problem",
+    "Table",
+    "TuningFile",
+    "chosen",
+    "problem_of",
+    "tile_of",
+]
 
 FORMAT = 1
 # Sizes up to this one count as they are, larger ones as the next power of two: a tile is chosen for
@@ -37,7 +55,10 @@ KERNELS: dict[str, tuple[str, ...]] = {
     "in_place": ("rows", "vectors"),
     "panels": ("rows", "vectors"),
     "tiles": ("items_y", "items_x", "rows", "columns", "steps"),
+    **{kernel: tuple(f.name for f in fields(tile)) for kernel, tile in TILES.items()},
 }
+#: What depthwise convolutions stand under, in the place of a strategy of products.
+DEPTHWISE = "depthwise"
 _TEMPLATES = {
     "contraction_in_place": "in_place",
     "contraction": "panels",
@@ -96,6 +117,14 @@ class Problem:
         )
 
 
+AnyProblem = Problem | DepthwiseProblem
+
+
+def problem_of(what: Contraction | Depthwise | DepthwiseGradient) -> AnyProblem:
+    """Returns the class of what is to be computed."""
+    return Problem.of(what) if isinstance(what, Contraction) else DepthwiseProblem.of(what)
+
+
 @dataclass(frozen=True)
 class Choice:
     """A kernel and its tile.
@@ -113,14 +142,14 @@ class Choice:
 
 
 def tile_of(choice: Choice, itemsize: int, traits: DeviceTraits) -> Tile | LocalTile | None:
-    """Returns the tile that a choice stands for, or None where it does not fit the device.
+    """Returns the tile of a product that a choice stands for, or None where it does not fit.
 
     Args:
         choice: From a table, which may be another device's.
         itemsize: Bytes of a sum.
         traits: Of the device.
     """
-    if min(choice.numbers) < 1:
+    if min(choice.numbers) < 1 or choice.kernel in TILES:
         return None
     if choice.kernel == "tiles":
         items_y, items_x, rows, columns, steps = choice.numbers
@@ -135,6 +164,8 @@ def tile_of(choice: Choice, itemsize: int, traits: DeviceTraits) -> Tile | Local
 
 def chosen(plan: ContractionPlan) -> Choice | None:
     """Returns the kernel and the tile of a plan; None for kernels that no table knows."""
+    if plan.tile:
+        return Choice(plan.main.template, plan.tile)
     kernel = _TEMPLATES.get(plan.main.template)
     if kernel is None:
         return None
@@ -145,16 +176,18 @@ def chosen(plan: ContractionPlan) -> Choice | None:
 class Table:
     """Choices by strategy and class of problem; empty for a device that nothing is known of."""
 
-    choices: Mapping[tuple[str, Problem], Choice] = field(default_factory=dict)
+    choices: Mapping[tuple[str, AnyProblem], Choice] = field(default_factory=dict)
 
-    def choice(self, what: Contraction, strategy: str) -> Choice | None:
+    def choice(
+        self, what: Contraction | Depthwise | DepthwiseGradient, strategy: str
+    ) -> Choice | None:
         """Returns what stands in the table for a contraction.
 
         Args:
             what: The contraction.
-            strategy: A key of `clprim.plan.strategy.STRATEGIES`.
+            strategy: A key of `clprim.plan.strategy.STRATEGIES`, or `DEPTHWISE`.
         """
-        return self.choices.get((strategy, Problem.of(what))) if self.choices else None
+        return self.choices.get((strategy, problem_of(what))) if self.choices else None
 
 
 @dataclass(frozen=True)
@@ -186,7 +219,7 @@ class TuningFile:
     platform: str
     driver: str
     traits: Mapping[str, Any]
-    entries: Mapping[tuple[str, Problem], tuple[Choice, Origin]]
+    entries: Mapping[tuple[str, AnyProblem], tuple[Choice, Origin]]
 
     def is_for(self, name: str, platform: str, driver: str, traits: DeviceTraits) -> bool:
         """Whether it is a device's.
@@ -261,13 +294,15 @@ class TuningFile:
             raise ValueError(f"not a table of tiles: {error}") from None
 
 
-def _entry(given: Mapping[str, Any]) -> tuple[tuple[str, Problem], tuple[Choice, Origin]]:
+def _entry(given: Mapping[str, Any]) -> tuple[tuple[str, AnyProblem], tuple[Choice, Origin]]:
     kernel = given["kernel"]
     if kernel not in KERNELS:
         raise ValueError(f"kernel {kernel!r}, expected one of {', '.join(KERNELS)}")
     numbers = tuple(given["tile"][name] for name in KERNELS[kernel])
     if not all(type(n) is int for n in numbers):
         raise ValueError(f"tile {given['tile']!r}: expected whole numbers")
-    problem = Problem(**given["problem"])
+    strategy = given["strategy"]
+    kind = DepthwiseProblem if strategy == DEPTHWISE else Problem
+    problem = kind(**given["problem"])
     origin = Origin(given["origin"], given.get("gain"))
-    return (given["strategy"], problem), (Choice(kernel, numbers), origin)
+    return (strategy, problem), (Choice(kernel, numbers), origin)

@@ -18,7 +18,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clprim.plan.tuning import Choice, Origin, Problem, Table, TuningFile
+from clprim.plan.tuning import AnyProblem, Choice, Origin, Table, TuningFile
 from clprim.runtime import disk_cache
 from clprim.traits import DeviceTraits
 
@@ -59,7 +59,7 @@ def user_file(device: Device) -> Path | None:
 
 
 def save(
-    device: Device, entries: Mapping[tuple[str, Problem], tuple[Choice, Origin]]
+    device: Device, entries: Mapping[tuple[str, AnyProblem], tuple[Choice, Origin]]
 ) -> Path | None:
     """Adds entries to the user's table of a device; older ones of the same problems go.
 
@@ -129,7 +129,7 @@ def shipped() -> tuple[TuningFile, ...]:
 
 @lru_cache(maxsize=64)
 def _table(name: str, platform: str, driver: str, traits: DeviceTraits, path: Path | None) -> Table:
-    choices: dict[tuple[str, Problem], Choice] = {}
+    choices: dict[tuple[str, AnyProblem], Choice] = {}
     # A device's own table comes after one for any device of its traits, the user's after both.
     found = sorted(shipped(), key=lambda file: bool(file.names))
     own = _read(path) if path is not None else None

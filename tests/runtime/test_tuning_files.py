@@ -6,12 +6,12 @@ import warnings
 
 import numpy as np
 import pytest
-from clprim.ops import gemm
+from clprim.ops import conv, gemm
 
 import clprim as cp
 from clprim import ops
 from clprim.contraction import forget_calls
-from clprim.plan.tuning import Choice, Origin, Problem, Table, TuningFile
+from clprim.plan.tuning import Choice, Origin, Problem, Table, TuningFile, problem_of
 from clprim.runtime import tuning
 
 PRODUCT = Problem("float32", "float32", "outputs", "depth", False, 1, 1, 64, 33, 16, 32)
@@ -53,6 +53,28 @@ def test_what_was_kept_is_run(device):
     (call,) = gemm._calls.values()
     code = call.stages[0].launches[0]._plan.code
     assert (code.rows, code.vectors) == (2, 1)
+
+
+def test_a_depthwise_tile_is_run(device):
+    x = np.arange(2 * 20 * 5 * 5, dtype=np.float32).reshape(2, 20, 5, 5) % 7
+    w = np.ones((20, 1, 1, 1), np.float32)
+    recorder = {}
+
+    class Asked(Table):
+        def choice(self, what, strategy):
+            recorder[strategy] = what
+
+    operands = [cp.asarray(a, memory_format="channels_last") for a in (x, w)]
+    with tuning.using(Asked()):
+        ops.conv2d(*operands, groups=20)
+    problem = problem_of(recorder["depthwise"])
+    wanted = Choice("depthwise_lanes", (2, 1))
+    tuning.save(device, {("depthwise", problem): (wanted, Origin("measured", 1.5))})
+    forget_calls()
+    np.testing.assert_array_equal(ops.conv2d(*operands, groups=20).get(), x)
+    calls = [call for call in conv._calls.values() if len(call.stages) == 1]
+    (code,) = {call.stages[0].launches[0]._plan.code for call in calls}
+    assert (code.along, code.outputs_a_item) == ("channel", 2)
 
 
 def test_other_traits_another_table(device, monkeypatch):

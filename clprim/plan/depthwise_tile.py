@@ -1,0 +1,155 @@
+"""Tiles of the depthwise kernels: the numbers that a table of a device may hold of each.
+
+Which fit is checked where the kernel is planned, since that depends on what is computed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = [
+    "TILES",
+    "ChannelsTile",
+    "DepthwiseTile",
+    "FlatTile",
+    "GradientChannelsTile",
+    "GradientLanesTile",
+    "GradientPlanesTile",
+    "LanesTile",
+    "PlanesTile",
+    "RunsTile",
+]
+
+
+@dataclass(frozen=True)
+class ChannelsTile:
+    """Of depthwise_channels.
+
+    Attributes:
+        rows, columns: Outputs that are summed up in registers, a vector of channels of each.
+        vectors: Vectors of channels that take turns at a place, before the next place.
+        items: Work-items a compute unit: more of them are balanced better, and read the rows that
+            windows share more often.
+    """
+
+    rows: int
+    columns: int
+    vectors: int
+    items: int
+
+
+@dataclass(frozen=True)
+class FlatTile:
+    """Of depthwise_flat.
+
+    Attributes:
+        items: Work-items a compute unit.
+    """
+
+    items: int
+
+
+@dataclass(frozen=True)
+class RunsTile:
+    """Of depthwise_runs.
+
+    Attributes:
+        band: Rows of the result whose input is in local memory at a time.
+        items: Work-items a compute unit.
+    """
+
+    band: int
+    items: int
+
+
+@dataclass(frozen=True)
+class PlanesTile:
+    """Of depthwise_planes.
+
+    Attributes:
+        rows: That are summed up in registers at once.
+        band: Rows of the result whose input is in local memory at a time.
+        items: Work-items a compute unit.
+    """
+
+    rows: int
+    band: int
+    items: int
+
+
+@dataclass(frozen=True)
+class LanesTile:
+    """Of depthwise_lanes.
+
+    Attributes:
+        outputs: Of a work-item; each tap is read once for all of them.
+        group: Work-items of a work-group, at most.
+    """
+
+    outputs: int
+    group: int
+
+
+@dataclass(frozen=True)
+class GradientChannelsTile:
+    """Of depthwise_weight_channels.
+
+    Attributes:
+        columns: Of the gradient that share the vectors of x below them.
+        vectors: Vectors of channels that take turns at a place; local memory keeps their sums.
+        items: Work-items a compute unit; each has splits of its own.
+    """
+
+    columns: int
+    vectors: int
+    items: int
+
+
+@dataclass(frozen=True)
+class GradientPlanesTile:
+    """Of depthwise_weight_planes.
+
+    Attributes:
+        band: Rows of the gradient below which x is in local memory at a time.
+        items: Work-items a compute unit; each has splits of its own.
+    """
+
+    band: int
+    items: int
+
+
+@dataclass(frozen=True)
+class GradientLanesTile:
+    """Of depthwise_weight_lanes.
+
+    Attributes:
+        rows: Of the gradient that are a split.
+        group: Work-items of a work-group, at most.
+    """
+
+    rows: int
+    group: int
+
+
+DepthwiseTile = (
+    ChannelsTile
+    | FlatTile
+    | RunsTile
+    | PlanesTile
+    | LanesTile
+    | GradientChannelsTile
+    | GradientPlanesTile
+    | GradientLanesTile
+)
+
+#: By the kernel.
+TILES: dict[str, type[DepthwiseTile]] = {
+    "depthwise_channels": ChannelsTile,
+    "depthwise_flat": FlatTile,
+    "depthwise_runs": RunsTile,
+    "depthwise_planes": PlanesTile,
+    "depthwise_lanes": LanesTile,
+    "depthwise_weight_channels": GradientChannelsTile,
+    "depthwise_weight_planes": GradientPlanesTile,
+    "depthwise_weight_lanes": GradientLanesTile,
+}
