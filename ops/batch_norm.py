@@ -13,8 +13,16 @@ from functools import lru_cache
 from typing import Any
 
 from clprim.ops.common import dtype_of, real
-from clprim.ops.moments import moments, statistics_dtype
+from clprim.ops.moments import (
+    distances,
+    flat_view,
+    moments,
+    origin_of,
+    spread_view,
+    statistics_dtype,
+)
 from clprim.ops.norm_arguments import (
+    allocate_like,
     channel_view,
     channels_of,
     check_floats,
@@ -26,14 +34,12 @@ from clprim.ops.running_statistics import RunningStatistics
 
 from clprim.arguments import as_results, check_aliases, check_array
 from clprim.array import Array
-from clprim.dtypes import AnyDType
+from clprim.dtypes import AnyDType, promote
 from clprim.errors import DTypeError, ShapeError
 from clprim.pointwise import Pointwise
 from clprim.runtime.device import current_device
 
 __all__ = ["batch_norm", "batch_norm_stats", "batch_norm_train", "reduced_axes"]
-
-_multiply = Pointwise("y0 = x0 * x1;", name="batch_norm_gain")
 
 
 def reduced_axes(ndim: int) -> tuple[int, ...]:
@@ -212,12 +218,63 @@ def batch_norm_train(
     )
     if out is not None:
         check_result(what, out, x.shape, dtype, [*given, *running.arrays])
-    mean, var, invstd = moments(x, reduced_axes(len(x.shape)), eps)
-    scale = invstd if weight is None else _multiply(invstd, weight)
+    axes = reduced_axes(len(x.shape))
+    origins, (distance, var, invstd) = distances(x, axes, eps)
+    unbiased = count / (count - 1) if count else None
+    if out is None:
+        out = allocate_like(x, dtype)  # what may fail comes before running statistics change
+    # So does an epilogue that the compiler refuses.
+    early = unbiased if epilogue is None else None
+    mean, scale = _channels(origins, distance, var, invstd, weight, running, early)
     y = _normalize(what, x, mean, scale, bias, epilogue, arrays, numbers, out)
-    if count:
-        running.update(mean, var, count / (count - 1))
+    mean, invstd = flat_view(mean, axes), flat_view(invstd, axes)
+    if unbiased is not None:
+        if early is None:
+            running.update(mean, flat_view(var, axes), unbiased)
+        else:
+            running.count()
     return y, mean, invstd
+
+
+def _channels(
+    origins: tuple[Array, ...],
+    distance: Array,
+    var: Array,
+    invstd: Array,
+    weight: Any,
+    running: RunningStatistics,
+    unbiased: float | None,
+) -> tuple[Array, Array]:
+    """Does all that there is one of a channel in a launch; returns mean and scale.
+
+    The mean takes the place of its distance from the origin. ``unbiased`` is None where the
+    running statistics are to stay as they are.
+    """
+    arrays: tuple[Any, ...] = (*origins, distance)
+    expr = origin_of(len(origins), 0) + f"typeof_y0 mean = middle + x{len(origins)};\ny0 = mean;\n"
+    scale, results = invstd, [distance]
+    ndim = len(distance.shape)
+    if weight is not None:
+        expr += f"y1 = x{len(arrays)} * x{len(arrays) + 1};\n"
+        arrays += (invstd, channel_view(weight, ndim))
+        scale = allocate_like(distance, promote([invstd.dtype, weight.dtype]))
+        results.append(scale)
+    numbers: tuple[float, ...] = ()
+    if running.arrays and unbiased is not None:
+        numbers = running.numbers(unbiased)
+        n = len(arrays)
+        expr += running.terms("mean", f"x{n}", n + 1, 0, len(results))
+        spread = [spread_view(a, reduced_axes(ndim)) for a in running.arrays]
+        arrays += (var, *spread, *running.inputs[2:])
+        results += spread
+    operator = _channel_operator(expr, tuple(r.dtype for r in results))
+    operator(*arrays, *numbers, out=tuple(results))
+    return distance, scale
+
+
+@lru_cache(maxsize=64)
+def _channel_operator(expr: str, types: tuple[AnyDType, ...]) -> Pointwise:
+    return Pointwise(expr, result_type=types, name="batch_norm_channels")
 
 
 @lru_cache(maxsize=8)
@@ -251,7 +308,9 @@ def _normalize(
     out: Any,
 ) -> Array:
     ndim = len(x.shape)
-    vectors = [channel_view(v, ndim) for v in (mean, scale, bias) if v is not None]
+    # Statistics of the batch still have all dimensions.
+    given = (v for v in (mean, scale, bias) if v is not None)
+    vectors = [v if len(v.shape) == ndim else channel_view(v, ndim) for v in given]
     operator = _apply(what, x.dtype, bias is not None, epilogue)
     result: Array = operator(x, *vectors, *arrays, *numbers, out=out)
     return result

@@ -11,6 +11,7 @@ from clprim.ops.batch_norm import reduced_axes
 from clprim.ops.common import real
 from clprim.ops.moments import statistics_dtype
 from clprim.ops.norm_arguments import (
+    allocate,
     channel_view,
     channels_of,
     check_floats,
@@ -116,15 +117,14 @@ def batch_norm_backward(
     sums = None
     if wanted[1] or wanted[2] or (wanted[0] and training):
         sums = gradient_sums(kind)(grad, x, channel_view(save_mean, len(x.shape)), axis=axes)
-    dweight, dbias, dx = outs[1], outs[2], outs[0]
-    if sums is not None and wanted[1]:
-        dweight = _store("y0 = x0 * x1;", dtypes[1], (sums[1], save_invstd), dweight, betas[1])
-    if sums is not None and wanted[2]:
-        dbias = _store("y0 = x0;", dtypes[2], (sums[0],), dbias, betas[2])
-    if wanted[0]:
-        dx = _input_gradient(
-            grad, x, weight, save_mean, save_invstd, sums if training else None, count, dx, betas[0]
+    gains = () if weight is None else (weight,)
+    dx = dweight = dbias = factors = None
+    if sums is not None:
+        dweight, dbias, factors = _channels(
+            sums, save_invstd, gains, 1 / max(1, count), wanted, training, outs, betas, dtypes[1]
         )
+    if wanted[0]:
+        dx = _input_gradient(grad, x, gains, save_mean, save_invstd, factors, outs[0], betas[0])
     return dx, dweight, dbias
 
 
@@ -155,45 +155,102 @@ def _operator(expr: str, dtype: AnyDType, name: str, old: int, number: int) -> P
     return Pointwise(expr, result_type=dtype, name=name)
 
 
-def _store(expr: str, dtype: AnyDType, arrays: tuple[Any, ...], out: Any, beta: float) -> Array:
-    """Computes a gradient a channel, and accumulates it."""
-    accumulate = beta != 0
-    operator = _operator(expr, dtype, "batch_norm_gradient", len(arrays) if accumulate else 0, 0)
-    result: Array = operator(*arrays, *((out, beta) if accumulate else ()), out=out)
-    return result
+def _channels(
+    sums: tuple[Array, Array],
+    invstd: Any,
+    gains: tuple[Any, ...],
+    part: float,
+    wanted: tuple[bool, ...],
+    training: bool,
+    outs: tuple[Any, ...],
+    betas: tuple[float, ...],
+    weight_dtype: AnyDType,
+) -> tuple[Array | None, Array | None, tuple[Array, ...] | None]:
+    """Does all that there is one of a channel in a launch.
+
+    Args:
+        sums: Σ grad and Σ grad · (x - mean).
+        invstd: 1 / deviation.
+        gains: The weight, if there is one.
+        part: 1 / number of elements.
+        wanted: Of dx, dweight, dbias.
+        training: Whether dx needs means.
+        outs: Where the gradients go.
+        betas: What their old values are multiplied with.
+        weight_dtype: Of dweight.
+
+    Returns:
+        dweight, dbias, and what dx needs: mean(grad), a factor of x - mean, a gain.
+    """
+    arrays: list[Any] = []
+    numbers: list[float] = []
+    values: list[tuple[str, Any, AnyDType]] = []  # what is computed, where it goes, as what
+
+    def x(array: Any) -> str:
+        arrays.append(array)
+        return f"x{len(arrays) - 1}"
+
+    def w(number: float) -> str:
+        numbers.append(number)
+        return f"w{len(numbers) - 1}"
+
+    def gradient(value: str, out: Any, dtype: AnyDType, beta: float) -> None:
+        values.append((f"{value} + {w(beta)} * {x(out)}" if beta else value, out, dtype))
+
+    kind = sums[0].dtype
+    means = wanted[0] and training
+    if means or outs[2] is not None:
+        total = x(sums[0])
+    if means or wanted[1]:
+        product, deviation = x(sums[1]), x(invstd)
+    if means:
+        each = w(part)
+        gain = " * ".join([deviation, *map(x, gains)])
+        values.append((f"{total} * {each}", None, kind))
+        values.append((f"{product} * {each} * {deviation} * {deviation}", None, kind))
+        values.append((gain, None, kind))
+    if wanted[1]:
+        gradient(f"{product} * {deviation}", outs[1], weight_dtype, betas[1])
+    if outs[2] is not None:
+        gradient(total, outs[2], kind, betas[2])
+    results: tuple[Array, ...] = ()
+    if values:
+        expr = "".join(f"y{n} = {value};\n" for n, (value, _, _) in enumerate(values))
+        operator = _channel_operator(expr, tuple(dtype for *_, dtype in values))
+        given = None
+        if any(out is not None for _, out, _ in values):
+            shape = sums[0].shape
+            given = tuple(allocate(shape, t) if out is None else out for _, out, t in values)
+        found = operator(*arrays, *numbers, out=given)
+        results = (found,) if len(values) == 1 else found
+    rest = results[3:] if means else results
+    dweight = rest[0] if wanted[1] else None
+    dbias = outs[2] if outs[2] is not None else sums[0] if wanted[2] else None
+    return dweight, dbias, results[:3] if means else None
 
 
-@lru_cache(maxsize=8)
-def _factors(kind: AnyDType, weight: bool) -> Pointwise:
-    """From Σ grad, Σ grad · (x - mean), invstd and weight: mean(grad), a factor of x, a gain."""
-    expr = "y0 = x0 * w0; y1 = x1 * w0 * x2 * x2; y2 = x2" + (" * x3;" if weight else ";")
-    return Pointwise(expr, result_type=kind, name="batch_norm_factors")
+@lru_cache(maxsize=64)
+def _channel_operator(expr: str, types: tuple[AnyDType, ...]) -> Pointwise:
+    return Pointwise(expr, result_type=types, name="batch_norm_gradients")
 
 
 def _input_gradient(
     grad: Any,
     x: Any,
-    weight: Any,
+    gains: tuple[Any, ...],
     mean: Any,
     invstd: Any,
-    sums: Any,
-    count: int,
+    factors: tuple[Array, ...] | None,
     out: Any,
     beta: float,
 ) -> Array:
-    """Computes dx in one pass; without ``sums``, the statistics are constants."""
+    """Computes dx in one pass; without ``factors``, the statistics are constants."""
     ndim = len(x.shape)
-    kind = statistics_dtype(x.dtype)
-    gains = () if weight is None else (weight,)
-    if sums is None:
-        gain = (
-            invstd
-            if weight is None
-            else _operator("y0 = x0 * x1;", kind, "gain", 0, 0)(invstd, weight)
-        )
+    if factors is None:
+        kind = statistics_dtype(x.dtype)
+        gain = _operator("y0 = x0 * x1;", kind, "gain", 0, 0)(invstd, *gains) if gains else invstd
         expr, arrays = "y0 = x0 * x1;", [grad, channel_view(gain, ndim)]
     else:
-        factors = _factors(kind, weight is not None)(*sums, invstd, *gains, 1 / max(1, count))
         grad_mean, slope, gain = (channel_view(f, ndim) for f in factors)
         expr = "y0 = (x0 - x2 - (x1 - x3) * x4) * x5;"
         arrays = [grad, x, grad_mean, channel_view(mean, ndim), slope, gain]

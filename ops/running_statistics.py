@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from clprim.ops.common import is_array, real
@@ -15,17 +16,6 @@ from clprim.runtime.device import current_device
 
 __all__ = ["RunningStatistics"]
 
-_update = Pointwise(
-    "y0 = x0 + w0 * (x2 - x0); y1 = x1 + w0 * (x3 * w1 - x1);", name="running_statistics"
-)
-_update_average = Pointwise(
-    """
-    typeof_y0 batches = x4 + 1;
-    y0 = x0 + (x2 - x0) / batches;
-    y1 = x1 + (x3 * w0 - x1) / batches;
-    """,
-    name="running_average",
-)
 _count = Pointwise("y0 = x0 + 1;", name="count_batch")
 
 
@@ -78,7 +68,47 @@ class RunningStatistics:
             raise DTypeError(
                 f"{what}: momentum=None averages all batches: num_batches_tracked= is needed"
             )
-        self.momentum = None if momentum is None else real(what, "momentum", momentum)
+        if momentum is not None:
+            momentum = real(what, "momentum", momentum)
+        elif batches is not None and not is_array(batches):
+            momentum = 1 / (int(batches) + 1)
+        self.momentum = momentum
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        """The arrays that `terms` reads: the running statistics, and the number of batches."""
+        if not self.arrays or self.momentum is not None:
+            return self.arrays
+        return (*self.arrays, self.batches.reshape(1))
+
+    def terms(self, mean: str, var: str, arrays: int, scalars: int, results: int) -> str:
+        """Returns statements that take the statistics of a batch in.
+
+        Args:
+            mean: What the batch's mean is called.
+            var: Likewise its biased variance.
+            arrays: Number of the first one of `inputs`.
+            scalars: Number of the first one of `numbers`.
+            results: Number of the first one of two results.
+        """
+        if not self.arrays:
+            return ""
+        w = scalars
+        change = [f"{mean} - x{arrays}", f"{var} * w{w} - x{arrays + 1}"]
+        each = f"* w{w + 1}" if self.momentum is not None else f"/ (x{arrays + 2} + 1)"
+        return "".join(
+            f"y{results + n} = x{arrays + n} + ({change[n]}) {each};\n" for n in range(2)
+        )
+
+    def numbers(self, unbiased: float) -> tuple[float, ...]:
+        """Returns the numbers of `terms`.
+
+        Args:
+            unbiased: By what to multiply the biased variance: n / (n - 1).
+        """
+        if not self.arrays:
+            return ()
+        return (unbiased,) if self.momentum is None else (unbiased, self.momentum)
 
     def update(self, mean: Any, var: Any, unbiased: float) -> None:
         """Takes the statistics of a batch in, and counts it.
@@ -88,13 +118,17 @@ class RunningStatistics:
             var: Likewise, biased.
             unbiased: By what to multiply the biased variance: n / (n - 1).
         """
-        momentum = self.momentum
-        if momentum is None and not is_array(self.batches) and self.batches is not None:
-            momentum = 1 / (int(self.batches) + 1)
-        if self.arrays and momentum is not None:
-            _update(*self.arrays, mean, var, momentum, unbiased, out=self.arrays)
-        elif self.arrays:
-            batches = self.batches.reshape(1) if self.batches.shape != (1,) else self.batches
-            _update_average(*self.arrays, mean, var, batches, unbiased, out=self.arrays)
+        if self.arrays:
+            operator = _update(self.terms("x0", "x1", 2, 0, 0))
+            operator(mean, var, *self.inputs, *self.numbers(unbiased), out=self.arrays)
+        self.count()
+
+    def count(self) -> None:
+        """Counts a batch, where there is an array to count in."""
         if is_array(self.batches):
             _count(self.batches, out=self.batches)
+
+
+@lru_cache(maxsize=4)
+def _update(expr: str) -> Pointwise:
+    return Pointwise(expr, name="running_statistics")

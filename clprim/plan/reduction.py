@@ -214,6 +214,14 @@ class _Planner:
             for n, y in enumerate(self.result_codes)
         )
         labels = [*(x.name for x in inputs), *(y.name for y in self.result_codes), *names]
+        # What every element of an output reads alike is read once, which a compiler can only see
+        # where no stride, which it does not know, is added to the place.
+        loops = (*reduced, inner_reduced)
+        still = tuple(
+            x.name
+            for k, x in enumerate(inputs)
+            if length > 1 and not any(d.strides[k] for d in loops)
+        )
         numbers = [("n", inner_reduced.size), ("length", length), ("chunk", schedule.chunk)]
         numbers += [("width", inner_kept.size), ("outputs", outputs)]
         numbers += [("per_group", schedule.per_group)]
@@ -223,10 +231,12 @@ class _Planner:
             if two_stages and label.startswith("y"):
                 continue
             numbers.append((f"{label}_start", space.offsets[k]))
-            numbers.append((f"{label}_step", inner_reduced.strides[k]))
+            if label not in still:
+                numbers.append((f"{label}_step", inner_reduced.strides[k]))
             numbers.append((f"{label}_column", inner_kept.strides[k]))
             numbers += [(f"{label}_k{d}", dim.strides[k]) for d, dim in enumerate(kept)]
-            numbers += [(f"{label}_r{d}", dim.strides[k]) for d, dim in enumerate(reduced)]
+            if label not in still:
+                numbers += [(f"{label}_r{d}", dim.strides[k]) for d, dim in enumerate(reduced)]
         numbers += [(f"size_{axis}", self.shape[axis]) for axis in sorted({a for _, a in sizes})]
 
         index = index_type(space)
@@ -246,6 +256,7 @@ class _Planner:
             kept=len(kept),
             reduced=len(reduced),
             partial=two_stages,
+            still=still,
             template=schedule.template,
             nbytes=nbytes + (stored if two_stages else written),
             flops=flops,
@@ -290,6 +301,7 @@ class _Planner:
             kept=len(kept),
             reduced=0,
             partial=False,
+            still=(),
             template="reduce_finish",
             nbytes=nbytes,
             flops=self.definition.combine.flops * outputs * schedule.splits,
@@ -311,6 +323,7 @@ class _Planner:
         kept: int,
         reduced: int,
         partial: bool,
+        still: tuple[str, ...],
         template: str,
         nbytes: int,
         flops: int,
@@ -399,6 +412,7 @@ class _Planner:
             store_tiles=store_tiles,
             ahead=schedule.ahead,
             streaming=store_tiles and not partial and written > self.traits.cache_bytes,
+            still=still,
         )
         return KernelPlan(
             template=template,

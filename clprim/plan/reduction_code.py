@@ -65,6 +65,7 @@ class ReductionCode(KernelCode):
         store_tiles: Whether ``reduce_columns`` may store whole vectors as they are.
         ahead: How far ahead inputs are prefetched: elements, or rows of ``reduce_columns``.
         streaming: Whether it should do so past the cache.
+        still: Names of the inputs that the reduced loops do not move: one value an output.
     """
 
     expr: str
@@ -94,6 +95,7 @@ class ReductionCode(KernelCode):
     store_tiles: bool
     ahead: int
     streaming: bool
+    still: tuple[str, ...]
 
 
 _BOUNDS = {

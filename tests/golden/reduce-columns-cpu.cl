@@ -20,7 +20,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduction(
     const int y0_column)
 {
 
-    const index_t tiles = (width + 127) / 128;
+    const index_t tiles = (width + 143) / 144;
     const index_t bands = outputs / width;
     const index_t first = (index_t)get_group_id(0) * per_group;
     const index_t last = min(first + per_group, bands * tiles);
@@ -30,10 +30,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduction(
 
     for (index_t tile = first; tile < last; ++tile) {
         const index_t band = tile / tiles;
-        const index_t own = (tile - band * tiles) * 128;
-        const index_t from = min(own, width - 128);
+        const index_t own = (tile - band * tiles) * 144;
+        const index_t from = min(own, width - 144);
 
-        float16 tile_reduce_y0[8];
+        float16 tile_reduce_y0[9];
         {
             typedef float16 typeof_reduce_y0;
             typeof_reduce_y0 reduce_y0 = 0;
@@ -44,7 +44,7 @@ reduce_y0 = 0;
             }
 
             #pragma unroll
-            for (int u = 0; u < 8; ++u) {
+            for (int u = 0; u < 9; ++u) {
                 tile_reduce_y0[u] = reduce_y0;
             }
         }
@@ -55,7 +55,7 @@ reduce_y0 = 0;
             index_t x0_at = x0_start + i * x0_step;
             for (; i < stop; ++i) {
                 #pragma unroll
-                for (int u = 0; u < 8; ++u) {
+                for (int u = 0; u < 9; ++u) {
                     const index_t c = from + u * 16;
 
                     typedef float16 typeof_reduce_y0;
@@ -84,19 +84,19 @@ reduce_y0 += y0;
 
         if (own == from) {
             #pragma unroll
-            for (int u = 0; u < 8; ++u) {
+            for (int u = 0; u < 9; ++u) {
                 const index_t c = from + u * 16;
                 const index_t y0_at = y0_start + c;
                 vstore16(tile_reduce_y0[u], 0, y0_memory + y0_at);
             }
             continue;
         }
-        float done_reduce_y0[128];
+        float done_reduce_y0[144];
         #pragma unroll
-        for (int u = 0; u < 8; ++u) {
+        for (int u = 0; u < 9; ++u) {
             vstore16(tile_reduce_y0[u], u, done_reduce_y0);
         }
-        for (int d = own - from; d < 128; ++d) {
+        for (int d = own - from; d < 144; ++d) {
             const index_t c = from + d;
             typedef float typeof_reduce_y0;
             const typeof_reduce_y0 reduce_y0 = done_reduce_y0[d];
