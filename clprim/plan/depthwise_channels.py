@@ -14,12 +14,13 @@ from clprim.plan.depthwise_code import (
     DepthwiseCode,
     arguments_of,
     pack_taps,
+    passes_cache,
     spread_rows,
     storing,
     unrolls,
 )
 from clprim.plan.depthwise_tile import ChannelsTile
-from clprim.plan.kernel import KernelPlan, power_of_two
+from clprim.plan.kernel import KernelPlan, power_of_two, round_up
 from clprim.traits import DeviceTraits
 
 __all__ = ["ChannelsCode", "channels_tile", "fits_channels", "plan_channels", "takes_channels"]
@@ -28,6 +29,10 @@ __all__ = ["ChannelsCode", "channels_tile", "fits_channels", "plan_channels", "t
 BLOCK_BYTES = 24 << 10
 # Work-items a compute unit, unless a table says otherwise.
 ITEMS = 8
+# What an output costs in a tile of rows × columns, beside the best one: measured on 3 × 3, 5 × 5
+# and 7 × 7 taps, two cores with AVX-512. Outputs past the end of the planes cost as much.
+_SHAPES = {(4, 4): 1.0, (7, 2): 1.02, (2, 7): 1.05, (2, 4): 1.06, (1, 7): 1.2}
+_STRIDED = {(2, 4): 1.0, (7, 2): 1.02, (1, 7): 1.05}
 # Sums of a tile that some registers can be found for.
 MOST_SUMS = 28
 
@@ -39,11 +44,13 @@ class ChannelsCode(DepthwiseCode):
     Attributes:
         rows, columns: Of a tile.
         phase: Of the adjoint: by how much the first tile is off a whole number of strides.
+        ahead: Whether what the next tile reads is prefetched.
     """
 
     rows: int
     columns: int
     phase: tuple[int, int]
+    ahead: bool
 
 
 def takes_channels(what: Depthwise, traits: DeviceTraits) -> bool:
@@ -83,8 +90,8 @@ def plan_channels(what: Depthwise, traits: DeviceTraits, tile: ChannelsTile) -> 
     """
     width = _width(what, traits)
     h, v = what.rows, what.columns
-    written = what.images * what.channels * h.outputs * v.outputs * what.y.dtype.itemsize
-    base = storing(what, width, "channel", streaming=traits.is_cpu and written > traits.cache_bytes)
+    large = passes_cache(what, traits)
+    base = storing(what, width, "channel", streaming=large)
     unrolled = unrolls(what)
     kernel = (h.kernel, v.kernel) if unrolled else (0, 0)
     stride = (h.stride, v.stride) if unrolled else (0, 0)
@@ -129,6 +136,8 @@ def plan_channels(what: Depthwise, traits: DeviceTraits, tile: ChannelsTile) -> 
         rows=tile.rows,
         columns=tile.columns,
         phase=phase,
+        # An interpreter of OpenCL 1.2 knows no prefetch; what compiles for CPUs is newer.
+        ahead=large and unrolled and traits.c_version >= (3, 0),
     )
     main = KernelPlan(
         "depthwise_channels",
@@ -151,14 +160,20 @@ def _width(what: Depthwise, traits: DeviceTraits) -> int:
 
 
 def _tile(what: Depthwise, unrolled: bool, traits: DeviceTraits) -> tuple[int, int]:
-    """Rows and columns of a tile: 14 sums leave registers for taps and a vector of x."""
+    """Rows and columns of a tile: 14 or 16 sums leave registers for taps and a vector of x."""
     if not unrolled:
         return 1, 8
+    h, v = what.rows, what.columns
     if what.adjoint:
-        stride, columns = what.columns.stride, what.columns.outputs
         # Columns that are left over cost more than sums that hardly fit the registers.
-        wide = stride == 2 and columns % 8 and not columns % 14 and traits.vector_bytes >= 64
-        return what.rows.stride, 14 if wide else 4 * stride
-    if what.rows.stride > 1 or what.rows.kernel > 3:
-        return 1, 7
-    return 2, 7
+        if v.stride == 2 and v.outputs % 4 and not v.outputs % 14 and traits.vector_bytes >= 64:
+            return h.stride, 14
+        return 2 * h.stride if _keeps(what, traits) else h.stride, 4
+    shapes = _STRIDED if max(h.stride, v.stride) > 1 else _SHAPES
+    fit = [s for s in shapes if s[0] * s[1] <= 14 or traits.vector_bytes >= 64]
+    return min(fit, key=lambda s: round_up(h.outputs, s[0]) * round_up(v.outputs, s[1]) * shapes[s])
+
+
+def _keeps(what: Depthwise, traits: DeviceTraits) -> bool:
+    """Whether results stay in the cache; else tiles of many rows write to many places at once."""
+    return not passes_cache(what, traits)

@@ -10,7 +10,7 @@ from clprim.dtypes import stored_type
 from clprim.language.componentwise import is_componentwise, needs_float
 from clprim.language.names import UNIFIED
 from clprim.plan.contraction import EXTRAS, PACKED, W, X, Y
-from clprim.plan.depthwise import Depthwise, Line, Place, index_of
+from clprim.plan.depthwise import Depthwise, Line, Place, index_of, moved_bytes
 from clprim.plan.kernel import (
     Argument,
     Buffer,
@@ -35,6 +35,7 @@ __all__ = [
     "is_masked",
     "joins_rows",
     "pack_taps",
+    "passes_cache",
     "plane_vector",
     "spread_rows",
     "storing",
@@ -145,6 +146,14 @@ def storing(what: Depthwise, width: int, along: str, *, streaming: bool) -> dict
         # Past the cache go whole vectors, which must be those of memory.
         "streaming": streaming and vectors and y.load == "direct" and y.storage == value,
     }
+
+
+def passes_cache(what: Depthwise, traits: DeviceTraits) -> bool:
+    """Whether a CPU's cache holds less than input and result, so that memory decides.
+
+    Results go past the cache then, and what is read next is asked for before.
+    """
+    return traits.is_cpu and moved_bytes(what) > traits.cache_bytes
 
 
 def plane_vector(what: Depthwise, traits: DeviceTraits) -> int:

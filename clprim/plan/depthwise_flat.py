@@ -16,6 +16,7 @@ from clprim.plan.depthwise_code import (
     arguments_of,
     is_masked,
     joins_rows,
+    passes_cache,
     plane_vector,
     spread_rows,
     storing,
@@ -81,8 +82,7 @@ def plan_flat(what: Depthwise, traits: DeviceTraits, tile: FlatTile) -> Contract
     """
     width = plane_vector(what, traits)
     h, v = what.rows, what.columns
-    written = what.images * what.channels * h.outputs * v.outputs * what.y.dtype.itemsize
-    base = storing(what, width, "column", streaming=traits.is_cpu and written > traits.cache_bytes)
+    base = storing(what, width, "column", streaming=passes_cache(what, traits))
     planes = what.images * what.channels
     wanted = tile.items * traits.compute_units
     rows_a_item = spread_rows(planes, h.outputs, 1, wanted)

@@ -14,6 +14,7 @@ from clprim.plan.depthwise_code import (
     DepthwiseCode,
     arguments_of,
     joins_rows,
+    passes_cache,
     plane_vector,
     spread_rows,
     storing,
@@ -112,8 +113,7 @@ def plan_planes(what: Depthwise, traits: DeviceTraits, tile: PlanesTile) -> Cont
     assert band is not None
     width = plane_vector(what, traits)
     h, v = what.rows, what.columns
-    written = what.images * what.channels * h.outputs * v.outputs * what.y.dtype.itemsize
-    base = storing(what, width, "column", streaming=traits.is_cpu and written > traits.cache_bytes)
+    base = storing(what, width, "column", streaming=passes_cache(what, traits))
     unrolled = unrolls(what)
     source, wide = _room(what, traits)
 

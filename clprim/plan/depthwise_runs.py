@@ -17,6 +17,7 @@ from clprim.plan.depthwise_code import (
     arguments_of,
     is_masked,
     joins_rows,
+    passes_cache,
     plane_vector,
     spread_rows,
     storing,
@@ -30,7 +31,7 @@ __all__ = ["RunsCode", "fits_runs", "plan_runs", "runs_tile", "takes_runs"]
 # Of local memory.
 SCRATCH_BYTES = 64 << 10
 # What the copy of a band of rows should take of it, to stay in a core's nearest cache.
-BAND_BYTES = 16 << 10
+BAND_BYTES = 8 << 10
 # Rows of so many vectors or more lose little at their ends.
 MOST_VECTORS = 4
 # Work-items a compute unit, unless a table says otherwise.
@@ -116,8 +117,7 @@ def plan_runs(what: Depthwise, traits: DeviceTraits, tile: RunsTile) -> Contract
     assert margins is not None
     width = plane_vector(what, traits)
     h, v = what.rows, what.columns
-    written = what.images * what.channels * h.outputs * v.outputs * what.y.dtype.itemsize
-    base = storing(what, width, "column", streaming=traits.is_cpu and written > traits.cache_bytes)
+    base = storing(what, width, "column", streaming=passes_cache(what, traits))
     source, masks = _room(what, traits)
     masked = tuple(is_masked(v, kw) for kw in range(v.kernel))
     planes = what.images * what.channels
@@ -217,4 +217,8 @@ def _margins(what: Depthwise, traits: DeviceTraits, band: int | None = None) -> 
         if near >= BAND_BYTES and rows >= 4 * (above + below):
             break
         rows += 1
+    # Bands of whole vectors: the next one is aligned as well, and has no end to store by elements.
+    whole = width // math.gcd(v.outputs, width)
+    if whole <= rows < h.outputs:
+        rows -= rows % whole
     return _Margins(above, below, left, right, part(rows), rows)

@@ -123,6 +123,37 @@ def test_results_that_no_cache_holds_go_past_it():
     for last in (False, True):
         assert not plan_depthwise(depthwise(8, 32, 28, last=last), CPU).main.code.streaming
         assert plan_depthwise(depthwise(32, 64, 112, last=last), CPU).main.code.streaming
+        # Neither do those whose input is what does not fit, a quarter of it written.
+        assert plan_depthwise(depthwise(8, 96, 112, last=last, stride=2), CPU).main.code.streaming
+        assert not plan_depthwise(depthwise(32, 64, 112, last=last), GPU).main.code.streaming
+
+
+def test_what_comes_from_memory_is_asked_for_before():
+    large, small = depthwise(8, 96, 112, last=True, stride=2), depthwise(8, 96, 56, last=True)
+    new = dataclasses.replace(CPU, c_version=(3, 0))
+    assert plan_depthwise(large, new).main.code.ahead
+    assert not plan_depthwise(large, dataclasses.replace(CPU, c_version=(1, 2))).main.code.ahead
+    assert not plan_depthwise(small, new).main.code.ahead
+
+
+def test_tiles_waste_few_outputs():
+    def tile(size, **options):
+        code = plan_depthwise(depthwise(8, 64, size, last=True, **options), CPU).main.code
+        return code.rows, code.columns
+
+    assert [tile(size) for size in (7, 14, 28, 56, 112)] == [(7, 2), (7, 2), *[(4, 4)] * 3]
+    assert tile(112, stride=2) == (2, 4)
+    assert tile(28, stride=2) == (7, 2)
+    assert tile(57, adjoint=True, stride=2, padding=1) == (4, 4)
+
+
+def test_bands_of_runs_end_with_whole_vectors():
+    for size in (112, 100, 56):
+        plan = plan_depthwise(depthwise(8, 96, size, stride=2), CPU).main
+        assert plan.template == "depthwise_runs"
+        given = numbers(plan)
+        band, columns = given["rows_a_band"], given["y_columns"]
+        assert band == given["y_rows"] or band * columns % plan.code.width == 0
 
 
 def test_long_indices():
