@@ -309,8 +309,6 @@ def test_a_factor_that_does_not_fit_is_refused(device, name):
             "'b'",
         ),
         ("y0 = x0 % 2;", "", "  expr, line 1:\n    y0 = x0 % 2;", "invalid operands"),
-        ("y0 = x0 +;", "", "  expr, line 1:\n    y0 = x0 +;", "expected expression"),
-        ("float t = 1\ny0 = t * x0;", "", "  expr, line 1:\n    float t = 1", "expected ';'"),
     ],
 )
 def test_what_only_the_compiler_sees_is_told_in_the_snippets_lines(

@@ -9,7 +9,8 @@ from clprim.errors import DefinitionError
 from clprim.language import names
 from clprim.language.combine import derive_combine, position_results, summed_results
 from clprim.language.componentwise import is_componentwise, needs_float
-from clprim.language.snippet import Rules, Snippet, check, preamble_names
+from clprim.language.preamble import read_preamble
+from clprim.language.snippet import Rules, Snippet, check
 
 __all__ = ["PointwiseDefinition", "ReductionDefinition", "define_pointwise", "define_reduction"]
 
@@ -143,14 +144,14 @@ def define_pointwise(expr: str, *, name: str | None, preamble: str) -> Pointwise
         DefinitionError: With the snippet's line and a caret.
     """
     owner = "Pointwise"
-    helpers = preamble_names(owner, preamble)
+    helpers = read_preamble(owner, preamble)
     reads = frozenset(["x", "w", *_POSITION])
     checked = check(Rules(owner, "expr", reads, frozenset(["y"])), expr, helpers)
     results = _require_assigned(checked, "y")
     if results == 0:
         raise checked.error("", "no result is assigned; expected y0 = …;")
     return PointwiseDefinition(
-        name=_kernel_name(name, "pointwise", helpers),
+        name=_kernel_name(name, "pointwise", helpers.names),
         expr=checked,
         preamble=preamble,
         inputs=_count(owner, "x", (checked,)),
@@ -175,7 +176,7 @@ def define_reduction(
         DefinitionError: With the snippet's line and a caret.
     """
     owner = "Reduction"
-    helpers = preamble_names(owner, preamble)
+    helpers = read_preamble(owner, preamble)
 
     def part(name: str, text: str, reads: set[str], writes: set[str]) -> Snippet:
         rules = Rules(owner, name, frozenset(reads), frozenset(writes))
@@ -236,7 +237,7 @@ def define_reduction(
     if inputs == 0:
         raise expr_part.error("", "a reduction needs at least one array: use x0")
     return ReductionDefinition(
-        name=_kernel_name(name, "reduction", helpers),
+        name=_kernel_name(name, "reduction", helpers.names),
         expr=expr_part,
         init=init_part,
         step=step_part,

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from clprim.errors import DefinitionError
 from clprim.language import names
+from clprim.language.grammar import syntax_fault
 from clprim.language.jumps import stray_jump
+from clprim.language.preamble import Preamble
 from clprim.language.syntax import Statement, parse
 from clprim.language.tokens import Token, caret_message, tokenize
 
-__all__ = ["Rules", "Snippet", "check", "is_engine_name", "operand_number", "preamble_names"]
+__all__ = ["Rules", "Snippet", "check", "is_engine_name", "operand_number"]
 
 _OPERAND = re.compile(r"(x|w|y|reduce_y|other_y)(\d+)$")
 _TYPE_OF = re.compile(r"typeof_(x|w|y|reduce_y)(\d+)$")
@@ -124,28 +125,13 @@ def operand_number(name: str, family: str) -> int | None:
     return int(match[2]) if match and match[1] == family else None
 
 
-def preamble_names(owner: str, preamble: str) -> frozenset[str]:
-    """Returns every name in a preamble, all of which its operator's snippets may use.
-
-    Raises:
-        DefinitionError: Unbalanced brackets or characters that C does not know.
-    """
-    found: set[str] = set()
-    for token in tokenize(owner, "preamble", preamble):
-        if token.kind == "name":
-            found.add(token.text)
-        elif token.kind == "directive":
-            found.update(re.findall(r"[A-Za-z_]\w*", token.text))
-    return frozenset(found)
-
-
-def check(rules: Rules, text: object, helpers: Iterable[str] = ()) -> Snippet:
+def check(rules: Rules, text: object, preamble: Preamble | None = None) -> Snippet:
     """Checks ``text`` against ``rules`` and returns it with what it uses and assigns.
 
     Args:
         rules: What this part of the operator may read and write.
         text: The snippet.
-        helpers: Names that the operator's preamble defines.
+        preamble: Of the operator.
 
     Raises:
         DefinitionError: With the snippet's line and a caret under the first thing wrong.
@@ -154,16 +140,17 @@ def check(rules: Rules, text: object, helpers: Iterable[str] = ()) -> Snippet:
         raise DefinitionError(
             f"{rules.owner} {rules.part}: expected a string of OpenCL C, got {type(text).__name__}"
         )
-    return _Checker(rules, text, frozenset(helpers)).run()
+    return _Checker(rules, text, preamble or Preamble()).run()
 
 
 class _Checker:
     """One pass over the tokens; knows the locals declared so far."""
 
-    def __init__(self, rules: Rules, text: str, helpers: frozenset[str]) -> None:
+    def __init__(self, rules: Rules, text: str, preamble: Preamble) -> None:
         self.rules = rules
         self.text = text
-        self.helpers = helpers
+        self.preamble = preamble
+        self.helpers = preamble.names
         self.tokens = tokenize(rules.owner, rules.part, text)
         self.locals: set[str] = set()
         self.used: set[str] = set()
@@ -199,6 +186,9 @@ class _Checker:
                 self.declaring_at = None
             if token.kind == "name" and self.text_at(at - 1) not in (".", "->"):
                 self.name(at, token, depth)
+        fault = syntax_fault(self.text, self.tokens, self.preamble)
+        if fault is not None:
+            raise self.fail(*fault)
         jump = stray_jump(self.tokens)
         if jump is not None:
             raise self.fail(jump, f"{jump.text!r} outside a loop would leave the engine's own loop")
