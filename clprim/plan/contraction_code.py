@@ -60,8 +60,10 @@ class ContractionCode(StoringCode):
         x: The gathered operand.
         band: Whether rows are copied to local memory first (contraction_in_place.cl.jinja).
         dense: Whether pixels of a row follow each other without a gap.
-        planar: Whether lanes are rows, although they are what lies side by side in memory: the band
-            and the result are turned over.
+        planar: Whether lanes are rows, although they are what lies side by side in memory: the
+            result is turned over.
+        step: Elements from a lane to the next one, where they lie side by side in the band.
+        taps_inside: Whether the taps of a row follow each other faster than channels.
         neighbours: Whether they do in the gathered operand.
         crossed: Whether lanes are columns, although neighbours in memory are channels: the band
             is turned over as it is filled.
@@ -87,6 +89,8 @@ class ContractionCode(StoringCode):
     band: bool = False
     dense: bool = False
     planar: bool = False
+    step: int = 1
+    taps_inside: bool = False
     neighbours: bool = False
     crossed: bool = False
     turn: Shuffles | None = None

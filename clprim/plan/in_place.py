@@ -27,6 +27,8 @@ __all__ = ["plan_in_place"]
 
 # Steps of depth that the product's loop takes at a time.
 UNROLL = 4
+# Taps of a row that it takes at a time, where these follow each other.
+MOST_TAPS = 7
 # Tiles of a work-group that the packed tiles pass by: so often a strip of them is read from a near
 # cache for once that it came from a far one.
 TILES = 32
@@ -81,9 +83,14 @@ def plan_in_place(
         return None
     if bounds is not None and not _is_image(bounds):
         return None
-    taps, run = _runs(what, rows=rows)
-    if run < UNROLL:
+    taps, run = _runs(what, rows=rows and not planar)
+    # Of planes any step of depth may come next: the longer of the two runs.
+    taps_inside = planar and taps > run
+    if taps_inside:
+        taps, run = run, taps
+    if run < (2 if planar else UNROLL):
         return None
+    unit = min(run, MOST_TAPS if taps_inside else UNROLL)
     if crossed:
         tile = _crossed_tile(what, traits)
     if tile is None:
@@ -102,11 +109,14 @@ def plan_in_place(
         what,
         tile,
         along=along,
-        unit=UNROLL,
+        unit=unit,
         gathered_rows=rows,
         planar=planar,
         crossed=crossed,
     )
+    if planar:
+        assert bounds is not None
+        code = replace(code, step=bounds.column_lane[1], taps_inside=taps_inside)
     cut = _cut(what, code, traits)
     if cut is None:
         return None
@@ -151,6 +161,7 @@ def plan_in_place(
             x_pixel=_per(x.lane[2], bounds.column_lane[1], x.depth[1], bounds.column_depth[0]),
         )
     names.update(x_start=x.start, x_group=x.group, x_lane_0=x.lane[0], x_depth_2=x.depth[2])
+    names.update(x_size=x.size)
     dense = bounds is not None and not planar and names["x_pixel"] == what.depths[2]
     neighbours = bounds is not None and names["x_pixel"] == 1
     code = replace(code, band=bounds is not None, dense=dense, neighbours=neighbours)
@@ -166,7 +177,7 @@ def plan_in_place(
         2 * what.groups * math.prod(what.lanes) * what.outputs * depth,
     )
     packed = what.groups * cut.packed_tiles * depth * code.packed_lanes
-    pack = pack_plan(what, code, cut.packed_tiles, depth)
+    pack = pack_plan(_taps_last(what) if taps_inside else what, code, cut.packed_tiles, depth)
     return ContractionPlan(pack, main, None, packed, 0)
 
 
@@ -182,12 +193,23 @@ def _plainly(what: Contraction) -> Contraction:
 def _is_planar(what: Contraction, traits: DeviceTraits) -> bool:
     """Whether the pixels of a plane are neighbours, in the operand or in the result.
 
-    Copied to the band channel by channel they are rows all the same, if outputs fill a vector:
-    windows then may have any step, and tiles waste nothing at the ends of lines.
+    They are rows all the same, if outputs fill a vector: windows then may have any step, and tiles
+    waste nothing at the ends of lines. Only the sums are turned over, when they are stored.
     """
     x = what.gathered
     neighbours = x.depth[2] != 1 and (what.near.lane[2] == 1 or x.lane[2] == 1)
     return neighbours and what.outputs * what.value.itemsize >= traits.vector_bytes
+
+
+def _taps_last(what: Contraction) -> Contraction:
+    """The same sums with the taps of a row as the last digit of depth."""
+    w = what.packed
+
+    def swapped(digits: Digits) -> Digits:
+        return digits[0], digits[2], digits[1]
+
+    packed = replace(w, depth=swapped(w.depth))
+    return replace(what, depths=swapped(what.depths), packed=packed)
 
 
 def _is_crossed(what: Contraction, bounds: Bounds, traits: DeviceTraits) -> bool:
@@ -365,7 +387,7 @@ def _cut(what: Contraction, code: ContractionCode, traits: DeviceTraits) -> _Cut
     while rows_a_group > 1 and images * -(-rows // rows_a_group) * shares < wanted:
         rows_a_group -= 1
     if bounds is not None:
-        while _band(what, bounds, code, tiles_a_group, rows_a_group) > code.panel:
+        while _band(what, bounds, code, tiles_a_group, rows_a_group) + code.width > code.panel:
             if rows_a_group > 1:
                 rows_a_group -= 1
             elif tiles_a_group > 1:
