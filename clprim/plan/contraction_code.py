@@ -1,11 +1,10 @@
-"""What the templates of contractions on CPUs print, and the kernel that packs an operand for them.
+"""What the templates of contractions on CPUs print.
 
 contraction.cl.jinja, contraction_in_place.cl.jinja and inverted_residual.cl.jinja share it.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from clprim.dtypes import stored_type
@@ -24,8 +23,6 @@ from clprim.plan.contraction import (
 from clprim.plan.kernel import (
     Argument,
     Buffer,
-    KernelCode,
-    KernelPlan,
     OperandCode,
     Parameter,
     Scalar,
@@ -38,10 +35,7 @@ from clprim.plan.shuffles import transpose
 from clprim.plan.storing import StoredCode, StoringCode, on_vectors, vectors_alike, vectors_fit
 from clprim.plan.tile import Tile
 
-__all__ = ["ContractionCode", "PackCode", "contraction_code", "pack_plan", "parameters_of"]
-
-# Elements that one work-item packs: long enough not to notice its start.
-PACK_RUN = 256
+__all__ = ["ContractionCode", "contraction_code", "parameters_of"]
 
 
 @dataclass(frozen=True)
@@ -58,6 +52,7 @@ class ContractionCode(StoringCode):
         partial: Whether sums are kept outside of registers between blocks of depth.
         split: Whether another kernel adds up and stores what the splits give.
         x: The gathered operand.
+        passed_in_place: Whether the other one is read where it lies as well.
         band: Whether rows are copied to local memory first (contraction_in_place.cl.jinja).
         dense: Whether pixels of a row follow each other without a gap.
         planar: Whether lanes are rows, although they are what lies side by side in memory: the
@@ -86,6 +81,7 @@ class ContractionCode(StoringCode):
     partial: bool
     split: bool
     x: OperandCode
+    passed_in_place: bool = False
     band: bool = False
     dense: bool = False
     planar: bool = False
@@ -140,21 +136,6 @@ class ContractionCode(StoringCode):
     def slack(self) -> int:
         """Elements behind a tile in the panel, for vectors of lanes that end past it."""
         return self.width if self.along == "lanes" and self.lanes % self.width else 0
-
-
-@dataclass(frozen=True)
-class PackCode(KernelCode):
-    """What contraction_pack.cl.jinja prints.
-
-    Attributes:
-        lanes: Of a tile.
-        x: The operand; ``inner`` tells whether lanes are neighbours.
-        digits: Whether lanes are numbers of three digits.
-    """
-
-    lanes: int
-    x: OperandCode
-    digits: bool
 
 
 def contraction_code(
@@ -272,7 +253,7 @@ def parameters_of(
 
     if not finish:
         memory(code.x.storage, "x_memory", X)
-        memory(code.value, "packed", PACKED)
+        memory(code.value, "packed", W if code.passed_in_place else PACKED)
     if code.partial:
         memory(code.value, "partial", PARTIAL, read_only=finish)
     memory(code.y.storage, "y0_memory", Y, read_only=False)
@@ -296,57 +277,3 @@ def parameters_of(
     parameters += [Parameter.number(code.index, name) for name in named]
     arguments += named.values()
     return tuple(parameters), tuple(arguments)
-
-
-def pack_plan(
-    what: Contraction, code: ContractionCode, tiles: int, depth_padded: int
-) -> KernelPlan:
-    """Plans the kernel that packs an operand into so many tiles of so much depth."""
-    w, depth = what.packed, math.prod(what.depths)
-    operand = OperandCode.of("x", w.dtype, what.value, 2 if w.digits else w.output)
-    # Where outputs lie side by side, a work-item reads whole lines of them, of all tiles.
-    all_tiles = operand.inner == "one"
-    run = min(PACK_RUN // 4 if all_tiles else PACK_RUN, depth_padded)
-    numbers = {
-        "lanes": what.outputs,
-        "tiles": tiles,
-        "depth": depth,
-        "depth_padded": depth_padded,
-        "depth_1": max(1, what.depths[1]),
-        "depth_2": max(1, what.depths[2]),
-        "run": run,
-        "x_start": w.start,
-        **{f"x_depth_{d}": stride for d, stride in enumerate(w.depth)},
-    }
-    if w.digits is None or what.digits is None:
-        numbers.update(x_group=w.group, x_lane=w.output)
-    else:
-        numbers.update({f"x_output_{d}": stride for d, stride in enumerate(w.digits)})
-        numbers.update(output_1=what.digits[1], output_2=what.digits[2])
-    parameters = [
-        Parameter.memory(operand.storage, "x_memory", read_only=True),
-        Parameter.memory(code.value, "packed", read_only=False),
-        *(Parameter.number(code.index, name) for name in numbers),
-    ]
-    return KernelPlan(
-        "contraction_pack",
-        PackCode(
-            name=f"{what.name}_pack",
-            preamble="",
-            parameters=tuple(parameters),
-            constants=(),
-            index=code.index,
-            unified=(),
-            doubles=code.value == "double" or operand.value == "double",
-            own=(),
-            lanes=code.packed_lanes,
-            x=operand,
-            digits=w.digits is not None,
-        ),
-        (Buffer(W), Buffer(PACKED), *numbers.values()),
-        (-(-depth_padded // run), 1 if all_tiles else tiles, what.groups),
-        (1, 1, 1),
-        what.groups * depth * what.outputs * w.dtype.itemsize
-        + what.groups * tiles * depth_padded * code.packed_lanes * what.value.itemsize,
-        0,
-    )

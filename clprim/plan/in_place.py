@@ -15,10 +15,10 @@ from clprim.plan.contraction import Bounds, Contraction, ContractionPlan, Digits
 from clprim.plan.contraction_code import (
     ContractionCode,
     contraction_code,
-    pack_plan,
     parameters_of,
 )
 from clprim.plan.kernel import KernelPlan
+from clprim.plan.packing import pack_plan, passes_in_place
 from clprim.plan.panels import LONGEST_CHAIN
 from clprim.plan.tile import PANEL_BYTES, Tile
 from clprim.traits import DeviceTraits
@@ -165,6 +165,10 @@ def plan_in_place(
     dense = bounds is not None and not planar and names["x_pixel"] == what.depths[2]
     neighbours = bounds is not None and names["x_pixel"] == 1
     code = replace(code, band=bounds is not None, dense=dense, neighbours=neighbours)
+    if passes_in_place(what, code, math.prod(what.lanes) // code.lanes):
+        code = replace(code, passed_in_place=True)
+        w = what.packed
+        names.update(w_start=w.start, w_group=w.group, w_depth=w.depth[2])
     parameters, arguments = parameters_of(code, names, what)
     groups = cut.row_groups(what) * -(-cut.tiles // cut.tiles_a_group)
     main = KernelPlan(
@@ -176,6 +180,8 @@ def plan_in_place(
         moved_bytes(what),
         2 * what.groups * math.prod(what.lanes) * what.outputs * depth,
     )
+    if code.passed_in_place:
+        return ContractionPlan(None, main, None, 0, 0)
     packed = what.groups * cut.packed_tiles * depth * code.packed_lanes
     pack = pack_plan(_taps_last(what) if taps_inside else what, code, cut.packed_tiles, depth)
     return ContractionPlan(pack, main, None, packed, 0)

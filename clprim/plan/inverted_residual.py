@@ -17,7 +17,7 @@ from clprim.language.names import UNIFIED
 from clprim.language.snippet import Snippet
 from clprim.plan.contraction import Contraction
 from clprim.plan.contraction import index_of as contraction_index
-from clprim.plan.contraction_code import ContractionCode, contraction_code, pack_plan
+from clprim.plan.contraction_code import ContractionCode, contraction_code
 from clprim.plan.depthwise import Depthwise, Place
 from clprim.plan.depthwise import index_of as depthwise_index
 from clprim.plan.depthwise_code import Arguments, pack_taps, spread_rows, unrolls
@@ -30,6 +30,7 @@ from clprim.plan.kernel import (
     round_up,
     unified_functions,
 )
+from clprim.plan.packing import pack_plan
 from clprim.plan.tile import Tile
 from clprim.traits import DeviceTraits
 

@@ -18,13 +18,13 @@ from clprim.plan.contraction import (
 from clprim.plan.contraction_code import (
     ContractionCode,
     contraction_code,
-    pack_plan,
     parameters_of,
 )
 from clprim.plan.kernel import (
     KernelPlan,
     round_up,
 )
+from clprim.plan.packing import pack_plan, passes_in_place
 from clprim.plan.tile import Tile, choose_tile
 from clprim.traits import DeviceTraits
 
@@ -63,8 +63,14 @@ def plan_panels(
     # A step further in depth is another line of memory, which no prefetcher foresees. (Compilers of
     # OpenCL C before 3.0 may not know how to ask.)
     ahead = AHEAD if along == "lanes" and traits.c_version >= (3, 0) else 0
+    # Its lines must be as many as the panel has steps of depth, which come in whole units.
+    in_place = depth % code.unit == 0 and passes_in_place(what, code, cut.tiles)
     code = replace(
-        code, ahead=ahead, split=cut.splits > 1, partial=cut.splits > 1 or cut.block < cut.chunk
+        code,
+        ahead=ahead,
+        split=cut.splits > 1,
+        partial=cut.splits > 1 or cut.block < cut.chunk,
+        passed_in_place=in_place,
     )
 
     parameters, arguments = parameters_of(code, _numbers(what, cut), what)
@@ -92,6 +98,8 @@ def plan_panels(
             cut.partial * what.value.itemsize + what.y.dtype.itemsize * lanes * what.outputs,
             cut.partial,
         )
+    if code.passed_in_place:
+        return ContractionPlan(None, main, finish, 0, cut.partial)
     pack = pack_plan(what, code, cut.packed_tiles, cut.depth_padded)
     return ContractionPlan(pack, main, finish, cut.packed, cut.partial)
 
@@ -225,6 +233,9 @@ def _numbers(what: Contraction, cut: _Cut) -> dict[str, int]:
         "x_size": x.size,
         **{f"x_lane_{d}": stride for d, stride in enumerate(x.lane)},
         **{f"x_depth_{d}": stride for d, stride in enumerate(x.depth)},
+        "w_start": what.packed.start,
+        "w_group": what.packed.group,
+        "w_depth": what.packed.depth[2],
     }
     if x.bounds is not None:
         b = x.bounds

@@ -505,3 +505,21 @@ def test_small_batch_with_bias_epilogue_and_beta(device):
         epilogue_args=(cp.asarray(bias),),
     )
     equal(found, np.maximum(wide(a) @ wide(b) + wide(bias), 0), np.float16)
+
+
+@pytest.mark.parametrize(
+    ("form", "depth", "packs"),
+    [("NN", 50, 0), ("TN", 50, 0), ("NN", 8208, 0), ("NN", 8201, 1)],
+)
+def test_lines_of_whole_vectors_are_not_packed(device, form, depth, packs):
+    if device.type != "cpu":
+        pytest.skip("tiles of GPUs pack nothing")
+    a, b, left, right = operands(form, 70, depth, 64, (2,), (2,))
+    around = np.full((2, depth + 2, 96), np.nan, np.float32)
+    around[:, 1:-1, 16:80] = b
+    memory = cp.asarray(around)[:, 1:-1, 16:80]
+    with cp.profile() as profile:
+        found = ops.matmul(cp.asarray(a), memory, **flags(form), algorithm="panels")
+    np.testing.assert_array_equal(found.get(), wide(left) @ wide(right))
+    # Panels take steps of depth in whole units; an odd one would meet what is not there.
+    assert sum("pack" in event.name for event in profile.events) == packs
