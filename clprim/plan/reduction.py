@@ -192,6 +192,7 @@ class _Planner:
             vector_type=self._vector_type(),
             partial_bytes=sum(p.itemsize for p in self.partials),
             partials=len(self.partials),
+            combine_vectors=definition.combine_componentwise,
             traits=self.traits,
         )
         two_stages = schedule.splits > 1
@@ -286,11 +287,16 @@ class _Planner:
             k = first_result + n
             numbers.append((f"y{n}_start", space.offsets[k]))
             numbers += [(f"y{n}_k{d}", dim.strides[k]) for d, dim in enumerate(kept)]
-        lanes = schedule.finish_lanes
-        # Either a work-group an output, or a work-item an output in groups of a handy size.
-        group = lanes if lanes > 1 else min(64, self.traits.max_work_group_size)
+        # A work-group an output, a work-item several vectors of outputs, or a work-item an output
+        # in groups of a handy size.
+        finish = schedule.finish
+        items, group = outputs * finish.lanes, finish.lanes
+        if finish.vector > 1:
+            items = -(-outputs // (finish.vector * finish.unroll))
+        elif finish.lanes == 1:
+            group = min(64, self.traits.max_work_group_size)
         return self._stage(
-            Schedule.finish(lanes),
+            finish,
             numbers,
             index,
             space_dims=len(kept),
@@ -305,7 +311,7 @@ class _Planner:
             template="reduce_finish",
             nbytes=nbytes,
             flops=self.definition.combine.flops * outputs * schedule.splits,
-            global_size=(round_up(outputs * lanes, group), 1),
+            global_size=(round_up(items, group), 1),
             local_size=(group, 1),
         )
 

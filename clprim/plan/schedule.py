@@ -47,6 +47,7 @@ class Schedule:
         per_group: Outputs (or tiles of outputs) that a work-group takes one after another.
         groups: Work-groups, not counting splits.
         finish_lanes: Work-items that merge the partials of one output in the second stage.
+        finish_vector, finish_unroll: Or so many vectors of outputs that one work-item merges.
         ahead: How far ahead inputs are prefetched: elements, or rows of ``reduce_columns``.
         row_a_split: Whether every split is one whole row of the reduced space.
         exact: Whether that row (or the whole reduced space) is one tile, without a remainder.
@@ -62,14 +63,21 @@ class Schedule:
     per_group: int = 1
     groups: int = 1
     finish_lanes: int = 1
+    finish_vector: int = 1
+    finish_unroll: int = 1
     ahead: int = 0
     row_a_split: bool = False
     exact: bool = False
 
-    @staticmethod
-    def finish(lanes: int) -> Schedule:
+    @property
+    def finish(self) -> Schedule:
         """The schedule of the second stage."""
-        return Schedule("reduce_finish", lanes=lanes)
+        return Schedule(
+            "reduce_finish",
+            vector=self.finish_vector,
+            unroll=self.finish_unroll,
+            lanes=self.finish_lanes,
+        )
 
 
 def choose_schedule(
@@ -80,6 +88,7 @@ def choose_schedule(
     vector_type: str | None,
     partial_bytes: int,
     partials: int,
+    combine_vectors: bool,
     traits: DeviceTraits,
 ) -> Schedule:
     """Chooses the schedule of one reduction.
@@ -91,17 +100,46 @@ def choose_schedule(
         vector_type: Type of the vectors that may be used, or None.
         partial_bytes: Bytes of all partials of one output.
         partials: How many partials there are.
+        combine_vectors: Whether they merge as vectors do.
         traits: Of the device.
     """
+    chosen = _first_stage(space, inputs, itemsize, vector_type, partial_bytes, partials, traits)
+    if chosen.splits == 1:
+        return chosen
+    if not traits.is_cpu:
+        lanes = min(64, power_of_two(chosen.splits)) if chosen.splits > 8 else 1
+        fitting = _fit(Schedule("reduce_finish", lanes=lanes), partial_bytes, traits)
+        return replace(chosen, finish_lanes=fitting.lanes)
+    outputs = math.prod(d.size for d in space.select(False))
+    if not combine_vectors or vector_type is None:
+        return chosen
+    # Rows of partials lie far apart: what is read of one is to be long, but all cores are to read.
+    vector = _widest(vector_type, traits)
+    if outputs < vector:
+        return chosen
+    each = outputs // (4 * traits.compute_units * vector)
+    return replace(chosen, finish_vector=vector, finish_unroll=max(1, min(each, 16 // partials, 8)))
+
+
+def _first_stage(
+    space: Space,
+    inputs: int,
+    itemsize: int,
+    vector_type: str | None,
+    partial_bytes: int,
+    partials: int,
+    traits: DeviceTraits,
+) -> Schedule:
+    """Chooses how the first stage goes, and the cuts."""
     last = space.dims[-1] if space.dims else Dim(1, (0,) * len(space.offsets))
     narrow = _narrow(space, inputs, vector_type, partials, traits)
     if narrow is not None:
-        return _cut(narrow, space, last, itemsize, partial_bytes, traits)
+        return _cut(narrow, space, last, itemsize, traits)
     width = _vector_width(last, inputs, vector_type, traits)
     shape = _cpu_shape if traits.is_cpu else _gpu_shape
     chosen = shape(space, last, width, partials, traits)
     chosen = _fit(chosen, partial_bytes, traits)
-    return _cut(chosen, space, last, itemsize, partial_bytes, traits)
+    return _cut(chosen, space, last, itemsize, traits)
 
 
 def _narrow(
@@ -233,7 +271,6 @@ def _cut(
     space: Space,
     last: Dim,
     itemsize: int,
-    partial_bytes: int,
     traits: DeviceTraits,
 ) -> Schedule:
     """Cuts the reduced space where outputs are few, and hands out several where they are many."""
@@ -281,10 +318,6 @@ def _cut(
         each = chunk if chosen.template == "reduce_inner" else chunk * (work // max(1, length))
         enough = tiles * splits // (2 * wanted)
         per_group = max(1, min(tiles, enough, CPU_GROUP_WORK // max(1, each)))
-    finish_lanes = 1
-    if not traits.is_cpu and splits > 8:
-        finish = Schedule.finish(min(64, power_of_two(splits)))
-        finish_lanes = _fit(finish, partial_bytes, traits).lanes
     ahead = 0
     # An interpreter of OpenCL 1.2 knows no prefetch; what compiles for CPUs is newer.
     if traits.is_cpu and chosen.vector > 1 and traits.c_version >= (3, 0):
@@ -295,7 +328,6 @@ def _cut(
         chunk=chunk,
         per_group=per_group,
         groups=-(-tiles // per_group),
-        finish_lanes=finish_lanes,
         ahead=ahead,
         row_a_split=row_a_split,
         exact=chosen.template == "reduce_inner"

@@ -4,9 +4,9 @@ typedef int index_t;
 #define highest_reduce_y0 INFINITY
 
 static inline __attribute__((overloadable)) void take_partial(
-float *to_reduce_y0, const float other_y0)
+float16 *to_reduce_y0, const float16 other_y0)
 {
-    typedef float typeof_reduce_y0;
+    typedef float16 typeof_reduce_y0;
     typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
     {
 #line 1 "snippet:combine"
@@ -27,25 +27,45 @@ __kernel void reduction_finish(
     const int y0_k0)
 {
 
-    const index_t o = (index_t)get_global_id(0);
-    if (o >= outputs)
-        return;
-    index_t kept_rest = o;
-    const index_t at_k0 = kept_rest;
-
-    typedef float typeof_reduce_y0;
-    typeof_reduce_y0 reduce_y0 = 0;
+    const index_t own = (index_t)get_global_id(0) * 16;
+    const index_t from = min(own, outputs - 16);
+    float16 tile_reduce_y0[1];
     {
+        typedef float16 typeof_reduce_y0;
+        typeof_reduce_y0 reduce_y0 = 0;
+        {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 42 "kernel"
+#line 40 "kernel"
+        }
+
+        #pragma unroll
+        for (int u = 0; u < 1; ++u) {
+            tile_reduce_y0[u] = reduce_y0;
+        }
     }
 
-    for (index_t split = 0; split < splits; split += 1)
-        take_partial(&reduce_y0, reduce_y0_memory[split * outputs + o]);
-    const index_t y0_at = y0_start + at_k0 * y0_k0;
-    typedef float typeof_y0;
-    typeof_y0 y0 = (float)reduce_y0;
-    y0_memory[y0_at] = y0;
+    for (index_t split = 0; split < splits; ++split) {
+        #pragma unroll
+        for (int u = 0; u < 1; ++u)
+            take_partial(&tile_reduce_y0[u], vload16(u, reduce_y0_memory + split * outputs + from));
+    }
+    float done_reduce_y0[16];
+    #pragma unroll
+    for (int u = 0; u < 1; ++u) {
+        vstore16(tile_reduce_y0[u], u, done_reduce_y0);
+    }
+    for (int d = own - from; d < 16; ++d) {
+        const index_t o = from + d;
+        index_t kept_rest = o;
+        const index_t at_k0 = kept_rest;
 
+        typedef float typeof_reduce_y0;
+        const typeof_reduce_y0 reduce_y0 = done_reduce_y0[d];
+        const index_t y0_at = y0_start + at_k0 * y0_k0;
+        typedef float typeof_y0;
+        typeof_y0 y0 = (float)reduce_y0;
+        y0_memory[y0_at] = y0;
+
+    }
 }

@@ -81,7 +81,11 @@ def check(found, shape, axes, traits, partial_bytes):
             found.workspace
         )
         assert numbers(second)["splits"] == schedule.splits
-        assert second.global_size[0] >= outputs * second.code.lanes
+        tile = second.code.vector * second.code.unroll
+        assert second.global_size[0] * tile >= outputs * second.code.lanes
+        if tile > 1:
+            assert tile <= outputs and second.code.lanes == 1
+            assert (second.global_size[0] - 1) * tile < outputs
         if second.code.lanes > 1:
             assert second.local_size == (second.code.lanes, 1)
             assert second.global_size[0] == outputs * second.code.lanes
@@ -361,3 +365,39 @@ def test_more_memory_than_a_group_has_shrinks_the_group(traits):
             large = plan(array((4096, 4096)), axes, generous, TEN).schedule
             small = found.schedule
             assert small.lanes * small.rows <= large.lanes * large.rows
+
+
+def test_tiles_of_columns_overlap_little():
+    traits = TRAITS["cpu"]
+    for definition, partials in ((SUM, 1), (TEN, 10)):
+        for width in range(16, 4096, 16):
+            code = plan(array((100_000, width)), (0,), traits, definition).stages[0].code
+            assert code.vector == 16
+            tile = code.vector * code.unroll
+            assert code.unroll * partials <= max(12, partials)
+            if partials == 1:
+                assert -(-width // tile) * tile <= 1.15 * width
+
+
+def test_partials_are_merged_in_long_runs_where_vectors_merge_as_elements_do():
+    shape, traits = (64, 128, 56, 56), TRAITS["cpu"]
+    second = plan(array(shape), (1, 3), traits).stages[1].code
+    assert (second.vector, second.unroll) == (16, 8)
+    second = plan(array(shape), (1, 3), traits, ARGMAX, [np.float32, np.int64]).stages[1].code
+    assert (second.vector, second.unroll) == (1, 1)
+    second = plan(array(shape), (1, 3), TRAITS["gpu"]).stages[-1].code
+    assert (second.vector, second.unroll) == (1, 1)
+
+
+def test_what_all_elements_of_an_output_read_alike_does_not_walk():
+    definition = define("y0 = x0 - x1;")
+    for shape, axes, other in [
+        ((100, 64), (0,), (1, 64)),
+        ((8, 64, 30), (0, 2), (1, 64, 1)),
+    ]:
+        stage = plan([array(shape), array(other)], axes, TRAITS["cpu"], definition).stages[0]
+        assert stage.code.still == ("x1",)
+        assert "x0_step" in numbers(stage) and "x1_step" not in numbers(stage)
+        assert "x1_at +=" not in render(stage.template, stage.code)
+    walks = plan([array((100, 64)), array((100, 1))], (0,), TRAITS["cpu"], definition).stages[0]
+    assert walks.code.still == ()
