@@ -193,28 +193,35 @@ def entries_of(found: Iterable[Tuned]) -> dict[tuple[str, AnyProblem], tuple[Cho
     return {t.case.key: (t.best, Origin("measured", t.gain)) for t in found}
 
 
-def to_ship(found: Iterable[Tuned], device: Device, names: tuple[str, ...]) -> TuningFile:
+def to_ship(
+    found: Sequence[Tuned], device: Device, names: tuple[str, ...], old: TuningFile | None = None
+) -> TuningFile:
     """Returns a table for the package: what was measured to be better than the rule.
 
     Args:
         found: What `tune_all` returned.
         device: Where.
         names: Parts of the names of devices that it is for.
+        old: The table that was there; what it says of other problems stays.
     """
-    changed = entries_of(t for t in found if t.best != t.rule)
     traits = {name: getattr(device.traits, name) for name in IDENTITY}
+    before = {} if old is None or old.traits != traits else old.entries
+    seen = {t.case.key for t in found}
+    changed = {key: entry for key, entry in before.items() if key not in seen}
+    changed.update(entries_of(t for t in found if t.best != t.rule))
     return TuningFile(names, device.platform, device.driver, traits, changed)
 
 
-def catalogue(cases: Iterable[Case], gpu: Gpu) -> TuningFile:
+def catalogue(cases: Iterable[Case], gpu: Gpu, old: TuningFile | None = None) -> TuningFile:
     """Returns a table of what the rule gives a GPU that is not here.
 
     Args:
         cases: Of which problems.
         gpu: Whose traits.
+        old: The table that was there; what it says of other problems stays.
     """
     traits = {name: getattr(gpu.traits, name) for name in IDENTITY}
-    entries = {}
+    entries = {} if old is None or old.traits != traits else dict(old.entries)
     for case in cases:
         choice = chosen(plan_contraction(case.what, gpu.traits, "tiles"))
         if choice is not None:

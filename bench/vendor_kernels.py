@@ -12,6 +12,7 @@ from clprim.language.epilogue import define_epilogue
 from clprim.plan.contraction import Bounds, Contraction, Gathered, Output, Packed
 from clprim.plan.depthwise import Depthwise, Line, Place, Taps
 from clprim.plan.depthwise_gradient import DepthwiseGradient
+from clprim.plan.depthwise_tile import TILES
 from clprim.plan.kernel import KernelPlan
 from clprim.plan.layout import Operand, broadcast_shapes, dense_strides
 from clprim.plan.pointwise import plan_pointwise
@@ -39,13 +40,18 @@ def kernels(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
 def tuned_kernels(file: TuningFile, traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
     """Yields a convolution in every tile of a table; one with windows needs most registers.
 
+    Tiles of depthwise convolutions come with all the problems they are for.
+
     Args:
         file: The table.
         traits: Of the GPU.
     """
     what = _conv(64, 128, 56, 128, 3, last=True)
+    depthwise = [*_depthwise_problems().values()]
     for choice in dict.fromkeys(choice for choice, _ in file.entries.values()):
-        plan = plan_choice(what, traits, choice)
+        problems = depthwise if choice.kernel in TILES else [what]
+        plans = (plan_choice(problem, traits, choice) for problem in problems)
+        plan = next((plan for plan in plans if plan is not None), None)
         if plan is not None:
             yield str(choice), plan.main
 
@@ -123,7 +129,18 @@ def _contractions(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
 
 
 def _depthwise(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
+    finish = None
+    for name, what in _depthwise_problems().items():
+        plan = plan_contraction(what, traits)
+        yield name, plan.main
+        finish = finish or plan.finish
+    if finish is not None:
+        yield "depthwise by weight, sums of splits", finish
+
+
+def _depthwise_problems() -> dict[str, Depthwise | DepthwiseGradient]:
     """Layers of mobile networks: 3 × 3, 96 channels, 56²."""
+    problems: dict[str, Depthwise | DepthwiseGradient] = {}
     channels, size = 96, 56
     for last in (True, False):
         known = "NHWC" if last else "NCHW"
@@ -144,9 +161,9 @@ def _depthwise(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
                 w=Taps(FLOAT, 0, 9, 3, 1),
                 y=y,
             )
-            yield f"depthwise 3×3 / {stride} {known}", plan_contraction(forward, traits).main
+            problems[f"depthwise 3×3 / {stride} {known}"] = forward
         back = replace(line, inputs=line.outputs, outputs=line.inputs)
-        adjoint = replace(
+        problems[f"depthwise by input / 2 {known}"] = replace(
             forward,
             name="conv2d_input",
             adjoint=True,
@@ -155,8 +172,7 @@ def _depthwise(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
             x=replace(y, name="x"),
             y=replace(x, name="y0"),
         )
-        yield f"depthwise by input / 2 {known}", plan_contraction(adjoint, traits).main
-        gradient = DepthwiseGradient(
+        problems[f"depthwise by weight / 2 {known}"] = DepthwiseGradient(
             name="conv2d_weight",
             images=32,
             channels=channels,
@@ -168,10 +184,7 @@ def _depthwise(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
             grad=replace(y, name="grad"),
             y=Taps(FLOAT, 0, 9, 3, 1),
         )
-        plan = plan_contraction(gradient, traits)
-        yield f"depthwise by weight / 2 {known}", plan.main
-        if plan.finish is not None and last:
-            yield "depthwise by weight, sums of splits", plan.finish
+    return problems
 
 
 def _images(name: str, channels: int, size: int, last: bool) -> Place:

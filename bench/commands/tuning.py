@@ -14,11 +14,13 @@ from bench.commands.options import RESULTS, Layers, Run, layers_of, run_of, take
 from bench.commands.output import as_written, finish, label_of, moving
 from bench.compute import Job
 from bench.conv import conv_jobs
+from bench.depthwise import DEPTHWISE, depthwise_jobs
 from bench.gemm import gemm_jobs
 from bench.gpus import GPUS
 from bench.networks import NETWORKS
 from bench.report import slug
 from bench.tune import Case, Tuned, catalogue, entries_of, record, to_ship, tune_all, tune_report
+from clprim.plan.tuning import TuningFile
 from clprim.runtime import tuning
 
 __all__ = ["tune"]
@@ -26,7 +28,7 @@ __all__ = ["tune"]
 _TUNED = Path(cp.__file__).resolve().parent / "tuned"
 
 
-@takes(layers=layers_of(NETWORKS, "resnet50"), run=run_of)
+@takes(layers=layers_of({**NETWORKS, **DEPTHWISE}, "resnet50"), run=run_of)
 def tune(
     *,
     layers: Layers,
@@ -51,7 +53,7 @@ def tune(
         jobs = gemm_jobs(run.device, quick=run.quick)
         options, label = "--products", "products"
     else:
-        jobs = conv_jobs(run.device, quick=run.quick, **layers.selection)
+        jobs = _layers(layers, run)
         options, label = as_written(layers.given), label_of(layers.given)
     cases = record(jobs, run.device)
     folder = _TUNED if run.output == RESULTS else run.output
@@ -62,16 +64,33 @@ def tune(
     with moving() as progress:
         found = tune_all(cases, run.device, run.repeats, progress=progress)
     if ship is not None:
-        table = to_ship(found, run.device, tuple(ship.split(",")))
-        (folder / f"{slug(run.device)}.json").write_text(table.text(), encoding="utf-8")
+        page = folder / f"{slug(run.device)}.json"
+        table = to_ship(found, run.device, tuple(ship.split(",")), _read(page))
+        page.write_text(table.text(), encoding="utf-8")
     report = tune_report(found, len(cases), _keep(found, run))
     finish(replace(report, options=options, label=label), run)
+
+
+def _layers(layers: Layers, run: Run) -> list[Job]:
+    """Return the rows of all networks; depthwise layers are known by those of `DEPTHWISE`."""
+    selection, jobs = layers.selection, list[Job]()
+    for known, find in ((NETWORKS, conv_jobs), (DEPTHWISE, depthwise_jobs)):
+        selection["networks"] = tuple(name for name in layers.networks if name in known)
+        jobs += find(run.device, quick=run.quick, **selection)
+    return jobs
+
+
+def _read(page: Path) -> TuningFile | None:
+    """Return the table that is there, if any."""
+    if not page.is_file():
+        return None
+    return TuningFile.parse(page.read_text(encoding="utf-8"))
 
 
 def _write_catalogue(cases: Sequence[Case], folder: Path) -> None:
     for gpu in GPUS:
         page = folder / f"{gpu.target}.json"
-        page.write_text(catalogue(cases, gpu).text(), encoding="utf-8")
+        page.write_text(catalogue(cases, gpu, _read(page)).text(), encoding="utf-8")
         typer.echo(f"written: {page}")
 
 

@@ -1,5 +1,6 @@
 """`bench tune`: what is taken, what is kept, what is said; clocks are made up."""
 
+import dataclasses
 import json
 import statistics
 
@@ -11,8 +12,10 @@ import clprim as cp
 from bench import tune as tune_module
 from bench.__main__ import app
 from bench.candidates import candidates
+from bench.conv import DIRECTIONS, Conv
 from bench.gemm import Gemm
 from bench.gpus import GPUS
+from bench.networks import Layer
 from bench.timing import Result, Sample
 from bench.tune import (
     catalogue,
@@ -25,6 +28,9 @@ from bench.tune import (
 )
 from clprim.plan.strategy import plan_choice
 from clprim.plan.tuning import Origin, TuningFile
+
+LAYER = Layer(20, 20, 3, 8, 1, 1, 20)
+DEPTHWISE_ROW = Conv(LAYER, 1, "channels_last", "forward")
 
 
 @pytest.fixture(scope="module")
@@ -158,6 +164,32 @@ def test_shipped_is_what_beats_the_rule(case):
     assert file.entries == {case.key: (other, Origin("measured", 2.0))}
     assert file.is_for("Some device", device.platform, device.driver, device.traits)
     assert not to_ship([same], device, ("Some",)).entries
+
+
+def test_what_a_run_did_not_look_at_stays(case):
+    other = choices(case)[1]
+    device = cp.current_device()
+    found, same = run(case, {str(other): 0.5}), run(case, {})
+    (depthwise,) = record([DEPTHWISE_ROW], device)
+    wide = run(depthwise, {str(choices(depthwise)[1]): 0.5})
+    both = to_ship([wide], device, ("Some",), to_ship([found], device, ("Some",)))
+    assert both.entries == entries_of([found, wide])
+    # Of what it looked at, nothing old stays; nor of a device that was another one.
+    assert to_ship([same], device, ("Some",), both).entries == entries_of([wide])
+    strange = dataclasses.replace(both, traits={})
+    assert to_ship([same], device, ("Some",), strange).entries == {}
+    old = catalogue([case], GPUS[0])
+    assert set(catalogue([depthwise], GPUS[0], old).entries) == {*old.entries, depthwise.key}
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_depthwise_convolutions_are_tuned_as_well(direction):
+    (case,) = record([dataclasses.replace(DEPTHWISE_ROW, direction=direction)], cp.current_device())
+    assert case.strategy == "depthwise"
+    bench = tune_module._Bench(case, cp.current_device())
+    first, second = [bench.result(bench.call(choice)) for choice in choices(case)[:2]]
+    assert first.any()
+    np.testing.assert_array_equal(first, second)
 
 
 def test_the_command(tmp_path, monkeypatch):
