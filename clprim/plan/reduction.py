@@ -21,24 +21,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from clprim.dtypes import AnyDType, promote, stored_type, value_dtype
+from clprim.dtypes import AnyDType
 from clprim.language.definition import ReductionDefinition
-from clprim.language.names import UNIFIED
 from clprim.plan.kernel import (
-    BAKED_DIMS,
-    Argument,
-    Buffer,
     KernelPlan,
     OperandCode,
-    Parameter,
     PositionCode,
-    Scalar,
-    ScalarCode,
     index_type,
-    own_names,
     resolve_dims,
     round_up,
-    unified_functions,
 )
 from clprim.plan.layout import (
     Dim,
@@ -49,7 +40,8 @@ from clprim.plan.layout import (
     memory_order,
     row_major_strides,
 )
-from clprim.plan.reduction_code import PartialCode, ReductionCode, Scaling, partial_code
+from clprim.plan.reduction_code import PartialCode, ReductionCode, Scaling
+from clprim.plan.reduction_stage import Stages
 from clprim.plan.schedule import Schedule, choose_schedule
 from clprim.traits import DeviceTraits
 
@@ -100,60 +92,17 @@ def plan_reduction(
     Raises:
         ShapeError: ``coord(d)`` of a dimension that is not there, a stride of half an element.
     """
-    return _Planner(
-        definition, shape, axes, results, inputs, scalars, partials, scaling, traits
-    ).plan()
+    stages = Stages(definition, results, inputs, scalars, partials, scaling, traits)
+    return _Planner(shape, axes, stages).plan()
 
 
-@dataclass
 class _Planner:
-    """One call, as `plan_reduction` takes it, and what its two stages have in common."""
+    """One call, as `plan_reduction` takes it."""
 
-    definition: ReductionDefinition
-    shape: tuple[int, ...]
-    axes: tuple[int, ...]
-    results: Sequence[Operand]
-    inputs: Sequence[Operand]
-    scalars: Sequence[AnyDType]
-    partials: Sequence[AnyDType]
-    scaling: Sequence[Scaling]
-    traits: DeviceTraits
-
-    def __post_init__(self) -> None:
-        definition, results, inputs = self.definition, self.results, self.inputs
-        scalars, partials, scaling = self.scalars, self.partials, self.scaling
-        everything = [*(a.dtype for a in (*results, *inputs)), *partials, *scalars]
-        self.result_codes = tuple(
-            OperandCode.of(
-                f"y{n}",
-                r.dtype,
-                r.dtype if r.dtype.kind in "iub" else value_dtype(r.dtype, everything),
-                -1,  # known only once the loops are sorted
-            )
-            for n, r in enumerate(results)
-        )
-        self.scalar_codes = tuple(
-            ScalarCode(f"w{n}", stored_type(value_dtype(d, everything)).value)
-            for n, d in enumerate(scalars)
-        )
-        self.input_values = [value_dtype(a.dtype, everything) for a in inputs]
-        self.partial_codes = tuple(partial_code(n, d) for n, d in enumerate(partials))
-        own = definition.finalize is None and definition.values <= len(partials)
-        element = value_dtype(promote([a.dtype for a in inputs]), everything)
-        self.values = tuple(
-            (f"y{n}", stored_type(partials[n] if own else element).value)
-            for n in range(definition.values)
-        )
-        self.scale_types = tuple(
-            (s.kind, "" if s.dtype is None else stored_type(s.dtype).value) for s in scaling
-        )
-        self.doubles = "double" in {
-            *(o.value for o in self.result_codes),
-            *(stored_type(v).value for v in self.input_values),
-            *(p.value for p in self.partial_codes),
-            *(s.value for s in self.scalar_codes),
-            *(t for _, t in self.scale_types),
-        }
+    def __init__(self, shape: tuple[int, ...], axes: tuple[int, ...], stages: Stages) -> None:
+        self.shape, self.axes, self.stages = shape, axes, stages
+        self.definition, self.traits = stages.definition, stages.traits
+        self.inputs, self.results, self.partials = stages.inputs, stages.results, stages.partials
 
     def plan(self) -> ReductionPlan:
         definition = self.definition
@@ -189,7 +138,7 @@ class _Planner:
             space,
             inputs=len(self.inputs),
             itemsize=max(a.dtype.itemsize for a in self.inputs),
-            vector_type=self._vector_type(),
+            vector_type=self.stages.vector_type(),
             partial_bytes=sum(p.itemsize for p in self.partials),
             partials=len(self.partials),
             combine_vectors=definition.combine_componentwise,
@@ -208,13 +157,13 @@ class _Planner:
         along = inner_reduced if schedule.template == "reduce_inner" else inner_kept
         inputs = tuple(
             OperandCode.of(f"x{k}", a.dtype, value, along.strides[k])
-            for k, (a, value) in enumerate(zip(self.inputs, self.input_values, strict=True))
+            for k, (a, value) in enumerate(zip(self.inputs, self.stages.input_values, strict=True))
         )
-        self.result_codes = tuple(
+        self.stages.result_codes = tuple(
             replace(y, inner="one" if inner_kept.strides[len(inputs) + n] == 1 else "any")
-            for n, y in enumerate(self.result_codes)
+            for n, y in enumerate(self.stages.result_codes)
         )
-        labels = [*(x.name for x in inputs), *(y.name for y in self.result_codes), *names]
+        labels = [*(x.name for x in inputs), *(y.name for y in self.stages.result_codes), *names]
         # What every element of an output reads alike is read once, which a compiler can only see
         # where no stride, which it does not know, is added to the place.
         loops = (*reduced, inner_reduced)
@@ -245,7 +194,7 @@ class _Planner:
         written = sum(r.size * r.dtype.itemsize for r in self.results)
         stored = sum(p.itemsize for p in self.partials) * outputs * schedule.splits
         flops = (definition.expr.flops + definition.step.flops) * outputs * length
-        first = self._stage(
+        first = self.stages.kernel(
             schedule,
             numbers,
             index,
@@ -295,7 +244,7 @@ class _Planner:
             items = -(-outputs // (finish.vector * finish.unroll))
         elif finish.lanes == 1:
             group = min(64, self.traits.max_work_group_size)
-        return self._stage(
+        return self.stages.kernel(
             finish,
             numbers,
             index,
@@ -314,140 +263,6 @@ class _Planner:
             global_size=(round_up(items, group), 1),
             local_size=(group, 1),
         )
-
-    def _stage(
-        self,
-        schedule: Schedule,
-        numbers: list[tuple[str, int]],
-        index: str,
-        *,
-        space_dims: int,
-        inputs: tuple[OperandCode, ...],
-        positions: tuple[PositionCode, ...],
-        coords: tuple[tuple[int, int], ...],
-        sizes: tuple[tuple[int, int], ...],
-        kept: int,
-        reduced: int,
-        partial: bool,
-        still: tuple[str, ...],
-        template: str,
-        nbytes: int,
-        flops: int,
-        global_size: tuple[int, int],
-        local_size: tuple[int, int] | None = None,
-    ) -> KernelPlan:
-        definition = self.definition
-        parameters: list[Parameter] = []
-        arguments: list[Argument] = []
-
-        def memory(storage: str, name: str, operand: int, *, read_only: bool) -> None:
-            parameters.append(Parameter.memory(storage, f"{name}_memory", read_only=read_only))
-            arguments.append(Buffer(operand))
-
-        results = len(self.results)
-        if not partial:
-            for n, y in enumerate(self.result_codes):
-                memory(y.storage, y.name, n, read_only=False)
-        for n, x in enumerate(inputs):
-            memory(x.storage, x.name, results + n, read_only=True)
-        if partial or template == "reduce_finish":
-            for n, p in enumerate(self.partial_codes):
-                operand = results + len(self.inputs) + n
-                memory(p.storage, p.name, operand, read_only=not partial)
-        for n, w in enumerate(self.scalar_codes):
-            prefix = "arg_" if w.value == "bool" else ""
-            parameters.append(Parameter.number(w.argument, prefix + w.name))
-            arguments.append(Scalar(n))
-        if not partial:
-            number = len(self.scalar_codes)
-            for n, (kind, type_name) in enumerate(self.scale_types):
-                for factor in {"plain": (), "scaled": ("alpha",)}.get(kind, ("alpha", "beta")):
-                    parameters.append(Parameter.number(type_name, f"{factor}{n}"))
-                    arguments.append(Scalar(number))
-                    number += 1
-
-        constants: tuple[tuple[str, int], ...] = ()
-        if space_dims > BAKED_DIMS:
-            constants = tuple(numbers)
-        else:
-            parameters += [Parameter.number(index, name) for name, _ in numbers]
-            arguments += [value for _, value in numbers]
-        store_tiles = template == "reduce_columns" and schedule.vector > 1
-        if not partial:
-            store_tiles &= definition.finalize is None
-            store_tiles &= all(
-                y.inner == "one" and y.load == "direct" and y.storage == y.value == p.value
-                for y, p in zip(self.result_codes, self.partial_codes, strict=False)
-            )
-            store_tiles &= all(s.kind == "plain" for s in self.scaling)
-        written = sum(r.size * r.dtype.itemsize for r in self.results)
-        suffix = "_finish" if template == "reduce_finish" else ""
-        code = ReductionCode(
-            name=definition.name + suffix,
-            preamble=definition.preamble,
-            parameters=tuple(parameters),
-            constants=constants,
-            index=index,
-            unified=unified_functions(definition.snippets, definition.preamble, UNIFIED),
-            doubles=self.doubles,
-            own=own_names(definition.snippets, definition.preamble),
-            expr=definition.expr.body,
-            init=definition.init.body,
-            step=definition.step.body,
-            combine=definition.combine.body,
-            finalize=definition.finalize.body if definition.finalize and not partial else "",
-            results=() if partial else self.result_codes,
-            inputs=inputs,
-            partials=self.partial_codes,
-            values=self.values,
-            scalars=self.scalar_codes,
-            scaling=() if partial else self.scale_types,
-            positions=positions,
-            coords=coords,
-            sizes=sizes,
-            kept=kept,
-            reduced=reduced,
-            vector=schedule.vector,
-            unroll=schedule.unroll,
-            lanes=schedule.lanes,
-            rows=schedule.rows,
-            combine_vectors=definition.combine_componentwise,
-            partial=partial,
-            row_a_split=schedule.row_a_split,
-            exact=schedule.exact,
-            store_tiles=store_tiles,
-            ahead=schedule.ahead,
-            streaming=store_tiles and not partial and written > self.traits.cache_bytes,
-            still=still,
-        )
-        return KernelPlan(
-            template=template,
-            code=code,
-            arguments=tuple(arguments),
-            global_size=global_size,
-            local_size=local_size or (schedule.lanes, schedule.rows),
-            nbytes=nbytes,
-            flops=flops,
-        )
-
-    def _vector_type(self) -> str | None:
-        """The one type that everything is calculated in, where vectors compute as elements do."""
-        definition = self.definition
-        types = {
-            *(stored_type(v).value for v in self.input_values),
-            *(p.value for p in self.partial_codes),
-            *(t for _, t in self.values),
-            *(s.value for s in self.scalar_codes),
-        }
-        value = next(iter(types))
-        if len(types) > 1 or value not in ("int", "uint", "long", "ulong", "float", "double"):
-            return None
-        if definition.needs_float and value not in ("float", "double"):
-            return None
-        # bool has no vectors in memory.
-        if not definition.componentwise or any(a.dtype.kind == "b" for a in self.inputs):
-            return None
-        return value
 
     def _positions(
         self,
