@@ -50,7 +50,8 @@ def render(template: str, code: KernelCode, cache: jinja2.BytecodeCache | None =
         cache: Where compiled templates are kept between processes.
     """
     text = environment(cache).get_template(f"{template}.cl.jinja").render(code=code)
-    return _number_lines(_tidy(text, code.own))
+    # A local may be called as its kernel: C lets it hide the function, which the host asks for.
+    return _number_lines(_tidy(text, tuple(name for name in code.own if name != code.name)))
 
 
 def _tidy(text: str, own: tuple[str, ...]) -> str:

@@ -421,6 +421,11 @@ def test_names_of_ones_own_among_many_dimensions(device):
     equal(own(x, x.T), 2 * a + a.T + 3)
 
 
+def test_a_local_may_be_called_as_its_kernel(device):
+    shifted = cp.Pointwise("float shift = x0; y0 = shift + 1;", name="shift")
+    assert shifted(cp.asarray(np.float32([1, 2]))).get().tolist() == [2, 3]
+
+
 @pytest.mark.parametrize("name", ["n", "row", "pointwise", "index_t"])
 def test_names_of_ones_own_in_the_preamble(device, name):
     # Either the snippet gets what its preamble says, or the name is refused.

@@ -6,6 +6,7 @@ between them.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
 from typing import NoReturn
@@ -22,12 +23,12 @@ _COMPOUND = frozenset(["struct", "union", "enum"])
 _NO_TYPE = frozenset(["const", "volatile", "restrict", "typedef"])  # before or after one
 
 
-class Expressions(Cursor):
+class Expressions(Cursor, ABC):
     """Walks over types and expressions, as far as they are C."""
 
+    @abstractmethod
     def block(self) -> None:
         """Statements in braces: a value, where parentheses are around."""
-        raise NotImplementedError
 
     # Types
 

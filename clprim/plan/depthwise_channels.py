@@ -169,12 +169,8 @@ def _tile(what: Depthwise, unrolled: bool, traits: DeviceTraits) -> tuple[int, i
         # Columns that are left over cost more than sums that hardly fit the registers.
         if v.stride == 2 and v.outputs % 4 and not v.outputs % 14 and traits.vector_bytes >= 64:
             return h.stride, 14
-        return 2 * h.stride if _keeps(what, traits) else h.stride, 4
+        # Past the cache, tiles of many rows would write to many places at once.
+        return h.stride if passes_cache(what, traits) else 2 * h.stride, 4
     shapes = _STRIDED if max(h.stride, v.stride) > 1 else _SHAPES
     fit = [s for s in shapes if s[0] * s[1] <= 14 or traits.vector_bytes >= 64]
     return min(fit, key=lambda s: round_up(h.outputs, s[0]) * round_up(v.outputs, s[1]) * shapes[s])
-
-
-def _keeps(what: Depthwise, traits: DeviceTraits) -> bool:
-    """Whether results stay in the cache; else tiles of many rows write to many places at once."""
-    return not passes_cache(what, traits)

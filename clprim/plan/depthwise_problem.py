@@ -8,10 +8,16 @@ from clprim.plan.depthwise import Depthwise
 from clprim.plan.depthwise_gradient import DepthwiseGradient
 from clprim.plan.kernel import power_of_two
 
-__all__ = ["DepthwiseProblem"]
+__all__ = ["EXACT", "DepthwiseProblem", "near_size"]
 
-# As in clprim.plan.tuning: sizes up to this one count as they are.
+#: Sizes up to this one count as they are, larger ones as the next power of two: a tile is chosen
+#: for what it wastes at the end of a line, which long lines hardly notice.
 EXACT = 256
+
+
+def near_size(size: int) -> int:
+    """Returns what a size counts as in a class of problems."""
+    return size if size <= EXACT else power_of_two(size)
 
 
 @dataclass(frozen=True)
@@ -71,11 +77,7 @@ class DepthwiseProblem:
             row_dilation=h.dilation,
             column_dilation=v.dilation,
             images=power_of_two(what.images),
-            channels=_near(what.channels),
-            rows=_near(h.outputs),
-            columns=_near(v.outputs),
+            channels=near_size(what.channels),
+            rows=near_size(h.outputs),
+            columns=near_size(v.outputs),
         )
-
-
-def _near(size: int) -> int:
-    return size if size <= EXACT else power_of_two(size)

@@ -22,7 +22,7 @@ from typing import Any
 from clprim.plan.contraction import Contraction, ContractionPlan
 from clprim.plan.depthwise import Depthwise
 from clprim.plan.depthwise_gradient import DepthwiseGradient
-from clprim.plan.depthwise_problem import DepthwiseProblem
+from clprim.plan.depthwise_problem import DepthwiseProblem, near_size
 from clprim.plan.depthwise_tile import TILES
 from clprim.plan.kernel import power_of_two
 from clprim.plan.local_tile import LocalTile
@@ -44,9 +44,6 @@ __all__ = [
 ]
 
 FORMAT = 1
-# Sizes up to this one count as they are, larger ones as the next power of two: a tile is chosen for
-# what it wastes at the end of a line, which long lines hardly notice.
-EXACT = 256
 # More lanes than these keep any device busy.
 MANY = 1 << 16
 
@@ -101,7 +98,6 @@ class Problem:
     def of(cls, what: Contraction) -> Problem:
         """Returns the class of a contraction."""
         x, y = what.gathered, what.near
-        near = {n: n if n <= EXACT else _power(n) for n in (what.lanes[2], what.outputs)}
         return cls(
             stored=x.dtype.name,
             value=what.value.name,
@@ -111,8 +107,8 @@ class Problem:
             stride=1 if x.bounds is None else x.bounds.column_lane[1],
             groups=_power(what.groups),
             lanes=min(MANY, _power(math.prod(what.lanes))),
-            line=near[what.lanes[2]],
-            outputs=near[what.outputs],
+            line=near_size(what.lanes[2]),
+            outputs=near_size(what.outputs),
             depth=_power(math.prod(what.depths)),
         )
 
