@@ -16,9 +16,11 @@ from clprim.plan.depthwise_tile import (
     GradientChannelsTile,
     GradientLanesTile,
     GradientPlanesTile,
+    GradientWindowsTile,
     LanesTile,
     PlanesTile,
     RunsTile,
+    WindowsTile,
 )
 from clprim.plan.strategy import plan_choice
 from clprim.plan.tuning import Choice
@@ -26,6 +28,7 @@ from clprim.traits import DeviceTraits
 
 __all__ = ["depthwise_candidates"]
 
+_ANY_STRIDES = WindowsTile | LanesTile | GradientWindowsTile | GradientLanesTile
 # Work-items a compute unit.
 _ITEMS = (1, 2, 4, 8, 16)
 # Tiles of channels, rows × columns.
@@ -41,8 +44,8 @@ def depthwise_candidates(what: Depthwise | DepthwiseGradient, traits: DeviceTrai
     """
     found: dict[Choice, None] = {}
     for n, (kernel, rule) in enumerate(depthwise_tiles(what, traits).items()):
-        # What reads any strides is no match on CPUs for what knows that vectors are there.
-        if n and isinstance(rule, LanesTile | GradientLanesTile):
+        # What reads any strides is no match for what knows that vectors are there, or windows.
+        if n and isinstance(rule, _ANY_STRIDES):
             continue
         for tile in itertools.chain([rule], _near(rule) if n == 0 else ()):
             found.setdefault(Choice(kernel, astuple(tile)))
@@ -65,6 +68,10 @@ def _near(rule: DepthwiseTile) -> Iterator[DepthwiseTile]:
                 yield replace(rule, rows=rows, band=-(-rule.band // rows) * rows)
             for band in _around(rule.band // rule.rows):
                 yield replace(rule, band=band * rule.rows)
+        case WindowsTile():
+            shapes = itertools.product((1, 2, 3, 4, 6, 8), (1, 2, 3, 4))
+            for (rows, columns), group in itertools.product(shapes, (64, 128, 256)):
+                yield WindowsTile(rows, columns, group)
         case LanesTile():
             for outputs, group in itertools.product((1, 2, 4, 8), (64, 128, 256)):
                 yield LanesTile(outputs, group)
@@ -73,12 +80,18 @@ def _near(rule: DepthwiseTile) -> Iterator[DepthwiseTile]:
                 yield replace(rule, columns=columns)
             for vectors in _around(rule.vectors):
                 yield replace(rule, vectors=vectors)
+        case GradientWindowsTile():
+            for rows, columns in itertools.product((1, 2, 4), (1, 2, 4)):
+                split = max(1, rule.split * rule.rows // rows)
+                yield replace(rule, rows=rows, columns=columns, split=split)
+            for split, group in itertools.product(_around(rule.split), (32, 64, 128)):
+                yield replace(rule, split=split, group=group)
         case GradientLanesTile():
             for rows, group in itertools.product(_around(rule.rows), (32, 64, 128)):
                 yield GradientLanesTile(rows, group)
         case FlatTile():
             pass
-    if not isinstance(rule, LanesTile | GradientLanesTile):
+    if not isinstance(rule, _ANY_STRIDES):
         for items in _ITEMS:
             yield replace(rule, items=items)
 

@@ -182,14 +182,22 @@ def depthwise_plans():
     yield "depthwise-planes", plan(2, 32, 90, stride=2, padding=0).main
     yield "depthwise-planes-adjoint", plan(2, 32, 14, stride=2, adjoint=True).main
     yield "depthwise-planes-loops", plan(2, 32, 14, kernel=4).main
-    yield "depthwise-lanes", plan(2, 32, 14, traits=GPU).main
-    yield "depthwise-lanes-adjoint", plan(2, 32, 14, traits=GPU, stride=2, adjoint=True).main
+    yield "depthwise-windows", plan(2, 32, 14, traits=GPU).main
+    yield "depthwise-windows-loops", plan(2, 32, 14, 9, dilation=2, last=True, traits=GPU).main
+    yield "depthwise-windows-adjoint", plan(2, 32, 14, traits=GPU, stride=2, adjoint=True).main
+    yield "depthwise-lanes", plan(2, 32, 14, traits=GPU, stride=4).main
+    yield "depthwise-lanes-adjoint", plan(2, 32, 14, traits=GPU, stride=4, adjoint=True).main
     for name, traits, last in (("channels", CPU, True), ("planes", CPU, False)):
         yield (
             f"depthwise-weight-{name}",
             plan_depthwise(depthwise_weight(2, 32, 14, last=last), traits).main,
         )
-    lanes = plan_depthwise(depthwise_weight(2, 32, 14), GPU)
+    for name, traits, last in (("columns", GPU, False), ("channels", GPU, True)):
+        yield (
+            f"depthwise-weight-windows-{name}",
+            plan_depthwise(depthwise_weight(2, 32, 14, last=last), traits).main,
+        )
+    lanes = plan_depthwise(depthwise_weight(2, 32, 14, stride=4), GPU)
     yield "depthwise-weight-lanes", lanes.main
     yield "depthwise-finish", lanes.finish
 

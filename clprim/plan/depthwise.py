@@ -7,8 +7,9 @@ channels, and a tap reaches element r from (r + before − kh·dilation) / strid
 With a stride of 1 that is a convolution with the taps in reverse order.
 
 There is one product a tap and nothing to share between channels, so memory decides how fast this
-is. The kernels differ by what lies side by side there: `depthwise_channels`, `depthwise_planes`,
-and for whatever else, and for GPUs, `depthwise_lanes`.
+is. The kernels of CPUs differ by what lies side by side there: `depthwise_channels`,
+`depthwise_planes`. Those of other devices, and of arrays of any strides, by whether windows fit
+the registers: `depthwise_windows`, and for whatever else `depthwise_lanes`.
 """
 
 from __future__ import annotations

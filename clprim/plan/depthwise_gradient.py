@@ -43,6 +43,7 @@ __all__ = [
     "gradient_arguments",
     "gradient_code",
     "gradient_lanes_tile",
+    "longest_split",
     "plan_gradient_lanes",
 ]
 
@@ -266,7 +267,7 @@ def gradient_lanes_tile(what: DepthwiseGradient, traits: DeviceTraits) -> Gradie
     """Returns the rule's tile."""
     rows = what.rows.outputs
     items = what.channels * what.taps * what.images
-    a_split = _longest(what)
+    a_split = longest_split(what)
     wanted = 64 * traits.compute_units * (1 if traits.is_cpu else 64)
     while a_split > 1 and items * -(-rows // a_split) < wanted:
         a_split //= 2
@@ -279,11 +280,11 @@ def fits_gradient_lanes(
     """Whether a device runs a tile, and no sum gets too long."""
     group = tile.group
     power = power_of_two(group) == group
-    return power and group <= traits.max_work_group_size and tile.rows <= _longest(what)
+    return power and group <= traits.max_work_group_size and tile.rows <= longest_split(what)
 
 
-def _longest(what: DepthwiseGradient) -> int:
-    """Rows of a split at most."""
+def longest_split(what: DepthwiseGradient) -> int:
+    """Returns the rows of a split at most: sums of more would get too long."""
     return max(1, min(what.rows.outputs, LONGEST_CHAIN // what.columns.outputs))
 
 

@@ -1,4 +1,4 @@
-"""The GPU strategy of depthwise convolutions, which takes arrays of any strides on any device.
+"""Depthwise convolutions that no other kernel takes: any taps, strides and dilations.
 
 A work-item sums up a few outputs; its neighbours take what lies beside them in memory.
 """

@@ -31,10 +31,22 @@ from clprim.plan.depthwise_gradient_cpu import (
     takes_gradient_channels,
     takes_gradient_planes,
 )
+from clprim.plan.depthwise_gradient_windows import (
+    fits_gradient_windows,
+    gradient_windows_tile,
+    plan_gradient_windows,
+    takes_gradient_windows,
+)
 from clprim.plan.depthwise_lanes import fits_lanes, lanes_tile, plan_lanes
 from clprim.plan.depthwise_planes import fits_planes, plan_planes, planes_tile, takes_planes
 from clprim.plan.depthwise_runs import fits_runs, plan_runs, runs_tile, takes_runs
 from clprim.plan.depthwise_tile import TILES, DepthwiseTile
+from clprim.plan.depthwise_windows import (
+    fits_windows,
+    plan_windows,
+    takes_windows,
+    windows_tile,
+)
 from clprim.traits import DeviceTraits
 
 __all__ = ["depthwise_tiles", "plan_depthwise"]
@@ -49,19 +61,21 @@ class _Kernel:
         rule: Returns the tile of a problem that it takes.
         fits: Whether another tile can be had.
         plan: Returns the plan, with a tile that fits.
+        everywhere: Whether other devices than CPUs may have it.
     """
 
     takes: Callable[[Any, DeviceTraits], bool]
     rule: Callable[[Any, DeviceTraits], DepthwiseTile]
     fits: Callable[[Any, Any, DeviceTraits], bool]
     plan: Callable[[Any, DeviceTraits, Any], ContractionPlan]
+    everywhere: bool = False
 
 
 def _always(*_: Any) -> bool:
     return True
 
 
-# The first one that takes a problem on a CPU is the rule's; other devices get the last one.
+# The first one that takes a problem on a device is the rule's; the last one takes everything.
 _FORWARD = {
     "depthwise_channels": _Kernel(
         takes_channels, channels_tile, lambda t, what, _: fits_channels(t, what), plan_channels
@@ -69,8 +83,15 @@ _FORWARD = {
     "depthwise_flat": _Kernel(takes_flat, flat_tile, _always, plan_flat),
     "depthwise_runs": _Kernel(takes_runs, runs_tile, fits_runs, plan_runs),
     "depthwise_planes": _Kernel(takes_planes, planes_tile, fits_planes, plan_planes),
+    "depthwise_windows": _Kernel(
+        takes_windows, windows_tile, fits_windows, plan_windows, everywhere=True
+    ),
     "depthwise_lanes": _Kernel(
-        _always, lanes_tile, lambda t, _, traits: fits_lanes(t, traits), plan_lanes
+        _always,
+        lanes_tile,
+        lambda t, _, traits: fits_lanes(t, traits),
+        plan_lanes,
+        everywhere=True,
     ),
 }
 _WEIGHT = {
@@ -83,8 +104,15 @@ _WEIGHT = {
     "depthwise_weight_planes": _Kernel(
         takes_gradient_planes, gradient_planes_tile, fits_gradient_planes, plan_gradient_planes
     ),
+    "depthwise_weight_windows": _Kernel(
+        takes_gradient_windows,
+        gradient_windows_tile,
+        fits_gradient_windows,
+        plan_gradient_windows,
+        everywhere=True,
+    ),
     "depthwise_weight_lanes": _Kernel(
-        _always, gradient_lanes_tile, fits_gradient_lanes, plan_gradient_lanes
+        _always, gradient_lanes_tile, fits_gradient_lanes, plan_gradient_lanes, everywhere=True
     ),
 }
 
@@ -109,7 +137,7 @@ def plan_depthwise(
         tile = TILES[kernel](*numbers)
         if _fits(kernels[kernel], tile, what, traits):
             return kernels[kernel].plan(what, traits, tile)
-    rule = next(found for found in _taking(what, traits))
+    rule = _taking(what, traits)[0]
     return kernels[rule].plan(what, traits, kernels[rule].rule(what, traits))
 
 
@@ -133,11 +161,11 @@ def _kernels(what: Depthwise | DepthwiseGradient) -> dict[str, _Kernel]:
 
 def _taking(what: Depthwise | DepthwiseGradient, traits: DeviceTraits) -> list[str]:
     """Returns the kernels that take a problem on a device, the rule's first."""
-    kernels = _kernels(what)
-    *special, last = kernels
-    if not traits.is_cpu:
-        return [last]
-    return [*(name for name in special if kernels[name].takes(what, traits)), last]
+    return [
+        name
+        for name, kernel in _kernels(what).items()
+        if (traits.is_cpu or kernel.everywhere) and kernel.takes(what, traits)
+    ]
 
 
 def _fits(kernel: _Kernel, tile: DepthwiseTile, what: Any, traits: DeviceTraits) -> bool:

@@ -15,9 +15,11 @@ __all__ = [
     "GradientChannelsTile",
     "GradientLanesTile",
     "GradientPlanesTile",
+    "GradientWindowsTile",
     "LanesTile",
     "PlanesTile",
     "RunsTile",
+    "WindowsTile",
 ]
 
 
@@ -78,6 +80,20 @@ class PlanesTile:
 
 
 @dataclass(frozen=True)
+class WindowsTile:
+    """Of depthwise_windows.
+
+    Attributes:
+        rows, columns: Outputs that are summed up in registers.
+        group: Work-items of a work-group, at most.
+    """
+
+    rows: int
+    columns: int
+    group: int
+
+
+@dataclass(frozen=True)
 class LanesTile:
     """Of depthwise_lanes.
 
@@ -119,6 +135,22 @@ class GradientPlanesTile:
 
 
 @dataclass(frozen=True)
+class GradientWindowsTile:
+    """Of depthwise_weight_windows.
+
+    Attributes:
+        rows, columns: Of the gradient, that meet the elements of x below them at once.
+        split: Rows of such tiles that are a split.
+        group: Work-items of a work-group, at most.
+    """
+
+    rows: int
+    columns: int
+    split: int
+    group: int
+
+
+@dataclass(frozen=True)
 class GradientLanesTile:
     """Of depthwise_weight_lanes.
 
@@ -136,9 +168,11 @@ DepthwiseTile = (
     | FlatTile
     | RunsTile
     | PlanesTile
+    | WindowsTile
     | LanesTile
     | GradientChannelsTile
     | GradientPlanesTile
+    | GradientWindowsTile
     | GradientLanesTile
 )
 
@@ -148,8 +182,10 @@ TILES: dict[str, type[DepthwiseTile]] = {
     "depthwise_flat": FlatTile,
     "depthwise_runs": RunsTile,
     "depthwise_planes": PlanesTile,
+    "depthwise_windows": WindowsTile,
     "depthwise_lanes": LanesTile,
     "depthwise_weight_channels": GradientChannelsTile,
     "depthwise_weight_planes": GradientPlanesTile,
+    "depthwise_weight_windows": GradientWindowsTile,
     "depthwise_weight_lanes": GradientLanesTile,
 }

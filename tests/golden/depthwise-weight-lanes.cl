@@ -47,17 +47,17 @@ __kernel void conv2d_weight(
         const index_t from_row = row * row_stride + down;
         if (from_row < 0 || from_row >= x_rows)
             continue;
-        for (index_t column = get_local_id(0); column < y_columns; column += 16) {
+        for (index_t column = get_local_id(0); column < y_columns; column += 4) {
             const index_t from_column = column * column_stride + right;
             if (from_column >= 0 && from_column < x_columns)
                 sum += ((float)grad_memory[grad_at + row * grad_row + column * grad_column])
                     * ((float)x_memory[x_at + from_row * x_row + from_column * x_column]);
         }
     }
-    __local float sums[16];
+    __local float sums[4];
     const int lane = get_local_id(0);
     sums[lane] = sum;
-    for (int half_ = 8; half_ > 0; half_ /= 2) {
+    for (int half_ = 2; half_ > 0; half_ /= 2) {
         barrier(CLK_LOCAL_MEM_FENCE);
         if (lane < half_)
             sums[lane] += sums[lane + half_];

@@ -470,6 +470,47 @@ def test_planned_for_other_devices(traits, some, memory_format):
         check(shape, (3, 3), memory_format, **options)
 
 
+@pytest.mark.parametrize("traits", ["gpu"], indirect=True)
+@pytest.mark.parametrize("memory_format", FORMATS)
+@pytest.mark.parametrize(
+    ("kernel", "options"),
+    [
+        ((3, 3), {"padding": 1}),
+        ((3, 3), {"padding": 1, "stride": 2}),
+        ((3, 3), {"padding": 0, "stride": (1, 3), "many": 2}),
+        ((3, 3), {"padding": 5, "dilation": 5}),
+        ((2, 5), {"padding": 3, "dilation": (3, 1), "many": 3}),
+        ((4, 1), {"padding": (2, 0), "stride": (3, 2), "dilation": (1, 4)}),
+        ((7, 7), {"padding": 3}),
+        ((9, 9), {"padding": 4}),
+        ((9, 5), {"padding": 7, "stride": 2}),
+        ((3, 31), {"padding": (2, 30), "dilation": 2}),
+        ((1, 50), {"padding": (0, 25)}),
+    ],
+    ids=str,
+)
+def test_windows(traits, some, kernel, options, memory_format):
+    for shape in some([(2, 9, 21, 26), (1, 33, 20, 19), (3, 1, 17, 40)], 2):
+        check(shape, kernel, memory_format, **options)
+
+
+@pytest.mark.parametrize("traits", ["gpu"], indirect=True)
+@pytest.mark.parametrize("memory_format", FORMATS)
+def test_windows_and_what_is_not_finite(traits, memory_format):
+    # What no window of a result holds is of no account, whatever it is.
+    x, w = numbers((1, 3, 10, 9)), numbers((3, 1, 3, 3), seed=1)
+    x[:, :, -1], x[:, :, :, -2:] = np.nan, np.inf
+    options = {"stride": 3, "groups": 3}
+    grad = numbers((1, 3, 3, 2), seed=2)
+    seen = x[..., :9, :6].copy()
+    a = upload(x, memory_format)[:, :, :, :8]
+    found = ops.conv2d(a, cp.asarray(w), **options)
+    equal(found, reference.conv2d(seen, w, None, **options))
+    g = upload(grad, memory_format)
+    found = ops.conv2d_weight(a, w.shape, g, **options)
+    equal(found, reference.conv2d_weight(seen, w.shape, grad, **options))
+
+
 @pytest.mark.oclgrind
 @pytest.mark.parametrize("memory_format", FORMATS)
 @pytest.mark.parametrize("small", SMALL, ids=lambda row: f"{row[1]}, {row[2]}")

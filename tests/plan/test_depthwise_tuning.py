@@ -21,10 +21,13 @@ CASES = {
     "runs": (depthwise(8, 96, 56, stride=2), CPU, (5, 2)),
     "planes": (depthwise(8, 96, 56, padding=0), CPU, (2, 10, 4)),
     "planes, by input": (depthwise(8, 96, 56, **BACK), CPU, (4, 6, 2)),
-    "lanes": (depthwise(8, 96, 56, last=True), GPU, (2, 64)),
+    "windows": (depthwise(8, 96, 56, last=True), GPU, (2, 1, 64)),
+    "windows, by input": (depthwise(8, 96, 56, **BACK), GPU, (2, 4, 64)),
+    "lanes": (depthwise(8, 96, 56, stride=4), GPU, (2, 64)),
     "weight channels": (depthwise_weight(8, 96, 56, last=True), CPU, (4, 5, 2)),
     "weight planes": (depthwise_weight(8, 96, 56), CPU, (7, 2)),
-    "weight lanes": (depthwise_weight(8, 96, 56), GPU, (3, 32)),
+    "weight windows": (depthwise_weight(8, 96, 56), GPU, (2, 2, 3, 32)),
+    "weight lanes": (depthwise_weight(8, 96, 56, stride=4), GPU, (2, 8)),
 }
 each_case = pytest.mark.parametrize(("what", "traits", "tile"), CASES.values(), ids=CASES)
 
@@ -172,7 +175,7 @@ def test_a_file_holds_everything():
     product = convolution(8, 64, 28, 64)
     entries["panels", problem_of(product)] = Choice("in_place", (4, 2)), Origin("rule")
     file = TuningFile(("GeForm",), "Vendor", "1.2", {"compute_units": 8}, entries)
-    assert len(file.entries) == 9  # what GPUs and CPUs do is of one class
+    assert len(file.entries) == 11  # what GPUs and CPUs do is of one class
     assert TuningFile.parse(file.text()) == file
     old = json.loads(file.text())
     del old["tiles"][0]["problem"]["lanes"]

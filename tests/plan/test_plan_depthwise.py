@@ -26,26 +26,89 @@ def test_what_lies_side_by_side_decides():
     assert template(depthwise(8, 32, 56, padding=0)) == "depthwise_planes"
     assert template(depthwise(8, 1, 56)) == "depthwise_flat"
     # Nothing is: every second column, a weight of many outputs with channels last.
-    assert template(depthwise(8, 32, 56, step=2)) == "depthwise_lanes"
-    assert template(depthwise(8, 32, 56, last=True, multiplier=2)) == "depthwise_lanes"
+    assert template(depthwise(8, 32, 56, step=2)) == "depthwise_windows"
+    assert template(depthwise(8, 32, 56, last=True, multiplier=2)) == "depthwise_windows"
+    assert template(depthwise(8, 32, 56, step=2, stride=4)) == "depthwise_lanes"
     assert template(depthwise(8, 32, 56, multiplier=2)) == "depthwise_flat"
 
 
 def test_gradients_in_the_weight():
     assert template(depthwise_weight(8, 32, 56, last=True)) == "depthwise_weight_channels"
     assert template(depthwise_weight(8, 32, 56)) == "depthwise_weight_planes"
-    assert template(depthwise_weight(8, 32, 56, kernel=4)) == "depthwise_weight_lanes"
-    assert template(depthwise_weight(8, 8, 56, last=True)) == "depthwise_weight_lanes"
+    assert template(depthwise_weight(8, 32, 56, kernel=4)) == "depthwise_weight_windows"
+    assert template(depthwise_weight(8, 8, 56, last=True)) == "depthwise_weight_windows"
+    assert template(depthwise_weight(8, 8, 56, stride=4)) == "depthwise_weight_lanes"
 
 
-def test_gpus_get_lanes():
+def test_gpus_get_windows():
     for last, adjoint in itertools.product((False, True), repeat=2):
+        along = "channel" if last else "column"
         plan = plan_depthwise(depthwise(2, 8, 14, last=last, adjoint=adjoint), GPU)
-        assert plan.main.template == "depthwise_lanes"
-        assert plan.main.code.along == ("channel" if last else "column")
-        assert plan_depthwise(depthwise_weight(2, 8, 14, last=last), GPU).main.template == (
-            "depthwise_weight_lanes"
-        )
+        weight = plan_depthwise(depthwise_weight(2, 8, 14, last=last), GPU)
+        assert (plan.main.template, plan.main.code.along) == ("depthwise_windows", along)
+        assert (weight.main.template, weight.main.code.along) == ("depthwise_weight_windows", along)
+
+
+def test_windows_that_share_nothing_get_lanes():
+    for options in (
+        {"stride": 4},
+        {"kernel": 50},
+        {"stride": 2, "dilation": 2},
+        {"adjoint": True, "stride": 2, "dilation": 2},
+        {"adjoint": True, "stride": 2, "kernel": 31},
+    ):
+        assert template(depthwise(2, 8, 64, **options), GPU) == "depthwise_lanes", options
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_what_a_tile_needs_fits_the_registers(last):
+    for kernel, dtype, registers in itertools.product(
+        (1, 3, 5, 7, 9, 31), (np.float32, np.float64), (256, 512, 1024)
+    ):
+        traits = dataclasses.replace(GPU, register_bytes=registers)
+        what = depthwise(32, 96, 56, kernel, last=last, dtype=dtype)
+        code = plan_depthwise(what, traits).main.code
+        rows, columns = code.kernel
+        assert kernel % rows == 0
+        assert columns == kernel
+        sums = code.rows * code.columns
+        assert sums == 1 or (sums + rows * columns) * what.value.itemsize < registers
+
+
+def test_windows_share_what_they_read():
+    def tile(*shape, **options):
+        code = plan_depthwise(depthwise(*shape, **options), GPU).main.code
+        return code.rows, code.columns
+
+    assert tile(32, 96, 56, last=True) == (4, 4)
+    assert tile(32, 96, 56) == (8, 1)
+    assert tile(32, 96, 1, last=True) == (1, 1)
+    # Planes that are as large as taps are apart share nothing.
+    assert tile(32, 96, 12, dilation=12, padding=12, last=True) == (1, 1)
+    assert tile(32, 96, 48, dilation=12, padding=12, last=True) == (4, 4)
+    # Few outputs are spread over the device before they share anything.
+    assert tile(1, 16, 14, last=True) == (1, 1)
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("dilation", [1, 5])
+def test_tiles_cover_every_output(last, dilation):
+    for size, stride, adjoint in itertools.product((7, 30), (1, 2, 3), (False, True)):
+        if dilation > 1 and (stride > 1 or adjoint):
+            continue
+        what = depthwise(
+            3, 20, size, last=last, stride=stride, dilation=dilation, adjoint=adjoint
+        ).simplified()
+        for rows, columns in itertools.product((1, 2, 3, 4), (1, 2, 3)):
+            plan = plan_depthwise(what, GPU, "depthwise_windows", (rows, columns, 64)).main
+            code, given = plan.code, numbers(plan)
+            outputs = what.rows.outputs
+            tiles = given["tile_rows"] if last else plan.global_size[1]
+            covered = {
+                t // dilation * dilation * code.rows + t % dilation + r * dilation
+                for t, r in itertools.product(range(tiles), range(code.rows))
+            }
+            assert covered >= set(range(outputs))
 
 
 def test_an_adjoint_of_stride_1_is_a_convolution():
@@ -61,10 +124,11 @@ def test_an_adjoint_of_stride_1_is_a_convolution():
 @each_device
 @pytest.mark.parametrize("last", [False, True])
 def test_one_kernel_for_all_sizes(traits, last):
-    # What a key holds is dtypes, taps and strides, and how a plane is cut; no sizes.
+    # What a key holds is dtypes, taps and strides, and how a plane is cut; no sizes, if there is
+    # enough to do for the whole device.
     plans = [
         plan_depthwise(depthwise(n, c, size, last=last), traits).main
-        for n, c, size in ((1, 32, 28), (8, 64, 28), (2, 128, 56))
+        for n, c, size in ((4, 32, 56), (8, 64, 56), (2, 128, 112))
     ]
     assert len({plan.code for plan in plans}) == 1
     assert len({plan.arguments for plan in plans}) == 3
@@ -88,7 +152,7 @@ def test_work_items_cover_every_row_once(traits, last, stride, adjoint):
             assert (plan.global_size[1] - 1) * given["rows_a_item"] < rows
             assert plan.global_size[0] * given["vectors_a_item"] >= given["vectors"]
             assert given["vectors"] * plan.code.width >= channels
-        elif plan.template != "depthwise_lanes":
+        elif plan.template not in ("depthwise_windows", "depthwise_lanes"):
             assert plan.global_size[0] * given["planes_a_item"] >= n * channels
             assert (plan.global_size[0] - 1) * given["planes_a_item"] < n * channels
             assert plan.global_size[1] * given["rows_a_item"] >= what.rows.outputs
@@ -165,9 +229,10 @@ def test_long_indices():
 def test_splits_bound_the_length_of_sums():
     for traits, last in itertools.product((CPU, GPU), (False, True)):
         plan = plan_depthwise(depthwise_weight(1, 16, 600, last=last), traits)
-        given = numbers(plan.main)
+        given, code = numbers(plan.main), plan.main.code
         lanes = 1 if last or traits is GPU else 16
-        assert given["rows_a_split"] * 600 <= 4096 * lanes
+        rows = given["tile_rows_a_split"] * code.rows if traits is GPU else given["rows_a_split"]
+        assert rows * 600 <= 4096 * lanes
         assert plan.partial == given["bands"] * 9 * 16
         assert numbers(plan.finish)["splits"] == given["bands"]
 
