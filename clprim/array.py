@@ -20,6 +20,7 @@ from clprim.plan.layout import (
     dense_strides,
     memory_order,
 )
+from clprim.runtime import recording
 from clprim.runtime.device import Device, current_device
 
 __all__ = ["Array", "is_dense", "is_integer", "new_array", "operand_of", "view_of"]
@@ -275,6 +276,7 @@ def _contiguous_copy(array: cl_array.Array) -> Array:
 def _download(array: cl_array.Array, queue: Any) -> np.ndarray[Any, AnyDType]:
     if not array.size:
         return np.empty(array.shape, array.dtype)
+    recording.note_transfer()
     order = memory_order(array.shape, [array.strides])
     if not is_dense(array, order):
         device = current_device()

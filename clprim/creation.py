@@ -14,6 +14,7 @@ from clprim.array import Array, is_dense, is_integer, new_array, view_of
 from clprim.dtypes import as_dtype
 from clprim.errors import DeviceError, ShapeError
 from clprim.plan.layout import dense_strides, memory_order
+from clprim.runtime import recording
 from clprim.runtime.device import Device, current_device
 
 __all__ = ["asarray", "empty", "full", "zeros"]
@@ -109,6 +110,7 @@ def asarray(
     device = current_device()
     if copy is False:
         return _share(device, host, laid_out, wanted)
+    recording.note_transfer()
     flat = np.ascontiguousarray(laid_out)
     strides = dense_strides(host.shape, host.dtype.itemsize, wanted)
     result = new_array(device, host.shape, host.dtype, strides, host.size)

@@ -13,7 +13,7 @@ import pyopencl as cl
 from clprim.errors import DeviceError
 from clprim.plan.kernel import Buffer, KernelCode, KernelPlan, Scalar
 from clprim.render import render
-from clprim.runtime import profile
+from clprim.runtime import profile, recording
 from clprim.runtime.device import Device
 from clprim.runtime.program import build, cl_std_option
 from clprim.runtime.stats import counters
@@ -57,6 +57,9 @@ class Launch:
         plan: What it does.
         title: The operator, for the compiler's complaints.
         snippets: The user's text of every part, likewise.
+
+    Attributes:
+        operands: Numbers of the operands that it reads or writes, and whether it may write them.
     """
 
     __slots__ = (
@@ -69,6 +72,7 @@ class Launch:
         "_plan",
         "_scalars",
         "_set_number",
+        "operands",
     )
 
     def __init__(
@@ -90,12 +94,15 @@ class Launch:
         # `set_arg` takes eight microseconds for the same.
         self._set_number = getattr(self._kernel, "_set_arg_buf_pack_multi", self._set_slowly)
         buffers: list[tuple[int, int]] = []
+        self.operands: dict[int, bool] = {}
         scalars: list[tuple[int, int, bytes]] = []
         for position, (parameter, argument) in enumerate(
             zip(plan.code.parameters, plan.arguments, strict=True)
         ):
             if isinstance(argument, Buffer):
                 buffers.append((position, argument.operand))
+                written = self.operands.get(argument.operand, False)
+                self.operands[argument.operand] = written or not parameter.read_only
             elif isinstance(argument, Scalar):
                 scalars.append((position, argument.number, parameter.format.encode()))
             else:
@@ -136,6 +143,8 @@ class Launch:
                     f"kernel {self._name} could not be launched on {queue.device.name}: {error}"
                 ) from error
         counters.launches += 1
+        if recording.active.now is not None:
+            recording.active.now.launches.append((self, buffers, scalars))
         if profile.active is not None:
             profile.active.record(self._name, event, self._plan.nbytes, self._plan.flops)
         return event

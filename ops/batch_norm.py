@@ -37,6 +37,7 @@ from clprim.array import Array
 from clprim.dtypes import AnyDType, promote
 from clprim.errors import DTypeError, ShapeError
 from clprim.pointwise import Pointwise
+from clprim.repeat import repeatable
 from clprim.runtime.device import current_device
 
 __all__ = ["batch_norm", "batch_norm_stats", "batch_norm_train", "reduced_axes"]
@@ -47,6 +48,7 @@ def reduced_axes(ndim: int) -> tuple[int, ...]:
     return (0, *range(2, ndim))
 
 
+@repeatable
 def batch_norm_stats(x: Any, *, out: Any = None) -> tuple[Array, Array]:
     """Returns (mean, biased variance) of every channel, in one read of ``x``.
 
@@ -86,6 +88,7 @@ def batch_norm_stats(x: Any, *, out: Any = None) -> tuple[Array, Array]:
     return mean, variance
 
 
+@repeatable
 def batch_norm(
     x: Any,
     mean: Any,
@@ -144,6 +147,7 @@ def batch_norm(
     return _normalize(what, x, mean, scale, bias, epilogue, arrays, numbers, out)
 
 
+@repeatable
 def batch_norm_train(
     x: Any,
     weight: Any = None,

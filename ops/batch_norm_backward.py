@@ -26,6 +26,7 @@ from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
+from clprim.repeat import repeatable
 from clprim.runtime.device import current_device
 
 __all__ = ["batch_norm_backward", "gradient_sums"]
@@ -45,6 +46,7 @@ def gradient_sums(kind: AnyDType) -> Reduction:
     )
 
 
+@repeatable
 def batch_norm_backward(
     grad: Any,
     x: Any,

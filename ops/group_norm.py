@@ -32,6 +32,7 @@ from clprim.dtypes import AnyDType
 from clprim.errors import ShapeError
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
+from clprim.repeat import repeatable
 
 __all__ = [
     "check_groups",
@@ -42,6 +43,7 @@ __all__ = [
 ]
 
 
+@repeatable
 def group_norm(
     x: Any,
     num_groups: int,
@@ -85,6 +87,7 @@ def group_norm(
     return (found[0], found[1], found[3]) if return_stats else found[0]
 
 
+@repeatable
 def group_norm_backward(
     grad: Any,
     x: Any,

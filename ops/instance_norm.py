@@ -15,10 +15,12 @@ from clprim.ops.running_statistics import RunningStatistics
 
 from clprim.array import Array
 from clprim.errors import DTypeError, ShapeError
+from clprim.repeat import repeatable
 
 __all__ = ["instance_norm", "instance_norm_backward"]
 
 
+@repeatable
 def instance_norm(
     x: Any,
     running_mean: Any = None,
@@ -80,6 +82,7 @@ def instance_norm(
     return (y, mean, rstd) if return_stats else y
 
 
+@repeatable
 def instance_norm_backward(
     grad: Any,
     x: Any,

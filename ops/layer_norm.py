@@ -27,10 +27,12 @@ from clprim.dtypes import AnyDType
 from clprim.errors import ShapeError
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
+from clprim.repeat import repeatable
 
 __all__ = ["layer_norm", "layer_norm_backward", "rms_norm", "rms_norm_backward"]
 
 
+@repeatable
 def layer_norm(
     x: Any,
     normalized_shape: int | Sequence[int],
@@ -76,6 +78,7 @@ def layer_norm(
     return (y, mean, rstd) if return_stats else y
 
 
+@repeatable
 def layer_norm_backward(
     grad: Any,
     x: Any,
@@ -132,6 +135,7 @@ def layer_norm_backward(
     return dx, dweight, dbias
 
 
+@repeatable
 def rms_norm(
     x: Any,
     normalized_shape: int | Sequence[int],
@@ -171,6 +175,7 @@ def rms_norm(
     return (y, rstd) if return_stats else y
 
 
+@repeatable
 def rms_norm_backward(
     grad: Any,
     x: Any,

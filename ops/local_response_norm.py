@@ -21,6 +21,7 @@ from clprim.errors import ShapeError
 from clprim.plan.layout import dense_strides, memory_order
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
+from clprim.repeat import repeatable
 from clprim.runtime.device import current_device
 
 __all__ = ["local_response_norm", "local_response_norm_backward"]
@@ -31,6 +32,7 @@ _square = Pointwise("y0 = x0 * x0;", name="lrn_square")
 _weigh = Pointwise("y0 = x0 * x1 * pow(w0 + w1 * x2, w2);", name="lrn_weigh")
 
 
+@repeatable
 def local_response_norm(
     x: Any,
     size: int,
@@ -72,6 +74,7 @@ def local_response_norm(
     return result
 
 
+@repeatable
 def local_response_norm_backward(
     grad: Any, x: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Array:

@@ -11,6 +11,7 @@ from support import TRAITS, device_ids
 
 import clprim as cp
 from clprim.contraction import forget_calls
+from clprim.repeat import forget_repeats
 from clprim.runtime import device as device_module
 from clprim.runtime import program
 from clprim.runtime.device import devices, set_device
@@ -74,6 +75,7 @@ def pytest_runtest_teardown(item, nextitem):
     if nextitem is None or nextitem.path != item.path:
         program.forget()
         forget_calls()
+        forget_repeats()
         for operator in gc.get_objects():
             if type(operator) in (cp.Pointwise, cp.Reduction):  # asks nothing of other objects
                 vars(operator).get("_calls", {}).clear()  # a wrong one got none

@@ -69,6 +69,14 @@ def wide(array):
     return array.astype(np.float64)
 
 
+def aligned(shape, dtype=np.float32):
+    """Zeros in host memory that a CPU device may share."""
+    count = int(np.prod(shape))
+    memory = np.zeros(count * np.dtype(dtype).itemsize + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start : start + count * np.dtype(dtype).itemsize].view(dtype).reshape(shape)
+
+
 def equal(result, expected, dtype=None):
     """Checks shape and every element for equality, after a download."""
     found = result.get()

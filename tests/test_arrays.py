@@ -6,7 +6,7 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array as cl_array
 import pytest
-from support import BFLOAT16, DTYPES, VIEWS, equal, numbers, pair
+from support import BFLOAT16, DTYPES, VIEWS, aligned, equal, numbers, pair
 
 import clprim as cp
 from clprim.errors import DeviceError, DTypeError, ShapeError
@@ -454,13 +454,6 @@ def test_arrays_are_no_keys(device):
 
 
 # --- sharing the host's memory ----------------------------------------------------------------
-
-
-def aligned(shape, dtype=np.float32):
-    count = int(np.prod(shape))
-    memory = np.zeros(count * np.dtype(dtype).itemsize + 64, np.uint8)
-    start = -memory.ctypes.data % 64
-    return memory[start : start + count * np.dtype(dtype).itemsize].view(dtype).reshape(shape)
 
 
 def test_shared_memory_is_not_copied(device):

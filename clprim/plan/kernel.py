@@ -127,6 +127,11 @@ class Parameter:
         const = "const " if read_only else ""
         return Parameter(f"__global {const}{type_name} *{name}", "")
 
+    @property
+    def read_only(self) -> bool:
+        """Whether it points to memory that the kernel does not write."""
+        return self.declaration.startswith("__global const ")
+
 
 @dataclass(frozen=True)
 class Buffer:
