@@ -29,8 +29,6 @@ from clprim.runtime.measure import Candidate, best, peak_candidates
 __all__ = ["Job", "Promise", "Row", "measure_job", "peak_gauge", "run_compute"]
 
 _PEAK = "peak"
-# A sample lasts this long at least: a call of tenths of a millisecond drowns in the noise.
-_SAMPLE = 0.004
 # NumPy's threads, which made the reference, spin for tens of milliseconds after their work.
 _CALM = 0.1
 # Whoever takes this much longer than clprim runs a few times only; nobody doubts the outcome.
@@ -138,7 +136,7 @@ def measure_job(
     wrong = [peer for peer, call in calls.items() if not _exact(peer, call, expected)]
     time.sleep(_CALM)
     contenders = {
-        peer.name: stream(peer.name, job.flops, call, peer.finish, seconds=_SAMPLE)
+        peer.name: stream(peer.name, job.flops, call, peer.finish)
         for peer, call in calls.items()
         if peer is own or peer not in wrong
     }

@@ -14,7 +14,7 @@ import numpy as np
 import clprim as cp
 from bench.bandwidth import Ceilings
 from bench.compute_peers import keep_memory
-from bench.timing import Spread, host_call, measured_call, race, ratio
+from bench.timing import Spread, measured_call, race, ratio, stream
 from clprim import ops
 from clprim.runtime.device import Device
 
@@ -243,13 +243,13 @@ def _measure(
 ) -> NormRow:
     data = _Data(job)
     call = _own(job, data)
-    contenders = [host_call("clprim", job.nbytes, call, device.synchronize)]
+    contenders = [stream("clprim", job.nbytes, call, device.synchronize)]
     correct = True
     peer = importlib.util.find_spec("torch") is not None
     if peer:
         other = _theirs(job, data)
         correct = _agree(call(), other())
-        contenders.append(host_call(TORCH, job.nbytes, other, lambda: None))
+        contenders.append(stream(TORCH, job.nbytes, other, lambda: None))
         time.sleep(_CALM)
     finalists = []
     if job.kind == "statistics":

@@ -156,11 +156,12 @@ def _notes(rows: Sequence[NormRow]) -> list[str]:
     kinds = dict.fromkeys(row.job.kind for row in rows)
     calls = "; ".join(f"{kind}: {_REMARKS[kind]}" for kind in kinds)
     return [
-        "Milliseconds by the host's clock, from the call until the results are there; both "
+        "Milliseconds by the host's clock, from the first of as many calls in a row as take 4 ms "
+        "until the results are there, as one operator of a network follows another; both "
         "allocate their results, and the C library is told to keep freed memory, so that PyTorch "
         "does not pay for fresh pages. Times are medians; the contenders take turns.",
-        "Before each run on more than the cache is said to hold, 512 MiB of other memory are read, "
-        "so that the data come from memory.",
+        "Before each sample on more than the cache is said to hold, 512 MiB of other memory are "
+        "read, so that the data come from memory.",
         "`share`: of the rate of the best kernel that only reads as much, by the device's clock, "
         "from the start of the first kernel to the end of the last, compared round by round "
         "(median, quartiles).",

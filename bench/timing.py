@@ -15,6 +15,7 @@ from clprim.runtime.device import Device
 from clprim.runtime.measure import Candidate
 
 __all__ = [
+    "SAMPLE",
     "Contender",
     "Gauge",
     "Result",
@@ -37,6 +38,8 @@ Clock = Literal["host", "device"]
 # (by a half, on two cores); after this pause they sleep.
 _SETTLE = 0.005
 
+#: A sample of a stream lasts this long at least: tenths of a millisecond drown in the noise.
+SAMPLE = 0.004
 _MOST_CALLS = 100  # of one stream
 # So many calls tell how long one takes: the first ones wake threads and touch new pages.
 _LOOKS = 5
@@ -284,7 +287,12 @@ def batch(
 
 
 def stream(
-    name: str, work: float, call: Callable[[], Any], finish: Callable[[], Any], *, seconds: float
+    name: str,
+    work: float,
+    call: Callable[[], Any],
+    finish: Callable[[], Any],
+    *,
+    seconds: float = SAMPLE,
 ) -> Contender:
     """Return a contender whose sample is one of many calls in a row, finished together.
 

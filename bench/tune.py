@@ -52,7 +52,6 @@ Clock = Callable[[Sequence[Contender], int], Mapping[str, Result]]
 _WORTH = 1.02
 # Rounds of all candidates, and what of the best one's speed earns a place in the final.
 _FIRST, _GOOD, _FINALISTS = 3, 0.9, 4
-_SAMPLE = 0.004
 
 
 @dataclass(frozen=True)
@@ -155,7 +154,7 @@ def tune(case: Case, device: Device, rounds: int, *, clock: Clock = race) -> Tun
         if not np.array_equal(result, expected):
             wrong.append(str(choice))
             continue
-        contenders[choice] = stream(str(choice), 1, run, device.synchronize, seconds=_SAMPLE)
+        contenders[choice] = stream(str(choice), 1, run, device.synchronize)
     first = clock(list(contenders.values()), _FIRST)
     rates = {choice: first[str(choice)].rate("host") for choice in contenders}
     fast = sorted(rates, key=lambda c: -rates[c])
