@@ -17,7 +17,9 @@ from clprim.ops.moments import (
     distances,
     flat_view,
     moments,
+    near_terms,
     origin_of,
+    origins_of,
     spread_view,
     statistics_dtype,
 )
@@ -36,6 +38,7 @@ from clprim.arguments import as_results, check_aliases, check_array
 from clprim.array import Array
 from clprim.dtypes import AnyDType, promote
 from clprim.errors import DTypeError, ShapeError
+from clprim.grouped import GroupedMap
 from clprim.pointwise import Pointwise
 from clprim.repeat import repeatable
 from clprim.runtime.device import current_device
@@ -223,10 +226,14 @@ def batch_norm_train(
     if out is not None:
         check_result(what, out, x.shape, dtype, [*given, *running.arrays])
     axes = reduced_axes(len(x.shape))
-    origins, (distance, var, invstd) = distances(x, axes, eps)
     unbiased = count / (count - 1) if count else None
     if out is None:
         out = allocate_like(x, dtype)  # what may fail comes before running statistics change
+    near = _train_near(what, x, weight, bias, running, count, eps, epilogue, arrays, numbers, out)
+    if near is not None:
+        running.count()
+        return out, *near
+    origins, (distance, var, invstd) = distances(x, axes, eps)
     # So does an epilogue that the compiler refuses.
     early = unbiased if epilogue is None else None
     mean, scale = _channels(origins, distance, var, invstd, weight, running, early)
@@ -238,6 +245,62 @@ def batch_norm_train(
         else:
             running.count()
     return y, mean, invstd
+
+
+def _train_near(
+    what: str,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    running: RunningStatistics,
+    count: int,
+    eps: float,
+    epilogue: str | None,
+    arrays: tuple[Any, ...],
+    numbers: tuple[Any, ...],
+    out: Any,
+) -> tuple[Array, Array] | None:
+    """Does everything in one kernel, and returns mean and 1 / deviation.
+
+    Returns None where a near cache does not hold what there is of a channel.
+    """
+    ndim, kind = len(x.shape), statistics_dtype(x.dtype)
+    axes = reduced_axes(ndim)
+    if count < 2:
+        return None
+    still = list(origins_of(x, axes, kind))
+    sums, values = near_terms(len(still))
+    values += "y0 = mean;\ny2 = 1 / sqrt(variance + w1);\n"
+    if weight is None:
+        values += "y1 = y2;\n"
+    else:
+        still.append(channel_view(weight, ndim))
+        values += f"y1 = y2 * x{len(still) + 1};\n"
+    tracked = [spread_view(a, axes) for a in running.arrays]
+    constants: tuple[float, ...] = (count, eps)
+    if tracked:
+        values += running.terms("mean", "variance", len(still) + 2, 2, 3)
+        still += [*tracked, *running.inputs[2:]]
+        constants += running.numbers(count / (count - 1))
+    kept = [allocate_like(still[0], kind) for _ in range(2)]
+    each = "y0 = (x0 - x1) * x2;" if bias is None else "y0 = (x0 - x1) * x2 + x3;"
+    each = append(what, each, epilogue, 3 if bias is None else 4, 0)
+    extra = [*(() if bias is None else (channel_view(bias, ndim),)), *arrays]
+    done = _near(sums, values, each)(
+        [x],
+        still,
+        extra,
+        (*constants, *numbers),
+        axes=axes,
+        out=out,
+        kept=[kept[0], None, kept[1], *tracked],
+    )
+    return (flat_view(kept[0], axes), flat_view(kept[1], axes)) if done else None
+
+
+@lru_cache(maxsize=256)
+def _near(sums: str, values: str, each: str) -> GroupedMap:
+    return GroupedMap(sums, values, each, name="batch_norm_train")
 
 
 def _channels(

@@ -9,9 +9,10 @@ from typing import Any
 
 from clprim.ops.batch_norm import reduced_axes
 from clprim.ops.common import real
-from clprim.ops.moments import statistics_dtype
+from clprim.ops.moments import spread_view, statistics_dtype
 from clprim.ops.norm_arguments import (
     allocate,
+    allocate_like,
     channel_view,
     channels_of,
     check_floats,
@@ -24,6 +25,7 @@ from clprim.arguments import check_aliases, check_array, check_out
 from clprim.array import Array
 from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError
+from clprim.grouped import GroupedMap
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 from clprim.repeat import repeatable
@@ -116,6 +118,10 @@ def batch_norm_backward(
 
     axes = reduced_axes(len(x.shape))
     count = math.prod(x.shape[d] for d in axes)
+    if all(wanted) and training and not any(betas):
+        found = _near(grad, x, weight, save_mean, save_invstd, 1 / max(1, count), outs, dtypes)
+        if found is not None:
+            return found
     sums = None
     if wanted[1] or wanted[2] or (wanted[0] and training):
         sums = gradient_sums(kind)(grad, x, channel_view(save_mean, len(x.shape)), axis=axes)
@@ -128,6 +134,53 @@ def batch_norm_backward(
     if wanted[0]:
         dx = _input_gradient(grad, x, gains, save_mean, save_invstd, factors, outs[0], betas[0])
     return dx, dweight, dbias
+
+
+def _near(
+    grad: Any,
+    x: Any,
+    weight: Any,
+    mean: Any,
+    invstd: Any,
+    part: float,
+    outs: tuple[Any, ...],
+    dtypes: tuple[AnyDType, ...],
+) -> tuple[Array, Array, Array] | None:
+    """Computes all gradients in one kernel, or returns None where a near cache holds no channel.
+
+    ``part`` is 1 / number of elements, ``dtypes`` are those of the gradients.
+    """
+    ndim = len(x.shape)
+    axes = reduced_axes(ndim)
+    vectors = [v for v in (mean, invstd, weight) if v is not None]
+    shapes = (x.shape, mean.shape, mean.shape)
+    dx, dweight, dbias = (
+        (allocate_like(x, t) if n == 0 else allocate(shape, t)) if out is None else out
+        for n, (out, shape, t) in enumerate(zip(outs, shapes, dtypes, strict=True))
+    )
+    done = _near_map(weight is not None)(
+        [grad, x],
+        [channel_view(v, ndim) for v in vectors],
+        [],
+        [part],
+        axes=axes,
+        out=dx,
+        kept=[None, None, None, None, spread_view(dweight, axes), spread_view(dbias, axes)],
+    )
+    return (dx, dweight, dbias) if done else None
+
+
+@lru_cache(maxsize=2)
+def _near_map(weight: bool) -> GroupedMap:
+    return GroupedMap(
+        "y0 = x0; y1 = x0 * (x1 - x2);",
+        # Of Σ grad, Σ grad · (x - mean), mean, 1 / deviation and weight.
+        "y0 = x0 * w0; y1 = x2; y2 = x1 * w0 * x3 * x3; y3 = x3"
+        + (" * x4" if weight else "")
+        + "; y4 = x1 * x3; y5 = x0;",
+        "y0 = (x0 - x2 - (x1 - x3) * x4) * x5;",
+        name="batch_norm_backward",
+    )
 
 
 def _outputs(

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from clprim.ops.batch_norm_backward import gradient_sums
 from clprim.ops.common import real
-from clprim.ops.moments import moments, spread_view, statistics_dtype
+from clprim.ops.moments import moments, near_terms, origins_of, spread_view, statistics_dtype
 from clprim.ops.norm_arguments import (
     allocate,
+    allocate_like,
     channel_view,
     channels_of,
     check_floats,
@@ -30,6 +31,7 @@ from clprim.ops.norm_arguments import (
 from clprim.array import Array, view_of
 from clprim.dtypes import AnyDType
 from clprim.errors import ShapeError
+from clprim.grouped import GroupedMap
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 from clprim.repeat import repeatable
@@ -154,6 +156,9 @@ def normalize_groups(
         given = [a for a in (weight, bias) if a is not None]
         check_result(what, out, x.shape, x.dtype, [x, *given, *written])
     grouped = _grouped(x, groups)
+    near = _near(x, grouped, groups, weight, bias, eps, out)
+    if near is not None:
+        return near
     mean, var, rstd = moments(grouped, tuple(range(2, len(grouped.shape))), eps)
     # A value for every channel, so that rows of channels-last images are whole vectors.
     channel_mean, gain = (allocate(x.shape[:2], kind) for _ in range(2))
@@ -170,6 +175,30 @@ def normalize_groups(
         arrays.append(channel_view(bias, len(x.shape)))
     y: Array = _apply(x.dtype, bias is not None)(x, *arrays, out=out)
     return y, mean, var, rstd
+
+
+def _near(
+    x: Any, grouped: Array, groups: int, weight: Any, bias: Any, eps: float, out: Any
+) -> tuple[Array, Array, Array, Array] | None:
+    """Does everything in one kernel, or returns None where a near cache holds no group."""
+    kind = statistics_dtype(x.dtype)
+    axes = tuple(range(2, len(grouped.shape)))
+    still = origins_of(grouped, axes, kind)
+    if out is None:
+        out = allocate_like(x, x.dtype)
+    mean, var, rstd = (allocate(grouped.shape[:2], kind) for _ in range(3))
+    gains = (_groups_of(a, groups) for a in (weight, bias) if a is not None)
+    pixels = tuple(range(2, len(x.shape)))
+    done = _near_map(len(still), weight is not None, bias is not None)(
+        [grouped],
+        still,
+        [spread_view(a, pixels) for a in gains],
+        [math.prod(grouped.shape[2:]), eps],
+        axes=axes,
+        out=_grouped(out, groups),
+        kept=[spread_view(a, axes) for a in (mean, rstd, var)],
+    )
+    return (out, mean, var, rstd) if done else None
 
 
 def groups_backward(
@@ -222,6 +251,14 @@ def groups_backward(
 # --- kernels --------------------------------------------------------------------------------------
 
 _copy = Pointwise("y0 = x0;", name="group_mean")
+
+
+@lru_cache(maxsize=16)
+def _near_map(origins: int, weight: bool, bias: bool) -> GroupedMap:
+    sums, values = near_terms(origins)
+    values += "y0 = mean; y1 = 1 / sqrt(variance + w1); y2 = variance;"
+    each = "y0 = (x0 - x1) * x2" + " * x3" * weight + f" + x{3 + weight}" * bias + ";"
+    return GroupedMap(sums, values, each, name="group_norm")
 
 
 @lru_cache(maxsize=2)

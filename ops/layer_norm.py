@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 from clprim.ops.common import real
-from clprim.ops.moments import moments, spread_view, statistics_dtype
+from clprim.ops.moments import moments, near_terms, origins_of, spread_view, statistics_dtype
 from clprim.ops.norm_arguments import (
+    allocate_like,
     check_floats,
     check_gradient,
     check_mask,
@@ -25,6 +26,7 @@ from clprim.ops.norm_arguments import (
 from clprim.array import Array
 from clprim.dtypes import AnyDType
 from clprim.errors import ShapeError
+from clprim.grouped import GroupedMap
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 from clprim.repeat import repeatable
@@ -72,6 +74,9 @@ def layer_norm(
     gains = [a for a in (weight, bias) if a is not None]
     if out is not None:
         check_result(what, out, x.shape, dtype, [x, *gains])
+    near = _near(x, axes, weight, bias, eps, out, kept=return_stats)
+    if near is not None:
+        return near if return_stats else near[0]
     mean, _, rstd = (spread_view(s, axes) for s in moments(x, axes, eps))
     operator = _apply(dtype, weight is not None, bias is not None)
     y = operator(x, mean, rstd, *gains, out=out)
@@ -226,6 +231,27 @@ def rms_norm_backward(
     return dx, dweight
 
 
+def _near(
+    x: Any, axes: tuple[int, ...], weight: Any, bias: Any, eps: float, out: Any, *, kept: bool
+) -> tuple[Array, ...] | None:
+    """Normalises rows in one kernel, or returns None where a near cache holds none."""
+    kind = statistics_dtype(x.dtype)
+    still = origins_of(x, axes, kind)
+    if out is None:
+        out = allocate_like(x, x.dtype)
+    statistics = [allocate_like(still[0], kind) for _ in range(2)] if kept else [None, None]
+    done = _near_map(len(still), weight is not None, bias is not None)(
+        [x],
+        still,
+        [a for a in (weight, bias) if a is not None],
+        [math.prod(x.shape[d] for d in axes), eps],
+        axes=axes,
+        out=out,
+        kept=statistics,
+    )
+    return (out, *statistics) if done else None
+
+
 # --- kernels --------------------------------------------------------------------------------------
 
 
@@ -233,6 +259,14 @@ def rms_norm_backward(
 def _apply(dtype: AnyDType, weight: bool, bias: bool) -> Pointwise:
     expr = "y0 = (x0 - x1) * x2" + (" * x3" if weight else "") + (f" + x{3 + weight};" * bias)
     return Pointwise(expr.rstrip(";") + ";", result_type=dtype, name="layer_norm")
+
+
+@lru_cache(maxsize=16)
+def _near_map(origins: int, weight: bool, bias: bool) -> GroupedMap:
+    sums, values = near_terms(origins)
+    values += "y0 = mean; y1 = 1 / sqrt(variance + w1);"
+    each = "y0 = (x0 - x1) * x2" + " * x3" * weight + f" + x{3 + weight}" * bias + ";"
+    return GroupedMap(sums, values, each, name="layer_norm")
 
 
 @lru_cache(maxsize=64)

@@ -17,7 +17,9 @@ __all__ = [
     "distances",
     "flat_view",
     "moments",
+    "near_terms",
     "origin_of",
+    "origins_of",
     "spread_view",
     "statistics_dtype",
 ]
@@ -63,6 +65,22 @@ def origin_of(arrays: int, first: int) -> str:
     if arrays == 1:
         return f"typeof_y0 middle = x{first};\n"
     return _ORIGIN.format(*range(first, first + 3))
+
+
+def near_terms(origins: int) -> tuple[str, str]:
+    """Returns the sums of a `GroupedMap` of (x, origins), and how its values begin.
+
+    The values are of two sums, the origins and w0, the number of elements. They declare ``mean``
+    and ``variance``.
+    """
+    sums = origin_of(origins, 1) + "y0 = x0 - middle; y1 = y0 * y0;"
+    values = origin_of(origins, 2) + (
+        "typeof_y0 distance = x0 / w0;\n"
+        "typeof_y0 mean = middle + distance;\n"
+        "typeof_y0 variance = x1 / w0 - distance * distance;\n"
+        "variance = variance < 0 ? 0 : variance;\n"
+    )
+    return sums, values
 
 
 @lru_cache(maxsize=32)
@@ -126,13 +144,13 @@ def distances(
         out: Where distance, variance, … go.
     """
     kind = statistics_dtype(x.dtype)
-    origins = _origins(x, axes, kind)
+    origins = origins_of(x, axes, kind)
     rest = () if eps is None else (eps,)
     operator = _reduction(kind, eps is not None, len(origins))
     return origins, operator(x, *origins, *rest, axis=axes, keepdims=True, out=out)
 
 
-def _origins(x: Any, axes: tuple[int, ...], kind: AnyDType) -> tuple[Array, ...]:
+def origins_of(x: Any, axes: tuple[int, ...], kind: AnyDType) -> tuple[Array, ...]:
     """Returns views of every group's first, middle and last element; or of integers their median.
 
     Integers are subtracted as floating-point numbers only where one of the two is one.

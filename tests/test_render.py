@@ -30,8 +30,10 @@ from planning import (
 )
 from support import BFLOAT16
 
+from clprim.language.definition import define_pointwise
 from clprim.language.epilogue import define_epilogue
 from clprim.plan.depthwise_strategy import plan_depthwise
+from clprim.plan.grouped import Grouped, plan_grouped
 from clprim.plan.reduction_code import Scaling
 from clprim.plan.tiles import plan_tiles
 from clprim.render import environment, render
@@ -202,6 +204,21 @@ def depthwise_plans():
     yield "depthwise-finish", lanes.finish
 
 
+def groups():
+    """Groups that are summed up and mapped at once."""
+    x, one = array((32, 64, 14, 14)), array((64, 1, 1))
+    parts = [
+        define_pointwise(text, name="group", preamble="")
+        for text in (
+            "y0 = x0 - x1; y1 = y0 * y0;",
+            "y0 = x0 * w0 + x2; y1 = rsqrt(x1 * w0);",
+            "y0 = (x0 - x1) * x2 + x3 * w0;",
+        )
+    ]
+    what = Grouped("group", *parts, x.shape, (0, 2, 3), FLOAT, (x,), (one,), (x,), x, (None, one))
+    yield "grouped", plan_grouped(what, CPU)
+
+
 @lru_cache(maxsize=1)
 def kernels():
     """Every kernel of this file, as (name, template, code)."""
@@ -209,7 +226,7 @@ def kernels():
     for name, plan in reductions():
         for n, stage in enumerate(plan.stages):
             found.append((name if n == 0 else f"{name}-finish", stage.template, stage.code))
-    plans = itertools.chain(contractions(), depthwise_plans())
+    plans = itertools.chain(contractions(), depthwise_plans(), groups())
     found += [(name, plan.template, plan.code) for name, plan in plans]
     return found
 
@@ -281,7 +298,8 @@ def test_line_numbers_are_the_users_and_then_real(name, template, code):
                 snippets += 1
                 assert number == "1"
                 part = file.removeprefix("snippet:")
-                user = getattr(code, part).split("\n")
+                user = getattr(code, part)
+                user = getattr(user, "text", user).split("\n")
                 assert lines[at + 1 : at + 1 + len(user)] == user
                 assert lines[at + 1 + len(user)].startswith("#line")
     assert snippets or getattr(code, "epilogue", "") == ""
