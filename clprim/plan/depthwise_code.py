@@ -32,6 +32,7 @@ __all__ = [
     "DepthwiseCode",
     "PackCode",
     "arguments_of",
+    "arguments_of_any",
     "is_masked",
     "joins_rows",
     "pack_taps",
@@ -241,6 +242,27 @@ def arguments_of(what: Depthwise, code: dict[str, Any], w: str) -> Arguments:
         found.memory(stored_type(what.w.dtype).storage, "w_memory", W)
     found.results(what, code, range(EXTRAS, EXTRAS + len(what.extras)))
     found.place(what.x, "image", "channel", "row", "column")
+    return found
+
+
+def arguments_of_any(what: Depthwise, code: dict[str, Any]) -> Arguments:
+    """Returns the parameters of kernels that read the weight where it lies, and any strides."""
+    found = arguments_of(what, code, "w")
+    h, v, w = what.rows, what.columns, what.w
+    found.numbers(
+        w_start=w.start,
+        w_channel=w.channel,
+        w_row=w.row,
+        w_column=w.column,
+        channels=what.channels,
+        multiplier=what.multiplier,
+        x_rows=h.inputs,
+        x_columns=v.inputs,
+        y_rows=h.outputs,
+        y_columns=v.outputs,
+        rows_before=h.before,
+        columns_before=v.before,
+    )
     return found
 
 

@@ -17,7 +17,7 @@ from clprim.dtypes import AnyDType, stored_type
 from clprim.plan.contraction import PARTIAL, ContractionPlan, W, X, Y
 from clprim.plan.depthwise import Line, Place, Taps
 from clprim.plan.depthwise_code import Arguments
-from clprim.plan.depthwise_tile import GradientLanesTile
+from clprim.plan.depthwise_tile import DepthwiseTile, GradientLanesTile
 from clprim.plan.kernel import (
     Argument,
     Buffer,
@@ -38,11 +38,11 @@ __all__ = [
     "FinishCode",
     "GradientCode",
     "GradientLanesCode",
-    "finish",
     "fits_gradient_lanes",
     "gradient_arguments",
     "gradient_code",
     "gradient_lanes_tile",
+    "gradient_plan",
     "longest_split",
     "plan_gradient_lanes",
 ]
@@ -263,6 +263,43 @@ def finish(what: DepthwiseGradient, splits: int, traits: DeviceTraits) -> Kernel
     )
 
 
+def gradient_plan(
+    what: DepthwiseGradient,
+    template: str,
+    code: GradientCode,
+    found: Arguments,
+    sizes: tuple[int, ...],
+    local: tuple[int, ...],
+    splits: int,
+    traits: DeviceTraits,
+    tile: DepthwiseTile,
+) -> ContractionPlan:
+    """Returns the kernel that sums up splits, and the one that adds these up.
+
+    Args:
+        what: The gradient.
+        template: Of the former.
+        code: What it prints.
+        found: Its arguments.
+        sizes: Work-items that are needed.
+        local: Those of a work-group.
+        splits: How many.
+        traits: Of the device.
+        tile: What a table may hold of it.
+    """
+    main = KernelPlan(
+        template,
+        code,
+        tuple(found.arguments),
+        tuple(round_up(size, group) for size, group in zip(sizes, local, strict=True)),
+        local,
+        what.moved_bytes,
+        what.flops,
+    )
+    partial = splits * what.taps * what.channels
+    return ContractionPlan(None, main, finish(what, splits, traits), 0, partial, astuple(tile))
+
+
 def gradient_lanes_tile(what: DepthwiseGradient, traits: DeviceTraits) -> GradientLanesTile:
     """Returns the rule's tile."""
     rows = what.rows.outputs
@@ -324,15 +361,6 @@ def plan_gradient_lanes(
     else:
         local = (group, 1, 1)
         sizes = (group, what.taps * what.channels, splits)
-    main = KernelPlan(
-        "depthwise_weight_lanes",
-        code,
-        tuple(found.arguments),
-        tuple(round_up(size, local_) for size, local_ in zip(sizes, local, strict=True)),
-        local,
-        what.moved_bytes,
-        what.flops,
+    return gradient_plan(
+        what, "depthwise_weight_lanes", code, found, sizes, local, splits, traits, tile
     )
-    partial = splits * what.taps * what.channels
-    merge = finish(what, splits, traits)
-    return ContractionPlan(None, main, merge, 0, partial, astuple(tile))

@@ -6,7 +6,7 @@ lie side by side. depthwise_weight_channels.cl.jinja and depthwise_weight_planes
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 from clprim.plan.contraction import ContractionPlan
 from clprim.plan.depthwise_code import UNROLLED, spread_rows
@@ -14,12 +14,12 @@ from clprim.plan.depthwise_gradient import (
     LONGEST_CHAIN,
     DepthwiseGradient,
     GradientCode,
-    finish,
     gradient_arguments,
     gradient_code,
+    gradient_plan,
 )
 from clprim.plan.depthwise_tile import GradientChannelsTile, GradientPlanesTile
-from clprim.plan.kernel import Argument, KernelPlan, round_up
+from clprim.plan.kernel import round_up
 from clprim.traits import DeviceTraits
 
 __all__ = [
@@ -164,8 +164,16 @@ def plan_gradient_channels(
         sums=sums,
     )
     size = (-(-vectors // vectors_a_item), bands, what.images)
-    return _plan(
-        what, "depthwise_weight_channels", code, found.arguments, size, bands, traits, tile
+    return gradient_plan(
+        what,
+        "depthwise_weight_channels",
+        code,
+        found,
+        size,
+        (1, 1, 1),
+        what.images * bands,
+        traits,
+        tile,
     )
 
 
@@ -236,26 +244,17 @@ def plan_gradient_planes(
         source=_source(what, traits),
     )
     size = (-(-planes // planes_a_item), bands, 1)
-    return _plan(what, "depthwise_weight_planes", code, found.arguments, size, bands, traits, tile)
-
-
-def _plan(
-    what: DepthwiseGradient,
-    template: str,
-    code: UnrolledGradientCode,
-    arguments: list[Argument],
-    size: tuple[int, ...],
-    bands: int,
-    traits: DeviceTraits,
-    tile: GradientChannelsTile | GradientPlanesTile,
-) -> ContractionPlan:
-    splits = what.images * bands
-    main = KernelPlan(
-        template, code, tuple(arguments), size, (1, 1, 1), what.moved_bytes, what.flops
+    return gradient_plan(
+        what,
+        "depthwise_weight_planes",
+        code,
+        found,
+        size,
+        (1, 1, 1),
+        what.images * bands,
+        traits,
+        tile,
     )
-    partial = splits * what.taps * what.channels
-    merge = finish(what, splits, traits)
-    return ContractionPlan(None, main, merge, 0, partial, astuple(tile))
 
 
 def _most(what: DepthwiseGradient, traits: DeviceTraits) -> int:

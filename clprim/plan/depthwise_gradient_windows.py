@@ -5,15 +5,15 @@ A work-item sums up some rows of taps of a channel; depthwise_weight_windows.cl.
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 from clprim.plan.contraction import ContractionPlan
 from clprim.plan.depthwise_gradient import (
     DepthwiseGradient,
     GradientCode,
-    finish,
     gradient_arguments,
     gradient_code,
+    gradient_plan,
     longest_split,
 )
 from clprim.plan.depthwise_tile import GradientWindowsTile
@@ -24,7 +24,7 @@ from clprim.plan.depthwise_window import (
     single_taps,
     taps_in_registers,
 )
-from clprim.plan.kernel import KernelPlan, power_of_two, round_up, work_group
+from clprim.plan.kernel import power_of_two, work_group
 from clprim.traits import DeviceTraits
 
 __all__ = [
@@ -172,17 +172,9 @@ def plan_gradient_windows(
         columns=tile.columns,
         dilated=dilated,
     )
-    main = KernelPlan(
-        "depthwise_weight_windows",
-        code,
-        tuple(found.arguments),
-        tuple(round_up(size, local_) for size, local_ in zip(sizes, local, strict=True)),
-        local,
-        what.moved_bytes,
-        what.flops,
+    return gradient_plan(
+        what, "depthwise_weight_windows", code, found, sizes, local, splits, traits, tile
     )
-    partial = splits * what.taps * what.channels
-    return ContractionPlan(None, main, finish(what, splits, traits), 0, partial, astuple(tile))
 
 
 def _along(what: DepthwiseGradient) -> str:

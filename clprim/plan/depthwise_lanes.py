@@ -9,7 +9,7 @@ from dataclasses import astuple, dataclass
 
 from clprim.plan.contraction import ContractionPlan
 from clprim.plan.depthwise import Depthwise, moved_bytes
-from clprim.plan.depthwise_code import DepthwiseCode, arguments_of, storing
+from clprim.plan.depthwise_code import DepthwiseCode, arguments_of_any, storing
 from clprim.plan.depthwise_tile import LanesTile
 from clprim.plan.kernel import KernelPlan, OperandCode, round_up, work_group
 from clprim.traits import DeviceTraits
@@ -57,21 +57,9 @@ def plan_lanes(what: Depthwise, traits: DeviceTraits, tile: LanesTile) -> Contra
     """
     along = "channel" if what.channels > 1 and abs(what.y.channel) == 1 else "column"
     base = storing(what, 1, along, streaming=False)
-    found = arguments_of(what, base, "w")
-    h, v, w = what.rows, what.columns, what.w
+    found = arguments_of_any(what, base)
+    h, v = what.rows, what.columns
     found.numbers(
-        w_start=w.start,
-        w_channel=w.channel,
-        w_row=w.row,
-        w_column=w.column,
-        channels=what.channels,
-        multiplier=what.multiplier,
-        x_rows=h.inputs,
-        x_columns=v.inputs,
-        y_rows=h.outputs,
-        y_columns=v.outputs,
-        rows_before=h.before,
-        columns_before=v.before,
         kernel_rows=h.kernel,
         kernel_columns=v.kernel,
         row_stride=h.stride,
@@ -84,7 +72,7 @@ def plan_lanes(what: Depthwise, traits: DeviceTraits, tile: LanesTile) -> Contra
         parameters=tuple(found.parameters),
         kernel=(0, 0),
         stride=(0, 0),
-        w=OperandCode.of("w", w.dtype, what.value, 2),
+        w=OperandCode.of("w", what.w.dtype, what.value, 2),
         along=along,
         outputs_a_item=tile.outputs,
     )

@@ -10,7 +10,7 @@ from dataclasses import astuple, dataclass
 
 from clprim.plan.contraction import ContractionPlan
 from clprim.plan.depthwise import Depthwise, moved_bytes
-from clprim.plan.depthwise_code import DepthwiseCode, arguments_of, storing
+from clprim.plan.depthwise_code import DepthwiseCode, arguments_of_any, storing
 from clprim.plan.depthwise_tile import WindowsTile
 from clprim.plan.depthwise_window import (
     LARGEST_STRIDE,
@@ -113,26 +113,12 @@ def plan_windows(what: Depthwise, traits: DeviceTraits, tile: WindowsTile) -> Co
         traits: Of the device.
         tile: One that fits.
     """
-    along, (h, v), w = _along(what), single_taps(what), what.w
+    along, (h, v) = _along(what), single_taps(what)
     base = storing(what, 1, along, streaming=False)
     in_registers = taps_in_registers(h, v)
     dilated, looped = max(h.dilation, v.dilation) > 1, in_registers < h.kernel
     tile_rows, tile_columns = _tiles_a_plane(what, tile)
-    found = arguments_of(what, base, "w")
-    found.numbers(
-        w_start=w.start,
-        w_channel=w.channel,
-        w_row=w.row,
-        w_column=w.column,
-        channels=what.channels,
-        multiplier=what.multiplier,
-        x_rows=h.inputs,
-        x_columns=v.inputs,
-        y_rows=h.outputs,
-        y_columns=v.outputs,
-        rows_before=h.before,
-        columns_before=v.before,
-    )
+    found = arguments_of_any(what, base)
     if along == "channel":
         found.numbers(tile_rows=tile_rows)
         sizes = (what.channels, tile_columns, what.images * tile_rows)
@@ -147,7 +133,7 @@ def plan_windows(what: Depthwise, traits: DeviceTraits, tile: WindowsTile) -> Co
         parameters=tuple(found.parameters),
         kernel=(in_registers, v.kernel),
         stride=(h.stride, v.stride),
-        w=OperandCode.of("w", w.dtype, what.value, 2),
+        w=OperandCode.of("w", what.w.dtype, what.value, 2),
         along=along,
         rows=tile.rows,
         columns=tile.columns,
