@@ -49,7 +49,7 @@ def wants_depthwise(what: str, algorithm: Any, w: Sequence[int], groups: int) ->
                 f"got groups={groups} and a weight of shape {tuple(w)}"
             )
         return True
-    check_algorithm(what, algorithm)
+    check_algorithm(what, algorithm, DEPTHWISE)
     return algorithm == "auto" and is_depthwise(w, groups) and (groups > 1 or w[0] == 1)
 
 

@@ -36,15 +36,16 @@ __all__ = [
 _INT32 = np.dtype(np.int32)
 
 
-def check_algorithm(what: str, algorithm: Any) -> None:
-    """Refuses a strategy that does not exist.
+def check_algorithm(what: str, algorithm: Any, *others: str) -> None:
+    """Refuses an algorithm that is neither a strategy nor one of ``others``.
 
     Raises:
-        DefinitionError: Names those that do.
+        DefinitionError: Names those that there are.
     """
-    if algorithm != "auto" and algorithm not in STRATEGIES:
+    known = ("auto", *STRATEGIES, *others)
+    if algorithm not in known:
         raise DefinitionError(
-            f"{what}: algorithm={algorithm!r}: expected 'auto' or one of {', '.join(STRATEGIES)}"
+            f"{what}: algorithm={algorithm!r}: expected one of {', '.join(known)}"
         )
 
 
