@@ -26,6 +26,7 @@ from clprim.plan.kernel import (
     OperandCode,
     Parameter,
     Scalar,
+    mask_type,
     own_names,
     unified_functions,
 )
@@ -96,6 +97,11 @@ class ContractionCode(StoringCode):
     block: int = 1
     weave: Shuffles | None = None
     noted: int = 1
+
+    @property
+    def mask(self) -> str:
+        """Type of a lane of what `select` takes beside vectors of sums."""
+        return mask_type(self.value)
 
     @property
     def widths(self) -> list[int]:

@@ -19,6 +19,7 @@ from clprim.plan.kernel import (
     OperandCode,
     Parameter,
     Scalar,
+    mask_type,
     own_names,
     power_of_two,
     round_up,
@@ -91,7 +92,7 @@ class DepthwiseCode(KernelCode):
     @property
     def mask(self) -> str:
         """Type of a lane of what `select` takes beside vectors of sums."""
-        return "long" if self.value in ("double", "long", "ulong") else "int"
+        return mask_type(self.value)
 
 
 @dataclass(frozen=True)

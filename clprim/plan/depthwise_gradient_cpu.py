@@ -19,7 +19,7 @@ from clprim.plan.depthwise_gradient import (
     gradient_plan,
 )
 from clprim.plan.depthwise_tile import GradientChannelsTile, GradientPlanesTile
-from clprim.plan.kernel import round_up
+from clprim.plan.kernel import mask_type, round_up
 from clprim.traits import DeviceTraits
 
 __all__ = [
@@ -67,7 +67,7 @@ class UnrolledGradientCode(GradientCode):
     @property
     def mask(self) -> str:
         """Type of a lane of what `select` takes beside vectors of sums."""
-        return "long" if self.value in ("double", "long", "ulong") else "int"
+        return mask_type(self.value)
 
 
 @dataclass(frozen=True)

@@ -125,6 +125,7 @@ class GroupedCode(KernelCode):
         kept: Names of the values that are stored, by number.
         sums, values, each: The snippets.
         streaming: Whether results go past the cache.
+        ahead: Whether the next run is asked for while one is summed up.
     """
 
     value: str
@@ -137,6 +138,7 @@ class GroupedCode(KernelCode):
     values: PartCode
     each: PartCode
     streaming: bool
+    ahead: bool
 
     @property
     def width(self) -> int:
@@ -259,6 +261,8 @@ def plan_grouped(what: Grouped, traits: DeviceTraits) -> KernelPlan | None:
         values=_part(what.values, what, "values"),
         each=_part(what.each, what, "each"),
         streaming=moved > traits.cache_bytes and aligned and direct,
+        # An interpreter of OpenCL 1.2 knows no prefetch; what compiles for CPUs is newer.
+        ahead=traits.c_version >= (3, 0),
     )
     arguments: list[Argument] = [Buffer(n) for n in range(len(arrays))]
     arguments += [Scalar(n) for n in range(len(scalars))]

@@ -38,6 +38,8 @@ NEAR_BYTES = 3 << 19
 # Of the packed operand, what is passed by each tile instead, so that the result is written line by
 # line and not strip by strip.
 STAYS_BYTES = 256 << 10
+# Planes after which a line of the next one is copied: no hardware follows such steps.
+AHEAD = 8
 # Outputs whose places are known at a time.
 NOTED = 512
 # Lanes that a strip of the packed operand passes by at least, if it comes from afar each time.
@@ -165,6 +167,8 @@ def plan_in_place(
     dense = bounds is not None and not planar and names["x_pixel"] == what.depths[2]
     neighbours = bounds is not None and names["x_pixel"] == 1
     code = replace(code, band=bounds is not None, dense=dense, neighbours=neighbours)
+    if planar and neighbours and traits.c_version >= (3, 0):
+        code = replace(code, ahead=AHEAD)
     if passes_in_place(what, code, math.prod(what.lanes) // code.lanes):
         code = replace(code, passed_in_place=True)
         w = what.packed

@@ -29,6 +29,7 @@ __all__ = [
     "Scalar",
     "ScalarCode",
     "index_type",
+    "mask_type",
     "own_names",
     "power_of_two",
     "resolve_dims",
@@ -247,6 +248,11 @@ def resolve_dims(
                 f"{ndim} dimensions"
             )
         yield function, d, d % ndim
+
+
+def mask_type(value: str) -> str:
+    """Returns the type of a lane of what `select` takes beside vectors of a type."""
+    return "long" if value in ("double", "long", "ulong") else "int"
 
 
 def round_up(value: int, multiple: int) -> int:

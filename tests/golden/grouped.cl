@@ -1,14 +1,5 @@
 typedef int index_t;
 
-#ifdef __has_builtin
-#if __has_builtin(__builtin_prefetch)
-#define prefetch_line(address) __builtin_prefetch(address)
-#endif
-#endif
-#ifndef prefetch_line
-#define prefetch_line(address)
-#endif
-
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void group(
     __global float *out_memory,
     __global float *kept_1_memory,
@@ -73,7 +64,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void group(
                     #pragma unroll
                     for (int u = 0; u < 4; ++u) {
                         const index_t at = e + u * 16;
-                        prefetch_line(moving_0_memory + moving_0_at + moving_0_row + at);
                         typedef float16 typeof_x0;
                         const float16 x0 = vload16(0, moving_0_memory + moving_0_at + at);
                         typedef float16 typeof_x1;
@@ -85,7 +75,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void group(
                         {
 #line 1 "snippet:sums"
 y0 = x0 - x1; y1 = y0 * y0;
-#line 89 "kernel"
+#line 79 "kernel"
                         }
 
                         sum_0[u] += y0;
@@ -104,7 +94,7 @@ y0 = x0 - x1; y1 = y0 * y0;
                     {
 #line 1 "snippet:sums"
 y0 = x0 - x1; y1 = y0 * y0;
-#line 108 "kernel"
+#line 98 "kernel"
                     }
 
                     sum_0[0] += y0;
@@ -122,7 +112,7 @@ y0 = x0 - x1; y1 = y0 * y0;
                     {
 #line 1 "snippet:sums"
 y0 = x0 - x1; y1 = y0 * y0;
-#line 126 "kernel"
+#line 116 "kernel"
                     }
 
                     rest_0_4 += y0;
@@ -140,7 +130,7 @@ y0 = x0 - x1; y1 = y0 * y0;
                     {
 #line 1 "snippet:sums"
 y0 = x0 - x1; y1 = y0 * y0;
-#line 144 "kernel"
+#line 134 "kernel"
                     }
 
                     rest_0_1 += y0;
@@ -196,7 +186,7 @@ y0 = x0 - x1; y1 = y0 * y0;
             {
 #line 1 "snippet:values"
 y0 = x0 * w0 + x2; y1 = rsqrt(x1 * w0);
-#line 200 "kernel"
+#line 190 "kernel"
             }
 
             value_0 = y0;
@@ -225,7 +215,7 @@ y0 = x0 * w0 + x2; y1 = rsqrt(x1 * w0);
                 {
 #line 1 "snippet:each"
 y0 = (x0 - x1) * x2 + x3 * w0;
-#line 229 "kernel"
+#line 219 "kernel"
                 }
 
                 vstore16(y0, 0, out_memory + out_at + e);
@@ -246,7 +236,7 @@ y0 = (x0 - x1) * x2 + x3 * w0;
                 {
 #line 1 "snippet:each"
 y0 = (x0 - x1) * x2 + x3 * w0;
-#line 250 "kernel"
+#line 240 "kernel"
                 }
 
                 vstore4(y0, 0, out_memory + out_at + e);
@@ -267,7 +257,7 @@ y0 = (x0 - x1) * x2 + x3 * w0;
                 {
 #line 1 "snippet:each"
 y0 = (x0 - x1) * x2 + x3 * w0;
-#line 271 "kernel"
+#line 261 "kernel"
                 }
 
                 out_memory[out_at + e] = y0;
