@@ -16,6 +16,7 @@ at a time is no way to read memory (0.5 to 1.1 times as fast as two passes, on t
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clprim.dtypes import AnyDType, stored_type, value_dtype
@@ -161,6 +162,30 @@ class GroupedCode(KernelCode):
         return tuple(a for a in self.arrays if a.name not in self.still)
 
 
+@dataclass(frozen=True)
+class _Loops:
+    """What a group is in memory.
+
+    Attributes:
+        outer, group: The groups, along one axis or two.
+        row, run: Elements of a group: runs of neighbours, and how often there is one.
+        starts: Of all arrays, in elements.
+        index: Type that reaches every element.
+    """
+
+    outer: Dim
+    group: Dim
+    row: Dim
+    run: Dim
+    starts: tuple[int, ...]
+    index: str
+
+    @property
+    def groups(self) -> int:
+        """How many."""
+        return self.outer.size * self.group.size
+
+
 def plan_grouped(what: Grouped, traits: DeviceTraits) -> KernelPlan | None:
     """Plans the kernel, or returns None where a group is no such thing as above, or too large.
 
@@ -168,44 +193,28 @@ def plan_grouped(what: Grouped, traits: DeviceTraits) -> KernelPlan | None:
         what: What to compute; nothing of it may be empty.
         traits: Of the device: a CPU, whose caches the kernel counts on.
     """
-    arrays = what.arrays
     if not traits.is_cpu or not (what.sums.componentwise and what.each.componentwise):
         return None
+    arrays, names = what.arrays, _names(what)
     if any(value_dtype(a.dtype, [a.dtype]) != what.value for a in arrays):
         return None
-    strides = [broadcast_strides(a, what.shape) for a in arrays]
-    order = memory_order(what.shape, [broadcast_strides(what.moving[0], what.shape)])
-    dims = (Dim(what.shape[d], tuple(s[d] for s in strides), d in what.axes) for d in order)
-    starts = tuple(a.in_elements(a.offset) for a in arrays)
-    space = collapse(Space(tuple(dims), starts), turn=False)
-    kept, reduced = space.select(reduced=False), space.select(reduced=True)
-    if len(kept) > 2 or not 1 <= len(reduced) <= 2 or not space.dims[-1].reduced:
+    loops = _loops(what)
+    if loops is None:
         return None
-    once = Dim(1, (0,) * len(arrays))
-    outer, group = (once, once, *kept)[-2:]
-    row, run = (once, *reduced)[-2:]
-    groups = outer.size * group.size
-    width = max(1, min(16, traits.vector_bytes // what.value.itemsize))
-    if row.size * run.size < SMALLEST * width or (run.size < width and row.size > 1):
-        return None
-    names = _names(what)
+    outer, group, row, run = loops.outer, loops.group, loops.row, loops.run
     moving = [n for n in range(len(names)) if run.strides[n] or row.strides[n]]
-    read = {name for _, name in _inputs(what.sums, what, "sums")} | {"out"}
-    if any(run.strides[n] not in ((1,) if names[n] in read else (0, 1)) for n in moving):
-        return None
-    near = max(NEAR_BYTES, traits.cache_bytes // (SHARE * traits.compute_units))
-    a_group = sum(arrays[n].dtype.itemsize for n in moving if names[n] in read - {"out"})
-    if row.size * run.size * a_group > near or groups < FEW_ITEMS * traits.compute_units:
+    width = max(1, min(16, traits.vector_bytes // what.value.itemsize))
+    if not _pays(what, loops, moving, width, traits):
         return None
     unroll = UNROLL if run.size >= 2 * UNROLL * width else 1
     steps = -(-run.size // (width * unroll))
     rows_a_chain = max(1, LONGEST_CHAIN // steps)
     if steps > MOST_CHAINS or row.size > MOST_CHAINS * rows_a_chain:
         return None
-    an_item = max(1, groups // (ITEMS * traits.compute_units))
+    an_item = max(1, loops.groups // (ITEMS * traits.compute_units))
 
     numbers = {
-        "groups": groups,
+        "groups": loops.groups,
         "inner_groups": group.size,
         "groups_an_item": an_item,
         "rows": row.size,
@@ -213,7 +222,7 @@ def plan_grouped(what: Grouped, traits: DeviceTraits) -> KernelPlan | None:
         "rows_a_chain": rows_a_chain,
     }
     for n, name in enumerate(names):
-        numbers[f"{name}_start"] = space.offsets[n]
+        numbers[f"{name}_start"] = loops.starts[n]
         numbers[f"{name}_outer"] = outer.strides[n]
         numbers[f"{name}_group"] = group.strides[n]
         if n in moving:
@@ -226,19 +235,18 @@ def plan_grouped(what: Grouped, traits: DeviceTraits) -> KernelPlan | None:
     results = 1 + sum(k is not None for k in what.kept)
     numbered = [("values", what.values.scalars), ("each", what.each.scalars)]
     scalars = [f"{part}_w{n}" for part, count in numbered for n in range(count)]
-    index = index_type(space)
     parameters = [
         *(
             Parameter.memory(o.storage, f"{o.name}_memory", read_only=n >= results)
             for n, o in enumerate(operands)
         ),
         *(Parameter.number(value, name) for name in scalars),
-        *(Parameter.number(index, name) for name in numbers),
+        *(Parameter.number(loops.index, name) for name in numbers),
     ]
     elements = math.prod(what.shape)
     moved = elements * sum(arrays[n].dtype.itemsize for n in moving if run.strides[n])
     # Whole vectors go past the cache, if they are those of memory and lie where these begin.
-    places = (run.size, space.offsets[0], outer.strides[0], group.strides[0], row.strides[0])
+    places = (run.size, loops.starts[0], outer.strides[0], group.strides[0], row.strides[0])
     aligned = width > 1 and all(place % width == 0 for place in places)
     direct = operands[0].load == "direct" and operands[0].storage == value
     snippets = (what.sums.expr, what.values.expr, what.each.expr)
@@ -247,7 +255,7 @@ def plan_grouped(what: Grouped, traits: DeviceTraits) -> KernelPlan | None:
         preamble="",
         parameters=tuple(parameters),
         constants=(),
-        index=index,
+        index=loops.index,
         unified=unified_functions(snippets, "", UNIFIED),
         doubles=value == "double",
         own=own_names(snippets, ""),
@@ -268,8 +276,41 @@ def plan_grouped(what: Grouped, traits: DeviceTraits) -> KernelPlan | None:
     arguments += [Scalar(n) for n in range(len(scalars))]
     arguments += numbers.values()
     flops = what.sums.expr.flops + what.sums.results + what.each.expr.flops
-    size = (-(-groups // an_item),)
+    size = (-(-loops.groups // an_item),)
     return KernelPlan("grouped", code, tuple(arguments), size, (1,), moved, flops * elements)
+
+
+def _loops(what: Grouped) -> _Loops | None:
+    """Returns the loops, if what is reduced are runs of one axis or two."""
+    strides = [broadcast_strides(a, what.shape) for a in what.arrays]
+    order = memory_order(what.shape, [broadcast_strides(what.moving[0], what.shape)])
+    dims = (Dim(what.shape[d], tuple(s[d] for s in strides), d in what.axes) for d in order)
+    starts = tuple(a.in_elements(a.offset) for a in what.arrays)
+    space = collapse(Space(tuple(dims), starts), turn=False)
+    kept, reduced = space.select(reduced=False), space.select(reduced=True)
+    if len(kept) > 2 or not 1 <= len(reduced) <= 2 or not space.dims[-1].reduced:
+        return None
+    once = Dim(1, (0,) * len(starts))
+    outer, group = (once, once, *kept)[-2:]
+    row, run = (once, *reduced)[-2:]
+    return _Loops(outer, group, row, run, space.offsets, index_type(space))
+
+
+def _pays(
+    what: Grouped, loops: _Loops, moving: Sequence[int], width: int, traits: DeviceTraits
+) -> bool:
+    """Whether runs are vectors, and a cache holds a group; ``moving`` arrays walk along it."""
+    row, run, names = loops.row, loops.run, _names(what)
+    size = row.size * run.size
+    if size < SMALLEST * width or (run.size < width and row.size > 1):
+        return False
+    read = {name for _, name in _inputs(what.sums, what, "sums")}
+    runs = {*read, "out"}
+    if any(run.strides[n] not in ((1,) if names[n] in runs else (0, 1)) for n in moving):
+        return False
+    near = max(NEAR_BYTES, traits.cache_bytes // (SHARE * traits.compute_units))
+    nbytes = size * sum(what.arrays[n].dtype.itemsize for n in moving if names[n] in read)
+    return nbytes <= near and loops.groups >= FEW_ITEMS * traits.compute_units
 
 
 def _names(what: Grouped) -> list[str]:
