@@ -74,12 +74,14 @@ def layer_norm(
     gains = [a for a in (weight, bias) if a is not None]
     if out is not None:
         check_result(what, out, x.shape, dtype, [x, *gains])
-    near = _near(x, axes, weight, bias, eps, out, kept=return_stats)
+    still = origins_of(x, axes, statistics_dtype(dtype))
+    operator = _near_layer(len(still), weight is not None, bias is not None)
+    numbers = [_count(x, axes), eps]
+    near = _near(operator, x, [x], still, gains, numbers, axes, out, [return_stats] * 2)
     if near is not None:
         return near if return_stats else near[0]
     mean, _, rstd = (spread_view(s, axes) for s in moments(x, axes, eps))
-    operator = _apply(dtype, weight is not None, bias is not None)
-    y = operator(x, mean, rstd, *gains, out=out)
+    y = _apply(dtype, weight is not None, bias is not None)(x, mean, rstd, *gains, out=out)
     return (y, mean, rstd) if return_stats else y
 
 
@@ -126,12 +128,26 @@ def layer_norm_backward(
     gains = () if weight is None else (weight,)
     dx = dweight = dbias = None
     if wanted[0]:
-        sums = _row_sums(kind, True, weight is not None)(
-            grad, x, mean, *gains, axis=axes, keepdims=True
+        count = _count(x, axes)
+        near = _near(
+            _near_gradient(weight is not None),
+            x,
+            [grad, x, *gains],
+            [mean, rstd],
+            [],
+            [1 / max(1, count)],
+            axes,
+            None,
+            [False] * 4,
         )
-        count = math.prod(x.shape[d] for d in axes)
-        means = _row_factors(*sums, rstd, 1 / max(1, count))
-        dx = _row_gradient(dtype, weight is not None)(grad, x, mean, rstd, *means, *gains)
+        if near is not None:
+            dx = near[0]
+        else:
+            sums = _row_sums(kind, True, weight is not None)(
+                grad, x, mean, *gains, axis=axes, keepdims=True
+            )
+            means = _row_factors(*sums, rstd, 1 / max(1, count))
+            dx = _row_gradient(dtype, weight is not None)(grad, x, mean, rstd, *means, *gains)
     if wanted[1] or wanted[2]:
         leading = tuple(range(len(x.shape) - len(axes)))
         types = (kind if weight is None else weight.dtype, kind)
@@ -175,6 +191,12 @@ def rms_norm(
     gains = () if weight is None else (weight,)
     if out is not None:
         check_result(what, out, x.shape, dtype, [x, *gains])
+    numbers = [_count(x, axes), _added(what, x, eps)]
+    near = _near(
+        _near_root(weight is not None), x, [x], [], gains, numbers, axes, out, [return_stats]
+    )
+    if near is not None:
+        return near if return_stats else near[0]
     rstd = _root_mean_square(what, x, axes, eps)
     y = _scale_rows(dtype, weight is not None)(x, rstd, *gains, out=out)
     return (y, rstd) if return_stats else y
@@ -219,10 +241,26 @@ def rms_norm_backward(
     gains = () if weight is None else (weight,)
     dx = dweight = None
     if wanted[0]:
-        sums = _row_sums(kind, False, weight is not None)(grad, x, *gains, axis=axes, keepdims=True)
-        count = math.prod(x.shape[d] for d in axes)
-        slope = _row_slope(sums, rstd, 1 / max(1, count))
-        dx = _scaled_gradient(dtype, weight is not None)(grad, x, rstd, slope, *gains)
+        count = _count(x, axes)
+        near = _near(
+            _near_root_gradient(weight is not None),
+            x,
+            [grad, x, *gains],
+            [rstd],
+            [],
+            [1 / max(1, count)],
+            axes,
+            None,
+            [False] * 2,
+        )
+        if near is not None:
+            dx = near[0]
+        else:
+            sums = _row_sums(kind, False, weight is not None)(
+                grad, x, *gains, axis=axes, keepdims=True
+            )
+            slope = _row_slope(sums, rstd, 1 / max(1, count))
+            dx = _scaled_gradient(dtype, weight is not None)(grad, x, rstd, slope, *gains)
     if wanted[1]:
         leading = tuple(range(len(x.shape) - len(axes)))
         dweight = _weight_sums(kind if weight is None else weight.dtype)(
@@ -232,24 +270,28 @@ def rms_norm_backward(
 
 
 def _near(
-    x: Any, axes: tuple[int, ...], weight: Any, bias: Any, eps: float, out: Any, *, kept: bool
+    operator: GroupedMap,
+    x: Any,
+    moving: Sequence[Any],
+    still: Sequence[Any],
+    extra: Sequence[Any],
+    numbers: Sequence[float],
+    axes: tuple[int, ...],
+    out: Any,
+    kept: Sequence[bool],
 ) -> tuple[Array, ...] | None:
-    """Normalises rows in one kernel, or returns None where a near cache holds none."""
+    """Maps rows of x in one kernel, or returns None where a near cache holds none.
+
+    Returned are the result, which goes to ``out`` or to a new array like x, and those values of a
+    row that are to be kept. The others are those of `GroupedMap`.
+    """
     kind = statistics_dtype(x.dtype)
-    still = origins_of(x, axes, kind)
     if out is None:
         out = allocate_like(x, x.dtype)
-    statistics = [allocate_like(still[0], kind) for _ in range(2)] if kept else [None, None]
-    done = _near_map(len(still), weight is not None, bias is not None)(
-        [x],
-        still,
-        [a for a in (weight, bias) if a is not None],
-        [math.prod(x.shape[d] for d in axes), eps],
-        axes=axes,
-        out=out,
-        kept=statistics,
-    )
-    return (out, *statistics) if done else None
+    like = origins_of(x, axes, kind)[0]
+    values = [allocate_like(like, kind) if wanted else None for wanted in kept]
+    done = operator(moving, still, extra, numbers, axes=axes, out=out, kept=values)
+    return (out, *(v for v in values if v is not None)) if done else None
 
 
 # --- kernels --------------------------------------------------------------------------------------
@@ -262,11 +304,41 @@ def _apply(dtype: AnyDType, weight: bool, bias: bool) -> Pointwise:
 
 
 @lru_cache(maxsize=16)
-def _near_map(origins: int, weight: bool, bias: bool) -> GroupedMap:
+def _near_layer(origins: int, weight: bool, bias: bool) -> GroupedMap:
     sums, values = near_terms(origins)
     values += "y0 = mean; y1 = 1 / sqrt(variance + w1);"
     each = "y0 = (x0 - x1) * x2" + " * x3" * weight + f" + x{3 + weight}" * bias + ";"
     return GroupedMap(sums, values, each, name="layer_norm")
+
+
+@lru_cache(maxsize=2)
+def _near_gradient(weight: bool) -> GroupedMap:
+    """Of grad, x and weight; of a row, mean and 1 / deviation."""
+    n, g = 2 + weight, "x0 * x2" if weight else "x0"
+    return GroupedMap(
+        f"y0 = {g}; y1 = y0 * (x1 - x{n});",
+        "y0 = x0 * w0; y1 = x2; y2 = x1 * w0 * x3 * x3; y3 = x3;",
+        f"y0 = ({g} - x{n} - (x1 - x{n + 1}) * x{n + 2}) * x{n + 3};",
+        name="layer_norm_dx",
+    )
+
+
+@lru_cache(maxsize=2)
+def _near_root(weight: bool) -> GroupedMap:
+    each = f"y0 = x0 * x1{' * x2' if weight else ''};"
+    return GroupedMap("y0 = x0 * x0;", "y0 = 1 / sqrt(x0 / w0 + w1);", each, name="rms_norm")
+
+
+@lru_cache(maxsize=2)
+def _near_root_gradient(weight: bool) -> GroupedMap:
+    """Of grad, x and weight; of a row, 1 / root of the mean square."""
+    n, g = 2 + weight, "x0 * x2" if weight else "x0"
+    return GroupedMap(
+        f"y0 = {g} * x1;",
+        "y0 = x0 * w0 * x1 * x1; y1 = x1;",
+        f"y0 = ({g} - x1 * x{n}) * x{n + 1};",
+        name="rms_norm_dx",
+    )
 
 
 @lru_cache(maxsize=64)
@@ -346,9 +418,20 @@ def _root(kind: AnyDType) -> Reduction:
 
 def _root_mean_square(what: str, x: Any, axes: tuple[int, ...], eps: float | None) -> Array:
     kind = statistics_dtype(x.dtype)
-    added = float(np.finfo(kind).eps) if eps is None else real(what, "eps", eps)
-    result: Array = _root(kind)(x, added, axis=axes, keepdims=True)
+    result: Array = _root(kind)(x, _added(what, x, eps), axis=axes, keepdims=True)
     return result
+
+
+def _added(what: str, x: Any, eps: float | None) -> float:
+    """What is added to the mean square."""
+    if eps is None:
+        return float(np.finfo(statistics_dtype(x.dtype)).eps)
+    return real(what, "eps", eps)
+
+
+def _count(x: Any, axes: tuple[int, ...]) -> int:
+    """Elements of a row."""
+    return math.prod(x.shape[d] for d in axes)
 
 
 def _row_shape(x: Any, axes: tuple[int, ...]) -> tuple[int, ...]:

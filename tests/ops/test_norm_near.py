@@ -129,6 +129,25 @@ def test_layers(monkeypatch, shape, scaled):
         close(*both(normalize, monkeypatch))
 
 
+@pytest.mark.parametrize("shape", [(5, 64), (7, 3, 31), (6, 4097)], ids=str)
+@pytest.mark.parametrize("scaled", [False, True])
+def test_layers_gradients_and_roots(monkeypatch, shape, scaled):
+    x, grad = cp.asarray(random(shape, mean=2)), cp.asarray(random(shape, seed=1))
+    weight = cp.asarray(random(shape[1:], seed=2)) if scaled else None
+    _, mean, rstd = ops.layer_norm(x, shape[1:], return_stats=True)
+    root = lambda: ops.rms_norm(x, shape[1:], weight, return_stats=True)  # noqa: E731
+    found, expected = both(root, monkeypatch)
+    close(found, expected)
+    only = (True, False, False)
+    for gradient in (
+        lambda: ops.layer_norm_backward(grad, x, shape[1:], weight, mean, rstd, output_mask=only),
+        lambda: ops.rms_norm_backward(
+            grad, x, shape[1:], weight, expected[1], output_mask=only[:2]
+        ),
+    ):
+        close(*both(gradient, monkeypatch))
+
+
 @pytest.mark.parametrize("scaled", [False, True])
 def test_groups_of_channels(monkeypatch, scaled):
     x, (weight, bias) = cp.asarray(random((3, 12, 9, 10), mean=4)), map(cp.asarray, random((2, 12)))
