@@ -44,7 +44,7 @@ from clprim.ops.gemm import linear, linear_backward, matmul
 from clprim.ops.group_norm import group_norm, group_norm_backward
 from clprim.ops.instance_norm import instance_norm, instance_norm_backward
 from clprim.ops.inverted_residual import inverted_residual
-from clprim.ops.layer_norm import layer_norm, layer_norm_backward, rms_norm, rms_norm_backward
+from clprim.ops.layer_norm import layer_norm, layer_norm_backward
 from clprim.ops.layout import (
     channel_shuffle,
     contiguous,
@@ -102,6 +102,7 @@ from clprim.ops.reduce import (
     sum,
     var_mean,
 )
+from clprim.ops.rms_norm import rms_norm, rms_norm_backward
 
 __all__ = [
     "abs",

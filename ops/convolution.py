@@ -202,8 +202,8 @@ def forward(
         y=places[0],
         extras=tuple(places[1:]),
         epilogue=epilogue,
-        digits=shuffle and shuffle.sizes,
-        plain=shuffle and shuffle.plain(y, (n, w.shape[0], h.windows, v.windows)),
+        digits=None if shuffle is None else shuffle.sizes,
+        plain=None if shuffle is None else shuffle.plain(y, (n, w.shape[0], h.windows, v.windows)),
     )
 
 
@@ -289,7 +289,7 @@ def weight_gradient(
         ),
         packed=packed,
         y=place,
-        digits=shuffle and shuffle.sizes,
+        digits=None if shuffle is None else shuffle.sizes,
     )
 
 

@@ -191,7 +191,7 @@ def _run(
     """Packs whatever is not packed yet, and enqueues the kernel."""
     fused = call.fused
     assert fused is not None
-    packed = []
+    packed: list[Any] = []
     for n, pack in enumerate(fused.packs):
         if pack is None:
             packed.append(None)

@@ -36,7 +36,7 @@ def check_floats(what: str, label: str, array: Any) -> AnyDType:
         DTypeError: No device array, or one of integers or bool.
         DeviceError: An array of another context.
     """
-    dtype = dtype_of(what, label, array)
+    dtype: AnyDType = dtype_of(what, label, array)
     check_array(what, label, array, current_device())
     if dtype.kind in "biu":
         raise DTypeError(f"{what}: {label} is {dtype}, expected floating-point numbers")

@@ -91,11 +91,8 @@ def windows(
     strides = _pair(what, "stride", stride, least=1)
     dilations = _pair(what, "dilation", dilation, least=1)
     given = whole_numbers(what, padding_name, padding, 0, (1, 2, 4))
-    top, bottom, left, right = {
-        1: lambda p: p * 4,
-        2: lambda p: (p[0], p[0], p[1], p[1]),
-        4: lambda p: p,
-    }[len(given)](given)
+    times = 4 // len(given)  # one number is that of four sides, of two each is that of two
+    top, bottom, left, right = (p for p in given for _ in range(times))
     if min(kernel) < 1:
         raise ShapeError(f"{what}: the kernel has size {kernel}, expected at least 1 × 1")
     axes = [
