@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
@@ -11,7 +12,7 @@ from bench.conv import FORMATS, Conv
 from bench.networks import Layer, Network
 from bench.peers import Inputs
 from bench.report import Table
-from bench.timing import host_call, race, ratio
+from bench.timing import race, ratio, stream
 from clprim import ops
 from clprim.errors import DeviceError
 from clprim.runtime.device import Device
@@ -224,8 +225,14 @@ def bandwidth_table(
         own = Packs(device)
         inputs = Inputs(job)
         call = own.conv_forward(job, inputs)
-        ceiling = host_call("copy", copy.work, lambda copy=copy: copy.enqueue().wait(), _nothing)
-        mine = host_call(own.name, moved, call, own.finish)
+        events: deque[Any] = deque(maxlen=1)  # of a queue that works in order, the last one will do
+        ceiling = stream(
+            "copy",
+            copy.work,
+            lambda copy=copy, events=events: events.append(copy.enqueue()),
+            lambda events=events: events[0].wait(),
+        )
+        mine = stream(own.name, moved, call, own.finish)
         results = race([mine, ceiling], repeats)
         share = ratio(results[own.name], results["copy"], "host")
         rates = [results[name].rate("host") / 1e9 for name in (own.name, "copy")]
@@ -248,7 +255,3 @@ def _elements(shape: Sequence[int]) -> int:
     for size in shape:
         count *= size
     return count
-
-
-def _nothing() -> None:
-    """A copy waits by itself."""
