@@ -13,6 +13,7 @@ import clprim as cp
 from bench.compute_peers import Packs, compute_peers, fetch, keep_memory
 from bench.peers import Inputs, Peer
 from bench.timing import (
+    SAMPLE,
     Contender,
     Gauge,
     Result,
@@ -136,7 +137,7 @@ def measure_job(
     wrong = [peer for peer, call in calls.items() if not _exact(peer, call, expected)]
     time.sleep(_CALM)
     contenders = {
-        peer.name: stream(peer.name, job.flops, call, peer.finish)
+        peer.name: stream(peer.name, job.flops, call, peer.finish, seconds=SAMPLE)
         for peer, call in calls.items()
         if peer is own or peer not in wrong
     }

@@ -31,7 +31,7 @@ __kernel void conv2d_weight(
 {
     const index_t channel = (index_t)get_global_id(0);
     const index_t first_tap = (index_t)get_global_id(1) * 3;
-    if (channel >= channels)
+    if (channel >= channels || first_tap * 3 >= taps)
         return;
     const index_t split = (index_t)get_global_id(2);
     const index_t image = split / bands;
