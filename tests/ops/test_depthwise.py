@@ -456,6 +456,7 @@ SMALL = [
     ((1, 18, 6, 5), (3, 3), {"padding": 1, "stride": 2}),
     ((1, 5, 4, 19), (2, 3), {"padding": (1, 0, 2, 1), "dilation": (1, 2)}),
     ((2, 2, 7, 6), (5, 5), {"padding": 2, "stride": (1, 2)}),
+    ((1, 5, 4, 5), (9, 9), {"padding": 4}),  # registers hold three rows of taps at a time
 ]
 
 
