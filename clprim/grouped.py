@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from clprim.array import Array, operand_of
-from clprim.calls import texts
 from clprim.dtypes import AnyDType, value_dtype
 from clprim.language.definition import define_pointwise
 from clprim.launch import Launch
@@ -77,16 +76,8 @@ class GroupedMap:
         plan = plan_grouped(what, device.traits) if out.size else None
         if plan is None:
             return False
-        snippets = {
-            part: text
-            for part, definition in (
-                ("sums", self._sums),
-                ("values", self._values),
-                ("each", self._each),
-            )
-            for text in texts(definition.snippets, "").values()
-            if text
-        }
+        parts = {"sums": self._sums, "values": self._values, "each": self._each}
+        snippets = {part: definition.expr.text for part, definition in parts.items()}
         launch = Launch(device, plan, title=self._name, snippets=snippets)
         arrays = (out, *(k for k in kept if k is not None), *moving, *still, *extra)
         launch(device.queue, [a.base_data for a in arrays], tuple(numbers))

@@ -16,14 +16,14 @@ from clprim.plan.depthwise_gradient import (
     gradient_plan,
     longest_split,
 )
-from clprim.plan.depthwise_tile import GradientWindowsTile
-from clprim.plan.depthwise_window import (
+from clprim.plan.depthwise_registers import (
     LARGEST_STRIDE,
     busy_items,
     interlaced,
     single_taps,
     taps_in_registers,
 )
+from clprim.plan.depthwise_tile import GradientWindowsTile
 from clprim.plan.kernel import power_of_two, work_group
 from clprim.traits import DeviceTraits
 
@@ -67,6 +67,12 @@ class GradientWindowsCode(GradientCode):
     rows: int
     columns: int
     dilated: bool
+
+    @property
+    def below(self) -> tuple[int, int]:
+        """Rows and columns of x that are below a tile."""
+        (h, v), (sh, sv) = self.kernel, self.stride
+        return (self.rows - 1) * sh + h, (self.columns - 1) * sv + v
 
 
 def takes_gradient_windows(what: DepthwiseGradient, _: DeviceTraits) -> bool:

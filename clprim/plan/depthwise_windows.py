@@ -11,8 +11,7 @@ from dataclasses import astuple, dataclass
 from clprim.plan.contraction import ContractionPlan
 from clprim.plan.depthwise import Depthwise, moved_bytes
 from clprim.plan.depthwise_code import DepthwiseCode, arguments_of_any, storing
-from clprim.plan.depthwise_tile import WindowsTile
-from clprim.plan.depthwise_window import (
+from clprim.plan.depthwise_registers import (
     LARGEST_STRIDE,
     MOST_TAPS,
     busy_items,
@@ -20,6 +19,7 @@ from clprim.plan.depthwise_window import (
     single_taps,
     taps_in_registers,
 )
+from clprim.plan.depthwise_tile import WindowsTile
 from clprim.plan.kernel import KernelPlan, OperandCode, round_up, work_group
 from clprim.traits import DeviceTraits
 
@@ -61,6 +61,23 @@ class WindowsCode(DepthwiseCode):
     phase: tuple[int, int]
     dilated: bool
     looped: bool
+
+    @property
+    def lead(self) -> tuple[int, int]:
+        """Of the adjoint: rows and columns of x above and beside a tile's first place in it."""
+        (h, v), (sh, sv) = self.kernel, self.stride
+        return (h - 1) // sh, (v - 1) // sv
+
+    @property
+    def below(self) -> tuple[int, int]:
+        """Rows and columns of x that are below a tile."""
+        sizes = zip((self.rows, self.columns), self.kernel, self.stride, strict=True)
+        if not self.adjoint:
+            rows, columns = ((size - 1) * stride + taps for size, taps, stride in sizes)
+            return rows, columns
+        places = zip(sizes, self.lead, self.phase, strict=True)
+        rows, columns = (lead + (n - 1 + off) // s + 1 for (n, _, s), lead, off in places)
+        return rows, columns
 
 
 def takes_windows(what: Depthwise, _: DeviceTraits) -> bool:
