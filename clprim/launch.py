@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,20 +11,13 @@ import pyopencl as cl
 
 from clprim.errors import DeviceError
 from clprim.plan.kernel import Buffer, KernelCode, KernelPlan, Scalar
-from clprim.render import render
 from clprim.runtime import profile, recording
 from clprim.runtime.device import Device
 from clprim.runtime.program import build, cl_std_option
+from clprim.runtime.source_cache import source_of
 from clprim.runtime.stats import counters
-from clprim.runtime.template_cache import template_cache
 
 __all__ = ["Launch", "source_of"]
-
-
-@lru_cache(maxsize=4096)
-def source_of(template: str, code: KernelCode) -> str:
-    """Returns the OpenCL C of a kernel; equal code is rendered once."""
-    return render(template, code, template_cache())
 
 
 def _options(code: KernelCode, device: Device) -> tuple[str, ...]:

@@ -15,13 +15,9 @@ if TYPE_CHECKING:
 __all__ = ["environment", "render"]
 
 
-@lru_cache(maxsize=2)
-def environment(cache: jinja2.BytecodeCache | None = None) -> jinja2.Environment:
-    """Returns the environment that templates are read and printed with.
-
-    Args:
-        cache: Where compiled templates are kept between processes.
-    """
+@lru_cache(maxsize=1)
+def environment() -> jinja2.Environment:
+    """Returns the environment that templates are read and printed with."""
     import jinja2
 
     folder = resources.files("clprim.templates")
@@ -37,19 +33,17 @@ def environment(cache: jinja2.BytecodeCache | None = None) -> jinja2.Environment
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        bytecode_cache=cache,
     )
 
 
-def render(template: str, code: KernelCode, cache: jinja2.BytecodeCache | None = None) -> str:
+def render(template: str, code: KernelCode) -> str:
     """Prints ``code`` with a template.
 
     Args:
         template: Its name without ``.cl.jinja``.
         code: The plan's code; everything the template prints.
-        cache: Where compiled templates are kept between processes.
     """
-    text = environment(cache).get_template(f"{template}.cl.jinja").render(code=code)
+    text = environment().get_template(f"{template}.cl.jinja").render(code=code)
     # A local may be called as its kernel: C lets it hide the function, which the host asks for.
     return _number_lines(_tidy(text, tuple(name for name in code.own if name != code.name)))
 

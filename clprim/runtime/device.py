@@ -237,7 +237,8 @@ def _find(spec: int | str | Device | cl.Device) -> Device:
         return spec
     found = devices()
     if not found:
-        raise DeviceError(_NOTHING_FOUND)
+        wrong = icd.complaint()
+        raise DeviceError(f"no OpenCL device was found: {wrong}" if wrong else _NOTHING_FOUND)
     if isinstance(spec, cl.Device):
         matching = [device for device in found if device.cl == spec]
     elif isinstance(spec, int) and not isinstance(spec, bool):

@@ -22,7 +22,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Driver", "prepare", "unite", "write_folder"]
+from clprim.runtime.private_files import require_private_path
+
+__all__ = ["Driver", "complaint", "prepare", "unite", "write_folder"]
 
 SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
 _VARIABLE = "OCL_ICD_VENDORS"
@@ -93,6 +95,19 @@ def prepare(
     return None
 
 
+def complaint() -> str:
+    """Returns what the user's choice of drivers names, or an empty string without one.
+
+    For messages that no device was found: such a choice hides every other driver.
+    """
+    chosen = _chosen_by_user() if sys.platform == "linux" else None
+    if chosen is None:
+        return ""
+    given = [f"{v}={os.environ[v]}" for v in (_VARIABLE, _OTHER_VARIABLE) if os.environ.get(v)]
+    found = f"only {', '.join(chosen)}, which offers none" if chosen else "no driver"
+    return f"{' and '.join(given)} names {found}, and hides those that are installed; unset it"
+
+
 def package_prefixes() -> list[Path]:
     """Return the prefixes under which this interpreter's packages may have put data files."""
     found = [Path(sys.prefix)]
@@ -121,13 +136,16 @@ def write_folder(drivers: Iterable[Driver], cache: Path | None = None) -> Path |
     """Write a vendor folder that holds ``drivers`` and return it; None if nowhere is writable.
 
     The folder is named after its content, and each file appears complete or not at all: any
-    number of processes may do this at once. Where the cache cannot be written, a temporary folder
-    takes its place and is removed when the process ends.
+    number of processes may do this at once. Where the cache cannot be written, or others could
+    name libraries to load there, a temporary folder takes its place and is removed when the process
+    ends.
     """
     files = {f"{i:02d}-{driver.name}.icd": driver.library for i, driver in enumerate(drivers)}
     digest = hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()[:16]
     with contextlib.suppress(OSError, RuntimeError):  # RuntimeError: no home directory
         folder = (_cache_folder() if cache is None else cache) / "icd" / f"{_FOLDER}{digest}"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        require_private_path(folder)
         _write_files(folder, files)
         return folder
     with contextlib.suppress(OSError):
@@ -201,7 +219,6 @@ def _cache_folder() -> Path:
 
 def _write_files(folder: Path, files: dict[str, str]) -> None:
     """Write one line a file, each atomically; what is there already is left as it is."""
-    folder.mkdir(parents=True, exist_ok=True)
     for name, line in files.items():
         target = folder / name
         if _read(target) == line:

@@ -181,6 +181,13 @@ def test_a_broken_driver_file_is_no_traceback(tmp_path, text):
     assert ran.stdout.startswith(("[]\nno OpenCL device was found", "[<clprim.Device 0: Oclgrind"))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="vendor folders are Linux's")
+def test_a_variable_that_hides_all_drivers_is_named():
+    code = "import clprim as cp\ntry: cp.zeros(1)\nexcept cp.ClprimError as error: print(error)"
+    ran = python(code, OCL_ICD_VENDORS="/nonexist")
+    assert "OCL_ICD_VENDORS=/nonexist names no driver" in ran.stdout or "Oclgrind" in ran.stdout
+
+
 @needs_device
 def test_a_broken_driver_file_beside_others_is_skipped(tmp_path):
     (tmp_path / "broken.icd").write_text("/not/there.so\n")

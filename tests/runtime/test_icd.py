@@ -171,6 +171,30 @@ def test_a_cache_that_cannot_be_written_is_replaced_for_this_process(system, pre
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700  # nobody else may add a library
 
 
+@pytest.mark.parametrize("part", ["", "icd", "icd/clprim-icd-*"])
+def test_a_folder_that_others_could_write_is_replaced(system, prefix, tmp_path, part):
+    # Whoever can write there names libraries that this process loads.
+    cache = tmp_path / "cache"
+    folder = icd.prepare(system, [prefix], cache)
+    (shared,) = cache.glob(part) if part else [cache]
+    shared.chmod(0o777)
+    replacement = icd.prepare(system, [prefix], cache)
+    assert not replacement.is_relative_to(cache)
+    assert libraries(replacement) == libraries(folder)
+    shared.chmod(0o1777 if shared != folder else 0o755)  # nobody renames what is another's there
+    assert icd.prepare(system, [prefix], cache) == folder
+
+
+@pytest.mark.parametrize("variable", ["OCL_ICD_VENDORS", "OCL_ICD_FILENAMES"])
+def test_a_choice_that_names_no_driver_is_described(tmp_path, monkeypatch, variable):
+    monkeypatch.delenv("OCL_ICD_VENDORS", raising=False)
+    assert icd.complaint() == ""
+    monkeypatch.setenv(variable, str(tmp_path / "nothing.icd"))
+    assert icd.complaint().startswith(f"{variable}={tmp_path}/nothing.icd names no driver, and")
+    (tmp_path / "nothing.icd").write_text("libgone.so\n")
+    assert "names only libgone.so, which offers none" in icd.complaint()
+
+
 def test_the_replacement_is_removed_when_the_process_ends(tmp_path):
     blocked = tmp_path / "cache"
     blocked.write_text("")

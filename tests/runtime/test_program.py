@@ -117,6 +117,9 @@ def test_without_a_folder_everything_works(device, monkeypatch, tmp_path, capfd)
     (tmp_path / "file").write_bytes(b"")
     for folder in "off", str(tmp_path / "file" / "below"):
         monkeypatch.setenv("CLPRIM_CACHE_DIR", folder)
+        if folder != "off":
+            with pytest.warns(UserWarning, match="is not used"):
+                disk_cache.store("key", b"binary")
         before = stats()
         check(device, build(device, render(), OPTIONS))
         forget()

@@ -1,0 +1,81 @@
+"""Printed kernels on disk: the same text, no template engine, nothing that is executed."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from test_render import kernels
+
+from clprim.render import render
+from clprim.runtime import disk_cache, source_cache
+from clprim.runtime.source_cache import source_of
+
+
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("CLPRIM_CACHE_DIR", str(tmp_path))
+    source_of.cache_clear()
+    yield tmp_path / "programs"
+    source_of.cache_clear()
+
+
+def test_the_text_is_that_of_the_template(own_cache, monkeypatch):
+    printed = {name: render(template, code) for name, template, code in kernels()[:5]}
+    for _ in "printed", "kept":
+        for name, template, code in kernels()[:5]:
+            assert source_of(template, code) == printed[name]
+        source_of.cache_clear()
+    assert len(list(own_cache.iterdir())) == 5
+    monkeypatch.setattr(source_cache, "render", None)
+    for name, template, code in kernels()[:5]:
+        assert source_of(template, code) == printed[name]
+
+
+def test_codes_are_told_apart_by_their_representation():
+    codes = {(template, code): repr(code) for _, template, code in kernels()}
+    assert len(set(codes.values())) == len(codes)
+    for text in codes.values():
+        assert not re.search(r" at 0x|frozenset\(", text)
+
+
+def test_a_change_of_what_prints_is_another_entry(own_cache, monkeypatch):
+    _, template, code = kernels()[0]
+    source_of(template, code)
+    source_of.cache_clear()
+    monkeypatch.setattr(source_cache, "_printers", lambda: "of another version")
+    source_of(template, code)
+    assert len(list(own_cache.iterdir())) == 2
+
+
+def test_everything_that_prints_is_in_the_digest():
+    package = source_cache.resources.files("clprim")
+    roots = [package / part for part in source_cache._PRINTERS]
+    names = {name for root in roots for name, _ in source_cache._files(root)}
+    assert {"render.py", "dtypes.py", "traits.py", "plan/kernel.py", "language/snippet.py"} <= names
+
+
+def test_without_a_cache_nothing_is_kept(monkeypatch):
+    monkeypatch.setenv("CLPRIM_CACHE_DIR", "off")
+    _, template, code = kernels()[0]
+    monkeypatch.setattr(disk_cache, "load", None)
+    assert source_of(template, code) == render(template, code)
+
+
+SECOND_PROCESS = """
+import json, sys
+import numpy as np, clprim as cp
+cp.set_device(int(sys.argv[1]))
+print(json.dumps([float((cp.asarray(np.ones(5, "f")) + 1).get().sum()), "jinja2" in sys.modules]))
+"""
+
+
+def test_a_second_process_needs_no_template_engine(device):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", SECOND_PROCESS, str(device.index)]
+    runs = [
+        json.loads(subprocess.check_output(command, env=environment, timeout=60)) for _ in range(2)
+    ]
+    assert runs == [[10.0, True], [10.0, False]]
