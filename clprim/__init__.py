@@ -6,8 +6,8 @@
 array([3., 3., 3.], dtype=float32)
 """
 
-from clprim.array import Array
-from clprim.creation import asarray, empty, full, zeros
+from clprim.arrays.array import Array
+from clprim.arrays.creation import asarray, empty, full, zeros
 from clprim.errors import (
     BuildError,
     ClprimError,

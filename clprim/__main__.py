@@ -2,7 +2,7 @@
 
 import sys
 
-from clprim.cli import main
+from clprim.command.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

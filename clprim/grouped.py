@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from clprim.array import Array, operand_of
+from clprim.arrays.array import Array, operand_of
+from clprim.call.launch import Launch
 from clprim.dtypes import AnyDType, value_dtype
 from clprim.language.definition import define_pointwise
-from clprim.launch import Launch
-from clprim.plan.grouped import Grouped, plan_grouped
+from clprim.plan.grouped.planner import Grouped, plan_grouped
 from clprim.runtime.device import current_device
 
 __all__ = ["GroupedMap"]
@@ -18,7 +18,7 @@ __all__ = ["GroupedMap"]
 class GroupedMap:
     """Sums of a group's terms, values of the group from them, each element mapped with these.
 
-    The strings are those of a `clprim.Pointwise` each; see `clprim.plan.grouped`.
+    The strings are those of a `clprim.Pointwise` each; see `clprim.plan.grouped.planner`.
 
     Args:
         sums: ``y0``, … are added up; of the moving arrays, then the first still ones.

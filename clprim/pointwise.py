@@ -10,15 +10,16 @@ from typing import Any
 import pyopencl.array as cl_array
 
 from clprim import dtypes
-from clprim.arguments import (
+from clprim.arrays.array import operand_of
+from clprim.call.arguments import (
     as_results,
     check_aliases,
     check_array,
     check_out,
     result_dtypes,
 )
-from clprim.array import operand_of
-from clprim.calls import (
+from clprim.call.launch import Launch, source_of
+from clprim.call.signature import (
     Described,
     allocate,
     look_up,
@@ -31,9 +32,9 @@ from clprim.calls import (
 )
 from clprim.errors import ClprimError, DTypeError, ShapeError
 from clprim.language.definition import define_pointwise
-from clprim.launch import Launch, source_of
 from clprim.plan.kernel import KernelPlan
-from clprim.plan.layout import (
+from clprim.plan.pointwise.planner import plan_pointwise
+from clprim.plan.strides import (
     Operand,
     broadcast_shapes,
     broadcast_strides,
@@ -41,7 +42,6 @@ from clprim.plan.layout import (
     dense_strides,
     memory_order,
 )
-from clprim.plan.pointwise import plan_pointwise
 from clprim.runtime.device import Device, current_device
 from clprim.runtime.stats import counters
 

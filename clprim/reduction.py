@@ -11,15 +11,17 @@ import numpy as np
 import pyopencl.array as cl_array
 
 from clprim import dtypes
-from clprim.arguments import (
+from clprim.arrays.array import operand_of
+from clprim.call.arguments import (
     as_results,
     check_aliases,
     check_array,
     check_out,
     result_dtypes,
 )
-from clprim.array import operand_of
-from clprim.calls import (
+from clprim.call.launch import Launch, source_of
+from clprim.call.scaling import scale_numbers, scale_results, scale_signature
+from clprim.call.signature import (
     Described,
     allocate,
     allocate_workspace,
@@ -33,8 +35,8 @@ from clprim.calls import (
 )
 from clprim.errors import ClprimError, DTypeError, ShapeError
 from clprim.language.definition import define_reduction
-from clprim.launch import Launch, source_of
-from clprim.plan.layout import (
+from clprim.plan.reduction.planner import ReductionPlan, plan_reduction
+from clprim.plan.strides import (
     Operand,
     broadcast_shapes,
     broadcast_strides,
@@ -42,10 +44,8 @@ from clprim.plan.layout import (
     memory_order,
     normalize_axes,
 )
-from clprim.plan.reduction import ReductionPlan, plan_reduction
 from clprim.runtime.device import Device, current_device
 from clprim.runtime.stats import counters
-from clprim.scaling import scale_numbers, scale_results, scale_signature
 
 __all__ = ["Reduction"]
 

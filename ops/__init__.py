@@ -4,7 +4,11 @@ One family a file. Arrays may have any strides; a result has the memory format o
 that has all its dimensions.
 """
 
-from clprim.ops.activation import (
+from clprim.ops.conv.forward import conv1d, conv2d, pack_weight
+from clprim.ops.conv.gradient import conv2d_bias, conv2d_input, conv2d_weight
+from clprim.ops.conv.inverted_residual import inverted_residual
+from clprim.ops.conv.transpose import conv_transpose2d
+from clprim.ops.elementwise.activation import (
     celu,
     elu,
     gelu,
@@ -23,12 +27,7 @@ from clprim.ops.activation import (
     softplus,
     threshold,
 )
-from clprim.ops.batch_norm import batch_norm, batch_norm_stats, batch_norm_train
-from clprim.ops.batch_norm_backward import batch_norm_backward
-from clprim.ops.conv import conv1d, conv2d, pack_weight
-from clprim.ops.conv_gradient import conv2d_bias, conv2d_input, conv2d_weight
-from clprim.ops.conv_transpose import conv_transpose2d
-from clprim.ops.elementwise import (
+from clprim.ops.elementwise.choices import (
     addcdiv,
     addcmul,
     clamp,
@@ -39,22 +38,7 @@ from clprim.ops.elementwise import (
     minimum,
     where,
 )
-from clprim.ops.fold import fold_batch_norm
-from clprim.ops.gemm import linear, linear_backward, matmul
-from clprim.ops.group_norm import group_norm, group_norm_backward
-from clprim.ops.instance_norm import instance_norm, instance_norm_backward
-from clprim.ops.inverted_residual import inverted_residual
-from clprim.ops.layer_norm import layer_norm, layer_norm_backward
-from clprim.ops.layout import (
-    channel_shuffle,
-    contiguous,
-    depth_to_space,
-    pixel_shuffle,
-    pixel_unshuffle,
-    space_to_depth,
-)
-from clprim.ops.local_response_norm import local_response_norm, local_response_norm_backward
-from clprim.ops.maths import (
+from clprim.ops.elementwise.functions import (
     abs,
     acos,
     acosh,
@@ -88,7 +72,16 @@ from clprim.ops.maths import (
     tanh,
     trunc,
 )
-from clprim.ops.reduce import (
+from clprim.ops.norm.batch_norm import batch_norm, batch_norm_stats, batch_norm_train
+from clprim.ops.norm.batch_norm_gradient import batch_norm_backward
+from clprim.ops.norm.fold_batch_norm import fold_batch_norm
+from clprim.ops.norm.group_norm import group_norm, group_norm_backward
+from clprim.ops.norm.instance_norm import instance_norm, instance_norm_backward
+from clprim.ops.norm.layer_norm import layer_norm, layer_norm_backward
+from clprim.ops.norm.local_response_norm import local_response_norm, local_response_norm_backward
+from clprim.ops.norm.rms_norm import rms_norm, rms_norm_backward
+from clprim.ops.product.matmul import linear, linear_backward, matmul
+from clprim.ops.reduction.reduce import (
     all,
     amax,
     amin,
@@ -102,7 +95,14 @@ from clprim.ops.reduce import (
     sum,
     var_mean,
 )
-from clprim.ops.rms_norm import rms_norm, rms_norm_backward
+from clprim.ops.shape.pixels import (
+    channel_shuffle,
+    contiguous,
+    depth_to_space,
+    pixel_shuffle,
+    pixel_unshuffle,
+    space_to_depth,
+)
 
 __all__ = [
     "abs",

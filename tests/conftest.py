@@ -10,8 +10,8 @@ import pytest
 from support import TRAITS, device_ids
 
 import clprim as cp
-from clprim.contraction import forget_calls
-from clprim.repeat import forget_repeats
+from clprim.call.product import forget_calls
+from clprim.call.repeat import forget_repeats
 from clprim.runtime import device as device_module
 from clprim.runtime import program
 from clprim.runtime.device import devices, set_device

@@ -7,19 +7,19 @@ import numpy as np
 from clprim.dtypes import scalar_dtype
 from clprim.language.definition import define_pointwise, define_reduction
 from clprim.language.epilogue import define_epilogue
-from clprim.plan.contraction import Bounds, Contraction, Gathered, Output, Packed
-from clprim.plan.depthwise import Depthwise, Line, Place, Taps
-from clprim.plan.depthwise_gradient import DepthwiseGradient
-from clprim.plan.layout import (
+from clprim.plan.depthwise.problem import Depthwise, Line, Place, Taps
+from clprim.plan.depthwise.weight.code import DepthwiseGradient
+from clprim.plan.pointwise.planner import plan_pointwise
+from clprim.plan.product.problem import Bounds, Contraction, Gathered, Output, Packed
+from clprim.plan.reduction.code import Scaling
+from clprim.plan.reduction.planner import plan_reduction
+from clprim.plan.strides import (
     Operand,
     broadcast_shapes,
     broadcast_strides,
     dense_strides,
     memory_order,
 )
-from clprim.plan.pointwise import plan_pointwise
-from clprim.plan.reduction import plan_reduction
-from clprim.plan.reduction_code import Scaling
 from clprim.traits import DeviceTraits
 
 FLOAT = np.dtype(np.float32)

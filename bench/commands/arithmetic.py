@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from bench.blocks import Separate, block_jobs
+from bench.clock.compute import Job, run_compute
 from bench.commands.options import Layers, PeersOption, Run, charted_run_of, layers_of, takes
 from bench.commands.output import as_written, finish, label_of, moving
-from bench.compute import Job, run_compute
-from bench.compute_report import compute_report
-from bench.conv import conv_jobs
-from bench.depthwise import DEPTHWISE, Grouped, bandwidth_table, depthwise_jobs
-from bench.gemm import gemm_jobs
-from bench.networks import NETWORKS
-from bench.peers import Peer
-from bench.report import Table
-from bench.subpixel import run_subpixel
-from bench.subpixel_report import subpixel_report
+from bench.page.compute import compute_report
+from bench.page.report import Table
+from bench.page.subpixel import subpixel_report
+from bench.peers.peer import Peer
+from bench.work.blocks import Separate, block_jobs
+from bench.work.conv import conv_jobs
+from bench.work.depthwise import DEPTHWISE, Grouped, bandwidth_table, depthwise_jobs
+from bench.work.gemm import gemm_jobs
+from bench.work.networks import NETWORKS
+from bench.work.subpixel import run_subpixel
 
 __all__ = ["conv", "depthwise", "gemm", "subpixel"]
 

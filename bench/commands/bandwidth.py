@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from bench.bandwidth import bandwidth_report, run_bandwidth
+from bench.clock.bandwidth import bandwidth_report, run_bandwidth
 from bench.commands.options import Run, charted_run_of, takes
 from bench.commands.output import finish, moving
-from bench.layout import layout_workloads, run_layout
-from bench.norm import NORM_NETWORKS, norm_jobs, run_norm
-from bench.norm_report import norm_report
-from bench.workloads import Workload, pointwise_workloads, reduce_workloads
+from bench.page.norm import norm_report
+from bench.work.layout import layout_workloads, run_layout
+from bench.work.norm import NORM_NETWORKS, norm_jobs, run_norm
+from bench.work.workloads import Workload, pointwise_workloads, reduce_workloads
 
 __all__ = ["layout", "norm", "pointwise", "reduce"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench.commands.options import Run, charted_run_of, takes
 from bench.commands.output import finish, moving
-from bench.launch import launch_report, run_conv_launch, run_launch, run_starts
+from bench.work.launch import launch_report, run_conv_launch, run_launch, run_starts
 
 __all__ = ["launch"]
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 import clprim as cp
-from bench.conv import DIRECTIONS, FORMATS
+from bench.work.conv import DIRECTIONS, FORMATS
 
 __all__ = [
     "RESULTS",

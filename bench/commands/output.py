@@ -12,9 +12,9 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bench.chart import draw
 from bench.commands.options import Run
-from bench.report import Report, markdown, setting, show, slug
+from bench.page.chart import draw
+from bench.page.report import Report, markdown, setting, show, slug
 
 __all__ = ["as_written", "finish", "label_of", "moving", "publish"]
 
@@ -60,7 +60,7 @@ def publish(report: Report, where: dict[str, str], path: Path, *, chart: bool) -
 
     Args:
         report: What was found.
-        where: Under which circumstances; see `bench.report.setting`.
+        where: Under which circumstances; see `bench.page.report.setting`.
         path: Of the files, without their suffixes; folders are made.
         chart: Whether one of the files is a chart.
     """

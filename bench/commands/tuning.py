@@ -10,18 +10,27 @@ from typing import Annotated
 import typer
 
 import clprim as cp
+from bench.clock.compute import Job
 from bench.commands.options import RESULTS, Layers, Run, layers_of, run_of, takes
 from bench.commands.output import as_written, finish, label_of, moving
-from bench.compute import Job
-from bench.conv import conv_jobs
-from bench.depthwise import DEPTHWISE, depthwise_jobs
-from bench.gemm import gemm_jobs
-from bench.gpus import GPUS
-from bench.networks import NETWORKS
-from bench.report import slug
-from bench.tune import Case, Tuned, catalogue, entries_of, record, to_ship, tune_all, tune_report
-from clprim.plan.tuning import TuningFile
-from clprim.runtime import tuning
+from bench.page.report import slug
+from bench.tune.tune import (
+    Case,
+    Tuned,
+    catalogue,
+    entries_of,
+    record,
+    to_ship,
+    tune_all,
+    tune_report,
+)
+from bench.vendors.gpus import GPUS
+from bench.work.conv import conv_jobs
+from bench.work.depthwise import DEPTHWISE, depthwise_jobs
+from bench.work.gemm import gemm_jobs
+from bench.work.networks import NETWORKS
+from clprim.plan.table import TuningFile
+from clprim.runtime import tables as tuning
 
 __all__ = ["tune"]
 

@@ -8,9 +8,9 @@ import typer
 
 from bench.commands.options import RESULTS, OutputOption, QuickOption, chosen
 from bench.commands.output import moving, publish
-from bench.gpus import GPUS
-from bench.offline import tool_versions
-from bench.vendors import run_vendors, vendors_report
+from bench.vendors.gpus import GPUS
+from bench.vendors.listings import run_vendors, vendors_report
+from bench.vendors.offline import tool_versions
 
 __all__ = ["vendors"]
 

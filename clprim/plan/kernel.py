@@ -16,7 +16,7 @@ from clprim.dtypes import AnyDType, stored_type
 from clprim.errors import ShapeError
 from clprim.language.names import BUILTINS, KEYWORDS, QUALIFIERS, RESERVED, TYPES
 from clprim.language.snippet import Snippet, is_engine_name
-from clprim.plan.layout import Space
+from clprim.plan.strides import Space
 
 __all__ = [
     "BAKED_DIMS",

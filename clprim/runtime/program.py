@@ -17,7 +17,7 @@ import pyopencl as cl
 
 from clprim.errors import BuildError, DeviceError
 from clprim.runtime import disk_cache
-from clprim.runtime.build_log import explain
+from clprim.runtime.diagnostics import explain
 from clprim.runtime.stats import counters
 from clprim.traits import DeviceTraits
 

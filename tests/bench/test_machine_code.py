@@ -1,6 +1,6 @@
 """Loops of assembly: which there are, how much of them is products."""
 
-from bench.machine_code import AMDGCN, GEN, SASS, Loop, loops, product_loops
+from bench.vendors.machine_code import AMDGCN, GEN, SASS, Loop, loops, product_loops
 
 AMD = """\
 conv2d:                                 ; @conv2d

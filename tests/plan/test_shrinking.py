@@ -19,7 +19,7 @@ from planning import (
     reduce_plan,
 )
 
-from clprim.plan.strategy import STRATEGIES, plan_contraction
+from clprim.plan.product.strategy import STRATEGIES, plan_contraction
 from clprim.render import render
 
 LAST = (0, 2, 3, 1)

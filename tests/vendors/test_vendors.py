@@ -1,6 +1,6 @@
 """Every kernel builds for GPUs that are not here, and tuned tiles stay in registers.
 
-Compilers that are not installed are skipped; `bench/offline.py` says where they come from.
+Compilers that are not installed are skipped; `bench/vendors/offline.py` says where they come from.
 """
 
 import dataclasses
@@ -11,15 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from bench.gpus import GPUS
-from bench.machine_code import product_loops
-from bench.offline import available, compile_for
-from bench.vendor_kernels import kernels, tuned_kernels
-from bench.vendors import Row, run_vendors, tables, vendors_report
+from bench.vendors.gpus import GPUS
+from bench.vendors.kernels import kernels, tuned_kernels
+from bench.vendors.listings import Row, run_vendors, tables, vendors_report
+from bench.vendors.machine_code import product_loops
+from bench.vendors.offline import available, compile_for
 from clprim.errors import DeviceError
 from clprim.render import render
 from clprim.runtime.program import cl_std_option
-from clprim.runtime.tuning import shipped
+from clprim.runtime.tables import shipped
 
 BY_TARGET = {gpu.target: gpu for gpu in GPUS}
 each_gpu = pytest.mark.parametrize("gpu", GPUS, ids=BY_TARGET)
@@ -57,7 +57,7 @@ def test_launches_fit_the_device(gpu):
 
 @each_gpu
 def test_everything_builds_and_stays_in_registers(gpu):
-    # The language is OpenCL C 1.2 (`bench.offline`); no trait of the catalogue asks for more.
+    # OpenCL C 1.2 (`bench.vendors.offline`): no trait of the catalogue asks for more.
     for row in compiled(gpu, kernels(gpu.traits)):
         assert row.compiled.builds, f"{row.kernel}: {row.compiled.message}"
         assert not row.compiled.spilled, row.kernel
@@ -130,7 +130,7 @@ def test_what_does_not_build_is_told():
 
 
 def test_compilers_that_are_missing_are_named(monkeypatch):
-    monkeypatch.setattr("bench.vendors.available", lambda _: "ocloc")
+    monkeypatch.setattr("bench.vendors.listings.available", lambda _: "ocloc")
     rows = run_vendors(GPUS[:1], quick=True)
     (summary,) = tables(rows)
     assert summary.rows[0][1] == "not installed: ocloc"

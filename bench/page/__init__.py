@@ -1,0 +1,1 @@
+"""What runs look like on a page: tables, charts, targets."""

@@ -1,0 +1,1 @@
+"""Measures tiles for the tables."""

@@ -1,0 +1,1 @@
+"""What vendors' offline compilers make of the kernels."""

@@ -1,0 +1,201 @@
+"""The convolutions of published networks, typed from their papers: what `bench.work.conv` measures.
+
+Every row is a layer of distinct shape; ``count`` says how often the network has it. Sizes are of
+the square input of the layer, without padding.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+__all__ = ["NETWORKS", "Layer", "Network"]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A convolution.
+
+    Attributes:
+        channels: Of its input.
+        filters: Channels of its output.
+        kernel: Height and width, equal.
+        size: Height and width of its input, equal.
+        stride: Of both axes.
+        padding: At all four edges.
+        groups: Into which channels and filters are divided.
+        count: How often the network has it.
+        dilation: From one tap of the kernel to the next.
+    """
+
+    channels: int
+    filters: int
+    kernel: int
+    size: int
+    stride: int = 1
+    padding: int = 0
+    groups: int = 1
+    count: int = 1
+    dilation: int = 1
+
+    @property
+    def result_size(self) -> int:
+        """Height and width of its output."""
+        reach = self.dilation * (self.kernel - 1) + 1
+        return (self.size + 2 * self.padding - reach) // self.stride + 1
+
+    @property
+    def title(self) -> str:
+        """For readers, such as ``64→64 3×3 of 56²``."""
+        stride = f" stride {self.stride}" if self.stride > 1 else ""
+        groups = f" groups {self.groups}" if self.groups > 1 else ""
+        dilation = f" dilation {self.dilation}" if self.dilation > 1 else ""
+        kernel = f"{self.kernel}×{self.kernel}{stride}{dilation}"
+        return f"{self.channels}→{self.filters} {kernel}{groups} of {self.size}²"
+
+    def flops(self, batch: int) -> int:
+        """Return the operations of one run, or of either gradient; a multiply-add counts as two."""
+        results = batch * self.filters * self.result_size**2
+        return 2 * results * (self.channels // self.groups) * self.kernel**2
+
+
+@dataclass(frozen=True)
+class Network:
+    """A list of layers.
+
+    Attributes:
+        title: For readers.
+        layers: From the input to the output, those of equal shape once.
+        batches: Sizes of batch that are measured unless one is named.
+    """
+
+    title: str
+    layers: tuple[Layer, ...]
+    batches: tuple[int, ...] = (8,)
+
+
+def _one(channels: int, filters: int, size: int, *, stride: int = 1, count: int = 1) -> Layer:
+    return Layer(channels, filters, 1, size, stride, count=count)
+
+
+def _three(channels: int, filters: int, size: int, *, stride: int = 1, count: int = 1) -> Layer:
+    return Layer(channels, filters, 3, size, stride, padding=1, count=count)
+
+
+def _distinct(layers: Iterable[Layer]) -> tuple[Layer, ...]:
+    """Return layers of one shape as one, with their count."""
+    return tuple(replace(layer, count=count) for layer, count in Counter(layers).items())
+
+
+# He, Zhang, Ren, Sun: Deep residual learning for image recognition, 2015, table 1. The stride of a
+# downsampling block is at its 3×3 layer, as in the version that everyone trains and measures
+# ("v1.5"; the paper has it at the 1×1 layer before).
+_RESNET50 = (
+    Layer(3, 64, 7, 224, stride=2, padding=3),
+    _one(64, 64, 56),
+    _three(64, 64, 56, count=3),
+    _one(64, 256, 56, count=4),
+    _one(256, 64, 56, count=2),
+    _one(256, 128, 56),
+    _three(128, 128, 56, stride=2),
+    _one(128, 512, 28, count=4),
+    _one(256, 512, 56, stride=2),
+    _one(512, 128, 28, count=3),
+    _three(128, 128, 28, count=3),
+    _one(512, 256, 28),
+    _three(256, 256, 28, stride=2),
+    _one(256, 1024, 14, count=6),
+    _one(512, 1024, 28, stride=2),
+    _one(1024, 256, 14, count=5),
+    _three(256, 256, 14, count=5),
+    _one(1024, 512, 14),
+    _three(512, 512, 14, stride=2),
+    _one(512, 2048, 7, count=3),
+    _one(1024, 2048, 14, stride=2),
+    _one(2048, 512, 7, count=2),
+    _three(512, 512, 7, count=2),
+)
+
+
+def _vgg(deep: int) -> tuple[Layer, ...]:
+    """Return configuration D or E; they differ in how many layers the last three stages have.
+
+    Source: Simonyan, Zisserman: Very deep convolutional networks, 2014, table 1.
+    """
+    return (
+        _three(3, 64, 224),
+        _three(64, 64, 224),
+        _three(64, 128, 112),
+        _three(128, 128, 112),
+        _three(128, 256, 56),
+        _three(256, 256, 56, count=deep - 1),
+        _three(256, 512, 28),
+        _three(512, 512, 28, count=deep - 1),
+        _three(512, 512, 14, count=deep),
+    )
+
+
+# Krizhevsky, Sutskever, Hinton: ImageNet classification with deep convolutional neural networks,
+# 2012, figure 2: two towers are two groups. (The input of 227² gives the 55² that the paper names.)
+_ALEXNET = (
+    Layer(3, 96, 11, 227, stride=4),
+    Layer(96, 256, 5, 27, padding=2, groups=2),
+    Layer(256, 384, 3, 13, padding=1),
+    Layer(384, 384, 3, 13, padding=1, groups=2),
+    Layer(384, 256, 3, 13, padding=1, groups=2),
+)
+
+# Szegedy and others: Going deeper with convolutions, 2014, table 1. Of each inception: input size,
+# channels, #1×1, #3×3 reduce, #3×3, #5×5 reduce, #5×5, pool proj.
+_INCEPTIONS = (
+    (28, 192, 64, 96, 128, 16, 32, 32),  # 3a
+    (28, 256, 128, 128, 192, 32, 96, 64),  # 3b
+    (14, 480, 192, 96, 208, 16, 48, 64),  # 4a
+    (14, 512, 160, 112, 224, 24, 64, 64),  # 4b
+    (14, 512, 128, 128, 256, 24, 64, 64),  # 4c
+    (14, 512, 112, 144, 288, 32, 64, 64),  # 4d
+    (14, 528, 256, 160, 320, 32, 128, 128),  # 4e
+    (7, 832, 256, 160, 320, 32, 128, 128),  # 5a
+    (7, 832, 384, 192, 384, 48, 128, 128),  # 5b
+)
+
+
+def _googlenet() -> tuple[Layer, ...]:
+    layers = [Layer(3, 64, 7, 224, stride=2, padding=3), _one(64, 64, 56), _three(64, 192, 56)]
+    for size, channels, one, reduce3, three, reduce5, five, pool in _INCEPTIONS:
+        layers += [
+            _one(channels, one, size),
+            _one(channels, reduce3, size),
+            _three(reduce3, three, size),
+            _one(channels, reduce5, size),
+            Layer(reduce5, five, 5, size, padding=2),
+            _one(channels, pool, size),
+        ]
+    return _distinct(layers)
+
+
+# Howard and others: MobileNets, 2017, table 1: the pointwise layers, which have 95 % of its
+# multiply-adds.
+_MOBILENET = (
+    _one(32, 64, 112),
+    _one(64, 128, 56),
+    _one(128, 128, 56),
+    _one(128, 256, 28),
+    _one(256, 256, 28),
+    _one(256, 512, 14),
+    _one(512, 512, 14, count=5),
+    _one(512, 1024, 7),
+    _one(1024, 1024, 7),
+)
+
+#: By the name that ``--network`` takes.
+NETWORKS = {
+    "resnet50": Network("ResNet-50", _RESNET50),
+    "vgg16": Network("VGG-16", _vgg(3)),
+    "vgg19": Network("VGG-19", _vgg(4)),
+    "alexnet": Network("AlexNet", _ALEXNET),
+    "googlenet": Network("GoogLeNet", _googlenet()),
+    "mobilenet": Network("MobileNet, 1×1 layers", _MOBILENET),
+    "blog": Network("64→64 3×3 of 56²", (_three(64, 64, 56),), batches=(64, 8, 1)),
+}

@@ -1,0 +1,1 @@
+"""Arrays on a device: memory, views, formats, transfer, arithmetic."""

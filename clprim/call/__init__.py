@@ -1,0 +1,1 @@
+"""From arguments to a planned call: checks, signatures, launches."""

@@ -1,0 +1,178 @@
+"""Checks the arrays of a call before anything is planned or written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array as cl_array
+from pyopencl.tools import PooledBuffer
+
+from clprim.arrays.array import operand_of
+from clprim.dtypes import as_dtype, stored_type
+from clprim.errors import DefinitionError, DeviceError, DTypeError, ShapeError
+from clprim.plan.strides import Operand, overlaps_itself, shares_memory
+from clprim.runtime.device import Device
+
+__all__ = [
+    "as_results",
+    "check_aliases",
+    "check_array",
+    "check_out",
+    "join",
+    "memory_relation",
+    "result_dtypes",
+]
+
+Array = cl_array.Array
+
+
+def check_array(what: str, label: str, array: object, device: Device) -> None:
+    """Refuses what is no array, or one of another context.
+
+    Raises:
+        DTypeError: Not a device array, or one of a dtype that no kernel can store.
+        DeviceError: An array made on another context.
+    """
+    if not isinstance(array, cl_array.Array):
+        hint = ": upload it with cp.asarray" if isinstance(array, np.ndarray) else ""
+        raise DTypeError(
+            f"{what}: expected a device array for {label}, got {type(array).__name__}{hint}"
+        )
+    try:
+        stored_type(array.dtype)
+    except DTypeError as error:
+        raise DTypeError(f"{what}: {label}: {error}") from None
+    if array.context != device.context:
+        raise DeviceError(
+            f"{what}: {label} of shape {array.shape} lives on another OpenCL context than the "
+            f"current device, {device}; choose its device with set_device() or upload it again"
+        )
+
+
+def join(array: Array, device: Device) -> None:
+    """Waits for work on an array that another queue was given."""
+    if array.queue is not None and array.queue not in device.queues:
+        array.queue.finish()
+    for event in array.events:
+        event.wait()
+
+
+def memory_relation(a: Any, b: Any) -> tuple[int, int] | None:
+    """Returns where two buffers start in their common memory, in bytes, or None if they have none.
+
+    A buffer may be a sub-buffer of another one; both then lie in the parent's memory.
+    """
+    if a is b:
+        return (0, 0)
+    if type(a) is PooledBuffer or type(b) is PooledBuffer:
+        return None  # a pool hands out no two buffers over one piece of memory
+    root_a, start_a = _root(a)
+    root_b, start_b = _root(b)
+    return (start_a, start_b) if root_a == root_b else None
+
+
+def _root(buffer: Any) -> tuple[Any, int]:
+    if not isinstance(buffer, cl.MemoryObjectHolder):
+        return buffer, 0
+    parent = buffer.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
+    start: Any = buffer.get_info(cl.mem_info.OFFSET)
+    return (buffer, start) if parent is None else (parent, start)
+
+
+def as_results(what: str, out: object, results: int) -> tuple[Array, ...]:
+    """Returns ``out=`` as a tuple: an array for one result, a tuple for several.
+
+    Raises:
+        ShapeError: Not as many arrays as results.
+    """
+    given = tuple(out) if isinstance(out, tuple | list) else (out,)
+    if len(given) != results:
+        raise ShapeError(
+            f"{what}: out= holds {len(given)} array{'s' if len(given) != 1 else ''}, "
+            f"expected {results}"
+        )
+    return given
+
+
+def check_out(what: str, n: int, out: Array, shape: tuple[int, ...], dtype: Any) -> None:
+    """Refuses a result array of another shape, or of a dtype that would lose the kind of values.
+
+    Raises:
+        ShapeError: Another shape, or elements that lie on each other.
+        DTypeError: float results into an integer array, and the like.
+    """
+    if out.shape != shape:
+        raise ShapeError(f"{what}: out= for y{n} has shape {out.shape}, expected {shape}")
+    if overlaps_itself(operand_of(out)):
+        raise ShapeError(
+            f"{what}: out= for y{n} has several elements in one place "
+            f"(shape {out.shape}, strides {out.strides})"
+        )
+    given, wanted = (
+        d if d.name != "bfloat16" else np.dtype(np.float16) for d in (dtype, out.dtype)
+    )
+    if not np.can_cast(given, wanted, "same_kind"):
+        raise DTypeError(
+            f"{what}: y{n} is {dtype}, which out= of {out.dtype} cannot hold; "
+            "give result_type= to convert"
+        )
+
+
+def check_aliases(
+    what: str, outs: Sequence[Array], inputs: Sequence[Array], *, same_allowed: bool = True
+) -> None:
+    """Refuses results that overlap an input in part, or another result at all.
+
+    The same elements in the same places are fine: every element is read before it is written.
+
+    Raises:
+        ShapeError: Quotes both arrays' shapes and strides.
+    """
+    for n, out in enumerate(outs):
+        for m, other in enumerate([*outs[:n], *inputs]):
+            relation = memory_relation(out.base_data, other.base_data)
+            if relation is None:
+                continue
+            a, b = operand_of(out), operand_of(other)
+            same = (a.shape, a.strides, a.dtype) == (b.shape, b.strides, b.dtype)
+            same = same and a.offset + relation[0] == b.offset + relation[1]
+            is_input = m >= n
+            if same and is_input and same_allowed:
+                continue
+            if _overlap(a, b, relation):
+                label = f"x{m - n}" if is_input else f"y{m}"
+                raise ShapeError(
+                    f"{what}: out= for y{n} (shape {a.shape}, strides {a.strides}) overlaps "
+                    f"{label} (shape {b.shape}, strides {b.strides}); "
+                    + (
+                        "only the very same elements may be shared"
+                        if is_input
+                        else "results must lie apart"
+                    )
+                )
+
+
+def _overlap(a: Operand, b: Operand, relation: tuple[int, int]) -> bool:
+    return shares_memory(
+        replace(a, offset=a.offset + relation[0]), replace(b, offset=b.offset + relation[1])
+    )
+
+
+def result_dtypes(what: str, result_type: object, results: int) -> tuple[Any, ...]:
+    """Returns ``result_type=`` as one dtype a result; a single one holds for all.
+
+    Raises:
+        DefinitionError: Not as many dtypes as results.
+        DTypeError: Not a dtype.
+    """
+    if not isinstance(result_type, tuple | list):
+        return (as_dtype(result_type),) * results
+    if len(result_type) != results:
+        raise DefinitionError(
+            f"{what}: result_type= names {len(result_type)} dtypes for {results} results"
+        )
+    return tuple(as_dtype(d) for d in result_type)

@@ -1,0 +1,219 @@
+"""Operators of several kernels, launched again without their arithmetic in Python.
+
+Such an operator checks its arguments, allocates what lies between its kernels, and looks each of
+them up. All of that comes out the same where arguments are alike; only buffers differ. So what the
+first call launches is recorded, and a later one of the same signature launches just that. Beside
+the time that this saves, a kernel then follows the other at once, and the device does not wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, cast
+
+import numpy as np
+import pyopencl.array as cl_array
+from pyopencl.tools import PooledBuffer
+
+from clprim.arrays.array import Array
+from clprim.call.arguments import join, memory_relation
+from clprim.call.launch import Launch
+from clprim.call.signature import allocate_workspace, remember
+from clprim.dtypes import AnyDType
+from clprim.runtime import recording
+from clprim.runtime.device import Device, current_device
+
+__all__ = ["forget_repeats", "repeatable"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_BYTE = np.dtype(np.uint8)
+_NEVER_SEEN: Any = object()
+_every: list[dict[Any, Any]] = []
+
+
+def repeatable(function: Callable[P, R]) -> Callable[P, R]:
+    """Lets an operator launch again what it launched for arguments that were alike.
+
+    What it does must depend on nothing but shapes, dtypes, strides and which arrays share memory,
+    and on the values of numbers and strings. It may do nothing but launch kernels and allocate what
+    they write to; where it does more, it is called as it is.
+
+    Args:
+        function: Its arrays are arguments, or in a tuple or list that is one; it returns arrays.
+    """
+    calls: dict[Any, _Repeat | None] = {}
+    _every.append(calls)
+
+    @wraps(function)
+    def call(*args: P.args, **options: P.kwargs) -> R:
+        if recording.active.now is not None:
+            return function(*args, **options)  # a part of another one, which is recorded
+        device = current_device()
+        arrays: list[Any] = []
+        signature = _signature(device, args, options, arrays)
+        if signature is None:
+            return function(*args, **options)
+        repeat = calls.get(signature, _NEVER_SEEN)
+        if repeat is None:
+            return function(*args, **options)
+        if repeat is not _NEVER_SEEN:
+            return cast("R", repeat(device, arrays))
+        with recording.record() as recorded:
+            result = function(*args, **options)
+        remember(calls, signature, _repeat_of(recorded, arrays, result))
+        return result
+
+    return call
+
+
+def forget_repeats() -> None:
+    """Forgets all that was recorded."""
+    for calls in _every:
+        calls.clear()
+
+
+class _UnknownError(Exception):
+    """An argument of which no signature says enough."""
+
+
+def _signature(
+    device: Device, args: Sequence[Any], options: dict[str, Any], arrays: list[Any]
+) -> Hashable | None:
+    """Returns all that decides what a call launches, and fills ``arrays``; None where it cannot."""
+    found: list[Any] = [device.index, len(args), *options]
+    try:
+        for value in args:
+            _add(value, device, found, arrays)
+        for value in options.values():
+            _add(value, device, found, arrays)
+    except _UnknownError:
+        return None
+    buffers = [a.base_data for a in arrays]
+    places: dict[int, int] = {}
+    for buffer in buffers:
+        found.append(places.setdefault(id(buffer), len(places)))
+        if type(buffer) is not PooledBuffer:  # it may be a part of another one
+            found += [memory_relation(buffer, other) for other in buffers]
+    return tuple(found)
+
+
+def _add(value: Any, device: Device, found: list[Any], arrays: list[Any]) -> None:
+    """Adds what describes an argument."""
+    if value is None or type(value) is str:
+        found.append(value)
+    elif isinstance(value, cl_array.Array):
+        context = value.context
+        if (context is not device.context and context != device.context) or not value.size:
+            raise _UnknownError
+        if value.queue is not device.queue:
+            join(cast("Array", value), device)
+        found += (value.shape, value.strides, value.dtype, value.offset)
+        arrays.append(value)
+    elif isinstance(value, (tuple, list)):
+        found += (tuple, len(value))
+        for element in value:
+            _add(element, device, found, arrays)
+    elif isinstance(value, (int, float, np.number)):
+        found += (type(value), repr(value))  # tells 0 from -0, and NaN is itself
+    else:
+        raise _UnknownError
+
+
+# An array by the number of its buffer, and what else it takes to make one; or an argument's number.
+_New = tuple[int, tuple[int, ...], AnyDType, tuple[int, ...], int, int]
+
+
+@dataclass(frozen=True)
+class _Repeat:
+    """What to launch, with buffers by number: those of the arguments, then new ones.
+
+    Attributes:
+        launches: Each as (launch, numbers of buffers, scalars).
+        sizes: Of new buffers, in bytes.
+        results: What to return.
+        several: Whether that is a tuple.
+    """
+
+    launches: tuple[tuple[Launch, tuple[int, ...], Sequence[float]], ...]
+    sizes: tuple[tuple[int, AnyDType], ...]
+    results: tuple[int | _New | None, ...]
+    several: bool
+
+    def __call__(self, device: Device, arrays: Sequence[Any]) -> Any:
+        buffers = [a.base_data for a in arrays]
+        buffers += allocate_workspace(device, self.sizes)
+        queue = device.queue
+        for launch, numbers, scalars in self.launches:
+            launch(queue, [buffers[n] for n in numbers], scalars)
+        results = tuple(
+            arrays[r] if type(r) is int else r and _array(device, buffers, *cast("_New", r))
+            for r in self.results
+        )
+        return results if self.several else results[0]
+
+
+def _array(
+    device: Device,
+    buffers: Sequence[Any],
+    number: int,
+    shape: tuple[int, ...],
+    dtype: AnyDType,
+    strides: tuple[int, ...],
+    offset: int,
+    size: int,
+) -> Array:
+    return Array(
+        None,
+        shape,
+        dtype,
+        allocator=device.pool,
+        data=buffers[number],
+        offset=offset,
+        strides=strides,
+        _fast=True,
+        _size=size,
+        _context=device.context,
+        _queue=device.queue,
+    )
+
+
+def _repeat_of(recorded: recording.Recording, arrays: Sequence[Any], result: Any) -> _Repeat | None:
+    """Returns what repeats a call, or None where launches are not all that there is to it."""
+    numbers: dict[int, int] = {}
+    for n, array in enumerate(arrays):
+        numbers.setdefault(id(array.base_data), n)
+    sizes: list[tuple[int, AnyDType]] = []
+    launches = []
+    for launch, buffers, scalars in recorded.launches:
+        for n, written in launch.operands.items():
+            buffer = buffers[n]
+            if id(buffer) in numbers:
+                continue
+            # What nobody gave and no kernel wrote was filled in another way.
+            if type(buffer) is not PooledBuffer or not written:
+                return None
+            numbers[id(buffer)] = len(arrays) + len(sizes)
+            sizes.append((buffer.size, _BYTE))
+        # A kernel of several does not touch every buffer of the call: those may be any.
+        known = tuple(numbers.get(id(b), 0) for b in buffers)
+        launches.append((launch, known, tuple(scalars)))
+    several = isinstance(result, tuple)
+    results: list[int | _New | None] = []
+    for found in result if several else (result,):
+        given = [n for n, array in enumerate(arrays) if array is found]
+        if found is None or given:
+            results.append(given[0] if given else None)
+        elif id(found.base_data) in numbers:
+            number = numbers[id(found.base_data)]
+            results.append(
+                (number, found.shape, found.dtype, found.strides, found.offset, found.size)
+            )
+        else:
+            return None
+    if recorded.transfers:
+        return None
+    return _Repeat(tuple(launches), tuple(sizes), tuple(results), several)

@@ -1,0 +1,341 @@
+"""The command line: ``clprim devices``, ``clprim explain``, ``clprim demo``.
+
+It needs nothing beyond what the library itself needs. Whatever clprim raises on purpose is printed
+as one message and ends with exit status 2; a traceback would be a bug.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import pyopencl as cl
+
+import clprim
+from clprim.command.explain import COMMON, Sketch, explain
+from clprim.dtypes import as_dtype
+from clprim.errors import ClprimError, DefinitionError, DeviceError, ShapeError
+from clprim.pointwise import Pointwise
+from clprim.reduction import Reduction
+from clprim.runtime.ceilings import measure
+from clprim.runtime.device import Device, current_device, devices, set_device
+from clprim.text_table import format_table
+
+__all__ = ["main"]
+
+FAILED = 2
+INTERRUPTED = 130
+
+_DEFAULT_SHAPE = (32, 64, 112, 112)
+
+_EXPLAIN_EXAMPLES = """\
+examples:
+  clprim explain "y0 = x0 * w0 + x1" --shape 32,64,112,112 --shape 64,1,1
+  clprim explain "y0 = x0; y1 = x0 * x0" --init "reduce_y0 = 0; reduce_y1 = 0" \\
+      --step "reduce_y0 += y0; reduce_y1 += y1" --axis 0,2,3 --memory-format channels_last
+  clprim explain "y0 = tanh(x0)" --dtype bfloat16 --traits gpu
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command.
+
+    Args:
+        argv: The words after the program's name; those of this process by default.
+
+    Returns:
+        The exit status: 0, 1 for a demo whose results are wrong, or 2 for an error.
+    """
+    parser = _parser()
+    args = parser.parse_args(_join_axes(sys.argv[1:] if argv is None else argv))
+    if args.command is None:
+        parser.print_help()
+        return 0
+    try:
+        status: int = args.command(args)
+        sys.stdout.flush()
+    except ClprimError as error:
+        sys.stdout.flush()
+        print(f"clprim: {error}", file=sys.stderr)
+        return FAILED
+    except cl.Error as error:  # what a driver says and no part of clprim expected
+        sys.stdout.flush()
+        print(f"clprim: the OpenCL driver failed: {error}", file=sys.stderr)
+        return FAILED
+    except BrokenPipeError:  # the reader, `head` for one, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="clprim", description="OpenCL kernels from short strings, on any vendor's device."
+    )
+    parser.add_argument("--version", action="version", version=f"clprim {clprim.__version__}")
+    parser.set_defaults(command=None)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+
+    listing = commands.add_parser("devices", help="list the OpenCL devices found, best first")
+    listing.add_argument(
+        "--measure",
+        action="store_true",
+        help="measure copy and read bandwidth and float32 peak of each (some seconds a device)",
+    )
+    listing.set_defaults(command=_devices)
+
+    explaining = commands.add_parser(
+        "explain",
+        help="print the kernel for shapes and dtypes, without running it",
+        description="Prints how a definition would run and its OpenCL C, without running it. With "
+        "a device at hand the kernel is compiled too, so that all its errors show.",
+        epilog=_EXPLAIN_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_explain_arguments(explaining)
+    explaining.set_defaults(command=_explain)
+
+    demo = commands.add_parser("demo", help="a photograph, three strings, a kernel, a race")
+    demo.add_argument("--device", metavar="SPEC", help="an index, part of a name, cpu or gpu")
+    demo.add_argument("--batch", type=_positive, default=64, help="crops of the photograph (64)")
+    demo.add_argument("--runs", type=_positive, default=15, help="timed runs of each (15)")
+    demo.add_argument("--full", action="store_true", help="print whole kernels, not their heart")
+    demo.set_defaults(command=_demo)
+    return parser
+
+
+def _add_explain_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("expr", metavar="EXPR", help="what to compute of every element")
+    snippets = parser.add_argument_group("a reduction's other strings")
+    snippets.add_argument("--init", help="neutral start of every partial result")
+    snippets.add_argument("--step", help="take one element into the partial results")
+    snippets.add_argument("--combine", help="merge two partial results (derived if left out)")
+    snippets.add_argument("--finalize", help="make the results of the partial ones")
+    snippets.add_argument("--axis", type=_axes, help="axes to reduce, as in 0,2,3; all by default")
+    snippets.add_argument("--keepdims", action="store_true", help="keep reduced axes, of size 1")
+
+    inputs = parser.add_argument_group("arguments (once, or once for each array x0, x1, …)")
+    inputs.add_argument(
+        "--shape",
+        action="append",
+        type=_shape,
+        help="as in 32,64,112,112, which is the default; empty for no dimensions",
+    )
+    inputs.add_argument("--dtype", action="append", help="NumPy's name, or bfloat16 (float32)")
+    inputs.add_argument(
+        "--memory-format",
+        choices=("contiguous", "channels_last"),
+        default="contiguous",
+        help="of arrays with four dimensions",
+    )
+    inputs.add_argument(
+        "--scalar",
+        action="append",
+        type=_number,
+        metavar="W",
+        help="value of a run-time scalar w0, w1, … (1): its kind decides with the result's dtype",
+    )
+    inputs.add_argument("--result-type", action="append", help="dtype of all results or of each")
+    inputs.add_argument("--preamble", default="", help="helper functions in OpenCL C")
+
+    where = parser.add_argument_group("where").add_mutually_exclusive_group()
+    where.add_argument("--device", metavar="SPEC", help="an index, part of a name, cpu or gpu")
+    where.add_argument(
+        "--traits",
+        choices=sorted(COMMON),
+        help="plan for a common device of this kind that need not be here",
+    )
+
+
+# --- devices -------------------------------------------------------------------------------------
+
+
+def _devices(args: argparse.Namespace) -> int:
+    found = devices()
+    if not found:
+        set_device(0)  # raises, and says what to install
+    headers = ["", "device", "platform", "driver", "type", "memory", "units", "fp16", "fp64"]
+    align = "rllllrrll"
+    if args.measure:
+        headers += ["copy GB/s", "read GB/s", "fp32 GFLOP/s"]
+        align += "rrr"
+    rows: list[list[object] | None] = []
+    problems: list[str] = []
+    for device in found:
+        row = _device_row(device)
+        if args.measure:
+            try:
+                ceilings = measure(device)
+                row += [
+                    f"{ceilings.copy_bandwidth / 1e9:.1f}",
+                    f"{ceilings.read_bandwidth / 1e9:.1f}",
+                    f"{ceilings.fp32_peak / 1e9:.0f}",
+                ]
+            except DeviceError as error:
+                row += ["-", "-", "-"]
+                problems.append(str(error))
+        rows.append(row)
+    print(format_table(headers, rows, align=align))
+    for problem in problems:
+        print(f"clprim: {problem}", file=sys.stderr)
+    print(f"\ncurrent: {current_device().index} (cp.set_device() or CLPRIM_DEVICE chooses another)")
+    return FAILED if problems else 0
+
+
+def _device_row(device: Device) -> list[object]:
+    traits = device.traits
+    return [
+        device.index,
+        device.name,
+        device.platform,
+        device.driver,
+        device.type,
+        f"{device.cl.global_mem_size / 2**30:.1f} GiB",
+        traits.compute_units,
+        "yes" if traits.fp16 else "storage",
+        "yes" if traits.fp64 else "no",
+    ]
+
+
+# --- explain -------------------------------------------------------------------------------------
+
+
+def _explain(args: argparse.Namespace) -> int:
+    operator = _define(args)
+    on = _choose_device(args)
+    arrays = _sketch_inputs(args, operator.definition.inputs)
+    scalars = _repeat("--scalar", args.scalar or [1], operator.definition.scalars)
+    text = explain(operator, arrays, scalars, axis=args.axis, keepdims=args.keepdims, on=on)
+    print(text, end="")
+    return 0
+
+
+def _define(args: argparse.Namespace) -> Pointwise | Reduction:
+    result_type = args.result_type
+    if result_type is not None and len(result_type) == 1:
+        result_type = result_type[0]
+    if args.init is None and args.step is None:
+        given = ("combine", "finalize", "axis", "keepdims")
+        unused = [f"--{name}" for name in given if getattr(args, name) not in (None, False)]
+        if unused:
+            raise DefinitionError(
+                f"{', '.join(unused)}: only a reduction has it; give --init and --step"
+            )
+        return Pointwise(args.expr, result_type=result_type, preamble=args.preamble)
+    if args.init is None or args.step is None:
+        missing = "--init" if args.init is None else "--step"
+        raise DefinitionError(f"a reduction needs --init and --step; {missing} is missing")
+    return Reduction(
+        args.expr,
+        init=args.init,
+        step=args.step,
+        combine=args.combine,
+        finalize=args.finalize,
+        result_type=result_type,
+        preamble=args.preamble,
+    )
+
+
+def _choose_device(args: argparse.Namespace) -> Device | str:
+    """The device to plan for, or the kind of a common one."""
+    if args.traits is not None:
+        return str(args.traits)
+    if args.device is not None:
+        return set_device(args.device)
+    if devices():
+        return current_device()
+    print(
+        "clprim: no OpenCL device here; planned for a common CPU (--traits chooses)",
+        file=sys.stderr,
+    )
+    return "cpu"
+
+
+def _sketch_inputs(args: argparse.Namespace, inputs: int) -> list[Sketch]:
+    if not inputs:
+        raise ShapeError("explain needs an array: let the expression read x0")
+    shapes = _repeat("--shape", args.shape or [_DEFAULT_SHAPE], inputs)
+    dtypes = [as_dtype(d) for d in _repeat("--dtype", args.dtype or ["float32"], inputs)]
+    if args.memory_format == "channels_last" and not any(len(s) == 4 for s in shapes):
+        raise ShapeError("--memory-format channels_last needs a --shape N,C,H,W")
+    return [
+        Sketch(shape, dtype, args.memory_format)
+        for shape, dtype in zip(shapes, dtypes, strict=True)
+    ]
+
+
+def _repeat(option: str, given: Sequence[Any], wanted: int) -> list[Any]:
+    """One value for all, or one for each."""
+    if len(given) == 1:
+        return list(given) * wanted
+    if len(given) != wanted:
+        raise ShapeError(f"{option} is given {len(given)} times; expected once, or {wanted} times")
+    return list(given)
+
+
+# --- demo ----------------------------------------------------------------------------------------
+
+
+def _demo(args: argparse.Namespace) -> int:
+    if args.device is not None:
+        set_device(args.device)
+    from clprim.command import demo
+
+    return demo.run(batch=args.batch, runs=args.runs, full=args.full)
+
+
+# --- what arguments look like --------------------------------------------------------------------
+
+
+def _join_axes(argv: Sequence[str]) -> list[str]:
+    """Makes ``--axis -1,-2`` one word; argparse would take its second word for an option."""
+    joined: list[str] = []
+    for word in argv:
+        if joined and joined[-1] == "--axis":
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
+
+
+def _integers(text: str) -> tuple[int, ...]:
+    words = text.strip().strip("()").replace("×", ",").replace("x", ",").split(",")
+    return tuple(int(word) for word in words if word.strip())
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    try:
+        shape = _integers(text)
+    except ValueError:
+        shape = (-1,)
+    if any(size < 0 for size in shape):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no shape; expected sizes as in 32,64,112,112"
+        )
+    return shape
+
+
+def _axes(text: str) -> tuple[int, ...]:
+    try:
+        return _integers(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected axes as in 0,2,3") from None
+
+
+def _number(text: str) -> int | float:
+    try:
+        number = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
+    return int(text) if text.strip().lstrip("+-").isdecimal() else number
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a positive whole number")
+    return int(text)

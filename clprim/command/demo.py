@@ -1,0 +1,364 @@
+"""``clprim demo``: a photograph, an operator made of strings, its kernel, a check and a race."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import statistics
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+import clprim as cp
+from clprim.errors import ClprimError
+from clprim.plan.reduction.schedule import LONGEST_CHAIN
+from clprim.text_table import format_table
+
+__all__ = ["excerpt", "run"]
+
+SIZE = 224
+WIDTH = 100
+# Lines of a kernel that a reader of the demo is shown.
+HEART = 34
+# Timed runs of a turn, and seconds of rest before it.
+TURN = 5
+PAUSE = 0.02
+
+Host = np.ndarray[Any, Any]
+# Who takes part: a name, and what to run on the images in either memory format.
+Competitors = list[tuple[str, dict[str, Callable[[], Any]]]]
+
+
+def _operators() -> tuple[cp.Reduction, cp.Pointwise]:
+    # Shown to the reader to the letter, by `inspect`.
+    sums = cp.Reduction(
+        "y0 = x0; y1 = x0 * x0;",
+        init="reduce_y0 = 0; reduce_y1 = 0;",
+        step="reduce_y0 += y0; reduce_y1 += y1;",
+        name="sums",
+    )
+    normalise = cp.Pointwise(
+        """
+        typeof_y0 mean = x1 * w0;
+        typeof_y0 variance = x2 * w0 - mean * mean;
+        y0 = (x0 - mean) * rsqrt(variance + w1);
+        """,
+        name="normalise",
+    )
+    return sums, normalise
+
+
+def run(*, batch: int = 64, runs: int = 15, full: bool = False) -> int:
+    """Runs the demonstration and prints it.
+
+    Args:
+        batch: Crops of the photograph.
+        runs: Timed runs of every competitor.
+        full: Whether whole kernels are printed.
+
+    Returns:
+        0, or 1 where a result is further from NumPy's than rounding explains.
+
+    Raises:
+        ClprimError: No device, or no photograph.
+    """
+    photograph = _photograph()
+    device = cp.current_device()
+    images = _crops(photograph, batch)
+    sums, normalise = _operators()
+
+    _heading("a photograph as a batch")
+    print(f"device  {device}")
+    print(f"photo   scikit-image's astronaut, {photograph.shape[0]} × {photograph.shape[1]} pixels")
+    print(f"batch   {batch} crops, some mirrored: {images.shape} float32, {_megabytes(images)}")
+
+    _heading("an operator from strings")
+    print(_definition())
+    arrays = {"NCHW": cp.asarray(images), "NHWC": cp.asarray(images, memory_format="channels_last")}
+    x = arrays["NCHW"]
+    s, s2 = sums(x, axis=(0, 2, 3), keepdims=True)
+    pixels = x.size // x.shape[1]
+    y = normalise(x, s, s2, 1 / pixels, 1e-5)
+    print("s, s2 = sums(x, axis=(0, 2, 3), keepdims=True)  # one pass over x: x0 is x")
+    print("y = normalise(x, s, s2, 1 / pixels, 1e-5)       # x0, x1, x2, then w0, w1")
+
+    _heading("the kernel it became")
+    for operator, source in (
+        (sums, sums.source(x, axis=(0, 2, 3), keepdims=True)),
+        (normalise, normalise.source(x, s, s2, 1 / pixels, 1e-5)),
+    ):
+        shown = source if full else excerpt(source, HEART)
+        print(_paint(shown))
+        lines = source.count("\n")
+        more = "" if full else ": its heart; clprim demo --full prints all"
+        print(_dim(f"// {operator.definition.name}, {lines} lines of OpenCL C{more}\n"))
+
+    _heading("checked against NumPy in float64")
+    right = _check(images, s, s2, y)
+
+    _heading("raced")
+    _race(images, arrays, sums, normalise, runs)
+
+    _heading("where the device's time went: cp.profile()")
+    with cp.profile() as p:
+        for array in arrays.values():
+            s, s2 = sums(array, axis=(0, 2, 3), keepdims=True)
+            normalise(array, s, s2, 1 / pixels, 1e-5)
+    print(p.table())
+    return 0 if right else 1
+
+
+# --- the photograph ------------------------------------------------------------------------------
+
+
+def _photograph() -> Host:
+    try:
+        data = importlib.import_module("skimage.data")
+    except ImportError as error:
+        raise ClprimError(
+            "the demo's photograph comes with scikit-image: pip install scikit-image"
+        ) from error
+    picture: Host = data.astronaut()  # lies in the package; nothing is downloaded
+    return picture
+
+
+def _crops(photograph: Host, batch: int) -> Host:
+    """Cuts (batch, 3, 224, 224) out at fixed random places, pixels from 0 to 1."""
+    random = np.random.default_rng(0)
+    crops = np.empty((batch, 3, SIZE, SIZE), np.float32)
+    for crop in crops:
+        top, left = random.integers(0, [edge - SIZE + 1 for edge in photograph.shape[:2]])
+        window = photograph[top : top + SIZE, left : left + SIZE, :3]
+        if random.random() < 0.5:
+            window = window[:, ::-1]
+        crop[...] = window.transpose(2, 0, 1) / np.float32(255)
+    return crops
+
+
+# --- the kernel ----------------------------------------------------------------------------------
+
+
+def excerpt(source: str, most: int) -> str:
+    """Returns the lines around the user's own: the widest block that has at most ``most`` lines.
+
+    ``#line`` directives are left out and the user's lines indented and marked.
+
+    Args:
+        source: What `Pointwise.source` or `Reduction.source` gives.
+        most: Lines at most, but the innermost block at least.
+    """
+    lines, first = _mark(source)
+    blocks: list[tuple[int, int]] = []
+    opened: list[int] = []
+    for at, line in enumerate(lines):
+        for bracket in re.findall(r"[{}]", line):
+            if bracket == "{":
+                opened.append(at)
+            elif opened:
+                blocks.append((opened.pop(), at))
+    around = sorted((b for b in blocks if b[0] < first <= b[1]), key=lambda b: b[1] - b[0])
+    if not around:
+        return "\n".join(lines)
+    chosen = around[0]
+    for block in around:
+        if block[1] - block[0] < most:
+            chosen = block
+    return textwrap.dedent("\n".join(lines[chosen[0] : chosen[1] + 1]))
+
+
+def _mark(source: str) -> tuple[list[str], int]:
+    """Returns the lines without ``#line``, and the number of the first one of ``expr``."""
+    lines: list[str] = []
+    first, part, indent = 0, "", ""
+    for line in source.split("\n"):
+        directive = re.match(r'#line \d+ "(?:snippet:(\w+)|kernel)"', line)
+        if directive:
+            part = directive[1] or ""
+            indent = re.match(r"\s*", lines[-1])[0] + "    " if part and lines else indent  # type: ignore[index] # always matches
+            if part == "expr" and not first:
+                first = len(lines)
+        elif part:
+            if line.strip():
+                lines.append(f"{indent}{line.strip()}  // ← {part}")
+        elif line.strip() == "}" and lines and not lines[-1]:
+            lines[-1] = line
+        elif line.strip() or (lines and lines[-1]):
+            lines.append(line)
+    return lines, first
+
+
+def _definition() -> str:
+    """The source text of the two operators, without the function around it."""
+    body = inspect.getsource(_operators).split("\n", 2)[2]
+    return textwrap.dedent(body[: body.rindex("    return")]).rstrip() + "\n"
+
+
+# --- the check -----------------------------------------------------------------------------------
+
+
+def _check(images: Host, s: cp.Array, s2: cp.Array, y: cp.Array) -> bool:
+    """Compares with NumPy; rounding errors of a chain of additions grow as its length's root."""
+    exact = images.astype(np.float64)
+    axes = (0, 2, 3)
+    mean, variance = exact.mean(axes, keepdims=True), exact.var(axes, keepdims=True)
+    sums_allowed = float(np.finfo(np.float32).eps) * LONGEST_CHAIN**0.5
+    # The variance is a difference of squares: what they cancel, their errors do not.
+    cancelled = float(((mean**2 + variance) / variance).max())
+    largest = float(np.abs((exact - mean) / np.sqrt(variance)).max())
+    checks = [
+        ("Σx", s.get(), exact.sum(axes, keepdims=True), sums_allowed),
+        ("Σx²", s2.get(), (exact**2).sum(axes, keepdims=True), sums_allowed),
+    ]
+    rows: list[list[object] | None] = []
+    right = True
+    for name, found, expected, allowed in checks:
+        error = float(np.abs(found / expected - 1).max())
+        right = right and error <= allowed
+        rows.append(
+            [name, f"{error:.1e} of the value", f"{allowed:.1e}", _verdict(error <= allowed)]
+        )
+    allowed = sums_allowed * cancelled * largest
+    error = float(np.abs(y.get() - (exact - mean) / np.sqrt(variance + 1e-5)).max())
+    right = right and error <= allowed
+    rows.append(["normalised", f"{error:.1e}", f"{allowed:.1e}", _verdict(error <= allowed)])
+    print(format_table(["result", "largest error", "allowed", ""], rows, align="lrrl"))
+    return right
+
+
+def _verdict(good: bool) -> str:
+    return "right" if good else "WRONG"
+
+
+# --- the race ------------------------------------------------------------------------------------
+
+
+def _race(
+    images: Host,
+    arrays: dict[str, cp.Array],
+    sums: cp.Reduction,
+    normalise: cp.Pointwise,
+    runs: int,
+) -> None:
+    axes = (0, 2, 3)
+    pixels = images.size // images.shape[1]
+
+    def clprim_sums(x: cp.Array) -> None:
+        sums(x, axis=axes)
+        cp.synchronize()
+
+    def clprim_both(x: cp.Array) -> None:
+        s, s2 = sums(x, axis=axes, keepdims=True)
+        normalise(x, s, s2, 1 / pixels, 1e-5)
+        cp.synchronize()
+
+    def numpy_both() -> None:
+        mean, variance = images.mean(axes, keepdims=True), images.var(axes, keepdims=True)
+        (images - mean) / np.sqrt(variance + np.float32(1e-5))
+
+    def torch_sums(t: Any) -> None:
+        t.sum(axes)
+        (t * t).sum(axes)
+
+    statistics_of: Competitors = [
+        ("clprim, one pass", {f: partial(clprim_sums, x) for f, x in arrays.items()}),
+        ("NumPy, mean and var", {"NCHW": lambda: (images.mean(axes), images.var(axes))}),
+    ]
+    normalised: Competitors = [
+        ("clprim, both kernels", {f: partial(clprim_both, x) for f, x in arrays.items()}),
+        ("NumPy", {"NCHW": numpy_both}),
+    ]
+    torch = _torch()
+    if torch is not None:
+        peer = f"PyTorch {torch.__version__.split('+')[0]}"
+        first = torch.from_numpy(images)
+        tensors = {"NCHW": first, "NHWC": first.contiguous(memory_format=torch.channels_last)}
+        norm = partial(torch.nn.functional.batch_norm, training=True)
+        statistics_of += [
+            (
+                f"{peer}, var_mean",
+                {f: partial(torch.var_mean, t, axes) for f, t in tensors.items()},
+            ),
+            (f"{peer}, sum twice", {f: partial(torch_sums, t) for f, t in tensors.items()}),
+        ]
+        normalised.append(
+            (f"{peer}, batch_norm", {f: partial(norm, t, None, None) for f, t in tensors.items()})
+        )
+    _table("per-channel statistics", statistics_of, runs)
+    print()
+    _table("statistics and normalisation", normalised, runs)
+    if torch is None:
+        print("\nPyTorch is not installed, so it does not take part.")
+    print(
+        "\nMilliseconds, medians of runs in turn; × is how many times clprim's time of its column."
+    )
+
+
+def _torch() -> ModuleType | None:
+    try:
+        return importlib.import_module("torch")
+    except ImportError:
+        return None
+
+
+def _table(title: str, competitors: Competitors, runs: int) -> None:
+    """Times everybody and prints milliseconds.
+
+    They take turns, so that a noisy moment hits all. A turn is some runs long and the first one
+    does not count: the threads of who ran before may still be spinning on all cores.
+    """
+    formats = ("NCHW", "NHWC")
+    entries = {(name, f): go for name, forms in competitors for f, go in forms.items()}
+    times: dict[tuple[str, str], list[float]] = {key: [] for key in entries}
+    for turn in range(-(-runs // TURN)):
+        for key, go in entries.items():
+            time.sleep(PAUSE)
+            go()
+            for _ in range(min(TURN, runs - turn * TURN)):
+                start = time.perf_counter()
+                go()
+                times[key].append(1e3 * (time.perf_counter() - start))
+    medians = {key: statistics.median(found) for key, found in times.items()}
+    own = competitors[0][0]
+    rows: list[list[object] | None] = []
+    for name, _ in competitors:
+        row: list[object] = [name]
+        for f in formats:
+            taken = medians.get((name, f))
+            row += (
+                ["-", ""] if taken is None else [f"{taken:.2f}", f"{taken / medians[own, f]:.1f}×"]
+            )
+        rows.append(row)
+    print(format_table([title, "NCHW", "", "channels_last", ""], rows, align="lrrrr"))
+
+
+# --- printing ------------------------------------------------------------------------------------
+
+
+def _heading(text: str) -> None:
+    print(f"\n{_colour(f'── {text} '.ljust(WIDTH, '─'), '1;36')}\n")
+
+
+def _paint(source: str) -> str:
+    """Brings out the user's lines, where there are colours."""
+    return "\n".join(
+        _colour(line, "1;33") if "// ←" in line else line for line in source.split("\n")
+    )
+
+
+def _dim(text: str) -> str:
+    return _colour(text, "2")
+
+
+def _colour(text: str, code: str) -> str:
+    return f"\033[{code}m{text}\033[0m" if sys.stdout.isatty() else text
+
+
+def _megabytes(array: Host) -> str:
+    return f"{array.nbytes / 1e6:.1f} MB"

@@ -1,0 +1,192 @@
+"""Explains an operator: the plan of a call in a few lines, and the kernels, without running them.
+
+The planning is the very one that a call does. Drawings stand in for the device and its arrays, so
+that a machine without any OpenCL device will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from clprim.arrays.array import Array
+from clprim.call.launch import Launch, source_of
+from clprim.call.signature import texts
+from clprim.dtypes import AnyDType
+from clprim.plan.kernel import KernelPlan
+from clprim.plan.pointwise.code import PointwiseCode
+from clprim.plan.reduction.planner import ReductionPlan
+from clprim.plan.strides import dense_strides
+from clprim.pointwise import Pointwise
+from clprim.reduction import Axis, Reduction, Request
+from clprim.runtime.device import Device
+from clprim.traits import DeviceTraits
+
+__all__ = ["COMMON", "Sketch", "explain"]
+
+# Devices that need not be here: what a common CPU and a common GPU report.
+COMMON = {
+    "cpu": DeviceTraits(
+        is_cpu=True, max_work_group_size=4096, vector_bytes=32, cache_bytes=32 << 20
+    ),
+    "gpu": DeviceTraits(compute_units=32, fp16=True, sub_group_size=32),
+}
+
+
+class Sketch(Array):
+    """An array that has a place for every element but no memory: enough for planning.
+
+    Args:
+        shape: Of the array.
+        dtype: Of its elements.
+        memory_format: ``"contiguous"``, or ``"channels_last"`` for four dimensions.
+    """
+
+    def __init__(
+        self, shape: tuple[int, ...], dtype: AnyDType, memory_format: str = "contiguous"
+    ) -> None:
+        order: Sequence[int] = range(len(shape))
+        if memory_format == "channels_last" and len(shape) == 4:
+            order = (0, 2, 3, 1)
+        self.shape = shape
+        self.dtype = dtype
+        self.strides = dense_strides(shape, dtype.itemsize, order)
+        self.offset = 0
+        self.context = None
+
+
+class _Drawing:
+    """A device that plans are made for and nothing runs on."""
+
+    context = None  # that of every sketch
+
+    def __init__(self, traits: DeviceTraits, title: str) -> None:
+        self.traits = traits
+        self.title = title
+
+    def __str__(self) -> str:
+        return self.title
+
+
+def explain(
+    operator: Pointwise | Reduction,
+    arrays: Sequence[Sketch],
+    scalars: Sequence[float] = (),
+    *,
+    axis: Axis = None,
+    keepdims: bool = False,
+    on: Device | str = "cpu",
+) -> str:
+    """Returns how a call would run, as comments, and the OpenCL C of its kernels.
+
+    Args:
+        operator: Whose call.
+        arrays: Drawings of x0, x1, ….
+        scalars: The run-time scalars w0, w1, ….
+        axis: Of a `Reduction`.
+        keepdims: Likewise.
+        on: A device, which then compiles the kernels too, so that all their errors show; or
+            a key of `COMMON`.
+
+    Raises:
+        ClprimError: What the call would raise.
+
+    Example:
+        >>> import numpy as np
+        >>> double = Pointwise("y0 = x0 * 2;")
+        >>> text = explain(double, [Sketch((1000,), np.dtype(np.float32))], on="gpu")
+        >>> print(text.partition(chr(10))[0])
+        // Pointwise 'y0 = x0 * 2;'
+    """
+    if isinstance(on, Device):
+        drawing = _Drawing(on.traits, str(on))
+    else:
+        drawing = _Drawing(COMMON[on], f"a common {on.upper()}")
+    args = (*arrays, *scalars)
+    device: Any = drawing
+    plan: KernelPlan | ReductionPlan | None
+    if isinstance(operator, Reduction):
+        plan, results = operator._plan(device, Request(args, axis, keepdims, None, 1, 0))
+    else:
+        plan, results = operator._plan(device, args, None)
+    stages = _stages(plan)
+    if isinstance(on, Device):
+        snippets = texts(operator.definition.snippets, operator.definition.preamble)
+        for stage in stages:
+            Launch(on, stage, title=operator._what, snippets=snippets)
+    text = _summary(operator, drawing, arrays, results, plan) + "\n"
+    for number, stage in enumerate(stages, 1):
+        rule = f"// --- kernel {number} of {len(stages)} "
+        text += f"\n{rule:-<100}\n\n{source_of(stage.template, stage.code)}"
+    return text
+
+
+def _stages(plan: KernelPlan | ReductionPlan | None) -> tuple[KernelPlan, ...]:
+    if plan is None:
+        return ()
+    return plan.stages if isinstance(plan, ReductionPlan) else (plan,)
+
+
+def _summary(
+    operator: Pointwise | Reduction,
+    device: _Drawing,
+    arrays: Sequence[Sketch],
+    results: Sequence[tuple[Any, ...]],
+    plan: KernelPlan | ReductionPlan | None,
+) -> str:
+    """What is worth knowing about the plan, as comments of OpenCL C."""
+    lines = [operator._what]
+    lines += [f"  x{n}  {_describe(a.shape, a.dtype, a.strides)}" for n, a in enumerate(arrays)]
+    lines += [
+        f"  y{n}  {_describe(shape, dtype, strides)}"
+        for n, (shape, dtype, strides, _) in enumerate(results)
+    ]
+    stages = _stages(plan)
+    lines += [f"  on  {device}", "", f"strategy  {_strategy(plan)}"]
+    for stage in stages:
+        work = " × ".join(map(str, stage.global_size))
+        group = " × ".join(map(str, stage.local_size))
+        lines.append(
+            f"launch    {stage.code.name}: {work} work-items in groups of {group}; "
+            f"{_amount(stage.nbytes)}B, {_amount(stage.flops)}FLOP"
+        )
+    return "\n".join(f"// {line}".rstrip() for line in lines)
+
+
+def _describe(shape: tuple[int, ...], dtype: AnyDType, strides: tuple[int, ...]) -> str:
+    channels_last = (
+        len(shape) == 4
+        and strides == dense_strides(shape, dtype.itemsize, (0, 2, 3, 1))
+        and strides != dense_strides(shape, dtype.itemsize, range(4))
+    )
+    return f"{dtype} {shape}{', channels_last' if channels_last else ''}"
+
+
+def _strategy(plan: KernelPlan | ReductionPlan | None) -> str:
+    if plan is None:
+        return "no elements: nothing runs"
+    if isinstance(plan, KernelPlan):
+        code = plan.code
+        assert isinstance(code, PointwiseCode)
+        width = f"vectors of {code.vector}" if code.vector > 1 else "one element at a time"
+        streaming = ", stores that bypass the cache" if code.streaming else ""
+        loops = "one loop" if not code.outer else f"{code.outer + 1} nested loops"
+        return f"pointwise: {width}, {loops}{streaming}"
+    s = plan.schedule
+    parts = [
+        f"vectors of {s.vector}" if s.vector > 1 else "one element at a time",
+        f"{s.unroll} of them side by side" if s.unroll > 1 else "",
+        f"{s.lanes} lanes × {s.rows} rows a work-group" if s.lanes * s.rows > 1 else "",
+        f"{s.splits} pieces of {s.chunk:,} elements, merged by a second kernel"
+        if s.splits > 1
+        else "one stage",
+    ]
+    return f"{s.template}: {', '.join(part for part in parts if part)}"
+
+
+def _amount(number: float) -> str:
+    for prefix in ("", "k", "M", "G"):
+        if number < 1000:
+            return f"{number:.4g} {prefix}"
+        number /= 1000
+    return f"{number:.4g} T"

@@ -1,0 +1,176 @@
+"""The CPU strategy of depthwise convolutions whose channels lie side by side.
+
+A work-item walks down a band of rows and sums up tiles of rows × columns × one vector of channels
+in registers; depthwise/channels.cl.jinja draws it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+
+from clprim.plan.depthwise.code import (
+    DepthwiseCode,
+    arguments_of,
+    pack_taps,
+    passes_cache,
+    spread_rows,
+    storing,
+    unrolls,
+)
+from clprim.plan.depthwise.problem import Depthwise, moved_bytes
+from clprim.plan.depthwise.tile import ChannelsTile
+from clprim.plan.kernel import KernelPlan, power_of_two, round_up
+from clprim.plan.product.problem import ContractionPlan
+from clprim.traits import DeviceTraits
+
+__all__ = ["ChannelsCode", "channels_tile", "fits_channels", "plan_channels", "takes_channels"]
+
+# Bytes of x below a tile, of all vectors of a block, that stay in a core's nearest cache.
+BLOCK_BYTES = 24 << 10
+# Work-items a compute unit, unless a table says otherwise.
+ITEMS = 8
+# What an output counts in a tile of rows × columns, outputs past the end of the planes included. No
+# times: set so that planes of 112² to 14² get the tile that was fastest on two cores with AVX-512.
+# Of 7², 7 × 2 and 2 × 7 were equal within the noise.
+_SHAPES = {(4, 4): 1.0, (7, 2): 1.02, (2, 7): 1.05, (2, 4): 1.06, (1, 7): 1.2}
+_STRIDED = {(2, 4): 1.0, (7, 2): 1.02, (1, 7): 1.05}
+# Sums of a tile that some registers can be found for.
+MOST_SUMS = 28
+
+
+@dataclass(frozen=True)
+class ChannelsCode(DepthwiseCode):
+    """What depthwise/channels.cl.jinja prints.
+
+    Attributes:
+        rows, columns: Of a tile.
+        phase: Of the adjoint: by how much the first tile is off a whole number of strides.
+        ahead: Whether what the next tile reads is prefetched.
+    """
+
+    rows: int
+    columns: int
+    phase: tuple[int, int]
+    ahead: bool
+
+
+def takes_channels(what: Depthwise, traits: DeviceTraits) -> bool:
+    """Whether this strategy can do a convolution: vectors of channels must be there."""
+    y_or_x = what.x.channel == 1 and (what.y.channel == 1 or what.channels == 1)
+    return y_or_x and what.multiplier == 1 and _width(what, traits) > 1
+
+
+def channels_tile(what: Depthwise, traits: DeviceTraits) -> ChannelsTile:
+    """Returns the rule's tile."""
+    rows, columns = _tile(what, unrolls(what), traits)
+    vectors = -(-what.channels // _width(what, traits))
+    below = (rows + what.rows.kernel) * (columns + what.columns.kernel)
+    a_vector = below * _width(what, traits) * what.x.dtype.itemsize
+    return ChannelsTile(rows, columns, max(1, min(vectors, BLOCK_BYTES // a_vector)), ITEMS)
+
+
+def fits_channels(tile: ChannelsTile, what: Depthwise) -> bool:
+    """Whether a tile can be taken for a convolution that `takes_channels`."""
+    if tile.rows * tile.columns > MOST_SUMS:
+        return False
+    if not unrolls(what):
+        return tile.rows == 1
+    # Tiles of the adjoint begin at whole strides.
+    return not what.adjoint or not (
+        tile.rows % what.rows.stride or tile.columns % what.columns.stride
+    )
+
+
+def plan_channels(what: Depthwise, traits: DeviceTraits, tile: ChannelsTile) -> ContractionPlan:
+    """Plans the kernels of a convolution that `takes_channels`.
+
+    Args:
+        what: The convolution; nothing of it may be empty.
+        traits: Of the device.
+        tile: One that fits.
+    """
+    width = _width(what, traits)
+    h, v = what.rows, what.columns
+    large = passes_cache(what, traits)
+    base = storing(what, width, "channel", streaming=large)
+    unrolled = unrolls(what)
+    kernel = (h.kernel, v.kernel) if unrolled else (0, 0)
+    stride = (h.stride, v.stride) if unrolled else (0, 0)
+    phase = (h.before % h.stride, v.before % v.stride) if unrolled and what.adjoint else (0, 0)
+
+    vectors = -(-what.channels // width)
+    a_block = min(vectors, tile.vectors)
+    wanted = tile.items * traits.compute_units
+    a_item = spread_rows(what.images, h.outputs, tile.rows, wanted)
+    bands = -(-(h.outputs) // a_item)
+    groups = max(1, min(-(-vectors // a_block), wanted // (what.images * bands)))
+    vectors_a_item = -(-vectors // groups)
+
+    found = arguments_of(what, base, "packed")
+    found.numbers(
+        channels=what.channels,
+        vectors=vectors,
+        vectors_a_item=vectors_a_item,
+        vectors_a_block=a_block,
+        x_rows=h.inputs,
+        x_columns=v.inputs,
+        y_rows=h.outputs,
+        y_columns=v.outputs,
+        rows_before=h.before,
+        columns_before=v.before,
+        rows_a_item=a_item,
+    )
+    if not unrolled:
+        found.numbers(
+            kernel_rows=h.kernel,
+            kernel_columns=v.kernel,
+            row_stride=h.stride,
+            column_stride=v.stride,
+            row_dilation=h.dilation,
+            column_dilation=v.dilation,
+        )
+    code = ChannelsCode(
+        **base,
+        parameters=tuple(found.parameters),
+        kernel=kernel,
+        stride=stride,
+        rows=tile.rows,
+        columns=tile.columns,
+        phase=phase,
+        # An interpreter of OpenCL 1.2 knows no prefetch; what compiles for CPUs is newer.
+        ahead=large and unrolled and traits.c_version >= (3, 0),
+    )
+    main = KernelPlan(
+        "depthwise/channels",
+        code,
+        tuple(found.arguments),
+        (-(-vectors // vectors_a_item), bands, what.images),
+        (1, 1, 1),
+        moved_bytes(what),
+        what.flops,
+    )
+    pack, packed = pack_taps(what, traits)
+    return ContractionPlan(pack, main, None, packed, 0, astuple(tile))
+
+
+def _width(what: Depthwise, traits: DeviceTraits) -> int:
+    """Lanes of a vector: what a register has, or the largest power of two that channels fill."""
+    most = max(1, min(16, traits.vector_bytes // what.value.itemsize, what.channels))
+    largest = power_of_two(most)
+    return largest if largest == most else largest // 2
+
+
+def _tile(what: Depthwise, unrolled: bool, traits: DeviceTraits) -> tuple[int, int]:
+    """Rows and columns of a tile: 14 or 16 sums leave registers for taps and a vector of x."""
+    if not unrolled:
+        return 1, 8
+    h, v = what.rows, what.columns
+    if what.adjoint:
+        # Columns that are left over cost more than sums that hardly fit the registers.
+        if v.stride == 2 and v.outputs % 4 and not v.outputs % 14 and traits.vector_bytes >= 64:
+            return h.stride, 14
+        # Past the cache, tiles of many rows would write to many places at once.
+        return h.stride if passes_cache(what, traits) else 2 * h.stride, 4
+    shapes = _STRIDED if max(h.stride, v.stride) > 1 else _SHAPES
+    fit = [s for s in shapes if s[0] * s[1] <= 14 or traits.vector_bytes >= 64]
+    return min(fit, key=lambda s: round_up(h.outputs, s[0]) * round_up(v.outputs, s[1]) * shapes[s])

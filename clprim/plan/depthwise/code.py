@@ -1,0 +1,321 @@
+"""What the kernels of depthwise convolutions print in common, and the parameters they share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clprim.dtypes import stored_type
+from clprim.language.componentwise import is_componentwise, needs_float
+from clprim.language.names import UNIFIED
+from clprim.plan.depthwise.problem import Depthwise, Line, Place, index_of, moved_bytes
+from clprim.plan.kernel import (
+    Argument,
+    Buffer,
+    KernelCode,
+    KernelPlan,
+    OperandCode,
+    Parameter,
+    Scalar,
+    mask_type,
+    own_names,
+    power_of_two,
+    round_up,
+    unified_functions,
+)
+from clprim.plan.product.problem import EXTRAS, PACKED, W, X, Y
+from clprim.traits import DeviceTraits
+
+__all__ = [
+    "UNROLLED",
+    "Arguments",
+    "DepthwiseCode",
+    "PackCode",
+    "arguments_of",
+    "arguments_of_any",
+    "is_masked",
+    "joins_rows",
+    "pack_taps",
+    "passes_cache",
+    "plane_vector",
+    "spread_rows",
+    "storing",
+    "unrolls",
+]
+
+# Channels that a work-group packs.
+PACK_GROUP = 16
+# Square kernels, and those one row high, whose taps are unrolled.
+UNROLLED = (3, 5, 7)
+
+
+@dataclass(frozen=True)
+class DepthwiseCode(KernelCode):
+    """What every kernel of the convolution prints: see depthwise/_parts.cl.jinja.
+
+    Attributes:
+        value: Type that sums are added up in.
+        width: Elements of a vector.
+        x: The operand that windows walk over.
+        y: The result; ``inner`` is its step from one lane to the next, as of the others.
+        extras: What the epilogue reads.
+        bias: Whether one of them is the bias.
+        epilogue: The user's snippet.
+        vector_store: Whether a vector of sums can be stored as one.
+        beta: Whether the old result takes part.
+        streaming: Whether results go past the cache.
+        adjoint: Whether it is the gradient in the convolution's input.
+        kernel: Taps (rows, columns) where loops over them are unrolled; else (0, 0).
+        stride: (rows, columns) where ``kernel`` is there; else (0, 0).
+    """
+
+    value: str
+    width: int
+    x: OperandCode
+    y: OperandCode
+    extras: tuple[OperandCode, ...]
+    bias: bool
+    epilogue: str
+    vector_store: bool
+    beta: bool
+    streaming: bool
+    adjoint: bool
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+
+    @property
+    def outputs(self) -> tuple[OperandCode, ...]:
+        """Whatever has a place for every element of the result."""
+        return (self.y, *self.extras)
+
+    @property
+    def mask(self) -> str:
+        """Type of a lane of what `select` takes beside vectors of sums."""
+        return mask_type(self.value)
+
+
+@dataclass(frozen=True)
+class PackCode(KernelCode):
+    """What depthwise/pack.cl.jinja prints: ``x`` is the weight."""
+
+    value: str
+    x: OperandCode
+
+
+def storing(what: Depthwise, width: int, along: str, *, streaming: bool) -> dict[str, Any]:
+    """Returns the fields of a `DepthwiseCode`, but for its parameters and loops.
+
+    Args:
+        what: The convolution.
+        width: Elements of a vector.
+        along: The axis of its lanes: ``channel``, ``column`` or, where nothing is side by side,
+            ``none``.
+        streaming: Whether results are too large for the cache.
+    """
+    value = stored_type(what.value).value
+    epilogue = what.epilogue
+
+    def code(place: Place) -> OperandCode:
+        inner = getattr(place, along) if along != "none" else 2
+        return OperandCode.of(place.name, place.dtype, what.value, inner)
+
+    x, y, extras = code(what.x), code(what.y), tuple(code(e) for e in what.extras)
+    everything = (y, *extras)
+    vectors = epilogue is None or (
+        is_componentwise(epilogue) and not (needs_float(epilogue) and what.value.kind != "f")
+    )
+    vectors = vectors and width > 1 and y.inner == "one" and all(e.inner != "any" for e in extras)
+    vectors = vectors and all(o.value == value and o.load != "bool" for o in everything)
+    return {
+        "name": what.name,
+        "preamble": "",
+        "constants": (),
+        "index": index_of(what),
+        "unified": () if epilogue is None else unified_functions([epilogue], "", UNIFIED),
+        "doubles": "double" in {value, *(o.value for o in everything)},
+        "adjoint": what.adjoint,
+        "own": () if epilogue is None else own_names([epilogue], ""),
+        "value": value,
+        "width": width,
+        "x": x,
+        "y": y,
+        "extras": extras,
+        "bias": any(e.name == "bias" for e in what.extras),
+        "epilogue": "" if epilogue is None else epilogue.body,
+        "vector_store": vectors,
+        "beta": what.beta,
+        # Past the cache go whole vectors, which must be those of memory.
+        "streaming": streaming and vectors and y.load == "direct" and y.storage == value,
+    }
+
+
+def passes_cache(what: Depthwise, traits: DeviceTraits) -> bool:
+    """Whether a CPU's cache holds less than input and result, so that memory decides.
+
+    Results go past the cache then, and what is read next is asked for before.
+    """
+    return traits.is_cpu and moved_bytes(what) > traits.cache_bytes
+
+
+def plane_vector(what: Depthwise, traits: DeviceTraits) -> int:
+    """Returns how many columns a vector has."""
+    return min(16, traits.vector_bytes // what.value.itemsize)
+
+
+def joins_rows(what: Depthwise) -> bool:
+    """Whether rows follow each other without gaps in the result, and in what the epilogue reads."""
+    columns = what.columns.outputs
+    return all((p.row, p.column) in ((columns, 1), (0, 0)) for p in (what.y, *what.extras))
+
+
+def is_masked(line: Line, tap: int) -> bool:
+    """Whether some output's tap lies outside of its row."""
+    first = tap * line.dilation - line.before
+    last = first + (line.outputs - 1) * line.stride
+    return first < 0 or last >= line.inputs
+
+
+def unrolls(what: Depthwise) -> bool:
+    """Whether loops over the taps are unrolled: of the kernels and strides that networks have."""
+    h, v = what.rows, what.columns
+    kernels = v.kernel in UNROLLED and h.kernel in (1, v.kernel)
+    lines = [line for line in (h, v) if line.kernel > 1]
+    return kernels and all(line.dilation == 1 for line in lines) and max(h.stride, v.stride) <= 2
+
+
+class Arguments:
+    """Collects a kernel's parameters and what they are given."""
+
+    def __init__(self, index: str) -> None:
+        self._index = index
+        self.parameters: list[Parameter] = []
+        self.arguments: list[Argument] = []
+
+    def memory(self, type_name: str, name: str, buffer: int, *, read_only: bool = True) -> None:
+        """Adds a buffer of the call."""
+        self.parameters.append(Parameter.memory(type_name, name, read_only=read_only))
+        self.arguments.append(Buffer(buffer))
+
+    def numbers(self, **values: int) -> None:
+        """Adds sizes and strides."""
+        for name, value in values.items():
+            self.parameters.append(Parameter.number(self._index, name))
+            self.arguments.append(value)
+
+    def place(self, place: Place, *axes: str) -> None:
+        """Adds the start of an array and its strides along ``axes``."""
+        strides = {f"{place.name}_{axis}": getattr(place, axis) for axis in axes}
+        self.numbers(**{f"{place.name}_start": place.start}, **strides)
+
+    def results(self, what: Depthwise, code: dict[str, Any], extras: Sequence[int]) -> None:
+        """Adds the result, what the epilogue reads, and beta.
+
+        Args:
+            what: The convolution.
+            code: As `storing` returned it.
+            extras: Numbers of the buffers of what the epilogue reads.
+        """
+        value = stored_type(what.value).value
+        self.memory(stored_type(what.y.dtype).storage, "y0_memory", Y, read_only=False)
+        for number, extra in zip(extras, what.extras, strict=True):
+            self.memory(stored_type(extra.dtype).storage, f"{extra.name}_memory", number)
+        if code["beta"]:
+            self.parameters.append(Parameter.number(value, "beta"))
+            self.arguments.append(Scalar(0))
+        for place in (what.y, *what.extras):
+            self.place(place, "image", "channel", "row", "column")
+
+
+def arguments_of(what: Depthwise, code: dict[str, Any], w: str) -> Arguments:
+    """Returns the parameters that all kernels of the convolution have.
+
+    Args:
+        what: The convolution.
+        code: As `storing` returned it.
+        w: ``packed`` or ``w``: which weight the kernel reads.
+    """
+    found = Arguments(str(code["index"]))
+    found.memory(stored_type(what.x.dtype).storage, "x_memory", X)
+    if w == "packed":
+        found.memory(stored_type(what.value).value, "packed", PACKED)
+    else:
+        found.memory(stored_type(what.w.dtype).storage, "w_memory", W)
+    found.results(what, code, range(EXTRAS, EXTRAS + len(what.extras)))
+    found.place(what.x, "image", "channel", "row", "column")
+    return found
+
+
+def arguments_of_any(what: Depthwise, code: dict[str, Any]) -> Arguments:
+    """Returns the parameters of kernels that read the weight where it lies, and any strides."""
+    found = arguments_of(what, code, "w")
+    h, v, w = what.rows, what.columns, what.w
+    found.numbers(
+        w_start=w.start,
+        w_channel=w.channel,
+        w_row=w.row,
+        w_column=w.column,
+        channels=what.channels,
+        multiplier=what.multiplier,
+        x_rows=h.inputs,
+        x_columns=v.inputs,
+        y_rows=h.outputs,
+        y_columns=v.outputs,
+        rows_before=h.before,
+        columns_before=v.before,
+    )
+    return found
+
+
+def pack_taps(what: Depthwise, traits: DeviceTraits) -> tuple[KernelPlan, int]:
+    """Returns the kernel that packs the weight as [tap][channel], and how many elements that is."""
+    w = what.w
+    total = what.channels * (what.multiplier if what.adjoint else 1)
+    taps = what.rows.kernel * what.columns.kernel
+    operand = OperandCode.of("x", w.dtype, what.value, w.channel)
+    index = index_of(what)
+    found = Arguments(index)
+    found.memory(operand.storage, "x_memory", W)
+    found.memory(operand.value, "packed", PACKED, read_only=False)
+    found.numbers(
+        channels=total,
+        kernel_rows=what.rows.kernel,
+        kernel_columns=what.columns.kernel,
+        x_start=w.start,
+        x_channel=w.channel,
+        x_row=w.row,
+        x_column=w.column,
+    )
+    code = PackCode(
+        name=f"{what.name}_pack",
+        preamble="",
+        parameters=tuple(found.parameters),
+        constants=(),
+        index=index,
+        unified=(),
+        doubles=operand.value == "double",
+        own=(),
+        value=operand.value,
+        x=operand,
+    )
+    nbytes = total * taps * (w.dtype.itemsize + what.value.itemsize)
+    group = min(PACK_GROUP, power_of_two(traits.max_work_group_size + 1) // 2)
+    size = (round_up(total, group),)
+    plan = KernelPlan("depthwise/pack", code, tuple(found.arguments), size, (group,), nbytes, 0)
+    return plan, total * taps
+
+
+def spread_rows(images: int, rows: int, step: int, wanted: int) -> int:
+    """Returns how many rows a work-item takes: about ``wanted`` bands of rows in all images.
+
+    Whatever windows share between rows is read once a band.
+
+    Args:
+        images: How many.
+        rows: Of an image.
+        step: What the result is a multiple of.
+        wanted: Work-items.
+    """
+    steps = -(-rows // step)
+    pieces = max(1, min(steps, -(-wanted // images)))
+    return step * -(-steps // pieces)

@@ -1,0 +1,139 @@
+"""The CPU strategy of depthwise convolutions whose planes keep their size, and have no gaps.
+
+A plane is one run of vectors, and a tap the same run elsewhere; depthwise/flat.cl.jinja draws it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import astuple, dataclass
+
+from clprim.plan.depthwise.code import (
+    UNROLLED,
+    DepthwiseCode,
+    arguments_of,
+    is_masked,
+    joins_rows,
+    passes_cache,
+    plane_vector,
+    spread_rows,
+    storing,
+)
+from clprim.plan.depthwise.problem import Depthwise, moved_bytes
+from clprim.plan.depthwise.tile import FlatTile
+from clprim.plan.kernel import KernelPlan, OperandCode
+from clprim.plan.product.problem import ContractionPlan
+from clprim.traits import DeviceTraits
+
+__all__ = ["FlatCode", "flat_tile", "plan_flat", "takes_flat"]
+
+# Of local memory, for masks.
+MASK_BYTES = 16 << 10
+# Work-items a compute unit, unless a table says otherwise.
+ITEMS = 8
+
+
+@dataclass(frozen=True)
+class FlatCode(DepthwiseCode):
+    """What depthwise/flat.cl.jinja prints.
+
+    Attributes:
+        w: The weight.
+        masked: Of every column of taps, whether it reaches into another row.
+        neighbours: Whether taps of a row are neighbours.
+        masks: Elements of local memory.
+    """
+
+    w: OperandCode
+    masked: tuple[bool, ...]
+    neighbours: bool
+    masks: int
+
+
+def takes_flat(what: Depthwise, traits: DeviceTraits) -> bool:
+    """Whether this strategy can do a convolution."""
+    h, v = what.rows, what.columns
+    width = plane_vector(what, traits)
+    if what.adjoint or what.x.column != 1 or what.y.column != 1 or width < 2:
+        return False
+    if v.kernel not in UNROLLED or h.kernel not in (1, v.kernel):
+        return False
+    if (h.stride, v.stride) != (1, 1) or (h.inputs, v.inputs) != (h.outputs, v.outputs):
+        return False
+    if what.x.row != v.inputs and h.inputs > 1:
+        return False
+    if h.outputs * v.outputs + h.reach * v.outputs >= 2**31 - 2**20:
+        return False
+    return joins_rows(what) and _period(what, width) * v.kernel * width <= _masks(what, traits)
+
+
+def flat_tile(what: Depthwise, traits: DeviceTraits) -> FlatTile:
+    """Returns the rule's tile."""
+    return FlatTile(ITEMS)
+
+
+def plan_flat(what: Depthwise, traits: DeviceTraits, tile: FlatTile) -> ContractionPlan:
+    """Plans the kernel of a convolution that `takes_flat`.
+
+    Args:
+        what: The convolution; nothing of it may be empty.
+        traits: Of the device.
+        tile: Any.
+    """
+    width = plane_vector(what, traits)
+    h, v = what.rows, what.columns
+    base = storing(what, width, "column", streaming=passes_cache(what, traits))
+    planes = what.images * what.channels
+    wanted = tile.items * traits.compute_units
+    rows_a_item = spread_rows(planes, h.outputs, 1, wanted)
+    planes_a_item = max(1, planes // wanted)
+
+    found = arguments_of(what, base, "w")
+    found.numbers(
+        w_start=what.w.start,
+        w_channel=what.w.channel,
+        w_row=what.w.row,
+        w_column=what.w.column,
+        planes=planes,
+        planes_a_item=planes_a_item,
+        channels=what.channels,
+        multiplier=what.multiplier,
+        x_size=what.x_end,
+        y_rows=h.outputs,
+        y_columns=v.outputs,
+        rows_before=h.before,
+        columns_before=v.before,
+        row_dilation=h.dilation,
+        column_dilation=v.dilation,
+        rows_a_item=rows_a_item,
+        period=_period(what, width),
+    )
+    code = FlatCode(
+        **base,
+        parameters=tuple(found.parameters),
+        kernel=(h.kernel, v.kernel),
+        stride=(1, 1),
+        w=OperandCode.of("w", what.w.dtype, what.value, 2),
+        masked=tuple(is_masked(v, kw) for kw in range(v.kernel)),
+        neighbours=v.dilation == 1,
+        masks=_masks(what, traits),
+    )
+    main = KernelPlan(
+        "depthwise/flat",
+        code,
+        tuple(found.arguments),
+        (-(-planes // planes_a_item), -(-h.outputs // rows_a_item), 1),
+        (1, 1, 1),
+        moved_bytes(what),
+        what.flops,
+    )
+    return ContractionPlan(None, main, None, 0, 0, astuple(tile))
+
+
+def _period(what: Depthwise, width: int) -> int:
+    """Vectors after which they begin at the same column again."""
+    return what.columns.outputs // math.gcd(what.columns.outputs, width)
+
+
+def _masks(what: Depthwise, traits: DeviceTraits) -> int:
+    return min(traits.local_memory, MASK_BYTES) // what.value.itemsize

@@ -1,0 +1,93 @@
+"""Depthwise convolutions that no other kernel takes: any taps, strides and dilations.
+
+A work-item sums up a few outputs; its neighbours take what lies beside them in memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+
+from clprim.plan.depthwise.code import DepthwiseCode, arguments_of_any, storing
+from clprim.plan.depthwise.problem import Depthwise, moved_bytes
+from clprim.plan.depthwise.tile import LanesTile
+from clprim.plan.kernel import KernelPlan, OperandCode, round_up, work_group
+from clprim.plan.product.problem import ContractionPlan
+from clprim.traits import DeviceTraits
+
+__all__ = ["LanesCode", "fits_lanes", "lanes_tile", "plan_lanes"]
+
+# Outputs of a work-item: each tap is read once for all of them.
+OUTPUTS = 4
+# That registers hold beside everything else.
+MOST_OUTPUTS = 16
+
+
+@dataclass(frozen=True)
+class LanesCode(DepthwiseCode):
+    """What depthwise/lanes.cl.jinja prints.
+
+    Attributes:
+        w: The weight.
+        along: What neighbouring work-items take: ``channel`` or ``column``.
+        outputs_a_item: Outputs of a work-item, along the next axis.
+    """
+
+    w: OperandCode
+    along: str
+    outputs_a_item: int
+
+
+def lanes_tile(what: Depthwise, traits: DeviceTraits) -> LanesTile:
+    """Returns the rule's tile."""
+    return LanesTile(OUTPUTS, min(64 if traits.is_cpu else 256, traits.max_work_group_size))
+
+
+def fits_lanes(tile: LanesTile, traits: DeviceTraits) -> bool:
+    """Whether a device runs a tile."""
+    return tile.outputs <= MOST_OUTPUTS and tile.group <= traits.max_work_group_size
+
+
+def plan_lanes(what: Depthwise, traits: DeviceTraits, tile: LanesTile) -> ContractionPlan:
+    """Plans the kernel of a convolution.
+
+    Args:
+        what: The convolution; nothing of it may be empty.
+        traits: Of the device.
+        tile: One that fits.
+    """
+    along = "channel" if what.channels > 1 and abs(what.y.channel) == 1 else "column"
+    base = storing(what, 1, along, streaming=False)
+    found = arguments_of_any(what, base)
+    h, v = what.rows, what.columns
+    found.numbers(
+        kernel_rows=h.kernel,
+        kernel_columns=v.kernel,
+        row_stride=h.stride,
+        column_stride=v.stride,
+        row_dilation=h.dilation,
+        column_dilation=v.dilation,
+    )
+    code = LanesCode(
+        **base,
+        parameters=tuple(found.parameters),
+        kernel=(0, 0),
+        stride=(0, 0),
+        w=OperandCode.of("w", what.w.dtype, what.value, 2),
+        along=along,
+        outputs_a_item=tile.outputs,
+    )
+    if along == "channel":
+        sizes = (what.channels, -(-v.outputs // tile.outputs), what.images * h.outputs)
+    else:
+        sizes = (v.outputs, -(-h.outputs // tile.outputs), what.images * what.channels)
+    local = (*work_group(sizes[:2], tile.group), 1)
+    main = KernelPlan(
+        "depthwise/lanes",
+        code,
+        tuple(found.arguments),
+        tuple(round_up(size, group) for size, group in zip(sizes, local, strict=True)),
+        local,
+        moved_bytes(what),
+        what.flops,
+    )
+    return ContractionPlan(None, main, None, 0, 0, astuple(tile))

@@ -1,0 +1,283 @@
+"""The CPU strategy of depthwise convolutions whose columns lie side by side.
+
+A work-item copies some rows of a plane to local memory, with zeros around them, and convolves them
+there in vectors of columns; depthwise/planes.cl.jinja draws it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass, replace
+
+from clprim.plan.depthwise.code import (
+    DepthwiseCode,
+    arguments_of,
+    joins_rows,
+    passes_cache,
+    plane_vector,
+    spread_rows,
+    storing,
+    unrolls,
+)
+from clprim.plan.depthwise.problem import Depthwise, Line, moved_bytes
+from clprim.plan.depthwise.tile import PlanesTile
+from clprim.plan.kernel import KernelPlan, OperandCode, round_up
+from clprim.plan.product.problem import ContractionPlan
+from clprim.traits import DeviceTraits
+
+__all__ = ["PlanesCode", "fits_planes", "plan_planes", "planes_tile", "takes_planes"]
+
+# Of local memory: half of it for rows of x, a quarter for sums, a quarter for sums without gaps.
+SCRATCH_BYTES = 128 << 10
+# What a band of rows should take of it, to stay in a core's nearest cache.
+BAND_BYTES = 16 << 10
+# Work-items a compute unit, unless a table says otherwise.
+ITEMS = 8
+# Rows of a tile that registers hold.
+MOST_ROWS = 8
+
+
+@dataclass(frozen=True)
+class PlanesCode(DepthwiseCode):
+    """What depthwise/planes.cl.jinja prints.
+
+    Attributes:
+        w: The weight.
+        rows: That are summed up at once.
+        source, wide: Elements of local memory for rows of x, and for sums.
+        ahead: Whether the next rows of x are prefetched.
+    """
+
+    w: OperandCode
+    rows: int
+    source: int
+    wide: int
+    ahead: bool
+
+
+@dataclass(frozen=True)
+class _Band:
+    """How many rows local memory holds.
+
+    Attributes:
+        rows: Of the result.
+        pitch: Elements from one row of x to the next, of one phase of the stride.
+        wide_pitch: Elements from one row of sums to the next.
+        source_row: Elements of a row of x, of all phases.
+        source_rows: Of x, for ``rows`` rows of sums in whole tiles.
+    """
+
+    rows: int
+    pitch: int
+    wide_pitch: int
+    source_row: int
+    source_rows: int
+
+
+def takes_planes(what: Depthwise, traits: DeviceTraits) -> bool:
+    """Whether this strategy can do a convolution: a tile's rows must fit local memory."""
+    if what.x.column != 1 or what.y.column != 1 or plane_vector(what, traits) < 2:
+        return False
+    if what.adjoint and not unrolls(what):
+        return False
+    what = _cropped(what)
+    return _band(what, traits, _tile_rows(what)) is not None
+
+
+def planes_tile(what: Depthwise, traits: DeviceTraits) -> PlanesTile:
+    """Returns the rule's tile of a convolution that `takes_planes`."""
+    what = _cropped(what)
+    rows = _tile_rows(what)
+    band = _band(what, traits, rows)
+    assert band is not None
+    return PlanesTile(rows, band.rows, ITEMS)
+
+
+def fits_planes(tile: PlanesTile, what: Depthwise, traits: DeviceTraits) -> bool:
+    """Whether registers hold a tile, and local memory its band of whole tiles."""
+    what = _cropped(what)
+    if tile.rows > MOST_ROWS or tile.band % _step(what, tile.rows):
+        return False
+    return _band(what, traits, tile.rows, tile.band) is not None
+
+
+def plan_planes(what: Depthwise, traits: DeviceTraits, tile: PlanesTile) -> ContractionPlan:
+    """Plans the kernel of a convolution that `takes_planes`.
+
+    Args:
+        what: The convolution; nothing of it may be empty.
+        traits: Of the device.
+        tile: One that fits.
+    """
+    what = _cropped(what)
+    band = _band(what, traits, tile.rows, tile.band)
+    assert band is not None
+    width = plane_vector(what, traits)
+    h, v = what.rows, what.columns
+    base = storing(what, width, "column", streaming=passes_cache(what, traits))
+    unrolled = unrolls(what)
+    source, wide = _room(what, traits)
+
+    shift = h.before if what.adjoint else 0
+    rows_first = shift // h.stride * h.stride
+    rows_last = shift + h.outputs
+    planes = what.images * what.channels
+    wanted = tile.items * traits.compute_units
+    a_item = spread_rows(planes, rows_last - rows_first, _step(what, tile.rows), wanted)
+    planes_a_item = max(1, planes // wanted)
+
+    found = arguments_of(what, base, "w")
+    found.numbers(
+        w_start=what.w.start,
+        w_channel=what.w.channel,
+        w_row=what.w.row,
+        w_column=what.w.column,
+        planes=planes,
+        planes_a_item=planes_a_item,
+        channels=what.channels,
+        multiplier=what.multiplier,
+        x_size=what.x_end,
+        x_rows=h.inputs,
+        x_columns=v.inputs,
+        y_rows=h.outputs,
+        y_columns=v.outputs,
+        rows_before=h.before,
+        columns_before=v.before,
+        columns_last=v.before + v.outputs,
+        rows_first=rows_first,
+        rows_last=rows_last,
+        rows_a_item=a_item,
+        rows_a_band=band.rows,
+        rows_join=int(joins_rows(what)),
+        pitch=band.pitch,
+        wide_pitch=band.wide_pitch,
+        source_used=band.source_rows * band.source_row + width,
+        **_phases(what, band),
+    )
+    if not unrolled:
+        found.numbers(
+            kernel_rows=h.kernel,
+            kernel_columns=v.kernel,
+            row_stride=h.stride,
+            column_stride=v.stride,
+            row_dilation=h.dilation,
+            column_dilation=v.dilation,
+        )
+    code = PlanesCode(
+        **base,
+        parameters=tuple(found.parameters),
+        kernel=(h.kernel, v.kernel) if unrolled else (0, 0),
+        stride=(h.stride, v.stride) if unrolled else (0, 0),
+        w=OperandCode.of("w", what.w.dtype, what.value, 2),
+        rows=tile.rows,
+        source=source,
+        wide=wide,
+        # An interpreter of OpenCL 1.2 knows no prefetch; what compiles for CPUs is newer.
+        ahead=traits.c_version >= (3, 0),
+    )
+    main = KernelPlan(
+        "depthwise/planes",
+        code,
+        tuple(found.arguments),
+        (-(-planes // planes_a_item), -(-(rows_last - rows_first) // a_item), 1),
+        (1, 1, 1),
+        moved_bytes(what),
+        what.flops,
+    )
+    return ContractionPlan(None, main, None, 0, 0, astuple(tile))
+
+
+def _cropped(what: Depthwise) -> Depthwise:
+    """Returns the same without negative padding, which the adjoint of much padding has."""
+
+    def crop(line: Line) -> tuple[Line, int]:
+        less = max(0, -line.before)
+        inputs = max(0, line.inputs - less)
+        return replace(line, before=line.before + less, inputs=inputs), less
+
+    rows, above = crop(what.rows)
+    columns, left = crop(what.columns)
+    x = what.x
+    start = x.start + above * x.row + left * x.column
+    return replace(what, rows=rows, columns=columns, x=replace(x, start=start))
+
+
+def _tile_rows(what: Depthwise) -> int:
+    """Rows that are summed up at once, so that a vector of x is read once for all their taps."""
+    if what.rows.outputs == 1:
+        return 1
+    if not unrolls(what):
+        return 8
+    return 2 if what.rows.stride > 1 else 4
+
+
+def _step(what: Depthwise, rows: int) -> int:
+    """What the rows of a band are a multiple of."""
+    return what.rows.stride if what.adjoint else rows
+
+
+def _room(what: Depthwise, traits: DeviceTraits) -> tuple[int, int]:
+    elements = min(traits.local_memory, SCRATCH_BYTES) // what.value.itemsize
+    return elements // 2, elements // 4 - 64
+
+
+def _phases(what: Depthwise, band: _Band) -> dict[str, int]:
+    """Where the first even and the first odd column of x go in a row of its copy."""
+    v = what.columns
+    if what.adjoint:
+        return {"even_at": (v.kernel - 1) // v.stride, "odd_at": 0}
+
+    def at(column: int) -> int:
+        place, phase = divmod(column + v.before, v.stride)
+        return phase * band.pitch + place
+
+    return {"even_at": at(0), "odd_at": at(1)}
+
+
+def _band(
+    what: Depthwise, traits: DeviceTraits, tile_rows: int, wanted: int | None = None
+) -> _Band | None:
+    """Returns what a band of rows takes, of as many as the rule wants or ``wanted``.
+
+    None where they do not fit.
+    """
+    width = plane_vector(what, traits)
+    h, v = what.rows, what.columns
+    step = _step(what, tile_rows)
+    source, wide = _room(what, traits)
+    if what.adjoint:
+        lead = (v.kernel - 1) // v.stride
+        sums = -(-(v.before + v.outputs) // v.stride)
+        pitch = round_up(max(v.inputs, round_up(sums, width)) + lead + width, width)
+        wide_pitch = round_up(sums, width) * v.stride + width
+        source_row = pitch
+        lines = (h.kernel - 1) // h.stride, h.stride  # before the first row, and rows of each
+    else:
+        copied = -(-(v.before + v.inputs) // v.stride)
+        read = round_up(v.outputs, width) + (v.reach - 1) // v.stride + 1
+        pitch = round_up(max(copied, read) + width, width)
+        wide_pitch = round_up(v.outputs, width)
+        source_row = pitch * v.stride
+
+    def source_rows(rows: int) -> int:
+        if what.adjoint:
+            return lines[0] + rows // lines[1] + 1
+        return (rows - 1) * h.stride + h.reach
+
+    def fits(rows: int) -> bool:
+        used = source_rows(rows) * source_row + 2 * width
+        return used <= source and rows * max(wide_pitch, v.outputs) + 2 * width <= wide
+
+    if not fits(wanted or step):
+        return None
+    if wanted is not None:
+        return _Band(wanted, pitch, wide_pitch, source_row, source_rows(wanted))
+    shift = h.before % h.stride if what.adjoint else 0
+    most = round_up(h.outputs + shift, step)
+    rows = step
+    while rows + step <= most and fits(rows + step):
+        near = source_rows(rows) * source_row * what.value.itemsize
+        # A band of few rows reads those that windows share again and again.
+        if near >= BAND_BYTES and rows >= 4 * (h.reach - 1):
+            break
+        rows += step
+    return _Band(rows, pitch, wide_pitch, source_row, source_rows(rows))

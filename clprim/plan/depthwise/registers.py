@@ -1,0 +1,49 @@
+"""Windows in registers: what the kernels of a depthwise convolution and its gradient share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from clprim.plan.depthwise.problem import Depthwise, Line
+from clprim.plan.depthwise.weight.code import DepthwiseGradient
+from clprim.traits import DeviceTraits
+
+__all__ = [
+    "LARGEST_STRIDE",
+    "MOST_TAPS",
+    "busy_items",
+    "interlaced",
+    "single_taps",
+    "taps_in_registers",
+]
+
+# Taps that registers hold.
+MOST_TAPS = 49
+# Windows farther apart share little.
+LARGEST_STRIDE = 3
+
+
+def taps_in_registers(h: Line, v: Line) -> int:
+    """Returns how many rows of taps registers hold at a time: a divisor of all; 0 for none."""
+    fit = (n for n in range(1, h.kernel + 1) if not h.kernel % n and n * v.kernel <= MOST_TAPS)
+    return max(fit, default=0)
+
+
+def single_taps(what: Depthwise | DepthwiseGradient) -> tuple[Line, Line]:
+    """Returns rows and columns; a single tap has no dilation."""
+    lines = (what.rows, what.columns)
+    h, v = (replace(line, dilation=1) if line.kernel == 1 else line for line in lines)
+    return h, v
+
+
+def interlaced(line: Line, outputs: int) -> int:
+    """Returns how many tiles of some outputs a line has.
+
+    Where taps are apart, the outputs of a tile are so too, and as many tiles are interlaced.
+    """
+    return -(-line.outputs // (outputs * line.dilation)) * line.dilation
+
+
+def busy_items(traits: DeviceTraits) -> int:
+    """Returns how many work-items keep a device busy while they wait for memory."""
+    return traits.compute_units * (8 if traits.is_cpu else 512)

@@ -1,0 +1,224 @@
+"""The CPU strategy of depthwise convolutions of small planes: vectors run across the ends of rows.
+
+It is for results that are as large as the input divided by the stride; depthwise/runs.cl.jinja
+draws it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import astuple, dataclass
+
+from clprim.plan.depthwise.code import (
+    UNROLLED,
+    DepthwiseCode,
+    arguments_of,
+    is_masked,
+    joins_rows,
+    passes_cache,
+    plane_vector,
+    spread_rows,
+    storing,
+)
+from clprim.plan.depthwise.problem import Depthwise, Line, moved_bytes
+from clprim.plan.depthwise.tile import RunsTile
+from clprim.plan.kernel import KernelPlan, OperandCode, round_up
+from clprim.plan.product.problem import ContractionPlan
+from clprim.traits import DeviceTraits
+
+__all__ = ["RunsCode", "fits_runs", "plan_runs", "runs_tile", "takes_runs"]
+
+# Of local memory.
+SCRATCH_BYTES = 64 << 10
+# What the copy of a band of rows should take of it, to stay in a core's nearest cache.
+BAND_BYTES = 8 << 10
+# Rows of so many vectors or more lose little at their ends.
+MOST_VECTORS = 4
+# Work-items a compute unit, unless a table says otherwise.
+ITEMS = 8
+
+
+@dataclass(frozen=True)
+class RunsCode(DepthwiseCode):
+    """What depthwise/runs.cl.jinja prints.
+
+    Attributes:
+        w: The weight.
+        masked: Of every column of taps, whether it reaches into another row.
+        neighbours: Whether taps of a row are neighbours in the copy.
+        source, masks: Elements of local memory for rows of x, and for masks.
+        ahead: Whether the next rows of x are prefetched.
+    """
+
+    w: OperandCode
+    masked: tuple[bool, ...]
+    neighbours: bool
+    source: int
+    masks: int
+    ahead: bool
+
+
+@dataclass(frozen=True)
+class _Margins:
+    """Rows of the copy above and below those of a band, columns before a row's first, and sizes.
+
+    Attributes:
+        above, below: Rows, of each phase of the stride.
+        left: Columns that taps reach to the left, likewise.
+        right: Likewise to the right.
+        part: Elements of a band's copy, of one phase.
+        rows: Of a band.
+    """
+
+    above: int
+    below: int
+    left: int
+    right: int
+    part: int
+    rows: int
+
+
+def takes_runs(what: Depthwise, traits: DeviceTraits) -> bool:
+    """Whether this strategy can do a convolution, and is meant for it."""
+    h, v = what.rows, what.columns
+    width = plane_vector(what, traits)
+    if what.adjoint or what.x.column != 1 or what.y.column != 1 or width < 2:
+        return False
+    if v.kernel not in UNROLLED or h.kernel not in (1, v.kernel) or max(h.stride, v.stride) > 2:
+        return False
+    if v.outputs > MOST_VECTORS * width or min(h.before, v.before) < 0:
+        return False
+    if (h.stride == 1) != (v.stride == 1) or -(-v.inputs // v.stride) > v.outputs:
+        return False
+    return joins_rows(what) and _margins(what, traits) is not None
+
+
+def runs_tile(what: Depthwise, traits: DeviceTraits) -> RunsTile:
+    """Returns the rule's tile of a convolution that `takes_runs`."""
+    margins = _margins(what, traits)
+    assert margins is not None
+    return RunsTile(margins.rows, ITEMS)
+
+
+def fits_runs(tile: RunsTile, what: Depthwise, traits: DeviceTraits) -> bool:
+    """Whether local memory holds a tile's band."""
+    return _margins(what, traits, tile.band) is not None
+
+
+def plan_runs(what: Depthwise, traits: DeviceTraits, tile: RunsTile) -> ContractionPlan:
+    """Plans the kernel of a convolution that `takes_runs`.
+
+    Args:
+        what: The convolution; nothing of it may be empty.
+        traits: Of the device.
+        tile: One that fits.
+    """
+    margins = _margins(what, traits, tile.band)
+    assert margins is not None
+    width = plane_vector(what, traits)
+    h, v = what.rows, what.columns
+    base = storing(what, width, "column", streaming=passes_cache(what, traits))
+    source, masks = _room(what, traits)
+    masked = tuple(is_masked(v, kw) for kw in range(v.kernel))
+    planes = what.images * what.channels
+    wanted = tile.items * traits.compute_units
+    rows_a_item = spread_rows(planes, h.outputs, 1, wanted)
+    planes_a_item = max(1, planes // wanted)
+
+    found = arguments_of(what, base, "w")
+    found.numbers(
+        w_start=what.w.start,
+        w_channel=what.w.channel,
+        w_row=what.w.row,
+        w_column=what.w.column,
+        planes=planes,
+        planes_a_item=planes_a_item,
+        channels=what.channels,
+        multiplier=what.multiplier,
+        x_size=what.x_end,
+        x_rows=h.inputs,
+        x_columns=v.inputs,
+        y_rows=h.outputs,
+        y_columns=v.outputs,
+        rows_before=h.before,
+        columns_before=v.before,
+        row_dilation=h.dilation,
+        column_dilation=v.dilation,
+        rows_a_item=rows_a_item,
+        rows_a_band=margins.rows,
+        rows_above=margins.above,
+        rows_below=margins.below,
+        columns_left=margins.left,
+        part_size=margins.part,
+        period=v.outputs // math.gcd(v.outputs, width),
+    )
+    code = RunsCode(
+        **base,
+        parameters=tuple(found.parameters),
+        kernel=(h.kernel, v.kernel),
+        stride=(h.stride, v.stride),
+        w=OperandCode.of("w", what.w.dtype, what.value, 2),
+        masked=masked,
+        neighbours=v.stride == v.dilation == 1,
+        source=source,
+        masks=masks,
+        # An interpreter of OpenCL 1.2 knows no prefetch; what compiles for CPUs is newer.
+        ahead=traits.c_version >= (3, 0),
+    )
+    main = KernelPlan(
+        "depthwise/runs",
+        code,
+        tuple(found.arguments),
+        (-(-planes // planes_a_item), -(-h.outputs // rows_a_item), 1),
+        (1, 1, 1),
+        moved_bytes(what),
+        what.flops,
+    )
+    return ContractionPlan(None, main, None, 0, 0, astuple(tile))
+
+
+def _room(what: Depthwise, traits: DeviceTraits) -> tuple[int, int]:
+    elements = min(traits.local_memory, SCRATCH_BYTES) // what.value.itemsize
+    return elements * 3 // 4, elements // 4
+
+
+def _reach(line: Line) -> tuple[int, int]:
+    """Places of a phase of the stride that taps reach before and after an output's own."""
+    last = line.reach - 1 - line.before
+    return -(-line.before // line.stride), max(0, last // line.stride)
+
+
+def _margins(what: Depthwise, traits: DeviceTraits, band: int | None = None) -> _Margins | None:
+    """Returns what a band of rows takes, of as many as the rule wants or ``band``.
+
+    None where they do not fit.
+    """
+    h, v = what.rows, what.columns
+    width = plane_vector(what, traits)
+    above, below = _reach(h)
+    left, right = _reach(v)
+    source, masks = _room(what, traits)
+    period = v.outputs // math.gcd(v.outputs, width)
+    if left > width or period * v.kernel * width > masks:
+        return None
+    parts = h.stride * v.stride
+
+    def part(rows: int) -> int:
+        used = (above + rows + below) * v.outputs + right
+        return round_up(used + 3 * width, width)
+
+    if parts * part(band or 1) > source:
+        return None
+    if band is not None:
+        return _Margins(above, below, left, right, part(band), band)
+    rows = 1
+    while rows < h.outputs and parts * part(rows + 1) <= source:
+        near = parts * part(rows) * what.value.itemsize
+        if near >= BAND_BYTES and rows >= 4 * (above + below):
+            break
+        rows += 1
+    # Bands of whole vectors: the next one is aligned as well, and has no end to store by elements.
+    whole = width // math.gcd(v.outputs, width)
+    if whole <= rows < h.outputs:
+        rows -= rows % whole
+    return _Margins(above, below, left, right, part(rows), rows)

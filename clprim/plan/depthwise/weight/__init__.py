@@ -1,0 +1,1 @@
+"""Plans of a depthwise convolution's gradient in the weight."""

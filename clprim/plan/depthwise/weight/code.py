@@ -1,0 +1,366 @@
+"""Plans the gradient of a depthwise convolution in its weight.
+
+    dw[c, kh, kw] = Σ_n,r,q  grad[n, c, r, q] · x[n, c / multiplier,
+                                                  r·stride + kh·dilation − before,
+                                                  q·stride + kw·dilation − before]
+
+Every channel and tap is a sum over all images and outputs. It is cut in splits, whose sums go
+through memory to a second kernel, which adds them up in order: no atomics, the same bits always.
+"""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+from typing import Any
+
+from clprim.dtypes import AnyDType, stored_type
+from clprim.plan.depthwise.code import Arguments
+from clprim.plan.depthwise.problem import Line, Place, Taps
+from clprim.plan.depthwise.tile import DepthwiseTile, GradientLanesTile
+from clprim.plan.kernel import (
+    Argument,
+    Buffer,
+    KernelCode,
+    KernelPlan,
+    OperandCode,
+    Parameter,
+    Scalar,
+    power_of_two,
+    round_up,
+    work_group,
+)
+from clprim.plan.product.problem import PARTIAL, ContractionPlan, W, X, Y
+from clprim.traits import DeviceTraits
+
+__all__ = [
+    "LONGEST_CHAIN",
+    "DepthwiseGradient",
+    "FinishCode",
+    "GradientCode",
+    "GradientLanesCode",
+    "fits_gradient_lanes",
+    "gradient_arguments",
+    "gradient_code",
+    "gradient_lanes_tile",
+    "gradient_plan",
+    "longest_split",
+    "plan_gradient_lanes",
+]
+
+# Channels that a work-group finishes.
+FINISH_GROUP = 64
+# Products added one after another into one sum.
+LONGEST_CHAIN = 4096
+
+
+@dataclass(frozen=True)
+class DepthwiseGradient:
+    """What to compute.
+
+    Attributes:
+        name: For kernels and messages.
+        images: How many.
+        channels: Of the result of the convolution.
+        multiplier: Outputs of an input channel.
+        rows, columns: The axes of the convolution.
+        value: dtype that sums are added up in.
+        x: The input of the convolution.
+        grad: The gradient in its result.
+        y: The gradient in the weight.
+        beta: Whether ``beta`` times the old result is added, with beta the call's scalar 0.
+    """
+
+    name: str
+    images: int
+    channels: int
+    multiplier: int
+    rows: Line
+    columns: Line
+    value: AnyDType
+    x: Place
+    grad: Place
+    y: Taps
+    beta: bool = False
+    epilogue: None = None
+
+    @property
+    def taps(self) -> int:
+        """Of a channel."""
+        return self.rows.kernel * self.columns.kernel
+
+    @property
+    def flops(self) -> int:
+        """Operations, products with padding included; a multiply-add counts as two."""
+        outputs = self.images * self.channels * self.rows.outputs * self.columns.outputs
+        return 2 * outputs * self.taps
+
+    @property
+    def index(self) -> str:
+        """``int`` where 31 bits reach every element, with room for windows that leave planes."""
+        h, v = self.rows, self.columns
+        read = (self.images, self.channels, h.inputs + h.reach + 64, v.inputs + v.reach + 64)
+        out = (self.images, self.channels, h.outputs + 64, v.outputs + 64)
+        taps = abs(self.y.start) + abs(self.y.channel) * self.channels
+        taps += abs(self.y.row) * h.kernel + abs(self.y.column) * v.kernel
+        partial = self.images * h.outputs * self.taps * (self.channels + 64)
+        largest = max(self.x.reach(*read), self.grad.reach(*out), taps, partial)
+        return "int" if largest < 2**31 - 2**20 else "long"
+
+    def end(self, place: Place, channels: int, rows: int, columns: int) -> int:
+        """Returns the elements of memory up to the last one of an operand."""
+        sizes = (self.images, channels, rows, columns)
+        strides = (place.image, place.channel, place.row, place.column)
+        steps = zip(strides, sizes, strict=True)
+        return place.start + sum(max(0, s * (n - 1)) for s, n in steps) + 1
+
+    @property
+    def moved_bytes(self) -> int:
+        """Of x, the gradient and the result, once each."""
+        h, v = self.rows, self.columns
+        x = self.images * self.channels // self.multiplier * h.inputs * v.inputs
+        grad = self.images * self.channels * h.outputs * v.outputs
+        y = self.channels * self.taps * self.y.dtype.itemsize
+        return x * self.x.dtype.itemsize + grad * self.grad.dtype.itemsize + y
+
+
+@dataclass(frozen=True)
+class GradientCode(KernelCode):
+    """What kernels that sum up splits print in common.
+
+    Attributes:
+        value: Type that sums are added up in.
+        x, grad: The operands.
+    """
+
+    value: str
+    x: OperandCode
+    grad: OperandCode
+
+
+@dataclass(frozen=True)
+class GradientLanesCode(GradientCode):
+    """What depthwise/weight/lanes.cl.jinja prints.
+
+    Attributes:
+        along: What neighbouring work-items take: ``channel``, or ``column``s that they add up.
+        group: Work-items that add up columns.
+    """
+
+    along: str
+    group: int
+
+
+@dataclass(frozen=True)
+class FinishCode(KernelCode):
+    """What depthwise/weight/finish.cl.jinja prints.
+
+    Attributes:
+        value: Type that sums are added up in.
+        y: The result.
+        beta: Whether the old result takes part.
+    """
+
+    value: str
+    y: OperandCode
+    beta: bool
+
+
+def gradient_arguments(what: DepthwiseGradient) -> Arguments:
+    """Returns the parameters that all kernels that sum up splits have."""
+    found = Arguments(what.index)
+    found.memory(stored_type(what.x.dtype).storage, "x_memory", X)
+    found.memory(stored_type(what.grad.dtype).storage, "grad_memory", W)
+    found.memory(stored_type(what.value).value, "partial", PARTIAL, read_only=False)
+    found.place(what.x, "image", "channel", "row", "column")
+    found.place(what.grad, "image", "channel", "row", "column")
+    h, v = what.rows, what.columns
+    found.numbers(
+        images=what.images,
+        channels=what.channels,
+        x_rows=h.inputs,
+        x_columns=v.inputs,
+        y_rows=h.outputs,
+        y_columns=v.outputs,
+        rows_before=h.before,
+        columns_before=v.before,
+    )
+    return found
+
+
+def gradient_code(what: DepthwiseGradient, found: Arguments, along: str) -> dict[str, Any]:
+    """Returns the fields of a `GradientCode`.
+
+    Args:
+        what: The gradient.
+        found: Its parameters.
+        along: The axis of neighbouring lanes.
+    """
+    x = OperandCode.of("x", what.x.dtype, what.value, getattr(what.x, along))
+    grad = OperandCode.of("grad", what.grad.dtype, what.value, getattr(what.grad, along))
+    return {
+        "name": what.name,
+        "preamble": "",
+        "parameters": tuple(found.parameters),
+        "constants": (),
+        "index": what.index,
+        "unified": (),
+        "doubles": x.value == "double",
+        "own": (),
+        "value": x.value,
+        "x": x,
+        "grad": grad,
+    }
+
+
+def finish(what: DepthwiseGradient, splits: int, traits: DeviceTraits) -> KernelPlan:
+    """Returns the kernel that adds up ``splits`` times [tap][channel] sums."""
+    y = OperandCode.of("y0", what.y.dtype, what.value, what.y.column)
+    index = what.index
+    parameters = [
+        Parameter.memory(y.value, "partial", read_only=True),
+        Parameter.memory(y.storage, "y0_memory", read_only=False),
+    ]
+    arguments: list[Argument] = [Buffer(PARTIAL), Buffer(Y)]
+    if what.beta:
+        parameters.append(Parameter.number(y.value, "beta"))
+        arguments.append(Scalar(0))
+    numbers = {
+        "splits": splits,
+        "channels": what.channels,
+        "taps": what.taps,
+        "kernel_columns": what.columns.kernel,
+        "y0_start": what.y.start,
+        "y0_channel": what.y.channel,
+        "y0_row": what.y.row,
+        "y0_column": what.y.column,
+    }
+    parameters += [Parameter.number(index, name) for name in numbers]
+    code = FinishCode(
+        name=f"{what.name}_finish",
+        preamble="",
+        parameters=tuple(parameters),
+        constants=(),
+        index=index,
+        unified=(),
+        doubles=y.value == "double",
+        own=(),
+        value=y.value,
+        y=y,
+        beta=what.beta,
+    )
+    total = what.taps * what.channels
+    most = min(FINISH_GROUP, power_of_two(traits.max_work_group_size + 1) // 2)
+    local = min(most, power_of_two(what.channels))
+    nbytes = splits * total * what.value.itemsize + total * what.y.dtype.itemsize
+    return KernelPlan(
+        "depthwise/weight/finish",
+        code,
+        (*arguments, *numbers.values()),
+        (round_up(what.channels, local), what.taps),
+        (local, 1),
+        nbytes,
+        splits * total,
+    )
+
+
+def gradient_plan(
+    what: DepthwiseGradient,
+    template: str,
+    code: GradientCode,
+    found: Arguments,
+    sizes: tuple[int, ...],
+    local: tuple[int, ...],
+    splits: int,
+    traits: DeviceTraits,
+    tile: DepthwiseTile,
+) -> ContractionPlan:
+    """Returns the kernel that sums up splits, and the one that adds these up.
+
+    Args:
+        what: The gradient.
+        template: Of the former.
+        code: What it prints.
+        found: Its arguments.
+        sizes: Work-items that are needed.
+        local: Those of a work-group.
+        splits: How many.
+        traits: Of the device.
+        tile: What a table may hold of it.
+    """
+    main = KernelPlan(
+        template,
+        code,
+        tuple(found.arguments),
+        tuple(round_up(size, group) for size, group in zip(sizes, local, strict=True)),
+        local,
+        what.moved_bytes,
+        what.flops,
+    )
+    partial = splits * what.taps * what.channels
+    return ContractionPlan(None, main, finish(what, splits, traits), 0, partial, astuple(tile))
+
+
+def gradient_lanes_tile(what: DepthwiseGradient, traits: DeviceTraits) -> GradientLanesTile:
+    """Returns the rule's tile."""
+    rows = what.rows.outputs
+    items = what.channels * what.taps * what.images
+    a_split = longest_split(what)
+    wanted = 64 * traits.compute_units * (1 if traits.is_cpu else 64)
+    while a_split > 1 and items * -(-rows // a_split) < wanted:
+        a_split //= 2
+    return GradientLanesTile(a_split, min(64, power_of_two(traits.max_work_group_size + 1) // 2))
+
+
+def fits_gradient_lanes(
+    tile: GradientLanesTile, what: DepthwiseGradient, traits: DeviceTraits
+) -> bool:
+    """Whether a device runs a tile, and no sum gets too long."""
+    group = tile.group
+    power = power_of_two(group) == group
+    return power and group <= traits.max_work_group_size and tile.rows <= longest_split(what)
+
+
+def longest_split(what: DepthwiseGradient) -> int:
+    """Returns the rows of a split at most: sums of more would get too long."""
+    return max(1, min(what.rows.outputs, LONGEST_CHAIN // what.columns.outputs))
+
+
+def plan_gradient_lanes(
+    what: DepthwiseGradient, traits: DeviceTraits, tile: GradientLanesTile
+) -> ContractionPlan:
+    """Plans the kernels of a gradient in the weight, of arrays of any strides.
+
+    Args:
+        what: The gradient; nothing of it may be empty.
+        traits: Of the device.
+        tile: One that fits.
+    """
+    h, v = what.rows, what.columns
+    along = "channel" if what.channels > 1 and what.grad.channel == 1 else "column"
+    group = min(tile.group, power_of_two(v.outputs)) if along == "column" else 1
+    found = gradient_arguments(what)
+    # A split is some rows of an image.
+    a_split = tile.rows
+    bands = -(-h.outputs // a_split)
+    found.numbers(
+        multiplier=what.multiplier,
+        taps=what.taps,
+        bands=bands,
+        rows_a_split=a_split,
+        kernel_columns=v.kernel,
+        row_stride=h.stride,
+        column_stride=v.stride,
+        row_dilation=h.dilation,
+        column_dilation=v.dilation,
+    )
+    code = GradientLanesCode(**gradient_code(what, found, along), along=along, group=group)
+    splits = what.images * bands
+    if along == "channel":
+        local = (*work_group((what.channels, what.taps), tile.group), 1)
+        sizes = (what.channels, what.taps, splits)
+    else:
+        local = (group, 1, 1)
+        sizes = (group, what.taps * what.channels, splits)
+    return gradient_plan(
+        what, "depthwise/weight/lanes", code, found, sizes, local, splits, traits, tile
+    )

@@ -1,0 +1,203 @@
+"""The GPU strategy of depthwise convolutions: windows in registers, arrays of any strides.
+
+A work-item sums up a tile of rows × columns of a channel; depthwise/windows.cl.jinja draws it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import astuple, dataclass
+
+from clprim.plan.depthwise.code import DepthwiseCode, arguments_of_any, storing
+from clprim.plan.depthwise.problem import Depthwise, moved_bytes
+from clprim.plan.depthwise.registers import (
+    LARGEST_STRIDE,
+    MOST_TAPS,
+    busy_items,
+    interlaced,
+    single_taps,
+    taps_in_registers,
+)
+from clprim.plan.depthwise.tile import WindowsTile
+from clprim.plan.kernel import KernelPlan, OperandCode, round_up, work_group
+from clprim.plan.product.problem import ContractionPlan
+from clprim.traits import DeviceTraits
+
+__all__ = [
+    "WindowsCode",
+    "fits_windows",
+    "plan_windows",
+    "takes_windows",
+    "windows_tile",
+]
+
+# Sums that registers hold beside taps.
+MOST_SUMS = 16
+# Beside both: a row of x, addresses, what the epilogue needs.
+OTHER_VALUES = 32
+# Tiles that a rule chooses from. Where columns lie side by side a tile is one column wide, or its
+# neighbours' reads would be apart.
+_ROWS = (1, 2, 4, 8)
+_COLUMNS = {"channel": (1, 2, 4), "column": (1,)}
+
+
+@dataclass(frozen=True)
+class WindowsCode(DepthwiseCode):
+    """What depthwise/windows.cl.jinja prints; ``kernel`` are the taps in registers.
+
+    Attributes:
+        w: The weight.
+        along: What neighbouring work-items take: ``channel`` or ``column``.
+        rows, columns: Of a tile.
+        phase: Of the adjoint: by how much the first tile is off a whole number of strides.
+        dilated: Whether taps are apart, and so the outputs of a tile.
+        looped: Whether more rows of taps follow those in registers.
+    """
+
+    w: OperandCode
+    along: str
+    rows: int
+    columns: int
+    phase: tuple[int, int]
+    dilated: bool
+    looped: bool
+
+    @property
+    def lead(self) -> tuple[int, int]:
+        """Of the adjoint: rows and columns of x above and beside a tile's first place in it."""
+        (h, v), (sh, sv) = self.kernel, self.stride
+        return (h - 1) // sh, (v - 1) // sv
+
+    @property
+    def below(self) -> tuple[int, int]:
+        """Rows and columns of x that are below a tile."""
+        sizes = zip((self.rows, self.columns), self.kernel, self.stride, strict=True)
+        if not self.adjoint:
+            rows, columns = ((size - 1) * stride + taps for size, taps, stride in sizes)
+            return rows, columns
+        places = zip(sizes, self.lead, self.phase, strict=True)
+        rows, columns = (lead + (n - 1 + off) // s + 1 for (n, _, s), lead, off in places)
+        return rows, columns
+
+
+def takes_windows(what: Depthwise, _: DeviceTraits) -> bool:
+    """Whether a row of taps fits the registers, and windows share what is below them."""
+    h, v = single_taps(what)
+    if not taps_in_registers(h, v) or max(h.stride, v.stride) > LARGEST_STRIDE:
+        return False
+    if what.adjoint:
+        whole = taps_in_registers(h, v) == h.kernel
+        return whole and h.dilation == v.dilation == 1 and min(h.before, v.before) >= 0
+    return all(line.stride == 1 or line.dilation == 1 for line in (h, v))
+
+
+def windows_tile(what: Depthwise, traits: DeviceTraits) -> WindowsTile:
+    """Returns the rule's tile: the least instructions, if there are items for the whole device."""
+    group = min(64 if traits.is_cpu else 256, traits.max_work_group_size)
+    wanted = busy_items(traits)
+
+    def cost(tile: WindowsTile) -> float:
+        rows, columns = _tiles_a_plane(what, tile)
+        items = what.images * what.channels * rows * columns
+        return items * _instructions(what, tile) / min(items, wanted)
+
+    h, v = _steps(what)
+    every = (
+        WindowsTile(rows * h, columns * v, group)
+        for rows, columns in itertools.product(_ROWS, _COLUMNS[_along(what)])
+    )
+    return min((t for t in every if fits_windows(t, what, traits)), key=cost)
+
+
+def fits_windows(tile: WindowsTile, what: Depthwise, traits: DeviceTraits) -> bool:
+    """Whether a device runs a tile for a convolution that `takes_windows`."""
+    h, v = _steps(what)
+    # Tiles of the adjoint begin at whole strides.
+    if tile.rows % h or tile.columns % v or tile.group > traits.max_work_group_size:
+        return False
+    if (tile.rows, tile.columns) == (h, v):
+        return True  # none is smaller
+    sums = tile.rows * tile.columns
+    values = sums + min(MOST_TAPS, what.rows.kernel * what.columns.kernel) + OTHER_VALUES
+    return sums <= MOST_SUMS and values * what.value.itemsize <= traits.register_bytes
+
+
+def plan_windows(what: Depthwise, traits: DeviceTraits, tile: WindowsTile) -> ContractionPlan:
+    """Plans the kernel of a convolution that `takes_windows`.
+
+    Args:
+        what: The convolution; nothing of it may be empty.
+        traits: Of the device.
+        tile: One that fits.
+    """
+    along, (h, v) = _along(what), single_taps(what)
+    base = storing(what, 1, along, streaming=False)
+    in_registers = taps_in_registers(h, v)
+    dilated, looped = max(h.dilation, v.dilation) > 1, in_registers < h.kernel
+    tile_rows, tile_columns = _tiles_a_plane(what, tile)
+    found = arguments_of_any(what, base)
+    if along == "channel":
+        found.numbers(tile_rows=tile_rows)
+        sizes = (what.channels, tile_columns, what.images * tile_rows)
+    else:
+        sizes = (tile_columns, tile_rows, what.images * what.channels)
+    if dilated:
+        found.numbers(row_dilation=h.dilation, column_dilation=v.dilation)
+    if looped:
+        found.numbers(kernel_rows=h.kernel)
+    code = WindowsCode(
+        **base,
+        parameters=tuple(found.parameters),
+        kernel=(in_registers, v.kernel),
+        stride=(h.stride, v.stride),
+        w=OperandCode.of("w", what.w.dtype, what.value, 2),
+        along=along,
+        rows=tile.rows,
+        columns=tile.columns,
+        phase=(h.before % h.stride, v.before % v.stride) if what.adjoint else (0, 0),
+        dilated=dilated,
+        looped=looped,
+    )
+    local = (*work_group(sizes[:2], tile.group), 1)
+    main = KernelPlan(
+        "depthwise/windows",
+        code,
+        tuple(found.arguments),
+        tuple(round_up(size, group) for size, group in zip(sizes, local, strict=True)),
+        local,
+        moved_bytes(what),
+        what.flops,
+    )
+    return ContractionPlan(None, main, None, 0, 0, astuple(tile))
+
+
+def _along(what: Depthwise) -> str:
+    return "channel" if what.channels > 1 and abs(what.y.channel) == 1 else "column"
+
+
+def _steps(what: Depthwise) -> tuple[int, int]:
+    """What the rows and columns of a tile are multiples of."""
+    return (what.rows.stride, what.columns.stride) if what.adjoint else (1, 1)
+
+
+def _tiles_a_plane(what: Depthwise, tile: WindowsTile) -> tuple[int, int]:
+    """Rows and columns of tiles."""
+    h, v = single_taps(what)
+    return interlaced(h, tile.rows), interlaced(v, tile.columns)
+
+
+def _instructions(what: Depthwise, tile: WindowsTile) -> float:
+    """About what a work-item does: reads of windows and taps, multiply-adds, stores."""
+    h, v = single_taps(what)
+    taps = h.kernel * v.kernel
+    sums = tile.rows * tile.columns
+    if what.adjoint:
+        taps_an_output = taps / (h.stride * v.stride)
+        reads = (tile.rows / h.stride + h.kernel / h.stride) * (
+            tile.columns / v.stride + v.kernel / v.stride
+        )
+        return what.multiplier * (reads + taps + sums * taps_an_output) + 2 * sums
+    rows = taps_in_registers(h, v)
+    below = (tile.rows - 1) * h.stride + rows
+    beside = (tile.columns - 1) * v.stride + v.kernel
+    return h.kernel // rows * below * beside + taps + sums * (taps + 2)

@@ -1,0 +1,1 @@
+"""Plans of several operators in one kernel."""

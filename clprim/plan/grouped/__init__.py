@@ -1,0 +1,1 @@
+"""Plans of kernels that reduce a group and map its elements."""

@@ -1,0 +1,426 @@
+"""Finds tiles for operands that lie in memory in different orders, for a CPU.
+
+An element at a time, either the reads or the writes of a transposition jump from line to line. A
+tile is large enough to have whole lines on both sides: it is read vector by vector as the inputs
+lie, its elements change places in registers, and the results are calculated and written from the
+cache as they lie. There are three kinds.
+
+*Granules*: along one long loop, here w, all operands are contiguous but for a few short loops,
+whose iterations make up a granule. Short loops that are inside w for an operand are part of its
+contiguous memory; the others are rows of their own. So a picture of r² · C channels becomes one of
+r times the height and width:
+
+      input, NCHW    w for each (i, j)      i, j: input rows,       granule r²
+      result, NCHW   (w, j) for each i         i: result rows
+
+*Transpositions*: two long loops, one contiguous for the inputs, the other for the results.
+
+*Rows*: nothing changes places, but rows are so short that to find each of them by itself would cost
+more than to copy it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from clprim.dtypes import AnyDType
+from clprim.plan.kernel import OperandCode, round_up
+from clprim.plan.permutation import permute, transpose
+from clprim.plan.pointwise.code import Shuffles
+from clprim.plan.strides import Dim
+from clprim.traits import DeviceTraits
+
+__all__ = ["Placed", "Tiling", "find_tiling", "place_tiles"]
+
+# Bytes of a tile: they are to stay in the first cache, beside what is read meanwhile.
+_TILE_BYTES = 16 << 10
+# Bytes along a result's row in a transposition, and rows of its tile. Measured: inputs want to
+# be read in long runs, of which a processor follows only a few dozens; two lines of a result at a
+# time are enough, if its rows begin where lines do.
+_ROW_BYTES, _ROWS = 128, 256
+# The same if they do not, and each piece of a row has two lines that it shares with others.
+_ODD_ROW_BYTES, _ODD_ROWS = 512, 96
+# Bytes of a tile of whole rows, which share no lines as they follow each other.
+_WHOLE_BYTES = 64 << 10
+# Bytes that a work-item should write: a few hundred microseconds at most.
+_WORK_BYTES = 256 << 10
+# How far ahead of them inputs are asked for. Measured: tiles of 64 pixels, 30 → 40 GB/s.
+_AHEAD_BYTES = 4096
+# Vectors of a granule, which are in registers at a time, and steps a vector to permute them.
+_MOST_VECTORS = 64
+_MOST_STEPS = 12
+# Elements of a row that is short.
+_SHORT_ROW = 512
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """A tile.
+
+    Attributes:
+        template: Which kernel.
+        vector: Elements a vector.
+        long: The loops that a tile takes a piece of: w; for a transposition the results'
+            contiguous one and the inputs' contiguous one.
+        short: The loops of a granule, outermost first.
+        tiled: Inputs that lie otherwise than the results, by number of the operand.
+        tile: Iterations of each long loop in a tile.
+        room: Elements of a tile of whole rows; none for other tiles.
+        result_step, input_step, result_rows, input_rows, shuffles: As in `TileCode`.
+    """
+
+    template: str
+    vector: int
+    long: tuple[int, ...]
+    short: tuple[int, ...]
+    tiled: frozenset[int]
+    tile: tuple[int, ...]
+    result_step: int
+    input_step: int
+    result_rows: tuple[tuple[int, ...], ...]
+    input_rows: tuple[tuple[int, ...], ...]
+    shuffles: Shuffles
+    room: tuple[int, ...] = ()
+
+
+def find_tiling(
+    dims: Sequence[Dim],
+    arrays: int,
+    results: int,
+    *,
+    vectors: tuple[int, int],
+    sizes: tuple[int, int],
+    is_cpu: bool,
+) -> Tiling | None:
+    """Returns the tile that suits a call, or None where an element at a time is as good.
+
+    Args:
+        dims: The collapsed loops, in the order of the first result's memory.
+        arrays: Operands in memory, the results first.
+        results: How many of them are results.
+        vectors: Elements of a vector that fills a register, and of one along the innermost loop
+            (1 where that is impossible).
+        sizes: Bytes an element of the first result, and a value in the snippet.
+        is_cpu: Whether the device has caches to hold tiles, and wide registers.
+    """
+    strides = [tuple(d.strides[k] for d in dims) for k in range(arrays)]
+    if not is_cpu or len(dims) < 2 or any(s[-1] != 1 or s != strides[0] for s in strides[:results]):
+        return None
+    counts = [d.size for d in dims]
+    vector = vectors[0]
+    granules = [
+        tiling
+        for w in range(len(dims))
+        if counts[w] >= vector
+        and (tiling := _granule(w, counts, strides, results, vector, sizes[1])) is not None
+    ]
+    best = min(granules, key=lambda t: (_cost(t), -counts[t.long[0]]), default=None)
+    if best is None or len(best.shuffles.outputs) > vector or _cost(best) > _MOST_STEPS / 2:
+        best = _transposition(counts, strides, results, vector, *sizes) or best
+    return best or _rows(counts, strides, vectors[1])
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A tiling's launch.
+
+    Attributes:
+        operands: As the template prints them.
+        outer: Loops around those that a work-item walks through.
+        middle: Those, around its tiles.
+        ahead: How far ahead inputs are prefetched, as in `TileCode`.
+        numbers: Sizes and strides by name.
+        global_size: Work-items in all.
+    """
+
+    operands: tuple[OperandCode, ...]
+    outer: int
+    middle: int
+    ahead: int
+    numbers: tuple[tuple[str, int], ...]
+    global_size: tuple[int, int]
+
+
+def place_tiles(
+    tiling: Tiling,
+    dims: Sequence[Dim],
+    offsets: Sequence[int],
+    operands: Sequence[OperandCode],
+    dtype: AnyDType,
+    traits: DeviceTraits,
+) -> Placed:
+    """Returns who does what of a tiling, and all numbers for it.
+
+    Args:
+        tiling: Of `find_tiling`.
+        dims: The collapsed loops.
+        offsets: Where every operand starts.
+        operands: Results and inputs.
+        dtype: Of the first result.
+        traits: Of the device.
+    """
+    around = [d for n, d in enumerate(dims) if n not in (*tiling.long, *tiling.short)]
+    # A batch of one is a loop, too, so that it needs no kernel of its own.
+    around = around or [Dim(1, (0,) * len(operands))]
+    middle = _middle(around, min(tiling.tiled, default=0))
+    around = [d for d in around if d not in middle]
+    between = math.prod(d.size for d in middle)
+    long = [dims[d] for d in tiling.long]
+    short = [dims[d] for d in tiling.short]
+    rows = math.prod(d.size for d in around)
+    iteration = math.prod(d.size for d in short) * dtype.itemsize
+    runs, m_run = _share_out(
+        [d.size for d in long], tiling.tile, iteration, between, rows, traits.compute_units
+    )
+    pieces = [-(-d.size // run) for d, run in zip(long, runs, strict=True)]
+    m_pieces = -(-between // m_run)
+    numbers = [("n", long[0].size), ("run", runs[0])]
+    work = (pieces[0], rows * m_pieces)
+    if len(long) > 1:
+        numbers += [("pieces", pieces[0]), ("nb", long[1].size), ("b_run", runs[1])]
+        if tiling.room:
+            numbers.append(("tile_b", tiling.tile[1]))
+        work = (pieces[1], rows * m_pieces * pieces[0])
+    numbers += [("m", between), ("m_run", m_run), ("m_pieces", m_pieces)]
+    if len(middle) > 1:
+        numbers.append(("m1", middle[1].size))
+    numbers += [(f"n{d}", dim.size) for d, dim in enumerate(around)]
+    placed = []
+    for k, operand in enumerate(operands):
+        name = operand.name
+        numbers.append((f"{name}_start", offsets[k]))
+        numbers += [(f"{name}_m{d}", dim.strides[k]) for d, dim in enumerate(middle)]
+        numbers += [(f"{name}_s{d}", dim.strides[k]) for d, dim in enumerate(around)]
+        numbers += [(f"{name}_r{d}", dim.strides[k]) for d, dim in enumerate(short)]
+        if k in tiling.tiled:
+            placed.append(replace(operand, inner="tile"))
+            if len(long) > 1:
+                numbers.append((f"{name}_step", long[0].strides[k]))
+        else:
+            placed.append(replace(operand, inner="one" if long[0].strides[k] else "zero"))
+            if len(long) > 1:
+                numbers.append((f"{name}_b", long[1].strides[k]))
+    # Whole rows leave nothing further along them: what comes next is further along the inputs.
+    ahead = (
+        (0 if tiling.room else tiling.tile[0]) if len(long) > 1 else _AHEAD_BYTES // dtype.itemsize
+    )
+    if not tiling.tiled or traits.c_version < (3, 0):
+        ahead = 0  # an interpreter of OpenCL 1.2 knows no prefetch; what compiles for CPUs is newer
+    return Placed(tuple(placed), len(around), len(middle), ahead, tuple(numbers), work)
+
+
+def _middle(around: Sequence[Dim], other: int) -> list[Dim]:
+    """The loops that a work-item walks through around its tiles.
+
+    They are the innermost one of the results and that of operand ``other``, the shorter one inside,
+    so that both are walked through as they lie, but for a few places at a time.
+    """
+    walked = [d for d in around if d.strides[other]]
+    near = min(walked, key=lambda d: abs(d.strides[other]), default=around[-1])
+    both = [around[-1]] if near is around[-1] else [around[-1], near]
+    return sorted(both, key=lambda d: -d.size)
+
+
+def _share_out(
+    sizes: Sequence[int], tile: Sequence[int], iteration: int, between: int, rows: int, units: int
+) -> tuple[tuple[int, ...], int]:
+    """Returns how many iterations of each long loop, and of the loop around them, are one's work.
+
+    Args:
+        sizes: Of the long loops.
+        tile: Iterations of each in a tile, which work is a multiple of.
+        iteration: Bytes written in one iteration of all long loops.
+        between: Iterations of the loop around them.
+        rows: Iterations of all loops around that one.
+        units: Work-items that run at a time.
+    """
+    total = math.prod(sizes) * iteration * between * rows
+    wanted = max(4096, min(_WORK_BYTES, total // (8 * units)))
+    runs = [round_up(size, piece) for size, piece in zip(sizes, tile, strict=True)]
+    for k, piece in enumerate(tile):
+        others = math.prod(r for j, r in enumerate(runs) if j != k) * iteration
+        if runs[k] * others > wanted:
+            runs[k] = max(piece, wanted // others // piece * piece)
+    each = math.prod(min(r, s) for r, s in zip(runs, sizes, strict=True)) * iteration
+    return tuple(runs), max(1, min(between, wanted // max(1, each)))
+
+
+def _cost(tiling: Tiling) -> float:
+    """Steps a vector."""
+    return len(tiling.shuffles.steps) / max(1, len(tiling.shuffles.outputs))
+
+
+Strides = tuple[int, ...]
+
+
+def _inside(w: int, sizes: Sequence[int], strides: Strides) -> tuple[int, ...] | None:
+    """Loops that an operand runs through within one step of w, without gaps, outermost first."""
+    step = strides[w]
+    if step < 1:
+        return None
+    inside = [d for d in range(len(sizes)) if d != w and 0 < strides[d] < step]
+    inside.sort(key=lambda d: -strides[d])
+    reach = 1
+    for d in reversed(inside):
+        if strides[d] != reach:
+            return None
+        reach *= sizes[d]
+    return tuple(inside) if reach == step else None
+
+
+def _granule(
+    w: int,
+    sizes: Sequence[int],
+    strides: Sequence[Strides],
+    results: int,
+    vector: int,
+    value_size: int,
+) -> Tiling | None:
+    """The tile along w, if few loops are short."""
+    of_result = _inside(w, sizes, strides[0])
+    if of_result is None:
+        return None
+    along = (w, *of_result)
+    tiled = {}
+    for k, own in enumerate(strides[results:], results):
+        if all(own[d] == strides[0][d] for d in along) or not any(own[d] for d in along):
+            continue
+        inside = _inside(w, sizes, own)
+        if inside is None:
+            return None
+        tiled[k] = inside
+    if len(set(tiled.values())) != 1:
+        return None
+    of_input = next(iter(tiled.values()))
+    short = tuple(sorted({*of_result, *of_input}))
+    count = math.prod(sizes[d] for d in short)
+    if count > _MOST_VECTORS:
+        return None
+    result_rows = tuple(d for d in short if d not in of_result)
+    input_rows = tuple(d for d in short if d not in of_input)
+    shuffles = permute(
+        _places(sizes, vector, (result_rows, of_result), (input_rows, of_input), count)
+    )
+    if len(shuffles.steps) > _MOST_STEPS * count:
+        return None
+    return Tiling(
+        "pointwise/rows",
+        vector,
+        long=(w,),
+        short=short,
+        tiled=frozenset(tiled),
+        tile=(max(1, _TILE_BYTES // (count * vector * value_size)) * vector,),
+        result_step=strides[0][w],
+        input_step=strides[min(tiled)][w],
+        result_rows=tuple(_indices(sizes, short, result_rows)),
+        input_rows=tuple(_indices(sizes, short, input_rows)),
+        shuffles=shuffles,
+    )
+
+
+def _indices(
+    sizes: Sequence[int], short: Sequence[int], rows: Sequence[int]
+) -> Iterator[tuple[int, ...]]:
+    """Indices of the short loops at the start of every row."""
+    return itertools.product(*(range(sizes[d]) if d in rows else (0,) for d in short))
+
+
+Order = tuple[tuple[int, ...], tuple[int, ...]]  # loops that are rows, and those inside w
+
+
+def _places(
+    sizes: Sequence[int], vector: int, result: Order, given: Order, count: int
+) -> list[list[tuple[int, int]]]:
+    """Where the inputs' vectors hold the elements of the results' vectors."""
+
+    def number(order: Order, at: dict[int, int], w: int) -> int:
+        place = 0
+        for d in order[0]:
+            place = place * sizes[d] + at[d]
+        place = place * vector + w
+        for d in order[1]:
+            place = place * sizes[d] + at[d]
+        return place
+
+    loops = (*result[0], *result[1])
+    wanted = [[(0, 0)] * vector for _ in range(count)]
+    for index in itertools.product(*(range(sizes[d]) for d in loops)):
+        at = dict(zip(loops, index, strict=True))
+        for w in range(vector):
+            to, lane = divmod(number(result, at, w), vector)
+            wanted[to][lane] = divmod(number(given, at, w), vector)
+    return wanted
+
+
+def _transposition(
+    sizes: Sequence[int],
+    strides: Sequence[Strides],
+    results: int,
+    vector: int,
+    itemsize: int,
+    value_size: int,
+) -> Tiling | None:
+    """The tile over two long loops, one contiguous for the results, the other for the inputs."""
+    last = len(sizes) - 1
+    tiled = frozenset(k for k, own in enumerate(strides) if own[last] not in (0, 1))
+    contiguous = {tuple(d for d, s in enumerate(strides[k]) if s == 1) for k in tiled}
+    if len(contiguous) != 1 or sizes[last] < vector:
+        return None
+    (found,) = contiguous
+    if len(found) != 1 or sizes[found[0]] < vector:
+        return None
+    across = found[0]
+    bytes_, rows = _ROW_BYTES, _ROWS
+    room: tuple[int, ...] = ()
+    columns = 0
+    if strides[0][across] % vector:
+        bytes_, rows = _ODD_ROW_BYTES, _ODD_ROWS
+        dense = ((1, sizes[last]), (0, 0))
+        elements = _WHOLE_BYTES // value_size
+        if 4 * vector * sizes[last] <= elements and all(
+            (own[last], own[across]) in dense for k, own in enumerate(strides) if k not in tiled
+        ):
+            room = (elements,)
+            columns = round_up(sizes[last], vector)
+            rows = (elements // sizes[last] - vector) // vector * vector
+    return Tiling(
+        "pointwise/transpose",
+        vector,
+        long=(last, across),
+        short=(),
+        tiled=tiled,
+        tile=(columns or max(vector, bytes_ // itemsize // vector * vector), rows),
+        result_step=1,
+        input_step=1,
+        result_rows=((),),
+        input_rows=((),),
+        shuffles=transpose(vector),
+        room=room,
+    )
+
+
+def _rows(sizes: Sequence[int], strides: Sequence[Strides], vector: int) -> Tiling | None:
+    """Short rows, which are walked one after the other, if nothing has to change places."""
+    last = len(sizes) - 1
+    if (
+        vector < 2
+        or not vector <= sizes[last] <= _SHORT_ROW
+        or any(s[last] not in (0, 1) for s in strides)
+    ):
+        return None
+    return Tiling(
+        "pointwise/rows",
+        vector,
+        long=(last,),
+        short=(),
+        tiled=frozenset(),
+        tile=(round_up(_SHORT_ROW, vector),),
+        result_step=1,
+        input_step=1,
+        result_rows=((),),
+        input_rows=((),),
+        shuffles=Shuffles((), (), ()),
+    )

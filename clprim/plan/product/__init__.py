@@ -1,0 +1,1 @@
+"""Plans of matrix products, and of convolutions as products."""

@@ -1,0 +1,427 @@
+"""Contractions of the CPU strategy whose rows are read where they lie, without gathering them.
+
+That is possible where rows of one line follow each other in equal steps and their elements along
+depth are neighbours: windows of channels-last images, and matrices. Where windows leave the image,
+or elements must be converted, the lines that a work-group needs are copied once to local memory;
+every element then is copied about once, and not once for each window it is in.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from clprim.plan.kernel import KernelPlan
+from clprim.plan.product.pack import pack_plan, passes_in_place
+from clprim.plan.product.panels import LONGEST_CHAIN
+from clprim.plan.product.problem import Bounds, Contraction, ContractionPlan, Digits, moved_bytes
+from clprim.plan.product.register_code import (
+    ContractionCode,
+    contraction_code,
+    parameters_of,
+)
+from clprim.plan.product.register_tile import PANEL_BYTES, Tile
+from clprim.traits import DeviceTraits
+
+__all__ = ["plan_in_place"]
+
+# Steps of depth that the product's loop takes at a time.
+UNROLL = 4
+# Taps of a row that it takes at a time, where these follow each other.
+MOST_TAPS = 7
+# Tiles of a work-group that the packed tiles pass by: so often a strip of them is read from a near
+# cache for once that it came from a far one.
+TILES = 32
+# Of a matrix, what a work-group passes all packed tiles by: a part of a second cache, but no harm
+# where that is smaller, as a tile of sums reads its rows at a few bytes a cycle.
+NEAR_BYTES = 3 << 19
+# Of the packed operand, what is passed by each tile instead, so that the result is written line by
+# line and not strip by strip.
+STAYS_BYTES = 256 << 10
+# Planes after which a line of the next one is copied: no hardware follows such steps.
+AHEAD = 8
+# Outputs whose places are known at a time.
+NOTED = 512
+# Lanes that a strip of the packed operand passes by at least, if it comes from afar each time.
+FEW_LANES = 32
+# Lines of memory, one a step of depth, that columns are read from in place.
+MOST_LINES = 1024
+# Rows that a tile may have: few, as each is another kernel to compile, and divisors of what images
+# measure.
+ROWS = (14, 13, 12, 10, 8, 7, 4, 2, 1)
+# What a tile costs that needs every register.
+SPILL = 1.15
+# What tiles cost beyond their products if they do not divide a line.
+UNEVEN = 1.05
+# Outputs that become rows where pixels become columns.
+FEW_OUTPUTS = 4
+# What tiles may compute twice, where lines are short.
+WASTE = 1.2
+
+
+def plan_in_place(
+    what: Contraction, traits: DeviceTraits, tile: Tile | None = None
+) -> ContractionPlan | None:
+    """Plans the kernels of a contraction, or returns None where its rows must be gathered.
+
+    Args:
+        what: The contraction.
+        traits: Of the device.
+        tile: The tile to use; chosen by a rule where left out.
+    """
+    if what.plain is not None and plan_in_place(_plainly(what), traits, tile) is None:
+        return None
+    what = _collapse(what)
+    x, bounds = what.gathered, what.gathered.bounds
+    if x.dtype != what.value:
+        return None
+    planar = bounds is not None and _is_planar(what, traits)
+    crossed = bounds is not None and _is_crossed(what, bounds, traits)
+    rows = what.near.output == 1 and what.outputs > 1 and x.depth[2] == 1 and not crossed
+    rows = rows or planar
+    if not rows and not crossed and not _has_columns(what):
+        return None
+    if not 0 < math.prod(what.depths) <= LONGEST_CHAIN:
+        return None
+    if bounds is not None and not _is_image(bounds):
+        return None
+    taps, run = _runs(what, rows=rows and not planar)
+    # Of planes any step of depth may come next: the longer of the two runs.
+    taps_inside = planar and taps > run
+    if taps_inside:
+        taps, run = run, taps
+    if run < (2 if planar else UNROLL):
+        return None
+    unit = min(run, MOST_TAPS if taps_inside else UNROLL)
+    if crossed:
+        tile = _crossed_tile(what, traits)
+    if tile is None:
+        sizes = what.lanes[2], what.outputs, what.value.itemsize
+        once = not rows and not _stays_near(what)
+        found = _tile(*sizes, traits) if rows else _column_tile(*sizes, traits, once=once)
+        if found is None:
+            return None
+        tile = found
+    if (tile.rows if rows else tile.vectors * tile.width) > what.lanes[2]:
+        return None  # a line's last tile is moved back so far that it ends where the line does
+    if not rows and what.outputs > tile.rows and not _stays_near(what):
+        return None
+    along = "depth" if rows else "lanes"
+    code = contraction_code(
+        what,
+        tile,
+        along=along,
+        unit=unit,
+        gathered_rows=rows,
+        planar=planar,
+        crossed=crossed,
+    )
+    if planar:
+        assert bounds is not None
+        code = replace(code, step=bounds.column_lane[1], taps_inside=taps_inside)
+    cut = _cut(what, code, traits)
+    if cut is None:
+        return None
+    depth = math.prod(what.depths)
+    share = cut.packed_a_group * code.packed_lanes * depth * what.value.itemsize
+    # Each order reads one side again and again; where the result is written in lines across all
+    # packed tiles, or is the smaller one, that side is the packed operand.
+    stays = share <= STAYS_BYTES and (depth >= what.outputs if not rows else not planar)
+    most = max(1, NOTED // code.packed_lanes) if code.digits else cut.packed_a_group
+    code = replace(code, noted=most if code.digits else 1)
+    names = {
+        "lane_1": max(1, what.lanes[1]),
+        "lane_2": what.lanes[2],
+        "outputs": what.outputs,
+        "tiles": cut.tiles,
+        "tile_blocks": -(-cut.tiles // cut.tiles_a_group),
+        "tiles_a_group": cut.tiles_a_group,
+        "row_blocks": -(-what.lanes[1] // cut.rows_a_group),
+        "rows_a_group": cut.rows_a_group,
+        "packed_tiles": cut.packed_tiles,
+        "packed_a_group": cut.packed_a_group,
+        "packed_a_tile": min(cut.packed_a_group, most) if stays else 1,
+        "depth_padded": depth,
+        "taps": taps,
+        "run": run,
+        **{f"depth_{d}": size for d, size in enumerate(what.depths)},
+    }
+    if bounds is None:
+        names.update({f"x_lane_{d}": x.lane[d] for d in (1, 2)})
+        names.update({f"x_depth_{d}": x.depth[d] for d in (0, 1)})
+    else:
+        names.update(
+            height=bounds.height,
+            width=bounds.width,
+            row_start=bounds.row_start,
+            column_start=bounds.column_start,
+            row_lane_1=bounds.row_lane[1],
+            row_depth_0=bounds.row_depth[0],
+            column_lane_2=bounds.column_lane[1],
+            column_depth_1=bounds.column_depth[0],
+            x_pixel_row=_per(x.lane[1], bounds.row_lane[1], x.depth[0], bounds.row_depth[0]),
+            x_pixel=_per(x.lane[2], bounds.column_lane[1], x.depth[1], bounds.column_depth[0]),
+        )
+    names.update(x_start=x.start, x_group=x.group, x_lane_0=x.lane[0], x_depth_2=x.depth[2])
+    names.update(x_size=x.size)
+    dense = bounds is not None and not planar and names["x_pixel"] == what.depths[2]
+    neighbours = bounds is not None and names["x_pixel"] == 1
+    code = replace(code, band=bounds is not None, dense=dense, neighbours=neighbours)
+    if planar and neighbours and traits.c_version >= (3, 0):
+        code = replace(code, ahead=AHEAD)
+    if passes_in_place(what, code, math.prod(what.lanes) // code.lanes):
+        code = replace(code, passed_in_place=True)
+        w = what.packed
+        names.update(w_start=w.start, w_group=w.group, w_depth=w.depth[2])
+    parameters, arguments = parameters_of(code, names, what)
+    groups = cut.row_groups(what) * -(-cut.tiles // cut.tiles_a_group)
+    main = KernelPlan(
+        "product/in_place",
+        replace(code, parameters=parameters),
+        arguments,
+        (groups, -(-cut.packed_tiles // cut.packed_a_group), what.groups),
+        (1, 1, 1),
+        moved_bytes(what),
+        2 * what.groups * math.prod(what.lanes) * what.outputs * depth,
+    )
+    if code.passed_in_place:
+        return ContractionPlan(None, main, None, 0, 0)
+    packed = what.groups * cut.packed_tiles * depth * code.packed_lanes
+    pack = pack_plan(_taps_last(what) if taps_inside else what, code, cut.packed_tiles, depth)
+    return ContractionPlan(pack, main, None, packed, 0)
+
+
+def _plainly(what: Contraction) -> Contraction:
+    """The same sums, stored with outputs as channels."""
+    assert what.plain is not None
+    packed = replace(what.packed, digits=None)
+    return replace(
+        what, packed=packed, y=what.plain, extras=(), epilogue=None, digits=None, plain=None
+    )
+
+
+def _is_planar(what: Contraction, traits: DeviceTraits) -> bool:
+    """Whether the pixels of a plane are neighbours, in the operand or in the result.
+
+    They are rows all the same, if outputs fill a vector: windows then may have any step, and tiles
+    waste nothing at the ends of lines. Only the sums are turned over, when they are stored.
+    """
+    x = what.gathered
+    neighbours = x.depth[2] != 1 and (what.near.lane[2] == 1 or x.lane[2] == 1)
+    return neighbours and what.outputs * what.value.itemsize >= traits.vector_bytes
+
+
+def _taps_last(what: Contraction) -> Contraction:
+    """The same sums with the taps of a row as the last digit of depth."""
+    w = what.packed
+
+    def swapped(digits: Digits) -> Digits:
+        return digits[0], digits[2], digits[1]
+
+    packed = replace(w, depth=swapped(w.depth))
+    return replace(what, depths=swapped(what.depths), packed=packed)
+
+
+def _is_crossed(what: Contraction, bounds: Bounds, traits: DeviceTraits) -> bool:
+    """Whether outputs are too few for a vector, and pixels had better be columns.
+
+    Copied to the band by channels, as planes, neighbouring pixels are a vector all the same: there
+    are as many times fewer products as outputs are fewer than a vector's elements. The outputs of a
+    pixel are woven when they are stored.
+    """
+    x, width = what.gathered, traits.vector_bytes // what.value.itemsize
+    images = x.depth[2] == 1 and x.lane[2] != 1 and bounds.column_lane[1] == 1
+    few = what.groups == 1 and what.digits is None and what.outputs <= min(FEW_OUTPUTS, width // 4)
+    return images and few and what.near.lane[2] == what.outputs and what.lanes[2] >= width
+
+
+def _crossed_tile(what: Contraction, traits: DeviceTraits) -> Tile:
+    """All outputs as rows, and columns that fill the registers, but not much longer than a line."""
+    width = max(2, min(16, traits.vector_bytes // what.value.itemsize))
+    sums = 28 if traits.vector_bytes >= 64 else 12
+    fitting = [v for v in (4, 2, 1) if v * what.outputs <= sums and v * width <= what.lanes[2]]
+    vectors = min(fitting, key=lambda v: -(-what.lanes[2] // (v * width)) * (v + 1))
+    panel = min(traits.local_memory, PANEL_BYTES) // what.value.itemsize
+    return Tile(what.outputs, vectors, width, panel, 1)
+
+
+def _is_image(bounds: Bounds) -> bool:
+    """Whether lanes are (image, y, x) and depths (y, x, channel), both upwards."""
+    still = (bounds.row_lane[0], bounds.column_lane[0], bounds.row_depth[1], bounds.column_depth[1])
+    steps = (bounds.row_lane[1], bounds.column_lane[1], bounds.row_depth[0], bounds.column_depth[0])
+    return (
+        not any(still) and min(steps) >= 0 and bounds.row_lane[1] > 0 and bounds.column_lane[1] > 0
+    )
+
+
+def _per(lane: int, lane_step: int, depth: int, depth_step: int) -> int:
+    """Elements from a pixel to the next one, known from the windows' steps."""
+    return lane // lane_step if lane_step else depth // max(1, depth_step)
+
+
+def _runs(what: Contraction, *, rows: bool) -> tuple[int, int]:
+    """Taps of a row, and neighbours of a tap: all of them as one where taps are neighbours too."""
+    _, taps, channels = what.depths
+    bounds = what.gathered.bounds
+    step = what.gathered.depth[1] if bounds is None else bounds.column_depth[0] * channels
+    return (1, taps * channels) if rows and step == channels else (taps, channels)
+
+
+def _collapse(what: Contraction) -> Contraction:
+    """Lines of lanes that follow each other in every operand, as one line."""
+    if what.gathered.bounds is not None:
+        return what
+    for outer, inner in ((1, 2), (0, 2)):
+        size = what.lanes[inner]
+        lanes_of = [what.gathered.lane, *(o.lane for o in (what.y, *what.extras))]
+        if what.lanes[outer] > 1 and any(lane[outer] != size * lane[inner] for lane in lanes_of):
+            return what
+
+        def merged(lane: Digits, outer: int = outer) -> Digits:
+            return (lane[0] if outer else 0, 0, lane[2])
+
+        lanes = (what.lanes[0] if outer else 1, 1, what.lanes[outer] * size)
+        what = replace(
+            what,
+            lanes=lanes,
+            gathered=replace(what.gathered, lane=merged(what.gathered.lane)),
+            y=replace(what.y, lane=merged(what.y.lane)),
+            extras=tuple(replace(e, lane=merged(e.lane)) for e in what.extras),
+        )
+    return what
+
+
+def _tile(lanes: int, outputs: int, itemsize: int, traits: DeviceTraits) -> Tile:
+    """As many rows as divide a line with little left over, and columns to fill the registers."""
+    width = max(2, min(16, traits.vector_bytes // itemsize))
+    sums = 28 if traits.vector_bytes >= 64 else 12
+    wide = -(-outputs // width)
+    best: tuple[float, int, int] | None = None
+    for rows in (r for r in ROWS if r <= lanes):
+        vectors = next(v for v in (4, 2, 1) if v * rows <= sums or v == 1)
+        vectors = min(vectors, 4 if wide >= 3 else wide)
+        # Of every step of depth: a product for each sum, and loads of what they share. Columns are
+        # the dearer ones: few rows pass them by before others take their place.
+        step = rows * vectors + rows + 2 * vectors
+        cost = float(-(-lanes // rows) * -(-wide // vectors) * step)
+        if rows * vectors + vectors >= sums + 4:
+            cost *= SPILL  # some compilers want a register more, for the factor of a row
+        if lanes % rows:
+            cost *= UNEVEN
+        if rows * vectors <= sums and (best is None or cost < best[0]):
+            best = cost, rows, vectors
+    assert best is not None
+    panel = min(traits.local_memory, PANEL_BYTES) // itemsize
+    return Tile(best[1], best[2], width, panel, 1)
+
+
+def _has_columns(what: Contraction) -> bool:
+    """Whether lanes of a line are neighbours, in the operand as in the result."""
+    return what.gathered.lane[2] == 1 and what.near.lane[2] == 1 and what.lanes[2] > 1
+
+
+def _stays_near(what: Contraction) -> bool:
+    """Whether the lines that a tile of columns reads stay in a near cache until the next tile.
+
+    Many of them do not, and steps of a power of two send them all to the same few places of it.
+    """
+    x = what.gathered
+    step = x.depth[2] * x.dtype.itemsize
+    return x.bounds is not None or (math.prod(what.depths) <= MOST_LINES and step % 1024 != 0)
+
+
+def _column_tile(
+    lanes: int, outputs: int, itemsize: int, traits: DeviceTraits, *, once: bool
+) -> Tile | None:
+    """Columns that divide a line with little left over, and rows to fill the registers.
+
+    None where vectors would be much longer than lines; or where there are more outputs than rows,
+    if the lines are to be read ``once``.
+    """
+    width = max(2, min(16, traits.vector_bytes // itemsize))
+    sums = 28 if traits.vector_bytes >= 64 else 12
+    best: tuple[float, int, int] | None = None
+    for vectors in (1, 2, 4):
+        columns = vectors * width
+        if columns > lanes:
+            break
+        for rows in (r for r in ROWS if r * vectors <= sums and not (once and r < outputs)):
+            tiles = -(-lanes // columns) * -(-outputs // rows)
+            cost = tiles * (rows * vectors + rows + vectors)
+            if best is None or cost < best[0]:
+                best = cost, rows, vectors
+    if best is None or -(-lanes // (best[2] * width)) * best[2] * width > WASTE * lanes:
+        return None
+    panel = min(traits.local_memory, PANEL_BYTES) // itemsize
+    return Tile(best[1], best[2], width, panel, 1)
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """How the loops are cut; a work-group takes so many rows of so many tiles."""
+
+    tiles: int
+    packed_tiles: int
+    tiles_a_group: int
+    rows_a_group: int
+    packed_a_group: int
+
+    def row_groups(self, what: Contraction) -> int:
+        return what.lanes[0] * -(-what.lanes[1] // self.rows_a_group)
+
+
+def _cut(what: Contraction, code: ContractionCode, traits: DeviceTraits) -> _Cut | None:
+    images, rows, lanes = what.lanes
+    tiles = -(-lanes // code.lanes)
+    packed_tiles = -(-what.outputs // code.packed_lanes)
+    wanted = 8 * traits.compute_units
+    enough = 4 * traits.compute_units
+    channels = what.depths[2]
+    bounds = what.gathered.bounds
+
+    # What the packed tiles pass by is to stay in the second cache.
+    near = TILES
+    if bounds is None:
+        near = max(1, NEAR_BYTES // what.value.itemsize // (code.lanes * channels))
+    products = images * rows * tiles * packed_tiles * what.groups // wanted
+    # As many of each kind that both together are read least often.
+    fair = math.isqrt(products * code.packed_lanes // code.lanes)
+    fair = max(1, images * rows * tiles * what.groups // wanted, fair)
+    tiles_a_group = -(-tiles // -(-tiles // min(tiles, TILES, near, fair)))
+    rows_a_group = max(1, min(rows, TILES // tiles_a_group)) if tiles_a_group == tiles else 1
+    if code.crossed and tiles_a_group == tiles:
+        rows_a_group = rows  # as many as the band has room for: its rows overlap
+    # Several work-groups may share lines, each with some of the packed tiles: better than few lines
+    # each, for which a strip would come from afar again and again.
+    shares = what.groups * packed_tiles
+    while rows_a_group > 1 and images * -(-rows // rows_a_group) * shares < wanted:
+        rows_a_group -= 1
+    if bounds is not None:
+        while _band(what, bounds, code, tiles_a_group, rows_a_group) + code.width > code.panel:
+            if rows_a_group > 1:
+                rows_a_group -= 1
+            elif tiles_a_group > 1:
+                tiles_a_group -= 1
+            else:
+                return None
+        strip = code.packed_lanes * math.prod(what.depths) * what.value.itemsize
+        passed = rows_a_group * min(tiles_a_group * code.lanes, lanes)
+        if strip > PANEL_BYTES and passed < FEW_LANES:
+            return None  # a panel holds windows of several images
+    parallel = images * -(-rows // rows_a_group) * -(-tiles // tiles_a_group) * what.groups
+    packed_a_group = packed_tiles
+    if parallel < wanted:
+        packed_a_group = max(1, packed_tiles * parallel // wanted)
+        parallel *= -(-packed_tiles // packed_a_group)
+    if parallel < enough and math.prod(what.depths) >= 1024 and what.plain is None:
+        return None  # splitting the depth gives more
+    return _Cut(tiles, packed_tiles, tiles_a_group, rows_a_group, packed_a_group)
+
+
+def _band(what: Contraction, bounds: Bounds, code: ContractionCode, tiles: int, rows: int) -> int:
+    """Elements of the band that so many rows of so many tiles need."""
+    height = (rows - 1) * bounds.row_lane[1] + (what.depths[0] - 1) * bounds.row_depth[0] + 1
+    lanes = min(tiles * code.lanes, what.lanes[2])
+    width = (lanes - 1) * bounds.column_lane[1]
+    width += (what.depths[1] - 1) * bounds.column_depth[0] + 1
+    return height * width * what.depths[2]

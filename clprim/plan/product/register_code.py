@@ -1,0 +1,285 @@
+"""What the templates of contractions on CPUs print.
+
+product/panels.cl.jinja, product/in_place.cl.jinja and fused/inverted_residual.cl.jinja share it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clprim.dtypes import stored_type
+from clprim.language.names import UNIFIED
+from clprim.plan.kernel import (
+    Argument,
+    Buffer,
+    OperandCode,
+    Parameter,
+    Scalar,
+    mask_type,
+    own_names,
+    unified_functions,
+)
+from clprim.plan.permutation import transpose
+from clprim.plan.pointwise.code import Shuffles
+from clprim.plan.product.pixels import block_of, piece_of, step_of, weaving
+from clprim.plan.product.problem import (
+    EXTRAS,
+    PACKED,
+    PARTIAL,
+    Contraction,
+    Output,
+    W,
+    X,
+    Y,
+    index_of,
+)
+from clprim.plan.product.register_tile import Tile
+from clprim.plan.store import StoredCode, StoringCode, on_vectors, vectors_alike, vectors_fit
+
+__all__ = ["ContractionCode", "contraction_code", "parameters_of"]
+
+
+@dataclass(frozen=True)
+class ContractionCode(StoringCode):
+    """What product/panels.cl.jinja, …_in_place.cl.jinja and …_finish.cl.jinja print.
+
+    Attributes:
+        vectors, rows: A tile is ``rows`` × ``vectors`` vectors of ``width`` columns.
+        along: What lies side by side in the gathered operand: ``depth``, ``lanes`` or ``none``.
+        unit: Steps of depth that lie side by side in the panel.
+        bounds: Whether windows leave the plane.
+        panel: Elements of local memory.
+        most_tiles: Gathered tiles that a work-item holds at most.
+        partial: Whether sums are kept outside of registers between blocks of depth.
+        split: Whether another kernel adds up and stores what the splits give.
+        x: The gathered operand.
+        passed_in_place: Whether the other one is read where it lies as well.
+        band: Whether rows are copied to local memory first (product/in_place.cl.jinja).
+        dense: Whether pixels of a row follow each other without a gap.
+        planar: Whether lanes are rows, although they are what lies side by side in memory: the
+            result is turned over.
+        step: Elements from a lane to the next one, where they lie side by side in the band.
+        taps_inside: Whether the taps of a row follow each other faster than channels.
+        neighbours: Whether they do in the gathered operand.
+        crossed: Whether lanes are columns, although neighbours in memory are channels: the band
+            is turned over as it is filled.
+        turn: How a square of vectors is turned over.
+        ahead: Steps of depth that lanes side by side are asked for before they are read; 0: not.
+        digits: Whether outputs are numbers of three digits.
+        piece: Elements that are stored at once where columns end.
+        block: Rows that become the pixels of one.
+        weave: How vectors of such rows become vectors of that one.
+        noted: Packed tiles whose outputs' places are known at a time.
+    """
+
+    vectors: int
+    rows: int
+    along: str
+    unit: int
+    bounds: bool
+    panel: int
+    most_tiles: int
+    partial: bool
+    split: bool
+    x: OperandCode
+    passed_in_place: bool = False
+    band: bool = False
+    dense: bool = False
+    planar: bool = False
+    step: int = 1
+    taps_inside: bool = False
+    neighbours: bool = False
+    crossed: bool = False
+    turn: Shuffles | None = None
+    ahead: int = 0
+    digits: bool = False
+    piece: int = 1
+    block: int = 1
+    weave: Shuffles | None = None
+    noted: int = 1
+
+    @property
+    def mask(self) -> str:
+        """Type of a lane of what `select` takes beside vectors of sums."""
+        return mask_type(self.value)
+
+    @property
+    def widths(self) -> list[int]:
+        """Elements that are read or stored at once."""
+        pieces = self.pieces(self.block * self.rows) if self.planar else []
+        return sorted({1, self.piece, self.width, *(width for _, width in pieces)})
+
+    def pieces(self, count: int) -> list[tuple[int, int]]:
+        """So many elements as vectors: where each begins, and its length."""
+        pieces, at = [], 0
+        while at < count:
+            length = min(self.width, 1 << (count - at).bit_length() - 1)
+            pieces.append((at, length))
+            at += length
+        return pieces
+
+    @property
+    def snippet_vectors(self) -> list[str]:
+        """Vectors that the epilogue may run on."""
+        return [f"{self.value}{w}" for w in self.widths if w > 1] if self.vector_epilogue else []
+
+    @property
+    def lanes(self) -> int:
+        """Gathered lanes of a tile."""
+        return self.rows if self.gathered == "rows" else self.vectors * self.width
+
+    @property
+    def packed_lanes(self) -> int:
+        """Outputs of a tile."""
+        return self.vectors * self.width if self.gathered == "rows" else self.rows
+
+    @property
+    def lane_vectors(self) -> int:
+        """Vectors that a tile's lanes fill."""
+        return -(-self.lanes // self.width)
+
+    @property
+    def slack(self) -> int:
+        """Elements behind a tile in the panel, for vectors of lanes that end past it."""
+        return self.width if self.along == "lanes" and self.lanes % self.width else 0
+
+
+def contraction_code(
+    what: Contraction,
+    tile: Tile,
+    *,
+    along: str,
+    unit: int,
+    gathered_rows: bool,
+    planar: bool = False,
+    crossed: bool = False,
+) -> ContractionCode:
+    """Returns what the templates print, but for parameters and how depth is cut.
+
+    Args:
+        what: The contraction.
+        tile: Its tile.
+        along: What lies side by side in the gathered operand.
+        unit: Steps of depth that are taken together.
+        gathered_rows: Whether lanes are rows.
+        planar: Whether they are what lies side by side in memory all the same.
+        crossed: Whether they are columns, although neighbours in memory are channels.
+    """
+    value = stored_type(what.value).value
+    epilogue = what.epilogue
+    along_outputs = gathered_rows and not planar
+    piece = piece_of(what, tile.width) if along_outputs else tile.width
+    y, *others = (
+        _output(what, array, gathered_rows, along_outputs, piece)
+        for array in (what.y, *what.extras)
+    )
+    extras = tuple(others)
+    everything = [y, *extras]
+    vectors = vectors_fit(what, everything)
+    lines = tile.vectors * tile.width if planar else tile.rows  # outputs of a tile
+    block = (
+        block_of(what, lines, crossed=crossed)
+        if vectors_alike(what, everything) and not along_outputs
+        else 1
+    )
+    return ContractionCode(
+        name=what.name,
+        preamble="",
+        parameters=(),
+        constants=(),
+        index=index_of(what),
+        unified=() if epilogue is None else unified_functions([epilogue], "", UNIFIED),
+        doubles="double" in {value, *(o.value for o in everything)},
+        own=() if epilogue is None else own_names([epilogue], ""),
+        value=value,
+        width=tile.width,
+        vectors=tile.vectors,
+        rows=tile.rows,
+        gathered="rows" if gathered_rows else "columns",
+        along=along,
+        unit=unit,
+        bounds=what.gathered.bounds is not None,
+        panel=tile.panel,
+        most_tiles=tile.most_tiles,
+        partial=False,
+        split=False,
+        x=OperandCode.of("x", what.gathered.dtype, what.value, 0),
+        y=y,
+        extras=extras,
+        bias=any(e.name == "bias" for e in what.extras),
+        epilogue="" if epilogue is None else epilogue.body,
+        vector_epilogue=on_vectors(what),
+        vector_store=vectors and piece == tile.width,
+        beta=what.beta,
+        digits=what.digits is not None,
+        piece=piece if vectors and piece < tile.width else 1,
+        block=block,
+        weave=weaving(block, tile.width) if block > 1 else None,
+        planar=planar,
+        crossed=crossed,
+        turn=transpose(tile.width) if planar or crossed else None,
+    )
+
+
+def _output(
+    what: Contraction, array: Output, gathered_rows: bool, along_outputs: bool, piece: int
+) -> StoredCode:
+    """How a tile meets an array; ``inner`` is the step between neighbours in the result."""
+    moves = any(array.lane)
+    kept = gathered_rows and not moves and what.digits is not None
+    if kept:
+        inner = int(along_outputs)
+    elif along_outputs:
+        inner = array.output if what.digits is None else step_of(what, array, piece)
+    elif not moves:
+        inner = 0
+    else:  # lanes are neighbours wherever those of the result are
+        inner = 1 if array.lane[2] == 1 else 2
+    code = OperandCode.of(array.name, array.dtype, what.value, inner)
+    return StoredCode(code.name, code.storage, code.value, code.load, code.inner, moves, kept)
+
+
+def parameters_of(
+    code: ContractionCode, numbers: dict[str, int], what: Contraction, *, finish: bool = False
+) -> tuple[tuple[Parameter, ...], tuple[Argument, ...]]:
+    """Returns a kernel's parameters: memory, beta, the numbers given, and places of results.
+
+    Args:
+        code: Of the kernel.
+        numbers: By name; all of them become parameters.
+        what: The contraction.
+        finish: Whether the kernel adds up splits.
+    """
+    parameters: list[Parameter] = []
+    arguments: list[Argument] = []
+
+    def memory(type_name: str, name: str, buffer: int, *, read_only: bool = True) -> None:
+        parameters.append(Parameter.memory(type_name, name, read_only=read_only))
+        arguments.append(Buffer(buffer))
+
+    if not finish:
+        memory(code.x.storage, "x_memory", X)
+        memory(code.value, "packed", W if code.passed_in_place else PACKED)
+    if code.partial:
+        memory(code.value, "partial", PARTIAL, read_only=finish)
+    memory(code.y.storage, "y0_memory", Y, read_only=False)
+    for n, e in enumerate(code.extras):
+        memory(e.storage, f"{e.name}_memory", EXTRAS + n)
+    if code.beta and not code.split:
+        parameters.append(Parameter.number(code.value, "beta"))
+        arguments.append(Scalar(0))
+    named = dict(numbers)
+    if what.digits is not None:
+        named.update(output_1=what.digits[1], output_2=what.digits[2])
+    for o, place in zip(code.outputs, (what.y, *what.extras), strict=True):
+        named[f"{o.name}_start"] = place.start
+        if place.digits is None:
+            named[f"{o.name}_group"] = place.group
+            named[f"{o.name}_channel"] = place.output
+        else:
+            named.update({f"{o.name}_output_{d}": s for d, s in enumerate(place.digits)})
+        if o.moves:
+            named.update({f"{o.name}_{d}": stride for d, stride in enumerate(place.lane)})
+    parameters += [Parameter.number(code.index, name) for name in named]
+    arguments += named.values()
+    return tuple(parameters), tuple(arguments)

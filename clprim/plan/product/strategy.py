@@ -1,0 +1,80 @@
+"""The strategies of contractions by name, and which of them a device gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from clprim.plan.depthwise.planner import plan_depthwise
+from clprim.plan.depthwise.problem import Depthwise
+from clprim.plan.depthwise.weight.code import DepthwiseGradient
+from clprim.plan.product.in_place import plan_in_place
+from clprim.plan.product.panels import plan_panels
+from clprim.plan.product.problem import Contraction, ContractionPlan
+from clprim.plan.product.tiles import plan_tiles
+from clprim.plan.table import DEPTHWISE, Choice, Table, chosen, tile_of
+from clprim.traits import DeviceTraits
+
+__all__ = ["STRATEGIES", "plan_choice", "plan_contraction"]
+
+
+def _plan_panels(what: Contraction, traits: DeviceTraits) -> ContractionPlan:
+    return plan_in_place(what, traits) or plan_panels(what, traits)
+
+
+#: Each does every contraction, on any device.
+STRATEGIES: dict[str, Callable[[Contraction, DeviceTraits], ContractionPlan]] = {
+    "panels": _plan_panels,
+    "tiles": plan_tiles,
+}
+
+# The kernels that a table may choose.
+_KERNELS: dict[str, Callable[[Contraction, DeviceTraits, Any], ContractionPlan | None]] = {
+    "in_place": plan_in_place,
+    "panels": plan_panels,
+    "tiles": plan_tiles,
+}
+_NOTHING_KNOWN = Table()
+
+
+def plan_choice(
+    what: Contraction | Depthwise | DepthwiseGradient, traits: DeviceTraits, choice: Choice
+) -> ContractionPlan | None:
+    """Plans one kernel with one tile; None where tile or kernel do not fit.
+
+    Args:
+        what: The contraction.
+        traits: Of the device.
+        choice: The kernel and the tile.
+    """
+    if isinstance(what, Depthwise | DepthwiseGradient):
+        plan = plan_depthwise(what, traits, choice.kernel, choice.numbers)
+        return plan if chosen(plan) == choice else None
+    tile = tile_of(choice, what.value.itemsize, traits)
+    return None if tile is None else _KERNELS[choice.kernel](what, traits, tile)
+
+
+def plan_contraction(
+    what: Contraction | Depthwise | DepthwiseGradient,
+    traits: DeviceTraits,
+    strategy: str = "auto",
+    table: Table = _NOTHING_KNOWN,
+) -> ContractionPlan:
+    """Plans the kernels of a contraction.
+
+    Args:
+        what: The contraction; neither lanes nor outputs nor groups may be 0.
+        traits: Of the device.
+        strategy: One of `STRATEGIES`, or ``auto``.
+        table: Of tiles; where it says nothing, or nothing that fits, a rule chooses.
+    """
+    if isinstance(what, Depthwise | DepthwiseGradient):
+        known = table.choice(what, DEPTHWISE)
+        if known is None:
+            return plan_depthwise(what, traits)
+        return plan_depthwise(what, traits, known.kernel, known.numbers)
+    if strategy == "auto":
+        strategy = "panels" if traits.is_cpu else "tiles"
+    choice = table.choice(what, strategy)
+    tuned = None if choice is None else plan_choice(what, traits, choice)
+    return tuned or STRATEGIES[strategy](what, traits)

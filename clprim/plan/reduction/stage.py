@@ -1,0 +1,246 @@
+"""One kernel of a `Reduction`: what its operands are called and what it is told as arguments.
+
+The loops are none of its business: `clprim.plan.reduction.planner` says how they are cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from clprim.dtypes import AnyDType, promote, stored_type, value_dtype
+from clprim.language.definition import ReductionDefinition
+from clprim.language.names import UNIFIED
+from clprim.plan.kernel import (
+    BAKED_DIMS,
+    Argument,
+    Buffer,
+    KernelPlan,
+    OperandCode,
+    Parameter,
+    PositionCode,
+    Scalar,
+    ScalarCode,
+    own_names,
+    unified_functions,
+)
+from clprim.plan.reduction.code import ReductionCode, Scaling, partial_code
+from clprim.plan.reduction.schedule import Schedule
+from clprim.plan.strides import Operand
+from clprim.traits import DeviceTraits
+
+__all__ = ["Stages"]
+
+
+@dataclass
+class Stages:
+    """The operands of one call, and what the kernels that work on them have in common.
+
+    Attributes:
+        definition: The checked snippets.
+        results: Where the results go.
+        inputs: Where the inputs lie.
+        scalars: dtypes of the run-time scalars.
+        partials: dtypes of the partials.
+        scaling: Of every result.
+        traits: Of the device.
+    """
+
+    definition: ReductionDefinition
+    results: Sequence[Operand]
+    inputs: Sequence[Operand]
+    scalars: Sequence[AnyDType]
+    partials: Sequence[AnyDType]
+    scaling: Sequence[Scaling]
+    traits: DeviceTraits
+
+    def __post_init__(self) -> None:
+        definition, results, inputs = self.definition, self.results, self.inputs
+        scalars, partials, scaling = self.scalars, self.partials, self.scaling
+        everything = [*(a.dtype for a in (*results, *inputs)), *partials, *scalars]
+        self.result_codes = tuple(
+            OperandCode.of(
+                f"y{n}",
+                r.dtype,
+                r.dtype if r.dtype.kind in "iub" else value_dtype(r.dtype, everything),
+                -1,  # known only once the loops are sorted
+            )
+            for n, r in enumerate(results)
+        )
+        self.scalar_codes = tuple(
+            ScalarCode(f"w{n}", stored_type(value_dtype(d, everything)).value)
+            for n, d in enumerate(scalars)
+        )
+        self.input_values = [value_dtype(a.dtype, everything) for a in inputs]
+        self.partial_codes = tuple(partial_code(n, d) for n, d in enumerate(partials))
+        own = definition.finalize is None and definition.values <= len(partials)
+        element = value_dtype(promote([a.dtype for a in inputs]), everything)
+        self.values = tuple(
+            (f"y{n}", stored_type(partials[n] if own else element).value)
+            for n in range(definition.values)
+        )
+        self.scale_types = tuple(
+            (s.kind, "" if s.dtype is None else stored_type(s.dtype).value) for s in scaling
+        )
+        self.doubles = "double" in {
+            *(o.value for o in self.result_codes),
+            *(stored_type(v).value for v in self.input_values),
+            *(p.value for p in self.partial_codes),
+            *(s.value for s in self.scalar_codes),
+            *(t for _, t in self.scale_types),
+        }
+
+    def vector_type(self) -> str | None:
+        """The one type that everything is calculated in, where vectors compute as elements do."""
+        definition = self.definition
+        types = {
+            *(stored_type(v).value for v in self.input_values),
+            *(p.value for p in self.partial_codes),
+            *(t for _, t in self.values),
+            *(s.value for s in self.scalar_codes),
+        }
+        value = next(iter(types))
+        if len(types) > 1 or value not in ("int", "uint", "long", "ulong", "float", "double"):
+            return None
+        if definition.needs_float and value not in ("float", "double"):
+            return None
+        # bool has no vectors in memory.
+        if not definition.componentwise or any(a.dtype.kind == "b" for a in self.inputs):
+            return None
+        return value
+
+    def kernel(
+        self,
+        schedule: Schedule,
+        numbers: list[tuple[str, int]],
+        index: str,
+        *,
+        space_dims: int,
+        inputs: tuple[OperandCode, ...],
+        positions: tuple[PositionCode, ...],
+        coords: tuple[tuple[int, int], ...],
+        sizes: tuple[tuple[int, int], ...],
+        kept: int,
+        reduced: int,
+        partial: bool,
+        still: tuple[str, ...],
+        template: str,
+        nbytes: int,
+        flops: int,
+        global_size: tuple[int, int],
+        local_size: tuple[int, int] | None = None,
+    ) -> KernelPlan:
+        """Plans one kernel.
+
+        Args:
+            schedule: How the work is cut.
+            numbers: Sizes and strides by name.
+            index: OpenCL C type of places.
+            space_dims: Dimensions of the loops; of many, the numbers are constants in the code.
+            inputs: The inputs that this kernel reads.
+            positions: See `ReductionCode`.
+            coords: Likewise.
+            sizes: Likewise.
+            kept: Likewise.
+            reduced: Likewise.
+            partial: Likewise.
+            still: Likewise.
+            template: Its name.
+            nbytes: What a launch reads and writes, for profiles.
+            flops: What it calculates, likewise.
+            global_size: Of the launch.
+            local_size: Likewise; by default what ``schedule`` says.
+        """
+        definition = self.definition
+        parameters: list[Parameter] = []
+        arguments: list[Argument] = []
+
+        def memory(storage: str, name: str, operand: int, *, read_only: bool) -> None:
+            parameters.append(Parameter.memory(storage, f"{name}_memory", read_only=read_only))
+            arguments.append(Buffer(operand))
+
+        results = len(self.results)
+        if not partial:
+            for n, y in enumerate(self.result_codes):
+                memory(y.storage, y.name, n, read_only=False)
+        for n, x in enumerate(inputs):
+            memory(x.storage, x.name, results + n, read_only=True)
+        if partial or template == "reduction/finish":
+            for n, p in enumerate(self.partial_codes):
+                operand = results + len(self.inputs) + n
+                memory(p.storage, p.name, operand, read_only=not partial)
+        for n, w in enumerate(self.scalar_codes):
+            prefix = "arg_" if w.value == "bool" else ""
+            parameters.append(Parameter.number(w.argument, prefix + w.name))
+            arguments.append(Scalar(n))
+        if not partial:
+            number = len(self.scalar_codes)
+            for n, (kind, type_name) in enumerate(self.scale_types):
+                for factor in {"plain": (), "scaled": ("alpha",)}.get(kind, ("alpha", "beta")):
+                    parameters.append(Parameter.number(type_name, f"{factor}{n}"))
+                    arguments.append(Scalar(number))
+                    number += 1
+
+        constants: tuple[tuple[str, int], ...] = ()
+        if space_dims > BAKED_DIMS:
+            constants = tuple(numbers)
+        else:
+            parameters += [Parameter.number(index, name) for name, _ in numbers]
+            arguments += [value for _, value in numbers]
+        store_tiles = template == "reduction/columns" and schedule.vector > 1
+        if not partial:
+            store_tiles &= definition.finalize is None
+            store_tiles &= all(
+                y.inner == "one" and y.load == "direct" and y.storage == y.value == p.value
+                for y, p in zip(self.result_codes, self.partial_codes, strict=False)
+            )
+            store_tiles &= all(s.kind == "plain" for s in self.scaling)
+        written = sum(r.size * r.dtype.itemsize for r in self.results)
+        suffix = "_finish" if template == "reduction/finish" else ""
+        code = ReductionCode(
+            name=definition.name + suffix,
+            preamble=definition.preamble,
+            parameters=tuple(parameters),
+            constants=constants,
+            index=index,
+            unified=unified_functions(definition.snippets, definition.preamble, UNIFIED),
+            doubles=self.doubles,
+            own=own_names(definition.snippets, definition.preamble),
+            expr=definition.expr.body,
+            init=definition.init.body,
+            step=definition.step.body,
+            combine=definition.combine.body,
+            finalize=definition.finalize.body if definition.finalize and not partial else "",
+            results=() if partial else self.result_codes,
+            inputs=inputs,
+            partials=self.partial_codes,
+            values=self.values,
+            scalars=self.scalar_codes,
+            scaling=() if partial else self.scale_types,
+            positions=positions,
+            coords=coords,
+            sizes=sizes,
+            kept=kept,
+            reduced=reduced,
+            vector=schedule.vector,
+            unroll=schedule.unroll,
+            lanes=schedule.lanes,
+            rows=schedule.rows,
+            combine_vectors=definition.combine_componentwise,
+            partial=partial,
+            row_a_split=schedule.row_a_split,
+            exact=schedule.exact,
+            store_tiles=store_tiles,
+            ahead=schedule.ahead,
+            streaming=store_tiles and not partial and written > self.traits.cache_bytes,
+            still=still,
+        )
+        return KernelPlan(
+            template=template,
+            code=code,
+            arguments=tuple(arguments),
+            global_size=global_size,
+            local_size=local_size or (schedule.lanes, schedule.rows),
+            nbytes=nbytes,
+            flops=flops,
+        )

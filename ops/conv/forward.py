@@ -1,0 +1,312 @@
+"""Convolution, forward, in whichever memory format the input has."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from clprim.arrays.array import view_of
+from clprim.call.product import ContractionCall, PackedWeight, Planned, run_contraction
+from clprim.errors import DefinitionError, ShapeError
+from clprim.ops.conv.depthwise import DEPTHWISE, depthwise_forward, is_depthwise
+from clprim.ops.conv.lowering import (
+    bias_operand,
+    check_rank,
+    check_shapes,
+    check_whole,
+    forward,
+    result_of,
+)
+from clprim.ops.conv.pixels import check_shuffle, plans_planes, shuffle_of
+from clprim.ops.conv.windows import Pair, is_channels_last, key, whole_numbers, windows
+from clprim.ops.product.arguments import (
+    check_epilogue,
+    check_operands,
+    check_result,
+    matrix_of,
+    product_dtypes,
+)
+from clprim.plan.product.strategy import STRATEGIES
+from clprim.runtime.device import Device, current_device
+
+__all__ = ["conv1d", "conv2d", "pack_weight"]
+
+_calls: dict[Any, ContractionCall] = {}
+
+
+def pack_weight(w: Any, *, groups: int = 1, memory_format: str | None = None) -> PackedWeight:
+    """Returns a weight that is packed once, when it is first used, and taken wherever ``w`` is.
+
+    Calls that want it in another order, as those with ``depth_to_space=`` do, pack it once more.
+
+    Args:
+        w: The weight of a convolution, (O, C / groups, KH, KW), or a matrix.
+        groups: Of the convolution it is for.
+        memory_format: Of the arrays it will meet; it may be left out.
+
+    Raises:
+        DTypeError: Not a device array.
+        ShapeError: Outputs that do not divide into groups.
+
+    Example:
+        >>> import clprim as cp
+        >>> from clprim import ops
+        >>> ops.pack_weight(cp.full((8, 3, 3, 3), 1.0)).shape
+        (8, 3, 3, 3)
+    """
+    if memory_format not in (None, "contiguous", "channels_last"):
+        raise DefinitionError(
+            f"pack_weight: memory_format={memory_format!r}; expected 'contiguous' or "
+            "'channels_last'"
+        )
+    check_operands("pack_weight", current_device(), w=w)
+    check_whole("pack_weight", "groups", groups)
+    if not w.ndim or w.shape[0] % groups:
+        raise ShapeError(f"pack_weight: w of shape {w.shape} has not {groups} groups of outputs")
+    return PackedWeight(view_of(w, w.shape, w.strides, w.offset).copy())
+
+
+def convolve(
+    what: str,
+    x: Any,
+    w: Any,
+    bias: Any,
+    *,
+    stride: Pair,
+    padding: Pair,
+    dilation: Pair,
+    groups: int,
+    epilogue: str | None,
+    epilogue_args: Any,
+    depth_to_space: int | None,
+    mode: str,
+    out: Any,
+    beta: float,
+    algorithm: str,
+) -> Any:
+    """Does the work of `conv2d`, and of `conv1d` on images one pixel high; see there."""
+    extras = [] if bias is None else [bias]
+    args = tuple(epilogue_args) if isinstance(epilogue_args, list) else epilogue_args
+    extras += args if isinstance(args, tuple) else (args,)
+    options = (
+        what,
+        key(stride),
+        key(padding),
+        key(dilation),
+        key(groups),
+        epilogue,
+        bias is None,
+        key(depth_to_space),
+        key(mode),
+        algorithm,
+    )
+
+    def prepare(device: Device) -> Planned:
+        check_shuffle(what, depth_to_space, mode)
+        matrix = matrix_of(w)
+        check_operands(what, device, x=x, w=matrix)
+        shapes = check_shapes(what, x.shape, matrix.shape, groups)
+        found = windows(
+            what,
+            x.shape[2:],
+            matrix.shape[2:],
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+        )
+        like = out if getattr(out, "ndim", 0) == 4 else x
+        last = is_channels_last(like.shape, like.strides)
+        shuffle = shuffle_of(what, depth_to_space, mode, shapes[0], groups, last=last)
+        planes = plans_planes(what, algorithm, matrix.shape, groups, shuffle)
+        dtype, value = product_dtypes(what, device, x.dtype, matrix.dtype)
+        shape = (x.shape[0], shapes[0], found.y.windows, found.x.windows)
+        bias_places = bias_operand(what, device, bias, shape[1])
+        if shuffle is not None:
+            shape = shuffle.result(shape)
+        snippet, operands = check_epilogue(what, device, epilogue, epilogue_args, shape, value)
+        check_result(what, out, device, shape, dtype, inputs=(x, matrix), extras=extras, beta=beta)
+        y, described = result_of(out, shape, dtype, x)
+        rest = (value, bias_places, operands, snippet)
+        contraction = (
+            depthwise_forward(x, matrix, y, found, *rest)
+            if planes
+            else forward(x, matrix, y, found, groups, *rest, shuffle)
+        )
+        contractions = (replace(contraction, beta=bool(beta)),) if math.prod(shape) else ()
+        return Planned(contractions, described, algorithm)
+
+    return run_contraction(_calls, what, x, w, extras, options, prepare, out=out, beta=beta)
+
+
+class _Conv2d:
+    """`conv2d`; see `__call__`."""
+
+    __name__ = "conv2d"
+
+    def __call__(
+        self,
+        x: Any,
+        w: Any,
+        bias: Any = None,
+        *,
+        stride: Pair = 1,
+        padding: Pair = 0,
+        dilation: Pair = 1,
+        groups: int = 1,
+        epilogue: str | None = None,
+        epilogue_args: Any = (),
+        depth_to_space: int | None = None,
+        mode: str = "CRD",
+        out: Any = None,
+        beta: float = 0,
+        algorithm: str = "auto",
+    ) -> Any:
+        """Returns the convolution (cross-correlation, as in PyTorch) of images with kernels.
+
+        Args:
+            x: (N, C, H, W), of any strides.
+            w: (O, C / groups, KH, KW), or what `pack_weight` made of it.
+            bias: (O,), added to every pixel.
+            stride: A number, or one for height and one for width.
+            dilation: Likewise.
+            padding: Likewise, or ``(top, bottom, left, right)``.
+            groups: Inputs and outputs are divided into so many independent convolutions.
+            epilogue: A snippet on ``y0``, the value with its bias, run in the storing kernel; it
+                reads ``x0``, ``x1``, ….
+            epilogue_args: Those arrays; each broadcasts to the result.
+            depth_to_space: A block r: outputs become squares of r × r pixels as they are stored, so
+                that the result is ``depth_to_space(conv2d(…), r, mode)``, bit for bit. What runs
+                at the store then sees that result: ``epilogue_args`` broadcast to its shape.
+            mode: Of ``depth_to_space``: ``"CRD"``, PyTorch's order, or ``"DCR"``.
+            out: (N, O, OH, OW), where the result goes; (N, O / r², r·OH, r·OW) with a block r.
+            beta: ``y = epilogue(x ∗ w + bias) + beta * y_old``; at 0 the old value is not read.
+            algorithm: ``"auto"`` or one of `algorithms`.
+
+        Returns:
+            (N, O, OH, OW) in the memory format of ``x``, with
+            OH = ⌊(H + top + bottom − dilation · (KH − 1) − 1) / stride⌋ + 1, likewise OW; with a
+            block r (N, O / r², r·OH, r·OW).
+
+        Raises:
+            ShapeError: Shapes that do not fit, a kernel larger than the padded input, outputs that
+                do not divide into squares, an ``out`` of another shape or overlapping an input.
+            DTypeError: No device array, or dtypes that have no product.
+            DefinitionError: A wrong epilogue, an unknown mode, an algorithm that is unknown or
+                cannot do it.
+            DeviceError: An array of another context.
+
+        Example:
+            >>> import numpy as np, clprim as cp
+            >>> from clprim import ops
+            >>> x = cp.asarray(np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3))
+            >>> w = cp.full((1, 1, 2, 2), 1.0)
+            >>> ops.conv2d(x, w, epilogue="y0 = max(y0, 10);").get()
+            array([[[[10., 12.],
+                     [20., 24.]]]], dtype=float32)
+        """
+        return convolve(
+            "conv2d",
+            x,
+            w,
+            bias,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            groups=groups,
+            epilogue=epilogue,
+            epilogue_args=epilogue_args,
+            depth_to_space=depth_to_space,
+            mode=mode,
+            out=out,
+            beta=beta,
+            algorithm=algorithm,
+        )
+
+    def algorithms(self, x: Any, w: Any, *args: Any, **options: Any) -> tuple[str, ...]:
+        """Returns the names of the algorithms that can do a call with these arguments."""
+        planes = is_depthwise(matrix_of(w).shape, options.get("groups", 1))
+        planes = planes and options.get("depth_to_space") in (None, 1)
+        return (*STRATEGIES, DEPTHWISE) if planes else tuple(STRATEGIES)
+
+    def __repr__(self) -> str:
+        return "<clprim.ops.conv2d>"
+
+
+conv2d = _Conv2d()
+
+
+def conv1d(
+    x: Any,
+    w: Any,
+    bias: Any = None,
+    *,
+    stride: int = 1,
+    padding: Pair = 0,
+    dilation: int = 1,
+    groups: int = 1,
+    epilogue: str | None = None,
+    epilogue_args: Any = (),
+    out: Any = None,
+    beta: float = 0,
+    algorithm: str = "auto",
+) -> Any:
+    """Returns the convolution of rows (N, C, L) with kernels (O, C / groups, K), as (N, O, OL).
+
+    ``padding`` is a number or ``(left, right)``; everything else is as in `conv2d`.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> x = cp.asarray(np.arange(4, dtype=np.float32).reshape(1, 1, 4))
+        >>> ops.conv1d(x, cp.full((1, 1, 2), 1.0)).get()
+        array([[[1., 3., 5.]]], dtype=float32)
+    """
+    what = "conv1d"
+    (step,) = whole_numbers(what, "stride", stride, 1, (1,))
+    (reach,) = whole_numbers(what, "dilation", dilation, 1, (1,))
+    check_operands(what, current_device(), x=x, w=matrix_of(w))
+    check_shapes(what, x.shape, w.shape, groups, rank=3)
+    if out is not None:
+        check_operands(what, current_device(), out=out)
+        check_rank(what, "out=", out.shape, 3)
+    sides = whole_numbers(what, "padding", padding, 0, (1, 2))
+    given = epilogue_args if isinstance(epilogue_args, tuple | list) else (epilogue_args,)
+    y = convolve(
+        what,
+        _row(x),
+        PackedRow(w) if isinstance(w, PackedWeight) else _row(w),
+        bias,
+        stride=(1, step),
+        padding=(0, 0, sides[0], sides[-1]),
+        dilation=(1, reach),
+        groups=groups,
+        epilogue=epilogue,
+        epilogue_args=tuple(_row(a) if getattr(a, "ndim", 0) >= 2 else a for a in given),
+        depth_to_space=None,
+        mode="CRD",
+        out=None if out is None else _row(out),
+        beta=beta,
+        algorithm=algorithm,
+    )
+    if out is not None:
+        return out
+    return view_of(y, (*y.shape[:2], y.shape[3]), (*y.strides[:2], y.strides[3]), y.offset)
+
+
+def _row(array: Any) -> Any:
+    """An array of rows as one of images one pixel high."""
+    if not hasattr(array, "strides") or not hasattr(array, "base_data"):
+        return array  # conv2d says what is wrong with it
+    shape, strides = list(array.shape), list(array.strides)
+    shape.insert(-1, 1)
+    strides.insert(-1, strides[-1] * shape[-1])
+    return view_of(array, tuple(shape), tuple(strides), array.offset)
+
+
+class PackedRow(PackedWeight):
+    """A packed weight of rows, seen as one of images one pixel high."""
+
+    def __init__(self, weight: PackedWeight) -> None:
+        super().__init__(_row(weight.array))
+        self._packed = weight._packed

@@ -1,0 +1,369 @@
+"""Inverted residuals, the blocks of mobile networks: 1 × 1, depthwise, 1 × 1 convolution."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from clprim.call.launch import Launch
+from clprim.call.product import PackedWeight
+from clprim.call.signature import Described, allocate, allocate_workspace, look_up, remember
+from clprim.dtypes import AnyDType
+from clprim.errors import DefinitionError, ShapeError
+from clprim.language.snippet import Snippet
+from clprim.ops.conv.depthwise import depthwise_forward
+from clprim.ops.conv.forward import conv2d
+from clprim.ops.conv.lowering import bias_operand, check_shapes, forward, result_of
+from clprim.ops.conv.windows import Pair, key, windows
+from clprim.ops.product.arguments import (
+    check_epilogue,
+    check_operands,
+    check_result,
+    matrix_of,
+    product_dtypes,
+)
+from clprim.plan.fused.inverted_residual import InvertedResidual, plan_inverted_residual
+from clprim.plan.strides import Operand, dense_strides
+from clprim.runtime.device import Device, current_device
+from clprim.runtime.stats import counters
+
+__all__ = ["inverted_residual"]
+
+_WHAT = "inverted_residual"
+_ADD = "y0 = y0 + x0;"
+_CLIP = "y0 = clamp(y0, 0, 6);"
+_ALGORITHMS = ("fused", "separate")
+
+
+@dataclass(frozen=True, slots=True)
+class _Fused:
+    """The kernels of a call, bound but for buffers; ``packed`` are sizes of packed weights."""
+
+    packs: tuple[Launch | None, ...]
+    packed: tuple[int, ...]
+    keys: tuple[Any, ...]
+    main: Launch
+    value: AnyDType
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A planned call: of one kernel, or, where ``fused`` is None, of three convolutions."""
+
+    fused: _Fused | None
+    residual: bool
+    result: Described
+
+
+_calls: dict[Any, _Call] = {}
+
+
+def inverted_residual(
+    x: Any,
+    w_expand: Any,
+    b_expand: Any,
+    w_depthwise: Any,
+    b_depthwise: Any,
+    w_project: Any,
+    b_project: Any,
+    *,
+    stride: Pair = 1,
+    padding: Pair = 0,
+    dilation: Pair = 1,
+    activation: str | None = _CLIP,
+    residual: bool | None = None,
+    out: Any = None,
+    algorithm: str = "auto",
+) -> Any:
+    """Returns a depthwise convolution between two 1 × 1 ones, as one operator.
+
+    With ``f`` the activation, that is ``f(x ∗ w_expand + b_expand)``, then likewise with
+    ``w_depthwise``, then ``∗ w_project + b_project`` without it, and ``+ x`` where that is wanted.
+    Between the three are several times as many channels as in ``x``: ``"fused"`` is one kernel,
+    which keeps a few of their rows in a near cache and writes neither tensor to memory.
+
+    Args:
+        x: (N, C, H, W), of any strides.
+        w_expand: (M, C, 1, 1), or None for a block without it, where M = C; like the other weights,
+            also what `pack_weight` made of it.
+        b_expand: (M,), or None.
+        w_depthwise: (M, 1, KH, KW).
+        b_depthwise: (M,), or None.
+        w_project: (O, M, 1, 1).
+        b_project: (O,), or None.
+        stride: Of the depthwise convolution, as in `conv2d`.
+        padding: Likewise.
+        dilation: Likewise.
+        activation: A snippet on ``y0``, without arrays; None for none. It clips to 0 … 6 where
+            left out, as MobileNetV2 does.
+        residual: Whether ``x`` is added; where left out, if the stride is 1 and the result has its
+            shape.
+        out: (N, O, OH, OW), where the result goes.
+        algorithm: ``"fused"``, ``"separate"`` (three convolutions), or ``"auto"``: fused on CPUs
+            wherever some rows fit into local memory, but contiguous blocks without an expansion.
+
+    Returns:
+        (N, O, OH, OW) in the memory format of ``x``. Of half precision, ``"fused"`` does not round
+        what lies between the convolutions, and ``"separate"`` does.
+
+    Raises:
+        ShapeError: Shapes that do not fit, ``residual=True`` where they differ.
+        DTypeError: No device array, or dtypes that have no product.
+        DefinitionError: A wrong snippet, an unknown algorithm, or one that cannot do the job.
+        DeviceError: An array of another context.
+
+    Example:
+        >>> import clprim as cp
+        >>> from clprim import ops
+        >>> x = cp.full((1, 2, 4, 4), 1.0)
+        >>> expand, project = cp.full((8, 2, 1, 1), 1.0), cp.full((2, 8, 1, 1), 0.25)
+        >>> depthwise = cp.full((8, 1, 3, 3), 0.25)
+        >>> y = ops.inverted_residual(x, expand, None, depthwise, None, project, None, padding=1)
+        >>> y.get()[0, 0, :2]
+        array([[ 5.,  7.,  7.,  5.],
+               [ 7., 10., 10.,  7.]], dtype=float32)
+
+    The block is that of Sandler and others: MobileNetV2, 2018.
+    """
+    device = current_device()
+    weights = (w_expand, w_depthwise, w_project)
+    biases = (b_expand, b_depthwise, b_project)
+    given = [matrix_of(w) for w in weights]
+    arrays = [a for a in (x, *given, *biases) if a is not None]
+    options = (
+        *(a is None for a in (w_expand, *biases)),
+        key(stride),
+        key(padding),
+        key(dilation),
+        activation,
+        residual,
+        algorithm,
+    )
+    outs = () if out is None else (out,)
+    call, signature = look_up(_calls, device, arrays, outs, (), options)
+    if call is None:
+        call = _prepare(
+            device,
+            x,
+            given,
+            biases,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            activation=activation,
+            residual=residual,
+            out=out,
+            algorithm=algorithm,
+        )
+        remember(_calls, signature, call)
+    if call.fused is not None:
+        result = allocate(device, (call.result,))[0] if out is None else out
+        _run(device, call, x, weights, given, biases, result)
+        return result
+    y = x
+    if w_expand is not None:
+        y = conv2d(y, w_expand, b_expand, epilogue=activation)
+    y = conv2d(
+        y,
+        w_depthwise,
+        b_depthwise,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+        groups=given[1].shape[0],
+        epilogue=activation,
+    )
+    added: dict[str, Any] = {"epilogue": _ADD, "epilogue_args": (x,)} if call.residual else {}
+    return conv2d(y, w_project, b_project, out=out, **added)
+
+
+def _run(
+    device: Device,
+    call: _Call,
+    x: Any,
+    weights: tuple[Any, ...],
+    given: list[Any],
+    biases: tuple[Any, ...],
+    result: Any,
+) -> None:
+    """Packs whatever is not packed yet, and enqueues the kernel."""
+    fused = call.fused
+    assert fused is not None
+    packed: list[Any] = []
+    for n, pack in enumerate(fused.packs):
+        if pack is None:
+            packed.append(None)
+            continue
+
+        def run(n: int = n, pack: Launch = pack) -> Any:
+            buffer = allocate_workspace(device, ((fused.packed[n], fused.value),))[0]
+            pack(device.queue, (None, None, given[n].base_data, buffer), ())
+            return buffer
+
+        kept = weights[n]
+        whole = isinstance(kept, PackedWeight)
+        packed.append(kept.packed(fused.keys[n], run) if whole else run())
+    data = [None if b is None else b.base_data for b in biases]
+    last = [] if data[2] is None else [data[2]]
+    if call.residual:
+        last.append(x.base_data)
+    memory = [result.base_data, x.base_data, *packed, data[0], data[1], *last]
+    fused.main(device.queue, memory, ())
+
+
+def _prepare(
+    device: Device,
+    x: Any,
+    weights: list[Any],
+    biases: tuple[Any, ...],
+    *,
+    stride: Pair,
+    padding: Pair,
+    dilation: Pair,
+    activation: str | None,
+    residual: bool | None,
+    out: Any,
+    algorithm: str,
+) -> _Call:
+    """Checks everything and plans the call."""
+    if algorithm not in ("auto", *_ALGORITHMS):
+        raise DefinitionError(
+            f"{_WHAT}: algorithm={algorithm!r}: expected 'auto' or one of {', '.join(_ALGORITHMS)}"
+        )
+    expand, taps, project = weights
+    named = {"w_expand": expand, "w_depthwise": taps, "w_project": project}
+    if expand is None:
+        del named["w_expand"]
+        if biases[0] is not None:
+            raise ShapeError(f"{_WHAT}: b_expand= without w_expand, which it is added to")
+    check_operands(_WHAT, device, x=x, **named)
+    for name, w in named.items():
+        if w.ndim != 4 or (name != "w_depthwise" and w.shape[2:] != (1, 1)):
+            form = "(M, 1, KH, KW)" if name == "w_depthwise" else "(O, C, 1, 1)"
+            raise ShapeError(f"{_WHAT}: {name} has shape {w.shape}, expected {form}")
+    if expand is not None:
+        check_shapes(f"{_WHAT}, w_expand", x.shape, expand.shape, 1)
+    middle = (x.shape[0], x.shape[1] if expand is None else expand.shape[0], *x.shape[2:])
+    check_shapes(f"{_WHAT}, w_depthwise", middle, taps.shape, middle[1])
+    if taps.shape[0] != middle[1]:
+        raise ShapeError(
+            f"{_WHAT}: w_depthwise of shape {taps.shape}, expected one kernel for each of "
+            f"{middle[1]} channels"
+        )
+    found = windows(
+        _WHAT, x.shape[2:], taps.shape[2:], stride=stride, padding=padding, dilation=dilation
+    )
+    after = (*middle[:2], found.y.windows, found.x.windows)
+    check_shapes(f"{_WHAT}, w_project", after, project.shape, 1)
+    shape = (after[0], project.shape[0], *after[2:])
+    same = shape == x.shape and (found.y.stride, found.x.stride) == (1, 1)
+    if residual and not same:
+        raise ShapeError(
+            f"{_WHAT}: residual=True adds x of shape {x.shape} to a result of shape {shape} with "
+            f"stride={stride!r}; expected the same shape, and a stride of 1"
+        )
+    added = same if residual is None else bool(residual)
+
+    plan = _Plan(device, activation)
+    dtype = x.dtype
+    if expand is not None:
+        dtype = plan.stage("b_expand", dtype, expand, biases[0], middle)
+    dtype = plan.stage("b_depthwise", dtype, taps, biases[1], after)
+    dtype = plan.stage("b_project", dtype, project, biases[2], shape, last=True)
+    snippet, operands = check_epilogue(
+        _WHAT, device, _ADD if added else None, (x,) if added else (), shape, plan.values[-1]
+    )
+    kept = [a for a in (x, *weights, *biases) if a is not None]
+    check_result(_WHAT, out, device, shape, dtype, inputs=kept, extras=(), beta=0)
+    y, described = result_of(out, shape, dtype, x)
+    if algorithm == "separate" or not math.prod(shape) or not math.prod(middle):
+        return _Call(None, added, described)
+    # Without an expansion the kernel copies its input, which pays by vectors of channels only.
+    copies = expand is None and x.strides[1] != x.dtype.itemsize
+    if algorithm == "auto" and (copies or not device.traits.is_cpu):
+        return _Call(None, added, described)
+
+    value = plan.values[-1]
+    wide, narrow = _dense(middle, value), _dense(after, value)
+    pixels = windows(_WHAT, x.shape[2:], (1, 1), stride=1, padding=0, dilation=1)
+    last = windows(_WHAT, after[2:], (1, 1), stride=1, padding=0, dilation=1)
+    what = InvertedResidual(
+        None
+        if expand is None
+        else forward(x, expand, wide, pixels, 1, value, plan.biases[0], [], plan.activation),
+        depthwise_forward(
+            x if expand is None else wide,
+            taps,
+            narrow,
+            found,
+            value,
+            plan.biases[-2],
+            [],
+            plan.activation,
+        ),
+        forward(narrow, project, y, last, 1, value, plan.biases[-1], operands, snippet),
+    )
+    fused = None
+    if len(set(plan.values)) == 1:
+        fused = plan_inverted_residual(what, device.traits)
+    if fused is None:
+        if algorithm == "fused":
+            raise DefinitionError(
+                f"{_WHAT}: algorithm='fused' needs rows of x without gaps between them, one dtype "
+                f"of sums, and {device.traits.local_memory:,} bytes of local memory to hold some "
+                f"rows of {middle[1]} channels; got x of shape {x.shape}, strides {x.strides}, and "
+                f"sums of {', '.join(map(str, plan.values))}"
+            )
+        return _Call(None, added, described)
+    snippets = {s.rules.part: s.text for s in (plan.activation,) if s is not None}
+    packs = tuple(
+        None if p is None else Launch(device, p, title=_WHAT, snippets={}) for p in fused.packs
+    )
+    keys = tuple(None if p is None else (device.index, p.code, p.arguments) for p in fused.packs)
+    main = Launch(device, fused.main, title=_WHAT, snippets=snippets)
+    counters.plans += 1
+    return _Call(_Fused(packs, fused.packed, keys, main, value), added, described)
+
+
+class _Plan:
+    """Collects what the three convolutions calculate with.
+
+    Attributes:
+        values: dtypes that each adds up in.
+        biases: The bias of each, as an operand, or None.
+        activation: The snippet after the first ones.
+    """
+
+    def __init__(self, device: Device, activation: str | None) -> None:
+        self._device = device
+        self._text = activation
+        self.values: list[AnyDType] = []
+        self.biases: list[Operand | None] = []
+        self.activation: Snippet | None = None
+
+    def stage(
+        self,
+        bias_name: str,
+        dtype: AnyDType,
+        w: Any,
+        bias: Any,
+        shape: tuple[int, ...],
+        *,
+        last: bool = False,
+    ) -> AnyDType:
+        """Checks one convolution, whose input has a dtype, and returns its result's dtype."""
+        result, value = product_dtypes(_WHAT, self._device, dtype, w.dtype)
+        self.values.append(value)
+        self.biases.append(bias_operand(f"{_WHAT}, {bias_name}", self._device, bias, shape[1]))
+        if not last:
+            found, _ = check_epilogue(
+                f"{_WHAT}, activation", self._device, self._text, (), shape, value
+            )
+            self.activation = found
+        return result
+
+
+def _dense(shape: tuple[int, ...], dtype: AnyDType) -> Operand:
+    """A tensor of channels-last images that is never there."""
+    return Operand(shape, dense_strides(shape, dtype.itemsize, (0, 2, 3, 1)), 0, dtype)

@@ -1,0 +1,168 @@
+"""Transposed convolution: what a convolution does to gradients, done to images."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from clprim.call.product import ContractionCall, Planned, run_contraction
+from clprim.errors import ShapeError
+from clprim.ops.conv.lowering import (
+    Shape4,
+    bias_operand,
+    check_rank,
+    check_whole,
+    input_phases,
+    result_of,
+)
+from clprim.ops.conv.windows import Pair, Windows, key, windows
+from clprim.ops.product.arguments import (
+    check_algorithm,
+    check_epilogue,
+    check_operands,
+    check_result,
+    matrix_of,
+    product_dtypes,
+)
+from clprim.runtime.device import Device
+
+__all__ = ["conv_transpose2d"]
+
+_calls: dict[Any, ContractionCall] = {}
+
+
+def conv_transpose2d(
+    x: Any,
+    w: Any,
+    bias: Any = None,
+    *,
+    stride: Pair = 1,
+    padding: Pair = 0,
+    output_padding: Pair = 0,
+    groups: int = 1,
+    dilation: Pair = 1,
+    epilogue: str | None = None,
+    epilogue_args: Any = (),
+    out: Any = None,
+    beta: float = 0,
+    algorithm: str = "auto",
+) -> Any:
+    """Returns the transposed convolution: what `conv2d` does to gradients, done to images.
+
+    Args:
+        x: (N, C, H, W).
+        w: (C, O / groups, KH, KW), or what `pack_weight` made of it.
+        bias: (O,).
+        stride: Of the convolution that it is the transpose of.
+        padding: Likewise.
+        dilation: Likewise.
+        groups: Likewise.
+        output_padding: Added to the result's height and width, below and to the right; less than
+            stride or dilation.
+        epilogue: As in `conv2d`.
+        epilogue_args: As in `conv2d`.
+        out: As in `conv2d`.
+        beta: As in `conv2d`.
+        algorithm: As in `conv2d`.
+
+    Returns:
+        (N, O, OH, OW) in the memory format of ``x``, with OH = (H − 1) · stride − 2 · padding
+        + dilation · (KH − 1) + output_padding + 1, likewise OW.
+
+    Raises:
+        ShapeError, DTypeError, DefinitionError, DeviceError: As `conv2d` does.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> x = cp.asarray(np.array([[[[1, 2]]]], np.float32))
+        >>> ops.conv_transpose2d(x, cp.full((1, 1, 1, 2), 1.0), stride=2).get()
+        array([[[[1., 1., 2., 2.]]]], dtype=float32)
+    """
+    what = "conv_transpose2d"
+    extras = [] if bias is None else [bias]
+    args = tuple(epilogue_args) if isinstance(epilogue_args, list) else epilogue_args
+    extras += args if isinstance(args, tuple) else (args,)
+    options = (
+        what,
+        key(stride),
+        key(padding),
+        key(output_padding),
+        algorithm,
+        key(groups),
+        key(dilation),
+        epilogue,
+        bias is None,
+    )
+
+    def prepare(device: Device) -> Planned:
+        check_algorithm(what, algorithm)
+        matrix = matrix_of(w)
+        check_operands(what, device, x=x, w=matrix)
+        check_rank(what, "x", x.shape)
+        check_rank(what, "w", matrix.shape)
+        check_whole(what, "groups", groups)
+        if x.shape[1] != matrix.shape[0] or x.shape[1] % groups:
+            raise ShapeError(
+                f"{what}: x of shape {x.shape} and w of shape {matrix.shape} with groups={groups}: "
+                "expected as many channels in x as outputs in w, a multiple of groups"
+            )
+        found = _transposed_windows(
+            what, x.shape, matrix.shape, stride, padding, output_padding, dilation
+        )
+        shape = (x.shape[0], matrix.shape[1] * groups, found.y.size, found.x.size)
+        dtype, value = product_dtypes(what, device, x.dtype, matrix.dtype)
+        bias_places = bias_operand(what, device, bias, shape[1])
+        snippet, operands = check_epilogue(what, device, epilogue, epilogue_args, shape, value)
+        check_result(what, out, device, shape, dtype, inputs=(x, matrix), extras=extras, beta=beta)
+        y, described = result_of(out, shape, dtype, x)
+        phases = input_phases(x, matrix, y, found, groups, value, bias_places, operands, snippet)
+        if not math.prod(shape):
+            phases = []
+        contractions = tuple(replace(p, name=what, beta=bool(beta)) for p in phases)
+        return Planned(contractions, described, algorithm)
+
+    return run_contraction(_calls, what, x, w, extras, options, prepare, out=out, beta=beta)
+
+
+def _transposed_windows(
+    what: str,
+    x: Shape4,
+    w: Shape4,
+    stride: Pair,
+    padding: Pair,
+    output_padding: Pair,
+    dilation: Pair,
+) -> Windows:
+    """The windows of the convolution whose result has the size of ``x``."""
+    # A large enough input lets the numbers be checked before its size is known.
+    probe = windows(
+        what, (1 << 24, 1 << 24), w[2:], stride=stride, padding=padding, dilation=dilation
+    )
+    extra = windows(
+        what,
+        (1 << 24, 1 << 24),
+        (1, 1),
+        stride=1,
+        padding=output_padding,
+        dilation=1,
+        padding_name="output_padding",
+    )
+    axes = []
+    for axis, more, size in zip(
+        (probe.y, probe.x), (extra.y.after, extra.x.after), x[2:], strict=True
+    ):
+        if more and more >= max(axis.stride, axis.dilation):
+            raise ShapeError(
+                f"{what}: output_padding={output_padding!r} must be less than stride={stride!r} "
+                f"or dilation={dilation!r}"
+            )
+        result = (size - 1) * axis.stride - axis.before - axis.after + axis.reach + more
+        if result < 1:
+            raise ShapeError(
+                f"{what}: x of shape {tuple(x)} with a kernel of {tuple(w[2:])}, stride={stride!r} "
+                f"and padding={padding!r} leaves a result of size {result}"
+            )
+        axes.append(replace(axis, size=result))
+    return Windows(*axes)

@@ -1,0 +1,212 @@
+"""Elementwise choices and combinations of several arrays, each a string or two.
+
+Names and arguments are PyTorch's; shapes broadcast, and dtypes promote as in NumPy. Wherever an
+array is expected beside another one, a Python number will do.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from clprim.arrays.array import Array
+from clprim.dtypes import AnyDType, promote, scalar_dtype
+from clprim.errors import DefinitionError, DTypeError
+from clprim.ops.shared.arguments import Operator, dtype_of, is_array, number
+from clprim.pointwise import Pointwise
+
+__all__ = [
+    "addcdiv",
+    "addcmul",
+    "clamp",
+    "fmax",
+    "fmin",
+    "lerp",
+    "maximum",
+    "minimum",
+    "where",
+]
+
+# --- choices -------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=256)
+def _where(a: str, b: str, dtype: AnyDType) -> Operator:
+    expr = f"y0 = x0 != 0 ? (typeof_y0){a} : (typeof_y0){b};"
+    return Pointwise(expr, result_type=dtype, name="where")
+
+
+def where(condition: Any, a: Any, b: Any, *, out: Any = None) -> Array:
+    """Returns elements of ``a`` where ``condition`` is not zero, and of ``b`` elsewhere.
+
+    Args:
+        condition: An array, of bool or any other dtype; it takes no part in the promotion.
+        a: An array or a number.
+        b: Likewise. Two numbers give float32, int64 or bool.
+        out: Where the result goes.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> x = cp.asarray(np.array([1, -2, 3], np.float32))
+        >>> ops.where(x > 0, x, 0).get()
+        array([1., 0., 3.], dtype=float32)
+    """
+    dtype_of("where", "condition", condition)
+    arrays = [v for v in (a, b) if is_array(v)]
+    a, b = (v if is_array(v) else number("where", "a or b", v) for v in (a, b))
+    if arrays:
+        common = promote([v.dtype for v in arrays])
+        given = [common, *(scalar_dtype(v, common) for v in (a, b) if not is_array(v))]
+    else:
+        given = [np.dtype(_OF_NUMBERS[type(v)]) for v in (a, b)]
+    dtype = promote(given)
+    names = iter(("x1", "x2") if arrays else ()), iter(("w0", "w1"))
+    labels = [next(names[0] if is_array(v) else names[1]) for v in (a, b)]
+    # A number is given the result's dtype, so that it need not fit the condition's.
+    scalars = [
+        dtype.type(v) if dtype.kind in "iu" or dtype == np.float64 else v
+        for v in (a, b)
+        if not is_array(v)
+    ]
+    return _where(*labels, dtype)(condition, *arrays, *scalars, out=out)
+
+
+_OF_NUMBERS = {bool: np.bool_, int: np.int64, float: np.float32}
+
+
+@lru_cache(maxsize=16)
+def _clamp(low: str, high: str) -> Operator:
+    """A NaN fails both comparisons and comes through; so does one among the bounds."""
+    steps = ["typeof_y0 x = x0;"]
+    if low:
+        steps.append(f"typeof_y0 low = {low}; x = x >= low || x != x ? x : low;")
+    if high:
+        steps.append(f"typeof_y0 high = {high}; x = x <= high || x != x ? x : high;")
+    return Pointwise(" ".join([*steps, "y0 = x;"]), name="clamp_to")
+
+
+def clamp(x: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Array:
+    """Returns elements of ``x`` brought between ``min`` and ``max``; NaN stays NaN.
+
+    Args:
+        x: An array.
+        min: The least result: an array, a number, or None for no bound.
+        max: The greatest result, likewise; it decides where it is below ``min``.
+        out: Where the result goes.
+
+    Raises:
+        DefinitionError: No bound is given.
+    """
+    if min is None and max is None:
+        raise DefinitionError("clamp: expected min, max or both")
+    arrays: list[Any] = [x]
+    scalars: list[Any] = []
+    labels: list[str] = []
+    for label, bound in (("min", min), ("max", max)):
+        if bound is None:
+            labels.append("")
+        elif is_array(bound):
+            labels.append(f"x{len(arrays)}")
+            arrays.append(bound)
+        else:
+            labels.append(f"w{len(scalars)}")
+            scalars.append(number("clamp", label, bound))
+    return _clamp(*labels)(*arrays, *scalars, out=out)
+
+
+_A, _B = "typeof_y0 a = x0;", "typeof_y0 b = @;"
+_CHOICES: dict[str, tuple[Operator, ...]] = {
+    name: tuple(
+        Pointwise(f"{_A} {_B} y0 = {condition} ? a : b;".replace("@", other), name=name)
+        for other in ("x1", "w0")
+    )
+    for name, condition in (
+        ("maximum", "a > b || a != a"),
+        ("minimum", "a < b || a != a"),
+        # Here a NaN gives way.
+        ("fmax_of", "a >= b || b != b"),
+        ("fmin_of", "a <= b || b != b"),
+    )
+}
+
+
+def _choose(name: str, a: Any, b: Any, out: Any) -> Array:
+    """The four commute, so that a number may stand on either side."""
+    if not is_array(a):
+        a, b = b, a
+    of_arrays, of_number = _CHOICES[name]
+    if is_array(b):
+        return of_arrays(a, b, out=out)
+    return of_number(a, number(name.removesuffix("_of"), "an operand", b), out=out)
+
+
+def maximum(a: Any, b: Any, *, out: Any = None) -> Array:
+    """Returns the greater of two elements, or NaN where either is."""
+    return _choose("maximum", a, b, out)
+
+
+def minimum(a: Any, b: Any, *, out: Any = None) -> Array:
+    """Returns the lesser of two elements, or NaN where either is."""
+    return _choose("minimum", a, b, out)
+
+
+def fmax(a: Any, b: Any, *, out: Any = None) -> Array:
+    """Returns the greater of two elements, or the one that is not NaN."""
+    return _choose("fmax_of", a, b, out)
+
+
+def fmin(a: Any, b: Any, *, out: Any = None) -> Array:
+    """Returns the lesser of two elements, or the one that is not NaN."""
+    return _choose("fmin_of", a, b, out)
+
+
+# --- combinations --------------------------------------------------------------------------------
+
+_addcmul: Operator = Pointwise("y0 = (typeof_y0)x0 + (typeof_y0)w0 * x1 * x2;", name="addcmul")
+_addcdiv: Operator = Pointwise("y0 = (typeof_y0)x0 + (typeof_y0)w0 * x1 / x2;", name="addcdiv")
+# From whichever end is nearer, so that both ends are met exactly.
+_lerp: tuple[Operator, ...] = tuple(
+    Pointwise(
+        f"""
+        typeof_y0 a = x0, b = x1, w = {weight};
+        y0 = w < 0.5 ? a + w * (b - a) : b - (1 - w) * (b - a);
+        """,
+        name="lerp",
+    )
+    for weight in ("w0", "x2")
+)
+
+
+def addcmul(x: Any, tensor1: Any, tensor2: Any, *, value: float = 1, out: Any = None) -> Array:
+    """Returns x + value · tensor1 · tensor2, of arrays that broadcast together."""
+    return _addcmul(x, tensor1, tensor2, number("addcmul", "value", value), out=out)
+
+
+def addcdiv(x: Any, tensor1: Any, tensor2: Any, *, value: float = 1, out: Any = None) -> Array:
+    """Returns x + value · tensor1 / tensor2, of arrays that broadcast together.
+
+    Raises:
+        DTypeError: All are integers, whose quotients PyTorch refuses here too.
+    """
+    given = [dtype_of("addcdiv", "every array", a) for a in (x, tensor1, tensor2)]
+    if promote(given).kind in "biu":
+        raise DTypeError(f"addcdiv: expected floats, got {', '.join(map(str, given))}")
+    return _addcdiv(x, tensor1, tensor2, number("addcdiv", "value", value), out=out)
+
+
+def lerp(start: Any, end: Any, weight: Any, *, out: Any = None) -> Array:
+    """Returns start + weight · (end - start).
+
+    Args:
+        start: An array, which is the result at the weight 0.
+        end: An array, which is the result at the weight 1.
+        weight: An array or a number.
+        out: Where the result goes.
+    """
+    of_number, of_array = _lerp
+    if is_array(weight):
+        return of_array(start, end, weight, out=out)
+    return of_number(start, end, number("lerp", "weight", weight), out=out)

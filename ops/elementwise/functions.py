@@ -1,0 +1,119 @@
+"""Functions of one argument, elementwise: one line each.
+
+Names are PyTorch's. Floats keep their dtype; integers and bool become float32, PyTorch's default
+dtype, but for `abs`, `sign`, `square` and the roundings, which keep them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from clprim.arrays.array import Array
+from clprim.ops.shared.arguments import Operator, by_kind, of_reals
+from clprim.pointwise import Pointwise
+
+__all__ = [
+    "abs",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "ceil",
+    "cos",
+    "cosh",
+    "erf",
+    "erfc",
+    "exp",
+    "exp2",
+    "expm1",
+    "floor",
+    "lgamma",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "reciprocal",
+    "round",
+    "rsqrt",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "tan",
+    "tanh",
+    "trunc",
+]
+
+
+class Function(Protocol):
+    """What every function here is: an array in, an array out."""
+
+    def __call__(self, x: Any, *, out: Any = None) -> Array: ...
+
+
+def _function(name: str, operator: Operator, meaning: str) -> Function:
+    """Gives an operator a name, a signature and a docstring."""
+
+    def function(x: Any, *, out: Any = None) -> Array:
+        return operator(x, out=out)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = (
+        f"Returns {meaning}, of every element of ``x``.\n\n"
+        "Args:\n"
+        "    x: An array.\n"
+        "    out: Where the result goes; it may be ``x``.\n"
+    )
+    return function
+
+
+def _real(name: str, meaning: str, expr: str = "") -> Function:
+    """A function of real numbers: ``expr``, or OpenCL C's own of that name."""
+    return _function(name, of_reals(expr or f"y0 = {name}((typeof_y0)x0);", f"{name}_of"), meaning)
+
+
+def _kept(name: str, meaning: str, floats: str, integers: str) -> Function:
+    """A function that integers keep their dtype in."""
+    kernel = f"{name}_of"
+    operator = by_kind(Pointwise(floats, name=kernel), Pointwise(integers, name=kernel))
+    return _function(name, operator, meaning)
+
+
+exp = _real("exp", "e to that power")
+exp2 = _real("exp2", "2 to that power")
+expm1 = _real("expm1", "e to that power less 1, accurate near 0")
+log = _real("log", "the natural logarithm")
+log2 = _real("log2", "the logarithm to base 2")
+log10 = _real("log10", "the logarithm to base 10")
+log1p = _real("log1p", "the natural logarithm of 1 + x, accurate near 0")
+sqrt = _real("sqrt", "the square root")
+rsqrt = _real("rsqrt", "1 by the square root")
+reciprocal = _real("reciprocal", "1 / x", "y0 = 1 / (typeof_y0)x0;")
+sin = _real("sin", "the sine, of radians")
+cos = _real("cos", "the cosine, of radians")
+tan = _real("tan", "the tangent, of radians")
+asin = _real("asin", "the angle of that sine, in radians")
+acos = _real("acos", "the angle of that cosine, in radians")
+atan = _real("atan", "the angle of that tangent, in radians")
+sinh = _real("sinh", "the hyperbolic sine")
+cosh = _real("cosh", "the hyperbolic cosine")
+tanh = _real("tanh", "the hyperbolic tangent")
+asinh = _real("asinh", "the inverse hyperbolic sine")
+acosh = _real("acosh", "the inverse hyperbolic cosine")
+atanh = _real("atanh", "the inverse hyperbolic tangent")
+erf = _real("erf", "the error function")
+erfc = _real("erfc", "1 less the error function, accurate where it is small")
+lgamma = _real("lgamma", "the logarithm of the gamma function's absolute value")
+
+# A NaN's sign is NaN. Integers are round already.
+_SIGN = "y0 = x0 > 0 ? 1 : x0 < 0 ? -1 : x0;"
+abs = _kept("abs", "the absolute value", "y0 = fabs(x0);", "y0 = x0 < 0 ? -x0 : x0;")
+sign = _kept("sign", "-1, 0 or 1", _SIGN, _SIGN)
+square = _kept("square", "the square", "y0 = x0 * x0;", "y0 = x0 * x0;")
+floor = _kept("floor", "the greatest whole number not above it", "y0 = floor(x0);", "y0 = x0;")
+ceil = _kept("ceil", "the least whole number not below it", "y0 = ceil(x0);", "y0 = x0;")
+trunc = _kept("trunc", "the whole number next towards 0", "y0 = trunc(x0);", "y0 = x0;")
+round = _kept("round", "the nearest whole number, of two the even", "y0 = rint(x0);", "y0 = x0;")

@@ -1,0 +1,141 @@
+"""What the normalisations ask of their arguments, and views of a value a channel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from clprim.arrays.array import Array, new_array, operand_of, view_of
+from clprim.call.arguments import check_aliases, check_array, check_out
+from clprim.dtypes import AnyDType
+from clprim.errors import DTypeError, ShapeError
+from clprim.ops.shared.arguments import dtype_of
+from clprim.plan.strides import dense_strides, memory_order
+from clprim.runtime.device import current_device
+
+__all__ = [
+    "allocate",
+    "allocate_like",
+    "channel_view",
+    "channels_of",
+    "check_floats",
+    "check_gradient",
+    "check_mask",
+    "check_result",
+    "check_statistics",
+    "check_vector",
+]
+
+
+def check_floats(what: str, label: str, array: Any) -> AnyDType:
+    """Returns the dtype of a device array of floating-point numbers.
+
+    Raises:
+        DTypeError: No device array, or one of integers or bool.
+        DeviceError: An array of another context.
+    """
+    dtype: AnyDType = dtype_of(what, label, array)
+    check_array(what, label, array, current_device())
+    if dtype.kind in "biu":
+        raise DTypeError(f"{what}: {label} is {dtype}, expected floating-point numbers")
+    return dtype
+
+
+def channels_of(what: str, x: Any) -> int:
+    """Returns C of an array (N, C, …).
+
+    Raises:
+        ShapeError: Fewer than two dimensions.
+    """
+    if len(x.shape) < 2:
+        raise ShapeError(
+            f"{what}: x has shape {x.shape}, expected (N, C), (N, C, L), (N, C, H, W) or "
+            "(N, C, D, H, W)"
+        )
+    channels: int = x.shape[1]
+    return channels
+
+
+def check_vector(what: str, label: str, array: Any, channels: int) -> None:
+    """Refuses what is no array of floating-point numbers, one a channel; None is fine.
+
+    Raises:
+        DTypeError, DeviceError: See `check_floats`.
+        ShapeError: Another shape.
+    """
+    if array is None:
+        return
+    check_floats(what, label, array)
+    if array.shape != (channels,):
+        raise ShapeError(
+            f"{what}: {label} has shape {array.shape}, expected ({channels},): one value a channel"
+        )
+
+
+def check_result(
+    what: str, out: Any, shape: tuple[int, ...], dtype: AnyDType, inputs: Sequence[Any] = ()
+) -> None:
+    """Refuses ``out=`` of another shape or dtype, or where it overlaps an input in part.
+
+    Raises:
+        ShapeError, DTypeError, DeviceError: Says why.
+    """
+    check_array(what, "out=", out, current_device())
+    check_out(what, 0, out, shape, dtype)
+    check_aliases(what, (out,), inputs)
+
+
+def channel_view(vector: Any, ndim: int) -> Array:
+    """Returns a view of (C,) as (C, 1, …), which broadcasts over (N, C, …) of ``ndim`` axes."""
+    ones = ndim - 2
+    strides = vector.strides + (vector.dtype.itemsize,) * ones
+    return view_of(vector, vector.shape + (1,) * ones, strides, vector.offset)
+
+
+def allocate(shape: tuple[int, ...], dtype: AnyDType) -> Array:
+    """Allocates a C-contiguous array on the current device."""
+    strides = dense_strides(shape, dtype.itemsize, range(len(shape)))
+    return new_array(current_device(), shape, dtype, strides, math.prod(shape))
+
+
+def allocate_like(x: Any, dtype: AnyDType) -> Array:
+    """Allocates an array of the shape of ``x``, without gaps, in the same order of memory."""
+    operand = operand_of(x)
+    strides = dense_strides(x.shape, dtype.itemsize, memory_order(x.shape, [operand.strides]))
+    return new_array(current_device(), x.shape, dtype, strides, x.size)
+
+
+def check_gradient(what: str, grad: Any, x: Any) -> None:
+    """Refuses a gradient of another shape than what it belongs to.
+
+    Raises:
+        ShapeError, DTypeError, DeviceError: Says why.
+    """
+    check_floats(what, "grad", grad)
+    if grad.shape != x.shape:
+        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected that of x, {x.shape}")
+
+
+def check_statistics(what: str, label: str, array: Any, shape: tuple[int, ...]) -> None:
+    """Refuses statistics of another shape.
+
+    Raises:
+        ShapeError, DTypeError, DeviceError: Says why.
+    """
+    check_floats(what, label, array)
+    if array.shape != shape:
+        raise ShapeError(f"{what}: {label} has shape {array.shape}, expected {shape}")
+
+
+def check_mask(what: str, mask: Any, names: Sequence[str]) -> tuple[bool, ...]:
+    """Returns which gradients are wanted.
+
+    Raises:
+        ShapeError: Not as many as there are.
+    """
+    if not isinstance(mask, tuple | list) or len(mask) != len(names):
+        raise ShapeError(
+            f"{what}: output_mask={mask!r}; expected True or False for each of {', '.join(names)}"
+        )
+    return tuple(bool(wanted) for wanted in mask)

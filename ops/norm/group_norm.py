@@ -1,0 +1,346 @@
+"""Group normalisation (Wu and He 2018).
+
+It normalises over the pixels and the channels of a group, of each image by itself. Names and
+arguments are those of `torch.nn.functional`; any memory format, in which the result comes back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from clprim.arrays.array import Array, view_of
+from clprim.call.repeat import repeatable
+from clprim.dtypes import AnyDType
+from clprim.errors import ShapeError
+from clprim.grouped import GroupedMap
+from clprim.ops.norm.arguments import (
+    allocate,
+    allocate_like,
+    channel_view,
+    channels_of,
+    check_floats,
+    check_gradient,
+    check_mask,
+    check_result,
+    check_statistics,
+    check_vector,
+)
+from clprim.ops.norm.batch_norm_gradient import gradient_sums
+from clprim.ops.norm.moments import moments, near_terms, origins_of, spread_view, statistics_dtype
+from clprim.ops.shared.arguments import real
+from clprim.pointwise import Pointwise
+from clprim.reduction import Reduction
+
+__all__ = [
+    "check_groups",
+    "group_norm",
+    "group_norm_backward",
+    "groups_backward",
+    "normalize_groups",
+]
+
+
+@repeatable
+def group_norm(
+    x: Any,
+    num_groups: int,
+    weight: Any = None,
+    bias: Any = None,
+    eps: float = 1e-5,
+    *,
+    return_stats: bool = False,
+    out: Any = None,
+) -> Any:
+    """Returns (x - mean) / √(variance + eps) · weight + bias, statistics a group of channels.
+
+    Args:
+        x: (N, C, …) of floating-point numbers.
+        num_groups: G, a divisor of C. Neighbouring channels form a group.
+        weight: A factor a channel, (C,), or None.
+        bias: A summand a channel, (C,), or None.
+        eps: Added to the biased variance.
+        return_stats: Whether to return (y, mean, rstd), for `group_norm_backward`; (N, G) each.
+        out: Where y goes; may be ``x``.
+
+    Raises:
+        ShapeError: ``num_groups`` does not divide C; a single value in all; wrong shapes.
+        DTypeError, DeviceError: With what was given and what was expected.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> x = cp.asarray(np.float32([[1, 3, 10, 30]]))
+        >>> ops.group_norm(x, 2, eps=0).get()
+        array([[-1.,  1., -1.,  1.]], dtype=float32)
+    """
+    what = "group_norm"
+    groups = check_groups(what, x, num_groups, {"weight": weight, "bias": bias})
+    if math.prod(x.shape) // max(1, groups) == 1:
+        raise ShapeError(
+            f"{what}: expected more than one value a group, got x of shape {x.shape} in "
+            f"{groups} groups"
+        )
+    found = normalize_groups(what, x, groups, weight, bias, eps, out)
+    return (found[0], found[1], found[3]) if return_stats else found[0]
+
+
+@repeatable
+def group_norm_backward(
+    grad: Any,
+    x: Any,
+    num_groups: int,
+    weight: Any = None,
+    mean: Any = None,
+    rstd: Any = None,
+    *,
+    eps: float = 1e-5,
+    output_mask: Sequence[bool] = (True, True, True),
+) -> tuple[Array | None, Array | None, Array | None]:
+    """Returns the gradients (dx, dweight, dbias) of a group normalisation.
+
+    With xhat = (x - mean) · rstd, g = grad · weight and means over a group:
+    dx = rstd · (g - mean(g) - xhat · mean(g · xhat)); dweight = Σ grad · xhat and dbias = Σ grad
+    over images and pixels. One fused reduction and one pass read ``grad`` and ``x``.
+
+    Args:
+        grad: Of the result, of the shape of ``x``.
+        x: What was normalised.
+        num_groups: As in `group_norm`.
+        weight: As in `group_norm`.
+        mean: As `group_norm` returned it; computed anew where it or ``rstd`` is None.
+        rstd: Likewise.
+        eps: Likewise; of no consequence where ``rstd`` is given.
+        output_mask: Which of the three are wanted; None stands for the others.
+
+    Raises:
+        ShapeError, DTypeError, DeviceError: With what was given and what was expected.
+    """
+    what = "group_norm_backward"
+    groups = check_groups(what, x, num_groups, {"weight": weight})
+    return groups_backward(what, grad, x, groups, weight, mean, rstd, eps, output_mask)
+
+
+# --- the work -------------------------------------------------------------------------------------
+
+
+def normalize_groups(
+    what: str,
+    x: Any,
+    groups: int,
+    weight: Any,
+    bias: Any,
+    eps: Any,
+    out: Any,
+    written: Sequence[Any] = (),
+) -> tuple[Array, Array, Array, Array]:
+    """Returns y, and mean, variance and 1 / deviation of every group, (N, G) each.
+
+    Args:
+        what: The operator, for messages.
+        x: (N, C, …).
+        groups: G.
+        weight: (C,), or None.
+        bias: Likewise.
+        eps: Added to the variance.
+        out: Where y goes, or None.
+        written: Other arrays that the operator writes, which ``out`` must not overlap.
+    """
+    eps = real(what, "eps", eps)
+    kind = statistics_dtype(x.dtype)
+    if out is not None:
+        given = [a for a in (weight, bias) if a is not None]
+        check_result(what, out, x.shape, x.dtype, [x, *given, *written])
+    grouped = _grouped(x, groups)
+    near = _near(x, grouped, groups, weight, bias, eps, out)
+    if near is not None:
+        return near
+    mean, var, rstd = moments(grouped, tuple(range(2, len(grouped.shape))), eps)
+    # A value for every channel, so that rows of channels-last images are whole vectors.
+    channel_mean, gain = (allocate(x.shape[:2], kind) for _ in range(2))
+    gains = () if weight is None else (_groups_of(weight, groups),)
+    _tables(weight is not None)(
+        spread_view(mean, (2,)),
+        spread_view(rstd, (2,)),
+        *gains,
+        out=(_grouped(channel_mean, groups), _grouped(gain, groups)),
+    )
+    pixels = tuple(range(2, len(x.shape)))
+    arrays = [spread_view(channel_mean, pixels), spread_view(gain, pixels)]
+    if bias is not None:
+        arrays.append(channel_view(bias, len(x.shape)))
+    y: Array = _apply(x.dtype, bias is not None)(x, *arrays, out=out)
+    return y, mean, var, rstd
+
+
+def _near(
+    x: Any, grouped: Array, groups: int, weight: Any, bias: Any, eps: float, out: Any
+) -> tuple[Array, Array, Array, Array] | None:
+    """Does everything in one kernel, or returns None where a near cache holds no group."""
+    kind = statistics_dtype(x.dtype)
+    axes = tuple(range(2, len(grouped.shape)))
+    still = origins_of(grouped, axes, kind)
+    if out is None:
+        out = allocate_like(x, x.dtype)
+    mean, var, rstd = (allocate(grouped.shape[:2], kind) for _ in range(3))
+    gains = (_groups_of(a, groups) for a in (weight, bias) if a is not None)
+    pixels = tuple(range(2, len(x.shape)))
+    done = _near_map(len(still), weight is not None, bias is not None)(
+        [grouped],
+        still,
+        [spread_view(a, pixels) for a in gains],
+        [math.prod(grouped.shape[2:]), eps],
+        axes=axes,
+        out=_grouped(out, groups),
+        kept=[spread_view(a, axes) for a in (mean, rstd, var)],
+    )
+    return (out, mean, var, rstd) if done else None
+
+
+def groups_backward(
+    what: str,
+    grad: Any,
+    x: Any,
+    groups: int,
+    weight: Any,
+    mean: Any,
+    rstd: Any,
+    eps: float,
+    mask: Sequence[bool],
+) -> tuple[Array | None, Array | None, Array | None]:
+    """Returns the gradients of `normalize_groups`; see `group_norm_backward`."""
+    check_gradient(what, grad, x)
+    wanted = check_mask(what, mask, ("dx", "dweight", "dbias"))
+    kind = statistics_dtype(x.dtype)
+    grouped = _grouped(x, groups)
+    if mean is None or rstd is None:
+        axes = tuple(range(2, len(grouped.shape)))
+        mean, _, rstd = moments(grouped, axes, real(what, "eps", eps))
+    check_statistics(what, "mean", mean, (x.shape[0], groups))
+    check_statistics(what, "rstd", rstd, (x.shape[0], groups))
+    pixels = tuple(range(2, len(x.shape)))
+    # Sums a channel of an image are all that groups, and weights, need of grad and x.
+    tables = [allocate(x.shape[:2], kind) for _ in range(4)]
+    views = [_grouped(table, groups) for table in tables]
+    _copy(spread_view(mean, (2,)), out=views[0])
+    sums = gradient_sums(kind)(grad, x, spread_view(tables[0], pixels), axis=pixels)
+    group_sums = [_grouped(s, groups) for s in sums]
+    dx = dweight = dbias = None
+    if wanted[0]:
+        gains = () if weight is None else (_groups_of(weight, groups),)
+        totals = _group_sums(weight is not None)(*group_sums, *gains, axis=2, keepdims=True)
+        count = math.prod(grouped.shape[2:])
+        factors = _gradient_tables(weight is not None)
+        factors(*totals, spread_view(rstd, (2,)), *gains, 1 / max(1, count), out=tuple(views[1:]))
+        arrays = [spread_view(table, pixels) for table in tables]
+        dx = _gradient(x.dtype)(grad, x, *arrays)
+    if wanted[1] or wanted[2]:
+        types = (kind if weight is None else weight.dtype, kind)
+        found = _parameter_sums(types)(*group_sums, spread_view(rstd, (2,)), axis=0)
+        dweight, dbias = (
+            view_of(f, (f.size,), f.strides[1:], f.offset) if w else None
+            for f, w in zip(found, wanted[1:], strict=True)
+        )
+    return dx, dweight, dbias
+
+
+# --- kernels --------------------------------------------------------------------------------------
+
+_copy = Pointwise("y0 = x0;", name="group_mean")
+
+
+@lru_cache(maxsize=16)
+def _near_map(origins: int, weight: bool, bias: bool) -> GroupedMap:
+    sums, values = near_terms(origins)
+    values += "y0 = mean; y1 = 1 / sqrt(variance + w1); y2 = variance;"
+    each = "y0 = (x0 - x1) * x2" + " * x3" * weight + f" + x{3 + weight}" * bias + ";"
+    return GroupedMap(sums, values, each, name="group_norm")
+
+
+@lru_cache(maxsize=2)
+def _tables(weight: bool) -> Pointwise:
+    expr = f"y0 = x0; y1 = x1{' * x2' if weight else ''};"
+    return Pointwise(expr, name="group_tables")
+
+
+@lru_cache(maxsize=64)
+def _apply(dtype: AnyDType, bias: bool) -> Pointwise:
+    expr = f"y0 = (x0 - x1) * x2{' + x3' if bias else ''};"
+    return Pointwise(expr, result_type=dtype, name="group_norm")
+
+
+@lru_cache(maxsize=2)
+def _group_sums(weight: bool) -> Reduction:
+    gain = " * x2" if weight else ""
+    return Reduction(
+        f"y0 = x0{gain}; y1 = x1{gain};",
+        init="reduce_y0 = 0; reduce_y1 = 0;",
+        step="reduce_y0 += y0; reduce_y1 += y1;",
+        name="group_sums",
+    )
+
+
+@lru_cache(maxsize=2)
+def _gradient_tables(weight: bool) -> Pointwise:
+    """From Σ g, Σ g · (x - mean), rstd and weight: the factors of grad and x, and a constant."""
+    return Pointwise(
+        f"""
+        y0 = x2{" * x3" if weight else ""};
+        y1 = x1 * w0 * x2 * x2 * x2;
+        y2 = x0 * w0 * x2;
+        """,
+        name="group_gradient_tables",
+    )
+
+
+@lru_cache(maxsize=64)
+def _gradient(dtype: AnyDType) -> Pointwise:
+    expr = "y0 = x0 * x3 - x5 - (x1 - x2) * x4;"
+    return Pointwise(expr, result_type=dtype, name="group_norm_dx")
+
+
+@lru_cache(maxsize=64)
+def _parameter_sums(types: tuple[AnyDType, AnyDType]) -> Reduction:
+    return Reduction(
+        "y0 = x1 * x2; y1 = x0;",
+        init="reduce_y0 = 0; reduce_y1 = 0;",
+        step="reduce_y0 += y0; reduce_y1 += y1;",
+        result_type=types,
+        name="group_parameter_sums",
+    )
+
+
+# --- arguments and views --------------------------------------------------------------------------
+
+
+def check_groups(what: str, x: Any, num_groups: int, parameters: dict[str, Any]) -> int:
+    """Checks x, the number of groups and what there is one of a channel; returns G."""
+    check_floats(what, "x", x)
+    channels = channels_of(what, x)
+    if not isinstance(num_groups, int | np.integer) or num_groups < 1 or channels % num_groups:
+        raise ShapeError(
+            f"{what}: num_groups={num_groups!r} does not divide the {channels} channels of x, "
+            f"whose shape is {x.shape}"
+        )
+    for label, vector in parameters.items():
+        check_vector(what, label, vector, channels)
+    return int(num_groups)
+
+
+def _grouped(x: Any, groups: int) -> Array:
+    """Views (N, C, …) as (N, G, C / G, …)."""
+    n, c, *rest = x.shape
+    each = c // groups
+    strides = (x.strides[0], each * x.strides[1], *x.strides[1:])
+    return view_of(x, (n, groups, each, *rest), strides, x.offset)
+
+
+def _groups_of(vector: Any, groups: int) -> Array:
+    """Views (C,) as (G, C / G)."""
+    each = vector.size // groups
+    (stride,) = vector.strides
+    return view_of(vector, (groups, each), (each * stride, stride), vector.offset)

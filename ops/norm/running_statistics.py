@@ -1,0 +1,133 @@
+"""Running mean and variance of a layer, as PyTorch keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from clprim.call.arguments import check_aliases, check_array
+from clprim.errors import DTypeError, ShapeError
+from clprim.ops.norm.arguments import check_vector
+from clprim.ops.shared.arguments import is_array, real
+from clprim.pointwise import Pointwise
+from clprim.runtime.device import current_device
+
+__all__ = ["RunningStatistics"]
+
+_count = Pointwise("y0 = x0 + 1;", name="count_batch")
+
+
+class RunningStatistics:
+    """The running mean and variance of a layer, checked before anything is computed.
+
+    Args:
+        what: The operator, for messages.
+        mean: The running mean, (C,), or None.
+        var: The running variance, (C,), or None as well.
+        channels: C.
+        momentum: Weight of a batch; None for the average of all.
+        batches: How many came before: a number, an array of one integer, or None.
+        inputs: Other arrays of the call, which these must not overlap.
+
+    Raises:
+        ShapeError, DTypeError, DeviceError: With what was given and what was expected.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        mean: Any,
+        var: Any,
+        channels: int,
+        momentum: float | None,
+        batches: Any,
+        inputs: Sequence[Any],
+    ) -> None:
+        if (mean is None) != (var is None):
+            missing = "running_mean" if mean is None else "running_var"
+            raise DTypeError(f"{what}: {missing} is None; the running statistics go together")
+        check_vector(what, "running_mean", mean, channels)
+        check_vector(what, "running_var", var, channels)
+        self.arrays = () if mean is None else (mean, var)
+        check_aliases(what, self.arrays, inputs, same_allowed=False)
+        self.batches = batches
+        if is_array(batches):
+            check_array(what, "num_batches_tracked", batches, current_device())
+            if batches.size != 1 or batches.dtype.kind not in "iu":
+                raise ShapeError(
+                    f"{what}: num_batches_tracked has shape {batches.shape} and dtype "
+                    f"{batches.dtype}, expected one integer"
+                )
+        elif batches is not None and (
+            real(what, "num_batches_tracked", batches) < 0 or batches != int(batches)
+        ):
+            raise DTypeError(f"{what}: num_batches_tracked={batches!r}; expected an integer ≥ 0")
+        if momentum is None and batches is None and self.arrays:
+            raise DTypeError(
+                f"{what}: momentum=None averages all batches: num_batches_tracked= is needed"
+            )
+        if momentum is not None:
+            momentum = real(what, "momentum", momentum)
+        elif batches is not None and not is_array(batches):
+            momentum = 1 / (int(batches) + 1)
+        self.momentum = momentum
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        """The arrays that `terms` reads: the running statistics, and the number of batches."""
+        if not self.arrays or self.momentum is not None:
+            return self.arrays
+        return (*self.arrays, self.batches.reshape(1))
+
+    def terms(self, mean: str, var: str, arrays: int, scalars: int, results: int) -> str:
+        """Returns statements that take the statistics of a batch in.
+
+        Args:
+            mean: What the batch's mean is called.
+            var: Likewise its biased variance.
+            arrays: Number of the first one of `inputs`.
+            scalars: Number of the first one of `numbers`.
+            results: Number of the first one of two results.
+        """
+        if not self.arrays:
+            return ""
+        w = scalars
+        change = [f"{mean} - x{arrays}", f"{var} * w{w} - x{arrays + 1}"]
+        each = f"* w{w + 1}" if self.momentum is not None else f"/ (x{arrays + 2} + 1)"
+        return "".join(
+            f"y{results + n} = x{arrays + n} + ({change[n]}) {each};\n" for n in range(2)
+        )
+
+    def numbers(self, unbiased: float) -> tuple[float, ...]:
+        """Returns the numbers of `terms`.
+
+        Args:
+            unbiased: By what to multiply the biased variance: n / (n - 1).
+        """
+        if not self.arrays:
+            return ()
+        return (unbiased,) if self.momentum is None else (unbiased, self.momentum)
+
+    def update(self, mean: Any, var: Any, unbiased: float) -> None:
+        """Takes the statistics of a batch in, and counts it.
+
+        Args:
+            mean: Of the batch, (C,).
+            var: Likewise, biased.
+            unbiased: By what to multiply the biased variance: n / (n - 1).
+        """
+        if self.arrays:
+            operator = _update(self.terms("x0", "x1", 2, 0, 0))
+            operator(mean, var, *self.inputs, *self.numbers(unbiased), out=self.arrays)
+        self.count()
+
+    def count(self) -> None:
+        """Counts a batch, where there is an array to count in."""
+        if is_array(self.batches):
+            _count(self.batches, out=self.batches)
+
+
+@lru_cache(maxsize=4)
+def _update(expr: str) -> Pointwise:
+    return Pointwise(expr, name="running_statistics")

@@ -1,0 +1,217 @@
+"""What matrix products and convolutions share: dtypes, epilogues, and where results lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyopencl.array as cl_array
+
+from clprim.arrays.array import operand_of
+from clprim.call.arguments import check_aliases, check_array, check_out
+from clprim.call.product import PackedWeight
+from clprim.dtypes import AnyDType, promote, require_supported, value_dtype
+from clprim.errors import DefinitionError, DTypeError, ShapeError
+from clprim.language.epilogue import define_epilogue
+from clprim.language.snippet import Snippet
+from clprim.plan.product.problem import Output
+from clprim.plan.product.strategy import STRATEGIES
+from clprim.plan.strides import Operand, broadcast_strides, broadcasts_to
+from clprim.runtime.device import Device
+
+__all__ = [
+    "check_algorithm",
+    "check_epilogue",
+    "check_operands",
+    "check_result",
+    "elements",
+    "matrix_of",
+    "output",
+    "product_dtypes",
+    "span",
+    "start",
+]
+
+_INT32 = np.dtype(np.int32)
+
+
+def check_algorithm(what: str, algorithm: Any, *others: str) -> None:
+    """Refuses an algorithm that is neither a strategy nor one of ``others``.
+
+    Raises:
+        DefinitionError: Names those that there are.
+    """
+    known = ("auto", *STRATEGIES, *others)
+    if algorithm not in known:
+        raise DefinitionError(
+            f"{what}: algorithm={algorithm!r}: expected one of {', '.join(known)}"
+        )
+
+
+def matrix_of(w: Any) -> Any:
+    """Returns the array of a weight, packed or not."""
+    return w.array if isinstance(w, PackedWeight) else w
+
+
+def check_operands(what: str, device: Device, **arrays: Any) -> None:
+    """Refuses operands that are no arrays of this device.
+
+    Raises:
+        DTypeError: No device array, or bool, which has no sums.
+        DeviceError: An array of another context.
+    """
+    for label, array in arrays.items():
+        check_array(what, label, array, device)
+        if array.dtype == np.bool_:
+            raise DTypeError(f"{what}: {label} is bool, which has no sums; use astype()")
+        for stride in (*array.strides, array.offset):
+            operand_of(array).in_elements(stride)
+
+
+def product_dtypes(
+    what: str, device: Device, a: AnyDType, b: AnyDType
+) -> tuple[AnyDType, AnyDType]:
+    """Returns the dtypes of a sum of products of ``a`` and ``b``, and of its accumulator.
+
+    Floats are added up in float32 at least; integers of up to 32 bits give int32 (uint32 where
+    both are that), larger ones 64 bits.
+
+    Raises:
+        DTypeError: A float with an integer, or a dtype that the device lacks.
+    """
+    kinds = {d.kind if d.kind in "iu" else "f" for d in (a, b)}
+    if "f" in kinds and kinds != {"f"}:
+        raise DTypeError(f"{what}: cannot multiply {a} with {b}; use astype()")
+    result = promote([a, b])
+    if "f" in kinds:
+        value = value_dtype(result, [result])
+    else:
+        value = result = promote([result, _INT32]) if result.itemsize < 4 else result
+        if result.kind == "f":  # int64 with uint64
+            raise DTypeError(f"{what}: cannot multiply {a} with {b}: no integer holds both")
+    require_supported([a, b, value], device.traits, str(device))
+    return result, value
+
+
+def check_epilogue(
+    what: str, device: Device, epilogue: Any, args: Any, shape: tuple[int, ...], value: AnyDType
+) -> tuple[Snippet | None, list[Operand]]:
+    """Returns an epilogue's snippet and operands.
+
+    Raises:
+        DefinitionError: A wrong snippet, or not as many arrays as it names.
+        ShapeError: An array that does not broadcast to the result.
+        DTypeError: An array of floats beside integer sums.
+    """
+    given = tuple(args) if isinstance(args, tuple | list) else (args,)
+    if epilogue is None:
+        if given:
+            raise DefinitionError(f"{what}: epilogue_args= without an epilogue=")
+        return None, []
+    snippet = define_epilogue(what, epilogue)
+    numbers = snippet.numbers("x")
+    wanted = max(numbers, default=-1) + 1
+    if wanted != len(given):
+        raise DefinitionError(
+            f"{what}: the epilogue names {wanted} array{'' if wanted == 1 else 's'} "
+            f"(x0, x1, …), epilogue_args= holds {len(given)}"
+        )
+    operands = []
+    for n, array in enumerate(given):
+        label = f"x{n} of the epilogue"
+        check_array(what, label, array, device)
+        if not broadcasts_to(array.shape, shape):
+            raise ShapeError(
+                f"{what}: {label} has shape {array.shape}, which does not broadcast to {shape}"
+            )
+        if value.kind != "f" and array.dtype.kind not in "biu":
+            raise DTypeError(f"{what}: {label} is {array.dtype} beside sums of {value}")
+        require_supported([array.dtype], device.traits, str(device))
+        operands.append(operand_of(array))
+    return snippet, operands
+
+
+def check_result(
+    what: str,
+    out: Any,
+    device: Device,
+    shape: tuple[int, ...],
+    dtype: AnyDType,
+    *,
+    inputs: Sequence[Any],
+    extras: Sequence[Any],
+    beta: Any,
+) -> None:
+    """Checks ``out=`` and ``beta=``.
+
+    Raises:
+        ShapeError: Another shape, an overlap, or ``beta`` without ``out``.
+        DTypeError: A dtype that cannot hold the result, a ``beta`` that is no number.
+    """
+    if isinstance(beta, bool) or not isinstance(beta, int | float | np.integer | np.floating):
+        raise DTypeError(f"{what}: beta={beta!r}: expected a number")
+    if out is None:
+        if beta:
+            raise ShapeError(f"{what}: beta={beta!r} needs out=, whose old value it scales")
+        return
+    check_array(what, "out=", out, device)
+    check_out(what, 0, out, shape, dtype)
+    check_aliases(what, [out], inputs, same_allowed=False)
+    check_aliases(what, [out], extras)
+    require_supported([out.dtype], device.traits, str(device))
+
+
+def elements(array: cl_array.Array) -> tuple[int, ...]:
+    """Returns the strides of an array, in elements."""
+    operand = operand_of(array)
+    return tuple(operand.in_elements(stride) for stride in array.strides)
+
+
+def start(array: cl_array.Array) -> int:
+    """Returns where the first element of an array lies, in elements."""
+    return operand_of(array).in_elements(array.offset)
+
+
+def span(array: cl_array.Array) -> int:
+    """Returns how many elements of its buffer an array reaches."""
+    reach = sum(max(0, s * (n - 1)) for s, n in zip(elements(array), array.shape, strict=True))
+    return start(array) + reach + 1
+
+
+def output(
+    name: str,
+    operand: Operand,
+    shape: tuple[int, ...],
+    *,
+    group: int | None,
+    channel: int,
+    lane: tuple[int | None, int | None, int | None],
+    channels: int = 0,
+    skip: int = 0,
+) -> Output:
+    """Describes where a result's element of (group, output, lane) lies in an array.
+
+    Args:
+        name: In the kernel.
+        operand: The array; it broadcasts to ``shape``.
+        shape: Of the result.
+        group: The axis that groups walk; None where they walk ``channels`` of ``channel`` each.
+        channel: The axis of outputs.
+        lane: The axes of the three digits of a lane; None for one that is always 0.
+        channels: Outputs of a group.
+        skip: Elements from the array's first to the first one of these lanes.
+    """
+    strides = broadcast_strides(operand, shape)
+    return Output(
+        name,
+        operand.dtype,
+        operand.in_elements(operand.offset) + skip,
+        strides[channel] * channels if group is None else strides[group],
+        strides[channel],
+        (
+            0 if lane[0] is None else strides[lane[0]],
+            0 if lane[1] is None else strides[lane[1]],
+            0 if lane[2] is None else strides[lane[2]],
+        ),
+    )

@@ -1,0 +1,373 @@
+"""Matrix products: `matmul` over any strides and batches, and `linear` with its gradients."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from clprim.arrays.array import Array, operand_of, view_of
+from clprim.call.product import ContractionCall, PackedWeight, Planned, run_contraction
+from clprim.dtypes import AnyDType
+from clprim.errors import ShapeError
+from clprim.language.snippet import Snippet
+from clprim.ops.product.arguments import (
+    check_algorithm,
+    check_epilogue,
+    check_operands,
+    check_result,
+    matrix_of,
+    product_dtypes,
+    span,
+)
+from clprim.plan.product.problem import Contraction, Gathered, Output, Packed
+from clprim.plan.strides import (
+    Operand,
+    broadcast_shapes,
+    broadcast_strides,
+    dense_strides,
+)
+from clprim.reduction import Reduction
+from clprim.runtime.device import Device, current_device
+
+__all__ = ["linear", "linear_backward", "matmul"]
+
+_calls: dict[Any, ContractionCall] = {}
+
+
+def matmul(
+    a: Any,
+    b: Any,
+    *,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    bias: Any = None,
+    epilogue: str | None = None,
+    epilogue_args: Any = (),
+    out: Any = None,
+    beta: float = 0,
+    algorithm: str = "auto",
+) -> Any:
+    """Returns the matrix product of ``a`` and ``b``, batched over leading dimensions.
+
+    Args:
+        a: (…, M, K), of any strides; (K,) is a row.
+        b: (…, K, N), or what `pack_weight` made of it; (K,) is a column.
+        transpose_a: Whether the last two dimensions of ``a`` are swapped.
+        transpose_b: Likewise of ``b``.
+        bias: (N,), added to every row.
+        epilogue: A snippet on ``y0``, the value with its bias, run in the storing kernel; it reads
+            ``x0``, ``x1``, ….
+        epilogue_args: Those arrays; each broadcasts to the result.
+        out: (…, M, N), where the result goes.
+        beta: ``y = epilogue(a @ b + bias) + beta * y_old``; at 0 the old value is not read.
+        algorithm: ``"auto"`` or one of `conv2d.algorithms`.
+
+    Returns:
+        (…, M, N); batches broadcast as in NumPy, and M or N is missing where ``a`` or ``b`` had
+        one dimension. Floats are added up in float32 at least; integers of up to 32 bits give
+        int32.
+
+    Raises:
+        ShapeError: Shapes that do not fit, an ``out`` of another shape or overlapping an input.
+        DTypeError: No device array, or dtypes that have no product.
+        DefinitionError: A wrong epilogue.
+        DeviceError: An array of another context.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> a = cp.asarray(np.arange(6, dtype=np.float32).reshape(2, 3))
+        >>> ops.matmul(a, a, transpose_b=True).get()
+        array([[ 5., 14.],
+               [14., 50.]], dtype=float32)
+    """
+    what = "matmul"
+    extras = [] if bias is None else [bias]
+    args = tuple(epilogue_args) if isinstance(epilogue_args, list) else epilogue_args
+    extras += args if isinstance(args, tuple) else (args,)
+    # The larger operand is gathered where it lies, the smaller one packed; a packed one stays.
+    swap = not isinstance(b, PackedWeight) and getattr(b, "size", 0) > getattr(a, "size", 0)
+    flags = bool(transpose_a), bool(transpose_b)
+    options = (what, *flags, epilogue, bias is None, algorithm, swap)
+
+    def prepare(device: Device) -> Planned:
+        check_algorithm(what, algorithm)
+        matrix = matrix_of(b)
+        check_operands(what, device, a=a, b=matrix)
+        left, right, shape = _shapes(what, operand_of(a), operand_of(matrix), *flags)
+        dtype, value = product_dtypes(what, device, a.dtype, matrix.dtype)
+        final = _squeeze(shape, a.ndim, matrix.ndim)
+        bias_operand = _bias(what, device, bias, right.shape[-1])
+        snippet, operands = check_epilogue(what, device, epilogue, epilogue_args, final, value)
+        check_result(what, out, device, final, dtype, inputs=(a, matrix), extras=extras, beta=beta)
+        strides = dense_strides(final, dtype.itemsize, range(len(final)))
+        if out is not None:
+            strides = out.strides
+        described = (final, dtype, strides, math.prod(final))
+        y = operand_of(out) if out is not None else Operand(final, strides, 0, dtype)
+        places = [
+            (name, _expand(o, final, shape, a.ndim, matrix.ndim))
+            for name, o in [("y0", y), *((f"x{n}", o) for n, o in enumerate(operands))]
+        ]
+        if bias_operand is not None:
+            places.insert(1, ("bias", bias_operand))
+        if not math.prod(shape):
+            return Planned((), described, algorithm)
+        sizes = span(a), span(matrix)
+        products = _products(left, right, shape, places, value, snippet, sizes, swap=swap)
+        contractions = tuple(replace(p, beta=bool(beta)) for p in products)
+        return Planned(contractions, described, algorithm)
+
+    gathered, packed = (b, a) if swap else (a, b)
+    return run_contraction(
+        _calls, what, gathered, packed, extras, options, prepare, out=out, beta=beta
+    )
+
+
+def linear(
+    x: Any,
+    w: Any,
+    bias: Any = None,
+    *,
+    epilogue: str | None = None,
+    epilogue_args: Any = (),
+    out: Any = None,
+    beta: float = 0,
+    algorithm: str = "auto",
+) -> Any:
+    """Returns ``x @ wᵀ + bias``, as `torch.nn.functional.linear`.
+
+    Args:
+        x: (…, K).
+        w: (N, K), or what `pack_weight` made of it.
+        bias: (N,).
+        epilogue: As in `matmul`.
+        epilogue_args: As in `matmul`.
+        out: As in `matmul`.
+        beta: As in `matmul`.
+        algorithm: As in `matmul`.
+
+    Returns:
+        (…, N).
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> w = cp.asarray(np.array([[1, 2], [3, 4], [5, 6]], np.float32))
+        >>> ops.linear(cp.full((1, 2), 1.0), w, cp.full((3,), 1.0)).get()
+        array([[ 4.,  8., 12.]], dtype=float32)
+    """
+    if len(matrix_of(w).shape if hasattr(matrix_of(w), "shape") else (0, 0)) != 2:
+        raise ShapeError(f"linear: w has shape {matrix_of(w).shape}, expected 2 dimensions")
+    return matmul(
+        x,
+        w,
+        transpose_b=True,
+        bias=bias,
+        epilogue=epilogue,
+        epilogue_args=epilogue_args,
+        out=out,
+        beta=beta,
+        algorithm=algorithm,
+    )
+
+
+_bias_gradient = Reduction("", init="reduce_y0 = 0;", step="reduce_y0 += x0;", name="linear_bias")
+
+
+def linear_backward(
+    grad: Any,
+    x: Any,
+    w: Any,
+    *,
+    output_mask: Sequence[bool] = (True, True, True),
+    out: Sequence[Any] = (None, None, None),
+    beta: float = 0,
+) -> tuple[Array | None, Array | None, Array | None]:
+    """Returns the gradients of `linear` in ``x``, ``w`` and ``bias``.
+
+    Args:
+        grad: (…, N), the gradient in the result.
+        x: (…, K).
+        w: (N, K).
+        output_mask: Which of the three are wanted; the others are None.
+        out: Where they go.
+        beta: ``gradient + beta * old`` is written; at 0 the old value is not read.
+
+    Example:
+        >>> import clprim as cp
+        >>> from clprim import ops
+        >>> x, w = cp.full((4, 2), 1.0), cp.full((3, 2), 2.0)
+        >>> dx, dw, db = ops.linear_backward(cp.full((4, 3), 1.0), x, w)
+        >>> print(dx.get()[0], dw.get()[0], db.get())
+        [6. 6.] [4. 4.] [4. 4. 4.]
+    """
+    what = "linear_backward"
+    device = current_device()
+    check_operands(what, device, grad=grad, x=x, w=w)
+    if x.shape[:-1] != grad.shape[:-1] or w.shape != (grad.shape[-1], x.shape[-1]):
+        raise ShapeError(
+            f"{what}: grad {grad.shape}, x {x.shape} and w {w.shape} do not fit; expected "
+            "(…, N), (…, K) and (N, K)"
+        )
+    shapes = (x.shape, w.shape, w.shape[:1])
+    pairs = ((grad, w), (grad, x), (grad, grad))
+    # All three are checked before the first one is written.
+    for wanted, result, shape, (a, b) in zip(output_mask, out, shapes, pairs, strict=True):
+        dtype, _ = product_dtypes(what, device, a.dtype, b.dtype)
+        if wanted:
+            inputs = (grad, x, w)
+            check_result(what, result, device, shape, dtype, inputs=inputs, extras=(), beta=beta)
+    rows, columns = (_flat(grad), _flat(x)) if output_mask[1] else (grad, x)
+    dx = matmul(grad, w, out=out[0], beta=beta) if output_mask[0] else None
+    dw = matmul(rows, columns, transpose_a=True, out=out[1], beta=beta) if output_mask[1] else None
+    axes = tuple(range(grad.ndim - 1))
+    db = _bias_gradient(grad, axis=axes, out=out[2], beta=beta) if output_mask[2] else None
+    return dx, dw, db
+
+
+def _flat(array: Any) -> Any:
+    """(…, K) as a matrix."""
+    whole = view_of(array, array.shape, array.strides, array.offset)
+    return whole if array.ndim == 2 else whole.reshape(-1, array.shape[-1])
+
+
+def _shapes(
+    what: str, a: Operand, b: Operand, transpose_a: bool, transpose_b: bool
+) -> tuple[Operand, Operand, tuple[int, ...]]:
+    """Returns both operands as (…, M, K) and (…, K, N), and the shape (…, M, N)."""
+    if not a.shape or not b.shape:
+        raise ShapeError(f"{what}: a {a.shape} and b {b.shape}: expected at least 1 dimension")
+    left = _matrix(a, transpose_a, row=True)
+    right = _matrix(b, transpose_b, row=False)
+    if left.shape[-1] != right.shape[-2]:
+        flags = f"transpose_a={transpose_a}, transpose_b={transpose_b}"
+        raise ShapeError(
+            f"{what}: a {a.shape} and b {b.shape} with {flags}: {left.shape[-1]} columns meet "
+            f"{right.shape[-2]} rows"
+        )
+    try:
+        batch = broadcast_shapes(what, [left.shape[:-2], right.shape[:-2]])
+    except ShapeError:
+        raise ShapeError(
+            f"{what}: the batches of a {a.shape} and b {b.shape} do not broadcast together"
+        ) from None
+    return left, right, (*batch, left.shape[-2], right.shape[-1])
+
+
+def _matrix(operand: Operand, transpose: bool, *, row: bool) -> Operand:
+    shape, strides = operand.shape, operand.strides
+    if len(shape) == 1:
+        at = 0 if row else 1
+        shape = (*shape[:at], 1, *shape[at:])
+        strides = (*strides[:at], 0, *strides[at:])
+    elif transpose:
+        shape = (*shape[:-2], shape[-1], shape[-2])
+        strides = (*strides[:-2], strides[-1], strides[-2])
+    return Operand(shape, strides, operand.offset, operand.dtype)
+
+
+def _squeeze(shape: tuple[int, ...], a: int, b: int) -> tuple[int, ...]:
+    """The shape of the result where an operand had one dimension."""
+    kept = shape[:-2]
+    kept += () if a == 1 else (shape[-2],)
+    return kept if b == 1 else (*kept, shape[-1])
+
+
+def _expand(
+    operand: Operand, final: tuple[int, ...], shape: tuple[int, ...], a: int, b: int
+) -> Operand:
+    """An array that broadcasts to the squeezed result, as one over (…, M, N)."""
+    strides = list(broadcast_strides(operand, final))
+    batch = len(shape) - 2
+    if a == 1:
+        strides.insert(batch, 0)
+    if b == 1:
+        strides.append(0)
+    size = operand.dtype.itemsize
+    return Operand(shape, tuple(s * size for s in strides), operand.offset, operand.dtype)
+
+
+def _bias(what: str, device: Device, bias: Any, columns: int) -> Operand | None:
+    if bias is None:
+        return None
+    check_operands(what, device, bias=bias)
+    if bias.shape != (columns,):
+        raise ShapeError(f"{what}: bias has shape {bias.shape}, expected ({columns},)")
+    return operand_of(bias)
+
+
+def _products(
+    left: Operand,
+    right: Operand,
+    shape: tuple[int, ...],
+    places: list[tuple[str, Operand]],
+    value: AnyDType,
+    epilogue: Snippet | None,
+    sizes: tuple[int, int],
+    *,
+    swap: bool,
+) -> list[Contraction]:
+    """One contraction for every batch that is not part of a regular row of batches."""
+    batch, (m, n), k = shape[:-2], shape[-2:], left.shape[-1]
+    operands = [left, right, *(o for _, o in places)]
+    full = [(*batch, *left.shape[-2:]), (*batch, *right.shape[-2:]), *(shape for _ in places)]
+    strides = [broadcast_strides(o, s) for o, s in zip(operands, full, strict=True)]
+    starts = [o.in_elements(o.offset) for o in operands]
+    # Trailing batch dimensions that every operand walks as one are the groups of a contraction.
+    groups, steps, outer = 1, [0] * len(operands), len(batch)
+    for d in reversed(range(len(batch))):
+        if batch[d] == 1:
+            outer = d
+            continue
+        if groups > 1 and any(
+            s[d] != step * groups for s, step in zip(strides, steps, strict=True)
+        ):
+            break
+        if groups == 1:
+            steps = [s[d] for s in strides]
+        groups *= batch[d]
+        outer = d
+    products = []
+    for place in itertools.product(*(range(size) for size in batch[:outer])):
+        at = [
+            begin + sum(i * s[d] for d, i in enumerate(place))
+            for begin, s in zip(starts, strides, strict=True)
+        ]
+        (a_m, a_k), (b_k, b_n) = strides[0][-2:], strides[1][-2:]
+        results = [
+            Output(
+                name,
+                o.dtype,
+                at[2 + i],
+                steps[2 + i],
+                strides[2 + i][-2 if swap else -1],
+                (0, 0, strides[2 + i][-1 if swap else -2]),
+            )
+            for i, (name, o) in enumerate(places)
+        ]
+        if swap:
+            gathered = Gathered(right.dtype, at[1], steps[1], (0, 0, b_n), (0, 0, b_k), sizes[1])
+            packed = Packed(left.dtype, at[0], steps[0], a_m, (0, 0, a_k))
+        else:
+            gathered = Gathered(left.dtype, at[0], steps[0], (0, 0, a_m), (0, 0, a_k), sizes[0])
+            packed = Packed(right.dtype, at[1], steps[1], b_n, (0, 0, b_k))
+        products.append(
+            Contraction(
+                name="matmul",
+                groups=groups,
+                lanes=(1, 1, n if swap else m),
+                depths=(1, 1, k),
+                outputs=m if swap else n,
+                value=value,
+                gathered=gathered,
+                packed=packed,
+                y=results[0],
+                extras=tuple(results[1:]),
+                epilogue=epilogue,
+            )
+        )
+    return products

@@ -1,0 +1,362 @@
+"""Reductions: each is what one element does to a partial result, and how two partials merge.
+
+Arguments are NumPy's: ``axis`` is an axis, several, or None for all; reduced axes stay with size 1
+where ``keepdims`` is set; ``out`` is an array to write to. A NaN comes through, except where said.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from clprim.arrays import arithmetic
+from clprim.arrays.array import Array
+from clprim.dtypes import AnyDType, value_dtype
+from clprim.errors import ShapeError
+from clprim.ops.shared.arguments import Axis, Operator, by_kind, dtype_of, real
+from clprim.plan.strides import normalize_axes
+from clprim.reduction import Reduction
+
+__all__ = [
+    "all",
+    "amax",
+    "amin",
+    "any",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "logsumexp",
+    "mean",
+    "prod",
+    "sum",
+    "var_mean",
+]
+
+# --- sums and products ---------------------------------------------------------------------------
+
+_sum: Operator = arithmetic.sum
+_MEAN: dict[str, Any] = {
+    "init": "reduce_y0 = 0;",
+    "step": "reduce_y0 += x0;",
+    "finalize": "y0 = reduce_y0 / count;",
+    "name": "mean",
+}
+_mean = by_kind(Reduction("", **_MEAN), Reduction("", **_MEAN, result_type=np.float64))
+_prod: Operator = Reduction("", init="reduce_y0 = 1;", step="reduce_y0 *= x0;", name="prod")
+_count_nonzero: Operator = Reduction(
+    "",
+    init="reduce_y0 = 0;",
+    step="reduce_y0 += x0 != 0;",
+    result_type=np.int64,
+    name="count_nonzero",
+)
+
+
+def sum(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Array:
+    """Returns the sum along ``axis``.
+
+    Integers and bool give int64 or uint64, as in NumPy; float16 and bfloat16 are added in float32.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> x = cp.asarray(np.arange(6, dtype=np.float32).reshape(2, 3))
+        >>> ops.sum(x, axis=1).get()
+        array([ 3., 12.], dtype=float32)
+    """
+    return _sum(x, axis=axis, keepdims=keepdims, out=out)
+
+
+def mean(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Array:
+    """Returns the arithmetic mean along ``axis``; of integers in float64, of nothing NaN."""
+    return _mean(x, axis=axis, keepdims=keepdims, out=out)
+
+
+def prod(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Array:
+    """Returns the product along ``axis``; of integers in int64 or uint64, of nothing 1."""
+    return _prod(x, axis=axis, keepdims=keepdims, out=out)
+
+
+def count_nonzero(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Array:
+    """Returns how many elements along ``axis`` are not zero, in int64; NaN is not zero."""
+    return _count_nonzero(x, axis=axis, keepdims=keepdims, out=out)
+
+
+# --- mean and variance ---------------------------------------------------------------------------
+
+# A partial is (how many, origin, Σ(x − origin), Σ(x − origin)²). The origin is the first element,
+# and from the 64th on the mean of those so far, about which Σ² is Σ² − mean·Σ and Σ is 0. So the
+# cancellation in Σ² − Σ²/n, the variance, is bounded whatever the data: with s the sum of squares
+# about the partial's own mean, Σ(x − origin)² is at most (n + 2) s while n ≤ 64, and about
+# (1 + n/64) s after that, where the engine ends a partial at some 8192 elements. Nothing is
+# divided, as Welford's recurrence does for every element, and all of it runs on whole vectors.
+_VAR_MEAN: dict[str, Any] = {
+    "init": "reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0; reduce_y3 = 0;",
+    "step": """
+        typeof_reduce_y0 mean = reduce_y2 / 64;
+        reduce_y1 = reduce_y0 == 0 ? x0 : reduce_y0 == 64 ? reduce_y1 + mean : reduce_y1;
+        reduce_y3 = reduce_y0 == 64 ? reduce_y3 - mean * reduce_y2 : reduce_y3;
+        typeof_reduce_y0 z = x0 - reduce_y1;
+        reduce_y2 = reduce_y0 == 64 ? z : reduce_y2 + z;
+        reduce_y3 += z * z;
+        reduce_y0 += 1;
+    """,
+    # As Chan, Golub and LeVeque (1979) merge means and squares, but for sums about an origin, which
+    # becomes the mean of both: moving it by d turns Σ into Σ − n d and Σ² into Σ² + d (n d − 2 Σ).
+    # Of a partial without elements all is 0.
+    "combine": """
+        typeof_reduce_y0 total = reduce_y0 + other_y0;
+        typeof_reduce_y0 from = reduce_y0 == 0 ? other_y1 : reduce_y1;
+        typeof_reduce_y0 sum = reduce_y2 + other_y2 + other_y0 * (other_y1 - from);
+        reduce_y1 = from + (total == 0 ? total : sum / total);
+        typeof_reduce_y0 d = reduce_y1 - from;
+        typeof_reduce_y0 other_d = reduce_y1 - other_y1;
+        reduce_y3 += d * (reduce_y0 * d - 2 * reduce_y2);
+        reduce_y3 += other_y3 + other_d * (other_y0 * other_d - 2 * other_y2);
+        reduce_y2 += other_y2 - reduce_y0 * d - other_y0 * other_d;
+        reduce_y0 = total;
+    """,
+    "finalize": """
+        typeof_reduce_y0 mean = reduce_y2 / count;  // from the origin; NaN of no elements
+        typeof_reduce_y0 squares = reduce_y3 - mean * reduce_y2;
+        typeof_reduce_y0 freedom = count - w0;
+        y0 = (squares < 0 ? 0 : squares) / (freedom < 0 ? 0 : freedom);
+        y1 = reduce_y1 + mean;
+    """,
+    "name": "var_mean",
+}
+_var_mean = by_kind(Reduction("", **_VAR_MEAN), Reduction("", **_VAR_MEAN, result_type=np.float64))
+
+
+def var_mean(
+    x: Any,
+    axis: Axis = None,
+    *,
+    correction: float = 1,
+    keepdims: bool = False,
+    out: Any = None,
+) -> tuple[Array, Array]:
+    """Returns (variance, mean) along ``axis``, in one read of ``x``, as `torch.var_mean` does.
+
+    The variance stays accurate where the mean is many times the deviation, and where the first
+    elements are outliers. Integers give float64.
+
+    Args:
+        x: An array.
+        axis: Which axes to reduce.
+        correction: The sum of squares is divided by ``max(0, count - correction)``: 1 for the
+            unbiased variance of a sample, 0 for the biased one. One element, or none, without a
+            degree of freedom has the variance NaN.
+        keepdims: Whether reduced axes stay, with size 1.
+        out: A tuple of two arrays, for variance and mean.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> variance, mean = ops.var_mean(cp.asarray(np.array([1, 2, 3], np.float32)))
+        >>> variance.item(), mean.item()
+        (1.0, 2.0)
+    """
+    correction = real("var_mean", "correction", correction)
+    variance, mean = _var_mean(x, correction, axis=axis, keepdims=keepdims, out=out)
+    return variance, mean
+
+
+# --- extrema -------------------------------------------------------------------------------------
+
+# x != x holds for NaN alone: it is taken where it comes, and then nothing is greater.
+_amax: Operator = Reduction(
+    "",
+    init="reduce_y0 = lowest_reduce_y0;",
+    step="reduce_y0 = x0 > reduce_y0 || x0 != x0 ? x0 : reduce_y0;",
+    combine="reduce_y0 = other_y0 > reduce_y0 || other_y0 != other_y0 ? other_y0 : reduce_y0;",
+    name="amax",
+)
+_amin: Operator = Reduction(
+    "",
+    init="reduce_y0 = highest_reduce_y0;",
+    step="reduce_y0 = x0 < reduce_y0 || x0 != x0 ? x0 : reduce_y0;",
+    combine="reduce_y0 = other_y0 < reduce_y0 || other_y0 != other_y0 ? other_y0 : reduce_y0;",
+    name="amin",
+)
+
+# A NaN beats numbers. Operators without branches, as runtimes make vector code of those.
+_BEATS = """
+#define GREATER(a, b) (((b) == (b)) & !((a) <= (b)))
+#define LESS(a, b) (((b) == (b)) & !((a) >= (b)))
+"""
+
+
+@lru_cache(maxsize=256)
+def _position(name: str, start: str, beats: str, in_order: bool, dtype: AnyDType) -> Operator:
+    """The position of the element that beats all others, and among equals the first.
+
+    Where a partial meets its elements in their order, the first of equals is there first. The
+    start value can only tie with elements that are all like it, so its position 0 is right.
+    """
+    tie = "" if in_order else f" | (!{beats}(reduce_y0, x0) & (reduce_item < reduce_y1))"
+    return Reduction(
+        "",
+        init=f"reduce_y0 = {start}_reduce_y0; reduce_y1 = 0;",
+        step=f"""
+            const int take = {beats}(x0, reduce_y0){tie};
+            reduce_y0 = take ? x0 : reduce_y0;
+            reduce_y1 = take ? reduce_item : reduce_y1;
+        """,
+        combine=f"""
+            if ({beats}(other_y0, reduce_y0)
+                | (!{beats}(reduce_y0, other_y0) & (other_y1 < reduce_y1))) {{
+                reduce_y0 = other_y0;
+                reduce_y1 = other_y1;
+            }}
+        """,
+        finalize="y0 = reduce_y1;",
+        preamble=_BEATS,
+        partial_type=(value_dtype(dtype, [dtype]), np.int64),
+        result_type=np.int64,
+        name=name,
+    )
+
+
+def _find(name: str, start: str, beats: str, x: Any, axis: Axis, **options: Any) -> Array:
+    dtype = dtype_of(name, "x", x)
+    _require_elements(name, x, axis)
+    axes = normalize_axes(name, axis, len(x.shape))
+    steps = [x.strides[d] for d in axes if x.shape[d] > 1]
+    in_order = steps == sorted(steps, reverse=True) and (not steps or steps[-1] > 0)
+    return _position(name, start, beats, in_order, dtype)(x, axis=axis, **options)
+
+
+def amax(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Array:
+    """Returns the greatest element along ``axis``, in the dtype of ``x``.
+
+    Raises:
+        ShapeError: There are no elements along ``axis``.
+    """
+    _require_elements("amax", x, axis)
+    return _amax(x, axis=axis, keepdims=keepdims, out=out)
+
+
+def amin(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Array:
+    """Returns the least element along ``axis``, in the dtype of ``x``.
+
+    Raises:
+        ShapeError: There are no elements along ``axis``.
+    """
+    _require_elements("amin", x, axis)
+    return _amin(x, axis=axis, keepdims=keepdims, out=out)
+
+
+def argmax(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Array:
+    """Returns the position of the greatest element along ``axis``, in int64.
+
+    Of equal elements the first counts, and a NaN is greater than any number. Over several axes
+    (None: all) the position is that in C order, whatever the memory format.
+
+    Raises:
+        ShapeError: There are no elements along ``axis``.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> x = cp.asarray(np.array([[3, 1], [7, 7]], np.float32))
+        >>> ops.argmax(x, axis=1).get(), ops.argmax(x).item()
+        (array([0, 0]), 2)
+    """
+    return _find("argmax", "lowest", "GREATER", x, axis, keepdims=keepdims, out=out)
+
+
+def argmin(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Array:
+    """Returns the position of the least element along ``axis``, in int64; see `argmax`.
+
+    Raises:
+        ShapeError: There are no elements along ``axis``.
+    """
+    return _find("argmin", "highest", "LESS", x, axis, keepdims=keepdims, out=out)
+
+
+def _require_elements(what: str, x: Any, axis: Axis) -> None:
+    """Refuses extrema of nothing, which have no value to start from."""
+    if getattr(x, "size", 1):
+        return
+    axes = normalize_axes(what, axis, len(x.shape))
+    if math.prod(size for d, size in enumerate(x.shape) if d not in axes):
+        raise ShapeError(f"{what}: shape {x.shape} has no elements along axis={axis}")
+
+
+# --- logarithm of sums ---------------------------------------------------------------------------
+
+# A partial is (greatest element m, Σ exp(x − m)): what is new is scaled to the old greatest
+# element, or the old sum to the new one. Equal infinities have no difference: exp(0) is meant.
+_LOGSUMEXP: dict[str, Any] = {
+    "init": "reduce_y0 = -INFINITY; reduce_y1 = 0;",
+    "step": """
+        typeof_reduce_y0 x = x0;
+        typeof_reduce_y0 up = x - reduce_y0;
+        typeof_reduce_y0 scale = x == reduce_y0 ? 1 : exp(-fabs(up));
+        reduce_y1 = up > 0 ? reduce_y1 * scale + 1 : reduce_y1 + scale;
+        reduce_y0 = up > 0 ? x : reduce_y0;
+    """,
+    "combine": """
+        typeof_reduce_y0 up = other_y0 - reduce_y0;
+        typeof_reduce_y0 scale = other_y0 == reduce_y0 ? 1 : exp(-fabs(up));
+        reduce_y1 = up > 0 ? reduce_y1 * scale + other_y1 : reduce_y1 + other_y1 * scale;
+        reduce_y0 = up > 0 ? other_y0 : reduce_y0;
+    """,
+    "finalize": "y0 = reduce_y0 + log(reduce_y1);",
+    "name": "logsumexp",
+}
+_logsumexp = by_kind(
+    Reduction("", **_LOGSUMEXP),
+    Reduction("", **_LOGSUMEXP, result_type=np.float32, partial_type=np.float32),
+)
+
+
+def logsumexp(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Array:
+    """Returns log Σ exp(x) along ``axis``, in one read of ``x`` and without overflow.
+
+    Of nothing, or of -∞ alone, it is -∞. Integers give float32, as in PyTorch.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> round(ops.logsumexp(cp.asarray(np.array([1000, 1000], np.float32))).item(), 3)
+        1000.693
+    """
+    return _logsumexp(x, axis=axis, keepdims=keepdims, out=out)
+
+
+# --- truth ---------------------------------------------------------------------------------------
+
+# The partial is the element that decides, in its own type, so that vectors serve.
+_any: Operator = Reduction(
+    "",
+    init="reduce_y0 = 0;",
+    step="reduce_y0 = x0 != 0 ? x0 : reduce_y0;",
+    combine="reduce_y0 = other_y0 != 0 ? other_y0 : reduce_y0;",
+    finalize="y0 = reduce_y0 != 0;",
+    result_type=np.bool_,
+    name="any_of",
+)
+_all: Operator = Reduction(
+    "",
+    init="reduce_y0 = 1;",
+    step="reduce_y0 = x0 == 0 ? x0 : reduce_y0;",
+    combine="reduce_y0 = other_y0 == 0 ? other_y0 : reduce_y0;",
+    finalize="y0 = reduce_y0 != 0;",
+    result_type=np.bool_,
+    name="all_of",
+)
+
+
+def any(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Array:
+    """Returns whether any element along ``axis`` is not zero (NaN is not); of nothing False."""
+    return _any(x, axis=axis, keepdims=keepdims, out=out)
+
+
+def all(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Array:
+    """Returns whether no element along ``axis`` is zero (NaN is not); of nothing True."""
+    return _all(x, axis=axis, keepdims=keepdims, out=out)

@@ -1,0 +1,76 @@
+"""What the operators' files share: which dtype a call computes in, and checks of arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyopencl.array as cl_array
+
+from clprim.arrays.array import Array
+from clprim.errors import DTypeError
+from clprim.pointwise import Pointwise
+
+__all__ = ["Axis", "Operator", "by_kind", "dtype_of", "is_array", "number", "of_reals", "real"]
+
+Axis = int | Sequence[int] | None
+# A `Pointwise` or `Reduction` of one result, or a choice between some.
+Operator = Callable[..., Array]
+
+
+def by_kind(floats: Callable[..., Any], others: Callable[..., Any]) -> Operator:
+    """Joins two operators: one for a first array of floats, one for integers and bool."""
+
+    def operator(x: Any, *args: Any, **options: Any) -> Any:
+        dtype = getattr(x, "dtype", None)
+        chosen = floats if dtype is None or dtype.kind not in "biu" else others
+        return chosen(x, *args, **options)
+
+    return operator
+
+
+def of_reals(expr: str, name: str) -> Operator:
+    """Defines a function of real numbers: integers and bool become float32, PyTorch's default."""
+    return by_kind(Pointwise(expr, name=name), Pointwise(expr, name=name, result_type=np.float32))
+
+
+def is_array(value: object) -> bool:
+    """Whether ``value`` is an array on a device."""
+    return isinstance(value, cl_array.Array)
+
+
+def dtype_of(what: str, label: str, array: Any) -> Any:
+    """Returns the dtype of a device array.
+
+    Raises:
+        DTypeError: ``array`` is something else.
+    """
+    if is_array(array):
+        return array.dtype
+    hint = ": upload it with cp.asarray" if isinstance(array, np.ndarray) else ""
+    raise DTypeError(
+        f"{what}: expected a device array for {label}, got {type(array).__name__}{hint}"
+    )
+
+
+def number(what: str, label: str, value: Any) -> Any:
+    """Returns a parameter as Python's own number, which adapts to the arrays' dtype.
+
+    Raises:
+        DTypeError: Not a number.
+    """
+    if isinstance(value, np.bool_ | np.integer | np.floating):
+        return value.item()
+    if isinstance(value, int | float):
+        return value
+    raise DTypeError(f"{what}: expected a number for {label}, got {type(value).__name__}")
+
+
+def real(what: str, label: str, value: Any) -> float:
+    """Returns a parameter as a Python float.
+
+    Raises:
+        DTypeError: Not a number.
+    """
+    return float(number(what, label, value))

@@ -1,0 +1,214 @@
+"""`bench tune`: what is taken, what is kept, what is said; clocks are made up."""
+
+import dataclasses
+import json
+import statistics
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import clprim as cp
+from bench.__main__ import app
+from bench.clock.timing import Result, Sample
+from bench.tune.candidates import candidates
+from bench.tune.tune import (
+    catalogue,
+    entries_of,
+    record,
+    to_ship,
+    tune,
+    tune_all,
+    tune_report,
+)
+from bench.tune.tune import tune as tune_module
+from bench.vendors.gpus import GPUS
+from bench.work.conv import DIRECTIONS, Conv
+from bench.work.gemm import Gemm
+from bench.work.networks import Layer
+from clprim.plan.product.strategy import plan_choice
+from clprim.plan.table import Origin, TuningFile
+
+LAYER = Layer(20, 20, 3, 8, 1, 1, 20)
+DEPTHWISE_ROW = Conv(LAYER, 1, "channels_last", "forward")
+
+
+@pytest.fixture(scope="module")
+def case():
+    (found,) = record([Gemm(48, 32, 40)], cp.current_device())
+    return found
+
+
+def clock_of(factors):
+    """A clock that gives each tile a time; a list of them is one a round."""
+
+    def clock(contenders, rounds):
+        results = {}
+        for contender in contenders:
+            times = factors.get(contender.name, 1.0)
+            times = times if isinstance(times, list) else [times]
+            samples = [Sample(times[n % len(times)]) for n in range(rounds)]
+            results[contender.name] = Result(contender.name, 1, tuple(samples))
+        return results
+
+    return clock
+
+
+def choices(case):
+    return candidates(case.what, case.strategy, cp.current_device().traits)
+
+
+def run(case, factors):
+    return tune(case, cp.current_device(), 5, clock=clock_of(factors))
+
+
+def test_a_call_is_recorded_as_its_contraction(case):
+    assert case.what.outputs == 32
+    assert case.what.lanes == (1, 1, 48)
+    assert case.strategy == ("panels" if cp.current_device().traits.is_cpu else "tiles")
+    twice = record([Gemm(48, 32, 40), Gemm(48, 32, 40), Gemm(48, 32, 41)], cp.current_device())
+    assert len(twice) == 1  # of one class
+
+
+def test_candidates_differ_and_fit(case):
+    found = choices(case)
+    assert len(found) == len(set(found)) > 2
+    for choice in found:
+        assert plan_choice(case.what, cp.current_device().traits, choice) is not None
+
+
+def test_the_fastest_is_taken(case):
+    rule, other, third = choices(case)[:3]
+    found = run(case, {str(other): 0.5, str(third): 0.8})
+    assert (found.rule, found.best) == (rule, other)
+    assert found.gain == 2
+    assert found.seconds == (1.0, 0.5)
+    assert found.tried == len(choices(case))
+    assert not found.wrong
+    assert entries_of([found]) == {case.key: (other, Origin("measured", 2.0))}
+
+
+@pytest.mark.parametrize("times", [0.99, [0.5, 1.1, 0.5, 1.1, 0.9]])
+def test_noise_changes_nothing(case, times):
+    rule, other = choices(case)[:2]
+    found = run(case, {str(other): times})
+    assert found.best == found.rule == rule
+    assert found.gain == 1
+
+
+def test_a_wrong_result_never_wins(case, monkeypatch):
+    rule, other, third = choices(case)[:3]
+    order = iter(choices(case))
+    result = tune_module._Bench.result
+
+    def damaged(self, run):
+        found = result(self, run)
+        return found + 1 if next(order) == other else found
+
+    monkeypatch.setattr(tune_module._Bench, "result", damaged)
+    found = run(case, {str(other): 0.1, str(third): 0.5})
+    assert found.best == third
+    assert found.wrong == (str(other),)
+    (failure,) = tune_report([found], 1, "").failures
+    assert str(other) in failure
+    assert rule == found.rule
+
+
+def test_results_are_computed(case):
+    bench = tune_module._Bench(case, cp.current_device())
+    first, *others = [bench.result(bench.call(choice)) for choice in choices(case)[:3]]
+    a, b = bench.x.get()[: 48 * 40].reshape(48, 40), bench.w.get()[: 40 * 32].reshape(40, 32)
+    np.testing.assert_array_equal(first.reshape(48, 32), a @ b)
+    for other in others:
+        np.testing.assert_array_equal(other, first)
+
+
+def test_the_report_tells_the_gain(case):
+    rule, other = choices(case)[:2]
+    clock = clock_of({str(other): 0.5})
+    parts = []
+    found = tune_all(
+        [case], cp.current_device(), 3, clock=clock, progress=lambda _, part: parts.append(part)
+    )
+    same = tune_all([case], cp.current_device(), 3, clock=clock_of({}))
+    report = tune_report([*found, *same], 3, "kept there")
+    (table,) = report.tables
+    assert table.rows[0][1:6] == (str(rule), "1000.000", str(other), "500.000", "2.00×")
+    assert table.rows[1][3] == "the same"
+    mean = statistics.geometric_mean([2, 1])
+    assert (
+        f"gained: {100 * (mean - 1):.1f} % in the geometric mean of 2 problems" in report.notes[0]
+    )
+    assert "1 of them got another tile" in report.notes[0]
+    assert "kept there" in report.notes
+    assert "1 more have one tile that fits" in report.notes
+    assert sum(parts) == 1
+    assert not report.failures
+    assert "of 0 problems" in tune_report([], 0, "").notes[0]
+
+
+def test_a_catalogue_is_the_rules(case):
+    for gpu in GPUS:
+        file = catalogue([case], gpu)
+        assert TuningFile.parse(file.text()) == file
+        (((strategy, _), (choice, origin)),) = file.entries.items()
+        assert (strategy, choice.kernel, origin) == ("tiles", "tiles", Origin("rule"))
+        assert file.is_for(f"a {gpu.names[0] if gpu.names else ''}", "", "", gpu.traits)
+
+
+def test_shipped_is_what_beats_the_rule(case):
+    _, other = choices(case)[:2]
+    found, same = run(case, {str(other): 0.5}), run(case, {})
+    device = cp.current_device()
+    file = to_ship([found], device, ("Some",))
+    assert file.entries == {case.key: (other, Origin("measured", 2.0))}
+    assert file.is_for("Some device", device.platform, device.driver, device.traits)
+    assert not to_ship([same], device, ("Some",)).entries
+
+
+def test_what_a_run_did_not_look_at_stays(case):
+    other = choices(case)[1]
+    device = cp.current_device()
+    found, same = run(case, {str(other): 0.5}), run(case, {})
+    (depthwise,) = record([DEPTHWISE_ROW], device)
+    wide = run(depthwise, {str(choices(depthwise)[1]): 0.5})
+    both = to_ship([wide], device, ("Some",), to_ship([found], device, ("Some",)))
+    assert both.entries == entries_of([found, wide])
+    # Of what it looked at, nothing old stays; nor of a device that was another one.
+    assert to_ship([same], device, ("Some",), both).entries == entries_of([wide])
+    strange = dataclasses.replace(both, traits={})
+    assert to_ship([same], device, ("Some",), strange).entries == {}
+    old = catalogue([case], GPUS[0])
+    assert set(catalogue([depthwise], GPUS[0], old).entries) == {*old.entries, depthwise.key}
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_depthwise_convolutions_are_tuned_as_well(direction):
+    (case,) = record([dataclasses.replace(DEPTHWISE_ROW, direction=direction)], cp.current_device())
+    assert case.strategy == "depthwise"
+    bench = tune_module._Bench(case, cp.current_device())
+    first, second = [bench.result(bench.call(choice)) for choice in choices(case)[:2]]
+    assert first.any()
+    np.testing.assert_array_equal(first, second)
+
+
+def test_the_command(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLPRIM_CACHE_DIR", str(tmp_path / "cache"))
+    options = ["tune", "--products", "--quick", "--repeats", "1", "--ship", "Some", "--output"]
+    result = CliRunner().invoke(app, [*options, str(tmp_path)], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert "gained: " in result.output
+    assert "kept nowhere: --quick" in result.output
+    (page,) = tmp_path.glob("*.md")
+    (table,) = tmp_path.glob("*.json")
+    assert TuningFile.parse(table.read_text(encoding="utf-8")).names == ("Some",)
+    assert "16×16×16 NN" in page.read_text(encoding="utf-8")
+    assert not (tmp_path / "cache" / "tuning").exists()
+
+
+def test_the_catalogue_is_written(tmp_path):
+    options = ["tune", "--catalogue", "--products", "--quick", "--output", str(tmp_path)]
+    assert CliRunner().invoke(app, options, catch_exceptions=False).exit_code == 0
+    names = {path.stem for path in tmp_path.iterdir()}
+    assert names == {gpu.target for gpu in GPUS}
+    assert json.loads((tmp_path / "sm_90.json").read_text())["device"]["names"] == ["H100"]

@@ -1,0 +1,49 @@
+"""Channels-last convolutions to fewer channels than a vector has: pixels are its elements."""
+
+import conv_reference as reference
+import numpy as np
+import pytest
+from support import equal, numbers
+
+import clprim as cp
+from clprim import ops
+
+# Input, outputs, kernel, stride, padding; and what the epilogue reads: a value a channel or pixel.
+CASES = [
+    ((2, 16, 5, 70), 3, 3, 1, 1, ""),
+    ((1, 20, 9, 29), 3, 3, (2, 1), (1, 0, 2, 0), "pixel"),
+    ((1, 40, 4, 37), 2, 5, 1, 2, "channel"),
+    ((1, 5, 6, 33), 4, 3, 1, 1, "channel"),
+    ((1, 16, 4, 30), 1, 3, 1, 1, ""),
+]
+
+
+@pytest.mark.parametrize("case", range(len(CASES)))
+def test_few_outputs(device, some, case):
+    if case not in some(range(len(CASES)), 3):
+        pytest.skip("every third case on this device")
+    shape, outputs, kernel, stride, padding, extra = CASES[case]
+    x, w = numbers(shape), numbers((outputs, shape[1], kernel, kernel), seed=1)
+    bias = numbers((outputs,), seed=2)
+    expected = reference.conv2d(x, w, bias, stride=stride, padding=padding)
+    options = {"stride": stride, "padding": padding}
+    if extra:
+        arg = numbers(expected.shape if extra == "pixel" else (outputs, 1, 1), seed=3)
+        last = "channels_last" if arg.ndim == 4 else None
+        options |= {
+            "epilogue": "y0 = max(y0, x0);",
+            "epilogue_args": (cp.asarray(arg, memory_format=last),),
+        }
+        expected = np.maximum(expected, arg)
+    on_device = cp.asarray(x, memory_format="channels_last")
+    y = ops.conv2d(on_device, cp.asarray(w), cp.asarray(bias), **options)
+    equal(y, expected)
+    assert y.strides == cp.empty(y.shape, memory_format="channels_last").strides
+
+
+def test_what_is_already_there_counts(device):
+    x, w, old = numbers((1, 16, 4, 40)), numbers((3, 16, 3, 3), seed=1), numbers((1, 3, 4, 40))
+    out = cp.asarray(old, memory_format="channels_last")
+    on_device = cp.asarray(x, memory_format="channels_last")
+    ops.conv2d(on_device, cp.asarray(w), padding=1, out=out, beta=2)
+    equal(out, reference.conv2d(x, w, padding=1) + 2 * old)

@@ -1,0 +1,121 @@
+"""Plans of groups that are summed up and mapped at once: which groups, and what they cover."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from planning import CPU, GPU, array, numbers
+
+from clprim.language.definition import define_pointwise
+from clprim.plan.grouped.planner import Grouped, plan_grouped
+from clprim.plan.strides import Operand
+
+WIDE = dataclasses.replace(CPU, compute_units=2)
+
+
+def define(text):
+    return define_pointwise(text, name="group", preamble="")
+
+
+def statistics_of(shape, axes):
+    """An array of one element a group."""
+    kept = tuple(1 if d in axes else size for d, size in enumerate(shape))
+    return array(kept)
+
+
+def plan(x, axes=(0, 2, 3), traits=WIDE, each="y0 = (x0 - x1) * x2;", extra=(), **options):
+    what = Grouped(
+        name="group",
+        sums=define("y0 = x0; y1 = x0 * x0;"),
+        values=define("y0 = x0 * w0; y1 = rsqrt(x1 * w0);"),
+        each=define(each),
+        shape=x.shape,
+        axes=axes,
+        value=np.dtype(np.float32),
+        moving=(x,),
+        still=(),
+        extra=tuple(extra),
+        out=dataclasses.replace(x, offset=0),
+        kept=(statistics_of(x.shape, axes), None),
+    )
+    return plan_grouped(dataclasses.replace(what, **options), traits)
+
+
+def test_channels_of_planes():
+    found = plan(array((32, 64, 14, 14)))
+    assert found.template == "grouped/runs"
+    given = numbers(found)
+    assert (given["groups"], given["rows"], given["n"]) == (64, 32, 196)
+    assert (given["moving_0_group"], given["moving_0_row"]) == (196, 64 * 196)
+    assert found.global_size[0] * given["groups_an_item"] >= 64
+    assert (found.global_size[0] - 1) * given["groups_an_item"] < 64
+    assert found.code.widths == (16, 4, 1)
+
+
+def test_rows_and_groups_of_two_axes():
+    given = numbers(plan(array((100, 768)), (1,)))
+    assert (given["groups"], given["rows"], given["n"]) == (100, 1, 768)
+    # A factor for each channel keeps images and groups apart.
+    x, gain = array((8, 4, 6, 50)), array((4, 6, 1))
+    found = plan(x, (2, 3), each="y0 = (x0 - x1) * x2 * x3;", extra=[gain])
+    given = numbers(found)
+    assert (given["groups"], given["inner_groups"]) == (32, 4)
+    assert (given["rows"], given["n"]) == (6, 50)
+    assert (given["extra_0_outer"], given["extra_0_group"], given["extra_0_row"]) == (0, 6, 1)
+
+
+def test_sizes_are_no_part_of_the_key():
+    plans = [plan(array((n, c, s, s))) for n, c, s in ((32, 64, 14), (8, 128, 28), (2, 16, 20))]
+    assert len({p.code for p in plans}) == 1
+
+
+@pytest.mark.parametrize(
+    ("x", "options"),
+    [
+        (array((32, 64, 14, 14)), {"traits": GPU}),
+        (array((32, 64, 14, 14), order=(0, 2, 3, 1)), {}),  # neighbours belong to other channels
+        (array((32, 64, 14, 14), steps=2), {}),
+        (array((32, 64, 14, 14), np.float64), {}),  # of another type than what is calculated in
+        (array((32, 64, 3, 3)), {}),  # runs that fill no vector
+        (array((32, 3, 14, 14)), {}),  # fewer groups than share the work
+        (array((1000, 33)), {"axes": (1,)}),
+        (array((64, 8, 200, 200)), {}),  # no cache holds a channel
+        (array((32, 64, 14, 14)), {"each": "if (x0 > x1) y0 = x2;"}),  # not for vectors
+        (array((4, 6, 4, 6, 4, 20)), {"axes": (1, 3, 5)}),
+    ],
+    ids=str,
+)
+def test_what_is_left_to_two_passes(x, options):
+    assert plan(x, **options) is None
+
+
+def test_what_the_result_is_stored_as_may_differ():
+    x = array((32, 64, 14, 14), np.float16)
+    found = plan(x, out=array((32, 64, 14, 14)))
+    assert [o.load for o in found.code.arrays if o.name in ("out", "moving_0")] == [
+        "direct",
+        "half",
+    ]
+    assert plan(array((32, 64, 14, 14)), out=array((32, 64, 14, 14), order=(1, 0, 3, 2))) is None
+
+
+def test_a_core_has_its_part_of_the_last_cache():
+    x = array((32, 64, 112, 112))  # 1.6 MB a channel
+    assert plan(x, traits=dataclasses.replace(WIDE, cache_bytes=32 << 20)) is not None
+    assert plan(x, traits=dataclasses.replace(WIDE, cache_bytes=8 << 20)) is None
+    many = dataclasses.replace(WIDE, cache_bytes=32 << 20, compute_units=16)
+    assert plan(x, traits=many) is None
+
+
+def test_only_whole_vectors_go_past_the_cache():
+    assert plan(array((32, 64, 64, 64))).code.streaming
+    assert not plan(array((32, 64, 62, 63))).code.streaming
+    assert not plan(array((4, 64, 64, 64))).code.streaming
+    odd = Operand((32, 64, 64, 64), array((32, 64, 64, 64)).strides, 4, np.dtype(np.float32))
+    assert not plan(array((32, 64, 64, 64)), out=odd).code.streaming
+
+
+def test_what_is_counted():
+    found = plan(array((32, 64, 14, 14)))
+    assert found.nbytes == 2 * 4 * 32 * 64 * 196
+    assert found.flops == 5 * 32 * 64 * 196

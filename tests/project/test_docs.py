@@ -1,0 +1,85 @@
+import doctest
+import importlib
+import pkgutil
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+import clprim
+from clprim import ops
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+MODULES = sorted(
+    module.name
+    for package in (clprim, ops)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    if not module.name.endswith("__main__")
+)
+FLAGS = doctest.NORMALIZE_WHITESPACE
+
+
+def run(examples):
+    runner = doctest.DocTestRunner(optionflags=FLAGS)
+    report = []
+    runner.run(examples, out=report.append)
+    assert not runner.failures, "".join(report)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_of_a_page(page, device):
+    # A fence would count as output of the example before it.
+    text = re.sub(r"^```.*$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    run(doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_of_a_module(name):
+    module = importlib.import_module(name)
+    for examples in doctest.DocTestFinder(exclude_empty=True).find(
+        module, extraglobs={"cp": clprim}
+    ):
+        run(examples)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example_script(path, device, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [str(path)])  # not pytest's own
+    runpy.run_path(str(path), run_name="__main__")
+    assert str(device) in capsys.readouterr().out
+
+
+def test_there_are_pages_modules_and_examples():
+    assert {"README.md", "guide.md", "language.md"} <= {page.name for page in PAGES}
+    assert {"clprim.pointwise", "clprim.ops.reduction.reduce"} <= set(MODULES)
+    assert len(EXAMPLES) >= 3
+
+
+@pytest.mark.parametrize("page", sorted([*PAGES, *ROOT.glob("C*.md")]), ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
+        assert target.startswith("https://") or (page.parent / target).exists(), target
+
+
+def test_readme_has_two_set_up_commands():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    commands = [line for line in text.split("\n") if "pip install" in line]
+    demo, tests = commands
+    assert demo.endswith("&& clprim demo")
+    assert tests.endswith("&& python -m pytest")
+    # CI runs the second one, as it stands there.
+    assert "README.md" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_names_in_docs_exist():
+    # The guide and the README speak of `ops.x` and `cp.x` that are there.
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for name in re.findall(r"\bcp\.(\w+)\(", text):
+            assert hasattr(clprim, name), f"{page.name}: cp.{name}"
+        for name in re.findall(r"\bops\.(\w+)\(", text):
+            assert hasattr(ops, name), f"{page.name}: ops.{name}"

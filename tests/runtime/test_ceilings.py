@@ -1,0 +1,80 @@
+"""Ceilings: the candidates do the work they claim, and what they claim is plausible."""
+
+import dataclasses
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+from clprim.errors import DeviceError
+from clprim.runtime import ceilings as module
+from clprim.runtime.device import Device, devices
+
+SIZES = [1, 1 << 20, 1_000_000]
+each_device = pytest.mark.parametrize("device", devices(), ids=lambda device: str(device.index))
+as_cpu_and_gpu = pytest.mark.parametrize("is_cpu", [True, False], ids=["cpu forms", "gpu forms"])
+
+
+@pytest.fixture
+def buffers(monkeypatch):
+    """The buffers that candidates are made with, in order."""
+    made, fill = [], module._filled
+
+    def record(*args):
+        made.append(fill(*args))
+        return made[-1]
+
+    monkeypatch.setattr(module, "_filled", record)
+    return made
+
+
+def posing(device, is_cpu):
+    """The device with one trait changed: every form of kernel runs anywhere."""
+    double = Device(device.cl, device.index)
+    double.traits = dataclasses.replace(device.traits, is_cpu=is_cpu)
+    return double
+
+
+@each_device
+@as_cpu_and_gpu
+@pytest.mark.parametrize("nbytes", SIZES)
+def test_copies_copy(device, is_cpu, nbytes, buffers):
+    device = posing(device, is_cpu)
+    candidates = module.copy_candidates(device, nbytes)
+    source, target = buffers
+    data = np.random.default_rng(0).random(source.size // 4, dtype=np.float32)
+    cl.enqueue_copy(device.queue, source, data)
+    assert len(candidates) > 4
+    for candidate in candidates:
+        cl.enqueue_copy(device.queue, target, np.zeros_like(data))
+        candidate.enqueue().wait()
+        result = np.empty_like(data)
+        cl.enqueue_copy(device.queue, result, target)
+        np.testing.assert_array_equal(result, data, err_msg=candidate.name)
+        assert candidate.work == 2 * data.nbytes
+
+
+@each_device
+@as_cpu_and_gpu
+@pytest.mark.parametrize("nbytes", SIZES)
+def test_reads_read_everything_once(device, is_cpu, nbytes, buffers):
+    device = posing(device, is_cpu)
+    candidates = module.read_candidates(device, nbytes)
+    for candidate, target in zip(candidates, buffers[1:], strict=True):
+        candidate.enqueue().wait()
+        sums = np.empty(target.size // 4, np.float32)
+        cl.enqueue_copy(device.queue, sums, target)
+        assert 4 * sums.sum(dtype=np.float64) == candidate.work  # a source of ones
+    assert len(candidates) > 4
+
+
+@pytest.mark.parametrize("nbytes", [1, 1 << 16, 100_000, 25_690_112, (1 << 28) - 1, 1 << 28])
+def test_sizes_shrink_little(nbytes):
+    even = module._even(nbytes)
+    assert even % 4096 == 0
+    assert max(nbytes, 1 << 16) * 15 / 16 <= even <= max(nbytes, 1 << 16)
+
+
+def test_no_candidate_is_an_error():
+    with pytest.raises(DeviceError, match="no kernel of those tried could be built"):
+        module.best([])
