@@ -107,6 +107,15 @@ class Device:
                 return self.__dict__[name]
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
+    @functools.cached_property
+    def compiles(self) -> bool:
+        """Whether its compiler works: an old one may not know the processor that it runs on."""
+        try:
+            cl.Program(self.context, "__kernel void empty(__global int *a) { a[0] = 1; }").build()
+        except cl.Error:
+            return False
+        return True
+
     def synchronize(self) -> None:
         """Wait until everything launched on this device is done.
 

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 import clprim as cp
 from bench.__main__ import app
 from bench.clock.timing import Result, Sample
+from bench.tune import tune as tune_module
 from bench.tune.candidates import candidates
 from bench.tune.tune import (
     catalogue,
@@ -21,7 +22,6 @@ from bench.tune.tune import (
     tune_all,
     tune_report,
 )
-from bench.tune.tune import tune as tune_module
 from bench.vendors.gpus import GPUS
 from bench.work.conv import DIRECTIONS, Conv
 from bench.work.gemm import Gemm
