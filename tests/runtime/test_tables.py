@@ -10,7 +10,7 @@ import pytest
 import clprim as cp
 from clprim import ops
 from clprim.call.product import forget_calls
-from clprim.ops.conv.forward import forward as conv
+from clprim.ops.conv import forward as conv
 from clprim.ops.product import matmul as gemm
 from clprim.plan.table import Choice, Origin, Problem, Table, TuningFile, problem_of
 from clprim.runtime import tables as tuning
