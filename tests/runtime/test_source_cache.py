@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from test_render import kernels
+from rendered import kernels
 
 from clprim.render import render
 from clprim.runtime import disk_cache, source_cache

@@ -1,0 +1,220 @@
+"""Every kernel with a golden file: what tests of rendering and of its caches print."""
+
+import dataclasses
+import itertools
+from functools import lru_cache
+
+import numpy as np
+from planning import (
+    ARGMAX,
+    CPU,
+    FLOAT,
+    GPU,
+    array,
+    convolution,
+    crossed,
+    define,
+    depthwise,
+    depthwise_weight,
+    map_plan,
+    product,
+    reduce_plan,
+)
+from support import BFLOAT16
+
+from clprim.language.definition import define_pointwise
+from clprim.language.epilogue import define_epilogue
+from clprim.plan.depthwise.planner import plan_depthwise
+from clprim.plan.grouped.planner import Grouped, plan_grouped
+from clprim.plan.product.tiles import plan_tiles
+from clprim.plan.reduction.code import Scaling
+
+HALF = np.dtype(np.float16)
+
+WELFORD = define(
+    init="reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;",
+    step="""\
+reduce_y2 += 1;
+typeof_reduce_y0 delta = y0 - reduce_y0;
+reduce_y0 += delta / reduce_y2;
+reduce_y1 += delta * (y0 - reduce_y0);""",
+    combine="""\
+typeof_reduce_y0 n = reduce_y2 + other_y2;
+if (other_y2 > 0) {
+    typeof_reduce_y0 delta = other_y0 - reduce_y0;
+    reduce_y0 += delta * (other_y2 / n);
+    reduce_y1 += other_y1 + delta * delta * (reduce_y2 * other_y2 / n);
+    reduce_y2 = n;
+}""",
+    finalize="y0 = reduce_y0; y1 = reduce_y1 / count;",
+    name="mean_and_variance",
+)
+
+
+def maps():
+    image, channel = array((2, 3, 20, 20), order=(0, 2, 3, 1)), array((3, 1, 1))
+    yield "pointwise/cpu", map_plan("y0 = x0 * w0 + x1;", *[array((100,))] * 2, scalars=(1.0,))
+    yield "pointwise/gpu", map_plan("y0 = x0 + x1;", array((50, 60)), array((60,)), traits=GPU)
+    yield "pointwise/streaming", map_plan("y0 = x0 + 1;", array((1 << 24,)))
+    yield (
+        "pointwise/strided",
+        map_plan(
+            "// doubles what is positive\nif (x0 > 0)\n    y0 = 2 * x0;\nelse\n    y0 = x1",
+            array((30, 40), steps=2),
+            array((30, 40), order=(1, 0)),
+        ),
+    )
+    yield (
+        "pointwise/half",
+        map_plan(
+            "y0 = x0 + x1 * 0.5;",
+            array((64,), HALF),
+            array((64,), BFLOAT16),
+            out=array((64,), BFLOAT16),
+        ),
+    )
+    yield (
+        "pointwise/positions",
+        map_plan(
+            "y0 = x0 + index + coord(0) * size(-1) + w0;",
+            array((5, 6, 7), np.int8),
+            out=array((5, 6, 7), np.int64),
+            scalars=(np.bool_(True),),
+            traits=GPU,
+        ),
+    )
+    yield "pointwise/12-dimensions", map_plan("y0 = max(x0, x1);", *crossed(12))
+    yield (
+        "pointwise/preamble",
+        map_plan(
+            "y0 = twice(x0); y1 = clamp(x0, 0, 1.5);",
+            array((9,), np.float64),
+            dtype=np.float64,
+            results=2,
+            name="both",
+            preamble="// of ones own\ndouble twice(double a)\n{\n    return 2 * a;\n}",
+        ),
+    )
+    yield "pointwise/periodic", map_plan("y0 = x0 + x1;", image, channel, out=image)
+    yield from moves()
+
+
+def moves():
+    """Operands that lie otherwise than the results."""
+    narrow = dataclasses.replace(CPU, vector_bytes=16)
+    picture, last = array((8, 64, 400, 500)), array((8, 64, 400, 500), order=(0, 2, 3, 1))
+    pixels = array((8, 40, 50, 3)), array((8, 40, 50, 3), order=(0, 3, 1, 2))
+    yield "pointwise/transpose", map_plan("y0 = x0;", picture, out=last, traits=narrow)
+    yield "pointwise/transpose-sum", map_plan("y0 = max(x0, 0) + x1;", last, picture, out=last)
+    odd = array((8, 67, 40, 50)), array((8, 67, 40, 50), order=(0, 2, 3, 1))
+    yield "pointwise/transpose-whole", map_plan("y0 = x0;", odd[0], out=odd[1], traits=narrow)
+    yield "pointwise/transpose-gpu", map_plan("y0 = x0;", picture, out=last, traits=GPU)
+    yield (
+        "pointwise/three-rows",
+        map_plan("y0 = x0 * w0;", pixels[1], out=pixels[0], scalars=(2.0,)),
+    )
+    yield "pointwise/rows", map_plan("y0 = x0 + 1;", image_part())
+
+
+def image_part():
+    """A part of a picture: short rows."""
+    whole = array((64, 64, 64))
+    return dataclasses.replace(whole, shape=(64, 50, 50), offset=4)
+
+
+def reductions():
+    image = array((8, 3, 40, 40), order=(0, 2, 3, 1))
+    yield "reduction/inner-cpu", reduce_plan(array((100, 1000)), (1,))
+    yield "reduction/inner-gpu", reduce_plan(array((4, 100_000)), (1,), GPU)
+    yield "reduction/inner-rows", reduce_plan(array((16, 64, 300)), (0, 2))
+    yield "reduction/columns-cpu", reduce_plan(array((100, 1000)), (0,))
+    yield "reduction/narrow-cpu", reduce_plan(image, (0, 2, 3))
+    yield "reduction/lanes-gpu", reduce_plan(array((500, 100)), (0,), GPU)
+    yield "reduction/argmax-gpu", reduce_plan(array((70, 80)), (1,), GPU, ARGMAX, ["f4", "i8"])
+    yield "reduction/welford-cpu", reduce_plan(array((6, 7, 800)), (0, 2), CPU, WELFORD)
+    yield (
+        "reduction/scaled-half",
+        reduce_plan(
+            [array((40, 50), HALF), array((50,), HALF)],
+            (1,),
+            CPU,
+            define("y0 = x0 * x1 * w0;"),
+            results=[BFLOAT16],
+            scaling=[Scaling("accumulate", FLOAT)],
+            scalars=(2.0,),
+        ),
+    )
+
+
+def contractions():
+    relu, residual = "y0 = max(y0, 0);", "y0 = max(y0 + x0, 0);"
+    last = convolution(2, 32, 14, 64, last=True, epilogue=residual, bias=True)
+    first = convolution(1, 32, 15, 16, kernel=5, padding=2, epilogue=relu)
+    yield "product/tiles-windows", plan_tiles(last, GPU).main
+    yield "product/tiles-finish", plan_tiles(first, GPU).finish
+    epilogue = define_epilogue("matmul", "y0 = tanh(y0);")
+    whole = product(512, 512, 64, dtype=np.float16, epilogue=epilogue, beta=True)
+    yield "product/tiles-matrix", plan_tiles(whole, GPU).main
+
+
+def depthwise_plans():
+    clip = define_epilogue("conv2d", "y0 = clamp(y0, 0, 6);")
+
+    def plan(*shape, traits=CPU, epilogue=clip, **options):
+        return plan_depthwise(depthwise(*shape, epilogue=epilogue, **options), traits)
+
+    channels = plan(2, 32, 14, last=True)
+    yield "depthwise/channels", channels.main
+    yield "depthwise/pack", channels.pack
+    yield "depthwise/channels-adjoint", plan(2, 32, 14, last=True, stride=2, adjoint=True).main
+    yield "depthwise/channels-loops", plan(2, 32, 14, last=True, dilation=2, dtype=HALF).main
+    yield "depthwise/flat", plan(2, 32, 14, beta=True).main
+    yield "depthwise/runs", plan(2, 32, 14, stride=2).main
+    yield "depthwise/planes", plan(2, 32, 90, stride=2, padding=0).main
+    yield "depthwise/planes-adjoint", plan(2, 32, 14, stride=2, adjoint=True).main
+    yield "depthwise/planes-loops", plan(2, 32, 14, kernel=4).main
+    yield "depthwise/windows", plan(2, 32, 14, traits=GPU).main
+    yield "depthwise/windows-loops", plan(2, 32, 14, 9, dilation=2, last=True, traits=GPU).main
+    yield "depthwise/windows-adjoint", plan(2, 32, 14, traits=GPU, stride=2, adjoint=True).main
+    yield "depthwise/lanes", plan(2, 32, 14, traits=GPU, stride=4).main
+    yield "depthwise/lanes-adjoint", plan(2, 32, 14, traits=GPU, stride=4, adjoint=True).main
+    for name, traits, last in (("channels", CPU, True), ("planes", CPU, False)):
+        yield (
+            f"depthwise/weight-{name}",
+            plan_depthwise(depthwise_weight(2, 32, 14, last=last), traits).main,
+        )
+    for name, traits, last in (("columns", GPU, False), ("channels", GPU, True)):
+        yield (
+            f"depthwise/weight-windows-{name}",
+            plan_depthwise(depthwise_weight(2, 32, 14, last=last), traits).main,
+        )
+    lanes = plan_depthwise(depthwise_weight(2, 32, 14, stride=4), GPU)
+    yield "depthwise/weight-lanes", lanes.main
+    yield "depthwise/finish", lanes.finish
+
+
+def groups():
+    """Groups that are summed up and mapped at once."""
+    x, one = array((32, 64, 14, 14)), array((64, 1, 1))
+    parts = [
+        define_pointwise(text, name="group", preamble="")
+        for text in (
+            "y0 = x0 - x1; y1 = y0 * y0;",
+            "y0 = x0 * w0 + x2; y1 = rsqrt(x1 * w0);",
+            "y0 = (x0 - x1) * x2 + x3 * w0;",
+        )
+    ]
+    what = Grouped("group", *parts, x.shape, (0, 2, 3), FLOAT, (x,), (one,), (x,), x, (None, one))
+    yield "grouped/runs", plan_grouped(what, CPU)
+
+
+@lru_cache(maxsize=1)
+def kernels():
+    """Every kernel of this file, as (name, template, code)."""
+    found = [(name, plan.template, plan.code) for name, plan in maps()]
+    for name, plan in reductions():
+        for n, stage in enumerate(plan.stages):
+            found.append((name if n == 0 else f"{name}-finish", stage.template, stage.code))
+    plans = itertools.chain(contractions(), depthwise_plans(), groups())
+    found += [(name, plan.template, plan.code) for name, plan in plans]
+    return found
