@@ -21,7 +21,7 @@ from clprim.plan.strides import (
     memory_order,
 )
 from clprim.runtime import recording
-from clprim.runtime.device import Device, current_device
+from clprim.runtime.device import Device, current_device, device_of
 
 __all__ = ["Array", "is_dense", "is_integer", "new_array", "operand_of", "view_of"]
 
@@ -290,8 +290,8 @@ def _download(array: cl_array.Array, queue: Any) -> np.ndarray[Any, AnyDType]:
     flat = np.empty(tuple(array.shape[d] for d in order), array.dtype)
     if queue is None:
         # Kernels run on the device's queue of the moment, which a profile replaces for a while.
-        device = current_device()
-        queue = device.queue if array.context == device.context else array.queue
+        owner = device_of(array.context)
+        queue = array.queue if owner is None else owner.queue
     try:
         for event in array.events:
             event.wait()

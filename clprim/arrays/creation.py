@@ -116,12 +116,14 @@ def asarray(
     result = new_array(device, host.shape, host.dtype, strides, host.size)
     if host.size:
         try:
-            cl.enqueue_copy(
-                device.queue,
-                cast(Any, result.base_data),
-                flat.view(np.uint8).reshape(-1),
-                is_blocking=True,
-            )
+            with device.lock:
+                copied = cl.enqueue_copy(
+                    device.queue,
+                    cast(Any, result.base_data),
+                    flat.view(np.uint8).reshape(-1),
+                    is_blocking=False,
+                )
+            copied.wait()  # without the lock: other threads launch meanwhile
         except cl.Error as error:
             raise DeviceError(
                 f"upload of shape {host.shape} to {device} failed: {error}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ import pyopencl as cl
 
 from clprim.errors import DeviceError
 from clprim.plan.kernel import Buffer, KernelCode, KernelPlan, Scalar
-from clprim.runtime import profile, recording
+from clprim.runtime import recording
 from clprim.runtime.device import Device
 from clprim.runtime.program import build, cl_std_option
 from clprim.runtime.source_cache import source_of
@@ -56,10 +55,10 @@ class Launch:
 
     __slots__ = (
         "_buffers",
+        "_device",
         "_global",
         "_kernel",
         "_local",
-        "_lock",
         "_name",
         "_plan",
         "_scalars",
@@ -72,12 +71,11 @@ class Launch:
     ) -> None:
         source = source_of(plan.template, plan.code)
         program = build(device, source, _options(plan.code, device), title=title, lines=snippets)
+        self._device = device
         self._plan = plan
         self._name = plan.code.name
         self._global = plan.global_size
         self._local = plan.local_size
-        # A kernel object holds its arguments, so two threads must not set and enqueue at once.
-        self._lock = threading.Lock()
         try:
             self._kernel = cl.Kernel(program, plan.code.name)
         except cl.Error as error:
@@ -114,13 +112,16 @@ class Launch:
         """Enqueues the kernel.
 
         Args:
-            queue: On which queue.
+            queue: Of the device; where it was replaced since, on the one that replaced it.
             buffers: Memory of the call's operands: results, inputs, workspace.
             scalars: Run-time scalars.
         """
-        kernel = self._kernel
+        kernel, device = self._kernel, self._device
         set_arg = kernel.set_arg
-        with self._lock:
+        # A kernel object holds its arguments, so two threads must not set and enqueue at once; and
+        # no thread may replace the queue between looking at it and enqueuing.
+        with device.lock:
+            queue = device.queue
             try:
                 for position, operand in self._buffers:
                     set_arg(position, buffers[operand])
@@ -134,9 +135,9 @@ class Launch:
                 raise DeviceError(
                     f"kernel {self._name} could not be launched on {queue.device.name}: {error}"
                 ) from error
+            for profile in device.profiles:
+                profile.record(self._name, event, self._plan.nbytes, self._plan.flops)
         counters.launches += 1
         if recording.active.now is not None:
             recording.active.now.launches.append((self, buffers, scalars))
-        if profile.active is not None:
-            profile.active.record(self._name, event, self._plan.nbytes, self._plan.flops)
         return event

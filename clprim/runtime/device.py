@@ -20,7 +20,10 @@ import pyopencl.tools  # noqa: E402
 from clprim.runtime import query  # noqa: E402
 from clprim.runtime.pool import make_pool  # noqa: E402
 
-__all__ = ["Device", "current_device", "devices", "set_device", "synchronize"]
+if TYPE_CHECKING:
+    from clprim.runtime.profile import Profile
+
+__all__ = ["Device", "current_device", "device_of", "devices", "set_device", "synchronize"]
 
 ENVIRONMENT = "CLPRIM_DEVICE"
 
@@ -31,9 +34,19 @@ no OpenCL device was found. Install a runtime:
 or the OpenCL driver of the GPU's vendor (nvidia-opencl-icd, rocm-opencl-icd, intel-opencl-icd or
 mesa-opencl-icd on Debian). `clinfo -l` lists what the system sees."""
 
+_FORKED = """\
+this process was forked from one that had listed its OpenCL devices, and no driver works on both
+sides of a fork. Start processes afresh: multiprocessing.get_context("spawn"), or fork before the
+first use of a device."""
+# What `open` makes.
+_OPENED = ("context", "lock", "pool", "profiles", "queue", "queues")
+
 _lock = threading.RLock()
 _found: list[Device] = []
 _current: Device | None = None
+_drivers_are_loaded = False
+_was_forked = False
+_inherited: list[object] = []  # a parent's objects, which this process must not even release
 
 
 class Device:
@@ -51,8 +64,11 @@ class Device:
         version: OpenCL version, as the driver writes it.
         driver: Version of the driver, as the driver writes it.
         context: A context of this device alone.
-        queue: The queue that kernels are launched on, in order. It may be replaced for a while.
+        queue: The queue that kernels are launched on, in order. `replace_queue` replaces it.
         queues: Every queue that clprim has made here; `synchronize` waits for all of them.
+        lock: Held while something is enqueued on ``queue``, so that no other thread replaces it
+            meanwhile.
+        profiles: The profiles that are running here, as `clprim.runtime.profile` keeps them.
         pool: A memory pool; ``pool(nbytes)`` allocates.
     """
 
@@ -60,6 +76,8 @@ class Device:
     context: cl.Context
     queue: cl.CommandQueue
     queues: list[cl.CommandQueue]
+    lock: threading.Lock
+    profiles: tuple[Profile, ...]
     pool: pyopencl.tools.MemoryPool
 
     def __init__(self, device: cl.Device, index: int) -> None:
@@ -85,6 +103,8 @@ class Device:
         with _lock:
             if "context" in self.__dict__:
                 return
+            if _was_forked:
+                raise DeviceError(_FORKED)
             try:
                 context = cl.Context([self.cl])
                 queue = cl.CommandQueue(context, self.cl)
@@ -96,13 +116,14 @@ class Device:
                 )
                 raise DeviceError(message) from error
             self.queue, self.queues, self.pool = queue, [queue], pool
+            self.lock, self.profiles = threading.Lock(), ()
             self.context = context  # last: it says that the others are there
 
     if not TYPE_CHECKING:  # a type checker would take it for leave to read any attribute
 
         def __getattr__(self, name):  # noqa: ANN001, ANN204
             # Reached only while the attribute is missing: opens the device on first use.
-            if name in {"context", "queue", "queues", "pool"}:
+            if name in _OPENED:
                 self.open()
                 return self.__dict__[name]
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -115,6 +136,23 @@ class Device:
         except cl.Error:
             return False
         return True
+
+    def replace_queue(self, queue: cl.CommandQueue) -> cl.CommandQueue:
+        """Launch on another queue from now on, after everything that the old one was given.
+
+        Only for who holds ``lock``: kernels of two queues that write and read one buffer, or
+        memory that the pool hands out again, are in no order.
+
+        Args:
+            queue: Of this device's context.
+
+        Returns:
+            The old queue.
+        """
+        old = self.queue
+        old.finish()
+        self.queue = queue
+        return old
 
     def synchronize(self) -> None:
         """Wait until everything launched on this device is done.
@@ -156,9 +194,16 @@ def devices() -> list[Device]:
 
     Order: GPUs, accelerators, CPUs; within a kind by what the device reports (see
     `clprim.runtime.query.rank`), so that it is the same on every run.
+
+    Raises:
+        DeviceError: This process was forked from one that had listed its devices.
     """
+    global _drivers_are_loaded  # noqa: PLW0603 - there is one process
     with _lock:
+        if _was_forked:
+            raise DeviceError(_FORKED)
         if not _found:
+            _drivers_are_loaded = True
             try:
                 platforms = cl.get_platforms()
             except cl.Error:  # the loader's way to say that there is none
@@ -225,6 +270,36 @@ def synchronize() -> None:
     current_device().synchronize()
 
 
+def device_of(context: cl.Context | None) -> Device | None:
+    """Return the opened device that has a context, or None.
+
+    Raises:
+        DeviceError: This process was forked from one that had listed its devices.
+    """
+    if _was_forked:
+        raise DeviceError(_FORKED)
+    for device in _found:
+        own = device.__dict__.get("context")
+        if own is not None and (own is context or own == context):
+            return device
+    return None
+
+
+def _leave_the_parents_devices() -> None:
+    """Forget, in a forked process, what the parent had opened: every use is refused from now on."""
+    global _lock, _current, _was_forked  # noqa: PLW0603 - there is one process
+    _lock = threading.RLock()  # a thread that did not come along may hold the parent's
+    if not _drivers_are_loaded:
+        return
+    _was_forked, _current = True, None
+    for device in _found:
+        _inherited.extend(device.__dict__.pop(name, None) for name in _OPENED)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_the_parents_devices)
+
+
 def _text(owner: cl.Device | cl.Platform, attribute: str) -> str:
     """Return a queried string on one line; a driver that does not answer has an empty one."""
     try:
@@ -243,7 +318,7 @@ def _devices_of(platform: cl.Platform) -> list[cl.Device]:
 def _find(spec: int | str | Device | cl.Device) -> Device:
     """Return the device that ``spec`` describes, or raise the error that lists all."""
     if isinstance(spec, Device):
-        return spec
+        return spec  # it refuses to be opened in a forked process
     found = devices()
     if not found:
         wrong = icd.complaint()

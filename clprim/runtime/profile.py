@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
@@ -15,12 +16,10 @@ from clprim.text_table import format_table
 if TYPE_CHECKING:
     from clprim.runtime.device import Device
 
-__all__ = ["KernelEvent", "Profile", "active", "profile"]
+__all__ = ["KernelEvent", "Profile", "profile"]
 
-#: The innermost profile of this process that is running. Launch code checks it on every call:
-#: ``if profile.active is not None: profile.active.record(name, event, nbytes, flops)``.
-active: Profile | None = None
-
+# The queue that measures takes the place of a device's own as long as a profile runs there.
+_replaced: dict[Device, cl.CommandQueue] = {}
 _MEASURES = cl.command_queue_properties.PROFILING_ENABLE
 
 
@@ -54,28 +53,28 @@ class KernelEvent:
 
 
 class Profile:
-    """The kernels that ran on one device while a ``with`` block did; see :func:`profile`."""
+    """The kernels that ran on one device while a ``with`` block did; see :func:`profile`.
+
+    Launch code adds to every one of ``device.profiles``, holding ``device.lock``.
+    """
 
     def __init__(self, device: Device) -> None:
         self._device = device
-        self._outer: Profile | None = None
-        self._running = False
-        self._replaced: cl.CommandQueue | None = None
+        self._collecting = threading.Lock()
         self._pending: list[tuple[str, cl.Event, float, float]] = []
         self._events: list[KernelEvent] = []
         self._origin: int | None = None  # nanoseconds, on the device's clock
 
     def __enter__(self) -> Profile:
-        global active
-        if self._running:
-            raise DeviceError("this profile is running already; take a new cp.profile()")
-        self._pending, self._events, self._origin = [], [], None
         device = self._device
         queue = _profiling_queue(device)
-        device.queue.finish()  # what was enqueued before is not ours, and must come first
-        self._replaced, device.queue = device.queue, queue
-        self._outer, active = active, self
-        self._running = True
+        with device.lock:
+            if self in device.profiles:
+                raise DeviceError("this profile is running already; take a new cp.profile()")
+            self._pending, self._events, self._origin = [], [], None
+            if not device.profiles:
+                _replaced[device] = device.replace_queue(queue)
+            device.profiles = (*device.profiles, self)
         return self
 
     def __exit__(
@@ -84,14 +83,16 @@ class Profile:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        global active
-        try:
-            self._collect()
-        finally:
-            self._running = False
-            active, self._outer = self._outer, None
-            if self._replaced is not None:
-                self._device.queue, self._replaced = self._replaced, None
+        device = self._device
+        with device.lock:
+            device.profiles = tuple(other for other in device.profiles if other is not self)
+            if not device.profiles:
+                own = _replaced.pop(device)
+                try:
+                    device.replace_queue(own)
+                finally:
+                    device.queue = own  # a device that failed has no order to keep
+        self._collect()
 
     def record(self, name: str, event: cl.Event, nbytes: float = 0, flops: float = 0) -> None:
         """Takes a launch in; for launch code only.
@@ -103,8 +104,6 @@ class Profile:
             flops: Operations that have to be done.
         """
         self._pending.append((name, event, nbytes, flops))
-        if self._outer is not None:
-            self._outer.record(name, event, nbytes, flops)
 
     @property
     def events(self) -> list[KernelEvent]:
@@ -138,34 +137,30 @@ class Profile:
 
     def _collect(self) -> None:
         """Waits for the launches taken in and turns their events into numbers."""
-        if self._running:
-            self._device.queue.finish()
-        # Several devices may be at work: a launch on another one is not waited for by the above,
-        # and its queue measures nothing. Such a launch is no part of this profile.
-        pending, self._pending = self._pending, []
-        for name, event, nbytes, flops in pending:
-            try:
-                event.wait()
-                start, end = event.profile.start, event.profile.end
-            except cl.Error as error:
-                if error.code == cl.status_code.PROFILING_INFO_NOT_AVAILABLE:
-                    continue
-                raise
-            if self._origin is None:
-                self._origin = start
-            self._events.append(
-                KernelEvent(
-                    name, 1e-9 * (end - start), nbytes, flops, 1e-9 * (start - self._origin)
-                )
-            )
+        with self._collecting:
+            with self._device.lock:
+                pending, self._pending = self._pending, []
+            for name, event, nbytes, flops in pending:
+                try:
+                    event.wait()
+                    start, end = event.profile.start, event.profile.end
+                except cl.Error as error:
+                    if error.code == cl.status_code.PROFILING_INFO_NOT_AVAILABLE:
+                        continue  # a queue of the user's own
+                    raise
+                if self._origin is None:
+                    self._origin = start
+                since = 1e-9 * (start - self._origin)
+                self._events.append(KernelEvent(name, 1e-9 * (end - start), nbytes, flops, since))
 
 
 def profile(device: Device | None = None) -> Profile:
     """Times every kernel that clprim launches inside a ``with`` block.
 
-    While the block runs, the device works through a queue that measures; on leaving it, also by
-    an exception, everything launched has finished and the device's own queue is back. Blocks may
-    be nested: a launch counts for all those around it. Launches of all threads are seen.
+    While the block runs, the device works through a queue that measures; on leaving the last one,
+    also by an exception, everything launched has finished and the device's own queue is back.
+    Blocks may be nested, and several threads may have one at once: a launch counts for all that
+    run. Launches of all threads are seen.
 
     Args:
         device: Whose kernels; the current device by default. Launches on other devices are not
@@ -189,12 +184,14 @@ def profile(device: Device | None = None) -> Profile:
 
 def _profiling_queue(device: Device) -> cl.CommandQueue:
     """Returns the device's queue that measures, made at its first profile."""
-    for queue in device.queues:
-        if queue.properties & _MEASURES:
-            return queue
-    queue = cl.CommandQueue(device.context, device.cl, _MEASURES)
-    device.queues.append(queue)  # synchronize() waits for it from now on
-    return queue
+    queues = device.queues
+    with device.lock:
+        for queue in queues:
+            if queue.properties & _MEASURES:
+                return queue
+        queue = cl.CommandQueue(device.context, device.cl, _MEASURES)
+        queues.append(queue)  # synchronize() waits for it from now on
+        return queue
 
 
 def _row(name: str, events: Iterable[KernelEvent], total: float) -> list[object]:

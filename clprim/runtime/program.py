@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import platform
 import threading
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -30,10 +31,14 @@ __all__ = ["build", "cl_std_option", "forget"]
 # told to do neither only by settings of the whole process. The class beneath does one thing.
 _RawProgram = cl._cl._Program
 
+# Programs that are found again by their source; what still is called keeps its program anyway. A
+# network has some hundred kernels, and a program takes from tens of KiB to a MiB of the host.
+_MOST = 512
+
 _Key = tuple["Device", str, tuple[str, ...]]
-_programs: dict[_Key, cl.Program] = {}
+_programs: OrderedDict[_Key, cl.Program] = OrderedDict()  # what was used last comes last
 _building: dict[_Key, threading.Lock] = {}
-_building_guard = threading.Lock()
+_guard = threading.Lock()  # of both
 
 
 def build(
@@ -65,28 +70,40 @@ def build(
             what it read.
     """
     key = (device, source, tuple(options))
-    program = _programs.get(key)
+    program, lock = _find(key)
     if program is not None:
-        counters.memory_hits += 1
         return program
-    with _building_guard:
-        lock = _building.setdefault(key, threading.Lock())
     try:
         with lock:
-            program = _programs.get(key)
-            if program is not None:  # another thread built it while this one waited
-                counters.memory_hits += 1
+            program, _ = _find(key)  # another thread may have built it while this one waited
+            if program is not None:
                 return program
             program = _load_or_compile(device, source, key[2], title, lines)
-            _programs[key] = program
+            with _guard:
+                _programs[key] = program
+                while len(_programs) > _MOST:
+                    _programs.popitem(last=False)
     finally:
-        _building.pop(key, None)
+        with _guard:
+            _building.pop(key, None)
     return program
 
 
 def forget() -> None:
     """Drops the programs of this process; what lies on disk stays."""
-    _programs.clear()
+    with _guard:
+        _programs.clear()
+
+
+def _find(key: _Key) -> tuple[cl.Program | None, threading.Lock]:
+    """Returns the program where it was built, and the lock that whoever builds it holds."""
+    with _guard:
+        program = _programs.get(key)
+        if program is None:
+            return None, _building.setdefault(key, threading.Lock())
+        _programs.move_to_end(key)
+        counters.memory_hits += 1
+        return program, _guard
 
 
 def cl_std_option(traits: DeviceTraits, version: tuple[int, int] = (1, 2)) -> str:

@@ -99,3 +99,91 @@ def test_arrays_are_made_and_read_at_once(device):
     for found in together(work):
         for a, result in found:
             np.testing.assert_array_equal(result, a[::2].T + a[1::2].T)
+
+
+def chains(x, a):
+    """Chains of kernels of which each reads what the one before wrote, and their results."""
+    inc, double = cp.Pointwise("y0 = x0 + 1;"), cp.Pointwise("y0 = x0 * 2 + x1;")
+    total = cp.Reduction("y0 = x0;", init="reduce_y0 = 0;", step="reduce_y0 += y0;")
+
+    def run(length):
+        y = x
+        for _ in range(length):
+            y = double(inc(y), x)
+        return total(y, axis=0)
+
+    expected = {}
+    exact = a.astype(np.float64)
+    for length in range(1, 7):
+        exact = (exact + 1) * 2 + a
+        expected[length] = exact.sum(0)
+        equal(run(length), expected[length])
+    return run, expected
+
+
+def test_a_profile_in_one_thread_does_not_disturb_chains_in_others(device):
+    a = numbers((32, 1000))
+    run, expected = chains(cp.asarray(a), a)
+    queue = device.queue
+
+    def work(number):
+        for k in range(60):
+            length = 1 + (k + number) % 6
+            if (k + number) % 3:
+                result = run(length)
+            else:
+                with cp.profile() as p:
+                    result = run(length)
+                assert len(p.events) >= 2 * length + 1
+            equal(result, expected[length])
+
+    together(work)
+    assert device.queue is queue
+    assert device.profiles == ()
+
+
+def test_a_queue_is_replaced_after_what_it_was_given(device):
+    # Deterministic: between a look at the queue and the launch, the profile begins.
+    slow = cp.Pointwise(
+        "float a = x0; for (int i = 0; i < 20000; ++i) a = a * 0.5f + 0.5f; y0 = a;"
+    )
+    fast = cp.Pointwise("y0 = x0 + 1;")
+    x = cp.full(1 << 14, 3.0)
+    fast(slow(x))
+    stale = device.queue
+    launch = next(iter(fast._calls.values())).launch
+    y, z = slow(x), cp.empty(1 << 14)
+    with cp.profile() as p:
+        launch(stale, [z.base_data, y.base_data], ())
+    equal(z, np.full(1 << 14, 2.0))
+    assert len(p.events) == 1
+
+
+def test_devices_in_turn(device):
+    a = numbers((32, 1000))
+    runs = []
+    for each in [found for found in cp.devices() if found.compiles][:2]:
+        cp.set_device(each)
+        runs.append((each, *chains(cp.asarray(a), a)))
+    stop = threading.Event()
+
+    def work(number):
+        if number == 0:
+            for k in range(300):
+                cp.set_device(runs[k % len(runs)][0])
+            stop.set()
+            return 1
+        right, k = 0, 0
+        while not stop.is_set():
+            k += 1
+            _, run, expected = runs[(k + number) % len(runs)]
+            try:
+                result = run(1 + k % 6)
+            except cp.DeviceError as error:  # of another device than the current one: refused
+                assert "another OpenCL context" in str(error)
+            else:
+                equal(result, expected[1 + k % 6])
+                right += 1
+        return right
+
+    together(work)

@@ -5,7 +5,6 @@ import pyopencl as cl
 import pytest
 
 from clprim.errors import DeviceError
-from clprim.runtime import profile as profile_module
 from clprim.runtime.device import set_device
 from clprim.runtime.profile import KernelEvent, Profile, profile
 
@@ -33,8 +32,8 @@ def launch(device):
         kernel = cl.Kernel(cl.Program(raw), name)
         kernel.set_args(memory)
         event = cl.enqueue_nd_range_kernel(device.queue, kernel, (SIZE,), None)
-        if profile_module.active is not None:
-            profile_module.active.record(name, event, nbytes, flops)
+        for running in device.profiles:
+            running.record(name, event, nbytes, flops)
         return event
 
     go.memory = memory
@@ -74,9 +73,9 @@ def test_the_queue_is_swapped_and_restored(device, launch):
         first = device.queue
         assert first.properties & cl.command_queue_properties.PROFILING_ENABLE
         assert first.context == device.context
-        assert profile_module.active is not None
+        assert len(device.profiles) == 1
     assert device.queue is queue
-    assert profile_module.active is None
+    assert device.profiles == ()
     with profile(device):
         assert device.queue is first
     assert len(device.queues) <= count + 1
@@ -90,7 +89,7 @@ def test_an_exception_restores_everything(device, launch):
         launch("fill")
         raise KeyError
     assert device.queue is queue
-    assert profile_module.active is None
+    assert device.profiles == ()
     assert len(p.events) == 1
 
 
@@ -120,12 +119,30 @@ def test_nested_blocks_both_count(device, launch):
         launch("fill")
         with profile(device) as inner:
             launch("spin")
-        assert profile_module.active is outer
+        assert device.profiles == (outer,)
         launch("fill")
     assert device.queue is queue
     assert [event.name for event in inner.events] == ["spin"]
     assert [event.name for event in outer.events] == ["fill", "spin", "fill"]
     assert inner.events[0].seconds == outer.events[1].seconds
+
+
+def test_blocks_that_overlap_restore_the_queue(device, launch):
+    # As those of two threads may: the one that began first ends first.
+    queue = device.queue
+    first, second = profile(device), profile(device)
+    first.__enter__()
+    launch("fill")
+    second.__enter__()
+    launch("spin")
+    first.__exit__(None, None, None)
+    assert device.queue is not queue
+    launch("fill")
+    second.__exit__(None, None, None)
+    assert device.queue is queue
+    assert device.profiles == ()
+    assert [event.name for event in first.events] == ["fill", "spin"]
+    assert [event.name for event in second.events] == ["spin", "fill"]
 
 
 def test_one_profile_cannot_run_within_itself(device):
@@ -134,9 +151,9 @@ def test_one_profile_cannot_run_within_itself(device):
     with p:
         with pytest.raises(DeviceError, match="running already"), p:
             pass
-        assert profile_module.active is p
+        assert device.profiles == (p,)
     assert device.queue is queue
-    assert profile_module.active is None
+    assert device.profiles == ()
 
 
 def test_a_profile_may_run_again(device, launch):

@@ -171,6 +171,22 @@ def test_threads_build_a_program_once(device):
     assert not program._building
 
 
+def test_programs_in_memory_are_bounded(device, monkeypatch):
+    monkeypatch.setattr(program, "_MOST", 2)
+    sources = [render() + "\n" * n for n in range(3)]
+    first, second = (build(device, source, OPTIONS) for source in sources[:2])
+    assert build(device, sources[0], OPTIONS) is first  # the second is now older
+    build(device, sources[2], OPTIONS)
+    assert len(program._programs) == 2
+    assert build(device, sources[0], OPTIONS) is first
+    before = stats()
+    again = build(device, sources[1], OPTIONS)
+    assert again is not second
+    assert counted(before) == (0, 1, 0)  # from disk
+    check(device, second)  # what is still in use stays
+    check(device, again)
+
+
 @pytest.mark.parametrize("step", ["", "y0 = foo(x0);"])
 def test_an_error_names_the_snippets_line(device, step):
     snippets = {"expr": "y0 = x0; // fine\n  y0 = x0 + qq;", "step": step}
