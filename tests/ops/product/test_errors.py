@@ -107,6 +107,7 @@ CALLS = [
 ]
 
 
+@pytest.mark.refusal
 @pytest.mark.parametrize(
     ("error", "problem", "call"),
     CALLS,
