@@ -32,15 +32,9 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    # Tests that render the same kernel share its binary, also with the next run (a changed kernel
-    # or driver has another key), and leave none in the user's cache. The workers of pytest-xdist
-    # inherit the folder.
-    if _CACHE in os.environ:
-        return
-    os.environ.setdefault("CLPRIM_CACHE_SIZE", "2048")
-    if config.pluginmanager.hasplugin("cacheprovider"):
-        os.environ[_CACHE] = str(config.cache.mkdir("clprim"))
-    else:
+    # Tests that render the same kernel share its binary, and leave none in the user's cache. The
+    # workers of pytest-xdist inherit the folder.
+    if _CACHE not in os.environ:
         config.stash[_own_cache] = os.environ[_CACHE] = tempfile.mkdtemp(prefix="clprim-tests-")
 
 
@@ -70,8 +64,7 @@ DEVICES = _wanted_devices()
 
 def pytest_collection_modifyitems(config, items):
     # All traits on the first device; on the others those that differ most from their own, and of
-    # operators, whose kernels take longest to compile, only the one that changes most. What is
-    # refused before a device is touched is refused alike on all.
+    # operators, whose kernels take longest to compile, only the one that changes most.
     kept, left_out = [], []
     for item in items:
         chosen = getattr(item, "callspec", None) and item.callspec.params
@@ -79,7 +72,6 @@ def pytest_collection_modifyitems(config, items):
         differ = (None, "modest") if "ops" in item.path.parts else (None, "gpu", "modest")
         ordinary = chosen and chosen.get("traits") not in differ
         ordinary = ordinary and "traits" in item._fixtureinfo.name2fixturedefs
-        ordinary = ordinary or item.get_closest_marker("refusal") is not None
         (left_out if other and ordinary else kept).append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
@@ -108,12 +100,7 @@ def device(request):
 
 @pytest.fixture(params=TRAITS)
 def traits(request, device, monkeypatch):
-    """The device, planned for as if it were another: a GPU, a CPU with narrower registers…
-
-    These tests ask whether the plan is right, not the compiler: kernels are built unoptimised,
-    which takes a fifth to a half of the time.
-    """
-    monkeypatch.setenv("CLPRIM_BUILD_OPTIONS", "-cl-opt-disable")
+    """The device, planned for as if it were another: a GPU, a CPU with narrower registers…"""
     return _pretend(device, monkeypatch, request.param)
 
 

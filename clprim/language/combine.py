@@ -17,16 +17,19 @@ Everything else is asked for.
 from __future__ import annotations
 
 from clprim.language.snippet import Snippet, operand_number
-from clprim.language.syntax import (
+from clprim.language.tree import (
     Assign,
     Binary,
     Call,
+    Evaluate,
     Expr,
     If,
     Name,
     Statement,
     Ternary,
+    flat,
     names_in,
+    walk,
 )
 
 __all__ = ["derive_combine", "position_results", "summed_results"]
@@ -45,50 +48,37 @@ def _partials(node: Expr) -> frozenset[str]:
 def position_results(expr: Snippet, step: Snippet) -> frozenset[int]:
     """The partials that hold an element's position (``reduce_item`` or ``index``)."""
     positions = set(_POSITIONS)
-    for statement in expr.statements or ():
+    for statement in flat(expr.statements):
         match statement:
-            case Assign(y, "=", Name(source)) if source in _POSITIONS:
+            case Evaluate(Assign(Name(y), "=", Name(source))) if source in _POSITIONS:
                 positions.add(y)
-    found: set[int] = set()
-
-    def visit(statements: tuple[Statement, ...]) -> None:
-        for statement in statements:
-            match statement:
-                case Assign(target, "=", Name(source)) if source in positions:
-                    number = operand_number(target, "reduce_y")
-                    found.update([] if number is None else [number])
-                case If(_, then, otherwise):
-                    visit(then)
-                    visit(otherwise)
-
-    visit(step.statements or ())
-    return frozenset(found)
+    found: set[int | None] = set()
+    for node in walk(step.tree):
+        match node:
+            case Assign(Name(target), "=", Name(source)) if source in positions:
+                found.add(operand_number(target, "reduce_y"))
+    return frozenset(n for n in found if n is not None)
 
 
 def summed_results(step: Snippet) -> frozenset[int]:
     """The partials that ``step`` adds up or multiplies: NumPy widens small integers for these."""
-    found: set[int] = set()
-    for statement in step.statements or ():
+    found: set[int | None] = set()
+    for statement in flat(step.statements):
         match statement:
-            case Assign(target, "+=" | "-=" | "*=", _):
-                pass
-            case Assign(target, "=", Binary("+" | "*", a, b)) if Name(target) in (a, b):
-                pass
-            case _:
-                continue
-        number = operand_number(target, "reduce_y")
-        found.update([] if number is None else [number])
-    return frozenset(found)
+            case Evaluate(Assign(Name(target), "+=" | "-=" | "*=", _)):
+                found.add(operand_number(target, "reduce_y"))
+            case Evaluate(Assign(Name() as target, "=", Binary("+" | "*", a, b))):
+                if target in (a, b):
+                    found.add(operand_number(target.text, "reduce_y"))
+    return frozenset(n for n in found if n is not None)
 
 
 def derive_combine(expr: Snippet, step: Snippet) -> str | None:
     """Returns the ``combine`` snippet that ``step`` implies, or None where none is sound."""
-    if step.statements is None:
-        return None
     positions = position_results(expr, step)
     updated: set[str] = set()
     merged: list[str] = []
-    for statement in step.statements:
+    for statement in flat(step.statements):
         result = _merge(statement, positions)
         if result is None:
             return None
@@ -102,15 +92,19 @@ def derive_combine(expr: Snippet, step: Snippet) -> str | None:
 
 def _merge(statement: Statement, positions: frozenset[int]) -> tuple[str, set[str]] | None:
     match statement:
-        case Assign(r, op, value) if op in _MERGE and _is_partial(r) and not _partials(value):
+        case Evaluate(Assign(Name(r), op, value)) if (
+            op in _MERGE and _is_partial(r) and not _partials(value)
+        ):
             return f"{r} {_MERGE[op]} {_other(r)};", {r}
-        case Assign(r, "=", Binary(op, a, b)) if op in _OPERATORS and _is_partial(r):
+        case Evaluate(Assign(Name(r), "=", Binary(op, a, b))) if op in _OPERATORS and _is_partial(
+            r
+        ):
             if _takes_one(r, a, b):
                 return f"{r} = {r} {op} {_other(r)};", {r}
-        case Assign(r, "=", Call(f, (a, b))) if f in _FUNCTIONS and _is_partial(r):
+        case Evaluate(Assign(Name(r), "=", Call(f, (a, b)))) if f in _FUNCTIONS and _is_partial(r):
             if _takes_one(r, a, b):
                 return f"{r} = {f}({r}, {_other(r)});", {r}
-        case Assign(r, "=", Ternary(condition, a, b)) if _is_partial(r):
+        case Evaluate(Assign(Name(r), "=", Ternary(condition, a, b))) if _is_partial(r):
             # r = E > r ? E : r   takes the element where it wins.
             if b == Name(r) and not _partials(a):
                 return _select(condition, {r: a}, positions)
@@ -123,9 +117,11 @@ def _merge(statement: Statement, positions: frozenset[int]) -> tuple[str, set[st
                             return f"{r} = {r} {op} {_other(r)} ? {r} : {_other(r)};", {r}
         case If(condition, then, ()):
             taken: dict[str, Expr] = {}
-            for inner in then:
+            for inner in flat(then):
                 match inner:
-                    case Assign(r, "=", value) if _is_partial(r) and not _partials(value):
+                    case Evaluate(Assign(Name(r), "=", value)) if _is_partial(r) and not _partials(
+                        value
+                    ):
                         taken[r] = value
                     case _:
                         return None

@@ -12,17 +12,23 @@ from enum import Enum
 
 from clprim.language.names import COMPONENTWISE
 from clprim.language.snippet import Snippet, operand_number
-from clprim.language.syntax import (
+from clprim.language.tree import (
     Assign,
     Binary,
     Call,
     Cast,
     Declare,
+    Evaluate,
     Expr,
     Name,
+    Node,
     Number,
     Ternary,
+    Type,
     Unary,
+    Variable,
+    flat,
+    fold,
 )
 
 __all__ = ["is_componentwise", "needs_float"]
@@ -53,21 +59,32 @@ def is_componentwise(*snippets: Snippet) -> bool:
     """
     try:
         for snippet in snippets:
-            if snippet.statements is None or snippet.dims:
-                return False
             local: set[str] = set()
-            for statement in snippet.statements:
+            _require(not snippet.dims)
+            for statement in flat(snippet.statements):
                 match statement:
-                    case Declare(type_name, name, value) if type_name.startswith("typeof_"):
-                        _require(_kind(value, local) is not _Kind.MASK)
-                        local.add(name)
-                    case Assign(_, op, value) if op not in ("<<=", ">>=", "%="):
+                    case Declare(Type(text), variables) if _is_operands(text):
+                        for variable in variables:
+                            local.add(_declared(variable, local))
+                    case Evaluate(Assign(Name(), op, value)) if op not in ("<<=", ">>=", "%="):
                         _require(_kind(value, local) is not _Kind.MASK)
                     case _:
                         return False
     except _Differs:
         return False
     return True
+
+
+def _declared(variable: Node, local: set[str]) -> str:
+    match variable:
+        case Variable(name, (), value, "") if value is not None:
+            _require(_kind(value, local) is not _Kind.MASK)
+            return name
+    raise _Differs
+
+
+def _is_operands(type_name: str) -> bool:
+    return type_name.startswith("typeof_") and not type_name.startswith("typeof_w")
 
 
 def needs_float(*snippets: Snippet) -> bool:
@@ -85,7 +102,13 @@ def _require(condition: bool) -> None:
         raise _Differs
 
 
-def _kind(node: Expr, local: set[str]) -> _Kind:
+def _kind(value: Expr, local: set[str]) -> _Kind:
+    return fold(value, lambda node, given: _kind_of(node, given, local))
+
+
+def _kind_of(node: Node, given: list[_Kind], local: set[str]) -> _Kind:
+    """The kind of a node whose operands are of these kinds."""
+    kinds = {*given}
     match node:
         case Number(text):
             _require(bool(_PLAIN_INTEGER.match(text) or _PLAIN_FLOAT.match(text)))
@@ -96,34 +119,32 @@ def _kind(node: Expr, local: set[str]) -> _Kind:
             vectors = ("x", "y", "reduce_y", "other_y")
             _require(text in local or any(operand_number(text, f) is not None for f in vectors))
             return _Kind.VECTOR
-        case Unary(op, a):
-            kind = _kind(a, local)
-            _require(kind is _Kind.MASK if op == "!" else kind is not _Kind.MASK and op != "~")
-            return kind
-        case Binary(op, a, b):
-            kinds = {_kind(a, local), _kind(b, local)}
-            if op in _LOGIC:
-                _require(kinds == {_Kind.MASK})
-                return _Kind.MASK
-            _require(_Kind.MASK not in kinds)
-            if op in _COMPARISONS:
-                _require(_Kind.VECTOR in kinds)
-                return _Kind.MASK
-            _require(op in _ARITHMETIC)
-            return _Kind.VECTOR if _Kind.VECTOR in kinds else _Kind.SCALAR
-        case Ternary(condition, a, b):
-            _require(_kind(condition, local) is _Kind.MASK)
-            arms = {_kind(a, local), _kind(b, local)}
-            _require(_Kind.MASK not in arms and _Kind.VECTOR in arms)
+        case Type(text):
+            # (float16)w0 repeats a scalar in every component, as (float)w0 would.
+            _require(_is_operands(text))
             return _Kind.VECTOR
-        case Call(function, args):
-            kinds = {_kind(a, local) for a in args}
-            _require(function in COMPONENTWISE and _Kind.MASK not in kinds)
+        case Unary("!"):
+            _require(kinds == {_Kind.MASK})
+            return _Kind.MASK
+        case Binary(op) if op in _LOGIC:
+            _require(kinds == {_Kind.MASK})
+            return _Kind.MASK
+        case Ternary():
+            condition, *arms = given
+            _require(condition is _Kind.MASK and _Kind.MASK not in arms and _Kind.VECTOR in arms)
+            return _Kind.VECTOR
+    _require(_Kind.MASK not in kinds)
+    match node:
+        case Unary("+" | "-"):
+            return given[0]
+        case Binary(op) if op in _COMPARISONS:
+            _require(_Kind.VECTOR in kinds)
+            return _Kind.MASK
+        case Binary(op) if op in _ARITHMETIC:
+            return _Kind.VECTOR if _Kind.VECTOR in kinds else _Kind.SCALAR
+        case Call(function) if function in COMPONENTWISE:
             _require(_Kind.VECTOR in kinds)
             return _Kind.VECTOR
-        case Cast(type_name, a):
-            # (float16)w0 repeats a scalar in every component, as (float)w0 would.
-            _require(type_name.startswith("typeof_") and _kind(a, local) is not _Kind.MASK)
-            _require(not type_name.startswith("typeof_w"))
+        case Cast():
             return _Kind.VECTOR
     raise _Differs

@@ -1,18 +1,38 @@
-"""A place in a snippet's tokens, from which a recogniser of C walks on or says what is missing."""
+"""A place in the tokens of a snippet, from which the parser walks on or says what is missing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NoReturn
 
-from clprim.language.names import KEYWORDS, QUALIFIERS, TYPES
-from clprim.language.preamble import Preamble
+from clprim.language.names import KEYWORDS, QUALIFIERS, STORAGE, TYPES
+from clprim.language.node import Node, Span
 from clprim.language.tokens import Token
 
-__all__ = ["NO_VALUE", "Cursor", "Fault"]
+__all__ = ["DEEPEST", "Cursor", "Fault", "Words"]
 
 #: Words that are neither a variable nor a function.
-NO_VALUE = TYPES | QUALIFIERS | (KEYWORDS - {"sizeof"})
+_NO_VALUE = TYPES | QUALIFIERS | STORAGE | (KEYWORDS - {"sizeof"})
+_TYPES = TYPES | QUALIFIERS | STORAGE | {"__typeof__"}
+
+#: How deep brackets and statements may nest; C promises 63 for brackets and 127 for blocks.
+DEEPEST = 128
+
+
+@dataclass(frozen=True)
+class Words:
+    """What is known of the names that a preamble gives to snippets.
+
+    Attributes:
+        names: All of them.
+        types: Those that are types.
+        opaque: Those that may stand for any part of a statement: macros, but for plain values, and
+            what belongs to the compiler, such as ``__attribute__``.
+    """
+
+    names: frozenset[str] = frozenset()
+    types: frozenset[str] = frozenset()
+    opaque: frozenset[str] = frozenset()
 
 
 class Fault(Exception):  # noqa: N818 — an answer, not an error
@@ -21,12 +41,14 @@ class Fault(Exception):  # noqa: N818 — an answer, not an error
     Attributes:
         at: Number of the token.
         problem: What is wrong there.
+        before: The statements before it, which are C.
     """
 
     def __init__(self, at: int, problem: str) -> None:
         super().__init__(problem)
         self.at = at
         self.problem = problem
+        self.before: tuple[Node, ...] = ()
 
 
 class Cursor:
@@ -34,19 +56,18 @@ class Cursor:
 
     Args:
         text: The snippet.
-        tokens: Its tokens; brackets are balanced.
-        preamble: Whose names may be types.
+        tokens: Its tokens, without comments; brackets are balanced.
+        words: What a preamble gives.
     """
 
-    def __init__(self, text: str, tokens: tuple[Token, ...], preamble: Preamble) -> None:
+    def __init__(self, text: str, tokens: tuple[Token, ...], words: Words) -> None:
         self.whole = text
         self.tokens = tokens
         self.texts = [*(token.text for token in tokens), "", ""]  # as far as anybody looks ahead
         self.at = 0
-        self.helpers = preamble.names
-        self.maybe_types = preamble.names - NO_VALUE - {"sizeof"}
-        if "typedef" in self.texts:
-            self.maybe_types |= {t.text for t in tokens if t.kind == "name"} - NO_VALUE
+        self.words = words
+        self.types = _TYPES | words.types
+        self.depth = 0
 
     @property
     def text(self) -> str:
@@ -61,17 +82,12 @@ class Cursor:
     @property
     def is_name(self) -> bool:
         """Whether a variable, a function, or a name of the user's own comes."""
-        return self.kind == "name" and self.text not in NO_VALUE and not self.is_type()
+        return self.kind == "name" and self.text not in _NO_VALUE and not self.is_type()
 
     def is_type(self, ahead: int = 0) -> bool:
-        """Whether a type begins here, beyond doubt."""
+        """Whether a type begins here."""
         text = self.texts[self.at + ahead]
-        return (
-            text in TYPES
-            or text in QUALIFIERS
-            or text == "__typeof__"
-            or text.startswith("typeof_")
-        )
+        return text in self.types or text.startswith("typeof_")
 
     def take(self, wanted: str) -> bool:
         """Takes the next token if it is this one."""
@@ -85,11 +101,35 @@ class Cursor:
         if not self.take(wanted):
             self.fail(f"{or_else}{wanted!r}")
 
-    def expect_name(self) -> None:
+    def expect_name(self) -> str:
         """Takes a name."""
         if not self.is_name:
             self.fail("a name")
         self.at += 1
+        return self.texts[self.at - 1]
+
+    def span(self, first: int) -> Span:
+        """Where the tokens from ``first`` to the last one taken stand."""
+        if self.at <= first:
+            return Span(0, 0)
+        return Span(self.tokens[first].start, self.tokens[self.at - 1].end)
+
+    def source(self, first: int) -> str:
+        """The text of the tokens from ``first`` to the last one taken."""
+        return self.whole[slice(*self.span(first))]
+
+    def deeper(self) -> None:
+        """Goes one bracket or statement further in."""
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise self.too_deep()
+
+    def too_deep(self) -> Fault:
+        """What to say of brackets in brackets in brackets."""
+        return Fault(
+            min(self.at, len(self.tokens) - 1),
+            f"brackets and statements nest more than {DEEPEST} deep; name a part of it by a local",
+        )
 
     def fail(self, wanted: str) -> NoReturn:
         """Points at what stands where something else is wanted, or at what it had to follow."""
@@ -103,15 +143,3 @@ class Cursor:
     def is_on_a_new_line(self) -> bool:
         """Whether the next token stands further down than the one before."""
         return "\n" in self.whole[self.tokens[self.at - 1].start : self.tokens[self.at].start]
-
-    def either(self, first: Callable[[], None], second: Callable[[], None]) -> None:
-        """Takes what fits; where nothing does, the fault that lies further on."""
-        start = self.at
-        try:
-            first()
-        except Fault as fault:
-            self.at = start
-            try:
-                second()
-            except Fault as other:
-                raise max(fault, other, key=lambda f: f.at) from None

@@ -7,10 +7,12 @@ from functools import cached_property
 
 from clprim.errors import DefinitionError
 from clprim.language import names
+from clprim.language.check import check
 from clprim.language.combine import derive_combine, position_results, summed_results
 from clprim.language.componentwise import is_componentwise, needs_float
 from clprim.language.preamble import read_preamble
-from clprim.language.snippet import Rules, Snippet, check
+from clprim.language.snippet import Rules, Snippet
+from clprim.language.tree import Assign, Evaluate, Name
 
 __all__ = ["PointwiseDefinition", "ReductionDefinition", "define_pointwise", "define_reduction"]
 
@@ -48,7 +50,7 @@ class PointwiseDefinition:
     @cached_property
     def copies(self) -> bool:
         """Whether the snippet is ``y0 = x0`` and no more, so that bits may be moved as they are."""
-        return [t.text for t in self.expr.tokens] in (["y0", "=", "x0"], ["y0", "=", "x0", ";"])
+        return self.expr.statements == (Evaluate(Assign(Name("y0"), "=", Name("x0"))),)
 
     @cached_property
     def needs_float(self) -> bool:
@@ -153,7 +155,7 @@ def define_pointwise(expr: str, *, name: str | None, preamble: str) -> Pointwise
     return PointwiseDefinition(
         name=_kernel_name(name, "pointwise", helpers.names),
         expr=checked,
-        preamble=preamble,
+        preamble=helpers.text,
         inputs=_count(owner, "x", (checked,)),
         scalars=_count(owner, "w", (checked,)),
         results=results,
@@ -243,7 +245,7 @@ def define_reduction(
         step=step_part,
         combine=combine_part,
         finalize=finalize_part,
-        preamble=preamble,
+        preamble=helpers.text,
         inputs=inputs,
         scalars=_count(owner, "w", parts),
         values=values,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from clprim.language.snippet import Rules, Snippet, check
+from clprim.language.check import check
+from clprim.language.snippet import Rules, Snippet
 
 __all__ = ["define_epilogue"]
 

@@ -8,8 +8,10 @@ __all__ = [
     "KEYWORDS",
     "QUALIFIERS",
     "RESERVED",
+    "STORAGE",
     "TYPES",
     "UNIFIED",
+    "is_vector_type",
 ]
 
 _SCALARS = "char uchar short ushort int uint long ulong float double half".split()
@@ -26,6 +28,12 @@ KEYWORDS = frozenset(
     "if else for while do switch case default break continue sizeof typedef __typeof__".split()
 )
 
+# Words beside a type in a preamble; in a snippet most of them are reserved.
+STORAGE = frozenset(
+    "static inline extern register auto kernel __kernel global __global local __local constant "
+    "__constant private __private".split()
+)
+
 # A snippet is pasted into a kernel that decides which work-item computes which element; what
 # would leave that kernel or synchronise its work-items cannot be allowed inside.
 RESERVED = {
@@ -34,7 +42,7 @@ RESERVED = {
         "a snippet is pasted into a kernel, not called; helper functions go to preamble=",
     ),
     **dict.fromkeys(
-        ("kernel", "__kernel", "global", "__global", "local", "__local", "__constant"),
+        ("kernel", "__kernel", "global", "__global", "local", "__local", "constant", "__constant"),
         "the engine declares kernels and their memory; constants go to preamble=",
     ),
     **dict.fromkeys(
@@ -99,3 +107,11 @@ _FLOAT_CONSTANTS = [f"{name}_F" for name in _CONSTANTS if name.startswith("M_")]
 BUILTINS = frozenset(
     [*COMPONENTWISE, *_OTHER_FUNCTIONS, *_CONVERSIONS, *_CONSTANTS, *_FLOAT_CONSTANTS]
 )
+
+
+_PLAIN = {*_SCALARS, *"bool void size_t ptrdiff_t intptr_t uintptr_t unsigned signed".split()}
+
+
+def is_vector_type(name: str) -> bool:
+    """Whether ``(name)(a, b)`` may be a vector: no scalar of OpenCL C, nor an operand's type."""
+    return not (name.startswith("typeof_") or {*name.split()} & _PLAIN)

@@ -237,7 +237,6 @@ def repeated(row):
     return cl_array.Array(row.queue, SHAPE, np.float32, strides=(0, 4), data=row.base_data)
 
 
-@pytest.mark.refusal
 @pytest.mark.parametrize(("error", "problem", "call"), CALLS, ids=[text for _, text, _ in CALLS])
 def test_a_wrong_call_is_refused_and_writes_nothing(c, error, problem, call):
     for _ in range(2):  # the second time as well
@@ -268,7 +267,6 @@ def test_errors_are_pythons_as_well(error):
 SCALE = cp.Pointwise("y0 = x0 + w0;")
 
 
-@pytest.mark.refusal
 @pytest.mark.parametrize(
     ("dtype", "value"),
     [("uint8", 300), ("uint8", -1), ("int16", 2**15), ("int64", 2**63), ("uint64", -1)],
@@ -283,7 +281,6 @@ def test_an_int_that_does_not_fit_is_refused_every_time(device, dtype, value):
     equal(out, np.full(5, 7))
 
 
-@pytest.mark.refusal
 @pytest.mark.parametrize("name", ["alpha", "beta"])
 def test_a_factor_that_does_not_fit_is_refused(device, name):
     x, out = cp.zeros((3, 5), np.int32), cp.full(3, 7, np.int64)
@@ -430,7 +427,6 @@ def test_a_call_without_any_device_is_told_so(monkeypatch):
             call()
 
 
-@pytest.mark.refusal
 def test_a_device_without_double_refuses_double(device, monkeypatch):
     monkeypatch.setitem(device.__dict__, "traits", dataclasses.replace(device.traits, fp64=False))
     x, single = cp.empty(5, np.float64), cp.zeros(5)

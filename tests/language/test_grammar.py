@@ -5,16 +5,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clprim.errors import DefinitionError
+from clprim.language.cursor import Fault
 from clprim.language.definition import define_pointwise
-from clprim.language.grammar import syntax_fault
+from clprim.language.parser import parse_snippet
 from clprim.language.preamble import read_preamble
-from clprim.language.tokens import tokenize
+from clprim.language.tokens import scan
 
 
 def fault(snippet, preamble=""):
-    """The token and the problem, or None."""
-    tokens = tokenize("Pointwise", "expr", snippet)
-    return syntax_fault(snippet, tokens, read_preamble("Pointwise", preamble))
+    """The problem, or None."""
+    try:
+        parse_snippet(
+            snippet, scan("Pointwise", "expr", snippet), read_preamble("Pointwise", preamble)
+        )
+    except Fault as found:
+        return found.problem
+    return None
 
 
 @pytest.mark.parametrize(
@@ -92,7 +98,7 @@ def test_names_of_a_preamble_may_be_types_values_or_anything():
     assert fault("pair p q;", types) is not None
     macro = "#define BOTH(a, op, b) a op \\\n  b\n#define HALF 0.5f\n"
     assert fault("y0 = BOTH(x0, +, x1) HALF;", macro) is None
-    assert fault("y0 = x0 HALF;", macro)[1] == "expected an operator or ';' before 'HALF'"
+    assert fault("y0 = x0 HALF;", macro) == "expected an operator or ';' before 'HALF'"
 
 
 def test_a_macro_of_several_lines_is_one_directive():

@@ -21,7 +21,7 @@ POINTWISE_ERRORS = [
     ("y0 = x0 + §tmp;", f"unknown name 'tmp'; {KNOWN}", 3),
     ("float scale = 2; y0 = x0 * §scael;", "unknown name 'scael'; did you mean 'scale'?", 5),
     ("y0 = §x00;", "unknown name 'x00': operands are numbered without zeros", 3),
-    ("y0 = 3§x;", "unknown name 'x'; did you mean 'x3'?", 1),
+    ("y0 = 3§x;", "unknown name 'x'; did you mean 'x0'?", 1),
     ("y0 = x0;\n  y1 = x0 +\n\t§qqq;", f"unknown name 'qqq'; {KNOWN}", 3),
     ("y0 = x0 * §t; float t = 2;", f"unknown name 't'; {KNOWN}", 1),
     # results

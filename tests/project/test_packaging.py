@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tarfile
 import venv
 import zipfile
 from pathlib import Path
@@ -131,25 +130,3 @@ def test_editable_install_in_a_fresh_environment(sources, fresh, tmp_path):
     assert Path(clprim) == sources / "clprim" / "__init__.py"
     assert Path(ops) == sources / "ops" / "__init__.py"
     assert result == "[3.0, 5.0, 7.0] 10.0"
-
-
-def test_sdist_carries_what_its_tests_need(tmp_path):
-    source = tmp_path / "source"
-    ignored = shutil.ignore_patterns("__pycache__", ".*", "*.egg-info", "build", "results")
-    shutil.copytree(ROOT, source, ignore=ignored)
-    wanted = {
-        file.relative_to(source).as_posix()
-        for folder in ("clprim", "ops", "templates", "tests", "bench", "docs", "examples")
-        for file in (source / folder).rglob("*")
-        if file.is_file()
-    }
-    program = "import sys, setuptools.build_meta as b; b.build_sdist(sys.argv[1])"
-    done = subprocess.run(
-        [sys.executable, "-c", program, tmp_path],
-        cwd=source, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert "deprecat" not in done.stderr.lower()
-    (archive,) = tmp_path.glob("*.tar.gz")
-    with tarfile.open(archive) as found:
-        names = {name.partition("/")[2] for name in found.getnames()}
-    assert not wanted - names

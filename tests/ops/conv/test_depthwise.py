@@ -412,7 +412,6 @@ def test_it_runs_by_itself(device, monkeypatch):
     assert planned == [Contraction, Contraction]
 
 
-@pytest.mark.refusal
 @pytest.mark.parametrize("name", ["depthwise"])
 def test_refused_where_it_cannot_do_the_job(device, name):
     x, w = cp.zeros((1, 6, 8, 8)), cp.zeros((6, 2, 3, 3))

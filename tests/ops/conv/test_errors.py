@@ -187,7 +187,6 @@ CALLS = [
 ]
 
 
-@pytest.mark.refusal
 @pytest.mark.parametrize(
     ("error", "problem", "call"),
     CALLS,
@@ -201,7 +200,6 @@ def test_a_wrong_call_is_refused_and_writes_nothing(c, error, problem, call):
     c.check()
 
 
-@pytest.mark.refusal
 def test_a_wrong_call_is_refused_after_a_right_one(c):
     # What is remembered of a call must not let one pass that only looks like it.
     expected = c.conv(out=None, stride=1, padding=0, groups=1).get()
@@ -243,7 +241,6 @@ TRANSPOSED = [
 ]
 
 
-@pytest.mark.refusal
 @pytest.mark.parametrize(
     ("error", "problem", "call"),
     TRANSPOSED,
@@ -268,14 +265,12 @@ ONE = [
 ]
 
 
-@pytest.mark.refusal
 @pytest.mark.parametrize(("error", "problem", "call"), ONE, ids=[text for _, text, _ in ONE])
 def test_a_wrong_convolution_in_one_dimension_is_refused(c, error, problem, call):
     with pytest.raises(error, match=problem):
         call(c, c.x[:, :, 0], c.w[:, :, 0])
 
 
-@pytest.mark.refusal
 @pytest.mark.parametrize("memory_format", FORMATS)
 def test_a_result_over_its_operands_is_refused(device, memory_format):
     # Every output reads many inputs: also the very same elements cannot be shared.
@@ -300,7 +295,6 @@ def test_one_device_array_of_pyopencls_own_is_as_good(device):
     equal(found, ops.conv2d(cp.asarray(x), cp.asarray(w)).get())
 
 
-@pytest.mark.refusal
 def test_a_strategy_that_cannot_is_refused_not_replaced(device):
     # Whatever `algorithms` leaves out for one convolution of all the names of others.
     cases = [

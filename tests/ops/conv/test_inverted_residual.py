@@ -238,7 +238,6 @@ WRONG = [
 ]
 
 
-@pytest.mark.refusal
 @pytest.mark.parametrize(("changes", "error", "message"), WRONG, ids=lambda w: str(w)[:40])
 def test_refused(device, changes, error, message):
     given = {k: cp.zeros(v) if type(v) is tuple else v for k, v in changes.items()}
@@ -250,7 +249,6 @@ def test_refused(device, changes, error, message):
         out.check_untouched()
 
 
-@pytest.mark.refusal
 def test_refused_results(device):
     x = changed()["x"]
     for out in (x, cp.zeros((2, 16, 10, 15))):

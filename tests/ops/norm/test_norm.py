@@ -404,7 +404,6 @@ WRONG = [
 ]
 
 
-@pytest.mark.refusal
 @pytest.mark.parametrize(("call", "error", "message"), WRONG)
 def test_what_is_wrong_is_said(device, call, error, message):
     x = upload(random((2, 6, 4)))

@@ -107,7 +107,6 @@ CALLS = [
 ]
 
 
-@pytest.mark.refusal
 @pytest.mark.parametrize(
     ("error", "problem", "call"),
     CALLS,

@@ -279,7 +279,6 @@ def test_nothing(device, shape, expected):
 # --- what is wrong is said ------------------------------------------------------------------------
 
 
-@pytest.mark.refusal
 def test_errors(device):
     x = cp.zeros((2, 12, 4, 6))
     out = Guard((2, 3, 8, 12))
