@@ -4,6 +4,7 @@ One family a file. Arrays may have any strides; a result has the memory format o
 that has all its dimensions.
 """
 
+from clprim.ops import optim
 from clprim.ops.conv.forward import conv1d, conv2d, pack_weight
 from clprim.ops.conv.gradient import conv2d_bias, conv2d_input, conv2d_weight
 from clprim.ops.conv.inverted_residual import inverted_residual
@@ -178,6 +179,7 @@ __all__ = [
     "mean",
     "minimum",
     "mish",
+    "optim",
     "pack_weight",
     "pixel_shuffle",
     "pixel_unshuffle",

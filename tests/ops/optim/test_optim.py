@@ -1,0 +1,156 @@
+"""Optimizers: a hundred steps beside PyTorch's in float64, and what is refused."""
+
+import numpy as np
+import pytest
+import torch
+
+import clprim as cp
+from clprim import ops
+
+SHAPES = [(7, 5), (33,), ()]
+STEPS = 100
+
+
+def _curvature(shape, n):
+    return np.random.default_rng(n).uniform(0.1, 2, shape)
+
+
+def _run(device_step, optimizer, states, dtype=np.float32):
+    """A hundred steps down the same bowls, on the device and with PyTorch."""
+    start = [np.random.default_rng(10 + n).standard_normal(s) for n, s in enumerate(SHAPES)]
+    weights = [_curvature(s, n) for n, s in enumerate(SHAPES)]
+    reference = [torch.tensor(s, requires_grad=True) for s in start]
+    peer = optimizer(reference)
+    params = [cp.asarray(s.astype(dtype)) for s in start]
+    state = [[cp.zeros(s, dtype) for s in SHAPES] for _ in range(states)]
+    factors = [cp.asarray(w.astype(dtype)) for w in weights]
+    for step in range(1, STEPS + 1):
+        grads = [(p - 0.5) * f for p, f in zip(params, factors, strict=True)]
+        device_step(params, grads, *state, step)
+        for r, w in zip(reference, weights, strict=True):
+            r.grad = (r.detach() - 0.5) * torch.tensor(w)
+        peer.step()
+    for p, r in zip(params, reference, strict=True):
+        np.testing.assert_allclose(p.get(), r.detach().numpy(), rtol=1e-5, atol=1e-5)
+
+
+CASES = {
+    "sgd": (
+        lambda p, g, step: ops.optim.sgd(p, g, lr=0.01, weight_decay=0.1, maximize=True),
+        lambda p: torch.optim.SGD(p, lr=0.01, weight_decay=0.1, maximize=True),
+        0,
+    ),
+    "momentum": (
+        lambda p, g, b, step: ops.optim.sgd(
+            p, g, b, lr=0.02, momentum=0.9, dampening=0.2, step=step
+        ),
+        lambda p: torch.optim.SGD(p, lr=0.02, momentum=0.9, dampening=0.2),
+        1,
+    ),
+    "nesterov": (
+        lambda p, g, b, step: ops.optim.sgd(p, g, b, lr=0.02, momentum=0.9, nesterov=True),
+        lambda p: torch.optim.SGD(p, lr=0.02, momentum=0.9, nesterov=True),
+        1,
+    ),
+    "adam": (
+        lambda p, g, m, v, step: ops.optim.adam(p, g, m, v, step=step, lr=0.02, weight_decay=0.01),
+        lambda p: torch.optim.Adam(p, lr=0.02, weight_decay=0.01),
+        2,
+    ),
+    "adamw": (
+        lambda p, g, m, v, step: ops.optim.adamw(p, g, m, v, step=step, lr=0.02),
+        lambda p: torch.optim.AdamW(p, lr=0.02),
+        2,
+    ),
+    "amsgrad": (
+        lambda p, g, m, v, u, step: ops.optim.adamw(p, g, m, v, u, step=step, lr=0.02),
+        lambda p: torch.optim.AdamW(p, lr=0.02, amsgrad=True),
+        3,
+    ),
+    "rmsprop": (
+        lambda p, g, s, step: ops.optim.rmsprop(p, g, s, lr=0.005),
+        lambda p: torch.optim.RMSprop(p, lr=0.005),
+        1,
+    ),
+    "rmsprop centered": (
+        lambda p, g, s, a, b, step: ops.optim.rmsprop(
+            p, g, s, a, b, lr=0.001, centered=True, momentum=0.5
+        ),
+        lambda p: torch.optim.RMSprop(p, lr=0.001, centered=True, momentum=0.5),
+        3,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_hundred_steps_equal_pytorchs(device, name):
+    step, peer, states = CASES[name]
+    _run(step, peer, states)
+
+
+def test_lion_is_the_papers(device):
+    rng = np.random.default_rng(0)
+    p, m = rng.standard_normal(33), np.zeros(33)
+    on_device, state = cp.asarray(p.astype(np.float32)), cp.zeros((33,), np.float32)
+    for n in range(20):
+        g = np.random.default_rng(n).integers(-3, 4, 33).astype(np.float64)
+        ops.optim.lion([on_device], [cp.asarray(g.astype(np.float32))], [state], lr=0.01,
+                       weight_decay=0.1)  # fmt: skip
+        p = p * (1 - 0.01 * 0.1) - 0.01 * np.sign(0.9 * m + 0.1 * g)
+        m = 0.99 * m + 0.01 * g
+    np.testing.assert_allclose(on_device.get(), p, atol=1e-6)
+    np.testing.assert_allclose(state.get(), m, atol=1e-6)
+
+
+def test_parameters_of_16_bits_and_views(device):
+    p = cp.asarray(np.ones((4, 6), np.float16))
+    view = p[:, ::2]
+    ops.optim.sgd([view], [cp.full((4, 3), 0.25, np.float32)], lr=1)
+    expected = np.ones((4, 6))
+    expected[:, ::2] = 0.75
+    np.testing.assert_array_equal(p.get(), expected)
+
+
+@pytest.mark.parametrize("order", [1.0, 2.0, 3.0, np.inf])
+def test_clip_grad_norm(device, order):
+    host = [np.random.default_rng(n).standard_normal(s) for n, s in enumerate(SHAPES)]
+    grads = [cp.asarray(h.astype(np.float32)) for h in host]
+    for most in (1000.0, 0.5):
+        reference = [torch.tensor(h, requires_grad=True) for h in host]
+        for r, h in zip(reference, host, strict=True):
+            r.grad = torch.tensor(h)
+        expected = torch.nn.utils.clip_grad_norm_(reference, most, order)
+        total = ops.optim.clip_grad_norm(grads, most, order)
+        np.testing.assert_allclose(total.get(), expected.item(), rtol=1e-5)
+        for g, r in zip(grads, reference, strict=True):
+            np.testing.assert_allclose(g.get(), r.grad.numpy(), rtol=1e-5, atol=1e-7)
+
+
+def test_clip_grad_value_keeps_nan(device):
+    g = cp.asarray(np.array([-3, -0.5, np.nan, 7], np.float32))
+    ops.optim.clip_grad_value([g], 1)
+    np.testing.assert_array_equal(g.get(), np.array([-1, -0.5, np.nan, 1], np.float32))
+
+
+def test_refusals(device):
+    p, g = [cp.zeros((3,))], [cp.zeros((3,))]
+    sgd, adam = ops.optim.sgd, ops.optim.adam
+    for message, call in [
+        ("grads= holds 0 arrays, params 1", lambda: sgd(p, [], lr=1)),
+        (r"grads\[0\] has shape \(2,\)", lambda: sgd(p, [cp.zeros((2,))], lr=1)),
+        (r"grads\[0\] is int32", lambda: sgd(p, [cp.zeros((3,), np.int32)], lr=1)),
+        ("expected a device array", lambda: sgd(p, [np.zeros(3)], lr=1)),
+        ("expects a list", lambda: sgd(p, g[0], lr=1)),
+        ("lr=-1.0 must not be negative", lambda: sgd(p, g, lr=-1)),
+        ("needs momentum_buffers", lambda: sgd(p, g, lr=1, momentum=0.5)),
+        ("needs step=", lambda: sgd(p, g, g, lr=1, momentum=0.5, dampening=0.1)),
+        ("nesterov", lambda: sgd(p, g, lr=1, nesterov=True)),
+        ("from 1", lambda: adam(p, g, g, g, step=0)),
+        ("less than 1", lambda: adam(p, g, g, g, step=1, betas=(0.9, 1))),
+        ("two numbers", lambda: ops.optim.lion(p, g, g, betas=0.9)),
+        ("needs grad_avgs", lambda: ops.optim.rmsprop(p, g, g, centered=True)),
+        ("must be positive", lambda: ops.optim.clip_grad_norm(g, 1, 0)),
+    ]:
+        with pytest.raises(cp.ClprimError, match=message):
+            call()
+    assert not p[0].get().any()
