@@ -13,6 +13,7 @@ from clprim import dtypes
 from clprim.arrays.array import operand_of
 from clprim.call.arguments import (
     as_results,
+    as_shape,
     check_aliases,
     check_array,
     check_out,
@@ -68,8 +69,10 @@ class Pointwise:
         expr: OpenCL C statements that assign ``y0``, ``y1``, … from arrays ``x0``, ``x1``, … and
             run-time scalars ``w0``, ``w1``, …. They may declare locals, use ``if`` and loops,
             ``index`` (flat position in the broadcast shape), ``coord(d)``, ``size(d)``,
-            ``typeof_x0``, ``typeof_y0`` and OpenCL C's functions. The last semicolon may be left
-            out.
+            ``typeof_x0``, ``typeof_y0`` and OpenCL C's functions. ``at_x1(i, j)`` reads ``x1`` at
+            any coordinates, ``inside_x1(i, j)`` says whether there is such an element and
+            ``size_x1(d)`` how long a dimension is; an array that is read in no other way takes no
+            part in broadcasting. The last semicolon may be left out.
         result_type: dtype of the results, or one for each; NumPy's promotion of arrays and scalars
             by default.
         preamble: OpenCL C functions, types and macros for the snippet.
@@ -110,20 +113,24 @@ class Pointwise:
     def __repr__(self) -> str:
         return f"<clprim.{self._what}>"
 
-    def __call__(self, *args: Any, out: Any = None) -> Any:
+    def __call__(self, *args: Any, out: Any = None, shape: Sequence[int] | None = None) -> Any:
         """Computes the results.
 
         Args:
             args: The arrays x0, x1, …, then the scalars w0, w1, ….
-            out: An array (for several results a tuple of them) to write to. It may be an input.
+            out: An array (for several results a tuple of them) to write to. It may be an input,
+                but none that is read at coordinates.
+            shape: Of the results; what the arrays broadcast to by default. They broadcast to it.
 
         Returns:
             An array, or a tuple of arrays; ``out`` where given. Results are laid out in memory as
-            the first array with all dimensions is.
+            the first array with all dimensions is, or the first one of as many dimensions that is
+            read at coordinates.
 
         Raises:
             ShapeError: Wrong number of arguments, shapes that do not broadcast, ``out`` of another
-                shape or overlapping an input in part.
+                shape or overlapping an input in part; a shape that is missing, as nothing
+                broadcasts, or that the arrays do not broadcast to.
             DTypeError: An argument that is no array or no number, a dtype the device lacks.
             DeviceError: An array of another context.
             BuildError: The OpenCL compiler refused the snippet.
@@ -131,9 +138,11 @@ class Pointwise:
         device = current_device()
         arrays, scalars = args[: self._inputs], args[self._inputs :]
         outs: Any = () if out is None else (out,) if isinstance(out, cl_array.Array) else out
-        call, signature = look_up(self._calls, device, arrays, outs, scalars)
+        if shape is not None:
+            shape = as_shape(self._what, shape)
+        call, signature = look_up(self._calls, device, arrays, outs, scalars, shape)
         if call is None:
-            call = self._prepare(device, args, out)
+            call = self._prepare(device, args, out, shape)
             remember(self._calls, signature, call)
         results = allocate(device, call.results) if out is None else outs
         if call.launch is not None:
@@ -143,21 +152,25 @@ class Pointwise:
                 raise
             except (TypeError, ValueError, OverflowError, RuntimeError) as error:
                 # A number that does not fit its C type. What can be wrong with it is known there:
-                self._prepare(device, args, out)
+                self._prepare(device, args, out, shape)
                 raise DTypeError(f"{self._what}: {error}") from error
         return results[0] if len(results) == 1 else results
 
-    def source(self, *args: Any, out: Any = None) -> str:
+    def source(self, *args: Any, out: Any = None, shape: Sequence[int] | None = None) -> str:
         """Returns the OpenCL C that these arguments would run, without running or building it."""
         device = current_device()
-        plan, _ = self._plan(device, args, out)
+        plan, _ = self._plan(
+            device, args, out, None if shape is None else as_shape(self._what, shape)
+        )
         if plan is None:
             return "// no elements: nothing runs\n"
         return source_of(plan.template, plan.code)
 
-    def _prepare(self, device: Device, args: tuple[Any, ...], out: Any) -> _Call:
+    def _prepare(
+        self, device: Device, args: tuple[Any, ...], out: Any, shape: tuple[int, ...] | None
+    ) -> _Call:
         """Checks and plans a call of a new signature, and builds its kernel."""
-        plan, results = self._plan(device, args, out)
+        plan, results = self._plan(device, args, out, shape)
         launch = None
         if plan is not None:
             launch = Launch(
@@ -170,7 +183,7 @@ class Pointwise:
         return _Call(launch, results)
 
     def _plan(
-        self, device: Device, args: tuple[Any, ...], out: Any
+        self, device: Device, args: tuple[Any, ...], out: Any, wanted: tuple[int, ...] | None = None
     ) -> tuple[KernelPlan | None, tuple[Described, ...]]:
         what = self._what
         arrays, scalars = split_arguments(what, args, self._inputs, self._scalars)
@@ -180,10 +193,17 @@ class Pointwise:
         for n, o in enumerate(outs or ()):
             check_array(what, f"out= of y{n}", o, device)
         inputs = [operand_of(a) for a in arrays]
-        if not inputs and outs is None:
-            raise ShapeError(f"{what}: without arrays, give out= for the shape of the results")
-        shape = broadcast_shapes(what, [a.shape for a in inputs])
-        if outs is not None and broadcasts_to(shape, outs[0].shape):
+        broadcast = self.definition.broadcast
+        if not broadcast and outs is None and wanted is None:
+            raise ShapeError(
+                f"{what}: no array broadcasts; give shape= or out= for the shape of the results"
+            )
+        shape = broadcast_shapes(what, [inputs[n].shape for n in broadcast])
+        if wanted is not None:
+            if not broadcasts_to(shape, wanted):
+                raise ShapeError(f"{what}: arrays of shape {shape} do not broadcast to {wanted}")
+            shape = wanted
+        elif outs is not None and broadcasts_to(shape, outs[0].shape):
             shape = outs[0].shape  # as in NumPy, inputs broadcast to a larger out=
         array_dtypes = [a.dtype for a in inputs] or [o.dtype for o in outs or ()]
         scalar_types = scalar_dtypes(what, scalars, array_dtypes)
@@ -193,10 +213,14 @@ class Pointwise:
         if outs is not None:
             for n, (o, dtype) in enumerate(zip(outs, dtypes_, strict=True)):
                 check_out(what, n, o, shape, dtype if inputs else o.dtype)
-            check_aliases(what, outs, arrays)
+            elsewhere = {k.array for k in self.definition.expr.lookups if k.function == "at"}
+            check_aliases(what, outs, arrays, elsewhere=elsewhere)
             results = [operand_of(o) for o in outs]
         else:
-            results = _allocate(shape, dtypes_, inputs)
+            guides = [
+                a for n, a in enumerate(inputs) if n in broadcast or len(a.shape) == len(shape)
+            ]
+            results = _allocate(shape, dtypes_, guides)
         scalar_types = weaken(
             scalars, scalar_types, array_dtypes, [r.dtype for r in results], device.traits.fp64
         )

@@ -38,7 +38,8 @@ def map_plan(
 ):
     """Plans a `Pointwise`; ``dtype`` is that of the results, float32 if left out."""
     definition = define_pointwise(expr, name=name, preamble=preamble)
-    shape = broadcast_shapes("test", [a.shape for a in inputs] or [out.shape])
+    read = [inputs[n].shape for n in definition.broadcast]
+    shape = broadcast_shapes("test", [*read, *([out.shape] if out is not None else [])])
     outs = [out] if out is not None else [array(shape, dtype or np.float32)] * results
     types = [scalar_dtype(s, FLOAT) for s in scalars]
     return plan_pointwise(definition, shape, outs, list(inputs), types, traits)

@@ -83,6 +83,17 @@ def maps():
             traits=GPU,
         ),
     )
+    yield (
+        "pointwise/lookups",
+        map_plan(
+            "int r = x1;\n"
+            "y0 = inside_x0(r, coord(1), 0) ? at_x0(r, coord(1), 0) : size_x0(-1);\n"
+            "y0 += at_x1(0) * (typeof_x0)0;",
+            array((7, 6, 2), HALF, order=(0, 2, 1)),
+            array((6,), np.int64),
+            out=array((5, 6)),
+        ),
+    )
     yield "pointwise/12-dimensions", map_plan("y0 = max(x0, x1);", *crossed(12))
     yield (
         "pointwise/preamble",

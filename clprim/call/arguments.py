@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import pyopencl as cl
 import pyopencl.array as cl_array
 from pyopencl.tools import PooledBuffer
 
-from clprim.arrays.array import operand_of
+from clprim.arrays.array import is_integer, operand_of
 from clprim.dtypes import as_dtype, stored_type
 from clprim.errors import DefinitionError, DeviceError, DTypeError, ShapeError
 from clprim.plan.strides import Operand, overlaps_itself, shares_memory
@@ -19,6 +19,7 @@ from clprim.runtime.device import Device
 
 __all__ = [
     "as_results",
+    "as_shape",
     "check_aliases",
     "check_array",
     "check_out",
@@ -98,6 +99,18 @@ def as_results(what: str, out: object, results: int) -> tuple[Array, ...]:
     return given
 
 
+def as_shape(what: str, shape: object) -> tuple[int, ...]:
+    """Returns ``shape=`` as a tuple of Python's integers.
+
+    Raises:
+        ShapeError: Not a sequence of integers that are not negative.
+    """
+    sizes = tuple(shape) if isinstance(shape, Iterable) else (None,)
+    if not all(is_integer(n) and not isinstance(n, bool) and n >= 0 for n in sizes):
+        raise ShapeError(f"{what}: shape={shape!r}: expected a tuple of sizes")
+    return tuple(map(int, sizes))
+
+
 def check_out(what: str, n: int, out: Array, shape: tuple[int, ...], dtype: Any) -> None:
     """Refuses a result array of another shape, or of a dtype that would lose the kind of values.
 
@@ -123,11 +136,17 @@ def check_out(what: str, n: int, out: Array, shape: tuple[int, ...], dtype: Any)
 
 
 def check_aliases(
-    what: str, outs: Sequence[Array], inputs: Sequence[Array], *, same_allowed: bool = True
+    what: str,
+    outs: Sequence[Array],
+    inputs: Sequence[Array],
+    *,
+    same_allowed: bool = True,
+    elsewhere: Collection[int] = (),
 ) -> None:
     """Refuses results that overlap an input in part, or another result at all.
 
-    The same elements in the same places are fine: every element is read before it is written.
+    The same elements in the same places are fine: every element is read before it is written. That
+    does not hold for inputs whose numbers are in ``elsewhere``, which are read at other places.
 
     Raises:
         ShapeError: Quotes both arrays' shapes and strides.
@@ -141,7 +160,8 @@ def check_aliases(
             same = (a.shape, a.strides, a.dtype) == (b.shape, b.strides, b.dtype)
             same = same and a.offset + relation[0] == b.offset + relation[1]
             is_input = m >= n
-            if same and is_input and same_allowed:
+            read_elsewhere = is_input and m - n in elsewhere
+            if same and is_input and same_allowed and not read_elsewhere:
                 continue
             if _overlap(a, b, relation):
                 label = f"x{m - n}" if is_input else f"y{m}"
@@ -149,7 +169,9 @@ def check_aliases(
                     f"{what}: out= for y{n} (shape {a.shape}, strides {a.strides}) overlaps "
                     f"{label} (shape {b.shape}, strides {b.strides}); "
                     + (
-                        "only the very same elements may be shared"
+                        "it is read at other coordinates than are written"
+                        if read_elsewhere
+                        else "only the very same elements may be shared"
                         if is_input
                         else "results must lie apart"
                     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from clprim.errors import DefinitionError
 from clprim.language import hints, names
 from clprim.language.cursor import Fault
+from clprim.language.lookups import Lookup, lookup_of
 from clprim.language.node import Span, children
 from clprim.language.parser import parse_snippet
 from clprim.language.preamble import Preamble
@@ -107,6 +108,7 @@ class _Checker:
         self.used: set[str] = set()
         self.assigned: set[str] = set()
         self.dims: set[tuple[str, int]] = set()
+        self.lookups: set[Lookup] = set()
 
     def fail(self, at: Token | Span, problem: str, length: int = 0) -> DefinitionError:
         """An error with carets under a token, or under ``length`` characters of a node."""
@@ -133,6 +135,7 @@ class _Checker:
             used=frozenset(self.used),
             assigned=frozenset(self.assigned),
             dims=frozenset(self.dims),
+            lookups=frozenset(self.lookups),
         )
 
     def word(self, token: Token, before: Token | None) -> None:
@@ -262,6 +265,8 @@ class _Checker:
         if text in PER_DIMENSION:
             self.operand(span, text)
             raise self.fail(span, f"{text} takes one literal dimension: {text}(0)")
+        if lookup_of(text):
+            self.lookup(Call(text, (), span=span))
         if is_engine_name(text):
             self.operand(span, text)
         elif not self.is_known(text):
@@ -305,6 +310,8 @@ class _Checker:
         if function in PER_DIMENSION:
             self.operand(node.span, function, len(function))
             self.dims.add((function, self.dimension(node, args)))
+        elif lookup_of(function):
+            self.lookup(node)
         elif is_engine_name(function):
             self.operand(node.span, function, len(function))
             self.element(Name(function, span=node.span))
@@ -328,8 +335,32 @@ class _Checker:
         problem = f"{function} takes one literal dimension: {function}(0)"
         raise self.fail(node.span, problem, len(function))
 
+    def lookup(self, node: Call) -> None:
+        """Checks how an array is asked: with as many coordinates everywhere."""
+        name, args = node.function, node.args
+        function, array = lookup_of(name) or ("", 0)
+        self.operand(node.span, name, len(name))
+        self.used.add(f"x{array}")
+        if function == "size":
+            self.lookups.add(Lookup(function, array, self.dimension(node, args)))
+            return
+        if not args:
+            problem = f"{name} takes a coordinate for every dimension of x{array}: none given"
+            raise self.fail(node.span, problem, len(name))
+        for other in self.lookups:
+            if other.array == array and other.function != "size" and other.number != len(args):
+                problem = (
+                    f"{name} takes a coordinate for every dimension of x{array}: {len(args)} here, "
+                    f"{other.number} elsewhere"
+                )
+                raise self.fail(node.span, problem, len(name))
+        self.lookups.add(Lookup(function, array, len(args)))
+
     def change(self, target: Expr) -> None:
         """Checks what is assigned, or has its address taken: a result or a local."""
+        if isinstance(target, Call) and lookup_of(target.function):
+            problem = f"{target.function} reads; {self.rules.part} assigns yN and its own locals"
+            raise self.fail(target.span, problem, len(target.function))
         while isinstance(target, Member | Index):
             if target.a.span == target.span or (isinstance(target, Member) and target.op == "->"):
                 return

@@ -10,6 +10,7 @@ from clprim.language import names
 from clprim.language.check import check
 from clprim.language.combine import derive_combine, position_results, summed_results
 from clprim.language.componentwise import is_componentwise, needs_float
+from clprim.language.lookups import LOOKUPS
 from clprim.language.preamble import read_preamble
 from clprim.language.snippet import Rules, Snippet
 from clprim.language.tree import Assign, Evaluate, Name
@@ -41,6 +42,14 @@ class PointwiseDefinition:
     def snippets(self) -> tuple[Snippet, ...]:
         """Every snippet of the definition."""
         return (self.expr,)
+
+    @cached_property
+    def broadcast(self) -> tuple[int, ...]:
+        """Numbers of the arrays whose shapes broadcast: all that are not only read at coordinates.
+
+        All results have an element for each of theirs.
+        """
+        return tuple(n for n in range(self.inputs) if n not in self.expr.looked_up)
 
     @cached_property
     def componentwise(self) -> bool:
@@ -147,7 +156,7 @@ def define_pointwise(expr: str, *, name: str | None, preamble: str) -> Pointwise
     """
     owner = "Pointwise"
     helpers = read_preamble(owner, preamble)
-    reads = frozenset(["x", "w", *_POSITION])
+    reads = frozenset(["x", "w", *_POSITION, *LOOKUPS])
     checked = check(Rules(owner, "expr", reads, frozenset(["y"])), expr, helpers)
     results = _require_assigned(checked, "y")
     if results == 0:

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from clprim.errors import DefinitionError
 from clprim.language import names
+from clprim.language.lookups import LOOKUPS, Lookup
 from clprim.language.preamble import Preamble
 from clprim.language.tokens import Token, caret_message
 from clprim.language.tree import Assign, Binary, Call, Statement, Tree, walk
@@ -16,11 +17,11 @@ __all__ = ["NUMBERED", "PER_DIMENSION", "POSITIONS", "Rules", "Snippet"]
 __all__ += ["is_engine_name", "operand_number", "without_prefix"]
 
 #: Families of operands, whose names end in a number.
-NUMBERED = ("x", "w", "y", "reduce_y", "other_y")
+NUMBERED = ("x", "w", "y", "reduce_y", "other_y", *LOOKUPS)
 POSITIONS = ("index", "reduce_item", "count")
 PER_DIMENSION = ("coord", "size")
 
-_OPERAND = re.compile(r"(x|w|y|reduce_y|other_y)([0-9]{1,4})$")
+_OPERAND = re.compile(rf"({'|'.join(NUMBERED)})([0-9]{{1,4}})$")
 _PREFIXED = re.compile(r"(?:typeof_(?=x|w|y|r)|(?:lowest|highest)_(?=reduce_y))(.*)")
 _COUNTED = frozenset("+ - * / % += -= *= /=".split())
 
@@ -32,8 +33,9 @@ class Rules:
     Attributes:
         owner: ``Pointwise`` or ``Reduction``, for messages.
         part: ``expr``, ``init``, ``step``, ``combine`` or ``finalize``.
-        reads: Operand families (``x``, ``w``, ``y``, ``reduce_y``, ``other_y``) and positions
-            (``index``, ``coord``, ``size``, ``reduce_item``, ``count``) that may be read.
+        reads: Operand families (``x``, ``w``, ``y``, ``reduce_y``, ``other_y``), positions
+            (``index``, ``coord``, ``size``, ``reduce_item``, ``count``) and lookups (``at_x``,
+            ``inside_x``, ``size_x``) that may be read.
         writes: Operand families that may be assigned; these may be read as well.
     """
 
@@ -56,6 +58,7 @@ class Snippet:
         used: Names of operands and positions that occur (``x0``, ``index``, …).
         assigned: Names of operands that are given a value.
         dims: Dimensions asked of ``coord`` and ``size``, as (function, dimension).
+        lookups: Arrays that are asked for elements anywhere.
     """
 
     rules: Rules
@@ -66,6 +69,7 @@ class Snippet:
     used: frozenset[str]
     assigned: frozenset[str]
     dims: frozenset[tuple[str, int]]
+    lookups: frozenset[Lookup]
 
     @property
     def statements(self) -> tuple[Statement, ...]:
@@ -99,6 +103,15 @@ class Snippet:
                 break
         owner, part = self.rules.owner, self.rules.part
         return DefinitionError(caret_message(owner, part, self.text, start, length, problem))
+
+    @cached_property
+    def looked_up(self) -> frozenset[int]:
+        """Numbers of the arrays that are read at coordinates and nowhere by their own names.
+
+        They take no part in broadcasting.
+        """
+        named = {token.text for token in self.tokens if token.kind == "name"}
+        return frozenset(n for n in (k.array for k in self.lookups) if f"x{n}" not in named)
 
     @cached_property
     def flops(self) -> int:

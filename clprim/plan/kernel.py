@@ -16,19 +16,21 @@ from clprim.dtypes import AnyDType, stored_type
 from clprim.errors import ShapeError
 from clprim.language.names import BUILTINS, KEYWORDS, QUALIFIERS, RESERVED, TYPES
 from clprim.language.snippet import Snippet, is_engine_name
-from clprim.plan.strides import Space
+from clprim.plan.strides import Operand, Space
 
 __all__ = [
     "BAKED_DIMS",
     "Argument",
     "Buffer",
     "KernelPlan",
+    "LookupCode",
     "OperandCode",
     "Parameter",
     "PositionCode",
     "Scalar",
     "ScalarCode",
     "index_type",
+    "inner_step",
     "mask_type",
     "own_names",
     "power_of_two",
@@ -82,8 +84,13 @@ class OperandCode:
     def of(name: str, dtype: AnyDType, value: AnyDType, inner_stride: int) -> OperandCode:
         """Describes an operand stored as ``dtype`` and calculated with as ``value``."""
         stored = stored_type(dtype)
-        inner = {1: "one", 0: "zero"}.get(inner_stride, "any")
+        inner = inner_step(inner_stride)
         return OperandCode(name, stored.storage, stored_type(value).value, stored.load, inner)
+
+
+def inner_step(stride: int) -> str:
+    """Returns what a template is told of a stride along the innermost loop."""
+    return {1: "one", 0: "zero"}.get(stride, "any")
 
 
 @dataclass(frozen=True)
@@ -92,9 +99,30 @@ class PositionCode:
 
     Attributes:
         name: ``index``, ``reduce_item`` or ``coord_D``.
+        inner: Step along the innermost loop: ``one``, ``zero`` or ``any`` (an argument).
     """
 
     name: str
+    inner: str = "any"
+
+
+@dataclass(frozen=True)
+class LookupCode(OperandCode):
+    """An array that is read at coordinates.
+
+    Attributes:
+        at: Whether elements are read.
+        inside: Whether it is asked if there is an element.
+        steps: ``one`` or ``any`` for every dimension, how far apart neighbours lie.
+        sizes: (dimension as written, axis) of every size that is asked for.
+        named: Whether it is also read by its own name.
+    """
+
+    at: bool = False
+    inside: bool = False
+    steps: tuple[str, ...] = ()
+    sizes: tuple[tuple[int, int], ...] = ()
+    named: bool = False
 
 
 @dataclass(frozen=True)
@@ -198,12 +226,20 @@ class KernelCode:
     own: tuple[str, ...]
 
 
-def index_type(space: Space) -> str:
+def index_type(space: Space, lookups: Iterable[Operand] = ()) -> str:
     """Returns the index type that reaches every element: ``int`` where 31 bits do, else ``long``.
 
     A margin of 2²⁰ leaves room for the work-items past the end of the last work-group.
+
+    Args:
+        space: The loops.
+        lookups: Arrays that are read at coordinates.
     """
     limit = 2**31 - 2**20
+    for a in lookups:
+        reach = sum(abs(s) * n for s, n in zip(a.strides, a.shape, strict=True))
+        if (a.offset + reach) // a.dtype.itemsize >= limit or any(n >= limit for n in a.shape):
+            return "long"
     if math.prod(d.size for d in space.dims) >= limit:
         return "long"
     for k, offset in enumerate(space.offsets):

@@ -11,7 +11,7 @@ MEMORY = "the engine declares kernels and their memory; constants go to preamble
 APART = "work-items run apart inside a snippet and cannot wait for each other"
 WHICH = "which work-item computes an element is the engine's choice; use index or coord(d)"
 KNOWN = "arrays are x0, x1, …, scalars w0, …, results y0, …, helpers go to preamble="
-POINTWISE = "coord, index, size, wN, xN, yN"
+POINTWISE = "at_xN, coord, index, inside_xN, size, size_xN, wN, xN, yN"
 
 # (snippet, what is wrong, the characters that are marked); `§` precedes the marked characters.
 POINTWISE_ERRORS = [

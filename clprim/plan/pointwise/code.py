@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from clprim.plan.kernel import KernelCode, OperandCode, PositionCode, ScalarCode
+from clprim.plan.kernel import KernelCode, LookupCode, OperandCode, PositionCode, ScalarCode
 
 __all__ = ["PointwiseCode", "Shuffles", "TileCode"]
 
@@ -16,6 +16,7 @@ class PointwiseCode(KernelCode):
     Attributes:
         expr: The snippet.
         results, inputs: The array operands.
+        lookups: The arrays that are read at coordinates.
         scalars: The run-time scalars.
         positions: ``index`` and ``coord_D`` where the snippet uses them.
         coords, sizes: (dimension as written, axis) of every ``coord(d)`` and ``size(d)``.
@@ -29,6 +30,7 @@ class PointwiseCode(KernelCode):
     expr: str
     results: tuple[OperandCode, ...]
     inputs: tuple[OperandCode, ...]
+    lookups: tuple[LookupCode, ...]
     scalars: tuple[ScalarCode, ...]
     positions: tuple[PositionCode, ...]
     coords: tuple[tuple[int, int], ...]

@@ -25,12 +25,14 @@ from clprim.plan.kernel import (
     Argument,
     Buffer,
     KernelPlan,
+    LookupCode,
     OperandCode,
     Parameter,
     PositionCode,
     Scalar,
     ScalarCode,
     index_type,
+    inner_step,
     own_names,
     resolve_dims,
     round_up,
@@ -38,6 +40,7 @@ from clprim.plan.kernel import (
     work_group,
 )
 from clprim.plan.pointwise.code import PointwiseCode, TileCode
+from clprim.plan.pointwise.lookups import plan_lookups
 from clprim.plan.pointwise.tiling import find_tiling, place_tiles
 from clprim.plan.strides import (
     Dim,
@@ -54,6 +57,8 @@ __all__ = ["PointwiseCode", "plan_pointwise"]
 
 # Elements that a CPU's work-group takes.
 RUN = 8192
+# Of arguments, which OpenCL promises room for.
+ARGUMENT_BYTES = 1024
 # The same where the work-item prepares patterns first, a few hundred loads.
 PATTERN_RUN = 32768
 # Vectors compute as their components do only where C does not promote the components first.
@@ -82,10 +87,11 @@ def plan_pointwise(
         traits: Of the device.
 
     Raises:
-        ShapeError: ``coord(d)`` of a dimension that is not there, a stride of half an element.
+        ShapeError: ``coord(d)`` of a dimension that is not there, a lookup with more or fewer
+            coordinates than dimensions, a stride of half an element.
     """
     what = definition.name
-    arrays = [*results, *inputs]
+    arrays = [*results, *(inputs[n] for n in definition.broadcast)]
     strides = [broadcast_strides(a, shape) for a in arrays]
     position_names, position_strides, coords, sizes = _positions(definition, shape)
 
@@ -105,14 +111,16 @@ def plan_pointwise(
     dims = space.dims or (Dim(1, (1,) * len(everything)),)
     inner, outer = dims[-1], dims[:-1]
 
-    dtypes = [*types, *scalars]
+    elsewhere = [a.dtype for n, a in enumerate(inputs) if n not in definition.broadcast]
+    dtypes = [*types, *elsewhere, *scalars]
+    lookups, places = plan_lookups(definition, inputs, dtypes)
     values = [t if t.kind in "iub" else value_dtype(t, dtypes) for t in types[: len(results)]] + [
         value_dtype(t, dtypes) for t in types[len(results) :]
     ]
     operands = [
         OperandCode.of(name, dtype, value, inner.strides[k])
         for k, (name, dtype, value) in enumerate(
-            zip(_names(len(results), len(inputs)), types, values, strict=True)
+            zip(_names(len(results), definition.broadcast), types, values, strict=True)
         )
     ]
     scalar_codes = tuple(
@@ -121,9 +129,9 @@ def plan_pointwise(
     )
     value = operands[0].value if copied else _vector_type(definition, operands, scalar_codes)
     periodic = _periodic(dims, len(arrays), len(results), value, traits)
-    nbytes = sum(_touched(a, shape) for a in arrays)
-    index = index_type(Space(dims, space.offsets))
-    parameters, arguments = _memory(operands, len(results))
+    nbytes = sum(_touched(a, shape) for a in (*results, *inputs))
+    index = index_type(Space(dims, space.offsets), [inputs[int(k.name[1:])] for k in lookups])
+    parameters, arguments = _memory([*operands, *lookups], len(results))
     for n, code in enumerate(scalar_codes):
         prefix = "arg_" if code.value == "bool" else ""
         parameters.append(Parameter.number(code.argument, prefix + code.name))
@@ -137,7 +145,11 @@ def plan_pointwise(
         "own": own_names(definition.snippets, definition.preamble),
         "expr": definition.expr.body,
         "scalars": scalar_codes,
-        "positions": tuple(PositionCode(name) for name in position_names),
+        "lookups": lookups,
+        "positions": tuple(
+            PositionCode(name, inner_step(stride))
+            for name, stride in zip(position_names, inner.strides[len(arrays) :], strict=True)
+        ),
         "coords": coords,
         "sizes": sizes,
     }
@@ -210,14 +222,17 @@ def plan_pointwise(
         numbers.append(("run", run))
     if periodic is not None:
         numbers.append(("period", period))
+    steps = [o.inner for o in (*operands, *common["positions"])]
     for k, label in enumerate(labels):
         numbers.append((f"{label}_start", space.offsets[k]))
-        if k >= len(operands) or operands[k].inner == "any":
+        if steps[k] == "any":
             numbers.append((f"{label}_step", inner.strides[k]))
         numbers += [(f"{label}_s{d}", dim.strides[k]) for d, dim in enumerate(outer)]
     numbers += [(f"size_{axis}", shape[axis]) for axis in sorted({axis for _, axis in sizes})]
+    numbers += places
     constants: tuple[tuple[str, int], ...] = ()
-    if len(dims) > BAKED_DIMS:
+    room = ARGUMENT_BYTES - 8 * len(parameters)
+    if len(dims) > BAKED_DIMS or len(numbers) * _SIZES[index] > room:
         constants = tuple(numbers)
     else:
         parameters += [Parameter.number(index, name) for name, _ in numbers]
@@ -267,8 +282,8 @@ def _in_words(space: Space, itemsize: int, traits: DeviceTraits) -> tuple[Space,
     return space, itemsize
 
 
-def _names(results: int, inputs: int) -> list[str]:
-    return [f"y{n}" for n in range(results)] + [f"x{n}" for n in range(inputs)]
+def _names(results: int, inputs: Sequence[int]) -> list[str]:
+    return [f"y{n}" for n in range(results)] + [f"x{n}" for n in inputs]
 
 
 Pairs = tuple[tuple[int, int], ...]
@@ -300,11 +315,17 @@ def _positions(
 def _memory(
     operands: Sequence[OperandCode], results: int
 ) -> tuple[list[Parameter], list[Argument]]:
-    parameters = [
-        Parameter.memory(o.storage, f"{o.name}_memory", read_only=k >= results)
-        for k, o in enumerate(operands)
-    ]
-    return parameters, [Buffer(k) for k in range(len(operands))]
+    """A pointer for every array, also where it is read in two ways."""
+    parameters: list[Parameter] = []
+    arguments: list[Argument] = []
+    for o in operands:
+        if isinstance(o, LookupCode) and o.named:
+            continue
+        number = int(o.name[1:])
+        is_result = o.name.startswith("y")
+        parameters.append(Parameter.memory(o.storage, f"{o.name}_memory", read_only=not is_result))
+        arguments.append(Buffer(number if is_result else results + number))
+    return parameters, arguments
 
 
 def _vector_type(

@@ -14,10 +14,8 @@ __kernel void pointwise(
     const int x0_start,
     const int x0_s0,
     const int index_start,
-    const int index_step,
     const int index_s0,
     const int coord_0_start,
-    const int coord_0_step,
     const int coord_0_s0,
     const int size_2)
 {
@@ -36,8 +34,8 @@ __kernel void pointwise(
     const bool w0 = arg_w0 != 0;
     typedef bool typeof_w0;
 
-    const long index = index_row + i * index_step;
-    const long coord_0 = coord_0_row + i * coord_0_step;
+    const long index = index_row + i;
+    const long coord_0 = coord_0_row;
     const long x0 = (long)x0_memory[x0_row + i];
     typedef long typeof_x0;
     typedef long typeof_y0;
@@ -45,7 +43,7 @@ __kernel void pointwise(
     {
 #line 1 "snippet:expr"
 y0 = x0 + index + coord(0) * size(-1) + w0;
-#line 49 "kernel"
+#line 47 "kernel"
     }
     y0_memory[y0_row + i] = y0;
 

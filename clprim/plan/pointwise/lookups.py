@@ -1,0 +1,73 @@
+"""Arrays that a snippet reads at coordinates: what of them is printed, and what is an argument."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from clprim.dtypes import AnyDType, stored_type, value_dtype
+from clprim.errors import ShapeError
+from clprim.language.definition import PointwiseDefinition
+from clprim.plan.kernel import LookupCode
+from clprim.plan.strides import Operand
+
+__all__ = ["plan_lookups"]
+
+
+def plan_lookups(
+    definition: PointwiseDefinition, inputs: Sequence[Operand], dtypes: Sequence[AnyDType]
+) -> tuple[tuple[LookupCode, ...], list[tuple[str, int]]]:
+    """Returns the arrays as a template sees them, and their sizes and strides by name.
+
+    Args:
+        definition: The checked snippet.
+        inputs: All arrays of the call.
+        dtypes: Everything that takes part in the call, for the type of values.
+
+    Raises:
+        ShapeError: Another number of coordinates than an array has dimensions, a dimension that it
+            lacks, a stride of half an element.
+    """
+    codes: list[LookupCode] = []
+    numbers: list[tuple[str, int]] = []
+    for n in sorted({lookup.array for lookup in definition.expr.lookups}):
+        lookups = sorted(k for k in definition.expr.lookups if k.array == n)
+        array, name = inputs[n], f"x{n}"
+        ndim = len(array.shape)
+        functions = {k.function for k in lookups}
+        for lookup in lookups:
+            if lookup.function != "size" and lookup.number != ndim:
+                raise ShapeError(
+                    f"{definition.name}: {lookup.function}_{name} has {lookup.number} coordinates "
+                    f"for {name} of shape {array.shape}; expected one for every dimension"
+                )
+            if lookup.function == "size" and not -ndim <= lookup.number < ndim:
+                raise ShapeError(
+                    f"{definition.name}: size_{name}({lookup.number}) is out of bounds for {name} "
+                    f"of shape {array.shape}"
+                )
+        strides = [array.in_elements(s) for s in array.strides]
+        steps = tuple(
+            "one" if stride == 1 and size > 1 else "any"
+            for stride, size in zip(strides, array.shape, strict=True)
+        )
+        sizes = tuple((k.number, k.number % ndim) for k in lookups if k.function == "size")
+        stored = stored_type(array.dtype)
+        codes.append(
+            LookupCode(
+                name=name,
+                storage=stored.storage,
+                value=stored_type(value_dtype(array.dtype, dtypes)).value,
+                load=stored.load,
+                at="at" in functions,
+                inside="inside" in functions,
+                steps=steps,
+                sizes=sizes,
+                named=n in definition.broadcast,
+            )
+        )
+        if "at" in functions:
+            numbers.append((f"{name}_from", array.in_elements(array.offset)))
+            numbers += [(f"{name}_d{d}", strides[d]) for d in range(ndim) if steps[d] == "any"]
+        asked = range(ndim) if "inside" in functions else sorted({axis for _, axis in sizes})
+        numbers += [(f"{name}_n{axis}", array.shape[axis]) for axis in asked]
+    return tuple(codes), numbers
