@@ -104,7 +104,18 @@ def traits(request, device, monkeypatch):
     return _pretend(device, monkeypatch, request.param)
 
 
+@pytest.fixture
+def unoptimised(monkeypatch):
+    """Kernels as they are written, for tests that ask whether the plan is right.
+
+    Unoptimised, a large kernel is built in a fifth of the time. The layers of networks, all dtypes
+    and every pair of factors are tested as users run them.
+    """
+    monkeypatch.setenv("CLPRIM_BUILD_OPTIONS", "-cl-opt-disable")
+
+
 def _pretend(device, monkeypatch, name):
+    monkeypatch.setenv("CLPRIM_BUILD_OPTIONS", "-cl-opt-disable")
     planned = dataclasses.replace(device.traits, **TRAITS[name])
     monkeypatch.setitem(device.__dict__, "traits", planned)
     # Operators remember plans by the device's number: those for other traits are not to be used.

@@ -76,6 +76,7 @@ CHANNELS, SIZES, KERNELS, STRIDES, PADS = (1, 4, 16, 32, 64), (7, 32), (3, 5), (
 GRID = list(itertools.product(CHANNELS, SIZES, KERNELS, STRIDES, PADS))
 
 
+@pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("memory_format", FORMATS)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_two_dimensions(device, some, kernel, memory_format):
@@ -85,6 +86,7 @@ def test_two_dimensions(device, some, kernel, memory_format):
             check(shape, (k, k), memory_format, **options)
 
 
+@pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("last", [False, True], ids=["contiguous", "channels_last"])
 def test_one_dimension(device, some, last):
     for channels, size, k, stride, pad in some(GRID, 17):
@@ -161,6 +163,7 @@ def test_rows_longer_than_local_memory(device, memory_format):
     check((1, 3, 260, 70), (3, 3), memory_format, stride=2, padding=1)
 
 
+@pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("memory_format", FORMATS)
 def test_any_depthwise_convolution(device, some, memory_format):
     pair = st.one_of(st.integers(1, 3), st.tuples(st.integers(1, 4), st.integers(1, 4)))

@@ -58,6 +58,7 @@ def test_factors_in_every_combination(device, some, kernel):
             check(make_case(**row))
 
 
+@pytest.mark.usefixtures("unoptimised")
 def test_a_gradient_is_an_adjoint(device, some):
     # ⟨conv(x, w), g⟩ = ⟨x, input(w, g)⟩ = ⟨w, weight(x, g)⟩, without a reference.
     for row in some(PAIRS[1::2], 8):
@@ -71,6 +72,7 @@ def test_a_gradient_is_an_adjoint(device, some):
         assert (inner(x, flows.get()), inner(w, weights.get())) == (product, product), str(case)
 
 
+@pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("memory_format", FORMATS)
 def test_any_gradient(device, some, memory_format):
     """Drawn, the same ones every time: what the grid does not have."""
@@ -190,6 +192,7 @@ def test_what_is_there_is_not_read_when_written(device, memory_format):
                 equal(out, expected)
 
 
+@pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("memory_format", FORMATS)
 @pytest.mark.parametrize("beta", [1, 0.5, -2])
 def test_accumulate(device, beta, memory_format):

@@ -37,6 +37,7 @@ FACTORS = {
 GRID = [row for row in covering(FACTORS, 3) if fits(row)]
 
 
+@pytest.mark.usefixtures("unoptimised")
 def test_the_grid(device, some):
     bias = numbers((34,), seed=2)
     for row in some(GRID, 9):
@@ -54,6 +55,7 @@ def test_the_grid(device, some):
         assert has_format(found, memory_format)
 
 
+@pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("memory_format", FORMATS)
 def test_any_transposed_convolution(device, some, memory_format):
     """Drawn, the same ones every time."""
