@@ -526,6 +526,14 @@ def test_a_profile_shows_the_kernel(device):
     assert p.events[0].flops == 1000
 
 
+def test_more_results_than_a_kernel_takes_arguments_are_refused_at_once(device):
+    many = cp.Pointwise("".join(f"y{n} = x0 + {n};" for n in range(2000)))
+    before = stats()
+    with pytest.raises(cp.DeviceError, match=r"takes 2001 arrays .* bytes of arguments; .* at most"):
+        many(cp.asarray(numbers(10)))
+    assert (stats() - before).builds == 0
+
+
 def test_results_repeat_bit_for_bit(device):
     wave = cp.Pointwise("y0 = sin(x0) * exp(x1);")
     rng = np.random.default_rng(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from struct import calcsize
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from clprim.runtime.stats import counters
 
 __all__ = ["Launch", "source_of"]
 
+_POINTER = 8  # bytes, also for a host of 32 bits: its devices have as many
+
 
 def _options(code: KernelCode, device: Device) -> tuple[str, ...]:
     options = [cl_std_option(device.traits)]
@@ -25,6 +28,26 @@ def _options(code: KernelCode, device: Device) -> tuple[str, ...]:
         # 0.5 in a snippet over float32 is a float32, as a Python 0.5 is beside a NumPy array.
         options.append("-cl-single-precision-constant")
     return tuple(options)
+
+
+def _require_room(device: Device, plan: KernelPlan, title: str) -> None:
+    """Refuses a kernel with more arguments than the device promises to take.
+
+    Compilers take minutes for thousands, and some abort the process.
+
+    Raises:
+        DeviceError: Too many.
+    """
+    kinds = [parameter.format for parameter in plan.code.parameters]
+    needed = sum(calcsize(f"={kind}") if kind else _POINTER for kind in kinds)
+    most = device.cl.max_parameter_size
+    if needed > most:
+        memory = kinds.count("")
+        raise DeviceError(
+            f"{title}: the kernel takes {memory} arrays and {len(kinds) - memory} numbers, "
+            f"{needed:,} bytes of arguments; {device.name} takes {most:,} at most: compute fewer results "
+            "at once"
+        )
 
 
 def _byte(value: float, format_: bytes) -> int:
@@ -69,6 +92,7 @@ class Launch:
     def __init__(
         self, device: Device, plan: KernelPlan, *, title: str, snippets: Mapping[str, str]
     ) -> None:
+        _require_room(device, plan, title)
         source = source_of(plan.template, plan.code)
         program = build(device, source, _options(plan.code, device), title=title, lines=snippets)
         self._device = device
