@@ -24,6 +24,8 @@ class DeviceTraits:
         register_bytes: Registers of a work-item, in bytes: what does not fit goes to memory.
         fp16: ``cl_khr_fp16``: half is a type to calculate in (storage never needs it).
         fp64: double is supported.
+        prefetch: The compiler knows how to ask for memory ahead of reading it.
+        streaming: It knows how to write past the caches.
         c_version: OpenCL C version that the *device* compiles, as (major, minor).
         cache_bytes: Data larger than this is assumed to come from memory.
         max_allocation: Bytes of the largest buffer.
@@ -38,6 +40,8 @@ class DeviceTraits:
     register_bytes: int = 1024
     fp16: bool = False
     fp64: bool = True
+    prefetch: bool = False
+    streaming: bool = False
     c_version: tuple[int, int] = (1, 2)
     cache_bytes: int = 4 << 20
     max_allocation: int = 1 << 30

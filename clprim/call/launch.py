@@ -45,8 +45,8 @@ def _require_room(device: Device, plan: KernelPlan, title: str) -> None:
         memory = kinds.count("")
         raise DeviceError(
             f"{title}: the kernel takes {memory} arrays and {len(kinds) - memory} numbers, "
-            f"{needed:,} bytes of arguments; {device.name} takes {most:,} at most: compute fewer results "
-            "at once"
+            f"{needed:,} bytes of arguments; {device.name} takes {most:,} at most: compute "
+            "fewer results at once"
         )
 
 

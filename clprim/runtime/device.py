@@ -17,7 +17,7 @@ icd.prepare()  # must precede the first listing of platforms, whoever makes it
 import pyopencl as cl  # noqa: E402
 import pyopencl.tools  # noqa: E402
 
-from clprim.runtime import query  # noqa: E402
+from clprim.runtime import probe, query  # noqa: E402
 from clprim.runtime.pool import make_pool  # noqa: E402
 
 if TYPE_CHECKING:
@@ -91,8 +91,8 @@ class Device:
 
     @functools.cached_property
     def traits(self) -> DeviceTraits:
-        """What kernels may rely on here."""
-        return query.query_traits(self.cl)
+        """What kernels may rely on here: what the driver says, and its compiler bears out."""
+        return probe.refine(query.query_traits(self.cl), self.cl)
 
     def open(self) -> None:
         """Make the context, queue and memory pool, if they are not there yet.
@@ -131,11 +131,8 @@ class Device:
     @functools.cached_property
     def compiles(self) -> bool:
         """Whether its compiler works: an old one may not know the processor that it runs on."""
-        try:
-            cl.Program(self.context, "__kernel void empty(__global int *a) { a[0] = 1; }").build()
-        except cl.Error:
-            return False
-        return True
+        found = probe.abilities(self.cl)
+        return found is None or "kernel" in found
 
     def replace_queue(self, queue: cl.CommandQueue) -> cl.CommandQueue:
         """Launch on another queue from now on, after everything that the old one was given.
@@ -179,7 +176,7 @@ class Device:
             memory = f"{self.cl.global_mem_size / 2**30:.1f} GiB"
         except cl.Error:
             memory = "? GiB"
-        units = self.traits.compute_units
+        units = query.query_traits(self.cl).compute_units
         return (
             f"{self.index}: {self.name} | {self.platform} {self.driver} | {self.type}, {memory}, "
             f"{units} compute unit{'' if units == 1 else 's'}"

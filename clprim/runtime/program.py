@@ -6,12 +6,9 @@ A program is looked for among those of this process, then on disk, and compiled 
 from __future__ import annotations
 
 import hashlib
-import platform
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import pyopencl as cl
@@ -19,6 +16,7 @@ import pyopencl as cl
 from clprim.errors import BuildError, DeviceError
 from clprim.runtime import disk_cache
 from clprim.runtime.diagnostics import explain
+from clprim.runtime.query import identity
 from clprim.runtime.stats import counters
 from clprim.traits import DeviceTraits
 
@@ -186,39 +184,10 @@ def _store(device: Device, raw: cl._cl._Program, disk_key: str) -> None:
 
 def _disk_key(device: Device, source: str, flags: bytes) -> str:
     digest = hashlib.sha256()
-    for field in (*_identity(device), flags, source.encode()):
+    for field in (*identity(device.cl), flags, source.encode()):
         digest.update(b"%d:" % len(field))  # lengths keep neighbouring fields apart
         digest.update(field)
     return digest.hexdigest()
-
-
-@lru_cache(maxsize=64)
-def _identity(device: Device) -> tuple[bytes, ...]:
-    """Names everything but the source that the compiler's output may depend on."""
-    handle = device.cl
-    names = (
-        handle.name,
-        handle.version,
-        handle.driver_version,
-        handle.platform.name,
-        handle.platform.version,
-        # A runtime for the CPU compiles for the very processor, and virtual machines call all of
-        # theirs by one name: a home folder shared between them must not share these binaries.
-        _processor() if handle.type & cl.device_type.CPU else "",
-    )
-    return tuple(name.encode() for name in names)
-
-
-def _processor() -> str:
-    """Returns the instruction sets of this machine's processor, as the system lists them."""
-    try:
-        with Path("/proc/cpuinfo").open() as listing:
-            for line in listing:
-                if line.startswith(("flags", "Features")):
-                    return line
-    except OSError:
-        pass
-    return f"{platform.machine()} {platform.processor()}"
 
 
 def _log(device: Device, raw: cl._cl._Program, flags: bytes, error: cl.Error) -> str:

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import dataclasses
+import functools
+import platform
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pyopencl as cl
 
 from clprim.traits import DeviceTraits
 
-__all__ = ["device_type", "query_traits", "rank"]
+__all__ = [
+    "device_type",
+    "find",
+    "identity",
+    "may_share_lanes",
+    "query_traits",
+    "rank",
+    "whereabouts",
+]
 
 T = TypeVar("T")
 
 _NONE: list[int] = []
+_NO_DEVICES: list[cl.Device] = []
 
 _TYPES = {
     # In this order: an emulator that claims every type runs its work-groups as a CPU does.
@@ -68,12 +81,71 @@ def query_traits(device: cl.Device) -> DeviceTraits:
     )
 
 
+def may_share_lanes(device: cl.Device) -> bool:
+    """Tell whether a device that calls itself a CPU might not be one to kernels.
+
+    Its vectors of floats have one element each: it has no vector instructions, or its compiler
+    lets work-items share them, as those of GPUs do.
+    """
+    return device_type(device) == "cpu" and _ask(lambda: device.native_vector_width_float, 4) <= 1
+
+
+def identity(device: cl.Device) -> tuple[bytes, ...]:
+    """Name everything but the source that the compiler's output may depend on."""
+    names = (
+        device.name,
+        device.version,
+        device.driver_version,
+        device.platform.name,
+        device.platform.version,
+        # A runtime for the CPU compiles for the very processor, and virtual machines call all of
+        # theirs by one name: a home folder shared between them must not share these binaries.
+        _processor() if device.type & cl.device_type.CPU else "",
+    )
+    return tuple(name.encode() for name in names)
+
+
+def whereabouts(device: cl.Device) -> list[str | int]:
+    """Return what another process needs to `find` a device: names, and which of equals it is."""
+    names = _names(device)
+    equal = [other for other in _all_devices() if _names(other) == names]
+    return [*names, equal.index(device)]
+
+
+def find(where: list[str | int]) -> cl.Device:
+    """Return the device that another process described by `whereabouts`."""
+    *names, number = where
+    return [device for device in _all_devices() if list(_names(device)) == names][int(number)]
+
+
+def _names(device: cl.Device) -> tuple[str, ...]:
+    driver = device.platform
+    return driver.name, driver.version, device.name, device.driver_version
+
+
+def _all_devices() -> list[cl.Device]:
+    found: list[cl.Device] = []
+    for driver in cl.get_platforms():
+        found += _ask(driver.get_devices, _NO_DEVICES)
+    return found
+
+
+@functools.lru_cache(maxsize=1)
+def _processor() -> str:
+    """Return the instruction sets of this machine's processor, as the system lists them."""
+    with contextlib.suppress(OSError), Path("/proc/cpuinfo").open() as listing:
+        for line in listing:
+            if line.startswith(("flags", "Features")):
+                return line
+    return f"{platform.machine()} {platform.processor()}"
+
+
 def rank(device: cl.Device) -> tuple[Any, ...]:
     """Return a key that sorts devices, best first, the same way on every run.
 
     GPUs come before accelerators and CPUs. Among GPUs, memory of their own and units × clock
     decide. CPU runtimes drive the same cores (and some report no clock), so there the abilities of
-    the compiler decide: sub-groups, then the versions of OpenCL, of OpenCL C and of the driver.
+    the compiler decide: vectors, sub-groups, the versions of OpenCL, of OpenCL C and of the driver.
     """
     kind = device_type(device)
     extensions = _ask(lambda: _extensions(device), frozenset[str]())
@@ -81,7 +153,7 @@ def rank(device: cl.Device) -> tuple[Any, ...]:
     shared_memory = _ask(lambda: bool(device.host_unified_memory), False)
     return (
         _TYPE_RANKS.get(kind, 3),
-        (False, 0) if kind == "cpu" else (shared_memory, -speed),
+        (may_share_lanes(device), 0) if kind == "cpu" else (shared_memory, -speed),
         not _has_sub_groups(device, extensions),
         _descending(_ask(lambda: _opencl_version(device), (0, 0))),
         _descending(_ask(lambda: _c_version(device), (0, 0))),

@@ -1,0 +1,257 @@
+"""Finds out what a device's compiler really can do, by tiny programs in a process of their own.
+
+Extensions and versions promise; some compilers end the process on what others take for granted.
+Each program is compiled, run and checked in a child process, which may die of it: that is an answer
+as well. Answers are kept on disk next to the programs, under everything that identifies the driver.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pyopencl as cl
+
+from clprim.runtime import disk_cache, icd, query
+from clprim.traits import DeviceTraits
+
+__all__ = ["ANSWERS", "abilities", "main", "refine"]
+
+# What a program uses beside what every kernel needs: lines before the kernel, and in it.
+_USES = {
+    "fp16": (
+        "#pragma OPENCL EXTENSION cl_khr_fp16 : enable",
+        "const half h = (half)v * (half)0.5f; v = (int)(h + h);",
+    ),
+    "fp64": (
+        "#pragma OPENCL EXTENSION cl_khr_fp64 : enable",
+        "const double d = v * 0.5; v = (int)(d + d);",
+    ),
+    "prefetch": (
+        "#if !defined(__has_builtin) || !__has_builtin(__builtin_prefetch)\n#error none\n#endif",
+        "__builtin_prefetch(a + i);",
+    ),
+    "streaming": (
+        "#if !defined(__has_builtin) || !__has_builtin(__builtin_nontemporal_store)\n#error none\n"
+        "#endif\n#define STORE(to, from) __builtin_nontemporal_store(from, to)",
+        "",
+    ),
+}
+_SOURCE = """\
+{before}
+#ifndef STORE
+#define STORE(to, from) *(to) = (from)
+#endif
+__kernel void probe(__global int *a)
+{{
+    __local int turned[4];
+    const int i = get_local_id(0);
+    int v = i;
+    {within}
+    turned[3 - i] = v;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (i == 0)
+        STORE((__global int4 *)a, (int4)(turned[0], turned[1], turned[2], turned[3]));
+}}"""
+_RESULT = [3, 2, 1, 0]
+# A chain of operations that nothing can run ahead of, in each of many work-items.
+_CHAIN = """
+__kernel void probe(__global float *a)
+{
+    float x = a[get_global_id(0)];
+    for (int k = 0; k < 20000; ++k)
+        x = x * 0.999f + 0.5f;
+    a[get_global_id(0)] = x;
+}"""
+# `lanes`: the work-items of a group share vector instructions, and a group of one wastes them.
+#: What is asked: `kernel` is a program without any of the others.
+ANSWERS = ("kernel", *_USES, "lanes")
+_LANES_GAIN = 3.0  # of four lanes, the fewest there are; without lanes it is 1
+
+_TIMEOUT = 30.0  # seconds for all of it; a second where the machine is idle
+_PREFIX = "clprim: "
+_CHILD = "import sys; sys.path[:] = {path!r}; from clprim.runtime.probe import main; main({task!r})"
+
+
+def refine(traits: DeviceTraits, device: cl.Device) -> DeviceTraits:
+    """Returns a device's traits as far as its compiler bears them out.
+
+    Args:
+        traits: What the device says of itself.
+        device: Which.
+    """
+    found = abilities(device)
+    if found is None:
+        return traits
+    return replace(
+        traits,
+        is_cpu=traits.is_cpu and "lanes" not in found,
+        fp16=traits.fp16 and "fp16" in found,
+        fp64=traits.fp64 and "fp64" in found,
+        prefetch="prefetch" in found,
+        streaming="streaming" in found,
+    )
+
+
+@lru_cache(maxsize=64)
+def abilities(device: cl.Device) -> frozenset[str] | None:
+    """Returns which of `ANSWERS` are yes on a device; None where no child process can be had.
+
+    Args:
+        device: It is listed again in the child, and found there by its names.
+    """
+    identity = query.identity(device)
+    texts = (*identity, repr((_SOURCE, _USES, _CHAIN, _LANES_GAIN)).encode())
+    key = hashlib.sha256(b"abilities:" + repr(texts).encode()).hexdigest()
+    kept = disk_cache.load(key)
+    if kept is not None:
+        return frozenset(kept.decode().split())
+    found = _ask(device)
+    if found is not None:
+        disk_cache.store(key, " ".join(sorted(found)).encode())
+    return found
+
+
+def _ask(device: cl.Device) -> frozenset[str] | None:
+    """Asks child processes until every question has its answer; a death is a no."""
+    # An interpreter that is part of another program, or frozen into one, cannot be started again.
+    python = Path(sys.executable or "").name.startswith(("python", "pypy"))
+    if not python or getattr(sys, "frozen", False):
+        return None
+    promised = query.query_traits(device)
+    lacking = {use for use in ("fp16", "fp64") if not getattr(promised, use)}
+    uses = [use for use in _USES if use not in lacking]
+    lanes = ["lanes"] if query.may_share_lanes(device) else []
+    deadline = time.monotonic() + _TIMEOUT
+    # Most compilers know it all, which one program shows; else each has one of its own.
+    answers = _run_children(device, [["kernel", *uses], *([lanes] if lanes else [])], deadline)
+    if answers is None:
+        return None
+    if not answers[0]:
+        single = [["kernel"], *([use] for use in uses)]
+        answers = (_run_children(device, single, deadline) or [False] * len(single)) + answers[1:]
+    else:
+        answers = [True] * (1 + len(uses)) + answers[1:]
+    names = ("kernel", *uses, *lanes)
+    return frozenset(name for name, yes in zip(names, answers, strict=False) if yes)
+
+
+def _run_children(
+    device: cl.Device, questions: Sequence[Sequence[str]], deadline: float
+) -> list[bool] | None:
+    """Returns an answer for each list of uses; None where no child could be asked."""
+    answers: list[bool] = []
+    while len(answers) < len(questions):
+        given = _run_child(device, questions[len(answers) :], deadline - time.monotonic())
+        if given is None:
+            return answers + [False] * (len(questions) - len(answers)) if answers else None
+        answers += given
+        if len(answers) < len(questions):
+            answers.append(False)  # it died of this one
+    return answers
+
+
+def _run_child(
+    device: cl.Device, questions: Sequence[Sequence[str]], seconds: float
+) -> list[bool] | None:
+    """Returns the answers that a child gave before it ended; None where it asked nothing."""
+    task = json.dumps([query.whereabouts(device), questions])
+    path = [entry or os.getcwd() for entry in sys.path]  # noqa: PTH109 - a string is wanted
+    command = [sys.executable, "-c", _CHILD.format(path=path, task=task)]
+    try:
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONWARNINGS": "ignore"},
+        )
+    except OSError:
+        return None
+    try:
+        said, _ = child.communicate(timeout=max(seconds, 1.0))
+    except subprocess.TimeoutExpired:
+        child.kill()
+        said, _ = child.communicate()
+    lines = said.decode(errors="replace").split("\n")
+    answers = [line[len(_PREFIX) :] for line in lines if line.startswith(_PREFIX)]
+    return [answer == "yes" for answer in answers[1:]] if answers else None
+
+
+def main(task: str) -> None:
+    """Asks the questions, in the child, and prints each answer as soon as it is there.
+
+    Args:
+        task: Which device and which questions, as `_run_child` writes them.
+    """
+    _leave_no_core_file()
+    where, questions = json.loads(task)
+    icd.prepare()
+    device = query.find(where)
+    context = cl.Context([device])
+    queue = cl.CommandQueue(context, device)
+    print(f"{_PREFIX}begin", flush=True)
+    for uses in questions:
+        try:
+            yes = _shares_lanes(queue) if "lanes" in uses else _works(queue, uses)
+        except cl.Error:
+            yes = False
+        print(f"{_PREFIX}{'yes' if yes else 'no'}", flush=True)
+    os._exit(0)  # some drivers crash on the way out
+
+
+def _leave_no_core_file() -> None:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _kernel(queue: cl.CommandQueue, source: str) -> cl.Kernel:
+    raw = cl._cl._Program(queue.context, source)
+    raw._build(options=b"-cl-std=CL1.2", devices=[queue.device])
+    return cl.Kernel(cl.Program(raw), "probe")
+
+
+def _source(uses: Sequence[str]) -> str:
+    used = [_USES[use] for use in uses if use in _USES]
+    before, within = ("\n".join(lines) for lines in zip(*used, strict=True)) if used else ("", "")
+    return _SOURCE.format(before=before, within=within)
+
+
+def _works(queue: cl.CommandQueue, uses: Sequence[str]) -> bool:
+    kernel = _kernel(queue, _source(uses))
+    result = np.full(len(_RESULT), -1, np.int32)
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+    memory = cl.Buffer(queue.context, flags, hostbuf=result)
+    kernel.set_arg(0, memory)
+    cl.enqueue_nd_range_kernel(queue, kernel, (result.size,), (result.size,))
+    cl.enqueue_copy(queue, result, memory)
+    return bool(result.tolist() == _RESULT)
+
+
+def _shares_lanes(queue: cl.CommandQueue) -> bool:
+    kernel = _kernel(queue, _CHAIN)
+    items = 64 * max(1, queue.device.max_compute_units)
+    memory = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, 4 * items)
+    cl.enqueue_fill_buffer(queue, memory, np.float32(1), 0, 4 * items)
+    kernel.set_arg(0, memory)
+    times: dict[int, float] = {}
+    for _ in range(3):
+        for group in (1, 64):
+            queue.finish()
+            start = time.perf_counter()  # the clocks of some drivers stand
+            cl.enqueue_nd_range_kernel(queue, kernel, (items,), (group,)).wait()
+            taken = time.perf_counter() - start
+            times[group] = min(taken, times.get(group, taken))
+    return times[1] > _LANES_GAIN * times[64]
