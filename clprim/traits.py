@@ -41,7 +41,7 @@ class DeviceTraits:
     fp16: bool = False
     fp64: bool = True
     prefetch: bool = False
-    streaming: bool = False
+    streaming: bool = True
     c_version: tuple[int, int] = (1, 2)
     cache_bytes: int = 4 << 20
     max_allocation: int = 1 << 30

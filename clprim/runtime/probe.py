@@ -109,7 +109,10 @@ def abilities(device: cl.Device) -> frozenset[str] | None:
     Args:
         device: It is listed again in the child, and found there by its names.
     """
-    identity = query.identity(device)
+    try:
+        identity = query.identity(device)
+    except cl.Error:  # a driver that does not even tell names
+        return None
     texts = (*identity, repr((_SOURCE, _USES, _CHAIN, _LANES_GAIN)).encode())
     key = hashlib.sha256(b"abilities:" + repr(texts).encode()).hexdigest()
     kept = disk_cache.load(key)

@@ -92,7 +92,7 @@ def plan_channels(what: Depthwise, traits: DeviceTraits, tile: ChannelsTile) -> 
     width = _width(what, traits)
     h, v = what.rows, what.columns
     large = passes_cache(what, traits)
-    base = storing(what, width, "channel", streaming=large)
+    base = storing(what, width, "channel", streaming=traits.streaming and large)
     unrolled = unrolls(what)
     kernel = (h.kernel, v.kernel) if unrolled else (0, 0)
     stride = (h.stride, v.stride) if unrolled else (0, 0)
@@ -137,8 +137,7 @@ def plan_channels(what: Depthwise, traits: DeviceTraits, tile: ChannelsTile) -> 
         rows=tile.rows,
         columns=tile.columns,
         phase=phase,
-        # An interpreter of OpenCL 1.2 knows no prefetch; what compiles for CPUs is newer.
-        ahead=large and unrolled and traits.c_version >= (3, 0),
+        ahead=large and unrolled and traits.prefetch,
     )
     main = KernelPlan(
         "depthwise/channels",

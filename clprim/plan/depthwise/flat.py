@@ -82,7 +82,7 @@ def plan_flat(what: Depthwise, traits: DeviceTraits, tile: FlatTile) -> Contract
     """
     width = plane_vector(what, traits)
     h, v = what.rows, what.columns
-    base = storing(what, width, "column", streaming=passes_cache(what, traits))
+    base = storing(what, width, "column", streaming=traits.streaming and passes_cache(what, traits))
     planes = what.images * what.channels
     wanted = tile.items * traits.compute_units
     rows_a_item = spread_rows(planes, h.outputs, 1, wanted)

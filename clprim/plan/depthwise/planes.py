@@ -113,7 +113,7 @@ def plan_planes(what: Depthwise, traits: DeviceTraits, tile: PlanesTile) -> Cont
     assert band is not None
     width = plane_vector(what, traits)
     h, v = what.rows, what.columns
-    base = storing(what, width, "column", streaming=passes_cache(what, traits))
+    base = storing(what, width, "column", streaming=traits.streaming and passes_cache(what, traits))
     unrolled = unrolls(what)
     source, wide = _room(what, traits)
 
@@ -171,8 +171,7 @@ def plan_planes(what: Depthwise, traits: DeviceTraits, tile: PlanesTile) -> Cont
         rows=tile.rows,
         source=source,
         wide=wide,
-        # An interpreter of OpenCL 1.2 knows no prefetch; what compiles for CPUs is newer.
-        ahead=traits.c_version >= (3, 0),
+        ahead=traits.prefetch,
     )
     main = KernelPlan(
         "depthwise/planes",

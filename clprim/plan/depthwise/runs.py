@@ -117,7 +117,7 @@ def plan_runs(what: Depthwise, traits: DeviceTraits, tile: RunsTile) -> Contract
     assert margins is not None
     width = plane_vector(what, traits)
     h, v = what.rows, what.columns
-    base = storing(what, width, "column", streaming=passes_cache(what, traits))
+    base = storing(what, width, "column", streaming=traits.streaming and passes_cache(what, traits))
     source, masks = _room(what, traits)
     masked = tuple(is_masked(v, kw) for kw in range(v.kernel))
     planes = what.images * what.channels
@@ -162,8 +162,7 @@ def plan_runs(what: Depthwise, traits: DeviceTraits, tile: RunsTile) -> Contract
         neighbours=v.stride == v.dilation == 1,
         source=source,
         masks=masks,
-        # An interpreter of OpenCL 1.2 knows no prefetch; what compiles for CPUs is newer.
-        ahead=traits.c_version >= (3, 0),
+        ahead=traits.prefetch,
     )
     main = KernelPlan(
         "depthwise/runs",

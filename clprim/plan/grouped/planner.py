@@ -268,9 +268,8 @@ def plan_grouped(what: Grouped, traits: DeviceTraits) -> KernelPlan | None:
         sums=_part(what.sums, what, "sums"),
         values=_part(what.values, what, "values"),
         each=_part(what.each, what, "each"),
-        streaming=moved > traits.cache_bytes and aligned and direct,
-        # An interpreter of OpenCL 1.2 knows no prefetch; what compiles for CPUs is newer.
-        ahead=traits.c_version >= (3, 0),
+        streaming=traits.streaming and moved > traits.cache_bytes and aligned and direct,
+        ahead=traits.prefetch,
     )
     arguments: list[Argument] = [Buffer(n) for n in range(len(arrays))]
     arguments += [Scalar(n) for n in range(len(scalars))]

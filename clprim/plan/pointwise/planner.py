@@ -422,7 +422,7 @@ def _may_stream(dtype: AnyDType, vector: int, nbytes: int, traits: DeviceTraits)
     but cost a reader that comes soon; so only for data that would not stay in the cache anyway.
     They need whole registers.
     """
-    if not traits.is_cpu or nbytes <= traits.cache_bytes:
+    if not (traits.is_cpu and traits.streaming) or nbytes <= traits.cache_bytes:
         return False
     return stored_type(dtype).load == "direct" and vector * dtype.itemsize >= 16
 

@@ -207,8 +207,8 @@ def place_tiles(
     ahead = (
         (0 if tiling.room else tiling.tile[0]) if len(long) > 1 else _AHEAD_BYTES // dtype.itemsize
     )
-    if not tiling.tiled or traits.c_version < (3, 0):
-        ahead = 0  # an interpreter of OpenCL 1.2 knows no prefetch; what compiles for CPUs is newer
+    if not tiling.tiled or not traits.prefetch:
+        ahead = 0
     return Placed(tuple(placed), len(around), len(middle), ahead, tuple(numbers), work)
 
 

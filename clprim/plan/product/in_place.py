@@ -167,7 +167,7 @@ def plan_in_place(
     dense = bounds is not None and not planar and names["x_pixel"] == what.depths[2]
     neighbours = bounds is not None and names["x_pixel"] == 1
     code = replace(code, band=bounds is not None, dense=dense, neighbours=neighbours)
-    if planar and neighbours and traits.c_version >= (3, 0):
+    if planar and neighbours and traits.prefetch:
         code = replace(code, ahead=AHEAD)
     if passes_in_place(what, code, math.prod(what.lanes) // code.lanes):
         code = replace(code, passed_in_place=True)

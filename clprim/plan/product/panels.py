@@ -60,9 +60,8 @@ def plan_panels(
         along = "none"  # the panel's steps of depth lie a row of columns apart
     code = contraction_code(what, tile, along=along, unit=unit, gathered_rows=gathered_rows)
     cut = _cut(what, code, lanes, depth, traits)
-    # A step further in depth is another line of memory, which no prefetcher foresees. (Compilers of
-    # OpenCL C before 3.0 may not know how to ask.)
-    ahead = AHEAD if along == "lanes" and traits.c_version >= (3, 0) else 0
+    # A step further in depth is another line of memory, which no prefetcher foresees.
+    ahead = AHEAD if along == "lanes" and traits.prefetch else 0
     # Its lines must be as many as the panel has steps of depth, which come in whole units.
     in_place = depth % code.unit == 0 and passes_in_place(what, code, cut.tiles)
     code = replace(

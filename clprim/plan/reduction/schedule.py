@@ -319,8 +319,7 @@ def _cut(
         enough = tiles * splits // (2 * wanted)
         per_group = max(1, min(tiles, enough, CPU_GROUP_WORK // max(1, each)))
     ahead = 0
-    # An interpreter of OpenCL 1.2 knows no prefetch; what compiles for CPUs is newer.
-    if traits.is_cpu and chosen.vector > 1 and traits.c_version >= (3, 0):
+    if traits.is_cpu and chosen.vector > 1 and traits.prefetch:
         ahead = PREFETCH // (step if chosen.template == "reduction/columns" else 1)
     return replace(
         chosen,

@@ -232,7 +232,10 @@ class Stages:
             exact=schedule.exact,
             store_tiles=store_tiles,
             ahead=schedule.ahead,
-            streaming=store_tiles and not partial and written > self.traits.cache_bytes,
+            streaming=store_tiles
+            and not partial
+            and self.traits.streaming
+            and written > self.traits.cache_bytes,
             still=still,
         )
         return KernelPlan(

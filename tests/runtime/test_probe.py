@@ -1,0 +1,122 @@
+"""What a compiler can do is found out by running it, in a process that may die of it."""
+
+import dataclasses
+import sys
+
+import pytest
+from support import equal, numbers
+
+import clprim as cp
+from clprim.runtime import disk_cache, probe, query
+from clprim.traits import DeviceTraits
+
+
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("CLPRIM_CACHE_DIR", str(tmp_path))
+    forget = probe.abilities.cache_clear
+    forget()
+    yield tmp_path / "programs"
+    forget()
+
+
+def test_answers_are_found_once_and_kept(device, own_cache, monkeypatch):
+    found = probe.abilities(device.cl)
+    assert "kernel" in found
+    assert found <= set(probe.ANSWERS)
+    assert len(list(own_cache.iterdir())) == 1
+    probe.abilities.cache_clear()
+    monkeypatch.setattr(probe, "_run_child", None)
+    assert probe.abilities(device.cl) == found
+
+
+def test_traits_are_what_the_driver_says_and_the_compiler_bears_out(device):
+    said, found = query.query_traits(device.cl), probe.abilities(device.cl)
+    refined = probe.refine(said, device.cl)
+    assert refined == device.traits
+    assert refined.prefetch == ("prefetch" in found)
+    assert refined.fp64 == (said.fp64 and "fp64" in found)
+    assert refined.is_cpu == (said.is_cpu and "lanes" not in found)
+
+
+def test_each_answer_is_that_of_its_program(device, monkeypatch):
+    # What one program shows all at once, and each by itself, is the same.
+    together = probe.abilities(device.cl)
+    asked = []
+    real = probe._run_children
+
+    def singly(handle, questions, deadline):
+        asked.append(questions)
+        answers = real(handle, questions, deadline)
+        return [False, *answers[1:]] if len(asked) == 1 else answers
+
+    monkeypatch.setattr(probe, "_run_children", singly)
+    assert probe._ask(device.cl) == together
+    assert len(asked) == 2
+
+
+def test_a_compiler_that_ends_the_process_is_survived(device, monkeypatch):
+    # The child ends itself where it comes to the second program, as the compiler would.
+    deadly = probe._CHILD.replace(
+        "main({task!r})",
+        "probe = sys.modules[main.__module__]; works = probe._works; import os; "
+        "probe._works = lambda q, uses: os.abort() if 'prefetch' in uses else works(q, uses); "
+        "main({task!r})",
+    )
+    monkeypatch.setattr(probe, "_CHILD", deadly)
+    found = probe.abilities(device.cl)
+    assert "prefetch" not in found
+    assert {"kernel", "streaming"} <= found or "streaming" not in probe._ask(device.cl)
+    x = cp.asarray(numbers((200, 300)))
+    monkeypatch.setitem(device.__dict__, "traits", probe.refine(device.traits, device.cl))
+    equal(cp.Pointwise("y0 = x0 + 12321;")(x), x.get() + 12321)
+
+
+def test_a_compiler_that_hangs_is_survived(device, monkeypatch):
+    hanging = probe._CHILD.replace(
+        "main({task!r})",
+        "probe = sys.modules[main.__module__]; works = probe._works; import time; "
+        "probe._works = lambda q, uses: time.sleep(99) if uses != ['kernel'] else works(q, uses); "
+        "main({task!r})",
+    )
+    monkeypatch.setattr(probe, "_CHILD", hanging)
+    monkeypatch.setattr(probe, "_TIMEOUT", 2.0)
+    assert probe.abilities(device.cl) <= {"kernel", "lanes"}
+
+
+@pytest.mark.parametrize("executable", ["", None, "/usr/bin/an-application", "/nowhere/python3"])
+def test_without_a_child_the_driver_is_believed(device, monkeypatch, executable):
+    monkeypatch.setattr(sys, "executable", executable)
+    assert probe.abilities(device.cl) is None
+    said = query.query_traits(device.cl)
+    assert probe.refine(said, device.cl) == said
+    assert not said.prefetch
+
+
+def test_answers_refine_traits(monkeypatch):
+    said = DeviceTraits(is_cpu=True, fp16=True, fp64=True)
+    monkeypatch.setattr(probe, "abilities", lambda device: frozenset({"kernel", "lanes", "fp16"}))
+    assert probe.refine(said, None) == dataclasses.replace(
+        said, is_cpu=False, fp64=False, prefetch=False, streaming=False
+    )
+
+
+def test_a_device_is_found_by_another_process(device):
+    assert query.find(query.whereabouts(device.cl)) == device.cl
+
+
+def test_another_driver_is_asked_anew(device, own_cache, monkeypatch):
+    probe.abilities(device.cl)
+    probe.abilities.cache_clear()
+    monkeypatch.setattr(query, "identity", lambda device: (b"another driver",))
+    probe.abilities(device.cl)
+    assert len(list(own_cache.iterdir())) == 2
+
+
+def test_a_damaged_answer_is_asked_anew(device, own_cache):
+    found = probe.abilities(device.cl)
+    (entry,) = own_cache.iterdir()
+    entry.write_bytes(entry.read_bytes() + b" lanes")
+    probe.abilities.cache_clear()
+    assert probe.abilities(device.cl) == found
+    assert disk_cache.load(entry.stem) is not None
