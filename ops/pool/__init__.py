@@ -1,0 +1,1 @@
+"""Operators that sum up or choose within windows."""

@@ -1,0 +1,293 @@
+"""Pooling to a size that is given, by the mean or the greatest element: arguments after PyTorch.
+
+Along each dimension of I elements that becomes O, window o begins at ⌊o·I/O⌋ and ends before
+⌈(o + 1)·I/O⌉. Where O is 1 or None along every dimension, the mean is a `Reduction`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from clprim.arrays.array import Array, view_of
+from clprim.arrays.creation import empty
+from clprim.call.repeat import repeatable
+from clprim.errors import ShapeError
+from clprim.ops.conv.windows import is_channels_last
+from clprim.ops.pool.max_pool import lowest
+from clprim.ops.pool.windows import check_floats, check_gradient
+from clprim.ops.reduction.reduce import mean
+from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.strings import kernel, places
+
+__all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool1d_backward",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool2d_backward",
+    "adaptive_avg_pool3d",
+    "adaptive_avg_pool3d_backward",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool1d_backward",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool2d_backward",
+    "adaptive_max_pool3d",
+    "adaptive_max_pool3d_backward",
+]
+
+Size = int | None | Sequence[int | None]
+
+
+def adaptive_avg_pool1d(x: Any, output_size: Size) -> Array:
+    """Returns means of (N, C, L) or (C, L); see `adaptive_avg_pool2d`."""
+    return _avg("adaptive_avg_pool1d", 1, x, output_size)
+
+
+def adaptive_avg_pool2d(x: Any, output_size: Size) -> Array:
+    """Returns means of as many windows as are wanted.
+
+    Args:
+        x: (N, C, H, W) or (C, H, W) of floating-point numbers, in any memory format.
+        output_size: Height and width of the result: a number, or one for each; None keeps x's.
+
+    Raises:
+        ShapeError: Another number of dimensions, sizes that are none.
+        DTypeError: No device array, or one of integers.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> x = cp.asarray(np.arange(12, dtype=np.float32).reshape(1, 3, 4))
+        >>> ops.adaptive_avg_pool2d(x, (1, 2)).get()
+        array([[[4.5, 6.5]]], dtype=float32)
+    """
+    return _avg("adaptive_avg_pool2d", 2, x, output_size)
+
+
+def adaptive_avg_pool3d(x: Any, output_size: Size) -> Array:
+    """Returns means of (N, C, D, H, W) or (C, D, H, W); see `adaptive_avg_pool2d`."""
+    return _avg("adaptive_avg_pool3d", 3, x, output_size)
+
+
+def adaptive_max_pool1d(x: Any, output_size: Size, return_indices: bool = False) -> Any:
+    """Returns greatest elements of (N, C, L) or (C, L); see `adaptive_max_pool2d`."""
+    return _max("adaptive_max_pool1d", 1, x, output_size, return_indices)
+
+
+def adaptive_max_pool2d(x: Any, output_size: Size, return_indices: bool = False) -> Any:
+    """Returns the greatest elements of as many windows as are wanted.
+
+    Args:
+        x: (N, C, H, W) or (C, H, W), in any memory format and dtype.
+        output_size: Height and width of the result: a number, or one for each; None keeps x's.
+        return_indices: Whether to return (result, indices), as `max_pool2d` does.
+
+    Raises:
+        ShapeError: Another number of dimensions, sizes that are none.
+        DTypeError: No device array.
+    """
+    return _max("adaptive_max_pool2d", 2, x, output_size, return_indices)
+
+
+def adaptive_max_pool3d(x: Any, output_size: Size, return_indices: bool = False) -> Any:
+    """Returns greatest elements of (N, C, D, H, W) or (C, D, H, W); see `adaptive_max_pool2d`."""
+    return _max("adaptive_max_pool3d", 3, x, output_size, return_indices)
+
+
+@repeatable
+def _avg(what: str, ndim: int, x: Any, output_size: Size) -> Array:
+    dtype = check_floats(what, "x", x)
+    lead, outputs = _sizes(what, x, ndim, output_size)
+    shape = (*x.shape[:lead], *outputs)
+    if set(outputs) == {1}:
+        # In x's memory format, which a reduction would not keep where only channels are left.
+        out = empty(shape, dtype, memory_format=None if x.ndim != 4 else _format(x))
+        reduced = view_of(out, shape[:lead], out.strides[:lead], out.offset)
+        mean(x, axis=tuple(range(lead, x.ndim)), out=reduced)
+        return out
+    counts = " * ".join(f"(stop{d} - start{d})" for d in range(ndim))
+    element = places(lead + ndim, {lead + d: f"i{d}" for d in range(ndim)})
+    body = f"""
+        typeof_y0 sum = 0;
+        LOOPS
+            sum += at_x0({element});
+        y0 = sum / (float)({counts});"""
+    expr = _over_window(lead, ndim, body)
+    return kernel(expr, what, dtype)(x, shape=shape)  # type: ignore[no-any-return]
+
+
+@repeatable
+def _max(what: str, ndim: int, x: Any, output_size: Size, return_indices: bool) -> Any:
+    dtype = dtype_of(what, "x", x)
+    lead, outputs = _sizes(what, x, ndim, output_size)
+    shape = (*x.shape[:lead], *outputs)
+    element = places(lead + ndim, {lead + d: f"i{d}" for d in range(ndim)})
+    flat = "i0"
+    for d in range(1, ndim):
+        flat = f"({flat}) * size_x0({lead + d}) + i{d}"
+    greater = "v > best" if dtype.kind in "biu" else "v > best || v != v"
+    if return_indices:
+        body = f"""
+            typeof_y0 best = {lowest(dtype)};
+            long chosen = -1;
+            LOOPS {{
+                typeof_y0 v = at_x0({element});
+                if ({greater} || chosen < 0) {{
+                    best = v;
+                    chosen = {flat};
+                }}
+            }}
+            y0 = best;
+            y1 = chosen;"""
+    else:
+        body = f"""
+            typeof_y0 best = {lowest(dtype)};
+            LOOPS {{
+                typeof_y0 v = at_x0({element});
+                best = {greater} ? v : best;
+            }}
+            y0 = best;"""
+    dtypes = (dtype, np.dtype(np.int64)) if return_indices else (dtype,)
+    return kernel(_over_window(lead, ndim, body), what, *dtypes)(x, shape=shape)
+
+
+def _over_window(lead: int, ndim: int, body: str) -> str:
+    lines: list[str] = []
+    loops: list[str] = []
+    for d in range(ndim):
+        o, i, n = f"coord({lead + d})", f"size_x0({lead + d})", f"size({lead + d})"
+        lines += [
+            f"int start{d} = {o} * {i} / {n};",
+            f"int stop{d} = (({o} + 1) * {i} + {n} - 1) / {n};",
+        ]
+        loops.append(f"for (int i{d} = start{d}; i{d} < stop{d}; ++i{d})")
+    return "\n".join([*lines, body.replace("LOOPS", "\n".join(loops))])
+
+
+def _over_outputs(lead: int, ndim: int, array: str, body: str) -> str:
+    lines: list[str] = []
+    loops: list[str] = []
+    for d in range(ndim):
+        i, n, o = f"coord({lead + d})", f"size({lead + d})", f"size_{array}({lead + d})"
+        lines += [
+            f"int first{d} = {i} * {o} / {n};",
+            f"int beyond{d} = (({i} + 1) * {o} + {n} - 1) / {n};",
+        ]
+        loops.append(f"for (int o{d} = first{d}; o{d} < beyond{d}; ++o{d})")
+    return "\n".join([*lines, body.replace("LOOPS", "\n".join(loops))])
+
+
+def _sizes(what: str, x: Any, ndim: int, output_size: Size) -> tuple[int, tuple[int, ...]]:
+    """Dimensions before the windows, and how many windows there are along the others."""
+    lead = x.ndim - ndim
+    if lead not in (1, 2):
+        raise ShapeError(
+            f"{what}: expected x of {ndim + 2} dimensions, or {ndim + 1} without a batch, got "
+            f"shape {x.shape}"
+        )
+    given = tuple(output_size) if isinstance(output_size, Sequence) else (output_size,)
+    given = given * ndim if len(given) == 1 else given
+    sizes = tuple(n if g is None else g for g, n in zip(given[:ndim], x.shape[lead:], strict=False))
+    if len(given) != ndim or not all(isinstance(n, int | np.integer) and n > 0 for n in sizes):
+        forms = "a number" if ndim == 1 else f"a number or {ndim} of them"
+        raise ShapeError(f"{what}: output_size={output_size!r}: expected {forms}, of at least 1")
+    if not math.prod(x.shape[1:]):
+        raise ShapeError(f"{what}: x of shape {x.shape} has no elements to choose from")
+    return lead, tuple(int(n) for n in sizes)
+
+
+def _format(x: Any) -> str:
+    return "channels_last" if is_channels_last(x.shape, x.strides) else "contiguous"
+
+
+# --- gradients ------------------------------------------------------------------------------------
+
+
+def adaptive_avg_pool1d_backward(grad: Any, x: Any) -> Array:
+    """Returns the gradient of `adaptive_avg_pool1d` in x, given that of the result."""
+    return _avg_backward("adaptive_avg_pool1d_backward", 1, grad, x)
+
+
+def adaptive_avg_pool2d_backward(grad: Any, x: Any) -> Array:
+    """Returns the gradient of `adaptive_avg_pool2d` in x.
+
+    Args:
+        grad: Of the result.
+        x: What was pooled, in whose memory format the gradient is; its elements do not matter.
+
+    Raises:
+        ShapeError, DTypeError: With what was given and what was expected.
+    """
+    return _avg_backward("adaptive_avg_pool2d_backward", 2, grad, x)
+
+
+def adaptive_avg_pool3d_backward(grad: Any, x: Any) -> Array:
+    """Returns the gradient of `adaptive_avg_pool3d` in x, given that of the result."""
+    return _avg_backward("adaptive_avg_pool3d_backward", 3, grad, x)
+
+
+def adaptive_max_pool1d_backward(grad: Any, x: Any, indices: Any) -> Array:
+    """Returns the gradient of `adaptive_max_pool1d` in x; see `adaptive_max_pool2d_backward`."""
+    return _max_backward("adaptive_max_pool1d_backward", 1, grad, x, indices)
+
+
+def adaptive_max_pool2d_backward(grad: Any, x: Any, indices: Any) -> Array:
+    """Returns the gradient of `adaptive_max_pool2d` in x.
+
+    Args:
+        grad: Of the result.
+        x: What was pooled, in whose memory format the gradient is; its elements do not matter.
+        indices: As the call returned them.
+
+    Raises:
+        ShapeError, DTypeError: With what was given and what was expected.
+    """
+    return _max_backward("adaptive_max_pool2d_backward", 2, grad, x, indices)
+
+
+def adaptive_max_pool3d_backward(grad: Any, x: Any, indices: Any) -> Array:
+    """Returns the gradient of `adaptive_max_pool3d` in x; see `adaptive_max_pool2d_backward`."""
+    return _max_backward("adaptive_max_pool3d_backward", 3, grad, x, indices)
+
+
+@repeatable
+def _avg_backward(what: str, ndim: int, grad: Any, x: Any) -> Array:
+    check_floats(what, "x", x)
+    dtype = check_floats(what, "grad", grad)
+    lead, _ = _sizes(what, x, ndim, grad.shape[-ndim:])
+    check_gradient(what, "grad", grad, (*x.shape[:lead], *grad.shape[-ndim:]))
+    window = places(lead + ndim, {lead + d: f"o{d}" for d in range(ndim)})
+    counts = []
+    for d in range(ndim):
+        n, o = f"size({lead + d})", f"size_x1({lead + d})"
+        counts.append(f"(int)(((o{d} + 1) * {n} + {o} - 1) / {o} - o{d} * {n} / {o})")
+    body = f"""
+        typeof_x1 sum = 0;
+        LOOPS
+            sum += at_x1({window}) / (float)({" * ".join(counts)});
+        y0 = sum;"""
+    expr = "(void)x0;\n" + _over_outputs(lead, ndim, "x1", body)
+    return kernel(expr, what, dtype)(x, grad)  # type: ignore[no-any-return]
+
+
+@repeatable
+def _max_backward(what: str, ndim: int, grad: Any, x: Any, indices: Any) -> Array:
+    dtype = check_floats(what, "grad", grad)
+    lead, _ = _sizes(what, x, ndim, grad.shape[-ndim:])
+    check_gradient(what, "grad", grad, (*x.shape[:lead], *grad.shape[-ndim:]))
+    check_gradient(what, "indices", indices, grad.shape)
+    window = places(lead + ndim, {lead + d: f"o{d}" for d in range(ndim)})
+    flat = f"coord({lead})"
+    for d in range(1, ndim):
+        flat = f"({flat}) * size({lead + d}) + coord({lead + d})"
+    body = f"""
+        long here = {flat};
+        typeof_x1 sum = 0;
+        LOOPS
+            sum += at_x2({window}) == here ? at_x1({window}) : 0;
+        y0 = sum;"""
+    expr = "(void)x0;\n" + _over_outputs(lead, ndim, "x1", body)
+    return kernel(expr, what, dtype)(x, grad, indices)  # type: ignore[no-any-return]

@@ -1,0 +1,321 @@
+"""Pooling by the mean of a window, or by its p-norm, and back: arguments after PyTorch.
+
+Sums run in float32 at least. Gradients are gathered: every element of the input adds up what the
+windows that it is in pass on, in their order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from clprim.arrays.array import Array
+from clprim.call.repeat import repeatable
+from clprim.errors import ShapeError
+from clprim.ops.pool.windows import Numbers, Windows, check_floats, check_gradient, windows
+from clprim.ops.shared.arguments import real
+from clprim.ops.shared.strings import kernel, places
+
+__all__ = [
+    "avg_pool1d",
+    "avg_pool1d_backward",
+    "avg_pool2d",
+    "avg_pool2d_backward",
+    "avg_pool3d",
+    "avg_pool3d_backward",
+    "lp_pool1d",
+    "lp_pool2d",
+    "lp_pool3d",
+]
+
+
+def avg_pool1d(
+    x: Any,
+    kernel_size: Numbers,
+    stride: Numbers | None = None,
+    padding: Numbers = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    *,
+    out: Any = None,
+) -> Array:
+    """Returns the mean of every window of (N, C, L) or (C, L); see `avg_pool2d`."""
+    given = (kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+    return _avg_pool("avg_pool1d", 1, x, *given, out)
+
+
+def avg_pool2d(
+    x: Any,
+    kernel_size: Numbers,
+    stride: Numbers | None = None,
+    padding: Numbers = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+    *,
+    out: Any = None,
+) -> Array:
+    """Returns the mean of every window.
+
+    Args:
+        x: (N, C, H, W) or (C, H, W) of floating-point numbers, in any memory format.
+        kernel_size: Height and width of a window: a number, or one for each.
+        stride: From one window to the next, likewise; None is the size of a window.
+        padding: Rows and columns of zeros around x, likewise.
+        ceil_mode: Whether a last window may reach beyond the padding; what lies there is not
+            counted.
+        count_include_pad: Whether the padding is counted.
+        divisor_override: What sums are divided by instead.
+        out: Where the result goes.
+
+    Raises:
+        ShapeError: Another number of dimensions, sizes that are none, a padding of more than half
+            of a window, no window at all, a divisor of 0.
+        DTypeError: No device array, or one of integers.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> x = cp.asarray(np.arange(8, dtype=np.float32).reshape(1, 2, 4))
+        >>> ops.avg_pool2d(x, 2).get()
+        array([[[2.5, 4.5]]], dtype=float32)
+    """
+    given = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return _avg_pool("avg_pool2d", 2, x, *given, out)
+
+
+def avg_pool3d(
+    x: Any,
+    kernel_size: Numbers,
+    stride: Numbers | None = None,
+    padding: Numbers = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+    *,
+    out: Any = None,
+) -> Array:
+    """Returns the mean of every window of (N, C, D, H, W) or (C, D, H, W); see `avg_pool2d`."""
+    given = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return _avg_pool("avg_pool3d", 3, x, *given, out)
+
+
+@repeatable
+def _avg_pool(
+    what: str,
+    ndim: int,
+    x: Any,
+    kernel_size: Numbers,
+    stride: Numbers | None,
+    padding: Numbers,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+    out: Any,
+) -> Array:
+    dtype = check_floats(what, "x", x)
+    w = windows(what, x, ndim, kernel_size, stride, padding, 1, ceil_mode)
+    divisor = _divisor(what, w, "x0", count_include_pad, divisor_override)
+    element = places(w.lead + ndim, {w.lead + d: f"i{d}" for d in w.axes})
+    body = f"""
+        typeof_y0 sum = 0;
+        LOOPS {{
+            typeof_y0 v = at_x0({element});
+            sum += {"inside ? v : 0" if w.leave else "v"};
+        END
+        y0 = sum / {divisor.replace("FROM", "from")};"""
+    operator = kernel(w.over_window("x0", body, edges=w.leave), what, dtype)
+    return operator(x, shape=(*x.shape[: w.lead], *w.outputs), out=out)  # type: ignore[no-any-return]
+
+
+def _divisor(what: str, w: Windows, array: str, padded: bool, override: int | None) -> str:
+    """What the sum of the window that begins at ``FROM0``, ``FROM1``, … is divided by."""
+    if override is not None:
+        if not isinstance(override, int | np.integer) or override == 0:
+            raise ShapeError(f"{what}: divisor_override={override!r}: expected a number but 0")
+        return str(int(override))
+    counts = []
+    for d in w.axes:
+        k, size = w.kernel[d], f"(int)size_{array}({w.lead + d})"
+        if not w.leave:
+            counts.append(str(k))
+        elif padded:
+            counts.append(f"(min(FROM{d} + {k}, {size} + {w.padding[d]}) - FROM{d})")
+        else:
+            counts.append(f"(min(FROM{d} + {k}, {size}) - max(FROM{d}, 0))")
+    return f"(float)({' * '.join(counts)})"
+
+
+# --- gradients ------------------------------------------------------------------------------------
+
+
+def avg_pool1d_backward(
+    grad: Any,
+    x: Any,
+    kernel_size: Numbers,
+    stride: Numbers | None = None,
+    padding: Numbers = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Array:
+    """Returns the gradient of `avg_pool1d` in x; see `avg_pool2d_backward`."""
+    given = (kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+    return _avg_pool_backward("avg_pool1d_backward", 1, grad, x, *given)
+
+
+def avg_pool2d_backward(
+    grad: Any,
+    x: Any,
+    kernel_size: Numbers,
+    stride: Numbers | None = None,
+    padding: Numbers = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Array:
+    """Returns the gradient of `avg_pool2d` in x.
+
+    Args:
+        grad: Of the result.
+        x: What was pooled, in whose memory format the gradient is; its elements do not matter.
+        kernel_size: As in the call.
+        stride: Likewise.
+        padding: Likewise.
+        ceil_mode: Likewise.
+        count_include_pad: Likewise.
+        divisor_override: Likewise.
+
+    Raises:
+        ShapeError, DTypeError: As `avg_pool2d`, and of a grad of another shape.
+    """
+    given = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return _avg_pool_backward("avg_pool2d_backward", 2, grad, x, *given)
+
+
+def avg_pool3d_backward(
+    grad: Any,
+    x: Any,
+    kernel_size: Numbers,
+    stride: Numbers | None = None,
+    padding: Numbers = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Array:
+    """Returns the gradient of `avg_pool3d` in x; see `avg_pool2d_backward`."""
+    given = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return _avg_pool_backward("avg_pool3d_backward", 3, grad, x, *given)
+
+
+@repeatable
+def _avg_pool_backward(
+    what: str,
+    ndim: int,
+    grad: Any,
+    x: Any,
+    kernel_size: Numbers,
+    stride: Numbers | None,
+    padding: Numbers,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> Array:
+    check_floats(what, "x", x)
+    dtype = check_floats(what, "grad", grad)
+    w = windows(what, x, ndim, kernel_size, stride, padding, 1, ceil_mode)
+    check_gradient(what, "grad", grad, (*x.shape[: w.lead], *w.outputs))
+    window = places(w.lead + ndim, {w.lead + d: f"o{d}" for d in w.axes})
+    divisor = _divisor(what, w, "x0", count_include_pad, divisor_override)
+    begins = [f"int begin{d} = o{d} * {w.stride[d]} - {w.padding[d]};" for d in w.axes]
+    body = f"""
+        typeof_x1 sum = 0;
+        LOOPS {{
+            {" ".join(begins) if "FROM" in divisor else ""}
+            typeof_x1 v = at_x1({window}) / {divisor.replace("FROM", "begin")};
+            sum += inside ? v : 0;
+        END
+        y0 = sum;"""
+    operator = kernel("(void)x0;\n" + w.over_outputs("x1", body), what, dtype)
+    return operator(x, grad)  # type: ignore[no-any-return]
+
+
+# --- p-norms --------------------------------------------------------------------------------------
+
+
+def lp_pool1d(
+    x: Any,
+    norm_type: float,
+    kernel_size: Numbers,
+    stride: Numbers | None = None,
+    ceil_mode: bool = False,
+) -> Array:
+    """Returns (Σ xᵖ)^(1/p) of every window of (N, C, L) or (C, L); see `lp_pool2d`."""
+    return _lp_pool("lp_pool1d", 1, x, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool2d(
+    x: Any,
+    norm_type: float,
+    kernel_size: Numbers,
+    stride: Numbers | None = None,
+    ceil_mode: bool = False,
+) -> Array:
+    """Returns (Σ xᵖ)^(1/p) of every window; where the sum is negative, the result is 0.
+
+    Args:
+        x: (N, C, H, W) or (C, H, W) of floating-point numbers.
+        norm_type: p; 1 adds elements up.
+        kernel_size: Height and width of a window: a number, or one for each.
+        stride: From one window to the next, likewise; None is the size of a window.
+        ceil_mode: Whether a last window may reach beyond x; as PyTorch has it, the sum of such a
+            window is scaled as if it had as many elements as the others.
+
+    Raises:
+        ShapeError, DTypeError: As `avg_pool2d`.
+    """
+    return _lp_pool("lp_pool2d", 2, x, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool3d(
+    x: Any,
+    norm_type: float,
+    kernel_size: Numbers,
+    stride: Numbers | None = None,
+    ceil_mode: bool = False,
+) -> Array:
+    """Returns (Σ xᵖ)^(1/p) of every window of (N, C, D, H, W) or (C, D, H, W); see `lp_pool2d`."""
+    return _lp_pool("lp_pool3d", 3, x, norm_type, kernel_size, stride, ceil_mode)
+
+
+@repeatable
+def _lp_pool(
+    what: str,
+    ndim: int,
+    x: Any,
+    norm_type: float,
+    kernel_size: Numbers,
+    stride: Numbers | None,
+    ceil_mode: bool,
+) -> Array:
+    dtype = check_floats(what, "x", x)
+    p = real(what, "norm_type", norm_type)
+    w = windows(what, x, ndim, kernel_size, stride, 0, 1, ceil_mode)
+    element = places(w.lead + ndim, {w.lead + d: f"i{d}" for d in w.axes})
+    power = "v" if p == 1 else "v * v" if p == 2 else "pow(v, w0)"
+    count = int(np.prod(w.kernel))
+    divisor = _divisor(what, w, "x0", True, None).replace("FROM", "from")
+    scaled = f"sum / {divisor} * {count}" if w.leave else "sum"
+    root = {1.0: "sum > 0 ? sum : 0", 2.0: "sqrt(sum > 0 ? sum : 0)"}.get(p)
+    body = f"""
+        typeof_y0 sum = 0;
+        LOOPS {{
+            typeof_y0 v = at_x0({element});
+            v = {power};
+            sum += {"inside ? v : 0" if w.leave else "v"};
+        END
+        sum = {scaled};
+        y0 = {root or "pow(sum > 0 ? sum : 0, 1 / w0)"};"""
+    operator = kernel(w.over_window("x0", body, edges=w.leave), what, dtype)
+    shape = (*x.shape[: w.lead], *w.outputs)
+    return operator(x, *(() if root else (p,)), shape=shape)  # type: ignore[no-any-return]

@@ -1,0 +1,237 @@
+"""The windows of a pooling: arguments as PyTorch takes them, sizes, and loops over a window.
+
+A window begins at ``o·stride - padding`` and has ``kernel`` elements, ``dilation`` apart. Those
+that would lie outside of the input are no part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from clprim.errors import DTypeError, ShapeError
+from clprim.ops.shared.arguments import dtype_of
+
+__all__ = ["Numbers", "Windows", "check_floats", "check_gradient", "numbers", "windows"]
+
+Numbers = int | Sequence[int]
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows along the last dimensions of an input.
+
+    Attributes:
+        lead: Dimensions before: channels, and images where they are batched.
+        sizes: Of the input, along the dimensions that have windows.
+        kernel, stride, padding, dilation: A number for each of them.
+        outputs: How many windows there are, likewise.
+
+    Kernel, stride, padding and dilation stand in the strings as numbers: a network has few of them,
+    and without divisions by what only the run knows gradients are twice as fast.
+    """
+
+    lead: int
+    sizes: tuple[int, ...]
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+    @property
+    def dilated(self) -> bool:
+        """Whether there are gaps in a window."""
+        return any(d > 1 for d in self.dilation)
+
+    @property
+    def leave(self) -> bool:
+        """Whether a window reaches beyond the input."""
+        together = zip(
+            self.sizes, self.outputs, self.kernel, self.stride, self.padding, strict=True
+        )
+        return any(p > 0 or (o - 1) * s + k > n for n, o, k, s, p in together)
+
+    @property
+    def axes(self) -> range:
+        """Numbers of the dimensions, from 0."""
+        return range(len(self.sizes))
+
+    def over_window(self, array: str, body: str, *, edges: bool = True) -> str:
+        """Returns loops over the elements ``i0``, ``i1``, … of the window of a result's element.
+
+        Every work-item runs as many iterations, so that neighbours can run as one vector. What lies
+        outside is replaced by the nearest element inside; ``inside`` is then false, if ``edges``
+        are asked for.
+
+        Args:
+            array: What the windows are of.
+            body: With ``LOOPS`` in front of the block that is run for each of them.
+            edges: Whether ``inside`` is needed. Of a window without gaps, the nearest element
+                inside is one of the window as well.
+        """
+        lines: list[str] = []
+        loops: list[str] = []
+        ends: list[str] = []
+        for d in self.axes:
+            size = f"(int)size_{array}({self.lead + d})"
+            begin = f"(int)coord({self.lead + d}) * {self.stride[d]} - {self.padding[d]}"
+            lines.append(f"int from{d} = {begin};")
+            step = f" * {self.dilation[d]}" if self.dilation[d] > 1 else ""
+            loops += [
+                f"for (int t{d} = 0; t{d} < {self.kernel[d]}; ++t{d}) {{",
+                f"int i{d} = clamp(from{d} + t{d}{step}, 0, {size} - 1);",
+            ]
+            ends.append(f"i{d} == from{d} + t{d}{step}")
+        if edges:
+            loops.append(f"bool inside = {' && '.join(ends)};")
+        return _looped(lines, loops, body, len(ends))
+
+    def over_outputs(self, array: str, body: str) -> str:
+        """Returns loops over the windows ``o0``, ``o1``, … that an element of the input may be in.
+
+        As in `over_window`, a window that is none is replaced by one that is; ``inside`` says
+        whether it has the element.
+
+        Args:
+            array: Of the shape of the windows.
+            body: With ``LOOPS`` in front of the block that is run for each of them.
+        """
+        lines: list[str] = []
+        loops: list[str] = []
+        ends: list[str] = []
+        for d in self.axes:
+            reach = (self.kernel[d] - 1) * self.dilation[d]
+            most = reach // self.stride[d] + 1
+            lines.append(f"int at{d} = (int)coord({self.lead + d}) + {self.padding[d]};")
+            before = f"at{d} / {self.stride[d]} - {most - 1} + t{d}"
+            loops += [
+                f"for (int t{d} = 0; t{d} < {most}; ++t{d}) {{",
+                f"int o{d} = clamp({before}, 0, (int)size_{array}({self.lead + d}) - 1);",
+                f"int tap{d} = at{d} - o{d} * {self.stride[d]};",
+            ]
+            ends.append(f"o{d} == {before} && tap{d} <= {reach}")
+            if self.dilation[d] > 1:
+                ends.append(f"tap{d} % {self.dilation[d]} == 0")
+        loops.append(f"bool inside = {' && '.join(ends)};")
+        return _looped(lines, loops, body, len(self.sizes))
+
+    def flat(self, array: str, names: str) -> str:
+        """Returns the position of the element ``names0``, ``names1``, … in its plane."""
+        flat = f"{names}0"
+        for d in self.axes[1:]:
+            flat = f"({flat}) * size_{array}({self.lead + d}) + {names}{d}"
+        return flat
+
+
+def _looped(lines: list[str], loops: list[str], body: str, depth: int) -> str:
+    before, _, rest = body.partition("LOOPS {")
+    inner, _, after = rest.partition("END")
+    return "\n".join([*lines, before, *loops, inner, "}" * depth, after])
+
+
+def numbers(what: str, label: str, value: Any, count: int, least: int) -> tuple[int, ...]:
+    """Returns a number, or one for each dimension, as a tuple.
+
+    Raises:
+        ShapeError: Something else, or a number below ``least``.
+    """
+    given = (value,) if isinstance(value, int | np.integer) else value
+    if isinstance(given, Sequence) and len(given) == 1:
+        given = (*given,) * count
+    whole = isinstance(given, Sequence) and all(
+        isinstance(n, int | np.integer) and not isinstance(n, bool) for n in given
+    )
+    if not whole or len(given) != count or min(given) < least:
+        forms = "a number" if count == 1 else f"a number or {count} of them"
+        raise ShapeError(f"{what}: {label}={value!r}: expected {forms}, of at least {least}")
+    return tuple(int(n) for n in given)
+
+
+def windows(
+    what: str,
+    x: Any,
+    ndim: int,
+    kernel_size: Numbers,
+    stride: Numbers | None,
+    padding: Numbers,
+    dilation: Numbers = 1,
+    ceil_mode: bool = False,
+) -> Windows:
+    """Checks the arguments of a pooling.
+
+    Args:
+        what: The operator, for messages.
+        x: (N, C, …) or (C, …), with ``ndim`` dimensions that have windows.
+        ndim: How many.
+        kernel_size: A number, or one for each.
+        stride: Likewise; None is the kernel's size.
+        padding: Likewise.
+        dilation: Likewise.
+        ceil_mode: Whether a last window may lie in part beyond the input and its padding.
+
+    Raises:
+        ShapeError: Not such numbers, a padding of more than half of the kernel, no window at all.
+        DTypeError: x is no device array.
+    """
+    dtype_of(what, "x", x)
+    lead = x.ndim - ndim
+    if lead not in (1, 2):
+        raise ShapeError(
+            f"{what}: expected x of {ndim + 2} dimensions, or {ndim + 1} without a batch, got "
+            f"shape {x.shape}"
+        )
+    kernel = numbers(what, "kernel_size", kernel_size, ndim, 1)
+    empty = isinstance(stride, Sequence) and not stride
+    steps = kernel if stride is None or empty else numbers(what, "stride", stride, ndim, 1)
+    pads = numbers(what, "padding", padding, ndim, 0)
+    apart = numbers(what, "dilation", dilation, ndim, 1)
+    for k, p, d in zip(kernel, pads, apart, strict=True):
+        if p > ((k - 1) * d + 1) // 2:
+            raise ShapeError(
+                f"{what}: padding={padding!r} is more than half of kernel_size={kernel_size!r}"
+            )
+    sizes = x.shape[lead:]
+    outputs = tuple(
+        _outputs(n, k, s, p, d, ceil_mode)
+        for n, k, s, p, d in zip(sizes, kernel, steps, pads, apart, strict=True)
+    )
+    if min(outputs) < 1 or 0 in x.shape[lead - 1 :]:
+        raise ShapeError(
+            f"{what}: x of shape {x.shape} has no window of kernel_size={kernel_size!r}, "
+            f"padding={padding!r}, dilation={dilation!r}"
+        )
+    return Windows(lead, sizes, kernel, steps, pads, apart, outputs)
+
+
+def _outputs(size: int, kernel: int, stride: int, padding: int, dilation: int, up: bool) -> int:
+    rest = size + 2 * padding - dilation * (kernel - 1) - 1
+    count = (rest + (stride - 1 if up else 0)) // stride + 1
+    # A window begins in the input or in the padding before it.
+    return count - (up and (count - 1) * stride >= size + padding)
+
+
+def check_floats(what: str, label: str, array: Any) -> Any:
+    """Returns the dtype of an array of floating-point numbers.
+
+    Raises:
+        DTypeError: No device array, or one of integers.
+    """
+    dtype = dtype_of(what, label, array)
+    if dtype.kind in "biu":
+        raise DTypeError(f"{what}: expected floating-point numbers for {label}, got {dtype}")
+    return dtype
+
+
+def check_gradient(what: str, label: str, grad: Any, shape: tuple[int, ...]) -> None:
+    """Refuses a gradient of another shape than the result.
+
+    Raises:
+        ShapeError, DTypeError: With what was given and what was expected.
+    """
+    dtype_of(what, label, grad)
+    if grad.shape != shape:
+        raise ShapeError(f"{what}: {label} has shape {grad.shape}, expected {shape}")
