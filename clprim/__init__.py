@@ -6,6 +6,7 @@
 array([3., 3., 3.], dtype=float32)
 """
 
+from clprim.arrays import arithmetic as _arithmetic  # noqa: F401 - gives arrays their operators
 from clprim.arrays.array import Array
 from clprim.arrays.creation import asarray, empty, full, zeros
 from clprim.errors import (

@@ -9,6 +9,7 @@ __all__ = [
     "DefinitionError",
     "DeviceError",
     "ShapeError",
+    "shorten",
 ]
 
 
@@ -45,3 +46,9 @@ class BuildError(ClprimError, RuntimeError):
 
     log: str = ""
     source: str = ""
+
+
+def shorten(text: str) -> str:
+    """Returns a snippet on one line of at most 60 characters, for messages."""
+    line = " ".join(text.split())
+    return line if len(line) <= 60 else line[:57] + "..."

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from clprim.arrays.array import Array, operand_of
-from clprim.call.launch import Launch
+from clprim.arrays.array import Array
+from clprim.arrays.memory import operand_of
+from clprim.call.call import bind
 from clprim.dtypes import AnyDType, value_dtype
 from clprim.language.definition import define_pointwise
 from clprim.plan.grouped.planner import Grouped, plan_grouped
+from clprim.plan.kernel import Plan
 from clprim.runtime.device import current_device
 
 __all__ = ["GroupedMap"]
@@ -78,9 +80,10 @@ class GroupedMap:
             return False
         parts = {"sums": self._sums, "values": self._values, "each": self._each}
         snippets = {part: definition.expr.text for part, definition in parts.items()}
-        launch = Launch(device, plan, title=self._name, snippets=snippets)
+        names = [*plan.buffers(written=True), *plan.buffers(written=False)]
+        call = bind(device, self._name, [Plan((plan,))], names, snippets=snippets)
         arrays = (out, *(k for k in kept if k is not None), *moving, *still, *extra)
-        launch(device.queue, [a.base_data for a in arrays], tuple(numbers))
+        call.run(device, arrays, tuple(numbers))
         return True
 
 

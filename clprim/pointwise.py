@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyopencl.array as cl_array
 
 from clprim import dtypes
-from clprim.arrays.array import operand_of
+from clprim.arrays.memory import Described, operand_of
 from clprim.call.arguments import (
     as_results,
     as_shape,
@@ -19,21 +18,12 @@ from clprim.call.arguments import (
     check_out,
     result_dtypes,
 )
-from clprim.call.launch import Launch, source_of
-from clprim.call.signature import (
-    Described,
-    allocate,
-    look_up,
-    remember,
-    scalar_dtypes,
-    shorten,
-    split_arguments,
-    texts,
-    weaken,
-)
-from clprim.errors import ClprimError, DTypeError, ShapeError
-from clprim.language.definition import define_pointwise
-from clprim.plan.kernel import KernelPlan
+from clprim.call.call import Call, bind
+from clprim.call.scalars import scalar_dtypes, split_arguments, weaken
+from clprim.call.signature import Calls
+from clprim.errors import DTypeError, ShapeError, shorten
+from clprim.language.definition import define_pointwise, texts
+from clprim.plan.kernel import KernelPlan, Plan
 from clprim.plan.pointwise.planner import plan_pointwise
 from clprim.plan.strides import (
     Operand,
@@ -44,22 +34,10 @@ from clprim.plan.strides import (
     memory_order,
 )
 from clprim.runtime.device import Device, current_device
+from clprim.runtime.source_cache import source_of
 from clprim.runtime.stats import counters
 
 __all__ = ["Pointwise"]
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """Everything about a call but buffers and scalars, remembered by its signature.
-
-    Attributes:
-        launch: The kernel; None where there are no elements.
-        results: (shape, dtype, strides, size) of every result to be allocated.
-    """
-
-    launch: Launch | None
-    results: tuple[Described, ...]
 
 
 class Pointwise:
@@ -108,7 +86,7 @@ class Pointwise:
             if result_type is None
             else result_dtypes(self._what, result_type, self.definition.results)
         )
-        self._calls: dict[Any, _Call] = {}
+        self._calls: Calls[Call] = Calls()
 
     def __repr__(self) -> str:
         return f"<clprim.{self._what}>"
@@ -140,20 +118,16 @@ class Pointwise:
         outs: Any = () if out is None else (out,) if isinstance(out, cl_array.Array) else out
         if shape is not None:
             shape = as_shape(self._what, shape)
-        call, signature = look_up(self._calls, device, arrays, outs, scalars, shape)
+        call, signature = self._calls.look_up(device, arrays, outs, scalars, shape)
         if call is None:
             call = self._prepare(device, args, out, shape)
-            remember(self._calls, signature, call)
-        results = allocate(device, call.results) if out is None else outs
-        if call.launch is not None:
-            try:
-                call.launch(device.queue, [a.base_data for a in (*results, *arrays)], scalars)
-            except ClprimError:
-                raise
-            except (TypeError, ValueError, OverflowError, RuntimeError) as error:
-                # A number that does not fit its C type. What can be wrong with it is known there:
-                self._prepare(device, args, out, shape)
-                raise DTypeError(f"{self._what}: {error}") from error
+            self._calls.remember(signature, call)
+        results = call.allocate(device) if out is None else outs
+        try:
+            call.run(device, (*results, *arrays), scalars)
+        except DTypeError:
+            self._prepare(device, args, out, shape)  # says what is wrong with which number
+            raise
         return results[0] if len(results) == 1 else results
 
     def source(self, *args: Any, out: Any = None, shape: Sequence[int] | None = None) -> str:
@@ -168,19 +142,14 @@ class Pointwise:
 
     def _prepare(
         self, device: Device, args: tuple[Any, ...], out: Any, shape: tuple[int, ...] | None
-    ) -> _Call:
+    ) -> Call:
         """Checks and plans a call of a new signature, and builds its kernel."""
         plan, results = self._plan(device, args, out, shape)
-        launch = None
-        if plan is not None:
-            launch = Launch(
-                device,
-                plan,
-                title=self._what,
-                snippets=texts(self.definition.snippets, self.definition.preamble),
-            )
+        plans = () if plan is None else (Plan((plan,)),)
+        arrays = [f"y{n}" for n in range(len(results))] + [f"x{n}" for n in range(self._inputs)]
+        call = bind(device, self._what, plans, arrays, results, texts(self.definition))
         counters.plans += 1
-        return _Call(launch, results)
+        return call
 
     def _plan(
         self, device: Device, args: tuple[Any, ...], out: Any, wanted: tuple[int, ...] | None = None

@@ -11,7 +11,7 @@ import numpy as np
 import pyopencl.array as cl_array
 
 from clprim import dtypes
-from clprim.arrays.array import operand_of
+from clprim.arrays.memory import Described, operand_of
 from clprim.call.arguments import (
     as_results,
     check_aliases,
@@ -19,22 +19,12 @@ from clprim.call.arguments import (
     check_out,
     result_dtypes,
 )
-from clprim.call.launch import Launch, source_of
+from clprim.call.call import Call, bind
+from clprim.call.scalars import scalar_dtypes, split_arguments, weaken
 from clprim.call.scaling import scale_numbers, scale_results, scale_signature
-from clprim.call.signature import (
-    Described,
-    allocate,
-    allocate_workspace,
-    look_up,
-    remember,
-    scalar_dtypes,
-    shorten,
-    split_arguments,
-    texts,
-    weaken,
-)
-from clprim.errors import ClprimError, DTypeError, ShapeError
-from clprim.language.definition import define_reduction
+from clprim.call.signature import Calls
+from clprim.errors import DTypeError, ShapeError, shorten
+from clprim.language.definition import define_reduction, texts
 from clprim.plan.reduction.planner import ReductionPlan, plan_reduction
 from clprim.plan.strides import (
     Operand,
@@ -45,26 +35,12 @@ from clprim.plan.strides import (
     normalize_axes,
 )
 from clprim.runtime.device import Device, current_device
+from clprim.runtime.source_cache import source_of
 from clprim.runtime.stats import counters
 
 __all__ = ["Reduction"]
 
 Axis = int | Sequence[int] | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """Everything about a call but buffers and numbers, remembered by its signature.
-
-    Attributes:
-        launches: The kernels, one or two; none where there are no outputs.
-        results: (shape, dtype, strides, size) of every result to be allocated.
-        workspace: (elements, dtype) of every buffer between two stages.
-    """
-
-    launches: tuple[Launch, ...]
-    results: tuple[Described, ...]
-    workspace: tuple[tuple[int, Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +135,7 @@ class Reduction:
             if partial_type is None
             else result_dtypes(self._what, partial_type, definition.partials)
         )
-        self._calls: dict[Any, _Call] = {}
+        self._calls: Calls[Call] = Calls()
 
     def __repr__(self) -> str:
         return f"<clprim.{self._what}>"
@@ -199,25 +175,19 @@ class Reduction:
         plain = alpha == 1 and beta == 0 if alpha.__class__ is beta.__class__ is int else False
         scaling = () if plain else scale_signature(alpha, beta)
         options = (axis, keepdims, scaling)
-        call, signature = look_up(self._calls, device, arrays, outs, scalars, options)
+        call, signature = self._calls.look_up(device, arrays, outs, scalars, options)
         if call is None:
             call = self._prepare(device, Request(args, axis, keepdims, out, alpha, beta))
-            remember(self._calls, signature, call)
-        results = allocate(device, call.results) if out is None else outs
-        if call.launches:
-            if not plain:
-                scalars += scale_numbers(self._what, alpha, beta, self.definition.results)
-            memory = [a.base_data for a in (*results, *arrays)]
-            memory += allocate_workspace(device, call.workspace)
-            try:
-                for launch in call.launches:
-                    launch(device.queue, memory, scalars)
-            except ClprimError:
-                raise
-            except (TypeError, ValueError, OverflowError, RuntimeError) as error:
-                # A number that does not fit its C type. What can be wrong with it is known there:
-                self._prepare(device, Request(args, axis, keepdims, out, alpha, beta))
-                raise DTypeError(f"{self._what}: {error}") from error
+            self._calls.remember(signature, call)
+        results = call.allocate(device) if out is None else outs
+        if call.stages and not plain:
+            scalars += scale_numbers(self._what, alpha, beta, self.definition.results)
+        try:
+            call.run(device, (*results, *arrays), scalars)
+        except DTypeError:
+            # Says what is wrong with which number:
+            self._prepare(device, Request(args, axis, keepdims, out, alpha, beta))
+            raise
         return results[0] if len(results) == 1 else results
 
     def source(
@@ -236,17 +206,14 @@ class Reduction:
             return "// no outputs: nothing runs\n"
         return "\n".join(source_of(stage.template, stage.code) for stage in plan.stages)
 
-    def _prepare(self, device: Device, request: Request) -> _Call:
+    def _prepare(self, device: Device, request: Request) -> Call:
         """Checks and plans a call of a new signature, and builds its kernels."""
         plan, results = self._plan(device, request)
+        plans = () if plan is None else (plan,)
+        arrays = [f"y{n}" for n in range(len(results))] + [f"x{n}" for n in range(self._inputs)]
+        call = bind(device, self._what, plans, arrays, results, texts(self.definition))
         counters.plans += 1
-        if plan is None:
-            return _Call((), results, ())
-        snippets = texts(self.definition.snippets, self.definition.preamble)
-        launches = tuple(
-            Launch(device, stage, title=self._what, snippets=snippets) for stage in plan.stages
-        )
-        return _Call(launches, results, plan.workspace)
+        return call
 
     def _plan(
         self, device: Device, request: Request

@@ -10,8 +10,7 @@ import pytest
 from support import TRAITS, device_ids
 
 import clprim as cp
-from clprim.call.product import forget_calls
-from clprim.call.repeat import forget_repeats
+from clprim.call.signature import Calls
 from clprim.runtime import device as device_module
 from clprim.runtime import program
 from clprim.runtime.device import devices, set_device
@@ -93,11 +92,7 @@ def pytest_runtest_teardown(item, nextitem):
     # Thousands of programs would fill gigabytes; few of one file are of use to the next.
     if nextitem is None or nextitem.path != item.path:
         program.forget()
-        forget_calls()
-        forget_repeats()
-        for operator in gc.get_objects():
-            if type(operator) in (cp.Pointwise, cp.Reduction):  # asks nothing of other objects
-                vars(operator).get("_calls", {}).clear()  # a wrong one got none
+        Calls.forget()
         gc.collect()
 
 

@@ -162,7 +162,7 @@ def contractions():
     last = convolution(2, 32, 14, 64, last=True, epilogue=residual, bias=True)
     first = convolution(1, 32, 15, 16, kernel=5, padding=2, epilogue=relu)
     yield "product/tiles-windows", plan_tiles(last, GPU).main
-    yield "product/tiles-finish", plan_tiles(first, GPU).finish
+    yield "product/tiles-finish", plan_tiles(first, GPU).stages[1]
     epilogue = define_epilogue("matmul", "y0 = tanh(y0);")
     whole = product(512, 512, 64, dtype=np.float16, epilogue=epilogue, beta=True)
     yield "product/tiles-matrix", plan_tiles(whole, GPU).main
@@ -176,7 +176,7 @@ def depthwise_plans():
 
     channels = plan(2, 32, 14, last=True)
     yield "depthwise/channels", channels.main
-    yield "depthwise/pack", channels.pack
+    yield "depthwise/pack", channels.stages[0]
     yield "depthwise/channels-adjoint", plan(2, 32, 14, last=True, stride=2, adjoint=True).main
     yield "depthwise/channels-loops", plan(2, 32, 14, last=True, dilation=2, dtype=HALF).main
     yield "depthwise/flat", plan(2, 32, 14, beta=True).main
@@ -201,7 +201,7 @@ def depthwise_plans():
         )
     lanes = plan_depthwise(depthwise_weight(2, 32, 14, stride=4), GPU)
     yield "depthwise/weight-lanes", lanes.main
-    yield "depthwise/finish", lanes.finish
+    yield "depthwise/finish", lanes.stages[1]
 
 
 def groups():

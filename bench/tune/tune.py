@@ -21,9 +21,9 @@ from bench.peers.peer import Inputs
 from bench.tune.candidates import candidates
 from bench.tune.memory import memory_of
 from bench.vendors.gpus import Gpu
-from clprim.call.launch import Launch
-from clprim.call.product import forget_calls
-from clprim.call.signature import allocate_workspace
+from clprim.call.call import bind
+from clprim.call.packed import PackedWeight
+from clprim.call.signature import Calls
 from clprim.plan import table as tuning
 from clprim.plan.depthwise.problem import Depthwise
 from clprim.plan.depthwise.weight.code import DepthwiseGradient
@@ -117,7 +117,7 @@ def record(jobs: Iterable[Job], device: Device) -> list[Case]:
     found: dict[tuple[str, AnyProblem], Case] = {}
     for job in jobs:
         recorder = _Recorder()
-        forget_calls()
+        Calls.forget()
         with using(recorder):
             Packs(device).prepare(job, Inputs(job))  # runs it once
         for what, strategy in recorder.asked:
@@ -126,7 +126,7 @@ def record(jobs: Iterable[Job], device: Device) -> list[Case]:
             title = ", ".join(filter(None, (job.title, _where(job))))
             case = Case(title, strategy, what)
             found.setdefault(case.key, case)
-    forget_calls()
+    Calls.forget()
     return list(found.values())
 
 
@@ -251,24 +251,9 @@ class _Bench:
         device, what = self.device, self.what
         plan = plan_choice(what, device.traits, choice)
         assert plan is not None  # candidates fit
-        sizes = [(plan.packed, what.value), (plan.partial, what.value)]
-        packed, partial = (allocate_workspace(device, (s,))[0] if s[0] else None for s in sizes)
-        memory = [self.y.base_data, self.x.base_data, self.w.base_data, packed, partial]
-
-        def launch(kernel: Any) -> Launch:
-            return Launch(device, kernel, title=what.name, snippets={})
-
-        if plan.pack is not None:
-            launch(plan.pack)(device.queue, memory, ())
-        main = launch(plan.main)
-        finish = None if plan.finish is None else launch(plan.finish)
-
-        def run() -> None:
-            main(device.queue, memory, ())
-            if finish is not None:
-                finish(device.queue, memory, ())
-
-        return run
+        call = bind(device, what.name, [plan], ("y0", "x", "w"))
+        arrays, weight = (self.y, self.x, self.w), {"w": PackedWeight(self.w)}
+        return lambda: call.run(device, arrays, (), weight)
 
     def result(self, run: Callable[[], Any]) -> np.ndarray[Any, Any]:
         """Returns the result of one run into memory that was cleared."""

@@ -124,8 +124,8 @@ def _contractions(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
         yield name, plan.main
     split = plan_tiles(_product(64, 64, 8192, "NN"), traits)
     yield "matmul 64² × 8192, split", split.main
-    if split.finish is not None:
-        yield "matmul 64² × 8192, sums of splits", split.finish
+    for finish in split.stages[1:]:
+        yield "matmul 64² × 8192, sums of splits", finish
 
 
 def _depthwise(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
@@ -133,7 +133,8 @@ def _depthwise(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
     for name, what in _depthwise_problems().items():
         plan = plan_contraction(what, traits)
         yield name, plan.main
-        finish = finish or plan.finish
+        if len(plan.stages) > 1:
+            finish = plan.stages[1]
     if finish is not None:
         yield "depthwise by weight, sums of splits", finish
 

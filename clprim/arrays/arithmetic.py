@@ -9,6 +9,7 @@ import numpy as np
 import pyopencl.array as cl_array
 
 from clprim import dtypes
+from clprim.arrays.operators import Arithmetic, Operators
 from clprim.errors import DTypeError
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
@@ -157,3 +158,6 @@ def unary(name: str, x: Any) -> Any:
     if name == "absolute" and x.dtype.kind not in "biu":
         expr = "y0 = fabs(x0);"  # of a negative zero as well
     return _operator(expr, name, None)(x)
+
+
+Operators.arithmetic = Arithmetic(binary, unary, copy, astype, fill, sum)

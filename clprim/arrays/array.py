@@ -10,20 +10,15 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array as cl_array
 
+from clprim.arrays.memory import is_dense, operand_of
 from clprim.arrays.operators import Operators
+from clprim.arrays.transfer import download, upload
 from clprim.dtypes import AnyDType, as_dtype
 from clprim.errors import DeviceError, ShapeError
-from clprim.plan.strides import (
-    ADDRESS_BASE,
-    Operand,
-    addresses,
-    dense_strides,
-    memory_order,
-)
-from clprim.runtime import recording
-from clprim.runtime.device import Device, current_device, device_of
+from clprim.plan.strides import ADDRESS_BASE, addresses, dense_strides, memory_order
+from clprim.runtime.device import Device, current_device
 
-__all__ = ["Array", "is_dense", "is_integer", "new_array", "operand_of", "view_of"]
+__all__ = ["Array", "array_over", "is_integer", "new_array", "new_dense", "view_of"]
 
 Shape = tuple[int, ...]
 
@@ -63,7 +58,17 @@ class Array(Operators, cl_array.Array):
             queue: On which queue; the array's own by default.
             ary: An array of the same shape to write into and return.
         """
-        found = _download(self, queue)
+        order = memory_order(self.shape, [self.strides])
+        source = self
+        if not is_dense(self, order):
+            device = current_device()
+            if self.context != device.context:
+                raise DeviceError(
+                    "get: a view with gaps is gathered by a kernel on its own device; "
+                    f"{device} is current, choose the array's with set_device()"
+                )
+            source, order = self.copy(), tuple(range(self.ndim))
+        found = download(source, order, queue)
         if ary is None:
             return found
         if ary.shape != self.shape:
@@ -104,12 +109,10 @@ class Array(Operators, cl_array.Array):
     def __setitem__(self, index: Any, value: Any) -> None:
         target = self._view(index)
         if not isinstance(value, cl_array.Array):
-            from clprim.arrays.creation import asarray
-
-            value = asarray(np.asarray(value, dtype=None if np.ndim(value) else self.dtype))
-        from clprim.arrays import arithmetic
-
-        arithmetic.copy(value, out=target)
+            host = np.asarray(value, dtype=None if np.ndim(value) else self.dtype)
+            value = new_dense(host.shape, as_dtype(host.dtype))
+            upload(value, host, current_device())
+        self.arithmetic.copy(value, out=target)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -183,48 +186,26 @@ class Array(Operators, cl_array.Array):
 
     def copy(self, queue: Any = None) -> Array:
         """Returns a C-contiguous copy."""
-        return _contiguous_copy(self)
+        out = new_dense(self.shape, self.dtype)
+        return cast("Array", self.arithmetic.copy(self, out=out))
 
     def astype(self, dtype: Any, queue: Any = None) -> Array:
         """Returns a copy in another dtype, converted as C converts."""
-        from clprim.arrays import arithmetic
-
-        return cast("Array", arithmetic.astype(self, as_dtype(dtype)))
+        return cast("Array", self.arithmetic.astype(self, as_dtype(dtype)))
 
     def fill(self, value: Any, queue: Any = None, wait_for: Any = None) -> Array:
         """Writes ``value`` to every element and returns the array."""
-        from clprim.arrays import arithmetic
-
-        arithmetic.fill(self, value)
+        self.arithmetic.fill(self, value)
         return self
 
     def sum(self, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
         """Returns the sum along ``axis`` (all axes by default), in NumPy's dtype."""
-        from clprim.arrays import arithmetic
-
-        return cast("Array", arithmetic.sum(self, axis=axis, keepdims=keepdims, out=out))
+        return cast("Array", self.arithmetic.sum(self, axis=axis, keepdims=keepdims, out=out))
 
 
 def is_integer(value: object) -> bool:
     """Whether a value is one of Python's or NumPy's integers."""
     return isinstance(value, int | np.integer)
-
-
-def operand_of(array: cl_array.Array) -> Operand:
-    """Describes where an array's elements lie, for plans."""
-    return Operand(array.shape, array.strides, array.offset, array.dtype)
-
-
-def is_dense(array: cl_array.Array, order: Sequence[int]) -> bool:
-    """Whether the elements lie without gaps, axes in ``order`` from the slowest to the fastest."""
-    expected = dense_strides(array.shape, array.dtype.itemsize, order)
-    return (
-        all(
-            size == 1 or have == want
-            for size, have, want in zip(array.shape, array.strides, expected, strict=True)
-        )
-        or not array.size
-    )
 
 
 def view_of(base: cl_array.Array, shape: Shape, strides: Shape, offset: int) -> Array:
@@ -242,6 +223,31 @@ def view_of(base: cl_array.Array, shape: Shape, strides: Shape, offset: int) -> 
         _size=math.prod(shape),
         _context=base.context,
         _queue=base.queue,
+    )
+
+
+def array_over(
+    device: Device,
+    buffer: Any,
+    shape: Shape,
+    dtype: AnyDType,
+    strides: Shape,
+    offset: int,
+    size: int,
+) -> Array:
+    """An array over memory that is there already."""
+    return Array(
+        None,
+        shape,
+        dtype,
+        allocator=device.pool,
+        data=buffer,
+        offset=offset,
+        strides=strides,
+        _fast=True,
+        _size=size,
+        _context=device.context,
+        _queue=device.queue,
     )
 
 
@@ -265,43 +271,7 @@ def new_array(device: Device, shape: Shape, dtype: AnyDType, strides: Shape, siz
         ) from error
 
 
-def _contiguous_copy(array: cl_array.Array) -> Array:
-    from clprim.arrays import arithmetic
-
-    strides = dense_strides(array.shape, array.dtype.itemsize, range(array.ndim))
-    out = new_array(current_device(), array.shape, array.dtype, strides, array.size)
-    return cast("Array", arithmetic.copy(array, out=out))
-
-
-def _download(array: cl_array.Array, queue: Any) -> np.ndarray[Any, AnyDType]:
-    if not array.size:
-        return np.empty(array.shape, array.dtype)
-    recording.note_transfer()
-    order = memory_order(array.shape, [array.strides])
-    if not is_dense(array, order):
-        device = current_device()
-        if array.context != device.context:
-            raise DeviceError(
-                f"get: a view with gaps is gathered by a kernel on its own device; {device} is "
-                "current, choose the array's with set_device()"
-            )
-        array = _contiguous_copy(array)
-        order = tuple(range(array.ndim))
-    flat = np.empty(tuple(array.shape[d] for d in order), array.dtype)
-    if queue is None:
-        # Kernels run on the device's queue of the moment, which a profile replaces for a while.
-        owner = device_of(array.context)
-        queue = array.queue if owner is None else owner.queue
-    try:
-        for event in array.events:
-            event.wait()
-        cl.enqueue_copy(
-            queue,
-            flat.view(np.uint8).reshape(-1) if flat.ndim else flat.reshape(1).view(np.uint8),
-            cast(Any, array.base_data),
-            src_offset=array.offset,
-            is_blocking=True,
-        )
-    except cl.Error as error:
-        raise DeviceError(f"get: download of shape {array.shape} failed: {error}") from error
-    return cast("np.ndarray[Any, AnyDType]", flat.transpose(np.argsort(order)))
+def new_dense(shape: Shape, dtype: AnyDType, order: Sequence[int] | None = None) -> Array:
+    """Allocates an array on the current device, its axes in ``order`` in memory; else C order."""
+    strides = dense_strides(shape, dtype.itemsize, range(len(shape)) if order is None else order)
+    return new_array(current_device(), shape, dtype, strides, math.prod(shape))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -10,11 +9,13 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array as cl_array
 
-from clprim.arrays.array import Array, is_dense, is_integer, new_array, view_of
+from clprim.arrays.array import Array, array_over, is_integer, new_dense, view_of
+from clprim.arrays.formats import order_of
+from clprim.arrays.memory import is_dense
+from clprim.arrays.transfer import upload
 from clprim.dtypes import as_dtype
 from clprim.errors import DeviceError, ShapeError
 from clprim.plan.strides import dense_strides, memory_order
-from clprim.runtime import recording
 from clprim.runtime.device import Device, current_device
 
 __all__ = ["asarray", "empty", "full", "zeros"]
@@ -29,18 +30,6 @@ def _as_shape(shape: Any) -> Shape:
     if not all(is_integer(s) and s >= 0 for s in given):
         raise ShapeError(f"shape {shape!r}: expected non-negative integers")
     return tuple(int(s) for s in given)
-
-
-def _order(shape: Shape, memory_format: str | None) -> Sequence[int]:
-    if memory_format in (None, "contiguous"):
-        return range(len(shape))
-    if memory_format == "channels_last":
-        if len(shape) != 4:
-            raise ShapeError(f"memory_format='channels_last' needs (N, C, H, W), got shape {shape}")
-        return (0, 2, 3, 1)
-    raise ShapeError(
-        f"memory_format={memory_format!r} is unknown; expected 'contiguous' or 'channels_last'"
-    )
 
 
 def empty(shape: Any, dtype: Any = np.float32, *, memory_format: str | None = None) -> Array:
@@ -58,8 +47,7 @@ def empty(shape: Any, dtype: Any = np.float32, *, memory_format: str | None = No
     """
     shape = _as_shape(shape)
     dtype = as_dtype(dtype)
-    strides = dense_strides(shape, dtype.itemsize, _order(shape, memory_format))
-    return new_array(current_device(), shape, dtype, strides, math.prod(shape))
+    return new_dense(shape, dtype, order_of(shape, memory_format))
 
 
 def full(shape: Any, value: Any, dtype: Any = None, *, memory_format: str | None = None) -> Array:
@@ -105,39 +93,21 @@ def asarray(
     host = np.asarray(array) if dtype is None else np.asarray(array, as_dtype(dtype))
     as_dtype(host.dtype)  # refuses what no kernel can store
     order = memory_order(host.shape, [host.strides])
-    wanted = order if memory_format is None else tuple(_order(host.shape, memory_format))
+    wanted = order if memory_format is None else tuple(order_of(host.shape, memory_format))
     laid_out = host.transpose(wanted)
     device = current_device()
     if copy is False:
         return _share(device, host, laid_out, wanted)
-    recording.note_transfer()
-    flat = np.ascontiguousarray(laid_out)
-    strides = dense_strides(host.shape, host.dtype.itemsize, wanted)
-    result = new_array(device, host.shape, host.dtype, strides, host.size)
-    if host.size:
-        try:
-            with device.lock:
-                copied = cl.enqueue_copy(
-                    device.queue,
-                    cast(Any, result.base_data),
-                    flat.view(np.uint8).reshape(-1),
-                    is_blocking=False,
-                )
-            copied.wait()  # without the lock: other threads launch meanwhile
-        except cl.Error as error:
-            raise DeviceError(
-                f"upload of shape {host.shape} to {device} failed: {error}"
-            ) from error
+    result = new_dense(host.shape, host.dtype, wanted)
+    upload(result, laid_out, device)
     return result
 
 
 def _convert(
     array: cl_array.Array, dtype: Any, memory_format: str | None, copy: bool | None
 ) -> Array:
-    from clprim.arrays import arithmetic
-
     target = array.dtype if dtype is None else as_dtype(dtype)
-    fits = memory_format is None or is_dense(array, _order(array.shape, memory_format))
+    fits = memory_format is None or is_dense(array, order_of(array.shape, memory_format))
     if fits and target == array.dtype and copy is not True:
         if isinstance(array, Array):
             return array
@@ -148,7 +118,7 @@ def _convert(
             f"{array.dtype} cannot become {memory_format or 'the same format'}, {target} in place"
         )
     out = empty(array.shape, target, memory_format=memory_format)
-    return cast("Array", arithmetic.copy(array, out=out))
+    return cast("Array", Array.arithmetic.copy(array, out=out))
 
 
 def _share(
@@ -174,14 +144,4 @@ def _share(
     except cl.Error as error:
         raise DeviceError(f"asarray(copy=False): {device} refused: {error}") from error
     strides = dense_strides(host.shape, host.dtype.itemsize, order)
-    return Array(
-        None,
-        host.shape,
-        host.dtype,
-        data=buffer,
-        strides=strides,
-        _fast=True,
-        _size=host.size,
-        _context=device.context,
-        _queue=device.queue,
-    )
+    return array_over(device, buffer, host.shape, host.dtype, strides, 0, host.size)

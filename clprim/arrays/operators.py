@@ -3,46 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-__all__ = ["Operators"]
+__all__ = ["Arithmetic", "Operators"]
 
 # An operator's method: an array and another operand in, an array out.
 _Method = Callable[[Any, Any], Any]
 
 
+@dataclass(frozen=True)
+class Arithmetic:
+    """What arrays need of kernels: the functions of `clprim.arrays.arithmetic`.
+
+    Kernels take arrays, so they are defined later; `Operators.arithmetic` then holds them.
+    """
+
+    binary: Callable[..., Any]
+    unary: Callable[..., Any]
+    copy: Callable[..., Any]
+    astype: Callable[..., Any]
+    fill: Callable[..., Any]
+    sum: Callable[..., Any]
+
+
 def _binary(name: str) -> _Method:
     def method(self: Any, other: Any) -> Any:
-        from clprim.arrays import arithmetic
-
-        return arithmetic.binary(name, self, other)
+        return self.arithmetic.binary(name, self, other)
 
     return method
 
 
 def _swapped(name: str) -> _Method:
     def method(self: Any, other: Any) -> Any:
-        from clprim.arrays import arithmetic
-
-        return arithmetic.binary(name, self, other, swapped=True)
+        return self.arithmetic.binary(name, self, other, swapped=True)
 
     return method
 
 
 def _in_place(name: str) -> _Method:
     def method(self: Any, other: Any) -> Any:
-        from clprim.arrays import arithmetic
-
-        return arithmetic.binary(name, self, other, out=self)
+        return self.arithmetic.binary(name, self, other, out=self)
 
     return method
 
 
 def _unary(name: str) -> Callable[[Any], Any]:
     def method(self: Any) -> Any:
-        from clprim.arrays import arithmetic
-
-        return arithmetic.unary(name, self)
+        return self.arithmetic.unary(name, self)
 
     return method
 
@@ -53,6 +61,8 @@ class Operators:
     An array that is changed in place keeps its dtype, as in NumPy; a result of another kind is
     refused.
     """
+
+    arithmetic: ClassVar[Arithmetic]
 
     __add__, __radd__, __iadd__ = _binary("add"), _swapped("add"), _in_place("add")
     __sub__, __rsub__ = _binary("subtract"), _swapped("subtract")

@@ -7,11 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyopencl as cl
 import pyopencl.array as cl_array
-from pyopencl.tools import PooledBuffer
 
-from clprim.arrays.array import is_integer, operand_of
+from clprim.arrays.array import is_integer
+from clprim.arrays.memory import memory_relation, operand_of
 from clprim.dtypes import as_dtype, stored_type
 from clprim.errors import DefinitionError, DeviceError, DTypeError, ShapeError
 from clprim.plan.strides import Operand, overlaps_itself, shares_memory
@@ -23,8 +22,6 @@ __all__ = [
     "check_aliases",
     "check_array",
     "check_out",
-    "join",
-    "memory_relation",
     "result_dtypes",
 ]
 
@@ -52,36 +49,6 @@ def check_array(what: str, label: str, array: object, device: Device) -> None:
             f"{what}: {label} of shape {array.shape} lives on another OpenCL context than the "
             f"current device, {device}; choose its device with set_device() or upload it again"
         )
-
-
-def join(array: Array, device: Device) -> None:
-    """Waits for work on an array that another queue was given."""
-    if array.queue is not None and array.queue not in device.queues:
-        array.queue.finish()
-    for event in array.events:
-        event.wait()
-
-
-def memory_relation(a: Any, b: Any) -> tuple[int, int] | None:
-    """Returns where two buffers start in their common memory, in bytes, or None if they have none.
-
-    A buffer may be a sub-buffer of another one; both then lie in the parent's memory.
-    """
-    if a is b:
-        return (0, 0)
-    if type(a) is PooledBuffer or type(b) is PooledBuffer:
-        return None  # a pool hands out no two buffers over one piece of memory
-    root_a, start_a = _root(a)
-    root_b, start_b = _root(b)
-    return (start_a, start_b) if root_a == root_b else None
-
-
-def _root(buffer: Any) -> tuple[Any, int]:
-    if not isinstance(buffer, cl.MemoryObjectHolder):
-        return buffer, 0
-    parent = buffer.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
-    start: Any = buffer.get_info(cl.mem_info.OFFSET)
-    return (buffer, start) if parent is None else (parent, start)
 
 
 def as_results(what: str, out: object, results: int) -> tuple[Array, ...]:

@@ -17,7 +17,10 @@ from clprim.runtime.program import build, cl_std_option
 from clprim.runtime.source_cache import source_of
 from clprim.runtime.stats import counters
 
-__all__ = ["Launch", "source_of"]
+__all__ = ["Launch", "Places"]
+
+# Of every buffer of a kernel: which argument it is, and where it lies in a list.
+Places = tuple[tuple[int, int], ...]
 
 _POINTER = 8  # bytes, also for a host of 32 bits: its devices have as many
 
@@ -73,20 +76,22 @@ class Launch:
         snippets: The user's text of every part, likewise.
 
     Attributes:
-        operands: Numbers of the operands that it reads or writes, and whether it may write them.
+        buffers: Names of the buffers that it takes, in order.
+        written: Of each of them, whether it may write it.
     """
 
     __slots__ = (
-        "_buffers",
         "_device",
         "_global",
         "_kernel",
         "_local",
         "_name",
         "_plan",
+        "_positions",
         "_scalars",
         "_set_number",
-        "operands",
+        "buffers",
+        "written",
     )
 
     def __init__(
@@ -107,21 +112,23 @@ class Launch:
         # pyopencl packs a number fastest through the entry that its generated code calls;
         # `set_arg` takes eight microseconds for the same.
         self._set_number = getattr(self._kernel, "_set_arg_buf_pack_multi", self._set_slowly)
-        buffers: list[tuple[int, int]] = []
-        self.operands: dict[int, bool] = {}
+        positions: list[int] = []
+        names: list[str] = []
+        written: list[bool] = []
         scalars: list[tuple[int, int, bytes]] = []
         for position, (parameter, argument) in enumerate(
             zip(plan.code.parameters, plan.arguments, strict=True)
         ):
             if isinstance(argument, Buffer):
-                buffers.append((position, argument.operand))
-                written = self.operands.get(argument.operand, False)
-                self.operands[argument.operand] = written or not parameter.read_only
+                positions.append(position)
+                names.append(argument.name)
+                written.append(not parameter.read_only)
             elif isinstance(argument, Scalar):
                 scalars.append((position, argument.number, parameter.format.encode()))
             else:
                 self._set_number((position, parameter.format.encode(), argument))
-        self._buffers = tuple(buffers)
+        self._positions = tuple(positions)
+        self.buffers, self.written = tuple(names), tuple(written)
         self._scalars = tuple(scalars)
 
     def _set_slowly(self, argument: tuple[int, bytes, float]) -> None:
@@ -130,14 +137,17 @@ class Launch:
         dtype = {b"l": np.int64, b"L": np.uint64}.get(format_, np.dtype(format_.decode()))
         self._kernel.set_arg(position, np.array(value, dtype)[()])
 
-    def __call__(
-        self, queue: cl.CommandQueue, buffers: Sequence[Any], scalars: Sequence[float]
-    ) -> cl.Event:
-        """Enqueues the kernel.
+    def places(self, slots: Mapping[str, int]) -> Places:
+        """Returns where it finds its buffers in a list of them, given by their names."""
+        slots_ = (slots[name] for name in self.buffers)
+        return tuple(zip(self._positions, slots_, strict=True))
+
+    def __call__(self, memory: Sequence[Any], places: Places, scalars: Sequence[float]) -> cl.Event:
+        """Enqueues the kernel, on the queue that its device has now.
 
         Args:
-            queue: Of the device; where it was replaced since, on the one that replaced it.
-            buffers: Memory of the call's operands: results, inputs, workspace.
+            memory: Buffers.
+            places: Which of them it takes, as `places` returned it.
             scalars: Run-time scalars.
         """
         kernel, device = self._kernel, self._device
@@ -147,8 +157,8 @@ class Launch:
         with device.lock:
             queue = device.queue
             try:
-                for position, operand in self._buffers:
-                    set_arg(position, buffers[operand])
+                for position, place in places:
+                    set_arg(position, memory[place])
                 for position, number, format_ in self._scalars:
                     value = scalars[number]
                     if format_ in (b"b", b"B"):
@@ -163,5 +173,6 @@ class Launch:
                 profile.record(self._name, event, self._plan.nbytes, self._plan.flops)
         counters.launches += 1
         if recording.active.now is not None:
+            buffers = [memory[place] for _, place in places]
             recording.active.now.launches.append((self, buffers, scalars))
         return event

@@ -17,22 +17,20 @@ import numpy as np
 import pyopencl.array as cl_array
 from pyopencl.tools import PooledBuffer
 
-from clprim.arrays.array import Array
-from clprim.call.arguments import join, memory_relation
-from clprim.call.launch import Launch
-from clprim.call.signature import allocate_workspace, remember
+from clprim.arrays.array import Array, array_over
+from clprim.arrays.memory import join, memory_relation
+from clprim.call.call import Call, Stage
+from clprim.call.signature import Calls
 from clprim.dtypes import AnyDType
 from clprim.runtime import recording
 from clprim.runtime.device import Device, current_device
 
-__all__ = ["forget_repeats", "repeatable"]
+__all__ = ["repeatable"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_BYTE = np.dtype(np.uint8)
 _NEVER_SEEN: Any = object()
-_every: list[dict[Any, Any]] = []
 
 
 def repeatable(function: Callable[P, R]) -> Callable[P, R]:
@@ -45,8 +43,7 @@ def repeatable(function: Callable[P, R]) -> Callable[P, R]:
     Args:
         function: Its arrays are arguments, or in a tuple or list that is one; it returns arrays.
     """
-    calls: dict[Any, _Repeat | None] = {}
-    _every.append(calls)
+    calls: Calls[_Repeat | None] = Calls()
 
     @wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> R:
@@ -64,16 +61,10 @@ def repeatable(function: Callable[P, R]) -> Callable[P, R]:
             return cast("R", repeat(device, arrays))
         with recording.record() as recorded:
             result = function(*args, **options)
-        remember(calls, signature, _repeat_of(recorded, arrays, result))
+        calls.remember(signature, _repeat_of(function.__name__, recorded, arrays, result))
         return result
 
     return call
-
-
-def forget_repeats() -> None:
-    """Forgets all that was recorded."""
-    for calls in _every:
-        calls.clear()
 
 
 class _UnknownError(Exception):
@@ -123,97 +114,70 @@ def _add(value: Any, device: Device, found: list[Any], arrays: list[Any]) -> Non
         raise _UnknownError
 
 
-# An array by the number of its buffer, and what else it takes to make one; or an argument's number.
+# An array by the place of its buffer, and what else it takes to make one; or an argument's number.
 _New = tuple[int, tuple[int, ...], AnyDType, tuple[int, ...], int, int]
 
 
 @dataclass(frozen=True)
 class _Repeat:
-    """What to launch, with buffers by number: those of the arguments, then new ones.
+    """A call of all that was launched, and what it returns.
 
     Attributes:
-        launches: Each as (launch, numbers of buffers, scalars).
-        sizes: Of new buffers, in bytes.
+        call: Its arrays are those of the arguments; all else is workspace.
         results: What to return.
         several: Whether that is a tuple.
     """
 
-    launches: tuple[tuple[Launch, tuple[int, ...], Sequence[float]], ...]
-    sizes: tuple[tuple[int, AnyDType], ...]
+    call: Call
     results: tuple[int | _New | None, ...]
     several: bool
 
     def __call__(self, device: Device, arrays: Sequence[Any]) -> Any:
-        buffers = [a.base_data for a in arrays]
-        buffers += allocate_workspace(device, self.sizes)
-        queue = device.queue
-        for launch, numbers, scalars in self.launches:
-            launch(queue, [buffers[n] for n in numbers], scalars)
+        memory = self.call.run(device, arrays)
         results = tuple(
-            arrays[r] if type(r) is int else r and _array(device, buffers, *cast("_New", r))
+            arrays[r] if type(r) is int else r and _array(device, memory, *cast("_New", r))
             for r in self.results
         )
         return results if self.several else results[0]
 
 
-def _array(
-    device: Device,
-    buffers: Sequence[Any],
-    number: int,
-    shape: tuple[int, ...],
-    dtype: AnyDType,
-    strides: tuple[int, ...],
-    offset: int,
-    size: int,
-) -> Array:
-    return Array(
-        None,
-        shape,
-        dtype,
-        allocator=device.pool,
-        data=buffers[number],
-        offset=offset,
-        strides=strides,
-        _fast=True,
-        _size=size,
-        _context=device.context,
-        _queue=device.queue,
-    )
+def _array(device: Device, memory: Sequence[Any], place: int, *rest: Any) -> Array:
+    return array_over(device, memory[place], *rest)
 
 
-def _repeat_of(recorded: recording.Recording, arrays: Sequence[Any], result: Any) -> _Repeat | None:
+def _repeat_of(
+    what: str, recorded: recording.Recording, arrays: Sequence[Any], result: Any
+) -> _Repeat | None:
     """Returns what repeats a call, or None where launches are not all that there is to it."""
-    numbers: dict[int, int] = {}
+    places: dict[int, int] = {}
     for n, array in enumerate(arrays):
-        numbers.setdefault(id(array.base_data), n)
-    sizes: list[tuple[int, AnyDType]] = []
-    launches = []
-    for launch, buffers, scalars in recorded.launches:
-        for n, written in launch.operands.items():
-            buffer = buffers[n]
-            if id(buffer) in numbers:
-                continue
-            # What nobody gave and no kernel wrote was filled in another way.
-            if type(buffer) is not PooledBuffer or not written:
-                return None
-            numbers[id(buffer)] = len(arrays) + len(sizes)
-            sizes.append((buffer.size, _BYTE))
-        # A kernel of several does not touch every buffer of the call: those may be any.
-        known = tuple(numbers.get(id(b), 0) for b in buffers)
-        launches.append((launch, known, tuple(scalars)))
+        places.setdefault(id(array.base_data), n)
+    sizes: list[int] = []
+    stages = []
+    for launch, buffers, numbers in recorded.launches:
+        for buffer, written in zip(buffers, launch.written, strict=True):
+            if id(buffer) not in places:
+                # What nobody gave and no kernel wrote was filled in another way.
+                if type(buffer) is not PooledBuffer or not written:
+                    return None
+                places[id(buffer)] = len(arrays) + len(sizes)
+                sizes.append(buffer.size)
+        slots = {name: places[id(b)] for name, b in zip(launch.buffers, buffers, strict=True)}
+        stages.append(Stage(launch, launch.places(slots), tuple(numbers)))
     several = isinstance(result, tuple)
     results: list[int | _New | None] = []
     for found in result if several else (result,):
         given = [n for n, array in enumerate(arrays) if array is found]
         if found is None or given:
             results.append(given[0] if given else None)
-        elif id(found.base_data) in numbers:
-            number = numbers[id(found.base_data)]
+        elif id(found.base_data) in places:
+            place = places[id(found.base_data)]
             results.append(
-                (number, found.shape, found.dtype, found.strides, found.offset, found.size)
+                (place, found.shape, found.dtype, found.strides, found.offset, found.size)
             )
         else:
             return None
     if recorded.transfers:
         return None
-    return _Repeat(tuple(launches), tuple(sizes), tuple(results), several)
+    call = Call(what, tuple(stages), workspace=tuple(sizes))
+    return _Repeat(call, tuple(results), several)

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from clprim.arrays.array import Array
-from clprim.call.launch import Launch, source_of
-from clprim.call.signature import texts
+from clprim.call.launch import Launch
 from clprim.dtypes import AnyDType
+from clprim.language.definition import texts
 from clprim.plan.kernel import KernelPlan
 from clprim.plan.pointwise.code import PointwiseCode
 from clprim.plan.reduction.planner import ReductionPlan
@@ -20,6 +20,7 @@ from clprim.plan.strides import dense_strides
 from clprim.pointwise import Pointwise
 from clprim.reduction import Axis, Reduction, Request
 from clprim.runtime.device import Device
+from clprim.runtime.source_cache import source_of
 from clprim.traits import DeviceTraits
 
 __all__ = ["COMMON", "Sketch", "explain"]
@@ -111,7 +112,7 @@ def explain(
         plan, results = operator._plan(device, args, None)
     stages = _stages(plan)
     if isinstance(on, Device):
-        snippets = texts(operator.definition.snippets, operator.definition.preamble)
+        snippets = texts(operator.definition)
         for stage in stages:
             Launch(on, stage, title=operator._what, snippets=snippets)
     text = _summary(operator, drawing, arrays, results, plan) + "\n"

@@ -15,7 +15,13 @@ from clprim.language.preamble import read_preamble
 from clprim.language.snippet import Rules, Snippet
 from clprim.language.tree import Assign, Evaluate, Name
 
-__all__ = ["PointwiseDefinition", "ReductionDefinition", "define_pointwise", "define_reduction"]
+__all__ = [
+    "PointwiseDefinition",
+    "ReductionDefinition",
+    "define_pointwise",
+    "define_reduction",
+    "texts",
+]
 
 _POSITION = frozenset(["index", "coord", "size"])
 
@@ -278,3 +284,9 @@ def _kernel_name(name: str | None, default: str, helpers: frozenset[str]) -> str
     if name in helpers:
         raise DefinitionError(f"name={name!r} is a name of the preamble; choose another")
     return name
+
+
+def texts(definition: PointwiseDefinition | ReductionDefinition) -> dict[str, str]:
+    """Returns the user's text of every part, for the compiler's complaints."""
+    parts = {s.rules.part: s.text for s in definition.snippets}
+    return {**parts, "preamble": definition.preamble}

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from clprim.dtypes import AnyDType, stored_type
 from clprim.errors import ShapeError
@@ -26,6 +26,7 @@ __all__ = [
     "LookupCode",
     "OperandCode",
     "Parameter",
+    "Plan",
     "PositionCode",
     "Scalar",
     "ScalarCode",
@@ -164,9 +165,9 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Buffer:
-    """The argument is the buffer of the call's operand number ``operand`` (results first)."""
+    """The argument is the call's buffer of that name: of an array, or of the plan's workspace."""
 
-    operand: int
+    name: str
 
 
 @dataclass(frozen=True)
@@ -190,6 +191,7 @@ class KernelPlan:
         global_size, local_size: Work-items in all and a work-group, as many dimensions each.
         nbytes: Bytes that the kernel must move at least, for profiles.
         flops: Arithmetic operations of the snippets, for profiles.
+        once: Whether it reads nothing but a weight, with which what it writes may be kept.
     """
 
     template: str
@@ -199,6 +201,48 @@ class KernelPlan:
     local_size: tuple[int, ...]
     nbytes: int
     flops: int
+    once: bool = False
+
+    def buffers(self, *, written: bool) -> tuple[str, ...]:
+        """Returns the names of the buffers that it writes, or of those that it only reads."""
+        pairs = zip(self.code.parameters, self.arguments, strict=True)
+        return tuple(
+            argument.name
+            for parameter, argument in pairs
+            if isinstance(argument, Buffer) and parameter.read_only is not written
+        )
+
+    def renamed(self, names: Mapping[str, str]) -> KernelPlan:
+        """Returns the same with some of its buffers called otherwise.
+
+        Args:
+            names: New names by old ones.
+        """
+        arguments = tuple(
+            Buffer(names.get(a.name, a.name)) if isinstance(a, Buffer) else a
+            for a in self.arguments
+        )
+        return replace(self, arguments=arguments)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The kernels of a call, in order, and the memory between them.
+
+    Attributes:
+        stages: The kernels; those to be run ``once`` come first.
+        workspace: Elements and dtype of each buffer that is no array of the call, by its name.
+        tile: The numbers of a table's entry, of kernels whose code does not hold them all.
+    """
+
+    stages: tuple[KernelPlan, ...]
+    workspace: Mapping[str, tuple[int, AnyDType]] = field(default_factory=dict)
+    tile: tuple[int, ...] = ()
+
+    @property
+    def main(self) -> KernelPlan:
+        """The kernel that does most of the work: the first one that is not run ``once``."""
+        return next(stage for stage in self.stages if not stage.once)
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,9 @@ from clprim.plan.depthwise.problem import Depthwise
 from clprim.plan.depthwise.table import DepthwiseProblem, near_size
 from clprim.plan.depthwise.tile import TILES
 from clprim.plan.depthwise.weight.code import DepthwiseGradient
-from clprim.plan.kernel import power_of_two
+from clprim.plan.kernel import Plan, power_of_two
 from clprim.plan.product.local_tile import LocalTile
-from clprim.plan.product.problem import Contraction, ContractionPlan
+from clprim.plan.product.problem import Contraction
 from clprim.plan.product.register_tile import MOST_TILES, PANEL_BYTES, Tile
 from clprim.traits import DeviceTraits
 
@@ -158,7 +158,7 @@ def tile_of(choice: Choice, itemsize: int, traits: DeviceTraits) -> Tile | Local
     return tile if tile.fits(traits) else None
 
 
-def chosen(plan: ContractionPlan) -> Choice | None:
+def chosen(plan: Plan) -> Choice | None:
     """Returns the kernel and the tile of a plan; None for kernels that no table knows."""
     if plan.tile:
         return Choice(plan.main.template, plan.tile)

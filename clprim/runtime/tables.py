@@ -106,7 +106,7 @@ def forget() -> None:
 def using(table: Table) -> Iterator[None]:
     """Puts a table in the place of all files for a while, on all devices.
 
-    Calls that were planned before keep their plans; see `clprim.call.product.forget_calls`.
+    Calls that were planned before keep their plans; see `clprim.call.signature.Calls.forget`.
 
     Args:
         table: Which.

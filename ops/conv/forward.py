@@ -7,7 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from clprim.arrays.array import view_of
-from clprim.call.product import ContractionCall, PackedWeight, Planned, run_contraction
+from clprim.call.call import Call
+from clprim.call.packed import PackedWeight, matrix_of
+from clprim.call.product import Planned, run_contraction
+from clprim.call.signature import Calls
 from clprim.errors import DefinitionError, ShapeError
 from clprim.ops.conv.depthwise import DEPTHWISE, depthwise_forward, is_depthwise
 from clprim.ops.conv.lowering import (
@@ -24,7 +27,6 @@ from clprim.ops.product.arguments import (
     check_epilogue,
     check_operands,
     check_result,
-    matrix_of,
     product_dtypes,
 )
 from clprim.plan.product.strategy import STRATEGIES
@@ -32,7 +34,7 @@ from clprim.runtime.device import Device, current_device
 
 __all__ = ["conv1d", "conv2d", "pack_weight"]
 
-_calls: dict[Any, ContractionCall] = {}
+_calls: Calls[Call] = Calls()
 
 
 def pack_weight(w: Any, *, groups: int = 1, memory_format: str | None = None) -> PackedWeight:
@@ -275,7 +277,7 @@ def conv1d(
     y = convolve(
         what,
         _row(x),
-        PackedRow(w) if isinstance(w, PackedWeight) else _row(w),
+        PackedWeight(_row(w.array), w) if isinstance(w, PackedWeight) else _row(w),
         bias,
         stride=(1, step),
         padding=(0, 0, sides[0], sides[-1]),
@@ -302,11 +304,3 @@ def _row(array: Any) -> Any:
     shape.insert(-1, 1)
     strides.insert(-1, strides[-1] * shape[-1])
     return view_of(array, tuple(shape), tuple(strides), array.offset)
-
-
-class PackedRow(PackedWeight):
-    """A packed weight of rows, seen as one of images one pixel high."""
-
-    def __init__(self, weight: PackedWeight) -> None:
-        super().__init__(_row(weight.array))
-        self._packed = weight._packed

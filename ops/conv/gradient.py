@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from clprim.arrays.array import operand_of
-from clprim.call.product import ContractionCall, Planned, run_contraction
+from clprim.arrays.memory import operand_of
+from clprim.call.call import Call
+from clprim.call.packed import matrix_of
+from clprim.call.product import Planned, run_contraction
+from clprim.call.signature import Calls
 from clprim.errors import ShapeError
 from clprim.ops.conv.depthwise import depthwise_input, depthwise_weight, wants_depthwise
 from clprim.ops.conv.lowering import (
@@ -24,7 +27,6 @@ from clprim.ops.conv.windows import Pair, is_channels_last, key
 from clprim.ops.product.arguments import (
     check_operands,
     check_result,
-    matrix_of,
     product_dtypes,
 )
 from clprim.ops.shape.pixels import space_to_depth
@@ -36,7 +38,7 @@ from clprim.runtime.device import Device, current_device
 
 __all__ = ["conv2d_bias", "conv2d_input", "conv2d_weight"]
 
-_calls: dict[Any, ContractionCall] = {}
+_calls: Calls[Call] = Calls()
 _NO_PADDING = (0, (0, 0), (0, 0, 0, 0))
 
 

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from clprim.call.launch import Launch
-from clprim.call.product import PackedWeight
-from clprim.call.signature import Described, allocate, allocate_workspace, look_up, remember
+from clprim.call.call import Call, bind
+from clprim.call.packed import PackedWeight, matrix_of
+from clprim.call.signature import Calls
 from clprim.dtypes import AnyDType
 from clprim.errors import DefinitionError, ShapeError
 from clprim.language.snippet import Snippet
@@ -20,7 +20,6 @@ from clprim.ops.product.arguments import (
     check_epilogue,
     check_operands,
     check_result,
-    matrix_of,
     product_dtypes,
 )
 from clprim.plan.fused.inverted_residual import InvertedResidual, plan_inverted_residual
@@ -37,26 +36,14 @@ _ALGORITHMS = ("fused", "separate")
 
 
 @dataclass(frozen=True, slots=True)
-class _Fused:
-    """The kernels of a call, bound but for buffers; ``packed`` are sizes of packed weights."""
-
-    packs: tuple[Launch | None, ...]
-    packed: tuple[int, ...]
-    keys: tuple[Any, ...]
-    main: Launch
-    value: AnyDType
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
+class _Planned:
     """A planned call: of one kernel, or, where ``fused`` is None, of three convolutions."""
 
-    fused: _Fused | None
+    fused: Call | None
     residual: bool
-    result: Described
 
 
-_calls: dict[Any, _Call] = {}
+_calls: Calls[_Planned] = Calls()
 
 
 def inverted_residual(
@@ -141,7 +128,7 @@ def inverted_residual(
         algorithm,
     )
     outs = () if out is None else (out,)
-    call, signature = look_up(_calls, device, arrays, outs, (), options)
+    call, signature = _calls.look_up(device, arrays, outs, (), options)
     if call is None:
         call = _prepare(
             device,
@@ -156,10 +143,14 @@ def inverted_residual(
             out=out,
             algorithm=algorithm,
         )
-        remember(_calls, signature, call)
+        _calls.remember(signature, call)
     if call.fused is not None:
-        result = allocate(device, (call.result,))[0] if out is None else out
-        _run(device, call, x, weights, given, biases, result)
+        result = call.fused.allocate(device)[0] if out is None else out
+        names = ("w_expand", "w_depthwise", "w_project")
+        pairs = zip(names, weights, strict=True)
+        kept = {name: w for name, w in pairs if isinstance(w, PackedWeight)}
+        added = (x,) if call.residual else ()
+        call.fused.run(device, (result, *arrays, *added), (), kept)
         return result
     y = x
     if w_expand is not None:
@@ -178,40 +169,6 @@ def inverted_residual(
     return conv2d(y, w_project, b_project, out=out, **added)
 
 
-def _run(
-    device: Device,
-    call: _Call,
-    x: Any,
-    weights: tuple[Any, ...],
-    given: list[Any],
-    biases: tuple[Any, ...],
-    result: Any,
-) -> None:
-    """Packs whatever is not packed yet, and enqueues the kernel."""
-    fused = call.fused
-    assert fused is not None
-    packed: list[Any] = []
-    for n, pack in enumerate(fused.packs):
-        if pack is None:
-            packed.append(None)
-            continue
-
-        def run(n: int = n, pack: Launch = pack) -> Any:
-            buffer = allocate_workspace(device, ((fused.packed[n], fused.value),))[0]
-            pack(device.queue, (None, None, given[n].base_data, buffer), ())
-            return buffer
-
-        kept = weights[n]
-        whole = isinstance(kept, PackedWeight)
-        packed.append(kept.packed(fused.keys[n], run) if whole else run())
-    data = [None if b is None else b.base_data for b in biases]
-    last = [] if data[2] is None else [data[2]]
-    if call.residual:
-        last.append(x.base_data)
-    memory = [result.base_data, x.base_data, *packed, data[0], data[1], *last]
-    fused.main(device.queue, memory, ())
-
-
 def _prepare(
     device: Device,
     x: Any,
@@ -225,7 +182,7 @@ def _prepare(
     residual: bool | None,
     out: Any,
     algorithm: str,
-) -> _Call:
+) -> _Planned:
     """Checks everything and plans the call."""
     if algorithm not in ("auto", *_ALGORITHMS):
         raise DefinitionError(
@@ -278,11 +235,11 @@ def _prepare(
     check_result(_WHAT, out, device, shape, dtype, inputs=kept, extras=(), beta=0)
     y, described = result_of(out, shape, dtype, x)
     if algorithm == "separate" or not math.prod(shape) or not math.prod(middle):
-        return _Call(None, added, described)
+        return _Planned(None, added)
     # Without an expansion the kernel copies its input, which pays by vectors of channels only.
     copies = expand is None and x.strides[1] != x.dtype.itemsize
     if algorithm == "auto" and (copies or not device.traits.is_cpu):
-        return _Call(None, added, described)
+        return _Planned(None, added)
 
     value = plan.values[-1]
     wide, narrow = _dense(middle, value), _dense(after, value)
@@ -315,15 +272,15 @@ def _prepare(
                 f"rows of {middle[1]} channels; got x of shape {x.shape}, strides {x.strides}, and "
                 f"sums of {', '.join(map(str, plan.values))}"
             )
-        return _Call(None, added, described)
+        return _Planned(None, added)
     snippets = {s.rules.part: s.text for s in (plan.activation,) if s is not None}
-    packs = tuple(
-        None if p is None else Launch(device, p, title=_WHAT, snippets={}) for p in fused.packs
-    )
-    keys = tuple(None if p is None else (device.index, p.code, p.arguments) for p in fused.packs)
-    main = Launch(device, fused.main, title=_WHAT, snippets=snippets)
+    names = ["y0", "x", *named]
+    parts = ("expand_bias", "taps_bias", "bias")
+    names += [n for n, bias in zip(parts, biases, strict=True) if bias is not None]
+    names += ["x0"] if added else []
+    call = bind(device, _WHAT, [fused], names, (described,), snippets)
     counters.plans += 1
-    return _Call(_Fused(packs, fused.packed, keys, main, value), added, described)
+    return _Planned(call, added)
 
 
 class _Plan:

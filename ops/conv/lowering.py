@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from clprim.arrays.array import operand_of
+from clprim.arrays.memory import operand_of
 from clprim.dtypes import AnyDType
 from clprim.errors import ShapeError
 from clprim.language.snippet import Snippet

@@ -6,7 +6,10 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from clprim.call.product import ContractionCall, Planned, run_contraction
+from clprim.call.call import Call
+from clprim.call.packed import matrix_of
+from clprim.call.product import Planned, run_contraction
+from clprim.call.signature import Calls
 from clprim.errors import ShapeError
 from clprim.ops.conv.lowering import (
     Shape4,
@@ -22,14 +25,13 @@ from clprim.ops.product.arguments import (
     check_epilogue,
     check_operands,
     check_result,
-    matrix_of,
     product_dtypes,
 )
 from clprim.runtime.device import Device
 
 __all__ = ["conv_transpose2d"]
 
-_calls: dict[Any, ContractionCall] = {}
+_calls: Calls[Call] = Calls()
 
 
 def conv_transpose2d(

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from clprim.arrays.array import Array, new_array, operand_of, view_of
+from clprim.arrays.array import Array, new_array, view_of
+from clprim.arrays.memory import operand_of
 from clprim.call.arguments import check_aliases, check_array, check_out
 from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pyopencl.array as cl_array
 
-from clprim.arrays.array import operand_of
+from clprim.arrays.memory import operand_of
 from clprim.call.arguments import check_aliases, check_array, check_out
-from clprim.call.product import PackedWeight
 from clprim.dtypes import AnyDType, promote, require_supported, value_dtype
 from clprim.errors import DefinitionError, DTypeError, ShapeError
 from clprim.language.epilogue import define_epilogue
@@ -26,7 +25,6 @@ __all__ = [
     "check_operands",
     "check_result",
     "elements",
-    "matrix_of",
     "output",
     "product_dtypes",
     "span",
@@ -47,11 +45,6 @@ def check_algorithm(what: str, algorithm: Any, *others: str) -> None:
         raise DefinitionError(
             f"{what}: algorithm={algorithm!r}: expected one of {', '.join(known)}"
         )
-
-
-def matrix_of(w: Any) -> Any:
-    """Returns the array of a weight, packed or not."""
-    return w.array if isinstance(w, PackedWeight) else w
 
 
 def check_operands(what: str, device: Device, **arrays: Any) -> None:

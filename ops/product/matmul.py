@@ -8,8 +8,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from clprim.arrays.array import Array, operand_of, view_of
-from clprim.call.product import ContractionCall, PackedWeight, Planned, run_contraction
+from clprim.arrays.array import Array, view_of
+from clprim.arrays.memory import operand_of
+from clprim.call.call import Call
+from clprim.call.packed import PackedWeight, matrix_of
+from clprim.call.product import Planned, run_contraction
+from clprim.call.signature import Calls
 from clprim.dtypes import AnyDType
 from clprim.errors import ShapeError
 from clprim.language.snippet import Snippet
@@ -18,7 +22,6 @@ from clprim.ops.product.arguments import (
     check_epilogue,
     check_operands,
     check_result,
-    matrix_of,
     product_dtypes,
     span,
 )
@@ -34,7 +37,7 @@ from clprim.runtime.device import Device, current_device
 
 __all__ = ["linear", "linear_backward", "matmul"]
 
-_calls: dict[Any, ContractionCall] = {}
+_calls: Calls[Call] = Calls()
 
 
 def matmul(

@@ -74,7 +74,7 @@ CALLS = [
     (ShapeError, r"expected 3 arguments .* got 4", lambda c: AXPB(c.x, c.y, 1, 2, out=c.out)),
     (ShapeError, r"expected 3 arguments .* got 0", lambda c: AXPB(out=c.out)),
     (ShapeError, r"expected 1 argument \(x0\), got 2", lambda c: SUM(c.x, 1, axis=0, out=c.row)),
-    (ShapeError, "without arrays, give out= for the shape", lambda c: cp.Pointwise("y0 = 1;")()),
+    (ShapeError, "give shape= or out= for the shape", lambda c: cp.Pointwise("y0 = 1;")()),
     # what is no array, what is no number
     (
         DTypeError,

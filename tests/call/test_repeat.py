@@ -8,7 +8,8 @@ from support import aligned, equal, numbers
 
 import clprim as cp
 from clprim import ops
-from clprim.call.repeat import forget_repeats, repeatable
+from clprim.call.repeat import repeatable
+from clprim.call.signature import Calls
 from clprim.runtime import recording
 
 pytestmark = pytest.mark.usefixtures("device")
@@ -224,6 +225,6 @@ def test_what_is_forgotten_is_done_anew():
     operator = Counted(four_times)
     x = cp.zeros(3)
     operator(x)
-    forget_repeats()
+    Calls.forget()
     operator(x)
     assert operator.ran == 2

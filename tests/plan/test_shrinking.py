@@ -28,8 +28,7 @@ IMAGES = (8, 64, 28, 28)
 
 def contraction(what, strategy="auto"):
     def plans(traits):
-        found = plan_contraction(what, traits, strategy)
-        return [kernel for kernel in (found.pack, found.main, found.finish) if kernel is not None]
+        return plan_contraction(what, traits, strategy).stages
 
     return plans
 

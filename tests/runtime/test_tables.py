@@ -9,7 +9,7 @@ import pytest
 
 import clprim as cp
 from clprim import ops
-from clprim.call.product import forget_calls
+from clprim.call.signature import Calls
 from clprim.ops.conv import forward as conv
 from clprim.ops.product import matmul as gemm
 from clprim.plan.table import Choice, Origin, Problem, Table, TuningFile, problem_of
@@ -25,10 +25,10 @@ def folder(device, tmp_path, monkeypatch):
     """An empty cache folder, and calls that are planned anew."""
     monkeypatch.setenv("CLPRIM_CACHE_DIR", str(tmp_path))
     tuning.forget()
-    forget_calls()
+    Calls.forget()
     yield tmp_path / "tuning"
     tuning.forget()
-    forget_calls()
+    Calls.forget()
 
 
 def test_what_was_kept_is_found(device, folder):
@@ -51,8 +51,8 @@ def test_what_was_kept_is_run(device):
     tuning.save(device, ENTRIES)
     y = ops.matmul(a, b, algorithm="panels")
     np.testing.assert_array_equal(y.get(), np.full((33, 16), 20))
-    (call,) = gemm._calls.values()
-    code = call.stages[0].launches[0]._plan.code
+    (call,) = gemm._calls._known.values()
+    code = call.stages[0].launch._plan.code
     assert (code.rows, code.vectors) == (2, 1)
 
 
@@ -71,10 +71,10 @@ def test_a_depthwise_tile_is_run(device):
     problem = problem_of(recorder["depthwise"])
     wanted = Choice("depthwise/lanes", (2, 1))
     tuning.save(device, {("depthwise", problem): (wanted, Origin("measured", 1.5))})
-    forget_calls()
+    Calls.forget()
     np.testing.assert_array_equal(ops.conv2d(*operands, groups=20).get(), x)
-    calls = [call for call in conv._calls.values() if len(call.stages) == 1]
-    (code,) = {call.stages[0].launches[0]._plan.code for call in calls}
+    calls = [call for call in conv._calls._known.values() if len(call.stages) == 1]
+    (code,) = {call.stages[0].launch._plan.code for call in calls}
     assert (code.along, code.outputs_a_item) == ("channel", 2)
 
 

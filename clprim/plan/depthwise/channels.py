@@ -19,8 +19,7 @@ from clprim.plan.depthwise.code import (
 )
 from clprim.plan.depthwise.problem import Depthwise, moved_bytes
 from clprim.plan.depthwise.tile import ChannelsTile
-from clprim.plan.kernel import KernelPlan, power_of_two, round_up
-from clprim.plan.product.problem import ContractionPlan
+from clprim.plan.kernel import KernelPlan, Plan, power_of_two, round_up
 from clprim.traits import DeviceTraits
 
 __all__ = ["ChannelsCode", "channels_tile", "fits_channels", "plan_channels", "takes_channels"]
@@ -81,7 +80,7 @@ def fits_channels(tile: ChannelsTile, what: Depthwise) -> bool:
     )
 
 
-def plan_channels(what: Depthwise, traits: DeviceTraits, tile: ChannelsTile) -> ContractionPlan:
+def plan_channels(what: Depthwise, traits: DeviceTraits, tile: ChannelsTile) -> Plan:
     """Plans the kernels of a convolution that `takes_channels`.
 
     Args:
@@ -149,7 +148,7 @@ def plan_channels(what: Depthwise, traits: DeviceTraits, tile: ChannelsTile) -> 
         what.flops,
     )
     pack, packed = pack_taps(what, traits)
-    return ContractionPlan(pack, main, None, packed, 0, astuple(tile))
+    return Plan((pack, main), {"packed": (packed, what.value)}, astuple(tile))
 
 
 def _width(what: Depthwise, traits: DeviceTraits) -> int:

@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from clprim.dtypes import stored_type
 from clprim.language.componentwise import is_componentwise, needs_float
 from clprim.language.names import UNIFIED
+from clprim.plan.arguments import Arguments
 from clprim.plan.depthwise.problem import Depthwise, Line, Place, index_of, moved_bytes
 from clprim.plan.kernel import (
-    Argument,
-    Buffer,
     KernelCode,
     KernelPlan,
     OperandCode,
-    Parameter,
-    Scalar,
     mask_type,
     own_names,
     power_of_two,
     round_up,
     unified_functions,
 )
-from clprim.plan.product.problem import EXTRAS, PACKED, W, X, Y
 from clprim.traits import DeviceTraits
 
 __all__ = [
     "UNROLLED",
-    "Arguments",
     "DepthwiseCode",
     "PackCode",
+    "add_place",
     "arguments_of",
     "arguments_of_any",
     "is_masked",
@@ -46,6 +41,8 @@ __all__ = [
 
 # Channels that a work-group packs.
 PACK_GROUP = 16
+# Axes of a `Place`.
+IMAGE_AXES = ("image", "channel", "row", "column")
 # Square kernels, and those one row high, whose taps are unrolled.
 UNROLLED = (3, 5, 7)
 
@@ -184,47 +181,27 @@ def unrolls(what: Depthwise) -> bool:
     return kernels and all(line.dilation == 1 for line in lines) and max(h.stride, v.stride) <= 2
 
 
-class Arguments:
-    """Collects a kernel's parameters and what they are given."""
+def add_place(found: Arguments, place: Place, *axes: str) -> None:
+    """Adds the start of an array and its strides along ``axes``, by default all four."""
+    strides = {f"{place.name}_{a}": getattr(place, a) for a in axes or IMAGE_AXES}
+    found.numbers(**{f"{place.name}_start": place.start}, **strides)
 
-    def __init__(self, index: str) -> None:
-        self._index = index
-        self.parameters: list[Parameter] = []
-        self.arguments: list[Argument] = []
 
-    def memory(self, type_name: str, name: str, buffer: int, *, read_only: bool = True) -> None:
-        """Adds a buffer of the call."""
-        self.parameters.append(Parameter.memory(type_name, name, read_only=read_only))
-        self.arguments.append(Buffer(buffer))
+def add_results(found: Arguments, what: Depthwise, code: dict[str, Any]) -> None:
+    """Adds the result, what the epilogue reads, and beta.
 
-    def numbers(self, **values: int) -> None:
-        """Adds sizes and strides."""
-        for name, value in values.items():
-            self.parameters.append(Parameter.number(self._index, name))
-            self.arguments.append(value)
-
-    def place(self, place: Place, *axes: str) -> None:
-        """Adds the start of an array and its strides along ``axes``."""
-        strides = {f"{place.name}_{axis}": getattr(place, axis) for axis in axes}
-        self.numbers(**{f"{place.name}_start": place.start}, **strides)
-
-    def results(self, what: Depthwise, code: dict[str, Any], extras: Sequence[int]) -> None:
-        """Adds the result, what the epilogue reads, and beta.
-
-        Args:
-            what: The convolution.
-            code: As `storing` returned it.
-            extras: Numbers of the buffers of what the epilogue reads.
-        """
-        value = stored_type(what.value).value
-        self.memory(stored_type(what.y.dtype).storage, "y0_memory", Y, read_only=False)
-        for number, extra in zip(extras, what.extras, strict=True):
-            self.memory(stored_type(extra.dtype).storage, f"{extra.name}_memory", number)
-        if code["beta"]:
-            self.parameters.append(Parameter.number(value, "beta"))
-            self.arguments.append(Scalar(0))
-        for place in (what.y, *what.extras):
-            self.place(place, "image", "channel", "row", "column")
+    Args:
+        found: Where to.
+        what: The convolution.
+        code: As `storing` returned it.
+    """
+    found.memory(stored_type(what.y.dtype).storage, "y0_memory", read_only=False)
+    for extra in what.extras:
+        found.memory(stored_type(extra.dtype).storage, f"{extra.name}_memory")
+    if code["beta"]:
+        found.scalar(stored_type(what.value).value, "beta", 0)
+    for place in (what.y, *what.extras):
+        add_place(found, place)
 
 
 def arguments_of(what: Depthwise, code: dict[str, Any], w: str) -> Arguments:
@@ -236,13 +213,13 @@ def arguments_of(what: Depthwise, code: dict[str, Any], w: str) -> Arguments:
         w: ``packed`` or ``w``: which weight the kernel reads.
     """
     found = Arguments(str(code["index"]))
-    found.memory(stored_type(what.x.dtype).storage, "x_memory", X)
+    found.memory(stored_type(what.x.dtype).storage, "x_memory")
     if w == "packed":
-        found.memory(stored_type(what.value).value, "packed", PACKED)
+        found.memory(stored_type(what.value).value, "packed")
     else:
-        found.memory(stored_type(what.w.dtype).storage, "w_memory", W)
-    found.results(what, code, range(EXTRAS, EXTRAS + len(what.extras)))
-    found.place(what.x, "image", "channel", "row", "column")
+        found.memory(stored_type(what.w.dtype).storage, "w_memory")
+    add_results(found, what, code)
+    add_place(found, what.x)
     return found
 
 
@@ -275,8 +252,8 @@ def pack_taps(what: Depthwise, traits: DeviceTraits) -> tuple[KernelPlan, int]:
     operand = OperandCode.of("x", w.dtype, what.value, w.channel)
     index = index_of(what)
     found = Arguments(index)
-    found.memory(operand.storage, "x_memory", W)
-    found.memory(operand.value, "packed", PACKED, read_only=False)
+    found.memory(operand.storage, "x_memory", "w")
+    found.memory(operand.value, "packed", read_only=False)
     found.numbers(
         channels=total,
         kernel_rows=what.rows.kernel,
@@ -301,7 +278,8 @@ def pack_taps(what: Depthwise, traits: DeviceTraits) -> tuple[KernelPlan, int]:
     nbytes = total * taps * (w.dtype.itemsize + what.value.itemsize)
     group = min(PACK_GROUP, power_of_two(traits.max_work_group_size + 1) // 2)
     size = (round_up(total, group),)
-    plan = KernelPlan("depthwise/pack", code, tuple(found.arguments), size, (group,), nbytes, 0)
+    arguments = tuple(found.arguments)
+    plan = KernelPlan("depthwise/pack", code, arguments, size, (group,), nbytes, 0, once=True)
     return plan, total * taps
 
 

@@ -21,8 +21,7 @@ from clprim.plan.depthwise.code import (
 )
 from clprim.plan.depthwise.problem import Depthwise, moved_bytes
 from clprim.plan.depthwise.tile import FlatTile
-from clprim.plan.kernel import KernelPlan, OperandCode
-from clprim.plan.product.problem import ContractionPlan
+from clprim.plan.kernel import KernelPlan, OperandCode, Plan
 from clprim.traits import DeviceTraits
 
 __all__ = ["FlatCode", "flat_tile", "plan_flat", "takes_flat"]
@@ -72,7 +71,7 @@ def flat_tile(what: Depthwise, traits: DeviceTraits) -> FlatTile:
     return FlatTile(ITEMS)
 
 
-def plan_flat(what: Depthwise, traits: DeviceTraits, tile: FlatTile) -> ContractionPlan:
+def plan_flat(what: Depthwise, traits: DeviceTraits, tile: FlatTile) -> Plan:
     """Plans the kernel of a convolution that `takes_flat`.
 
     Args:
@@ -127,7 +126,7 @@ def plan_flat(what: Depthwise, traits: DeviceTraits, tile: FlatTile) -> Contract
         moved_bytes(what),
         what.flops,
     )
-    return ContractionPlan(None, main, None, 0, 0, astuple(tile))
+    return Plan((main,), tile=astuple(tile))
 
 
 def _period(what: Depthwise, width: int) -> int:

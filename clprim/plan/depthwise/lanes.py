@@ -10,8 +10,7 @@ from dataclasses import astuple, dataclass
 from clprim.plan.depthwise.code import DepthwiseCode, arguments_of_any, storing
 from clprim.plan.depthwise.problem import Depthwise, moved_bytes
 from clprim.plan.depthwise.tile import LanesTile
-from clprim.plan.kernel import KernelPlan, OperandCode, round_up, work_group
-from clprim.plan.product.problem import ContractionPlan
+from clprim.plan.kernel import KernelPlan, OperandCode, Plan, round_up, work_group
 from clprim.traits import DeviceTraits
 
 __all__ = ["LanesCode", "fits_lanes", "lanes_tile", "plan_lanes"]
@@ -47,7 +46,7 @@ def fits_lanes(tile: LanesTile, traits: DeviceTraits) -> bool:
     return tile.outputs <= MOST_OUTPUTS and tile.group <= traits.max_work_group_size
 
 
-def plan_lanes(what: Depthwise, traits: DeviceTraits, tile: LanesTile) -> ContractionPlan:
+def plan_lanes(what: Depthwise, traits: DeviceTraits, tile: LanesTile) -> Plan:
     """Plans the kernel of a convolution.
 
     Args:
@@ -90,4 +89,4 @@ def plan_lanes(what: Depthwise, traits: DeviceTraits, tile: LanesTile) -> Contra
         moved_bytes(what),
         what.flops,
     )
-    return ContractionPlan(None, main, None, 0, 0, astuple(tile))
+    return Plan((main,), tile=astuple(tile))

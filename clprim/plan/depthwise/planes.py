@@ -20,8 +20,7 @@ from clprim.plan.depthwise.code import (
 )
 from clprim.plan.depthwise.problem import Depthwise, Line, moved_bytes
 from clprim.plan.depthwise.tile import PlanesTile
-from clprim.plan.kernel import KernelPlan, OperandCode, round_up
-from clprim.plan.product.problem import ContractionPlan
+from clprim.plan.kernel import KernelPlan, OperandCode, Plan, round_up
 from clprim.traits import DeviceTraits
 
 __all__ = ["PlanesCode", "fits_planes", "plan_planes", "planes_tile", "takes_planes"]
@@ -100,7 +99,7 @@ def fits_planes(tile: PlanesTile, what: Depthwise, traits: DeviceTraits) -> bool
     return _band(what, traits, tile.rows, tile.band) is not None
 
 
-def plan_planes(what: Depthwise, traits: DeviceTraits, tile: PlanesTile) -> ContractionPlan:
+def plan_planes(what: Depthwise, traits: DeviceTraits, tile: PlanesTile) -> Plan:
     """Plans the kernel of a convolution that `takes_planes`.
 
     Args:
@@ -182,7 +181,7 @@ def plan_planes(what: Depthwise, traits: DeviceTraits, tile: PlanesTile) -> Cont
         moved_bytes(what),
         what.flops,
     )
-    return ContractionPlan(None, main, None, 0, 0, astuple(tile))
+    return Plan((main,), tile=astuple(tile))
 
 
 def _cropped(what: Depthwise) -> Depthwise:

@@ -46,7 +46,7 @@ from clprim.plan.depthwise.windows import (
     takes_windows,
     windows_tile,
 )
-from clprim.plan.product.problem import ContractionPlan
+from clprim.plan.kernel import Plan
 from clprim.traits import DeviceTraits
 
 __all__ = ["depthwise_tiles", "plan_depthwise"]
@@ -67,7 +67,7 @@ class _Kernel:
     takes: Callable[[Any, DeviceTraits], bool]
     rule: Callable[[Any, DeviceTraits], DepthwiseTile]
     fits: Callable[[Any, Any, DeviceTraits], bool]
-    plan: Callable[[Any, DeviceTraits, Any], ContractionPlan]
+    plan: Callable[[Any, DeviceTraits, Any], Plan]
     everywhere: bool = False
 
 
@@ -122,7 +122,7 @@ def plan_depthwise(
     traits: DeviceTraits,
     kernel: str = "",
     numbers: tuple[int, ...] = (),
-) -> ContractionPlan:
+) -> Plan:
     """Plans the kernels of a depthwise convolution or of its gradient in the weight.
 
     Args:

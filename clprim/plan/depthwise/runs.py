@@ -22,8 +22,7 @@ from clprim.plan.depthwise.code import (
 )
 from clprim.plan.depthwise.problem import Depthwise, Line, moved_bytes
 from clprim.plan.depthwise.tile import RunsTile
-from clprim.plan.kernel import KernelPlan, OperandCode, round_up
-from clprim.plan.product.problem import ContractionPlan
+from clprim.plan.kernel import KernelPlan, OperandCode, Plan, round_up
 from clprim.traits import DeviceTraits
 
 __all__ = ["RunsCode", "fits_runs", "plan_runs", "runs_tile", "takes_runs"]
@@ -105,7 +104,7 @@ def fits_runs(tile: RunsTile, what: Depthwise, traits: DeviceTraits) -> bool:
     return _margins(what, traits, tile.band) is not None
 
 
-def plan_runs(what: Depthwise, traits: DeviceTraits, tile: RunsTile) -> ContractionPlan:
+def plan_runs(what: Depthwise, traits: DeviceTraits, tile: RunsTile) -> Plan:
     """Plans the kernel of a convolution that `takes_runs`.
 
     Args:
@@ -173,7 +172,7 @@ def plan_runs(what: Depthwise, traits: DeviceTraits, tile: RunsTile) -> Contract
         moved_bytes(what),
         what.flops,
     )
-    return ContractionPlan(None, main, None, 0, 0, astuple(tile))
+    return Plan((main,), tile=astuple(tile))
 
 
 def _room(what: Depthwise, traits: DeviceTraits) -> tuple[int, int]:

@@ -19,8 +19,7 @@ from clprim.plan.depthwise.registers import (
     taps_in_registers,
 )
 from clprim.plan.depthwise.tile import WindowsTile
-from clprim.plan.kernel import KernelPlan, OperandCode, round_up, work_group
-from clprim.plan.product.problem import ContractionPlan
+from clprim.plan.kernel import KernelPlan, OperandCode, Plan, round_up, work_group
 from clprim.traits import DeviceTraits
 
 __all__ = [
@@ -122,7 +121,7 @@ def fits_windows(tile: WindowsTile, what: Depthwise, traits: DeviceTraits) -> bo
     return sums <= MOST_SUMS and values * what.value.itemsize <= traits.register_bytes
 
 
-def plan_windows(what: Depthwise, traits: DeviceTraits, tile: WindowsTile) -> ContractionPlan:
+def plan_windows(what: Depthwise, traits: DeviceTraits, tile: WindowsTile) -> Plan:
     """Plans the kernel of a convolution that `takes_windows`.
 
     Args:
@@ -168,7 +167,7 @@ def plan_windows(what: Depthwise, traits: DeviceTraits, tile: WindowsTile) -> Co
         moved_bytes(what),
         what.flops,
     )
-    return ContractionPlan(None, main, None, 0, 0, astuple(tile))
+    return Plan((main,), tile=astuple(tile))
 
 
 def _along(what: Depthwise) -> str:

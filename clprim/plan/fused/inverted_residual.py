@@ -15,13 +15,15 @@ from clprim.dtypes import AnyDType, stored_type
 from clprim.language.componentwise import is_componentwise, needs_float
 from clprim.language.names import UNIFIED
 from clprim.language.snippet import Snippet
-from clprim.plan.depthwise.code import Arguments, pack_taps, spread_rows, unrolls
+from clprim.plan.arguments import Arguments
+from clprim.plan.depthwise.code import add_place, pack_taps, spread_rows, unrolls
 from clprim.plan.depthwise.problem import Depthwise, Place
 from clprim.plan.depthwise.problem import index_of as depthwise_index
 from clprim.plan.kernel import (
     KernelCode,
     KernelPlan,
     OperandCode,
+    Plan,
     own_names,
     power_of_two,
     round_up,
@@ -34,10 +36,7 @@ from clprim.plan.product.register_code import ContractionCode, contraction_code
 from clprim.plan.product.register_tile import Tile
 from clprim.traits import DeviceTraits
 
-__all__ = ["EXTRAS", "InvertedCode", "InvertedPlan", "InvertedResidual", "plan_inverted_residual"]
-
-# Which buffer of a call each kernel argument is; what the epilogue reads follows.
-Y, X, EXPAND, TAPS, PROJECT, EXPAND_BIAS, TAPS_BIAS, EXTRAS = range(8)
+__all__ = ["InvertedCode", "InvertedResidual", "plan_inverted_residual"]
 
 # Local memory for everything: a part of the second cache that every CPU's local memory has room
 # for.
@@ -109,21 +108,6 @@ class InvertedCode(KernelCode):
 
 
 @dataclass(frozen=True)
-class InvertedPlan:
-    """The kernels of an inverted residual, and the workspace that packed weights need.
-
-    Attributes:
-        main: Everything.
-        packs: What packs the weights, of expand, depthwise and project.
-        packed: Elements of each.
-    """
-
-    main: KernelPlan
-    packs: tuple[KernelPlan | None, KernelPlan, KernelPlan]
-    packed: tuple[int, int, int]
-
-
-@dataclass(frozen=True)
 class _Bias:
     """Where the bias of a channel lies, in elements."""
 
@@ -157,7 +141,7 @@ class _Room:
     nbytes: int
 
 
-def plan_inverted_residual(what: InvertedResidual, traits: DeviceTraits) -> InvertedPlan | None:
+def plan_inverted_residual(what: InvertedResidual, traits: DeviceTraits) -> Plan | None:
     """Plans the kernels, or returns None where one kernel cannot do it.
 
     Args:
@@ -259,18 +243,27 @@ def plan_inverted_residual(what: InvertedResidual, traits: DeviceTraits) -> Inve
         _moved_bytes(what),
         _flops(what),
     )
-    pack_expand, size_expand = None, 0
+    taps, size_taps = pack_taps(d, traits)
+    packs = [
+        _named(taps, "taps", "w_depthwise"),
+        _named(pack_plan(project, code, project_strips, d.channels), "project", "w_project"),
+    ]
+    sizes = {
+        "taps_packed": size_taps,
+        "project_packed": project_strips * d.channels * code.packed_lanes,
+    }
     if expand is not None:
         tile = Tile(*block, width, 0, 1)
         strip = contraction_code(expand, tile, along="depth", unit=UNROLL, gathered_rows=True)
-        pack_expand = pack_plan(expand, strip, strips, depth)
-        size_expand = room.middle * depth
-    taps, size_taps = pack_taps(d, traits)
-    pack_project = pack_plan(project, code, project_strips, d.channels)
-    size_project = project_strips * d.channels * code.packed_lanes
-    return InvertedPlan(
-        main, (pack_expand, taps, pack_project), (size_expand, size_taps, size_project)
-    )
+        packs.insert(0, _named(pack_plan(expand, strip, strips, depth), "expand", "w_expand"))
+        sizes["expand_packed"] = room.middle * depth
+    workspace = {name: (size, what.value) for name, size in sizes.items()}
+    return Plan((*packs, main), workspace)
+
+
+def _named(pack: KernelPlan, part: str, weight: str) -> KernelPlan:
+    """One of three kernels that pack, with names of its own for what it reads and writes."""
+    return pack.renamed({"w": weight, "packed": f"{part}_packed"})
 
 
 def _input(what: InvertedResidual) -> Place:
@@ -297,17 +290,16 @@ def _memory(
 ) -> Arguments:
     """The arguments that say where arrays lie."""
     found = Arguments(index)
-    found.memory(stored_type(x.dtype).storage, "x_memory", X)
+    found.memory(stored_type(x.dtype).storage, "x_memory")
     if what.expand is not None:
-        found.memory(code.value, "expand_packed", EXPAND)
-    found.memory(code.value, "taps_packed", TAPS)
-    found.memory(code.value, "project_packed", PROJECT)
+        found.memory(code.value, "expand_packed")
+    found.memory(code.value, "taps_packed")
+    found.memory(code.value, "project_packed")
     for bias in biases:
-        buffer = EXPAND_BIAS if bias.name == "expand_bias" else TAPS_BIAS
-        found.memory(stored_type(bias.dtype).storage, f"{bias.name}_memory", buffer)
-    found.memory(code.y.storage, "y0_memory", Y, read_only=False)
-    for n, extra in enumerate(code.extras):
-        found.memory(extra.storage, f"{extra.name}_memory", EXTRAS + n)
+        found.memory(stored_type(bias.dtype).storage, f"{bias.name}_memory")
+    found.memory(code.y.storage, "y0_memory", read_only=False)
+    for extra in code.extras:
+        found.memory(extra.storage, f"{extra.name}_memory")
     for bias in biases:
         places = {"start": bias.start, "channel": bias.channel}
         found.numbers(**{f"{bias.name}_{axis}": stride for axis, stride in places.items()})
@@ -317,7 +309,7 @@ def _memory(
         if o.moves:
             places |= dict(zip(("image", "row", "column"), out.lane, strict=True))
         found.numbers(**{f"{o.name}_{axis}": stride for axis, stride in places.items()})
-    found.place(x, "image", "channel", "row", "column")
+    add_place(found, x)
     return found
 
 

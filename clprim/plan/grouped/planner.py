@@ -271,7 +271,7 @@ def plan_grouped(what: Grouped, traits: DeviceTraits) -> KernelPlan | None:
         streaming=traits.streaming and moved > traits.cache_bytes and aligned and direct,
         ahead=traits.prefetch,
     )
-    arguments: list[Argument] = [Buffer(n) for n in range(len(arrays))]
+    arguments: list[Argument] = [Buffer(name) for name in names]
     arguments += [Scalar(n) for n in range(len(scalars))]
     arguments += numbers.values()
     flops = what.sums.expr.flops + what.sums.results + what.each.expr.flops

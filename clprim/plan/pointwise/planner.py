@@ -153,7 +153,7 @@ def plan_pointwise(
         "coords": coords,
         "sizes": sizes,
     }
-    amounts = {"nbytes": nbytes, "flops": definition.expr.flops * math.prod(shape)}
+    flops = definition.expr.flops * math.prod(shape)
 
     vector = _vector_width(value, operands, len(results), inner, traits)
     if periodic is None and value is not None and len(dims) <= BAKED_DIMS:
@@ -196,7 +196,8 @@ def plan_pointwise(
                 arguments=tuple(arguments),
                 global_size=placed.global_size,
                 local_size=(1, 1),
-                **amounts,
+                nbytes=nbytes,
+                flops=flops,
             )
 
     period, patterns = inner.size, 1
@@ -257,7 +258,8 @@ def plan_pointwise(
         arguments=tuple(arguments),
         global_size=tuple(round_up(w, g) for w, g in zip(work, local, strict=True)),
         local_size=local,
-        **amounts,
+        nbytes=nbytes,
+        flops=flops,
     )
 
 
@@ -321,10 +323,9 @@ def _memory(
     for o in operands:
         if isinstance(o, LookupCode) and o.named:
             continue
-        number = int(o.name[1:])
-        is_result = o.name.startswith("y")
-        parameters.append(Parameter.memory(o.storage, f"{o.name}_memory", read_only=not is_result))
-        arguments.append(Buffer(number if is_result else results + number))
+        read_only = not o.name.startswith("y")
+        parameters.append(Parameter.memory(o.storage, f"{o.name}_memory", read_only=read_only))
+        arguments.append(Buffer(o.name))
     return parameters, arguments
 
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from clprim.plan.kernel import KernelPlan
+from clprim.plan.kernel import KernelPlan, Plan
 from clprim.plan.product.pack import pack_plan, passes_in_place
 from clprim.plan.product.panels import LONGEST_CHAIN
-from clprim.plan.product.problem import Bounds, Contraction, ContractionPlan, Digits, moved_bytes
+from clprim.plan.product.problem import Bounds, Contraction, Digits, moved_bytes
 from clprim.plan.product.register_code import (
     ContractionCode,
     contraction_code,
@@ -59,9 +59,7 @@ FEW_OUTPUTS = 4
 WASTE = 1.2
 
 
-def plan_in_place(
-    what: Contraction, traits: DeviceTraits, tile: Tile | None = None
-) -> ContractionPlan | None:
+def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = None) -> Plan | None:
     """Plans the kernels of a contraction, or returns None where its rows must be gathered.
 
     Args:
@@ -185,10 +183,10 @@ def plan_in_place(
         2 * what.groups * math.prod(what.lanes) * what.outputs * depth,
     )
     if code.passed_in_place:
-        return ContractionPlan(None, main, None, 0, 0)
+        return Plan((main,))
     packed = what.groups * cut.packed_tiles * depth * code.packed_lanes
     pack = pack_plan(_taps_last(what) if taps_inside else what, code, cut.packed_tiles, depth)
-    return ContractionPlan(pack, main, None, packed, 0)
+    return Plan((pack, main), {"packed": (packed, what.value)})
 
 
 def _plainly(what: Contraction) -> Contraction:

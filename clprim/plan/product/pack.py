@@ -5,14 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from clprim.plan.kernel import (
-    Buffer,
-    KernelCode,
-    KernelPlan,
-    OperandCode,
-    Parameter,
-)
-from clprim.plan.product.problem import PACKED, Contraction, W
+from clprim.plan.arguments import Arguments
+from clprim.plan.kernel import KernelCode, KernelPlan, OperandCode
+from clprim.plan.product.problem import Contraction
 from clprim.plan.product.register_code import ContractionCode
 
 __all__ = ["PackCode", "pack_plan", "passes_in_place"]
@@ -86,17 +81,16 @@ def pack_plan(
     else:
         numbers.update({f"x_output_{d}": stride for d, stride in enumerate(w.digits)})
         numbers.update(output_1=what.digits[1], output_2=what.digits[2])
-    parameters = [
-        Parameter.memory(operand.storage, "x_memory", read_only=True),
-        Parameter.memory(code.value, "packed", read_only=False),
-        *(Parameter.number(code.index, name) for name in numbers),
-    ]
+    found = Arguments(code.index)
+    found.memory(operand.storage, "x_memory", "w")
+    found.memory(code.value, "packed", read_only=False)
+    found.numbers(**numbers)
     return KernelPlan(
         "product/pack",
         PackCode(
             name=f"{what.name}_pack",
             preamble="",
-            parameters=tuple(parameters),
+            parameters=tuple(found.parameters),
             constants=(),
             index=code.index,
             unified=(),
@@ -106,10 +100,11 @@ def pack_plan(
             x=operand,
             digits=w.digits is not None,
         ),
-        (Buffer(W), Buffer(PACKED), *numbers.values()),
+        tuple(found.arguments),
         (-(-depth_padded // run), 1 if all_tiles else tiles, what.groups),
         (1, 1, 1),
         what.groups * depth * what.outputs * w.dtype.itemsize
         + what.groups * tiles * depth_padded * code.packed_lanes * what.value.itemsize,
         0,
+        once=True,
     )

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 from clprim.plan.kernel import (
     KernelPlan,
+    Plan,
     round_up,
 )
 from clprim.plan.product.pack import pack_plan, passes_in_place
 from clprim.plan.product.problem import (
     Contraction,
-    ContractionPlan,
     Gathered,
     moved_bytes,
 )
@@ -39,9 +39,7 @@ DEEP = 2
 AHEAD = 8
 
 
-def plan_panels(
-    what: Contraction, traits: DeviceTraits, tile: Tile | None = None
-) -> ContractionPlan:
+def plan_panels(what: Contraction, traits: DeviceTraits, tile: Tile | None = None) -> Plan:
     """Plans the kernels of a contraction.
 
     Args:
@@ -84,7 +82,9 @@ def plan_panels(
         nbytes,
         flops,
     )
-    finish = None
+    stages, workspace = [main], {}
+    if cut.partial:
+        workspace["partial"] = (cut.partial, what.value)
     if cut.splits > 1:
         finish_code = replace(code, name=f"{code.name}_finish", most_tiles=1, split=False)
         parameters, arguments = parameters_of(finish_code, _loops(what, cut), what, finish=True)
@@ -97,10 +97,11 @@ def plan_panels(
             cut.partial * what.value.itemsize + what.y.dtype.itemsize * lanes * what.outputs,
             cut.partial,
         )
-    if code.passed_in_place:
-        return ContractionPlan(None, main, finish, 0, cut.partial)
-    pack = pack_plan(what, code, cut.packed_tiles, cut.depth_padded)
-    return ContractionPlan(pack, main, finish, cut.packed, cut.partial)
+        stages.append(finish)
+    if not code.passed_in_place:
+        stages.insert(0, pack_plan(what, code, cut.packed_tiles, cut.depth_padded))
+        workspace["packed"] = (cut.packed, what.value)
+    return Plan(tuple(stages), workspace)
 
 
 def _gathers_rows(what: Contraction) -> bool:

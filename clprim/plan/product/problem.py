@@ -17,31 +17,20 @@ from dataclasses import dataclass
 
 from clprim.dtypes import AnyDType
 from clprim.language.snippet import Snippet
-from clprim.plan.kernel import KernelPlan
 
 __all__ = [
-    "EXTRAS",
-    "PACKED",
-    "PARTIAL",
     "Bounds",
     "Contraction",
-    "ContractionPlan",
     "Digits",
     "Gathered",
     "Output",
     "Packed",
-    "W",
-    "X",
-    "Y",
     "index_of",
     "moved_bytes",
     "span_of",
 ]
 
 Digits = tuple[int, int, int]
-
-# Which buffer of a call each kernel argument is; what the epilogue reads follows.
-Y, X, W, PACKED, PARTIAL, EXTRAS = range(6)
 
 
 @dataclass(frozen=True)
@@ -183,26 +172,6 @@ class Contraction:
     def near(self) -> Output:
         """The array whose neighbours decide what becomes columns."""
         return self.y if self.plain is None else self.plain
-
-
-@dataclass(frozen=True)
-class ContractionPlan:
-    """The kernels of a contraction, and their memory.
-
-    Attributes:
-        pack: Packs the operand; None for a strategy that reads it where it lies.
-        main: Multiplies.
-        finish: Adds up splits, if there are any.
-        packed, partial: Elements of workspace, of the value's dtype.
-        tile: The numbers of a table's entry, of kernels whose code does not hold them all.
-    """
-
-    pack: KernelPlan | None
-    main: KernelPlan
-    finish: KernelPlan | None
-    packed: int
-    partial: int
-    tile: tuple[int, ...] = ()
 
 
 def span_of(strides: Digits, sizes: Digits) -> int:

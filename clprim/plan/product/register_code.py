@@ -9,12 +9,11 @@ from dataclasses import dataclass
 
 from clprim.dtypes import stored_type
 from clprim.language.names import UNIFIED
+from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import (
     Argument,
-    Buffer,
     OperandCode,
     Parameter,
-    Scalar,
     mask_type,
     own_names,
     unified_functions,
@@ -23,14 +22,8 @@ from clprim.plan.permutation import transpose
 from clprim.plan.pointwise.code import Shuffles
 from clprim.plan.product.pixels import block_of, piece_of, step_of, weaving
 from clprim.plan.product.problem import (
-    EXTRAS,
-    PACKED,
-    PARTIAL,
     Contraction,
     Output,
-    W,
-    X,
-    Y,
     index_of,
 )
 from clprim.plan.product.register_tile import Tile
@@ -250,24 +243,20 @@ def parameters_of(
         what: The contraction.
         finish: Whether the kernel adds up splits.
     """
-    parameters: list[Parameter] = []
-    arguments: list[Argument] = []
-
-    def memory(type_name: str, name: str, buffer: int, *, read_only: bool = True) -> None:
-        parameters.append(Parameter.memory(type_name, name, read_only=read_only))
-        arguments.append(Buffer(buffer))
-
+    found = Arguments(code.index)
     if not finish:
-        memory(code.x.storage, "x_memory", X)
-        memory(code.value, "packed", W if code.passed_in_place else PACKED)
+        found.memory(code.x.storage, "x_memory")
+        if code.passed_in_place:
+            found.memory(code.value, "packed", "w")
+        else:
+            found.memory(code.value, "packed")
     if code.partial:
-        memory(code.value, "partial", PARTIAL, read_only=finish)
-    memory(code.y.storage, "y0_memory", Y, read_only=False)
-    for n, e in enumerate(code.extras):
-        memory(e.storage, f"{e.name}_memory", EXTRAS + n)
+        found.memory(code.value, "partial", read_only=finish)
+    found.memory(code.y.storage, "y0_memory", read_only=False)
+    for e in code.extras:
+        found.memory(e.storage, f"{e.name}_memory")
     if code.beta and not code.split:
-        parameters.append(Parameter.number(code.value, "beta"))
-        arguments.append(Scalar(0))
+        found.scalar(code.value, "beta", 0)
     named = dict(numbers)
     if what.digits is not None:
         named.update(output_1=what.digits[1], output_2=what.digits[2])
@@ -280,6 +269,5 @@ def parameters_of(
             named.update({f"{o.name}_output_{d}": s for d, s in enumerate(place.digits)})
         if o.moves:
             named.update({f"{o.name}_{d}": stride for d, stride in enumerate(place.lane)})
-    parameters += [Parameter.number(code.index, name) for name in named]
-    arguments += named.values()
-    return tuple(parameters), tuple(arguments)
+    found.numbers(**named)
+    return tuple(found.parameters), tuple(found.arguments)

@@ -8,9 +8,10 @@ from typing import Any
 from clprim.plan.depthwise.planner import plan_depthwise
 from clprim.plan.depthwise.problem import Depthwise
 from clprim.plan.depthwise.weight.code import DepthwiseGradient
+from clprim.plan.kernel import Plan
 from clprim.plan.product.in_place import plan_in_place
 from clprim.plan.product.panels import plan_panels
-from clprim.plan.product.problem import Contraction, ContractionPlan
+from clprim.plan.product.problem import Contraction
 from clprim.plan.product.tiles import plan_tiles
 from clprim.plan.table import DEPTHWISE, Choice, Table, chosen, tile_of
 from clprim.traits import DeviceTraits
@@ -18,18 +19,18 @@ from clprim.traits import DeviceTraits
 __all__ = ["STRATEGIES", "plan_choice", "plan_contraction"]
 
 
-def _plan_panels(what: Contraction, traits: DeviceTraits) -> ContractionPlan:
+def _plan_panels(what: Contraction, traits: DeviceTraits) -> Plan:
     return plan_in_place(what, traits) or plan_panels(what, traits)
 
 
 #: Each does every contraction, on any device.
-STRATEGIES: dict[str, Callable[[Contraction, DeviceTraits], ContractionPlan]] = {
+STRATEGIES: dict[str, Callable[[Contraction, DeviceTraits], Plan]] = {
     "panels": _plan_panels,
     "tiles": plan_tiles,
 }
 
 # The kernels that a table may choose.
-_KERNELS: dict[str, Callable[[Contraction, DeviceTraits, Any], ContractionPlan | None]] = {
+_KERNELS: dict[str, Callable[[Contraction, DeviceTraits, Any], Plan | None]] = {
     "in_place": plan_in_place,
     "panels": plan_panels,
     "tiles": plan_tiles,
@@ -39,7 +40,7 @@ _NOTHING_KNOWN = Table()
 
 def plan_choice(
     what: Contraction | Depthwise | DepthwiseGradient, traits: DeviceTraits, choice: Choice
-) -> ContractionPlan | None:
+) -> Plan | None:
     """Plans one kernel with one tile; None where tile or kernel do not fit.
 
     Args:
@@ -59,7 +60,7 @@ def plan_contraction(
     traits: DeviceTraits,
     strategy: str = "auto",
     table: Table = _NOTHING_KNOWN,
-) -> ContractionPlan:
+) -> Plan:
     """Plans the kernels of a contraction.
 
     Args:

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 
 from clprim.dtypes import stored_type
 from clprim.language.names import UNIFIED
+from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import (
     Argument,
-    Buffer,
     KernelPlan,
     OperandCode,
     Parameter,
-    Scalar,
+    Plan,
     own_names,
     power_of_two,
     round_up,
@@ -27,14 +27,8 @@ from clprim.plan.kernel import (
 from clprim.plan.product.local_tile import LocalTile, busy_items, choose_local_tile
 from clprim.plan.product.pixels import piece_of, step_of
 from clprim.plan.product.problem import (
-    EXTRAS,
-    PARTIAL,
     Contraction,
-    ContractionPlan,
     Output,
-    W,
-    X,
-    Y,
     index_of,
     moved_bytes,
     span_of,
@@ -151,9 +145,7 @@ class _Cut:
     partial: int
 
 
-def plan_tiles(
-    what: Contraction, traits: DeviceTraits, tile: LocalTile | None = None
-) -> ContractionPlan:
+def plan_tiles(what: Contraction, traits: DeviceTraits, tile: LocalTile | None = None) -> Plan:
     """Plans the kernels of a contraction.
 
     Args:
@@ -182,7 +174,7 @@ def _plans(
     numbers: dict[str, int],
     cut: _Cut,
     traits: DeviceTraits,
-) -> ContractionPlan:
+) -> Plan:
     itemsize = what.value.itemsize
     parameters, arguments = _parameters(code, numbers, finish=False)
     groups = cut.lane_tiles * cut.output_tiles * what.groups * cut.splits
@@ -196,24 +188,24 @@ def _plans(
         moved_bytes(what) + cut.partial * itemsize,
         flops,
     )
-    finish = None
-    if code.split:
-        finish_code = replace(code, name=f"{code.name}_finish", split=False)
-        parameters, arguments = _parameters(finish_code, numbers, finish=True)
-        rows = numbers["lanes" if code.gathered == "rows" else "outputs"]
-        items = min(FINISH_ITEMS, power_of_two(traits.max_work_group_size + 1) // 2)
-        vectors = what.groups * rows * (numbers["pitch"] // code.width)
-        results = numbers["lanes"] * what.outputs * what.groups
-        finish = KernelPlan(
-            "product/tiles_finish",
-            replace(finish_code, parameters=parameters),
-            arguments,
-            (round_up(vectors, items),),
-            (items,),
-            cut.partial * itemsize + results * what.y.dtype.itemsize,
-            cut.partial,
-        )
-    return ContractionPlan(None, main, finish, 0, cut.partial)
+    if not code.split:
+        return Plan((main,))
+    finish_code = replace(code, name=f"{code.name}_finish", split=False)
+    parameters, arguments = _parameters(finish_code, numbers, finish=True)
+    rows = numbers["lanes" if code.gathered == "rows" else "outputs"]
+    items = min(FINISH_ITEMS, power_of_two(traits.max_work_group_size + 1) // 2)
+    vectors = what.groups * rows * (numbers["pitch"] // code.width)
+    results = numbers["lanes"] * what.outputs * what.groups
+    finish = KernelPlan(
+        "product/tiles_finish",
+        replace(finish_code, parameters=parameters),
+        arguments,
+        (round_up(vectors, items),),
+        (items,),
+        cut.partial * itemsize + results * what.y.dtype.itemsize,
+        cut.partial,
+    )
+    return Plan((main, finish), {"partial": (cut.partial, what.value)})
 
 
 def _without_bounds(what: Contraction) -> Contraction:
@@ -442,29 +434,20 @@ def _parameters(
     code: TilesCode, numbers: dict[str, int], *, finish: bool
 ) -> tuple[tuple[Parameter, ...], tuple[Argument, ...]]:
     """The parameters of the kernel that multiplies, or of the one that finishes."""
-    parameters: list[Parameter] = []
-    arguments: list[Argument] = []
-
-    def memory(type_name: str, name: str, buffer: int, *, read_only: bool = True) -> None:
-        parameters.append(Parameter.memory(type_name, name, read_only=read_only))
-        arguments.append(Buffer(buffer))
-
+    found = Arguments(code.index)
     if not finish:
-        memory(code.x.storage, "x_memory", X)
-        memory(code.w.storage, "w_memory", W)
+        found.memory(code.x.storage, "x_memory")
+        found.memory(code.w.storage, "w_memory")
     if finish or code.split:
-        memory(code.value, "partial", PARTIAL, read_only=finish)
+        found.memory(code.value, "partial", read_only=finish)
     if not code.split:
-        memory(code.y.storage, "y0_memory", Y, read_only=False)
-        for n, e in enumerate(code.extras):
-            memory(e.storage, f"{e.name}_memory", EXTRAS + n)
+        found.memory(code.y.storage, "y0_memory", read_only=False)
+        for e in code.extras:
+            found.memory(e.storage, f"{e.name}_memory")
         if code.beta:
-            parameters.append(Parameter.number(code.value, "beta"))
-            arguments.append(Scalar(0))
-    for name in _wanted(code, finish=finish):
-        parameters.append(Parameter.number(code.index, name))
-        arguments.append(numbers[name])
-    return tuple(parameters), tuple(arguments)
+            found.scalar(code.value, "beta", 0)
+    found.numbers(**{name: numbers[name] for name in _wanted(code, finish=finish)})
+    return tuple(found.parameters), tuple(found.arguments)
 
 
 def _output_steps(code: TilesCode, name: str) -> list[str]:

@@ -19,13 +19,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from clprim.dtypes import AnyDType
 from clprim.language.definition import ReductionDefinition
 from clprim.plan.kernel import (
     KernelPlan,
     OperandCode,
+    Plan,
     PositionCode,
     index_type,
     resolve_dims,
@@ -49,19 +50,14 @@ __all__ = ["PartialCode", "ReductionCode", "ReductionPlan", "Scaling", "plan_red
 
 
 @dataclass(frozen=True)
-class ReductionPlan:
+class ReductionPlan(Plan):
     """One or two launches, and the memory between them.
 
     Attributes:
-        stages: The kernels in order.
-        workspace: (elements, dtype) of every buffer between the stages; they are the call's
-            operands after results and inputs.
         schedule: How the work was cut, for explanations and tests.
     """
 
-    stages: tuple[KernelPlan, ...]
-    workspace: tuple[tuple[int, AnyDType], ...]
-    schedule: Schedule
+    schedule: Schedule = field(kw_only=True)
 
 
 def plan_reduction(
@@ -213,10 +209,12 @@ class _Planner:
             global_size=(schedule.groups * schedule.lanes, schedule.rows * schedule.splits),
         )
         if not two_stages:
-            return ReductionPlan((first,), (), schedule)
+            return ReductionPlan((first,), schedule=schedule)
         second = self._finish(space, schedule, index, outputs, length, stored + written)
-        workspace = tuple((outputs * schedule.splits, d) for d in self.partials)
-        return ReductionPlan((first, second), workspace, schedule)
+        size = outputs * schedule.splits
+        pairs = zip(self.stages.partial_codes, self.partials, strict=True)
+        workspace = {code.name: (size, dtype) for code, dtype in pairs}
+        return ReductionPlan((first, second), workspace, schedule=schedule)
 
     def _finish(
         self,

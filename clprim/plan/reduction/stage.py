@@ -155,20 +155,18 @@ class Stages:
         parameters: list[Parameter] = []
         arguments: list[Argument] = []
 
-        def memory(storage: str, name: str, operand: int, *, read_only: bool) -> None:
+        def memory(storage: str, name: str, *, read_only: bool) -> None:
             parameters.append(Parameter.memory(storage, f"{name}_memory", read_only=read_only))
-            arguments.append(Buffer(operand))
+            arguments.append(Buffer(name))
 
-        results = len(self.results)
         if not partial:
-            for n, y in enumerate(self.result_codes):
-                memory(y.storage, y.name, n, read_only=False)
-        for n, x in enumerate(inputs):
-            memory(x.storage, x.name, results + n, read_only=True)
+            for y in self.result_codes:
+                memory(y.storage, y.name, read_only=False)
+        for x in inputs:
+            memory(x.storage, x.name, read_only=True)
         if partial or template == "reduction/finish":
-            for n, p in enumerate(self.partial_codes):
-                operand = results + len(self.inputs) + n
-                memory(p.storage, p.name, operand, read_only=not partial)
+            for p in self.partial_codes:
+                memory(p.storage, p.name, read_only=not partial)
         for n, w in enumerate(self.scalar_codes):
             prefix = "arg_" if w.value == "bool" else ""
             parameters.append(Parameter.number(w.argument, prefix + w.name))

@@ -11,7 +11,7 @@ from support import numbers
 import clprim as cp
 from bench.tune.depthwise_candidates import depthwise_candidates
 from clprim import ops
-from clprim.call import product as contraction
+from clprim.call.signature import Calls
 from clprim.plan.table import DEPTHWISE, Table, problem_of
 from clprim.runtime import tables as tuning
 
@@ -21,9 +21,9 @@ SHAPE, CHANNELS = (2, 20, 13, 18), 20
 @pytest.fixture(autouse=True)
 def planned_anew(device):
     """Calls of before and after keep their own plans."""
-    contraction.forget_calls()
+    Calls.forget()
     yield
-    contraction.forget_calls()
+    Calls.forget()
 
 
 def check(memory_format, stride, parts=("forward", "input", "weight")):

@@ -13,24 +13,15 @@ from support import BFLOAT16, MODEST, TRAITS, Guard, equal, numbers, same_bits
 
 import clprim as cp
 from clprim import ops
-from clprim.ops.conv import forward as conv
-from clprim.ops.conv import gradient as conv_gradient
-from clprim.ops.conv import transpose as conv_transpose
-from clprim.ops.product import matmul as gemm
+from clprim.call.signature import Calls
 from clprim.plan.product import tiles
 from clprim.plan.product.local_tile import LocalTile
 
 
-def forget(monkeypatch):
-    """Makes operators plan anew, for other traits or tiles."""
-    for module in (conv, conv_gradient, conv_transpose, gemm):
-        monkeypatch.setattr(module, "_calls", {})
-
-
 @pytest.fixture
-def fresh(device, monkeypatch):
+def fresh(device):
     """The device, without plans from before."""
-    forget(monkeypatch)
+    Calls.forget()
     return device
 
 
@@ -97,7 +88,7 @@ def test_tiles_of_any_shape(fresh, some, monkeypatch):
     for y, x, rows, columns, steps in some(SHAPES, 5):
         tile = LocalTile(y, x, rows, columns, 4, steps)
         monkeypatch.setattr(tiles, "choose_local_tile", lambda *_, tile=tile: tile)
-        forget(monkeypatch)
+        Calls.forget()
         equal(matmul(cp.asarray(a), cp.asarray(b)), a @ b, np.float32)
         for memory_format in ("contiguous", "channels_last"):
             found = ops.conv2d(

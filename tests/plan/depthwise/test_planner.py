@@ -233,8 +233,8 @@ def test_splits_bound_the_length_of_sums():
         lanes = 1 if last or traits is GPU else 16
         rows = given["tile_rows_a_split"] * code.rows if traits is GPU else given["rows_a_split"]
         assert rows * 600 <= 4096 * lanes
-        assert plan.partial == given["bands"] * 9 * 16
-        assert numbers(plan.finish)["splits"] == given["bands"]
+        assert plan.workspace["partial"][0] == given["bands"] * 9 * 16
+        assert numbers(plan.stages[1])["splits"] == given["bands"]
 
 
 def test_unrolled_are_the_kernels_that_networks_have():

@@ -96,9 +96,10 @@ def test_packed_weights_hold_whole_tiles():
     what = block(2, 24, 144, 24, 28, 1)
     plan = plan_inverted_residual(what, LARGE)
     code, given = plan.main.code, numbers(plan.main)
-    assert plan.packed[0] == given["expand_strips"] * 24 * code.expand[1] * code.width
-    assert plan.packed[1] == 9 * 144
-    assert plan.packed[2] == given["project_strips"] * 144 * code.project.packed_lanes
+    sizes = {name: size for name, (size, _) in plan.workspace.items()}
+    assert sizes["expand_packed"] == given["expand_strips"] * 24 * code.expand[1] * code.width
+    assert sizes["taps_packed"] == 9 * 144
+    assert sizes["project_packed"] == given["project_strips"] * 144 * code.project.packed_lanes
     assert given["expand_strips"] * code.expand[1] * code.width == given["middle_padded"] >= 144
 
 

@@ -233,7 +233,7 @@ def test_a_scalar_of_no_dimensions_is_one_loop_of_one():
 
 def test_results_come_first_among_the_arguments():
     found = plan("y0 = x0 * w0; y1 = x1;", array((4,)), array((4,)), scalars=(1.0,), results=2)
-    assert found.arguments[:5] == (Buffer(0), Buffer(1), Buffer(2), Buffer(3), Scalar(0))
+    assert found.arguments[:5] == (*map(Buffer, ("y0", "y1", "x0", "x1")), Scalar(0))
     names = [p.declaration.split()[-1].lstrip("*") for p in found.code.parameters[:5]]
     assert names == ["y0_memory", "y1_memory", "x0_memory", "x1_memory", "w0"]
 

@@ -60,7 +60,7 @@ def local_bytes(text, record):
 def test_the_tile_fits_the_device(what, traits):
     found = plan_tiles(what, traits)
     code = found.main.code
-    assert found.pack is None
+    assert found.stages[0] is found.main
     assert found.main.local_size == (code.items,)
     assert code.items <= traits.max_work_group_size
     assert found.main.global_size[0] % code.items == 0
@@ -68,8 +68,8 @@ def test_the_tile_fits_the_device(what, traits):
     used = local_bytes(text, code.aligned or code.record)
     assert 0 < used <= traits.local_memory
     assert text.count("barrier(") >= 2
-    if found.finish is not None:
-        assert found.finish.local_size[0] <= traits.max_work_group_size
+    for finish in found.stages[1:]:
+        assert finish.local_size[0] <= traits.max_work_group_size
 
 
 @each_device
@@ -83,7 +83,7 @@ def test_depth_is_cut_without_a_gap(what, traits):
     assert chunk % code.steps == 0
     assert chunk <= max(LONGEST_CHAIN, code.steps)
     assert (splits - 1) * chunk < max(1, depth) <= splits * chunk
-    assert (found.finish is not None) == code.split == (splits > 1)
+    assert (len(found.stages) > 1) == code.split == (splits > 1)
     # Every tile is somebody's, once for every split.
     assert (
         given["lane_tiles"] * code.x.lanes
@@ -94,9 +94,9 @@ def test_depth_is_cut_without_a_gap(what, traits):
     assert found.main.global_size == (groups * code.items,)
     if splits > 1:
         padded = given["padded_rows"] * given["pitch"]
-        assert found.partial == splits * what.groups * padded
+        assert found.workspace["partial"][0] == splits * what.groups * padded
         assert padded >= math.prod(what.lanes) * what.outputs
-        last = numbers(found.finish)
+        last = numbers(found.stages[1])
         assert (last["pitch"], last["padded_rows"]) == (given["pitch"], given["padded_rows"])
 
 

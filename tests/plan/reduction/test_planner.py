@@ -72,12 +72,12 @@ def check(found, shape, axes, traits, partial_bytes):
 
     if schedule.splits == 1:
         assert len(found.stages) == 1
-        assert found.workspace == ()
+        assert found.workspace == {}
     else:
         second = found.stages[1]
         assert (first.code.partial, second.code.partial) == (True, False)
         assert second.template == "reduction/finish"
-        assert [size for size, _ in found.workspace] == [outputs * schedule.splits] * len(
+        assert [size for size, _ in found.workspace.values()] == [outputs * schedule.splits] * len(
             found.workspace
         )
         assert numbers(second)["splits"] == schedule.splits
@@ -329,11 +329,11 @@ def test_a_dimension_that_is_not_there_is_refused():
 
 def test_operands_are_results_inputs_and_workspace():
     one = plan([array((5, 4)), array((5, 4))], (1,), definition=define("y0 = x0 * x1;")).stages[0]
-    assert one.arguments[:3] == (Buffer(0), Buffer(1), Buffer(2))
+    assert one.arguments[:3] == (Buffer("y0"), Buffer("x0"), Buffer("x1"))
     found = plan(array((1 << 22,)), (0,))
     first, second = found.stages
-    assert first.arguments[:2] == (Buffer(1), Buffer(2))
-    assert second.arguments[:2] == (Buffer(0), Buffer(2))
+    assert first.arguments[:2] == (Buffer("x0"), Buffer("reduce_y0"))
+    assert second.arguments[:2] == (Buffer("y0"), Buffer("reduce_y0"))
 
 
 def test_alpha_and_beta_follow_the_scalars():

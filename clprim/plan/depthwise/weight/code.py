@@ -14,22 +14,19 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 from clprim.dtypes import AnyDType, stored_type
-from clprim.plan.depthwise.code import Arguments
+from clprim.plan.arguments import Arguments
+from clprim.plan.depthwise.code import add_place
 from clprim.plan.depthwise.problem import Line, Place, Taps
 from clprim.plan.depthwise.tile import DepthwiseTile, GradientLanesTile
 from clprim.plan.kernel import (
-    Argument,
-    Buffer,
     KernelCode,
     KernelPlan,
     OperandCode,
-    Parameter,
-    Scalar,
+    Plan,
     power_of_two,
     round_up,
     work_group,
 )
-from clprim.plan.product.problem import PARTIAL, ContractionPlan, W, X, Y
 from clprim.traits import DeviceTraits
 
 __all__ = [
@@ -168,11 +165,11 @@ class FinishCode(KernelCode):
 def gradient_arguments(what: DepthwiseGradient) -> Arguments:
     """Returns the parameters that all kernels that sum up splits have."""
     found = Arguments(what.index)
-    found.memory(stored_type(what.x.dtype).storage, "x_memory", X)
-    found.memory(stored_type(what.grad.dtype).storage, "grad_memory", W)
-    found.memory(stored_type(what.value).value, "partial", PARTIAL, read_only=False)
-    found.place(what.x, "image", "channel", "row", "column")
-    found.place(what.grad, "image", "channel", "row", "column")
+    found.memory(stored_type(what.x.dtype).storage, "x_memory")
+    found.memory(stored_type(what.grad.dtype).storage, "grad_memory", "w")
+    found.memory(stored_type(what.value).value, "partial", read_only=False)
+    add_place(found, what.x)
+    add_place(found, what.grad)
     h, v = what.rows, what.columns
     found.numbers(
         images=what.images,
@@ -216,29 +213,25 @@ def finish(what: DepthwiseGradient, splits: int, traits: DeviceTraits) -> Kernel
     """Returns the kernel that adds up ``splits`` times [tap][channel] sums."""
     y = OperandCode.of("y0", what.y.dtype, what.value, what.y.column)
     index = what.index
-    parameters = [
-        Parameter.memory(y.value, "partial", read_only=True),
-        Parameter.memory(y.storage, "y0_memory", read_only=False),
-    ]
-    arguments: list[Argument] = [Buffer(PARTIAL), Buffer(Y)]
+    found = Arguments(index)
+    found.memory(y.value, "partial")
+    found.memory(y.storage, "y0_memory", read_only=False)
     if what.beta:
-        parameters.append(Parameter.number(y.value, "beta"))
-        arguments.append(Scalar(0))
-    numbers = {
-        "splits": splits,
-        "channels": what.channels,
-        "taps": what.taps,
-        "kernel_columns": what.columns.kernel,
-        "y0_start": what.y.start,
-        "y0_channel": what.y.channel,
-        "y0_row": what.y.row,
-        "y0_column": what.y.column,
-    }
-    parameters += [Parameter.number(index, name) for name in numbers]
+        found.scalar(y.value, "beta", 0)
+    found.numbers(
+        splits=splits,
+        channels=what.channels,
+        taps=what.taps,
+        kernel_columns=what.columns.kernel,
+        y0_start=what.y.start,
+        y0_channel=what.y.channel,
+        y0_row=what.y.row,
+        y0_column=what.y.column,
+    )
     code = FinishCode(
         name=f"{what.name}_finish",
         preamble="",
-        parameters=tuple(parameters),
+        parameters=tuple(found.parameters),
         constants=(),
         index=index,
         unified=(),
@@ -255,7 +248,7 @@ def finish(what: DepthwiseGradient, splits: int, traits: DeviceTraits) -> Kernel
     return KernelPlan(
         "depthwise/weight/finish",
         code,
-        (*arguments, *numbers.values()),
+        tuple(found.arguments),
         (round_up(what.channels, local), what.taps),
         (local, 1),
         nbytes,
@@ -273,7 +266,7 @@ def gradient_plan(
     splits: int,
     traits: DeviceTraits,
     tile: DepthwiseTile,
-) -> ContractionPlan:
+) -> Plan:
     """Returns the kernel that sums up splits, and the one that adds these up.
 
     Args:
@@ -297,7 +290,8 @@ def gradient_plan(
         what.flops,
     )
     partial = splits * what.taps * what.channels
-    return ContractionPlan(None, main, finish(what, splits, traits), 0, partial, astuple(tile))
+    workspace = {"partial": (partial, what.value)}
+    return Plan((main, finish(what, splits, traits)), workspace, astuple(tile))
 
 
 def gradient_lanes_tile(what: DepthwiseGradient, traits: DeviceTraits) -> GradientLanesTile:
@@ -327,7 +321,7 @@ def longest_split(what: DepthwiseGradient) -> int:
 
 def plan_gradient_lanes(
     what: DepthwiseGradient, traits: DeviceTraits, tile: GradientLanesTile
-) -> ContractionPlan:
+) -> Plan:
     """Plans the kernels of a gradient in the weight, of arrays of any strides.
 
     Args:

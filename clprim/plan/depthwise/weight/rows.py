@@ -18,8 +18,7 @@ from clprim.plan.depthwise.weight.code import (
     gradient_code,
     gradient_plan,
 )
-from clprim.plan.kernel import mask_type, round_up
-from clprim.plan.product.problem import ContractionPlan
+from clprim.plan.kernel import Plan, mask_type, round_up
 from clprim.traits import DeviceTraits
 
 __all__ = [
@@ -128,7 +127,7 @@ def _sums(what: DepthwiseGradient, traits: DeviceTraits) -> tuple[int, int, int,
 
 def plan_gradient_channels(
     what: DepthwiseGradient, traits: DeviceTraits, tile: GradientChannelsTile
-) -> ContractionPlan:
+) -> Plan:
     """Plans the kernels of a gradient that `takes_gradient_channels`.
 
     Args:
@@ -198,7 +197,7 @@ def fits_gradient_planes(
 
 def plan_gradient_planes(
     what: DepthwiseGradient, traits: DeviceTraits, tile: GradientPlanesTile
-) -> ContractionPlan:
+) -> Plan:
     """Plans the kernels of a gradient that `takes_gradient_planes`.
 
     Args:

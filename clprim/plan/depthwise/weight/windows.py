@@ -23,8 +23,7 @@ from clprim.plan.depthwise.weight.code import (
     gradient_plan,
     longest_split,
 )
-from clprim.plan.kernel import power_of_two, work_group
-from clprim.plan.product.problem import ContractionPlan
+from clprim.plan.kernel import Plan, power_of_two, work_group
 from clprim.traits import DeviceTraits
 
 __all__ = [
@@ -133,7 +132,7 @@ def fits_gradient_windows(
 
 def plan_gradient_windows(
     what: DepthwiseGradient, traits: DeviceTraits, tile: GradientWindowsTile
-) -> ContractionPlan:
+) -> Plan:
     """Plans the kernels of a gradient that `takes_gradient_windows`.
 
     Args:

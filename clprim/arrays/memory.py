@@ -1,0 +1,79 @@
+"""Where arrays of any maker lie in a device's memory, and memory between kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyopencl as cl
+import pyopencl.array as cl_array
+from pyopencl.tools import PooledBuffer
+
+from clprim.dtypes import AnyDType
+from clprim.errors import DeviceError
+from clprim.plan.strides import Operand, dense_strides
+from clprim.runtime.device import Device
+
+__all__ = ["Described", "allocate_workspace", "is_dense", "join", "memory_relation", "operand_of"]
+
+# An array to be allocated: shape, dtype, strides in bytes, number of elements.
+Described = tuple[tuple[int, ...], AnyDType, tuple[int, ...], int]
+
+
+def operand_of(array: cl_array.Array) -> Operand:
+    """Describes where an array's elements lie, for plans."""
+    return Operand(array.shape, array.strides, array.offset, array.dtype)
+
+
+def is_dense(array: cl_array.Array, order: Sequence[int]) -> bool:
+    """Whether the elements lie without gaps, axes in ``order`` from the slowest to the fastest."""
+    expected = dense_strides(array.shape, array.dtype.itemsize, order)
+    return (
+        all(
+            size == 1 or have == want
+            for size, have, want in zip(array.shape, array.strides, expected, strict=True)
+        )
+        or not array.size
+    )
+
+
+def join(array: cl_array.Array, device: Device) -> None:
+    """Waits for work on an array that another queue was given."""
+    if array.queue is not None and array.queue not in device.queues:
+        array.queue.finish()
+    for event in array.events:
+        event.wait()
+
+
+def memory_relation(a: Any, b: Any) -> tuple[int, int] | None:
+    """Returns where two buffers start in their common memory, in bytes, or None if they have none.
+
+    A buffer may be a sub-buffer of another one; both then lie in the parent's memory.
+    """
+    if a is b:
+        return (0, 0)
+    if type(a) is PooledBuffer or type(b) is PooledBuffer:
+        return None  # a pool hands out no two buffers over one piece of memory
+    root_a, start_a = _root(a)
+    root_b, start_b = _root(b)
+    return (start_a, start_b) if root_a == root_b else None
+
+
+def _root(buffer: Any) -> tuple[Any, int]:
+    if not isinstance(buffer, cl.MemoryObjectHolder):
+        return buffer, 0
+    parent = buffer.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
+    start: Any = buffer.get_info(cl.mem_info.OFFSET)
+    return (buffer, start) if parent is None else (parent, start)
+
+
+def allocate_workspace(device: Device, sizes: Sequence[int]) -> list[Any]:
+    """Allocates buffers of so many bytes, which the pool gets back when they are dropped.
+
+    Raises:
+        DeviceError: Not enough memory.
+    """
+    try:
+        return [device.pool.allocate(nbytes) for nbytes in sizes]
+    except (cl.Error, MemoryError) as error:
+        raise DeviceError(f"{device} cannot allocate {sum(sizes):,} bytes of workspace") from error

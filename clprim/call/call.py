@@ -1,0 +1,188 @@
+"""A planned call as a value: its kernels in order, where each finds its buffers, and workspace.
+
+A plan names its buffers; here every name has become a place in one list: the arrays of the call,
+then what kernels that run ``once`` made of weights, then workspace. So a repeated call looks no
+name up, and whoever records calls, or joins them, works on numbers.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from clprim.arrays.array import Array, new_array
+from clprim.arrays.memory import Described, allocate_workspace
+from clprim.call.launch import Launch, Places
+from clprim.call.packed import PackedWeight
+from clprim.errors import ClprimError, DTypeError
+from clprim.plan.kernel import KernelPlan, Plan
+from clprim.runtime.device import Device
+
+__all__ = ["Call", "Once", "Stage", "bind"]
+
+_NOTHING: Mapping[str, PackedWeight] = {}
+_numbers: dict[Hashable, int] = {}
+_next_number = itertools.count()
+
+
+class Stage(NamedTuple):
+    """A kernel of a call.
+
+    Attributes:
+        launch: The kernel.
+        places: Of its buffers in the call's list.
+        numbers: The scalars that it is always given; None for those of the call.
+    """
+
+    launch: Launch
+    places: Places
+    numbers: Sequence[float] | None = None
+
+
+class Once(NamedTuple):
+    """A kernel that writes one buffer, and reads nothing for it but a weight.
+
+    Attributes:
+        launch: The kernel.
+        places: As of a `Stage`; what it writes is the end of the list so far.
+        weight: Name of the weight.
+        key: A number for what is written: equal numbers, equal buffers of equal weights.
+        nbytes: Of the buffer.
+    """
+
+    launch: Launch
+    places: Places
+    weight: str
+    key: int
+    nbytes: int
+
+    def buffer(self, device: Device, memory: list[Any], weight: PackedWeight | None) -> Any:
+        """Returns what is written: of a weight that stays, what was written the first time."""
+        found = None if weight is None else weight.kept.get(self.key)
+        if found is None:
+            found = allocate_workspace(device, (self.nbytes,))[0]
+            self.launch([*memory, found], self.places, ())
+            if weight is not None:
+                weight.kept[self.key] = found
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Everything about a call but its arrays and numbers.
+
+    Attributes:
+        what: The operator, for messages.
+        stages: The kernels that run every time, in order.
+        results: How to allocate the results.
+        once: The kernels that run before, but for weights that stay only the first time.
+        workspace: Bytes of buffers between kernels, the last ones of the list.
+    """
+
+    what: str
+    stages: tuple[Stage, ...]
+    results: tuple[Described, ...] = ()
+    once: tuple[Once, ...] = ()
+    workspace: tuple[int, ...] = ()
+
+    def allocate(self, device: Device) -> tuple[Array, ...]:
+        """Allocates the results.
+
+        Raises:
+            DeviceError: Not enough memory.
+        """
+        return tuple([new_array(device, *described) for described in self.results])
+
+    def run(
+        self,
+        device: Device,
+        arrays: Sequence[Any],
+        numbers: Sequence[float] = (),
+        kept: Mapping[str, PackedWeight] = _NOTHING,
+    ) -> list[Any]:
+        """Enqueues the kernels and returns the list of buffers.
+
+        Args:
+            device: Where.
+            arrays: In the order that the call was bound for, results first.
+            numbers: Its run-time scalars.
+            kept: By the names of arrays: the weights that stay.
+
+        Raises:
+            DTypeError: A number that does not fit its C type.
+            DeviceError: Not enough memory, or a refusal of the driver.
+        """
+        memory = [a.base_data for a in arrays]
+        for stage in self.once:
+            memory.append(stage.buffer(device, memory, kept.get(stage.weight)))
+        if self.workspace:
+            memory += allocate_workspace(device, self.workspace)
+        try:
+            for launch, places, fixed in self.stages:
+                launch(memory, places, numbers if fixed is None else fixed)
+        except ClprimError:
+            raise
+        except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+            raise DTypeError(f"{self.what}: {error}") from error
+        return memory
+
+
+def bind(
+    device: Device,
+    what: str,
+    plans: Sequence[Plan],
+    arrays: Sequence[str],
+    results: tuple[Described, ...] = (),
+    snippets: Mapping[str, str] = _NOTHING,  # type: ignore[assignment]
+) -> Call:
+    """Builds the kernels of some plans, to run one after another, as one call.
+
+    Args:
+        device: Where.
+        what: The operator, for messages.
+        plans: Which; workspace of one name in several of them is the same memory.
+        arrays: Names that the plans give the arrays of the call, results first.
+        results: How to allocate the results.
+        snippets: The user's text of every part, for the compiler's complaints.
+
+    Raises:
+        BuildError: The OpenCL compiler refused a kernel.
+    """
+    slots = {name: n for n, name in enumerate(arrays)}
+    launches = [
+        (plan, k, Launch(device, k, title=what, snippets=snippets))
+        for plan in plans
+        for k in plan.stages
+    ]
+    once: list[Once] = []
+    made: dict[tuple[int, str], int] = {}
+    for plan, kernel, launch in launches:
+        if kernel.once:
+            weight, written = _names(kernel)
+            elements, dtype = plan.workspace[written]
+            place = made[id(plan), written] = len(arrays) + len(once)
+            names = {weight: slots[weight], written: place}
+            key = _numbers.setdefault((device, kernel.code, kernel.arguments), next(_next_number))
+            nbytes = elements * dtype.itemsize
+            once.append(Once(launch, launch.places(names), weight, key, nbytes))
+    sizes: dict[str, int] = {}
+    for plan in plans:
+        for name, (elements, dtype) in plan.workspace.items():
+            if (id(plan), name) not in made:
+                sizes[name] = max(sizes.get(name, 0), elements * dtype.itemsize)
+    scratch = {name: len(arrays) + len(once) + n for n, name in enumerate(sizes)}
+    stages = []
+    for plan, kernel, launch in launches:
+        if not kernel.once:
+            own = {name: place for (owner, name), place in made.items() if owner == id(plan)}
+            stages.append(Stage(launch, launch.places({**slots, **scratch, **own})))
+    return Call(what, tuple(stages), results, tuple(once), tuple(sizes.values()))
+
+
+def _names(kernel: KernelPlan) -> tuple[str, str]:
+    """Of a kernel that runs once: what it reads, and what it writes."""
+    read, written = kernel.buffers(written=False), kernel.buffers(written=True)
+    (weight,), (made,) = read, written
+    return weight, made

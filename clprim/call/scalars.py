@@ -1,0 +1,73 @@
+"""The run-time scalars of a call: how many there are, and the dtypes they take part in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from clprim import dtypes
+from clprim.errors import DTypeError, ShapeError
+
+__all__ = ["scalar_dtypes", "split_arguments", "weaken"]
+
+
+def split_arguments(
+    what: str, args: tuple[Any, ...], arrays: int, scalars: int
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Splits positional arguments into arrays and scalars.
+
+    Raises:
+        ShapeError: Not as many as the snippets name.
+    """
+    if len(args) != arrays + scalars:
+        expected = [f"x{n}" for n in range(arrays)] + [f"w{n}" for n in range(scalars)]
+        raise ShapeError(
+            f"{what}: expected {len(expected)} argument{'s' if len(expected) != 1 else ''} "
+            f"({', '.join(expected)}), got {len(args)}"
+        )
+    return args[:arrays], args[arrays:]
+
+
+def scalar_dtypes(what: str, scalars: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
+    """Returns the dtypes in which run-time scalars take part, beside arrays of these dtypes.
+
+    Raises:
+        DTypeError: Not a number, or one that the arrays' dtype cannot hold.
+    """
+    common = dtypes.promote(arrays) if arrays else None
+    try:
+        return [dtypes.scalar_dtype(w, common) for w in scalars]
+    except DTypeError as error:
+        raise DTypeError(f"{what}: {error}") from None
+
+
+def weaken(
+    scalars: Sequence[Any],
+    types: Sequence[Any],
+    arrays: Sequence[Any],
+    results: Sequence[Any],
+    fp64: bool,
+) -> list[Any]:
+    """Lets a Python float be a float32 where it alone would bring float64 into a call.
+
+    It stays a float64, if the device has that, where whole results depend on it beside integers
+    that a float32 cannot tell apart, as in ``int32_array > 0.5``.
+
+    Args:
+        scalars: The run-time scalars.
+        types: Their dtypes so far.
+        arrays: dtypes of all arrays that are read.
+        results: dtypes of results and partials.
+        fp64: Whether the device calculates in float64.
+    """
+    has_double = any(d == np.float64 for d in (*arrays, *results))
+    wide = any(d.kind in "iu" and d.itemsize > 2 for d in arrays)
+    whole = all(d.kind in "biu" for d in results)
+    if has_double or (fp64 and wide and whole):
+        return list(types)
+    return [
+        np.dtype(np.float32) if isinstance(w, float) and not isinstance(w, np.generic) else t
+        for w, t in zip(scalars, types, strict=True)
+    ]

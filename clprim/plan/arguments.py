@@ -1,0 +1,45 @@
+"""Collects the parameters of a kernel, and what each of them is given."""
+
+from __future__ import annotations
+
+from clprim.plan.kernel import Argument, Buffer, Parameter, Scalar
+
+__all__ = ["Arguments"]
+
+
+class Arguments:
+    """A kernel's parameters and arguments, in order.
+
+    Args:
+        index: OpenCL C type of sizes and strides.
+    """
+
+    def __init__(self, index: str) -> None:
+        self._index = index
+        self.parameters: list[Parameter] = []
+        self.arguments: list[Argument] = []
+
+    def memory(
+        self, type_name: str, name: str, buffer: str = "", *, read_only: bool = True
+    ) -> None:
+        """Adds a buffer of the call.
+
+        Args:
+            type_name: OpenCL C type of its elements.
+            name: Of the parameter.
+            buffer: Of the buffer; by default the parameter's without ``_memory``.
+            read_only: Whether the kernel only reads it.
+        """
+        self.parameters.append(Parameter.memory(type_name, name, read_only=read_only))
+        self.arguments.append(Buffer(buffer or name.removesuffix("_memory")))
+
+    def scalar(self, type_name: str, name: str, number: int) -> None:
+        """Adds the call's run-time scalar of that number."""
+        self.parameters.append(Parameter.number(type_name, name))
+        self.arguments.append(Scalar(number))
+
+    def numbers(self, **values: int) -> None:
+        """Adds sizes and strides."""
+        for name, value in values.items():
+            self.parameters.append(Parameter.number(self._index, name))
+            self.arguments.append(value)
