@@ -26,7 +26,7 @@ def environment() -> jinja2.Environment:
         file = folder / name
         return file.read_text(encoding="utf-8") if file.is_file() else None
 
-    return jinja2.Environment(
+    found = jinja2.Environment(
         loader=jinja2.FunctionLoader(read),
         undefined=jinja2.StrictUndefined,
         autoescape=False,
@@ -34,6 +34,14 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    found.filters["indent"] = _indent  # Jinja's own ends lines where C does not, within comments
+    return found
+
+
+def _indent(text: str, width: int) -> str:
+    """Sets all lines but the first in, empty ones excepted; a line ends in a newline, as in C."""
+    first, *others = text.split("\n")
+    return "\n".join([first, *(" " * width + line if line else line for line in others)])
 
 
 def render(template: str, code: KernelCode) -> str:
@@ -59,12 +67,13 @@ def _tidy(text: str, own: tuple[str, ...]) -> str:
     lines: list[str] = []
     indent: int | None = None  # of the snippet we are in
     for line in text.split("\n"):
-        stripped = line.strip()
-        if stripped.startswith("#line "):
-            indent = len(line) - len(line.lstrip()) if stripped.startswith("#line 1 ") else None
+        stripped = line.strip(" ")
+        if indent is not None and not stripped.startswith("#line @ "):
+            # A snippet's own line; those that look like the engine's marks are in its comments.
+            lines.append(line[indent:] if line[:indent].isspace() else line)
+        elif stripped.startswith("#line "):
+            indent = len(line) - len(stripped) if stripped.startswith("#line 1 ") else None
             lines.append(stripped)
-        elif indent is not None:
-            lines.append(line[indent:])
         elif stripped or (lines and lines[-1]):
             lines.append((taken.sub(r"cp_\1", line) if taken else line).rstrip())
     return "\n".join(lines).strip("\n") + "\n"

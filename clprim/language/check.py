@@ -154,7 +154,7 @@ class _Checker:
     def refused(self, fault: Fault) -> DefinitionError:
         """The error for what is no C: an unknown name before or at that place says more."""
         self.walk(fault.before)
-        for at in (fault.at, fault.at - 1):
+        for at in (fault.at - 1, fault.at):
             token = self.code[max(at, 0)]
             known = token.text in names.KEYWORDS | names.TYPES | names.QUALIFIERS
             known = known or is_engine_name(token.text) or self.is_known(token.text)
@@ -381,7 +381,8 @@ class _Checker:
         text = operand.text
         if not is_engine_name(text):
             return
-        hint = f"; at_{text}(i, j, …) reads that array anywhere" if text[0] == "x" else ""
+        anywhere = text[0] == "x" and "at_x" in self.rules.reads
+        hint = f"; at_{text}(i, j, …) reads that array anywhere" if anywhere else ""
         problem = f"{text!r} is one number, not an array{hint}"
         raise self.fail(operand.span, problem, len(text))
 

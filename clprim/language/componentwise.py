@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from enum import Enum
 
-from clprim.language.names import COMPONENTWISE
+from clprim.language.names import COMPONENTWISE, INTEGER_FORMS
 from clprim.language.snippet import Snippet, operand_number
 from clprim.language.tree import (
     Assign,
@@ -88,10 +88,11 @@ def _is_operands(type_name: str) -> bool:
 
 
 def needs_float(*snippets: Snippet) -> bool:
-    """Whether a literal or a constant needs the element type to be a floating one."""
+    """Whether a literal, a constant or a function needs the element type to be a floating one."""
     return any(
         (token.kind == "number" and not _PLAIN_INTEGER.match(token.text))
         or (token.kind == "name" and _FLOAT_CONSTANTS.match(token.text) is not None)
+        or (token.text in COMPONENTWISE and token.text not in INTEGER_FORMS)
         for snippet in snippets
         for token in snippet.tokens
     )

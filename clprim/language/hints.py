@@ -30,6 +30,7 @@ __all__ = [
     "INTEGERS_ONLY",
     "is_floating",
     "is_integer",
+    "of_complaint",
     "of_directive",
     "quotient",
     "takes_floats",
@@ -72,8 +73,10 @@ INSTEAD = {
 INTEGERS_ONLY = {
     "^": "'^' is exclusive or, of integers; a power is pow(x0, 2)",
     "%": "'%' takes integers; of floats it is fmod(x0, x1)",
-    **{op: f"{op!r} takes integers" for op in ("&", "|", "<<", ">>")},
+    **{op: f"{op!r} takes integers" for op in ("&", "|", "<<", ">>", "~")},
 }
+_OF_FLOATS = {"abs": "fabs", "mad24": "mad", "mul24": "*", "mad_hi": "mad"}
+_CALL = re.compile(r"call to '(\w+)'", re.ASCII)
 _DIRECTIVE = re.compile(
     r"#\s*(define|undef|include|if|ifdef|ifndef|elif|else|endif|pragma|line|error)\b"
 )
@@ -81,7 +84,8 @@ _INTEGER = re.compile(r"0[xX][0-9a-fA-F]+[uUlL]*$|[0-9]+[uUlL]*$")
 _INTEGER_TYPES = frozenset("char uchar short ushort int uint long ulong size_t".split())
 _ARITHMETIC = frozenset(["+", "-", "*", "/"])
 #: Functions of floating values alone; for integers the compiler cannot choose one.
-_FLOATS = names.COMPONENTWISE - {"max", "min", "clamp"}
+_FLOATS = names.COMPONENTWISE - names.INTEGER_FORMS
+_CLASSES = frozenset("isfinite isinf isnan isnormal signbit isequal isless isgreater".split())
 
 
 def unknown_name(text: str, known: Iterable[str], families: frozenset[str]) -> str:
@@ -113,9 +117,29 @@ def of_directive(text: str) -> str:
     return "'#' begins no comment in C, '//' does"
 
 
+def of_complaint(text: str, marked: str) -> str | None:
+    """Says how to spell what a compiler refuses for its types.
+
+    Args:
+        text: What it says.
+        marked: The user's line from the place on that it points at.
+    """
+    call = _CALL.search(text)
+    if call is not None:
+        function = call[1]
+        if function in _FLOATS | _CLASSES:
+            return f"{function} takes floating values; an integer is converted by (float)x0"
+        if function in _OF_FLOATS:
+            return f"{function} takes integers; of floating values it is {_OF_FLOATS[function]}"
+    if "expression" in text:
+        op = max((op for op in INTEGERS_ONLY if marked.startswith(op)), key=len, default="")
+        return INTEGERS_ONLY.get(op)
+    return None
+
+
 def takes_floats(function: str) -> bool:
-    """Whether a function has no form for integers."""
-    return function in _FLOATS
+    """Whether a function has no form for integers, and none that converts them."""
+    return function in _FLOATS and function not in names.UNIFIED
 
 
 def is_integer(node: Node) -> bool:

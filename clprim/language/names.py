@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = [
     "BUILTINS",
     "COMPONENTWISE",
+    "INTEGER_FORMS",
     "KEYWORDS",
     "QUALIFIERS",
     "RESERVED",
@@ -74,6 +75,8 @@ UNIFIED = {
     **dict.fromkeys("clamp fma mad mix".split(), 3),
 }
 COMPONENTWISE = frozenset([*_UNARY, *UNIFIED])
+# Of these, what takes integers as well.
+INTEGER_FORMS = frozenset(["max", "min", "clamp"])
 
 _OTHER_FUNCTIONS = (
     "abs abs_diff add_sat sub_sat hadd rhadd mul24 mad24 mad_hi mul_hi mad_sat rotate popcount clz "

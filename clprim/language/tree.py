@@ -434,7 +434,8 @@ def _printed(node: Node) -> tuple[int, Sequence[Piece]]:
             return _UNARY, (op, "(", text, ")")
         case Unary(op, a):  # `- -a` and `& &a` must not become one operator
             apart = op.isalpha() or (isinstance(a, Unary) and a.op[0] == op[-1])
-            return _UNARY, (op, " " if apart else "", (a, _UNARY))
+            least = _SUFFIX if op == "sizeof" else _UNARY  # of (float)a it is sizeof((float)a)
+            return _UNARY, (op, " " if apart else "", (a, least))
         case Postfix(op, a):
             return _SUFFIX, ((a, _SUFFIX), op)
         case Binary("?:", a, b):

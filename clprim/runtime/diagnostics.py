@@ -20,6 +20,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from clprim.language.hints import of_complaint
+from clprim.language.tokens import quote
+
 __all__ = ["Complaint", "complaints", "explain"]
 
 _PATTERNS = tuple(
@@ -80,7 +83,7 @@ def complaints(log: str, source: str) -> list[Complaint]:
     lines = _numbered(source)
     found: list[Complaint] = []
     seen: set[tuple[str | None, int, int | None]] = set()
-    for entry in log.splitlines():
+    for entry in log.split("\n"):
         complaint = _parse(entry.strip(), lines)
         if complaint is None:
             continue
@@ -187,12 +190,15 @@ def _quoted(complaint: Complaint, snippets: Mapping[str, str]) -> list[str]:
         elif column is not None:  # the renderer may have indented it
             column += shown.index(shown.strip()) - compiled.index(shown.strip())
     block = [f"  {complaint.part}, line {complaint.line}:"]
+    hint = None
     if shown is not None:
-        block.append(f"    {shown.expandtabs(_TAB).rstrip()}")
-        if column is not None and 0 <= column <= len(shown):
-            block.append("    " + " " * len(shown[:column].expandtabs(_TAB)) + "^")
+        known = column is not None and 0 <= column <= len(shown)
+        place = len(shown[:column].expandtabs(_TAB)) if known else 0
+        line, mark = quote(shown.expandtabs(_TAB).rstrip(), place, 1)
+        block += [f"    {line}", *([f"    {mark}"] if known else [])]
+        hint = of_complaint(complaint.text, shown[column:] if known else "")
     block.append(f"  error: {complaint.text}")
-    return block
+    return [*block, f"  ({hint})"] if hint else block
 
 
 def _generated(found: list[Complaint], source: str) -> list[str]:
@@ -211,7 +217,7 @@ def _generated(found: list[Complaint], source: str) -> list[str]:
 
 
 def _log(log: str) -> list[str]:
-    lines = [line.rstrip() for line in log.strip().splitlines()]
+    lines = [quote(line.rstrip(), 0, 1)[0] for line in log.strip().split("\n") if log.strip()]
     block = ["  the compiler's log:"] if lines else ["  the compiler left no log"]
     block += [f"    {line}" for line in lines[:_SHOWN_LOG_LINES]]
     if len(lines) > _SHOWN_LOG_LINES:

@@ -24,10 +24,12 @@ static inline __attribute__((overloadable)) float16 cp_clamp(float16 a, float16 
     return clamp(a, b, c);
 }
 #undef clamp
-#define clamp(a, b, c) cp_clamp( \
-    (__typeof__((a) + (b) + (c)))(a),  \
-    (__typeof__((a) + (b) + (c)))(b),  \
-    (__typeof__((a) + (b) + (c)))(c))
+#define clamp(a, b, c) ({ \
+    __auto_type cp_in_a = (a); \
+    __auto_type cp_in_b = (b); \
+    __auto_type cp_in_c = (c); \
+    typedef __typeof__(cp_in_a + cp_in_b + cp_in_c) cp_type; \
+    cp_clamp((cp_type)cp_in_a, (cp_type)cp_in_b, (cp_type)cp_in_c); })
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
     __global const half *x_memory,
@@ -125,7 +127,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                                 {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 129 "kernel"
+#line 131 "kernel"
                                 }
                                 vstore_half16(y0, 0, y0_memory + y0_here);
 
@@ -151,7 +153,7 @@ y0 = clamp(y0, 0, 6);
                                 {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 155 "kernel"
+#line 157 "kernel"
                                 }
                                 vstore_half16(y0, 0, y0_memory + y0_here);
 
@@ -165,7 +167,7 @@ y0 = clamp(y0, 0, 6);
                                     {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 169 "kernel"
+#line 171 "kernel"
                                     }
                                     vstore_half(y0, 0, y0_memory + y0_here);
 

@@ -24,10 +24,12 @@ static inline __attribute__((overloadable)) float16 cp_clamp(float16 a, float16 
     return clamp(a, b, c);
 }
 #undef clamp
-#define clamp(a, b, c) cp_clamp( \
-    (__typeof__((a) + (b) + (c)))(a),  \
-    (__typeof__((a) + (b) + (c)))(b),  \
-    (__typeof__((a) + (b) + (c)))(c))
+#define clamp(a, b, c) ({ \
+    __auto_type cp_in_a = (a); \
+    __auto_type cp_in_b = (b); \
+    __auto_type cp_in_c = (c); \
+    typedef __typeof__(cp_in_a + cp_in_b + cp_in_c) cp_type; \
+    cp_clamp((cp_type)cp_in_a, (cp_type)cp_in_b, (cp_type)cp_in_c); })
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
     __global const float *x_memory,
@@ -154,7 +156,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                 {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 158 "kernel"
+#line 160 "kernel"
                 }
                 y0 += beta * (vload16(0, y0_memory + y0_here));
                 vstore16(y0, 0, y0_memory + y0_here);
@@ -211,7 +213,7 @@ y0 = clamp(y0, 0, 6);
                 {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 215 "kernel"
+#line 217 "kernel"
                 }
                 y0 += beta * (vload16(0, y0_memory + y0_here));
                 vstore16(y0, 0, y0_memory + y0_here);
@@ -226,7 +228,7 @@ y0 = clamp(y0, 0, 6);
                     {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 230 "kernel"
+#line 232 "kernel"
                     }
                     y0 += beta * ((float)y0_memory[y0_here]);
                     y0_memory[y0_here] = y0;

@@ -20,10 +20,12 @@ static inline __attribute__((overloadable)) float cp_clamp(float a, float b, flo
     return clamp(a, b, c);
 }
 #undef clamp
-#define clamp(a, b, c) cp_clamp( \
-    (__typeof__((a) + (b) + (c)))(a),  \
-    (__typeof__((a) + (b) + (c)))(b),  \
-    (__typeof__((a) + (b) + (c)))(c))
+#define clamp(a, b, c) ({ \
+    __auto_type cp_in_a = (a); \
+    __auto_type cp_in_b = (b); \
+    __auto_type cp_in_c = (c); \
+    typedef __typeof__(cp_in_a + cp_in_b + cp_in_c) cp_type; \
+    cp_clamp((cp_type)cp_in_a, (cp_type)cp_in_b, (cp_type)cp_in_c); })
 
 __kernel void conv2d(
     __global const float *x_memory,
@@ -99,7 +101,7 @@ __kernel void conv2d(
             {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 103 "kernel"
+#line 105 "kernel"
             }
             y0_memory[y0_here] = y0;
 

@@ -24,10 +24,12 @@ static inline __attribute__((overloadable)) float16 cp_clamp(float16 a, float16 
     return clamp(a, b, c);
 }
 #undef clamp
-#define clamp(a, b, c) cp_clamp( \
-    (__typeof__((a) + (b) + (c)))(a),  \
-    (__typeof__((a) + (b) + (c)))(b),  \
-    (__typeof__((a) + (b) + (c)))(c))
+#define clamp(a, b, c) ({ \
+    __auto_type cp_in_a = (a); \
+    __auto_type cp_in_b = (b); \
+    __auto_type cp_in_c = (c); \
+    typedef __typeof__(cp_in_a + cp_in_b + cp_in_c) cp_type; \
+    cp_clamp((cp_type)cp_in_a, (cp_type)cp_in_b, (cp_type)cp_in_c); })
 
 // The first `left` elements at `at` and zeros behind them; memory that is not ours is not read.
 __attribute__((always_inline)) static float16 first_of(__global const float *x_memory, index_t at, index_t size, int left)
@@ -175,7 +177,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                         {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 179 "kernel"
+#line 181 "kernel"
                         }
                         vstore16(y0, 0, y0_memory + y0_here);
 
@@ -192,7 +194,7 @@ y0 = clamp(y0, 0, 6);
                         {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 196 "kernel"
+#line 198 "kernel"
                         }
                         vstore16(y0, 0, y0_memory + y0_here);
 
@@ -206,7 +208,7 @@ y0 = clamp(y0, 0, 6);
                             {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 210 "kernel"
+#line 212 "kernel"
                             }
                             y0_memory[y0_here] = y0;
 

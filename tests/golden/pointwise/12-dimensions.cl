@@ -70,9 +70,11 @@ static inline __attribute__((overloadable)) float cp_max(float a, float b)
     return max(a, b);
 }
 #undef max
-#define max(a, b) cp_max( \
-    (__typeof__((a) + (b)))(a),  \
-    (__typeof__((a) + (b)))(b))
+#define max(a, b) ({ \
+    __auto_type cp_in_a = (a); \
+    __auto_type cp_in_b = (b); \
+    typedef __typeof__(cp_in_a + cp_in_b) cp_type; \
+    cp_max((cp_type)cp_in_a, (cp_type)cp_in_b); })
 
 __kernel void pointwise(
     __global float *y0_memory,
@@ -120,7 +122,7 @@ __kernel void pointwise(
     {
 #line 1 "snippet:expr"
 y0 = max(x0, x1);
-#line 124 "kernel"
+#line 126 "kernel"
     }
     y0_memory[y0_row + i] = y0;
 

@@ -27,17 +27,19 @@ static inline __attribute__((overloadable)) double cp_clamp(double cp_a, double 
     return clamp(cp_a, b, c);
 }
 #undef clamp
-#define clamp(cp_a, b, c) cp_clamp( \
-    (__typeof__((cp_a) + (b) + (c)))(cp_a),  \
-    (__typeof__((cp_a) + (b) + (c)))(b),  \
-    (__typeof__((cp_a) + (b) + (c)))(c))
+#define clamp(cp_a, b, c) ({ \
+    __auto_type cp_in_a = (cp_a); \
+    __auto_type cp_in_b = (b); \
+    __auto_type cp_in_c = (c); \
+    typedef __typeof__(cp_in_a + cp_in_b + cp_in_c) cp_type; \
+    cp_clamp((cp_type)cp_in_a, (cp_type)cp_in_b, (cp_type)cp_in_c); })
 #line 1 "snippet:preamble"
 // of ones own
 double twice(double a)
 {
     return 2 * a;
 }
-#line 41 "kernel"
+#line 43 "kernel"
 
 __kernel void both(
     __global double *y0_memory,
@@ -66,7 +68,7 @@ __kernel void both(
     {
 #line 1 "snippet:expr"
 y0 = twice(x0); y1 = clamp(x0, 0, 1.5);
-#line 70 "kernel"
+#line 72 "kernel"
     }
     y0_memory[y0_row + i] = y0;
     y1_memory[y1_row + i] = y1;

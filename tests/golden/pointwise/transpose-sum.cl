@@ -24,9 +24,11 @@ static inline __attribute__((overloadable)) float16 cp_max(float16 a, float16 b)
     return max(a, b);
 }
 #undef max
-#define max(a, b) cp_max( \
-    (__typeof__((a) + (b)))(a),  \
-    (__typeof__((a) + (b)))(b))
+#define max(a, b) ({ \
+    __auto_type cp_in_a = (a); \
+    __auto_type cp_in_b = (b); \
+    typedef __typeof__(cp_in_a + cp_in_b) cp_type; \
+    cp_max((cp_type)cp_in_a, (cp_type)cp_in_b); })
 
 // Writes past the cache: what is written here is too large to be found in it later. This needs a
 // compiler that knows how, and an aligned address.
@@ -222,7 +224,7 @@ __kernel void pointwise(
                             {
 #line 1 "snippet:expr"
 y0 = max(x0, 0) + x1;
-#line 226 "kernel"
+#line 228 "kernel"
                             }
                             if (e >= head && e < tail)
                                 stream(&y0_memory[y0_row + e], y0);
@@ -240,7 +242,7 @@ y0 = max(x0, 0) + x1;
                             {
 #line 1 "snippet:expr"
 y0 = max(x0, 0) + x1;
-#line 244 "kernel"
+#line 246 "kernel"
                             }
                             y0_memory[y0_row + e] = y0;
 

@@ -24,9 +24,11 @@ static inline __attribute__((overloadable)) float4 cp_max(float4 a, float4 b)
     return max(a, b);
 }
 #undef max
-#define max(a, b) cp_max( \
-    (__typeof__((a) + (b)))(a),  \
-    (__typeof__((a) + (b)))(b))
+#define max(a, b) ({ \
+    __auto_type cp_in_a = (a); \
+    __auto_type cp_in_b = (b); \
+    typedef __typeof__(cp_in_a + cp_in_b) cp_type; \
+    cp_max((cp_type)cp_in_a, (cp_type)cp_in_b); })
 
 __kernel void conv2d_finish(
     __global const float *partial,
@@ -73,7 +75,7 @@ __kernel void conv2d_finish(
         {
 #line 1 "snippet:epilogue"
 y0 = max(y0, 0);
-#line 77 "kernel"
+#line 79 "kernel"
         }
         vstore4(y0, 0, y0_memory + y0_row + lane_at_1 * y0_lane_1 + lane_at_2 * y0_lane_2);
     } else
@@ -88,7 +90,7 @@ y0 = max(y0, 0);
                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0, 0);
-#line 92 "kernel"
+#line 94 "kernel"
                 }
                 y0_memory[y0_row + lane_at_1 * y0_lane_1 + lane_at_2 * y0_lane_2] = y0;
                 if (++lane_at_2 == lane_2) {

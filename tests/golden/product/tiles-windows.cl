@@ -24,9 +24,11 @@ static inline __attribute__((overloadable)) float4 cp_max(float4 a, float4 b)
     return max(a, b);
 }
 #undef max
-#define max(a, b) cp_max( \
-    (__typeof__((a) + (b)))(a),  \
-    (__typeof__((a) + (b)))(b))
+#define max(a, b) ({ \
+    __auto_type cp_in_a = (a); \
+    __auto_type cp_in_b = (b); \
+    typedef __typeof__(cp_in_a + cp_in_b) cp_type; \
+    cp_max((cp_type)cp_in_a, (cp_type)cp_in_b); })
 
 // Places are never negative, and an unsigned number is a shorter way to an address.
 typedef uint place_t;
@@ -357,7 +359,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d(
                     {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 361 "kernel"
+#line 363 "kernel"
                     }
                     vstore4(y0, 0, y0_memory + y0_row + (column + c) * y0_output);
                 } else
@@ -377,7 +379,7 @@ y0 = max(y0 + x0, 0);
                             {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 381 "kernel"
+#line 383 "kernel"
                             }
                             y0_memory[y0_row + (column + c) * y0_output] = y0;
                         }
