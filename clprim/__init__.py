@@ -17,6 +17,7 @@ from clprim.errors import (
     DTypeError,
     ShapeError,
 )
+from clprim.grouped import Grouped
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 from clprim.runtime.device import Device, current_device, devices, set_device, synchronize
@@ -33,6 +34,7 @@ __all__ = [
     "DefinitionError",
     "Device",
     "DeviceError",
+    "Grouped",
     "Pointwise",
     "Reduction",
     "ShapeError",

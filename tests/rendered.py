@@ -22,10 +22,11 @@ from planning import (
 )
 from support import BFLOAT16
 
-from clprim.language.definition import define_pointwise
 from clprim.language.epilogue import define_epilogue
+from clprim.language.grouped import define_grouped
 from clprim.plan.depthwise.planner import plan_depthwise
-from clprim.plan.grouped.planner import Grouped, plan_grouped
+from clprim.plan.grouped.problem import Groups
+from clprim.plan.grouped.runs import plan_runs
 from clprim.plan.product.tiles import plan_tiles
 from clprim.plan.reduction.code import Scaling
 
@@ -205,18 +206,33 @@ def depthwise_plans():
 
 
 def groups():
-    """Groups that are summed up and mapped at once."""
+    """Groups that are reduced and mapped at once."""
     x, one = array((32, 64, 14, 14)), array((64, 1, 1))
-    parts = [
-        define_pointwise(text, name="group", preamble="")
-        for text in (
-            "y0 = x0 - x1; y1 = y0 * y0;",
-            "y0 = x0 * w0 + x2; y1 = rsqrt(x1 * w0);",
-            "y0 = (x0 - x1) * x2 + x3 * w0;",
-        )
-    ]
-    what = Grouped("group", *parts, x.shape, (0, 2, 3), FLOAT, (x,), (one,), (x,), x, (None, one))
-    yield "grouped/runs", plan_grouped(what, CPU)
+    sums = {
+        "expr": "y0 = x0 - x1; y1 = y0 * y0;",
+        "init": "reduce_y0 = 0; reduce_y1 = 0;",
+        "step": "reduce_y0 += y0; reduce_y1 += y1;",
+        "combine": None,
+        "finalize": "group_y0 = reduce_y0 / count + x1; group_y1 = rsqrt(reduce_y1 * w0);",
+        "each": "y0 = (x0 - group_y0) * group_y1 + x2 * w0;",
+    }
+    # The greatest element and where partials merge one by one.
+    largest = {
+        "expr": "",
+        "init": "reduce_y0 = lowest_reduce_y0;",
+        "step": "reduce_y0 = max(reduce_y0, x0);",
+        "combine": "if (other_y0 > reduce_y0) reduce_y0 = other_y0;",
+        "finalize": None,
+        "each": "y0 = exp(x0 - group_y0);",
+    }
+    for name, strings, inputs, scalars in (
+        ("grouped/runs", sums, (x, one, x), (FLOAT,)),
+        ("grouped/runs-merged", largest, (array((32, 64, 14, 14), HALF),), ()),
+    ):
+        definition = define_grouped(**strings, name="group", preamble="")
+        kept = (None, one) if definition.group_values == 2 else (None,)
+        problem = Groups(definition, x.shape, (0, 2, 3), FLOAT, inputs, scalars, (x,), kept)
+        yield name, plan_runs(problem, CPU)
 
 
 @lru_cache(maxsize=1)

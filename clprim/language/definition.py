@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 from clprim.errors import DefinitionError
 from clprim.language import names
@@ -11,19 +12,26 @@ from clprim.language.check import check
 from clprim.language.combine import derive_combine, position_results, summed_results
 from clprim.language.componentwise import is_componentwise, needs_float
 from clprim.language.lookups import LOOKUPS
-from clprim.language.preamble import read_preamble
+from clprim.language.preamble import Preamble, read_preamble
 from clprim.language.snippet import Rules, Snippet
 from clprim.language.tree import Assign, Evaluate, Name
 
 __all__ = [
+    "POSITION",
+    "Accumulation",
+    "Definition",
     "PointwiseDefinition",
     "ReductionDefinition",
+    "check_accumulation",
+    "count_operands",
     "define_pointwise",
     "define_reduction",
+    "kernel_name",
+    "require_assigned",
     "texts",
 ]
 
-_POSITION = frozenset(["index", "coord", "size"])
+POSITION = frozenset(["index", "coord", "size"])
 
 
 @dataclass(frozen=True)
@@ -126,7 +134,7 @@ class ReductionDefinition:
         return needs_float(self.expr, self.init, self.step, self.combine)
 
 
-def _count(owner: str, family: str, snippets: tuple[Snippet, ...]) -> int:
+def count_operands(owner: str, family: str, snippets: tuple[Snippet, ...]) -> int:
     """Counts operands of a family; they must be numbered from 0 without a gap."""
     numbers = frozenset().union(*(s.numbers(family) for s in snippets))
     for n in range(len(numbers)):
@@ -141,7 +149,7 @@ def _count(owner: str, family: str, snippets: tuple[Snippet, ...]) -> int:
     return len(numbers)
 
 
-def _require_assigned(snippet: Snippet, family: str) -> int:
+def require_assigned(snippet: Snippet, family: str) -> int:
     """Counts the results that a snippet assigns, from 0 without a gap."""
     assigned = snippet.assigned_numbers(family)
     mentioned = snippet.numbers(family)
@@ -154,58 +162,70 @@ def _require_assigned(snippet: Snippet, family: str) -> int:
     return len(assigned)
 
 
-def define_pointwise(expr: str, *, name: str | None, preamble: str) -> PointwiseDefinition:
+def define_pointwise(
+    expr: str, *, name: str | None, preamble: str, part: str = "expr"
+) -> PointwiseDefinition:
     """Checks the snippet of a `Pointwise`; see there for the arguments.
+
+    ``part`` is what the snippet is called in messages.
 
     Raises:
         DefinitionError: With the snippet's line and a caret.
     """
     owner = "Pointwise"
     helpers = read_preamble(owner, preamble)
-    reads = frozenset(["x", "w", *_POSITION, *LOOKUPS])
-    checked = check(Rules(owner, "expr", reads, frozenset(["y"])), expr, helpers)
-    results = _require_assigned(checked, "y")
+    reads = frozenset(["x", "w", *POSITION, *LOOKUPS])
+    checked = check(Rules(owner, part, reads, frozenset(["y"])), expr, helpers)
+    results = require_assigned(checked, "y")
     if results == 0:
         raise checked.error("", "no result is assigned; expected y0 = …;")
     return PointwiseDefinition(
-        name=_kernel_name(name, "pointwise", helpers.names),
+        name=kernel_name(name, "pointwise", helpers.names),
         expr=checked,
         preamble=helpers.text,
-        inputs=_count(owner, "x", (checked,)),
-        scalars=_count(owner, "w", (checked,)),
+        inputs=count_operands(owner, "x", (checked,)),
+        scalars=count_operands(owner, "w", (checked,)),
         results=results,
     )
 
 
-def define_reduction(
-    expr: str,
-    *,
-    init: str,
-    step: str,
-    combine: str | None,
-    finalize: str | None,
-    name: str | None,
-    preamble: str,
-) -> ReductionDefinition:
-    """Checks the snippets of a `Reduction`; see there for the arguments.
+@dataclass(frozen=True)
+class Accumulation:
+    """The checked snippets that take elements into partials.
+
+    Attributes:
+        expr, init, step, combine: As in `ReductionDefinition`.
+        values, partials: How many ``yN`` an element, and ``reduce_yN``, there are.
+    """
+
+    expr: Snippet
+    init: Snippet
+    step: Snippet
+    combine: Snippet
+    values: int
+    partials: int
+
+
+def check_accumulation(
+    owner: str, helpers: Preamble, expr: str, init: str, step: str, combine: str | None
+) -> Accumulation:
+    """Checks the snippets that take elements into partials; see `clprim.Reduction` for them.
 
     Raises:
         DefinitionError: With the snippet's line and a caret.
     """
-    owner = "Reduction"
-    helpers = read_preamble(owner, preamble)
 
     def part(name: str, text: str, reads: set[str], writes: set[str]) -> Snippet:
         rules = Rules(owner, name, frozenset(reads), frozenset(writes))
         return check(rules, text, helpers)
 
-    elementwise = {"x", "w", "reduce_item", *_POSITION}
+    elementwise = {"x", "w", "reduce_item", *POSITION}
     expr_part = part("expr", expr, elementwise, {"y"})
     init_part = part("init", init, {"w"}, {"reduce_y"})
     step_part = part("step", step, elementwise, {"reduce_y", "y"})
 
-    values = _require_assigned(expr_part, "y")
-    partials = _require_assigned(init_part, "reduce_y")
+    values = require_assigned(expr_part, "y")
+    partials = require_assigned(init_part, "reduce_y")
     if partials == 0:
         raise init_part.error("", "no partial is started; expected reduce_y0 = …;")
     for n in sorted(step_part.numbers("reduce_y")):
@@ -236,42 +256,69 @@ def define_reduction(
             if derived:
                 raise step_part.error("", f"step never updates reduce_y{n}, which init starts")
             raise combine_part.error("", f"combine never merges other_y{n} into reduce_y{n}")
+    return Accumulation(expr_part, init_part, step_part, combine_part, values, partials)
 
+
+def define_reduction(
+    expr: str,
+    *,
+    init: str,
+    step: str,
+    combine: str | None,
+    finalize: str | None,
+    name: str | None,
+    preamble: str,
+) -> ReductionDefinition:
+    """Checks the snippets of a `Reduction`; see there for the arguments.
+
+    Raises:
+        DefinitionError: With the snippet's line and a caret.
+    """
+    owner = "Reduction"
+    helpers = read_preamble(owner, preamble)
+    taken = check_accumulation(owner, helpers, expr, init, step, combine)
+    partials = taken.partials
     finalize_part = None
     results = partials
     if finalize is not None:
-        finalize_part = part("finalize", finalize, {"reduce_y", "w", "count"}, {"y"})
+        reads = frozenset(["reduce_y", "w", "count"])
+        finalize_part = check(Rules(owner, "finalize", reads, frozenset(["y"])), finalize, helpers)
         for n in sorted(finalize_part.numbers("reduce_y")):
             if n >= partials:
                 raise finalize_part.error(f"reduce_y{n}", f"init never assigns reduce_y{n}")
-        results = _require_assigned(finalize_part, "y")
+        results = require_assigned(finalize_part, "y")
         if results == 0:
             raise finalize_part.error("", "no result is assigned; expected y0 = …;")
 
-    parts: tuple[Snippet, ...] = (expr_part, init_part, step_part, combine_part)
+    parts: tuple[Snippet, ...] = (taken.expr, taken.init, taken.step, taken.combine)
     parts = parts if finalize_part is None else (*parts, finalize_part)
-    inputs = _count(owner, "x", parts)
+    inputs = count_operands(owner, "x", parts)
     if inputs == 0:
-        raise expr_part.error("", "a reduction needs at least one array: use x0")
+        raise taken.expr.error("", "a reduction needs at least one array: use x0")
     return ReductionDefinition(
-        name=_kernel_name(name, "reduction", helpers.names),
-        expr=expr_part,
-        init=init_part,
-        step=step_part,
-        combine=combine_part,
+        name=kernel_name(name, "reduction", helpers.names),
+        expr=taken.expr,
+        init=taken.init,
+        step=taken.step,
+        combine=taken.combine,
         finalize=finalize_part,
         preamble=helpers.text,
         inputs=inputs,
-        scalars=_count(owner, "w", parts),
-        values=values,
+        scalars=count_operands(owner, "w", parts),
+        values=taken.values,
         partials=partials,
         results=results,
-        positions=position_results(expr_part, step_part),
-        summed=summed_results(step_part),
+        positions=position_results(taken.expr, taken.step),
+        summed=summed_results(taken.step),
     )
 
 
-def _kernel_name(name: str | None, default: str, helpers: frozenset[str]) -> str:
+def kernel_name(name: str | None, default: str, helpers: frozenset[str]) -> str:
+    """Returns what a kernel is called: ``name``, or ``default`` where there is none.
+
+    Raises:
+        DefinitionError: No identifier, or a name that OpenCL C or the preamble has taken.
+    """
     if name is None:
         while default in helpers:
             default += "_"
@@ -286,7 +333,19 @@ def _kernel_name(name: str | None, default: str, helpers: frozenset[str]) -> str
     return name
 
 
-def texts(definition: PointwiseDefinition | ReductionDefinition) -> dict[str, str]:
+class Definition(Protocol):
+    """What a user defined, of whatever kind."""
+
+    @property
+    def snippets(self) -> tuple[Snippet, ...]:
+        """All of them."""
+
+    @property
+    def preamble(self) -> str:
+        """OpenCL C put before the kernels."""
+
+
+def texts(definition: Definition) -> dict[str, str]:
     """Returns the user's text of every part, for the compiler's complaints."""
     parts = {s.rules.part: s.text for s in definition.snippets}
     return {**parts, "preamble": definition.preamble}

@@ -17,12 +17,12 @@ __all__ = ["NUMBERED", "PER_DIMENSION", "POSITIONS", "Rules", "Snippet"]
 __all__ += ["is_engine_name", "operand_number", "without_prefix"]
 
 #: Families of operands, whose names end in a number.
-NUMBERED = ("x", "w", "y", "reduce_y", "other_y", *LOOKUPS)
+NUMBERED = ("x", "w", "y", "reduce_y", "other_y", "group_y", *LOOKUPS)
 POSITIONS = ("index", "reduce_item", "count")
 PER_DIMENSION = ("coord", "size")
 
 _OPERAND = re.compile(rf"({'|'.join(NUMBERED)})([0-9]{{1,4}})$")
-_PREFIXED = re.compile(r"(?:typeof_(?=x|w|y|r)|(?:lowest|highest)_(?=reduce_y))(.*)")
+_PREFIXED = re.compile(r"(?:typeof_(?=x|w|y|r|g)|(?:lowest|highest)_(?=reduce_y))(.*)")
 _COUNTED = frozenset("+ - * / % += -= *= /=".split())
 
 

@@ -15,10 +15,11 @@ from typing import Any
 from clprim.arrays.array import Array
 from clprim.call.arguments import as_results, check_aliases, check_array
 from clprim.call.repeat import repeatable
-from clprim.dtypes import AnyDType, promote
+from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError
-from clprim.grouped import GroupedMap
+from clprim.grouped import Grouped
 from clprim.ops.norm.arguments import (
+    allocate,
     allocate_like,
     channel_view,
     channels_of,
@@ -28,11 +29,8 @@ from clprim.ops.norm.arguments import (
 )
 from clprim.ops.norm.epilogue import append, check_epilogue
 from clprim.ops.norm.moments import (
-    distances,
-    flat_view,
+    about_origin,
     moments,
-    near_terms,
-    origin_of,
     origins_of,
     spread_view,
     statistics_dtype,
@@ -224,123 +222,47 @@ def batch_norm_train(
     )
     if out is not None:
         check_result(what, out, x.shape, dtype, [*given, *running.arrays])
-    axes = reduced_axes(len(x.shape))
-    unbiased = count / (count - 1) if count else None
-    if out is None:
-        out = allocate_like(x, dtype)  # what may fail comes before running statistics change
-    near = _train_near(what, x, weight, bias, running, count, eps, epilogue, arrays, numbers, out)
-    if near is not None:
-        running.count()
-        return out, *near
-    origins, (distance, var, invstd) = distances(x, axes, eps)
-    # So does an epilogue that the compiler refuses.
-    early = unbiased if epilogue is None else None
-    mean, scale = _channels(origins, distance, var, invstd, weight, running, early)
-    y = _normalize(what, x, mean, scale, bias, epilogue, arrays, numbers, out)
-    mean, invstd = flat_view(mean, axes), flat_view(invstd, axes)
-    if unbiased is not None:
-        if early is None:
-            running.update(mean, flat_view(var, axes), unbiased)
-        else:
-            running.count()
-    return y, mean, invstd
-
-
-def _train_near(
-    what: str,
-    x: Any,
-    weight: Any,
-    bias: Any,
-    running: RunningStatistics,
-    count: int,
-    eps: float,
-    epilogue: str | None,
-    arrays: tuple[Any, ...],
-    numbers: tuple[Any, ...],
-    out: Any,
-) -> tuple[Array, Array] | None:
-    """Does everything in one kernel, and returns mean and 1 / deviation.
-
-    Returns None where a near cache does not hold what there is of a channel.
-    """
-    ndim, kind = len(x.shape), statistics_dtype(x.dtype)
+    ndim, kind = len(x.shape), statistics_dtype(dtype)
     axes = reduced_axes(ndim)
-    if count < 2:
-        return None
-    still = list(origins_of(x, axes, kind))
-    sums, values = near_terms(len(still))
-    values += "y0 = mean;\ny2 = 1 / sqrt(variance + w1);\n"
-    if weight is None:
-        values += "y1 = y2;\n"
-    else:
-        still.append(channel_view(weight, ndim))
-        values += f"y1 = y2 * x{len(still) + 1};\n"
-    tracked = [spread_view(a, axes) for a in running.arrays]
-    constants: tuple[float, ...] = (count, eps)
-    if tracked:
-        values += running.terms("mean", "variance", len(still) + 2, 2, 3)
-        still += [*tracked, *running.inputs[2:]]
-        constants += running.numbers(count / (count - 1))
-    kept = [allocate_like(still[0], kind) for _ in range(2)]
-    each = "y0 = (x0 - x1) * x2;" if bias is None else "y0 = (x0 - x1) * x2 + x3;"
-    each = append(what, each, epilogue, 3 if bias is None else 4, 0)
-    extra = [*(() if bias is None else (channel_view(bias, ndim),)), *arrays]
-    done = _near(sums, values, each)(
-        [x],
-        still,
-        extra,
-        (*constants, *numbers),
-        axes=axes,
-        out=out,
-        kept=[kept[0], None, kept[1], *tracked],
-    )
-    return (flat_view(kept[0], axes), flat_view(kept[1], axes)) if done else None
+    if out is None:
+        out = allocate_like(x, dtype)
+    mean, invstd = (allocate((channels,), kind) for _ in range(2))
+    keep: list[Any] = [spread_view(a, axes) for a in (mean, invstd)]
+    operands: list[Any] = [x, *origins_of(x, axes, kind)]
+    scalars: list[float] = [eps]
+    origins = len(operands) - 1
+    values = "group_y0 = mean; group_y1 = 1 / sqrt(variance + w0);\n"
+    each = "y0 = (x0 - group_y0) * group_y1"
+    if weight is not None:
+        values += f"group_y2 = group_y1 * x{len(operands)};\n"
+        each = "y0 = (x0 - group_y0) * group_y2"
+        operands.append(channel_view(weight, ndim))
+        keep.append(False)
+    if running.arrays and count:
+        tracked = [spread_view(a, axes) for a in running.arrays]
+        values += running.terms("mean", "variance", len(operands), 1, f"group_y{len(keep)}")
+        operands += [*tracked, *running.inputs[2:]]
+        scalars += running.numbers(count / (count - 1))
+        keep += tracked
+    if bias is not None:
+        each += f" + x{len(operands)}"
+        operands.append(channel_view(bias, ndim))
+    each = append(what, each + ";", epilogue, len(operands), len(scalars))
+    operator = _training(dtype, origins, values, each)
+    operator.apply(*operands, *arrays, *scalars, *numbers, axis=axes, out=out, keep=keep)
+    if count:
+        running.count()
+    return out, mean, invstd
 
 
 @lru_cache(maxsize=256)
-def _near(sums: str, values: str, each: str) -> GroupedMap:
-    return GroupedMap(sums, values, each, name="batch_norm_train")
-
-
-def _channels(
-    origins: tuple[Array, ...],
-    distance: Array,
-    var: Array,
-    invstd: Array,
-    weight: Any,
-    running: RunningStatistics,
-    unbiased: float | None,
-) -> tuple[Array, Array]:
-    """Does all that there is one of a channel in a launch; returns mean and scale.
-
-    The mean takes the place of its distance from the origin. ``unbiased`` is None where the
-    running statistics are to stay as they are.
-    """
-    arrays: tuple[Any, ...] = (*origins, distance)
-    expr = origin_of(len(origins), 0) + f"typeof_y0 mean = middle + x{len(origins)};\ny0 = mean;\n"
-    scale, results = invstd, [distance]
-    ndim = len(distance.shape)
-    if weight is not None:
-        expr += f"y1 = x{len(arrays)} * x{len(arrays) + 1};\n"
-        arrays += (invstd, channel_view(weight, ndim))
-        scale = allocate_like(distance, promote([invstd.dtype, weight.dtype]))
-        results.append(scale)
-    numbers: tuple[float, ...] = ()
-    if running.arrays and unbiased is not None:
-        numbers = running.numbers(unbiased)
-        n = len(arrays)
-        expr += running.terms("mean", f"x{n}", n + 1, 0, len(results))
-        spread = [spread_view(a, reduced_axes(ndim)) for a in running.arrays]
-        arrays += (var, *spread, *running.inputs[2:])
-        results += spread
-    operator = _channel_operator(expr, tuple(r.dtype for r in results))
-    operator(*arrays, *numbers, out=tuple(results))
-    return distance, scale
-
-
-@lru_cache(maxsize=64)
-def _channel_operator(expr: str, types: tuple[AnyDType, ...]) -> Pointwise:
-    return Pointwise(expr, result_type=types, name="batch_norm_channels")
+def _training(dtype: AnyDType, origins: int, values: str, each: str) -> Grouped:
+    """Of x, its origins and what ``values`` and ``each`` read."""
+    strings = about_origin(origins)
+    strings["finalize"] += values
+    kind = statistics_dtype(dtype)
+    name = "batch_norm_train"
+    return Grouped(**strings, each=each, result_type=dtype, partial_type=kind, name=name)
 
 
 @lru_cache(maxsize=8)
@@ -373,10 +295,7 @@ def _normalize(
     numbers: tuple[Any, ...],
     out: Any,
 ) -> Array:
-    ndim = len(x.shape)
-    # Statistics of the batch still have all dimensions.
-    given = (v for v in (mean, scale, bias) if v is not None)
-    vectors = [v if len(v.shape) == ndim else channel_view(v, ndim) for v in given]
+    vectors = [channel_view(v, len(x.shape)) for v in (mean, scale, bias) if v is not None]
     operator = _apply(what, x.dtype, bias is not None, epilogue)
     result: Array = operator(x, *vectors, *arrays, *numbers, out=out)
     return result

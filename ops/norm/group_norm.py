@@ -17,11 +17,9 @@ from clprim.arrays.array import Array, view_of
 from clprim.call.repeat import repeatable
 from clprim.dtypes import AnyDType
 from clprim.errors import ShapeError
-from clprim.grouped import GroupedMap
 from clprim.ops.norm.arguments import (
     allocate,
     allocate_like,
-    channel_view,
     channels_of,
     check_floats,
     check_gradient,
@@ -30,9 +28,15 @@ from clprim.ops.norm.arguments import (
     check_statistics,
     check_vector,
 )
-from clprim.ops.norm.batch_norm_gradient import gradient_sums
-from clprim.ops.norm.moments import moments, near_terms, origins_of, spread_view, statistics_dtype
+from clprim.ops.norm.moments import (
+    moments,
+    origins_of,
+    spread_view,
+    standardizing,
+    statistics_dtype,
+)
 from clprim.ops.shared.arguments import real
+from clprim.ops.shared.sums import added
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 
@@ -156,49 +160,26 @@ def normalize_groups(
         given = [a for a in (weight, bias) if a is not None]
         check_result(what, out, x.shape, x.dtype, [x, *given, *written])
     grouped = _grouped(x, groups)
-    near = _near(x, grouped, groups, weight, bias, eps, out)
-    if near is not None:
-        return near
-    mean, var, rstd = moments(grouped, tuple(range(2, len(grouped.shape))), eps)
-    # A value for every channel, so that rows of channels-last images are whole vectors.
-    channel_mean, gain = (allocate(x.shape[:2], kind) for _ in range(2))
-    gains = () if weight is None else (_groups_of(weight, groups),)
-    _tables(weight is not None)(
-        spread_view(mean, (2,)),
-        spread_view(rstd, (2,)),
-        *gains,
-        out=(_grouped(channel_mean, groups), _grouped(gain, groups)),
-    )
-    pixels = tuple(range(2, len(x.shape)))
-    arrays = [spread_view(channel_mean, pixels), spread_view(gain, pixels)]
-    if bias is not None:
-        arrays.append(channel_view(bias, len(x.shape)))
-    y: Array = _apply(x.dtype, bias is not None)(x, *arrays, out=out)
-    return y, mean, var, rstd
-
-
-def _near(
-    x: Any, grouped: Array, groups: int, weight: Any, bias: Any, eps: float, out: Any
-) -> tuple[Array, Array, Array, Array] | None:
-    """Does everything in one kernel, or returns None where a near cache holds no group."""
-    kind = statistics_dtype(x.dtype)
     axes = tuple(range(2, len(grouped.shape)))
-    still = origins_of(grouped, axes, kind)
+    origins = origins_of(grouped, axes, kind)
     if out is None:
         out = allocate_like(x, x.dtype)
-    mean, var, rstd = (allocate(grouped.shape[:2], kind) for _ in range(3))
     gains = (_groups_of(a, groups) for a in (weight, bias) if a is not None)
     pixels = tuple(range(2, len(x.shape)))
-    done = _near_map(len(still), weight is not None, bias is not None)(
-        [grouped],
-        still,
-        [spread_view(a, pixels) for a in gains],
-        [math.prod(grouped.shape[2:]), eps],
-        axes=axes,
-        out=_grouped(out, groups),
-        kept=[spread_view(a, axes) for a in (mean, rstd, var)],
+    mean, var, rstd = (allocate(grouped.shape[:2], kind) for _ in range(3))
+    operator = standardizing(
+        x.dtype, len(origins), weight is not None, bias is not None, "group_norm"
     )
-    return (out, mean, var, rstd) if done else None
+    operator.apply(
+        grouped,
+        *origins,
+        *(spread_view(a, pixels) for a in gains),
+        eps,
+        axis=axes,
+        out=_grouped(out, groups),
+        keep=[spread_view(a, axes) for a in (mean, rstd, var)],
+    )
+    return out, mean, var, rstd
 
 
 def groups_backward(
@@ -227,7 +208,7 @@ def groups_backward(
     tables = [allocate(x.shape[:2], kind) for _ in range(4)]
     views = [_grouped(table, groups) for table in tables]
     _copy(spread_view(mean, (2,)), out=views[0])
-    sums = gradient_sums(kind)(grad, x, spread_view(tables[0], pixels), axis=pixels)
+    sums = _gradient_sums(kind)(grad, x, spread_view(tables[0], pixels), axis=pixels)
     group_sums = [_grouped(s, groups) for s in sums]
     dx = dweight = dbias = None
     if wanted[0]:
@@ -253,24 +234,12 @@ def groups_backward(
 _copy = Pointwise("y0 = x0;", name="group_mean")
 
 
-@lru_cache(maxsize=16)
-def _near_map(origins: int, weight: bool, bias: bool) -> GroupedMap:
-    sums, values = near_terms(origins)
-    values += "y0 = mean; y1 = 1 / sqrt(variance + w1); y2 = variance;"
-    each = "y0 = (x0 - x1) * x2" + " * x3" * weight + f" + x{3 + weight}" * bias + ";"
-    return GroupedMap(sums, values, each, name="group_norm")
-
-
-@lru_cache(maxsize=2)
-def _tables(weight: bool) -> Pointwise:
-    expr = f"y0 = x0; y1 = x1{' * x2' if weight else ''};"
-    return Pointwise(expr, name="group_tables")
-
-
-@lru_cache(maxsize=64)
-def _apply(dtype: AnyDType, bias: bool) -> Pointwise:
-    expr = f"y0 = (x0 - x1) * x2{' + x3' if bias else ''};"
-    return Pointwise(expr, result_type=dtype, name="group_norm")
+@lru_cache(maxsize=8)
+def _gradient_sums(kind: AnyDType) -> Reduction:
+    """From grad, x and mean: Σ grad and Σ grad · (x - mean)."""
+    return Reduction(
+        "y0 = x0; y1 = x0 * (x1 - x2);", **added(2), result_type=kind, name="gradient_sums"
+    )
 
 
 @lru_cache(maxsize=2)
@@ -278,8 +247,7 @@ def _group_sums(weight: bool) -> Reduction:
     gain = " * x2" if weight else ""
     return Reduction(
         f"y0 = x0{gain}; y1 = x1{gain};",
-        init="reduce_y0 = 0; reduce_y1 = 0;",
-        step="reduce_y0 += y0; reduce_y1 += y1;",
+        **added(2),
         name="group_sums",
     )
 
@@ -307,8 +275,7 @@ def _gradient(dtype: AnyDType) -> Pointwise:
 def _parameter_sums(types: tuple[AnyDType, AnyDType]) -> Reduction:
     return Reduction(
         "y0 = x1 * x2; y1 = x0;",
-        init="reduce_y0 = 0; reduce_y1 = 0;",
-        step="reduce_y0 += y0; reduce_y1 += y1;",
+        **added(2),
         result_type=types,
         name="group_parameter_sums",
     )

@@ -13,17 +13,23 @@ from typing import Any
 from clprim.arrays.array import Array
 from clprim.call.repeat import repeatable
 from clprim.dtypes import AnyDType
-from clprim.grouped import GroupedMap
+from clprim.grouped import Grouped
 from clprim.ops.norm.arguments import (
     check_gradient,
     check_mask,
     check_result,
     check_statistics,
 )
-from clprim.ops.norm.moments import moments, near_terms, origins_of, spread_view, statistics_dtype
-from clprim.ops.norm.rows import check_rows, near_rows, row_count, row_shape
+from clprim.ops.norm.moments import (
+    moments,
+    origins_of,
+    spread_view,
+    standardizing,
+    statistics_dtype,
+)
+from clprim.ops.norm.rows import check_rows, row_shape
 from clprim.ops.shared.arguments import real
-from clprim.pointwise import Pointwise
+from clprim.ops.shared.sums import added
 from clprim.reduction import Reduction
 
 __all__ = ["layer_norm", "layer_norm_backward"]
@@ -69,15 +75,12 @@ def layer_norm(
     gains = [a for a in (weight, bias) if a is not None]
     if out is not None:
         check_result(what, out, x.shape, dtype, [x, *gains])
-    still = origins_of(x, axes, statistics_dtype(dtype))
-    operator = _near_layer(len(still), weight is not None, bias is not None)
-    numbers = [row_count(x, axes), eps]
-    near = near_rows(operator, x, [x], still, gains, numbers, axes, out, [return_stats] * 2)
-    if near is not None:
-        return near if return_stats else near[0]
-    mean, _, rstd = (spread_view(s, axes) for s in moments(x, axes, eps))
-    y = _apply(dtype, weight is not None, bias is not None)(x, mean, rstd, *gains, out=out)
-    return (y, mean, rstd) if return_stats else y
+    origins = origins_of(x, axes, statistics_dtype(dtype))
+    operator = standardizing(
+        dtype, len(origins), weight is not None, bias is not None, "layer_norm"
+    )
+    keep = [return_stats] * 2
+    return operator.apply(x, *origins, *gains, eps, axis=axes, out=out, keep=keep)
 
 
 @repeatable
@@ -123,26 +126,7 @@ def layer_norm_backward(
     gains = () if weight is None else (weight,)
     dx = dweight = dbias = None
     if wanted[0]:
-        count = row_count(x, axes)
-        near = near_rows(
-            _near_gradient(weight is not None),
-            x,
-            [grad, x, *gains],
-            [mean, rstd],
-            [],
-            [1 / max(1, count)],
-            axes,
-            None,
-            [False] * 4,
-        )
-        if near is not None:
-            dx = near[0]
-        else:
-            sums = _row_sums(kind, weight is not None)(
-                grad, x, mean, *gains, axis=axes, keepdims=True
-            )
-            means = _row_factors(*sums, rstd, 1 / max(1, count))
-            dx = _row_gradient(dtype, weight is not None)(grad, x, mean, rstd, *means, *gains)
+        dx = _gradient(dtype, weight is not None)(grad, x, mean, rstd, *gains, axis=axes)
     if wanted[1] or wanted[2]:
         leading = tuple(range(len(x.shape) - len(axes)))
         types = (kind if weight is None else weight.dtype, kind)
@@ -155,60 +139,25 @@ def layer_norm_backward(
 
 
 @lru_cache(maxsize=64)
-def _apply(dtype: AnyDType, weight: bool, bias: bool) -> Pointwise:
-    expr = "y0 = (x0 - x1) * x2" + (" * x3" if weight else "") + (f" + x{3 + weight};" * bias)
-    return Pointwise(expr.rstrip(";") + ";", result_type=dtype, name="layer_norm")
-
-
-@lru_cache(maxsize=16)
-def _near_layer(origins: int, weight: bool, bias: bool) -> GroupedMap:
-    sums, values = near_terms(origins)
-    values += "y0 = mean; y1 = 1 / sqrt(variance + w1);"
-    each = "y0 = (x0 - x1) * x2" + " * x3" * weight + f" + x{3 + weight}" * bias + ";"
-    return GroupedMap(sums, values, each, name="layer_norm")
-
-
-@lru_cache(maxsize=2)
-def _near_gradient(weight: bool) -> GroupedMap:
-    """Of grad, x and weight; of a row, mean and 1 / deviation."""
-    n, g = 2 + weight, "x0 * x2" if weight else "x0"
-    return GroupedMap(
-        f"y0 = {g}; y1 = y0 * (x1 - x{n});",
-        "y0 = x0 * w0; y1 = x2; y2 = x1 * w0 * x3 * x3; y3 = x3;",
-        f"y0 = ({g} - x{n} - (x1 - x{n + 1}) * x{n + 2}) * x{n + 3};",
+def _gradient(dtype: AnyDType, weight: bool) -> Grouped:
+    """From grad, x, mean, 1 / deviation and, if there, weight."""
+    g = "x0 * x4" if weight else "x0"
+    return Grouped(
+        f"y0 = {g}; y1 = y0 * (x1 - x2);",
+        **added(2),
+        finalize="group_y0 = reduce_y0 / count; group_y1 = reduce_y1 / count * x3 * x3;",
+        each=f"y0 = ({g} - group_y0 - (x1 - x2) * group_y1) * x3;",
+        result_type=dtype,
+        partial_type=statistics_dtype(dtype),
         name="layer_norm_dx",
     )
-
-
-@lru_cache(maxsize=64)
-def _row_sums(kind: AnyDType, weight: bool) -> Reduction:
-    """From grad, x, mean and, if there, weight: Σ g and Σ g · (x - mean)."""
-    g = "x0 * x3" if weight else "x0"
-    return Reduction(
-        f"y0 = {g}; y1 = y0 * (x1 - x2);",
-        init="reduce_y0 = 0; reduce_y1 = 0;",
-        step="reduce_y0 += y0; reduce_y1 += y1;",
-        result_type=kind,
-        name="norm_row_sums",
-    )
-
-
-_row_factors = Pointwise("y0 = x0 * w0; y1 = x1 * w0 * x2 * x2;", name="norm_row_factors")
-
-
-@lru_cache(maxsize=64)
-def _row_gradient(dtype: AnyDType, weight: bool) -> Pointwise:
-    g = "x0 * x6" if weight else "x0"
-    expr = f"y0 = ({g} - x4 - (x1 - x2) * x5) * x3;"
-    return Pointwise(expr, result_type=dtype, name="layer_norm_dx")
 
 
 @lru_cache(maxsize=64)
 def _parameter_sums(types: tuple[AnyDType, AnyDType]) -> Reduction:
     return Reduction(
         "y0 = x0 * ((x1 - x2) * x3); y1 = x0;",
-        init="reduce_y0 = 0; reduce_y1 = 0;",
-        step="reduce_y0 += y0; reduce_y1 += y1;",
+        **added(2),
         result_type=types,
         name="norm_parameter_sums",
     )

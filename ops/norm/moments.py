@@ -9,18 +9,20 @@ import numpy as np
 
 from clprim.arrays.array import Array, view_of
 from clprim.dtypes import AnyDType
+from clprim.grouped import Grouped
 from clprim.ops.norm.arguments import allocate
+from clprim.ops.shared.sums import added
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 
 __all__ = [
-    "distances",
+    "about_origin",
     "flat_view",
     "moments",
-    "near_terms",
     "origin_of",
     "origins_of",
     "spread_view",
+    "standardizing",
     "statistics_dtype",
 ]
 
@@ -46,12 +48,12 @@ _INVSTD = "y2 = 1 / sqrt(y1 + w0);"
 # The middle one of three elements is the origin: an outlier among them does no harm. They are
 # found anew where they are needed, which costs nothing beside another launch.
 _ORIGIN = """
-    typeof_y0 a = x{0};
-    typeof_y0 b = x{1};
-    typeof_y0 c = x{2};
-    typeof_y0 low = a < b ? a : b;
-    typeof_y0 high = a < b ? b : a;
-    typeof_y0 middle = c < low ? low : c > high ? high : c;
+    typeof_{kind} a = x{0};
+    typeof_{kind} b = x{1};
+    typeof_{kind} c = x{2};
+    typeof_{kind} low = a < b ? a : b;
+    typeof_{kind} high = a < b ? b : a;
+    typeof_{kind} middle = c < low ? low : c > high ? high : c;
 """
 
 
@@ -60,27 +62,49 @@ def statistics_dtype(dtype: AnyDType) -> AnyDType:
     return np.dtype(np.float64 if dtype.kind in "biu" or dtype.itemsize == 8 else np.float32)
 
 
-def origin_of(arrays: int, first: int) -> str:
-    """Returns statements that declare ``middle``, the origin, whose arrays are ``x{first}``, …."""
-    if arrays == 1:
-        return f"typeof_y0 middle = x{first};\n"
-    return _ORIGIN.format(*range(first, first + 3))
+def origin_of(arrays: int, first: int, kind: str = "y0") -> str:
+    """Returns statements that declare ``middle``, the origin, whose arrays are ``x{first}``, ….
 
-
-def near_terms(origins: int) -> tuple[str, str]:
-    """Returns the sums of a `GroupedMap` of (x, origins), and how its values begin.
-
-    The values are of two sums, the origins and w0, the number of elements. They declare ``mean``
-    and ``variance``.
+    It has the type of the result ``kind``.
     """
-    sums = origin_of(origins, 1) + "y0 = x0 - middle; y1 = y0 * y0;"
-    values = origin_of(origins, 2) + (
-        "typeof_y0 distance = x0 / w0;\n"
-        "typeof_y0 mean = middle + distance;\n"
-        "typeof_y0 variance = x1 / w0 - distance * distance;\n"
-        "variance = variance < 0 ? 0 : variance;\n"
+    if arrays == 1:
+        return f"typeof_{kind} middle = x{first};\n"
+    return _ORIGIN.format(*range(first, first + 3), kind=kind)
+
+
+def about_origin(origins: int) -> dict[str, str]:
+    """Returns the strings of a `Grouped` of (x, origins) that sum up moments.
+
+    Its ``finalize`` goes on after these, which declare ``mean`` and ``variance``.
+    """
+    return {
+        "expr": origin_of(origins, 1) + "y0 = x0 - middle; y1 = y0 * y0;",
+        **added(2),
+        "finalize": origin_of(origins, 1, "group_y0")
+        + """
+            typeof_group_y0 distance = reduce_y0 / count;
+            typeof_group_y0 mean = middle + distance;
+            typeof_group_y0 variance = reduce_y1 / count - distance * distance;
+            variance = variance < 0 ? 0 : variance;
+        """,
+    }
+
+
+@lru_cache(maxsize=256)
+def standardizing(dtype: AnyDType, origins: int, weight: bool, bias: bool, name: str) -> Grouped:
+    """Returns (x - mean) / √(variance + w0) · weight + bias, of x, its origins, weight and bias.
+
+    The values of a group are the mean, 1 / √(variance + eps), and the variance.
+    """
+    strings = about_origin(origins)
+    strings["finalize"] += (
+        "group_y0 = mean; group_y1 = 1 / sqrt(variance + w0); group_y2 = variance;"
     )
-    return sums, values
+    n = 1 + origins
+    # x - mean first: what is left of two close numbers is exact, and is what matters.
+    each = "y0 = (x0 - group_y0) * group_y1" + f" * x{n}" * weight + f" + x{n + weight}" * bias
+    kind = statistics_dtype(dtype)
+    return Grouped(**strings, each=each, result_type=dtype, partial_type=kind, name=name)
 
 
 @lru_cache(maxsize=32)
@@ -118,36 +142,18 @@ def moments(
         The results, in the dtype that `statistics_dtype` says.
     """
     kind = statistics_dtype(x.dtype)
-    if out is None:
-        origins, (distance, *others) = distances(x, axes, eps)
-        target = distance  # the sum replaces one of its terms, which is wanted no more
-    else:
-        target, *others = (spread_view(o, axes) for o in out)
-        shape = target.shape
-        distance = allocate(shape, kind)
-        origins, _ = distances(x, axes, eps, out=(distance, *others))
-    mean = _mean(kind, len(origins))(*origins, distance, out=target)
-    return out or tuple(flat_view(array, axes) for array in (mean, *others))
-
-
-def distances(
-    x: Any, axes: tuple[int, ...], eps: float | None = None, *, out: Any = None
-) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-    """Returns what `origin_of` reads, and the mean's distance from there with the other moments.
-
-    Who has a pass over the means ahead adds the two up there, and saves a launch.
-
-    Args:
-        x: An array of any dtype.
-        axes: Which to reduce, sorted; they stay, with size 1, in all that is returned.
-        eps: Where given, 1 / √(variance + eps) follows the variance.
-        out: Where distance, variance, … go.
-    """
-    kind = statistics_dtype(x.dtype)
     origins = origins_of(x, axes, kind)
     rest = () if eps is None else (eps,)
     operator = _reduction(kind, eps is not None, len(origins))
-    return origins, operator(x, *origins, *rest, axis=axes, keepdims=True, out=out)
+    into = None
+    if out is not None:
+        target, *others = (spread_view(o, axes) for o in out)
+        into = (allocate(target.shape, kind), *others)
+    distance, *others = operator(x, *origins, *rest, axis=axes, keepdims=True, out=into)
+    if out is None:
+        target = distance  # the sum replaces one of its terms, which is wanted no more
+    mean = _mean(kind, len(origins))(*origins, distance, out=target)
+    return out or tuple(flat_view(array, axes) for array in (mean, *others))
 
 
 def origins_of(x: Any, axes: tuple[int, ...], kind: AnyDType) -> tuple[Array, ...]:

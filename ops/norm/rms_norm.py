@@ -15,7 +15,7 @@ import numpy as np
 from clprim.arrays.array import Array
 from clprim.call.repeat import repeatable
 from clprim.dtypes import AnyDType
-from clprim.grouped import GroupedMap
+from clprim.grouped import Grouped
 from clprim.ops.norm.arguments import (
     check_gradient,
     check_mask,
@@ -23,9 +23,9 @@ from clprim.ops.norm.arguments import (
     check_statistics,
 )
 from clprim.ops.norm.moments import statistics_dtype
-from clprim.ops.norm.rows import check_rows, near_rows, row_count, row_shape
+from clprim.ops.norm.rows import check_rows, row_shape
 from clprim.ops.shared.arguments import real
-from clprim.pointwise import Pointwise
+from clprim.ops.shared.sums import added
 from clprim.reduction import Reduction
 
 __all__ = ["rms_norm", "rms_norm_backward"]
@@ -66,15 +66,9 @@ def rms_norm(
     gains = () if weight is None else (weight,)
     if out is not None:
         check_result(what, out, x.shape, dtype, [x, *gains])
-    numbers = [row_count(x, axes), _added(what, x, eps)]
-    near = near_rows(
-        _near_root(weight is not None), x, [x], [], gains, numbers, axes, out, [return_stats]
-    )
-    if near is not None:
-        return near if return_stats else near[0]
-    rstd = _root_mean_square(what, x, axes, eps)
-    y = _scale_rows(dtype, weight is not None)(x, rstd, *gains, out=out)
-    return (y, rstd) if return_stats else y
+    operator = _scaling(dtype, weight is not None)
+    eps = _added(what, x, eps)
+    return operator.apply(x, *gains, eps, axis=axes, out=out, keep=[return_stats])
 
 
 @repeatable
@@ -116,24 +110,7 @@ def rms_norm_backward(
     gains = () if weight is None else (weight,)
     dx = dweight = None
     if wanted[0]:
-        count = row_count(x, axes)
-        near = near_rows(
-            _near_root_gradient(weight is not None),
-            x,
-            [grad, x, *gains],
-            [rstd],
-            [],
-            [1 / max(1, count)],
-            axes,
-            None,
-            [False] * 2,
-        )
-        if near is not None:
-            dx = near[0]
-        else:
-            sums = _row_sums(kind, weight is not None)(grad, x, *gains, axis=axes, keepdims=True)
-            slope = _row_slope(sums, rstd, 1 / max(1, count))
-            dx = _scaled_gradient(dtype, weight is not None)(grad, x, rstd, slope, *gains)
+        dx = _gradient(dtype, weight is not None)(grad, x, rstd, *gains, axis=axes)
     if wanted[1]:
         leading = tuple(range(len(x.shape) - len(axes)))
         dweight = _weight_sums(kind if weight is None else weight.dtype)(
@@ -158,57 +135,39 @@ def _added(what: str, x: Any, eps: float | None) -> float:
 # --- kernels --------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=2)
-def _near_root(weight: bool) -> GroupedMap:
-    each = f"y0 = x0 * x1{' * x2' if weight else ''};"
-    return GroupedMap("y0 = x0 * x0;", "y0 = 1 / sqrt(x0 / w0 + w1);", each, name="rms_norm")
+@lru_cache(maxsize=64)
+def _scaling(dtype: AnyDType, weight: bool) -> Grouped:
+    return Grouped(
+        "y0 = x0 * x0;",
+        **added(1),
+        finalize="group_y0 = 1 / sqrt(reduce_y0 / count + w0);",
+        each=f"y0 = x0 * group_y0{' * x1' if weight else ''};",
+        result_type=dtype,
+        partial_type=statistics_dtype(dtype),
+        name="rms_norm",
+    )
 
 
-@lru_cache(maxsize=2)
-def _near_root_gradient(weight: bool) -> GroupedMap:
-    """Of grad, x and weight; of a row, 1 / root of the mean square."""
-    n, g = 2 + weight, "x0 * x2" if weight else "x0"
-    return GroupedMap(
+@lru_cache(maxsize=64)
+def _gradient(dtype: AnyDType, weight: bool) -> Grouped:
+    """From grad, x, 1 / root of the mean square and, if there, weight."""
+    g = "x0 * x3" if weight else "x0"
+    return Grouped(
         f"y0 = {g} * x1;",
-        "y0 = x0 * w0 * x1 * x1; y1 = x1;",
-        f"y0 = ({g} - x1 * x{n}) * x{n + 1};",
+        **added(1),
+        finalize="group_y0 = reduce_y0 / count * x2 * x2;",
+        each=f"y0 = ({g} - x1 * group_y0) * x2;",
+        result_type=dtype,
+        partial_type=statistics_dtype(dtype),
         name="rms_norm_dx",
     )
-
-
-@lru_cache(maxsize=64)
-def _scale_rows(dtype: AnyDType, weight: bool) -> Pointwise:
-    expr = f"y0 = x0 * x1{' * x2' if weight else ''};"
-    return Pointwise(expr, result_type=dtype, name="rms_norm")
-
-
-@lru_cache(maxsize=64)
-def _row_sums(kind: AnyDType, weight: bool) -> Reduction:
-    """From grad, x and, if there, weight: Σ g · x."""
-    return Reduction(
-        f"y0 = x0{' * x2' if weight else ''} * x1;",
-        init="reduce_y0 = 0;",
-        step="reduce_y0 += y0;",
-        result_type=kind,
-        name="norm_row_sums",
-    )
-
-
-_row_slope = Pointwise("y0 = x0 * w0 * x1 * x1;", name="norm_row_slope")
-
-
-@lru_cache(maxsize=64)
-def _scaled_gradient(dtype: AnyDType, weight: bool) -> Pointwise:
-    g = "x0 * x4" if weight else "x0"
-    return Pointwise(f"y0 = ({g} - x1 * x3) * x2;", result_type=dtype, name="rms_norm_dx")
 
 
 @lru_cache(maxsize=64)
 def _weight_sums(dtype: AnyDType) -> Reduction:
     return Reduction(
         "y0 = x0 * (x1 * x2);",
-        init="reduce_y0 = 0;",
-        step="reduce_y0 += y0;",
+        **added(1),
         result_type=dtype,
         name="norm_weight_sums",
     )
@@ -218,8 +177,7 @@ def _weight_sums(dtype: AnyDType) -> Reduction:
 def _root(kind: AnyDType) -> Reduction:
     return Reduction(
         "y0 = x0 * x0;",
-        init="reduce_y0 = 0;",
-        step="reduce_y0 += y0;",
+        **added(1),
         finalize="y0 = 1 / sqrt(reduce_y0 / count + w0);",
         result_type=kind,
         name="root_mean_square",

@@ -1,21 +1,17 @@
-"""What normalisations over the last dimensions share: rows, and one kernel for all of a row."""
+"""What normalisations over the last dimensions share."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType
 from clprim.errors import ShapeError
-from clprim.grouped import GroupedMap
-from clprim.ops.norm.arguments import allocate_like, check_floats
-from clprim.ops.norm.moments import origins_of, statistics_dtype
+from clprim.ops.norm.arguments import check_floats
 
-__all__ = ["check_rows", "near_rows", "row_count", "row_shape"]
+__all__ = ["check_rows", "row_shape"]
 
 
 def check_rows(
@@ -52,33 +48,3 @@ def check_rows(
 def row_shape(x: Any, axes: tuple[int, ...]) -> tuple[int, ...]:
     """Returns the shape of one value a row."""
     return tuple(1 if d in axes else size for d, size in enumerate(x.shape))
-
-
-def row_count(x: Any, axes: tuple[int, ...]) -> int:
-    """Elements of a row."""
-    return math.prod(x.shape[d] for d in axes)
-
-
-def near_rows(
-    operator: GroupedMap,
-    x: Any,
-    moving: Sequence[Any],
-    still: Sequence[Any],
-    extra: Sequence[Any],
-    numbers: Sequence[float],
-    axes: tuple[int, ...],
-    out: Any,
-    kept: Sequence[bool],
-) -> tuple[Array, ...] | None:
-    """Maps rows of x in one kernel, or returns None where a near cache holds none.
-
-    Returned are the result, which goes to ``out`` or to a new array like x, and those values of a
-    row that are to be kept. The others are those of `GroupedMap`.
-    """
-    kind = statistics_dtype(x.dtype)
-    if out is None:
-        out = allocate_like(x, x.dtype)
-    like = origins_of(x, axes, kind)[0]
-    values = [allocate_like(like, kind) if wanted else None for wanted in kept]
-    done = operator(moving, still, extra, numbers, axes=axes, out=out, kept=values)
-    return (out, *(v for v in values if v is not None)) if done else None

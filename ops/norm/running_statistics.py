@@ -80,7 +80,7 @@ class RunningStatistics:
             return self.arrays
         return (*self.arrays, self.batches.reshape(1))
 
-    def terms(self, mean: str, var: str, arrays: int, scalars: int, results: int) -> str:
+    def terms(self, mean: str, var: str, arrays: int, scalars: int, first: str) -> str:
         """Returns statements that take the statistics of a batch in.
 
         Args:
@@ -88,15 +88,16 @@ class RunningStatistics:
             var: Likewise its biased variance.
             arrays: Number of the first one of `inputs`.
             scalars: Number of the first one of `numbers`.
-            results: Number of the first one of two results.
+            first: Name of the first one of two results: ``y0``, ``group_y2``.
         """
         if not self.arrays:
             return ""
         w = scalars
         change = [f"{mean} - x{arrays}", f"{var} * w{w} - x{arrays + 1}"]
         each = f"* w{w + 1}" if self.momentum is not None else f"/ (x{arrays + 2} + 1)"
+        family, results = first[:-1], int(first[-1])
         return "".join(
-            f"y{results + n} = x{arrays + n} + ({change[n]}) {each};\n" for n in range(2)
+            f"{family}{results + n} = x{arrays + n} + ({change[n]}) {each};\n" for n in range(2)
         )
 
     def numbers(self, unbiased: float) -> tuple[float, ...]:
@@ -118,7 +119,7 @@ class RunningStatistics:
             unbiased: By what to multiply the biased variance: n / (n - 1).
         """
         if self.arrays:
-            operator = _update(self.terms("x0", "x1", 2, 0, 0))
+            operator = _update(self.terms("x0", "x1", 2, 0, "y0"))
             operator(mean, var, *self.inputs, *self.numbers(unbiased), out=self.arrays)
         self.count()
 

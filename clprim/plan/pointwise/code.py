@@ -14,6 +14,7 @@ class PointwiseCode(KernelCode):
     """What every pointwise template prints.
 
     Attributes:
+        part: What the snippet is called in messages.
         expr: The snippet.
         results, inputs: The array operands.
         lookups: The arrays that are read at coordinates.
@@ -27,6 +28,7 @@ class PointwiseCode(KernelCode):
             what is in it.
     """
 
+    part: str
     expr: str
     results: tuple[OperandCode, ...]
     inputs: tuple[OperandCode, ...]

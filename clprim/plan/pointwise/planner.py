@@ -143,6 +143,7 @@ def plan_pointwise(
         "unified": unified_functions(definition.snippets, definition.preamble, UNIFIED),
         "doubles": "double" in {*(o.value for o in operands), *(w.value for w in scalar_codes)},
         "own": own_names(definition.snippets, definition.preamble),
+        "part": definition.expr.rules.part,
         "expr": definition.expr.body,
         "scalars": scalar_codes,
         "lookups": lookups,

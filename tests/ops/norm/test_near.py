@@ -6,8 +6,8 @@ from support import BFLOAT16, Guard, equal
 
 import clprim as cp
 from clprim import ops
-from clprim.call import repeat
-from clprim.grouped import GroupedMap
+from clprim.call.signature import Calls
+from clprim.plan.grouped import planner
 
 RELU = "y0 = max(y0, 0);"
 RESIDUAL = "typeof_y0 sum = y0 * w0 + x0; y0 = sum > 0 ? sum : 0;"
@@ -32,7 +32,7 @@ def both(function, monkeypatch, kernels=1):
     found, names = launched(function)
     assert len(names) == kernels, names
     with monkeypatch.context() as patch:
-        patch.setattr(GroupedMap, "__call__", lambda *_, **__: False)
+        patch.setattr(planner, "plan_runs", lambda *_: None)
         expected, names = launched(function)
     assert len(names) > kernels
     return found, expected
@@ -54,8 +54,8 @@ def close(found, expected, dtype=np.float32):
 @pytest.fixture
 def once(monkeypatch):
     """No call is repeated: both ways are to be planned."""
-    repeat.forget_repeats()
-    monkeypatch.setattr(repeat, "remember", lambda *_: None)
+    Calls.forget()
+    monkeypatch.setattr(Calls, "remember", lambda *_: None)
 
 
 pytestmark = pytest.mark.usefixtures("device", "once")

@@ -6,15 +6,27 @@ import numpy as np
 import pytest
 from planning import CPU, GPU, array, numbers
 
-from clprim.language.definition import define_pointwise
-from clprim.plan.grouped.planner import Grouped, plan_grouped
+from clprim.language.grouped import define_grouped
+from clprim.plan.grouped.problem import Groups
+from clprim.plan.grouped.runs import plan_runs
 from clprim.plan.strides import Operand
 
 WIDE = dataclasses.replace(CPU, compute_units=2)
+FLOAT = np.dtype(np.float32)
+EACH = "y0 = (x0 - group_y0) * group_y1;"
 
 
-def define(text):
-    return define_pointwise(text, name="group", preamble="")
+def define(each=EACH):
+    return define_grouped(
+        "y0 = x0; y1 = x0 * x0;",
+        init="reduce_y0 = 0; reduce_y1 = 0;",
+        step="reduce_y0 += y0; reduce_y1 += y1;",
+        combine=None,
+        finalize="group_y0 = reduce_y0 / count; group_y1 = rsqrt(reduce_y1 / count);",
+        each=each,
+        name="group",
+        preamble="",
+    )
 
 
 def statistics_of(shape, axes):
@@ -23,22 +35,18 @@ def statistics_of(shape, axes):
     return array(kept)
 
 
-def plan(x, axes=(0, 2, 3), traits=WIDE, each="y0 = (x0 - x1) * x2;", extra=(), **options):
-    what = Grouped(
-        name="group",
-        sums=define("y0 = x0; y1 = x0 * x0;"),
-        values=define("y0 = x0 * w0; y1 = rsqrt(x1 * w0);"),
-        each=define(each),
+def plan(x, axes=(0, 2, 3), traits=WIDE, each=EACH, extra=(), out=None):
+    problem = Groups(
+        definition=define(each),
         shape=x.shape,
         axes=axes,
-        value=np.dtype(np.float32),
-        moving=(x,),
-        still=(),
-        extra=tuple(extra),
-        out=dataclasses.replace(x, offset=0),
+        value=FLOAT,
+        inputs=(x, *extra),
+        scalars=(),
+        results=(dataclasses.replace(x, offset=0) if out is None else out,),
         kept=(statistics_of(x.shape, axes), None),
     )
-    return plan_grouped(dataclasses.replace(what, **options), traits)
+    return plan_runs(problem, traits)
 
 
 def test_channels_of_planes():
@@ -46,7 +54,7 @@ def test_channels_of_planes():
     assert found.template == "grouped/runs"
     given = numbers(found)
     assert (given["groups"], given["rows"], given["n"]) == (64, 32, 196)
-    assert (given["moving_0_group"], given["moving_0_row"]) == (196, 64 * 196)
+    assert (given["x0_group"], given["x0_row"]) == (196, 64 * 196)
     assert found.global_size[0] * given["groups_an_item"] >= 64
     assert (found.global_size[0] - 1) * given["groups_an_item"] < 64
     assert found.code.widths == (16, 4, 1)
@@ -57,11 +65,11 @@ def test_rows_and_groups_of_two_axes():
     assert (given["groups"], given["rows"], given["n"]) == (100, 1, 768)
     # A factor for each channel keeps images and groups apart.
     x, gain = array((8, 4, 6, 50)), array((4, 6, 1))
-    found = plan(x, (2, 3), each="y0 = (x0 - x1) * x2 * x3;", extra=[gain])
+    found = plan(x, (2, 3), each="y0 = (x0 - group_y0) * group_y1 * x1;", extra=[gain])
     given = numbers(found)
     assert (given["groups"], given["inner_groups"]) == (32, 4)
     assert (given["rows"], given["n"]) == (6, 50)
-    assert (given["extra_0_outer"], given["extra_0_group"], given["extra_0_row"]) == (0, 6, 1)
+    assert (given["x1_outer"], given["x1_group"], given["x1_row"]) == (0, 6, 1)
 
 
 def test_sizes_are_no_part_of_the_key():
@@ -80,7 +88,7 @@ def test_sizes_are_no_part_of_the_key():
         (array((32, 3, 14, 14)), {}),  # fewer groups than share the work
         (array((1000, 33)), {"axes": (1,)}),
         (array((64, 8, 200, 200)), {}),  # no cache holds a channel
-        (array((32, 64, 14, 14)), {"each": "if (x0 > x1) y0 = x2;"}),  # not for vectors
+        (array((32, 64, 14, 14)), {"each": "if (x0 > group_y0) y0 = group_y1;"}),  # not for vectors
         (array((4, 6, 4, 6, 4, 20)), {"axes": (1, 3, 5)}),
     ],
     ids=str,
@@ -92,7 +100,7 @@ def test_what_is_left_to_two_passes(x, options):
 def test_what_the_result_is_stored_as_may_differ():
     x = array((32, 64, 14, 14), np.float16)
     found = plan(x, out=array((32, 64, 14, 14)))
-    assert [o.load for o in found.code.arrays if o.name in ("out", "moving_0")] == [
+    assert [o.load for o in found.code.arrays if o.name in ("y0", "x0")] == [
         "direct",
         "half",
     ]

@@ -1,0 +1,28 @@
+"""Rewrites the engine's names in a checked snippet, and nothing else of its text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from clprim.language.snippet import Snippet
+
+__all__ = ["renamed"]
+
+
+def renamed(snippet: Snippet, names: Mapping[str, str]) -> str:
+    """Returns the snippet's text, its last semicolon in place, with other names for operands.
+
+    ``typeof_x0`` follows ``x0``. Lines stay what they are.
+
+    Args:
+        snippet: The snippet.
+        names: New names by old ones: ``{"x3": "x1", "group_y0": "x2"}``.
+    """
+    text, end = [], 0
+    for token in snippet.tokens:
+        prefix = "typeof_" if token.text.startswith("typeof_") else ""
+        name = names.get(token.text[len(prefix) :]) if token.kind == "name" else None
+        if name is not None:
+            text += [snippet.text[end : token.start], prefix, name]
+            end = token.start + len(token.text)
+    return "".join(text) + snippet.body[end:]

@@ -1,0 +1,179 @@
+"""Plans a `Grouped` pass by pass: a reduction, a map of the groups' values, a map of the elements.
+
+    partials   reduce x along the axes                      one value a group
+    values     of the partials, and of arrays a group       one value a group
+    elements   of x again, and of the values                of the shape of x
+
+Tables of a value a group are read along with x. Where the fastest axis of memory is a short one of
+the group, as channels of a group are in NHWC, a table that repeats its values along it makes long
+rows of short ones; it then has a value for every channel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from clprim.dtypes import AnyDType
+from clprim.language.grouped import Mapping, Reducing
+from clprim.plan.grouped.problem import Groups
+from clprim.plan.kernel import Argument, KernelPlan, Plan, Scalar
+from clprim.plan.pointwise.planner import plan_pointwise
+from clprim.plan.reduction.code import Scaling
+from clprim.plan.reduction.planner import plan_reduction
+from clprim.plan.strides import Operand, broadcast_strides, dense_strides, memory_order
+from clprim.traits import DeviceTraits
+
+__all__ = ["plan_passes"]
+
+# Rows of so many elements are long by themselves; a table takes at most this part of the elements.
+LONG_ROW = 256
+TABLE_PART = 16
+
+
+@dataclass(frozen=True)
+class _Table:
+    """An array of the call, or of its workspace: where it lies, and the name of its buffer."""
+
+    operand: Operand
+    buffer: str
+
+
+def plan_passes(problem: Groups, traits: DeviceTraits) -> Plan:
+    """Plans the passes; those that have nothing to compute are left out."""
+    return _Planner(problem, traits).plan()
+
+
+class _Planner:
+    def __init__(self, problem: Groups, traits: DeviceTraits) -> None:
+        self.problem, self.traits = problem, traits
+        self.definition = problem.definition
+        self.workspace: dict[str, tuple[int, AnyDType]] = {}
+        self.stages: list[KernelPlan] = []
+        arrays = [_Table(*pair) for pair in zip(problem.arrays, problem.names, strict=True)]
+        first = len(arrays) - len(problem.inputs)
+        self.inputs = arrays[first:]
+        self.results = arrays[: len(problem.results)]
+        kept = iter(arrays[len(problem.results) : first])
+        self.kept = [None if k is None else next(kept) for k in problem.kept]
+        shape = problem.shape
+        self.one_each = tuple(1 if d in problem.axes else n for d, n in enumerate(shape))
+        self.count = math.prod(shape[d] for d in problem.axes)
+        self.order = memory_order(shape, [broadcast_strides(a, shape) for a in problem.inputs])
+
+    def plan(self) -> Plan:
+        problem = self.problem
+        if math.prod(self.one_each):
+            values = self._values()
+            if math.prod(problem.shape):
+                elements = self.definition.elements_map
+                self._map(elements, problem.shape, values, self.results)
+        return Plan(tuple(self.stages), self.workspace)
+
+    def _values(self) -> list[_Table]:
+        """Plans what gives every group its values, and returns their tables."""
+        definition, value = self.definition, self.problem.value
+        spread = self._spread()
+        own = [k if k is not None and k.operand.dtype == value else None for k in self.kept]
+        copied = tuple(n for n, k in enumerate(self.kept) if k is not None and own[n] is None)
+        direct = definition.reduction_to_values
+        if direct is not None and spread == self.one_each and not copied:
+            tables = [k or self._table(spread) for k in own]
+            self._reduce(direct, tables)
+            return tables
+        partials = [self._table(self.one_each) for _ in range(definition.taken.partials)]
+        self._reduce(definition.reduction, partials)
+        if spread == self.one_each:
+            tables = [k or self._table(spread) for k in own]
+            copies = [k for n in copied if (k := self.kept[n]) is not None]
+            self._map(definition.values_map(copied), spread, partials, [*tables, *copies])
+            return tables
+        tables = [self._table(spread) for _ in own]
+        self._map(definition.values_map(), spread, partials, tables)
+        if any(self.kept):
+            # After the tables: what is kept may take the place of an array that both read.
+            rest = [k or self._table(self.one_each) for k in self.kept]
+            self._map(definition.values_map(), self.one_each, partials, rest)
+        return tables
+
+    def _spread(self) -> tuple[int, ...]:
+        """Returns the shape of tables that the map of elements reads."""
+        problem, shape = self.problem, list(self.one_each)
+        inner = [d for d in self.order if problem.shape[d] > 1]
+        row = 1
+        while inner and inner[-1] in problem.axes:
+            d = inner.pop()
+            shape[d] = problem.shape[d]
+            row *= problem.shape[d]
+        elements = math.prod(problem.shape)
+        pays = 1 < row < LONG_ROW and math.prod(shape) * TABLE_PART <= elements
+        return tuple(shape) if pays else self.one_each
+
+    def _table(self, shape: tuple[int, ...]) -> _Table:
+        """Takes memory for one value a group."""
+        value = self.problem.value
+        strides = dense_strides(shape, value.itemsize, self.order)
+        buffer = f"table{len(self.workspace)}"
+        self.workspace[buffer] = (math.prod(shape), value)
+        return _Table(Operand(shape, strides, 0, value), buffer)
+
+    def _reduce(self, part: Reducing, results: Sequence[_Table]) -> None:
+        problem = self.problem
+        inputs = [self.inputs[n] for n in part.inputs]
+        found = plan_reduction(
+            part.definition,
+            problem.shape,
+            problem.axes,
+            [r.operand for r in results],
+            [x.operand for x in inputs],
+            [problem.scalars[n] for n in part.scalars],
+            [problem.value] * part.definition.partials,
+            [Scaling()] * len(results),
+            self.traits,
+        )
+        self.workspace.update(found.workspace)
+        names = _names(results, inputs)
+        self.stages += [_bound(stage, names, part.scalars) for stage in found.stages]
+
+    def _map(
+        self,
+        part: Mapping,
+        shape: tuple[int, ...],
+        values: Sequence[_Table],
+        results: Sequence[_Table],
+    ) -> None:
+        problem = self.problem
+        inputs = [*(values[n] for n in part.values), *(self.inputs[n] for n in part.inputs)]
+        scalars = [problem.scalars[n] for n in part.scalars]
+        found = plan_pointwise(
+            part.definition,
+            shape,
+            [r.operand for r in results],
+            [x.operand for x in inputs],
+            [*scalars, problem.value] if part.count else scalars,
+            self.traits,
+        )
+        numbers = (*part.scalars, None) if part.count else part.scalars
+        self.stages.append(_bound(found, _names(results, inputs), numbers, self.count))
+
+
+def _names(results: Sequence[_Table], inputs: Sequence[_Table]) -> dict[str, str]:
+    """Returns the buffers of the whole by the names of a part's operands."""
+    names = {f"y{n}": table.buffer for n, table in enumerate(results)}
+    return names | {f"x{n}": table.buffer for n, table in enumerate(inputs)}
+
+
+def _bound(
+    plan: KernelPlan, names: dict[str, str], scalars: Sequence[int | None], count: int = 0
+) -> KernelPlan:
+    """Returns a part's plan with buffers and numbers of the whole; None stands for the count."""
+
+    def bound(argument: Argument) -> Argument:
+        if not isinstance(argument, Scalar):
+            return argument
+        number = scalars[argument.number]
+        return count if number is None else Scalar(number)
+
+    plan = plan.renamed(names)
+    return replace(plan, arguments=tuple(map(bound, plan.arguments)))

@@ -1,0 +1,307 @@
+"""Plans the kernel that reduces groups of elements and then maps them, while a near cache has them.
+
+A normalisation reads its input twice: for the statistics of a group, and to apply them. Where the
+elements of a group lie in runs and fit a core's second cache, one work-item does both, and memory
+is read once:
+
+    reduce    terms of every element into partials         Σ (x - origin), Σ (x - origin)²
+    finalize  the partials to values of the group          mean, 1 / deviation
+    each      element again, with the values               (x - mean) / deviation
+
+Groups that are neighbours in memory, as channels of NHWC, are not for this: a few of their columns,
+rows apart, share few sets of a cache, and a vector at a time is no way to read memory (0.5 to 1.1
+times as fast as two passes, on two cores).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from clprim.dtypes import stored_type, value_dtype
+from clprim.language.names import UNIFIED
+from clprim.plan.grouped.problem import Groups
+from clprim.plan.kernel import (
+    Argument,
+    Buffer,
+    KernelCode,
+    KernelPlan,
+    OperandCode,
+    Parameter,
+    Scalar,
+    ScalarCode,
+    index_type,
+    own_names,
+    unified_functions,
+)
+from clprim.plan.reduction.code import PartialCode, partial_code
+from clprim.plan.strides import Dim, Space, broadcast_strides, collapse, memory_order
+from clprim.traits import DeviceTraits
+
+__all__ = ["RunsCode", "plan_runs"]
+
+# Of a group, what the second pass still finds in a core's second cache; and the core's part of the
+# last one, where that is more.
+NEAR_BYTES = 1 << 20
+SHARE = 4
+# Work-items a compute unit, and how few still share the work evenly.
+ITEMS, FEW_ITEMS = 8, 2
+# Vectors of a group, below which the values of a group cost more than a second pass; of short runs
+# vectors are whole rarely.
+SMALLEST = 4
+# Values taken one after another into one partial; then it is merged into the group's.
+LONGEST_CHAIN = 1024
+MOST_CHAINS = 4096
+# Independent partials of a long run, and how many may be in registers.
+UNROLL, REGISTERS = 4, 16
+
+
+@dataclass(frozen=True)
+class RunsCode(KernelCode):
+    """What grouped/runs.cl.jinja prints; the reduction's part of it as `ReductionCode` has it.
+
+    Attributes:
+        value: Type that is calculated in.
+        widths: Elements of a vector, and of shorter ones for what is left of a run; the last is 1.
+        unroll: Independent partials of a run.
+        arrays: All operands by name; ``inner`` is the step to the next lane of a vector.
+        still: Names of those that have one element a group.
+        inputs: What the reduction reads.
+        results: Where elements go.
+        finalized, mapped: Names of the inputs that ``finalize`` and ``each`` read.
+        kept: Names of the values that are stored, by number.
+        group_values: How many values a group has.
+        partials, values, scalars: The reduction's, and what their names are.
+        expr, init, step, combine, finalize, each: The snippets.
+        combine_vectors: Whether partials merge as vectors.
+        streaming: Whether results go past the cache.
+        ahead: Whether the next run is asked for while one is reduced.
+    """
+
+    value: str
+    widths: tuple[int, ...]
+    unroll: int
+    arrays: tuple[OperandCode, ...]
+    still: tuple[str, ...]
+    inputs: tuple[OperandCode, ...]
+    results: tuple[OperandCode, ...]
+    finalized: tuple[str, ...]
+    mapped: tuple[str, ...]
+    kept: tuple[tuple[int, str], ...]
+    group_values: int
+    partials: tuple[PartialCode, ...]
+    values: tuple[tuple[str, str], ...]
+    scalars: tuple[ScalarCode, ...]
+    expr: str
+    init: str
+    step: str
+    combine: str
+    finalize: str
+    each: str
+    combine_vectors: bool
+    streaming: bool
+    ahead: bool
+
+    positions: tuple[str, ...] = ()
+    coords: tuple[tuple[int, int], ...] = ()
+    sizes: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def vector(self) -> int:
+        """Elements of a vector."""
+        return self.widths[0]
+
+    @property
+    def named(self) -> dict[str, OperandCode]:
+        """The operands by name."""
+        return {a.name: a for a in self.arrays}
+
+
+@dataclass(frozen=True)
+class _Loops:
+    """What a group is in memory.
+
+    Attributes:
+        outer, group: The groups, along one axis or two.
+        row, run: Elements of a group: runs of neighbours, and how often there is one.
+        starts: Of all arrays, in elements.
+        index: Type that reaches every element.
+    """
+
+    outer: Dim
+    group: Dim
+    row: Dim
+    run: Dim
+    starts: tuple[int, ...]
+    index: str
+
+    @property
+    def groups(self) -> int:
+        """How many."""
+        return self.outer.size * self.group.size
+
+
+def plan_runs(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
+    """Plans the kernel, or returns None where a group is no such thing as above, or too large.
+
+    Args:
+        problem: What to compute; nothing of it may be empty.
+        traits: Of the device: a CPU, whose caches the kernel counts on.
+    """
+    definition, value = problem.definition, problem.value
+    if not (traits.is_cpu and definition.componentwise and value.kind == "f"):
+        return None
+    arrays, names = problem.arrays, problem.names
+    dtypes = [*(a.dtype for a in arrays), *problem.scalars]
+    if any(d.kind in "biu" or value_dtype(d, [d]) != value for d in dtypes):
+        return None
+    loops = _loops(problem)
+    if loops is None:
+        return None
+    outer, group, row, run = loops.outer, loops.group, loops.row, loops.run
+    moving = [n for n in range(len(names)) if run.strides[n] or row.strides[n]]
+    width = max(1, min(16, traits.vector_bytes // value.itemsize))
+    if not _pays(problem, loops, moving, width, traits):
+        return None
+    unroll = UNROLL if run.size >= 2 * UNROLL * width else 1
+    unroll = max(1, min(unroll, REGISTERS // definition.taken.partials))
+    steps = -(-run.size // (width * unroll))
+    rows_a_chain = max(1, LONGEST_CHAIN // steps)
+    if steps > MOST_CHAINS or row.size > MOST_CHAINS * rows_a_chain:
+        return None
+    an_item = max(1, loops.groups // (ITEMS * traits.compute_units))
+
+    numbers = {
+        "groups": loops.groups,
+        "inner_groups": group.size,
+        "groups_an_item": an_item,
+        "rows": row.size,
+        "n": run.size,
+        "rows_a_chain": rows_a_chain,
+    }
+    for n, name in enumerate(names):
+        numbers[f"{name}_start"] = loops.starts[n]
+        numbers[f"{name}_outer"] = outer.strides[n]
+        numbers[f"{name}_group"] = group.strides[n]
+        if n in moving:
+            numbers[f"{name}_row"] = row.strides[n]
+    operands = tuple(
+        OperandCode.of(name, a.dtype, value, step)
+        for name, a, step in zip(names, arrays, run.strides, strict=True)
+    )
+    value_type = stored_type(value).value
+    written = len(arrays) - len(problem.inputs)
+    scalars = tuple(ScalarCode(f"w{n}", value_type) for n in range(definition.scalars))
+    parameters = [
+        *(
+            Parameter.memory(o.storage, f"{o.name}_memory", read_only=n >= written)
+            for n, o in enumerate(operands)
+        ),
+        *(Parameter.number(value_type, w.name) for w in scalars),
+        *(Parameter.number(loops.index, name) for name in numbers),
+    ]
+    elements = math.prod(problem.shape)
+    moved = elements * sum(arrays[n].dtype.itemsize for n in moving if run.strides[n])
+    results = operands[: definition.results]
+    taken = definition.taken
+    snippets = definition.snippets
+    code = RunsCode(
+        name=definition.name,
+        preamble=definition.preamble,
+        parameters=tuple(parameters),
+        constants=(),
+        index=loops.index,
+        unified=unified_functions(snippets, definition.preamble, UNIFIED),
+        doubles=value_type == "double",
+        own=own_names(snippets, definition.preamble),
+        value=value_type,
+        widths=_widths(width, definition.combine_componentwise),
+        unroll=unroll,
+        arrays=operands,
+        still=tuple(name for n, name in enumerate(names) if n not in moving),
+        inputs=tuple(o for o in operands if o.name in _inputs(definition.reduced)),
+        results=results,
+        finalized=_inputs(definition.finalized),
+        mapped=_inputs(definition.mapped),
+        kept=tuple((n, f"group_y{n}") for n, k in enumerate(problem.kept) if k is not None),
+        group_values=definition.group_values,
+        partials=tuple(partial_code(n, value) for n in range(taken.partials)),
+        values=tuple((f"y{n}", value_type) for n in range(taken.values)),
+        scalars=scalars,
+        expr=taken.expr.body,
+        init=taken.init.body,
+        step=taken.step.body,
+        combine=taken.combine.body,
+        finalize=definition.finalize.body,
+        each=definition.each.body,
+        combine_vectors=definition.combine_componentwise,
+        streaming=traits.streaming
+        and moved > traits.cache_bytes
+        and _aligned(loops, results, width),
+        ahead=traits.prefetch,
+    )
+    arguments: list[Argument] = [Buffer(name) for name in names]
+    arguments += [Scalar(n) for n in range(len(scalars))]
+    arguments += numbers.values()
+    flops = taken.expr.flops + taken.step.flops + definition.each.flops
+    size = (-(-loops.groups // an_item),)
+    return KernelPlan("grouped/runs", code, tuple(arguments), size, (1,), moved, flops * elements)
+
+
+def _loops(problem: Groups) -> _Loops | None:
+    """Returns the loops, if what is reduced are runs of one axis or two."""
+    strides = [broadcast_strides(a, problem.shape) for a in problem.arrays]
+    read = min(problem.definition.reduced)
+    first = broadcast_strides(problem.inputs[read], problem.shape)
+    order = memory_order(problem.shape, [first])
+    dims = (Dim(problem.shape[d], tuple(s[d] for s in strides), d in problem.axes) for d in order)
+    starts = tuple(a.in_elements(a.offset) for a in problem.arrays)
+    space = collapse(Space(tuple(dims), starts), turn=False)
+    kept, reduced = space.select(reduced=False), space.select(reduced=True)
+    if len(kept) > 2 or not 1 <= len(reduced) <= 2 or not space.dims[-1].reduced:
+        return None
+    once = Dim(1, (0,) * len(starts))
+    outer, group = (once, once, *kept)[-2:]
+    row, run = (once, *reduced)[-2:]
+    return _Loops(outer, group, row, run, space.offsets, index_type(space))
+
+
+def _pays(
+    problem: Groups, loops: _Loops, moving: Collection[int], width: int, traits: DeviceTraits
+) -> bool:
+    """Whether runs are vectors, and a cache holds a group; ``moving`` arrays walk along it."""
+    row, run, names = loops.row, loops.run, problem.names
+    size = row.size * run.size
+    if size < SMALLEST * width or (run.size < width and row.size > 1):
+        return False
+    reduced = _inputs(problem.definition.reduced)
+    once = _inputs(problem.definition.finalized)
+    if any(names[n] in once for n in moving):
+        return False
+    read = {*reduced, *(f"y{n}" for n in range(len(problem.results)))}
+    if any(run.strides[n] not in ((1,) if names[n] in read else (0, 1)) for n in moving):
+        return False
+    near = max(NEAR_BYTES, traits.cache_bytes // (SHARE * traits.compute_units))
+    nbytes = size * sum(problem.arrays[n].dtype.itemsize for n in moving if names[n] in reduced)
+    return nbytes <= near and loops.groups >= FEW_ITEMS * traits.compute_units
+
+
+def _aligned(loops: _Loops, results: tuple[OperandCode, ...], width: int) -> bool:
+    """Whether the vectors of results are those of memory, and lie where these begin."""
+    places = [loops.run.size]
+    for n in range(len(results)):
+        places += [loops.starts[n], *(d.strides[n] for d in (loops.outer, loops.group, loops.row))]
+    aligned = width > 1 and all(place % width == 0 for place in places)
+    return aligned and all(r.load == "direct" and r.storage == r.value for r in results)
+
+
+def _widths(width: int, combine_vectors: bool) -> tuple[int, ...]:
+    """Elements of a vector, and of the shorter ones."""
+    wanted = (width, 4, 1) if combine_vectors else (width, 1)
+    return tuple(dict.fromkeys(w for w in wanted if w <= width))
+
+
+def _inputs(numbers: Collection[int]) -> tuple[str, ...]:
+    """Their names."""
+    return tuple(f"x{n}" for n in sorted(numbers))
