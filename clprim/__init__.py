@@ -9,6 +9,7 @@ array([3., 3., 3.], dtype=float32)
 from clprim.arrays import arithmetic as _arithmetic  # noqa: F401 - gives arrays their operators
 from clprim.arrays.array import Array
 from clprim.arrays.creation import asarray, empty, full, zeros
+from clprim.arrays.windows import windows
 from clprim.errors import (
     BuildError,
     ClprimError,
@@ -47,5 +48,6 @@ __all__ = [
     "set_device",
     "stats",
     "synchronize",
+    "windows",
     "zeros",
 ]

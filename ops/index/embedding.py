@@ -1,0 +1,251 @@
+"""Rows of a table by number, and what masks and classes are made of."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from clprim.arrays.array import Array, view_of
+from clprim.call.repeat import repeatable
+from clprim.errors import DefinitionError, DTypeError, ShapeError
+from clprim.ops.index.gather import check_index
+from clprim.ops.reduction.reduce import amax
+from clprim.ops.shared.arguments import Operator, dtype_of, is_array, number
+from clprim.ops.shared.dims import whole
+from clprim.ops.shared.strings import kernel
+from clprim.pointwise import Pointwise
+
+__all__ = [
+    "embedding",
+    "embedding_bag",
+    "masked_fill",
+    "masked_fill_backward",
+    "one_hot",
+]
+
+
+@repeatable
+def embedding(indices: Any, weight: Any, *, out: Any = None) -> Array:
+    """Returns rows of a table by number.
+
+    Args:
+        indices: Of integers. A negative one counts from the end; one that is still out of bounds
+            gives zeros.
+        weight: (V, …), a row for each number.
+        out: Where the result goes.
+
+    Returns:
+        The shape of the indices, and that of a row.
+
+    Raises:
+        ShapeError: A table without dimensions or rows.
+        DTypeError: Not such arrays.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> table = cp.asarray(np.float32([[1, 2], [3, 4], [5, 6]]))
+        >>> ops.embedding(cp.asarray(np.array([2, 0])), table).get()
+        array([[5., 6.],
+               [1., 2.]], dtype=float32)
+    """
+    what = "embedding"
+    dtype = dtype_of(what, "weight", weight)
+    check_index(what, "indices", indices)
+    row = _row(what, weight)
+    spread = view_of(
+        indices,
+        (*indices.shape, *(1 for _ in row)),
+        (*indices.strides, *(0 for _ in row)),
+        indices.offset,
+    )
+    element = ", ".join(["c", *(f"coord({indices.ndim + d})" for d in range(len(row)))])
+    expr = f"""
+        long c = x0;
+        c = c < 0 ? c + size_x1(0) : c;
+        bool inside = c >= 0 && c < size_x1(0);
+        c = inside ? c : 0;
+        typeof_y0 v = at_x1({element});
+        y0 = inside ? v : 0;"""
+    operator = kernel(expr, what, dtype)
+    return operator(spread, weight, shape=(*indices.shape, *row), out=out)  # type: ignore[no-any-return]
+
+
+def _row(what: str, weight: Any) -> tuple[int, ...]:
+    if weight.ndim == 0 or not weight.shape[0]:
+        raise ShapeError(f"{what}: expected weight of at least one row, got shape {weight.shape}")
+    return tuple(weight.shape[1:])
+
+
+@repeatable
+def embedding_bag(
+    indices: Any,
+    weight: Any,
+    offsets: Any = None,
+    *,
+    mode: str = "mean",
+    per_sample_weights: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Array:
+    """Returns sums, means or maxima of rows of a table, a bag of numbers each.
+
+    Args:
+        indices: (B, N), bags of one size; or (N,), with ``offsets``. Of integers in bounds.
+        weight: (V, D), a row for each number.
+        offsets: (B,): where each bag begins.
+        mode: ``"sum"``, ``"mean"`` or ``"max"``; a bag without numbers gives zeros.
+        per_sample_weights: A factor for each number, of the shape of the indices; for sums only.
+        include_last_offset: Whether the last offset is the end of the last bag, and begins none.
+        padding_idx: A number that counts for nothing.
+
+    Returns:
+        (B, D).
+
+    Raises:
+        ShapeError: Shapes that do not fit.
+        DefinitionError: Another mode, or weights beside one that is no sum.
+        DTypeError: Not such arrays.
+    """
+    what = "embedding_bag"
+    dtype = dtype_of(what, "weight", weight)
+    check_index(what, "indices", indices)
+    if mode not in ("sum", "mean", "max"):
+        raise DefinitionError(f"{what}: mode={mode!r} is unknown; expected 'sum', 'mean' or 'max'")
+    if per_sample_weights is not None:
+        if mode != "sum":
+            raise DefinitionError(f"{what}: per_sample_weights need mode='sum', got {mode!r}")
+        dtype_of(what, "per_sample_weights", per_sample_weights)
+        if per_sample_weights.shape != indices.shape:
+            raise ShapeError(
+                f"{what}: per_sample_weights have shape {per_sample_weights.shape}, expected "
+                f"{indices.shape}"
+            )
+    if len(_row(what, weight)) != 1:
+        raise ShapeError(f"{what}: expected weight of 2 dimensions, got shape {weight.shape}")
+    if (indices.ndim, offsets is None) not in ((1, False), (2, True)):
+        raise ShapeError(
+            f"{what}: expected indices (B, N), or (N,) with offsets, got shape {indices.shape}"
+        )
+    arrays = [indices, weight]
+    if offsets is None:
+        bags = indices.shape[0]
+        begin, end, place = "0", "size_x0(1)", "coord(0), k"
+    else:
+        check_index(what, "offsets", offsets)
+        arrays.append(offsets)
+        bags = offsets.shape[0] - bool(include_last_offset)
+        begin, place = "at_x2(coord(0))", "k"
+        end = "at_x2(coord(0) + 1)"
+        if not include_last_offset:
+            end = "coord(0) + 1 < size_x2(0) ? at_x2(coord(0) + 1) : size_x0(0)"
+    factor = ""
+    if per_sample_weights is not None:
+        factor = f" * at_x{len(arrays)}({place})"
+        arrays.append(per_sample_weights)
+    skip = ""
+    if padding_idx is not None:
+        row = whole(what, "padding_idx", padding_idx)
+        skip = f"if (c == {row % weight.shape[0]}) continue;"
+    take = "sum = members == 0 || v > sum || v != v ? v : sum;" if mode == "max" else "sum += v;"
+    divided = "members ? sum / members : 0" if mode == "mean" else "sum"
+    expr = f"""
+        long begin = {begin}, end = {end};
+        typeof_x1 sum = 0;
+        long members = 0;
+        for (long k = begin; k < end; ++k) {{
+            long c = at_x0({place});
+            c = c < 0 ? c + size_x1(0) : c;
+            {skip}
+            if (c < 0 || c >= size_x1(0)) continue;
+            typeof_x1 v = at_x1(c, coord(1)){factor};
+            {take}
+            ++members;
+        }}
+        y0 = {divided};"""
+    operator = kernel(expr, what, dtype)
+    return operator(*arrays, shape=(bags, weight.shape[1]))  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=64)
+def _masked(value: str, dtype: Any, name: str) -> Operator:
+    return Pointwise(f"y0 = x1 ? {value} : x0;", result_type=dtype, name=name)
+
+
+def masked_fill(x: Any, mask: Any, value: Any, *, out: Any = None) -> Array:
+    """Returns x with a value wherever a mask is set.
+
+    Args:
+        x: A device array.
+        mask: Of bool; broadcasts with x.
+        value: A number, or an array of one element.
+        out: Where the result goes; may be x.
+
+    Raises:
+        ShapeError: Shapes that do not broadcast.
+        DTypeError: Not such arrays, a number that x's dtype cannot hold.
+    """
+    what = "masked_fill"
+    dtype = dtype_of(what, "x", x)
+    if dtype_of(what, "mask", mask) != np.bool_:
+        raise DTypeError(f"{what}: expected bool for mask, got {mask.dtype}")
+    if is_array(value):
+        if value.size != 1:
+            raise ShapeError(f"{what}: value has shape {value.shape}, expected one element")
+        one = view_of(value, (), (), value.offset)
+        return _masked("(typeof_y0)x2", dtype, what)(x, mask, one, out=out)
+    fill = number(what, "value", value)
+    if dtype.kind in "iub":
+        if fill != int(fill):
+            raise DTypeError(f"{what}: x of {dtype} cannot hold value={value!r}")
+        info = np.iinfo(dtype) if dtype.kind != "b" else None
+        if info is not None and not info.min <= fill <= info.max:
+            raise DTypeError(f"{what}: x of {dtype} cannot hold value={value!r}")
+        fill = dtype.type(int(fill))
+    return _masked("w0", dtype, what)(x, mask, fill, out=out)
+
+
+def masked_fill_backward(grad: Any, mask: Any) -> Array:
+    """Returns the gradient of `masked_fill` in x, where x has the shape of the result."""
+    return masked_fill(grad, mask, 0)
+
+
+@repeatable
+def one_hot(indices: Any, num_classes: int = -1, *, dtype: Any = np.int64) -> Array:
+    """Returns vectors that are 1 in the place of an index and 0 elsewhere.
+
+    Args:
+        indices: Of integers.
+        num_classes: Length of the vectors. -1 is one more than the greatest index, which is
+            downloaded for it.
+        dtype: Of the result.
+
+    Returns:
+        The shape of the indices, and the length of the vectors. An index out of bounds gives
+        zeros.
+
+    Raises:
+        ShapeError: No classes.
+        DTypeError: Not such an array.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> ops.one_hot(cp.asarray(np.array([1, 0])), 3).get()
+        array([[0, 1, 0],
+               [1, 0, 0]])
+    """
+    what = "one_hot"
+    check_index(what, "indices", indices)
+    count = whole(what, "num_classes", num_classes, -1)
+    if count == -1:
+        if not indices.size:
+            raise ShapeError(f"{what}: give num_classes= for indices without elements")
+        count = int(amax(indices).get()) + 1
+    if count < 1:
+        raise ShapeError(f"{what}: num_classes={num_classes}: expected at least 1")
+    spread = view_of(indices, (*indices.shape, 1), (*indices.strides, 0), indices.offset)
+    operator = kernel("y0 = x0 == coord(-1);", what, np.dtype(dtype))
+    return operator(spread, shape=(*indices.shape, count))  # type: ignore[no-any-return]

@@ -1,0 +1,270 @@
+"""Elements that an array of integers names: names and arguments after PyTorch.
+
+A negative index counts from the end. What is still out of bounds reads 0: a device cannot raise an
+error, and must not read what belongs to others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from clprim.arrays.array import Array, is_integer, view_of
+from clprim.call.repeat import repeatable
+from clprim.errors import DTypeError, ShapeError
+from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.dims import one_dim
+from clprim.ops.shared.strings import kernel, places
+from clprim.plan.strides import broadcast_shapes
+
+__all__ = ["check_index", "gather", "index", "index_select", "take", "take_along_dim"]
+
+# From an index to a coordinate.
+_WRAPPED = "long {c} = {i}; {c} = {c} < 0 ? {c} + {n} : {c};\n"
+
+
+def check_index(what: str, label: str, array: Any) -> None:
+    """Refuses what is no device array of integers.
+
+    Raises:
+        DTypeError: With what was given.
+    """
+    if dtype_of(what, label, array).kind not in "iu":
+        raise DTypeError(f"{what}: expected integers for {label}, got {array.dtype}")
+
+
+@repeatable
+def take(x: Any, index: Any, *, out: Any = None) -> Array:
+    """Returns elements of x by their position in C order, in the shape of the index.
+
+    Args:
+        x: A device array.
+        index: Of integers.
+        out: Where the result goes.
+
+    Raises:
+        DTypeError: Not such arrays.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> x = cp.asarray(np.float32([[1, 2], [3, 4]]))
+        >>> ops.take(x, cp.asarray(np.array([3, 0, -2]))).get()
+        array([4., 1., 3.], dtype=float32)
+    """
+    dtype = dtype_of("take", "x", x)
+    check_index("take", "index", index)
+    if x.ndim == 0:
+        x = view_of(x, (1,), (0,), x.offset)
+    total = " * ".join(f"size_x0({d})" for d in range(x.ndim))
+    lines = [_WRAPPED.format(c="c", i="x1", n=total)]
+    lines += [f"long total = {total}, rest = c;"]
+    for d in range(x.ndim - 1, 0, -1):
+        lines.append(f"long c{d} = rest % size_x0({d}); rest /= size_x0({d});")
+    element = ", ".join(["rest", *(f"c{d}" for d in range(1, x.ndim))])
+    lines.append(f"y0 = c >= 0 && c < total ? at_x0({element}) : 0;")
+    guarded = "\n".join(lines) if x.size else "(void)x1; y0 = 0; (void)size_x0(0);"
+    return kernel(guarded, "take", dtype)(x, index, out=out)  # type: ignore[no-any-return]
+
+
+@repeatable
+def gather(
+    x: Any, dim: int | None = None, index: Any = None, *, axis: int | None = None, out: Any = None
+) -> Array:
+    """Returns ``x[…, index[…, i, …], …]``: along one dimension the index says which element.
+
+    Args:
+        x: A device array.
+        dim: The dimension.
+        index: Of integers, with as many dimensions as x, and no longer in any other one.
+        axis: The same as dim, by NumPy's name.
+        out: Where the result goes.
+
+    Returns:
+        An array of the index's shape.
+
+    Raises:
+        ShapeError: A dimension out of bounds, an index of another number of dimensions or longer.
+        DTypeError: Not such arrays.
+    """
+    what = "gather"
+    dtype_of(what, "x", x)
+    check_index(what, "index", index)
+    at = one_dim(what, x.ndim, dim, axis)
+    longer = index.ndim == x.ndim and any(
+        m > n for d, (m, n) in enumerate(zip(index.shape, x.shape, strict=True)) if d != at
+    )
+    if index.ndim != x.ndim or longer:
+        raise ShapeError(
+            f"{what}: index of shape {index.shape} does not fit x of shape {x.shape}; only in "
+            f"dimension {at} may it be longer"
+        )
+    return _along(what, x, index, at, out)
+
+
+@repeatable
+def take_along_dim(
+    x: Any, indices: Any, dim: int | None = None, *, axis: int | None = None, out: Any = None
+) -> Array:
+    """Returns elements along a dimension by their number there; other dimensions broadcast.
+
+    Args:
+        x: A device array.
+        indices: Of integers, with as many dimensions as x.
+        dim: The dimension; None takes both arrays as flat.
+        axis: The same, by NumPy's name.
+        out: Where the result goes.
+
+    Raises:
+        ShapeError: A dimension out of bounds, shapes that do not broadcast.
+        DTypeError: Not such arrays.
+    """
+    what = "take_along_dim"
+    dtype_of(what, "x", x)
+    check_index(what, "indices", indices)
+    if dim is None and axis is None:
+        return _along(what, x.reshape(-1), indices.reshape(-1), 0, out)
+    at = one_dim(what, x.ndim, dim, axis)
+    if indices.ndim != x.ndim:
+        raise ShapeError(
+            f"{what}: indices of shape {indices.shape} for x of shape {x.shape}: expected as many "
+            "dimensions"
+        )
+    rest = [(*a.shape[:at], 1, *a.shape[at + 1 :]) for a in (x, indices)]
+    shape = [*broadcast_shapes(what, rest)]
+    shape[at] = indices.shape[at]
+    wide = [n if d != at else x.shape[at] for d, n in enumerate(shape)]
+    steps = tuple(
+        0 if n == 1 and d != at else s
+        for d, (n, s) in enumerate(zip(x.shape, x.strides, strict=True))
+    )
+    return _along(what, view_of(x, tuple(wide), steps, x.offset), indices, at, out, tuple(shape))
+
+
+def _along(
+    what: str, x: Any, index: Any, at: int, out: Any, shape: tuple[int, ...] | None = None
+) -> Array:
+    if not x.shape[at]:
+        raise ShapeError(f"{what}: dimension {at} of x, of shape {x.shape}, has no elements")
+    lines = _WRAPPED.format(c="c", i="x1", n=f"size_x0({at})")
+    lines += f"bool inside = c >= 0 && c < size_x0({at});\n"
+    lines += f"c = inside ? c : 0;\ntypeof_y0 v = at_x0({places(x.ndim, {at: 'c'})});\n"
+    lines += "y0 = inside ? v : 0;"
+    return kernel(lines, what, x.dtype)(x, index, shape=shape, out=out)  # type: ignore[no-any-return]
+
+
+@repeatable
+def index_select(
+    x: Any, dim: int | None = None, index: Any = None, *, axis: int | None = None, out: Any = None
+) -> Array:
+    """Returns the slices of x along a dimension that an index names.
+
+    Args:
+        x: A device array.
+        dim: The dimension.
+        index: Of integers, of one dimension (or none, which is one index).
+        axis: The same as dim, by NumPy's name.
+        out: Where the result goes.
+
+    Returns:
+        x's shape, with the index's length in that dimension, in x's memory format.
+
+    Raises:
+        ShapeError: A dimension out of bounds, an index of more dimensions.
+        DTypeError: Not such arrays.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> x = cp.asarray(np.float32([[1, 2], [3, 4], [5, 6]]))
+        >>> ops.index_select(x, 0, cp.asarray(np.array([2, 0]))).get()
+        array([[5., 6.],
+               [1., 2.]], dtype=float32)
+    """
+    what = "index_select"
+    dtype_of(what, "x", x)
+    check_index(what, "index", index)
+    if index.ndim > 1:
+        raise ShapeError(f"{what}: expected an index of one dimension, got shape {index.shape}")
+    at = one_dim(what, x.ndim, dim, axis)
+    count = index.shape[0] if index.ndim else 1
+    step = index.strides[0] if index.ndim else 0
+    spread = view_of(
+        index,
+        tuple(count if d == at else 1 for d in range(x.ndim)),
+        tuple(step if d == at else 0 for d in range(x.ndim)),
+        index.offset,
+    )
+    shape = (*x.shape[:at], count, *x.shape[at + 1 :])
+    return _along(what, x, spread, at, out, shape)
+
+
+@repeatable
+def index(x: Any, indices: Sequence[Any], *, out: Any = None) -> Array:
+    """Returns ``x[indices]`` with arrays of integers, as NumPy's indexing with arrays.
+
+    Args:
+        x: A device array.
+        indices: For each of the first dimensions an array of integers, which broadcast together, an
+            integer, or None for all of a dimension (NumPy's ``:``).
+        out: Where the result goes.
+
+    Returns:
+        The arrays' dimensions stand where they were, if they are neighbours, and else in front, as
+        in NumPy.
+
+    Raises:
+        ShapeError: More indices than dimensions, shapes that do not broadcast.
+        DTypeError: Not such arrays.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> x = cp.asarray(np.arange(6, dtype=np.float32).reshape(2, 3))
+        >>> ops.index(x, (cp.asarray(np.array([1, 0])), cp.asarray(np.array([2, 1])))).get()
+        array([5., 1.], dtype=float32)
+    """
+    what = "index"
+    dtype = dtype_of(what, "x", x)
+    given: list[Any] = list(indices) if isinstance(indices, list | tuple) else [indices]
+    if len(given) > x.ndim:
+        raise ShapeError(f"{what}: {len(given)} indices for x of shape {x.shape}")
+    for d, i in enumerate(given):
+        if i is not None and not is_integer(i):
+            check_index(what, f"index {d}", i)
+    axes = [d for d, i in enumerate(given) if i is not None]
+    if not axes:
+        raise ShapeError(f"{what}: no array among the indices")
+    numbers = {d: int(given[d]) for d in axes if is_integer(given[d])}
+    arrays = {d: given[d] for d in axes if d not in numbers}
+    for d, n in numbers.items():
+        if not -x.shape[d] <= n < x.shape[d]:
+            raise ShapeError(f"{what}: index {n} is out of bounds for x of shape {x.shape}")
+    common = broadcast_shapes(what, [i.shape for i in arrays.values()])
+    rest = [d for d in range(x.ndim) if d not in axes]
+    together = axes[-1] - axes[0] + 1 == len(axes)
+    front = len([d for d in rest if d < axes[0]]) if together else 0
+    shape = (*(x.shape[d] for d in rest[:front]), *common, *(x.shape[d] for d in rest[front:]))
+    behind = len(rest) - front
+    lines: list[str] = []
+    coordinates: dict[int, str] = {}
+    spread: list[Array] = []
+    for k, (d, i) in enumerate(arrays.items(), 1):
+        tail = (1,) * behind
+        spread.append(view_of(i, (*i.shape, *tail), (*i.strides, *(0,) * behind), i.offset))
+        lines.append(_WRAPPED.format(c=f"c{d}", i=f"x{k}", n=f"size_x0({d})"))
+        lines.append(f"inside = inside && c{d} >= 0 && c{d} < size_x0({d});\n")
+        lines.append(f"c{d} = inside ? c{d} : 0;\n")
+        coordinates[d] = f"c{d}"
+    for d, n in numbers.items():
+        coordinates[d] = str(n % x.shape[d])
+    for place, d in enumerate(rest):
+        at = place if place < front else place + len(common)
+        coordinates[d] = f"coord({at})"
+    element = ", ".join(coordinates[d] for d in range(x.ndim))
+    expr = "bool inside = true;\n" + "".join(lines)
+    expr += f"typeof_y0 v = at_x0({element});\ny0 = inside ? v : 0;"
+    if not all(x.shape[d] for d in arrays):
+        raise ShapeError(f"{what}: x of shape {x.shape} has no elements along an index")
+    operator = kernel(expr, what, dtype)
+    return operator(x, *spread, shape=shape, out=out)  # type: ignore[no-any-return]

@@ -1,0 +1,221 @@
+"""Borders around arrays, and back: `torch.nn.functional.pad` with all its modes.
+
+A constant border is filled, and what is inside copied: each is a plain run through memory. Other
+borders are computed from coordinates, and so are their gradients: each element of the input adds up
+the places that it was copied to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from clprim.arrays import arithmetic
+from clprim.arrays.array import Array, view_of
+from clprim.call.repeat import repeatable
+from clprim.errors import DefinitionError, ShapeError
+from clprim.ops.shared.arguments import dtype_of, number
+from clprim.ops.shared.dims import empty_like, whole
+from clprim.ops.shared.strings import kernel, places
+
+__all__ = ["pad", "pad_backward"]
+
+_ANY = 1 << 62
+_MODES = ("constant", "reflect", "replicate", "circular")
+
+
+@repeatable
+def pad(x: Any, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Array:
+    """Returns an array with a border.
+
+    Args:
+        x: A device array.
+        pad: How many elements before and after the last dimension, then the one before it, …:
+            ``(left, right, top, bottom)``. Negative numbers take elements away.
+        mode: ``"constant"``; ``"reflect"`` mirrors at the first and the last element, without
+            repeating these; ``"replicate"`` repeats them; ``"circular"`` goes on at the other side.
+        value: Of a constant border; 0 where it is None.
+
+    Returns:
+        An array in the memory format of x.
+
+    Raises:
+        ShapeError: An odd number of sizes, or more than x has dimensions; a border larger than
+            the mode can fill.
+        DefinitionError: Another mode, or a value beside one that has none.
+        DTypeError: No device array, sizes that are no integers.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> x = cp.asarray(np.float32([1, 2, 3]))
+        >>> ops.pad(x, (1, 2)).get()
+        array([0., 1., 2., 3., 0., 0.], dtype=float32)
+        >>> ops.pad(x, (2, 1), mode="reflect").get()
+        array([3., 2., 1., 2., 3., 2.], dtype=float32)
+    """
+    what = "pad"
+    dtype = dtype_of(what, "x", x)
+    borders = _borders(what, x.shape, pad, mode)
+    if mode != "constant":
+        if value is not None:
+            raise DefinitionError(f"{what}: value={value!r} beside mode={mode!r}, which has none")
+        shape = tuple(
+            n + before + after for n, (before, after) in zip(x.shape, borders, strict=True)
+        )
+        return _mirrored(x, shape, borders, mode)
+    fill = number(what, "value", 0 if value is None else value)
+    x = _cropped(x, borders)
+    borders = [(max(0, before), max(0, after)) for before, after in borders]
+    shape = _padded(x.shape, borders)
+    out = empty_like(x, shape, dtype)
+    if not x.size:
+        return out.fill(fill)
+    inner = out
+    for d, (before, after) in enumerate(borders):
+        n = x.shape[d]
+        for start, size in ((0, before), (before + n, after)):
+            if size:
+                _part(inner, d, start, size).fill(fill)
+        inner = _part(inner, d, before, n)
+    arithmetic.copy(x, out=inner)
+    return out
+
+
+@repeatable
+def pad_backward(
+    grad: Any, input_shape: Sequence[int], pad: Sequence[int], mode: str = "constant"
+) -> Array:
+    """Returns the gradient of `pad` in x; of a constant border it is a view of grad.
+
+    Args:
+        grad: Of the result.
+        input_shape: Of x.
+        pad: As in the call.
+        mode: Likewise.
+
+    Raises:
+        ShapeError, DefinitionError, DTypeError: As `pad`, and of a grad of another shape.
+    """
+    what = "pad_backward"
+    dtype_of(what, "grad", grad)
+    sizes = tuple(whole(what, "input_shape", n, 0) for n in input_shape)
+    borders = _borders(what, sizes, pad, mode)
+    shape = _padded(sizes, borders)
+    if grad.shape != shape:
+        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {shape}")
+    if mode == "constant":
+        inner = _cropped(grad, [(-max(0, b), -max(0, a)) for b, a in borders])
+        if all(b >= 0 and a >= 0 for b, a in borders):
+            return inner  # type: ignore[no-any-return]
+        outer = [n for b, a in reversed(borders) for n in (max(0, -b), max(0, -a))]
+        return _with_border(inner, outer)
+    return _gathered(grad, sizes, borders, mode)
+
+
+_with_border = pad
+
+
+def _borders(what: str, shape: Sequence[int], pad: Any, mode: str) -> list[tuple[int, int]]:
+    """Elements before and after each dimension."""
+    if mode not in _MODES:
+        raise DefinitionError(f"{what}: mode={mode!r} is unknown; expected one of {_MODES}")
+    given = [whole(what, "pad", n) for n in pad]
+    if len(given) % 2 or len(given) > 2 * len(shape):
+        raise ShapeError(
+            f"{what}: pad={pad!r}: expected two numbers for each of at most {len(shape)} dimensions"
+        )
+    pairs = [(given[k], given[k + 1]) for k in range(0, len(given), 2)]
+    borders = [(0, 0)] * (len(shape) - len(pairs)) + pairs[::-1]
+    for n, border in zip(shape, borders, strict=True):
+        most = {"reflect": n - 1, "circular": n, "replicate": 1 << 40 if n else 0}.get(
+            mode, 1 << 40
+        )
+        if max(border) > most or min(sum(border), *border) < -n:
+            raise ShapeError(
+                f"{what}: a border of {border} around a dimension of {n} elements cannot be made "
+                f"by mode={mode!r}"
+            )
+    return borders
+
+
+def _padded(sizes: Sequence[int], borders: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+    return tuple(n + before + after for n, (before, after) in zip(sizes, borders, strict=True))
+
+
+def _cropped(x: Any, borders: Sequence[tuple[int, int]]) -> Any:
+    for d, (before, after) in enumerate(borders):
+        start = max(0, -before)
+        size = x.shape[d] - start - max(0, -after)
+        if size != x.shape[d]:
+            x = _part(x, d, start, size)
+    return x
+
+
+def _part(x: Any, d: int, start: int, size: int) -> Array:
+    shape = (*x.shape[:d], size, *x.shape[d + 1 :])
+    return view_of(x, shape, x.strides, x.offset + (start * x.strides[d] if size else 0))
+
+
+# Where an element of the result, of coordinate c - before, comes from; n elements are there.
+_SOURCES = {
+    "reflect": "{c} = {c} < 0 ? -{c} : {c}; {c} = {c} >= {n} ? 2 * ({n} - 1) - {c} : {c};",
+    "replicate": "{c} = clamp({c}, (long)0, {n} - 1);",
+    "circular": "{c} = {c} < 0 ? {c} + {n} : {c}; {c} = {c} >= {n} ? {c} - {n} : {c};",
+}
+
+
+def _mirrored(x: Any, shape: tuple[int, ...], borders: Any, mode: str) -> Array:
+    padded = [d for d, border in enumerate(borders) if border != (0, 0)]
+    lines = [
+        f"long c{d} = coord({d}) - (long)w{k}, n{d} = size_x0({d});\n"
+        + _SOURCES[mode].format(c=f"c{d}", n=f"n{d}")
+        for k, d in enumerate(padded)
+    ]
+    element = places(x.ndim, {d: f"c{d}" for d in padded})
+    expr = "\n".join([*lines, f"y0 = at_x0({element});"])
+    before = [np.int64(borders[d][0]) for d in padded]
+    return kernel(expr, "pad", x.dtype)(x, *before, shape=shape)  # type: ignore[no-any-return]
+
+
+def _gathered(grad: Any, sizes: tuple[int, ...], borders: Any, mode: str) -> Array:
+    """The gradient: up to three runs of places along each dimension hold an element's copies."""
+    padded = [d for d, border in enumerate(borders) if border != (0, 0)]
+    lines: list[str] = []
+    loops: list[str] = []
+    for k, d in enumerate(padded):
+        i, n, out = f"coord({d})", f"size({d})", f"size_x0({d})"
+        lines.append(f"long i{d} = {i}, n{d} = {n}, p{d} = w{k}, all{d} = {out};")
+        if mode == "replicate":
+            lines += [
+                f"long from{d} = i{d} == 0 ? 0 : max(i{d} + p{d}, (long)0);",
+                f"long to{d} = i{d} == n{d} - 1 ? all{d} - 1 : min(i{d} + p{d}, all{d} - 1);",
+            ]
+            loops.append(f"for (long c{d} = from{d}; c{d} <= to{d}; ++c{d})")
+            continue
+        loops += [
+            f"for (int t{d} = 0; t{d} < 3; ++t{d}) {{",
+            f"long c{d} = p{d} + "
+            + (
+                f"(t{d} == 1 ? i{d} : t{d} == 0 ? -i{d} : 2 * (n{d} - 1) - i{d});"
+                if mode == "reflect"
+                else f"i{d} + (t{d} - 1) * n{d};"
+            ),
+            f"if (c{d} < 0 || c{d} >= all{d}"
+            + (
+                f" || (t{d} == 0 && i{d} == 0) || (t{d} == 2 && i{d} == n{d} - 1)"
+                if mode == "reflect"
+                else ""
+            )
+            + ") continue;",
+        ]
+    place = places(grad.ndim, {d: f"c{d}" for d in padded})
+    closed = "}" * (0 if mode == "replicate" else len(padded))
+    expr = "\n".join(
+        [*lines, "typeof_x0 sum = 0;", *loops, f"sum += at_x0({place});", closed, "y0 = sum;"]
+    )
+    before = [np.int64(borders[d][0]) for d in padded]
+    operator = kernel(expr, "pad_backward", grad.dtype)
+    return operator(grad, *before, shape=sizes)  # type: ignore[no-any-return]

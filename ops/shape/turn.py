@@ -1,0 +1,208 @@
+"""Elements in another order, or a part of them: views where strides can say it, else one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from clprim.arrays import arithmetic
+from clprim.arrays.array import Array, view_of
+from clprim.arrays.creation import zeros
+from clprim.call.repeat import repeatable
+from clprim.errors import ShapeError
+from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.dims import empty_like, several_dims, whole
+from clprim.ops.shared.strings import kernel
+
+__all__ = ["diag", "diagonal", "flip", "roll", "rot90", "tril", "triu"]
+
+
+def flip(x: Any, dims: int | Sequence[int] = (), *, axis: Any = None) -> Array:
+    """Returns an array back to front along some dimensions, as a view; it is its own gradient.
+
+    Args:
+        x: A device array.
+        dims: The dimensions.
+        axis: The same, by NumPy's name.
+
+    Raises:
+        ShapeError: A dimension out of bounds, or named twice.
+        DTypeError: No device array.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> ops.flip(cp.asarray(np.arange(4)), 0).get()
+        array([3, 2, 1, 0])
+    """
+    dtype_of("flip", "x", x)
+    strides, offset = list(x.strides), x.offset
+    for d in several_dims("flip", x.ndim, dims, axis):
+        offset += max(0, x.shape[d] - 1) * strides[d]
+        strides[d] = -strides[d]
+    return view_of(x, x.shape, tuple(strides), offset)
+
+
+def rot90(x: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Array:
+    """Returns an array turned by k · 90° in the plane of two dimensions, as a view.
+
+    Args:
+        x: A device array.
+        k: How many times, from the first dimension towards the second.
+        dims: The two dimensions.
+
+    Raises:
+        ShapeError: Not two dimensions.
+        DTypeError: No device array.
+    """
+    dtype_of("rot90", "x", x)
+    plane = several_dims("rot90", x.ndim, dims)
+    if len(plane) != 2:
+        raise ShapeError(f"rot90: dims={dims!r}: expected two dimensions")
+    turns = whole("rot90", "k", k) % 4
+    if turns in (0, 2):
+        return flip(x, plane if turns else ())
+    order = list(range(x.ndim))
+    order[plane[0]], order[plane[1]] = plane[1], plane[0]
+    shape, strides = (tuple(v[d] for d in order) for v in (x.shape, x.strides))
+    return flip(view_of(x, shape, strides, x.offset), plane[0] if turns == 1 else plane[1])
+
+
+@repeatable
+def roll(
+    x: Any,
+    shifts: int | Sequence[int],
+    dims: int | Sequence[int] | None = None,
+    *,
+    axis: Any = None,
+) -> Array:
+    """Returns an array whose elements are moved on; those that leave it come in on the other side.
+
+    The gradient is ``roll(grad, -shifts, dims)``.
+
+    Args:
+        x: A device array.
+        shifts: How far: a number, or one for each dimension.
+        dims: The dimensions; None moves elements on in C order.
+        axis: The same, by NumPy's name.
+
+    Raises:
+        ShapeError: Not as many shifts as dimensions, a dimension out of bounds.
+        DTypeError: No device array, shifts that are no integers.
+    """
+    what = "roll"
+    dtype = dtype_of(what, "x", x)
+    given = shifts if isinstance(shifts, Sequence) else (shifts,)
+    steps = [whole(what, "shifts", s) for s in given]
+    if dims is None and axis is None:
+        if len(steps) != 1:
+            raise ShapeError(f"{what}: shifts={shifts!r} without dims: expected one number")
+        return roll(x.reshape(-1), steps[0], 0).reshape(x.shape)
+    axes = several_dims(what, x.ndim, dims, axis)
+    if len(steps) != len(axes):
+        raise ShapeError(f"{what}: {len(steps)} shifts for {len(axes)} dimensions")
+    out = empty_like(x, x.shape, dtype)
+    # Every half of each dimension moves as a whole.
+    pieces: list[dict[int, tuple[int, int, int]]] = [{}]
+    for d, step in zip(axes, steps, strict=True):
+        n = x.shape[d]
+        cut = -step % n if n else 0
+        halves = [(cut, n, 0), (0, cut, n - cut)] if cut else [(0, n, 0)]
+        pieces = [{**piece, d: half} for piece in pieces for half in halves]
+    for piece in pieces if x.size else []:
+        shape = list(x.shape)
+        source, target = x.offset, out.offset
+        for d, (start, stop, to) in piece.items():
+            shape[d] = stop - start
+            source += start * x.strides[d]
+            target += to * out.strides[d]
+        arithmetic.copy(
+            view_of(x, tuple(shape), x.strides, source),
+            out=view_of(out, tuple(shape), out.strides, target),
+        )
+    return out
+
+
+def tril(x: Any, diagonal: int = 0, *, out: Any = None) -> Array:
+    """Returns matrices with zeros above a diagonal; the same of the gradient is its gradient.
+
+    Args:
+        x: (…, M, N).
+        diagonal: The last diagonal that is kept; 0 is the main one, 1 the one above.
+        out: Where the result goes; may be x.
+
+    Raises:
+        ShapeError: Fewer than two dimensions.
+        DTypeError: No device array.
+    """
+    return _kept("tril", "<=", x, diagonal, out)
+
+
+def triu(x: Any, diagonal: int = 0, *, out: Any = None) -> Array:
+    """Returns matrices with zeros below a diagonal; see `tril`."""
+    return _kept("triu", ">=", x, diagonal, out)
+
+
+def _kept(what: str, comparison: str, x: Any, diagonal: int, out: Any) -> Array:
+    dtype_of(what, "x", x)
+    if x.ndim < 2:
+        raise ShapeError(f"{what}: expected x of at least 2 dimensions, got shape {x.shape}")
+    k = max(-(2**31), min(2**31 - 1, whole(what, "diagonal", diagonal)))
+    expr = f"y0 = coord(-1) - coord(-2) {comparison} (long)w0 ? x0 : 0;"
+    return kernel(expr, what, x.dtype)(x, np.int32(k), out=out)  # type: ignore[no-any-return]
+
+
+def diagonal(x: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
+    """Returns a diagonal of the planes of two dimensions, as a view; it is the last dimension.
+
+    Args:
+        x: A device array.
+        offset: Which one; 0 is the main diagonal, 1 the one above.
+        dim1: The dimension of the planes' rows.
+        dim2: That of their columns.
+
+    Raises:
+        ShapeError: Dimensions out of bounds, or the same twice.
+        DTypeError: No device array.
+    """
+    what = "diagonal"
+    dtype_of(what, "x", x)
+    a, b = several_dims(what, x.ndim, (dim1, dim2))
+    k = whole(what, "offset", offset)
+    down, right = max(0, -k), max(0, k)
+    n = max(0, min(x.shape[a] - down, x.shape[b] - right))
+    rest = [d for d in range(x.ndim) if d not in (a, b)]
+    start = x.offset + (down * x.strides[a] + right * x.strides[b] if n else 0)
+    shape = (*(x.shape[d] for d in rest), n)
+    strides = (*(x.strides[d] for d in rest), x.strides[a] + x.strides[b])
+    return view_of(x, shape, strides, start)
+
+
+def diag(x: Any, diagonal: int = 0) -> Array:
+    """Returns a matrix with a vector on a diagonal, or that diagonal of a matrix (a view).
+
+    Args:
+        x: Of one or two dimensions.
+        diagonal: Which one; 0 is the main diagonal, 1 the one above.
+
+    Raises:
+        ShapeError: Another number of dimensions.
+        DTypeError: No device array.
+    """
+    what = "diag"
+    dtype = dtype_of(what, "x", x)
+    k = whole(what, "diagonal", diagonal)
+    if x.ndim == 2:
+        return _diagonal(x, k)
+    if x.ndim != 1:
+        raise ShapeError(f"{what}: expected x of 1 or 2 dimensions, got shape {x.shape}")
+    n = x.shape[0] + abs(k)
+    out = zeros((n, n), dtype)
+    if x.size:
+        arithmetic.copy(x, out=_diagonal(out, k))
+    return out
+
+
+_diagonal = diagonal
