@@ -450,9 +450,10 @@ def test_sixty_four_dimensions(device):
 
 
 def test_stores_past_the_cache(device, monkeypatch):
-    monkeypatch.setitem(
-        device.__dict__, "traits", dataclasses.replace(device.traits, cache_bytes=64)
-    )
+    if not device.traits.streaming:
+        pytest.skip("its compiler knows no such stores")
+    planned = dataclasses.replace(device.traits, is_cpu=True, vector_bytes=32, cache_bytes=64)
+    monkeypatch.setitem(device.__dict__, "traits", planned)
     double = cp.Pointwise("y0 = 2 * x0; // past the cache")
     a = numbers(1027)
     assert "stream" in double.source(cp.asarray(a))

@@ -7,6 +7,7 @@ import typer
 from bench.commands.arithmetic import conv, depthwise, gemm, subpixel
 from bench.commands.bandwidth import layout, norm, pointwise, reduce
 from bench.commands.host import launch
+from bench.commands.torture import torture
 from bench.commands.tuning import tune
 from bench.commands.vendors import vendors
 
@@ -31,6 +32,7 @@ _COMMANDS = (
     launch,
     tune,
     vendors,
+    torture,
 )
 for _command in _COMMANDS:
     app.command()(_command)

@@ -23,7 +23,15 @@ from clprim.runtime.pool import make_pool  # noqa: E402
 if TYPE_CHECKING:
     from clprim.runtime.profile import Profile
 
-__all__ = ["Device", "current_device", "device_of", "devices", "set_device", "synchronize"]
+__all__ = [
+    "Device",
+    "current_device",
+    "device_of",
+    "devices",
+    "set_device",
+    "synchronize",
+    "wait_for",
+]
 
 ENVIRONMENT = "CLPRIM_DEVICE"
 
@@ -147,7 +155,7 @@ class Device:
             The old queue.
         """
         old = self.queue
-        old.finish()
+        wait_for(old)
         self.queue = queue
         return old
 
@@ -159,9 +167,9 @@ class Device:
         """
         try:
             for queue in self.queues:
-                queue.finish()
+                wait_for(queue)
             if self.queue not in self.queues:
-                self.queue.finish()
+                wait_for(self.queue)
         except cl.Error as error:
             raise DeviceError(f"device {self} failed: {error}") from error
 
@@ -265,6 +273,18 @@ def synchronize() -> None:
         DeviceError: The driver reported a failure, of a kernel or of the device.
     """
     current_device().synchronize()
+
+
+def wait_for(queue: cl.CommandQueue) -> None:
+    """Wait until everything that a queue was given is done.
+
+    Raises:
+        pyopencl.Error: The driver reported a failure.
+    """
+    queue.finish()
+    # A driver may let that wait for what nobody has flushed yet, and for nothing where another
+    # thread has flushed everything; an event of its own it waits for.
+    cl.enqueue_marker(queue).wait()
 
 
 def device_of(context: cl.Context | None) -> Device | None:

@@ -1,0 +1,1 @@
+"""Random definitions, shapes, views, dtypes, threads and damage, checked against NumPy."""

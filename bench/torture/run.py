@@ -1,0 +1,96 @@
+"""Rounds of cases, threads and damage, until the time is up; each replays from seed and number."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import clprim as cp
+from bench.torture.cases import Case, WrongError, draw_case
+from bench.torture.damage import damage_and_run, own_cache
+from bench.torture.draw import Draw
+from bench.torture.threads import storm
+from clprim.runtime import program
+from clprim.runtime.device import Device
+
+__all__ = ["run_case", "torture"]
+
+# What makes a round: cases by themselves, then some of them from threads, then damage.
+_CASES, _IN_THREADS, _DAMAGED = 40, 12, 4
+_STORM = 10.0
+
+
+def torture(
+    devices: Sequence[Device],
+    seconds: float,
+    seed: int,
+    *,
+    threads: int = 8,
+    say: Callable[[str], None] = print,
+) -> None:
+    """Runs rounds until the time is up.
+
+    Args:
+        devices: Which are used; more than one also take turns in threads.
+        seconds: How long; a round that has begun is cut short.
+        seed: Decides everything but the order of threads.
+        threads: How many run cases at once.
+        say: Takes lines about what was done.
+
+    Raises:
+        WrongError: The first wrong result; the message holds the command that repeats it.
+    """
+    end = time.monotonic() + seconds
+    number = 0
+    while time.monotonic() < end:
+        kept: list[tuple[Device, Case]] = []
+        for _ in range(_CASES):
+            device = devices[number % len(devices)]
+            case = run_case(device, seed, number)
+            kept.append((device, case))
+            number += 1
+            if time.monotonic() > end:
+                break
+        chosen = kept[-_IN_THREADS:]
+        for_storm = min(_STORM, max(1.0, end - time.monotonic()))
+        ran, refused = storm(chosen, for_storm, seed + number, threads)
+        damages = []
+        with own_cache() as folder:
+            for n in range(number, number + _DAMAGED):
+                device = cp.set_device(devices[n % len(devices)])
+                with _named(device, seed, n, "damaged cache"):
+                    damages.append(damage_and_run(folder, seed, n))
+        say(
+            f"{number} cases; {ran} runs from {threads} threads, {refused} refused; "
+            f"cache: {'; '.join(damages)}"
+        )
+        program.forget()
+        gc.collect()
+
+
+def run_case(device: Device, seed: int, number: int) -> Case:
+    """Draws a case and runs it on a device, with and without a profile.
+
+    Raises:
+        WrongError: It is wrong; the message holds the command that repeats it.
+    """
+    cp.set_device(device)
+    with _named(device, seed, number):
+        case = draw_case(Draw(seed, number))
+    with _named(device, seed, number, case.text):
+        case.check()
+        with cp.profile():
+            case.check()
+    return case
+
+
+@contextmanager
+def _named(device: Device, seed: int, number: int, text: str = "") -> Iterator[None]:
+    """Says of an error which case it is of, and how to repeat it."""
+    command = f"python -m bench torture --seed {seed} --case {number} --device {device.index}"
+    try:
+        yield
+    except Exception as error:
+        raise WrongError(f"{device}\n  {text}\n  {error!r}\n  {command}") from error

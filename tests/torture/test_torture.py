@@ -1,0 +1,134 @@
+"""A short run of `python -m bench torture` from fixed seeds; and it would see a fault."""
+
+import dataclasses
+import multiprocessing
+
+import numpy as np
+import pytest
+
+import clprim as cp
+from bench.torture import damage
+from bench.torture.cases import KINDS, Case, WrongError, draw_case
+from bench.torture.draw import Draw
+from bench.torture.run import run_case, torture
+from bench.torture.threads import storm
+
+SEED = 20260
+
+
+def test_drawn_cases_are_right(device, some):
+    for number in some(range(24), 3):
+        run_case(device, SEED, number)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_is_drawn_the_same_from_the_same_seed(device, kind):
+    first, again, other = (draw_case(Draw(SEED, n), (kind,)) for n in (1, 1, 2))
+    assert first.text == again.text != other.text
+    for a, b in zip(first.expected, again.expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_threads_profiles_and_switches(device):
+    others = [d for d in cp.devices() if d.compiles and d != device][:1]
+    cases = []
+    for each in [device, *others]:
+        cp.set_device(each)
+        for number, kind in enumerate(("chain", "reduction", "pointwise", "product", "chain")):
+            case = draw_case(Draw(SEED, number), (kind,))
+            case.check()
+            cases.append((each, case))
+    ran, refused = storm(cases, 3.0, SEED)
+    assert ran > 50
+    assert refused == 0 or others
+
+
+def test_a_damaged_cache(device):
+    with damage.own_cache() as folder:
+        for number in range(3):
+            assert damage.damage_and_run(folder, SEED, number)
+
+
+def test_each_damage(device, some, monkeypatch):
+    monkeypatch.setattr(damage, "_COMPILED", ("chain",))
+    damages = dict(damage._DAMAGES)
+    for name in some(list(damages), 4):
+        monkeypatch.setattr(damage, "_DAMAGES", {name: damages[name]})
+        with damage.own_cache() as folder:
+            assert name in damage.damage_and_run(folder, SEED, 0)
+
+
+def test_a_run_says_what_it_did(device):
+    lines = []
+    torture([device], 1.0, SEED, threads=2, say=lines.append)
+    assert "runs from 2 threads" in lines[0]
+
+
+# --- it would see a fault ---------------------------------------------------------------------
+
+
+def wrong(case):
+    """The case with one element of the first result off by one."""
+    changed = case.expected[0].copy()
+    changed.flat[0] += 1
+    return dataclasses.replace(case, expected=(changed, *case.expected[1:]))
+
+
+def test_a_wrong_element_is_seen(device, monkeypatch):
+    case = draw_case(Draw(SEED, 0), ("chain",))
+    case.check()
+    with pytest.raises(WrongError, match=r"y0 of shape .*: 1 elements are wrong, the first at"):
+        wrong(case).check()
+    monkeypatch.setitem(KINDS, "upload", lambda draw: wrong(case))
+    only = Draw(SEED, 0)
+    with pytest.raises(WrongError, match="upload"):
+        storm([(device, draw_case(only, ("upload",)))], 5.0, SEED)
+
+
+def test_a_wrong_shape_and_nan_are_seen():
+    zeros = np.zeros((2, 3))
+    with pytest.raises(WrongError, match="has shape"):
+        Case("", lambda: (zeros.T,), (zeros,)).check()
+    with pytest.raises(WrongError, match="nan for 0"):
+        Case("", lambda: (zeros * np.nan,), (zeros,)).check()
+
+
+def test_queues_that_are_not_ordered_are_seen(device, monkeypatch):
+    # The fault that this was written for: a profile that does not wait before it takes over.
+    def unordered(self, queue):
+        old, self.queue = self.queue, queue
+        return old
+
+    if device.cl.max_compute_units < 2 or device.type != "cpu":
+        pytest.skip("one unit has no two kernels at once")
+    slow = cp.Pointwise("y0 = x0; for (int k = 0; k < 4000; ++k) y0 = y0 * 0.5f + 0.5f;")
+    x = cp.full(200_000, 3.0)
+    case = Case("slow, then fast", lambda: ((slow(x) + 1).get(),), (np.full(200_000, 2.0),))
+    case.check()
+    monkeypatch.setattr(type(device), "replace_queue", unordered)
+
+    def is_seen(attempt):
+        try:
+            storm([(device, case)], 1.0, attempt, threads=4)
+        except WrongError:
+            return True
+        return False
+
+    seen = any(is_seen(attempt) for attempt in range(3))
+    device.queue = device.queues[0]
+    device.synchronize()
+    if not seen:
+        pytest.skip("this runtime runs the kernels of all queues one after another")
+
+
+def right_in_a_process(index):
+    return [run_case(cp.devices()[index], SEED, number).text for number in range(3)]
+
+
+def test_processes_that_share_a_cache(device):
+    with (
+        damage.own_cache(),
+        multiprocessing.get_context("spawn").Pool(3) as pool,
+    ):
+        first, *others = pool.map(right_in_a_process, [device.index] * 3)
+    assert all(texts == first for texts in others)
