@@ -47,6 +47,7 @@ def damage_and_run(folder: Path, seed: int, number: int) -> str:
     Raises:
         WrongError: The case is wrong after it.
     """
+    _forget()
     draw_case(Draw(seed, number), _COMPILED).check()
     draw = Draw(seed + 1, number)
     entries = sorted(path for path in folder.iterdir() if path.is_file())
@@ -57,8 +58,7 @@ def damage_and_run(folder: Path, seed: int, number: int) -> str:
         if chosen.is_file() and not chosen.is_symlink():
             _DAMAGES[name](chosen, draw)
             done.append(name)
-    source_cache.source_of.cache_clear()
-    program.forget()
+    _forget()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a folder that others can write is said
         draw_case(Draw(seed, number), _COMPILED).check()
@@ -69,7 +69,13 @@ def damage_and_run(folder: Path, seed: int, number: int) -> str:
     return ", ".join(done)
 
 
+# Kinds whose operators are new every time, so that they look for their kernels.
 _COMPILED = ("pointwise", "reduction")
+
+
+def _forget() -> None:
+    source_cache.source_of.cache_clear()
+    program.forget()
 
 
 def _cut(path: Path, draw: Draw) -> None:

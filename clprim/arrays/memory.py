@@ -12,7 +12,7 @@ from pyopencl.tools import PooledBuffer
 from clprim.dtypes import AnyDType
 from clprim.errors import DeviceError
 from clprim.plan.strides import Operand, dense_strides
-from clprim.runtime.device import Device
+from clprim.runtime.device import Device, wait_for
 
 __all__ = ["Described", "allocate_workspace", "is_dense", "join", "memory_relation", "operand_of"]
 
@@ -40,7 +40,7 @@ def is_dense(array: cl_array.Array, order: Sequence[int]) -> bool:
 def join(array: cl_array.Array, device: Device) -> None:
     """Waits for work on an array that another queue was given."""
     if array.queue is not None and array.queue not in device.queues:
-        array.queue.finish()
+        wait_for(array.queue)
     for event in array.events:
         event.wait()
 
