@@ -6,6 +6,7 @@
 array([3., 3., 3.], dtype=float32)
 """
 
+from clprim import random
 from clprim.arrays import arithmetic as _arithmetic  # noqa: F401 - gives arrays their operators
 from clprim.arrays.array import Array
 from clprim.arrays.creation import asarray, empty, full, zeros
@@ -24,6 +25,7 @@ from clprim.reduction import Reduction
 from clprim.runtime.device import Device, current_device, devices, set_device, synchronize
 from clprim.runtime.profile import profile
 from clprim.runtime.stats import stats
+from clprim.scan import Scan
 
 __version__ = "0.1.0"
 
@@ -38,6 +40,7 @@ __all__ = [
     "Grouped",
     "Pointwise",
     "Reduction",
+    "Scan",
     "ShapeError",
     "asarray",
     "current_device",
@@ -45,6 +48,7 @@ __all__ = [
     "empty",
     "full",
     "profile",
+    "random",
     "set_device",
     "stats",
     "synchronize",

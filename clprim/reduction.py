@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyopencl.array as cl_array
 
 from clprim import dtypes
@@ -20,6 +19,7 @@ from clprim.call.arguments import (
     result_dtypes,
 )
 from clprim.call.call import Call, bind
+from clprim.call.partials import default_partials, default_results
 from clprim.call.scalars import scalar_dtypes, split_arguments, weaken
 from clprim.call.scaling import scale_numbers, scale_results, scale_signature
 from clprim.call.signature import Calls
@@ -234,7 +234,9 @@ class Reduction:
 
         array_dtypes = [a.dtype for a in inputs]
         scalar_types = scalar_dtypes(what, scalars, array_dtypes)
-        result_types = self._result_type or self._default_results([*array_dtypes, *scalar_types])
+        result_types = self._result_type or default_results(
+            definition, [*array_dtypes, *scalar_types]
+        )
         if outs is not None:
             for n, (o, dtype) in enumerate(zip(outs, result_types, strict=True)):
                 check_out(what, n, o, result_shape, dtype)
@@ -260,8 +262,8 @@ class Reduction:
         scaling = scale_results(what, alpha, beta, [o.dtype for o in operands], device.traits)
         if out is None and any(s.kind == "accumulate" for s in scaling):
             raise ShapeError(f"{what}: beta={beta!r} needs out=, whose old value it scales")
-        partials = self._partial_type or self._default_partials(
-            [*array_dtypes, *scalar_types], [o.dtype for o in operands]
+        partials = self._partial_type or default_partials(
+            definition, [*array_dtypes, *scalar_types], [o.dtype for o in operands]
         )
         scalar_types = weaken(
             scalars,
@@ -289,49 +291,6 @@ class Reduction:
             device.traits,
         )
         return plan, described
-
-    def _default_results(self, given: Sequence[Any]) -> tuple[Any, ...]:
-        """NumPy's promotion; sums and products of short integers widen, positions are int64."""
-        definition = self.definition
-        common = dtypes.promote(given)
-        if definition.finalize is not None:
-            return (common,) * definition.results
-        return tuple(
-            _INT64
-            if n in definition.positions
-            else _widened(common)
-            if n in definition.summed
-            else common
-            for n in range(definition.results)
-        )
-
-    def _default_partials(self, given: Sequence[Any], results: Sequence[Any]) -> tuple[Any, ...]:
-        """The dtypes to accumulate in: float32 at least, and no less than the results."""
-        definition = self.definition
-        if definition.finalize is None:
-            found = list(results)
-        else:
-            common = dtypes.promote([*given, *results])
-            found = [
-                _INT64
-                if n in definition.positions
-                else _widened(common)
-                if n in definition.summed
-                else common
-                for n in range(definition.partials)
-            ]
-        return tuple(dtypes.value_dtype(d, [d]) for d in found)
-
-
-_INT64 = np.dtype(np.int64)
-_UINT64 = np.dtype(np.uint64)
-
-
-def _widened(dtype: Any) -> Any:
-    """What NumPy adds up integers in."""
-    if dtype.kind in "bi":
-        return _INT64
-    return _UINT64 if dtype.kind == "u" else dtype
 
 
 def _keep_axes(operand: Operand, axes: tuple[int, ...], keepdims: bool) -> Operand:

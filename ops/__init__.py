@@ -4,7 +4,9 @@ One family a file. Arrays may have any strides; a result has the memory format o
 that has all its dimensions.
 """
 
-from clprim.ops import optim
+from clprim.ops import (
+    optim,
+)
 from clprim.ops.conv.forward import conv1d, conv2d, pack_weight
 from clprim.ops.conv.gradient import conv2d_bias, conv2d_input, conv2d_weight
 from clprim.ops.conv.inverted_residual import inverted_residual
@@ -132,6 +134,10 @@ from clprim.ops.pool.max_pool import (
     max_unpool3d,
 )
 from clprim.ops.product.matmul import linear, linear_backward, matmul
+from clprim.ops.random.dropout import (
+    dropout,
+    dropout_backward,
+)
 from clprim.ops.reduction.reduce import (
     all,
     amax,
@@ -145,6 +151,18 @@ from clprim.ops.reduction.reduce import (
     prod,
     sum,
     var_mean,
+)
+from clprim.ops.scan.cumulative import (
+    cummax,
+    cummax_backward,
+    cummin,
+    cummin_backward,
+    cumprod,
+    cumprod_backward,
+    cumsum,
+    cumsum_backward,
+    logcumsumexp,
+    logcumsumexp_backward,
 )
 from clprim.ops.shape.join import (
     cat,
@@ -235,9 +253,19 @@ __all__ = [
     "cos",
     "cosh",
     "count_nonzero",
+    "cummax",
+    "cummax_backward",
+    "cummin",
+    "cummin_backward",
+    "cumprod",
+    "cumprod_backward",
+    "cumsum",
+    "cumsum_backward",
     "depth_to_space",
     "diag",
     "diagonal",
+    "dropout",
+    "dropout_backward",
     "elu",
     "embedding",
     "embedding_bag",
@@ -276,6 +304,8 @@ __all__ = [
     "log1p",
     "log2",
     "log10",
+    "logcumsumexp",
+    "logcumsumexp_backward",
     "logsigmoid",
     "logsumexp",
     "lp_pool1d",

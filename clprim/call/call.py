@@ -19,6 +19,7 @@ from clprim.call.packed import PackedWeight
 from clprim.errors import ClprimError, DTypeError
 from clprim.plan.kernel import KernelPlan, Plan
 from clprim.runtime.device import Device
+from clprim.runtime.randomness import advance
 
 __all__ = ["Call", "Once", "Stage", "bind"]
 
@@ -79,6 +80,7 @@ class Call:
         results: How to allocate the results.
         once: The kernels that run before, but for weights that stay only the first time.
         workspace: Bytes of buffers between kernels, the last ones of the list.
+        draws: Whether kernels draw random numbers, from a state that ends the call's numbers.
     """
 
     what: str
@@ -86,6 +88,7 @@ class Call:
     results: tuple[Described, ...] = ()
     once: tuple[Once, ...] = ()
     workspace: tuple[int, ...] = ()
+    draws: bool = False
 
     def allocate(self, device: Device) -> tuple[Array, ...]:
         """Allocates the results.
@@ -119,6 +122,8 @@ class Call:
             memory.append(stage.buffer(device, memory, kept.get(stage.weight)))
         if self.workspace:
             memory += allocate_workspace(device, self.workspace)
+        if self.draws:
+            numbers = (*numbers, *advance())
         try:
             for launch, places, fixed in self.stages:
                 launch(memory, places, numbers if fixed is None else fixed)
@@ -178,7 +183,8 @@ def bind(
         if not kernel.once:
             own = {name: place for (owner, name), place in made.items() if owner == id(plan)}
             stages.append(Stage(launch, launch.places({**slots, **scratch, **own})))
-    return Call(what, tuple(stages), results, tuple(once), tuple(sizes.values()))
+    draws = any(kernel.draws for _, kernel, _ in launches)
+    return Call(what, tuple(stages), results, tuple(once), tuple(sizes.values()), draws)
 
 
 def _names(kernel: KernelPlan) -> tuple[str, str]:

@@ -15,6 +15,7 @@ from clprim.language.preamble import Preamble
 from clprim.language.snippet import (
     NUMBERED,
     PER_DIMENSION,
+    RANDOM,
     Rules,
     Snippet,
     is_engine_name,
@@ -267,6 +268,9 @@ class _Checker:
             raise self.fail(span, f"{text} takes one literal dimension: {text}(0)")
         if lookup_of(text):
             self.lookup(Call(text, (), span=span))
+        if text in RANDOM:
+            self.operand(span, text)
+            raise self.fail(span, self.random_call(text))
         if is_engine_name(text):
             self.operand(span, text)
         elif not self.is_known(text):
@@ -312,6 +316,10 @@ class _Checker:
             self.dims.add((function, self.dimension(node, args)))
         elif lookup_of(function):
             self.lookup(node)
+        elif function in RANDOM:
+            self.operand(node.span, function, len(function))
+            if len(args) != RANDOM[function]:
+                raise self.fail(node.span, self.random_call(function), len(function))
         elif is_engine_name(function):
             self.operand(node.span, function, len(function))
             self.element(Name(function, span=node.span))
@@ -324,6 +332,12 @@ class _Checker:
             problem = f"{function!r} takes floating values, these are integers; write {function}"
             more = "" if len(args) == 1 else ", …"
             raise self.fail(node.span, f"{problem}({first}{more})", len(function))
+
+    @staticmethod
+    def random_call(function: str) -> str:
+        """How a function that draws is called."""
+        written = "randint(from, to)" if function == "randint" else f"{function}()"
+        return f"{function} is a function, written {written}"
 
     def dimension(self, node: Call, args: tuple[Expr, ...]) -> int:
         match args:

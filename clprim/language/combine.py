@@ -38,15 +38,21 @@ _MERGE = {"+=": "+=", "-=": "+=", "*=": "*=", "&=": "&=", "|=": "|=", "^=": "^="
 _OPERATORS = frozenset("+ * & | ^ && ||".split())
 _FUNCTIONS = frozenset("max min fmax fmin".split())
 _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
-_POSITIONS = frozenset(["reduce_item", "index"])
+_POSITIONS = frozenset(["reduce_item", "scan_item", "index"])
+
+
+def _partial_number(name: str) -> int | None:
+    """The N of ``reduce_yN`` or ``scan_yN``; None for another name."""
+    number = operand_number(name, "reduce_y")
+    return operand_number(name, "scan_y") if number is None else number
 
 
 def _partials(node: Expr) -> frozenset[str]:
-    return frozenset(n for n in names_in(node) if operand_number(n, "reduce_y") is not None)
+    return frozenset(n for n in names_in(node) if _partial_number(n) is not None)
 
 
 def position_results(expr: Snippet, step: Snippet) -> frozenset[int]:
-    """The partials that hold an element's position (``reduce_item`` or ``index``)."""
+    """The partials that hold an element's position (``reduce_item``, ``scan_item``, ``index``)."""
     positions = set(_POSITIONS)
     for statement in flat(expr.statements):
         match statement:
@@ -56,7 +62,7 @@ def position_results(expr: Snippet, step: Snippet) -> frozenset[int]:
     for node in walk(step.tree):
         match node:
             case Assign(Name(target), "=", Name(source)) if source in positions:
-                found.add(operand_number(target, "reduce_y"))
+                found.add(_partial_number(target))
     return frozenset(n for n in found if n is not None)
 
 
@@ -66,10 +72,10 @@ def summed_results(step: Snippet) -> frozenset[int]:
     for statement in flat(step.statements):
         match statement:
             case Evaluate(Assign(Name(target), "+=" | "-=" | "*=", _)):
-                found.add(operand_number(target, "reduce_y"))
+                found.add(_partial_number(target))
             case Evaluate(Assign(Name() as target, "=", Binary("+" | "*", a, b))):
                 if target in (a, b):
-                    found.add(operand_number(target.text, "reduce_y"))
+                    found.add(_partial_number(target.text))
     return frozenset(n for n in found if n is not None)
 
 
@@ -143,7 +149,7 @@ def _select(
     better = f"{_other(r)} {op} {r}"
     others = [name for name in taken if name != r]
     if others:
-        tie = [name for name in others if operand_number(name, "reduce_y") in positions]
+        tie = [name for name in others if _partial_number(name) in positions]
         if not tie:  # equal values would leave the other results to chance
             return None
         strict = op.rstrip("=")
@@ -156,7 +162,7 @@ def _select(
 
 
 def _is_partial(name: str) -> bool:
-    return operand_number(name, "reduce_y") is not None
+    return _partial_number(name) is not None
 
 
 def _takes_one(r: str, a: Expr, b: Expr) -> bool:
@@ -165,4 +171,4 @@ def _takes_one(r: str, a: Expr, b: Expr) -> bool:
 
 
 def _other(name: str) -> str:
-    return name.replace("reduce_y", "other_y")
+    return name.replace("reduce_y", "other_y").replace("scan_y", "other_y")

@@ -117,7 +117,7 @@ def _kind_of(node: Node, given: list[_Kind], local: set[str]) -> _Kind:
         case Name(text):
             if operand_number(text, "w") is not None or _FLOAT_CONSTANTS.match(text):
                 return _Kind.SCALAR
-            vectors = ("x", "y", "reduce_y", "other_y", "group_y")
+            vectors = ("x", "y", "reduce_y", "scan_y", "other_y", "group_y")
             _require(text in local or any(operand_number(text, f) is not None for f in vectors))
             return _Kind.VECTOR
         case Type(text):

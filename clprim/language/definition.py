@@ -13,7 +13,7 @@ from clprim.language.combine import derive_combine, position_results, summed_res
 from clprim.language.componentwise import is_componentwise, needs_float
 from clprim.language.lookups import LOOKUPS
 from clprim.language.preamble import Preamble, read_preamble
-from clprim.language.snippet import Rules, Snippet
+from clprim.language.snippet import RANDOM, Rules, Snippet
 from clprim.language.tree import Assign, Evaluate, Name
 
 __all__ = [
@@ -58,6 +58,11 @@ class PointwiseDefinition:
         return (self.expr,)
 
     @cached_property
+    def draws(self) -> bool:
+        """Whether it draws random numbers: every call then takes others."""
+        return self.expr.draws
+
+    @cached_property
     def broadcast(self) -> tuple[int, ...]:
         """Numbers of the arrays whose shapes broadcast: all that are not only read at coordinates.
 
@@ -83,7 +88,7 @@ class PointwiseDefinition:
 
 @dataclass(frozen=True)
 class ReductionDefinition:
-    """A checked `Reduction`.
+    """A checked `Reduction`, or a `Scan`: the same, but every partial on the way is a result.
 
     Attributes:
         name: For kernels, profiles and messages.
@@ -91,9 +96,10 @@ class ReductionDefinition:
         finalize: The snippet that makes results of partials; None where they are the results.
         preamble: OpenCL C put before the kernel.
         inputs, scalars, values, partials, results: How many ``xN``, ``wN``, ``yN`` an element,
-            ``reduce_yN``, and results there are.
+            partials, and results there are.
         positions: Partials that hold an element's position.
         summed: Partials that add up or multiply, which NumPy widens for small integers.
+        family: What partials are called: ``reduce_y``, or ``scan_y`` in a scan.
     """
 
     name: str
@@ -110,12 +116,18 @@ class ReductionDefinition:
     results: int
     positions: frozenset[int]
     summed: frozenset[int]
+    family: str = "reduce_y"
 
     @property
     def snippets(self) -> tuple[Snippet, ...]:
         """Every snippet of the definition."""
         parts = (self.expr, self.init, self.step, self.combine)
         return parts if self.finalize is None else (*parts, self.finalize)
+
+    @cached_property
+    def draws(self) -> bool:
+        """Whether it draws random numbers: every call then takes others."""
+        return any(snippet.draws for snippet in self.snippets)
 
     @cached_property
     def combine_componentwise(self) -> bool:
@@ -125,7 +137,7 @@ class ReductionDefinition:
     @cached_property
     def componentwise(self) -> bool:
         """Whether ``expr`` and ``step`` compute on vectors what they compute on scalars."""
-        position = {"index", "reduce_item"} & (self.expr.used | self.step.used)
+        position = {"index", "reduce_item", "scan_item"} & (self.expr.used | self.step.used)
         return not position and is_componentwise(self.expr, self.init, self.step)
 
     @cached_property
@@ -174,7 +186,7 @@ def define_pointwise(
     """
     owner = "Pointwise"
     helpers = read_preamble(owner, preamble)
-    reads = frozenset(["x", "w", *POSITION, *LOOKUPS])
+    reads = frozenset(["x", "w", *POSITION, *LOOKUPS, *RANDOM])
     checked = check(Rules(owner, part, reads, frozenset(["y"])), expr, helpers)
     results = require_assigned(checked, "y")
     if results == 0:
@@ -207,9 +219,29 @@ class Accumulation:
 
 
 def check_accumulation(
-    owner: str, helpers: Preamble, expr: str, init: str, step: str, combine: str | None
+    owner: str,
+    helpers: Preamble,
+    expr: str,
+    init: str,
+    step: str,
+    combine: str | None,
+    *,
+    family: str = "reduce_y",
+    item: str = "reduce_item",
+    draws: bool = False,
 ) -> Accumulation:
     """Checks the snippets that take elements into partials; see `clprim.Reduction` for them.
+
+    Args:
+        owner: The kind of operator, for messages.
+        helpers: Of the operator's preamble.
+        expr: A snippet.
+        init: Likewise.
+        step: Likewise.
+        combine: Likewise; None where it is to be derived.
+        family: What partials are called.
+        item: What an element's position is called.
+        draws: Whether ``expr`` and ``step`` may draw random numbers.
 
     Raises:
         DefinitionError: With the snippet's line and a caret.
@@ -219,21 +251,21 @@ def check_accumulation(
         rules = Rules(owner, name, frozenset(reads), frozenset(writes))
         return check(rules, text, helpers)
 
-    elementwise = {"x", "w", "reduce_item", *POSITION}
+    elementwise = {"x", "w", item, *POSITION, *(RANDOM if draws else ())}
     expr_part = part("expr", expr, elementwise, {"y"})
-    init_part = part("init", init, {"w"}, {"reduce_y"})
-    step_part = part("step", step, elementwise, {"reduce_y", "y"})
+    init_part = part("init", init, {"w"}, {family})
+    step_part = part("step", step, elementwise, {family, "y"})
 
     values = require_assigned(expr_part, "y")
-    partials = require_assigned(init_part, "reduce_y")
+    partials = require_assigned(init_part, family)
     if partials == 0:
-        raise init_part.error("", "no partial is started; expected reduce_y0 = …;")
-    for n in sorted(step_part.numbers("reduce_y")):
+        raise init_part.error("", f"no partial is started; expected {family}0 = …;")
+    for n in sorted(step_part.numbers(family)):
         if n >= partials:
-            raise step_part.error(f"reduce_y{n}", f"init never assigns reduce_y{n}")
+            raise step_part.error(f"{family}{n}", f"init never assigns {family}{n}")
     for n in range(partials):
-        if n not in step_part.assigned_numbers("reduce_y"):
-            raise step_part.error("", f"step never updates reduce_y{n}, which init starts")
+        if n not in step_part.assigned_numbers(family):
+            raise step_part.error("", f"step never updates {family}{n}, which init starts")
     for n in sorted(step_part.numbers("y")):
         if n >= values:
             raise step_part.error(f"y{n}", f"y{n} is never assigned by the expression")
@@ -244,18 +276,18 @@ def check_accumulation(
         raise step_part.error(
             "",
             "cannot derive how two partial results merge from this step; "
-            "give combine=, which takes other_yN into reduce_yN",
+            f"give combine=, which takes other_yN into {family}N",
         )
-    combine_part = part("combine", text, {"w", "other_y"}, {"reduce_y"})
-    for family in ("reduce_y", "other_y"):
-        for n in sorted(combine_part.numbers(family)):
+    combine_part = part("combine", text, {"w", "other_y"}, {family})
+    for either in (family, "other_y"):
+        for n in sorted(combine_part.numbers(either)):
             if n >= partials:
-                raise combine_part.error(f"{family}{n}", f"init never assigns reduce_y{n}")
+                raise combine_part.error(f"{either}{n}", f"init never assigns {family}{n}")
     for n in range(partials):
-        if n not in combine_part.assigned_numbers("reduce_y"):
+        if n not in combine_part.assigned_numbers(family):
             if derived:
-                raise step_part.error("", f"step never updates reduce_y{n}, which init starts")
-            raise combine_part.error("", f"combine never merges other_y{n} into reduce_y{n}")
+                raise step_part.error("", f"step never updates {family}{n}, which init starts")
+            raise combine_part.error("", f"combine never merges other_y{n} into {family}{n}")
     return Accumulation(expr_part, init_part, step_part, combine_part, values, partials)
 
 
@@ -268,24 +300,30 @@ def define_reduction(
     finalize: str | None,
     name: str | None,
     preamble: str,
+    scan: bool = False,
 ) -> ReductionDefinition:
-    """Checks the snippets of a `Reduction`; see there for the arguments.
+    """Checks the snippets of a `Reduction`, or of a `Scan`; see there for the arguments.
 
     Raises:
         DefinitionError: With the snippet's line and a caret.
     """
-    owner = "Reduction"
+    owner, family, item = "Reduction", "reduce_y", "reduce_item"
+    if scan:
+        owner, family, item = "Scan", "scan_y", "scan_item"
     helpers = read_preamble(owner, preamble)
-    taken = check_accumulation(owner, helpers, expr, init, step, combine)
+    taken = check_accumulation(
+        owner, helpers, expr, init, step, combine, family=family, item=item, draws=True
+    )
     partials = taken.partials
     finalize_part = None
     results = partials
     if finalize is not None:
-        reads = frozenset(["reduce_y", "w", "count"])
+        seen = ("x", item, *POSITION) if scan else ("count",)
+        reads = frozenset([family, "w", *seen])
         finalize_part = check(Rules(owner, "finalize", reads, frozenset(["y"])), finalize, helpers)
-        for n in sorted(finalize_part.numbers("reduce_y")):
+        for n in sorted(finalize_part.numbers(family)):
             if n >= partials:
-                raise finalize_part.error(f"reduce_y{n}", f"init never assigns reduce_y{n}")
+                raise finalize_part.error(f"{family}{n}", f"init never assigns {family}{n}")
         results = require_assigned(finalize_part, "y")
         if results == 0:
             raise finalize_part.error("", "no result is assigned; expected y0 = …;")
@@ -294,9 +332,9 @@ def define_reduction(
     parts = parts if finalize_part is None else (*parts, finalize_part)
     inputs = count_operands(owner, "x", parts)
     if inputs == 0:
-        raise taken.expr.error("", "a reduction needs at least one array: use x0")
+        raise taken.expr.error("", f"a {owner.lower()} needs at least one array: use x0")
     return ReductionDefinition(
-        name=kernel_name(name, "reduction", helpers.names),
+        name=kernel_name(name, owner.lower(), helpers.names),
         expr=taken.expr,
         init=taken.init,
         step=taken.step,
@@ -310,6 +348,7 @@ def define_reduction(
         results=results,
         positions=position_results(taken.expr, taken.step),
         summed=summed_results(taken.step),
+        family=family,
     )
 
 

@@ -151,7 +151,7 @@ def _is_integer(node: Node, given: list[bool]) -> bool:
     match node:
         case Number(text):
             return _INTEGER.match(text) is not None
-        case Name("index" | "reduce_item" | "count") | Call("coord" | "size"):
+        case Name("index" | "reduce_item" | "scan_item" | "count") | Call("coord" | "size"):
             return True
         case Cast(kind):
             return kind.text in _INTEGER_TYPES

@@ -13,16 +13,18 @@ from clprim.language.preamble import Preamble
 from clprim.language.tokens import Token, caret_message
 from clprim.language.tree import Assign, Binary, Call, Statement, Tree, walk
 
-__all__ = ["NUMBERED", "PER_DIMENSION", "POSITIONS", "Rules", "Snippet"]
+__all__ = ["NUMBERED", "PER_DIMENSION", "POSITIONS", "RANDOM", "Rules", "Snippet"]
 __all__ += ["is_engine_name", "operand_number", "without_prefix"]
 
 #: Families of operands, whose names end in a number.
-NUMBERED = ("x", "w", "y", "reduce_y", "other_y", "group_y", *LOOKUPS)
-POSITIONS = ("index", "reduce_item", "count")
+NUMBERED = ("x", "w", "y", "reduce_y", "scan_y", "other_y", "group_y", *LOOKUPS)
+POSITIONS = ("index", "reduce_item", "scan_item", "count")
 PER_DIMENSION = ("coord", "size")
+#: Functions that draw random numbers, and how many arguments they take.
+RANDOM = {"rand": 0, "randn": 0, "randint": 2}
 
 _OPERAND = re.compile(rf"({'|'.join(NUMBERED)})([0-9]{{1,4}})$")
-_PREFIXED = re.compile(r"(?:typeof_(?=x|w|y|r|g)|(?:lowest|highest)_(?=reduce_y))(.*)")
+_PREFIXED = re.compile(r"(?:typeof_(?=x|w|y|r|s|g)|(?:lowest|highest)_(?=reduce_y|scan_y))(.*)")
 _COUNTED = frozenset("+ - * / % += -= *= /=".split())
 
 
@@ -84,6 +86,11 @@ class Snippet:
         end = self.tokens[-1].start + len(self.tokens[-1].text)
         return self.text[:end] + ";" + self.text[end:]
 
+    @property
+    def draws(self) -> bool:
+        """Whether it draws random numbers."""
+        return not self.used.isdisjoint(RANDOM)
+
     def numbers(self, family: str) -> frozenset[int]:
         """The numbers N for which ``{family}N`` occurs, by name or inside ``typeof_``."""
         found = (operand_number(name, family) for name in self.used)
@@ -134,7 +141,9 @@ def without_prefix(name: str) -> str:
 
 def is_engine_name(name: str) -> bool:
     """Whether the engine gives this name to snippets: an operand, its type, or a position."""
-    return name in (*POSITIONS, *PER_DIMENSION) or bool(_OPERAND.match(without_prefix(name)))
+    return name in (*POSITIONS, *PER_DIMENSION, *RANDOM) or bool(
+        _OPERAND.match(without_prefix(name))
+    )
 
 
 def operand_number(name: str, family: str) -> int | None:

@@ -35,6 +35,7 @@ __all__ = [
     "mask_type",
     "own_names",
     "power_of_two",
+    "random_arguments",
     "resolve_dims",
     "round_up",
     "unified_functions",
@@ -172,12 +173,15 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Scalar:
-    """The argument is the call's run-time scalar number ``number``."""
+    """The argument is the call's run-time scalar number ``number``; below 0 from the end."""
 
     number: int
 
 
 Argument = Buffer | Scalar | int
+
+SEED = Scalar(-2)
+CALL = Scalar(-1)
 
 
 @dataclass(frozen=True)
@@ -202,6 +206,11 @@ class KernelPlan:
     nbytes: int
     flops: int
     once: bool = False
+
+    @property
+    def draws(self) -> bool:
+        """Whether it draws random numbers."""
+        return SEED in self.arguments
 
     def buffers(self, *, written: bool) -> tuple[str, ...]:
         """Returns the names of the buffers that it writes, or of those that it only reads."""
@@ -268,6 +277,12 @@ class KernelCode:
     unified: tuple[tuple[str, int], ...]
     doubles: bool
     own: tuple[str, ...]
+
+
+def random_arguments() -> tuple[list[Parameter], list[Argument]]:
+    """Returns the seed and the number of the call, which end the call's numbers."""
+    names = ("cp_seed", "cp_call")
+    return [Parameter.number("ulong", name) for name in names], [SEED, CALL]
 
 
 def index_type(space: Space, lookups: Iterable[Operand] = ()) -> str:

@@ -11,7 +11,7 @@ MEMORY = "the engine declares kernels and their memory; constants go to preamble
 APART = "work-items run apart inside a snippet and cannot wait for each other"
 WHICH = "which work-item computes an element is the engine's choice; use index or coord(d)"
 KNOWN = "arrays are x0, x1, …, scalars w0, …, results y0, …, helpers go to preamble="
-POINTWISE = "at_xN, coord, index, inside_xN, size, size_xN, wN, xN, yN"
+POINTWISE = "at_xN, coord, index, inside_xN, rand, randint, randn, size, size_xN, wN, xN, yN"
 
 # (snippet, what is wrong, the characters that are marked); `§` precedes the marked characters.
 POINTWISE_ERRORS = [
@@ -123,7 +123,7 @@ REDUCTION_ERRORS = [
         "expr",
         "§reduce_y0 = x0;",
         "'reduce_y0' is not available in expr of a Reduction, which knows coord, index, "
-        "reduce_item, size, wN, xN, yN",
+        "rand, randint, randn, reduce_item, size, wN, xN, yN",
         9,
         {},
     ),

@@ -26,6 +26,7 @@ class PointwiseCode(KernelCode):
         patterns: Vectors after which operands that repeat along memory start again; 1 without such.
         streaming: Whether results go past the cache to memory, as they would only displace
             what is in it.
+        random: Whether the snippet draws random numbers.
     """
 
     part: str
@@ -41,6 +42,7 @@ class PointwiseCode(KernelCode):
     vector: int
     patterns: int
     streaming: bool
+    random: bool
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from clprim.plan.kernel import (
     index_type,
     inner_step,
     own_names,
+    random_arguments,
     resolve_dims,
     round_up,
     unified_functions,
@@ -136,6 +137,10 @@ def plan_pointwise(
         prefix = "arg_" if code.value == "bool" else ""
         parameters.append(Parameter.number(code.argument, prefix + code.name))
         arguments.append(Scalar(n))
+    if definition.draws:
+        more, given = random_arguments()
+        parameters += more
+        arguments += given
     common: dict[str, Any] = {
         "name": what,
         "preamble": definition.preamble,
@@ -153,6 +158,7 @@ def plan_pointwise(
         ),
         "coords": coords,
         "sizes": sizes,
+        "random": definition.draws,
     }
     flops = definition.expr.flops * math.prod(shape)
 
@@ -302,7 +308,7 @@ def _positions(
     """
     names: list[str] = []
     strides: list[tuple[int, ...]] = []
-    if "index" in definition.expr.used:
+    if "index" in definition.expr.used or definition.draws:
         names.append("index")
         strides.append(row_major_strides(shape))
     coords: list[tuple[int, int]] = []

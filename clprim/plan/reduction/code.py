@@ -28,7 +28,7 @@ class PartialCode:
     """One partial result: ``reduce_yN``.
 
     Attributes:
-        name: ``reduce_y0``.
+        name: ``reduce_y0``, or ``scan_y0``.
         other: ``other_y0``, its partner in ``combine``.
         value: OpenCL C type in snippets.
         storage: OpenCL C type in the workspace between two stages.
@@ -66,6 +66,7 @@ class ReductionCode(KernelCode):
         ahead: How far ahead inputs are prefetched: elements, or rows of ``reduce_columns``.
         streaming: Whether it should do so past the cache.
         still: Names of the inputs that the reduced loops do not move: one value an output.
+        random: Whether the snippets draw random numbers.
     """
 
     expr: str
@@ -96,6 +97,7 @@ class ReductionCode(KernelCode):
     ahead: int
     streaming: bool
     still: tuple[str, ...]
+    random: bool
 
 
 _BOUNDS = {
@@ -113,12 +115,12 @@ _BOUNDS = {
 }
 
 
-def partial_code(number: int, dtype: AnyDType) -> PartialCode:
-    """Describes ``reduce_yN``, held as ``dtype``."""
+def partial_code(number: int, dtype: AnyDType, family: str = "reduce_y") -> PartialCode:
+    """Describes a partial, held as ``dtype``."""
     stored: StoredType = stored_type(dtype)
     lowest, highest = _BOUNDS[stored.value]
     return PartialCode(
-        name=f"reduce_y{number}",
+        name=f"{family}{number}",
         other=f"other_y{number}",
         value=stored.value,
         storage=stored.storage,

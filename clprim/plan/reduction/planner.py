@@ -272,7 +272,7 @@ class _Planner:
         names: list[str] = []
         strides: list[tuple[int, ...]] = []
         for name, axes in (("index", None), ("reduce_item", self.axes)):
-            if name in used:
+            if name in used or (name == "index" and definition.draws):
                 names.append(name)
                 strides.append(row_major_strides(shape, axes))
         coords: list[tuple[int, int]] = []

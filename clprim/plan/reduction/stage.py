@@ -22,6 +22,7 @@ from clprim.plan.kernel import (
     Scalar,
     ScalarCode,
     own_names,
+    random_arguments,
     unified_functions,
 )
 from clprim.plan.reduction.code import ReductionCode, Scaling, partial_code
@@ -72,7 +73,9 @@ class Stages:
             for n, d in enumerate(scalars)
         )
         self.input_values = [value_dtype(a.dtype, everything) for a in inputs]
-        self.partial_codes = tuple(partial_code(n, d) for n, d in enumerate(partials))
+        self.partial_codes = tuple(
+            partial_code(n, d, definition.family) for n, d in enumerate(partials)
+        )
         own = definition.finalize is None and definition.values <= len(partials)
         element = value_dtype(promote([a.dtype for a in inputs]), everything)
         self.values = tuple(
@@ -171,6 +174,11 @@ class Stages:
             prefix = "arg_" if w.value == "bool" else ""
             parameters.append(Parameter.number(w.argument, prefix + w.name))
             arguments.append(Scalar(n))
+        draws = definition.draws and template != "reduction/finish"
+        if draws:
+            more, given = random_arguments()
+            parameters += more
+            arguments += given
         if not partial:
             number = len(self.scalar_codes)
             for n, (kind, type_name) in enumerate(self.scale_types):
@@ -235,6 +243,7 @@ class Stages:
             and self.traits.streaming
             and written > self.traits.cache_bytes,
             still=still,
+            random=draws,
         )
         return KernelPlan(
             template=template,

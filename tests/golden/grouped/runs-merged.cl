@@ -24,9 +24,11 @@ static inline __attribute__((overloadable)) float16 cp_max(float16 a, float16 b)
     return max(a, b);
 }
 #undef max
-#define max(a, b) cp_max( \
-    (__typeof__((a) + (b)))(a),  \
-    (__typeof__((a) + (b)))(b))
+#define max(a, b) ({ \
+    __auto_type cp_in_a = (a); \
+    __auto_type cp_in_b = (b); \
+    typedef __typeof__(cp_in_a + cp_in_b) cp_type; \
+    cp_max((cp_type)cp_in_a, (cp_type)cp_in_b); })
 
 #define lowest_reduce_y0 -INFINITY
 #define highest_reduce_y0 INFINITY
@@ -39,7 +41,7 @@ float *to_reduce_y0, const float other_y0)
     {
 #line 1 "snippet:combine"
 if (other_y0 > reduce_y0) reduce_y0 = other_y0;
-#line 43 "kernel"
+#line 45 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -74,7 +76,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void group(
         {
 #line 1 "snippet:init"
 reduce_y0 = lowest_reduce_y0;
-#line 78 "kernel"
+#line 80 "kernel"
         }
 
         for (index_t chain = 0; chain < rows; chain += rows_a_chain) {
@@ -85,7 +87,7 @@ reduce_y0 = lowest_reduce_y0;
                 {
 #line 1 "snippet:init"
 reduce_y0 = lowest_reduce_y0;
-#line 89 "kernel"
+#line 91 "kernel"
                 }
 
                 #pragma unroll
@@ -101,7 +103,7 @@ reduce_y0 = lowest_reduce_y0;
                 {
 #line 1 "snippet:init"
 reduce_y0 = lowest_reduce_y0;
-#line 105 "kernel"
+#line 107 "kernel"
                 }
 
                 #pragma unroll
@@ -125,7 +127,7 @@ reduce_y0 = lowest_reduce_y0;
                         {
 #line 1 "snippet:step"
 reduce_y0 = max(reduce_y0, x0);
-#line 129 "kernel"
+#line 131 "kernel"
                         }
 
                         tile_reduce_y0[u] = reduce_y0;
@@ -140,7 +142,7 @@ reduce_y0 = max(reduce_y0, x0);
                     {
 #line 1 "snippet:step"
 reduce_y0 = max(reduce_y0, x0);
-#line 144 "kernel"
+#line 146 "kernel"
                     }
 
                     tile_reduce_y0[0] = reduce_y0;
@@ -154,7 +156,7 @@ reduce_y0 = max(reduce_y0, x0);
                     {
 #line 1 "snippet:step"
 reduce_y0 = max(reduce_y0, x0);
-#line 158 "kernel"
+#line 160 "kernel"
                     }
 
                     rest1_reduce_y0[0] = reduce_y0;
@@ -197,7 +199,7 @@ reduce_y0 = max(reduce_y0, x0);
             {
 #line 1 "snippet:finalize"
 group_y0 = reduce_y0;
-#line 201 "kernel"
+#line 203 "kernel"
             }
             value_0 = group_y0;
         }
@@ -217,7 +219,7 @@ group_y0 = reduce_y0;
                 {
 #line 1 "snippet:each"
 y0 = exp(x0 - group_y0);
-#line 221 "kernel"
+#line 223 "kernel"
                 }
                 vstore16(y0, 0, y0_memory + y0_at + e);
             }
@@ -232,7 +234,7 @@ y0 = exp(x0 - group_y0);
                 {
 #line 1 "snippet:each"
 y0 = exp(x0 - group_y0);
-#line 236 "kernel"
+#line 238 "kernel"
                 }
                 y0_memory[y0_at + e] = y0;
             }

@@ -1,0 +1,95 @@
+"""Chooses how the lines of a scan are spread over vectors, work-items, work-groups and stages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clprim.plan.kernel import power_of_two, round_up
+from clprim.traits import DeviceTraits
+
+__all__ = ["Schedule", "choose_schedule"]
+
+# Elements that are summed up one after another before a partial result begins anew.
+BLOCK = 256
+# A second pass over a line pays where it is long, and lines are fewer than cores.
+LEAST_PIECE = 16384
+# Every piece adds up the totals of those before it: few enough that this costs nothing.
+MOST_PIECES = 256
+# Elements of short lines that one work-item of a CPU takes, one line after another.
+CPU_GROUP_WORK = 16384
+# Elements that a work-item of a GPU's group takes of a line.
+EACH = 4
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How the lines are cut.
+
+    Attributes:
+        template: ``scan/vectors``, ``scan/columns`` or ``scan/group``.
+        vector: Elements side by side, of a line or of neighbouring lines.
+        lanes, each: Work-items of a group that share a line, and neighbours that each takes.
+        block: Elements after which a partial result begins anew.
+        chunk, pieces: Lines are cut into so many pieces of ``chunk`` elements.
+        per_group: Lines (or tiles of lines) that a work-group takes one after another.
+    """
+
+    template: str
+    vector: int
+    lanes: int
+    each: int
+    block: int
+    chunk: int
+    pieces: int
+    per_group: int
+
+
+def choose_schedule(
+    length: int,
+    lines: int,
+    width: int,
+    *,
+    along: bool,
+    vector: int,
+    partial_bytes: int,
+    traits: DeviceTraits,
+) -> Schedule:
+    """Chooses the schedule of one scan.
+
+    Args:
+        length: Elements of a line.
+        lines: How many lines there are.
+        width: Of these, neighbours along the innermost loop across lines.
+        along: Whether a line's elements lie closer together than neighbouring lines do.
+        vector: Elements that vectors may take side by side, along that loop; 1 where none.
+        partial_bytes: Bytes of all partials of one element.
+        traits: Of the device.
+    """
+    lanes, each, per_group = 1, 1, 1
+    group = not traits.is_cpu and along and length >= 64
+    if group:
+        template, vector, each = "scan/group", 1, EACH
+        lanes = min(256, traits.max_work_group_size, power_of_two(-(-length // EACH)))
+        while lanes > 1 and lanes * partial_bytes > traits.local_memory:
+            lanes //= 2
+        tiles = lines
+    elif along:
+        template, tiles = "scan/vectors", lines
+    else:
+        template = "scan/columns"
+        tiles = lines // width * (width // vector + width % vector)
+    units = traits.compute_units
+    wanted = units if traits.is_cpu else units * (4 if group else 128)
+    least = LEAST_PIECE if traits.is_cpu else (8 * lanes * each if group else 128)
+    pieces = 1
+    if tiles < wanted and length >= 2 * least:
+        target = 4 * wanted if traits.is_cpu else wanted
+        pieces = max(1, min(-(-target // tiles), length // least, MOST_PIECES))
+    granule = lanes * each if group else vector if along else 1
+    chunk = round_up(-(-length // pieces), granule)
+    pieces = -(-length // chunk)
+    if traits.is_cpu:
+        work = chunk * (1 if along else vector)
+        per_group = max(1, min(CPU_GROUP_WORK // work, tiles // (4 * units)))
+    block = BLOCK * vector if along else BLOCK
+    return Schedule(template, vector, lanes, each, block, chunk, pieces, per_group)

@@ -1,0 +1,81 @@
+"""The seed, and the number of the next call that draws random numbers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from clprim.runtime import recording
+
+__all__ = ["State", "advance", "at", "get_state", "set_state"]
+
+
+class State(NamedTuple):
+    """What decides the numbers of a call: equal states, equal numbers.
+
+    Attributes:
+        seed: The user's, 64 bits.
+        call: How many calls have drawn since the seed was set.
+    """
+
+    seed: int
+    call: int
+
+
+class _Count:
+    """The state that all threads share."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.state = State(0, 0)
+
+
+_count = _Count()
+
+
+class _Given(threading.local):
+    """The state that a thread has been told to use."""
+
+    state: State | None = None
+
+
+_given = _Given()
+
+
+def get_state() -> State:
+    """Returns what the next call will draw from."""
+    return _count.state if _given.state is None else _given.state
+
+
+def set_state(state: State) -> None:
+    """Makes the next call draw from ``state``."""
+    with _count.lock:
+        _count.state = State(*state)
+
+
+def advance() -> State:
+    """Returns the state of a call that draws, and makes the next one's another.
+
+    A recording is told that this call is not the same when it is repeated.
+    """
+    recording.note_transfer()
+    if _given.state is not None:
+        found = _given.state
+        _given.state = State(found.seed, found.call + 1)
+        return found
+    with _count.lock:
+        found = _count.state
+        _count.state = State(found.seed, found.call + 1)
+    return found
+
+
+@contextmanager
+def at(state: State) -> Iterator[None]:
+    """Makes the calls of this thread inside a ``with`` draw from ``state`` on."""
+    before, _given.state = _given.state, State(*state)
+    try:
+        yield
+    finally:
+        _given.state = before

@@ -1,0 +1,260 @@
+"""`Scan`: a kernel from strings that gives every partial result along an axis."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import pyopencl.array as cl_array
+
+from clprim import dtypes
+from clprim.arrays.memory import Described, operand_of
+from clprim.call.arguments import (
+    as_results,
+    check_aliases,
+    check_array,
+    check_out,
+    result_dtypes,
+)
+from clprim.call.call import Call, bind
+from clprim.call.partials import default_partials, default_results
+from clprim.call.scalars import scalar_dtypes, split_arguments, weaken
+from clprim.call.signature import Calls
+from clprim.errors import DTypeError, ShapeError, shorten
+from clprim.language.definition import define_reduction, texts
+from clprim.plan.scan.planner import ScanPlan, plan_scan
+from clprim.plan.strides import (
+    Operand,
+    broadcast_shapes,
+    broadcast_strides,
+    dense_strides,
+    memory_order,
+    normalize_axes,
+)
+from clprim.runtime.device import Device, current_device
+from clprim.runtime.source_cache import source_of
+from clprim.runtime.stats import counters
+
+__all__ = ["Scan"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What a user asked for in one call."""
+
+    args: tuple[Any, ...]
+    axis: Any
+    exclusive: bool
+    reverse: bool
+    out: Any
+
+
+class Scan:
+    """A kernel that takes elements along an axis one after another, and keeps what each step gives.
+
+    It is a `Reduction` whose partial results on the way are the results: the same strings, with
+    partials called ``scan_y0``, ….
+
+    Args:
+        expr: OpenCL C statements that compute ``y0``, ``y1``, … of one element from arrays ``x0``,
+            … and run-time scalars ``w0``, ….
+        init: Assigns ``scan_y0``, …: a *neutral* start, as every partial begins with it.
+        step: Takes one element into ``scan_y0``, …. May use ``yN``, ``xN``, ``wN``, ``scan_item``
+            (position along the axis), ``index``, ``coord(d)`` and ``size(d)``.
+        combine: Merges ``other_y0``, …, the partial of *later* elements, into ``scan_y0``, …. It
+            must be associative, and need not commute. Left out, it is derived from ``step`` where
+            its form allows, as in a `Reduction`, and asked for otherwise.
+        finalize: Assigns the results ``y0``, … from ``scan_yN``, ``xN``, ``wN`` and positions.
+            Left out, the partials are the results.
+        result_type: dtype of the results, or one for each. By default the promotion of arrays and
+            scalars; as in NumPy, sums and products of integers shorter than 64 bits are int64 or
+            uint64; positions are int64.
+        partial_type: dtype of the partials, or one for each. By default that of their result, with
+            float16 and bfloat16 as float32.
+        preamble: OpenCL C functions, types and macros for the snippets.
+        name: Of the kernel, in profiles.
+
+    Raises:
+        DefinitionError: A snippet is wrong, or ``combine`` cannot be derived; the message shows
+            the line with a caret.
+
+    Lines are cut in blocks, and blocks summed up by themselves first, so errors of sums grow with
+    the length of a block and the number of blocks, and not with the length of the line.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> scan = cp.Scan("y0 = x0;", init="scan_y0 = 0;", step="scan_y0 += y0;")
+        >>> x = cp.asarray(np.arange(1, 7, dtype=np.float32).reshape(2, 3))
+        >>> scan(x).get()
+        array([[ 1.,  3.,  6.],
+               [ 4.,  9., 15.]], dtype=float32)
+        >>> scan(x, axis=0, exclusive=True).get()
+        array([[0., 0., 0.],
+               [1., 2., 3.]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        expr: str,
+        *,
+        init: str,
+        step: str,
+        combine: str | None = None,
+        finalize: str | None = None,
+        result_type: Any = None,
+        partial_type: Any = None,
+        preamble: str = "",
+        name: str | None = None,
+    ) -> None:
+        self.definition = define_reduction(
+            expr,
+            init=init,
+            step=step,
+            combine=combine,
+            finalize=finalize,
+            name=name,
+            preamble=preamble,
+            scan=True,
+        )
+        self._inputs = self.definition.inputs
+        self._scalars = self.definition.scalars
+        self._what = f"Scan {shorten(expr or step)!r}"
+        self._result_type = (
+            None
+            if result_type is None
+            else result_dtypes(self._what, result_type, self.definition.results)
+        )
+        self._partial_type = (
+            None
+            if partial_type is None
+            else result_dtypes(self._what, partial_type, self.definition.partials)
+        )
+        self._calls: Calls[Call] = Calls()
+
+    def __repr__(self) -> str:
+        return f"<clprim.{self._what}>"
+
+    def __call__(
+        self,
+        *args: Any,
+        axis: int = -1,
+        exclusive: bool = False,
+        reverse: bool = False,
+        out: Any = None,
+    ) -> Any:
+        """Computes every partial result along an axis.
+
+        Args:
+            args: The arrays x0, x1, …, which broadcast together, then the scalars w0, w1, ….
+            axis: Along which axis; the last one by default.
+            exclusive: Whether an element's result is what came before it: the first one's is the
+                neutral start.
+            reverse: Whether to begin at the end of the axis.
+            out: An array (for several results a tuple of them) to write to. It may be an input.
+
+        Returns:
+            An array of the inputs' common shape, or a tuple of arrays; ``out`` where given.
+
+        Raises:
+            ShapeError: Wrong number of arguments, shapes that do not broadcast, an axis out of
+                range, ``out`` of another shape or overlapping an input in part.
+            DTypeError: An argument that is no array or no number, a dtype the device lacks.
+            DeviceError: An array of another context.
+            BuildError: The OpenCL compiler refused a snippet.
+        """
+        device = current_device()
+        arrays, scalars = args[: self._inputs], args[self._inputs :]
+        outs: Any = () if out is None else (out,) if isinstance(out, cl_array.Array) else out
+        options = (axis, exclusive, reverse)
+        call, signature = self._calls.look_up(device, arrays, outs, scalars, options)
+        if call is None:
+            call = self._prepare(device, _Request(args, axis, exclusive, reverse, out))
+            self._calls.remember(signature, call)
+        results = call.allocate(device) if out is None else outs
+        try:
+            call.run(device, (*results, *arrays), scalars)
+        except DTypeError:
+            # Says what is wrong with which number:
+            self._prepare(device, _Request(args, axis, exclusive, reverse, out))
+            raise
+        return results[0] if len(results) == 1 else results
+
+    def source(
+        self,
+        *args: Any,
+        axis: int = -1,
+        exclusive: bool = False,
+        reverse: bool = False,
+        out: Any = None,
+    ) -> str:
+        """Returns the OpenCL C that these arguments would run, without running or building it."""
+        plan, _ = self._plan(current_device(), _Request(args, axis, exclusive, reverse, out))
+        if plan is None:
+            return "// no elements: nothing runs\n"
+        return "\n".join(source_of(stage.template, stage.code) for stage in plan.stages)
+
+    def _prepare(self, device: Device, request: _Request) -> Call:
+        """Checks and plans a call of a new signature, and builds its kernels."""
+        plan, results = self._plan(device, request)
+        plans = () if plan is None else (plan,)
+        arrays = [f"y{n}" for n in range(len(results))] + [f"x{n}" for n in range(self._inputs)]
+        call = bind(device, self._what, plans, arrays, results, texts(self.definition))
+        counters.plans += 1
+        return call
+
+    def _plan(
+        self, device: Device, request: _Request
+    ) -> tuple[ScanPlan | None, tuple[Described, ...]]:
+        what, definition = self._what, self.definition
+        arrays, scalars = split_arguments(what, request.args, self._inputs, self._scalars)
+        outs = None if request.out is None else as_results(what, request.out, definition.results)
+        for n, a in enumerate(arrays):
+            check_array(what, f"x{n}", a, device)
+        for n, o in enumerate(outs or ()):
+            check_array(what, f"out= of y{n}", o, device)
+        inputs = [operand_of(a) for a in arrays]
+        shape = broadcast_shapes(what, [a.shape for a in inputs])
+        if request.axis is None or isinstance(request.axis, tuple | list):
+            raise ShapeError(f"{what}: axis={request.axis!r}: a scan goes along one axis")
+        # As in NumPy and PyTorch, a number by itself is a line of one element.
+        (axis,) = normalize_axes(what, request.axis, len(shape) or 1)
+
+        array_dtypes = [a.dtype for a in inputs]
+        scalar_types = scalar_dtypes(what, scalars, array_dtypes)
+        given = [*array_dtypes, *scalar_types]
+        result_types = self._result_type or default_results(definition, given)
+        if outs is not None:
+            for n, (o, dtype) in enumerate(zip(outs, result_types, strict=True)):
+                check_out(what, n, o, shape, dtype)
+            check_aliases(what, outs, arrays)
+            results = [operand_of(o) for o in outs]
+        else:
+            order = memory_order(shape, [broadcast_strides(a, shape) for a in inputs])
+            results = [
+                Operand(shape, dense_strides(shape, d.itemsize, order), 0, d) for d in result_types
+            ]
+        partials = self._partial_type or default_partials(
+            definition, given, [r.dtype for r in results]
+        )
+        everything = [*partials, *(r.dtype for r in results)]
+        scalar_types = weaken(scalars, scalar_types, array_dtypes, everything, device.traits.fp64)
+        dtypes.require_supported(
+            [*array_dtypes, *scalar_types, *everything], device.traits, str(device)
+        )
+        described = tuple((r.shape, r.dtype, r.strides, r.size) for r in results)
+        if not math.prod(shape):
+            return None, described
+        plan = plan_scan(
+            definition,
+            shape,
+            axis,
+            results,
+            inputs,
+            scalar_types,
+            partials,
+            exclusive=bool(request.exclusive),
+            reverse=bool(request.reverse),
+            traits=device.traits,
+        )
+        return plan, described

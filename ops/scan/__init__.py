@@ -1,0 +1,1 @@
+"""Operators that keep every partial result along an axis."""

@@ -1,0 +1,347 @@
+"""Cumulative sums, products, extrema and logarithms of sums: each is what one element does."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from clprim.arrays.array import Array
+from clprim.dtypes import AnyDType, as_dtype, value_dtype
+from clprim.errors import DTypeError, ShapeError
+from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.axes import one_axis
+from clprim.scan import Scan
+
+__all__ = [
+    "cummax",
+    "cummax_backward",
+    "cummin",
+    "cummin_backward",
+    "cumprod",
+    "cumprod_backward",
+    "cumsum",
+    "cumsum_backward",
+    "logcumsumexp",
+    "logcumsumexp_backward",
+]
+
+# --- sums and products ---------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=64)
+def _sum(dtype: AnyDType | None) -> Scan:
+    return Scan("", init="scan_y0 = 0;", step="scan_y0 += x0;", name="cumsum", result_type=dtype)
+
+
+@lru_cache(maxsize=64)
+def _product(dtype: AnyDType | None) -> Scan:
+    return Scan("", init="scan_y0 = 1;", step="scan_y0 *= x0;", name="cumprod", result_type=dtype)
+
+
+def cumsum(
+    x: Any,
+    dim: int | None = None,
+    *,
+    axis: int | None = None,
+    exclusive: bool = False,
+    reverse: bool = False,
+    dtype: Any = None,
+    out: Any = None,
+) -> Array:
+    """Returns the sums of all elements up to each one along an axis.
+
+    Args:
+        x: An array.
+        dim: Along which axis.
+        axis: The same by NumPy's name.
+        exclusive: Whether the element itself does not count.
+        reverse: Whether to begin at the end.
+        dtype: Of the result; by default that of ``x``, and int64 or uint64 for integers and bool.
+        out: An array to write to; it may be ``x``.
+
+    Raises:
+        ShapeError: No axis, or one that is not there.
+        DTypeError: No device array, or a dtype that cannot hold the sums.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> ops.cumsum(cp.asarray(np.array([1, 2, 3], np.int32)), 0).get()
+        array([1, 3, 6])
+    """
+    at = one_axis("cumsum", x, dim, axis)
+    scan = _sum(None if dtype is None else as_dtype(dtype))
+    found: Array = scan(x, axis=at, exclusive=exclusive, reverse=reverse, out=out)
+    return found
+
+
+def cumsum_backward(grad: Any, dim: int | None = None, *, axis: int | None = None) -> Array:
+    """Returns the gradient of `cumsum` in its input: sums from each element to the end."""
+    return cumsum(grad, dim, axis=axis, reverse=True, dtype=dtype_of("cumsum", "grad", grad))
+
+
+def cumprod(
+    x: Any,
+    dim: int | None = None,
+    *,
+    axis: int | None = None,
+    exclusive: bool = False,
+    reverse: bool = False,
+    dtype: Any = None,
+    out: Any = None,
+) -> Array:
+    """Returns the products of all elements up to each one along an axis; see `cumsum`."""
+    at = one_axis("cumprod", x, dim, axis)
+    scan = _product(None if dtype is None else as_dtype(dtype))
+    found: Array = scan(x, axis=at, exclusive=exclusive, reverse=reverse, out=out)
+    return found
+
+
+@lru_cache(maxsize=16)
+def _product_gradient(dtype: AnyDType) -> Scan:
+    """From the end, T[k] = x[k] (g[k] + T[k + 1]); the gradient is P[k - 1] (g[k] + T[k + 1]).
+
+    P are the products up to an element. Nothing is divided, so zeros are no special case. A partial
+    is the map T → a T + b.
+    """
+    return Scan(
+        "",
+        init="scan_y0 = 0; scan_y1 = 1;",
+        step="scan_y0 = x1 * (x0 + scan_y0); scan_y1 *= x1;",
+        combine="scan_y0 = other_y0 + other_y1 * scan_y0; scan_y1 *= other_y1;",
+        finalize="y0 = x2 * (x0 + scan_y0);",
+        name="cumprod_backward",
+        result_type=dtype,
+    )
+
+
+def cumprod_backward(
+    grad: Any, input: Any, dim: int | None = None, output: Any = None, *, axis: int | None = None
+) -> Array:
+    """Returns the gradient of `cumprod` in its input.
+
+    Args:
+        grad: Gradient in the result.
+        input: What was multiplied; zeros are no special case.
+        dim: Along which axis.
+        output: The result; not needed.
+        axis: The same as ``dim``, by NumPy's name.
+
+    Raises:
+        ShapeError: No axis, or one that is not there; shapes that differ.
+        DTypeError: No device arrays of floating numbers.
+    """
+    at = one_axis("cumprod_backward", input, dim, axis)
+    dtype = _floating("cumprod_backward", "input", input)
+    _same_shape("cumprod_backward", "grad", grad, input)
+    before = cumprod(input, at, exclusive=True, dtype=value_dtype(dtype, [dtype]))
+    scan = _product_gradient(dtype)
+    found: Array = scan(grad, input, before, axis=at, exclusive=True, reverse=True)
+    return found
+
+
+# --- extrema -------------------------------------------------------------------------------------
+
+
+def _extreme(name: str, start: str, beats: str) -> Scan:
+    """The extreme element so far, and its position; of equal ones the last. A NaN stays."""
+    return Scan(
+        "",
+        init=f"scan_y0 = {start}_scan_y0; scan_y1 = -1;",
+        step=f"""
+            if (x0 {beats} scan_y0 || x0 != x0) {{
+                scan_y0 = x0;
+                scan_y1 = scan_item;
+            }}
+        """,
+        combine=f"""
+            if (other_y1 >= 0 && (other_y0 {beats} scan_y0 || other_y0 != other_y0)) {{
+                scan_y0 = other_y0;
+                scan_y1 = other_y1;
+            }}
+        """,
+        name=name,
+    )
+
+
+_cummax = _extreme("cummax", "lowest", ">=")
+_cummin = _extreme("cummin", "highest", "<=")
+
+
+def cummax(x: Any, dim: int | None = None, *, axis: int | None = None) -> tuple[Array, Array]:
+    """Returns (values, indices): the greatest element up to each one, and where along the axis.
+
+    As `torch.cummax`: of equal elements the last one counts, and a NaN is greater than any number.
+
+    Raises:
+        ShapeError: No axis, or one that is not there.
+        DTypeError: No device array.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> values, indices = ops.cummax(cp.asarray(np.array([1, 3, 2, 3], np.float32)), 0)
+        >>> values.get(), indices.get()
+        (array([1., 3., 3., 3.], dtype=float32), array([0, 1, 1, 3]))
+    """
+    values, indices = _cummax(x, axis=one_axis("cummax", x, dim, axis))
+    return values, indices
+
+
+def cummin(x: Any, dim: int | None = None, *, axis: int | None = None) -> tuple[Array, Array]:
+    """Returns (values, indices) of the least element up to each one; see `cummax`."""
+    values, indices = _cummin(x, axis=one_axis("cummin", x, dim, axis))
+    return values, indices
+
+
+@lru_cache(maxsize=16)
+def _runs(dtype: AnyDType) -> Scan:
+    """Sums of ``x0`` where ``x1`` stays the same, at the position that ``x1`` names.
+
+    A partial is the sum of its last run, the run's index, and whether it is the only run.
+    """
+    return Scan(
+        "",
+        init="scan_y0 = 0; scan_y1 = -1; scan_y2 = 1;",
+        step="""
+            scan_y2 = scan_y1 < 0 || (scan_y2 != 0 && x1 == scan_y1);
+            scan_y0 = x1 == scan_y1 ? scan_y0 + x0 : x0;
+            scan_y1 = x1;
+        """,
+        combine="""
+            if (other_y1 >= 0) {
+                int goes_on = other_y2 != 0 && other_y1 == scan_y1;
+                scan_y2 = scan_y1 < 0 ? other_y2 : (scan_y2 != 0 && goes_on);
+                scan_y0 = goes_on ? scan_y0 + other_y0 : other_y0;
+                scan_y1 = other_y1;
+            }
+        """,
+        finalize="y0 = x1 == scan_item ? scan_y0 : 0;",
+        partial_type=(value_dtype(dtype, [dtype]), np.int64, np.int32),
+        result_type=dtype,
+        name="cummax_backward",
+    )
+
+
+def cummax_backward(
+    grad: Any, input: Any, indices: Any, dim: int | None = None, *, axis: int | None = None
+) -> Array:
+    """Returns the gradient of `cummax` or `cummin` in its input.
+
+    Args:
+        grad: Gradient in the values.
+        input: What the extrema are of.
+        indices: As `cummax` returned them.
+        dim: Along which axis.
+        axis: The same by NumPy's name.
+
+    Raises:
+        ShapeError: No axis, or one that is not there; shapes that differ.
+        DTypeError: No device arrays, or a gradient that is no floating number.
+    """
+    at = one_axis("cummax_backward", input, dim, axis)
+    dtype = _floating("cummax_backward", "grad", grad)
+    _same_shape("cummax_backward", "grad", grad, input)
+    _same_shape("cummax_backward", "indices", indices, input)
+    if indices.dtype.kind not in "iu":
+        raise DTypeError(f"cummax_backward: indices are {indices.dtype}, expected integers")
+    found: Array = _runs(dtype)(grad, indices, axis=at, reverse=True)
+    return found
+
+
+cummin_backward = cummax_backward
+
+
+# --- logarithm of sums ---------------------------------------------------------------------------
+
+# A partial is (greatest element m, Σ exp(x − m)), as in `logsumexp`.
+_LOGSUMEXP: dict[str, Any] = {
+    "init": "scan_y0 = -INFINITY; scan_y1 = 0;",
+    "step": """
+        typeof_scan_y0 x = x0;
+        typeof_scan_y0 up = x - scan_y0;
+        typeof_scan_y0 scale = x == scan_y0 ? 1 : exp(-fabs(up));
+        scan_y1 = up > 0 ? scan_y1 * scale + 1 : scan_y1 + scale;
+        scan_y0 = up > 0 ? x : scan_y0;
+    """,
+    "combine": """
+        typeof_scan_y0 up = other_y0 - scan_y0;
+        typeof_scan_y0 scale = other_y0 == scan_y0 ? 1 : exp(-fabs(up));
+        scan_y1 = up > 0 ? scan_y1 * scale + other_y1 : scan_y1 + other_y1 * scale;
+        scan_y0 = up > 0 ? other_y0 : scan_y0;
+    """,
+    "finalize": "y0 = scan_y0 + log(scan_y1);",
+    "name": "logcumsumexp",
+}
+_logcumsumexp = Scan("", **_LOGSUMEXP)
+
+
+def logcumsumexp(
+    x: Any, dim: int | None = None, *, axis: int | None = None, out: Any = None
+) -> Array:
+    """Returns log Σ exp(x) of all elements up to each one along an axis, without overflow.
+
+    Raises:
+        ShapeError: No axis, or one that is not there.
+        DTypeError: No device array of floating numbers.
+    """
+    at = one_axis("logcumsumexp", x, dim, axis)
+    _floating("logcumsumexp", "x", x)
+    found: Array = _logcumsumexp(x, axis=at, out=out)
+    return found
+
+
+# exp(x[k]) Σ g[i] exp(−r[i]) over i ≥ k. The results r do not decrease, so −r[k] is the greatest of
+# the exponents; a partial is (greatest exponent m, Σ g exp(−r − m)).
+_logcumsumexp_gradient = Scan(
+    "",
+    init="scan_y0 = -INFINITY; scan_y1 = 0;",
+    step="""
+        typeof_scan_y0 up = -x2 - scan_y0;
+        typeof_scan_y0 scale = -x2 == scan_y0 ? 1 : exp(-fabs(up));
+        scan_y1 = up > 0 ? scan_y1 * scale + x0 : scan_y1 + x0 * scale;
+        scan_y0 = up > 0 ? -x2 : scan_y0;
+    """,
+    combine=_LOGSUMEXP["combine"],
+    finalize="y0 = x1 == -INFINITY ? 0 : scan_y1 * exp(x1 + scan_y0);",
+    name="logcumsumexp_backward",
+)
+
+
+def logcumsumexp_backward(
+    grad: Any, input: Any, result: Any, dim: int | None = None, *, axis: int | None = None
+) -> Array:
+    """Returns the gradient of `logcumsumexp` in its input.
+
+    Args:
+        grad: Gradient in the result.
+        input: The array.
+        result: What `logcumsumexp` returned.
+        dim: Along which axis.
+        axis: The same by NumPy's name.
+
+    Raises:
+        ShapeError: No axis, or one that is not there; shapes that differ.
+        DTypeError: No device arrays of floating numbers.
+    """
+    at = one_axis("logcumsumexp_backward", input, dim, axis)
+    for label, array in {"grad": grad, "input": input, "result": result}.items():
+        _floating("logcumsumexp_backward", label, array)
+        _same_shape("logcumsumexp_backward", label, array, input)
+    found: Array = _logcumsumexp_gradient(grad, input, result, axis=at, reverse=True)
+    return found
+
+
+def _floating(what: str, label: str, array: Any) -> AnyDType:
+    dtype: AnyDType = dtype_of(what, label, array)
+    if dtype.kind in "biu":
+        raise DTypeError(f"{what}: {label} is {dtype}, expected a floating dtype")
+    return dtype
+
+
+def _same_shape(what: str, label: str, array: Any, input: Any) -> None:
+    dtype_of(what, label, array)
+    if array.shape != input.shape:
+        raise ShapeError(f"{what}: {label} has shape {array.shape}, input {input.shape}")

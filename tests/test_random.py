@@ -1,0 +1,155 @@
+"""Random numbers: Philox beside NumPy's integers, the same on every device, cut and layout."""
+
+import numpy as np
+import pytest
+from support import same_bits
+
+import clprim as cp
+from clprim import ops
+
+SEED = 0x1234_5678_9ABC_DEF0
+
+
+def philox(counter, key):
+    """Philox 4×32-10 on arrays of words, by the paper."""
+    c, k = [np.asarray(w, np.uint64) for w in counter], [np.uint64(w) for w in key]
+    low = np.uint64(0xFFFFFFFF)
+    for _ in range(10):
+        a, b = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
+        shift = np.uint64(32)
+        c = [b >> shift ^ c[1] ^ k[0], b & low, a >> shift ^ c[3] ^ k[1], a & low]
+        k = [(k[0] + np.uint64(0x9E3779B9)) & low, (k[1] + np.uint64(0xBB67AE85)) & low]
+    return c
+
+
+def words(count, call=0, draw=0):
+    zero = np.zeros(count, np.uint64)
+    return philox(
+        [np.arange(count), zero, zero + np.uint64(call), zero + np.uint64(draw)],
+        [SEED & 0xFFFFFFFF, SEED >> 32],
+    )
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    before = cp.random.get_state()
+    cp.random.seed(SEED)
+    yield
+    cp.random.set_state(before)
+
+
+def test_the_reference_is_philox():
+    # Random123's known answers.
+    assert [hex(int(w)) for w in philox([0] * 4, [0] * 2)] == [
+        "0x6627e8d5", "0xe169c58d", "0xbc57ac4c", "0x9b00dbd8",
+    ]  # fmt: skip
+    ones = [0xFFFFFFFF] * 4
+    assert [hex(int(w)) for w in philox(ones, ones[:2])] == [
+        "0x408f276d", "0x41c83b0e", "0xa20bc7c6", "0x6d5451fd",
+    ]  # fmt: skip
+
+
+def test_uniform_numbers_are_philoxs(device):
+    expected = (words(1000)[0] >> np.uint64(8)).astype(np.float64) * 2.0**-24
+    np.testing.assert_array_equal(cp.random.uniform((1000,)).get(), expected)
+    second = (words(1000, call=1)[0] >> np.uint64(8)).astype(np.float64) * 2.0**-24
+    np.testing.assert_array_equal(cp.random.uniform((10, 100)).get().ravel(), second)
+
+
+def test_draws_of_an_element_differ_and_do_not_depend_on_cuts(traits):
+    draws = cp.Pointwise("y0 = rand(); for (int k = 0; k < 3; ++k) y0 = 2 * y0 + rand();")
+    by_hand = [(words(600, draw=k)[0] >> np.uint64(8)).astype(np.float64) * 2.0**-24
+               for k in range(4)]  # fmt: skip
+    expected = ((by_hand[0] * 2 + by_hand[1]) * 2 + by_hand[2]) * 2 + by_hand[3]
+    out = cp.empty((20, 30), np.float32)
+    np.testing.assert_allclose(draws(out=out).get().ravel(), expected, rtol=1e-6)
+
+
+def test_reductions_and_scans_draw_by_position(traits):
+    state = cp.random.get_state()
+    drawn = cp.random.uniform((40, 70)).get().astype(np.float64)
+    x = cp.zeros((40, 70))
+    total = cp.Reduction("y0 = rand() + x0;", init="reduce_y0 = 0;", step="reduce_y0 += y0;")
+    scan = cp.Scan("y0 = rand() + x0;", init="scan_y0 = 0;", step="scan_y0 += y0;")
+    for axis in (0, 1):
+        with cp.random.at(state):
+            np.testing.assert_allclose(total(x, axis=axis).get(), drawn.sum(axis), rtol=1e-5)
+        with cp.random.at(state):
+            np.testing.assert_allclose(scan(x, axis=axis).get(), np.cumsum(drawn, axis), rtol=1e-5)
+
+
+def test_memory_formats_see_the_same_numbers(device):
+    x = np.ones((2, 3, 4, 5), np.float32)
+    state = cp.random.get_state()
+    plain = ops.dropout(cp.asarray(x), 0.4)
+    with cp.random.at(state):
+        last = ops.dropout(cp.asarray(x, memory_format="channels_last"), 0.4)
+    np.testing.assert_array_equal(plain.get(), last.get())
+    assert last.strides != plain.strides
+
+
+def test_integers_cover_their_range(device):
+    found = cp.random.randint(-3, 4, (5000,)).get()
+    high, low = words(5000)[:2]
+    word = high << np.uint64(32) | low
+    expected = np.array([-3 + (int(w) * 7 >> 64) for w in word])
+    np.testing.assert_array_equal(found, expected)
+    assert {*found} == {*range(-3, 4)}
+    assert cp.random.randint(0, 256, 9, dtype=np.uint8).dtype == np.uint8
+
+
+def test_distributions(device):
+    n = 200_000
+    for x, mean, deviation in [
+        (cp.random.uniform((n,), -1, 3), 1, 4 / 12**0.5),
+        (cp.random.normal((n,), 2, 3), 2, 3),
+        (cp.random.exponential((n,), 4), 0.25, 0.25),
+        (cp.random.bernoulli(0.3, (n,)), 0.3, 0.21**0.5),
+    ]:
+        values = x.get().astype(np.float64)
+        assert abs(values.mean() - mean) < 5 * deviation / n**0.5
+        assert abs(values.std() - deviation) < 0.02 * deviation + 0.005
+    normal = cp.random.normal((n,)).get()
+    assert abs((normal**3).mean()) < 0.05 and abs((normal**4).mean() - 3) < 0.1
+    assert np.abs(normal).max() < 7
+    assert cp.random.bernoulli(cp.asarray(np.array([0, 1, 0, 1], "f"))).get().tolist() == [0, 1] * 2
+
+
+def test_float64_has_53_bits(device):
+    if not device.traits.fp64:
+        with pytest.raises(cp.DTypeError, match="cl_khr_fp64"):
+            cp.random.uniform((3,), dtype=np.float64)
+        return
+    high, low = words(100)[:2]
+    word = (high << np.uint64(32) | low) >> np.uint64(11)
+    found = cp.random.uniform((100,), dtype=np.float64).get()
+    np.testing.assert_array_equal(found, word.astype(np.float64) * 2.0**-53)
+
+
+def test_the_same_seed_gives_the_same_bits(device):
+    first = [cp.random.normal((50,)), cp.random.uniform((3, 4))]
+    cp.random.seed(SEED)
+    again = [cp.random.normal((50,)), cp.random.uniform((3, 4))]
+    assert all(same_bits(a, b) for a, b in zip(first, again, strict=True))
+    assert not same_bits(again[1], cp.random.uniform((3, 4)))
+
+
+def test_refusals(device):
+    random = cp.random
+    for error, message, call in [
+        (cp.DefinitionError, "written rand\\(\\)", lambda: cp.Pointwise("y0 = rand;")),
+        (cp.DefinitionError, "randint\\(from, to\\)", lambda: cp.Pointwise("y0 = randint(3);")),
+        (cp.DefinitionError, "the engine declares it", lambda: cp.Pointwise("int rand = 3;")),
+        (cp.DefinitionError, "not available in init",
+         lambda: cp.Reduction("", init="reduce_y0 = rand();", step="reduce_y0 += x0;")),
+        (cp.DTypeError, "expected an integer", lambda: random.seed("a")),
+        (cp.DTypeError, "floating", lambda: random.uniform((3,), dtype=np.int32)),
+        (cp.DTypeError, "expected a number", lambda: random.normal((3,), "a")),
+        (cp.DTypeError, "out of bounds", lambda: random.randint(0, 300, 3, dtype=np.uint8)),
+        (cp.ShapeError, "no integer", lambda: random.randint(3, 3, 3)),
+        (cp.ShapeError, "expected sizes", lambda: random.uniform((-1,))),
+        (cp.ShapeError, "needs shape", lambda: random.bernoulli(0.5)),
+    ]:  # fmt: skip
+        with pytest.raises(error, match=message):
+            call()
+    assert cp.random.get_state() == (SEED, 0)
