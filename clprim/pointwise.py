@@ -22,6 +22,8 @@ from clprim.call.call import Call, bind
 from clprim.call.scalars import scalar_dtypes, split_arguments, weaken
 from clprim.call.signature import Calls
 from clprim.errors import DTypeError, ShapeError, shorten
+from clprim.gradients.kernels import register
+from clprim.gradients.pointwise import PointwiseGradient
 from clprim.language.definition import define_pointwise, texts
 from clprim.plan.kernel import KernelPlan, Plan
 from clprim.plan.pointwise.planner import plan_pointwise
@@ -130,6 +132,38 @@ class Pointwise:
             raise
         return results[0] if len(results) == 1 else results
 
+    def gradient(self, wrt: Any = None, *, saves: Any = ()) -> PointwiseGradient:
+        """Returns the operator's gradient, whose strings are derived from its own.
+
+        Args:
+            wrt: Names of the arguments that gradients are wanted of, such as ``("x0", "w1")``;
+                every array of a floating dtype by default, in order.
+            saves: Results, such as ``"y0"``, that a call will be given as ``saved=``, so that they
+                need not be computed again.
+
+        Returns:
+            What is called with the operator's arguments and ``grad=``, and prints as its strings.
+
+        Raises:
+            DefinitionError: A gradient would pass something that has none; with line and caret.
+
+        Example:
+            >>> import numpy as np, clprim as cp
+            >>> g = cp.Pointwise("y0 = x0 * w0 + tanh(x1);").gradient()
+            >>> print(g)
+            typeof_gx0 t0 = tanh(x1);
+            gx0 = gy0 * w0;
+            gx1 = gy0 * (1 - t0 * t0);
+            >>> x, b = cp.full((2, 3), 1.0), cp.zeros(3)
+            >>> gx, gb = g(x, b, 2.0, grad=cp.full((2, 3), 1.0))
+            >>> gx.get(), gb.get()
+            (array([[2., 2., 2.],
+                   [2., 2., 2.]], dtype=float32), array([2., 2., 2.], dtype=float32))
+        """
+        return PointwiseGradient(
+            self.definition, self._what, wrt=wrt, saves=saves, result_types=self._result_type
+        )
+
     def source(self, *args: Any, out: Any = None, shape: Sequence[int] | None = None) -> str:
         """Returns the OpenCL C that these arguments would run, without running or building it."""
         device = current_device()
@@ -207,3 +241,6 @@ def _allocate(
 ) -> list[Operand]:
     order = memory_order(shape, [broadcast_strides(a, shape) for a in inputs])
     return [Operand(shape, dense_strides(shape, d.itemsize, order), 0, d) for d in dtypes_]
+
+
+register("Pointwise", Pointwise)

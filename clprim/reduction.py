@@ -24,6 +24,7 @@ from clprim.call.scalars import scalar_dtypes, split_arguments, weaken
 from clprim.call.scaling import scale_numbers, scale_results, scale_signature
 from clprim.call.signature import Calls
 from clprim.errors import DTypeError, ShapeError, shorten
+from clprim.gradients.kernels import register
 from clprim.language.definition import define_reduction, texts
 from clprim.plan.reduction.planner import ReductionPlan, plan_reduction
 from clprim.plan.strides import (
@@ -302,3 +303,6 @@ def _keep_axes(operand: Operand, axes: tuple[int, ...], keepdims: bool) -> Opera
         shape.insert(axis, 1)
         strides.insert(axis, 0)
     return Operand(tuple(shape), tuple(strides), operand.offset, operand.dtype)
+
+
+register("Reduction", Reduction)

@@ -104,6 +104,17 @@ def device(request):
     device_module._current = before
 
 
+@pytest.fixture
+def double_device():
+    """The first device that calculates in float64, for values that do not depend on devices."""
+    found = next((p.values[0] for p in DEVICES if p.values[0].traits.fp64), None)
+    if found is None:
+        pytest.skip("no device calculates in float64")
+    before = device_module._current
+    yield set_device(found)
+    device_module._current = before
+
+
 @pytest.fixture(params=TRAITS)
 def traits(request, device, monkeypatch):
     """The device, planned for as if it were another: a GPU, a CPU with narrower registers…"""

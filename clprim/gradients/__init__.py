@@ -1,0 +1,1 @@
+"""Gradients of the kernels that users define, as kernels."""

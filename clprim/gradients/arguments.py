@@ -1,0 +1,153 @@
+"""What a gradient is called with: dtypes and shapes, checked before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyopencl.array as cl_array
+
+from clprim import dtypes
+from clprim.call.arguments import check_array
+from clprim.call.scalars import scalar_dtypes, split_arguments
+from clprim.errors import DefinitionError, DTypeError, ShapeError
+from clprim.runtime.device import Device
+
+__all__ = [
+    "Given",
+    "as_names",
+    "as_tuple",
+    "is_array",
+    "is_floating",
+    "kind_of",
+    "read_arguments",
+    "sum_axes",
+]
+
+_NUMBERS = (int, float, np.number, np.bool_)
+
+
+def is_floating(dtype: Any) -> bool:
+    """Whether arrays of a dtype have gradients."""
+    return bool(dtype.kind == "f" or dtype.name == "bfloat16")
+
+
+@dataclass(frozen=True)
+class Given:
+    """Arguments of a call.
+
+    Attributes:
+        arrays, scalars: ``xN`` and ``wN``.
+        grads: An array, a number, or None for each result.
+        real: ``float``, or ``double`` where float64 takes part.
+        ctypes: C's types of ``xN`` and ``wN`` in a snippet, by name.
+    """
+
+    arrays: tuple[Any, ...]
+    scalars: tuple[Any, ...]
+    grads: tuple[Any, ...]
+    real: str
+    ctypes: tuple[tuple[str, str], ...]
+
+
+def is_array(value: object) -> bool:
+    """Whether a value is an array on a device."""
+    return isinstance(value, cl_array.Array)
+
+
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    """Several values as they are, one as a tuple of it."""
+    return tuple(value) if isinstance(value, tuple | list) else (value,)
+
+
+def kind_of(grad: object) -> str:
+    """What a gradient of a result was given as: ``array``, ``number`` or ``none``."""
+    return "none" if grad is None else "array" if is_array(grad) else "number"
+
+
+def read_arguments(
+    what: str,
+    args: tuple[Any, ...],
+    counts: tuple[int, int, int],
+    grad: Any,
+    device: Device,
+    others: Sequence[Any] = (),
+) -> Given:
+    """Checks what a gradient was called with.
+
+    Args:
+        what: The gradient, for messages.
+        args: Arrays, then scalars.
+        counts: How many arrays, scalars and results the operator has.
+        grad: The gradient of the result, or of each: an array, a number, or None for 0.
+        device: The current one.
+        others: Further arrays that take part.
+
+    Raises:
+        ShapeError: Not as many arguments or gradients.
+        DTypeError: Something that is no array, no number, no floating gradient.
+    """
+    inputs, numbers, results = counts
+    arrays, scalars = split_arguments(what, args, inputs, numbers)
+    for n, a in enumerate(arrays):
+        check_array(what, f"x{n}", a, device)
+    grads = as_tuple(grad)
+    if len(grads) != results:
+        raise ShapeError(
+            f"{what}: grad= holds {len(grads)} gradient{'s' if len(grads) != 1 else ''}, expected "
+            f"{results}, one for each result (None where it is 0)"
+        )
+    if all(g is None for g in grads):
+        raise ShapeError(f"{what}: grad= is missing: the gradient of the result")
+    for n, g in enumerate(grads):
+        if g is None or (isinstance(g, _NUMBERS) and not isinstance(g, bool)):
+            continue
+        check_array(what, f"grad= of y{n}", g, device)
+        if not is_floating(g.dtype):
+            raise DTypeError(f"{what}: grad= of y{n} is {g.dtype}, expected a floating dtype")
+    array_dtypes = [a.dtype for a in arrays]
+    scalar_types = scalar_dtypes(what, scalars, array_dtypes)
+    for n, w in enumerate(scalars):
+        if isinstance(w, float) and not isinstance(w, np.generic):
+            has_double = any(d == np.float64 for d in array_dtypes)
+            scalar_types[n] = np.dtype(np.float64 if has_double else np.float32)
+    everything = [
+        *array_dtypes,
+        *scalar_types,
+        *(a.dtype for a in (*grads, *others) if is_array(a)),
+    ]
+    real = "double" if any(d == np.float64 for d in everything) else "float"
+    values = [
+        dtypes.stored_type(dtypes.value_dtype(d, everything)).value
+        for d in (*array_dtypes, *scalar_types)
+    ]
+    names = [f"x{n}" for n in range(inputs)] + [f"w{n}" for n in range(numbers)]
+    return Given(arrays, scalars, grads, real, tuple(zip(names, values, strict=True)))
+
+
+def as_names(what: str, wrt: Any, inputs: int, scalars: int) -> tuple[str, ...] | None:
+    """Returns ``wrt=`` as names, or None where it is left out.
+
+    Raises:
+        DefinitionError: No such argument, or one named twice.
+    """
+    if wrt is None:
+        return None
+    names = (wrt,) if isinstance(wrt, str) else tuple(wrt)
+    known = [f"x{n}" for n in range(inputs)] + [f"w{n}" for n in range(scalars)]
+    for name in names:
+        if name not in known:
+            raise DefinitionError(f"{what}: wrt={wrt!r} names {name!r}; there are {known}")
+    if not names or len({*names}) < len(names):
+        raise DefinitionError(f"{what}: wrt={wrt!r}, expected each of some names once")
+    return names
+
+
+def sum_axes(shape: Sequence[int], whole: Sequence[int]) -> tuple[int, ...]:
+    """Returns the axes of a broadcast shape along which an array is repeated."""
+    ahead = len(whole) - len(shape)
+    return tuple(
+        d for d, size in enumerate(whole) if size != 1 and (d < ahead or shape[d - ahead] == 1)
+    )

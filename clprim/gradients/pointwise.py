@@ -1,0 +1,416 @@
+"""The gradient of a `Pointwise`: derived strings, run as one kernel for what is summed alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from clprim.call.signature import Calls
+from clprim.errors import DefinitionError, DTypeError, ShapeError
+from clprim.gradients.arguments import (
+    Given,
+    as_names,
+    as_tuple,
+    is_array,
+    is_floating,
+    kind_of,
+    read_arguments,
+    sum_axes,
+)
+from clprim.gradients.kernels import make
+from clprim.language.definition import PointwiseDefinition, define_pointwise
+from clprim.language.gradient.derive import Derivation, derive, start, terms_of
+from clprim.language.gradient.terms import Term
+from clprim.plan.strides import broadcast_shapes, broadcasts_to
+from clprim.runtime.device import current_device
+
+__all__ = ["PointwiseGradient", "derive_pointwise"]
+
+_REAL = {"float": np.float32, "double": np.float64}
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """One kernel of a call.
+
+    Attributes:
+        operator: A `Pointwise`, or a `Reduction` that sums.
+        operands: Names of what it is given: ``x0``, ``gy0``, ``y0``, ``w0``.
+        options: ``shape=``, or ``axis=`` and ``keepdims=``.
+        results: Which gradients it makes, and their shapes.
+    """
+
+    operator: Any
+    operands: tuple[str, ...]
+    options: Mapping[str, Any]
+    results: tuple[tuple[str, tuple[int, ...]], ...]
+
+
+def derive_pointwise(
+    definition: PointwiseDefinition,
+    real: str,
+    ctypes: Mapping[str, str],
+    results: Sequence[str],
+    grads: Sequence[str],
+    wrt: Sequence[str],
+    *,
+    lenient: bool = False,
+) -> Derivation:
+    """Derives gradients of a `Pointwise`.
+
+    Args:
+        definition: Its snippet.
+        real: The type of real operands, ``float`` or ``double``.
+        ctypes: Of ``xN`` and ``wN``.
+        results: Types of ``yN``.
+        grads: What each result is given: ``array``, ``number``, ``one`` or ``none``.
+        wrt: Names of what is asked for.
+        lenient: Whether arrays may turn out to hold whole numbers.
+
+    Raises:
+        DefinitionError: A gradient passes what has none.
+    """
+    snippet = definition.expr
+    names = [f"y{n}" for n in range(definition.results)]
+    types = {**ctypes, **dict(zip(names, results, strict=True))}
+    types |= {f"g{name}": real for name in types}
+    leaves = [*ctypes.items(), *((f"gy{n}", real) for n in range(len(names)))]
+    leaves += [("index", "long")]
+    run = start(snippet.preamble, real, types, leaves)
+    run.lenient = lenient
+    for name in names:
+        run.target(name, types[name])
+    terms_of(run, snippet)
+    values = {name: value for name in names if isinstance(value := run.cells[name], Term)}
+    given = []
+    for name, kind in zip(names, grads, strict=True):
+        gradient = run.leaves[f"g{name}"] if kind != "one" else run.terms.number(1.0)
+        if kind != "none" and name in values and isinstance(gradient, Term):
+            given.append((values[name], gradient))
+    gradients = derive(run, [snippet], given, wrt)
+    return Derivation(run.terms, gradients, values, types, snippet.preamble)
+
+
+class PointwiseGradient:
+    """Gradients of a `Pointwise` in its arguments; see `Pointwise.gradient`.
+
+    Printed, it is the derived strings.
+
+    Args:
+        definition: Of the operator.
+        what: The operator, for messages.
+        wrt: Names of arguments; None for every floating array.
+        saves: Results that will be at hand.
+        result_types: dtypes of the results, where they are fixed.
+        previous: The gradient that this is a gradient of.
+    """
+
+    def __init__(
+        self,
+        definition: PointwiseDefinition,
+        what: str,
+        *,
+        wrt: Any = None,
+        saves: Sequence[str] = (),
+        result_types: Sequence[Any] | None = None,
+        previous: PointwiseGradient | None = None,
+    ) -> None:
+        self.definition = definition
+        self._what = f"gradient of {what}"
+        self._counts = (definition.inputs, definition.scalars, definition.results)
+        self._wrt = as_names(self._what, wrt, *self._counts[:2])
+        self._saves = (saves,) if isinstance(saves, str) else tuple(saves)
+        results = [f"y{n}" for n in range(definition.results)]
+        for name in self._saves:
+            if name not in results:
+                raise DefinitionError(f"{self._what}: saves={saves!r}; the results are {results}")
+        self._result_types = result_types
+        self._previous = previous
+        self._derived = lru_cache(maxsize=64)(self._derive)
+        self._operators: dict[Any, Any] = {}
+        self._calls: Calls[tuple[tuple[_Stage, ...], tuple[str, ...]]] = Calls()
+        self._definite()  # what cannot be derived is refused now
+
+    def __repr__(self) -> str:
+        return f"<clprim.{self._what}>"
+
+    def __str__(self) -> str:
+        derivation, names = self._definite()
+        results = [(name, name) for name in names]
+        text = derivation.snippet(results, saves=self._saves, real_name=f"typeof_{names[0]}")
+        return derivation.helpers(names, self._saves) + text
+
+    def _definite(self) -> tuple[Derivation, tuple[str, ...]]:
+        """The derivation for float arrays, and the gradients in order."""
+        inputs, scalars, results = self._counts
+        names = [f"x{n}" for n in range(inputs)] + [f"w{n}" for n in range(scalars)]
+        wrt = self._wrt or tuple(names[:inputs])
+        if not wrt:
+            raise DefinitionError(f"{self._what}: without arrays, name scalars in wrt=")
+        ctypes = tuple((name, "float") for name in names)
+        kinds = ("array",) * results
+        return self._derived("float", ctypes, kinds, wrt, True), tuple(f"g{n}" for n in wrt)
+
+    def _derive(
+        self,
+        real: str,
+        ctypes: tuple[tuple[str, str], ...],
+        kinds: tuple[str, ...],
+        wrt: tuple[str, ...],
+        lenient: bool = False,
+    ) -> Derivation:
+        results = [
+            real if self._result_types is None or is_floating(self._result_types[n]) else "long"
+            for n in range(self._counts[2])
+        ]
+        return derive_pointwise(
+            self.definition, real, dict(ctypes), results, kinds, wrt, lenient=lenient
+        )
+
+    def gradient(self, wrt: Any = None, *, saves: Any = ()) -> PointwiseGradient:
+        """Returns the gradient of this gradient.
+
+        It is called with the arrays of the operator, the gradients that ``grad=`` held, and the
+        scalars; ``grad=`` takes one gradient for each that this one returns. Where the former are
+        left out, they are 1.
+
+        Args:
+            wrt: Names of arguments; ``x`` and a number for the gradients too, behind the arrays.
+                Every floating array by default.
+            saves: Those of its results ``y0``, ``y1``, … that will be at hand.
+        """
+        return self._next(("array",) * self._counts[2], wrt, saves)
+
+    def _next(self, kinds: tuple[str, ...], wrt: Any, saves: Any) -> PointwiseGradient:
+        inputs, scalars, results = self._counts
+        # In double, in which no conversion to float and no digit is left out.
+        ctypes = tuple((f"x{n}", "double") for n in range(inputs))
+        ctypes += tuple((f"w{n}", "double") for n in range(scalars))
+        wanted = self._wrt or tuple(f"x{n}" for n in range(inputs))
+        derivation = self._derived("double", ctypes, kinds, wanted, True)
+        names = [f"g{name}" for name in wanted]
+        text = derivation.snippet(
+            [(f"y{n}", name) for n, name in enumerate(names)],
+            lambda name: f"x{inputs + int(name[2:])}" if name.startswith("gy") else name,
+        )
+        grads = results if kinds[0] == "array" else 0
+        mentioned = [f"x{n}" for n in range(inputs + grads)] + [f"w{n}" for n in range(scalars)]
+        mention = "".join(f"(void){name};\n" for name in mentioned)
+        preamble = derivation.helpers(names)
+        return PointwiseGradient(
+            define_pointwise(mention + text, name=None, preamble=preamble),
+            self._what,
+            wrt=wrt,
+            saves=saves,
+            previous=self,
+        )
+
+    @cached_property
+    def _plain(self) -> PointwiseGradient:
+        """This gradient of a gradient, where the gradients that the other one took are 1."""
+        assert self._previous is not None
+        before = self._previous if self._previous._previous is None else self._previous._plain
+        wrt = self._wrt
+        if wrt is not None:
+            wrt = tuple(name for name in wrt if name[0] == "w" or int(name[1:]) < before._counts[0])
+        return before._next(("one",) * before._counts[2], wrt, self._saves)
+
+    # Calls
+
+    def __call__(self, *args: Any, grad: Any = None, saved: Any = ()) -> Any:
+        """Computes the gradients.
+
+        Args:
+            args: The arguments of the operator: arrays x0, x1, …, then scalars w0, w1, ….
+            grad: The gradient of the result, an array of its shape or a number; for several
+                results a tuple, in which None stands for 0.
+            saved: The results that ``saves=`` names, an array or a tuple of them.
+
+        Returns:
+            An array of the shape and dtype of each argument asked for, a tuple for several. What
+            was broadcast is summed; of a scalar the gradient is an array of shape ().
+
+        Raises:
+            ShapeError: Wrong number of arguments, a gradient of another shape than the result's.
+            DTypeError: An argument that is no array or no number, no floating array at all.
+            DeviceError: An array of another context.
+            BuildError: The OpenCL compiler refused a snippet.
+        """
+        if self._is_plain(args):
+            return self._plain(*args, grad=grad, saved=saved)
+        stages, order, values = self._staged(args, grad, saved)
+        found: dict[str, Any] = {}
+        for stage in stages:
+            made = stage.operator(*[values[name] for name in stage.operands], **stage.options)
+            made = made if isinstance(made, tuple) else (made,)
+            for (name, shape), array in zip(stage.results, made, strict=True):
+                found[name] = array if array.shape == shape else array.reshape(shape)
+        results = tuple([found[name] for name in order])
+        return results[0] if len(results) == 1 else results
+
+    def source(self, *args: Any, grad: Any = None, saved: Any = ()) -> str:
+        """Returns the OpenCL C that these arguments would run, without running or building it."""
+        if self._is_plain(args):
+            return self._plain.source(*args, grad=grad, saved=saved)
+        stages, _, values = self._staged(args, grad, saved)
+        texts = [
+            stage.operator.source(*(values[name] for name in stage.operands), **stage.options)
+            for stage in stages
+        ]
+        return "\n".join(texts)
+
+    def _is_plain(self, args: tuple[Any, ...]) -> bool:
+        """Whether the gradients are missing that the gradient before this one took."""
+        first: PointwiseGradient = self
+        while first._previous is not None:
+            first = first._previous
+        return sum(first._counts[:2]) == len(args) != sum(self._counts[:2])
+
+    def _staged(
+        self, args: tuple[Any, ...], grad: Any, saved: Any
+    ) -> tuple[tuple[_Stage, ...], tuple[str, ...], dict[str, Any]]:
+        """The kernels of a call, made for a new signature, and its arguments by name."""
+        device = current_device()
+        grads, extra = as_tuple(grad), as_tuple(saved)
+        arrays, scalars = args[: self._counts[0]], args[self._counts[0] :]
+        kinds = tuple([kind_of(g) for g in grads])
+        operands = (*arrays, *extra, *[g for g in grads if is_array(g)])
+        found, signature = self._calls.look_up(device, operands, (), scalars, kinds)
+        if found is None:
+            given = read_arguments(self._what, args, self._counts, grad, device, extra)
+            found = self._prepare(given, extra, kinds)
+            self._calls.remember(signature, found)
+        return *found, self._values(arrays, scalars, grads, extra)
+
+    def _values(self, arrays: Any, scalars: Any, grads: Any, extra: Any) -> dict[str, Any]:
+        values = {f"x{n}": a for n, a in enumerate(arrays)}
+        values |= {f"w{n}": w for n, w in enumerate(scalars)}
+        values |= {f"gy{n}": g for n, g in enumerate(grads)}
+        return values | dict(zip(self._saves, extra, strict=True))
+
+    def _prepare(
+        self, given: Given, extra: Sequence[Any], kinds: tuple[str, ...]
+    ) -> tuple[tuple[_Stage, ...], tuple[str, ...]]:
+        """Checks a call, and groups what is asked for by the axes along which it is summed.
+
+        Returns:
+            The kernels, and the names of their results in order.
+        """
+        if len(extra) != len(self._saves):
+            raise ShapeError(
+                f"{self._what}: saved= holds {len(extra)} arrays, expected those of "
+                f"{', '.join(self._saves) or 'no results'}"
+            )
+        wrt = self._wrt
+        if wrt is None:
+            wrt = tuple(f"x{n}" for n, a in enumerate(given.arrays) if is_floating(a.dtype))
+            if not wrt:
+                raise DTypeError(f"{self._what}: no argument is an array of a floating dtype")
+        whole = self._shape(given, extra)
+        derivation = self._derived(given.real, given.ctypes, kinds, wrt)
+        groups: dict[tuple[int, ...], list[str]] = {}
+        for name in wrt:
+            if name[0] == "x" and not is_floating(given.arrays[int(name[1:])].dtype):
+                dtype = given.arrays[int(name[1:])].dtype
+                raise DTypeError(f"{self._what}: {name} is {dtype}, which has no gradient")
+            shape = given.arrays[int(name[1:])].shape if name[0] == "x" else ()
+            groups.setdefault(sum_axes(shape, whole), []).append(name)
+        stages = tuple(
+            self._stage(derivation, given, extra, whole, axes, names)
+            for axes, names in groups.items()
+        )
+        return stages, tuple(f"g{name}" for name in wrt)
+
+    def _shape(self, given: Given, extra: Sequence[Any]) -> tuple[int, ...]:
+        """The shape of the results.
+
+        Raises:
+            ShapeError: Of a gradient, another one.
+        """
+        what, broadcast = self._what, self.definition.broadcast
+        shape = broadcast_shapes(what, [given.arrays[n].shape for n in broadcast])
+        grads = [(f"grad= of y{n}", g.shape) for n, g in enumerate(given.grads) if is_array(g)]
+        if self._previous is not None:  # what was summed is broadcast again
+            return broadcast_shapes(what, [shape, *(s for _, s in grads)])
+        if grads and broadcasts_to(shape, grads[0][1]):
+            shape = grads[0][1]  # of a larger out= or shape=
+        saved = zip(self._saves, (a.shape for a in extra), strict=True)
+        for label, found in (*grads, *((f"saved= of {name}", s) for name, s in saved)):
+            if found != shape:
+                raise ShapeError(
+                    f"{what}: {label} has shape {found}, expected {shape}, the result's"
+                )
+        return shape
+
+    def _stage(
+        self,
+        derivation: Derivation,
+        given: Given,
+        extra: Sequence[Any],
+        whole: tuple[int, ...],
+        axes: tuple[int, ...],
+        wrt: Sequence[str],
+    ) -> _Stage:
+        """The kernel of one group."""
+        names = [f"g{name}" for name in wrt]
+        used = derivation.uses(names, self._saves)
+        numbers = {f"gy{n}" for n, g in enumerate(given.grads) if kind_of(g) == "number"}
+        values = self._values(given.arrays, given.scalars, given.grads, extra)
+        arrays = [name for name in values if name in used and is_array(values[name])]
+        if axes and not self._covers(whole, [values[name].shape for name in arrays]):
+            arrays = [name for name in values if is_array(values[name])]  # for their shape
+        scalars = [name for name in values if name in used and (name[0] == "w" or name in numbers)]
+        dtypes = tuple(
+            given.arrays[int(name[1:])].dtype if name[0] == "x" else np.dtype(_REAL[given.real])
+            for name in wrt
+        )
+        key = (derivation, tuple(arrays), tuple(scalars), tuple(names), bool(axes), dtypes)
+        operator = self._operators.get(key)
+        if operator is None:
+            operator = self._operator(derivation, arrays, scalars, names, bool(axes), dtypes)
+            self._operators[key] = operator
+        options = {"axis": axes, "keepdims": True} if axes else {"shape": whole}
+        shapes = [given.arrays[int(name[1:])].shape if name[0] == "x" else () for name in wrt]
+        results = tuple(zip(names, shapes, strict=True))
+        return _Stage(operator, (*arrays, *scalars), options, results)
+
+    def _operator(
+        self,
+        derivation: Derivation,
+        arrays: Sequence[str],
+        scalars: Sequence[str],
+        names: Sequence[str],
+        summed: bool,
+        dtypes: tuple[Any, ...],
+    ) -> Any:
+        """Defines the kernel of one group."""
+        renamed = {name: f"x{n}" for n, name in enumerate(arrays)}
+        renamed |= {name: f"w{n}" for n, name in enumerate(scalars)}
+        results = [(f"y{n}", name) for n, name in enumerate(names)]
+        text = derivation.snippet(results, lambda name: renamed.get(name, name), self._saves)
+        used = {*derivation.uses(names, self._saves)}
+        text = "".join(f"(void){renamed[name]};\n" for name in arrays if name not in used) + text
+        options = {
+            "preamble": derivation.helpers(names, self._saves),
+            "result_type": dtypes,
+            "name": "gradient",
+        }
+        if not summed:
+            return make("Pointwise", text, **options)
+        count = range(len(names))
+        return make(
+            "Reduction",
+            text,
+            init=" ".join(f"reduce_y{n} = 0;" for n in count),
+            step=" ".join(f"reduce_y{n} += y{n};" for n in count),
+            **options,
+        )
+
+    @staticmethod
+    def _covers(whole: tuple[int, ...], shapes: Sequence[tuple[int, ...]]) -> bool:
+        """Whether arrays of these shapes broadcast to the whole one."""
+        return bool(shapes) and broadcast_shapes("", list(shapes)) == whole

@@ -1,0 +1,6 @@
+"""Gradients out of snippets: a snippet is run on terms, and reverse mode walks them backwards.
+
+``ctypes`` says what C converts to what, ``terms`` holds shared terms, ``simplify`` keeps them
+small, ``read`` runs a tree of C on them, ``derivatives`` is the table of rules, ``reverse`` applies
+it, and ``write`` prints terms as a snippet again.
+"""
