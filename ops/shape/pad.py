@@ -133,7 +133,7 @@ def _borders(what: str, shape: Sequence[int], pad: Any, mode: str) -> list[tuple
         most = {"reflect": n - 1, "circular": n, "replicate": 1 << 40 if n else 0}.get(
             mode, 1 << 40
         )
-        if max(border) > most or min(sum(border), *border) < -n:
+        if max(border) > max(0, most) or min(sum(border), *border) < -n:
             raise ShapeError(
                 f"{what}: a border of {border} around a dimension of {n} elements cannot be made "
                 f"by mode={mode!r}"

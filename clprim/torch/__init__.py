@@ -1,0 +1,20 @@
+"""PyTorch on any OpenCL device: ``import clprim.torch``, then ``model.to("opencl")``.
+
+The device is clprim's current one. What has no kernel of clprim's runs on the CPU, with a warning.
+"""
+
+from clprim.torch import basics, private, saving, table
+from clprim.torch.device import DeviceModule
+from clprim.torch.function import operator
+from clprim.torch.kernels import all_families
+from clprim.torch.memory import array, tensor
+from clprim.torch.on_cpu import fallback, run_on_cpu
+from clprim.torch.report import coverage
+
+__all__ = ["array", "coverage", "fallback", "operator", "tensor"]
+
+private.register_device(DeviceModule())
+basics.register()
+saving.register()
+table.register_all(all_families)
+private.register_fallback(run_on_cpu)

@@ -1,0 +1,198 @@
+"""Making, copying, viewing and resizing: what takes tensors themselves, not their arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from clprim.torch import private
+from clprim.torch.copying import cast, copy_into, duplicate
+from clprim.torch.memory import adopt, array_of, download, new, on_device, upload
+from clprim.torch.on_cpu import write
+
+__all__ = ["register"]
+
+_aten = torch.ops.aten
+_CHANNELS_LAST = {torch.channels_last: (0, 2, 3, 1), torch.channels_last_3d: (0, 2, 3, 4, 1)}
+
+
+def _strides(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
+    strides, step = [0] * len(shape), 1
+    for d in reversed(order):
+        strides[d] = step
+        step *= max(1, shape[d])
+    return tuple(strides)
+
+
+def _preserved(like: torch.Tensor) -> tuple[int, ...]:
+    """Strides without gaps, in the order in which another tensor's elements lie."""
+    shape, steps = like.shape, like.stride()
+    order = sorted(range(len(shape)), key=lambda d: (-steps[d], d))
+    return _strides(shape, order)
+
+
+def _empty(
+    size: Sequence[int],
+    *,
+    dtype: torch.dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+    memory_format: torch.memory_format | None = None,
+) -> torch.Tensor:
+    order = _CHANNELS_LAST.get(memory_format) if memory_format else None
+    strides = None if order is None else _strides(size, order)
+    return new(tuple(size), dtype or torch.get_default_dtype(), strides)
+
+
+def _empty_strided(
+    size: Sequence[int],
+    stride: Sequence[int],
+    *,
+    dtype: torch.dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+) -> torch.Tensor:
+    return new(tuple(size), dtype or torch.get_default_dtype(), tuple(stride))
+
+
+def _to_copy(
+    x: torch.Tensor,
+    *,
+    dtype: torch.dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+    non_blocking: bool = False,
+    memory_format: torch.memory_format | None = None,
+) -> torch.Tensor:
+    kind = dtype or x.dtype
+    target = torch.device(device) if device is not None else x.device
+    if target.type != private.NAME:
+        return download(x).to(device=target, dtype=kind, **_format(memory_format))
+    if not on_device(x):
+        return upload(x.detach().to(kind, **_format(memory_format)))
+    if memory_format in _CHANNELS_LAST or memory_format is torch.contiguous_format:
+        return _clone(x, memory_format, kind)
+    found = cast(array_of(x), kind)
+    return adopt(duplicate(found) if kind is x.dtype else found)
+
+
+def _format(memory_format: torch.memory_format | None) -> dict[str, Any]:
+    return {} if memory_format is None else {"memory_format": memory_format}
+
+
+def _clone(
+    x: torch.Tensor,
+    memory_format: torch.memory_format | None = None,
+    kind: torch.dtype | None = None,
+) -> torch.Tensor:
+    order = _CHANNELS_LAST.get(memory_format) if memory_format else None
+    if order is not None:
+        strides = _strides(x.shape, order)
+    elif memory_format is torch.contiguous_format:
+        strides = _strides(x.shape, range(x.ndim))
+    else:
+        strides = _preserved(x)
+    made = new(tuple(x.shape), kind or x.dtype, strides)
+    copy_into(array_of(made), array_of(x))
+    return made
+
+
+def _copy_from(source: torch.Tensor, target: torch.Tensor, non_blocking: bool = False) -> Any:
+    if not on_device(target):
+        target.copy_(download(source))
+    elif on_device(source):
+        if target.numel():
+            copy_into(array_of(target), array_of(source))
+    elif target.numel():
+        write(target, source.detach().expand(target.shape))
+    return target
+
+
+def _resize(
+    x: torch.Tensor, size: Sequence[int], *, memory_format: torch.memory_format | None = None
+) -> torch.Tensor:
+    if tuple(size) == tuple(x.shape):
+        return x
+    reach = math.prod(size) + x.storage_offset()
+    root = private.storage_of(x).clprim.root
+    if reach * x.element_size() <= root.size * root.dtype.itemsize:
+        private.adopt(x, private.restride(x, size, _strides(size, range(len(size)))))
+        return x
+    made = _empty(size, dtype=x.dtype, memory_format=memory_format)
+    if x.numel():
+        flat = private.restride(made, (x.numel(),), (1,))
+        copy_into(array_of(flat), array_of(x.reshape(-1)))
+    private.adopt(x, made)
+    return x
+
+
+def _as_strided_in_place(
+    x: torch.Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> torch.Tensor:
+    offset = x.storage_offset() if storage_offset is None else storage_offset
+    private.adopt(x, private.restride(x, size, stride, offset))
+    return x
+
+
+def _set(x: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+    private.adopt(x, source)
+    return x
+
+
+def _fill(x: torch.Tensor, value: Any) -> torch.Tensor:
+    if x.numel():
+        if isinstance(value, torch.Tensor):
+            value = value.item()
+        if not isinstance(value, (bool, int, float)):
+            raise RuntimeError(f"fill_: {value!r} is no number of {x.dtype}")
+        kind = x.dtype
+        if not kind.is_floating_point and kind is not torch.bool:
+            value = int(value)
+        array_of(x).fill(bool(value) if kind is torch.bool else value)
+    return x
+
+
+def _item(x: torch.Tensor) -> Any:
+    return download(x).item()
+
+
+def register() -> None:
+    """Registers them all."""
+    table: dict[str, Any] = {
+        "empty.memory_format": _empty,
+        "empty_strided": _empty_strided,
+        "_to_copy": _to_copy,
+        "clone": lambda x, *, memory_format=None: _clone(x, memory_format),
+        "_copy_from": _copy_from,
+        "_copy_from_and_resize": lambda source, target: _copy_from(
+            source, _resize(target, source.shape)
+        ),
+        "resize_": _resize,
+        "set_.source_Tensor": _set,
+        "set_.source_Storage_storage_offset": private.alias(
+            _aten.set_.source_Storage_storage_offset
+        ),
+        "as_strided_": _as_strided_in_place,
+        "fill_.Scalar": _fill,
+        "fill_.Tensor": _fill,
+        "zero_": lambda x: _fill(x, 0),
+        "_local_scalar_dense": _item,
+    }
+    for name, function in table.items():
+        private.register_kernel(name, function)
+    private.print_with(download)
+    for overload in (
+        _aten.view.default,
+        _aten.as_strided.default,
+        _aten._reshape_alias.default,
+        _aten.unfold.default,
+        _aten.alias.default,
+    ):
+        packet = overload._schema.name.removeprefix("aten::")
+        private.register_kernel(packet, private.alias(overload))

@@ -1,0 +1,38 @@
+"""Copies and conversions between arrays, as tensors need them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from clprim.arrays.arithmetic import astype, copy
+from clprim.arrays.array import Array
+from clprim.arrays.creation import empty
+from clprim.torch.memory import numpy_dtype
+
+__all__ = ["cast", "copy_into", "duplicate"]
+
+
+def copy_into(target: Array, source: Any) -> None:
+    """Copies elements into an array of the same or a broadcast shape, converting them."""
+    if target.size and source is not target:
+        copy(source, out=target)
+
+
+def duplicate(source: Array, memory_format: str | None = None) -> Array:
+    """Returns a new array of the same elements, in the same or a given memory format."""
+    if memory_format is None:
+        copied: Array = astype(source, source.dtype)
+        return copied
+    made = empty(source.shape, source.dtype, memory_format=memory_format)
+    copy_into(made, source)
+    return made
+
+
+def cast(source: Array, kind: torch.dtype) -> Array:
+    """Returns the elements with another dtype; the array itself where it has it."""
+    dtype = numpy_dtype(kind)
+    if source.dtype == dtype:
+        return source
+    return source.astype(dtype)

@@ -1,0 +1,7 @@
+"""PyTorch's overloads, a family a file, each a few lines over `clprim.ops`."""
+
+from clprim.torch.kernels import elementwise, norm, pool, product, reduction, shape
+
+__all__ = ["all_families"]
+
+all_families = (elementwise, norm, pool, product, reduction, shape)

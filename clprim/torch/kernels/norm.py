@@ -1,0 +1,135 @@
+"""Normalisations, forward and backward."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from clprim import ops
+from clprim.arrays.array import Array
+from clprim.arrays.creation import empty
+from clprim.torch.kernels.elementwise import apply
+from clprim.torch.memory import kind_of
+from clprim.torch.table import kernel
+
+_FLOAT = np.dtype(np.float32)
+
+
+def _statistics_dtype(x: Array) -> Any:
+    return np.dtype(np.float64) if x.dtype == np.float64 else _FLOAT
+
+
+@kernel("native_batch_norm")
+def _batch_norm(
+    x: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Any:
+    if training:
+        return ops.batch_norm_train(
+            x, weight, bias, running_mean, running_var, momentum=momentum, eps=eps
+        )
+    assert running_mean is not None and running_var is not None
+    y = ops.batch_norm(x, running_mean, running_var, weight, bias, eps=eps)
+    nothing = empty((0,), _statistics_dtype(x))
+    return y, nothing, empty((0,), nothing.dtype)
+
+
+@kernel("_native_batch_norm_legit")
+def _legit(
+    x: Array,
+    weight: Any,
+    bias: Any,
+    mean: Any,
+    var: Any,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Any:
+    return _batch_norm(x, weight, bias, mean, var, training, momentum, eps)
+
+
+@kernel("_native_batch_norm_legit.no_stats")
+def _legit_without(
+    x: Array, weight: Any, bias: Any, training: bool, momentum: float, eps: float
+) -> Any:
+    return _batch_norm(x, weight, bias, None, None, True, momentum, eps)
+
+
+@kernel("native_batch_norm_backward")
+def _batch_norm_backward(
+    grad: Array,
+    x: Array,
+    weight: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    save_mean: Array | None,
+    save_invstd: Array | None,
+    train: bool,
+    eps: float,
+    output_mask: Sequence[bool],
+) -> Any:
+    if not train:
+        assert running_mean is not None and running_var is not None
+        save_mean = running_mean
+        expr = "rsqrt((typeof_y0){a} + (typeof_y0){b})"
+        save_invstd = apply(expr, running_var, eps, kind=kind_of(running_var.dtype))
+    mask = tuple(output_mask)
+    return ops.batch_norm_backward(
+        grad, x, weight, save_mean, save_invstd, training=train, output_mask=mask
+    )
+
+
+@kernel("native_layer_norm")
+def _layer_norm(x: Array, shape: Sequence[int], weight: Any, bias: Any, eps: float) -> Any:
+    y, mean, invstd = ops.layer_norm(x, tuple(shape), weight, bias, eps, return_stats=True)
+    table = x.shape[: x.ndim - len(shape)] + (1,) * len(shape)
+    return y, mean.reshape(table), invstd.reshape(table)
+
+
+@kernel("native_layer_norm_backward")
+def _layer_norm_backward(
+    grad: Array,
+    x: Array,
+    shape: Sequence[int],
+    mean: Array,
+    invstd: Array,
+    weight: Any,
+    bias: Any,
+    output_mask: Sequence[bool],
+) -> Any:
+    return ops.layer_norm_backward(
+        grad, x, tuple(shape), weight, mean, invstd, output_mask=tuple(output_mask)
+    )
+
+
+@kernel("native_group_norm")
+def _group_norm(
+    x: Array, weight: Any, bias: Any, n: int, channels: int, inner: int, groups: int, eps: float
+) -> Any:
+    return ops.group_norm(x, groups, weight, bias, eps, return_stats=True)
+
+
+@kernel("native_group_norm_backward")
+def _group_norm_backward(
+    grad: Array,
+    x: Array,
+    mean: Array,
+    invstd: Array,
+    weight: Any,
+    n: int,
+    channels: int,
+    inner: int,
+    groups: int,
+    output_mask: Sequence[bool],
+) -> Any:
+    return ops.group_norm_backward(
+        grad, x, groups, weight, mean, invstd, output_mask=tuple(output_mask)
+    )

@@ -1,0 +1,113 @@
+"""Pooling, forward and backward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from clprim import ops
+from clprim.arrays.array import Array
+from clprim.torch.table import kernel
+
+
+def _numbers(values: Any) -> Any:
+    """A list of PyTorch's as `clprim.ops` takes it: one number holds for all, none is None."""
+    given = tuple(values)
+    return None if not given else given[0] if len(given) == 1 else given
+
+
+def _max(dimensions: int) -> None:
+    forward: Callable[..., Any] = getattr(ops, f"max_pool{dimensions}d")
+    backward: Callable[..., Any] = getattr(ops, f"max_pool{dimensions}d_backward")
+
+    @kernel(f"max_pool{dimensions}d_with_indices")
+    def pool(
+        x: Array,
+        size: Any,
+        stride: Any = (),
+        padding: Any = (0,),
+        dilation: Any = (1,),
+        ceil_mode: bool = False,
+    ) -> Any:
+        how = map(_numbers, (size, stride, padding, dilation))
+        return forward(x, *how, ceil_mode, True)
+
+    @kernel(f"max_pool{dimensions}d_with_indices_backward")
+    def gradient(
+        grad: Array,
+        x: Array,
+        size: Any,
+        stride: Any,
+        padding: Any,
+        dilation: Any,
+        ceil_mode: bool,
+        indices: Array,
+    ) -> Any:
+        how = map(_numbers, (size, stride, padding, dilation))
+        return backward(grad, x, *how, ceil_mode, indices)
+
+
+def _avg(dimensions: int) -> None:
+    forward: Callable[..., Any] = getattr(ops, f"avg_pool{dimensions}d")
+    backward: Callable[..., Any] = getattr(ops, f"avg_pool{dimensions}d_backward")
+
+    @kernel(f"avg_pool{dimensions}d")
+    def pool(
+        x: Array,
+        size: Any,
+        stride: Any = (),
+        padding: Any = (0,),
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Any:
+        how = map(_numbers, (size, stride, padding))
+        return forward(x, *how, ceil_mode, count_include_pad, divisor_override)
+
+    @kernel(f"avg_pool{dimensions}d_backward")
+    def gradient(
+        grad: Array,
+        x: Array,
+        size: Any,
+        stride: Any,
+        padding: Any,
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: int | None,
+    ) -> Any:
+        how = map(_numbers, (size, stride, padding))
+        return backward(grad, x, *how, ceil_mode, count_include_pad, divisor_override)
+
+
+for _dimensions in (2, 3):
+    _max(_dimensions)
+    _avg(_dimensions)
+
+
+def _adaptive(dimensions: int) -> None:
+    forward: Callable[..., Any] = getattr(ops, f"adaptive_avg_pool{dimensions}d")
+    backward: Callable[..., Any] = getattr(ops, f"adaptive_avg_pool{dimensions}d_backward")
+    max_forward: Callable[..., Any] = getattr(ops, f"adaptive_max_pool{dimensions}d")
+    max_backward: Callable[..., Any] = getattr(ops, f"adaptive_max_pool{dimensions}d_backward")
+
+    @kernel(f"_adaptive_avg_pool{dimensions}d")
+    def pool(x: Array, size: Any) -> Any:
+        if tuple(size) == (1,) * dimensions:
+            return ops.mean(x, tuple(range(-dimensions, 0)), keepdims=True)
+        return forward(x, tuple(size))
+
+    @kernel(f"_adaptive_avg_pool{dimensions}d_backward")
+    def gradient(grad: Array, x: Array) -> Any:
+        return backward(grad, x)
+
+    @kernel(f"adaptive_max_pool{dimensions}d")
+    def max_pool(x: Array, size: Any) -> Any:
+        return max_forward(x, tuple(size), True)
+
+    @kernel(f"adaptive_max_pool{dimensions}d_backward")
+    def max_gradient(grad: Array, x: Array, indices: Array) -> Any:
+        return max_backward(grad, x, indices)
+
+
+_adaptive(2)
+_adaptive(3)

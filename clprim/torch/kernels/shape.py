@@ -1,0 +1,98 @@
+"""Joining, padding, turning, and elements by index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from clprim import ops
+from clprim.arrays.array import Array
+from clprim.torch.copying import cast, duplicate
+from clprim.torch.kernels.elementwise import promoted
+from clprim.torch.table import kernel
+
+
+@kernel("cat")
+def _cat(arrays: Sequence[Array], dim: int = 0) -> Any:
+    kind = promoted(*arrays)
+    # PyTorch leaves out what has the shape (0,), whatever the others'.
+    wanted = [a for a in arrays if a.shape != (0,)] or arrays[:1]
+    return ops.cat([cast(a, kind) for a in wanted], dim)
+
+
+@kernel("stack")
+def _stack(arrays: Sequence[Array], dim: int = 0) -> Any:
+    kind = promoted(*arrays)
+    return ops.stack([cast(a, kind) for a in arrays], dim)
+
+
+@kernel("flip")
+def _flip(x: Array, dims: Sequence[int]) -> Any:
+    return duplicate(ops.flip(x, tuple(dims)), "contiguous") if x.ndim and dims else duplicate(x)
+
+
+@kernel("roll")
+def _roll(x: Array, shifts: Sequence[int], dims: Sequence[int] = ()) -> Any:
+    if not x.size:
+        return duplicate(x)
+    return ops.roll(x, tuple(shifts) if dims else shifts[0], tuple(dims) if dims else None)
+
+
+kernel("tril")(ops.tril)
+kernel("triu")(ops.triu)
+
+
+@kernel("repeat")
+def _repeat(x: Array, repeats: Sequence[int]) -> Any:
+    return ops.repeat(x, *repeats)
+
+
+@kernel("constant_pad_nd")
+def _constant_pad(x: Array, pad: Sequence[int], value: Any = 0) -> Any:
+    return ops.pad(x, tuple(pad), "constant", value)
+
+
+def _padding(mode: str, name: str, dimensions: int) -> None:
+    @kernel(f"{name}_pad{dimensions}d")
+    def pad(x: Array, padding: Sequence[int]) -> Any:
+        return ops.pad(x, tuple(padding), mode)
+
+    @kernel(f"{name}_pad{dimensions}d_backward")
+    def gradient(grad: Array, x: Array, padding: Sequence[int]) -> Any:
+        return ops.pad_backward(grad, x.shape, tuple(padding), mode)
+
+
+for _dimensions in (1, 2, 3):
+    _padding("reflect", "reflection", _dimensions)
+    _padding("replicate", "replication", _dimensions)
+
+
+@kernel("gather")
+def _gather(x: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> Any:
+    if not x.ndim or not index.ndim:
+        found = ops.gather(x.reshape(-1), 0, index.reshape(-1))
+        return found.reshape(index.shape)
+    return ops.gather(x, dim, index)
+
+
+@kernel("index_select")
+def _index_select(x: Array, dim: int, index: Array) -> Any:
+    if not x.ndim:
+        return ops.index_select(x.reshape(-1), 0, index.reshape(-1)).reshape(())
+    return ops.index_select(x, dim, index.reshape(-1))
+
+
+@kernel("take")
+def _take(x: Array, index: Array) -> Any:
+    return ops.take(x, index)
+
+
+@kernel("embedding")
+def _embedding(
+    weight: Array,
+    indices: Array,
+    padding_idx: int = -1,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Any:
+    return ops.embedding(indices, weight)

@@ -1,0 +1,234 @@
+"""Tensors on the device and clprim's arrays: two views of the same memory.
+
+A tensor's storage has no bytes of its own. Its Python object, which all aliases of the tensor
+share, keeps the array whose memory it is; it is freed with the storage.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, cast
+
+import numpy as np
+import torch
+
+from clprim.arrays.array import Array, view_of
+from clprim.arrays.creation import asarray, empty
+from clprim.errors import DTypeError, ShapeError
+from clprim.plan.strides import dense_strides
+from clprim.runtime.device import current_device
+from clprim.torch import private
+
+__all__ = [
+    "array",
+    "array_of",
+    "download",
+    "kind_of",
+    "new",
+    "numpy_dtype",
+    "on_device",
+    "tensor",
+    "upload",
+    "upload_bytes",
+]
+
+_NUMPY: dict[torch.dtype, np.dtype[Any]] = {
+    torch.float32: np.dtype(np.float32),
+    torch.float64: np.dtype(np.float64),
+    torch.float16: np.dtype(np.float16),
+    torch.int8: np.dtype(np.int8),
+    torch.int16: np.dtype(np.int16),
+    torch.int32: np.dtype(np.int32),
+    torch.int64: np.dtype(np.int64),
+    torch.uint8: np.dtype(np.uint8),
+    torch.uint16: np.dtype(np.uint16),
+    torch.uint32: np.dtype(np.uint32),
+    torch.uint64: np.dtype(np.uint64),
+    torch.bool: np.dtype(np.bool_),
+}
+try:
+    import ml_dtypes
+except ImportError:  # then bfloat16 tensors are refused by name
+    pass
+else:
+    _NUMPY[torch.bfloat16] = np.dtype(ml_dtypes.bfloat16)
+_TORCH = {numpy: kind for kind, numpy in _NUMPY.items()}
+
+
+class Usage:
+    """Bytes of the device that tensors hold, now and at most."""
+
+    __slots__ = ("now", "peak")
+
+    def __init__(self) -> None:
+        self.now = self.peak = 0
+
+    def add(self, nbytes: int) -> None:
+        """Counts memory that was taken, or given back where negative."""
+        self.now += nbytes
+        self.peak = max(self.peak, self.now)
+
+
+usage = Usage()
+
+
+class _Memory:
+    """What a storage keeps: its array, and the count of its bytes."""
+
+    __slots__ = ("nbytes", "root")
+
+    def __init__(self, root: Array) -> None:
+        self.root = root
+        self.nbytes = getattr(root.base_data, "size", 0) or 0
+        usage.add(self.nbytes)
+
+    def __del__(self) -> None:
+        usage.add(-self.nbytes)
+
+
+def numpy_dtype(kind: torch.dtype) -> np.dtype[Any]:
+    """Returns NumPy's name of a tensor's dtype.
+
+    Raises:
+        DTypeError: One that no kernel can store; bfloat16 without the package ml_dtypes.
+    """
+    found = _NUMPY.get(kind)
+    if found is None:
+        hint = "; it takes the package ml_dtypes" if kind is torch.bfloat16 else ""
+        raise DTypeError(f"tensors of {kind} cannot be on the device{hint}")
+    return found
+
+
+def kind_of(dtype: np.dtype[Any]) -> torch.dtype:
+    """Returns PyTorch's name of an array's dtype."""
+    return _TORCH[dtype]
+
+
+def on_device(value: object) -> bool:
+    """Whether a value is a tensor on the device."""
+    return isinstance(value, torch.Tensor) and value.device.type == private.NAME
+
+
+def array_of(tensor: torch.Tensor) -> Array:
+    """Returns the array that a tensor on the device is."""
+    memory: _Memory = private.storage_of(tensor).clprim
+    root = memory.root
+    dtype = numpy_dtype(tensor.dtype)
+    itemsize = dtype.itemsize
+    shape = tuple(tensor.shape)
+    strides = tuple([s * itemsize for s in tensor.stride()])
+    offset = tensor.storage_offset() * itemsize
+    if not offset and root.strides == strides and root.shape == shape and root.dtype == dtype:
+        return root
+    if root.dtype != dtype:
+        root = _read_as(root, dtype)
+    return view_of(root, shape, strides, root.offset + offset)
+
+
+def _read_as(root: Array, dtype: np.dtype[Any]) -> Array:
+    """Returns an array of the same memory whose elements are of another dtype."""
+    return Array(
+        None,
+        (0,),
+        dtype,
+        allocator=root.allocator,
+        data=root.base_data,
+        offset=root.offset,
+        strides=(dtype.itemsize,),
+        _fast=True,
+        _size=0,
+        _context=root.context,
+        _queue=root.queue,
+    )
+
+
+def adopt(found: Array) -> torch.Tensor:
+    """Makes a tensor of an array that no other tensor holds."""
+    kind = _TORCH.get(found.dtype)
+    if kind is None:
+        raise DTypeError(f"arrays of {found.dtype} cannot be tensors")
+    made = private.empty_tensor(found.shape, kind)
+    private.storage_of(made).clprim = _Memory(found)
+    itemsize = found.dtype.itemsize
+    strides = tuple([s // itemsize for s in found.strides])
+    if strides != made.stride():
+        if found.size and min(strides, default=0) < 0:
+            raise ShapeError(
+                f"strides {found.strides} run backwards, which tensors cannot; copy it"
+            )
+        made = private.restride(made, found.shape, strides)
+    return made
+
+
+def new(
+    shape: tuple[int, ...], kind: torch.dtype, strides: tuple[int, ...] | None = None
+) -> torch.Tensor:
+    """Allocates a tensor; strides count elements, and may leave gaps."""
+    dtype = numpy_dtype(kind)
+    dense = tuple(
+        s // dtype.itemsize for s in dense_strides(shape, dtype.itemsize, range(len(shape)))
+    )
+    if strides is None or strides == dense or not math.prod(shape):
+        return adopt(empty(shape, dtype))
+    reach = 1 + sum((size - 1) * step for size, step in zip(shape, strides, strict=True))
+    flat = adopt(empty((reach,), dtype))
+    return private.restride(flat, shape, strides)
+
+
+def upload(host: torch.Tensor) -> torch.Tensor:
+    """Copies a tensor of the host, with its strides where it has no gaps."""
+    return adopt(asarray(as_numpy(host)))
+
+
+def upload_bytes(host: np.ndarray[Any, Any]) -> Array:
+    """Copies bytes to the device."""
+    return asarray(host)
+
+
+def as_numpy(host: torch.Tensor) -> np.ndarray[Any, Any]:
+    """Returns a tensor of the host as a NumPy array, without a copy where that can be."""
+    dtype = numpy_dtype(host.dtype)
+    host = host.detach().resolve_conj().resolve_neg()
+    if host.dtype is torch.bfloat16:
+        return cast("np.ndarray[Any, Any]", host.view(torch.int16).numpy().view(dtype))
+    return cast("np.ndarray[Any, Any]", host.numpy())
+
+
+def download(tensor: torch.Tensor) -> torch.Tensor:
+    """Copies a tensor to the host, with its strides where it has no gaps."""
+    found = array_of(tensor).get()
+    if tensor.dtype is torch.bfloat16:
+        return torch.from_numpy(found.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(found)
+
+
+def array(tensor: torch.Tensor) -> Array:
+    """Returns the array of a tensor: the same memory.
+
+    Args:
+        tensor: On the device.
+
+    Raises:
+        DTypeError: Not a tensor on the device.
+    """
+    if not on_device(tensor):
+        what = f"a tensor on {tensor.device}" if isinstance(tensor, torch.Tensor) else tensor
+        raise DTypeError(f'clprim.torch.array: expected a tensor on "{private.NAME}", got {what!r}')
+    return array_of(tensor)
+
+
+def tensor(array: Array) -> torch.Tensor:
+    """Returns a tensor of an array: the same memory.
+
+    Args:
+        array: Of the current device; strides may not be negative.
+
+    Raises:
+        DTypeError: Not a device array, or of a dtype that tensors lack.
+        ShapeError: Strides that run backwards.
+    """
+    if not isinstance(array, Array):
+        raise DTypeError(f"clprim.torch.tensor: expected an array, got {type(array).__name__}")
+    if array.context != current_device().context:
+        raise DTypeError("clprim.torch.tensor: the array is of another device than the current one")
+    return adopt(array)

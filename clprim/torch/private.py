@@ -1,0 +1,135 @@
+"""All of PyTorch's private interfaces that the device uses, in one place.
+
+PyTorch may change them from one version to the next. What is missing is said at the import, with
+the version that was found and those that the device was run with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from clprim.errors import DeviceError
+
+__all__ = [
+    "NAME",
+    "adopt",
+    "alias",
+    "empty_tensor",
+    "print_with",
+    "register_device",
+    "register_fallback",
+    "register_kernel",
+    "replace_method",
+    "restride",
+    "storage_of",
+]
+
+#: The device's name: ``tensor.to("opencl")``.
+NAME = "opencl"
+TESTED = ("2.13",)
+_KEY = "PrivateUse1"
+_NEEDED = (
+    "utils.backend_registration._setup_privateuseone_for_python_backend",
+    "_C._acc.create_empty_tensor",
+    "_C._acc.PrivateUse1Hooks",
+    "_C.DispatchKeySet",
+)
+
+_libraries: list[Any] = []  # a registration ends with its library
+
+
+def _check() -> None:
+    for path in _NEEDED:
+        found: Any = torch
+        for part in path.split("."):
+            found = getattr(found, part, None)
+        if found is None:
+            raise DeviceError(
+                f"PyTorch {torch.__version__} has no torch.{path}, which the device needs; "
+                f"it was run with PyTorch {', '.join(TESTED)}"
+            )
+
+
+_check()
+_META = torch._C.DispatchKeySet(torch._C.DispatchKey.Meta)
+_aten = torch.ops.aten
+
+empty_tensor: Callable[[Sequence[int], torch.dtype], torch.Tensor] = (
+    torch._C._acc.create_empty_tensor
+)
+
+
+def register_device(module: object) -> None:
+    """Registers the device and its module, ``torch.opencl``."""
+    torch.utils.backend_registration._setup_privateuseone_for_python_backend(
+        NAME, backend_module=module
+    )
+
+
+def register_kernel(name: str, function: Callable[..., Any]) -> None:
+    """Registers what runs for an overload, as ``add.Tensor``, of tensors on the device."""
+    if not _libraries:
+        _libraries.append(torch.library.Library("aten", "IMPL"))
+    _libraries[0].impl(name, function, _KEY)
+
+
+def register_fallback(function: Callable[..., Any]) -> None:
+    """Registers what runs for every overload that has no kernel; it gets the overload first."""
+    library = torch.library.Library("_", "IMPL")
+    library.fallback(function, _KEY)
+    _libraries.append(library)
+
+
+def storage_of(tensor: torch.Tensor) -> Any:
+    """Returns the storage's one Python object: all aliases share it, and it keeps attributes."""
+    return tensor.untyped_storage()
+
+
+def restride(
+    tensor: torch.Tensor, shape: Sequence[int], strides: Sequence[int], offset: int = 0
+) -> torch.Tensor:
+    """Returns an alias of a tensor; strides and offset count elements."""
+    found: torch.Tensor = _aten.as_strided.default.redispatch(
+        _META, tensor, list(shape), list(strides), offset
+    )
+    return found
+
+
+def alias(overload: Any) -> Callable[..., Any]:
+    """Returns the kernel of an overload that only makes an alias, as ``view`` does."""
+
+    def run(*args: Any, **options: Any) -> Any:
+        return overload.redispatch(_META, *args, **options)
+
+    return run
+
+
+def adopt(tensor: torch.Tensor, other: torch.Tensor) -> None:
+    """Makes a tensor lie where another one does, with its shape and strides."""
+    _aten.set_.source_Storage_storage_offset.redispatch(
+        _META,
+        tensor,
+        other.untyped_storage(),
+        other.storage_offset(),
+        list(other.shape),
+        list(other.stride()),
+    )
+
+
+def replace_method(name: str, make: Callable[[Any], Any]) -> None:
+    """Replaces a method of tensors by one that is made of it."""
+    setattr(torch.Tensor, name, make(getattr(torch.Tensor, name)))
+
+
+def print_with(host_copy: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    """Lets PyTorch print tensors of the device by what it prints of their copies on the host."""
+    printer: Any = torch._tensor_str
+    original = printer._tensor_str
+
+    def numbers(tensor: torch.Tensor, indent: int) -> Any:
+        return original(host_copy(tensor) if tensor.device.type == NAME else tensor, indent)
+
+    printer._tensor_str = numbers

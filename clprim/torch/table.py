@@ -1,0 +1,190 @@
+"""The table of operators: which overload of PyTorch's is which few lines over `clprim.ops`.
+
+A kernel is a function of arrays and numbers. From one line follow its overload, the form that works
+in place (``add_.Tensor``) and the one that writes to a given tensor (``add.out``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from clprim.arrays.array import Array
+from clprim.torch import private
+from clprim.torch.copying import cast, copy_into
+from clprim.torch.memory import adopt, array_of
+
+__all__ = ["Kernel", "kernel", "kernels", "register_all"]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What computes some overloads.
+
+    Attributes:
+        names: The overloads, as ``add.Tensor``; those without a name of their own as ``relu``.
+        function: Of arrays (for tensors), numbers and whatever else the overload takes.
+        out: Whether it takes ``out=``, an array that the result is written to.
+    """
+
+    names: tuple[str, ...]
+    function: Callable[..., Any]
+    out: bool
+
+
+_table: list[Kernel] = []
+
+
+def kernel(*names: str, out: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Puts a function in the table.
+
+    Args:
+        names: The overloads that it computes.
+        out: Whether it takes ``out=``.
+    """
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        _table.append(Kernel(names, function, out))
+        return function
+
+    return register
+
+
+def kernels() -> tuple[Kernel, ...]:
+    """Returns the whole table."""
+    return tuple(_table)
+
+
+def given(value: Any) -> Any:
+    """Returns an argument as kernels take it: tensors on the device as arrays."""
+    if isinstance(value, torch.Tensor):
+        if value.device.type == private.NAME:
+            return array_of(value)
+        if value.ndim == 0:
+            return value.item()  # a number that somebody wrapped
+        raise RuntimeError(
+            f"Expected all tensors to be on the same device, but found at least two devices, "
+            f"{private.NAME}:0 and {value.device}!"
+        )
+    if type(value) in (list, tuple):
+        return [given(v) for v in value]
+    return value
+
+
+def returned(value: Any) -> Any:
+    """Returns a kernel's result as PyTorch takes it."""
+    if isinstance(value, Array):
+        return adopt(value)
+    if isinstance(value, (list, tuple)):
+        return type(value)(returned(v) for v in value)
+    return value
+
+
+def _functional(entry: Kernel) -> Callable[..., Any]:
+    function = entry.function
+
+    def run(*args: Any, **options: Any) -> Any:
+        if options:
+            options = {name: given(value) for name, value in options.items()}
+        return returned(function(*[given(a) for a in args], **options))
+
+    return run
+
+
+def _in_place(entry: Kernel) -> Callable[..., Any]:
+    function, out = entry.function, entry.out
+
+    def run(target: torch.Tensor, *args: Any, **options: Any) -> torch.Tensor:
+        if options:
+            options = {name: given(value) for name, value in options.items()}
+        array = array_of(target)
+        if out:
+            function(array, *[given(a) for a in args], **options, out=array)
+        else:
+            copy_into(array, function(array, *[given(a) for a in args], **options))
+        return target
+
+    return run
+
+
+def _to_out(entry: Kernel, names: tuple[str, ...]) -> Callable[..., Any]:
+    function = entry.function
+
+    def run(*args: Any, **options: Any) -> Any:
+        targets = [options.pop(name) for name in names]
+        options = {name: given(value) for name, value in options.items()}
+        found = function(*[given(a) for a in args], **options)
+        results = found if isinstance(found, (list, tuple)) else (found,)
+        for target, result in zip(targets, results, strict=True):
+            if tuple(target.shape) != result.shape:
+                private.adopt(target, adopt(cast(result, target.dtype)))
+            else:
+                copy_into(array_of(target), result)
+        return targets[0] if len(targets) == 1 else tuple(targets)
+
+    return run
+
+
+def overload(name: str) -> Any:
+    """Returns PyTorch's overload of a name, or None where this version has none."""
+    packet, _, which = name.partition(".")
+    found = getattr(torch.ops.aten, packet, None)
+    return getattr(found, which or "default", None)
+
+
+def _is_composite(name: str) -> bool:
+    """Whether PyTorch makes an overload of others and differentiates these."""
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    return bool(has_kernel(f"aten::{name}", "CompositeImplicitAutograd"))
+
+
+def _same_arguments(a: Any, b: Any) -> bool:
+    """Whether an overload takes what another one takes, but for what it writes to."""
+    mine = [(x.name, str(x.type)) for x in a._schema.arguments if not x.is_out]
+    other = [(x.name, str(x.type)) for x in b._schema.arguments if not x.is_out]
+    return mine == other
+
+
+def _siblings(name: str) -> Iterator[tuple[str, Any]]:
+    """Yields the forms in place and with given results that belong to an overload."""
+    base = overload(name)
+    packet, _, _ = name.partition(".")
+    for family in (f"{packet}_", packet):
+        found = getattr(torch.ops.aten, family, None)
+        for which in found.overloads() if found is not None else ():
+            other = getattr(found, which)
+            if other is not base and _same_arguments(base, other):
+                yield f"{family}.{which}" if which != "default" else family, other
+
+
+def register_all(families: Sequence[object]) -> None:
+    """Registers every kernel of the table, with the forms that follow from it.
+
+    Args:
+        families: The modules whose import has filled the table.
+    """
+    assert families
+    done: set[str] = set()
+    for entry in _table:
+        for name in entry.names:
+            if overload(name) is None or _is_composite(name):
+                continue  # of another version of PyTorch, or made of others with their gradients
+            forms = [(name, _functional(entry))]
+            for sibling, other in _siblings(name):
+                outs = tuple(x.name for x in other._schema.arguments if x.is_out)
+                if outs:
+                    forms.append((sibling, _to_out(entry, outs)))
+                elif other._schema.is_mutable:
+                    forms.append((sibling, _in_place(entry)))
+            for form, function in forms:
+                if form not in done:
+                    private.register_kernel(form, function)
+                    done.add(form)
+    registered.update(done)
+
+
+#: Names of all overloads that have a kernel, once they are registered.
+registered: set[str] = set()
