@@ -20,6 +20,7 @@ from clprim.errors import (
     ShapeError,
 )
 from clprim.grouped import Grouped
+from clprim.options import options
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 from clprim.runtime.device import Device, current_device, devices, set_device, synchronize
@@ -47,6 +48,7 @@ __all__ = [
     "devices",
     "empty",
     "full",
+    "options",
     "profile",
     "random",
     "set_device",

@@ -24,6 +24,8 @@ from support import BFLOAT16
 
 from clprim.language.epilogue import define_epilogue
 from clprim.language.grouped import define_grouped
+from clprim.plan.conv.winograd.kernels import plan_winograd
+from clprim.plan.conv.winograd.tile import winograd_tile
 from clprim.plan.depthwise.planner import plan_depthwise
 from clprim.plan.grouped.problem import Groups
 from clprim.plan.grouped.runs import plan_runs
@@ -169,6 +171,29 @@ def contractions():
     yield "product/tiles-matrix", plan_tiles(whole, GPU).main
 
 
+def minimal():
+    """Winograd's convolutions."""
+    relu = "y0 = max(y0 + x0, 0);"
+    asking = dataclasses.replace(CPU, prefetch=True)
+    last = convolution(2, 32, 14, 64, last=True, epilogue=relu, bias=True)
+    first, few = convolution(2, 32, 14, 64, epilogue=relu), convolution(2, 3, 14, 24, last=True)
+
+    def plan(problem, traits=CPU, **changes):
+        problem = dataclasses.replace(problem, error=1.0)
+        tile = dataclasses.replace(winograd_tile(problem, traits), **changes)
+        return plan_winograd(problem, traits, tile)
+
+    fused = plan(last, asking, fused=True, outputs=4)
+    yield "conv/winograd/weight", fused.stages[0]
+    yield "conv/winograd/fused", fused.main
+    yield "conv/winograd/fused-planes", plan(first, fused=True, outputs=2).main
+    yield "conv/winograd/fused-few", plan(few, fused=True).main
+    for name, stage in zip(
+        ("input", "product", "output"), plan(last, asking, fused=False).stages[1:], strict=True
+    ):
+        yield f"conv/winograd/{name}", stage
+
+
 def depthwise_plans():
     clip = define_epilogue("conv2d", "y0 = clamp(y0, 0, 6);")
 
@@ -242,6 +267,6 @@ def kernels():
     for name, plan in reductions():
         for n, stage in enumerate(plan.stages):
             found.append((name if n == 0 else f"{name}-finish", stage.template, stage.code))
-    plans = itertools.chain(contractions(), depthwise_plans(), groups())
+    plans = itertools.chain(contractions(), minimal(), depthwise_plans(), groups())
     found += [(name, plan.template, plan.code) for name, plan in plans]
     return found

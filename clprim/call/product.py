@@ -11,6 +11,7 @@ from clprim.call.call import Call, bind
 from clprim.call.packed import PackedWeight
 from clprim.call.signature import Calls
 from clprim.errors import DTypeError
+from clprim.options import current_options
 from clprim.plan.depthwise.problem import Depthwise
 from clprim.plan.depthwise.weight.code import DepthwiseGradient
 from clprim.plan.kernel import Plan
@@ -41,8 +42,10 @@ class Planned:
 
     def plans(self, device: Device) -> list[Plan]:
         """Returns the kernels of a device."""
-        table = table_of(device)
-        return [plan_contraction(c, device.traits, self.strategy, table) for c in self.contractions]
+        known = table_of(device), current_options().convolution_error
+        return [
+            plan_contraction(c, device.traits, self.strategy, *known) for c in self.contractions
+        ]
 
 
 def run_contraction(
@@ -76,7 +79,8 @@ def run_contraction(
         kept, w = {"w": w}, w.array
     arrays = (x, w, *extras)
     outs = () if out is None else (out,)
-    call, signature = calls.look_up(device, arrays, outs, (), (options, bool(beta)))
+    error = current_options().convolution_error
+    call, signature = calls.look_up(device, arrays, outs, (), (options, bool(beta), error))
     if call is None:
         call = _build(device, what, prepare(device))
         calls.remember(signature, call)

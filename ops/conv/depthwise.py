@@ -12,6 +12,7 @@ from clprim.ops.conv.windows import Axis, Windows
 from clprim.ops.product.arguments import check_algorithm, elements, start
 from clprim.plan.depthwise.problem import Depthwise, Line, Place, Taps
 from clprim.plan.depthwise.weight.code import DepthwiseGradient
+from clprim.plan.product.strategy import WINOGRAD
 from clprim.plan.strides import Operand, broadcast_strides
 
 __all__ = [
@@ -48,7 +49,7 @@ def wants_depthwise(what: str, algorithm: Any, w: Sequence[int], groups: int) ->
                 f"got groups={groups} and a weight of shape {tuple(w)}"
             )
         return True
-    check_algorithm(what, algorithm, DEPTHWISE)
+    check_algorithm(what, algorithm, DEPTHWISE, WINOGRAD)
     return algorithm == "auto" and is_depthwise(w, groups) and (groups > 1 or w[0] == 1)
 
 

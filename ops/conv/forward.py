@@ -29,12 +29,15 @@ from clprim.ops.product.arguments import (
     check_result,
     product_dtypes,
 )
-from clprim.plan.product.strategy import STRATEGIES
+from clprim.options import current_options
+from clprim.plan.conv.winograd.tile import admitted
+from clprim.plan.product.strategy import STRATEGIES, WINOGRAD
 from clprim.runtime.device import Device, current_device
 
 __all__ = ["conv1d", "conv2d", "pack_weight"]
 
 _calls: Calls[Call] = Calls()
+_STEPS = ("stride", "dilation")
 
 
 def pack_weight(w: Any, *, groups: int = 1, memory_format: str | None = None) -> PackedWeight:
@@ -183,7 +186,8 @@ class _Conv2d:
             mode: Of ``depth_to_space``: ``"CRD"``, PyTorch's order, or ``"DCR"``.
             out: (N, O, OH, OW), where the result goes; (N, O / r², r·OH, r·OW) with a block r.
             beta: ``y = epilogue(x ∗ w + bias) + beta * y_old``; at 0 the old value is not read.
-            algorithm: ``"auto"`` or one of `algorithms`.
+            algorithm: ``"auto"`` or one of `algorithms`. Errors of ``"winograd"`` are not those of
+                sums of products: ``cp.options(convolution_error=)`` admits it.
 
         Returns:
             (N, O, OH, OW) in the memory format of ``x``, with
@@ -227,12 +231,27 @@ class _Conv2d:
 
     def algorithms(self, x: Any, w: Any, *args: Any, **options: Any) -> tuple[str, ...]:
         """Returns the names of the algorithms that can do a call with these arguments."""
-        planes = is_depthwise(matrix_of(w).shape, options.get("groups", 1))
+        matrix = matrix_of(w)
+        planes = is_depthwise(matrix.shape, options.get("groups", 1))
         planes = planes and options.get("depth_to_space") in (None, 1)
-        return (*STRATEGIES, DEPTHWISE) if planes else tuple(STRATEGIES)
+        more = [DEPTHWISE] if planes else []
+        if _is_minimal(x, matrix, options):
+            more.append(WINOGRAD)
+        return (*STRATEGIES, *more)
 
     def __repr__(self) -> str:
         return "<clprim.ops.conv2d>"
+
+
+def _is_minimal(x: Any, w: Any, options: dict[str, Any]) -> bool:
+    """Whether Winograd's algorithm can do a convolution."""
+    device = current_device()
+    _, value = product_dtypes("conv2d", device, x.dtype, w.dtype)
+    pairs = [whole_numbers("conv2d", n, options.get(n, 1), 1, (1, 2)) for n in _STEPS]
+    near = x.dtype.itemsize in (x.strides[1], x.strides[3])
+    error = current_options().convolution_error
+    tiles = admitted(w.shape[2:], w.shape[1], value, device.traits, error)
+    return near and tiles != () and {n for pair in pairs for n in pair} == {1}
 
 
 conv2d = _Conv2d()

@@ -19,7 +19,7 @@ from clprim.ops.conv.depthwise import wants_depthwise
 from clprim.ops.conv.windows import is_channels_last
 from clprim.ops.product.arguments import elements, start
 from clprim.plan.product.problem import Digits, Output, Packed
-from clprim.plan.product.strategy import STRATEGIES
+from clprim.plan.product.strategy import STRATEGIES, WINOGRAD
 from clprim.plan.strides import Operand, broadcast_strides, dense_strides
 
 __all__ = ["Shuffle", "check_shuffle", "plans_planes", "shuffle_of"]
@@ -128,7 +128,7 @@ def plans_planes(
     if planes and shuffle is not None and algorithm != "auto":
         raise DefinitionError(
             f"{what}: algorithm={algorithm!r} cannot do depth_to_space={shuffle.block}; expected "
-            f"'auto' or one of {', '.join(STRATEGIES)}"
+            f"'auto' or one of {', '.join((*STRATEGIES, WINOGRAD))}"
         )
     return planes and shuffle is None
 

@@ -27,6 +27,7 @@ from clprim.ops.product.arguments import (
     check_result,
     product_dtypes,
 )
+from clprim.plan.product.strategy import WINOGRAD
 from clprim.runtime.device import Device
 
 __all__ = ["conv_transpose2d"]
@@ -99,7 +100,7 @@ def conv_transpose2d(
     )
 
     def prepare(device: Device) -> Planned:
-        check_algorithm(what, algorithm)
+        check_algorithm(what, algorithm, WINOGRAD)
         matrix = matrix_of(w)
         check_operands(what, device, x=x, w=matrix)
         check_rank(what, "x", x.shape)

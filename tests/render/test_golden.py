@@ -52,7 +52,7 @@ def test_every_template_is_rendered():
         >= {
             name
             for name in printed
-            if name.startswith(("pointwise", "reduction", "product/tiles", "depthwise"))
+            if name.startswith(("pointwise", "reduction", "product/tiles", "depthwise", "conv"))
         }
     )
 

@@ -149,6 +149,8 @@ class Contraction:
         digits: Sizes of an output's digits, where outputs, counted through all groups, are numbers
             of three digits too; the groups' own strides then are not used. None: they have one
             stride.
+        error: Relative root mean square error that the algorithm may have, of random numbers; 0 for
+            sums of products only.
         plain: Where the result would lie if a pixel stayed one, where outputs become pixels: it
             decides how sums are added up, so that they are the same sums.
     """
@@ -167,6 +169,7 @@ class Contraction:
     beta: bool = False
     digits: Digits | None = None
     plain: Output | None = None
+    error: float = 0.0
 
     @property
     def near(self) -> Output:

@@ -1,0 +1,130 @@
+"""What users may allow beyond the defaults, for the whole process or for a block of code.
+
+A setting holds from the call on, in every thread; as a context manager it holds in the block, for
+what that thread (or task) does there.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from contextvars import ContextVar, Token
+from dataclasses import dataclass, fields, replace
+from types import TracebackType
+from typing import Any
+
+from clprim.errors import DefinitionError
+
+__all__ = ["Options", "current_options", "options"]
+
+# Admits F(4 × 4, 3 × 3) of up to some 2,000 channels, and no larger tile that pays.
+_CONVOLUTION_ERROR = 5e-6
+
+
+@dataclass(frozen=True)
+class Options:
+    """Everything that can be set; planned calls are kept by it.
+
+    Attributes:
+        convolution_error: Relative root mean square error that the algorithm of a convolution may
+            have, of random numbers; 0 admits none but sums of products.
+    """
+
+    convolution_error: float = _CONVOLUTION_ERROR
+
+
+_process: Options | None = None
+_local: ContextVar[Options | None] = ContextVar("clprim_options", default=None)
+
+
+def current_options() -> Options:
+    """Returns what holds here.
+
+    Raises:
+        DefinitionError: An environment variable that is no such value.
+    """
+    return _local.get() or _process or _read_environment()
+
+
+class options:  # noqa: N801 # a statement, as `with cp.options(...)`, as contextlib's are
+    """Sets options from now on, or in the block of a ``with``.
+
+    Args:
+        convolution_error: Relative root mean square error that the algorithm of a convolution may
+            have. The default, 5e-6, admits Winograd's F(2 × 2) and F(4 × 4); 0 admits none. The
+            environment variable ``CLPRIM_CONVOLUTION_ERROR`` sets it for a process.
+
+    Raises:
+        DefinitionError: An option that there is not, or a value that it cannot have.
+
+    Example:
+        >>> import clprim as cp
+        >>> with cp.options(convolution_error=0):
+        ...     cp.options.current().convolution_error
+        0.0
+    """
+
+    current = staticmethod(current_options)
+
+    def __init__(self, **changes: Any) -> None:
+        global _process  # noqa: PLW0603 # the process's settings
+        checked = {name: _checked(name, value, "cp.options") for name, value in changes.items()}
+        self._before = current_options()
+        self._inside = replace(self._before, **checked)
+        self._in_block = _local.get() is not None
+        self._token: Token[Options | None] | None = None
+        if self._in_block:  # it ends with the block
+            _local.set(self._inside)
+        else:
+            _process = self._inside
+
+    def __enter__(self) -> Options:
+        """Makes it hold in this block only."""
+        global _process  # noqa: PLW0603 # likewise
+        if self._in_block:
+            _local.set(self._before)
+        elif _process is self._inside:
+            _process = self._before
+        self._token = _local.set(self._inside)
+        return self._inside
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Restores what held before."""
+        assert self._token is not None
+        _local.reset(self._token)
+        self._token = None
+
+
+def _read_environment() -> Options:
+    global _process  # noqa: PLW0603 # read once: every convolution asks
+    given = {}
+    for field in fields(Options):
+        variable = f"CLPRIM_{field.name.upper()}"
+        text = os.environ.get(variable)
+        if text is not None:
+            given[field.name] = _checked(field.name, text, variable)
+    _process = Options(**given)
+    return _process
+
+
+def _checked(name: str, value: Any, where: str) -> float:
+    """Returns a value that the option can have.
+
+    Raises:
+        DefinitionError: Quotes it.
+    """
+    known = [field.name for field in fields(Options)]
+    if name not in known:
+        raise DefinitionError(f"{where}: {name} is unknown; expected {', '.join(known)}")
+    try:
+        number = float("nan" if isinstance(value, bool) else value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not number >= 0:
+        raise DefinitionError(f"{where}: {name}={value!r}: expected a number of at least 0")
+    return number

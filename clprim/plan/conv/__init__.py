@@ -1,0 +1,1 @@
+"""Convolutions of images: what to compute, and the ways to do it."""

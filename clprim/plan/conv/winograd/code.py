@@ -1,0 +1,183 @@
+"""What the templates of Winograd's convolutions print."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from clprim.dtypes import AnyDType, stored_type
+from clprim.plan.conv.winograd.transform import Linear, Sum, Transform
+from clprim.plan.kernel import KernelCode, OperandCode
+from clprim.plan.permutation import transpose
+from clprim.plan.product.problem import Contraction
+from clprim.plan.product.register_code import ContractionCode, contraction_code
+from clprim.plan.product.register_tile import Tile
+
+__all__ = ["AxisCode", "WeightCode", "WinogradCode", "axis_code", "winograd_code"]
+
+Statements = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class AxisCode:
+    """The transforms along one axis, as statements: (name, expression).
+
+    Attributes:
+        m, r: Outputs of a tile, and taps.
+        input: From d0, d1, … to v0, v1, ….
+        output: From p0, p1, … to r0, r1, ….
+        weight: From g0, g1, … to u0, u1, ….
+    """
+
+    m: int
+    r: int
+    input: Statements
+    output: Statements
+    weight: Statements
+
+    @property
+    def size(self) -> int:
+        """Elements of a tile of inputs."""
+        return self.m + self.r - 1
+
+
+@dataclass(frozen=True)
+class WinogradCode(ContractionCode):
+    """What conv/winograd/*.cl.jinja print; what a `ContractionCode` says of tiles is of the store.
+
+    Attributes:
+        down, across: The transforms of both axes.
+        tile_rows, tile_vectors: Tiles × vectors of outputs that are summed up in registers.
+        planar_x: Whether the input's pixels of a row are neighbours, not its channels.
+        few: Whether channels do not fill a vector.
+    """
+
+    down: AxisCode = AxisCode(1, 1, (), (), ())
+    across: AxisCode = AxisCode(1, 1, (), (), ())
+    tile_rows: int = 1
+    tile_vectors: int = 1
+    planar_x: bool = False
+    few: bool = False
+
+    @property
+    def lengths(self) -> list[int]:
+        """Pixels of a row that are stored at once, the longest first."""
+        if not self.vector_store:
+            return [1]
+        return [1 << k for k in range(self.rows.bit_length() - 1, -1, -1)]
+
+    @property
+    def widths(self) -> list[int]:
+        """Elements that are read or stored at once."""
+        lengths = self.lengths if self.planar else []
+        return sorted({1, self.piece, self.width, *lengths})
+
+
+@dataclass(frozen=True)
+class WeightCode(KernelCode):
+    """What conv/winograd_weight.cl.jinja prints.
+
+    Attributes:
+        value: Type of the transformed weight.
+        width: Elements of a vector.
+        tile_vectors: Vectors of outputs of a strip.
+        down, across: The transforms of both axes.
+        x: The weight.
+        digits: Whether outputs are numbers of three digits.
+    """
+
+    value: str
+    width: int
+    tile_vectors: int
+    down: AxisCode
+    across: AxisCode
+    x: OperandCode
+    digits: bool
+
+
+def axis_code(transform: Transform, value: AnyDType) -> AxisCode:
+    """Returns the transforms along an axis as they are printed."""
+    matrices = (
+        (transform.input, "d", "v"),
+        (transform.output, "p", "r"),
+        (transform.weight, "g", "u"),
+    )
+    printed = [
+        tuple((step.name, _expression(step, value)) for step in Linear.of(*names).steps)
+        for names in matrices
+    ]
+    return AxisCode(transform.m, transform.r, *printed)
+
+
+def winograd_code(
+    problem: Contraction,
+    down: Transform,
+    across: Transform,
+    *,
+    width: int,
+    tile_rows: int,
+    tile_vectors: int,
+    planar_x: bool,
+    line: int,
+    ahead: bool,
+) -> WinogradCode:
+    """Returns what the kernels print, but for their parameters.
+
+    Args:
+        problem: The convolution as a contraction.
+        down: The transform along columns of pixels.
+        across: The transform along rows of pixels.
+        width: Elements of a vector.
+        tile_rows: Tiles that are summed up in registers.
+        tile_vectors: Vectors of outputs that are.
+        planar_x: Whether the input's pixels of a row are neighbours.
+        line: Elements of local memory for lines of transformed pixels.
+        ahead: Whether memory is asked for before it is read or written.
+    """
+    planar = problem.near.output != 1 or problem.outputs == 1
+    # A store takes the pixels of a tile's row, or as many as fill a vector.
+    store = Tile(max(width, across.m) if planar else across.m, 1, width, line, 1)
+    base = contraction_code(
+        problem, store, along="depth", unit=1, gathered_rows=True, planar=planar
+    )
+    given: dict[str, Any] = {f.name: getattr(base, f.name) for f in fields(base)}
+    given.update(
+        partial=True,
+        ahead=int(ahead),
+        block=1,
+        weave=None,
+        noted=tile_vectors,
+        turn=transpose(width) if planar or planar_x else None,
+        x=OperandCode.of("x", problem.gathered.dtype, problem.value, 1),
+        down=axis_code(down, problem.value),
+        across=axis_code(across, problem.value),
+        tile_rows=tile_rows,
+        tile_vectors=tile_vectors,
+        planar_x=planar_x,
+        few=problem.depths[2] < width,
+    )
+    return WinogradCode(**given)
+
+
+def _expression(step: Sum, value: AnyDType) -> str:
+    """A sum as a chain of multiply-adds."""
+    text = ""
+    for factor, name in step.terms:
+        if abs(factor) == 1:
+            sign = "-" if factor < 0 else "+"
+            text = f"{text} {sign} {name}" if text else name if factor > 0 else f"-{name}"
+        elif not text:
+            text = f"{_literal(factor, value)} * {name}"
+        else:
+            rest = f"({text})" if " " in text else text
+            text = f"{_literal(factor, value)} * {name} + {rest}"
+    return text or "0"
+
+
+def _literal(factor: Fraction, value: AnyDType) -> str:
+    if stored_type(value).value == "double":
+        return repr(float(factor))
+    return f"{np.float32(float(factor))!s}f"

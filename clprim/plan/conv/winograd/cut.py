@@ -1,0 +1,183 @@
+"""How the loops of Winograd's kernels are cut, as the numbers that they are given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clprim.plan.conv.winograd.code import WinogradCode
+from clprim.plan.conv.winograd.tile import Image, WinogradTile
+from clprim.plan.kernel import round_up
+from clprim.plan.product.problem import Contraction
+from clprim.traits import DeviceTraits
+
+__all__ = ["Cut", "image_numbers", "lines_ahead", "output_numbers"]
+
+# Lines of the next strip of weights that are asked for in a step of the product.
+MOST_AHEAD = 16
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How the loops are cut.
+
+    Attributes:
+        code: What is printed.
+        image: What windows walk over.
+        groups: Of the convolution.
+        channels: Of a group.
+        tile_lines, tile_columns: Of an image.
+        tiles: Of all images.
+        block: Tiles that are transformed before they are multiplied.
+        vectors: Of outputs.
+        longest_run: Tiles side by side whose pixels are transformed at a time.
+        workers: Work-groups of the fused kernel.
+        fused: Whether one kernel does it all, each work-group with a scratch of its own.
+    """
+
+    code: WinogradCode
+    image: Image
+    groups: int
+    channels: int
+    tile_lines: int
+    tile_columns: int
+    tiles: int
+    block: int
+    vectors: int
+    longest_run: int
+    workers: int
+    fused: bool
+
+    @staticmethod
+    def of(
+        problem: Contraction,
+        code: WinogradCode,
+        image: Image,
+        tile: WinogradTile,
+        traits: DeviceTraits,
+    ) -> Cut:
+        """Returns the cut that a tile asks for."""
+        down, across = code.down, code.across
+        tile_lines, tile_columns = -(-problem.lanes[1] // down.m), -(-problem.lanes[2] // across.m)
+        tiles = problem.lanes[0] * tile_lines * tile_columns
+        wide = (code.panel // (down.size * code.width) - 1) // code.width * code.width
+        block = min(tile.tiles, tiles)
+        return Cut(
+            code=code,
+            image=image,
+            groups=problem.groups,
+            channels=problem.depths[2],
+            tile_lines=tile_lines,
+            tile_columns=tile_columns,
+            tiles=tiles,
+            block=block,
+            vectors=-(-problem.outputs // code.width),
+            longest_run=max(1, min(tile_columns, (wide - across.r + 1) // across.m)),
+            workers=min(traits.compute_units, -(-tiles // block) * problem.groups),
+            fused=tile.fused,
+        )
+
+    @property
+    def elements(self) -> int:
+        """Of a transformed tile."""
+        return self.code.down.size * self.code.across.size
+
+    @property
+    def strips(self) -> int:
+        """Of outputs."""
+        return -(-self.vectors // self.code.tile_vectors)
+
+    @property
+    def strip(self) -> int:
+        """Outputs of a strip."""
+        return self.code.tile_vectors * self.code.width
+
+    @property
+    def tile_groups(self) -> int:
+        """Of a block: so many tiles are multiplied at a time."""
+        return -(-self.block // self.code.tile_rows)
+
+    @property
+    def channel_blocks(self) -> int:
+        """Vectors of channels."""
+        return -(-self.channels // self.code.width)
+
+    # One vector more than all tiles have, between elements: a power of two would send the elements
+    # of a tile to the same few places of the cache.
+
+    @property
+    def v_element(self) -> int:
+        """From one element of transformed inputs to the next."""
+        rows = self.tile_groups * self.code.tile_rows
+        return (rows * self.channel_blocks + 1) * self.code.width
+
+    @property
+    def m_strip(self) -> int:
+        """From one strip of products to the next."""
+        return self.tile_groups * self.code.tile_rows * self.strip
+
+    @property
+    def m_element(self) -> int:
+        """From one element of products to the next."""
+        return self.m_strip * (1 if self.fused else self.strips) + self.code.width
+
+    @property
+    def v_size(self) -> int:
+        """Transformed inputs of a block."""
+        return self.elements * self.v_element
+
+    @property
+    def m_size(self) -> int:
+        """Products of a block."""
+        return self.elements * self.m_element
+
+    @property
+    def slice(self) -> int:
+        """Scratch of a work-group; again no power of two."""
+        return round_up(self.v_size + self.m_size, 1024) + self.code.width
+
+
+def image_numbers(problem: Contraction, cut: Cut) -> dict[str, int]:
+    """What the transform of the input needs to know."""
+    x, image, across = problem.gathered, cut.image, cut.code.across
+    wide = cut.longest_run * across.m + across.r - 1
+    found = {
+        "x_start": image.start,
+        "x_group": x.group,
+        "x_image": x.lane[0],
+        "x_row": x.lane[1],
+        "x_channel": x.depth[2],
+        "x_rows": image.rows,
+        "x_columns": image.columns,
+        "rows_before": image.rows_before,
+        "columns_before": image.columns_before,
+        "channels": cut.channels,
+        "channel_blocks": cut.channel_blocks,
+        "tile_lines": cut.tile_lines,
+        "tile_columns": cut.tile_columns,
+        "longest_run": cut.longest_run,
+        "line_pitch": round_up(wide, cut.code.width) + 1,
+        "v_element": cut.v_element,
+    }
+    if cut.code.planar_x:
+        found["x_size"] = x.size
+    else:
+        found["x_column"] = x.lane[2]
+    return found
+
+
+def output_numbers(problem: Contraction, cut: Cut) -> dict[str, int]:
+    """What the transform of products needs to know."""
+    return {
+        "outputs": problem.outputs,
+        "output_vectors": cut.vectors,
+        "y_rows": problem.lanes[1],
+        "y_columns": problem.lanes[2],
+        "tile_lines": cut.tile_lines,
+        "tile_columns": cut.tile_columns,
+        "m_element": cut.m_element,
+    }
+
+
+def lines_ahead(cut: Cut, tile_groups: int) -> dict[str, int]:
+    """Lines of the next strip of weights that are asked for with every block of channels."""
+    return {"lines_ahead": min(MOST_AHEAD, -(-cut.strip // tile_groups))} if cut.code.ahead else {}

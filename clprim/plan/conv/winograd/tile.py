@@ -1,0 +1,276 @@
+"""Which convolutions Winograd's algorithm can do, how it cuts them, and when that pays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from clprim.dtypes import AnyDType
+from clprim.plan.conv.winograd.transform import Transform, relative_error, transform
+from clprim.plan.kernel import round_up
+from clprim.plan.product.problem import Contraction
+from clprim.traits import DeviceTraits
+
+__all__ = [
+    "LINE_BYTES",
+    "NEAR_BYTES",
+    "Image",
+    "WinogradTile",
+    "admitted",
+    "fits_winograd",
+    "image_of",
+    "near_winograd",
+    "pays_winograd",
+    "takes_winograd",
+    "transforms_of",
+    "vector_width",
+    "winograd_error",
+    "winograd_gain",
+    "winograd_tile",
+]
+
+# Taps along an axis that there are transforms of, and outputs of a tile that are worth a try: with
+# more of them errors grow faster than products become fewer.
+TAPS = (1, 2, 3, 5)
+OUTPUTS = {2: (2, 4), 3: (2, 4), 5: (2,)}
+# Bytes of local memory for lines of transformed pixels: a part of a core's nearest cache.
+LINE_BYTES = 28 << 10
+# Bytes of transformed tiles and products of a block: a part of a second cache.
+SECOND_BYTES = 512 << 10
+# Tiles of a block at least, as all weights are read again for each.
+LEAST_TILES = 24
+# Bytes of transformed tiles that stay in a second cache while weights are streamed.
+NEAR_BYTES = 256 << 10
+# A transform that another kernel reads is written and read again: in units of a weight that is
+# streamed.
+FAR = 5
+# Kernels that are not fused keep transforms of so many times the last cache.
+SCRATCH = 4
+# Operations of sums of products below which a launch is not worth another algorithm.
+LEAST_OPERATIONS = 10_000_000
+# Tiles whose products are summed up in registers.
+ROWS = (28, 14, 12, 9, 6, 4, 2, 1)
+# What an element of the transforms, and a byte of weights from a near or a far cache, costs, in
+# operations of products. Set so that the promised gains are those of layers of 16 to 512 channels
+# and 7² to 112² pixels, batches 1 and 8, on two cores with AVX-512: most within a fifth.
+INPUT, OUTPUT, NEAR_BYTE, FAR_BYTE = 20.0, 16.0, 4.0, 16.0
+
+
+@dataclass(frozen=True)
+class WinogradTile:
+    """How the loops are cut.
+
+    Attributes:
+        outputs: Rows and columns of outputs of a tile, m; 1 along an axis with one tap.
+        rows, vectors: Tiles × vectors of outputs whose products are summed up in registers.
+        tiles: Of a block that is transformed before it is multiplied.
+        fused: Whether one kernel does it all, and blocks stay in a second cache.
+    """
+
+    outputs: int
+    rows: int
+    vectors: int
+    tiles: int
+    fused: bool
+
+
+@dataclass(frozen=True)
+class Image:
+    """The image that windows of stride 1 walk over; strides in elements.
+
+    Attributes:
+        start: Where its first pixel lies.
+        rows, columns: Its size.
+        rows_before, columns_before: Padding.
+    """
+
+    start: int
+    rows: int
+    columns: int
+    rows_before: int
+    columns_before: int
+
+
+def image_of(problem: Contraction) -> Image | None:
+    """Returns the image of a convolution; None where windows do not move pixel by pixel."""
+    x, bounds = problem.gathered, problem.gathered.bounds
+    if x.lane[1:] != x.depth[:2]:
+        return None
+    if bounds is None:
+        sizes = zip(problem.lanes[1:], problem.depths[:2], strict=True)
+        rows, columns = (n + k - 1 for n, k in sizes)
+        return Image(x.start, rows, columns, 0, 0)
+    moves = (bounds.row_lane, bounds.column_lane, bounds.row_depth, bounds.column_depth)
+    if moves != ((0, 1), (0, 1), (1, 0), (1, 0)):
+        return None
+    start = x.start - bounds.row_start * x.lane[1] - bounds.column_start * x.lane[2]
+    return Image(start, bounds.height, bounds.width, -bounds.row_start, -bounds.column_start)
+
+
+def takes_winograd(problem: Contraction, traits: DeviceTraits) -> bool:
+    """Whether Winograd's algorithm can do a convolution, with the error that is allowed."""
+    x = problem.gathered
+    images = 1 in (x.depth[2], x.lane[2]) and image_of(problem) is not None
+    return images and _admitted(problem, traits) != ()
+
+
+def admitted(
+    taps: Sequence[int], channels: int, value: AnyDType, traits: DeviceTraits, error: float
+) -> tuple[int, ...]:
+    """Returns the outputs of tiles that have a transform and no larger error than is allowed.
+
+    Args:
+        taps: Rows and columns of a window.
+        channels: That are summed up.
+        value: dtype of sums.
+        traits: Of the device.
+        error: Relative root mean square error that is allowed.
+    """
+    device = traits.is_cpu and traits.local_memory >= LINE_BYTES
+    if not (device and value.kind == "f" and channels > 0):
+        return ()
+    if math.prod(taps) <= 1 or any(r not in TAPS for r in taps):
+        return ()
+    sizes = OUTPUTS[max(taps)]
+    return tuple(m for m in sizes if winograd_error(taps, channels, value, m) <= error)
+
+
+def winograd_error(taps: Sequence[int], channels: int, value: AnyDType, outputs: int) -> float:
+    """Returns the relative root mean square error of F(outputs, taps), of random numbers."""
+    unit = float(np.finfo(np.float32 if value.itemsize == 4 else np.float64).eps) / 2
+    down, across = (transform(outputs if r > 1 else 1, r) for r in taps)
+    return relative_error(down, across, channels, unit)
+
+
+def transforms_of(problem: Contraction, outputs: int) -> tuple[Transform, Transform]:
+    """Returns the transforms along columns and along rows of pixels."""
+    down, across = (transform(outputs if r > 1 else 1, r) for r in problem.depths[:2])
+    return down, across
+
+
+def vector_width(problem: Contraction, traits: DeviceTraits) -> int:
+    """Returns how many elements a vector has."""
+    return max(2, min(16, traits.vector_bytes // problem.value.itemsize))
+
+
+def winograd_tile(problem: Contraction, traits: DeviceTraits) -> WinogradTile:
+    """Returns the tile that promises most, of those whose errors are allowed."""
+    tiles = (_tile_of(problem, traits, outputs) for outputs in _admitted(problem, traits))
+    return max(tiles, key=lambda tile: winograd_gain(problem, traits, tile))
+
+
+def fits_winograd(tile: WinogradTile, problem: Contraction, traits: DeviceTraits) -> bool:
+    """Whether a tile can be taken for a convolution that `takes_winograd`."""
+    registers = 32 if traits.vector_bytes >= 64 else 16
+    sizes = (tile.rows, tile.vectors, tile.tiles)
+    fits = min(sizes) >= 1 and (tile.rows + 1) * tile.vectors < registers
+    return fits and tile.outputs in _admitted(problem, traits)
+
+
+def near_winograd(problem: Contraction, traits: DeviceTraits) -> Iterator[WinogradTile]:
+    """Yields tiles that are worth timing, those that promise most first."""
+    for outputs in sorted(_admitted(problem, traits), reverse=True):
+        tile = _tile_of(problem, traits, outputs)
+        yield tile
+        other = replace(tile, fused=not tile.fused)
+        yield replace(other, tiles=_block(problem, traits, other))
+        for factor in (2, 0.5):
+            tiles = round_up(int(tile.tiles * factor), tile.rows)
+            if tile.fused and tiles != tile.tiles:
+                yield replace(tile, tiles=tiles)
+
+
+def pays_winograd(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> bool:
+    """Whether a tile is faster than sums of products."""
+    sums = math.prod(problem.lanes) * math.prod(problem.depths) * problem.outputs
+    large = 2 * problem.groups * sums >= LEAST_OPERATIONS
+    return large and winograd_gain(problem, traits, tile) > 1
+
+
+def winograd_gain(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> float:
+    """Returns how many times as fast as sums of products a tile promises to be."""
+    down, across = transforms_of(problem, tile.outputs)
+    width = vector_width(problem, traits)
+    elements, channels = down.size * across.size, problem.depths[2]
+    tiles = _count(problem, tile.outputs)
+    outputs = round_up(problem.outputs, width)
+    weights = channels * outputs * problem.value.itemsize
+    far = weights * elements > traits.cache_bytes / 2
+    passes = -(-tiles // tile.tiles) if tile.fused else 1
+    products = 2 * elements * round_up(tiles, tile.rows) * channels * outputs
+    moves = elements * tiles * (INPUT * round_up(channels, width) + OUTPUT * outputs)
+    ours = products + moves + weights * elements * (FAR_BYTE if far else passes * NEAR_BYTE)
+    taps = math.prod(problem.depths[:2])
+    theirs = 2 * math.prod(problem.lanes) * taps * channels * outputs + weights * taps * NEAR_BYTE
+    return theirs / ours
+
+
+def _admitted(problem: Contraction, traits: DeviceTraits) -> tuple[int, ...]:
+    *taps, channels = problem.depths
+    return admitted(taps, channels, problem.value, traits, problem.error)
+
+
+def _count(problem: Contraction, outputs: int) -> int:
+    """Tiles of all images."""
+    sizes = zip(problem.lanes[1:], transforms_of(problem, outputs), strict=True)
+    return problem.lanes[0] * math.prod(-(-n // t.m) for n, t in sizes)
+
+
+def _tile_of(problem: Contraction, traits: DeviceTraits, outputs: int) -> WinogradTile:
+    """The rule's tile of F(outputs, …)."""
+    tiles = _count(problem, outputs)
+    vectors = -(-problem.outputs // vector_width(problem, traits))
+    rows, wide = _register_tile(tiles, vectors, traits)
+    tile = WinogradTile(outputs, rows, wide, 1, True)
+    tile = replace(tile, tiles=_block(problem, traits, tile))
+    blocks = -(-tiles // tile.tiles)
+    # Either all weights are read for each block, or transforms are written and read again.
+    channels = problem.depths[2]
+    weights = channels * problem.outputs
+    pieces = -(-tiles * channels * problem.value.itemsize // NEAR_BYTES)
+    far = weights * pieces + FAR * tiles * (channels + problem.outputs)
+    if weights * blocks <= far and blocks * problem.groups >= traits.compute_units:
+        return tile
+    tile = replace(tile, fused=False)
+    return replace(tile, tiles=_block(problem, traits, tile))
+
+
+def _block(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> int:
+    """Tiles of a block: what a cache has room for, in equal shares."""
+    down, across = transforms_of(problem, tile.outputs)
+    width, tiles = vector_width(problem, traits), _count(problem, tile.outputs)
+    itemsize = down.size * across.size * problem.value.itemsize
+    if tile.fused:
+        room = SECOND_BYTES // (itemsize * (problem.depths[2] + tile.vectors * width))
+        shares = traits.compute_units
+    else:
+        columns = problem.depths[2] + round_up(problem.outputs, tile.vectors * width)
+        room = SCRATCH * traits.cache_bytes // (itemsize * columns * problem.groups)
+        shares = 1
+    most = max(LEAST_TILES, room) // tile.rows * tile.rows or tile.rows
+    blocks = shares * -(-tiles // (shares * most))
+    return round_up(-(-tiles // blocks), tile.rows)
+
+
+def _register_tile(tiles: int, vectors: int, traits: DeviceTraits) -> tuple[int, int]:
+    """Tiles × vectors of outputs that fill the registers and leave little over at the ends.
+
+    A step of depth costs a product for each sum, and loads of what they share.
+    """
+    registers = 32 if traits.vector_bytes >= 64 else 16
+
+    def cost(tile: tuple[int, int]) -> float:
+        rows, wide = tile
+        step = rows * wide + rows / 2 + wide
+        return -(-tiles // rows) * -(-vectors // wide) * step
+
+    found = [
+        (rows, wide)
+        for wide in (4, 3, 2, 1)
+        for rows in ROWS
+        if (rows + 1) * wide < registers and (wide == 1 or wide <= vectors)
+    ]
+    return min(found, key=cost)

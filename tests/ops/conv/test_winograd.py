@@ -1,0 +1,224 @@
+"""Winograd's convolutions: the direct sums, but for the rounding that is stated."""
+
+import conv_reference as reference
+import numpy as np
+import pytest
+from conv_cases import FORMATS, upload
+from support import BFLOAT16, Guard, numbers, same_bits, wide
+
+import clprim as cp
+from clprim import ops
+
+# With F(2 × 2, 3 × 3) and weights that are multiples of 4 nothing is rounded; this error admits no
+# larger tile.
+EXACT = 4e-7
+
+
+@pytest.fixture(autouse=True)
+def exact_sums():
+    """Here, options are what users have who set none."""
+
+
+def whole(shape, seed=0, dtype=np.float32):
+    return numbers(shape, dtype, seed=seed)
+
+
+def run(x, w, bias=None, **options):
+    return ops.conv2d(x, w, bias, **options, algorithm="winograd")
+
+
+def check_exact(x_shape, w_shape, memory_format="contiguous", dtype=np.float32, **options):
+    x, w, bias = whole(x_shape), 4 * whole(w_shape, 1), whole(w_shape[:1], 2)
+    expected = reference.conv2d(x, w, bias, **options)
+    x, w, bias = (a.astype(dtype) for a in (x, w, bias))
+    with cp.options(convolution_error=EXACT):
+        found = run(upload(x, memory_format), upload(w), upload(bias), **options)
+    assert found.strides == cp.empty(found.shape, dtype, memory_format=memory_format).strides
+    np.testing.assert_array_equal(wide(found.get()), wide(expected.astype(dtype)))
+
+
+@pytest.mark.parametrize("memory_format", FORMATS)
+@pytest.mark.parametrize(
+    ("x_shape", "outputs", "padding", "groups"),
+    [
+        ((2, 16, 9, 31), 16, 1, 1),  # tails of tiles
+        ((1, 37, 5, 4), 70, (0, 2), 1),  # of channels and outputs, and no row that fills a vector
+        ((3, 3, 8, 18), 5, (2, 0, 1, 3), 1),  # channels that do not fill a vector
+        ((2, 36, 7, 7), 20, 1, 2),
+        ((1, 40, 3, 3), 33, 0, 1),  # one output
+        ((9, 17, 1, 70), 18, 1, 1),  # rows in several runs of tiles
+    ],
+    ids=str,
+)
+def test_every_size_is_exact(device, memory_format, x_shape, outputs, padding, groups):
+    w_shape = (outputs, x_shape[1] // groups, 3, 3)
+    check_exact(x_shape, w_shape, memory_format, padding=padding, groups=groups)
+
+
+@pytest.mark.parametrize("memory_format", FORMATS)
+@pytest.mark.parametrize("dtype", [np.float16, BFLOAT16, np.float64], ids=str)
+def test_every_dtype_is_exact(device, memory_format, dtype):
+    if dtype is np.float64 and not device.traits.fp64:
+        pytest.skip("no float64")
+    check_exact((2, 20, 6, 19), (24, 20, 3, 3), memory_format, dtype, padding=1)
+
+
+@pytest.mark.parametrize("memory_format", FORMATS)
+@pytest.mark.parametrize(
+    ("kernel", "error"),
+    [
+        ((3, 3), 1e-5),
+        ((2, 2), 1e-5),
+        ((5, 5), 1e-5),
+        ((1, 3), 1e-5),
+        ((5, 2), 1e-5),
+        ((3, 3), 5e-7),
+    ],
+    ids=str,
+)
+def test_errors_are_at_most_those_allowed(device, memory_format, kernel, error):
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((2, 24, 23, 37)).astype(np.float32)
+    w = rng.standard_normal((40, 24, *kernel)).astype(np.float32)
+    expected = reference.conv2d(x, w, padding=2)
+    with cp.options(convolution_error=error):
+        found = run(upload(x, memory_format), upload(w), padding=2).get()
+    scale = np.sqrt(np.mean(expected**2))
+    assert np.sqrt(np.mean((found - expected) ** 2)) <= error * scale
+    assert np.abs(found - expected).max() <= 16 * error * scale
+
+
+@pytest.mark.parametrize("memory_format", FORMATS)
+def test_what_runs_at_the_store(device, memory_format):
+    x, w, bias = whole((2, 20, 6, 17)), 4 * whole((24, 20, 3, 3), 1), whole((24,), 2)
+    other, old = whole((2, 24, 6, 17), 3), whole((2, 24, 6, 17), 4)
+    expected = np.maximum(reference.conv2d(x, w, bias, padding=1) + other, 0) + 2 * old
+    out = upload(old, memory_format)
+    with cp.options(convolution_error=EXACT):
+        found = run(
+            upload(x, memory_format),
+            ops.pack_weight(upload(w)),
+            upload(bias),
+            padding=1,
+            epilogue="y0 = max(y0 + x0, 0);",
+            epilogue_args=(upload(other, memory_format),),
+            out=out,
+            beta=2,
+        )
+    assert found is out
+    np.testing.assert_array_equal(out.get(), expected)
+
+
+@pytest.mark.parametrize("mode", ["CRD", "DCR"])
+@pytest.mark.parametrize("memory_format", FORMATS)
+def test_outputs_that_become_pixels_have_the_same_bits(device, memory_format, mode):
+    rng = np.random.default_rng(5)
+    x = upload(rng.standard_normal((1, 20, 9, 14)).astype(np.float32), memory_format)
+    w = upload(rng.standard_normal((36, 20, 3, 3)).astype(np.float32))
+    bias = upload(rng.standard_normal(36).astype(np.float32))
+    plain = ops.depth_to_space(run(x, w, bias, padding=1), 3, mode)
+    assert same_bits(run(x, w, bias, padding=1, depth_to_space=3, mode=mode), plain)
+
+
+@pytest.mark.parametrize("memory_format", FORMATS)
+def test_views_and_results_of_another_format(device, memory_format):
+    x, w = whole((2, 20, 12, 40)), 4 * whole((24, 20, 3, 3), 1)
+    view = (slice(None), slice(18), slice(None, None, -1), slice(3, 30))
+    a, b = upload(x, memory_format)[view], upload(w)[:, :18]
+    expected = reference.conv2d(x[view], w[:, :18], padding=1)
+    planes, images = Guard((2, 24, 12, 27)), Guard((2, 12, 27, 24))
+    strided = Guard((2, 24, 12, 27), step=2)
+    with cp.options(convolution_error=EXACT):
+        run(a, b, padding=1, out=planes.array)
+        run(a, b, padding=1, out=images.array.transpose(0, 3, 1, 2))
+        run(a, b, padding=1, out=strided.array)
+    planes.check(expected)
+    images.check(expected.transpose(0, 2, 3, 1))
+    strided.check(expected)
+
+
+@pytest.mark.parametrize("memory_format", FORMATS)
+def test_gradients_of_the_input_and_transposed_convolutions(device, memory_format):
+    grad, w = whole((2, 20, 8, 17)), 4 * whole((20, 24, 3, 3), 1)
+    expected = reference.conv2d_input((2, 24, 8, 17), w, grad, padding=1)
+    g, packed = upload(grad, memory_format), ops.pack_weight(upload(w))
+    with cp.options(convolution_error=EXACT):
+        found = ops.conv2d_input((2, 24, 8, 17), packed, g, padding=1, algorithm="winograd")
+        same = ops.conv_transpose2d(g, packed, padding=1, algorithm="winograd")
+    np.testing.assert_array_equal(found.get(), expected)
+    np.testing.assert_array_equal(same.get(), expected)
+
+
+@pytest.mark.parametrize("memory_format", FORMATS)
+def test_bits_repeat_and_do_not_depend_on_the_place_in_the_batch(device, memory_format):
+    rng = np.random.default_rng(7)
+    x = rng.standard_normal((1, 32, 11, 13)).astype(np.float32)
+    w = upload(rng.standard_normal((32, 32, 3, 3)).astype(np.float32))
+    batch = upload(np.repeat(x, 5, axis=0), memory_format)
+    first = run(batch, w, padding=1).get()
+    assert (first == first[:1]).all()
+    assert (run(batch, w, padding=1).get() == first).all()
+
+
+def test_infinities_and_nans_spread_over_their_tiles_and_no_further(device):
+    rng = np.random.default_rng(9)
+    x = rng.standard_normal((1, 16, 24, 24)).astype(np.float32)
+    w = upload(rng.standard_normal((16, 16, 3, 3)).astype(np.float32))
+    clean = run(upload(x, "channels_last"), w, padding=1).get()
+    for value in (np.nan, np.inf):
+        spoiled = x.copy()
+        spoiled[0, 3, 12, 12] = value
+        found = run(upload(spoiled, "channels_last"), w, padding=1).get()
+        touched = ~np.isfinite(found).all(axis=1)[0]
+        assert touched[11:14, 11:14].all()  # where sums of products have it too
+        rows, columns = np.nonzero(touched)
+        assert rows.min() >= 8 and rows.max() < 16 and columns.min() >= 8 and columns.max() < 16
+        assert (found[:, :, ~touched] == clean[:, :, ~touched]).all()
+
+
+# --- which algorithm it is ------------------------------------------------------------------------
+
+
+def layer(channels=64, size=28):
+    x = cp.empty((2, channels, size, size), np.float32, memory_format="channels_last")
+    return x, cp.empty((channels, channels, 3, 3), np.float32)
+
+
+def kernels_of(call):
+    with cp.profile() as profile:
+        call()
+        cp.synchronize()
+    return {event.name for event in profile.events}
+
+
+def test_auto_takes_it_where_it_pays_and_is_allowed(device):
+    x, w = layer()
+    assert "conv2d_transform" in kernels_of(lambda: ops.conv2d(x, w, padding=1))
+    with cp.options(convolution_error=0):
+        assert "conv2d_transform" not in kernels_of(lambda: ops.conv2d(x, w, padding=1))
+        assert "winograd" not in ops.conv2d.algorithms(x, w, padding=1)
+    assert "winograd" in ops.conv2d.algorithms(x, w, padding=1)
+    assert "winograd" not in ops.conv2d.algorithms(x, w, padding=1, stride=2)
+    assert "conv2d_transform" in kernels_of(lambda: ops.conv2d(x, w, padding=1))
+    small = cp.full((1, 3, 8, 8), 1.0)
+    assert "conv2d_transform" not in kernels_of(
+        lambda: ops.conv2d(small, cp.full((3, 3, 3, 3), 1.0))
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "kernel"),
+    [({"stride": 2}, 3), ({"dilation": 2}, 3), ({}, 4), ({}, 1)],
+    ids=str,
+)
+def test_what_it_cannot_do_is_refused(device, options, kernel):
+    x = cp.full((1, 4, 9, 9), 1.0)
+    with pytest.raises(cp.DefinitionError, match="conv2d: algorithm='winograd' cannot do it"):
+        run(x, cp.full((4, 4, kernel, kernel), 1.0), **options)
+
+
+def test_an_error_that_it_cannot_keep_is_refused(device):
+    x, w = layer(16, 8)
+    message = r"must be admitted by cp.options\(convolution_error=1e-09\)"
+    with cp.options(convolution_error=1e-9), pytest.raises(cp.DefinitionError, match=message):
+        run(x, w, padding=1)

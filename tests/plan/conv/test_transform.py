@@ -1,0 +1,77 @@
+"""The algebra of Winograd's convolutions is exact, and its errors are what it says."""
+
+import random
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from clprim.plan.conv.winograd.transform import Linear, relative_error, transform
+
+CASES = [(m, r) for r in (1, 2, 3, 5) for m in range(1, 9) if 1 <= m + r - 2 <= 8]
+
+
+def _numbers(random_: random.Random, count: int) -> list[Fraction]:
+    return [Fraction(random_.randint(-99, 99), random_.randint(1, 9)) for _ in range(count)]
+
+
+@pytest.mark.parametrize(("m", "r"), CASES)
+def test_the_transforms_give_the_correlation_exactly(m: int, r: int) -> None:
+    t = transform(m, r)
+    random_ = random.Random(m * 10 + r)
+    taps, inputs = _numbers(random_, r), _numbers(random_, t.size)
+    u = Linear.of(t.weight, "g", "u").run(taps)
+    v = Linear.of(t.input, "d", "v").run(inputs)
+    y = Linear.of(t.output, "p", "y").run([a * b for a, b in zip(u, v, strict=True)])
+    assert y == [sum(inputs[i + k] * taps[k] for k in range(r)) for i in range(m)]
+
+
+@pytest.mark.parametrize(("m", "r"), CASES)
+def test_factors_of_data_are_exact_in_float32(m: int, r: int) -> None:
+    t = transform(m, r)
+    for row in (*t.input, *t.output):
+        assert all(Fraction(float(np.float32(float(f)))) == f for f in row)
+
+
+def test_pairs_of_points_share_their_sums() -> None:
+    def count(m: int, r: int) -> list[int]:
+        t = transform(m, r)
+        matrices = ((t.weight, "g", "u"), (t.input, "d", "v"), (t.output, "p", "y"))
+        return [Linear.of(*names).operations for names in matrices]
+
+    assert count(2, 3) == [5, 4, 4]  # of 6, 4 and 4 row by row
+    assert count(4, 3) == [8, 12, 10]  # 10, 16 and 14
+    assert count(2, 5) == [12, 12, 8]  # 18, 16 and 8
+
+
+def _product(matrix: object, axis: int, array: np.ndarray) -> np.ndarray:
+    """The transform along an axis, in float32, each sum rounded as kernels round it."""
+    factors = np.array([[float(f) for f in row] for row in matrix], np.float32)
+    moved = np.moveaxis(array, axis, 0)
+    found = []
+    for row in factors:
+        total = np.zeros(moved.shape[1:], np.float32)
+        for f, values in zip(row, moved, strict=True):
+            total = total + f * values
+        found.append(total)
+    return np.moveaxis(np.array(found), 0, axis)
+
+
+@pytest.mark.parametrize(("m", "r"), [(2, 3), (4, 3), (6, 3), (2, 5), (4, 2)])
+@pytest.mark.parametrize("channels", [16, 256])
+def test_errors_are_what_they_are_stated_to_be(m: int, r: int, channels: int) -> None:
+    t = transform(m, r)
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((channels, 100, t.size, t.size)).astype(np.float32)
+    w = rng.standard_normal((channels, r, r)).astype(np.float32)
+    v = _product(t.input, 3, _product(t.input, 2, x))
+    u = _product(t.weight, 2, _product(t.weight, 1, w))
+    total = np.zeros(v.shape[1:], np.float32)
+    for k in range(channels):  # the product is not rounded, as in a fused multiply-add
+        total = (total.astype(np.float64) + v[k].astype(np.float64) * u[k]).astype(np.float32)
+    y = _product(t.output, 2, _product(t.output, 1, total)).astype(np.float64)
+    windows = np.lib.stride_tricks.sliding_window_view(x.astype(np.float64), (r, r), (2, 3))
+    expected = np.einsum("ctyxij,cij->tyx", windows, w.astype(np.float64))
+    error = np.sqrt(np.mean((y - expected) ** 2) / np.mean(expected**2))
+    stated = relative_error(t, t, channels, 2.0**-24)
+    assert stated / 1.5 < error < stated

@@ -1,0 +1,80 @@
+"""Options hold for a process, or for a block; wrong ones are refused before anything changes."""
+
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+import clprim as cp
+from clprim.options import Options, current_options
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(sys.modules["clprim.options"], "_process", None)
+    monkeypatch.delenv("CLPRIM_CONVOLUTION_ERROR", raising=False)
+    yield
+
+
+def _in_a_thread() -> float:
+    found: list[float] = []
+    thread = threading.Thread(target=lambda: found.append(current_options().convolution_error))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def test_a_block_ends_with_the_block_and_stays_in_its_thread() -> None:
+    with cp.options(convolution_error=0) as inside:
+        assert inside == current_options() == Options(0)
+        assert _in_a_thread() == Options().convolution_error
+        with cp.options(convolution_error=1e-3):
+            assert current_options() == Options(1e-3)
+        assert current_options() == Options(0)
+    assert current_options() == Options()
+
+
+def test_a_setting_holds_in_every_thread_until_the_next() -> None:
+    cp.options(convolution_error=0)
+    assert current_options() == Options(0)
+    assert _in_a_thread() == 0
+    cp.options(convolution_error=1)
+    assert current_options() == Options(1)
+
+
+def test_a_setting_in_a_block_ends_with_it() -> None:
+    with cp.options(convolution_error=0):
+        cp.options(convolution_error=2)
+        assert current_options() == Options(2)
+        assert _in_a_thread() == Options().convolution_error
+    assert current_options() == Options()
+
+
+def test_a_block_that_fails_restores_what_held() -> None:
+    with pytest.raises(RuntimeError), cp.options(convolution_error=0):
+        raise RuntimeError
+    assert current_options() == Options()
+
+
+def test_the_environment_decides_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLPRIM_CONVOLUTION_ERROR", "1e-7")
+    assert current_options() == Options(1e-7)
+
+
+def test_a_wrong_value_in_the_environment_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLPRIM_CONVOLUTION_ERROR", "small")
+    with pytest.raises(cp.DefinitionError, match=r"CLPRIM_CONVOLUTION_ERROR.*'small'"):
+        current_options()
+
+
+@pytest.mark.parametrize("value", [-1, float("nan"), "x", None, True])
+def test_wrong_values_are_refused(value: object) -> None:
+    with pytest.raises(cp.DefinitionError, match="convolution_error"):
+        cp.options(convolution_error=value)
+    assert current_options() == Options()
+
+
+def test_an_unknown_option_names_those_that_there_are() -> None:
+    with pytest.raises(cp.DefinitionError, match="tolerance is unknown; expected convolution_er"):
+        cp.options(tolerance=1)
