@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from clprim.errors import DTypeError
+from clprim.errors import DTypeError, quoted
 from clprim.traits import DeviceTraits
 
 __all__ = [
@@ -155,6 +155,10 @@ def promote(dtypes: Iterable[AnyDType]) -> AnyDType:
     return _FLOAT32 if has_float16 else bfloat
 
 
+#: Of all floating numbers.
+_LARGEST = int(np.finfo(np.float64).max)
+
+
 def scalar_dtype(value: Scalar, arrays: AnyDType | None) -> AnyDType:
     """Returns the dtype in which a run-time scalar takes part, next to arrays of ``arrays``.
 
@@ -174,7 +178,9 @@ def scalar_dtype(value: Scalar, arrays: AnyDType | None) -> AnyDType:
         if dtype.kind in "iu":
             bounds = np.iinfo(dtype)
             if not bounds.min <= value <= bounds.max:
-                raise DTypeError(f"the scalar {value} is out of bounds for {dtype}")
+                raise DTypeError(f"the scalar {quoted(value)} is out of bounds for {dtype}")
+        elif abs(value) > _LARGEST:
+            raise DTypeError(f"the scalar {quoted(value)} is out of bounds for {dtype}")
         return dtype
     if isinstance(value, float):
         return arrays if arrays is not None and _is_float(arrays) else _FLOAT64

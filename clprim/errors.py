@@ -9,6 +9,7 @@ __all__ = [
     "DefinitionError",
     "DeviceError",
     "ShapeError",
+    "quoted",
     "shorten",
 ]
 
@@ -46,6 +47,14 @@ class BuildError(ClprimError, RuntimeError):
 
     log: str = ""
     source: str = ""
+
+
+def quoted(value: object) -> str:
+    """Returns what was given for a message that stays readable, whatever it was."""
+    try:
+        return shorten(repr(value))
+    except ValueError:  # Python writes no integers of thousands of digits
+        return f"{type(value).__name__} of very many digits"
 
 
 def shorten(text: str) -> str:

@@ -23,7 +23,7 @@ from clprim.call.partials import default_partials, default_results
 from clprim.call.scalars import scalar_dtypes, split_arguments, weaken
 from clprim.call.scaling import scale_numbers, scale_results, scale_signature
 from clprim.call.signature import Calls
-from clprim.errors import DTypeError, ShapeError, shorten
+from clprim.errors import DTypeError, ShapeError, quoted, shorten
 from clprim.gradients.kernels import register
 from clprim.language.definition import define_reduction, texts
 from clprim.plan.reduction.planner import ReductionPlan, plan_reduction
@@ -262,7 +262,7 @@ class Reduction:
             )
         scaling = scale_results(what, alpha, beta, [o.dtype for o in operands], device.traits)
         if out is None and any(s.kind == "accumulate" for s in scaling):
-            raise ShapeError(f"{what}: beta={beta!r} needs out=, whose old value it scales")
+            raise ShapeError(f"{what}: beta={quoted(beta)} needs out=, whose old value it scales")
         partials = self._partial_type or default_partials(
             definition, [*array_dtypes, *scalar_types], [o.dtype for o in operands]
         )

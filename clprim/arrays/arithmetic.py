@@ -10,7 +10,7 @@ import pyopencl.array as cl_array
 
 from clprim import dtypes
 from clprim.arrays.operators import Arithmetic, Operators
-from clprim.errors import DTypeError
+from clprim.errors import DTypeError, quoted
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 
@@ -96,7 +96,7 @@ def fill(x: Any, value: Any) -> None:
     try:
         value = x.dtype.type(value).item() if x.dtype.kind in "biuf" else float(value)
     except (TypeError, ValueError, OverflowError) as error:
-        raise DTypeError(f"fill: {value!r} is no {x.dtype}: {error}") from None
+        raise DTypeError(f"fill: {quoted(value)} is no {x.dtype}: {error}") from None
     _fill(value, out=x)
 
 

@@ -14,7 +14,7 @@ from clprim.arrays.memory import is_dense, operand_of
 from clprim.arrays.operators import Operators
 from clprim.arrays.transfer import download, upload
 from clprim.dtypes import AnyDType, as_dtype
-from clprim.errors import DeviceError, ShapeError
+from clprim.errors import DeviceError, ShapeError, quoted
 from clprim.plan.strides import ADDRESS_BASE, addresses, dense_strides, memory_order
 from clprim.runtime.device import Device, current_device
 
@@ -251,6 +251,10 @@ def array_over(
     )
 
 
+#: Sizes from here on are no numbers of 64 bits, which pyopencl refuses as a `TypeError`.
+_MOST_BYTES = 2**63
+
+
 def new_array(device: Device, shape: Shape, dtype: AnyDType, strides: Shape, size: int) -> Array:
     """Allocates an array from the device's pool; everything is already checked."""
     try:
@@ -265,9 +269,13 @@ def new_array(device: Device, shape: Shape, dtype: AnyDType, strides: Shape, siz
             _context=device.context,
             _queue=device.queue,
         )
-    except cl.Error as error:
+    except (cl.Error, TypeError) as error:
+        if isinstance(error, TypeError) and size * dtype.itemsize < _MOST_BYTES:
+            raise
+        reason = error if isinstance(error, cl.Error) else "more than can be addressed"
         raise DeviceError(
-            f"{device} cannot allocate {size * dtype.itemsize:,} bytes for shape {shape}: {error}"
+            f"{device} cannot allocate {size * dtype.itemsize:,} bytes for shape "
+            f"{quoted(shape)}: {reason}"
         ) from error
 
 

@@ -14,7 +14,7 @@ from clprim.arrays.formats import order_of
 from clprim.arrays.memory import is_dense
 from clprim.arrays.transfer import upload
 from clprim.dtypes import as_dtype
-from clprim.errors import DeviceError, ShapeError
+from clprim.errors import DeviceError, ShapeError, quoted
 from clprim.plan.strides import dense_strides, memory_order
 from clprim.runtime.device import Device, current_device
 
@@ -23,12 +23,16 @@ __all__ = ["asarray", "empty", "full", "zeros"]
 Shape = tuple[int, ...]
 # Zero-copy memory must start where the widest vector store may; runtimes ask for this much too.
 _ALIGNMENT = 64
+_MOST_ELEMENTS = 2**63
 
 
 def _as_shape(shape: Any) -> Shape:
-    given = (shape,) if is_integer(shape) else tuple(shape)
-    if not all(is_integer(s) and s >= 0 for s in given):
-        raise ShapeError(f"shape {shape!r}: expected non-negative integers")
+    try:
+        given = (shape,) if is_integer(shape) else tuple(shape)
+    except TypeError:
+        given = (shape,)
+    if not all(is_integer(s) and 0 <= s < _MOST_ELEMENTS for s in given):
+        raise ShapeError(f"shape {quoted(shape)}: expected non-negative integers")
     return tuple(int(s) for s in given)
 
 

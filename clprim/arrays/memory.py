@@ -75,5 +75,5 @@ def allocate_workspace(device: Device, sizes: Sequence[int]) -> list[Any]:
     """
     try:
         return [device.pool.allocate(nbytes) for nbytes in sizes]
-    except (cl.Error, MemoryError) as error:
+    except (cl.Error, MemoryError, TypeError) as error:
         raise DeviceError(f"{device} cannot allocate {sum(sizes):,} bytes of workspace") from error

@@ -16,7 +16,7 @@ from clprim.arrays.array import Array, new_array
 from clprim.arrays.memory import Described, allocate_workspace
 from clprim.call.launch import Launch, Places
 from clprim.call.packed import PackedWeight
-from clprim.errors import ClprimError, DTypeError
+from clprim.errors import ClprimError, DTypeError, quoted
 from clprim.plan.kernel import KernelPlan, Plan
 from clprim.runtime.device import Device
 from clprim.runtime.randomness import advance
@@ -130,7 +130,9 @@ class Call:
         except ClprimError:
             raise
         except (TypeError, ValueError, OverflowError, RuntimeError) as error:
-            raise DTypeError(f"{self.what}: {error}") from error
+            large = [n for n in numbers if isinstance(n, int) and n.bit_length() > 64]
+            reason = f"{quoted(large[0])} is out of bounds" if large else error
+            raise DTypeError(f"{self.what}: {reason}") from error
         return memory
 
 

@@ -10,7 +10,7 @@ from clprim.arrays.memory import Described
 from clprim.call.call import Call, bind
 from clprim.call.packed import PackedWeight
 from clprim.call.signature import Calls
-from clprim.errors import DTypeError
+from clprim.errors import DTypeError, quoted
 from clprim.options import current_options
 from clprim.plan.depthwise.problem import Depthwise
 from clprim.plan.depthwise.weight.code import DepthwiseGradient
@@ -88,7 +88,7 @@ def run_contraction(
     try:
         call.run(device, (result, *arrays), (beta,), kept)
     except DTypeError as error:
-        raise DTypeError(f"{what}: beta={beta!r}: {error.__cause__}") from error
+        raise DTypeError(f"{what}: beta={quoted(beta)}: {error.__cause__}") from error
     return result
 
 

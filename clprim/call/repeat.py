@@ -109,7 +109,8 @@ def _add(value: Any, device: Device, found: list[Any], arrays: list[Any]) -> Non
         for element in value:
             _add(element, device, found, arrays)
     elif isinstance(value, (int, float, np.number)):
-        found += (type(value), repr(value))  # tells 0 from -0, and NaN is itself
+        # repr tells 0 from -0, and NaN is itself; an integer may have too many digits for it.
+        found += (type(value), value if isinstance(value, int) else repr(value))
     else:
         raise _UnknownError
 

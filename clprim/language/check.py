@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from clprim.errors import DefinitionError
+from clprim.errors import DefinitionError, shorten
 from clprim.language import hints, names
 from clprim.language.cursor import Fault
 from clprim.language.lookups import Lookup, lookup_of
@@ -22,7 +22,7 @@ from clprim.language.snippet import (
     operand_number,
     without_prefix,
 )
-from clprim.language.tokens import Token, caret_message, scan, shorten, with_newlines
+from clprim.language.tokens import Token, caret_message, scan, with_newlines
 from clprim.language.tree import (
     Assign,
     Binary,

@@ -6,11 +6,12 @@ import difflib
 import re
 from collections.abc import Iterable
 
+from clprim.errors import shorten
 from clprim.language import names
 from clprim.language.cursor import Fault
 from clprim.language.parser import parse_snippet
 from clprim.language.snippet import NUMBERED, is_engine_name
-from clprim.language.tokens import Token, scan, shorten
+from clprim.language.tokens import Token, scan
 from clprim.language.tree import (
     Binary,
     Call,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from clprim.errors import DefinitionError
 from clprim.language.node import Span
 
-__all__ = ["Token", "caret_message", "quote", "scan", "shorten", "tokenize", "with_newlines"]
+__all__ = ["Token", "caret_message", "quote", "scan", "tokenize", "with_newlines"]
 
 #: At most so many characters of a line are quoted.
 _QUOTED = 200
@@ -76,11 +76,6 @@ _CLOSING = {")": "(", "]": "[", "}": "{"}
 def with_newlines(text: str) -> str:
     """Returns a text whose lines end in a newline each, whichever way they ended before."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def shorten(name: str) -> str:
-    """Returns a name to be quoted in a message, without its middle where it is very long."""
-    return name if len(name) <= 60 else f"{name[:40]}…{name[-10:]}"
 
 
 def quote(line: str, column: int, length: int) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from clprim.arrays.memory import operand_of
 from clprim.dtypes import AnyDType
-from clprim.errors import ShapeError
+from clprim.errors import ShapeError, quoted
 from clprim.language.snippet import Snippet
 from clprim.ops.conv.pixels import Shuffle
 from clprim.ops.conv.windows import Axis, Pair, Windows, is_channels_last, windows
@@ -47,7 +47,7 @@ def check_whole(what: str, label: str, value: Any) -> None:
         ShapeError: Quotes it.
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ShapeError(f"{what}: {label}={value!r}: expected a whole number of at least 1")
+        raise ShapeError(f"{what}: {label}={quoted(value)}: expected a whole number of at least 1")
 
 
 def check_rank(what: str, label: str, shape: Sequence[int], rank: int = 4) -> None:
@@ -71,7 +71,7 @@ def given_shape(what: str, label: str, shape: Any) -> Shape4:
     except (TypeError, ValueError):
         raise ShapeError(f"{what}: {label}={shape!r}: expected 4 sizes") from None
     if min(a, b, c, d) < 0:
-        raise ShapeError(f"{what}: {label}={shape!r}: expected 4 sizes of at least 0")
+        raise ShapeError(f"{what}: {label}={quoted(shape)}: expected 4 sizes of at least 0")
     return a, b, c, d
 
 

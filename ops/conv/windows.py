@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from clprim.errors import ShapeError
+from clprim.errors import ShapeError, quoted
+from clprim.ops.shared.arguments import fits
 
 __all__ = ["Axis", "Pair", "Windows", "is_channels_last", "key", "whole_numbers", "windows"]
 
@@ -120,16 +121,19 @@ def whole_numbers(
     """Returns a number, or a sequence of one of these lengths, as a tuple.
 
     Raises:
-        ShapeError: Something else, or a number below ``least``.
+        ShapeError: Something else, or a number below ``least`` or too large.
     """
     numbers = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
     if not isinstance(numbers, tuple):
         numbers = (numbers,)
     whole = all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in numbers)
-    if not whole or len(numbers) not in lengths or min(numbers) < least:
+    if not whole or len(numbers) not in lengths or not fits(numbers, least):
         forms = {1: "a number", 2: "a pair", 4: "(top, bottom, left, right)"}
         expected = ", ".join(forms[n] for n in lengths)
-        raise ShapeError(f"{what}: {label}={value!r}: expected {expected}, of at least {least}")
+        raise ShapeError(
+            f"{what}: {label}={quoted(value)}: expected {expected}, of at least {least} and "
+            "below 2^31"
+        )
     return tuple(int(n) for n in numbers)
 
 

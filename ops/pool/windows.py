@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from clprim.errors import DTypeError, ShapeError
-from clprim.ops.shared.arguments import dtype_of
+from clprim.errors import DTypeError, ShapeError, quoted
+from clprim.ops.shared.arguments import dtype_of, fits
 
 __all__ = ["Numbers", "Windows", "check_floats", "check_gradient", "numbers", "windows"]
 
@@ -137,7 +137,7 @@ def numbers(what: str, label: str, value: Any, count: int, least: int) -> tuple[
     """Returns a number, or one for each dimension, as a tuple.
 
     Raises:
-        ShapeError: Something else, or a number below ``least``.
+        ShapeError: Something else, or a number below ``least`` or too large.
     """
     given = (value,) if isinstance(value, int | np.integer) else value
     if isinstance(given, Sequence) and len(given) == 1:
@@ -145,9 +145,11 @@ def numbers(what: str, label: str, value: Any, count: int, least: int) -> tuple[
     whole = isinstance(given, Sequence) and all(
         isinstance(n, int | np.integer) and not isinstance(n, bool) for n in given
     )
-    if not whole or len(given) != count or min(given) < least:
+    if not whole or len(given) != count or not fits(given, least):
         forms = "a number" if count == 1 else f"a number or {count} of them"
-        raise ShapeError(f"{what}: {label}={value!r}: expected {forms}, of at least {least}")
+        raise ShapeError(
+            f"{what}: {label}={quoted(value)}: expected {forms}, of at least {least} and below 2^31"
+        )
     return tuple(int(n) for n in given)
 
 

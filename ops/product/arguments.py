@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import pyopencl.array as cl_array
 from clprim.arrays.memory import operand_of
 from clprim.call.arguments import check_aliases, check_array, check_out
 from clprim.dtypes import AnyDType, promote, require_supported, value_dtype
-from clprim.errors import DefinitionError, DTypeError, ShapeError
+from clprim.errors import DefinitionError, DeviceError, DTypeError, ShapeError, quoted
 from clprim.language.epilogue import define_epilogue
 from clprim.language.snippet import Snippet
 from clprim.plan.product.problem import Output
@@ -141,12 +142,19 @@ def check_result(
     Raises:
         ShapeError: Another shape, an overlap, or ``beta`` without ``out``.
         DTypeError: A dtype that cannot hold the result, a ``beta`` that is no number.
+        DeviceError: A result larger than any buffer.
     """
     if isinstance(beta, bool) or not isinstance(beta, int | float | np.integer | np.floating):
-        raise DTypeError(f"{what}: beta={beta!r}: expected a number")
+        raise DTypeError(f"{what}: beta={quoted(beta)}: expected a number")
     if out is None:
         if beta:
-            raise ShapeError(f"{what}: beta={beta!r} needs out=, whose old value it scales")
+            raise ShapeError(f"{what}: beta={quoted(beta)} needs out=, whose old value it scales")
+        nbytes = math.prod(shape) * dtype.itemsize
+        if nbytes > device.traits.max_allocation:  # before kernels are planned for it
+            raise DeviceError(
+                f"{what}: a result of shape {shape} takes {nbytes:,} bytes; {device} allocates "
+                f"{device.traits.max_allocation:,} at most"
+            )
         return
     check_array(what, "out=", out, device)
     check_out(what, 0, out, shape, dtype)

@@ -9,10 +9,20 @@ import numpy as np
 import pyopencl.array as cl_array
 
 from clprim.arrays.array import Array
-from clprim.errors import DTypeError
+from clprim.errors import DTypeError, quoted
 from clprim.pointwise import Pointwise
 
-__all__ = ["Axis", "Operator", "by_kind", "dtype_of", "is_array", "number", "of_reals", "real"]
+__all__ = [
+    "Axis",
+    "Operator",
+    "by_kind",
+    "dtype_of",
+    "fits",
+    "is_array",
+    "number",
+    "of_reals",
+    "real",
+]
 
 Axis = int | Sequence[int] | None
 # A `Pointwise` or `Reduction` of one result, or a choice between some.
@@ -71,6 +81,14 @@ def real(what: str, label: str, value: Any) -> float:
     """Returns a parameter as a Python float.
 
     Raises:
-        DTypeError: Not a number.
+        DTypeError: Not a number, or one that is too large.
     """
-    return float(number(what, label, value))
+    try:
+        return float(number(what, label, value))
+    except OverflowError:
+        raise DTypeError(f"{what}: {label}={quoted(value)} is out of bounds for a float") from None
+
+
+def fits(numbers: Sequence[int], least: int) -> bool:
+    """Whether all numbers are such as kernels count with, and none is below ``least``."""
+    return all(least <= n < 2**31 for n in numbers)
