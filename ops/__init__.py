@@ -152,6 +152,15 @@ from clprim.ops.reduction.reduce import (
     sum,
     var_mean,
 )
+from clprim.ops.sample.grid import (
+    affine_grid,
+    affine_grid_backward,
+    grid_sample,
+)
+from clprim.ops.sample.interpolate import (
+    interpolate,
+    interpolate_backward,
+)
 from clprim.ops.scan.cumulative import (
     cummax,
     cummax_backward,
@@ -216,6 +225,8 @@ __all__ = [
     "adaptive_max_pool3d_backward",
     "addcdiv",
     "addcmul",
+    "affine_grid",
+    "affine_grid_backward",
     "all",
     "amax",
     "amin",
@@ -281,6 +292,7 @@ __all__ = [
     "fold_batch_norm",
     "gather",
     "gelu",
+    "grid_sample",
     "group_norm",
     "group_norm_backward",
     "hardsigmoid",
@@ -290,6 +302,8 @@ __all__ = [
     "index_select",
     "instance_norm",
     "instance_norm_backward",
+    "interpolate",
+    "interpolate_backward",
     "inverted_residual",
     "layer_norm",
     "layer_norm_backward",

@@ -1,0 +1,1 @@
+"""Operators that read between the elements of an image."""

@@ -1,0 +1,224 @@
+"""Images read at positions of a grid: `grid_sample` and `affine_grid`, after PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+from clprim.arrays.array import Array, view_of
+from clprim.call.repeat import repeatable
+from clprim.errors import DefinitionError, ShapeError
+from clprim.ops.pool.windows import check_floats
+from clprim.ops.sample.taps import cubic_weights
+from clprim.ops.shared.arguments import Operator
+from clprim.ops.shared.dims import whole
+from clprim.ops.shared.strings import kernel, places
+from clprim.reduction import Reduction
+
+__all__ = ["affine_grid", "affine_grid_backward", "grid_sample"]
+
+_MODES = ("bilinear", "nearest", "bicubic")
+_PADDINGS = ("zeros", "border", "reflection")
+
+
+@repeatable
+def grid_sample(
+    x: Any,
+    grid: Any,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+    *,
+    out: Any = None,
+) -> Array:
+    """Returns images read at given positions.
+
+    Args:
+        x: (N, C, H, W) or (N, C, D, H, W) of floating-point numbers, in any memory format.
+        grid: (N, H', W', 2) or (N, D', H', W', 3): x, y (and z) of each element of the result, from
+            -1 at one side of the image to 1 at the other.
+        mode: ``"bilinear"``, ``"nearest"`` or, for 4 dimensions, ``"bicubic"``.
+        padding_mode: What lies outside: ``"zeros"``; ``"border"``, the nearest element;
+            ``"reflection"``, the image mirrored.
+        align_corners: Whether -1 and 1 are the centres of the corners, and not their edges.
+        out: Where the result goes.
+
+    Returns:
+        (N, C, H', W') or (N, C, D', H', W').
+
+    Raises:
+        ShapeError: Shapes that do not fit.
+        DefinitionError: Another mode.
+        DTypeError: Not such arrays.
+    """
+    what = "grid_sample"
+    dtype = check_floats(what, "x", x)
+    check_floats(what, "grid", grid)
+    ndim = x.ndim - 2
+    if ndim not in (2, 3) or min(x.shape[2:]) < 1:
+        raise ShapeError(f"{what}: expected x of 4 or 5 dimensions, got shape {x.shape}")
+    if grid.ndim != x.ndim or grid.shape[0] != x.shape[0] or grid.shape[-1] != ndim:
+        raise ShapeError(
+            f"{what}: grid has shape {grid.shape}, expected ({x.shape[0]}, "
+            f"{', '.join('DHW'[3 - ndim :])}, {ndim}) for x of shape {x.shape}"
+        )
+    if mode not in _MODES or (mode == "bicubic" and ndim == 3):
+        raise DefinitionError(f"{what}: mode={mode!r}: expected one of {_MODES}, the last in 2-D")
+    if padding_mode not in _PADDINGS:
+        raise DefinitionError(
+            f"{what}: padding_mode={padding_mode!r} is unknown; expected one of {_PADDINGS}"
+        )
+    expr = _sampled(ndim, mode, padding_mode, bool(align_corners))
+    shape = (*x.shape[:2], *grid.shape[1:-1])
+    return kernel(expr, what, dtype)(x, grid, shape=shape, out=out)  # type: ignore[no-any-return]
+
+
+def _sampled(ndim: int, mode: str, padding: str, corners: bool) -> str:
+    lines: list[str] = []
+    taps: list[list[tuple[str, str]]] = []  # (place, weight) along each dimension
+    for d in range(ndim):
+        here = ", ".join(["coord(0)", *(f"coord({2 + k})" for k in range(ndim)), str(ndim - 1 - d)])
+        unit = f"(g{d} + 1) * 0.5f * (n{d} - 1)" if corners else f"((g{d} + 1) * n{d} - 1) * 0.5f"
+        lines += [
+            f"int n{d} = size_x0({2 + d});",
+            f"typeof_x1 g{d} = at_x1({here});",
+            f"typeof_x1 at{d} = {unit};",
+        ]
+        if mode != "bicubic":
+            lines += _inside(f"at{d}", d, padding, corners)
+        # What is no number is outside; what no integer holds is as far away as one can be.
+        lines.append(f"at{d} = at{d} != at{d} ? -100 : clamp(at{d}, -1e9f, 1e9f);")
+        if mode == "nearest":
+            lines.append(f"int i{d} = (int)rint(at{d});")
+            taps.append([(f"i{d}", "")])
+        elif mode == "bilinear":
+            lines.append(f"typeof_x1 down{d} = floor(at{d}), b{d} = at{d} - down{d};")
+            lines.append(f"typeof_x1 a{d} = 1 - b{d};")
+            lines.append(f"int i{d} = (int)down{d}, j{d} = i{d} + 1;")
+            taps.append([(f"i{d}", f"a{d}"), (f"j{d}", f"b{d}")])
+        else:
+            lines.append(f"typeof_x1 down{d} = floor(at{d}), t{d} = at{d} - down{d};")
+            lines += cubic_weights(d, "typeof_x1")
+            for k in range(4):
+                lines.append(f"typeof_x1 p{d}{k} = down{d} + {k - 1};")
+                lines += _inside(f"p{d}{k}", d, padding, corners)
+                lines.append(f"int i{d}{k} = (int)p{d}{k};")
+            taps.append([(f"i{d}{k}", f"{'abcd'[k]}{d}") for k in range(4)])
+    terms = []
+    for chosen in product(*taps):
+        place = places(2 + ndim, {2 + d: _clamped(tap, d) for d, (tap, _) in enumerate(chosen)})
+        inside = " && ".join(f"{tap} >= 0 && {tap} < n{d}" for d, (tap, _) in enumerate(chosen))
+        # The nearest element is read in place of one outside, and not used.
+        value = f"({inside} ? at_x0({place}) : 0)" if padding == "zeros" else f"at_x0({place})"
+        weights = [w for _, w in chosen if w]
+        terms.append(" * ".join([*weights, value]))
+    return "\n".join([*lines, f"y0 = {' + '.join(terms)};"])
+
+
+def _clamped(tap: str, d: int) -> str:
+    return f"clamp({tap}, 0, n{d} - 1)"
+
+
+def _inside(at: str, d: int, padding: str, corners: bool) -> list[str]:
+    """Lines that bring a position into the image."""
+    if padding == "zeros":
+        return []
+    lines = []
+    if padding == "reflection":
+        low, span = ("0", f"(n{d} - 1)") if corners else ("-0.5f", f"n{d}")
+        name = f"r{at}"
+        lines = [
+            f"typeof_x1 {name} = fabs({at} - ({low}));",
+            f"typeof_x1 f{name} = {span} > 0 ? floor({name} / {span}) : 0;",
+            f"{name} = {name} - f{name} * {span};",
+            f"{at} = {span} == 0 ? 0 : fmod(f{name}, 2) == 0 ? {name} + ({low}) "
+            f": {span} - {name} + ({low});",
+        ]
+    return [*lines, f"{at} = fmin(fmax({at}, 0), n{d} - 1);"]
+
+
+# --- grids ----------------------------------------------------------------------------------------
+
+
+@repeatable
+def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = None) -> Array:
+    """Returns the grid of an affine map, for `grid_sample`.
+
+    Args:
+        theta: (N, 2, 3) or (N, 3, 4): for each image a matrix and, as its last column, a shift.
+        size: Of the result of `grid_sample`: (N, C, H, W) or (N, C, D, H, W).
+        align_corners: As in `grid_sample`.
+
+    Returns:
+        (N, H, W, 2) or (N, D, H, W, 3).
+
+    Raises:
+        ShapeError: Shapes that do not fit.
+        DTypeError: No device array, or one of integers.
+    """
+    what = "affine_grid"
+    dtype = check_floats(what, "theta", theta)
+    ndim, sizes = _grid_sizes(what, size)
+    if theta.shape != (sizes[0], ndim, ndim + 1):
+        raise ShapeError(
+            f"{what}: theta has shape {theta.shape}, expected {(sizes[0], ndim, ndim + 1)} for "
+            f"size={tuple(size)}"
+        )
+    lines = [_base(d, bool(align_corners)) for d in range(ndim)]
+    terms = [f"at_x0(coord(0), coord(-1), {k}) * b{ndim - 1 - k}" for k in range(ndim)]
+    terms.append(f"at_x0(coord(0), coord(-1), {ndim})")
+    expr = "\n".join([*lines, f"y0 = {' + '.join(terms)};"])
+    return kernel(expr, what, dtype)(theta, shape=(*sizes, ndim))  # type: ignore[no-any-return]
+
+
+def affine_grid_backward(
+    grad: Any, size: Sequence[int], align_corners: bool | None = None
+) -> Array:
+    """Returns the gradient of `affine_grid` in theta.
+
+    Args:
+        grad: Of the grid.
+        size: As in the call.
+        align_corners: Likewise.
+
+    Raises:
+        ShapeError, DTypeError: With what was given and what was expected.
+    """
+    what = "affine_grid_backward"
+    check_floats(what, "grad", grad)
+    ndim, sizes = _grid_sizes(what, size)
+    if grad.shape != (*sizes, ndim):
+        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {(*sizes, ndim)}")
+    wide = view_of(grad, (*grad.shape, ndim + 1), (*grad.strides, 0), grad.offset)
+    return _theta(ndim, bool(align_corners))(wide, axis=tuple(range(1, ndim + 1)))
+
+
+@lru_cache(maxsize=4)
+def _theta(ndim: int, corners: bool) -> Operator:
+    lines = [_base(d, corners) for d in range(ndim)]
+    choice = "1"
+    for k in range(ndim):
+        choice = f"coord(-1) == {k} ? b{ndim - 1 - k} : {choice}"
+    return Reduction(
+        "\n".join([*lines, f"y0 = x0 * ({choice});"]),
+        init="reduce_y0 = 0;",
+        step="reduce_y0 += y0;",
+        name="affine_grid_backward",
+    )
+
+
+def _grid_sizes(what: str, size: Sequence[int]) -> tuple[int, tuple[int, ...]]:
+    given = tuple(whole(what, "size", n, 1) for n in size)
+    if len(given) not in (4, 5):
+        raise ShapeError(f"{what}: size={size!r}: expected (N, C, H, W) or (N, C, D, H, W)")
+    return len(given) - 2, (given[0], *given[2:])
+
+
+def _base(d: int, corners: bool) -> str:
+    """The position of an element along the dimension d of the image, from -1 to 1."""
+    i, n, kind = f"coord({1 + d})", f"size({1 + d})", "typeof_y0"
+    if corners:
+        return f"{kind} b{d} = {n} > 1 ? ({kind})(2 * {i}) / ({n} - 1) - 1 : 0;"
+    return f"{kind} b{d} = ({kind})(2 * {i} + 1) / {n} - 1;"

@@ -1,0 +1,301 @@
+"""Images in another size: `torch.nn.functional.interpolate` and its gradient.
+
+Every mode is one kernel, in every memory format. The gradient is gathered: an element of the input
+looks at the results that lie near it, and takes the weights that they gave it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from clprim.arrays.array import Array
+from clprim.call.repeat import repeatable
+from clprim.errors import DefinitionError, DTypeError, ShapeError
+from clprim.ops.pool.adaptive_pool import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool1d_backward,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool2d_backward,
+    adaptive_avg_pool3d,
+    adaptive_avg_pool3d_backward,
+)
+from clprim.ops.sample.taps import RADIUS, Taps, taps
+from clprim.ops.shared.arguments import dtype_of, real
+from clprim.ops.shared.dims import empty_like, whole
+from clprim.ops.shared.strings import kernel, places
+
+__all__ = ["interpolate", "interpolate_backward"]
+
+Size = int | Sequence[int] | None
+Factor = float | Sequence[float] | None
+
+# Names of the modes by the number of dimensions that they are for; "" is any.
+_LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}
+_MODES = ("nearest", "nearest-exact", *_LINEAR, "bicubic", "area")
+_AREA = (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)
+_AREA_BACK = (
+    adaptive_avg_pool1d_backward,
+    adaptive_avg_pool2d_backward,
+    adaptive_avg_pool3d_backward,
+)
+
+
+@repeatable
+def interpolate(
+    x: Any,
+    size: Size = None,
+    scale_factor: Factor = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+    *,
+    out: Any = None,
+) -> Array:
+    """Returns images in another size.
+
+    Args:
+        x: (N, C, L), (N, C, H, W) or (N, C, D, H, W), in any memory format; of floating-point
+            numbers, for the nearest element of any dtype.
+        size: Of the result: a number, or one for each dimension.
+        scale_factor: How many times larger the result is, likewise; instead of a size.
+        mode: ``"nearest"``, ``"nearest-exact"``, ``"linear"`` (of one dimension), ``"bilinear"``,
+            ``"trilinear"``, ``"bicubic"`` or ``"area"``.
+        align_corners: Whether the centres of the corners stay where they are, and not the edges.
+        recompute_scale_factor: Whether positions follow from the sizes, and not the factor given.
+        antialias: Whether a smaller result counts all elements below it (bilinear and bicubic).
+        out: Where the result goes.
+
+    Raises:
+        ShapeError: Another number of dimensions, sizes that are none, or both size and factor.
+        DefinitionError: A mode that is unknown or for other dimensions, options it does not have.
+        DTypeError: No device array, or integers where elements are mixed.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> x = cp.asarray(np.float32([[[0, 4]]]))
+        >>> ops.interpolate(x, scale_factor=2, mode="linear").get()
+        array([[[0., 1., 3., 4.]]], dtype=float32)
+    """
+    what = "interpolate"
+    dtype = dtype_of(what, "x", x)
+    kind = _kind(what, x.ndim - 2, mode, align_corners, antialias, x.shape)
+    if kind not in ("nearest", "nearest-exact") and dtype.kind in "biu":
+        raise DTypeError(f"{what}: mode={mode!r} needs floating-point numbers, got {dtype}")
+    corners = bool(align_corners)
+    sizes, scales = _sizes(what, x.shape[2:], size, scale_factor, recompute_scale_factor, corners)
+    if kind == "area":
+        y = _AREA[x.ndim - 3](x, sizes)
+        return y if out is None else _into(y, out)
+    expr = (
+        _antialiased(x.ndim - 2, kind, corners)
+        if antialias
+        else _forward(x.ndim - 2, kind, corners)
+    )
+    shape = (*x.shape[:2], *sizes)
+    return kernel(expr, what, dtype)(x, *scales, shape=shape, out=out)  # type: ignore[no-any-return]
+
+
+@repeatable
+def interpolate_backward(
+    grad: Any,
+    input_size: Sequence[int],
+    scale_factor: Factor = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+) -> Array:
+    """Returns the gradient of `interpolate` in x (without ``antialias``).
+
+    Args:
+        grad: Of the result, (N, C, …).
+        input_size: Shape of x.
+        scale_factor: As in the call; None where a size was given.
+        mode: As in the call.
+        align_corners: Likewise.
+        recompute_scale_factor: Likewise.
+
+    Raises:
+        ShapeError, DefinitionError, DTypeError: As `interpolate`.
+    """
+    what = "interpolate_backward"
+    dtype = dtype_of(what, "grad", grad)
+    if dtype.kind in "biu":
+        raise DTypeError(f"{what}: expected floating-point numbers for grad, got {dtype}")
+    given = tuple(whole(what, "input_size", n, 1) for n in input_size)
+    if len(given) != grad.ndim or given[:2] != grad.shape[:2]:
+        raise ShapeError(f"{what}: input_size={given} does not fit grad of shape {grad.shape}")
+    kind = _kind(what, grad.ndim - 2, mode, align_corners, False, grad.shape)
+    corners = bool(align_corners)
+    wanted = None if scale_factor is not None else grad.shape[2:]
+    sizes, scales = _sizes(what, given[2:], wanted, scale_factor, recompute_scale_factor, corners)
+    if sizes != grad.shape[2:]:
+        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected (N, C, *{sizes})")
+    if kind == "area":
+        return _area_backward(grad, given)
+    expr = _backward(grad.ndim - 2, kind, corners)
+    return kernel(expr, what, dtype)(grad, *scales, shape=given)  # type: ignore[no-any-return]
+
+
+def _into(y: Any, out: Any) -> Any:
+    out[...] = y
+    return out
+
+
+def _area_backward(grad: Any, shape: tuple[int, ...]) -> Array:
+    return _AREA_BACK[grad.ndim - 3](grad, empty_like(grad, shape, grad.dtype))
+
+
+def _kind(
+    what: str, ndim: int, mode: str, corners: bool | None, antialias: bool, shape: Sequence[int]
+) -> str:
+    if ndim not in (1, 2, 3):
+        raise ShapeError(f"{what}: expected 3, 4 or 5 dimensions, got shape {tuple(shape)}")
+    if mode not in _MODES:
+        raise DefinitionError(f"{what}: mode={mode!r} is unknown; expected one of {_MODES}")
+    wanted = {**_LINEAR, "bicubic": 2}.get(mode, ndim)
+    if wanted != ndim:
+        raise DefinitionError(
+            f"{what}: mode={mode!r} is for {wanted + 2} dimensions, got shape {tuple(shape)}"
+        )
+    if corners is not None and mode not in (*_LINEAR, "bicubic"):
+        raise DefinitionError(f"{what}: align_corners= has no meaning for mode={mode!r}")
+    if antialias and mode not in ("bilinear", "bicubic"):
+        raise DefinitionError(f"{what}: antialias=True is for bilinear and bicubic, got {mode!r}")
+    return {"bicubic": "cubic"}.get(mode, "linear" if mode in _LINEAR else mode)
+
+
+def _sizes(
+    what: str,
+    sizes: Sequence[int],
+    size: Any,
+    factor: Any,
+    recompute: bool | None,
+    corners: bool,
+) -> tuple[tuple[int, ...], list[float]]:
+    """Sizes of the result, and for each how many steps of the input one of its own is."""
+    ndim = len(sizes)
+    if (size is None) == (factor is None):
+        raise ShapeError(f"{what}: give size or scale_factor, one of them")
+    if min(sizes) < 1:
+        raise ShapeError(f"{what}: an image of size {tuple(sizes)} has no elements")
+    factors: list[float] | None = None
+    if size is not None:
+        given = size if isinstance(size, Sequence) else (size,) * ndim
+        outputs = tuple(whole(what, "size", n, 1) for n in given)
+    else:
+        given = factor if isinstance(factor, Sequence) else (factor,) * ndim
+        factors = [real(what, "scale_factor", f) for f in given]
+        if len(factors) == ndim and all(f > 0 for f in factors):
+            outputs = tuple(math.floor(n * f) for n, f in zip(sizes, factors, strict=True))
+        else:
+            outputs = (0,)
+    if len(outputs) != ndim or min(outputs) < 1:
+        raise ShapeError(
+            f"{what}: size={size!r}, scale_factor={factor!r}: expected a number or {ndim} of them, "
+            f"and a result of at least 1 element from {tuple(sizes)}"
+        )
+    if recompute:
+        factors = None
+    scales: list[float] = []
+    for d, (n, m) in enumerate(zip(sizes, outputs, strict=True)):
+        if corners:
+            scales.append((n - 1) / (m - 1) if m > 1 else 0.0)
+        else:
+            scales.append(1 / factors[d] if factors else n / m)
+    return outputs, scales
+
+
+def _forward(ndim: int, kind: str, corners: bool) -> str:
+    lines: list[str] = []
+    along: list[Taps] = []
+    for d in range(ndim):
+        lines.append(f"int n{d} = size_x0({2 + d});")
+        found = taps(kind, d, f"coord({2 + d})", f"n{d}", f"w{d}", corners)
+        lines += found.lines
+        along.append(found)
+    return "\n".join([*lines, f"y0 = {_mixed(along, 0, {})};"])
+
+
+def _mixed(along: list[Taps], d: int, chosen: dict[int, str]) -> str:
+    """The weighted sum over the elements along dimension d and those behind it."""
+    if d == len(along):
+        return f"at_x0({places(2 + d, chosen)})"
+    terms = [_mixed(along, d + 1, {**chosen, 2 + d: place}) for place in along[d].places]
+    if not along[d].weights:
+        return terms[0]
+    return (
+        "(" + " + ".join(f"{w} * {t}" for w, t in zip(along[d].weights, terms, strict=True)) + ")"
+    )
+
+
+def _backward(ndim: int, kind: str, corners: bool) -> str:
+    radius = RADIUS[kind]
+    lines: list[str] = []
+    loops: list[str] = []
+    for d in range(ndim):
+        w, half = f"w{d}", "" if corners or kind == "nearest" else " + 0.5f"
+        lines += [
+            f"int n{d} = size({2 + d}), m{d} = size_x0({2 + d}), here{d} = coord({2 + d});",
+            # One more on either side, as these are rounded, and all at the ends and without steps.
+            f"typeof_{w} low{d} = (here{d} - {radius}{half}) / {w}{half.replace('+', '-')} - 1;",
+            f"typeof_{w} high{d} = (here{d} + {radius}{half}) / {w}{half.replace('+', '-')} + 1;",
+            f"int from{d} = here{d} == 0 || {w} == 0 || low{d} < 0 ? 0 : (int)low{d};",
+            f"int to{d} = here{d} == n{d} - 1 || {w} == 0 || high{d} > m{d} - 1 "
+            f"? m{d} - 1 : (int)high{d};",
+        ]
+        found = taps(kind, d, f"o{d}", f"n{d}", w, corners)
+        weights = found.weights or ("1",)
+        terms = [f"(here{d} == {p} ? {v} : 0)" for p, v in zip(found.places, weights, strict=True)]
+        loops += [
+            f"for (int o{d} = from{d}; o{d} <= to{d}; ++o{d}) {{",
+            *found.lines,
+            f"typeof_{w} weight{d} = {' + '.join(terms)};",
+            f"if (weight{d} == 0) continue;",
+        ]
+    product = " * ".join(f"weight{d}" for d in range(ndim))
+    place = places(2 + ndim, {2 + d: f"o{d}" for d in range(ndim)})
+    body = ["typeof_x0 sum = 0;", *loops, f"sum += {product} * at_x0({place});", "}" * ndim]
+    return "\n".join([*lines, *body, "y0 = sum;"])
+
+
+def _antialiased(ndim: int, kind: str, corners: bool) -> str:
+    """The filter is as wide as the step from one result to the next; weights add up to 1."""
+    radius, lines, loops = RADIUS[kind], [], []
+    for d in range(ndim):
+        w = f"w{d}"
+        kind_of = f"typeof_{w}"
+        center = f"{w} * coord({2 + d}) + 0.5f" if corners else f"{w} * (coord({2 + d}) + 0.5f)"
+        lines += [
+            f"int n{d} = size_x0({2 + d});",
+            f"{kind_of} wide{d} = {w} >= 1 ? {w} : 1, center{d} = {center};",
+            f"int from{d} = max((int)(center{d} - {radius} * wide{d} + 0.5f), 0);",
+            f"int to{d} = min((int)(center{d} + {radius} * wide{d} + 0.5f), n{d});",
+        ]
+        if kind == "linear":
+            weight = f"t{d} < 1 ? 1 - t{d} : 0"
+        else:  # Keys' weights with a = -1/2, as Pillow has them
+            weight = (
+                f"t{d} < 1 ? (1.5f * t{d} - 2.5f) * t{d} * t{d} + 1 : "
+                f"t{d} < 2 ? ((-0.5f * t{d} + 2.5f) * t{d} - 4) * t{d} + 2 : 0"
+            )
+        loops += [
+            f"for (int i{d} = from{d}; i{d} < to{d}; ++i{d}) {{",
+            f"{kind_of} t{d} = fabs((i{d} - center{d} + 0.5f) / wide{d});",
+            f"{kind_of} weight{d} = {weight};",
+        ]
+    product = " * ".join(f"weight{d}" for d in range(ndim))
+    place = places(2 + ndim, {2 + d: f"i{d}" for d in range(ndim)})
+    body = [
+        "typeof_y0 sum = 0;",
+        "typeof_w0 total = 0;",
+        *loops,
+        f"sum += {product} * at_x0({place});",
+        f"total += {product};",
+        "}" * ndim,
+        "y0 = sum / total;",
+    ]
+    return "\n".join([*lines, *body])
