@@ -220,8 +220,12 @@ class Pointwise:
             check_aliases(what, outs, arrays, elsewhere=elsewhere)
             results = [operand_of(o) for o in outs]
         else:
+            # One that is read at coordinates need not have the result's sizes, so that even where
+            # it has one element, its stride says how its dimensions follow each other.
             guides = [
-                a for n, a in enumerate(inputs) if n in broadcast or len(a.shape) == len(shape)
+                broadcast_strides(a, shape) if n in broadcast else a.strides
+                for n, a in enumerate(inputs)
+                if n in broadcast or len(a.shape) == len(shape)
             ]
             results = _allocate(shape, dtypes_, guides)
         scalar_types = weaken(
@@ -237,9 +241,9 @@ class Pointwise:
 
 
 def _allocate(
-    shape: tuple[int, ...], dtypes_: Sequence[Any], inputs: Sequence[Operand]
+    shape: tuple[int, ...], dtypes_: Sequence[Any], strides: Sequence[tuple[int, ...]]
 ) -> list[Operand]:
-    order = memory_order(shape, [broadcast_strides(a, shape) for a in inputs])
+    order = memory_order(shape, strides)
     return [Operand(shape, dense_strides(shape, d.itemsize, order), 0, d) for d in dtypes_]
 
 

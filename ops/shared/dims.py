@@ -56,13 +56,7 @@ def whole(what: str, label: str, value: Any, least: int | None = None) -> int:
 
 def empty_like(x: Any, shape: tuple[int, ...], dtype: AnyDType) -> Array:
     """Allocates a result whose dimensions lie in memory in the order of x's, if it has as many."""
-    order = range(len(shape))
-    if x.ndim == len(shape):
-        # A dimension of one element lies nowhere in particular.
-        steps = tuple(s if n > 1 else 0 for s, n in zip(x.strides, x.shape, strict=True))
-        order = memory_order(x.shape, [steps])  # type: ignore[assignment]
-        if all(n <= 1 for n in x.shape):
-            order = range(len(shape))
+    order = memory_order(shape, [x.strides] if x.ndim == len(shape) else [])
     strides = dense_strides(shape, dtype.itemsize, order)
     size = 1
     for n in shape:
