@@ -60,6 +60,7 @@ EPILOGUES = {
 }
 
 
+@pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("memory_format", FORMATS)
 def test_epilogue(device, some, memory_format):
     x, w, bias, y = exact()

@@ -170,6 +170,7 @@ def both(memory_format, x, w, grad, **options):
     return pairs
 
 
+@pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("memory_format", FORMATS)
 def test_out_is_written_and_nothing_beside(device, memory_format):
     for gradient, expected in both(memory_format, *operands()):

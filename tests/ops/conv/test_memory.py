@@ -23,6 +23,7 @@ def test_the_result_has_the_memory_format_of_the_input(device, memory_format):
         equal(found, reference.conv2d(x, w))
 
 
+@pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("kernel", [(1, 1), (3, 3)], ids=str)
 def test_any_strides_of_the_input(device, some, place, kernel):
@@ -49,6 +50,7 @@ def test_any_strides_of_the_weights(device, place):
     equal(ops.conv2d(cp.asarray(x), ops.pack_weight(b), c, stride=2), expected)
 
 
+@pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("memory_format", FORMATS)
 def test_out_is_written_and_nothing_beside(device, memory_format):
     x, w, bias = numbers((2, 5, 9, 20)), numbers((18, 5, 3, 3), seed=1), numbers((18,), seed=2)

@@ -60,6 +60,7 @@ def test_forms_and_sizes(device, some, form):
         np.testing.assert_array_equal(found.get(), wide(left) @ wide(right), err_msg=where)
 
 
+@pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("form", FORMS)
 def test_larger_than_every_tile(device, some, form):
     for size, algorithm in itertools.product(some(LARGE, 2), ALGORITHMS):
@@ -207,6 +208,7 @@ def test_out_is_written_and_nothing_beside(device, algorithm):
 # --- bias, epilogue, beta -------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("unoptimised")
 def test_bias_runs_along_the_last_axis(device, some):
     sizes = some([(1, 8, 33), (35, 8, 7), (66, 70, 65)], 2)
     for (m, k, n), batch in itertools.product(sizes, [(), (3,)]):
@@ -233,6 +235,7 @@ EPILOGUES = {
 }
 
 
+@pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_epilogue(device, some, algorithm):
     a, b = numbers((35, 19), seed=1), numbers((19, 37), seed=2)
@@ -261,6 +264,7 @@ def test_epilogue_of_a_batch_reads_any_strides(device):
     equal(found, wide(a) @ wide(b) * scale + residual)
 
 
+@pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_beta_adds_to_what_is_there(device, algorithm):
     a, b = numbers((35, 19), seed=1), numbers((19, 37), seed=2)
@@ -331,6 +335,7 @@ def test_sums_of_halves_run_in_single_precision(device, dtype):
         equal(found, np.full((2, 3), 4047).astype(dtype), dtype)
 
 
+@pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("form", FORMS)
 def test_int8_adds_up_in_int32(device, some, form):
     sizes = some([(33, 70, 35), (1, 301, 18), (5, 4, 3), (3, 0, 2)], 3)
@@ -425,6 +430,7 @@ def test_nan_and_infinity_go_where_they_belong(device):
 sizes = st.sampled_from([0, 1, 2, 17, 70])
 
 
+@pytest.mark.usefixtures("unoptimised")
 def test_any_product(device, some):
     """Drawn, the same ones every time: form, sizes, batches, memory, bias, beta."""
 

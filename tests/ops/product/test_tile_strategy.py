@@ -82,6 +82,7 @@ def test_transposed_convolution(gpu):
 SHAPES = [(1, 1, 4, 4, 1), (4, 1, 4, 8, 2), (2, 8, 8, 4, 16), (16, 16, 8, 8, 8), (4, 16, 4, 4, 4)]
 
 
+@pytest.mark.usefixtures("unoptimised")
 def test_tiles_of_any_shape(fresh, some, monkeypatch):
     a, b = numbers((37, 45)), numbers((45, 70), seed=1)
     image, w = numbers((1, 5, 7, 8)), numbers((9, 5, 3, 3), seed=1)
