@@ -206,6 +206,12 @@ from clprim.ops.shape.turn import (
     tril,
     triu,
 )
+from clprim.ops.shape.unfold import (
+    fold,
+    fold_backward,
+    unfold,
+    unfold_backward,
+)
 
 __all__ = [
     "abs",
@@ -289,6 +295,8 @@ __all__ = [
     "floor",
     "fmax",
     "fmin",
+    "fold",
+    "fold_backward",
     "fold_batch_norm",
     "gather",
     "gelu",
@@ -385,6 +393,8 @@ __all__ = [
     "triu",
     "trunc",
     "unbind",
+    "unfold",
+    "unfold_backward",
     "var_mean",
     "where",
 ]
