@@ -191,6 +191,7 @@ def test_lp_pool(device, p):
     for args in [(2,), (3, 2, True)]:
         check(ops.lp_pool2d(x, p, *args), F.lp_pool2d(t, p, *args), exact=False)
     check(ops.lp_pool1d(x[0], p, 3), F.lp_pool1d(t[0], p, 3), exact=False)
+    check(ops.lp_pool3d(x, p, 2), F.lp_pool3d(t, p, 2), exact=False)
 
 
 def test_max_unpool(device):
@@ -201,6 +202,14 @@ def test_max_unpool(device):
         back = F.max_unpool2d(expected, chosen, *args, output_size=t.shape)
         check(ops.max_unpool2d(y, indices, *args, output_size=x.shape), back)
         check(ops.max_unpool2d(y, indices, *args, output_size=(9, 10)), back)
+    for n, shape in ((1, (2, 3, 9)), (3, (2, 2, 4, 6, 5))):
+        x3, t3 = image(shape)
+        name = f"max_pool{n}d"
+        y, indices = getattr(ops, name)(x3, 2, return_indices=True)
+        expected, chosen = getattr(F, name)(t3, 2, return_indices=True)
+        unpool = {1: ops.max_unpool1d, 3: ops.max_unpool3d}[n]
+        back = getattr(F, f"max_unpool{n}d")(expected, chosen, 2, output_size=shape)
+        check(unpool(y, indices, 2, output_size=shape), back)
     y, indices = ops.max_pool2d(x, 2, return_indices=True)
     assert ops.max_unpool2d(y, indices, 2).shape == (2, 3, 8, 10)
 

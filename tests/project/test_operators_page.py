@@ -1,0 +1,207 @@
+"""`docs/operators.md` is made from the code: signatures, dtypes that are taken, gradients, peers.
+
+Which dtypes an operator takes is found by calling it with arrays of no elements, for which nothing
+is compiled. ``python -m pytest tests/project/test_operators_page.py --update-golden`` rewrites it.
+"""
+
+import inspect
+import re
+from pathlib import Path
+
+import numpy as np
+from support import DTYPES
+
+import clprim as cp
+from clprim import ops
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "operators.md"
+HEAD = """# Operators
+
+All of `clprim.ops`, by family; names, arguments and meaning are PyTorch's where it has them. This
+page is made from the code (`tests/project/test_operators_page.py`).
+
+Arrays may have any strides, and so every memory format; a result has that of the first array with
+all its dimensions. *dtypes*: what the first array may hold; `float` is float16, bfloat16, float32
+and float64 (where the device has it), `int` all integers of 8 to 64 bits. *gradient*: the operator
+that computes it, or what it is. *checked against*: what the operator's tests compare it with.
+
+"""
+FAMILIES = {
+    "elementwise": "Elementwise",
+    "reduction": "Reductions",
+    "scan": "Scans",
+    "product": "Products of matrices",
+    "conv": "Convolutions",
+    "norm": "Normalisations",
+    "pool": "Pooling",
+    "sample": "Interpolation",
+    "index": "By index",
+    "shape": "Shapes",
+    "random": "Random numbers",
+    "loss": "Losses",
+    "attention": "Attention",
+}
+INDEX = np.zeros((0, 3), np.int64)
+# Calls with an array of shape (0, 3, 4, 4) of every dtype, where the array alone is not enough.
+SAMPLES = {
+    "addcdiv": lambda f, x: f(x, x, x),
+    "addcmul": lambda f, x: f(x, x, x),
+    "batch_norm": lambda f, x: f(x, *[cp.empty(3, _like(x))] * 2),
+    "cat": lambda f, x: f([x, x]),
+    "stack": lambda f, x: f([x, x]),
+    "channel_shuffle": lambda f, x: f(x, 3),
+    "clamp": lambda f, x: f(x, 0, 1),
+    "chunk": lambda f, x: f(x, 2),
+    "conv1d": lambda f, x: f(x[:, 0], cp.empty((2, 4, 3), x.dtype)),
+    "conv2d": lambda f, x: f(x, cp.empty((2, 3, 3, 3), x.dtype)),
+    "conv_transpose2d": lambda f, x: f(x, cp.empty((3, 2, 3, 3), x.dtype)),
+    "depth_to_space": lambda f, x: f(x.transpose(0, 2, 3, 1), 2),
+    "diag": lambda f, x: f(x[:, 0, 0]),
+    "embedding": lambda f, x: f(cp.asarray(INDEX), cp.empty((2, 3), x.dtype)),
+    "embedding_bag": lambda f, x: f(cp.asarray(INDEX), cp.empty((2, 3), x.dtype)),
+    "fold": lambda f, x: f(x[..., 0], (1, 6), (1, 3)),
+    "gather": lambda f, x: f(x, 1, cp.empty((0, 3, 4, 4), np.int64)),
+    "grid_sample": lambda f, x: f(x, cp.empty((0, 2, 2, 2), x.dtype)),
+    "group_norm": lambda f, x: f(x, 3),
+    "index": lambda f, x: f(x, (None, cp.empty(2, np.int64))),
+    "index_select": lambda f, x: f(x, 1, cp.empty(2, np.int64)),
+    "layer_norm": lambda f, x: f(x, 4),
+    "rms_norm": lambda f, x: f(x, 4),
+    "local_response_norm": lambda f, x: f(x, 2),
+    "lerp": lambda f, x: f(x, x, 0.5),
+    "linear": lambda f, x: f(x, cp.empty((2, 4), x.dtype)),
+    "masked_fill": lambda f, x: f(x, cp.empty(4, bool), 1),
+    "meshgrid": lambda f, x: f(x[:, 0, 0, 0]),
+    "one_hot": lambda f, x: f(x, 3),
+    "pad": lambda f, x: f(x, (1, 1), "reflect"),
+    "prelu": lambda f, x: f(x, cp.empty(3, x.dtype)),
+    "pixel_shuffle": lambda f, x: f(x.transpose(0, 2, 3, 1), 2),
+    "pixel_unshuffle": lambda f, x: f(x, 2),
+    "space_to_depth": lambda f, x: f(x, 2),
+    "repeat": lambda f, x: f(x, 1, 1, 2, 2),
+    "repeat_interleave": lambda f, x: f(x, 2, 1),
+    "roll": lambda f, x: f(x, 1, 1),
+    "split": lambda f, x: f(x, 2, 1),
+    "take": lambda f, x: f(x, cp.asarray(INDEX)),
+    "take_along_dim": lambda f, x: f(x, cp.empty((0, 3, 4, 2), np.int64), 3),
+    "threshold": lambda f, x: f(x, 0, 1),
+    "tile": lambda f, x: f(x, 2),
+    "unfold": lambda f, x: f(x, 2),
+    "affine_grid": lambda f, x: f(cp.empty((1, 2, 3), x.dtype), (1, 1, 2, 2)),
+    "interpolate": lambda f, x: f(x, 8, mode="bilinear"),
+    "where": lambda f, x: f(x, x, x),
+    **{f"lp_pool{n}d": lambda f, x, n=n: f(_image(x, n), 2, 2) for n in (1, 2, 3)},
+    **{f"max_pool{n}d": lambda f, x, n=n: f(_image(x, n), 2) for n in (1, 2, 3)},
+    **{f"avg_pool{n}d": lambda f, x, n=n: f(_image(x, n), 2) for n in (1, 2, 3)},
+    **{f"adaptive_avg_pool{n}d": lambda f, x, n=n: f(_image(x, n), 2) for n in (1, 2, 3)},
+    **{f"adaptive_max_pool{n}d": lambda f, x, n=n: f(_image(x, n), 2) for n in (1, 2, 3)},
+    **{
+        f"max_unpool{n}d": lambda f, x, n=n: f(
+            _image(x, n), cp.empty(_image(x, n).shape, np.int64), 2
+        )
+        for n in (1, 2, 3)
+    },
+    **{
+        name: lambda f, x: f(x, axis=1)
+        for name in (
+            "all any amax amin argmax argmin count_nonzero logsumexp mean prod sum var_mean "
+            "cumsum cumprod cummax cummin logcumsumexp unbind flip"
+        ).split()
+    },
+}
+DERIVED = {
+    "channel_shuffle": "itself",
+    "cat": "`cat_backward`",
+    "conv1d": "`conv2d_input`, `conv2d_weight`",
+    "conv2d": "`conv2d_input`, `conv2d_weight`, `conv2d_bias`",
+    "depth_to_space": "`space_to_depth`",
+    "flip": "itself",
+    "pixel_shuffle": "`pixel_unshuffle`",
+    "pixel_unshuffle": "`pixel_shuffle`",
+    "roll": "itself, with -shifts",
+    "space_to_depth": "`depth_to_space`",
+    "split": "`cat`",
+    "stack": "`unbind`",
+    "tril": "itself",
+    "triu": "itself",
+    "unbind": "`stack`",
+    "batch_norm_train": "`batch_norm_backward`",
+}
+
+
+def _like(x):
+    return x.dtype if x.dtype.kind not in "biu" else np.float32
+
+
+def _image(x, ndim):
+    return cp.empty((0, 3, 4, 4, 4)[: ndim + 2], x.dtype)
+
+
+def _dtypes(name):
+    """What the first array may hold, in few words; nothing where there is no array."""
+    function = getattr(ops, name)
+    taken = []
+    for dtype in DTYPES:
+        x = cp.empty((0, 3, 4, 4), dtype)
+        calls = [SAMPLES[name]] if name in SAMPLES else [lambda f, x: f(x), lambda f, x: f(x, x)]
+        for call in calls:
+            try:
+                call(function, x)
+            except cp.DTypeError:
+                continue
+            except (TypeError, cp.ClprimError) as error:
+                if call is calls[-1] and name in SAMPLES:
+                    raise AssertionError(f"the sample of {name} is none: {error}") from error
+                continue
+            taken.append(dtype)
+            break
+    floats = [d.name for d in DTYPES if d in taken and d.kind not in "biu"]
+    whole = [d.name for d in DTYPES if d in taken and d.kind in "iu"]
+    words = ["float"] if len(floats) == 4 else floats
+    words += ["int"] if len(whole) == 8 else whole
+    words += ["bool"] if np.dtype(bool) in taken else []
+    return ", ".join(words)
+
+
+def _peers():
+    """The operators that a file of tests names, and what it compares them with."""
+    found = {}
+    for file in sorted((ROOT / "tests" / "ops").rglob("test_*.py")):
+        text = file.read_text(encoding="utf-8")
+        peer = "PyTorch" if "import torch" in text else "NumPy"
+        for name in re.findall(r"\bops\.(\w+)", text) + re.findall(r'"(\w+)"', text):
+            found.setdefault(name, set()).add(peer)
+    return found
+
+
+def _page():
+    peers = _peers()
+    families = {}
+    for name in ops.__all__:
+        function = getattr(ops, name)
+        if inspect.ismodule(function) or name.endswith("_backward"):
+            continue
+        module = inspect.getmodule(inspect.unwrap(function)).__name__
+        families.setdefault(module.split(".")[2], []).append(name)
+    titles = {**FAMILIES, **{f: f.capitalize() for f in sorted(families) if f not in FAMILIES}}
+    parts = [HEAD]
+    for family, title in titles.items():
+        if family not in families:
+            continue
+        parts.append(f"## {title}\n\n| operator | dtypes | gradient | checked against |\n")
+        parts.append("|---|---|---|---|\n")
+        for name in families[family]:
+            gradient = f"`{name}_backward`" if f"{name}_backward" in ops.__all__ else ""
+            gradient = DERIVED.get(name, gradient)
+            peer = ", ".join(sorted(peers.get(name, ())))
+            parts.append(f"| `{name}` | {_dtypes(name)} | {gradient} | {peer} |\n")
+        parts.append("\n")
+    return "".join(parts).rstrip("\n") + "\n"
+
+
+def test_page_is_what_the_code_says(request):
+    page = _page()
+    if request.config.getoption("--update-golden"):
+        PAGE.write_text(page, encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == page, "run again with --update-golden"
