@@ -25,6 +25,7 @@ from clprim.call.scaling import scale_numbers, scale_results, scale_signature
 from clprim.call.signature import Calls
 from clprim.errors import DTypeError, ShapeError, quoted, shorten
 from clprim.gradients.kernels import register
+from clprim.gradients.reduction import ReductionGradient
 from clprim.language.definition import define_reduction, texts
 from clprim.plan.reduction.planner import ReductionPlan, plan_reduction
 from clprim.plan.strides import (
@@ -190,6 +191,49 @@ class Reduction:
             self._prepare(device, Request(args, axis, keepdims, out, alpha, beta))
             raise
         return results[0] if len(results) == 1 else results
+
+    def gradient(self, wrt: Any = None, *, saves: Any = ()) -> ReductionGradient:
+        """Returns the operator's gradient, whose strings are derived from its own.
+
+        Steps may add up, multiply, or keep the greatest or least element (equal ones share), or
+        keep a running mean, variance or sum of exponentials; ``finalize`` is any expression.
+
+        Args:
+            wrt: Names of the arguments that gradients are wanted of, such as ``("x0", "w1")``;
+                every array of a floating dtype by default, in order.
+            saves: Results, such as ``"y0"``, that a call will be given as ``saved=``, so that they
+                need not be computed again.
+
+        Returns:
+            What is called with the operator's arguments, ``axis=``, ``keepdims=`` and ``grad=``,
+            and prints as its strings.
+
+        Raises:
+            DefinitionError: A gradient would pass something that has none, or a step that is not
+                understood; with line and caret.
+
+        Example:
+            >>> import numpy as np, clprim as cp
+            >>> norm = cp.Reduction(
+            ...     "y0 = x0 * x0;",
+            ...     init="reduce_y0 = 0;",
+            ...     step="reduce_y0 += y0;",
+            ...     finalize="y0 = sqrt(reduce_y0);",
+            ... )
+            >>> g = norm.gradient()
+            >>> print(g)
+            // of every result
+            ay0 = 0.5 * gy0 / sqrt(reduce_y0);
+            // of every element
+            gx0 = 2 * (ay0 * x0);
+            >>> x = cp.asarray(np.array([[3, 4], [6, 8]], np.float32))
+            >>> g(x, axis=1, grad=cp.full(2, 1.0)).get()
+            array([[0.6, 0.8],
+                   [0.6, 0.8]], dtype=float32)
+        """
+        return ReductionGradient(
+            self.definition, self._what, wrt=wrt, saves=saves, partial_types=self._partial_type
+        )
 
     def source(
         self,

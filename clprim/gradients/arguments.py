@@ -17,6 +17,7 @@ from clprim.runtime.device import Device
 
 __all__ = [
     "Given",
+    "Standing",
     "as_names",
     "as_tuple",
     "is_array",
@@ -52,9 +53,17 @@ class Given:
     ctypes: tuple[tuple[str, str], ...]
 
 
+@dataclass(frozen=True)
+class Standing:
+    """Stands for an array that a stage of a gradient will make."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+
+
 def is_array(value: object) -> bool:
-    """Whether a value is an array on a device."""
-    return isinstance(value, cl_array.Array)
+    """Whether a value is an array on a device, or stands for one."""
+    return isinstance(value, cl_array.Array | Standing)
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
-
-import numpy as np
 
 from clprim.call.signature import Calls
 from clprim.errors import DefinitionError, DTypeError, ShapeError
@@ -21,7 +18,7 @@ from clprim.gradients.arguments import (
     read_arguments,
     sum_axes,
 )
-from clprim.gradients.kernels import make
+from clprim.gradients.stages import Stage, StageMaker
 from clprim.language.definition import PointwiseDefinition, define_pointwise
 from clprim.language.gradient.derive import Derivation, derive, start, terms_of
 from clprim.language.gradient.terms import Term
@@ -29,25 +26,6 @@ from clprim.plan.strides import broadcast_shapes, broadcasts_to
 from clprim.runtime.device import current_device
 
 __all__ = ["PointwiseGradient", "derive_pointwise"]
-
-_REAL = {"float": np.float32, "double": np.float64}
-
-
-@dataclass(frozen=True)
-class _Stage:
-    """One kernel of a call.
-
-    Attributes:
-        operator: A `Pointwise`, or a `Reduction` that sums.
-        operands: Names of what it is given: ``x0``, ``gy0``, ``y0``, ``w0``.
-        options: ``shape=``, or ``axis=`` and ``keepdims=``.
-        results: Which gradients it makes, and their shapes.
-    """
-
-    operator: Any
-    operands: tuple[str, ...]
-    options: Mapping[str, Any]
-    results: tuple[tuple[str, tuple[int, ...]], ...]
 
 
 def derive_pointwise(
@@ -131,8 +109,8 @@ class PointwiseGradient:
         self._result_types = result_types
         self._previous = previous
         self._derived = lru_cache(maxsize=64)(self._derive)
-        self._operators: dict[Any, Any] = {}
-        self._calls: Calls[tuple[tuple[_Stage, ...], tuple[str, ...]]] = Calls()
+        self._maker = StageMaker(self._saves)
+        self._calls: Calls[tuple[tuple[Stage, ...], tuple[str, ...]]] = Calls()
         self._definite()  # what cannot be derived is refused now
 
     def __repr__(self) -> str:
@@ -243,13 +221,9 @@ class PointwiseGradient:
         if self._is_plain(args):
             return self._plain(*args, grad=grad, saved=saved)
         stages, order, values = self._staged(args, grad, saved)
-        found: dict[str, Any] = {}
         for stage in stages:
-            made = stage.operator(*[values[name] for name in stage.operands], **stage.options)
-            made = made if isinstance(made, tuple) else (made,)
-            for (name, shape), array in zip(stage.results, made, strict=True):
-                found[name] = array if array.shape == shape else array.reshape(shape)
-        results = tuple([found[name] for name in order])
+            stage.run(values)
+        results = tuple([values[name] for name in order])
         return results[0] if len(results) == 1 else results
 
     def source(self, *args: Any, grad: Any = None, saved: Any = ()) -> str:
@@ -257,11 +231,7 @@ class PointwiseGradient:
         if self._is_plain(args):
             return self._plain.source(*args, grad=grad, saved=saved)
         stages, _, values = self._staged(args, grad, saved)
-        texts = [
-            stage.operator.source(*(values[name] for name in stage.operands), **stage.options)
-            for stage in stages
-        ]
-        return "\n".join(texts)
+        return "\n".join(stage.source(values) for stage in stages)
 
     def _is_plain(self, args: tuple[Any, ...]) -> bool:
         """Whether the gradients are missing that the gradient before this one took."""
@@ -272,7 +242,7 @@ class PointwiseGradient:
 
     def _staged(
         self, args: tuple[Any, ...], grad: Any, saved: Any
-    ) -> tuple[tuple[_Stage, ...], tuple[str, ...], dict[str, Any]]:
+    ) -> tuple[tuple[Stage, ...], tuple[str, ...], dict[str, Any]]:
         """The kernels of a call, made for a new signature, and its arguments by name."""
         device = current_device()
         grads, extra = as_tuple(grad), as_tuple(saved)
@@ -294,7 +264,7 @@ class PointwiseGradient:
 
     def _prepare(
         self, given: Given, extra: Sequence[Any], kinds: tuple[str, ...]
-    ) -> tuple[tuple[_Stage, ...], tuple[str, ...]]:
+    ) -> tuple[tuple[Stage, ...], tuple[str, ...]]:
         """Checks a call, and groups what is asked for by the axes along which it is summed.
 
         Returns:
@@ -319,8 +289,9 @@ class PointwiseGradient:
                 raise DTypeError(f"{self._what}: {name} is {dtype}, which has no gradient")
             shape = given.arrays[int(name[1:])].shape if name[0] == "x" else ()
             groups.setdefault(sum_axes(shape, whole), []).append(name)
+        values = self._values(given.arrays, given.scalars, given.grads, extra)
         stages = tuple(
-            self._stage(derivation, given, extra, whole, axes, names)
+            self._maker.stage(derivation, values, whole, axes, names)
             for axes, names in groups.items()
         )
         return stages, tuple(f"g{name}" for name in wrt)
@@ -345,72 +316,3 @@ class PointwiseGradient:
                     f"{what}: {label} has shape {found}, expected {shape}, the result's"
                 )
         return shape
-
-    def _stage(
-        self,
-        derivation: Derivation,
-        given: Given,
-        extra: Sequence[Any],
-        whole: tuple[int, ...],
-        axes: tuple[int, ...],
-        wrt: Sequence[str],
-    ) -> _Stage:
-        """The kernel of one group."""
-        names = [f"g{name}" for name in wrt]
-        used = derivation.uses(names, self._saves)
-        numbers = {f"gy{n}" for n, g in enumerate(given.grads) if kind_of(g) == "number"}
-        values = self._values(given.arrays, given.scalars, given.grads, extra)
-        arrays = [name for name in values if name in used and is_array(values[name])]
-        if axes and not self._covers(whole, [values[name].shape for name in arrays]):
-            arrays = [name for name in values if is_array(values[name])]  # for their shape
-        scalars = [name for name in values if name in used and (name[0] == "w" or name in numbers)]
-        dtypes = tuple(
-            given.arrays[int(name[1:])].dtype if name[0] == "x" else np.dtype(_REAL[given.real])
-            for name in wrt
-        )
-        key = (derivation, tuple(arrays), tuple(scalars), tuple(names), bool(axes), dtypes)
-        operator = self._operators.get(key)
-        if operator is None:
-            operator = self._operator(derivation, arrays, scalars, names, bool(axes), dtypes)
-            self._operators[key] = operator
-        options = {"axis": axes, "keepdims": True} if axes else {"shape": whole}
-        shapes = [given.arrays[int(name[1:])].shape if name[0] == "x" else () for name in wrt]
-        results = tuple(zip(names, shapes, strict=True))
-        return _Stage(operator, (*arrays, *scalars), options, results)
-
-    def _operator(
-        self,
-        derivation: Derivation,
-        arrays: Sequence[str],
-        scalars: Sequence[str],
-        names: Sequence[str],
-        summed: bool,
-        dtypes: tuple[Any, ...],
-    ) -> Any:
-        """Defines the kernel of one group."""
-        renamed = {name: f"x{n}" for n, name in enumerate(arrays)}
-        renamed |= {name: f"w{n}" for n, name in enumerate(scalars)}
-        results = [(f"y{n}", name) for n, name in enumerate(names)]
-        text = derivation.snippet(results, lambda name: renamed.get(name, name), self._saves)
-        used = {*derivation.uses(names, self._saves)}
-        text = "".join(f"(void){renamed[name]};\n" for name in arrays if name not in used) + text
-        options = {
-            "preamble": derivation.helpers(names, self._saves),
-            "result_type": dtypes,
-            "name": "gradient",
-        }
-        if not summed:
-            return make("Pointwise", text, **options)
-        count = range(len(names))
-        return make(
-            "Reduction",
-            text,
-            init=" ".join(f"reduce_y{n} = 0;" for n in count),
-            step=" ".join(f"reduce_y{n} += y{n};" for n in count),
-            **options,
-        )
-
-    @staticmethod
-    def _covers(whole: tuple[int, ...], shapes: Sequence[tuple[int, ...]]) -> bool:
-        """Whether arrays of these shapes broadcast to the whole one."""
-        return bool(shapes) and broadcast_shapes("", list(shapes)) == whole

@@ -18,6 +18,7 @@ from clprim.language.gradient.values import Elements, Reference, Refusal, Value,
 from clprim.language.lookups import lookup_of
 from clprim.language.names import BUILTINS
 from clprim.language.node import Node, Span
+from clprim.language.snippet import RANDOM
 from clprim.language.tree import (
     Assign,
     Binary,
@@ -530,6 +531,12 @@ class Run(Calls):
                 node,
                 f"a gradient cannot look into {function!r} of the preamble; "
                 'give gradient="…" by hand',
+            )
+        if function in RANDOM:
+            raise self.refusal(
+                node,
+                f"a gradient cannot draw the numbers of {function!r} again; draw them into an "
+                "array first, and hand that over",
             )
         if function == "printf":
             return self.number(0, "int")

@@ -1,0 +1,426 @@
+"""The gradient of a `Reduction`: partials once more where needed, then a map of the elements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from clprim.call.signature import Calls
+from clprim.errors import DefinitionError, DTypeError, ShapeError
+from clprim.gradients.arguments import (
+    Given,
+    Standing,
+    as_names,
+    as_tuple,
+    is_array,
+    is_floating,
+    kind_of,
+    read_arguments,
+    sum_axes,
+)
+from clprim.gradients.kernels import make
+from clprim.gradients.stages import REAL, Stage, StageMaker
+from clprim.language.definition import ReductionDefinition
+from clprim.language.gradient.fold import Folded, derive_reduction
+from clprim.plan.strides import broadcast_shapes, normalize_axes
+from clprim.runtime.device import current_device
+
+__all__ = ["ReductionGradient"]
+
+_TIES = {
+    "max": (
+        "reduce_y0 = lowest_reduce_y0; reduce_y1 = 0;",
+        "reduce_y1 = y0 > reduce_y0 ? 1 : y0 == reduce_y0 ? reduce_y1 + 1 : reduce_y1; "
+        "reduce_y0 = y0 > reduce_y0 ? y0 : reduce_y0;",
+        "reduce_y1 = other_y0 > reduce_y0 ? other_y1 : "
+        "other_y0 == reduce_y0 ? reduce_y1 + other_y1 : reduce_y1; "
+        "reduce_y0 = other_y0 > reduce_y0 ? other_y0 : reduce_y0;",
+    ),
+}
+_TIES["min"] = tuple(  # type: ignore[assignment]
+    text.replace(">", "<").replace("lowest", "highest") for text in _TIES["max"]
+)
+_PRODUCT = (
+    "reduce_y0 = 1; reduce_y1 = 0;",
+    "reduce_y0 *= y0 == 0 ? (typeof_y0)1 : y0; reduce_y1 += y0 == 0 ? (typeof_y0)1 : 0;",
+    None,
+)
+
+
+class ReductionGradient:
+    """Gradients of a `Reduction` in its arrays; see `Reduction.gradient`.
+
+    Printed, it is the derived strings: what every result hands on, and what every element takes.
+
+    Args:
+        definition: Of the operator.
+        what: The operator, for messages.
+        wrt: Names of arguments; None for every floating array.
+        saves: Results that will be at hand.
+        partial_types: dtypes of the partials, where they are fixed.
+    """
+
+    def __init__(
+        self,
+        definition: ReductionDefinition,
+        what: str,
+        *,
+        wrt: Any = None,
+        saves: Sequence[str] = (),
+        partial_types: Sequence[Any] | None = None,
+    ) -> None:
+        self.definition = definition
+        self._what = f"gradient of {what}"
+        self._counts = (definition.inputs, definition.scalars, definition.results)
+        self._wrt = as_names(self._what, wrt, *self._counts[:2])
+        self._saves = (saves,) if isinstance(saves, str) else tuple(saves)
+        results = [f"y{n}" for n in range(definition.results)]
+        for name in self._saves:
+            if name not in results:
+                raise DefinitionError(f"{self._what}: saves={saves!r}; the results are {results}")
+        self._partial_types = partial_types
+        self._maker = StageMaker(self._saves)
+        self._derived = lru_cache(maxsize=64)(self._derive)
+        self._operators: dict[Any, Any] = {}
+        self._calls: Calls[tuple[tuple[Stage, ...], tuple[str, ...], tuple[int, ...]]] = Calls()
+        self._definite()  # what cannot be derived is refused now
+
+    def __repr__(self) -> str:
+        return f"<clprim.{self._what}>"
+
+    def __str__(self) -> str:
+        folded, names = self._definite()
+        parts = []
+        for title, derivation, wanted in (
+            ("// of every result", folded.outputs, list(folded.outputs.gradients)),
+            ("// of every element", folded.elements, list(names)),
+        ):
+            results = [(name, name) for name in wanted]
+            if results:
+                real = f"typeof_{wanted[0]}"
+                text = derivation.snippet(results, saves=self._saves, real_name=real)
+                parts.append(f"{title}\n{derivation.helpers(wanted, self._saves)}{text}")
+        return "\n".join(parts)
+
+    def _definite(self) -> tuple[Folded, tuple[str, ...]]:
+        """The derivation for float arrays, and the gradients in order."""
+        inputs, scalars, results = self._counts
+        names = [f"x{n}" for n in range(inputs)] + [f"w{n}" for n in range(scalars)]
+        wrt = self._wrt or tuple(names[:inputs])
+        ctypes = tuple((name, "float") for name in names)
+        folded = self._derived("float", ctypes, ("array",) * results, wrt, True)
+        return folded, tuple(f"g{n}" for n in wrt)
+
+    def _derive(
+        self,
+        real: str,
+        ctypes: tuple[tuple[str, str], ...],
+        kinds: tuple[str, ...],
+        wrt: tuple[str, ...],
+        lenient: bool = False,
+    ) -> Folded:
+        definition = self.definition
+        return derive_reduction(definition, real, dict(ctypes), kinds, wrt, lenient=lenient)
+
+    def __call__(
+        self,
+        *args: Any,
+        grad: Any = None,
+        axis: Any = None,
+        keepdims: bool = False,
+        saved: Any = (),
+    ) -> Any:
+        """Computes the gradients.
+
+        Args:
+            args: The arguments of the operator: arrays x0, x1, …, then scalars w0, w1, ….
+            grad: The gradient of the result, an array of its shape or a number; for several
+                results a tuple, in which None stands for 0.
+            axis: As in the operator's call.
+            keepdims: Likewise.
+            saved: The results that ``saves=`` names, an array or a tuple of them.
+
+        Returns:
+            An array of the shape and dtype of each argument asked for, a tuple for several; of a
+            scalar the gradient is an array of shape ().
+
+        Raises:
+            ShapeError: Wrong number of arguments, a gradient of another shape than the result's.
+            DTypeError: An argument that is no array or no number, no floating array at all.
+            DeviceError: An array of another context.
+            BuildError: The OpenCL compiler refused a snippet.
+        """
+        stages, order, values = self._staged(args, grad, axis, keepdims, saved)
+        for stage in stages:
+            stage.run(values)
+        results = tuple([values[name] for name in order])
+        return results[0] if len(results) == 1 else results
+
+    def source(
+        self,
+        *args: Any,
+        grad: Any = None,
+        axis: Any = None,
+        keepdims: bool = False,
+        saved: Any = (),
+    ) -> str:
+        """Returns the OpenCL C that these arguments run, stage by stage; all but the last run."""
+        stages, _, values = self._staged(args, grad, axis, keepdims, saved)
+        texts = []
+        for stage in stages:
+            texts.append(stage.source(values))
+            stage.run(values)
+        return "\n".join(texts)
+
+    def _staged(
+        self, args: tuple[Any, ...], grad: Any, axis: Any, keepdims: bool, saved: Any
+    ) -> tuple[tuple[Stage, ...], tuple[str, ...], dict[str, Any]]:
+        """The kernels of a call, made for a new signature, and its arguments by name."""
+        device = current_device()
+        grads, extra = as_tuple(grad), as_tuple(saved)
+        arrays, scalars = args[: self._counts[0]], args[self._counts[0] :]
+        options = (tuple([kind_of(g) for g in grads]), axis, keepdims)
+        operands = (*arrays, *extra, *[g for g in grads if is_array(g)])
+        found, signature = self._calls.look_up(device, operands, (), scalars, options)
+        if found is None:
+            given = read_arguments(self._what, args, self._counts, grad, device, extra)
+            found = self._prepare(given, extra, axis, keepdims)
+            self._calls.remember(signature, found)
+        stages, order, kept = found
+        return stages, order, self._values(arrays, scalars, grads, extra, kept)
+
+    def _values(
+        self, arrays: Any, scalars: Any, grads: Any, extra: Any, kept: tuple[int, ...]
+    ) -> dict[str, Any]:
+        """Arguments by name; what has the shape of results gets reduced axes of size 1."""
+        values = {f"x{n}": a for n, a in enumerate(arrays)}
+        values |= {f"w{n}": w for n, w in enumerate(scalars)}
+        of_results = {f"gy{n}": g for n, g in enumerate(grads)}
+        of_results |= dict(zip(self._saves, extra, strict=True))
+        for name, value in of_results.items():
+            whole = is_array(value) and value.shape != kept
+            values[name] = value.reshape(kept) if whole else value
+        shape = broadcast_shapes(self._what, [a.shape for a in arrays])
+        values["count"] = max(1, math.prod(shape)) // max(1, math.prod(kept))
+        return values
+
+    def _prepare(
+        self, given: Given, extra: Sequence[Any], axis: Any, keepdims: bool
+    ) -> tuple[tuple[Stage, ...], tuple[str, ...], tuple[int, ...]]:
+        """Checks a call and makes its kernels; see `_staged`."""
+        what = self._what
+        if len(extra) != len(self._saves):
+            raise ShapeError(
+                f"{what}: saved= holds {len(extra)} arrays, expected those of "
+                f"{', '.join(self._saves) or 'no results'}"
+            )
+        wrt = self._wrt
+        if wrt is None:
+            wrt = tuple(f"x{n}" for n, a in enumerate(given.arrays) if is_floating(a.dtype))
+            if not wrt:
+                raise DTypeError(f"{what}: no argument is an array of a floating dtype")
+        whole = broadcast_shapes(what, [a.shape for a in given.arrays])
+        axes = normalize_axes(what, axis, len(whole))
+        kept = tuple(1 if d in axes else size for d, size in enumerate(whole))
+        shape = kept if keepdims else tuple(s for d, s in enumerate(whole) if d not in axes)
+        labels = [f"grad= of y{n}" for n in range(len(given.grads))]
+        labels += [f"saved= of {name}" for name in self._saves]
+        for label, value in zip(labels, (*given.grads, *extra), strict=True):
+            if is_array(value) and value.shape != shape:
+                raise ShapeError(
+                    f"{what}: {label} has shape {value.shape}, expected {shape}, the result's"
+                )
+        kinds = tuple(kind_of(g) for g in given.grads)
+        folded = self._derived(given.real, given.ctypes, kinds, wrt)
+        values = self._values(given.arrays, given.scalars, given.grads, extra, kept)
+        stages = self._before(folded, values, whole, kept, axes, given.real)
+        groups: dict[tuple[int, ...], list[str]] = {}
+        for name in wrt:
+            argument = values[name]
+            if name[0] == "x" and not is_floating(argument.dtype):
+                raise DTypeError(f"{what}: {name} is {argument.dtype}, which has no gradient")
+            groups.setdefault(sum_axes(argument.shape if name[0] == "x" else (), whole), []).append(
+                name
+            )
+        written = {"reduce_item": _position(axes)}
+        for summed, names in groups.items():
+            stages.append(self._maker.stage(folded.elements, values, whole, summed, names, written))
+        order = tuple(f"g{name}" for name in wrt)
+        if folded.late:
+            stages += self._late(folded, values, kept)
+        return tuple(stages), order, kept
+
+    def _before(
+        self,
+        folded: Folded,
+        values: dict[str, Any],
+        whole: tuple[int, ...],
+        kept: tuple[int, ...],
+        axes: tuple[int, ...],
+        real: str,
+    ) -> list[Stage]:
+        """The kernels before the map: partials, ties, zeros, and what results hand on.
+
+        What they will make stands in for itself among the values, for its shape and dtype.
+        """
+        stages: list[Stage] = []
+        dtype = np.dtype(REAL[real])
+        standing = Standing(kept, dtype)
+        names = {*folded.elements.uses(list(folded.elements.gradients), self._saves)}
+        if folded.outputs.gradients:
+            names |= {*folded.outputs.uses(list(folded.outputs.gradients), self._saves)}
+        options = {"axis": axes, "keepdims": True}
+        made: set[str] = set()
+        for name in folded.taken.gradients:
+            n = int(name[1:])
+            kind = folded.kept[n].kind
+            texts = _PRODUCT if kind == "product" else _TIES[kind]
+            families = ("rest", "zeros") if kind == "product" else ("reduce_y", "ties")
+            operator, operands = self._folding(folded, values, name, texts, dtype)
+            made_here = tuple((f"{family}{n}", None) for family in families)
+            stages.append(Stage(operator, operands, options, made_here))
+            made |= {result for result, _ in made_here}
+        wanted = sorted(n for n in names if n.startswith("reduce_y") and n not in made)
+        if wanted:
+            operator = self._partials(real)
+            operands = tuple(f"x{n}" for n in range(self._counts[0]))
+            operands += tuple(f"w{n}" for n in range(self._counts[1]))
+            results = tuple(f"reduce_y{n}" for n in range(self.definition.partials))
+            shown = tuple((r if r not in made else f"again_{r}", None) for r in results)
+            stages.append(Stage(operator, operands, options, shown))
+            made |= {*results}
+        values |= dict.fromkeys(made, standing)
+        handed = [name for name in folded.outputs.gradients if name[0] != "g"]
+        if handed:
+            stages.append(self._handing(folded, values, handed, kept, dtype))
+            values |= dict.fromkeys(handed, standing)
+        return stages
+
+    def _folding(
+        self,
+        folded: Folded,
+        values: Mapping[str, Any],
+        name: str,
+        texts: Sequence[str | None],
+        dtype: Any,
+    ) -> tuple[Any, tuple[str, ...]]:
+        """A reduction of what a partial takes of every element, by other strings."""
+        used = folded.taken.uses([name])
+        arrays = [n for n in values if n in used and is_array(values[n])]
+        for n in values:  # for the shape alone
+            if n[0] == "x" and is_array(values[n]) and n not in arrays:
+                arrays.append(n)
+        scalars = [n for n in values if n in used and not is_array(values[n])]
+        key = (folded, name, *arrays, None, *scalars)
+        operator = self._operators.get(key)
+        if operator is None:
+            renamed = {n: f"x{k}" for k, n in enumerate(arrays)}
+            renamed |= {n: f"w{k}" for k, n in enumerate(scalars)}
+            text = folded.taken.snippet([("y0", name)], lambda n: renamed.get(n, n))
+            text = "".join(f"(void){renamed[n]};\n" for n in arrays if n not in used) + text
+            init, step, combine = texts
+            operator = make(
+                "Reduction",
+                text,
+                init=init,
+                step=step,
+                combine=combine,
+                result_type=dtype,
+                preamble=folded.taken.helpers([name]),
+                name="gradient_partials",
+            )
+            self._operators[key] = operator
+        return operator, (*arrays, *scalars)
+
+    def _partials(self, real: str) -> Any:
+        """The operator itself, without what makes results of its partials."""
+        operator = self._operators.get(real)
+        if operator is None:
+            definition = self.definition
+            dtypes = [
+                np.dtype(np.int64) if n in definition.positions else np.dtype(REAL[real])
+                for n in range(definition.partials)
+            ]
+            operator = self._operators[real] = make(
+                "Reduction",
+                definition.expr.body + self._mentions(),
+                init=definition.init.text,
+                step=definition.step.text,
+                combine=definition.combine.text,
+                result_type=tuple(self._partial_types or dtypes),
+                preamble=definition.preamble,
+                name="gradient_partials",
+            )
+        return operator
+
+    def _mentions(self) -> str:
+        """Mentions arguments that only ``finalize`` uses: none may be left out."""
+        parts = (s for s in self.definition.snippets if s is not self.definition.finalize)
+        used = frozenset[str]().union(*(s.used for s in parts))
+        names = [f"x{n}" for n in range(self._counts[0])]
+        names += [f"w{n}" for n in range(self._counts[1])]
+        return "".join(f" (void){name};" for name in names if name not in used)
+
+    def _handing(
+        self,
+        folded: Folded,
+        values: Mapping[str, Any],
+        names: Sequence[str],
+        kept: tuple[int, ...],
+        dtype: Any,
+    ) -> Stage:
+        """The map of results."""
+        used = folded.outputs.uses(names, self._saves)
+        arrays = [n for n in values if n in used and is_array(values[n])]
+        scalars = [n for n in values if n in used and not is_array(values[n])]
+        key = (folded, "outputs", *names, None, *arrays, None, *scalars)
+        operator = self._operators.get(key)
+        if operator is None:
+            renamed = {n: f"x{k}" for k, n in enumerate(arrays)}
+            renamed |= {n: f"w{k}" for k, n in enumerate(scalars)}
+            results = [(f"y{k}", name) for k, name in enumerate(names)]
+            text = folded.outputs.snippet(results, lambda n: renamed.get(n, n), self._saves)
+            preamble = folded.outputs.helpers(names, self._saves)
+            operator = make(
+                "Pointwise", text, result_type=dtype, preamble=preamble, name="gradient_results"
+            )
+            self._operators[key] = operator
+        shown = tuple((name, None) for name in names)
+        return Stage(operator, (*arrays, *scalars), {"shape": kept}, shown)
+
+    def _late(
+        self, folded: Folded, values: Mapping[str, Any], kept: tuple[int, ...]
+    ) -> list[Stage]:
+        """Adds to the gradients of scalars what ``finalize`` has to do with them."""
+        axes = tuple(d for d, size in enumerate(kept) if size != 1)
+        stages: list[Stage] = []
+        for name in folded.late:
+            used = folded.outputs.uses([f"g{name}"], self._saves)
+            if not any(is_array(values.get(n)) for n in used):
+                raise ShapeError(
+                    f"{self._what}: the gradient of {name} needs grad= as an array, not a number"
+                )
+            stage = self._maker.stage(folded.outputs, values, kept, axes, [name])
+            stages.append(replace(stage, results=((f"late_{name}", ()),)))
+            operands = (f"g{name}", f"late_{name}")
+            stages.append(Stage(self._add(), operands, {}, ((f"g{name}", ()),)))
+        return stages
+
+    def _add(self) -> Any:
+        """The sum of two arrays."""
+        if "add" not in self._operators:
+            self._operators["add"] = make("Pointwise", "y0 = x0 + x1;")
+        return self._operators["add"]
+
+
+def _position(axes: tuple[int, ...]) -> str:
+    """The position in the reduced space, of coordinates."""
+    text = "0"
+    for axis in axes:
+        text = f"coord({axis})" if text == "0" else f"({text}) * size({axis}) + coord({axis})"
+    return f"({text})"

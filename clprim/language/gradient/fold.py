@@ -1,0 +1,270 @@
+"""The gradient of a reduction: what results hand to their partials, and these to elements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from clprim.errors import DefinitionError
+from clprim.language.definition import ReductionDefinition
+from clprim.language.gradient.derive import Derivation, refused, start, terms_of
+from clprim.language.gradient.reverse import Reverse
+from clprim.language.gradient.simplify import Algebra
+from clprim.language.gradient.steps import Kept, classify
+from clprim.language.gradient.terms import Term, below
+from clprim.language.gradient.values import Refusal
+
+__all__ = ["Folded", "derive_reduction"]
+
+#: What is handed to every element as it is, if it takes no more operators than this.
+_SHORT = 3
+
+
+@dataclass(eq=False)
+class Folded:
+    """Gradients of a reduction.
+
+    Attributes:
+        kept: What every partial keeps.
+        outputs: What every result hands on: ``ay0``, …, and the part of ``gw0`` that no element
+            has; terms in ``reduce_yN``, ``gyN``, ``count`` and what was counted of elements.
+        elements: The gradients of arguments; terms in ``xN``, ``wN``, ``ayN``, ``reduce_yN``.
+        taken: What partials with ties or products take of an element: ``e0``, ….
+        late: Scalars that results depend on beside elements.
+    """
+
+    kept: list[Kept]
+    outputs: Derivation
+    elements: Derivation
+    taken: Derivation
+    late: tuple[str, ...] = field(default=())
+
+
+def derive_reduction(
+    definition: ReductionDefinition,
+    real: str,
+    ctypes: Mapping[str, str],
+    grads: Sequence[str],
+    wrt: Sequence[str],
+    *,
+    lenient: bool = False,
+) -> Folded:
+    """Derives gradients of a `Reduction`.
+
+    Args:
+        definition: Its snippets.
+        real: The type of real operands, ``float`` or ``double``.
+        ctypes: Of ``xN`` and ``wN``.
+        grads: What each result is given: ``array``, ``number`` or ``none``.
+        wrt: Names of what is asked for.
+        lenient: Whether arrays may turn out to hold whole numbers.
+
+    Raises:
+        DefinitionError: A gradient passes what has none, or a step that is not understood.
+    """
+    return _Fold(definition, real, ctypes, lenient).gradients(grads, wrt)
+
+
+class _Fold:
+    def __init__(
+        self, definition: ReductionDefinition, real: str, ctypes: Mapping[str, str], lenient: bool
+    ) -> None:
+        self.definition = definition
+        self.names = [f"reduce_y{n}" for n in range(definition.partials)]
+        values = [f"y{n}" for n in range(max(definition.values, definition.results))]
+        numbered = range(len(self.names))
+        partials = {
+            name: "long" if n in definition.positions else real for n, name in enumerate(self.names)
+        }
+        types = {**ctypes, **partials, **dict.fromkeys(values, real)}
+        leaves = [*ctypes.items(), ("index", "long"), ("reduce_item", "long"), ("count", "long")]
+        leaves += [(f"gy{n}", real) for n in range(definition.results)]
+        leaves += [(f"{end}_{name}", kind) for name, kind in partials.items() for end in _ENDS]
+        leaves += [(f"{family}{n}", real) for n in numbered for family in _FAMILIES]
+        leaves += partials.items()
+        run = start(definition.expr.preamble, real, types, leaves)
+        run.lenient = lenient
+        self.run, self.algebra, self.types = run, Algebra(run.terms), types
+        self.partials = [self.leaf(name) for name in self.names]
+        # The start of a partial, the value of an element, the step from one to the next.
+        self.assign(self.names, types)
+        terms_of(run, definition.init)
+        starts = [self.held(name) for name in self.names]
+        self.assign(values, types)
+        terms_of(run, definition.expr)
+        elements = [self.held(f"y{n}") for n in range(definition.values)]
+        for name, leaf in zip(self.names, self.partials, strict=True):
+            run.cells[name] = leaf
+        terms_of(run, definition.step)
+        updates = [self.held(name) for name in self.names]
+        known = [term for term in elements if term is not None and term.real]
+        known += [self.leaf(f"x{n}") for n in range(definition.inputs)]
+        plain = [update for update in updates if update is not None]
+        unique = list(dict.fromkeys(known))
+        self.kept = classify(run.terms, starts, plain, unique, self.partials)
+        # The results.
+        self.results = list(self.partials)
+        if definition.finalize is not None:
+            for name, leaf in zip(self.names, self.partials, strict=True):
+                run.cells[name] = leaf
+            results = [f"y{n}" for n in range(definition.results)]
+            self.assign(results, types)
+            terms_of(run, definition.finalize)
+            found = [self.held(name) for name in results]
+            self.results = [term for term in found if term is not None]
+
+    def assign(self, names: Sequence[str], types: Mapping[str, str]) -> None:
+        """Lets a snippet assign these."""
+        for name in names:
+            self.run.target(name, types[name])
+            self.run.cells[name] = None
+
+    def held(self, name: str) -> Term | None:
+        found = self.run.cells[name]
+        return found if isinstance(found, Term) else None
+
+    def leaf(self, name: str) -> Term:
+        found = self.run.leaves[name]
+        assert isinstance(found, Term)
+        return found
+
+    def gradients(self, grads: Sequence[str], wrt: Sequence[str]) -> Folded:
+        """All of it."""
+        run, snippets = self.run, self.definition.snippets
+        given = [
+            (result, self.leaf(f"gy{n}"))
+            for n, (result, kind) in enumerate(zip(self.results, grads, strict=True))
+            if kind != "none"
+        ]
+        numbers = [self.leaf(name) for name in wrt if name[0] == "w"]
+        reverse = Reverse(run.terms, run.reasons)
+        try:
+            handed = reverse.gradients(given, [*self.partials, *numbers])
+            outputs, parts, taken = self.handed([handed[p] for p in self.partials])
+            leaves = [self.leaf(name) for name in wrt]
+            found = reverse.gradients(parts, leaves)
+        except Refusal as refusal:
+            raise refused(refusal, snippets) from None
+        late = []
+        for leaf in numbers:
+            if handed[leaf].value != 0:
+                outputs[f"g{leaf.text}"] = handed[leaf]
+                late.append(leaf.text)
+        elements = {f"g{leaf.text}": found[leaf] for leaf in leaves}
+        values = {f"y{n}": term for n, term in enumerate(self.results)}
+        preamble = self.definition.expr.preamble
+
+        def derivation(gradients: dict[str, Term]) -> Derivation:
+            return Derivation(run.terms, gradients, values, self.types, preamble)
+
+        return Folded(
+            self.kept, derivation(outputs), derivation(elements), derivation(taken), tuple(late)
+        )
+
+    def handed(
+        self, handed: list[Term]
+    ) -> tuple[dict[str, Term], list[tuple[Term, Term]], dict[str, Term]]:
+        """What results hand to partials as ``ayN``, and these to what they took of an element.
+
+        Args:
+            handed: The gradient of every partial.
+        """
+        algebra, make = self.algebra, self.run.terms.make
+        outputs: dict[str, Term] = {}
+        parts: list[tuple[Term, Term]] = []
+        taken: dict[str, Term] = {}
+
+        def passed(n: int, gradient: Term, family: str = "ay") -> Term:
+            if self.is_short(gradient):
+                return gradient
+            outputs[f"{family}{n}"] = gradient
+            return self.leaf(f"{family}{n}")
+
+        # Sums of exponentials depend on their maximum, which takes its share before it hands on.
+        order = sorted(range(len(handed)), key=lambda n: self.kept[n].kind in ("max", "min"))
+        for n in order:
+            kept, g = self.kept[n], handed[n]
+            if g.value == 0 or kept.kind in ("count", "position"):
+                continue
+            own, elements = self.partials[n], kept.element
+            match kept.kind:
+                case "sum":
+                    parts.append((elements[0], passed(n, g)))
+                case "mean":
+                    parts.append((elements[0], passed(n, algebra.div(g, self.leaf("count")))))
+                case "product":
+                    taken[f"e{n}"] = elements[0]
+                    rest, zeros = self.leaf(f"rest{n}"), self.leaf(f"zeros{n}")
+                    product, zero = algebra.mul(g, rest), algebra.zero
+                    none = make("==", (zeros, zero), "int")
+                    alone = make("==", (zeros, algebra.one), "int")
+                    outputs[f"ay{n}"] = algebra.select(none, product, zero)
+                    outputs[f"by{n}"] = algebra.select(alone, product, zero)
+                    is_zero = make("==", (elements[0], zero), "int")
+                    others = algebra.div(self.leaf(f"ay{n}"), elements[0])
+                    parts.append(
+                        (elements[0], algebra.select(is_zero, self.leaf(f"by{n}"), others))
+                    )
+                case "max" | "min":
+                    taken[f"e{n}"] = elements[0]
+                    outputs[f"ay{n}"] = algebra.div(g, self.leaf(f"ties{n}"))
+                    won = make("==", (elements[0], own), "int")
+                    share = algebra.select(won, self.leaf(f"ay{n}"), algebra.zero)
+                    parts.append((elements[0], share))
+                case "winner":
+                    place = self.position_beside(n)
+                    won = make("==", (place[0], place[1]), "int")
+                    parts.append((elements[0], algebra.select(won, passed(n, g), algebra.zero)))
+                case "deviations":
+                    shared = passed(n, g)
+                    a, b = elements
+                    around = [self.partials[k] for k in kept.of]
+                    parts.append((a, algebra.mul(shared, algebra.sub(b, around[1]))))
+                    parts.append((b, algebra.mul(shared, algebra.sub(a, around[0]))))
+                case "exponentials":
+                    top = kept.of[0]
+                    shared = passed(n, g)
+                    weight = elements[0] if len(elements) == 2 else None
+                    difference = algebra.sub(elements[-1], self.partials[top])
+                    share = algebra.mul(shared, make("call", (difference,), own.ctype, "exp"))
+                    if weight is not None:
+                        parts.append((weight, share))
+                        share = algebra.mul(share, weight)
+                    parts.append((elements[-1], share))
+                    whole = g.args[0] if g.op == "/" and g.args[1] is own else None
+                    moved = algebra.mul(g, own) if whole is None else whole
+                    same = moved is handed[top]
+                    handed[top] = algebra.zero if same else algebra.sub(handed[top], moved)
+                case _:
+                    raise self.not_understood(n)
+        return outputs, parts, taken
+
+    def is_short(self, term: Term) -> bool:
+        """Whether an element may compute it for itself."""
+        order = [t for t in below([term]) if t.args]
+        plain = all(t.op in ("+", "-", "*", "/", "neg") for t in order)
+        names = {t.text for t in below([term]) if t.op == "name"}
+        beside = any(name.startswith(("reduce_y", *_FAMILIES)) for name in names)
+        return plain and len(order) <= _SHORT and not beside
+
+    def position_beside(self, n: int) -> tuple[Term, Term]:
+        """The position that was kept where the partial was taken, and that of the element."""
+        for m, kept in enumerate(self.kept):
+            if kept.kind == "position" and kept.of == self.kept[n].of:
+                return kept.element[0], self.partials[m]
+        raise self.not_understood(n)
+
+    def not_understood(self, n: int) -> DefinitionError:
+        """Says that nothing is known of what a step keeps."""
+        name = self.names[n]
+        return self.definition.step.error(
+            name,
+            f"what {name} keeps has no gradient that is known: it is no sum, no product, no "
+            "greatest or least element, no mean, variance or sum of exponentials beside its "
+            'maximum; give gradient="…" by hand',
+        )
+
+
+_ENDS = ("lowest", "highest")
+#: What results hand to elements, and what was counted of these: ties, zeros, the product of others.
+_FAMILIES = ("ay", "by", "ties", "zeros", "rest")

@@ -1,0 +1,302 @@
+"""`Reduction.gradient` against PyTorch: what steps keep, finalize, axes, ties, refusals."""
+
+import numpy as np
+import pytest
+import torch
+from support import numbers
+
+import clprim as cp
+
+SUM = {"init": "reduce_y0 = 0;", "step": "reduce_y0 += y0;"}
+SUMS = {
+    "init": "reduce_y0 = 0; reduce_y1 = 0;",
+    "step": "reduce_y0 += y0; reduce_y1 += y1;",
+}
+LOGSUMEXP = {
+    "init": "reduce_y0 = lowest_reduce_y0; reduce_y1 = 0;",
+    "step": """
+        typeof_reduce_y0 m = reduce_y0 > y0 ? reduce_y0 : y0;
+        reduce_y1 = reduce_y1 * exp(reduce_y0 - m) + exp(y0 - m);
+        reduce_y0 = m;
+    """,
+    "combine": """
+        typeof_reduce_y0 m = max(reduce_y0, other_y0);
+        reduce_y1 = reduce_y1 * exp(reduce_y0 - m) + other_y1 * exp(other_y0 - m);
+        reduce_y0 = m;
+    """,
+}
+WELFORD = {
+    "init": "reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;",
+    "step": """
+        reduce_y2 += 1;
+        typeof_reduce_y0 d = y0 - reduce_y0;
+        reduce_y0 += d / reduce_y2;
+        reduce_y1 += d * (y0 - reduce_y0);
+    """,
+    "combine": """
+        typeof_reduce_y0 n = reduce_y2 + other_y2, d = other_y0 - reduce_y0;
+        if (n > 0) {
+            reduce_y1 += other_y1 + d * d * reduce_y2 * other_y2 / n;
+            reduce_y0 += d * other_y2 / n;
+        }
+        reduce_y2 = n;
+    """,
+}
+
+
+def norm(finalize, **more):
+    return {**SUM, "finalize": finalize, **more}
+
+
+# name: (expression, further strings, the same in PyTorch along dimension 1 with it kept)
+CASES = {
+    "sum": ("y0 = x0;", SUM, lambda a, b: a.sum(1, keepdim=True)),
+    "sum of squares": ("y0 = x0 * x0;", SUM, lambda a, b: (a * a).sum(1, keepdim=True)),
+    "dot": ("y0 = x0 * x1;", SUM, lambda a, b: (a * b).sum(1, keepdim=True)),
+    "mean": ("y0 = x0;", norm("y0 = reduce_y0 / count;"), lambda a, b: a.mean(1, keepdim=True)),
+    "l2": (
+        "y0 = x0 * x0;",
+        norm("y0 = sqrt(reduce_y0);"),
+        lambda a, b: a.norm(dim=1, keepdim=True),
+    ),
+    "l3": (
+        "y0 = pow(fabs(x0), 3);",
+        norm("y0 = cbrt(reduce_y0);"),
+        lambda a, b: a.norm(p=3, dim=1, keepdim=True),
+    ),
+    "l1": ("y0 = fabs(x0);", SUM, lambda a, b: a.abs().sum(1, keepdim=True)),
+    "mse": (
+        "typeof_y0 d = x0 - x1; y0 = d * d;",
+        norm("y0 = reduce_y0 / count;"),
+        lambda a, b: ((a - b) ** 2).mean(1, keepdim=True),
+    ),
+    "logsumexp of moderate": (
+        "y0 = exp(x0);",
+        norm("y0 = log(reduce_y0);"),
+        lambda a, b: a.logsumexp(1, keepdim=True),
+    ),
+    "variance": (
+        "y0 = x0; y1 = x0 * x0;",
+        {
+            **SUMS,
+            "finalize": "typeof_y0 m = reduce_y0 / count; y0 = reduce_y1 / count - m * m; y1 = m;",
+        },
+        lambda a, b: (a.var(1, keepdim=True, unbiased=False), a.mean(1, keepdim=True)),
+    ),
+    "cosine": (
+        "y0 = x0 * x1; y1 = x0 * x0; y2 = x1 * x1;",
+        {
+            "init": "reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;",
+            "step": "reduce_y0 += y0; reduce_y1 += y1; reduce_y2 += y2;",
+            "finalize": "y0 = reduce_y0 * rsqrt(reduce_y1 * reduce_y2);",
+        },
+        lambda a, b: torch.cosine_similarity(a, b, dim=1)[:, None],
+    ),
+    "some": (
+        "y0 = x0;",
+        {
+            "init": "reduce_y0 = 0;",
+            "step": "if (x1 > 0) reduce_y0 += y0 * x1;",
+            "combine": "reduce_y0 += other_y0;",
+        },
+        lambda a, b: torch.where(b > 0, a * b, 0.0).sum(1, keepdim=True),
+    ),
+    "product": (
+        "y0 = x0;",
+        {"init": "reduce_y0 = 1;", "step": "reduce_y0 *= y0;"},
+        lambda a, b: a.prod(1, keepdim=True),
+    ),
+    "product of sums": (
+        "y0 = x0 + x1;",
+        {"init": "reduce_y0 = 1;", "step": "reduce_y0 *= y0;"},
+        lambda a, b: (a + b).prod(1, keepdim=True),
+    ),
+    "max": (
+        "y0 = x0;",
+        {"init": "reduce_y0 = lowest_reduce_y0;", "step": "reduce_y0 = max(reduce_y0, y0);"},
+        lambda a, b: a.amax(1, keepdim=True),
+    ),
+    "min": (
+        "y0 = x0 * x1;",
+        {
+            "init": "reduce_y0 = highest_reduce_y0;",
+            "step": "reduce_y0 = reduce_y0 < y0 ? reduce_y0 : y0;",
+        },
+        lambda a, b: (a * b).amin(1, keepdim=True),
+    ),
+    "range": (
+        "y0 = x0;",
+        {
+            "init": "reduce_y0 = lowest_reduce_y0; reduce_y1 = highest_reduce_y1;",
+            "step": "reduce_y0 = fmax(reduce_y0, y0); reduce_y1 = fmin(y0, reduce_y1);",
+            "finalize": "y0 = reduce_y0 - reduce_y1;",
+        },
+        lambda a, b: a.amax(1, keepdim=True) - a.amin(1, keepdim=True),
+    ),
+    "running logsumexp": (
+        "y0 = x0;",
+        {**LOGSUMEXP, "finalize": "y0 = reduce_y0 + log(reduce_y1);"},
+        lambda a, b: a.logsumexp(1, keepdim=True),
+    ),
+    "running sum of exponentials": (
+        "y0 = x0 * x1;",
+        {**LOGSUMEXP, "finalize": "y0 = reduce_y1;"},
+        lambda a, b: torch.exp(a * b - (a * b).amax(1, keepdim=True)).sum(1, keepdim=True),
+    ),
+    "welford": (
+        "y0 = x0;",
+        {**WELFORD, "finalize": "y0 = sqrt(reduce_y1 / (count - 1)); y1 = reduce_y0;"},
+        lambda a, b: (a.std(1, keepdim=True), a.mean(1, keepdim=True)),
+    ),
+}
+
+
+def arrays(name, shape=(4, 9, 3)):
+    a = numbers(shape, np.float64, seed=3) + (0.25 if "welford" in name else 0)
+    b = numbers(shape, np.float64, seed=4, low=1)
+    if name.startswith("product"):
+        a = np.where(numbers(shape, seed=5) > 3, 0, np.abs(a) + 1)  # none, one or more zeros
+        a[:, :, 0] = np.abs(a[:, :, 0]) + 1
+        b = b * 0
+    return a, b
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_like_pytorch(double_device, name):
+    expr, strings, reference = CASES[name]
+    operator = cp.Reduction(expr, **strings)
+    a, b = arrays(name)
+    tensors = [torch.tensor(v, requires_grad=True) for v in (a, b)]
+    results = reference(*tensors)
+    results = results if isinstance(results, tuple) else (results,)
+    grads = [np.linspace(0.5, 2, 12).reshape(4, 1, 3) + n for n in range(len(results))]
+    expected = torch.autograd.grad(
+        results, tensors, [torch.tensor(g) for g in grads], allow_unused=True
+    )
+    inputs = (a, b)[: operator.definition.inputs]
+    args = [cp.asarray(v) for v in inputs]
+    found = operator.gradient()(
+        *args, axis=1, keepdims=True, grad=tuple(cp.asarray(g) for g in grads)
+    )
+    found = found if isinstance(found, tuple) else (found,)
+    for result, right in zip(found, expected, strict=False):
+        wanted = np.zeros_like(a) if right is None else right.numpy()
+        np.testing.assert_allclose(result.get(), wanted, rtol=1e-10, atol=1e-10)
+    flat = tuple(cp.asarray(g[:, 0]) for g in grads)
+    again = operator.gradient()(*args, axis=1, grad=flat if len(flat) > 1 else flat[0])
+    again = again if isinstance(again, tuple) else (again,)
+    for result, same in zip(again, found, strict=True):
+        np.testing.assert_array_equal(result.get(), same.get())
+
+
+@pytest.mark.parametrize("axis", [None, 0, 2, (0, 2), (1, -1)])
+def test_axes(device, axis):
+    g = cp.Reduction("y0 = x0 * x0;", **norm("y0 = sqrt(reduce_y0);")).gradient()
+    a = numbers((3, 4, 5))
+    t = torch.tensor(a, requires_grad=True)
+    result = t.norm(dim=axis)
+    grad = numbers(tuple(result.shape), seed=1)
+    (right,) = torch.autograd.grad(result, t, torch.tensor(grad))
+    found = g(cp.asarray(a), axis=axis, grad=cp.asarray(grad))
+    np.testing.assert_allclose(found.get(), right.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_broadcast_operands_are_summed(device):
+    g = cp.Reduction("y0 = x0 * x1;", **SUM).gradient()
+    a, b, grad = numbers((3, 4, 5)), numbers((4, 1), seed=1), numbers((3, 4), seed=2)
+    ga, gb = g(cp.asarray(a), cp.asarray(b), axis=2, grad=cp.asarray(grad))
+    np.testing.assert_array_equal(ga.get(), np.broadcast_to(grad[..., None] * b, a.shape))
+    np.testing.assert_array_equal(gb.get(), (a * grad[..., None]).sum((0, 2))[:, None])
+
+
+def test_an_operand_that_is_repeated_along_reduced_axes(device):
+    g = cp.Reduction("y0 = x0 + x1;", **SUM).gradient()
+    a, b, grad = numbers((3, 4)), numbers((4,), seed=1), numbers((3,), seed=2)
+    ga, gb = g(cp.asarray(a), cp.asarray(b), axis=1, grad=cp.asarray(grad))
+    np.testing.assert_array_equal(ga.get(), np.repeat(grad[:, None], 4, 1))
+    np.testing.assert_array_equal(gb.get(), np.full(4, grad.sum()))
+
+
+def test_scalars_of_elements_and_of_results(double_device):
+    f = cp.Reduction("y0 = x0 * w0;", **norm("y0 = reduce_y0 * w0 + w1;"))
+    g = f.gradient(("x0", "w0", "w1"))
+    a, grad = numbers((3, 4), np.float64), numbers((3,), np.float64, seed=1)
+    ga, g0, g1 = g(cp.asarray(a), 3.0, 1.0, axis=1, grad=cp.asarray(grad))
+    np.testing.assert_allclose(ga.get(), np.repeat(9 * grad[:, None], 4, 1))
+    assert g0.get() == pytest.approx(2 * 3 * (a.sum(1) * grad).sum())
+    assert g1.get() == grad.sum()
+
+
+def test_the_position_of_the_greatest_takes_no_gradient(device):
+    f = cp.Reduction(
+        "y0 = x0;",
+        init="reduce_y0 = lowest_reduce_y0; reduce_y1 = 0;",
+        step="if (y0 > reduce_y0) { reduce_y0 = y0; reduce_y1 = reduce_item; }",
+    )
+    a = np.array([[1, 5, 5, 2], [7, 0, 1, 2]], np.float32)
+    found = f.gradient()(cp.asarray(a), axis=1, grad=(cp.full(2, 2.0), None))
+    np.testing.assert_array_equal(found.get(), [[0, 1, 1, 0], [2, 0, 0, 0]])
+
+
+def test_what_the_winner_brings_takes_the_gradient_at_its_place(device):
+    f = cp.Reduction(
+        "y0 = x0;",
+        init="reduce_y0 = lowest_reduce_y0; reduce_y1 = 0; reduce_y2 = 0;",
+        step="""
+            if (y0 > reduce_y0) { reduce_y0 = y0; reduce_y1 = x1 * x1; reduce_y2 = reduce_item; }
+        """,
+        finalize="y0 = reduce_y1;",
+    )
+    a = np.array([[1, 5, 5, 2], [7, 0, 1, 2]], np.float32)
+    b = numbers((2, 4), seed=1)
+    ga, gb = f.gradient()(cp.asarray(a), cp.asarray(b), axis=1, grad=cp.full(2, 1.0))
+    expected = np.zeros((2, 4))
+    expected[0, 1], expected[1, 0] = 2 * b[0, 1], 2 * b[1, 0]
+    np.testing.assert_array_equal(ga.get(), np.zeros((2, 4)))
+    np.testing.assert_array_equal(gb.get(), expected)
+
+
+def test_saved_results_spare_the_partials(device):
+    f = cp.Reduction("y0 = x0 * x0;", **norm("y0 = sqrt(reduce_y0);"))
+    a = cp.asarray(np.array([[3, 4], [6, 8]], np.float32))
+    g = f.gradient(saves="y0")
+    assert "sqrt" not in str(g)
+    found = g(a, axis=1, grad=1.0, saved=f(a, axis=1))
+    np.testing.assert_allclose(found.get(), [[0.6, 0.8], [0.6, 0.8]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_formats_views_and_dtypes(device, dtype):
+    g = cp.Reduction("y0 = x0 * x0;", **norm("y0 = reduce_y0 / count;")).gradient()
+    a, grad = numbers((2, 3, 4, 4), dtype), numbers((2, 4), dtype, seed=1)
+    for array in (cp.asarray(a), cp.asarray(a, memory_format="channels_last")):
+        found = g(array, axis=(1, 3), grad=cp.asarray(grad))
+        assert found.dtype == dtype and found.strides == array.strides
+        expected = 2 * a * grad[:, None, :, None] / 12
+        np.testing.assert_allclose(
+            found.get(), expected, rtol=2e-3 if dtype == np.float16 else 1e-6
+        )
+
+
+def test_what_is_not_understood_is_refused_with_its_place():
+    f = cp.Reduction(
+        "y0 = x0;",
+        init="reduce_y0 = 0;",
+        step="reduce_y0 = 0.5 * reduce_y0 + y0;",
+        combine="reduce_y0 += other_y0;",
+    )
+    with pytest.raises(cp.DefinitionError, match="Reduction step, line 1: what reduce_y0 keeps"):
+        f.gradient()
+
+
+def test_wrong_arguments(device):
+    a = cp.asarray(numbers((3, 4)))
+    g = cp.Reduction("y0 = x0;", **SUM).gradient()
+    with pytest.raises(cp.ShapeError, match=r"grad= of y0 has shape \(4,\), expected \(3,\)"):
+        g(a, axis=1, grad=cp.asarray(numbers((4,))))
+    with pytest.raises(cp.ShapeError, match="grad= is missing"):
+        g(a, axis=1)
+    with pytest.raises(cp.ShapeError):
+        g(a, axis=2, grad=1.0)
+    with pytest.raises(cp.DTypeError, match="no argument is an array of a floating dtype"):
+        g(cp.asarray(numbers((3, 4), np.int32)), axis=1, grad=1.0)
