@@ -8,7 +8,7 @@ from typing import Any
 
 from clprim.pointwise import Pointwise
 
-__all__ = ["kernel", "places"]
+__all__ = ["kernel", "lower_bound", "places"]
 
 
 @lru_cache(maxsize=1024)
@@ -21,3 +21,23 @@ def places(ndim: int, other: Mapping[int, str] | None = None) -> str:
     """Returns coordinates for ``at_xN``: the result's own, but for those that are given."""
     given = other or {}
     return ", ".join(given.get(d, f"coord({d})") for d in range(ndim))
+
+
+def lower_bound(length: str, element: str, value: str, *, after: bool = False) -> str:
+    """C that declares ``low``: how many elements of a sorted line are less than a value.
+
+    Args:
+        length: Of the line.
+        element: The element at ``middle``.
+        value: What is looked for.
+        after: Whether equal elements count as well.
+    """
+    ends = f"{element} > {value}" if after else f"{element} >= {value}"
+    return f"""
+        long low = 0, high = {length};
+        while (low < high) {{
+            long middle = low + (high - low) / 2;
+            if ({ends}) high = middle;
+            else low = middle + 1;
+        }}
+    """

@@ -1,0 +1,229 @@
+"""Plans the order of unsigned keys: which of a line's elements comes first, stable, by digits.
+
+Lines lie one after another. There are three ways:
+
+* ``sort/rank``: short lines. A work-item an element counts those that come before it.
+* ``sort/lines``: many longer lines, on a CPU. A work-item an entire line, digit by digit.
+* ``sort/count`` and ``sort/scatter``: everything else. A line is cut in chunks. For every digit
+  each work-item counts the values in its chunk, a scan turns all counts into places, and the
+  work-items move their elements there, in order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from clprim.language.definition import define_reduction
+from clprim.plan.kernel import (
+    Argument,
+    Buffer,
+    KernelCode,
+    KernelPlan,
+    Parameter,
+    Plan,
+    round_up,
+)
+from clprim.plan.scan.planner import plan_scan
+from clprim.plan.strides import Operand, row_major_strides
+from clprim.traits import DeviceTraits
+
+__all__ = ["SortCode", "plan_order"]
+
+# Elements of a line up to which counting is faster than moving: on a CPU, and on a GPU.
+SHORT = {True: 48, False: 1024}
+# Bits of a digit, likewise: a CPU's work-item keeps 256 counts in its nearest cache, a GPU's 16 in
+# registers.
+DIGIT = {True: 8, False: 4}
+# Elements that a work-item counts and moves: fewer would spend their time on the counts.
+CHUNK = {True: 16384, False: 64}
+# Work-items of a group on a GPU.
+GROUP = 64
+
+_INT32 = np.dtype(np.int32)
+_places = define_reduction(
+    "",
+    init="scan_y0 = 0;",
+    step="scan_y0 += x0;",
+    combine=None,
+    finalize=None,
+    name="sort_places",
+    preamble="",
+    scan=True,
+)
+
+
+@dataclass(frozen=True)
+class SortCode(KernelCode):
+    """What the templates of sorting print.
+
+    Attributes:
+        key: OpenCL C type of keys.
+        digit: Bits that are looked at at a time.
+        passes: How many times that is.
+        first: Whether elements are still in the order that they came in.
+        last: Whether keys are not needed any more.
+    """
+
+    key: str
+    digit: int
+    passes: int
+    first: bool
+    last: bool
+
+
+def plan_order(lines: int, length: int, bits: int, key_bytes: int, traits: DeviceTraits) -> Plan:
+    """Plans the order of ``keys``, which may be lost, as 32-bit numbers in ``order``.
+
+    Args:
+        lines: How many lines there are; they are dense, and sorted each by itself.
+        length: Of a line, less than 2³¹.
+        bits: Of a key that may be set, the lowest ones.
+        key_bytes: 4 or 8, the size of a key.
+        traits: Of the device.
+    """
+    cpu = traits.is_cpu
+    if length <= SHORT[cpu]:
+        return Plan((_Sort(lines, length, 0, key_bytes, traits, 1).rank(),))
+    digit = DIGIT[cpu]
+    passes = -(-bits // digit)
+    pieces = 1
+    if not cpu or lines < traits.compute_units:
+        pieces = -(-length // CHUNK[cpu])
+        pieces = min(pieces, 8 * traits.compute_units) if cpu else pieces
+    sort = _Sort(lines, length, passes, key_bytes, traits, pieces)
+    key = np.dtype(f"u{key_bytes}")
+    workspace = {"keys_b": (lines * length, key), "order_b": (lines * length, _INT32)}
+    if cpu and pieces == 1:
+        return Plan((sort.lines_kernel(),), workspace)
+    return sort.by_chunks(workspace)
+
+
+class _Sort:
+    """One call, as `plan_order` takes it."""
+
+    def __init__(
+        self,
+        lines: int,
+        length: int,
+        passes: int,
+        key_bytes: int,
+        traits: DeviceTraits,
+        pieces: int,
+    ) -> None:
+        self.lines, self.length, self.passes, self.traits = lines, length, passes, traits
+        self.chunk = -(-length // pieces)
+        self.pieces = -(-length // self.chunk)
+        self.digit = DIGIT[traits.is_cpu]
+        self.key_bytes = key_bytes
+        self.key = {4: "uint", 8: "ulong"}[key_bytes]
+        self.index = "int" if lines * length < 2**31 - 2**20 else "long"
+
+    def kernel(
+        self,
+        template: str,
+        buffers: list[tuple[str, str, str, bool]],
+        items: int,
+        *,
+        shift: int = 0,
+        first: bool = False,
+        last: bool = False,
+    ) -> KernelPlan:
+        """One kernel; of buffers type, name in the kernel, name in the call, whether only read."""
+        parameters = [
+            Parameter.memory(kind, f"{name}_memory", read_only=read)
+            for kind, name, _, read in buffers
+        ]
+        arguments: list[Argument] = [Buffer(name) for _, _, name, _ in buffers]
+        numbers = [("lines", self.lines), ("n", self.length), ("chunk", self.chunk)]
+        numbers += [("pieces", self.pieces)]
+        parameters += [Parameter.number(self.index, name) for name, _ in numbers]
+        arguments += [number for _, number in numbers]
+        parameters.append(Parameter.number("int", "shift"))
+        arguments.append(shift)
+        group = 1 if self.traits.is_cpu else min(GROUP, self.traits.max_work_group_size)
+        if template == "sort/rank":
+            group = min(GROUP, self.traits.max_work_group_size)
+        code = SortCode(
+            name=template.replace("/", "_"),
+            preamble="",
+            parameters=tuple(parameters),
+            constants=(),
+            index=self.index,
+            unified=(),
+            doubles=False,
+            own=(),
+            key=self.key,
+            digit=self.digit,
+            passes=self.passes,
+            first=first,
+            last=last,
+        )
+        elements = self.lines * self.length
+        return KernelPlan(
+            template=template,
+            code=code,
+            arguments=tuple(arguments),
+            global_size=(round_up(items, group), 1),
+            local_size=(group, 1),
+            nbytes=elements * (self.key_bytes + 4),
+            flops=0,
+        )
+
+    def rank(self) -> KernelPlan:
+        buffers = [(self.key, "keys", "keys", True), ("int", "order", "order", False)]
+        return self.kernel("sort/rank", buffers, self.lines * self.length)
+
+    def lines_kernel(self) -> KernelPlan:
+        buffers = [
+            (self.key, "keys", "keys", False),
+            ("int", "order", "order", False),
+            (self.key, "other_keys", "keys_b", False),
+            ("int", "other_order", "order_b", False),
+        ]
+        return self.kernel("sort/lines", buffers, self.lines)
+
+    def by_chunks(self, workspace: dict[str, tuple[int, np.dtype[np.generic]]]) -> Plan:
+        counts = (self.lines, self.pieces << self.digit)
+        strides = tuple(4 * s for s in row_major_strides(counts))
+        operand = Operand(counts, strides, 0, _INT32)
+        places = plan_scan(
+            _places,
+            counts,
+            1,
+            [operand],
+            [operand],
+            [],
+            [_INT32],
+            exclusive=True,
+            reverse=False,
+            traits=self.traits,
+        )
+        stages: list[KernelPlan] = []
+        keys, order = "keys", ""
+        for n in range(self.passes):
+            shift, last = n * self.digit, n == self.passes - 1
+            # The last pass writes to the result; before, two buffers take turns.
+            keys_to = "keys_b" if keys == "keys" else "keys"
+            order_to = "order" if (self.passes - 1 - n) % 2 == 0 else "order_b"
+            count = [(self.key, "keys", keys, True), ("int", "counts", "counts", False)]
+            stages.append(self.kernel("sort/count", count, self.lines * self.pieces, shift=shift))
+            stages += [stage.renamed({"x0": "counts", "y0": "counts"}) for stage in places.stages]
+            move = [(self.key, "keys", keys, True), ("int", "counts", "counts", True)]
+            move += [] if n == 0 else [("int", "order", order, True)]
+            move += [] if last else [(self.key, "sorted_keys", keys_to, False)]
+            move += [("int", "sorted_order", order_to, False)]
+            stages.append(
+                self.kernel(
+                    "sort/scatter",
+                    move,
+                    self.lines * self.pieces,
+                    shift=shift,
+                    first=n == 0,
+                    last=last,
+                )
+            )
+            keys, order = keys_to, order_to
+        counted = (self.lines * (self.pieces << self.digit), _INT32)
+        return Plan(tuple(stages), {**workspace, "counts": counted, **places.workspace})

@@ -1,0 +1,135 @@
+"""Writing at indices beside PyTorch: duplicates, order, gradients of reads, and refusals."""
+
+import numpy as np
+import pytest
+import torch
+from support import same_bits
+
+import clprim as cp
+from clprim import ops
+
+RNG = np.random.default_rng(0)
+X = RNG.integers(-9, 9, (6, 9, 5)).astype(np.float32)
+
+
+def equal(found, reference):
+    np.testing.assert_array_equal(found.get(), reference.detach().numpy())
+
+
+def upload(*arrays):
+    return [cp.asarray(a) for a in arrays]
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_scatter_and_its_kin(device, dim):
+    shape = [5, 7, 4]
+    shape[dim] = 23
+    index = RNG.integers(0, X.shape[dim], shape)
+    src = RNG.integers(-9, 9, [s + 1 for s in shape]).astype(np.float32)
+    t = [torch.tensor(a) for a in (X, index, src)]
+    x, i, s = upload(X, index, src)
+    equal(ops.scatter_add(x, dim, i, s), torch.scatter_add(t[0], dim, t[1], t[2]))
+    for how in ("sum", "prod", "mean", "amax", "amin"):
+        for include in (True, False):
+            expected = torch.scatter_reduce(t[0], dim, t[1], t[2], how, include_self=include)
+            found = ops.scatter_reduce(x, dim, i, s, how, include_self=include)
+            np.testing.assert_allclose(found.get(), expected.numpy(), rtol=1e-6)
+    # Without duplicates PyTorch is deterministic as well.
+    once, new = np.argsort(RNG.random(X.shape), dim)[:, :, :3], X[:, :, :3] * 2
+    i, s, places = *upload(once, new), torch.tensor(once)
+    equal(ops.scatter(x, dim, i, s), torch.scatter(t[0], dim, places, torch.tensor(new)))
+    equal(ops.scatter(x, dim, i, 7), torch.scatter(t[0], dim, places, 7))
+    expected = torch.scatter_add(t[0], dim, places, torch.tensor(new))
+    equal(ops.scatter(x, dim, i, s, reduce="add"), expected)
+
+
+def test_the_last_of_several_counts(device):
+    x, i, s = upload(np.zeros(3, "f"), np.array([1, 1, -1, 2, 5]), np.float32([1, 2, 3, 4, 5]))
+    assert ops.scatter(x, 0, i, s).get().tolist() == [0, 2, 4]
+    assert ops.scatter_add(x, 0, i, s, out=x) is x
+    assert x.get().tolist() == [0, 3, 7]
+
+
+def test_many_to_one_place_is_accurate_and_repeats(device):
+    values = RNG.random(100_000).astype(np.float32)
+    x, i, s = upload(np.zeros(3, "f"), RNG.integers(0, 2, 100_000), values)
+    found = ops.scatter_add(x, 0, i, s)
+    expected = np.bincount(i.get(), values.astype(np.float64), 3)
+    np.testing.assert_allclose(found.get(), expected, rtol=1e-5)
+    assert same_bits(found, ops.scatter_add(x, 0, i, s))
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_slices(device, dim):
+    index = RNG.integers(0, X.shape[dim], 20)
+    shape = list(X.shape)
+    shape[dim] = 20
+    source = RNG.integers(-9, 9, shape).astype(np.float32)
+    t = [torch.tensor(a) for a in (X, index, source)]
+    x, i, s = upload(X, index, source)
+    equal(ops.index_add(x, dim, i, s), torch.index_add(t[0], dim, t[1], t[2]))
+    equal(ops.index_add(x, dim, i, s, alpha=-2), torch.index_add(t[0], dim, t[1], t[2], alpha=-2))
+    once = np.array([3, 0, 5])
+    some = np.take(source, [0, 1, 2], dim)
+    expected = torch.index_copy(t[0], dim, torch.tensor(once), torch.tensor(some))
+    equal(ops.index_copy(x, dim, *upload(once, some)), expected)
+    expected = torch.zeros(X.shape).index_add(dim, t[1], t[2])
+    equal(ops.index_select_backward(s, X.shape, dim, i), expected)
+
+
+def test_index_put(device):
+    a, b = RNG.integers(-6, 6, (4, 1)), RNG.integers(0, 9, (1, 8))
+    values = RNG.integers(-9, 9, (4, 8, 5)).astype(np.float32)
+    t = torch.tensor(X)
+    t.index_put_((torch.tensor(a), torch.tensor(b)), torch.tensor(values), accumulate=True)
+    x, i, j, v = upload(X, a, b, values)
+    equal(ops.index_put(x, (i, j), v, accumulate=True), t)
+    line = cp.asarray(np.array([4, 1]))
+    expected = X.copy()
+    expected[[4, 1]] = 3
+    np.testing.assert_array_equal(ops.index_put(x, (line,), cp.full((1,), 3, "f")).get(), expected)
+
+
+def test_gradients_of_reads(device):
+    index = RNG.integers(0, 9, (6, 4, 5))
+    t = torch.tensor(X, requires_grad=True)
+    y = torch.gather(t, 1, torch.tensor(index))
+    g = RNG.integers(-9, 9, y.shape).astype(np.float32)
+    y.backward(torch.tensor(g))
+    equal(ops.gather_backward(cp.asarray(g), X.shape, 1, cp.asarray(index)), t.grad)
+    words, grad = RNG.integers(0, 11, (7, 30)), RNG.integers(-9, 9, (7, 30, 16)).astype(np.float32)
+    for padding, scale in [(-1, False), (3, False), (3, True)]:
+        found = ops.embedding_backward(*upload(grad, words), 12, padding, scale)
+        expected = torch.ops.aten.embedding_dense_backward(
+            torch.tensor(grad), torch.tensor(words), 12, padding, scale
+        )
+        np.testing.assert_allclose(found.get(), expected.numpy(), rtol=1e-6, atol=1e-5)
+
+
+def test_nothing_to_write(device):
+    x, none = cp.asarray(X), cp.zeros((0,), np.int64)
+    np.testing.assert_array_equal(ops.index_add(x, 1, none, cp.zeros((6, 0, 5))).get(), X)
+    assert ops.scatter(cp.zeros((0,)), 0, none, 3).shape == (0,)
+
+
+def test_refusals(device):
+    x, i = cp.zeros((3, 4)), cp.zeros((3, 4), np.int64)
+    line = cp.zeros((2,), np.int64)
+    for message, call in [
+        ("does not fit", lambda: ops.scatter(x, 0, line, x)),
+        ("does not fit", lambda: ops.scatter(x, 0, cp.zeros((3, 5), np.int64), 1)),
+        ("does not fit", lambda: ops.scatter_add(x, 0, i, cp.zeros((2, 4)))),
+        ("expected integers", lambda: ops.scatter(x, 0, x, x)),
+        ("same dtype", lambda: ops.scatter_add(x, 0, i, i)),
+        ("expected a device array", lambda: ops.scatter_add(x, 0, i, 3)),
+        ("reduce='max'", lambda: ops.scatter_reduce(x, 0, i, x, "max")),
+        ("'add' or 'multiply'", lambda: ops.scatter(x, 0, i, x, reduce="sum")),
+        ("expected a line", lambda: ops.index_add(x, 0, line, x)),
+        ("out of bounds", lambda: ops.index_add(x, 2, line, x)),
+        ("do not fit", lambda: ops.index_put(x, (line,), cp.zeros((3,)))),
+        ("arrays of indices", lambda: ops.index_put(x, (line,) * 3, x)),
+        ("does not fit", lambda: ops.embedding_backward(x, line, 3)),
+    ]:
+        with pytest.raises(cp.ClprimError, match=message):
+            call()
+    assert not x.get().any()

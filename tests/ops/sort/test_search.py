@@ -1,0 +1,87 @@
+"""Searches, counts, positions and distinct values beside PyTorch."""
+
+import numpy as np
+import pytest
+import torch
+
+import clprim as cp
+from clprim import ops
+
+
+def equal(found, reference):
+    np.testing.assert_array_equal(found.get(), reference.numpy())
+
+
+@pytest.mark.parametrize("right", [False, True])
+def test_searchsorted(device, right):
+    rng = np.random.default_rng(0)
+    line = np.sort(rng.integers(-9, 9, 50)).astype(np.float32)
+    values = rng.integers(-12, 12, (4, 30)).astype(np.float32)
+    values[0, :3] = np.nan, np.inf, -np.inf
+    found = ops.searchsorted(cp.asarray(line), cp.asarray(values), right=right)
+    equal(found, torch.searchsorted(torch.tensor(line), torch.tensor(values), right=right))
+    lines = np.sort(rng.integers(-9, 9, (4, 50)), 1).astype(np.float32)
+    found = ops.searchsorted(cp.asarray(lines), cp.asarray(values), right=right, out_int32=True)
+    equal(found, torch.searchsorted(torch.tensor(lines), torch.tensor(values), right=right))
+    assert found.dtype == np.int32
+    equal(
+        ops.bucketize(cp.asarray(values), cp.asarray(line), right=right),
+        torch.bucketize(torch.tensor(values), torch.tensor(line), right=right),
+    )
+
+
+def test_counts(device):
+    rng = np.random.default_rng(1)
+    x = rng.integers(0, 300, 5000)
+    weights = rng.integers(-5, 6, 5000).astype(np.float32)
+    equal(ops.bincount(cp.asarray(x)), torch.bincount(torch.tensor(x)))
+    found = ops.bincount(cp.asarray(x[:9].astype(np.uint8) % 7), minlength=12)
+    equal(found, torch.bincount(torch.tensor(x[:9].astype(np.uint8) % 7), minlength=12))
+    found = ops.bincount(cp.asarray(x), cp.asarray(weights))
+    equal(found, torch.bincount(torch.tensor(x), torch.tensor(weights)))
+    assert ops.bincount(cp.zeros((0,), np.int64), minlength=3).get().tolist() == [0, 0, 0]
+    values = rng.normal(size=(20, 100)).astype(np.float32)
+    for options in ({"bins": 10}, {"bins": 4, "min": -1, "max": 1}):
+        equal(
+            ops.histc(cp.asarray(values), **options), torch.histc(torch.tensor(values), **options)
+        )
+
+
+def test_nonzero_and_masked_select(device):
+    rng = np.random.default_rng(2)
+    x = rng.integers(-1, 2, (7, 5, 90)).astype(np.float32)
+    d, t = cp.asarray(x), torch.tensor(x)
+    equal(ops.nonzero(d), torch.nonzero(t))
+    equal(ops.nonzero(d[::2, :, ::-3]), torch.nonzero(torch.tensor(x[::2, :, ::-3].copy())))
+    equal(ops.masked_select(d, d > 0), torch.masked_select(t, t > 0))
+    mask = rng.random((5, 1)) < 0.5
+    equal(ops.masked_select(d, cp.asarray(mask)), torch.masked_select(t, torch.tensor(mask)))
+    assert ops.nonzero(cp.zeros((3, 4))).shape == (0, 2)
+    assert ops.masked_select(d, d > 5).shape == (0,)
+
+
+def test_unique(device):
+    x = np.random.default_rng(3).integers(-40, 40, (30, 40)).astype(np.float32)
+    found = ops.unique(cp.asarray(x), return_inverse=True, return_counts=True)
+    expected = torch.unique(torch.tensor(x), return_inverse=True, return_counts=True)
+    for a, b in zip(found, expected, strict=True):
+        equal(a, b)
+    assert ops.unique(cp.zeros((0,))).shape == (0,)
+    assert np.isnan(ops.unique(cp.asarray(np.float32([np.nan, 1, np.nan]))).get()[1:]).all()
+
+
+def test_refusals(device):
+    x, i = cp.zeros((3, 4)), cp.zeros((3,), np.int32)
+    for message, call in [
+        ("expected one line", lambda: ops.searchsorted(x, cp.zeros((4, 4)))),
+        ("expected integers", lambda: ops.bincount(x)),
+        ("expected a line", lambda: ops.bincount(cp.zeros((3, 3), np.int32))),
+        ("from -1 to -1", lambda: ops.bincount(i - 1)),
+        ("floating", lambda: ops.histc(i)),
+        ("in order", lambda: ops.histc(x, 3, 2, 1)),
+        ("broadcast", lambda: ops.masked_select(x, i)),
+        ("expected a device array", lambda: ops.nonzero(np.zeros(3))),
+        ("expected a device array", lambda: ops.unique(np.zeros(3))),
+    ]:
+        with pytest.raises(cp.ClprimError, match=message):
+            call()
