@@ -359,7 +359,7 @@ def test_double(properties, expected):
 def test_traits_of_real_devices_are_sane(device):
     found = device.traits
     assert found is device.traits  # queried once
-    assert found.is_cpu == (device.type == "cpu")
+    assert found.is_cpu <= (device.type == "cpu")  # a rasteriser on the CPU works as a GPU does
     assert (1, 0) <= found.c_version <= (9, 0)
     assert found.vector_bytes in {16, 32, 64, 128}
     assert found.sub_group_size in {1, 4, 8, 16, 32, 64}

@@ -103,6 +103,8 @@ def test_a_damaged_entry_is_compiled_again(device, own_cache, damage):
 
 
 def test_a_binary_that_the_driver_refuses_is_compiled_again(device, own_cache):
+    if device.platform == "rusticl":
+        pytest.skip("this driver ends the process; it is never handed what was not stored for it")
     build(device, render(), OPTIONS)
     (entry,) = own_cache.iterdir()
     disk_cache.store(entry.stem, b"no program at all" * 50)

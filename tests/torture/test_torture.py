@@ -29,6 +29,29 @@ def test_a_kind_is_drawn_the_same_from_the_same_seed(device, kind):
         np.testing.assert_array_equal(a, b)
 
 
+CLAIMS = [
+    {"local_memory": 1 << 16},
+    {"local_memory": 1 << 14},
+    *({"sub_group_size": size} for size in (1, 8, 16, 32, 64)),
+]
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+def test_claimed_traits_of_gpus(device, some, monkeypatch, claim):
+    # What a device is planned for decides no result; local memory that it lacks is not claimed.
+    own = device.traits
+    planned = dataclasses.replace(
+        own, is_cpu=False, vector_bytes=16, max_work_group_size=min(256, own.max_work_group_size)
+    )
+    claimed = dataclasses.replace(planned, **claim)
+    claimed = dataclasses.replace(claimed, local_memory=min(claimed.local_memory, own.local_memory))
+    monkeypatch.setitem(device.__dict__, "traits", claimed)
+    # Operators remember calls by the device's number.
+    monkeypatch.setattr(device, "index", f"{device.index} with {claim}")
+    for kind in some(["reduction", "product", "convolution", "norm"], 3):
+        draw_case(Draw(SEED, 5), (kind,)).check()
+
+
 def test_threads_profiles_and_switches(device):
     others = [d for d in cp.devices() if d.compiles and d != device][:1]
     cases = []

@@ -151,5 +151,6 @@ def test_lerp_meets_its_end_exactly(device):
     for weight in (0.0, 0.3, 0.7, 1.0):
         found = ops.lerp(cp.asarray(a), cp.asarray(b), weight).get()
         expected = torch.lerp(torch.from_numpy(a), torch.from_numpy(b), weight).numpy()
-        np.testing.assert_allclose(found, expected, rtol=2.0**-21)
+        # What cancels is as exact as its terms; PyTorch may fuse other operations.
+        assert (np.abs(found - expected) <= 2.0**-21 * np.maximum(abs(a), abs(b))).all()
     assert (found == b).all()

@@ -51,6 +51,14 @@ def close(found, expected, dtype=np.float32):
             )
 
 
+@pytest.fixture(autouse=True)
+def planned_for_a_cpu(request):
+    if "device" in request.fixturenames:
+        device = request.getfixturevalue("device")
+        if not device.traits.is_cpu and "traits" not in request.fixturenames:
+            pytest.skip("what GPUs get has several kernels")
+
+
 @pytest.fixture
 def once(monkeypatch):
     """No call is repeated: both ways are to be planned."""

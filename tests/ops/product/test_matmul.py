@@ -518,7 +518,7 @@ def test_small_batch_with_bias_epilogue_and_beta(device):
     [("NN", 50, 0), ("TN", 50, 0), ("NN", 8208, 0), ("NN", 8201, 1)],
 )
 def test_lines_of_whole_vectors_are_not_packed(device, form, depth, packs):
-    if device.type != "cpu":
+    if not device.traits.is_cpu:
         pytest.skip("tiles of GPUs pack nothing")
     a, b, left, right = operands(form, 70, depth, 64, (2,), (2,))
     around = np.full((2, depth + 2, 96), np.nan, np.float32)
