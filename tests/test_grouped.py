@@ -168,3 +168,14 @@ def test_what_the_compiler_refuses_names_the_line():
     for axis in (0, 1):
         with pytest.raises(cp.BuildError, match="each, line 2"):
             wrong(cp.zeros((8, 64)), axis=axis)
+
+
+def test_the_compiler_complains_of_what_the_user_wrote(device):
+    each = "y0 = x0;\ny0 = sqrt(x0, group_y0);"
+    wrong = cp.Grouped(
+        "y0 = x0;", init="reduce_y0 = 0;", step="reduce_y0 += y0;", each=each
+    )  # as one kernel and as several, whose operands have other numbers
+    for axis in (0, 1):
+        with pytest.raises(cp.BuildError) as caught:
+            wrong(cp.full((64, 9), 1.0), axis=axis)
+        assert "each, line 2:\n    y0 = sqrt(x0, group_y0);\n         ^\n" in str(caught.value)

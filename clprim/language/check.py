@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from clprim.errors import DefinitionError, shorten
 from clprim.language import hints, names
+from clprim.language.composed import Composed, Piece
 from clprim.language.cursor import Fault
 from clprim.language.lookups import Lookup, lookup_of
 from clprim.language.node import Span, children
@@ -71,7 +72,8 @@ def check(rules: Rules, text: object, preamble: Preamble | None = None) -> Snipp
         raise DefinitionError(
             f"{rules.owner} {rules.part}: expected a string of OpenCL C, got {type(text).__name__}"
         )
-    return _Checker(rules, with_newlines(text), preamble or Preamble()).run()
+    pieces = text.pieces if isinstance(text, Composed) else ()
+    return _Checker(rules, with_newlines(text), preamble or Preamble(), pieces).run()
 
 
 @dataclass(frozen=True)
@@ -97,10 +99,13 @@ _Step = Node | _Enter | _Known | str
 class _Checker:
     """One walk over the tree; knows the locals of every block it is in."""
 
-    def __init__(self, rules: Rules, text: str, preamble: Preamble) -> None:
+    def __init__(
+        self, rules: Rules, text: str, preamble: Preamble, pieces: tuple[Piece, ...]
+    ) -> None:
         self.rules = rules
         self.text = text
         self.preamble = preamble
+        self.pieces = pieces
         self.helpers = preamble.names
         self.tokens = scan(rules.owner, rules.part, text)
         self.code = tuple(token for token in self.tokens if token.kind != "comment")
@@ -137,6 +142,7 @@ class _Checker:
             assigned=frozenset(self.assigned),
             dims=frozenset(self.dims),
             lookups=frozenset(self.lookups),
+            pieces=self.pieces,
         )
 
     def word(self, token: Token, before: Token | None) -> None:

@@ -387,4 +387,5 @@ class Definition(Protocol):
 def texts(definition: Definition) -> dict[str, str]:
     """Returns the user's text of every part, for the compiler's complaints."""
     parts = {s.rules.part: s.text for s in definition.snippets}
+    parts |= {piece.part: piece.text for s in definition.snippets for piece in s.pieces}
     return {**parts, "preamble": definition.preamble}

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from clprim.language.composed import Composed, Piece
 from clprim.language.snippet import Snippet
 
 __all__ = ["renamed"]
 
 
-def renamed(snippet: Snippet, names: Mapping[str, str]) -> str:
+def renamed(snippet: Snippet, names: Mapping[str, str]) -> Composed:
     """Returns the snippet's text, its last semicolon in place, with other names for operands.
+
+    Complaints about it will quote the snippet.
 
     ``typeof_x0`` follows ``x0``. Lines stay what they are.
 
@@ -25,4 +28,5 @@ def renamed(snippet: Snippet, names: Mapping[str, str]) -> str:
         if name is not None:
             text += [snippet.text[end : token.start], prefix, name]
             end = token.start + len(token.text)
-    return "".join(text) + snippet.body[end:]
+    pieces = snippet.pieces or (Piece(1, snippet.rules.part, snippet.text),)
+    return Composed("".join(text) + snippet.finished[end:], pieces)

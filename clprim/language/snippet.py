@@ -8,6 +8,7 @@ from functools import cached_property
 
 from clprim.errors import DefinitionError
 from clprim.language import names
+from clprim.language.composed import Piece
 from clprim.language.lookups import LOOKUPS, Lookup
 from clprim.language.preamble import Preamble
 from clprim.language.tokens import Token, caret_message
@@ -61,6 +62,7 @@ class Snippet:
         assigned: Names of operands that are given a value.
         dims: Dimensions asked of ``coord`` and ``size``, as (function, dimension).
         lookups: Arrays that are asked for elements anywhere.
+        pieces: Whose lines the text is made of, where a program made it.
     """
 
     rules: Rules
@@ -72,6 +74,7 @@ class Snippet:
     assigned: frozenset[str]
     dims: frozenset[tuple[str, int]]
     lookups: frozenset[Lookup]
+    pieces: tuple[Piece, ...] = ()
 
     @property
     def statements(self) -> tuple[Statement, ...]:
@@ -80,7 +83,16 @@ class Snippet:
 
     @cached_property
     def body(self) -> str:
-        """The text with the last semicolon in place, for pasting between braces."""
+        """What is pasted between braces: with marks where lines of other snippets begin."""
+        lines = self.finished.split("\n")
+        for piece in reversed(self.pieces):
+            if piece.line > 1 or piece.part != self.rules.part:
+                lines.insert(piece.line - 1, f'#line 1 "snippet:{piece.part}"')
+        return "\n".join(lines)
+
+    @cached_property
+    def finished(self) -> str:
+        """The text with the last semicolon in place."""
         if not self.tokens or self.tokens[-1].text in (";", "}"):
             return self.text
         end = self.tokens[-1].start + len(self.tokens[-1].text)

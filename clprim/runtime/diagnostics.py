@@ -37,6 +37,7 @@ _PATTERNS = tuple(
     )
 )
 _LINE_DIRECTIVE = re.compile(r'\s*#\s*line\s+(\d+)(?:\s+"([^"]*)")?\s*$')
+_WORD = re.compile(r"\w+|[^\w\s]")
 _SNIPPET = "snippet:"
 _KERNEL = "kernel"
 _SHOWN_COMPLAINTS = 3
@@ -185,8 +186,10 @@ def _quoted(complaint: Complaint, snippets: Mapping[str, str]) -> list[str]:
     snippet = snippets.get(complaint.part or "")
     if snippet is not None and 0 < complaint.line <= len(snippet.split("\n")):
         shown = snippet.split("\n")[complaint.line - 1]
-        if compiled is None or shown.strip() not in compiled:
-            column = None  # the renderer changed this line: no telling what the column is
+        if compiled is None:
+            column = None
+        elif shown.strip() not in compiled:
+            column = _same_word(shown, compiled, column)
         elif column is not None:  # the renderer may have indented it
             column += shown.index(shown.strip()) - compiled.index(shown.strip())
     block = [f"  {complaint.part}, line {complaint.line}:"]
@@ -199,6 +202,14 @@ def _quoted(complaint: Complaint, snippets: Mapping[str, str]) -> list[str]:
         hint = of_complaint(complaint.text, shown[column:] if known else "")
     block.append(f"  error: {complaint.text}")
     return [*block, f"  ({hint})"] if hint else block
+
+
+def _same_word(shown: str, compiled: str, column: int | None) -> int | None:
+    """Where a word of a line stood before operands got other names; None where that is unknown."""
+    words = [[m.start() for m in _WORD.finditer(line)] for line in (shown, compiled)]
+    if column not in words[1] or len(words[0]) != len(words[1]):
+        return None
+    return words[0][words[1].index(column)]
 
 
 def _generated(found: list[Complaint], source: str) -> list[str]:

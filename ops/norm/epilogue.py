@@ -8,8 +8,9 @@ from typing import Any
 
 from clprim.call.arguments import check_array
 from clprim.errors import DefinitionError, ShapeError
+from clprim.language.composed import Composed, Piece
 from clprim.language.epilogue import define_epilogue
-from clprim.language.snippet import operand_number
+from clprim.language.rename import renamed
 from clprim.ops.shared.arguments import number
 from clprim.plan.strides import broadcasts_to
 from clprim.runtime.device import current_device
@@ -31,16 +32,10 @@ def append(what: str, expr: str, epilogue: str | None, arrays: int, scalars: int
     if epilogue is None:
         return expr
     snippet = define_epilogue(what, epilogue, _READS)
-    text, end = [], 0
-    for token in snippet.tokens:
-        for family, first in (("x", arrays), ("w", scalars)):
-            n = operand_number(token.text, family) if token.kind == "name" else None
-            if n is not None:
-                digits = len(str(n))
-                text.append(snippet.text[end : token.start + len(token.text) - digits])
-                text.append(str(n + first))
-                end = token.start + len(token.text)
-    return f"{expr}\n{''.join(text)}{snippet.body[end:]}"
+    names = {f"x{n}": f"x{n + arrays}" for n in snippet.numbers("x")}
+    names |= {f"w{n}": f"w{n + scalars}" for n in snippet.numbers("w")}
+    pieces = (Piece(expr.count("\n") + 2, "epilogue", snippet.text),)
+    return Composed(f"{expr}\n{renamed(snippet, names)}", pieces)
 
 
 def check_epilogue(

@@ -97,8 +97,8 @@ def test_columns_count_bytes_and_tabs():
 
 
 def test_a_line_that_the_renderer_changed_is_quoted_without_a_caret():
-    shown = message("snippet:expr:2:6: error: no foo", {"expr": "y0 = x0;\ny0 = FOO (x0);"})
-    assert "    y0 = FOO (x0);\n  error:" in shown
+    shown = message("snippet:expr:2:6: error: no foo", {"expr": "y0 = x0;\ny0 = FOO (x0) + 1;"})
+    assert "    y0 = FOO (x0) + 1;\n  error:" in shown
 
 
 def test_without_the_snippets_the_compiled_line_is_quoted():

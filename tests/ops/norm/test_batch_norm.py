@@ -538,3 +538,16 @@ def test_nothing_is_written_where_something_is_wrong(device):
         ops.batch_norm_backward(x, x, None, same, running[1], out=(None, same, None))
     np.testing.assert_array_equal(running[0].get(), 0)
     assert all((o.get() == 0).all() for o in outs)
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_the_compiler_complains_of_the_users_own_epilogue(device, train):
+    x, ones = cp.full((2, 3, 4, 4), 1.0), cp.full((3,), 1.0)
+    epilogue = "y0 += x0; // kept\n  y0 = sqrt(y0, x0) * w0;"
+    with pytest.raises(cp.BuildError) as caught:
+        if train:
+            ops.batch_norm_train(x, ones, ones, epilogue=epilogue, epilogue_args=(x, 2.0))
+        else:
+            ops.batch_norm(x, ones, ones, epilogue=epilogue, epilogue_args=(x, 2.0))
+    place = "  epilogue, line 2:\n      y0 = sqrt(y0, x0) * w0;\n           ^\n  error: "
+    assert place in str(caught.value)
