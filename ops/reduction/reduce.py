@@ -17,6 +17,7 @@ from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, value_dtype
 from clprim.errors import ShapeError
 from clprim.ops.shared.arguments import Axis, Operator, by_kind, dtype_of, real
+from clprim.ops.shared.exponentials import exponentials
 from clprim.plan.strides import normalize_axes
 from clprim.reduction import Reduction
 
@@ -289,23 +290,8 @@ def _require_elements(what: str, x: Any, axis: Axis) -> None:
 
 # --- logarithm of sums ---------------------------------------------------------------------------
 
-# A partial is (greatest element m, Σ exp(x − m)): what is new is scaled to the old greatest
-# element, or the old sum to the new one. Equal infinities have no difference: exp(0) is meant.
 _LOGSUMEXP: dict[str, Any] = {
-    "init": "reduce_y0 = -INFINITY; reduce_y1 = 0;",
-    "step": """
-        typeof_reduce_y0 x = x0;
-        typeof_reduce_y0 up = x - reduce_y0;
-        typeof_reduce_y0 scale = x == reduce_y0 ? 1 : exp(-fabs(up));
-        reduce_y1 = up > 0 ? reduce_y1 * scale + 1 : reduce_y1 + scale;
-        reduce_y0 = up > 0 ? x : reduce_y0;
-    """,
-    "combine": """
-        typeof_reduce_y0 up = other_y0 - reduce_y0;
-        typeof_reduce_y0 scale = other_y0 == reduce_y0 ? 1 : exp(-fabs(up));
-        reduce_y1 = up > 0 ? reduce_y1 * scale + other_y1 : reduce_y1 + other_y1 * scale;
-        reduce_y0 = up > 0 ? other_y0 : reduce_y0;
-    """,
+    **exponentials(),
     "finalize": "y0 = reduce_y0 + log(reduce_y1);",
     "name": "logsumexp",
 }

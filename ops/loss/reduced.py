@@ -1,0 +1,161 @@
+"""What losses share: ``reduction=``, and losses that are a string of each element."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from clprim.arrays.array import Array
+from clprim.dtypes import AnyDType, promote
+from clprim.errors import DefinitionError, DTypeError, ShapeError
+from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.sums import added
+from clprim.plan.strides import broadcast_shapes
+from clprim.pointwise import Pointwise
+from clprim.reduction import Reduction
+
+__all__ = ["Elementwise", "check_floats", "check_reduction", "scaled"]
+
+REDUCTIONS = ("mean", "sum", "none")
+
+
+def check_reduction(what: str, reduction: Any, more: tuple[str, ...] = ()) -> str:
+    """Returns ``reduction`` if it is one.
+
+    Raises:
+        DefinitionError: It is none.
+    """
+    known = (*REDUCTIONS, *more)
+    if not isinstance(reduction, str) or reduction not in known:
+        raise DefinitionError(
+            f"{what}: reduction={reduction!r}; expected {', '.join(map(repr, known))}"
+        )
+    return reduction
+
+
+def check_floats(what: str, label: str, array: Any) -> AnyDType:
+    """Returns the dtype of a device array of floating-point numbers.
+
+    Raises:
+        DTypeError: No device array, or one of integers or bool.
+    """
+    dtype: AnyDType = dtype_of(what, label, array)
+    if dtype.kind in "biu":
+        raise DTypeError(f"{what}: {label} is {dtype}, expected floating-point numbers")
+    return dtype
+
+
+class Elementwise:
+    """A loss that is a string of each element, and a string for its slope.
+
+    Args:
+        name: Of the operator.
+        loss: Assigns ``y0`` from the input ``x0``, the target ``x1``, further arrays and numbers.
+        slope: Assigns the derivative by the input to ``y0``, from the same; several results for
+            several inputs.
+        inputs: How many of the arrays have a derivative, the first ones.
+    """
+
+    def __init__(self, name: str, loss: str, slope: str, inputs: int = 1) -> None:
+        self._name, self._loss, self._slope, self._inputs = name, loss, slope, inputs
+
+    def __call__(
+        self,
+        reduction: str,
+        arrays: Sequence[Any],
+        numbers: Sequence[float] = (),
+        *,
+        out: Any = None,
+    ) -> Array:
+        """Returns the loss of every element, their mean or their sum."""
+        check_reduction(self._name, reduction, ("batchmean",))
+        dtype = self._dtype(arrays)
+        result: Array
+        if reduction == "none":
+            result = _losses(self._loss, dtype, self._name)(*arrays, *numbers, out=out)
+            return result
+        if reduction == "batchmean":
+            shape = arrays[0].shape
+            numbers = (*numbers, 1 / max(1, shape[0] if shape else 1))
+        operator = _reduced(self._loss, reduction, dtype, self._name, len(numbers) - 1)
+        result = operator(*arrays, *numbers, out=out)
+        return result
+
+    def backward(
+        self,
+        reduction: str,
+        grad: Any,
+        arrays: Sequence[Any],
+        numbers: Sequence[float] = (),
+    ) -> Any:
+        """Returns the gradient by the input (a tuple by several), from that of the loss.
+
+        Arrays of another shape than the result are refused where they are inputs.
+        """
+        what = f"{self._name}_backward"
+        check_reduction(what, reduction, ("batchmean",))
+        self._dtype(arrays)
+        dtype_of(what, "grad", grad)
+        shape = broadcast_shapes(what, [a.shape for a in arrays])
+        for n in range(self._inputs):
+            if arrays[n].shape != shape:
+                raise ShapeError(
+                    f"{what}: an input has shape {arrays[n].shape}, expected {shape}, that of all"
+                )
+        if grad.shape != (shape if reduction == "none" else ()):
+            raise ShapeError(
+                f"{what}: grad has shape {grad.shape}, expected that of the loss, "
+                f"{shape if reduction == 'none' else ()}"
+            )
+        part = scaled(reduction, shape)
+        types = tuple(arrays[n].dtype for n in range(self._inputs))
+        operator = _slopes(self._slope, types, what, len(arrays), len(numbers), part == 1)
+        return operator(*arrays, grad, *numbers, *(() if part == 1 else (part,)))
+
+    def _dtype(self, arrays: Sequence[Any]) -> AnyDType:
+        """The dtype of the loss."""
+        found = [
+            check_floats(self._name, "input" if n == 0 else f"input{n + 1}", a)
+            if n < self._inputs
+            else dtype_of(self._name, "target", a)
+            for n, a in enumerate(arrays)
+        ]
+        return promote([d for d in found if d.kind not in "biu"])
+
+
+def scaled(reduction: str, shape: tuple[int, ...]) -> float:
+    """Returns what the gradient of every element is multiplied with."""
+    if reduction == "batchmean":
+        return 1 / max(1, shape[0] if shape else 1)
+    return 1 / max(1, math.prod(shape)) if reduction == "mean" else 1
+
+
+@lru_cache(maxsize=256)
+def _losses(loss: str, dtype: AnyDType, name: str) -> Pointwise:
+    return Pointwise(loss, result_type=dtype, name=name)
+
+
+@lru_cache(maxsize=256)
+def _reduced(loss: str, reduction: str, dtype: AnyDType, name: str, number: int) -> Reduction:
+    finalize = {
+        "mean": "y0 = reduce_y0 / count;",
+        "sum": "y0 = reduce_y0;",
+        "batchmean": f"y0 = reduce_y0 * w{number};",
+    }[reduction]
+    kind = np.dtype(np.float64 if dtype == np.float64 else np.float32)
+    return Reduction(
+        loss, **added(1), finalize=finalize, result_type=dtype, partial_type=kind, name=name
+    )
+
+
+@lru_cache(maxsize=256)
+def _slopes(
+    slope: str, types: tuple[AnyDType, ...], name: str, arrays: int, numbers: int, whole: bool
+) -> Pointwise:
+    factor = f"x{arrays}" if whole else f"x{arrays} * w{numbers}"
+    times = " ".join(f"y{n} *= {factor};" for n in range(len(types)))
+    return Pointwise(f"{slope}\n{times}", result_type=types, name=name)

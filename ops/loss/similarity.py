@@ -1,0 +1,450 @@
+"""Similarities and distances of vectors, and the losses of them, as in `torch.nn.functional`."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+from clprim.arrays.array import Array
+from clprim.call.repeat import repeatable
+from clprim.dtypes import AnyDType, promote, value_dtype
+from clprim.errors import ShapeError
+from clprim.grouped import Grouped
+from clprim.ops.loss.reduced import Elementwise, check_floats, check_reduction
+from clprim.ops.norm.moments import spread_view
+from clprim.ops.shared.arguments import dtype_of, real
+from clprim.ops.shared.axes import one_axis
+from clprim.ops.shared.sums import added
+from clprim.plan.strides import broadcast_shapes
+from clprim.pointwise import Pointwise
+from clprim.reduction import Reduction
+
+__all__ = [
+    "cosine_embedding_loss",
+    "cosine_embedding_loss_backward",
+    "cosine_similarity",
+    "cosine_similarity_backward",
+    "pairwise_distance",
+    "triplet_margin_loss",
+    "triplet_margin_loss_backward",
+]
+
+# --- angles --------------------------------------------------------------------------------------
+
+# Of two vectors: their product, and their squares.
+_PRODUCTS = "y0 = x0 * x1; y1 = x0 * x0; y2 = x1 * x1;"
+# Lengths a and b, no shorter than eps; a vector shorter than that has no slope of its length.
+_COSINE = """
+    {0} a = sqrt(reduce_y1);
+    {0} b = sqrt(reduce_y2);
+    a = a < w0 ? w0 : a;
+    b = b < w0 ? w0 : b;
+"""
+# As in PyTorch's loss: eps is added to the squares.
+_EMBEDDED = """
+    {0} a = sqrt(reduce_y1 + w0);
+    {0} b = sqrt(reduce_y2 + w0);
+"""
+_EMBEDDING_EPS = 1e-12
+
+
+@repeatable
+def cosine_similarity(
+    x1: Any,
+    x2: Any,
+    dim: int | None = None,
+    eps: float = 1e-8,
+    *,
+    axis: int | None = None,
+    out: Any = None,
+) -> Array:
+    """Returns x1 · x2 / (max(|x1|, eps) · max(|x2|, eps)) along an axis.
+
+    Args:
+        x1: Of floating-point numbers.
+        x2: Likewise; the two broadcast.
+        dim: The axis, 1 by default.
+        eps: The least length.
+        axis: Another name of ``dim``.
+        out: Where the result goes.
+
+    Raises:
+        ShapeError, DTypeError, DeviceError: With what was given and what was expected.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> a, b = (cp.asarray(np.float32([v])) for v in ([3, 4], [4, 3]))
+        >>> ops.cosine_similarity(a, b).get()
+        array([0.96], dtype=float32)
+    """
+    dtype, axis, _ = _vectors("cosine_similarity", x1, x2, dim, axis)
+    operator = _cosine(dtype, _COSINE)
+    result: Array = operator(x1, x2, real("cosine_similarity", "eps", eps), axis=axis, out=out)
+    return result
+
+
+@repeatable
+def cosine_similarity_backward(
+    grad: Any,
+    x1: Any,
+    x2: Any,
+    dim: int | None = None,
+    eps: float = 1e-8,
+    *,
+    axis: int | None = None,
+) -> tuple[Array, Array]:
+    """Returns the gradients of `cosine_similarity` with respect to x1 and x2, of one shape.
+
+    Args:
+        grad: Of the result.
+        x1: As in `cosine_similarity`.
+        x2: Likewise.
+        dim: Likewise.
+        eps: Likewise.
+        axis: Likewise.
+
+    Raises:
+        ShapeError, DTypeError, DeviceError: With what was given and what was expected.
+    """
+    what = "cosine_similarity_backward"
+    dtype, axis, shape = _vectors(what, x1, x2, dim, axis)
+    if x1.shape != x2.shape:
+        raise ShapeError(f"{what}: x1 has shape {x1.shape}, x2 {x2.shape}; expected one shape")
+    dtype_of(what, "grad", grad)
+    if grad.shape != shape:
+        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {shape}")
+    types = (x1.dtype, x2.dtype)
+    operator = _cosine_slopes(types, value_dtype(dtype, [dtype]), _COSINE, True)
+    numbers = (real(what, "eps", eps),)
+    g1, g2 = operator(x1, x2, spread_view(grad, (axis,)), *numbers, axis=axis)
+    return g1, g2
+
+
+@repeatable
+def cosine_embedding_loss(
+    input1: Any,
+    input2: Any,
+    target: Any,
+    margin: float = 0.0,
+    *,
+    reduction: str = "mean",
+    out: Any = None,
+) -> Array:
+    """Returns 1 - cos where target is 1, max(0, cos - margin) where it is -1.
+
+    Args:
+        input1: (N, D) or (D,), of floating-point numbers.
+        input2: Likewise.
+        target: 1 or -1 for every pair, (N,) or ().
+        margin: Of the pairs that are to differ.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+        out: Where the loss goes.
+
+    Raises:
+        ShapeError, DTypeError, DefinitionError: With what was given and what was expected.
+    """
+    what = "cosine_embedding_loss"
+    cosine, margin = _embedded(what, input1, input2, target, margin, reduction)
+    return _embedding(reduction, (cosine, target), (margin,), out=out)
+
+
+@repeatable
+def cosine_embedding_loss_backward(
+    grad: Any,
+    input1: Any,
+    input2: Any,
+    target: Any,
+    margin: float = 0.0,
+    *,
+    reduction: str = "mean",
+) -> tuple[Array, Array]:
+    """Returns the gradients of `cosine_embedding_loss` with respect to both inputs."""
+    what = "cosine_embedding_loss_backward"
+    cosine, margin = _embedded(what, input1, input2, target, margin, reduction)
+    slope = _embedding.backward(reduction, grad, (cosine, target), (margin,))
+    axis = len(input1.shape) - 1
+    types = (input1.dtype, input2.dtype)
+    operator = _cosine_slopes(types, cosine.dtype, _EMBEDDED, False)
+    g1, g2 = operator(input1, input2, spread_view(slope, (axis,)), _EMBEDDING_EPS, axis=axis)
+    return g1, g2
+
+
+_embedding = Elementwise(
+    "cosine_embedding_loss",
+    "typeof_y0 m = x0 - w0; y0 = (x1 == 1 ? 1 - x0 : 0) + (x1 == -1 ? (m < 0 ? 0 : m) : 0);",
+    "y0 = (x1 == 1 ? (typeof_y0)-1 : 0) + (x1 == -1 && x0 >= w0 ? (typeof_y0)1 : 0);",
+)
+
+
+def _embedded(
+    what: str, input1: Any, input2: Any, target: Any, margin: Any, reduction: Any
+) -> tuple[Array, float]:
+    """Returns the cosine of every pair, and the margin."""
+    check_reduction(what, reduction)
+    check_floats(what, "input1", input1)
+    check_floats(what, "input2", input2)
+    dtype_of(what, "target", target)
+    if input1.shape != input2.shape or len(input1.shape) not in (1, 2):
+        raise ShapeError(
+            f"{what}: inputs have shapes {input1.shape} and {input2.shape}, expected (N, D) or "
+            "(D,) of both"
+        )
+    if target.shape != input1.shape[:-1]:
+        raise ShapeError(f"{what}: target has shape {target.shape}, expected {input1.shape[:-1]}")
+    dtype = promote([input1.dtype, input2.dtype])
+    operator = _cosine(value_dtype(dtype, [dtype]), _EMBEDDED)
+    cosine: Array = operator(input1, input2, _EMBEDDING_EPS, axis=-1)
+    return cosine, real(what, "margin", margin)
+
+
+def _vectors(
+    what: str, x1: Any, x2: Any, dim: Any, axis: Any
+) -> tuple[AnyDType, int, tuple[int, ...]]:
+    """Returns the dtype and the axis of two arrays of vectors, and the shape of one value each."""
+    dtype = promote([check_floats(what, "x1", x1), check_floats(what, "x2", x2)])
+    shape = broadcast_shapes(what, [x1.shape, x2.shape])
+    like = x1 if len(x1.shape) == len(shape) else x2
+    found = one_axis(what, like, dim, axis, default=1)
+    return dtype, found, shape[:found] + shape[found + 1 :]
+
+
+@lru_cache(maxsize=64)
+def _cosine(dtype: AnyDType, lengths: str) -> Reduction:
+    return Reduction(
+        _PRODUCTS,
+        **added(3),
+        finalize=lengths.format("typeof_reduce_y0") + "y0 = reduce_y0 / (a * b);",
+        result_type=dtype,
+        partial_type=value_dtype(dtype, [dtype]),
+        name="cosine_similarity",
+    )
+
+
+@lru_cache(maxsize=64)
+def _cosine_slopes(
+    types: tuple[AnyDType, ...], kind: AnyDType, lengths: str, least: bool
+) -> Grouped:
+    """Of two vectors, and the gradient of their cosine."""
+    # The slope of |x| is x / |x|, and 0 where eps stands for it.
+    own = "{0} == w0 ? 0 : " if least else ""
+    return Grouped(
+        _PRODUCTS,
+        **added(3),
+        finalize=lengths.format("typeof_group_y0")
+        + f"""
+            typeof_group_y0 cosine = reduce_y0 / (a * b);
+            group_y0 = x2 / (a * b);
+            group_y1 = {own.format("a")}x2 * cosine / (a * a);
+            group_y2 = {own.format("b")}x2 * cosine / (b * b);
+        """,
+        each="y0 = x1 * group_y0 - x0 * group_y1; y1 = x0 * group_y0 - x1 * group_y2;",
+        result_type=types,
+        partial_type=kind,
+        name="cosine_slopes",
+    )
+
+
+# --- distances -----------------------------------------------------------------------------------
+
+
+@repeatable
+def pairwise_distance(
+    x1: Any,
+    x2: Any,
+    p: float = 2.0,
+    eps: float = 1e-6,
+    keepdim: bool = False,
+    *,
+    out: Any = None,
+) -> Array:
+    """Returns the p-norm of x1 - x2 + eps along the last axis.
+
+    Args:
+        x1: Of floating-point numbers.
+        x2: Likewise; the two broadcast.
+        p: The norm: ∞, or more than 0.
+        eps: Added to every difference.
+        keepdim: Whether the last axis stays, with size 1.
+        out: Where the result goes.
+
+    Raises:
+        ShapeError, DTypeError, DeviceError: With what was given and what was expected.
+    """
+    what = "pairwise_distance"
+    dtype = promote([check_floats(what, "x1", x1), check_floats(what, "x2", x2)])
+    p, eps = _norm(what, p), real(what, "eps", eps)
+    operator = _distance(dtype, p)
+    result: Array = operator(x1, x2, eps, axis=-1, keepdims=keepdim, out=out)
+    return result
+
+
+@repeatable
+def triplet_margin_loss(
+    anchor: Any,
+    positive: Any,
+    negative: Any,
+    margin: float = 1.0,
+    p: float = 2.0,
+    eps: float = 1e-6,
+    swap: bool = False,
+    *,
+    reduction: str = "mean",
+    out: Any = None,
+) -> Array:
+    """Returns max(0, margin + |anchor - positive| - |anchor - negative|), of p-norms.
+
+    Args:
+        anchor: (N, D) or (D,), of floating-point numbers.
+        positive: Likewise.
+        negative: Likewise.
+        margin: See above.
+        p: The norm: ∞, or more than 0.
+        eps: Added to every difference.
+        swap: Whether |positive - negative| counts where it is the shorter one of the last two.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+        out: Where the loss goes.
+
+    Raises:
+        ShapeError, DTypeError, DefinitionError: With what was given and what was expected.
+    """
+    what = "triplet_margin_loss"
+    arrays = (anchor, positive, negative)
+    distances, margin = _distances(what, arrays, margin, p, eps, swap, reduction)
+    return _triplet[bool(swap)](reduction, distances, (margin,), out=out)
+
+
+@repeatable
+def triplet_margin_loss_backward(
+    grad: Any,
+    anchor: Any,
+    positive: Any,
+    negative: Any,
+    margin: float = 1.0,
+    p: float = 2.0,
+    eps: float = 1e-6,
+    swap: bool = False,
+    *,
+    reduction: str = "mean",
+) -> tuple[Array, Array, Array]:
+    """Returns the gradients of `triplet_margin_loss` with respect to its three inputs."""
+    what = "triplet_margin_loss_backward"
+    arrays = (anchor, positive, negative)
+    distances, margin = _distances(what, arrays, margin, p, eps, swap, reduction)
+    slopes = _triplet[bool(swap)].backward(reduction, grad, distances, (margin,))
+    axis = len(distances[0].shape)
+    tables = [spread_view(t, (axis,)) for t in (*distances, *slopes)]
+    operator = _triplet_slopes(tuple(a.dtype for a in arrays), _norm(what, p), bool(swap))
+    ga, gp, gn = operator(*arrays, *tables, real(what, "eps", eps))
+    return ga, gp, gn
+
+
+_SHORTER = "typeof_y0 n = {0}; typeof_y0 m = w0 + x0 - n; "
+_triplet = {
+    swap: Elementwise(
+        "triplet_margin_loss",
+        _SHORTER.format(n) + "y0 = m < 0 ? 0 : m;",
+        _SHORTER.format(n) + slopes,
+        inputs=2 + swap,
+    )
+    for swap, n, slopes in (
+        (False, "x1", "y0 = m > 0 ? (typeof_y0)1 : 0; y1 = -y0;"),
+        (
+            True,
+            "x1 < x2 ? x1 : x2",
+            "y0 = m > 0 ? (typeof_y0)1 : 0; y1 = x1 < x2 ? -y0 : x1 == x2 ? -y0 / 2 : 0;"
+            "y2 = -y0 - y1;",
+        ),
+    )
+}
+
+
+def _norm(what: str, p: Any) -> float:
+    p = real(what, "p", p)
+    if not p > 0:
+        raise ShapeError(f"{what}: p={p}; expected more than 0")
+    return p
+
+
+def _distances(
+    what: str, arrays: tuple[Any, ...], margin: Any, p: Any, eps: Any, swap: Any, reduction: Any
+) -> tuple[list[Array], float]:
+    """Returns the distances of the three, or of two pairs, and the margin."""
+    check_reduction(what, reduction)
+    for label, array in zip(("anchor", "positive", "negative"), arrays, strict=True):
+        check_floats(what, label, array)
+        if array.shape != arrays[0].shape or not array.shape:
+            raise ShapeError(
+                f"{what}: {label} has shape {array.shape}, anchor {arrays[0].shape}; expected "
+                "(N, D) or (D,) of all"
+            )
+    anchor, positive, negative = arrays
+    dtype = promote([a.dtype for a in arrays])
+    operator = _distance(value_dtype(dtype, [dtype]), _norm(what, p))
+    pairs = [(anchor, positive), (anchor, negative), *([(positive, negative)] if swap else [])]
+    eps = real(what, "eps", eps)
+    found = [operator(a, b, eps, axis=-1) for a, b in pairs]
+    return found, real(what, "margin", margin)
+
+
+def _power(p: float) -> tuple[str, str]:
+    """A term of the norm of difference d, and the norm of their sum."""
+    if p == 2:
+        return "d * d", "sqrt(reduce_y0)"
+    if p == 1:
+        return "fabs(d)", "reduce_y0"
+    return f"pow(fabs(d), (typeof_y0){p!r})", f"pow(reduce_y0, (typeof_reduce_y0){1 / p!r})"
+
+
+_LARGER = "reduce_y0 = {0} > reduce_y0 || {0} != {0} ? {0} : reduce_y0;"
+
+
+@lru_cache(maxsize=64)
+def _distance(dtype: AnyDType, p: float) -> Reduction:
+    difference = "typeof_y0 d = x0 - x1 + w0; "
+    types = {"result_type": dtype, "partial_type": value_dtype(dtype, [dtype])}
+    if math.isinf(p):
+        return Reduction(
+            difference + "y0 = fabs(d);",
+            init="reduce_y0 = 0;",
+            step=_LARGER.format("y0"),
+            combine=_LARGER.format("other_y0"),
+            **types,
+            name="pairwise_distance",
+        )
+    term, norm = _power(p)
+    return Reduction(
+        f"{difference}y0 = {term};",
+        **added(1),
+        finalize=f"y0 = {norm};",
+        **types,
+        name="pairwise_distance",
+    )
+
+
+@lru_cache(maxsize=64)
+def _triplet_slopes(types: tuple[AnyDType, ...], p: float, swap: bool) -> Pointwise:
+    """Of three vectors, the distances of pairs, and the gradients of these."""
+
+    def slope(n: int, a: str, b: str) -> str:
+        """Declares the slope of distance n by a: sign(d) (|d| / distance)^(p - 1)."""
+        count = 3 if swap else 2
+        r, g = f"x{3 + n}", f"x{3 + count + n}"
+        sign = f"(d{n} > 0 ? 1 : d{n} < 0 ? -1 : d{n})"
+        if p == 2:
+            value = f"d{n} / {r}"
+        elif p == 1:
+            value = sign
+        elif math.isinf(p):
+            value = f"(fabs(d{n}) == {r} ? {sign} : 0)"
+        else:
+            value = f"{sign} * pow(fabs(d{n}) / {r}, (typeof_y0){p - 1!r})"
+        return f"typeof_y0 d{n} = {a} - {b} + w0; typeof_y0 s{n} = {r} == 0 ? 0 : {g} * ({value}); "
+
+    expr = slope(0, "x0", "x1") + slope(1, "x0", "x2")
+    if swap:
+        expr += slope(2, "x1", "x2") + "y0 = s0 + s1; y1 = s2 - s0; y2 = -s1 - s2;"
+    else:
+        expr += "y0 = s0 + s1; y1 = -s0; y2 = -s1;"
+    return Pointwise(expr, result_type=types, name="triplet_slopes")

@@ -1,0 +1,67 @@
+"""Softmax along any axis against PyTorch in float64."""
+
+import numpy as np
+import pytest
+import torch
+
+import clprim as cp
+from clprim import ops
+
+pytestmark = pytest.mark.usefixtures("device")
+
+SHAPES = [((), -1), ((5,), 0), ((3, 7), 1), ((40, 100), -1), ((40, 100), 0), ((4, 9, 5, 6), 1)]
+
+
+def random(shape, seed=0):
+    return np.float32(np.random.default_rng(seed).normal(0, 5, shape))
+
+
+@pytest.mark.parametrize(("shape", "axis"), SHAPES, ids=str)
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_any_axis(name, shape, axis):
+    a, g = random(shape), random(shape, 1)
+    x = torch.tensor(np.float64(a), requires_grad=True)
+    expected = getattr(torch, name)(x, axis)
+    (slope,) = torch.autograd.grad(expected, x, torch.tensor(np.float64(g)))
+    given = cp.asarray(a)
+    y = getattr(ops, name)(given, axis)
+    np.testing.assert_allclose(y.get(), expected.detach().numpy(), rtol=4e-6, atol=1e-6)
+    back = getattr(ops, f"{name}_backward")(cp.asarray(g), y, axis=axis)
+    np.testing.assert_allclose(back.get(), slope.numpy(), rtol=2e-5, atol=2e-5)
+    np.testing.assert_array_equal(getattr(ops, name)(given, axis, out=given).get(), y.get())
+
+
+def test_of_images_in_both_formats():
+    a = random((3, 5, 4, 20))
+    expected = torch.softmax(torch.tensor(np.float64(a)), 1).numpy()
+    x = cp.asarray(a, memory_format="channels_last")
+    y = ops.softmax(x, dim=1)
+    assert y.strides == x.strides
+    np.testing.assert_allclose(y.get(), expected, rtol=4e-6)
+    np.testing.assert_allclose(ops.softmax(cp.asarray(a), dim=1).get(), expected, rtol=4e-6)
+
+
+def test_softmin_and_another_dtype():
+    a = random((6, 70))
+    expected = torch.softmax(-torch.tensor(np.float64(a)), 1).numpy()
+    np.testing.assert_allclose(ops.softmin(cp.asarray(a)).get(), expected, rtol=4e-6)
+    wide = ops.softmin(cp.asarray(a), dtype=np.float64)
+    assert wide.dtype == np.float64
+    np.testing.assert_allclose(wide.get(), expected, rtol=1e-13)
+    np.testing.assert_allclose(
+        ops.softmax(cp.asarray(np.arange(4)), dtype=np.float32).get(),
+        torch.softmax(torch.arange(4.0), 0).numpy(),
+        rtol=1e-6,
+    )
+
+
+@pytest.mark.parametrize("count", [4, 70])
+def test_what_is_not_finite(count):
+    inf, nan = np.inf, np.nan
+    rows = np.zeros((6, count), np.float32)
+    rows[:5, :3] = [[inf, 1, 2], [-inf, 1, 2], [inf, inf, 1], [nan, 1, 2], [1e30, -1e30, 0]]
+    rows[5] = -inf
+    for name in ("softmax", "log_softmax"):
+        expected = getattr(torch, name)(torch.tensor(rows), 1).numpy()
+        found = getattr(ops, name)(cp.asarray(rows)).get()
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
