@@ -19,6 +19,7 @@ from clprim.errors import (
     DTypeError,
     ShapeError,
 )
+from clprim.gradients.check import check_gradient
 from clprim.grouped import Grouped
 from clprim.options import options
 from clprim.pointwise import Pointwise
@@ -44,6 +45,7 @@ __all__ = [
     "Scan",
     "ShapeError",
     "asarray",
+    "check_gradient",
     "current_device",
     "devices",
     "empty",

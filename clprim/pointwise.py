@@ -22,7 +22,7 @@ from clprim.call.call import Call, bind
 from clprim.call.scalars import scalar_dtypes, split_arguments, weaken
 from clprim.call.signature import Calls
 from clprim.errors import DTypeError, ShapeError, shorten
-from clprim.gradients.kernels import register
+from clprim.gradients.kernels import make, register
 from clprim.gradients.pointwise import PointwiseGradient
 from clprim.language.definition import define_pointwise, texts
 from clprim.plan.kernel import KernelPlan, Plan
@@ -57,6 +57,9 @@ class Pointwise:
             by default.
         preamble: OpenCL C functions, types and macros for the snippet.
         name: Of the kernel, in profiles.
+        gradient: The gradient by hand, where it cannot be derived: statements that assign ``gx0``,
+            ``gw0``, … from ``xN``, ``wN``, results ``yN`` and their gradients ``gyN``.
+        check: Whether ``gradient`` is held to central differences now, of random numbers.
 
     Raises:
         DefinitionError: The snippet is wrong; the message shows its line with a caret.
@@ -78,6 +81,8 @@ class Pointwise:
         result_type: Any = None,
         preamble: str = "",
         name: str | None = None,
+        gradient: str | None = None,
+        check: bool = False,
     ) -> None:
         self.definition = define_pointwise(expr, name=name, preamble=preamble)
         self._inputs = self.definition.inputs
@@ -88,7 +93,12 @@ class Pointwise:
             if result_type is None
             else result_dtypes(self._what, result_type, self.definition.results)
         )
+        self._gradient = gradient
         self._calls: Calls[Call] = Calls()
+        if gradient is not None:
+            self.gradient()
+            if check:
+                make("check", self)
 
     def __repr__(self) -> str:
         return f"<clprim.{self._what}>"
@@ -161,7 +171,12 @@ class Pointwise:
                    [2., 2., 2.]], dtype=float32), array([2., 2., 2.], dtype=float32))
         """
         return PointwiseGradient(
-            self.definition, self._what, wrt=wrt, saves=saves, result_types=self._result_type
+            self.definition,
+            self._what,
+            wrt=wrt,
+            saves=saves,
+            result_types=self._result_type,
+            by_hand=self._gradient,
         )
 
     def source(self, *args: Any, out: Any = None, shape: Sequence[int] | None = None) -> str:

@@ -24,7 +24,7 @@ from clprim.call.scalars import scalar_dtypes, split_arguments, weaken
 from clprim.call.scaling import scale_numbers, scale_results, scale_signature
 from clprim.call.signature import Calls
 from clprim.errors import DTypeError, ShapeError, quoted, shorten
-from clprim.gradients.kernels import register
+from clprim.gradients.kernels import make, register
 from clprim.gradients.reduction import ReductionGradient
 from clprim.language.definition import define_reduction, texts
 from clprim.plan.reduction.planner import ReductionPlan, plan_reduction
@@ -80,6 +80,10 @@ class Reduction:
             float16 and bfloat16 as float32.
         preamble: OpenCL C functions, types and macros for the snippets.
         name: Of the kernel, in profiles.
+        gradient: The gradient by hand, where it cannot be derived: statements for every element
+            that assign ``gx0``, ``gw0``, … from ``xN``, ``wN``, ``reduce_item``, and from the
+            partials ``reduce_yN``, results ``yN``, their gradients ``gyN``, and ``count``.
+        check: Whether ``gradient`` is held to central differences now, of random numbers.
 
     Raises:
         DefinitionError: A snippet is wrong, or ``combine`` cannot be derived; the message shows
@@ -113,6 +117,8 @@ class Reduction:
         partial_type: Any = None,
         preamble: str = "",
         name: str | None = None,
+        gradient: str | None = None,
+        check: bool = False,
     ) -> None:
         definition = define_reduction(
             expr,
@@ -137,7 +143,12 @@ class Reduction:
             if partial_type is None
             else result_dtypes(self._what, partial_type, definition.partials)
         )
+        self._gradient = gradient
         self._calls: Calls[Call] = Calls()
+        if gradient is not None:
+            self.gradient()
+            if check:
+                make("check", self)
 
     def __repr__(self) -> str:
         return f"<clprim.{self._what}>"
@@ -232,7 +243,12 @@ class Reduction:
                    [0.6, 0.8]], dtype=float32)
         """
         return ReductionGradient(
-            self.definition, self._what, wrt=wrt, saves=saves, partial_types=self._partial_type
+            self.definition,
+            self._what,
+            wrt=wrt,
+            saves=saves,
+            partial_types=self._partial_type,
+            by_hand=self._gradient,
         )
 
     def source(

@@ -20,6 +20,7 @@ from clprim.gradients.arguments import (
 )
 from clprim.gradients.stages import Stage, StageMaker
 from clprim.language.definition import PointwiseDefinition, define_pointwise
+from clprim.language.gradient.by_hand import HandWritten
 from clprim.language.gradient.derive import Derivation, derive, start, terms_of
 from clprim.language.gradient.terms import Term
 from clprim.plan.strides import broadcast_shapes, broadcasts_to
@@ -85,6 +86,7 @@ class PointwiseGradient:
         saves: Results that will be at hand.
         result_types: dtypes of the results, where they are fixed.
         previous: The gradient that this is a gradient of.
+        by_hand: The gradient in the user's words, instead of a derived one.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class PointwiseGradient:
         saves: Sequence[str] = (),
         result_types: Sequence[Any] | None = None,
         previous: PointwiseGradient | None = None,
+        by_hand: str | None = None,
     ) -> None:
         self.definition = definition
         self._what = f"gradient of {what}"
@@ -111,27 +114,41 @@ class PointwiseGradient:
         self._derived = lru_cache(maxsize=64)(self._derive)
         self._maker = StageMaker(self._saves)
         self._calls: Calls[tuple[tuple[Stage, ...], tuple[str, ...]]] = Calls()
+        self._hand = None
+        if by_hand is not None:
+            forward, preamble = definition.expr, definition.preamble
+            self._hand = HandWritten("Pointwise", by_hand, forward, preamble)
+            names = tuple(name[1:] for name in self._hand.gradients)
+            as_names(f"{self._what} by hand", names, *self._counts[:2])
+            self._as_definition(names, ("array",) * definition.results)
         self._definite()  # what cannot be derived is refused now
 
     def __repr__(self) -> str:
         return f"<clprim.{self._what}>"
 
     def __str__(self) -> str:
+        if self._hand is not None:
+            return self._hand.text
         derivation, names = self._definite()
         results = [(name, name) for name in names]
         text = derivation.snippet(results, saves=self._saves, real_name=f"typeof_{names[0]}")
         return derivation.helpers(names, self._saves) + text
 
-    def _definite(self) -> tuple[Derivation, tuple[str, ...]]:
+    def _definite(self) -> tuple[Derivation | HandWritten, tuple[str, ...]]:
         """The derivation for float arrays, and the gradients in order."""
         inputs, scalars, results = self._counts
         names = [f"x{n}" for n in range(inputs)] + [f"w{n}" for n in range(scalars)]
-        wrt = self._wrt or tuple(names[:inputs])
+        wrt = self._wrt or self._default(names[:inputs])
         if not wrt:
             raise DefinitionError(f"{self._what}: without arrays, name scalars in wrt=")
         ctypes = tuple((name, "float") for name in names)
         kinds = ("array",) * results
         return self._derived("float", ctypes, kinds, wrt, True), tuple(f"g{n}" for n in wrt)
+
+    def _default(self, arrays: Sequence[str]) -> tuple[str, ...]:
+        """Of these arrays, those that gradients are of where none are named."""
+        given = None if self._hand is None else self._hand.gradients
+        return tuple(name for name in arrays if given is None or f"g{name}" in given)
 
     def _derive(
         self,
@@ -140,7 +157,10 @@ class PointwiseGradient:
         kinds: tuple[str, ...],
         wrt: tuple[str, ...],
         lenient: bool = False,
-    ) -> Derivation:
+    ) -> Derivation | HandWritten:
+        if self._hand is not None:
+            self._hand.require(wrt)
+            return self._hand.typed(real, kinds)
         results = [
             real if self._result_types is None or is_floating(self._result_types[n]) else "long"
             for n in range(self._counts[2])
@@ -164,11 +184,18 @@ class PointwiseGradient:
         return self._next(("array",) * self._counts[2], wrt, saves)
 
     def _next(self, kinds: tuple[str, ...], wrt: Any, saves: Any) -> PointwiseGradient:
+        wanted = self._wrt or self._default([f"x{n}" for n in range(self._counts[0])])
+        definition = self._as_definition(wanted, kinds)
+        return PointwiseGradient(definition, self._what, wrt=wrt, saves=saves, previous=self)
+
+    def _as_definition(
+        self, wanted: tuple[str, ...], kinds: tuple[str, ...]
+    ) -> PointwiseDefinition:
+        """The strings as those of a `Pointwise`, which has the gradients of results as arrays."""
         inputs, scalars, results = self._counts
         # In double, in which no conversion to float and no digit is left out.
         ctypes = tuple((f"x{n}", "double") for n in range(inputs))
         ctypes += tuple((f"w{n}", "double") for n in range(scalars))
-        wanted = self._wrt or tuple(f"x{n}" for n in range(inputs))
         derivation = self._derived("double", ctypes, kinds, wanted, True)
         names = [f"g{name}" for name in wanted]
         text = derivation.snippet(
@@ -178,14 +205,7 @@ class PointwiseGradient:
         grads = results if kinds[0] == "array" else 0
         mentioned = [f"x{n}" for n in range(inputs + grads)] + [f"w{n}" for n in range(scalars)]
         mention = "".join(f"(void){name};\n" for name in mentioned)
-        preamble = derivation.helpers(names)
-        return PointwiseGradient(
-            define_pointwise(mention + text, name=None, preamble=preamble),
-            self._what,
-            wrt=wrt,
-            saves=saves,
-            previous=self,
-        )
+        return define_pointwise(mention + text, name=None, preamble=derivation.helpers(names))
 
     @cached_property
     def _plain(self) -> PointwiseGradient:
@@ -277,7 +297,9 @@ class PointwiseGradient:
             )
         wrt = self._wrt
         if wrt is None:
-            wrt = tuple(f"x{n}" for n, a in enumerate(given.arrays) if is_floating(a.dtype))
+            wrt = self._default(
+                [f"x{n}" for n, a in enumerate(given.arrays) if is_floating(a.dtype)]
+            )
             if not wrt:
                 raise DTypeError(f"{self._what}: no argument is an array of a floating dtype")
         whole = self._shape(given, extra)

@@ -26,7 +26,10 @@ from clprim.gradients.arguments import (
 from clprim.gradients.kernels import make
 from clprim.gradients.stages import REAL, Stage, StageMaker
 from clprim.language.definition import ReductionDefinition
+from clprim.language.gradient.by_hand import HandWritten
+from clprim.language.gradient.derive import Derivation
 from clprim.language.gradient.fold import Folded, derive_reduction
+from clprim.language.gradient.terms import Terms
 from clprim.plan.strides import broadcast_shapes, normalize_axes
 from clprim.runtime.device import current_device
 
@@ -63,6 +66,7 @@ class ReductionGradient:
         wrt: Names of arguments; None for every floating array.
         saves: Results that will be at hand.
         partial_types: dtypes of the partials, where they are fixed.
+        by_hand: The gradient in the user's words, instead of a derived one.
     """
 
     def __init__(
@@ -73,6 +77,7 @@ class ReductionGradient:
         wrt: Any = None,
         saves: Sequence[str] = (),
         partial_types: Sequence[Any] | None = None,
+        by_hand: str | None = None,
     ) -> None:
         self.definition = definition
         self._what = f"gradient of {what}"
@@ -88,12 +93,19 @@ class ReductionGradient:
         self._derived = lru_cache(maxsize=64)(self._derive)
         self._operators: dict[Any, Any] = {}
         self._calls: Calls[tuple[tuple[Stage, ...], tuple[str, ...], tuple[int, ...]]] = Calls()
+        self._hand = None
+        if by_hand is not None:
+            self._hand = HandWritten("Reduction", by_hand, None, definition.preamble)
+            names = tuple(name[1:] for name in self._hand.gradients)
+            as_names(f"{self._what} by hand", names, *self._counts[:2])
         self._definite()  # what cannot be derived is refused now
 
     def __repr__(self) -> str:
         return f"<clprim.{self._what}>"
 
     def __str__(self) -> str:
+        if self._hand is not None:
+            return self._hand.text
         folded, names = self._definite()
         parts = []
         for title, derivation, wanted in (
@@ -111,10 +123,15 @@ class ReductionGradient:
         """The derivation for float arrays, and the gradients in order."""
         inputs, scalars, results = self._counts
         names = [f"x{n}" for n in range(inputs)] + [f"w{n}" for n in range(scalars)]
-        wrt = self._wrt or tuple(names[:inputs])
+        wrt = self._wrt or self._default(names[:inputs])
         ctypes = tuple((name, "float") for name in names)
         folded = self._derived("float", ctypes, ("array",) * results, wrt, True)
         return folded, tuple(f"g{n}" for n in wrt)
+
+    def _default(self, arrays: Sequence[str]) -> tuple[str, ...]:
+        """Of these arrays, those that gradients are of where none are named."""
+        given = None if self._hand is None else self._hand.gradients
+        return tuple(name for name in arrays if given is None or f"g{name}" in given)
 
     def _derive(
         self,
@@ -125,6 +142,10 @@ class ReductionGradient:
         lenient: bool = False,
     ) -> Folded:
         definition = self.definition
+        if self._hand is not None:
+            self._hand.require(wrt)
+            nothing = Derivation(Terms(real), {}, {}, {}, definition.expr.preamble)
+            return Folded([], nothing, self._hand.typed(real, kinds), nothing)
         return derive_reduction(definition, real, dict(ctypes), kinds, wrt, lenient=lenient)
 
     def __call__(
@@ -221,7 +242,9 @@ class ReductionGradient:
             )
         wrt = self._wrt
         if wrt is None:
-            wrt = tuple(f"x{n}" for n, a in enumerate(given.arrays) if is_floating(a.dtype))
+            wrt = self._default(
+                [f"x{n}" for n, a in enumerate(given.arrays) if is_floating(a.dtype)]
+            )
             if not wrt:
                 raise DTypeError(f"{what}: no argument is an array of a floating dtype")
         whole = broadcast_shapes(what, [a.shape for a in given.arrays])
@@ -294,6 +317,13 @@ class ReductionGradient:
             shown = tuple((r if r not in made else f"again_{r}", None) for r in results)
             stages.append(Stage(operator, operands, options, shown))
             made |= {*results}
+        fresh = [f"y{n}" for n in range(self._counts[2])]
+        if any(name in names and name not in self._saves for name in fresh):
+            operands = tuple(f"x{n}" for n in range(self._counts[0]))
+            operands += tuple(f"w{n}" for n in range(self._counts[1]))
+            shown = tuple((f"again_{r}" if r in self._saves else r, None) for r in fresh)
+            stages.append(Stage(self._partials(real, whole=True), operands, options, shown))
+            made |= {name for name in fresh if name not in self._saves}
         values |= dict.fromkeys(made, standing)
         handed = [name for name in folded.outputs.gradients if name[0] != "g"]
         if handed:
@@ -337,22 +367,23 @@ class ReductionGradient:
             self._operators[key] = operator
         return operator, (*arrays, *scalars)
 
-    def _partials(self, real: str) -> Any:
-        """The operator itself, without what makes results of its partials."""
-        operator = self._operators.get(real)
+    def _partials(self, real: str, *, whole: bool = False) -> Any:
+        """The operator itself, with what makes results of its partials, or without."""
+        operator = self._operators.get((real, whole))
         if operator is None:
             definition = self.definition
             dtypes = [
                 np.dtype(np.int64) if n in definition.positions else np.dtype(REAL[real])
                 for n in range(definition.partials)
             ]
-            operator = self._operators[real] = make(
+            operator = self._operators[real, whole] = make(
                 "Reduction",
                 definition.expr.body + self._mentions(),
                 init=definition.init.text,
                 step=definition.step.text,
                 combine=definition.combine.text,
-                result_type=tuple(self._partial_types or dtypes),
+                finalize=definition.finalize.text if whole and definition.finalize else None,
+                result_type=np.dtype(REAL[real]) if whole else tuple(self._partial_types or dtypes),
                 preamble=definition.preamble,
                 name="gradient_partials",
             )

@@ -10,6 +10,7 @@ import numpy as np
 
 from clprim.gradients.arguments import is_array
 from clprim.gradients.kernels import make
+from clprim.language.gradient.by_hand import HandWritten
 from clprim.language.gradient.derive import Derivation
 from clprim.plan.strides import broadcast_shapes
 
@@ -62,7 +63,7 @@ class StageMaker:
 
     def stage(
         self,
-        derivation: Derivation,
+        derivation: Derivation | HandWritten,
         values: Mapping[str, Any],
         whole: tuple[int, ...],
         axes: tuple[int, ...],
@@ -88,7 +89,7 @@ class StageMaker:
             arrays = [name for name in values if is_array(values[name])]
             arrays = [n for n in arrays if n[0] in "xg" or n in used]
         scalars = [name for name in values if name in used and not is_array(values[name])]
-        real = np.dtype(REAL[derivation.terms.real])
+        real = np.dtype(REAL[derivation.real])
         dtypes = tuple(values[n].dtype if is_array(values.get(n)) else real for n in wrt)
         shapes = [values[n].shape if is_array(values.get(n)) else () for n in wrt]
         key = (derivation, *arrays, None, *scalars, None, *names, bool(axes), *dtypes)
@@ -105,7 +106,7 @@ class StageMaker:
 
     def _operator(
         self,
-        derivation: Derivation,
+        derivation: Derivation | HandWritten,
         arrays: Sequence[str],
         scalars: Sequence[str],
         names: Sequence[str],

@@ -47,6 +47,11 @@ class Derivation:
     types: Mapping[str, str]
     preamble: Preamble = field(repr=False)
 
+    @property
+    def real(self) -> str:
+        """The type of real operands."""
+        return self.terms.real
+
     def known(self, saves: Iterable[str]) -> dict[Term, str]:
         """The terms that need no computing where these results are at hand."""
         found = {self.values[name]: name for name in saves}

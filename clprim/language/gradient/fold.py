@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from clprim.errors import DefinitionError
 from clprim.language.definition import ReductionDefinition
+from clprim.language.gradient.by_hand import HandWritten
 from clprim.language.gradient.derive import Derivation, refused, start, terms_of
 from clprim.language.gradient.reverse import Reverse
 from clprim.language.gradient.simplify import Algebra
@@ -35,7 +36,7 @@ class Folded:
 
     kept: list[Kept]
     outputs: Derivation
-    elements: Derivation
+    elements: Derivation | HandWritten
     taken: Derivation
     late: tuple[str, ...] = field(default=())
 
