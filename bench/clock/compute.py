@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from bench.clock.timing import (
 )
 from bench.peers.compute import Packs, compute_peers, fetch, keep_memory
 from bench.peers.peer import Inputs, Peer
+from clprim.options import current_options
 from clprim.runtime.ceilings import Candidate, best, peak_candidates
 from clprim.runtime.device import Device
 
@@ -95,6 +97,9 @@ class Row:
         ratios: How many times as fast as that peer clprim is, compared round by round.
         wrong: Whose results are not exact; those are not timed.
         calm: Whether nobody else used the processor meanwhile, for most of the time.
+        errors: Root mean square and largest error of clprim's result, over the result's root mean
+            square; 0 where it is exact.
+        algorithm: ``winograd``, or nothing for sums of products.
     """
 
     job: Job
@@ -105,6 +110,8 @@ class Row:
     ratios: dict[str, Spread]
     wrong: tuple[str, ...] = ()
     calm: bool = True
+    errors: tuple[float, float] = (0.0, 0.0)
+    algorithm: str = ""
 
 
 def measure_job(
@@ -134,7 +141,11 @@ def measure_job(
     own = Packs(device)
     calls = {peer: peer.prepare(job, inputs) for peer in (own, *peers)}
     calls = {peer: call for peer, call in calls.items() if call is not None}
-    wrong = [peer for peer, call in calls.items() if not _exact(peer, call, expected)]
+    errors = {peer: _errors(peer, call, expected) for peer, call in calls.items()}
+    # Sums of whole numbers are exact; other algorithms may have the error that clprim allows.
+    algorithm = _algorithm(own, calls[own])
+    allowed = current_options().convolution_error if algorithm else 0.0
+    wrong = [p for p, (rms, _) in errors.items() if not rms <= (allowed if p is own else 0.0)]
     time.sleep(_CALM)
     contenders = {
         peer.name: stream(peer.name, job.flops, call, peer.finish, seconds=SAMPLE)
@@ -161,6 +172,8 @@ def measure_job(
         ratios=ratios,
         wrong=tuple(peer.name for peer in wrong),
         calm=calm,
+        errors=errors[own],
+        algorithm=algorithm,
     )
 
 
@@ -173,11 +186,28 @@ def peak_gauge(candidate: Candidate) -> Gauge:
     return Gauge(host_call(_PEAK, candidate.work, run, lambda: None))
 
 
-def _exact(peer: Peer, call: Callable[[], Any], expected: np.ndarray[Any, Any]) -> bool:
-    """Whether a call's result is the expected one, to the bit."""
+def _errors(
+    peer: Peer, call: Callable[[], Any], expected: np.ndarray[Any, Any]
+) -> tuple[float, float]:
+    """Root mean square and largest error of a call's result, relative to what is expected."""
     result = call()
     peer.finish()
-    return np.array_equal(fetch(result), expected)
+    found = fetch(result)
+    if found.shape != expected.shape:
+        return math.inf, math.inf
+    if np.array_equal(found, expected):
+        return 0.0, 0.0
+    difference = np.abs(found.astype(np.float64) - expected)
+    scale = math.sqrt(float(np.mean(np.square(expected, dtype=np.float64)))) or 1.0
+    return math.sqrt(float(np.mean(difference**2))) / scale, float(difference.max()) / scale
+
+
+def _algorithm(own: Packs, call: Callable[[], Any]) -> str:
+    """The algorithm of clprim's kernels, if it is not sums of products."""
+    with cp.profile() as profile:
+        call()
+        own.finish()
+    return "winograd" if any("winograd" in event.name for event in profile.events) else ""
 
 
 def _ratios(

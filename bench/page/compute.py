@@ -90,6 +90,7 @@ def _table(
     group: str, rows: Sequence[Row], peers: Sequence[Peer], verdicts: Sequence[Verdict]
 ) -> Table:
     names = [peer.name for peer in peers if any(peer.name in row.ratios for row in rows)]
+    others = any(row.algorithm for row in rows)
     lines = [
         (
             _counted(row.job),
@@ -97,15 +98,23 @@ def _table(
             f"{row.rate / 1e9:.3g}",
             f"{row.share.median:.0%} ({100 * row.share.low:.0f}–{100 * row.share.high:.0f})",
             *(_beside(row, name) for name in names),
+            *([row.algorithm or "sums", _errors(row)] if others else []),
             _outcomes(verdicts, row.job.title, row.wrong),
         )
         for row in rows
     ]
+    more = ["algorithm", "error: rms / largest"] if others else []
+    totals = _totals(rows, names, verdicts)
     return Table(
         f"{group} (GFLOP/s)",
-        ("", "GFLOP", "clprim", "share of peak", *names, "target"),
-        (*lines, *_totals(rows, names, verdicts)),
+        ("", "GFLOP", "clprim", "share of peak", *names, *more, "target"),
+        (*lines, *((*line[:-1], *("" for _ in more), line[-1]) for line in totals)),
     )
+
+
+def _errors(row: Row) -> str:
+    """Print the errors of a result."""
+    return " / ".join(f"{error:.1e}" for error in row.errors) if any(row.errors) else "exact"
 
 
 def _counted(job: Job) -> str:
@@ -197,6 +206,14 @@ def _notes(rows: Sequence[Row], peers: Sequence[Peer]) -> list[str]:
         "GFLOP/s: a multiply-add counts as two, products with padding included. Everything is "
         "float32 and timed by the host, from the first of as many calls in a row as take 4 ms "
         "until the results are there. Times are medians; the contenders take turns.",
+        *(
+            [
+                "Algorithm: Winograd's where it pays, with the errors it has on these inputs over "
+                "the root mean square of the result; operations are counted as in sums of products."
+            ]
+            if any(row.algorithm for row in rows)
+            else []
+        ),
         "In brackets: how many times as fast as that peer clprim is, compared round by round "
         "(median). One that takes eight times as long as clprim runs three times only.",
         "`share of peak`: of the fastest kernel that does nothing but multiply and add in "

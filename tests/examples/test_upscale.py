@@ -68,8 +68,10 @@ def test_numbers_are_those_of_pytorch(device, example, layers, picture):
 
 
 def test_tiles_leave_no_seams(device, example, layers, picture):
-    whole = example.upscale_numbers(picture, layers, example.TILE)
-    tiled = example.upscale_numbers(picture, layers, 24)
+    # Sums of products are the same wherever a tile begins.
+    with cp.options(convolution_error=0):
+        whole = example.upscale_numbers(picture, layers, example.TILE)
+        tiled = example.upscale_numbers(picture, layers, 24)
     np.testing.assert_array_equal(tiled, whole)
 
 

@@ -193,15 +193,15 @@ def kernels_of(call):
 
 def test_auto_takes_it_where_it_pays_and_is_allowed(device):
     x, w = layer()
-    assert "conv2d_transform" in kernels_of(lambda: ops.conv2d(x, w, padding=1))
+    assert "conv2d_winograd" in kernels_of(lambda: ops.conv2d(x, w, padding=1))
     with cp.options(convolution_error=0):
-        assert "conv2d_transform" not in kernels_of(lambda: ops.conv2d(x, w, padding=1))
+        assert "conv2d_winograd" not in kernels_of(lambda: ops.conv2d(x, w, padding=1))
         assert "winograd" not in ops.conv2d.algorithms(x, w, padding=1)
     assert "winograd" in ops.conv2d.algorithms(x, w, padding=1)
     assert "winograd" not in ops.conv2d.algorithms(x, w, padding=1, stride=2)
-    assert "conv2d_transform" in kernels_of(lambda: ops.conv2d(x, w, padding=1))
+    assert "conv2d_winograd" in kernels_of(lambda: ops.conv2d(x, w, padding=1))
     small = cp.full((1, 3, 8, 8), 1.0)
-    assert "conv2d_transform" not in kernels_of(
+    assert "conv2d_winograd" not in kernels_of(
         lambda: ops.conv2d(small, cp.full((3, 3, 3, 3), 1.0))
     )
 

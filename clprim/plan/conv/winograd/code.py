@@ -145,6 +145,7 @@ def winograd_code(
     )
     given: dict[str, Any] = {f.name: getattr(base, f.name) for f in fields(base)}
     given.update(
+        name=f"{problem.name}_winograd",
         partial=True,
         ahead=int(ahead),
         block=1,

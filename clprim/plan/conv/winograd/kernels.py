@@ -116,7 +116,7 @@ def _weight(problem: Contraction, code: WinogradCode, cut: Cut) -> tuple[KernelP
     plan = KernelPlan(
         "conv/winograd/weight",
         WeightCode(
-            name=f"{problem.name}_transform",
+            name=f"{code.name}_weight",
             preamble="",
             parameters=tuple(found.parameters),
             constants=(),

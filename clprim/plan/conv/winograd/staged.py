@@ -126,7 +126,7 @@ def _output(problem: Contraction, cut: Cut, begin: int, end: int, wanted: int) -
         "strips": cut.strips,
         "strips_a_part": some,
     }
-    code = replace(code, name=f"{problem.name}_output", turn=code.turn if code.planar else None)
+    code = replace(code, name=f"{cut.code.name}_output", turn=code.turn if code.planar else None)
     parameters, arguments = parameters_of(code, numbers, problem, finish=True)
     plan = KernelPlan(
         "conv/winograd/output",
@@ -158,7 +158,7 @@ def _kernel(
         found.memory(storage, parameter, read_only=name != memory[-1])
     found.numbers(**numbers)
     code = replace(
-        code, name=f"{problem.name}_{stage}", parameters=tuple(found.parameters), **_NO_STORE
+        code, name=f"{code.name}_{stage}", parameters=tuple(found.parameters), **_NO_STORE
     )
     template = f"conv/winograd/{stage}"
     return KernelPlan(template, code, tuple(found.arguments), size, (1, 1, 1), nbytes, flops)

@@ -56,7 +56,7 @@ ROWS = (28, 14, 12, 9, 6, 4, 2, 1)
 # What an element of the transforms, and a byte of weights from a near or a far cache, costs, in
 # operations of products. Set so that the promised gains are those of layers of 16 to 512 channels
 # and 7² to 112² pixels, batches 1 and 8, on two cores with AVX-512: most within a fifth.
-INPUT, OUTPUT, NEAR_BYTE, FAR_BYTE = 20.0, 16.0, 4.0, 16.0
+INPUT, OUTPUT, NEAR_BYTE, FAR_BYTE = 20.0, 16.0, 4.0, 8.0
 
 
 @dataclass(frozen=True)
@@ -198,14 +198,19 @@ def winograd_gain(problem: Contraction, traits: DeviceTraits, tile: WinogradTile
     tiles = _count(problem, tile.outputs)
     outputs = round_up(problem.outputs, width)
     weights = channels * outputs * problem.value.itemsize
-    far = weights * elements > traits.cache_bytes / 2
     passes = -(-tiles // tile.tiles) if tile.fused else 1
     products = 2 * elements * round_up(tiles, tile.rows) * channels * outputs
     moves = elements * tiles * (INPUT * round_up(channels, width) + OUTPUT * outputs)
-    ours = products + moves + weights * elements * (FAR_BYTE if far else passes * NEAR_BYTE)
     taps = math.prod(problem.depths[:2])
-    theirs = 2 * math.prod(problem.lanes) * taps * channels * outputs + weights * taps * NEAR_BYTE
-    return theirs / ours
+    sums = 2 * math.prod(problem.lanes) * taps * channels * outputs
+    theirs = sums + _streaming(weights * taps, 1, traits)
+    return theirs / (products + moves + _streaming(weights * elements, passes, traits))
+
+
+def _streaming(nbytes: int, passes: int, traits: DeviceTraits) -> float:
+    """What reading so many bytes costs, in operations."""
+    far = nbytes > traits.cache_bytes / 2
+    return nbytes * (FAR_BYTE if far else passes * NEAR_BYTE)
 
 
 def _admitted(problem: Contraction, traits: DeviceTraits) -> tuple[int, ...]:

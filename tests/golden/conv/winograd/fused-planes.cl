@@ -73,7 +73,7 @@ __attribute__((always_inline)) static float16 columns_of(__global const float *x
 //
 // A work-group takes blocks of `block_tiles` tiles, whose V and M stay in its second cache; products
 // of 14 tiles and 32 outputs are summed up in registers.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
     __global const float *x_memory,
     __global const float *packed,
     __global float *partial,

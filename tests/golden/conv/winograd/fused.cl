@@ -52,7 +52,7 @@ static inline __attribute__((overloadable)) float16 cp_max(float16 a, float16 b)
 //
 // A work-group takes blocks of `block_tiles` tiles, whose V and M stay in its second cache; products
 // of 14 tiles and 32 outputs are summed up in registers.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
     __global const float *x_memory,
     __global const float *packed,
     __global float *partial,

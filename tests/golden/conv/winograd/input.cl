@@ -11,7 +11,7 @@ typedef int index_t;
 
 // Winograd's convolution, the first of three kernels: transforms the input. A work-group takes
 // 14 tiles and some blocks of channels; fused.cl.jinja has the picture.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_input(
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_input(
     __global const float *x_memory,
     __global float *transformed,
     const int x_start,

@@ -43,7 +43,7 @@ static inline __attribute__((overloadable)) float16 cp_max(float16 a, float16 b)
 
 // Winograd's convolution, the last of three kernels: transforms products back and stores them. A
 // work-group takes some tiles, all outputs.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_output(
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_output(
     __global const float *partial,
     __global float *y0_memory,
     __global const float *bias_memory,

@@ -11,7 +11,7 @@ typedef int index_t;
 
 // Winograd's convolution, the second of three kernels: M[e] = V[e] * U[e] for every element e of a
 // tile. A work-group takes some tiles and strips of 32 outputs of one element.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_product(
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_product(
     __global const float *packed,
     __global const float *transformed,
     __global float *products,

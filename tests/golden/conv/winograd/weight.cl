@@ -2,7 +2,7 @@ typedef int index_t;
 
 // Transforms a weight: G w G^T, 6 x 6 elements of 3 x 3 taps. A work-item transforms one
 // channel of 16 outputs; outputs that are not there are 0.
-__kernel void conv2d_transform(
+__kernel void conv2d_winograd_weight(
     __global const float *x_memory,
     __global float *packed,
     const int outputs,
