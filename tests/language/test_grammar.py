@@ -167,3 +167,27 @@ def test_two_expressions_side_by_side_are_none(first, second):
     if second[0] in ("-", "*", "&", "("):  # an operator between them, or a call
         return
     assert fault(f"y0 = {' '.join([*first, *second])};") is not None
+
+
+WORDS = (
+    "x0 y0 w0 t f pair float int float4 const struct enum typedef __typeof__ typeof_x0 if else for "
+    "while do switch case default break return sizeof ( ) [ ] { } ; , . -> + - * / ^ ! ? : = += ++ "
+    "<< < && 1 2.5f 'c' // /* */ # ... index coord at_x0 TWICE max static #define"
+).split()
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(WORDS), max_size=14), st.booleans())
+def test_any_words_are_a_definition_or_refused_as_one(words, as_preamble):
+    helpers = "typedef struct { float a; } pair; float f(float a);\n#define TWICE(a) a + a"
+    text = " ".join(words)
+    try:
+        if as_preamble:
+            found = define_pointwise("y0 = x0;", name=None, preamble=text).expr
+        else:
+            found = define_pointwise(f"y0 = {text}", name=None, preamble=helpers).expr
+    except DefinitionError as error:
+        assert str(error).endswith("^")
+    else:
+        again = str(found.tree)
+        assert parse_snippet(again, scan("", "", again), found.preamble).body == found.tree.body
