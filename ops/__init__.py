@@ -7,6 +7,14 @@ that has all its dimensions.
 from clprim.ops import (
     optim,
 )
+from clprim.ops.attention.attention import (
+    scaled_dot_product_attention,
+    scaled_dot_product_attention_backward,
+)
+from clprim.ops.attention.rotary import (
+    rotary_embedding,
+    rotary_embedding_backward,
+)
 from clprim.ops.conv.forward import conv1d, conv2d, pack_weight
 from clprim.ops.conv.gradient import conv2d_bias, conv2d_input, conv2d_weight
 from clprim.ops.conv.inverted_residual import inverted_residual
@@ -487,8 +495,12 @@ __all__ = [
     "rms_norm_backward",
     "roll",
     "rot90",
+    "rotary_embedding",
+    "rotary_embedding_backward",
     "round",
     "rsqrt",
+    "scaled_dot_product_attention",
+    "scaled_dot_product_attention_backward",
     "scatter",
     "scatter_add",
     "scatter_reduce",

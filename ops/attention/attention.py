@@ -1,0 +1,391 @@
+"""Attention by blocks of queries: what queries make of keys is never stored for all of them.
+
+A block of queries is multiplied with all keys; the products, of a few megabytes, stay in a cache
+while they become weights and are multiplied with the values. The gradient makes the weights of a
+block again, from the logarithm of each query's sum.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from clprim.arrays.array import Array, new_dense, view_of
+from clprim.errors import DTypeError, ShapeError
+from clprim.ops.product.matmul import matmul
+from clprim.ops.shared.arguments import dtype_of, real
+from clprim.plan.strides import broadcasts_to
+from clprim.pointwise import Pointwise
+from clprim.reduction import Reduction
+from clprim.runtime.randomness import State, at, get_state
+
+__all__ = ["scaled_dot_product_attention", "scaled_dot_product_attention_backward"]
+
+# Bytes of products that are in memory at a time.
+BLOCK_BYTES = 4 << 20
+
+
+def _score(mask: str, causal: bool, number: int) -> str:
+    """C for ``s``: a product scaled by w0, masked by x1; of a block that begins at query ``wN``."""
+    lines = ["typeof_x0 s = x0 * w0;"]
+    if mask == "bool":
+        lines.append("s = x1 != 0 ? s : -INFINITY;")
+    elif mask:
+        lines.append("s += x1;")
+    if causal:
+        lines.append(f"s = coord(-1) > coord(-2) + w{number} ? -INFINITY : s;")
+    return "\n".join(lines)
+
+
+@lru_cache(maxsize=16)
+def _sums(mask: str, causal: bool) -> Reduction:
+    """Log Σ exp(s) of a query, in one read; as `logsumexp`."""
+    return Reduction(
+        _score(mask, causal, 1) + "y0 = s;",
+        init="reduce_y0 = -INFINITY; reduce_y1 = 0;",
+        step="""
+            typeof_reduce_y0 up = y0 - reduce_y0;
+            typeof_reduce_y0 scale = y0 == reduce_y0 ? 1 : exp(-fabs(up));
+            reduce_y1 = up > 0 ? reduce_y1 * scale + 1 : reduce_y1 + scale;
+            reduce_y0 = up > 0 ? y0 : reduce_y0;
+        """,
+        combine="""
+            typeof_reduce_y0 up = other_y0 - reduce_y0;
+            typeof_reduce_y0 scale = other_y0 == reduce_y0 ? 1 : exp(-fabs(up));
+            reduce_y1 = up > 0 ? reduce_y1 * scale + other_y1 : reduce_y1 + other_y1 * scale;
+            reduce_y0 = up > 0 ? other_y0 : reduce_y0;
+        """,
+        finalize="y0 = reduce_y0 + log(reduce_y1);",
+        name="attention_sums",
+    )
+
+
+@lru_cache(maxsize=32)
+def _weights(mask: str, causal: bool, dropout: bool) -> Pointwise:
+    """exp(s − log Σ), with dropout; a query that sees no key has no weights."""
+    sums, first = ("x2", 1) if mask else ("x1", 1)
+    text = _score(mask, causal, first)
+    text += f"typeof_y0 p = {sums} == -INFINITY ? 0 : exp(s - {sums});"
+    number = first + causal
+    drop = f"rand() < w{number} ? 0 : p * w{number + 1}" if dropout else "p"
+    return Pointwise(f"{text} y0 = {drop};", name="attention_weights")
+
+
+@lru_cache(maxsize=32)
+def _weights_gradient(mask: str, causal: bool, dropout: bool) -> Pointwise:
+    """The weights as above, and the gradient in the products.
+
+    Arrays: products, mask, log Σ, gradient in the weights, Σ grad · out of a query.
+    """
+    first = 2 if mask else 1
+    text = _score(mask, causal, 1)
+    text += f"typeof_y0 p = x{first} == -INFINITY ? 0 : exp(s - x{first});"
+    number = 1 + causal
+    if dropout:
+        text += f"typeof_y0 keep = rand() < w{number} ? 0 : w{number + 1};"
+    else:
+        text += "typeof_y0 keep = 1;"
+    text += f"y0 = p * keep; y1 = p * (x{first + 1} * keep - x{first + 2}) * w0;"
+    return Pointwise(text, name="attention_gradient")
+
+
+_delta = Reduction("y0 = x0 * x1;", init="reduce_y0 = 0;", step="reduce_y0 += y0;")
+_sum = Reduction("", init="reduce_y0 = 0;", step="reduce_y0 += x0;", name="sum_of_groups")
+
+
+class _Problem:
+    """The arguments of a call, checked, with groups of queries as a dimension of their own."""
+
+    def __init__(
+        self,
+        what: str,
+        query: Any,
+        key: Any,
+        value: Any,
+        attn_mask: Any,
+        dropout_p: Any,
+        is_causal: bool,
+        scale: Any,
+        enable_gqa: bool,
+    ) -> None:
+        arrays = {"query": query, "key": key, "value": value}
+        dtypes = {dtype_of(what, label, a) for label, a in arrays.items()}
+        if len(dtypes) != 1 or query.dtype.kind in "biu":
+            given = ", ".join(str(a.dtype) for a in arrays.values())
+            raise DTypeError(f"{what}: query, key, value are {given}: expected one floating dtype")
+        shapes = ", ".join(str(a.shape) for a in arrays.values())
+        wrong = ShapeError(f"{what}: query, key, value of shapes {shapes} do not fit")
+        if len({a.ndim for a in arrays.values()}) != 1 or query.ndim < 2:
+            raise wrong
+        if query.shape[-1] != key.shape[-1] or key.shape[:-1] != value.shape[:-1]:
+            raise wrong
+        self.groups = 1
+        if enable_gqa:
+            if query.ndim < 3 or not key.shape[-3] or query.shape[-3] % key.shape[-3]:
+                raise ShapeError(
+                    f"{what}: enable_gqa: heads of query must be a multiple of those of key; "
+                    f"shapes are {shapes}"
+                )
+            self.groups = query.shape[-3] // key.shape[-3]
+        batch, heads = query.shape[:-2], key.shape[:-2]
+        if self.groups > 1:
+            heads = (*heads[:-1], query.shape[-3])
+        if batch != heads:
+            raise wrong
+        self.dropout = real(what, "dropout_p", dropout_p)
+        if not 0 <= self.dropout <= 1:
+            raise ShapeError(f"{what}: dropout_p={dropout_p} is no probability: expected 0 to 1")
+        if attn_mask is not None and is_causal:
+            raise ShapeError(f"{what}: attn_mask and is_causal=True exclude each other")
+        self.mask, self.mask_kind = None, ""
+        self.full = (*batch, query.shape[-2], key.shape[-2])
+        if attn_mask is not None:
+            kind = dtype_of(what, "attn_mask", attn_mask)
+            if kind.kind in "iu":
+                raise DTypeError(f"{what}: attn_mask is {kind}, expected bool or a floating dtype")
+            if not broadcasts_to(attn_mask.shape, self.full):
+                raise ShapeError(
+                    f"{what}: attn_mask of shape {attn_mask.shape} does not broadcast to "
+                    f"{self.full}"
+                )
+            self.mask_kind = "bool" if kind.kind == "b" else "float"
+            steps = (0,) * (len(self.full) - attn_mask.ndim) + tuple(
+                0 if n == 1 else s for n, s in zip(attn_mask.shape, attn_mask.strides, strict=True)
+            )
+            self.mask = self.split(view_of(attn_mask, self.full, steps, attn_mask.offset))
+        self.causal = bool(is_causal)
+        size = query.shape[-1]
+        self.scale = 1 / math.sqrt(max(1, size)) if scale is None else real(what, "scale", scale)
+        self.query, self.key, self.value = self.split(query), self.spread(key), self.spread(value)
+        self.dtype = query.dtype
+        # Products and sums are calculated in float32 at least.
+        self.wide = np.dtype(np.float64 if self.dtype == np.float64 else np.float32)
+        row = max(1, math.prod(self.full[:-2]) * self.full[-1] * self.wide.itemsize)
+        self.rows = max(16, BLOCK_BYTES // row)
+
+    def split(self, array: Any) -> Any:
+        """Heads of queries as (heads of keys, groups)."""
+        if self.groups == 1:
+            return array
+        at = array.ndim - 3
+        heads = array.shape[at]
+        shape = (*array.shape[:at], heads // self.groups, self.groups, *array.shape[at + 1 :])
+        step = array.strides[at]
+        strides = (*array.strides[:at], step * self.groups, step, *array.strides[at + 1 :])
+        return view_of(array, shape, strides, array.offset)
+
+    def spread(self, array: Any) -> Any:
+        """Keys or values with a dimension for the groups, which share them."""
+        if self.groups == 1:
+            return array
+        at = array.ndim - 2
+        shape = (*array.shape[:at], 1, *array.shape[at:])
+        strides = (*array.strides[:at], 0, *array.strides[at:])
+        return view_of(array, shape, strides, array.offset)
+
+    def blocks(self) -> list[slice]:
+        """The queries of each block."""
+        length = self.full[-2]
+        return [slice(n, min(n + self.rows, length)) for n in range(0, length, self.rows)]
+
+    def products(self, block: slice) -> tuple[list[Any], list[float]]:
+        """Queries of a block times all keys, with the mask; and the numbers that go with them."""
+        query = self.query[..., block, :]
+        shape = (*query.shape[:-1], self.full[-1])
+        out = new_dense(shape, self.wide)
+        matmul(query, self.key, transpose_b=True, out=out)
+        arrays = [out] if self.mask is None else [out, self.mask[..., block, :]]
+        numbers: list[float] = [self.scale]
+        if self.causal:
+            numbers.append(block.start)
+        return arrays, numbers
+
+    def dropped(self) -> list[float]:
+        """The numbers of dropout."""
+        kept = 1 - self.dropout
+        return [self.dropout, 1 / kept if kept else 0.0] if self.dropout else []
+
+
+def scaled_dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    *,
+    return_stats: bool = False,
+) -> Any:
+    """Returns softmax(query keyᵀ · scale + mask) value, as `torch.nn.functional` has it.
+
+    Memory grows with the number of queries and of keys, not with their product.
+
+    Args:
+        query: (…, heads, L, E).
+        key: (…, heads, S, E).
+        value: (…, heads, S, F).
+        attn_mask: What broadcasts to (…, heads, L, S): bool, where a query sees a key, or numbers
+            to be added. A query that sees none gets zeros.
+        dropout_p: Probability of a weight to be zero, with numbers from `clprim.random`.
+        is_causal: Whether query i sees keys up to i alone.
+        scale: By default 1 / √E.
+        enable_gqa: Whether several heads of queries may share one of keys and values.
+        return_stats: Whether to return what the gradient needs as well.
+
+    Returns:
+        (…, heads, L, F), or a tuple of it, the logarithm of each query's sum (…, heads, L), and the
+        state that dropout drew from.
+
+    Raises:
+        ShapeError: Shapes that do not fit, a mask beside ``is_causal``, no probability.
+        DTypeError: No device arrays of one floating dtype.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> q = cp.asarray(np.zeros((1, 2, 4), np.float32))
+        >>> v = cp.asarray(np.float32([[[1, 2], [3, 4]]]))
+        >>> ops.scaled_dot_product_attention(q, q, v, is_causal=True).get()
+        array([[[1., 2.],
+                [2., 3.]]], dtype=float32)
+    """
+    what = "scaled_dot_product_attention"
+    p = _Problem(what, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    out = new_dense((*query.shape[:-1], value.shape[-1]), p.dtype)
+    sums = new_dense(query.shape[:-1], p.wide)
+    state = get_state() if p.dropout else None
+    if not p.full[-1] or not value.shape[-1]:
+        out.fill(0)
+        sums.fill(-math.inf)
+    elif out.size:
+        grouped, sums_of = p.split(out), _rows(p, sums)
+        for block in p.blocks():
+            arrays, numbers = p.products(block)
+            rows = sums_of[..., block, :]
+            _sums(p.mask_kind, p.causal)(*arrays, *numbers, axis=-1, keepdims=True, out=rows)
+            weights = _weights(p.mask_kind, p.causal, bool(p.dropout))
+            weights(*arrays, rows, *numbers, *p.dropped(), out=arrays[0])
+            _multiply(arrays[0], p.value, grouped[..., block, :])
+    return (out, sums, state) if return_stats else out
+
+
+def _rows(p: _Problem, sums: Any) -> Any:
+    """A number for each query as a column."""
+    column = view_of(sums, (*sums.shape, 1), (*sums.strides, 0), sums.offset)
+    return p.split(column)
+
+
+def _multiply(weights: Any, right: Any, out: Any) -> None:
+    """Weights, which are float32, times rows of another dtype."""
+    if right.dtype != weights.dtype:
+        right = _as(right, weights.dtype)
+    if out.dtype == weights.dtype:
+        matmul(weights, right, out=out)
+    else:
+        _copy(matmul(weights, right), out=out)
+
+
+_copy = Pointwise("y0 = x0;", name="copy")
+
+
+@lru_cache(maxsize=4)
+def _converter(dtype: Any) -> Pointwise:
+    return Pointwise("y0 = x0;", name="copy", result_type=dtype)
+
+
+def _as(array: Any, dtype: Any) -> Any:
+    return array if array.dtype == dtype else _converter(dtype)(array)
+
+
+def scaled_dot_product_attention_backward(
+    grad: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    out: Any,
+    logsumexp: Any,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: Any = None,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    state: State | None = None,
+) -> tuple[Array, Array, Array]:
+    """Returns the gradients of `scaled_dot_product_attention` in query, key and value.
+
+    Args:
+        grad: Gradient in the result.
+        query: As it was then; so are the others.
+        key: Likewise.
+        value: Likewise.
+        out: The result.
+        logsumexp: What was returned beside it.
+        dropout_p: As it was then.
+        is_causal: Likewise.
+        attn_mask: Likewise; it has no gradient.
+        scale: Likewise.
+        enable_gqa: Likewise.
+        state: What was returned beside the result, with dropout.
+
+    Raises:
+        ShapeError: Shapes that do not fit, dropout without its state.
+        DTypeError: No device arrays of one floating dtype.
+    """
+    what = "scaled_dot_product_attention_backward"
+    p = _Problem(what, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    expected = (*query.shape[:-1], value.shape[-1])
+    for label, array in {"grad": grad, "out": out}.items():
+        if dtype_of(what, label, array) != p.dtype:
+            raise DTypeError(f"{what}: {label} is {array.dtype}, query {p.dtype}")
+        if array.shape != expected:
+            raise ShapeError(f"{what}: {label} has shape {array.shape}, expected {expected}")
+    dtype_of(what, "logsumexp", logsumexp)
+    if logsumexp.shape != query.shape[:-1]:
+        raise ShapeError(
+            f"{what}: logsumexp has shape {logsumexp.shape}, expected {query.shape[:-1]}"
+        )
+    if p.dropout and state is None:
+        raise ShapeError(f"{what}: dropout_p={dropout_p} needs state=, to draw the mask again")
+    wide = [new_dense(a.shape, p.wide) for a in (p.query, _grown(p, p.key), _grown(p, p.value))]
+    for array in wide:
+        array.fill(0)
+    if grad.size and query.size and key.size:
+        with at(state if state is not None else State(0, 0)):
+            _accumulate(p, p.split(grad), p.split(out), _rows(p, logsumexp), wide)
+    found = [wide[0].reshape(query.shape)]
+    for array, like in zip(wide[1:], (key, value), strict=True):
+        found.append(array if p.groups == 1 else _sum(array, axis=-3))
+        found[-1] = found[-1].reshape(like.shape)
+    dq, dk, dv = (_as(array, p.dtype) for array in found)
+    return dq, dk, dv
+
+
+def _grown(p: _Problem, array: Any) -> Any:
+    """Keys or values as if every group had its own."""
+    if p.groups == 1:
+        return array
+    shape = (*array.shape[:-3], p.groups, *array.shape[-2:])
+    return view_of(array, shape, array.strides, array.offset)
+
+
+def _accumulate(p: _Problem, grad: Any, out: Any, sums: Any, results: list[Any]) -> None:
+    """Adds what each block of queries gives to the gradients."""
+    query, key, value = (_as(a, p.wide) for a in (p.query, p.key, p.value))
+    dq, dk, dv = results
+    for n, block in enumerate(p.blocks()):
+        arrays, numbers = p.products(block)
+        above = _as(grad[..., block, :], p.wide)
+        delta = _delta(above, out[..., block, :], axis=-1, keepdims=True)
+        back = matmul(above, value, transpose_b=True)
+        kernel = _weights_gradient(p.mask_kind, p.causal, bool(p.dropout))
+        given = [*arrays, sums[..., block, :], back, delta, *numbers, *p.dropped()]
+        kernel(*given, out=(arrays[0], back))
+        matmul(back, key, out=dq[..., block, :])
+        matmul(back, query[..., block, :], transpose_a=True, out=dk, beta=int(n > 0))
+        matmul(arrays[0], above, transpose_a=True, out=dv, beta=int(n > 0))

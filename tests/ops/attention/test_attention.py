@@ -1,0 +1,119 @@
+"""Attention beside PyTorch in float64: masks, groups, blocks, gradients, dropout."""
+
+import numpy as np
+import pytest
+import torch
+
+import clprim as cp
+from clprim import ops
+from clprim.ops.attention import attention
+
+RNG = np.random.default_rng(0)
+
+
+def reference(q, k, v, g, **options):
+    t = [torch.tensor(a, dtype=torch.float64, requires_grad=True) for a in (q, k, v)]
+    mask = options.get("attn_mask")
+    if mask is not None:
+        options["attn_mask"] = torch.tensor(mask if mask.dtype == bool else mask.astype(float))
+    y = torch.nn.functional.scaled_dot_product_attention(*t, **options)
+    y.backward(torch.tensor(g, dtype=torch.float64))
+    return y.detach().numpy(), [a.grad.numpy() for a in t]
+
+
+CASES = {
+    "plain": ((2, 3, 37, 8), (2, 3, 29, 8), 12, {}),
+    "causal": ((2, 37, 16), (2, 37, 16), 16, {"is_causal": True, "scale": 0.7}),
+    "bool mask": ((2, 3, 9, 8), (2, 3, 21, 8), 8, {"attn_mask": RNG.random((3, 9, 21)) < 0.6}),
+    "float mask": ((2, 3, 9, 8), (2, 3, 21, 8), 8, {"attn_mask": RNG.normal(size=(9, 1))}),
+    "groups": ((2, 6, 19, 8), (2, 2, 19, 8), 8, {"enable_gqa": True, "is_causal": True}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results_and_gradients(device, monkeypatch, name):
+    monkeypatch.setattr(attention, "BLOCK_BYTES", 1)  # several blocks, of 16 queries
+    shape, keys, features, options = CASES[name]
+    q, k, v = (RNG.normal(size=s).astype(np.float32) for s in (shape, keys, (*keys[:-1], features)))
+    g = RNG.normal(size=(*shape[:-1], features)).astype(np.float32)
+    expected, gradients = reference(q, k, v, g, **dict(options))
+    if "attn_mask" in options:
+        mask = options["attn_mask"]
+        options = {"attn_mask": cp.asarray(mask if mask.dtype == bool else mask.astype("f"))}
+    arrays = [cp.asarray(a) for a in (q, k, v)]
+    out, sums, state = ops.scaled_dot_product_attention(*arrays, **options, return_stats=True)
+    assert state is None
+    np.testing.assert_allclose(out.get(), expected, rtol=1e-4, atol=1e-5)
+    found = ops.scaled_dot_product_attention_backward(cp.asarray(g), *arrays, out, sums, **options)
+    for a, b in zip(found, gradients, strict=True):
+        np.testing.assert_allclose(a.get(), b, rtol=1e-3, atol=2e-5)
+
+
+def test_sixteen_bits_and_views(device):
+    q, k, v = (RNG.normal(size=(2, 17, 3, 8)).astype(np.float16) for _ in range(3))
+    expected, _ = reference(*(a.transpose(0, 2, 1, 3) for a in (q, k, v)), np.zeros((2, 3, 17, 8)))
+    found = ops.scaled_dot_product_attention(
+        *(cp.asarray(a).transpose(0, 2, 1, 3) for a in (q, k, v))
+    )
+    assert found.dtype == np.float16
+    np.testing.assert_allclose(found.get(), expected, rtol=5e-3, atol=5e-3)
+
+
+def test_a_query_that_sees_nothing_gets_zeros(device):
+    x = cp.full((1, 3, 4), 1, np.float32)
+    mask = cp.asarray(np.array([[1, 1, 1], [0, 0, 0], [1, 0, 0]], bool))
+    found = ops.scaled_dot_product_attention(x, x, x, mask).get()
+    np.testing.assert_allclose(found[0].sum(1), [4, 0, 4])
+    assert ops.scaled_dot_product_attention(x, x[:, :0], x[:, :0]).get().sum() == 0
+
+
+def test_dropout_is_drawn_again_in_the_gradient(device, monkeypatch):
+    monkeypatch.setattr(attention, "BLOCK_BYTES", 1)
+    n, p = 40, 0.3
+    q = cp.zeros((1, n, 4))
+    v = cp.asarray(np.eye(n, dtype=np.float32)[None])
+    out, sums, state = ops.scaled_dot_product_attention(q, q, v, None, p, return_stats=True)
+    kept = out.get()[0] * n * (1 - p)  # with values of one each, the result are the weights
+    assert {*np.unique(kept.round(3))} == {0, 1} and abs(kept.mean() - 0.7) < 0.05
+    g = RNG.normal(size=(1, n, n)).astype(np.float32)
+    _, _, dv = ops.scaled_dot_product_attention_backward(
+        cp.asarray(g), q, q, v, out, sums, p, state=state
+    )
+    np.testing.assert_allclose(dv.get()[0], out.get()[0].T @ g[0], rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_rotary_embedding(device, interleaved):
+    x = RNG.normal(size=(2, 5, 7, 8)).astype(np.float32)
+    angles = np.arange(7)[:, None] / 10.0 ** np.arange(4)
+    cos, sin = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+    a, b = (x[..., ::2], x[..., 1::2]) if interleaved else (x[..., :4], x[..., 4:])
+    pair = a * cos - b * sin, b * cos + a * sin
+    expected = np.stack(pair, -1).reshape(x.shape) if interleaved else np.concatenate(pair, -1)
+    c, s = cp.asarray(cos), cp.asarray(sin)
+    found = ops.rotary_embedding(cp.asarray(x), c, s, interleaved=interleaved)
+    np.testing.assert_allclose(found.get(), expected, rtol=1e-5, atol=1e-6)
+    back = ops.rotary_embedding_backward(found, c, s, interleaved=interleaved)
+    np.testing.assert_allclose(back.get(), x, rtol=1e-5, atol=1e-6)
+
+
+def test_refusals(device):
+    x, i = cp.zeros((2, 3, 4)), cp.zeros((2, 3, 4), np.int32)
+    run, back = ops.scaled_dot_product_attention, ops.scaled_dot_product_attention_backward
+    for message, call in [
+        ("do not fit", lambda: run(x, x[..., :2], x)),
+        ("do not fit", lambda: run(x, x[:1], x[:1])),
+        ("one floating dtype", lambda: run(x, i, x)),
+        ("expected a device array", lambda: run(np.zeros(3), x, x)),
+        ("does not broadcast", lambda: run(x, x, x, cp.zeros((4, 3)))),
+        ("expected bool", lambda: run(x, x, x, cp.zeros((3, 3), np.int32))),
+        ("exclude each other", lambda: run(x, x, x, cp.zeros((3, 3)), is_causal=True)),
+        ("no probability", lambda: run(x, x, x, dropout_p=2)),
+        ("multiple", lambda: run(x[None, :, :, :][:, :1], x[None], x[None], enable_gqa=True)),
+        ("needs state", lambda: back(x, x, x, x, x, cp.zeros((2, 3)), 0.5)),
+        ("logsumexp has shape", lambda: back(x, x, x, x, x, x)),
+        ("do not fit", lambda: ops.rotary_embedding(x, x, x)),
+        ("floating", lambda: ops.rotary_embedding(i, x, x)),
+    ]:
+        with pytest.raises(cp.ClprimError, match=message):
+            call()
