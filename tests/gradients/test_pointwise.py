@@ -147,6 +147,11 @@ def test_it_prints_as_strings_that_are_kept_small():
     assert str(relu) == "gx0 = x0 > 0 ? gy0 : 0;"
 
 
+def test_signs_end():
+    f = cp.Pointwise("y0 = mix(x0, (-2 * x1) * x0, x1) - (-3 * x0) * x1 / (-2 * x1);")
+    assert "gx1" in str(f.gradient())
+
+
 def test_whole_vectors_compute_what_is_derived_of_them(device):
     x = cp.asarray(np.zeros(4096, np.float32))
     silu = cp.Pointwise("typeof_y0 e = exp(-fabs(x0)); y0 = x0 * ((x0 < 0 ? e : 1) / (1 + e));")

@@ -208,6 +208,7 @@ class Arithmetic:
                 folded = self.algebra.constant(op, a.value, b.value)
                 if folded is not None:
                     return self.number(folded, ctype)
+            a, b = self._as_real(a), self._as_real(b)
             # What a loop starts with leaves no trace.
             if op == "+" and a.value == 0 and b.real:
                 return b
@@ -222,6 +223,11 @@ class Arithmetic:
             if known is not None and -(2**31) <= known < 2**31:
                 return self.number(known, ctype)
         return self.terms.make(op, (a, b), ctype)
+
+    def _as_real(self, term: Term) -> Term:
+        """A whole literal beside a real number, as C converts it."""
+        small = term.value is not None and abs(term.value) < 2**24
+        return self.number(term.value or 0, self.terms.real) if small else term
 
     # Conditions
 

@@ -61,6 +61,10 @@ class Algebra:
             return self.sub(a, b.args[0])
         if a.op == "neg":
             return self.sub(b, a.args[0])
+        if _is_negative(b):
+            return self.sub(a, self.neg(b))
+        if _is_negative(a):
+            return self.sub(b, self.neg(a))
         gathered = self._gather(a, b)
         return self._commuting("+", a, b) if gathered is None else gathered
 
@@ -76,13 +80,17 @@ class Algebra:
             return self.number(a.value - b.value)
         if b.op == "neg":
             return self.add(a, b.args[0])
+        if _is_negative(b):
+            return self.add(a, self.neg(b))
         merged = self._merge(a, self.neg(b)) if b.op == "?:" else None
         return self._make("-", a, b) if merged is None else merged
 
     def neg(self, a: Term) -> Term:
         """``-a``."""
         if a.value is not None:
-            return self.number(-a.value)
+            return self.number(-a.value) if a.value else self.zero
+        if _is_negative(a):
+            return self._make(a.op, self.neg(a.args[0]), a.args[1])
         if a.op == "neg":
             return a.args[0]
         if a.op in ("*", "/") and a.args[0].value is not None:
@@ -227,6 +235,15 @@ class Algebra:
 
 def _is(term: Term, value: float) -> bool:
     return term.value is not None and term.value == value
+
+
+def _is_negative(term: Term) -> bool:
+    """Whether a product or a quotient begins with a negative number."""
+    while term.op in ("*", "/") and term.real:
+        term = term.args[0]
+        if term.value is not None:
+            return term.value < 0
+    return False
 
 
 def _has_zero_arm(term: Term) -> bool:
