@@ -183,13 +183,13 @@ def minimal():
         tile = dataclasses.replace(winograd_tile(problem, traits), **changes)
         return plan_winograd(problem, traits, tile)
 
-    fused = plan(last, asking, fused=True, outputs=4)
+    fused = plan(last, asking, kernels=1, outputs=4)
     yield "conv/winograd/weight", fused.stages[0]
     yield "conv/winograd/fused", fused.main
-    yield "conv/winograd/fused-planes", plan(first, fused=True, outputs=2).main
-    yield "conv/winograd/fused-few", plan(few, fused=True).main
+    yield "conv/winograd/fused-planes", plan(first, kernels=1, outputs=2).main
+    yield "conv/winograd/fused-few", plan(few, kernels=1).main
     for name, stage in zip(
-        ("input", "product", "output"), plan(last, asking, fused=False).stages[1:], strict=True
+        ("input", "product", "output"), plan(last, asking, kernels=3).stages[1:], strict=True
     ):
         yield f"conv/winograd/{name}", stage
 

@@ -8,6 +8,7 @@ from support import BFLOAT16, Guard, numbers, same_bits, wide
 
 import clprim as cp
 from clprim import ops
+from clprim.plan.conv.winograd import tile
 
 # With F(2 × 2, 3 × 3) and weights that are multiples of 4 nothing is rounded; this error admits no
 # larger tile.
@@ -222,3 +223,17 @@ def test_an_error_that_it_cannot_keep_is_refused(device):
     message = r"must be admitted by cp.options\(convolution_error=1e-09\)"
     with cp.options(convolution_error=1e-9), pytest.raises(cp.DefinitionError, match=message):
         run(x, w, padding=1)
+
+
+@pytest.mark.parametrize("memory_format", FORMATS)
+@pytest.mark.parametrize("fused", [True, False], ids=["fused", "staged"])
+def test_blocks_of_tiles_one_after_another(device, monkeypatch, memory_format, fused):
+    monkeypatch.setattr(tile, "SECOND_BYTES", 0)
+    monkeypatch.setattr(tile, "SCRATCH", 0)
+    monkeypatch.setattr(tile, "FAR", 1e9 if fused else -1e9)
+    x_shape, w_shape = (2, 40, 27, 31), (40, 20, 3, 3)
+    check_exact(x_shape, w_shape, memory_format, padding=1, groups=2)
+    with cp.options(convolution_error=EXACT):
+        a, b = upload(whole(x_shape), memory_format), upload(whole(w_shape))
+        names = kernels_of(lambda: run(a, b, padding=1, groups=2))
+    assert ("conv2d_winograd" in names) == fused

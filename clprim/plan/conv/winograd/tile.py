@@ -67,14 +67,19 @@ class WinogradTile:
         outputs: Rows and columns of outputs of a tile, m; 1 along an axis with one tap.
         rows, vectors: Tiles × vectors of outputs whose products are summed up in registers.
         tiles: Of a block that is transformed before it is multiplied.
-        fused: Whether one kernel does it all, and blocks stay in a second cache.
+        kernels: 1, and blocks stay in a second cache; or 3, one after another.
     """
 
     outputs: int
     rows: int
     vectors: int
     tiles: int
-    fused: bool
+    kernels: int
+
+    @property
+    def fused(self) -> bool:
+        """Whether one kernel does it all."""
+        return self.kernels == 1
 
 
 @dataclass(frozen=True)
@@ -166,21 +171,22 @@ def fits_winograd(tile: WinogradTile, problem: Contraction, traits: DeviceTraits
     """Whether a tile can be taken for a convolution that `takes_winograd`."""
     registers = 32 if traits.vector_bytes >= 64 else 16
     sizes = (tile.rows, tile.vectors, tile.tiles)
-    fits = min(sizes) >= 1 and (tile.rows + 1) * tile.vectors < registers
+    fits = min(sizes) >= 1 and tile.kernels in (1, 3) and (tile.rows + 1) * tile.vectors < registers
     return fits and tile.outputs in _admitted(problem, traits)
 
 
-def near_winograd(problem: Contraction, traits: DeviceTraits) -> Iterator[WinogradTile]:
-    """Yields tiles that are worth timing, those that promise most first."""
+def near_winograd(
+    tile: WinogradTile, problem: Contraction, traits: DeviceTraits
+) -> Iterator[WinogradTile]:
+    """Yields tiles that are worth timing beside the rule's, those that promise most first."""
     for outputs in sorted(_admitted(problem, traits), reverse=True):
-        tile = _tile_of(problem, traits, outputs)
-        yield tile
-        other = replace(tile, fused=not tile.fused)
-        yield replace(other, tiles=_block(problem, traits, other))
-        for factor in (2, 0.5):
-            tiles = round_up(int(tile.tiles * factor), tile.rows)
-            if tile.fused and tiles != tile.tiles:
-                yield replace(tile, tiles=tiles)
+        found = _tile_of(problem, traits, outputs)
+        other = replace(found, kernels=4 - found.kernels)
+        blocks = [round_up(int(found.tiles * factor), found.rows) for factor in (2, 0.5)]
+        candidates = [found, replace(other, tiles=_block(problem, traits, other))]
+        if found.fused:
+            candidates += [replace(found, tiles=tiles) for tiles in blocks]
+        yield from (c for c in dict.fromkeys(candidates) if c != tile)
 
 
 def pays_winograd(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> bool:
@@ -229,7 +235,7 @@ def _tile_of(problem: Contraction, traits: DeviceTraits, outputs: int) -> Winogr
     tiles = _count(problem, outputs)
     vectors = -(-problem.outputs // vector_width(problem, traits))
     rows, wide = _register_tile(tiles, vectors, traits)
-    tile = WinogradTile(outputs, rows, wide, 1, True)
+    tile = WinogradTile(outputs, rows, wide, 1, kernels=1)
     tile = replace(tile, tiles=_block(problem, traits, tile))
     blocks = -(-tiles // tile.tiles)
     # Either all weights are read for each block, or transforms are written and read again.
@@ -239,7 +245,7 @@ def _tile_of(problem: Contraction, traits: DeviceTraits, outputs: int) -> Winogr
     far = weights * pieces + FAR * tiles * (channels + problem.outputs)
     if weights * blocks <= far and blocks * problem.groups >= traits.compute_units:
         return tile
-    tile = replace(tile, fused=False)
+    tile = replace(tile, kernels=3)
     return replace(tile, tiles=_block(problem, traits, tile))
 
 

@@ -1,0 +1,66 @@
+"""Which tiles Winograd's algorithm gets: by error, by size, and those worth timing."""
+
+import dataclasses
+
+import pytest
+from planning import CPU, GPU, convolution
+
+from clprim.plan.conv.winograd.tile import (
+    fits_winograd,
+    near_winograd,
+    pays_winograd,
+    takes_winograd,
+    winograd_tile,
+)
+
+CPU2 = dataclasses.replace(CPU, compute_units=2, local_memory=1 << 18)
+
+
+def problem(channels, size, images=8, error=5e-6, **options):
+    found = convolution(images, channels, size, channels, last=True, **options)
+    return dataclasses.replace(found, error=error)
+
+
+@pytest.mark.parametrize(
+    ("channels", "size", "images", "kernels"),
+    [(64, 56, 8, 1), (128, 28, 8, 1), (256, 56, 8, 1), (512, 28, 8, 3), (512, 7, 8, 3)],
+)
+def test_the_layers_of_networks(channels, size, images, kernels):
+    what = problem(channels, size, images)
+    tile = winograd_tile(what, CPU2)
+    assert (tile.outputs, tile.kernels) == (4, kernels)
+    assert takes_winograd(what, CPU2)
+    assert pays_winograd(what, CPU2, tile)
+
+
+def test_the_error_decides_the_tile():
+    assert winograd_tile(problem(64, 28, error=4e-7), CPU2).outputs == 2
+    assert not takes_winograd(problem(64, 28, error=0), CPU2)
+    assert not takes_winograd(problem(64, 28, error=1e-8), CPU2)
+
+
+def test_few_images_with_many_weights_get_small_tiles():
+    assert winograd_tile(problem(512, 7, 1), CPU2).outputs == 2
+
+
+def test_small_and_narrow_convolutions_stay_sums():
+    for what in (problem(16, 8, 1), problem(3, 112, 8)):
+        assert not pays_winograd(what, CPU2, winograd_tile(what, CPU2))
+
+
+def test_devices_and_windows_that_it_does_not_know():
+    assert not takes_winograd(problem(64, 28), GPU)
+    assert not takes_winograd(problem(64, 28), dataclasses.replace(CPU2, local_memory=1 << 14))
+    assert not takes_winograd(problem(64, 28, kernel=1, padding=0), CPU2)
+    assert not takes_winograd(problem(64, 28, kernel=4, padding=0), CPU2)
+
+
+@pytest.mark.parametrize("traits", [CPU2, dataclasses.replace(CPU2, vector_bytes=32)])
+@pytest.mark.parametrize("what", [problem(64, 56), problem(512, 7), problem(20, 9, 1)])
+def test_tiles_worth_timing_fit_and_differ_from_the_rules(what, traits):
+    rule = winograd_tile(what, traits)
+    near = list(near_winograd(rule, what, traits))
+    assert len(near) == len(set(near)) >= 2
+    assert rule not in near
+    assert all(fits_winograd(tile, what, traits) for tile in (rule, *near))
+    assert {1, 3} <= {tile.kernels for tile in near} | {rule.kernels}
