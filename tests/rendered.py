@@ -97,6 +97,18 @@ def maps():
             out=array((5, 6)),
         ),
     )
+    yield (
+        "pointwise/lanes",
+        map_plan(
+            "typeof_y0 sum = 0;\n"
+            "for (int i = 0; i < 2; ++i)\n"
+            "    sum += at_x0(coord(0), coord(1), 2 * coord(2) + i);\n"
+            "y0 = sum * x1;",
+            array((2, 40, 12), HALF, order=(0, 2, 1)),
+            array((1, 6)),
+            out=array((2, 40, 6), order=(0, 2, 1)),
+        ),
+    )
     yield "pointwise/12-dimensions", map_plan("y0 = max(x0, x1);", *crossed(12))
     yield (
         "pointwise/preamble",

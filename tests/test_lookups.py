@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from planning import GPU, array, map_plan
 from support import BFLOAT16, DTYPES, numbers
 
 import clprim as cp
@@ -113,6 +114,60 @@ def test_mixed_with_broadcasting_scalars_and_storage_types(device):
 def test_no_elements(device):
     op = cp.Pointwise("y0 = at_x0(coord(0), coord(1));")
     assert op(cp.zeros((2, 3)), shape=(0, 3)).shape == (0, 3)
+
+
+VECTORS = {
+    "a sum": "for (int i = 0; i < 3; ++i) y0 += at_x0(coord(0), i, coord(2));",
+    "a condition": "if (coord(1) > 1) y0 = at_x0(coord(0), 0, coord(2)); else y0 = coord(1);",
+    "a choice": "typeof_x0 v = at_x0(0, coord(1), coord(-1)); y0 = coord(0) > 0 ? v : -1;",
+    "a comparison": "typeof_x0 v = at_x0(0, 0, coord(2)); y0 = v > x1 || v != v ? v : x1;",
+    "shifted": "y0 = at_x0(coord(0), coord(1), coord(2) + size_x0(2) - size(2));",
+    "scalars": "float f = 2; y0 = at_x0(coord(0), coord(1), coord(2)) * f + w0;",
+}
+ELEMENTS = {
+    "backwards": "y0 = at_x0(coord(0), coord(1), size(2) - 1 - coord(2));",
+    "turned": "y0 = at_x0(coord(0), coord(2) % 3, coord(1));",
+    "a condition": "y0 = coord(2) > 1 ? at_x0(coord(0), coord(1), coord(2)) : 0;",
+    "a position": "y0 = at_x0(coord(0), coord(1), coord(2)) + coord(2);",
+    "an integer": "long i = coord(2); y0 = at_x0(coord(0), coord(1), i);",
+    "both": "y0 = at_x0(coord(0), coord(1), coord(2)) + at_x0(0, 0, 0);",
+    "a jump": "y0 = at_x0(coord(0), coord(1), coord(2)); if (y0 > 0) y0 = 1;",
+    "a guard": "y0 = inside_x0(0, 0, coord(2)) ? at_x0(0, 0, coord(2)) : 0;",
+}
+
+
+@pytest.mark.parametrize("name", [*VECTORS, *(f"no {name}" for name in ELEMENTS)])
+def test_neighbours_are_one_vector_where_that_means_the_same(name):
+    text = VECTORS.get(name) or ELEMENTS[name[3:]]
+    shape = (2, 3, 40)
+    inputs = [array(shape)] + [array((3, 1))] * ("x1" in text)
+    plan = map_plan(text, *inputs, out=array(shape), scalars=(1.0,) * ("w0" in text))
+    assert (plan.code.vector > 1) == (name in VECTORS)
+
+
+def test_only_floats_of_one_type_become_vectors():
+    text, shape = VECTORS["a sum"], (2, 3, 40)
+    for dtype, vector in ((np.float64, 8), (np.float16, 16), (np.int32, 1)):
+        plan = map_plan(text, array(shape, dtype), out=array(shape, dtype))
+        assert plan.code.vector == vector
+    assert map_plan(text, array(shape), out=array(shape, np.int32)).code.vector == 1
+    assert map_plan(text, array(shape), out=array(shape), traits=GPU).code.vector == 1
+    assert map_plan(text, array(shape, steps=2), out=array(shape)).code.vector == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, BFLOAT16], ids=str)
+def test_vectors_compute_what_elements_do(device, dtype):
+    a, b = numbers((2, 3, 37), dtype), numbers((3, 1), dtype, seed=1)
+    x, w = cp.asarray(a), cp.asarray(b)
+    both = np.stack([a[0], a[0]]).astype(np.float64)
+    for text, expected in [
+        (VECTORS["a sum"], a.astype(np.float64).sum(1, keepdims=True).repeat(3, 1)),
+        (VECTORS["a choice"], np.stack([0 * both[0] - 1, both[1]])),
+        (VECTORS["a comparison"], np.maximum(both[:, :1], b.astype(np.float64))),
+    ]:
+        op = cp.Pointwise(text, result_type=dtype)
+        y = op(x, *[w] * ("x1" in text), shape=(2, 3, 37))
+        np.testing.assert_array_equal(y.get().astype(np.float64), expected)
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,7 @@ class LookupCode(OperandCode):
         steps: ``one`` or ``any`` for every dimension, how far apart neighbours lie.
         sizes: (dimension as written, axis) of every size that is asked for.
         named: Whether it is also read by its own name.
+        lane: The dimension whose neighbours are read as vectors, where the kernel has vectors.
     """
 
     at: bool = False
@@ -125,6 +126,7 @@ class LookupCode(OperandCode):
     steps: tuple[str, ...] = ()
     sizes: tuple[tuple[int, int], ...] = ()
     named: bool = False
+    lane: int | None = None
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from clprim.dtypes import AnyDType, stored_type, value_dtype
 from clprim.errors import ShapeError
 from clprim.language.definition import PointwiseDefinition
-from clprim.plan.kernel import LookupCode
+from clprim.language.lanes import Lanes, vector_lookups
+from clprim.plan.kernel import LookupCode, OperandCode
 from clprim.plan.strides import Operand
 
-__all__ = ["plan_lookups"]
+__all__ = ["plan_lookups", "vector_lanes"]
 
 
 def plan_lookups(
@@ -71,3 +73,53 @@ def plan_lookups(
         asked = range(ndim) if "inside" in functions else sorted({axis for _, axis in sizes})
         numbers += [(f"{name}_n{axis}", array.shape[axis]) for axis in asked]
     return tuple(codes), numbers
+
+
+def vector_lanes(
+    definition: PointwiseDefinition,
+    operands: Sequence[OperandCode],
+    lookups: Sequence[LookupCode],
+    results: int,
+    axis: int,
+    ndim: int,
+) -> tuple[str, list[OperandCode], tuple[LookupCode, ...]] | None:
+    """Returns how neighbours along a dimension become vectors, or None where they cannot.
+
+    Args:
+        definition: The checked snippet.
+        operands: Results, and the arrays that broadcast.
+        lookups: The arrays that are read at coordinates.
+        results: How many results there are.
+        axis: The dimension that the innermost loop runs along.
+        ndim: Of the results.
+
+    Returns:
+        The type that is calculated in; the operands, of which those that have one element for all
+        lanes are ``uniform``; the lookups, with what is read as vectors.
+    """
+    value = operands[0].value
+    if value not in ("float", "double") or any(k.named for k in lookups):
+        return None
+    if any(o.inner != "one" for o in operands[:results]):
+        return None
+    inputs = operands[results:]
+    if any(o.inner not in ("one", "zero") for o in inputs):
+        return None
+    if any(o.inner == "one" and o.value != value for o in operands):
+        return None
+    neighbours: dict[int, int | None] = {}
+    for k in lookups:
+        side = [d for d, step in enumerate(k.steps) if step == "one"]
+        neighbours[int(k.name[1:])] = side[0] if side and k.value == value else None
+    uniform = frozenset(int(o.name[1:]) for o in inputs if o.inner == "zero")
+    read = vector_lookups(definition.expr, Lanes(axis, ndim, uniform, neighbours))
+    if read is None:
+        return None
+    return (
+        value,
+        [replace(o, inner="uniform") if o.inner == "zero" else o for o in operands],
+        tuple(
+            replace(k, lane=neighbours[int(k.name[1:])]) if int(k.name[1:]) in read else k
+            for k in lookups
+        ),
+    )

@@ -41,7 +41,7 @@ from clprim.plan.kernel import (
     work_group,
 )
 from clprim.plan.pointwise.code import PointwiseCode, TileCode
-from clprim.plan.pointwise.lookups import plan_lookups
+from clprim.plan.pointwise.lookups import plan_lookups, vector_lanes
 from clprim.plan.pointwise.tiling import find_tiling, place_tiles
 from clprim.plan.strides import (
     Dim,
@@ -129,7 +129,17 @@ def plan_pointwise(
         for n, d in enumerate(scalars)
     )
     value = operands[0].value if copied else _vector_type(definition, operands, scalar_codes)
-    periodic = _periodic(dims, len(arrays), len(results), value, traits)
+    along = None
+    if lookups and traits.is_cpu and not definition.draws:
+        walks = inner.strides[len(arrays) :]
+        lane = [n for n, walk in zip(position_names, walks, strict=True) if walk]
+        if len(lane) == 1 and lane[0] != "index" and 1 in walks:
+            along = vector_lanes(
+                definition, operands, lookups, len(results), int(lane[0][6:]), len(shape)
+            )
+    if along is not None:
+        value, operands, lookups = along
+    periodic = None if lookups else _periodic(dims, len(arrays), len(results), value, traits)
     nbytes = sum(_touched(a, shape) for a in (*results, *inputs))
     index = index_type(Space(dims, space.offsets), [inputs[int(k.name[1:])] for k in lookups])
     parameters, arguments = _memory([*operands, *lookups], len(results))
@@ -141,12 +151,13 @@ def plan_pointwise(
         more, given = random_arguments()
         parameters += more
         arguments += given
+    of_scalars = {w.value for w in scalar_codes}
     common: dict[str, Any] = {
         "name": what,
         "preamble": definition.preamble,
         "index": index,
         "unified": unified_functions(definition.snippets, definition.preamble, UNIFIED),
-        "doubles": "double" in {*(o.value for o in operands), *(w.value for w in scalar_codes)},
+        "doubles": "double" in {*(o.value for o in (*operands, *lookups)), *of_scalars},
         "own": own_names(definition.snippets, definition.preamble),
         "part": definition.expr.rules.part,
         "expr": definition.expr.body,
@@ -163,7 +174,7 @@ def plan_pointwise(
     flops = definition.expr.flops * math.prod(shape)
 
     vector = _vector_width(value, operands, len(results), inner, traits)
-    if periodic is None and value is not None and len(dims) <= BAKED_DIMS:
+    if periodic is None and value is not None and not lookups and len(dims) <= BAKED_DIMS:
         tiling = find_tiling(
             dims,
             len(arrays),
