@@ -231,7 +231,8 @@ def test_blocks_of_tiles_one_after_another(device, monkeypatch, memory_format, f
     monkeypatch.setattr(tile, "SECOND_BYTES", 0)
     monkeypatch.setattr(tile, "SCRATCH", 0)
     monkeypatch.setattr(tile, "FAR", 1e9 if fused else -1e9)
-    x_shape, w_shape = (2, 40, 27, 31), (40, 20, 3, 3)
+    # (Calls are kept by their shapes.)
+    x_shape, w_shape = (2 + fused, 40, 27, 31), (40, 20, 3, 3)
     check_exact(x_shape, w_shape, memory_format, padding=1, groups=2)
     with cp.options(convolution_error=EXACT):
         a, b = upload(whole(x_shape), memory_format), upload(whole(w_shape))
