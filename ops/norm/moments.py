@@ -38,22 +38,32 @@ _MOMENTS: dict[str, Any] = {
     "combine": "reduce_y0 += other_y0; reduce_y1 += other_y1;",
     "finalize": """
         typeof_reduce_y0 mean = reduce_y0 / count;  // from the origin; NaN of no elements
-        typeof_reduce_y0 variance = reduce_y1 / count - mean * mean;
+        {variance}
         y0 = mean;
         y1 = variance < 0 ? 0 : variance;
     """,
 }
+_BIASED = "typeof_reduce_y0 variance = reduce_y1 / count - mean * mean;"
+# What w0 takes from the number of elements leaves degrees of freedom, not less than none.
+_CORRECTED = """
+        typeof_reduce_y0 freedom = count - w0;
+        typeof_reduce_y0 squares = reduce_y1 - mean * reduce_y0;
+        squares = squares < 0 ? 0 : squares;
+        typeof_reduce_y0 variance = squares / (freedom < 0 ? 0 : freedom);
+"""
 _INVSTD = "y2 = 1 / sqrt(y1 + w0);"
 
 # The middle one of three elements is the origin: an outlier among them does no harm. They are
-# found anew where they are needed, which costs nothing beside another launch.
+# found anew where they are needed, which costs nothing beside another launch. From an infinity
+# there is no distance: 0 is the origin then, and the mean of such data is what NumPy's is.
 _ORIGIN = """
     typeof_{kind} a = x{0};
     typeof_{kind} b = x{1};
     typeof_{kind} c = x{2};
     typeof_{kind} low = a < b ? a : b;
     typeof_{kind} high = a < b ? b : a;
-    typeof_{kind} middle = c < low ? low : c > high ? high : c;
+    typeof_{kind} median = c < low ? low : c > high ? high : c;
+    typeof_{kind} middle = median - median == 0 ? median : 0;
 """
 
 
@@ -108,9 +118,14 @@ def standardizing(dtype: AnyDType, origins: int, weight: bool, bias: bool, name:
 
 
 @lru_cache(maxsize=32)
-def _reduction(kind: AnyDType, invstd: bool, origins: int) -> Reduction:
-    """Mean from the origin, biased variance and, with w0 for eps, 1 / √(variance + eps)."""
-    strings = {**_MOMENTS, "finalize": _MOMENTS["finalize"] + (_INVSTD if invstd else "")}
+def _reduction(kind: AnyDType, more: str, origins: int) -> Reduction:
+    """Mean from the origin and biased variance.
+
+    ``more`` is what w0 does: it is ``eps`` of a third result, 1 / √(variance + eps), or the
+    ``correction`` of the variance; or nothing.
+    """
+    finalize = _MOMENTS["finalize"].format(variance=_CORRECTED if more == "correction" else _BIASED)
+    strings = {**_MOMENTS, "finalize": finalize + (_INVSTD if more == "eps" else "")}
     expr = origin_of(origins, 1) + "y0 = x0 - middle;"
     return Reduction(expr, **strings, result_type=kind, name="moments")
 
@@ -128,7 +143,12 @@ def _median(kind: AnyDType) -> Pointwise:
 
 
 def moments(
-    x: Any, axes: tuple[int, ...], eps: float | None = None, *, out: Any = None
+    x: Any,
+    axes: tuple[int, ...],
+    eps: float | None = None,
+    *,
+    correction: float | None = None,
+    out: Any = None,
 ) -> tuple[Array, ...]:
     """Returns mean and biased variance along ``axes`` in one read of ``x``.
 
@@ -136,6 +156,8 @@ def moments(
         x: An array of any dtype.
         axes: Which to reduce, sorted.
         eps: Where given, 1 / √(variance + eps) is a third result.
+        correction: Where given, and not ``eps``, the sum of squares is divided by the number of
+            elements less this, or by 0.
         out: Where the results go: arrays of the kept axes' shape.
 
     Returns:
@@ -143,8 +165,9 @@ def moments(
     """
     kind = statistics_dtype(x.dtype)
     origins = origins_of(x, axes, kind)
-    rest = () if eps is None else (eps,)
-    operator = _reduction(kind, eps is not None, len(origins))
+    more = "eps" if eps is not None else "correction" if correction is not None else ""
+    rest = tuple(w for w in (eps, correction) if w is not None)
+    operator = _reduction(kind, more, len(origins))
     into = None
     if out is not None:
         target, *others = (spread_view(o, axes) for o in out)

@@ -14,12 +14,16 @@ import numpy as np
 
 from clprim.arrays import arithmetic
 from clprim.arrays.array import Array
+from clprim.call.arguments import as_results, check_aliases, check_array, check_out
 from clprim.dtypes import AnyDType, value_dtype
 from clprim.errors import ShapeError
+from clprim.ops.norm.arguments import allocate
+from clprim.ops.norm.moments import flat_view, moments, spread_view, statistics_dtype
 from clprim.ops.shared.arguments import Axis, Operator, by_kind, dtype_of, real
 from clprim.ops.shared.exponentials import exponentials
 from clprim.plan.strides import normalize_axes
 from clprim.reduction import Reduction
+from clprim.runtime.device import current_device
 
 __all__ = [
     "all",
@@ -88,49 +92,6 @@ def count_nonzero(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any
 
 # --- mean and variance ---------------------------------------------------------------------------
 
-# A partial is (how many, origin, Σ(x − origin), Σ(x − origin)²). The origin is the first element,
-# and from the 64th on the mean of those so far, about which Σ² is Σ² − mean·Σ and Σ is 0. So the
-# cancellation in Σ² − Σ²/n, the variance, is bounded whatever the data: with s the sum of squares
-# about the partial's own mean, Σ(x − origin)² is at most (n + 2) s while n ≤ 64, and about
-# (1 + n/64) s after that, where the engine ends a partial at some 8192 elements. Nothing is
-# divided, as Welford's recurrence does for every element, and all of it runs on whole vectors.
-_VAR_MEAN: dict[str, Any] = {
-    "init": "reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0; reduce_y3 = 0;",
-    "step": """
-        typeof_reduce_y0 mean = reduce_y2 / 64;
-        reduce_y1 = reduce_y0 == 0 ? x0 : reduce_y0 == 64 ? reduce_y1 + mean : reduce_y1;
-        reduce_y3 = reduce_y0 == 64 ? reduce_y3 - mean * reduce_y2 : reduce_y3;
-        typeof_reduce_y0 z = x0 - reduce_y1;
-        reduce_y2 = reduce_y0 == 64 ? z : reduce_y2 + z;
-        reduce_y3 += z * z;
-        reduce_y0 += 1;
-    """,
-    # As Chan, Golub and LeVeque (1979) merge means and squares, but for sums about an origin, which
-    # becomes the mean of both: moving it by d turns Σ into Σ − n d and Σ² into Σ² + d (n d − 2 Σ).
-    # Of a partial without elements all is 0.
-    "combine": """
-        typeof_reduce_y0 total = reduce_y0 + other_y0;
-        typeof_reduce_y0 from = reduce_y0 == 0 ? other_y1 : reduce_y1;
-        typeof_reduce_y0 sum = reduce_y2 + other_y2 + other_y0 * (other_y1 - from);
-        reduce_y1 = from + (total == 0 ? total : sum / total);
-        typeof_reduce_y0 d = reduce_y1 - from;
-        typeof_reduce_y0 other_d = reduce_y1 - other_y1;
-        reduce_y3 += d * (reduce_y0 * d - 2 * reduce_y2);
-        reduce_y3 += other_y3 + other_d * (other_y0 * other_d - 2 * other_y2);
-        reduce_y2 += other_y2 - reduce_y0 * d - other_y0 * other_d;
-        reduce_y0 = total;
-    """,
-    "finalize": """
-        typeof_reduce_y0 mean = reduce_y2 / count;  // from the origin; NaN of no elements
-        typeof_reduce_y0 squares = reduce_y3 - mean * reduce_y2;
-        typeof_reduce_y0 freedom = count - w0;
-        y0 = (squares < 0 ? 0 : squares) / (freedom < 0 ? 0 : freedom);
-        y1 = reduce_y1 + mean;
-    """,
-    "name": "var_mean",
-}
-_var_mean = by_kind(Reduction("", **_VAR_MEAN), Reduction("", **_VAR_MEAN, result_type=np.float64))
-
 
 def var_mean(
     x: Any,
@@ -161,8 +122,30 @@ def var_mean(
         >>> variance.item(), mean.item()
         (1.0, 2.0)
     """
-    correction = real("var_mean", "correction", correction)
-    variance, mean = _var_mean(x, correction, axis=axis, keepdims=keepdims, out=out)
+    what = "var_mean"
+    dtype = dtype_of(what, "x", x)
+    check_array(what, "x", x, current_device())
+    correction = real(what, "correction", correction)
+    axes = normalize_axes(what, axis, len(x.shape))
+    wanted = np.dtype(np.float64) if dtype.kind in "biu" else dtype
+    shape = tuple(size for d, size in enumerate(x.shape) if d not in axes)
+    given = None if out is None else as_results(what, out, 2)
+    if given is not None:
+        kept = tuple(1 if d in axes else size for d, size in enumerate(x.shape))
+        for n, array in enumerate(given):
+            check_array(what, f"out= of y{n}", array, current_device())
+            check_out(what, n, array, kept if keepdims else shape, wanted)
+        check_aliases(what, given, (x,), same_allowed=False)
+        variance, mean = (flat_view(a, axes) for a in given) if keepdims else given
+        moments(x, axes, correction=correction, out=(mean, variance))
+        return given[0], given[1]
+    if wanted == statistics_dtype(dtype):
+        mean, variance = moments(x, axes, correction=correction)
+    else:
+        variance, mean = (allocate(shape, wanted) for _ in range(2))
+        moments(x, axes, correction=correction, out=(mean, variance))
+    if keepdims:
+        variance, mean = (spread_view(a, axes) for a in (variance, mean))
     return variance, mean
 
 
