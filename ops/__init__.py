@@ -196,6 +196,11 @@ from clprim.ops.random.dropout import (
     dropout,
     dropout_backward,
 )
+from clprim.ops.recurrent.recurrent import (
+    gru,
+    lstm,
+    rnn,
+)
 from clprim.ops.reduction.reduce import (
     all,
     amax,
@@ -401,6 +406,7 @@ __all__ = [
     "grid_sample",
     "group_norm",
     "group_norm_backward",
+    "gru",
     "hardsigmoid",
     "hardswish",
     "hardtanh",
@@ -447,6 +453,7 @@ __all__ = [
     "lp_pool1d",
     "lp_pool2d",
     "lp_pool3d",
+    "lstm",
     "margin_ranking_loss",
     "margin_ranking_loss_backward",
     "masked_fill",
@@ -493,6 +500,7 @@ __all__ = [
     "repeat_interleave",
     "rms_norm",
     "rms_norm_backward",
+    "rnn",
     "roll",
     "rot90",
     "rotary_embedding",
