@@ -119,7 +119,7 @@ def test_no_elements(device):
 VECTORS = {
     "a sum": "for (int i = 0; i < 3; ++i) y0 += at_x0(coord(0), i, coord(2));",
     "a condition": "if (coord(1) > 1) y0 = at_x0(coord(0), 0, coord(2)); else y0 = coord(1);",
-    "a choice": "typeof_x0 v = at_x0(0, coord(1), coord(-1)); y0 = coord(0) > 0 ? v : -1;",
+    "a choice": "y0 = at_x0(0, coord(1), coord(-1)); if (coord(0) == 0) y0 = -1;",
     "a comparison": "typeof_x0 v = at_x0(0, 0, coord(2)); y0 = v > x1 || v != v ? v : x1;",
     "shifted": "y0 = at_x0(coord(0), coord(1), coord(2) + size_x0(2) - size(2));",
     "scalars": "float f = 2; y0 = at_x0(coord(0), coord(1), coord(2)) * f + w0;",
@@ -128,6 +128,7 @@ ELEMENTS = {
     "backwards": "y0 = at_x0(coord(0), coord(1), size(2) - 1 - coord(2));",
     "turned": "y0 = at_x0(coord(0), coord(2) % 3, coord(1));",
     "a condition": "y0 = coord(2) > 1 ? at_x0(coord(0), coord(1), coord(2)) : 0;",
+    "a number's choice": "y0 = coord(0) > 0 ? at_x0(0, coord(1), coord(2)) : 1;",
     "a position": "y0 = at_x0(coord(0), coord(1), coord(2)) + coord(2);",
     "an integer": "long i = coord(2); y0 = at_x0(coord(0), coord(1), i);",
     "both": "y0 = at_x0(coord(0), coord(1), coord(2)) + at_x0(0, 0, 0);",

@@ -216,9 +216,11 @@ class _Walk:
             case Ternary():
                 condition, *arms = given
                 _require({*arms} <= {_Kind.VECTOR, _Kind.UNIFORM})
-                _require(condition is _Kind.UNIFORM or _Kind.VECTOR in arms)
-                _require(condition in (_Kind.UNIFORM, _Kind.MASK))
-                return _Kind.VECTOR if _Kind.VECTOR in arms else _Kind.UNIFORM
+                # Compilers disagree on a number that chooses between vectors: clang 15 takes its
+                # sign bit, as that of a vector, and so never finds a comparison of numbers true.
+                vectors = _Kind.VECTOR in arms
+                _require(condition is (_Kind.MASK if vectors else _Kind.UNIFORM))
+                return _Kind.VECTOR if vectors else _Kind.UNIFORM
             case Binary(op):
                 return self.binary(op, given)
         raise _Differs

@@ -67,8 +67,8 @@ def embedding(indices: Any, weight: Any, *, out: Any = None) -> Array:
         c = c < 0 ? c + size_x1(0) : c;
         bool inside = c >= 0 && c < size_x1(0);
         c = inside ? c : 0;
-        typeof_y0 v = at_x1({element});
-        y0 = inside ? v : 0;"""
+        y0 = at_x1({element});
+        if (!inside) y0 = 0;"""
     operator = kernel(expr, what, dtype)
     return operator(spread, weight, shape=(*indices.shape, *row), out=out)  # type: ignore[no-any-return]
 

@@ -148,8 +148,8 @@ def _along(
         raise ShapeError(f"{what}: dimension {at} of x, of shape {x.shape}, has no elements")
     lines = _WRAPPED.format(c="c", i="x1", n=f"size_x0({at})")
     lines += f"bool inside = c >= 0 && c < size_x0({at});\n"
-    lines += f"c = inside ? c : 0;\ntypeof_y0 v = at_x0({places(x.ndim, {at: 'c'})});\n"
-    lines += "y0 = inside ? v : 0;"
+    lines += f"c = inside ? c : 0;\ny0 = at_x0({places(x.ndim, {at: 'c'})});\n"
+    lines += "if (!inside) y0 = 0;"
     return kernel(lines, what, x.dtype)(x, index, shape=shape, out=out)  # type: ignore[no-any-return]
 
 
@@ -263,7 +263,7 @@ def index(x: Any, indices: Sequence[Any], *, out: Any = None) -> Array:
         coordinates[d] = f"coord({at})"
     element = ", ".join(coordinates[d] for d in range(x.ndim))
     expr = "bool inside = true;\n" + "".join(lines)
-    expr += f"typeof_y0 v = at_x0({element});\ny0 = inside ? v : 0;"
+    expr += f"y0 = at_x0({element});\nif (!inside) y0 = 0;"
     if not all(x.shape[d] for d in arrays):
         raise ShapeError(f"{what}: x of shape {x.shape} has no elements along an index")
     operator = kernel(expr, what, dtype)

@@ -122,7 +122,7 @@ def _avg_pool(
         typeof_y0 sum = 0;
         LOOPS {{
             typeof_y0 v = at_x0({element});
-            sum += {"inside ? v : 0" if w.leave else "v"};
+            {"if (inside) " if w.leave else ""}sum += v;
         END
         y0 = sum / {divisor.replace("FROM", "from")};"""
     operator = kernel(w.over_window("x0", body, edges=w.leave), what, dtype)
@@ -233,7 +233,7 @@ def _avg_pool_backward(
         LOOPS {{
             {" ".join(begins) if "FROM" in divisor else ""}
             typeof_x1 v = at_x1({window}) / {divisor.replace("FROM", "begin")};
-            sum += inside ? v : 0;
+            if (inside) sum += v;
         END
         y0 = sum;"""
     operator = kernel("(void)x0;\n" + w.over_outputs("x1", body), what, dtype)
@@ -312,7 +312,7 @@ def _lp_pool(
         LOOPS {{
             typeof_y0 v = at_x0({element});
             v = {power};
-            sum += {"inside ? v : 0" if w.leave else "v"};
+            {"if (inside) " if w.leave else ""}sum += v;
         END
         sum = {scaled};
         y0 = {root or "pow(sum > 0 ? sum : 0, 1 / w0)"};"""

@@ -140,23 +140,22 @@ def lowest(dtype: AnyDType) -> str:
 def _forward(w: Windows, dtype: AnyDType, indices: bool) -> str:
     element = places(w.lead + len(w.axes), {w.lead + d: f"i{d}" for d in w.axes})
     greater = "v > best" if dtype.kind in "biu" else "v > best || v != v"
-    greater = f"inside && ({greater})" if w.dilated else greater
     if not indices:
         body = f"""
             typeof_y0 best = {lowest(dtype)};
             LOOPS {{
                 typeof_y0 v = at_x0({element});
-                best = {greater} ? v : best;
+                {"if (inside) " if w.dilated else ""}best = {greater} ? v : best;
             END
             y0 = best;"""
         return w.over_window("x0", body, edges=w.dilated)
-    first = "inside && chosen < 0" if w.dilated else "chosen < 0"
+    guard = "inside && " if w.dilated else ""
     body = f"""
         typeof_y0 best = {lowest(dtype)};
         long chosen = -1;
         LOOPS {{
             typeof_y0 v = at_x0({element});
-            if ({greater} || {first}) {{
+            if ({guard}({greater} || chosen < 0)) {{
                 best = v;
                 chosen = {w.flat("x0", "i")};
             }}

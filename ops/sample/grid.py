@@ -110,11 +110,10 @@ def _sampled(ndim: int, mode: str, padding: str, corners: bool) -> str:
     for chosen in product(*taps):
         place = places(2 + ndim, {2 + d: _clamped(tap, d) for d, (tap, _) in enumerate(chosen)})
         inside = " && ".join(f"{tap} >= 0 && {tap} < n{d}" for d, (tap, _) in enumerate(chosen))
-        # The nearest element is read in place of one outside, and not used.
-        value = f"({inside} ? at_x0({place}) : 0)" if padding == "zeros" else f"at_x0({place})"
-        weights = [w for _, w in chosen if w]
-        terms.append(" * ".join([*weights, value]))
-    return "\n".join([*lines, f"y0 = {' + '.join(terms)};"])
+        weighted = " * ".join([*(w for _, w in chosen if w), f"at_x0({place})"])
+        guard = f"if ({inside}) " if padding == "zeros" else ""
+        terms.append(f"{guard}sum += {weighted};")
+    return "\n".join([*lines, "typeof_y0 sum = 0;", *terms, "y0 = sum;"])
 
 
 def _clamped(tap: str, d: int) -> str:
