@@ -6,7 +6,7 @@ The device is clprim's current one. What has no kernel of clprim's runs on the C
 from clprim.torch import basics, private, saving, table
 from clprim.torch.device import DeviceModule
 from clprim.torch.function import operator
-from clprim.torch.kernels import all_families
+from clprim.torch.kernels import all_families, random
 from clprim.torch.memory import array, tensor
 from clprim.torch.on_cpu import fallback, run_on_cpu
 from clprim.torch.report import coverage
@@ -16,5 +16,6 @@ __all__ = ["array", "coverage", "fallback", "operator", "tensor"]
 private.register_device(DeviceModule())
 basics.register()
 saving.register()
+random.register()
 table.register_all(all_families)
 private.register_fallback(run_on_cpu)

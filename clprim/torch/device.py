@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from clprim import random
 from clprim.runtime.device import current_device, devices
 from clprim.runtime.device import synchronize as wait
 from clprim.torch.memory import usage
@@ -76,7 +77,7 @@ class DeviceModule:
 
     def manual_seed(self, seed: int) -> None:
         """Seeds the device's random numbers."""
-        torch.default_generator.manual_seed(seed)
+        random.seed(seed)
 
     def _is_in_bad_fork(self) -> bool:
         return False

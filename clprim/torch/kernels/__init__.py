@@ -1,7 +1,17 @@
 """PyTorch's overloads, a family a file, each a few lines over `clprim.ops`."""
 
-from clprim.torch.kernels import elementwise, norm, pool, product, reduction, shape
+from clprim.torch.kernels import (
+    elementwise,
+    norm,
+    pool,
+    product,
+    random,
+    reduction,
+    sample,
+    scan,
+    shape,
+)
 
 __all__ = ["all_families"]
 
-all_families = (elementwise, norm, pool, product, reduction, shape)
+all_families = (elementwise, norm, pool, product, random, reduction, sample, scan, shape)

@@ -1,0 +1,35 @@
+"""Cumulative sums and the like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from clprim import ops
+from clprim.arrays.array import Array
+from clprim.torch.copying import cast, duplicate
+from clprim.torch.kernels.elementwise import floating
+from clprim.torch.memory import kind_of
+from clprim.torch.table import kernel
+
+
+def _cumulative(name: str) -> None:
+    operator: Callable[..., Any] = getattr(ops, name)
+
+    @kernel(name)
+    def run(x: Array, dim: int, *, dtype: torch.dtype | None = None) -> Any:
+        kind = dtype or (torch.int64 if x.dtype.kind in "biu" else kind_of(x.dtype))
+        x = cast(x, kind)
+        return operator(x, dim) if x.ndim else duplicate(x)
+
+
+_cumulative("cumsum")
+_cumulative("cumprod")
+
+
+@kernel("logcumsumexp")
+def _logcumsumexp(x: Array, dim: int) -> Any:
+    x = cast(x, floating(kind_of(x.dtype)))
+    return ops.logcumsumexp(x, dim) if x.ndim else duplicate(x)
