@@ -1,0 +1,42 @@
+"""Operators that networks need agree with the CPU on PyTorch's own samples."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("expecttest")
+
+import clprim.torch as ct  # noqa: E402
+
+# By name; a few samples each, as each compiles kernels of its own.
+NAMES = """
+abs add addmm bmm cat clamp cumsum div.no_rounding_mode eq exp flip lerp log lt
+ matmul
+max.reduction_with_dim maximum mean mul neg pow rsqrt sigmoid sqrt stack std sub sum tanh tril var where
+nn.functional.adaptive_avg_pool2d nn.functional.avg_pool2d nn.functional.batch_norm
+nn.functional.conv1d nn.functional.conv2d nn.functional.conv_transpose2d nn.functional.gelu
+nn.functional.group_norm nn.functional.hardswish nn.functional.interpolate.bilinear
+nn.functional.interpolate.nearest nn.functional.layer_norm nn.functional.linear
+nn.functional.max_pool2d nn.functional.pad.constant nn.functional.silu
+""".split()
+
+
+@pytest.fixture(scope="module")
+def operators():
+    from torch_conformance import operators
+
+    return dict(operators(torch.float32))
+
+
+@pytest.mark.usefixtures("unoptimised")
+@pytest.mark.parametrize("name", NAMES)
+def test_samples_agree(name, operators):
+    from torch_conformance import run
+
+    ct.fallback("silent")
+    try:
+        outcome = run(operators[name], torch.float32, 2)
+    finally:
+        ct.fallback("warn")
+    assert outcome.counts["right"] >= 1
+    assert not outcome.problems
+    assert not outcome.fallbacks
