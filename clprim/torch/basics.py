@@ -145,6 +145,16 @@ def _set(x: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
     return x
 
 
+def _index_put(
+    x: torch.Tensor,
+    indices: Sequence[Any],
+    values: torch.Tensor,
+    accumulate: bool = False,
+    unsafe: bool = False,
+) -> torch.Tensor:
+    return x.copy_(_aten.index_put.default(x, indices, values, accumulate))
+
+
 def _fill(x: torch.Tensor, value: Any) -> torch.Tensor:
     if x.numel():
         if isinstance(value, torch.Tensor):
@@ -179,6 +189,7 @@ def register() -> None:
             _aten.set_.source_Storage_storage_offset
         ),
         "as_strided_": _as_strided_in_place,
+        "_index_put_impl_": _index_put,
         "fill_.Scalar": _fill,
         "fill_.Tensor": _fill,
         "zero_": lambda x: _fill(x, 0),

@@ -9,14 +9,15 @@ import clprim.torch as ct  # noqa: E402
 
 # By name; a few samples each, as each compiles kernels of its own.
 NAMES = """
-abs add addmm bmm cat clamp cumsum div.no_rounding_mode eq exp flip lerp log lt
- matmul
-max.reduction_with_dim maximum mean mul neg pow rsqrt sigmoid sqrt stack std sub sum tanh tril var where
-nn.functional.adaptive_avg_pool2d nn.functional.avg_pool2d nn.functional.batch_norm
+abs add addmm bmm cat clamp cumsum div.no_rounding_mode eq exp flip lerp log lt matmul
+max.reduction_with_dim maximum mean mul neg pow rsqrt sigmoid sqrt stack std sub sum tanh tril
+var where nn.functional.adaptive_avg_pool2d nn.functional.avg_pool2d nn.functional.batch_norm
 nn.functional.conv1d nn.functional.conv2d nn.functional.conv_transpose2d nn.functional.gelu
 nn.functional.group_norm nn.functional.hardswish nn.functional.interpolate.bilinear
 nn.functional.interpolate.nearest nn.functional.layer_norm nn.functional.linear
-nn.functional.max_pool2d nn.functional.pad.constant nn.functional.silu
+nn.functional.max_pool2d nn.functional.pad.constant nn.functional.silu softmax log_softmax
+nn.functional.cross_entropy nn.functional.mse_loss sort scatter_add __getitem__
+nn.functional.embedding
 """.split()
 
 

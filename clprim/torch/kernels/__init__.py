@@ -2,6 +2,7 @@
 
 from clprim.torch.kernels import (
     elementwise,
+    index,
     norm,
     pool,
     product,
@@ -14,4 +15,4 @@ from clprim.torch.kernels import (
 
 __all__ = ["all_families"]
 
-all_families = (elementwise, norm, pool, product, random, reduction, sample, scan, shape)
+all_families = (elementwise, index, norm, pool, product, random, reduction, sample, scan, shape)

@@ -20,8 +20,8 @@ _BOOL = np.dtype(np.bool_)
 
 
 @lru_cache(maxsize=4096)
-def _pointwise(expr: str, dtype: Any, preamble: str = "") -> Pointwise:
-    return Pointwise(expr, result_type=dtype, preamble=preamble)
+def _pointwise(expr: str, dtype: Any) -> Pointwise:
+    return Pointwise(expr, result_type=dtype)
 
 
 def promoted(*values: Any) -> torch.dtype:
@@ -59,7 +59,13 @@ def floating(kind: torch.dtype) -> torch.dtype:
     return kind if kind.is_floating_point else torch.get_default_dtype()
 
 
-def apply(expr: str, *values: Any, kind: Any, out: Array | None = None, preamble: str = "") -> Any:
+def apply(
+    expr: str,
+    *values: Any,
+    kind: Any,
+    out: Array | None = None,
+    shape: tuple[int, ...] | None = None,
+) -> Any:
     """Runs a string whose operands are called ``a``, ``b``, … in braces.
 
     Args:
@@ -67,7 +73,7 @@ def apply(expr: str, *values: Any, kind: Any, out: Array | None = None, preamble
         values: Arrays and numbers.
         kind: dtype of the result.
         out: Where it goes.
-        preamble: Functions in C that the string calls.
+        shape: Of the result, where operands are to broadcast to a larger one.
     """
     arrays = [v for v in values if isinstance(v, Array)]
     numbers = [v for v in values if not isinstance(v, Array)]
@@ -81,7 +87,7 @@ def apply(expr: str, *values: Any, kind: Any, out: Array | None = None, preamble
     if "y0 =" not in text:
         text = f"y0 = {text};"
     dtype = out.dtype if out is not None else numpy_dtype(kind)
-    return _pointwise(text, dtype, preamble)(*arrays, *numbers, out=out)
+    return _pointwise(text, dtype)(*arrays, *numbers, out=out, shape=shape)
 
 
 # --- one operand ---------------------------------------------------------------------------------

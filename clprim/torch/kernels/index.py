@@ -1,0 +1,205 @@
+"""Order, and reading and writing at indices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from clprim import ops
+from clprim.arrays.array import Array
+from clprim.arrays.creation import full
+from clprim.torch.copying import duplicate
+from clprim.torch.kernels.elementwise import apply
+from clprim.torch.memory import kind_of
+from clprim.torch.table import kernel
+
+
+def _line(x: Array) -> Array:
+    """A number as a line of one."""
+    return x if x.ndim else x.reshape(-1)
+
+
+@kernel("sort.stable")
+def _sort_stable(
+    x: Array, *, stable: bool | None = None, dim: int = -1, descending: bool = False
+) -> Any:
+    values, places = ops.sort(_line(x), dim, descending, True)
+    return values.reshape(x.shape), places.reshape(x.shape)
+
+
+@kernel("sort")
+def _sort(x: Array, dim: int = -1, descending: bool = False) -> Any:
+    return _sort_stable(x, dim=dim, descending=descending)
+
+
+@kernel("topk")
+def _topk(x: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    values, places = ops.topk(_line(x), k, dim, largest, True)
+    return (values, places) if x.ndim else (values.reshape(()), places.reshape(()))
+
+
+@kernel("kthvalue")
+def _kthvalue(x: Array, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    values, places = ops.kthvalue(_line(x), k, dim, keepdim)
+    return (values, places) if x.ndim else (values.reshape(()), places.reshape(()))
+
+
+@kernel("nonzero")
+def _nonzero(x: Array) -> Any:
+    return ops.nonzero(x) if x.ndim else ops.nonzero(x.reshape(-1))[:, :0]
+
+
+@kernel("masked_select")
+def _masked_select(x: Array, mask: Array) -> Any:
+    return ops.masked_select(x, mask)
+
+
+def _written(operator: Callable[..., Any]) -> Callable[..., Any]:
+    """Lets an operator along a dimension take numbers too."""
+
+    def run(x: Array, dim: int, index: Array, *rest: Any, **options: Any) -> Any:
+        if x.ndim:
+            return operator(x, dim, _line(index), *rest, **options)
+        lines = [_line(r) if isinstance(r, Array) else r for r in rest]
+        return operator(_line(x), 0, _line(index), *lines, **options).reshape(())
+
+    return run
+
+
+kernel("scatter_add")(_written(ops.scatter_add))
+_scatter = _written(ops.scatter)
+
+
+@kernel("scatter.src")
+def _scatter_array(x: Array, dim: int, index: Array, src: Array) -> Any:
+    return _scatter(x, dim, index, src)
+
+
+@kernel("scatter.value")
+def _scatter_number(x: Array, dim: int, index: Array, value: Any) -> Any:
+    return _scatter(x, dim, index, full(index.shape, value, x.dtype))
+
+
+@kernel("scatter_reduce.two")
+def _scatter_reduce(
+    x: Array, dim: int, index: Array, src: Array, reduce: str, *, include_self: bool = True
+) -> Any:
+    return _written(ops.scatter_reduce)(x, dim, index, src, reduce, include_self=include_self)
+
+
+@kernel("index_add")
+def _index_add(x: Array, dim: int, index: Array, source: Array, *, alpha: Any = 1) -> Any:
+    if not x.ndim:
+        return _index_add(_line(x), 0, _line(index), _line(source), alpha=alpha).reshape(())
+    return ops.index_add(x, dim, _line(index), source, alpha=alpha)
+
+
+def _indices(x: Array, indices: Sequence[Any]) -> tuple[list[int], list[Any], list[int]]:
+    """Returns which dimensions are indexed, by which arrays, and where these go in the result.
+
+    Masks become positions. As in NumPy, the arrays' dimensions stand where the indexed ones stood
+    if these are neighbours, and first otherwise.
+    """
+    axes: list[int] = []
+    arrays: list[Any] = []
+    at = 0
+    for index in indices:
+        if index is None:
+            at += 1
+        elif index.dtype in (np.dtype(np.bool_), np.dtype(np.uint8)):
+            places = ops.nonzero(index)
+            axes += range(at, at + index.ndim)
+            arrays += [duplicate(places[:, d]) for d in range(index.ndim)]
+            at += index.ndim
+        else:
+            axes.append(at)
+            arrays.append(index)
+            at += 1
+    rank = len(np.broadcast_shapes(*(a.shape for a in arrays)))
+    rest = x.ndim - len(axes)
+    front = axes[0] if axes == list(range(axes[0], axes[0] + len(axes))) else 0
+    # The result has the arrays' dimensions first; this brings them to their place.
+    order = [*range(rank, rank + front), *range(rank), *range(rank + front, rank + rest)]
+    return axes, arrays, order
+
+
+def _first(x: Array, axes: list[int]) -> Array:
+    rest = [d for d in range(x.ndim) if d not in axes]
+    return x.transpose(*axes, *rest)
+
+
+@kernel("index.Tensor")
+def _index(x: Array, indices: Sequence[Any]) -> Any:
+    axes, arrays, order = _indices(x, indices)
+    return ops.index(_first(x, axes), arrays).transpose(*order)
+
+
+@kernel("index_put")
+def _index_put(x: Array, indices: Sequence[Any], values: Array, accumulate: bool = False) -> Any:
+    axes, arrays, order = _indices(x, indices)
+    moved = _first(x, axes)
+    lead = np.broadcast_shapes(*(a.shape for a in arrays))
+    shape = (*lead, *moved.shape[len(axes) :])
+    # Values broadcast to what the same index would read.
+    read = tuple(shape[d] for d in order)
+    wide = apply("{a}", values, kind=kind_of(x.dtype), shape=read)
+    found = ops.index_put(moved, arrays, wide.transpose(*np.argsort(order)), accumulate)
+    back = np.argsort([*axes, *(d for d in range(x.ndim) if d not in axes)])
+    return found.transpose(*back)
+
+
+@kernel("embedding_dense_backward")
+def _embedding_backward(
+    grad: Array, indices: Array, rows: int, padding_idx: int, scale_grad_by_freq: bool
+) -> Any:
+    return ops.embedding_backward(grad, indices, rows, padding_idx, scale_grad_by_freq)
+
+
+def _median(name: str) -> None:
+    @kernel(name)
+    def whole(x: Array) -> Any:
+        return ops.median(x)
+
+    @kernel(f"{name}.dim")
+    def along(x: Array, dim: int, keepdim: bool = False) -> Any:
+        values, places = ops.median(_line(x), dim, keepdim and x.ndim > 0)
+        return (values, places) if x.ndim else (values.reshape(()), places.reshape(()))
+
+
+_median("median")
+
+
+@kernel("bincount")
+def _bincount(x: Array, weights: Any = None, minlength: int = 0) -> Any:
+    return ops.bincount(x, weights, minlength)
+
+
+@kernel("searchsorted.Tensor")
+def _searchsorted(
+    edges: Array,
+    values: Array,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Any = None,
+) -> Any:
+    if sorter is not None:
+        edges = ops.take_along_dim(edges, sorter, -1) if edges.size else edges
+    return ops.searchsorted(edges, values, out_int32=out_int32, right=right or side == "right")
+
+
+def _extreme(name: str) -> None:
+    operator: Callable[..., Any] = getattr(ops, name)
+
+    @kernel(f"_{name}_helper")
+    def unused(x: Array, values: Array, places: Array, dim: int) -> None:
+        found, where = operator(_line(x), dim)
+        apply("{a}", found.reshape(x.shape), kind=kind_of(x.dtype), out=values)
+        apply("{a}", where.reshape(x.shape), kind=kind_of(where.dtype), out=places)
+
+
+_extreme("cummax")
+_extreme("cummin")
