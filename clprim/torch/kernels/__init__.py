@@ -3,6 +3,7 @@
 from clprim.torch.kernels import (
     elementwise,
     index,
+    loss,
     norm,
     pool,
     product,
@@ -15,4 +16,16 @@ from clprim.torch.kernels import (
 
 __all__ = ["all_families"]
 
-all_families = (elementwise, index, norm, pool, product, random, reduction, sample, scan, shape)
+all_families = (
+    elementwise,
+    index,
+    loss,
+    norm,
+    pool,
+    product,
+    random,
+    reduction,
+    sample,
+    scan,
+    shape,
+)

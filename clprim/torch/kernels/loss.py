@@ -1,0 +1,122 @@
+"""Softmax and losses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from clprim import ops
+from clprim.arrays.array import Array
+from clprim.arrays.creation import full
+from clprim.torch.copying import cast
+from clprim.torch.kernels.elementwise import apply
+from clprim.torch.memory import kind_of
+from clprim.torch.table import kernel
+
+_REDUCTIONS = ("none", "mean", "sum")
+
+
+def _softmax(name: str) -> None:
+    forward: Callable[..., Any] = getattr(ops, name)
+    backward: Callable[..., Any] = getattr(ops, f"{name}_backward")
+
+    @kernel(f"_{name}")
+    def run(x: Array, dim: int, half_to_float: bool) -> Any:
+        x = cast(x, torch.float32) if half_to_float else x
+        return forward(x, dim) if x.ndim else forward(x.reshape(1), 0).reshape(())
+
+    @kernel(f"_{name}_backward_data")
+    def gradient(grad: Array, output: Array, dim: int, input_dtype: torch.dtype) -> Any:
+        if not grad.ndim:
+            return cast(backward(grad.reshape(1), output.reshape(1), 0).reshape(()), input_dtype)
+        return cast(backward(grad, output, dim), input_dtype)
+
+
+_softmax("softmax")
+_softmax("log_softmax")
+
+
+def _total_weight(x: Array, target: Array, weight: Array | None, ignore_index: int) -> Any:
+    """The sum of the weights of all targets that count."""
+    kind = kind_of(x.dtype)
+    if weight is None:
+        counts = apply("{a} != {b}", target, ignore_index, kind=torch.float32)
+    else:
+        expr = "{a} != {b} ? at_{c}({a}) : 0"
+        counts = apply(expr, target, ignore_index, weight, kind=torch.float32)
+    return cast(ops.sum(counts), kind)
+
+
+def _rows(x: Array, target: Array) -> tuple[Array, Array]:
+    """One row of classes as a batch of one."""
+    return (x, target) if x.ndim > 1 else (x.reshape(1, -1), target.reshape(1))
+
+
+@kernel("nll_loss_forward", "nll_loss2d_forward")
+def _nll(x: Array, target: Array, weight: Any, reduction: int, ignore_index: int) -> Any:
+    how = _REDUCTIONS[reduction]
+    rows, labels = _rows(x, target)
+    found = ops.nll_loss(rows, labels, weight, ignore_index=ignore_index, reduction=how)
+    found = found.reshape(target.shape if how == "none" else ())
+    if how == "none":
+        return found, full((), 0.0, x.dtype)
+    return found, _total_weight(x, target, weight, ignore_index)
+
+
+@kernel("nll_loss_backward", "nll_loss2d_backward")
+def _nll_backward(
+    grad: Array,
+    x: Array,
+    target: Array,
+    weight: Any,
+    reduction: int,
+    ignore_index: int,
+    total_weight: Array,
+) -> Any:
+    how = _REDUCTIONS[reduction]
+    rows, labels = _rows(x, target)
+    grad = grad.reshape(labels.shape) if how == "none" else grad
+    found = ops.nll_loss_backward(
+        grad, rows, labels, weight, ignore_index=ignore_index, reduction=how
+    )
+    return found.reshape(x.shape)
+
+
+def _of_two(name: str, number: str = "") -> None:
+    """Registers a loss of predictions and targets, with a number of its own if it has one."""
+    forward: Callable[..., Any] = getattr(ops, name)
+    backward: Callable[..., Any] = getattr(ops, f"{name}_backward")
+
+    def options(reduction: int, rest: tuple[Any, ...]) -> dict[str, Any]:
+        given: dict[str, Any] = {"reduction": _REDUCTIONS[reduction]}
+        return given | ({number: rest[0]} if number and rest else {})
+
+    @kernel(name)
+    def run(x: Array, target: Array, reduction: int = 1, *rest: Any) -> Any:
+        return forward(x, target, **options(reduction, rest))
+
+    @kernel(f"{name}_backward")
+    def gradient(grad: Array, x: Array, target: Array, reduction: int, *rest: Any) -> Any:
+        found = backward(grad, x, target, **options(reduction, rest))
+        return found[0] if isinstance(found, tuple) else found
+
+
+_of_two("mse_loss")
+_of_two("smooth_l1_loss", "beta")
+_of_two("huber_loss", "delta")
+
+
+@kernel("binary_cross_entropy")
+def _bce(x: Array, target: Array, weight: Any = None, reduction: int = 1) -> Any:
+    return ops.binary_cross_entropy(x, target, weight, reduction=_REDUCTIONS[reduction])
+
+
+@kernel("binary_cross_entropy_backward")
+def _bce_backward(
+    grad: Array, x: Array, target: Array, weight: Any = None, reduction: int = 1
+) -> Any:
+    how = _REDUCTIONS[reduction]
+    found = ops.binary_cross_entropy_backward(grad, x, target, weight, reduction=how)
+    return found[0] if isinstance(found, tuple) else found
