@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from bench.commands.arithmetic import conv, depthwise, gemm, subpixel
-from bench.commands.bandwidth import layout, norm, pointwise, reduce
+from bench.commands.bandwidth import gradient, layout, norm, pointwise, reduce
 from bench.commands.host import launch
 from bench.commands.torture import torture
 from bench.commands.tuning import tune
@@ -28,6 +28,7 @@ _COMMANDS = (
     depthwise,
     norm,
     layout,
+    gradient,
     subpixel,
     launch,
     tune,

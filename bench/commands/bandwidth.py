@@ -11,11 +11,12 @@ from bench.clock.bandwidth import bandwidth_report, run_bandwidth
 from bench.commands.options import Run, charted_run_of, takes
 from bench.commands.output import finish, moving
 from bench.page.norm import norm_report
+from bench.work.gradient import gradient_report, run_gradient
 from bench.work.layout import layout_workloads, run_layout
 from bench.work.norm import NORM_NETWORKS, norm_jobs, run_norm
 from bench.work.workloads import Workload, pointwise_workloads, reduce_workloads
 
-__all__ = ["layout", "norm", "pointwise", "reduce"]
+__all__ = ["gradient", "layout", "norm", "pointwise", "reduce"]
 
 
 @takes(run=charted_run_of)
@@ -65,6 +66,14 @@ def norm(
     options, label = (f"--network {network}", network) if network else ("", "")
     report = norm_report(rows, refused, run.device, quick=run.quick, options=options, label=label)
     finish(report, run)
+
+
+@takes(run=charted_run_of)
+def gradient(run: Run) -> None:
+    """Derived gradients: speed beside kernels by hand, and beside PyTorch's eager backward."""
+    with moving() as progress:
+        rows = run_gradient(run.device, repeats=run.repeats, quick=run.quick, progress=progress)
+    finish(gradient_report(rows), run)
 
 
 def _bandwidth(command: str, title: str, workloads: Sequence[Workload], run: Run) -> None:

@@ -30,6 +30,7 @@ def invoke(command, folder, *options):
         ("pointwise", ["64 Ki floats", "copy", "≥ 95% of the best copy kernel"]),
         ("reduce", ["channels_last", "31×65, axis 1", "≥ 15× as fast as torch.var_mean"]),
         ("layout", ["depth_to_space by 2", "channels_last, CRD", "≥ 80% of the best copy kernel"]),
+        ("gradient", ["gelu", "focal loss", "≥ 95% of the kernel by hand"]),
         ("launch", ["conv2d, 16→16", "import clprim", "≤ 3× a bare enqueue, with out="]),
     ],
 )
