@@ -61,6 +61,8 @@ class Algebra:
             return self.sub(a, b.args[0])
         if a.op == "neg":
             return self.sub(b, a.args[0])
+        if a.op == b.op == "/" and a.args[1] is b.args[1] and a.real:
+            return self.div(self.add(a.args[0], b.args[0]), a.args[1])
         if _is_negative(b):
             return self.sub(a, self.neg(b))
         if _is_negative(a):
@@ -82,6 +84,8 @@ class Algebra:
             return self.add(a, b.args[0])
         if _is_negative(b):
             return self.add(a, self.neg(b))
+        if a.op == b.op == "/" and a.args[1] is b.args[1] and a.real:
+            return self.div(self.sub(a.args[0], b.args[0]), a.args[1])
         merged = self._merge(a, self.neg(b)) if b.op == "?:" else None
         return self._make("-", a, b) if merged is None else merged
 

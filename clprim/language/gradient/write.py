@@ -88,6 +88,7 @@ class _Writer:
                 uses[a] = uses.get(a, 0) + 1
         for root in roots:
             uses[root] = uses.get(root, 0) + 1
+        alone = {root for root in roots if uses[root] == 1}
         found: list[str] = []
         size: dict[Term, int] = {}
         depth: dict[Term, int] = {}
@@ -102,6 +103,7 @@ class _Writer:
             size[term] = 1 + sum(size.get(a, 0) for a in inner)
             depth[term] = 1 + max((depth.get(a, 0) for a in inner), default=0)
             plain = term.op in COMPARISONS or term.op in LOGIC or term in trapping
+            plain = plain or term in alone
             if plain or not self._worth(term, uses[term], size[term], depth[term]):
                 continue
             expression = self.tree(term)
