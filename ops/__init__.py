@@ -191,6 +191,9 @@ from clprim.ops.pool.max_pool import (
     max_unpool2d,
     max_unpool3d,
 )
+from clprim.ops.product.einsum import (
+    einsum,
+)
 from clprim.ops.product.matmul import linear, linear_backward, matmul
 from clprim.ops.random.dropout import (
     dropout,
@@ -384,6 +387,7 @@ __all__ = [
     "diagonal",
     "dropout",
     "dropout_backward",
+    "einsum",
     "elu",
     "embedding",
     "embedding_backward",
