@@ -105,6 +105,21 @@ class Cut:
     # of a tile to the same few places of the cache.
 
     @property
+    def u_element(self) -> int:
+        """From one element of transformed weights to the next."""
+        return self.channels * self.strip * (1 if self.fused else self.strips) + self.code.width
+
+    @property
+    def u_strip(self) -> int:
+        """From one strip of transformed weights to the next."""
+        return self.elements * self.u_element if self.fused else self.channels * self.strip
+
+    @property
+    def u_size(self) -> int:
+        """Transformed weights of a group."""
+        return self.elements * self.u_element * (self.strips if self.fused else 1)
+
+    @property
     def v_element(self) -> int:
         """From one element of transformed inputs to the next."""
         rows = self.tile_groups * self.code.tile_rows

@@ -23,6 +23,9 @@ from clprim.traits import DeviceTraits
 
 __all__ = ["plan_winograd"]
 
+# Channels that a work-item transforms the weights of.
+WEIGHT_RUN = 32
+
 
 def plan_winograd(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> Plan:
     """Plans the kernels of a convolution that `takes_winograd`.
@@ -67,6 +70,8 @@ def _fused(problem: Contraction, code: WinogradCode, cut: Cut) -> KernelPlan:
         "blocks": -(-cut.tiles // cut.block),
         "block_tiles": cut.block,
         "groups": problem.groups,
+        "u_element": cut.u_element,
+        "u_strip": cut.u_strip,
         "v_size": cut.v_size,
         "slice": cut.slice,
         **lines_ahead(cut, cut.tile_groups),
@@ -90,17 +95,18 @@ def _weight(problem: Contraction, code: WinogradCode, cut: Cut) -> tuple[KernelP
     strip after strip, and as [group][element][strip][channel][output] for the others.
     """
     w, channels = problem.packed, problem.depths[2]
-    elements, strips, strip = cut.elements, cut.strips, channels * cut.strip
     operand = OperandCode.of("x", w.dtype, problem.value, 2)
     numbers = {
+        "channels": channels,
+        "channels_a_part": WEIGHT_RUN,
         "outputs": problem.outputs,
         "x_start": w.start,
         "x_row": w.depth[0],
         "x_column": w.depth[1],
         "x_channel": w.depth[2],
-        "u_element": strip if cut.fused else strips * strip,
-        "u_strip": elements * strip if cut.fused else strip,
-        "u_group": strips * elements * strip,
+        "u_element": cut.u_element,
+        "u_strip": cut.u_strip,
+        "u_group": cut.u_size,
     }
     if w.digits is None or problem.digits is None:
         numbers.update(x_group=w.group, x_output=w.output)
@@ -112,7 +118,7 @@ def _weight(problem: Contraction, code: WinogradCode, cut: Cut) -> tuple[KernelP
     found.memory(operand.storage, "x_memory", "w")
     found.memory(code.value, "packed", read_only=False)
     found.numbers(**numbers)
-    packed = problem.groups * strips * elements * strip
+    packed = problem.groups * cut.u_size
     plan = KernelPlan(
         "conv/winograd/weight",
         WeightCode(
@@ -133,7 +139,7 @@ def _weight(problem: Contraction, code: WinogradCode, cut: Cut) -> tuple[KernelP
             digits=w.digits is not None,
         ),
         tuple(found.arguments),
-        (channels, strips * code.tile_vectors, problem.groups),
+        (-(-channels // WEIGHT_RUN), cut.strips * code.tile_vectors, problem.groups),
         (1, 1, 1),
         problem.groups * problem.outputs * math.prod(problem.depths) * w.dtype.itemsize
         + packed * problem.value.itemsize,

@@ -52,6 +52,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
     const int blocks,
     const int block_tiles,
     const int groups,
+    const int u_element,
+    const int u_strip,
     const int v_size,
     const int slice,
     const int y0_start,
@@ -175,11 +177,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
 
         const int tile_groups = (tile_last - tile_first + 11) / 12;
         for (index_t strip = 0; strip < strips; ++strip) {
-            __global const float *weights = packed + (group * strips + strip) * 1152 * channels;
+            __global const float *weights = packed + (group * strips + strip) * u_strip;
             for (int e = 0; e < 36; ++e)
                 for (int some_tiles = 0; some_tiles < tile_groups; ++some_tiles) {
                     __global const float *a = V + e * v_element + (index_t)some_tiles * channel_blocks * 192;
-                    __global const float *b = weights + (index_t)e * channels * 32;
+                    __global const float *b = weights + e * u_element;
                     __global float *to = M + e * m_element + some_tiles * 384;
                     float16 sum[12][2];
                     #pragma unroll

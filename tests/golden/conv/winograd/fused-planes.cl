@@ -106,6 +106,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
     const int blocks,
     const int block_tiles,
     const int groups,
+    const int u_element,
+    const int u_strip,
     const int v_size,
     const int slice,
     const int y0_start,
@@ -314,11 +316,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
 
         const int tile_groups = (tile_last - tile_first + 13) / 14;
         for (index_t strip = 0; strip < strips; ++strip) {
-            __global const float *weights = packed + (group * strips + strip) * 512 * channels;
+            __global const float *weights = packed + (group * strips + strip) * u_strip;
             for (int e = 0; e < 16; ++e)
                 for (int some_tiles = 0; some_tiles < tile_groups; ++some_tiles) {
                     __global const float *a = V + e * v_element + (index_t)some_tiles * channel_blocks * 224;
-                    __global const float *b = weights + (index_t)e * channels * 32;
+                    __global const float *b = weights + e * u_element;
                     __global float *to = M + e * m_element + some_tiles * 448;
                     float16 sum[14][2];
                     #pragma unroll
@@ -570,7 +572,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 574 "kernel"
+#line 576 "kernel"
                                 }
                                 vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
 
@@ -584,7 +586,7 @@ y0 = max(y0 + x0, 0);
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 588 "kernel"
+#line 590 "kernel"
                                 }
                                 vstore8(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
 
@@ -598,7 +600,7 @@ y0 = max(y0 + x0, 0);
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 602 "kernel"
+#line 604 "kernel"
                                 }
                                 vstore4(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
 
@@ -612,7 +614,7 @@ y0 = max(y0 + x0, 0);
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 616 "kernel"
+#line 618 "kernel"
                                 }
                                 vstore2(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
 
@@ -626,7 +628,7 @@ y0 = max(y0 + x0, 0);
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 630 "kernel"
+#line 632 "kernel"
                                 }
                                 y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
 

@@ -86,6 +86,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
     const int blocks,
     const int block_tiles,
     const int groups,
+    const int u_element,
+    const int u_strip,
     const int v_size,
     const int slice,
     const int lines_ahead,
@@ -227,11 +229,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
 
         const int tile_groups = (tile_last - tile_first + 13) / 14;
         for (index_t strip = 0; strip < strips; ++strip) {
-            __global const float *weights = packed + (group * strips + strip) * 1152 * channels;
+            __global const float *weights = packed + (group * strips + strip) * u_strip;
             for (int e = 0; e < 36; ++e)
                 for (int some_tiles = 0; some_tiles < tile_groups; ++some_tiles) {
                     __global const float *a = V + e * v_element + (index_t)some_tiles * channel_blocks * 224;
-                    __global const float *b = weights + (index_t)e * channels * 32;
+                    __global const float *b = weights + e * u_element;
                     __global float *to = M + e * m_element + some_tiles * 448;
                     __global const float *next = b + (channels * 2 + some_tiles * channel_blocks * lines_ahead) * 16;
                     float16 sum[14][2];
@@ -558,7 +560,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                                         {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 562 "kernel"
+#line 564 "kernel"
                                         }
                                         vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
 
@@ -585,7 +587,7 @@ y0 = max(y0 + x0, 0);
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 589 "kernel"
+#line 591 "kernel"
                                 }
                                 y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
 

@@ -21,6 +21,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_pro
     const int groups_a_part,
     const int strips,
     const int strips_a_part,
+    const int u_group,
+    const int u_element,
+    const int u_strip,
     const int v_group,
     const int v_element,
     const int m_group,
@@ -37,7 +40,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_pro
     for (index_t strip = strip_first; strip < strip_last; ++strip)
         for (index_t some_tiles = tiles_first; some_tiles < tiles_last; ++some_tiles) {
             __global const float *a = transformed + group * v_group + e * v_element + some_tiles * channel_blocks * 224;
-            __global const float *b = packed + ((group * 16 + e) * strips + strip) * channels * 32;
+            __global const float *b = packed + group * u_group + e * u_element + strip * u_strip;
             __global float *to = products + group * m_group + e * m_element + strip * m_strip + some_tiles * 448;
             __global const float *next = b + (channels * 2 + (some_tiles - tiles_first) * channel_blocks * lines_ahead) * 16;
             float16 sum[14][2];
