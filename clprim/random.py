@@ -24,10 +24,12 @@ import pyopencl.array as cl_array
 
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
+from clprim.call.order import order_of_keys
 from clprim.dtypes import AnyDType, as_dtype
 from clprim.errors import DTypeError, ShapeError
 from clprim.pointwise import Pointwise
 from clprim.runtime.randomness import State, at, get_state, set_state
+from clprim.scan import Scan
 
 __all__ = [
     "State",
@@ -35,8 +37,10 @@ __all__ = [
     "bernoulli",
     "exponential",
     "get_state",
+    "multinomial",
     "normal",
     "randint",
+    "randperm",
     "seed",
     "set_state",
     "uniform",
@@ -50,6 +54,35 @@ _exponential = Pointwise("y0 = -log(1 - rand()) / w0;", name="exponential")
 _integers = Pointwise("y0 = randint(w0, w1);", name="random_integers")
 _coins = Pointwise("y0 = rand() < w0;", name="bernoulli")
 _coins_of = Pointwise("y0 = rand() < x0;", name="bernoulli")
+
+_bits = Pointwise(
+    "y0 = (ulong)randint(0, 4294967296) << 32 | (ulong)randint(0, 4294967296);", name="random_bits"
+)
+# A positive float orders as its bits do.
+_race = Pointwise(
+    "y0 = as_uint(x0 > 0 ? (float)(-log(1 - rand()) / x0) : INFINITY);",
+    result_type=np.uint32,
+    name="race",
+)
+_cumulative = Scan("", init="scan_y0 = 0;", step="scan_y0 += x0;", name="cumulative_weights")
+_PICK = """
+    long low = 0, high = size_x0(-1) - 1;
+    typeof_x0 drawn = rand() * at_x0({last});
+    while (low < high) {{
+        long middle = low + (high - low) / 2;
+        if (at_x0({middle}) > drawn) high = middle;
+        else low = middle + 1;
+    }}
+    y0 = low;
+"""
+_pick = Pointwise(
+    _PICK.format(last="high", middle="middle"), result_type=np.int64, name="multinomial"
+)
+_pick_of_rows = Pointwise(
+    _PICK.format(last="coord(0), high", middle="coord(0), middle"),
+    result_type=np.int64,
+    name="multinomial",
+)
 
 
 def seed(value: Any) -> None:
@@ -155,6 +188,64 @@ def bernoulli(p: Any, shape: Shape | None = None, *, dtype: Any = np.float32) ->
     if shape is None:
         raise ShapeError("random.bernoulli: a number for p needs shape=")
     return _draw("bernoulli", _coins, shape, found, p=p)
+
+
+def randperm(n: int) -> Array:
+    """Returns the numbers from 0 to n − 1 in a random order, as int64.
+
+    They are sorted by 64 random bits each.
+
+    Raises:
+        ShapeError: A negative number.
+        DTypeError: No integer.
+    """
+    if not isinstance(n, int | np.integer) or isinstance(n, bool):
+        raise DTypeError(f"random.randperm: expected an integer, got {type(n).__name__}")
+    if n < 0:
+        raise ShapeError(f"random.randperm: n={n} must not be negative")
+    if not n:
+        return empty((0,), np.int64)
+    keys = empty((int(n),), np.uint64)
+    _bits(out=keys)
+    return order_of_keys("randperm", keys, 64).astype(np.int64)
+
+
+def multinomial(weights: Any, num_samples: int, replacement: bool = False) -> Array:
+    """Returns positions along the last axis, each as likely as its weight says, as int64.
+
+    Without replacement the sums of an exponential race decide (Efraimidis and Spirakis, 2006): a
+    position of weight 0 comes after all others.
+
+    Args:
+        weights: A line of numbers that are not negative, or rows of them; not all zero.
+        num_samples: How many positions of each row.
+        replacement: Whether one position may come several times.
+
+    Raises:
+        ShapeError: No line and no rows, or more samples than there are positions.
+        DTypeError: No device array of floating numbers, or a number that is no integer.
+    """
+    what = "random.multinomial"
+    if not isinstance(weights, cl_array.Array) or weights.dtype.kind in "biu":
+        raise DTypeError(f"{what}: expected a device array of floating numbers for weights")
+    if not isinstance(num_samples, int | np.integer) or isinstance(num_samples, bool):
+        raise DTypeError(f"{what}: expected an integer, got {type(num_samples).__name__}")
+    shape = weights.shape
+    if len(shape) not in (1, 2) or not shape[-1] or num_samples < 0:
+        raise ShapeError(f"{what}: {num_samples} samples of weights of shape {shape}")
+    if not replacement and num_samples > shape[-1]:
+        raise ShapeError(f"{what}: {num_samples} samples of {shape[-1]} without replacement")
+    chosen = (*shape[:-1], int(num_samples))
+    if not replacement:
+        keys = empty(shape, np.uint32)
+        if keys.size:
+            _race(weights, out=keys)
+            order = order_of_keys(what, keys, 32)
+            return order[..., : int(num_samples)].astype(np.int64)
+        return empty(chosen, np.int64)
+    sums = _cumulative(weights)
+    found: Array = (_pick if len(shape) == 1 else _pick_of_rows)(sums, shape=chosen)
+    return found
 
 
 def _draw(what: str, kernel: Pointwise, shape: Shape, dtype: AnyDType, **given: Any) -> Array:

@@ -134,6 +134,26 @@ def test_the_same_seed_gives_the_same_bits(device):
     assert not same_bits(again[1], cp.random.uniform((3, 4)))
 
 
+def test_permutations(device):
+    for n in (0, 1, 7, 3000):
+        found = cp.random.randperm(n).get()
+        assert found.dtype == np.int64
+        np.testing.assert_array_equal(np.sort(found), np.arange(n))
+    assert (found != np.arange(n)).mean() > 0.9
+
+
+def test_multinomial(device):
+    weights = np.array([[0, 1, 3, 0, 4], [5, 0, 0, 5, 0]], np.float32)
+    for rows in (weights, weights[0]):
+        found = cp.random.multinomial(cp.asarray(rows), 8000, replacement=True).get()
+        for row, w in zip(np.atleast_2d(found), np.atleast_2d(rows), strict=True):
+            np.testing.assert_allclose(np.bincount(row, minlength=5) / 8000, w / w.sum(), atol=0.03)
+    many = np.broadcast_to(weights[0], (4000, 5)).copy()
+    found = cp.random.multinomial(cp.asarray(many), 3).get()
+    assert (np.sort(found, 1) == [1, 2, 4]).all()
+    np.testing.assert_allclose(np.bincount(found[:, 0], minlength=5) / 4000, many[0] / 8, atol=0.04)
+
+
 def test_refusals(device):
     random = cp.random
     for error, message, call in [
@@ -149,6 +169,10 @@ def test_refusals(device):
         (cp.ShapeError, "no integer", lambda: random.randint(3, 3, 3)),
         (cp.ShapeError, "expected sizes", lambda: random.uniform((-1,))),
         (cp.ShapeError, "needs shape", lambda: random.bernoulli(0.5)),
+        (cp.ShapeError, "must not be negative", lambda: random.randperm(-1)),
+        (cp.DTypeError, "expected an integer", lambda: random.randperm(2.5)),
+        (cp.ShapeError, "without replacement", lambda: random.multinomial(cp.zeros((3,)), 4)),
+        (cp.DTypeError, "floating", lambda: random.multinomial(cp.zeros((3,), np.int32), 1)),
     ]:  # fmt: skip
         with pytest.raises(error, match=message):
             call()
