@@ -192,16 +192,21 @@ class _Problem:
         return [slice(n, min(n + self.rows, length)) for n in range(0, length, self.rows)]
 
     def products(self, block: slice) -> tuple[list[Any], list[float]]:
-        """Queries of a block times all keys, with the mask; and the numbers that go with them."""
+        """Queries of a block times the keys they see, the mask; and the numbers beside them."""
         query = self.query[..., block, :]
-        shape = (*query.shape[:-1], self.full[-1])
+        seen = self.seen(block)
+        shape = (*query.shape[:-1], seen.stop)
         out = new_dense(shape, self.wide)
-        matmul(query, self.key, transpose_b=True, out=out)
+        matmul(query, self.key[..., seen, :], transpose_b=True, out=out)
         arrays = [out] if self.mask is None else [out, self.mask[..., block, :]]
         numbers: list[float] = [self.scale]
         if self.causal:
             numbers.append(block.start)
         return arrays, numbers
+
+    def seen(self, block: slice) -> slice:
+        """The keys that queries of a block may see."""
+        return slice(0, min(block.stop, self.full[-1]) if self.causal else self.full[-1])
 
     def dropped(self) -> list[float]:
         """The numbers of dropout."""
@@ -270,7 +275,7 @@ def scaled_dot_product_attention(
             _sums(p.mask_kind, p.causal)(*arrays, *numbers, axis=-1, keepdims=True, out=rows)
             weights = _weights(p.mask_kind, p.causal, bool(p.dropout))
             weights(*arrays, rows, *numbers, *p.dropped(), out=arrays[0])
-            _multiply(arrays[0], p.value, grouped[..., block, :])
+            _multiply(arrays[0], p.value[..., p.seen(block), :], grouped[..., block, :])
     return (out, sums, state) if return_stats else out
 
 
@@ -382,10 +387,12 @@ def _accumulate(p: _Problem, grad: Any, out: Any, sums: Any, results: list[Any])
         arrays, numbers = p.products(block)
         above = _as(grad[..., block, :], p.wide)
         delta = _delta(above, out[..., block, :], axis=-1, keepdims=True)
-        back = matmul(above, value, transpose_b=True)
+        seen = p.seen(block)
+        back = matmul(above, value[..., seen, :], transpose_b=True)
         kernel = _weights_gradient(p.mask_kind, p.causal, bool(p.dropout))
         given = [*arrays, sums[..., block, :], back, delta, *numbers, *p.dropped()]
         kernel(*given, out=(arrays[0], back))
-        matmul(back, key, out=dq[..., block, :])
-        matmul(back, query[..., block, :], transpose_a=True, out=dk, beta=int(n > 0))
-        matmul(arrays[0], above, transpose_a=True, out=dv, beta=int(n > 0))
+        matmul(back, key[..., seen, :], out=dq[..., block, :])
+        added = {"transpose_a": True, "beta": int(n > 0)}
+        matmul(back, query[..., block, :], out=dk[..., seen, :], **added)
+        matmul(arrays[0], above, out=dv[..., seen, :], **added)
