@@ -132,8 +132,8 @@ def cross_entropy(
         >>> import numpy as np, clprim as cp
         >>> from clprim import ops
         >>> x = cp.asarray(np.log(np.float32([[2, 2, 4], [1, 1, 2]])))
-        >>> ops.cross_entropy(x, cp.asarray(np.array([2, 0]))).get().round(4)
-        array(1.0397, dtype=float32)
+        >>> round(float(ops.cross_entropy(x, cp.asarray(np.array([2, 0])))), 4)
+        1.0397
     """
     what = "cross_entropy"
     rows = _Rows(what, input, target, weight, ignore_index, reduction, label_smoothing)

@@ -44,7 +44,7 @@ def softmax(
     Example:
         >>> import numpy as np, clprim as cp
         >>> from clprim import ops
-        >>> ops.softmax(cp.asarray(np.log(np.float32([[1, 3], [4, 4]]))), axis=1).get()
+        >>> ops.softmax(cp.asarray(np.log(np.float32([[1, 3], [4, 4]]))), axis=1).get().round(3)
         array([[0.25, 0.75],
                [0.5 , 0.5 ]], dtype=float32)
     """
