@@ -38,18 +38,19 @@ __all__ = [
 
 # --- pieces of straight lines --------------------------------------------------------------------
 
-# Comparisons are written so that NaN fails them and comes through.
-_relu: Operator = Pointwise("y0 = x0 < 0 ? 0 : x0;", name="relu")
-_relu6: Operator = Pointwise("y0 = x0 < 0 ? 0 : x0 > 6 ? 6 : x0;", name="relu6")
+# Comparisons are written so that NaN fails them and comes through; where they hold with equality,
+# the gradient at the kink is PyTorch's.
+_relu: Operator = Pointwise("y0 = x0 <= 0 ? 0 : x0;", name="relu")
+_relu6: Operator = Pointwise("y0 = x0 <= 0 ? 0 : x0 >= 6 ? 6 : x0;", name="relu6")
 _threshold: Operator = Pointwise("y0 = x0 <= w0 ? w1 : x0;", name="threshold")
 _leaky_relu = of_reals("typeof_y0 x = x0; y0 = x > 0 ? x : x * w0;", "leaky_relu")
 _prelu = of_reals("typeof_y0 x = x0; y0 = x > 0 ? x : x * x1;", "prelu")
-_hardtanh = of_reals("typeof_y0 x = x0; y0 = x < w0 ? w0 : x > w1 ? w1 : x;", "hardtanh")
+_hardtanh = of_reals("typeof_y0 x = x0; y0 = x <= w0 ? w0 : x >= w1 ? w1 : x;", "hardtanh")
 _hardsigmoid = of_reals(
-    "typeof_y0 s = ((typeof_y0)x0 + 3) / 6; y0 = s < 0 ? 0 : s > 1 ? 1 : s;", "hardsigmoid"
+    "typeof_y0 s = ((typeof_y0)x0 + 3) / 6; y0 = s <= 0 ? 0 : s >= 1 ? 1 : s;", "hardsigmoid"
 )
 _hardswish = of_reals(
-    "typeof_y0 x = x0; typeof_y0 s = (x + 3) / 6; y0 = x * (s < 0 ? 0 : s > 1 ? 1 : s);",
+    "typeof_y0 x = x0; typeof_y0 s = (x + 3) / 6; y0 = s <= 0 ? 0 : s >= 1 ? x : x * s;",
     "hardswish",
 )
 
@@ -93,16 +94,21 @@ def prelu(x: Any, weight: Any, *, out: Any = None) -> Array:
     Raises:
         ShapeError: Neither one slope nor one a channel.
     """
-    dtype_of("prelu", "x", x)
-    dtype_of("prelu", "weight", weight)
+    return _prelu(x, _slopes("prelu", x, weight), out=out)
+
+
+def _slopes(what: str, x: Any, weight: Any) -> Array:
+    """The slopes of `prelu`, so that they broadcast along channels."""
+    dtype_of(what, "x", x)
+    dtype_of(what, "weight", weight)
     channels = x.shape[1] if len(x.shape) > 1 else 1
     if weight.size not in (1, channels) or len(weight.shape) > 1:
         raise ShapeError(
-            f"prelu: weight has shape {weight.shape}, expected one slope or one for each of "
+            f"{what}: weight has shape {weight.shape}, expected one slope or one for each of "
             f"{channels} channels of x, whose shape is {x.shape}"
         )
     slopes = asarray(weight).reshape(weight.size, *(1,) * max(0, len(x.shape) - 2))
-    return _prelu(x, slopes if len(x.shape) > 0 else slopes.reshape(()), out=out)
+    return slopes if len(x.shape) > 0 else slopes.reshape(())
 
 
 def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0, *, out: Any = None) -> Array:

@@ -29,18 +29,26 @@ Axis = int | Sequence[int] | None
 Operator = Callable[..., Array]
 
 
-def by_kind(floats: Callable[..., Any], others: Callable[..., Any]) -> Operator:
-    """Joins two operators: one for a first array of floats, one for integers and bool."""
+class ByKind:
+    """Two operators as one: one for a first array of floats, one for integers and bool."""
 
-    def operator(x: Any, *args: Any, **options: Any) -> Any:
+    def __init__(self, floats: Callable[..., Any], others: Callable[..., Any]) -> None:
+        self.floats = floats
+        self.others = others
+
+    def __call__(self, x: Any, *args: Any, **options: Any) -> Any:
+        """Computes with the one that the first array wants."""
         dtype = getattr(x, "dtype", None)
-        chosen = floats if dtype is None or dtype.kind not in "biu" else others
+        chosen = self.floats if dtype is None or dtype.kind not in "biu" else self.others
         return chosen(x, *args, **options)
 
-    return operator
+
+def by_kind(floats: Callable[..., Any], others: Callable[..., Any]) -> ByKind:
+    """Joins two operators: one for a first array of floats, one for integers and bool."""
+    return ByKind(floats, others)
 
 
-def of_reals(expr: str, name: str) -> Operator:
+def of_reals(expr: str, name: str) -> ByKind:
     """Defines a function of real numbers: integers and bool become float32, PyTorch's default."""
     return by_kind(Pointwise(expr, name=name), Pointwise(expr, name=name, result_type=np.float32))
 
