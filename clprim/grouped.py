@@ -206,7 +206,7 @@ class Grouped:
         """Checks and plans a call of a new signature, and builds its kernels."""
         problem, results = self._problem(device, request)
         plan = plan_groups(problem, device.traits)
-        call = bind(device, self._what, (plan,), problem.names, results, texts(self.definition))
+        call = bind(device, self._what, plan, problem.names, results, texts(self.definition))
         counters.plans += 1
         return call
 

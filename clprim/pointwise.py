@@ -194,9 +194,9 @@ class Pointwise:
     ) -> Call:
         """Checks and plans a call of a new signature, and builds its kernel."""
         plan, results = self._plan(device, args, out, shape)
-        plans = () if plan is None else (Plan((plan,)),)
+        kernels = None if plan is None else Plan((plan,))
         arrays = [f"y{n}" for n in range(len(results))] + [f"x{n}" for n in range(self._inputs)]
-        call = bind(device, self._what, plans, arrays, results, texts(self.definition))
+        call = bind(device, self._what, kernels, arrays, results, texts(self.definition))
         counters.plans += 1
         return call
 

@@ -197,9 +197,8 @@ class Scan:
     def _prepare(self, device: Device, request: _Request) -> Call:
         """Checks and plans a call of a new signature, and builds its kernels."""
         plan, results = self._plan(device, request)
-        plans = () if plan is None else (plan,)
         arrays = [f"y{n}" for n in range(len(results))] + [f"x{n}" for n in range(self._inputs)]
-        call = bind(device, self._what, plans, arrays, results, texts(self.definition))
+        call = bind(device, self._what, plan, arrays, results, texts(self.definition))
         counters.plans += 1
         return call
 

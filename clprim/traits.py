@@ -45,3 +45,16 @@ class DeviceTraits:
     c_version: tuple[int, int] = (1, 2)
     cache_bytes: int = 4 << 20
     max_allocation: int = 1 << 30
+
+    def lanes(self, itemsize: int) -> int:
+        """Returns how many elements of so many bytes a register has; OpenCL C's vectors end at 16.
+
+        Args:
+            itemsize: Bytes of an element.
+        """
+        return max(1, min(16, self.vector_bytes // itemsize))
+
+    @property
+    def sums(self) -> int:
+        """Vectors of sums that registers hold, of 32 where they are 64 bytes wide, else of 16."""
+        return 28 if self.vector_bytes >= 64 else 12

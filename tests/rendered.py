@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import re
 from functools import lru_cache
 
 import numpy as np
@@ -11,25 +12,17 @@ from planning import (
     FLOAT,
     GPU,
     array,
-    convolution,
     crossed,
     define,
-    depthwise,
-    depthwise_weight,
     map_plan,
-    product,
     reduce_plan,
 )
 from support import BFLOAT16
 
-from clprim.language.epilogue import define_epilogue
 from clprim.language.grouped import define_grouped
-from clprim.plan.conv.winograd.kernels import plan_winograd
-from clprim.plan.conv.winograd.tile import winograd_tile
-from clprim.plan.depthwise.planner import plan_depthwise
+from clprim.plan.families import FAMILIES
 from clprim.plan.grouped.problem import Groups
 from clprim.plan.grouped.runs import plan_runs
-from clprim.plan.product.tiles import plan_tiles
 from clprim.plan.reduction.code import Scaling
 
 HALF = np.dtype(np.float16)
@@ -172,74 +165,20 @@ def reductions():
     )
 
 
-def contractions():
-    relu, residual = "y0 = max(y0, 0);", "y0 = max(y0 + x0, 0);"
-    last = convolution(2, 32, 14, 64, last=True, epilogue=residual, bias=True)
-    first = convolution(1, 32, 15, 16, kernel=5, padding=2, epilogue=relu)
-    yield "product/tiles-windows", plan_tiles(last, GPU).main
-    yield "product/tiles-finish", plan_tiles(first, GPU).stages[1]
-    epilogue = define_epilogue("matmul", "y0 = tanh(y0);")
-    whole = product(512, 512, 64, dtype=np.float16, epilogue=epilogue, beta=True)
-    yield "product/tiles-matrix", plan_tiles(whole, GPU).main
-
-
-def minimal():
-    """Winograd's convolutions."""
-    relu = "y0 = max(y0 + x0, 0);"
-    asking = dataclasses.replace(CPU, prefetch=True)
-    last = convolution(2, 32, 14, 64, last=True, epilogue=relu, bias=True)
-    first, few = convolution(2, 32, 14, 64, epilogue=relu), convolution(2, 3, 14, 24, last=True)
-
-    def plan(problem, traits=CPU, **changes):
-        problem = dataclasses.replace(problem, error=1.0)
-        tile = dataclasses.replace(winograd_tile(problem, traits), **changes)
-        return plan_winograd(problem, traits, tile)
-
-    fused = plan(last, asking, kernels=1, outputs=4)
-    yield "conv/winograd/weight", fused.stages[0]
-    yield "conv/winograd/fused", fused.main
-    yield "conv/winograd/fused-planes", plan(first, kernels=1, outputs=2).main
-    yield "conv/winograd/fused-few", plan(few, kernels=1).main
-    for name, stage in zip(
-        ("input", "product", "output"), plan(last, asking, kernels=3).stages[1:], strict=True
-    ):
-        yield f"conv/winograd/{name}", stage
-
-
-def depthwise_plans():
-    clip = define_epilogue("conv2d", "y0 = clamp(y0, 0, 6);")
-
-    def plan(*shape, traits=CPU, epilogue=clip, **options):
-        return plan_depthwise(depthwise(*shape, epilogue=epilogue, **options), traits)
-
-    channels = plan(2, 32, 14, last=True)
-    yield "depthwise/channels", channels.main
-    yield "depthwise/pack", channels.stages[0]
-    yield "depthwise/channels-adjoint", plan(2, 32, 14, last=True, stride=2, adjoint=True).main
-    yield "depthwise/channels-loops", plan(2, 32, 14, last=True, dilation=2, dtype=HALF).main
-    yield "depthwise/flat", plan(2, 32, 14, beta=True).main
-    yield "depthwise/runs", plan(2, 32, 14, stride=2).main
-    yield "depthwise/planes", plan(2, 32, 90, stride=2, padding=0).main
-    yield "depthwise/planes-adjoint", plan(2, 32, 14, stride=2, adjoint=True).main
-    yield "depthwise/planes-loops", plan(2, 32, 14, kernel=4).main
-    yield "depthwise/windows", plan(2, 32, 14, traits=GPU).main
-    yield "depthwise/windows-loops", plan(2, 32, 14, 9, dilation=2, last=True, traits=GPU).main
-    yield "depthwise/windows-adjoint", plan(2, 32, 14, traits=GPU, stride=2, adjoint=True).main
-    yield "depthwise/lanes", plan(2, 32, 14, traits=GPU, stride=4).main
-    yield "depthwise/lanes-adjoint", plan(2, 32, 14, traits=GPU, stride=4, adjoint=True).main
-    for name, traits, last in (("channels", CPU, True), ("planes", CPU, False)):
-        yield (
-            f"depthwise/weight-{name}",
-            plan_depthwise(depthwise_weight(2, 32, 14, last=last), traits).main,
-        )
-    for name, traits, last in (("columns", GPU, False), ("channels", GPU, True)):
-        yield (
-            f"depthwise/weight-windows-{name}",
-            plan_depthwise(depthwise_weight(2, 32, 14, last=last), traits).main,
-        )
-    lanes = plan_depthwise(depthwise_weight(2, 32, 14, stride=4), GPU)
-    yield "depthwise/weight-lanes", lanes.main
-    yield "depthwise/finish", lanes.stages[1]
+def strategies():
+    """The examples of every family's strategies, and kernels that several share only once."""
+    seen = set()
+    for family in FAMILIES:
+        for short, plan in family.examples():
+            folder = plan.main.template.rpartition("/")[0]
+            name = f"{folder}/{short.rpartition('/')[2]}"
+            for stage in plan.stages:
+                part = re.split("[/_]", stage.template)[-1]
+                if stage is plan.main:
+                    yield name, stage
+                elif stage.template not in seen:
+                    yield f"{name}-{part}", stage
+                seen.add(stage.template)
 
 
 def groups():
@@ -279,6 +218,6 @@ def kernels():
     for name, plan in reductions():
         for n, stage in enumerate(plan.stages):
             found.append((name if n == 0 else f"{name}-finish", stage.template, stage.code))
-    plans = itertools.chain(contractions(), minimal(), depthwise_plans(), groups())
+    plans = itertools.chain(strategies(), groups())
     found += [(name, plan.template, plan.code) for name, plan in plans]
     return found

@@ -15,20 +15,18 @@ from bench.commands.options import RESULTS, Layers, Run, layers_of, run_of, take
 from bench.commands.output import as_written, finish, label_of, moving
 from bench.page.report import slug
 from bench.tune.tune import (
-    Case,
     Tuned,
-    catalogue,
     entries_of,
     record,
     to_ship,
     tune_all,
     tune_report,
 )
-from bench.vendors.gpus import GPUS
 from bench.work.conv import conv_jobs
 from bench.work.depthwise import DEPTHWISE, depthwise_jobs
 from bench.work.gemm import gemm_jobs
 from bench.work.networks import NETWORKS
+from clprim.plan.families import FAMILIES
 from clprim.plan.table import TuningFile
 from clprim.runtime import tables as tuning
 
@@ -43,12 +41,6 @@ def tune(
     layers: Layers,
     products: Annotated[
         bool, typer.Option("--products", help="Matrix products instead of convolutions.")
-    ] = False,
-    catalogued: Annotated[
-        bool,
-        typer.Option(
-            "--catalogue", help="Time nothing: write what the rule gives GPUs that are not here."
-        ),
     ] = False,
     ship: Annotated[
         str | None,
@@ -67,15 +59,12 @@ def tune(
     cases = record(jobs, run.device)
     folder = _TUNED if run.output == RESULTS else run.output
     folder.mkdir(parents=True, exist_ok=True)
-    if catalogued:
-        _write_catalogue(cases, folder)
-        return
     with moving() as progress:
         found = tune_all(cases, run.device, run.repeats, progress=progress)
     if ship is not None:
         page = folder / f"{slug(run.device)}.json"
         table = to_ship(found, run.device, tuple(ship.split(",")), _read(page))
-        page.write_text(table.text(), encoding="utf-8")
+        page.write_text(table.text(FAMILIES), encoding="utf-8")
     report = tune_report(found, len(cases), _keep(found, run))
     finish(replace(report, options=options, label=label), run)
 
@@ -93,14 +82,7 @@ def _read(page: Path) -> TuningFile | None:
     """Return the table that is there, if any."""
     if not page.is_file():
         return None
-    return TuningFile.parse(page.read_text(encoding="utf-8"))
-
-
-def _write_catalogue(cases: Sequence[Case], folder: Path) -> None:
-    for gpu in GPUS:
-        page = folder / f"{gpu.target}.json"
-        page.write_text(catalogue(cases, gpu, _read(page)).text(), encoding="utf-8")
-        typer.echo(f"written: {page}")
+    return TuningFile.parse(page.read_text(encoding="utf-8"), FAMILIES)
 
 
 def _keep(found: Sequence[Tuned], run: Run) -> str:

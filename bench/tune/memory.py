@@ -1,12 +1,11 @@
-"""How much memory the operands and the result of a contraction take."""
+"""How much memory the operands and the result of a problem take."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from clprim.dtypes import AnyDType
-from clprim.plan.depthwise.problem import Depthwise, Place, Taps
-from clprim.plan.depthwise.weight.code import DepthwiseGradient
+from clprim.plan.conv.problem import Convolution
 from clprim.plan.product.problem import Contraction
 
 __all__ = ["memory_of"]
@@ -14,22 +13,20 @@ __all__ = ["memory_of"]
 Memory = tuple[int, AnyDType]
 
 
-def memory_of(what: Contraction | Depthwise | DepthwiseGradient) -> tuple[Memory, Memory, Memory]:
-    """Returns elements and dtypes of the result and of both operands, as kernels take them.
+def memory_of(problem: Contraction | Convolution) -> tuple[Memory, Memory, Memory]:
+    """Returns elements and dtypes of the result and of both operands, as calls take them.
 
     Args:
-        what: The contraction.
+        problem: A contraction, or a convolution without pixels made of outputs.
     """
-    if isinstance(what, Contraction):
-        return _of_contraction(what)
-    h, v = what.rows, what.columns
-    if isinstance(what, DepthwiseGradient):
-        x = _images(what.x, what, what.channels // what.multiplier, h.inputs, v.inputs)
-        grad = _images(what.grad, what, what.channels, h.outputs, v.outputs)
-        return _taps(what.y, what, what.channels), x, grad
-    x = _images(what.x, what, what.inputs, h.inputs, v.inputs)
-    y = _images(what.y, what, what.channels, h.outputs, v.outputs)
-    return y, x, _taps(what.w, what, max(what.inputs, what.channels))
+    if isinstance(problem, Contraction):
+        return _of_contraction(problem)
+    p = problem
+    x, w, y = (
+        (place.end(*shape), place.dtype)
+        for place, shape in ((p.x, p.x_shape), (p.w, p.w_shape), (p.y, p.y_shape))
+    )
+    return {"forward": (y, x, w), "input": (x, y, w), "weight": (w, x, y)}[p.direction]
 
 
 def _of_contraction(what: Contraction) -> tuple[Memory, Memory, Memory]:
@@ -38,25 +35,8 @@ def _of_contraction(what: Contraction) -> tuple[Memory, Memory, Memory]:
     outer = [(y.output, what.outputs), (y.group, what.groups)]
     depths = zip(w.depth, what.depths, strict=True)
     steps = [*depths, (w.output, what.outputs), (w.group, what.groups)]
-    return (
-        (_end(y.start, [*inner, *outer]), y.dtype),
-        (x.size, x.dtype),
-        (_end(w.start, steps), w.dtype),
-    )
-
-
-def _images(
-    place: Place, what: Depthwise | DepthwiseGradient, channels: int, rows: int, columns: int
-) -> Memory:
-    strides = (place.image, place.channel, place.row, place.column)
-    steps = zip(strides, (what.images, channels, rows, columns), strict=True)
-    return _end(place.start, steps), place.dtype
-
-
-def _taps(taps: Taps, what: Depthwise | DepthwiseGradient, channels: int) -> Memory:
-    strides = (taps.channel, taps.row, taps.column)
-    sizes = (channels, what.rows.kernel, what.columns.kernel)
-    return _end(taps.start, zip(strides, sizes, strict=True)), taps.dtype
+    operands = {x.buffer: (x.size, x.dtype), w.buffer: (_end(w.start, steps), w.dtype)}
+    return (_end(y.start, [*inner, *outer]), y.dtype), operands["x"], operands["w"]
 
 
 def _end(start: int, steps: Iterable[tuple[int, int]]) -> int:

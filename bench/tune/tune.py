@@ -18,25 +18,22 @@ from bench.clock.timing import Contender, Result, race, ratio, stream
 from bench.page.report import Report, Table
 from bench.peers.compute import Packs
 from bench.peers.peer import Inputs
-from bench.tune.candidates import candidates
 from bench.tune.memory import memory_of
-from bench.vendors.gpus import Gpu
 from clprim.call.call import bind
 from clprim.call.packed import PackedWeight
 from clprim.call.signature import Calls
 from clprim.plan import table as tuning
-from clprim.plan.depthwise.problem import Depthwise
-from clprim.plan.depthwise.weight.code import DepthwiseGradient
+from clprim.plan.conv.problem import Convolution
+from clprim.plan.kernel import Choice
 from clprim.plan.product.problem import Contraction
-from clprim.plan.product.strategy import plan_choice, plan_contraction
-from clprim.plan.table import AnyProblem, Choice, Origin, TuningFile, chosen, problem_of
+from clprim.plan.strategy import Family
+from clprim.plan.table import Entry, Key, TuningFile
 from clprim.runtime.device import Device
 from clprim.runtime.tables import IDENTITY, using
 
 __all__ = [
     "Case",
     "Tuned",
-    "catalogue",
     "entries_of",
     "record",
     "to_ship",
@@ -45,7 +42,7 @@ __all__ = [
     "tune_report",
 ]
 
-Workload = Contraction | Depthwise | DepthwiseGradient
+Workload = Contraction | Convolution
 Clock = Callable[[Sequence[Contender], int], Mapping[str, Result]]
 
 # A tile must be so many times as fast as the rule's to be taken: less may be noise.
@@ -60,18 +57,18 @@ class Case:
 
     Attributes:
         title: For readers.
-        strategy: That the device would choose.
-        what: The contraction.
+        family: Whose strategies compute it.
+        problem: What to compute.
     """
 
     title: str
-    strategy: str
-    what: Workload
+    family: Family[Any]
+    problem: Workload
 
     @property
-    def key(self) -> tuple[str, AnyProblem]:
+    def key(self) -> Key:
         """What its entry in a table stands under."""
-        return self.strategy, problem_of(self.what)
+        return self.family.name, self.family.described.of(self.problem)
 
 
 @dataclass(frozen=True)
@@ -101,10 +98,10 @@ class Tuned:
 class _Recorder(tuning.Table):
     """An empty table that remembers what it was asked."""
 
-    asked: list[tuple[Workload, str]] = field(default_factory=list)
+    asked: list[tuple[Family[Any], Workload]] = field(default_factory=list)
 
-    def choice(self, what: Workload, strategy: str) -> None:
-        self.asked.append((what, strategy))
+    def choice(self, family: Any, problem: Workload) -> None:
+        self.asked.append((family, problem))
 
 
 def record(jobs: Iterable[Job], device: Device) -> list[Case]:
@@ -114,17 +111,19 @@ def record(jobs: Iterable[Job], device: Device) -> list[Case]:
         jobs: Rows of ``bench conv`` and ``bench gemm``; each is run once.
         device: Where.
     """
-    found: dict[tuple[str, AnyProblem], Case] = {}
+    found: dict[Key, Case] = {}
     for job in jobs:
         recorder = _Recorder()
         Calls.forget()
-        with using(recorder):
+        with using(recorder), cp.options(convolution_error=0):  # sums of products only
             Packs(device).prepare(job, Inputs(job))  # runs it once
-        for what, strategy in recorder.asked:
-            if isinstance(what, Contraction) and what.digits is not None:
+        for family, problem in recorder.asked:
+            if isinstance(problem, Contraction) and problem.digits is not None:
                 continue  # results whose outputs become pixels: memory decides there
+            if not family.candidates(problem, device.traits):
+                continue  # left to another family, whose problem follows
             title = ", ".join(filter(None, (job.title, _where(job))))
-            case = Case(title, strategy, what)
+            case = Case(title, family, problem)
             found.setdefault(case.key, case)
     Calls.forget()
     return list(found.values())
@@ -139,8 +138,7 @@ def tune(case: Case, device: Device, rounds: int, *, clock: Clock = race) -> Tun
         rounds: Of the last few; all run three times first.
         clock: Who times contenders.
     """
-    what = case.what
-    tried = candidates(what, case.strategy, device.traits)
+    tried = case.family.candidates(case.problem, device.traits)
     if len(tried) < 2:
         return None
     rule = tried[0]
@@ -187,9 +185,9 @@ def tune_all(
     return found
 
 
-def entries_of(found: Iterable[Tuned]) -> dict[tuple[str, AnyProblem], tuple[Choice, Origin]]:
+def entries_of(found: Iterable[Tuned]) -> dict[Key, Entry]:
     """Returns what a table keeps of a run."""
-    return {t.case.key: (t.best, Origin("measured", t.gain)) for t in found}
+    return {t.case.key: Entry(t.best, t.gain) for t in found}
 
 
 def to_ship(
@@ -211,24 +209,6 @@ def to_ship(
     return TuningFile(names, device.platform, device.driver, traits, changed)
 
 
-def catalogue(cases: Iterable[Case], gpu: Gpu, old: TuningFile | None = None) -> TuningFile:
-    """Returns a table of what the rule gives a GPU that is not here.
-
-    Args:
-        cases: Of which problems.
-        gpu: Whose traits.
-        old: The table that was there; what it says of other problems stays.
-    """
-    traits = {name: getattr(gpu.traits, name) for name in IDENTITY}
-    entries = {} if old is None or old.traits != traits else dict(old.entries)
-    for case in cases:
-        choice = chosen(plan_contraction(case.what, gpu.traits, "tiles"))
-        if choice is not None:
-            strategy = "tiles" if isinstance(case.what, Contraction) else case.strategy
-            entries[strategy, problem_of(case.what)] = choice, Origin("rule")
-    return TuningFile(gpu.names, "", "", traits, entries)
-
-
 def _where(job: Any) -> str:
     formats = {"channels_last": "NHWC", "contiguous": "NCHW"}
     if job.op == "gemm":
@@ -241,17 +221,17 @@ class _Bench:
     """The memory of one case, which its candidates share."""
 
     def __init__(self, case: Case, device: Device) -> None:
-        self.what, self.device = case.what, device
-        (size_y, y), *operands = memory_of(case.what)
+        self.case, self.device = case, device
+        (size_y, y), *operands = memory_of(case.problem)
         self.y = cp.zeros((size_y,), y)
         self.x, self.w = (_small(size, dtype, n) for n, (size, dtype) in enumerate(operands, 1))
 
     def call(self, choice: Choice) -> Callable[[], Any]:
         """Returns what runs a candidate once, its operand packed beforehand."""
-        device, what = self.device, self.what
-        plan = plan_choice(what, device.traits, choice)
+        device, problem = self.device, self.case.problem
+        plan = self.case.family.tuned(problem, device.traits, choice)
         assert plan is not None  # candidates fit
-        call = bind(device, what.name, [plan], ("y0", "x", "w"))
+        call = bind(device, problem.name, plan, ("y0", "x", "w"))
         arrays, weight = (self.y, self.x, self.w), {"w": PackedWeight(self.w)}
         return lambda: call.run(device, arrays, (), weight)
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clprim.errors import ShapeError
+import pyopencl.array as cl_array
 
-__all__ = ["order_of"]
+from clprim.errors import ShapeError
+from clprim.plan.strides import is_channels_last
+
+__all__ = ["order_like", "order_of"]
 
 
 def order_of(shape: Sequence[int], memory_format: str | None) -> Sequence[int]:
@@ -24,3 +27,11 @@ def order_of(shape: Sequence[int], memory_format: str | None) -> Sequence[int]:
     raise ShapeError(
         f"memory_format={memory_format!r} is unknown; expected 'contiguous' or 'channels_last'"
     )
+
+
+def order_like(array: cl_array.Array) -> tuple[int, ...]:
+    """Returns the order of axes that a result of four dimensions has: that of its first input.
+
+    That is channels last or contiguous, by PyTorch's rule for strides that could be both.
+    """
+    return (0, 2, 3, 1) if is_channels_last(array.shape, array.strides) else (0, 1, 2, 3)

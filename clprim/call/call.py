@@ -17,7 +17,7 @@ from clprim.arrays.memory import Described, allocate_workspace
 from clprim.call.launch import Launch, Places
 from clprim.call.packed import PackedWeight
 from clprim.errors import ClprimError, DTypeError, quoted
-from clprim.plan.kernel import KernelPlan, Plan
+from clprim.plan.kernel import Plan
 from clprim.runtime.device import Device
 from clprim.runtime.randomness import advance
 
@@ -139,58 +139,40 @@ class Call:
 def bind(
     device: Device,
     what: str,
-    plans: Sequence[Plan],
+    plan: Plan | None,
     arrays: Sequence[str],
     results: tuple[Described, ...] = (),
-    snippets: Mapping[str, str] = _NOTHING,  # type: ignore[assignment]
+    snippets: Mapping[str, str] | None = None,
 ) -> Call:
-    """Builds the kernels of some plans, to run one after another, as one call.
+    """Builds the kernels of a plan.
 
     Args:
         device: Where.
         what: The operator, for messages.
-        plans: Which; workspace of one name in several of them is the same memory.
-        arrays: Names that the plans give the arrays of the call, results first.
+        plan: Which; None where nothing is to run.
+        arrays: Names that the plan gives the arrays of the call, results first.
         results: How to allocate the results.
         snippets: The user's text of every part, for the compiler's complaints.
 
     Raises:
         BuildError: The OpenCL compiler refused a kernel.
     """
+    if plan is None:
+        return Call(what, (), results)
     slots = {name: n for n, name in enumerate(arrays)}
-    launches = [
-        (plan, k, Launch(device, k, title=what, snippets=snippets))
-        for plan in plans
-        for k in plan.stages
-    ]
+    sizes = {name: count * dtype.itemsize for name, (count, dtype) in plan.workspace.items()}
     once: list[Once] = []
-    made: dict[tuple[int, str], int] = {}
-    for plan, kernel, launch in launches:
+    stages: list[Stage] = []
+    for kernel in sorted(plan.stages, key=lambda kernel: not kernel.once):
+        launch = Launch(device, kernel, title=what, snippets=snippets or {})
         if kernel.once:
-            weight, written = _names(kernel)
-            elements, dtype = plan.workspace[written]
-            place = made[id(plan), written] = len(arrays) + len(once)
-            names = {weight: slots[weight], written: place}
+            (weight,), (made,) = kernel.buffers(written=False), kernel.buffers(written=True)
+            slots[made] = len(slots)
             key = _numbers.setdefault((device, kernel.code, kernel.arguments), next(_next_number))
-            nbytes = elements * dtype.itemsize
-            once.append(Once(launch, launch.places(names), weight, key, nbytes))
-    sizes: dict[str, int] = {}
-    for plan in plans:
-        for name, (elements, dtype) in plan.workspace.items():
-            if (id(plan), name) not in made:
-                sizes[name] = max(sizes.get(name, 0), elements * dtype.itemsize)
-    scratch = {name: len(arrays) + len(once) + n for n, name in enumerate(sizes)}
-    stages = []
-    for plan, kernel, launch in launches:
-        if not kernel.once:
-            own = {name: place for (owner, name), place in made.items() if owner == id(plan)}
-            stages.append(Stage(launch, launch.places({**slots, **scratch, **own})))
-    draws = any(kernel.draws for _, kernel, _ in launches)
+            once.append(Once(launch, launch.places(slots), weight, key, sizes.pop(made)))
+            continue
+        if not stages:
+            slots |= {name: len(slots) + n for n, name in enumerate(sizes)}
+        stages.append(Stage(launch, launch.places(slots)))
+    draws = any(kernel.draws for kernel in plan.stages)
     return Call(what, tuple(stages), results, tuple(once), tuple(sizes.values()), draws)
-
-
-def _names(kernel: KernelPlan) -> tuple[str, str]:
-    """Of a kernel that runs once: what it reads, and what it writes."""
-    read, written = kernel.buffers(written=False), kernel.buffers(written=True)
-    (weight,), (made,) = read, written
-    return weight, made

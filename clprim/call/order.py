@@ -39,7 +39,7 @@ def order_of_keys(what: str, keys: Any, bits: int) -> Array:
     if call is None:
         lines = math.prod(keys.shape[:-1])
         plan = plan_order(lines, length, bits, keys.dtype.itemsize, device.traits)
-        call = bind(device, what, (plan,), ("order", "keys"))
+        call = bind(device, what, plan, ("order", "keys"))
         counters.plans += 1
         _calls.remember(signature, call)
     order = new_dense(keys.shape, np.dtype(np.int32))

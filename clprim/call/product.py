@@ -12,11 +12,8 @@ from clprim.call.packed import PackedWeight
 from clprim.call.signature import Calls
 from clprim.errors import DTypeError, quoted
 from clprim.options import current_options
-from clprim.plan.depthwise.problem import Depthwise
-from clprim.plan.depthwise.weight.code import DepthwiseGradient
 from clprim.plan.kernel import Plan
-from clprim.plan.product.problem import Contraction
-from clprim.plan.product.strategy import plan_contraction
+from clprim.plan.strategy import Family
 from clprim.runtime.device import Device, current_device
 from clprim.runtime.stats import counters
 from clprim.runtime.tables import table_of
@@ -31,21 +28,16 @@ class Planned:
     """What an operator asks for.
 
     Attributes:
-        contractions: Run one after another; together they write the whole result.
+        family: Whose strategies compute it.
+        problems: Computed one after another; together they write the whole result.
         result: The result, if it is to be allocated.
-        strategy: A name out of `clprim.plan.product.strategy`, or ``auto``.
+        algorithm: A strategy's name, or ``auto``.
     """
 
-    contractions: tuple[Contraction | Depthwise | DepthwiseGradient, ...]
+    family: Family[Any]
+    problems: tuple[Any, ...]
     result: Described
-    strategy: str = "auto"
-
-    def plans(self, device: Device) -> list[Plan]:
-        """Returns the kernels of a device."""
-        known = table_of(device), current_options().convolution_error
-        return [
-            plan_contraction(c, device.traits, self.strategy, *known) for c in self.contractions
-        ]
+    algorithm: str = "auto"
 
 
 def run_contraction(
@@ -80,7 +72,7 @@ def run_contraction(
     arrays = (x, w, *extras)
     outs = () if out is None else (out,)
     error = current_options().convolution_error
-    call, signature = calls.look_up(device, arrays, outs, (), (options, bool(beta), error))
+    call, signature = calls.look_up(device, arrays, outs, (beta,), (options, bool(beta), error))
     if call is None:
         call = _build(device, what, prepare(device))
         calls.remember(signature, call)
@@ -93,13 +85,15 @@ def run_contraction(
 
 
 def _build(device: Device, what: str, planned: Planned) -> Call:
-    arrays = ["y0", "x", "w"]
-    snippets = {}
-    for contraction in planned.contractions[:1]:
-        if not isinstance(contraction, DepthwiseGradient):
-            arrays += [extra.name for extra in contraction.extras]
-        epilogue = contraction.epilogue
+    arrays, snippets, plans = ["y0", "x", "w"], {}, []
+    table = table_of(device)
+    for problem in planned.problems:
+        arrays[3:] = [extra.name for extra in problem.extras]
+        epilogue = problem.epilogue
         snippets = {} if epilogue is None else {epilogue.rules.part: epilogue.text}
-    call = bind(device, what, planned.plans(device), arrays, (planned.result,), snippets)
+        traits, family = device.traits, planned.family
+        plans.append(family.plan(problem, traits, planned.algorithm, table, what))
+    plan = Plan.joined(plans) if plans else None
+    call = bind(device, what, plan, arrays, (planned.result,), snippets)
     counters.plans += 1
     return call

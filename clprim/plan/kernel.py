@@ -22,6 +22,7 @@ __all__ = [
     "BAKED_DIMS",
     "Argument",
     "Buffer",
+    "Choice",
     "KernelPlan",
     "LookupCode",
     "OperandCode",
@@ -187,6 +188,22 @@ CALL = Scalar(-1)
 
 
 @dataclass(frozen=True)
+class Choice:
+    """A strategy and its tile.
+
+    Attributes:
+        strategy: Its name.
+        numbers: The fields of its tile.
+    """
+
+    strategy: str
+    numbers: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.strategy} {'×'.join(map(str, self.numbers))}"
+
+
+@dataclass(frozen=True)
 class KernelPlan:
     """One kernel launch, ready but for the buffers.
 
@@ -243,17 +260,38 @@ class Plan:
     Attributes:
         stages: The kernels; those to be run ``once`` come first.
         workspace: Elements and dtype of each buffer that is no array of the call, by its name.
-        tile: The numbers of a table's entry, of kernels whose code does not hold them all.
+        choice: The strategy and its tile, where a family chose one.
     """
 
     stages: tuple[KernelPlan, ...]
     workspace: Mapping[str, tuple[int, AnyDType]] = field(default_factory=dict)
-    tile: tuple[int, ...] = ()
+    choice: Choice | None = None
 
     @property
     def main(self) -> KernelPlan:
-        """The kernel that does most of the work: the first one that is not run ``once``."""
-        return next(stage for stage in self.stages if not stage.once)
+        """The kernel that does most of the work."""
+        return max((stage for stage in self.stages if not stage.once), key=lambda s: s.flops)
+
+    @staticmethod
+    def joined(plans: Sequence[Plan]) -> Plan:
+        """Returns some plans, to be run one after another, as one.
+
+        What is written ``once`` becomes a buffer of each plan's own; other workspace of one name is
+        the same memory.
+        """
+        if len(plans) == 1:
+            return plans[0]
+        stages: list[KernelPlan] = []
+        workspace: dict[str, tuple[int, AnyDType]] = {}
+        for n, plan in enumerate(plans):
+            kept = {name for k in plan.stages if k.once for name in k.buffers(written=True)}
+            names = {name: f"{name}_{n}" for name in kept}
+            stages += [kernel.renamed(names) for kernel in plan.stages]
+            for old, (elements, dtype) in plan.workspace.items():
+                name = names.get(old, old)
+                most, _ = workspace.get(name, (0, dtype))
+                workspace[name] = max(most, elements), dtype
+        return Plan(tuple(stages), workspace)
 
 
 @dataclass(frozen=True)

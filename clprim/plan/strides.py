@@ -23,6 +23,7 @@ __all__ = [
     "broadcasts_to",
     "collapse",
     "dense_strides",
+    "is_channels_last",
     "memory_order",
     "normalize_axes",
     "overlaps_itself",
@@ -298,3 +299,16 @@ def overlaps_itself(operand: Operand) -> bool:
             return operand.size > 1
         reach += stride * (size - 1)
     return False
+
+
+def is_channels_last(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether strides say that channels lie side by side, by PyTorch's rule for ambiguous ones."""
+    if strides[1] == 0:
+        return False
+    least = 0
+    for d in (1, 3, 2, 0):
+        step = abs(strides[d])
+        if shape[d] == 0 or step < least or (d == 0 and least == abs(strides[1])):
+            return False
+        least = step * max(1, shape[d])
+    return True

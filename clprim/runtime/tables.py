@@ -18,7 +18,9 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clprim.plan.table import AnyProblem, Choice, Origin, Table, TuningFile
+from clprim.plan.families import FAMILIES
+from clprim.plan.kernel import Choice
+from clprim.plan.table import Entry, Key, Table, TuningFile
 from clprim.runtime import disk_cache
 from clprim.traits import DeviceTraits
 
@@ -58,9 +60,7 @@ def user_file(device: Device) -> Path | None:
     return cache.folder.parent / "tuning" / f"{'-'.join(dict.fromkeys(words))}.json"
 
 
-def save(
-    device: Device, entries: Mapping[tuple[str, AnyProblem], tuple[Choice, Origin]]
-) -> Path | None:
+def save(device: Device, entries: Mapping[Key, Entry]) -> Path | None:
     """Adds entries to the user's table of a device; older ones of the same problems go.
 
     Args:
@@ -87,7 +87,7 @@ def save(
     descriptor, temporary = tempfile.mkstemp(prefix=".new-", dir=path.parent)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(new.text())
+            file.write(new.text(FAMILIES))
         Path(temporary).replace(path)
     except OSError:
         with suppress(OSError):
@@ -124,24 +124,24 @@ def shipped() -> tuple[TuningFile, ...]:
     """Returns the tables that come with the package."""
     folder = resources.files("clprim") / "tuned"
     files = sorted((f for f in folder.iterdir() if f.name.endswith(".json")), key=lambda f: f.name)
-    return tuple(TuningFile.parse(file.read_text(encoding="utf-8")) for file in files)
+    return tuple(TuningFile.parse(file.read_text(encoding="utf-8"), FAMILIES) for file in files)
 
 
 @lru_cache(maxsize=64)
 def _table(name: str, platform: str, driver: str, traits: DeviceTraits, path: Path | None) -> Table:
-    choices: dict[tuple[str, AnyProblem], Choice] = {}
+    choices: dict[Key, Choice] = {}
     # A device's own table comes after one for any device of its traits, the user's after both.
     found = sorted(shipped(), key=lambda file: bool(file.names))
     own = _read(path) if path is not None else None
     for file in found if own is None else [*found, own]:
         if file.is_for(name, platform, driver, traits):
-            choices.update((key, choice) for key, (choice, _) in file.entries.items())
+            choices.update((key, entry.choice) for key, entry in file.entries.items())
     return Table(choices)
 
 
 def _read(path: Path) -> TuningFile | None:
     try:
-        return TuningFile.parse(path.read_text(encoding="utf-8"))
+        return TuningFile.parse(path.read_text(encoding="utf-8"), FAMILIES)
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:  # no UTF-8 and no JSON are ValueErrors

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 from clprim.arrays.array import view_of
+from clprim.arrays.formats import order_like
+from clprim.arrays.memory import Described
 from clprim.call.call import Call
 from clprim.call.packed import PackedWeight, matrix_of
 from clprim.call.product import Planned, run_contraction
 from clprim.call.signature import Calls
 from clprim.errors import DefinitionError, ShapeError
-from clprim.ops.conv.depthwise import DEPTHWISE, depthwise_forward, is_depthwise
-from clprim.ops.conv.lowering import (
-    bias_operand,
+from clprim.ops.conv.arguments import (
+    bias_place,
     check_rank,
     check_shapes,
     check_whole,
-    forward,
+    place_of,
+    read_places,
     result_of,
 )
-from clprim.ops.conv.pixels import check_shuffle, plans_planes, shuffle_of
-from clprim.ops.conv.windows import Pair, is_channels_last, key, whole_numbers, windows
+from clprim.ops.conv.pixels import check_shuffle, shuffle_of
+from clprim.ops.conv.windows import Pair, key, whole_numbers, windows
 from clprim.ops.product.arguments import (
     check_epilogue,
     check_operands,
@@ -30,14 +31,14 @@ from clprim.ops.product.arguments import (
     product_dtypes,
 )
 from clprim.options import current_options
-from clprim.plan.conv.winograd.tile import admitted
-from clprim.plan.product.strategy import STRATEGIES, WINOGRAD
+from clprim.plan.conv.family import CONVOLUTIONS
+from clprim.plan.conv.problem import Convolution
+from clprim.plan.strides import is_channels_last
 from clprim.runtime.device import Device, current_device
 
 __all__ = ["conv1d", "conv2d", "pack_weight"]
 
 _calls: Calls[Call] = Calls()
-_STEPS = ("stride", "dilation")
 
 
 def pack_weight(w: Any, *, groups: int = 1, memory_format: str | None = None) -> PackedWeight:
@@ -108,40 +109,93 @@ def convolve(
     )
 
     def prepare(device: Device) -> Planned:
-        check_shuffle(what, depth_to_space, mode)
-        matrix = matrix_of(w)
-        check_operands(what, device, x=x, w=matrix)
-        shapes = check_shapes(what, x.shape, matrix.shape, groups)
-        found = windows(
+        problem, described = _problem(
             what,
-            x.shape[2:],
-            matrix.shape[2:],
+            device,
+            x,
+            w,
+            bias,
             stride=stride,
             padding=padding,
             dilation=dilation,
+            groups=groups,
+            epilogue=epilogue,
+            epilogue_args=epilogue_args,
+            depth_to_space=depth_to_space,
+            mode=mode,
+            out=out,
+            beta=beta,
+            algorithm=algorithm,
         )
-        like = out if getattr(out, "ndim", 0) == 4 else x
-        last = is_channels_last(like.shape, like.strides)
-        shuffle = shuffle_of(what, depth_to_space, mode, shapes[0], groups, last=last)
-        planes = plans_planes(what, algorithm, matrix.shape, groups, shuffle)
-        dtype, value = product_dtypes(what, device, x.dtype, matrix.dtype)
-        shape = (x.shape[0], shapes[0], found.y.windows, found.x.windows)
-        bias_places = bias_operand(what, device, bias, shape[1])
-        if shuffle is not None:
-            shape = shuffle.result(shape)
-        snippet, operands = check_epilogue(what, device, epilogue, epilogue_args, shape, value)
-        check_result(what, out, device, shape, dtype, inputs=(x, matrix), extras=extras, beta=beta)
-        y, described = result_of(out, shape, dtype, x)
-        rest = (value, bias_places, operands, snippet)
-        contraction = (
-            depthwise_forward(x, matrix, y, found, *rest)
-            if planes
-            else forward(x, matrix, y, found, groups, *rest, shuffle)
-        )
-        contractions = (replace(contraction, beta=bool(beta)),) if math.prod(shape) else ()
-        return Planned(contractions, described, algorithm)
+        problems = (problem,) if math.prod(described[0]) else ()
+        return Planned(CONVOLUTIONS, problems, described, algorithm)
 
     return run_contraction(_calls, what, x, w, extras, options, prepare, out=out, beta=beta)
+
+
+def _problem(
+    what: str,
+    device: Device,
+    x: Any,
+    w: Any,
+    bias: Any = None,
+    *,
+    stride: Pair = 1,
+    padding: Pair = 0,
+    dilation: Pair = 1,
+    groups: int = 1,
+    epilogue: str | None = None,
+    epilogue_args: Any = (),
+    depth_to_space: int | None = None,
+    mode: str = "CRD",
+    out: Any = None,
+    beta: float = 0,
+    algorithm: str = "auto",
+) -> tuple[Convolution, Described]:
+    """Checks everything, and returns what to compute and how to allocate the result."""
+    CONVOLUTIONS.check(what, algorithm)
+    check_shuffle(what, depth_to_space, mode)
+    matrix = matrix_of(w)
+    check_operands(what, device, x=x, w=matrix)
+    outputs, _ = check_shapes(what, x.shape, matrix.shape, groups)
+    found = windows(
+        what, x.shape[2:], matrix.shape[2:], stride=stride, padding=padding, dilation=dilation
+    )
+    like = out if getattr(out, "ndim", 0) == 4 else x
+    last = is_channels_last(like.shape, like.strides)
+    shuffle = shuffle_of(what, depth_to_space, mode, outputs, groups, last=last)
+    dtype, value = product_dtypes(what, device, x.dtype, matrix.dtype)
+    shape = (x.shape[0], outputs, found.y.windows, found.x.windows)
+    biases = bias_place(what, device, bias, shape)
+    if shuffle is not None:
+        shape = shuffle.result(shape)
+    snippet, operands = check_epilogue(what, device, epilogue, epilogue_args, shape, value)
+    extras = [] if bias is None else [bias]
+    args = epilogue_args if isinstance(epilogue_args, tuple | list) else (epilogue_args,)
+    check_result(
+        what, out, device, shape, dtype, inputs=(x, matrix), extras=[*extras, *args], beta=beta
+    )
+    y, described = result_of("y", out, shape, dtype, order_like(x))
+    problem = Convolution(
+        name="conv2d",
+        direction="forward",
+        images=x.shape[0],
+        channels=x.shape[1],
+        outputs=outputs,
+        groups=groups,
+        rows=found.y,
+        columns=found.x,
+        value=value,
+        x=place_of("x", x),
+        w=place_of("w", matrix),
+        y=y,
+        extras=(*biases, *read_places(operands, shape)),
+        epilogue=snippet,
+        beta=bool(beta),
+        shuffle=shuffle,
+        error=current_options().convolution_error,
+    )
+    return problem, described
 
 
 class _Conv2d:
@@ -231,27 +285,12 @@ class _Conv2d:
 
     def algorithms(self, x: Any, w: Any, *args: Any, **options: Any) -> tuple[str, ...]:
         """Returns the names of the algorithms that can do a call with these arguments."""
-        matrix = matrix_of(w)
-        planes = is_depthwise(matrix.shape, options.get("groups", 1))
-        planes = planes and options.get("depth_to_space") in (None, 1)
-        more = [DEPTHWISE] if planes else []
-        if _is_minimal(x, matrix, options):
-            more.append(WINOGRAD)
-        return (*STRATEGIES, *more)
+        device = current_device()
+        problem, _ = _problem("conv2d", device, x, w, *args, **options)
+        return CONVOLUTIONS.able(problem, device.traits)
 
     def __repr__(self) -> str:
         return "<clprim.ops.conv2d>"
-
-
-def _is_minimal(x: Any, w: Any, options: dict[str, Any]) -> bool:
-    """Whether Winograd's algorithm can do a convolution."""
-    device = current_device()
-    _, value = product_dtypes("conv2d", device, x.dtype, w.dtype)
-    pairs = [whole_numbers("conv2d", n, options.get(n, 1), 1, (1, 2)) for n in _STEPS]
-    near = x.dtype.itemsize in (x.strides[1], x.strides[3])
-    error = current_options().convolution_error
-    tiles = admitted(w.shape[2:], w.shape[1], value, device.traits, error)
-    return near and tiles != () and {n for pair in pairs for n in pair} == {1}
 
 
 conv2d = _Conv2d()

@@ -4,42 +4,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
-from clprim.arrays.memory import operand_of
+from clprim.arrays.formats import order_like
 from clprim.call.call import Call
 from clprim.call.packed import matrix_of
 from clprim.call.product import Planned, run_contraction
 from clprim.call.signature import Calls
 from clprim.errors import ShapeError
-from clprim.ops.conv.depthwise import depthwise_input, depthwise_weight, wants_depthwise
-from clprim.ops.conv.lowering import (
+from clprim.ops.conv.arguments import (
     check_rank,
     checked_windows,
     given_shape,
-    input_phases,
+    place_of,
     result_of,
-    weight_gradient,
 )
-from clprim.ops.conv.pixels import check_shuffle, plans_planes, shuffle_of
-from clprim.ops.conv.windows import Pair, is_channels_last, key
-from clprim.ops.product.arguments import (
-    check_operands,
-    check_result,
-    product_dtypes,
-)
+from clprim.ops.conv.pixels import check_shuffle, shuffle_of
+from clprim.ops.conv.windows import Pair, key
+from clprim.ops.product.arguments import check_operands, check_result, product_dtypes
 from clprim.ops.shape.pixels import space_to_depth
-from clprim.plan.depthwise.problem import Depthwise
-from clprim.plan.product.problem import Contraction
-from clprim.plan.strides import Operand, dense_strides
+from clprim.options import current_options
+from clprim.plan.conv.family import CONVOLUTIONS
+from clprim.plan.conv.problem import Convolution
+from clprim.plan.strides import is_channels_last
 from clprim.reduction import Reduction
 from clprim.runtime.device import Device, current_device
 
 __all__ = ["conv2d_bias", "conv2d_input", "conv2d_weight"]
 
 _calls: Calls[Call] = Calls()
-_NO_PADDING = (0, (0, 0), (0, 0, 0, 0))
 
 
 def conv2d_input(
@@ -103,25 +96,34 @@ def conv2d_input(
     )
 
     def prepare(device: Device) -> Planned:
+        CONVOLUTIONS.check(what, algorithm)
         matrix = matrix_of(w)
         check_operands(what, device, w=matrix, grad=grad)
         shape = given_shape(what, "input_shape", input_shape)
         found = checked_windows(
             what, shape, matrix.shape, grad.shape, stride, padding, dilation, groups
         )
-        planes = wants_depthwise(what, algorithm, matrix.shape, groups)
         dtype, value = product_dtypes(what, device, grad.dtype, matrix.dtype)
         check_result(what, out, device, shape, dtype, inputs=(grad, matrix), extras=(), beta=beta)
-        y, described = result_of(out, shape, dtype, grad)
-        phases: Sequence[Contraction | Depthwise] = (
-            [depthwise_input(grad, matrix, y, found, value)]
-            if planes
-            else input_phases(grad, matrix, y, found, groups, value, None, [], None)
+        result, described = result_of("x", out, shape, dtype, order_like(grad))
+        problem = Convolution(
+            name=what,
+            direction="input",
+            images=shape[0],
+            channels=shape[1],
+            outputs=matrix.shape[0],
+            groups=groups,
+            rows=found.y,
+            columns=found.x,
+            value=value,
+            x=result,
+            w=place_of("w", matrix),
+            y=place_of("y", grad),
+            beta=bool(beta),
+            error=current_options().convolution_error,
         )
-        if not math.prod(shape):
-            phases = []
-        contractions = tuple(replace(p, name=what, beta=bool(beta)) for p in phases)
-        return Planned(contractions, described, algorithm)
+        problems = (problem,) if math.prod(shape) else ()
+        return Planned(CONVOLUTIONS, problems, described, algorithm)
 
     return run_contraction(_calls, what, grad, w, (), options, prepare, out=out, beta=beta)
 
@@ -174,19 +176,12 @@ def conv2d_weight(
                  [20., 24.]]]], dtype=float32)
     """
     what = "conv2d_weight"
-    # Of two arrays of pixels the larger one is gathered where it lies, the smaller one packed.
-    window, around = key(weight_shape), key(padding)
-    # (A window of one channel is depthwise, which knows no such choice.)
-    pixels = isinstance(window, tuple) and window[2:] == (1, 1) and window[1] > 1
-    pixels = pixels and around in _NO_PADDING
-    swap = pixels and depth_to_space is None and getattr(grad, "size", 0) > getattr(x, "size", 0)
     options = (
         what,
-        swap,
         algorithm,
-        window,
+        key(weight_shape),
         key(stride),
-        around,
+        key(padding),
         key(dilation),
         key(groups),
         key(depth_to_space),
@@ -194,6 +189,7 @@ def conv2d_weight(
     )
 
     def prepare(device: Device) -> Planned:
+        CONVOLUTIONS.check(what, algorithm)
         check_operands(what, device, x=x, grad=grad)
         shape = given_shape(what, "weight_shape", weight_shape)
         check_rank(what, "grad", grad.shape)
@@ -202,22 +198,30 @@ def conv2d_weight(
         found = checked_windows(
             what, x.shape, shape, grad.shape, stride, padding, dilation, groups, shuffle
         )
-        planes = plans_planes(what, algorithm, shape, groups, shuffle)
         dtype, value = product_dtypes(what, device, x.dtype, grad.dtype)
         check_result(what, out, device, shape, dtype, inputs=(x, grad), extras=(), beta=beta)
-        strides = dense_strides(shape, dtype.itemsize, range(4)) if out is None else out.strides
-        y = operand_of(out) if out is not None else Operand(shape, strides, 0, dtype)
-        contraction = (
-            depthwise_weight(x, grad, y, found, value)
-            if planes and x.size and grad.size
-            else weight_gradient(x, grad, y, found, groups, value, shuffle, swap=swap)
+        result, described = result_of("w", out, shape, dtype, range(4))
+        problem = Convolution(
+            name=what,
+            direction="weight",
+            images=x.shape[0],
+            channels=x.shape[1],
+            outputs=shape[0],
+            groups=groups,
+            rows=found.y,
+            columns=found.x,
+            value=value,
+            x=place_of("x", x),
+            w=result,
+            y=place_of("y", grad),
+            beta=bool(beta),
+            error=current_options().convolution_error,
+            shuffle=shuffle,
         )
-        contractions = (replace(contraction, beta=bool(beta)),) if math.prod(shape) else ()
-        described = (shape, dtype, strides, math.prod(shape))
-        return Planned(contractions, described, "auto" if planes else algorithm)
+        problems = (problem,) if math.prod(shape) else ()
+        return Planned(CONVOLUTIONS, problems, described, algorithm)
 
-    gathered, packed = (grad, x) if swap else (x, grad)
-    return run_contraction(_calls, what, gathered, packed, (), options, prepare, out=out, beta=beta)
+    return run_contraction(_calls, what, x, grad, (), options, prepare, out=out, beta=beta)
 
 
 def _small(what: str, grad: Any, block: int | None, mode: str) -> Any:

@@ -6,23 +6,34 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from clprim.arrays.formats import order_like
 from clprim.call.call import Call, bind
 from clprim.call.packed import PackedWeight, matrix_of
 from clprim.call.signature import Calls
 from clprim.dtypes import AnyDType
 from clprim.errors import DefinitionError, ShapeError
 from clprim.language.snippet import Snippet
-from clprim.ops.conv.depthwise import depthwise_forward
+from clprim.ops.conv.arguments import (
+    Shape4,
+    bias_place,
+    check_shapes,
+    place_of,
+    read_places,
+    result_of,
+)
 from clprim.ops.conv.forward import conv2d
-from clprim.ops.conv.lowering import bias_operand, check_shapes, forward, result_of
-from clprim.ops.conv.windows import Pair, key, windows
+from clprim.ops.conv.windows import Pair, Windows, key, windows
 from clprim.ops.product.arguments import (
     check_epilogue,
     check_operands,
     check_result,
     product_dtypes,
 )
+from clprim.plan.conv.lowering import forward
+from clprim.plan.conv.problem import Convolution
+from clprim.plan.depthwise.problem import depthwise_of
 from clprim.plan.fused.inverted_residual import InvertedResidual, plan_inverted_residual
+from clprim.plan.place import Place
 from clprim.plan.strides import Operand, dense_strides
 from clprim.runtime.device import Device, current_device
 from clprim.runtime.stats import counters
@@ -149,8 +160,8 @@ def inverted_residual(
         names = ("w_expand", "w_depthwise", "w_project")
         pairs = zip(names, weights, strict=True)
         kept = {name: w for name, w in pairs if isinstance(w, PackedWeight)}
-        added = (x,) if call.residual else ()
-        call.fused.run(device, (result, *arrays, *added), (), kept)
+        again = (x,) if call.residual else ()
+        call.fused.run(device, (result, *arrays, *again), (), kept)
         return result
     y = x
     if w_expand is not None:
@@ -233,7 +244,7 @@ def _prepare(
     )
     kept = [a for a in (x, *weights, *biases) if a is not None]
     check_result(_WHAT, out, device, shape, dtype, inputs=kept, extras=(), beta=0)
-    y, described = result_of(out, shape, dtype, x)
+    y, described = result_of("y", out, shape, dtype, order_like(x))
     if algorithm == "separate" or not math.prod(shape) or not math.prod(middle):
         return _Planned(None, added)
     # Without an expansion the kernel copies its input, which pays by vectors of channels only.
@@ -242,24 +253,38 @@ def _prepare(
         return _Planned(None, added)
 
     value = plan.values[-1]
-    wide, narrow = _dense(middle, value), _dense(after, value)
+    wide, narrow = (_never_there(size, value) for size in (middle, after))
     pixels = windows(_WHAT, x.shape[2:], (1, 1), stride=1, padding=0, dilation=1)
     last = windows(_WHAT, after[2:], (1, 1), stride=1, padding=0, dilation=1)
+
+    def product(source: Place, w: Any, axes: Windows, result: Place, n: int) -> Convolution:
+        """The convolution number ``n``, from the last one: -1."""
+        inner = n != -1
+        images, channels, outputs = x.shape[0], w.shape[1], w.shape[0]
+        return Convolution(
+            name="conv2d",
+            direction="forward",
+            images=images,
+            channels=outputs if n == -2 else channels,
+            outputs=outputs,
+            groups=outputs if n == -2 else 1,
+            rows=axes.y,
+            columns=axes.x,
+            value=value,
+            x=source,
+            w=place_of("w", w),
+            y=result,
+            extras=(*plan.biases[n], *([] if inner else read_places(operands, shape))),
+            epilogue=plan.activation if inner else snippet,
+        )
+
+    first = place_of("x", x)
+    planes = depthwise_of(product(first if expand is None else wide, taps, found, narrow, -2))
+    assert planes is not None  # a channel each
     what = InvertedResidual(
-        None
-        if expand is None
-        else forward(x, expand, wide, pixels, 1, value, plan.biases[0], [], plan.activation),
-        depthwise_forward(
-            x if expand is None else wide,
-            taps,
-            narrow,
-            found,
-            value,
-            plan.biases[-2],
-            [],
-            plan.activation,
-        ),
-        forward(narrow, project, y, last, 1, value, plan.biases[-1], operands, snippet),
+        None if expand is None else forward(product(first, expand, pixels, wide, -3)),
+        planes,
+        forward(product(narrow, project, last, y, -1)),
     )
     fused = None
     if len(set(plan.values)) == 1:
@@ -278,7 +303,7 @@ def _prepare(
     parts = ("expand_bias", "taps_bias", "bias")
     names += [n for n, bias in zip(parts, biases, strict=True) if bias is not None]
     names += ["x0"] if added else []
-    call = bind(device, _WHAT, [fused], names, (described,), snippets)
+    call = bind(device, _WHAT, fused, names, (described,), snippets)
     counters.plans += 1
     return _Planned(call, added)
 
@@ -288,7 +313,7 @@ class _Plan:
 
     Attributes:
         values: dtypes that each adds up in.
-        biases: The bias of each, as an operand, or None.
+        biases: The bias of each, if it has one.
         activation: The snippet after the first ones.
     """
 
@@ -296,7 +321,7 @@ class _Plan:
         self._device = device
         self._text = activation
         self.values: list[AnyDType] = []
-        self.biases: list[Operand | None] = []
+        self.biases: list[list[Place]] = []
         self.activation: Snippet | None = None
 
     def stage(
@@ -305,14 +330,14 @@ class _Plan:
         dtype: AnyDType,
         w: Any,
         bias: Any,
-        shape: tuple[int, ...],
+        shape: Shape4,
         *,
         last: bool = False,
     ) -> AnyDType:
         """Checks one convolution, whose input has a dtype, and returns its result's dtype."""
         result, value = product_dtypes(_WHAT, self._device, dtype, w.dtype)
         self.values.append(value)
-        self.biases.append(bias_operand(f"{_WHAT}, {bias_name}", self._device, bias, shape[1]))
+        self.biases.append(bias_place(f"{_WHAT}, {bias_name}", self._device, bias, shape))
         if not last:
             found, _ = check_epilogue(
                 f"{_WHAT}, activation", self._device, self._text, (), shape, value
@@ -321,6 +346,7 @@ class _Plan:
         return result
 
 
-def _dense(shape: tuple[int, ...], dtype: AnyDType) -> Operand:
-    """A tensor of channels-last images that is never there."""
-    return Operand(shape, dense_strides(shape, dtype.itemsize, (0, 2, 3, 1)), 0, dtype)
+def _never_there(shape: Shape4, dtype: AnyDType) -> Place:
+    """A tensor of channels-last images between two convolutions."""
+    strides = dense_strides(shape, dtype.itemsize, (0, 2, 3, 1))
+    return Place.of("y", Operand(shape, strides, 0, dtype), shape)

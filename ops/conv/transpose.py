@@ -6,28 +6,31 @@ import math
 from dataclasses import replace
 from typing import Any
 
+from clprim.arrays.formats import order_like
 from clprim.call.call import Call
 from clprim.call.packed import matrix_of
 from clprim.call.product import Planned, run_contraction
 from clprim.call.signature import Calls
 from clprim.errors import ShapeError
-from clprim.ops.conv.lowering import (
+from clprim.ops.conv.arguments import (
     Shape4,
-    bias_operand,
+    bias_place,
     check_rank,
     check_whole,
-    input_phases,
+    place_of,
+    read_places,
     result_of,
 )
 from clprim.ops.conv.windows import Pair, Windows, key, windows
 from clprim.ops.product.arguments import (
-    check_algorithm,
     check_epilogue,
     check_operands,
     check_result,
     product_dtypes,
 )
-from clprim.plan.product.strategy import WINOGRAD
+from clprim.options import current_options
+from clprim.plan.conv.family import CONVOLUTIONS
+from clprim.plan.conv.problem import Convolution
 from clprim.runtime.device import Device
 
 __all__ = ["conv_transpose2d"]
@@ -100,7 +103,7 @@ def conv_transpose2d(
     )
 
     def prepare(device: Device) -> Planned:
-        check_algorithm(what, algorithm, WINOGRAD)
+        CONVOLUTIONS.check(what, algorithm)
         matrix = matrix_of(w)
         check_operands(what, device, x=x, w=matrix)
         check_rank(what, "x", x.shape)
@@ -116,15 +119,30 @@ def conv_transpose2d(
         )
         shape = (x.shape[0], matrix.shape[1] * groups, found.y.size, found.x.size)
         dtype, value = product_dtypes(what, device, x.dtype, matrix.dtype)
-        bias_places = bias_operand(what, device, bias, shape[1])
+        biases = bias_place(what, device, bias, shape)
         snippet, operands = check_epilogue(what, device, epilogue, epilogue_args, shape, value)
         check_result(what, out, device, shape, dtype, inputs=(x, matrix), extras=extras, beta=beta)
-        y, described = result_of(out, shape, dtype, x)
-        phases = input_phases(x, matrix, y, found, groups, value, bias_places, operands, snippet)
-        if not math.prod(shape):
-            phases = []
-        contractions = tuple(replace(p, name=what, beta=bool(beta)) for p in phases)
-        return Planned(contractions, described, algorithm)
+        result, described = result_of("x", out, shape, dtype, order_like(x))
+        problem = Convolution(
+            name=what,
+            direction="input",
+            images=x.shape[0],
+            channels=shape[1],
+            outputs=x.shape[1],
+            groups=groups,
+            rows=found.y,
+            columns=found.x,
+            value=value,
+            x=result,
+            w=place_of("w", matrix),
+            y=place_of("y", x),
+            extras=(*biases, *read_places(operands, shape)),
+            epilogue=snippet,
+            beta=bool(beta),
+            error=current_options().convolution_error,
+        )
+        problems = (problem,) if math.prod(shape) else ()
+        return Planned(CONVOLUTIONS, problems, described, algorithm)
 
     return run_contraction(_calls, what, x, w, extras, options, prepare, out=out, beta=beta)
 

@@ -10,51 +10,11 @@ import numpy as np
 
 from clprim.errors import ShapeError, quoted
 from clprim.ops.shared.arguments import fits
+from clprim.plan.conv.problem import Axis
 
-__all__ = ["Axis", "Pair", "Windows", "is_channels_last", "key", "whole_numbers", "windows"]
+__all__ = ["Pair", "Windows", "key", "whole_numbers", "windows"]
 
 Pair = int | Sequence[int]
-
-
-@dataclass(frozen=True)
-class Axis:
-    """Windows along one axis.
-
-    Attributes:
-        size: Of the input.
-        kernel: Taps of a window.
-        stride: From one window to the next.
-        dilation: From one tap to the next.
-        before, after: Padding.
-    """
-
-    size: int
-    kernel: int
-    stride: int
-    dilation: int
-    before: int
-    after: int
-
-    @property
-    def padded(self) -> int:
-        """Size of the input with its padding."""
-        return self.size + self.before + self.after
-
-    @property
-    def reach(self) -> int:
-        """Elements from a window's first tap to its last."""
-        return self.dilation * (self.kernel - 1) + 1
-
-    @property
-    def windows(self) -> int:
-        """How many windows there are: the size of the output."""
-        return (self.padded - self.reach) // self.stride + 1
-
-    @property
-    def leaves(self) -> bool:
-        """Whether a window reaches into the padding."""
-        last = (self.windows - 1) * self.stride - self.before + self.reach
-        return self.before > 0 or last > self.size
 
 
 @dataclass(frozen=True)
@@ -135,18 +95,6 @@ def whole_numbers(
             "below 2^31"
         )
     return tuple(int(n) for n in numbers)
-
-
-def is_channels_last(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether strides say that channels lie side by side, by PyTorch's rule for ambiguous ones."""
-    if strides[1] == 0:
-        return False
-    least = 0
-    for d in (1, 3, 2, 0):
-        if shape[d] == 0 or strides[d] < least or (d == 0 and least == strides[1]):
-            return False
-        least = strides[d] * max(1, shape[d])
-    return True
 
 
 def key(value: Any) -> Any:

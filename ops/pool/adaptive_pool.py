@@ -16,12 +16,12 @@ from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import empty
 from clprim.call.repeat import repeatable
 from clprim.errors import ShapeError
-from clprim.ops.conv.windows import is_channels_last
 from clprim.ops.pool.max_pool import lowest
 from clprim.ops.pool.windows import check_floats, check_gradient
 from clprim.ops.reduction.reduce import mean
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.strings import kernel, places
+from clprim.plan.strides import is_channels_last
 
 __all__ = [
     "adaptive_avg_pool1d",

@@ -15,37 +15,18 @@ from clprim.dtypes import AnyDType, promote, require_supported, value_dtype
 from clprim.errors import DefinitionError, DeviceError, DTypeError, ShapeError, quoted
 from clprim.language.epilogue import define_epilogue
 from clprim.language.snippet import Snippet
-from clprim.plan.product.problem import Output
-from clprim.plan.product.strategy import STRATEGIES
-from clprim.plan.strides import Operand, broadcast_strides, broadcasts_to
+from clprim.plan.strides import Operand, broadcasts_to
 from clprim.runtime.device import Device
 
 __all__ = [
-    "check_algorithm",
     "check_epilogue",
     "check_operands",
     "check_result",
-    "elements",
-    "output",
     "product_dtypes",
     "span",
-    "start",
 ]
 
 _INT32 = np.dtype(np.int32)
-
-
-def check_algorithm(what: str, algorithm: Any, *others: str) -> None:
-    """Refuses an algorithm that is neither a strategy nor one of ``others``.
-
-    Raises:
-        DefinitionError: Names those that there are.
-    """
-    known = ("auto", *STRATEGIES, *others)
-    if algorithm not in known:
-        raise DefinitionError(
-            f"{what}: algorithm={algorithm!r}: expected one of {', '.join(known)}"
-        )
 
 
 def check_operands(what: str, device: Device, **arrays: Any) -> None:
@@ -163,56 +144,9 @@ def check_result(
     require_supported([out.dtype], device.traits, str(device))
 
 
-def elements(array: cl_array.Array) -> tuple[int, ...]:
-    """Returns the strides of an array, in elements."""
-    operand = operand_of(array)
-    return tuple(operand.in_elements(stride) for stride in array.strides)
-
-
-def start(array: cl_array.Array) -> int:
-    """Returns where the first element of an array lies, in elements."""
-    return operand_of(array).in_elements(array.offset)
-
-
 def span(array: cl_array.Array) -> int:
     """Returns how many elements of its buffer an array reaches."""
-    reach = sum(max(0, s * (n - 1)) for s, n in zip(elements(array), array.shape, strict=True))
-    return start(array) + reach + 1
-
-
-def output(
-    name: str,
-    operand: Operand,
-    shape: tuple[int, ...],
-    *,
-    group: int | None,
-    channel: int,
-    lane: tuple[int | None, int | None, int | None],
-    channels: int = 0,
-    skip: int = 0,
-) -> Output:
-    """Describes where a result's element of (group, output, lane) lies in an array.
-
-    Args:
-        name: In the kernel.
-        operand: The array; it broadcasts to ``shape``.
-        shape: Of the result.
-        group: The axis that groups walk; None where they walk ``channels`` of ``channel`` each.
-        channel: The axis of outputs.
-        lane: The axes of the three digits of a lane; None for one that is always 0.
-        channels: Outputs of a group.
-        skip: Elements from the array's first to the first one of these lanes.
-    """
-    strides = broadcast_strides(operand, shape)
-    return Output(
-        name,
-        operand.dtype,
-        operand.in_elements(operand.offset) + skip,
-        strides[channel] * channels if group is None else strides[group],
-        strides[channel],
-        (
-            0 if lane[0] is None else strides[lane[0]],
-            0 if lane[1] is None else strides[lane[1]],
-            0 if lane[2] is None else strides[lane[2]],
-        ),
-    )
+    operand = operand_of(array)
+    steps = zip(array.strides, array.shape, strict=True)
+    reach = sum(max(0, operand.in_elements(s) * (n - 1)) for s, n in steps)
+    return operand.in_elements(array.offset) + reach + 1

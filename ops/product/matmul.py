@@ -18,13 +18,13 @@ from clprim.dtypes import AnyDType
 from clprim.errors import ShapeError
 from clprim.language.snippet import Snippet
 from clprim.ops.product.arguments import (
-    check_algorithm,
     check_epilogue,
     check_operands,
     check_result,
     product_dtypes,
     span,
 )
+from clprim.plan.product.family import PRODUCTS
 from clprim.plan.product.problem import Contraction, Gathered, Output, Packed
 from clprim.plan.strides import (
     Operand,
@@ -97,7 +97,7 @@ def matmul(
     options = (what, *flags, epilogue, bias is None, algorithm, swap)
 
     def prepare(device: Device) -> Planned:
-        check_algorithm(what, algorithm)
+        PRODUCTS.check(what, algorithm)
         matrix = matrix_of(b)
         check_operands(what, device, a=a, b=matrix)
         left, right, shape = _shapes(what, operand_of(a), operand_of(matrix), *flags)
@@ -118,11 +118,11 @@ def matmul(
         if bias_operand is not None:
             places.insert(1, ("bias", bias_operand))
         if not math.prod(shape):
-            return Planned((), described, algorithm)
+            return Planned(PRODUCTS, (), described)
         sizes = span(a), span(matrix)
         products = _products(left, right, shape, places, value, snippet, sizes, swap=swap)
         contractions = tuple(replace(p, beta=bool(beta)) for p in products)
-        return Planned(contractions, described, algorithm)
+        return Planned(PRODUCTS, contractions, described, algorithm)
 
     gathered, packed = (b, a) if swap else (a, b)
     return run_contraction(

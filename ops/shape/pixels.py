@@ -14,6 +14,7 @@ from clprim.arrays.array import Array, is_integer, view_of
 from clprim.arrays.creation import asarray, empty
 from clprim.errors import DefinitionError, DTypeError, ShapeError
 from clprim.ops.shared.arguments import dtype_of
+from clprim.plan.strides import is_channels_last
 from clprim.pointwise import Pointwise
 
 __all__ = [
@@ -294,20 +295,9 @@ def _result(what: str, x: Any, shape: Shape, out: Any) -> Any:
 
 
 def _memory_format(x: Any) -> str:
-    """The format of an array's strides, whether or not it has gaps, by PyTorch's rule.
-
-    Where strides fit both, as with a single channel, they are contiguous.
-    """
-    if len(x.shape) != 4 or 0 in x.shape:
-        return "contiguous"
-    least = 0
-    channel = abs(x.strides[1])
-    for axis in (1, 3, 2, 0):
-        stride = abs(x.strides[axis])
-        if stride < least or stride == 0 or (axis == 0 and least == channel):
-            return "contiguous"
-        least = stride * x.shape[axis]
-    return "channels_last"
+    """The format of an array's strides, whether or not it has gaps."""
+    last = len(x.shape) == 4 and is_channels_last(x.shape, x.strides)
+    return "channels_last" if last else "contiguous"
 
 
 def _check_mode(what: str, mode: str) -> None:

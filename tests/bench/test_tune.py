@@ -1,7 +1,6 @@
 """`bench tune`: what is taken, what is kept, what is said; clocks are made up."""
 
 import dataclasses
-import json
 import statistics
 
 import numpy as np
@@ -12,9 +11,7 @@ import clprim as cp
 from bench.__main__ import app
 from bench.clock.timing import Result, Sample
 from bench.tune import tune as tune_module
-from bench.tune.candidates import candidates
 from bench.tune.tune import (
-    catalogue,
     entries_of,
     record,
     to_ship,
@@ -22,12 +19,11 @@ from bench.tune.tune import (
     tune_all,
     tune_report,
 )
-from bench.vendors.gpus import GPUS
 from bench.work.conv import DIRECTIONS, Conv
 from bench.work.gemm import Gemm
 from bench.work.networks import Layer
-from clprim.plan.product.strategy import plan_choice
-from clprim.plan.table import Origin, TuningFile
+from clprim.plan.families import FAMILIES
+from clprim.plan.table import Entry, TuningFile
 
 LAYER = Layer(20, 20, 3, 8, 1, 1, 20)
 DEPTHWISE_ROW = Conv(LAYER, 1, "channels_last", "forward")
@@ -55,7 +51,7 @@ def clock_of(factors):
 
 
 def choices(case):
-    return candidates(case.what, case.strategy, cp.current_device().traits)
+    return case.family.candidates(case.problem, cp.current_device().traits)
 
 
 def run(case, factors):
@@ -63,9 +59,9 @@ def run(case, factors):
 
 
 def test_a_call_is_recorded_as_its_contraction(case):
-    assert case.what.outputs == 32
-    assert case.what.lanes == (1, 1, 48)
-    assert case.strategy == ("panels" if cp.current_device().traits.is_cpu else "tiles")
+    assert case.problem.outputs == 32
+    assert case.problem.lanes == (1, 1, 48)
+    assert case.family.name == "product"
     twice = record([Gemm(48, 32, 40), Gemm(48, 32, 40), Gemm(48, 32, 41)], cp.current_device())
     assert len(twice) == 1  # of one class
 
@@ -74,7 +70,7 @@ def test_candidates_differ_and_fit(case):
     found = choices(case)
     assert len(found) == len(set(found)) > 2
     for choice in found:
-        assert plan_choice(case.what, cp.current_device().traits, choice) is not None
+        assert case.family.tuned(case.problem, cp.current_device().traits, choice) is not None
 
 
 def test_the_fastest_is_taken(case):
@@ -85,7 +81,7 @@ def test_the_fastest_is_taken(case):
     assert found.seconds == (1.0, 0.5)
     assert found.tried == len(choices(case))
     assert not found.wrong
-    assert entries_of([found]) == {case.key: (other, Origin("measured", 2.0))}
+    assert entries_of([found]) == {case.key: Entry(other, 2.0)}
 
 
 @pytest.mark.parametrize("times", [0.99, [0.5, 1.1, 0.5, 1.1, 0.9]])
@@ -147,21 +143,12 @@ def test_the_report_tells_the_gain(case):
     assert "of 0 problems" in tune_report([], 0, "").notes[0]
 
 
-def test_a_catalogue_is_the_rules(case):
-    for gpu in GPUS:
-        file = catalogue([case], gpu)
-        assert TuningFile.parse(file.text()) == file
-        (((strategy, _), (choice, origin)),) = file.entries.items()
-        assert (strategy, choice.kernel, origin) == ("tiles", "tiles", Origin("rule"))
-        assert file.is_for(f"a {gpu.names[0] if gpu.names else ''}", "", "", gpu.traits)
-
-
 def test_shipped_is_what_beats_the_rule(case):
     _, other = choices(case)[:2]
     found, same = run(case, {str(other): 0.5}), run(case, {})
     device = cp.current_device()
     file = to_ship([found], device, ("Some",))
-    assert file.entries == {case.key: (other, Origin("measured", 2.0))}
+    assert file.entries == {case.key: Entry(other, 2.0)}
     assert file.is_for("Some device", device.platform, device.driver, device.traits)
     assert not to_ship([same], device, ("Some",)).entries
 
@@ -178,14 +165,12 @@ def test_what_a_run_did_not_look_at_stays(case):
     assert to_ship([same], device, ("Some",), both).entries == entries_of([wide])
     strange = dataclasses.replace(both, traits={})
     assert to_ship([same], device, ("Some",), strange).entries == {}
-    old = catalogue([case], GPUS[0])
-    assert set(catalogue([depthwise], GPUS[0], old).entries) == {*old.entries, depthwise.key}
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_depthwise_convolutions_are_tuned_as_well(direction):
     (case,) = record([dataclasses.replace(DEPTHWISE_ROW, direction=direction)], cp.current_device())
-    assert case.strategy == "depthwise"
+    assert case.family.name == "conv"
     bench = tune_module._Bench(case, cp.current_device())
     first, second = [bench.result(bench.call(choice)) for choice in choices(case)[:2]]
     assert first.any()
@@ -201,14 +186,6 @@ def test_the_command(tmp_path, monkeypatch):
     assert "kept nowhere: --quick" in result.output
     (page,) = tmp_path.glob("*.md")
     (table,) = tmp_path.glob("*.json")
-    assert TuningFile.parse(table.read_text(encoding="utf-8")).names == ("Some",)
+    assert TuningFile.parse(table.read_text(encoding="utf-8"), FAMILIES).names == ("Some",)
     assert "16×16×16 NN" in page.read_text(encoding="utf-8")
     assert not (tmp_path / "cache" / "tuning").exists()
-
-
-def test_the_catalogue_is_written(tmp_path):
-    options = ["tune", "--catalogue", "--products", "--quick", "--output", str(tmp_path)]
-    assert CliRunner().invoke(app, options, catch_exceptions=False).exit_code == 0
-    names = {path.stem for path in tmp_path.iterdir()}
-    assert names == {gpu.target for gpu in GPUS}
-    assert json.loads((tmp_path / "sm_90.json").read_text())["device"]["names"] == ["H100"]

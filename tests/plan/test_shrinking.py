@@ -15,11 +15,12 @@ from planning import (
     depthwise,
     depthwise_weight,
     map_plan,
+    plan_depthwise,
     product,
     reduce_plan,
 )
 
-from clprim.plan.product.strategy import STRATEGIES, plan_contraction
+from clprim.plan.product.family import PRODUCTS
 from clprim.render import render
 
 LAST = (0, 2, 3, 1)
@@ -27,10 +28,11 @@ IMAGES = (8, 64, 28, 28)
 
 
 def contraction(what, strategy="auto"):
-    def plans(traits):
-        return plan_contraction(what, traits, strategy).stages
+    return lambda traits: PRODUCTS.plan(what, traits, strategy).stages
 
-    return plans
+
+def planes(what):
+    return lambda traits: plan_depthwise(what, traits).stages
 
 
 def reduction(order, axes, **options):
@@ -47,23 +49,23 @@ def pointwise(*orders, shape=IMAGES):
 FAMILIES = {
     **{
         f"product, {strategy}": contraction(product(300, 200, 500), strategy)
-        for strategy in STRATEGIES
+        for strategy in ("panels", "tiles")
     },
     **{
         f"{'NHWC' if last else 'NCHW'}, {strategy}": contraction(
             convolution(8, 64, 28, 64, last=last), strategy
         )
-        for strategy, last in itertools.product(STRATEGIES, (False, True))
+        for strategy, last in itertools.product(("panels", "tiles"), (False, True))
     },
     "split depth": contraction(product(16, 16, 20_000), "tiles"),
     **{
-        f"depthwise {'NHWC' if last else 'NCHW'}{', adjoint' if adjoint else ''}": contraction(
+        f"depthwise {'NHWC' if last else 'NCHW'}{', adjoint' if adjoint else ''}": planes(
             depthwise(8, 64, 28, stride=2, last=last, adjoint=adjoint)
         )
         for last, adjoint in itertools.product((False, True), repeat=2)
     },
     **{
-        f"depthwise weight {'NHWC' if last else 'NCHW'}": contraction(
+        f"depthwise weight {'NHWC' if last else 'NCHW'}": planes(
             depthwise_weight(8, 64, 28, last=last)
         )
         for last in (False, True)

@@ -46,15 +46,8 @@ def test_every_template_is_rendered():
     found = {file.relative_to(ROOT / "templates").as_posix() for file in TEMPLATES}
     templates = {name.removesuffix(".cl.jinja") for name in found if "/_" not in f"/{name}"}
     printed = templates - {"measure/ceilings"}
-    assert (
-        printed
-        >= {template for _, template, _ in kernels()}
-        >= {
-            name
-            for name in printed
-            if name.startswith(("pointwise", "reduction", "product/tiles", "depthwise", "conv"))
-        }
-    )
+    missing = printed - {template for _, template, _ in kernels()}
+    assert {name.partition("/")[0] for name in missing} <= {"fused", "scan", "sort"}
 
 
 # --- what holds for every kernel --------------------------------------------------------------
@@ -90,7 +83,7 @@ def test_line_numbers_are_the_users_and_then_real(name, template, code):
                 user = getattr(user, "text", user).split("\n")
                 assert lines[at + 1 : at + 1 + len(user)] == user
                 assert lines[at + 1 + len(user)].startswith("#line")
-    assert snippets or getattr(code, "epilogue", "") == ""
+    assert snippets or getattr(code, "epilogue", "") == "" or getattr(code, "split", False)
 
 
 @each_kernel

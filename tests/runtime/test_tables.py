@@ -1,7 +1,6 @@
 """Tables of tiles on disk: kept, found again, left out with a word where they are broken."""
 
 import dataclasses
-import json
 import warnings
 
 import numpy as np
@@ -12,12 +11,17 @@ from clprim import ops
 from clprim.call.signature import Calls
 from clprim.ops.conv import forward as conv
 from clprim.ops.product import matmul as gemm
-from clprim.plan.table import Choice, Origin, Problem, Table, TuningFile, problem_of
+from clprim.plan.conv.problem import ConvolutionClass
+from clprim.plan.families import FAMILIES
+from clprim.plan.kernel import Choice
+from clprim.plan.product.family import ContractionClass
+from clprim.plan.table import Entry, Table, TuningFile
 from clprim.runtime import tables as tuning
 
-PRODUCT = Problem("float32", "float32", "outputs", "depth", False, 1, 1, 64, 33, 16, 32)
-ENTRIES = {("panels", PRODUCT): (Choice("panels", (2, 1)), Origin("measured", 1.5))}
-TILES = {("tiles", PRODUCT): (Choice("tiles", (4, 4, 4, 4, 4)), Origin("rule"))}
+PRODUCT = ContractionClass("float32", "float32", "outputs", "depth", False, 1, 1, 64, 33, 16, 32)
+OTHER = dataclasses.replace(PRODUCT, depth=64)
+ENTRIES = {("product", PRODUCT): Entry(Choice("panels", (2, 1)), 1.5)}
+TILES = {("product", OTHER): Entry(Choice("tiles", (4, 4, 4, 4, 4, 4)), 1.25)}
 
 
 @pytest.fixture(autouse=True)
@@ -36,12 +40,12 @@ def test_what_was_kept_is_found(device, folder):
     path = tuning.save(device, ENTRIES)
     assert [path] == list(folder.iterdir())
     found = tuning.table_of(device)
-    assert found.choices == {**before.choices, ("panels", PRODUCT): Choice("panels", (2, 1))}
+    assert found.choices == {**before.choices, ("product", PRODUCT): Choice("panels", (2, 1))}
     # Another run adds to it, and replaces what it measured again.
-    again = {("panels", PRODUCT): (Choice("panels", (4, 1)), Origin("measured", 1.1))}
+    again = {("product", PRODUCT): Entry(Choice("panels", (4, 1)), 1.1)}
     assert tuning.save(device, TILES) == tuning.save(device, again) == path
-    assert TuningFile.parse(path.read_text()).entries == {**again, **TILES}
-    assert tuning.table_of(device).choices[("panels", PRODUCT)] == Choice("panels", (4, 1))
+    assert TuningFile.parse(path.read_text(), FAMILIES).entries == {**again, **TILES}
+    assert tuning.table_of(device).choices[("product", PRODUCT)] == Choice("panels", (4, 1))
 
 
 def test_what_was_kept_is_run(device):
@@ -62,15 +66,15 @@ def test_a_depthwise_tile_is_run(device):
     recorder = {}
 
     class Asked(Table):
-        def choice(self, what, strategy):
-            recorder[strategy] = what
+        def choice(self, family, problem):
+            recorder[family.name] = problem
 
     operands = [cp.asarray(a, memory_format="channels_last") for a in (x, w)]
     with tuning.using(Asked()):
         ops.conv2d(*operands, groups=20)
-    problem = problem_of(recorder["depthwise"])
+    problem = ConvolutionClass.of(recorder["conv"])
     wanted = Choice("depthwise/lanes", (2, 1))
-    tuning.save(device, {("depthwise", problem): (wanted, Origin("measured", 1.5))})
+    tuning.save(device, {("conv", problem): Entry(wanted, 1.5)})
     Calls.forget()
     np.testing.assert_array_equal(ops.conv2d(*operands, groups=20).get(), x)
     calls = [call for call in conv._calls._known.values() if len(call.stages) == 1]
@@ -82,10 +86,10 @@ def test_other_traits_another_table(device, monkeypatch):
     tuning.save(device, ENTRIES)
     shrunk = dataclasses.replace(device.traits, local_memory=device.traits.local_memory // 2)
     monkeypatch.setitem(device.__dict__, "traits", shrunk)
-    assert ("panels", PRODUCT) not in tuning.table_of(device).choices
+    assert ("product", PRODUCT) not in tuning.table_of(device).choices
     # What is measured on the device as it is now starts a new table.
     path = tuning.save(device, TILES)
-    assert TuningFile.parse(path.read_text()).entries == TILES
+    assert TuningFile.parse(path.read_text(), FAMILIES).entries == TILES
 
 
 @pytest.mark.parametrize("broken", ["", "{", '{"format": 0}', "[]", "\udcff"])
@@ -102,7 +106,7 @@ def test_a_broken_file_is_named_and_left_out(device, broken, folder):
         warnings.simplefilter("error")  # it is said once
         ops.matmul(a, a, transpose_b=True, out=cp.zeros((3, 3)))
     tuning.save(device, ENTRIES)
-    assert TuningFile.parse(path.read_text()).entries == ENTRIES
+    assert TuningFile.parse(path.read_text(), FAMILIES).entries == ENTRIES
 
 
 def test_a_folder_in_the_place_of_the_file(device):
@@ -115,7 +119,7 @@ def test_without_a_cache_there_is_no_file(device, monkeypatch):
     monkeypatch.setenv("CLPRIM_CACHE_DIR", "off")
     assert tuning.user_file(device) is None
     assert tuning.save(device, ENTRIES) is None
-    assert ("panels", PRODUCT) not in tuning.table_of(device).choices
+    assert ("product", PRODUCT) not in tuning.table_of(device).choices
 
 
 def test_repeated_calls_read_no_file(device, monkeypatch):
@@ -127,19 +131,17 @@ def test_repeated_calls_read_no_file(device, monkeypatch):
 
 
 def test_a_table_stands_for_all_files(device):
-    table = Table({("panels", PRODUCT): Choice("panels", (1, 1))})
+    table = Table({("product", PRODUCT): Choice("panels", (1, 1))})
     tuning.save(device, ENTRIES)
     with tuning.using(table):
         assert tuning.table_of(device) is table
-    assert tuning.table_of(device).choices[("panels", PRODUCT)] == Choice("panels", (2, 1))
+    assert tuning.table_of(device).choices[("product", PRODUCT)] == Choice("panels", (2, 1))
 
 
 def test_shipped_tables_are_for_their_devices(device):
     for file in tuning.shipped():
-        text = json.loads(file.text())
-        assert {entry["origin"] for entry in text["tiles"]} <= {"measured", "rule"}
-        for entry in text["tiles"]:
-            assert ("gain" in entry) == (entry["origin"] == "measured")
+        assert file.entries
+        assert min(entry.gain for entry in file.entries.values()) > 1
         for name in file.names or ("any",):
             traits = dataclasses.replace(device.traits, **file.traits)
             assert file.is_for(f"The {name} GPU", "Its platform", "1.0", traits) or file.platform

@@ -12,14 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from bench.vendors.gpus import GPUS
-from bench.vendors.kernels import kernels, tuned_kernels
+from bench.vendors.kernels import kernels
 from bench.vendors.listings import Row, run_vendors, tables, vendors_report
 from bench.vendors.machine_code import product_loops
 from bench.vendors.offline import available, compile_for
 from clprim.errors import DeviceError
 from clprim.render import render
 from clprim.runtime.program import cl_std_option
-from clprim.runtime.tables import shipped
 
 BY_TARGET = {gpu.target: gpu for gpu in GPUS}
 each_gpu = pytest.mark.parametrize("gpu", GPUS, ids=BY_TARGET)
@@ -62,17 +61,6 @@ def test_everything_builds_and_stays_in_registers(gpu):
         assert row.compiled.builds, f"{row.kernel}: {row.compiled.message}"
         assert not row.compiled.spilled, row.kernel
         assert (row.compiled.local or 0) <= gpu.traits.local_memory, row.kernel
-
-
-@each_gpu
-def test_tuned_tiles_stay_in_registers(gpu):
-    (table,) = (file for file in shipped() if file.names == gpu.names)
-    rows = compiled(gpu, tuned_kernels(table, gpu.traits))
-    # Each of them fits the device; none is left to the rule.
-    assert {row.kernel for row in rows} == {str(choice) for choice, _ in table.entries.values()}
-    for row in rows:
-        assert row.compiled.builds, f"{row.kernel}: {row.compiled.message}"
-        assert not row.compiled.spilled, row.kernel
 
 
 @pytest.mark.parametrize("target", ["gfx1030", "sm_90"])

@@ -6,11 +6,21 @@ in registers; depthwise/channels.cl.jinja draws it.
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
+import numpy as np
+
+from clprim.plan.conv.dense import CPU, dense_depthwise
+from clprim.plan.conv.problem import Convolution
 from clprim.plan.depthwise.code import (
+    CLIP,
+    ITEMS_WORTH_TIMING,
+    NEEDS,
     DepthwiseCode,
     arguments_of,
+    around,
+    on_cpus,
     pack_taps,
     passes_cache,
     spread_rows,
@@ -18,11 +28,11 @@ from clprim.plan.depthwise.code import (
     unrolls,
 )
 from clprim.plan.depthwise.problem import Depthwise, moved_bytes
-from clprim.plan.depthwise.tile import ChannelsTile
 from clprim.plan.kernel import KernelPlan, Plan, power_of_two, round_up
+from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
-__all__ = ["ChannelsCode", "channels_tile", "fits_channels", "plan_channels", "takes_channels"]
+__all__ = ["CHANNELS", "ChannelsCode", "ChannelsTile"]
 
 # Bytes of x below a tile, of all vectors of a block, that stay in a core's nearest cache.
 BLOCK_BYTES = 24 << 10
@@ -35,6 +45,23 @@ _SHAPES = {(4, 4): 1.0, (7, 2): 1.02, (2, 7): 1.05, (2, 4): 1.06, (1, 7): 1.2}
 _STRIDED = {(2, 4): 1.0, (7, 2): 1.02, (1, 7): 1.05}
 # Sums of a tile that some registers can be found for.
 MOST_SUMS = 28
+
+
+@dataclass(frozen=True)
+class ChannelsTile:
+    """What a table keeps of this strategy.
+
+    Attributes:
+        rows, columns: Outputs that are summed up in registers, a vector of channels of each.
+        vectors: Vectors of channels that take turns at a place, before the next place.
+        items: Work-items a compute unit: more of them are balanced better, and read the rows that
+            windows share more often.
+    """
+
+    rows: int
+    columns: int
+    vectors: int
+    items: int
 
 
 @dataclass(frozen=True)
@@ -53,23 +80,23 @@ class ChannelsCode(DepthwiseCode):
     ahead: bool
 
 
-def takes_channels(what: Depthwise, traits: DeviceTraits) -> bool:
+def _takes(what: Depthwise, traits: DeviceTraits) -> bool:
     """Whether this strategy can do a convolution: vectors of channels must be there."""
     y_or_x = what.x.channel == 1 and (what.y.channel == 1 or what.channels == 1)
     return y_or_x and what.multiplier == 1 and _width(what, traits) > 1
 
 
-def channels_tile(what: Depthwise, traits: DeviceTraits) -> ChannelsTile:
+def _tile(what: Depthwise, traits: DeviceTraits) -> ChannelsTile:
     """Returns the rule's tile."""
-    rows, columns = _tile(what, unrolls(what), traits)
+    rows, columns = _shape(what, unrolls(what), traits)
     vectors = -(-what.channels // _width(what, traits))
     below = (rows + what.rows.kernel) * (columns + what.columns.kernel)
     a_vector = below * _width(what, traits) * what.x.dtype.itemsize
     return ChannelsTile(rows, columns, max(1, min(vectors, BLOCK_BYTES // a_vector)), ITEMS)
 
 
-def fits_channels(tile: ChannelsTile, what: Depthwise) -> bool:
-    """Whether a tile can be taken for a convolution that `takes_channels`."""
+def _fits(tile: ChannelsTile, what: Depthwise, _: DeviceTraits) -> bool:
+    """Whether a tile can be taken for a convolution that `_takes`."""
     if tile.rows * tile.columns > MOST_SUMS:
         return False
     if not unrolls(what):
@@ -80,8 +107,8 @@ def fits_channels(tile: ChannelsTile, what: Depthwise) -> bool:
     )
 
 
-def plan_channels(what: Depthwise, traits: DeviceTraits, tile: ChannelsTile) -> Plan:
-    """Plans the kernels of a convolution that `takes_channels`.
+def _plan(what: Depthwise, traits: DeviceTraits, tile: ChannelsTile) -> Plan:
+    """Plans the kernels of a convolution that `_takes`.
 
     Args:
         what: The convolution; nothing of it may be empty.
@@ -148,7 +175,7 @@ def plan_channels(what: Depthwise, traits: DeviceTraits, tile: ChannelsTile) -> 
         what.flops,
     )
     pack, packed = pack_taps(what, traits)
-    return Plan((pack, main), {"packed": (packed, what.value)}, astuple(tile))
+    return Plan((pack, main), {"packed": (packed, what.value)})
 
 
 def _width(what: Depthwise, traits: DeviceTraits) -> int:
@@ -158,7 +185,7 @@ def _width(what: Depthwise, traits: DeviceTraits) -> int:
     return largest if largest == most else largest // 2
 
 
-def _tile(what: Depthwise, unrolled: bool, traits: DeviceTraits) -> tuple[int, int]:
+def _shape(what: Depthwise, unrolled: bool, traits: DeviceTraits) -> tuple[int, int]:
     """Rows and columns of a tile: 14 or 16 sums leave registers for taps and a vector of x."""
     if not unrolled:
         return 1, 8
@@ -172,3 +199,45 @@ def _tile(what: Depthwise, unrolled: bool, traits: DeviceTraits) -> tuple[int, i
     shapes = _STRIDED if max(h.stride, v.stride) > 1 else _SHAPES
     fit = [s for s in shapes if s[0] * s[1] <= 14 or traits.vector_bytes >= 64]
     return min(fit, key=lambda s: round_up(h.outputs, s[0]) * round_up(v.outputs, s[1]) * shapes[s])
+
+
+# Tiles worth timing, rows × columns.
+_NEAR = ((1, 7), (1, 8), (1, 14), (2, 4), (2, 7), (2, 8), (4, 4))
+
+
+def _near(rule: ChannelsTile, *_: object) -> Iterator[ChannelsTile]:
+    """Yields tiles that differ in what is compiled, then those that differ in loops."""
+    for rows, columns in _NEAR:
+        yield replace(rule, rows=rows, columns=columns)
+    for vectors in around(rule.vectors):
+        yield replace(rule, vectors=vectors)
+    for items in ITEMS_WORTH_TIMING:
+        yield replace(rule, items=items)
+
+
+def _examples() -> Iterator[Example[Convolution]]:
+    yield Example("", dense_depthwise(2, 32, 14, last=True, epilogue=CLIP), CPU)
+    yield Example(
+        "adjoint",
+        dense_depthwise(2, 32, 14, last=True, stride=2, direction="input", epilogue=CLIP),
+        CPU,
+    )
+    yield Example(
+        "loops",
+        dense_depthwise(2, 32, 14, last=True, dilation=2, dtype=np.float16, epilogue=CLIP),
+        CPU,
+    )
+
+
+CHANNELS: Strategy[Depthwise] = Strategy(
+    "depthwise/channels",
+    ChannelsTile,
+    takes=_takes,
+    rule=_tile,
+    plan=_plan,
+    fits=_fits,
+    near=_near,
+    examples=_examples,
+    needs=NEEDS,
+    meant=on_cpus,
+)

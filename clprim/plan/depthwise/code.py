@@ -9,7 +9,7 @@ from clprim.dtypes import stored_type
 from clprim.language.componentwise import is_componentwise, needs_float
 from clprim.language.names import UNIFIED
 from clprim.plan.arguments import Arguments
-from clprim.plan.depthwise.problem import Depthwise, Line, Place, index_of, moved_bytes
+from clprim.plan.depthwise.problem import Depthwise, Line, index_of, moved_bytes
 from clprim.plan.kernel import (
     KernelCode,
     KernelPlan,
@@ -20,17 +20,23 @@ from clprim.plan.kernel import (
     round_up,
     unified_functions,
 )
+from clprim.plan.place import Place
 from clprim.traits import DeviceTraits
 
 __all__ = [
+    "CLIP",
+    "ITEMS_WORTH_TIMING",
+    "NEEDS",
     "UNROLLED",
     "DepthwiseCode",
     "PackCode",
     "add_place",
     "arguments_of",
     "arguments_of_any",
+    "around",
     "is_masked",
     "joins_rows",
+    "on_cpus",
     "pack_taps",
     "passes_cache",
     "plane_vector",
@@ -41,6 +47,12 @@ __all__ = [
 
 # Channels that a work-group packs.
 PACK_GROUP = 16
+# What its strategies take, for messages.
+NEEDS = "a group for every channel of the input, and outputs that stay what they are"
+# What examples do to results.
+CLIP = "y0 = clamp(y0, 0, 6);"
+# Work-items a compute unit that are worth timing.
+ITEMS_WORTH_TIMING = (1, 2, 4, 8, 16)
 # Axes of a `Place`.
 IMAGE_AXES = ("image", "channel", "row", "column")
 # Square kernels, and those one row high, whose taps are unrolled.
@@ -147,6 +159,16 @@ def storing(what: Depthwise, width: int, along: str, *, streaming: bool) -> dict
     }
 
 
+def around(number: int) -> list[int]:
+    """Returns numbers worth timing beside one that a rule chose."""
+    return sorted({1, max(1, number // 2), number, 2 * number})
+
+
+def on_cpus(_: object, traits: DeviceTraits) -> bool:
+    """Whether it is a device whose work-items have a core each."""
+    return traits.is_cpu
+
+
 def passes_cache(what: Depthwise, traits: DeviceTraits) -> bool:
     """Whether a CPU's cache holds less than input and result, so that memory decides.
 
@@ -229,7 +251,7 @@ def arguments_of_any(what: Depthwise, code: dict[str, Any]) -> Arguments:
     h, v, w = what.rows, what.columns, what.w
     found.numbers(
         w_start=w.start,
-        w_channel=w.channel,
+        w_channel=w.image,
         w_row=w.row,
         w_column=w.column,
         channels=what.channels,
@@ -249,7 +271,7 @@ def pack_taps(what: Depthwise, traits: DeviceTraits) -> tuple[KernelPlan, int]:
     w = what.w
     total = what.channels * (what.multiplier if what.adjoint else 1)
     taps = what.rows.kernel * what.columns.kernel
-    operand = OperandCode.of("x", w.dtype, what.value, w.channel)
+    operand = OperandCode.of("x", w.dtype, what.value, w.image)
     index = index_of(what)
     found = Arguments(index)
     found.memory(operand.storage, "x_memory", "w")
@@ -259,7 +281,7 @@ def pack_taps(what: Depthwise, traits: DeviceTraits) -> tuple[KernelPlan, int]:
         kernel_rows=what.rows.kernel,
         kernel_columns=what.columns.kernel,
         x_start=w.start,
-        x_channel=w.channel,
+        x_channel=w.image,
         x_row=w.row,
         x_column=w.column,
     )

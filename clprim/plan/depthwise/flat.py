@@ -6,30 +6,48 @@ A plane is one run of vectors, and a tap the same run elsewhere; depthwise/flat.
 from __future__ import annotations
 
 import math
-from dataclasses import astuple, dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
+from clprim.plan.conv.dense import CPU, dense_depthwise
+from clprim.plan.conv.problem import Convolution
 from clprim.plan.depthwise.code import (
+    CLIP,
+    ITEMS_WORTH_TIMING,
+    NEEDS,
     UNROLLED,
     DepthwiseCode,
     arguments_of,
     is_masked,
     joins_rows,
+    on_cpus,
     passes_cache,
     plane_vector,
     spread_rows,
     storing,
 )
 from clprim.plan.depthwise.problem import Depthwise, moved_bytes
-from clprim.plan.depthwise.tile import FlatTile
 from clprim.plan.kernel import KernelPlan, OperandCode, Plan
+from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
-__all__ = ["FlatCode", "flat_tile", "plan_flat", "takes_flat"]
+__all__ = ["FLAT", "FlatCode", "FlatTile"]
 
 # Of local memory, for masks.
 MASK_BYTES = 16 << 10
 # Work-items a compute unit, unless a table says otherwise.
 ITEMS = 8
+
+
+@dataclass(frozen=True)
+class FlatTile:
+    """What a table keeps of this strategy.
+
+    Attributes:
+        items: Work-items a compute unit.
+    """
+
+    items: int
 
 
 @dataclass(frozen=True)
@@ -49,7 +67,7 @@ class FlatCode(DepthwiseCode):
     masks: int
 
 
-def takes_flat(what: Depthwise, traits: DeviceTraits) -> bool:
+def _takes(what: Depthwise, traits: DeviceTraits) -> bool:
     """Whether this strategy can do a convolution."""
     h, v = what.rows, what.columns
     width = plane_vector(what, traits)
@@ -66,13 +84,13 @@ def takes_flat(what: Depthwise, traits: DeviceTraits) -> bool:
     return joins_rows(what) and _period(what, width) * v.kernel * width <= _masks(what, traits)
 
 
-def flat_tile(what: Depthwise, traits: DeviceTraits) -> FlatTile:
+def _tile(what: Depthwise, traits: DeviceTraits) -> FlatTile:
     """Returns the rule's tile."""
     return FlatTile(ITEMS)
 
 
-def plan_flat(what: Depthwise, traits: DeviceTraits, tile: FlatTile) -> Plan:
-    """Plans the kernel of a convolution that `takes_flat`.
+def _plan(what: Depthwise, traits: DeviceTraits, tile: FlatTile) -> Plan:
+    """Plans the kernel of a convolution that `_takes`.
 
     Args:
         what: The convolution; nothing of it may be empty.
@@ -90,7 +108,7 @@ def plan_flat(what: Depthwise, traits: DeviceTraits, tile: FlatTile) -> Plan:
     found = arguments_of(what, base, "w")
     found.numbers(
         w_start=what.w.start,
-        w_channel=what.w.channel,
+        w_channel=what.w.image,
         w_row=what.w.row,
         w_column=what.w.column,
         planes=planes,
@@ -126,7 +144,7 @@ def plan_flat(what: Depthwise, traits: DeviceTraits, tile: FlatTile) -> Plan:
         moved_bytes(what),
         what.flops,
     )
-    return Plan((main,), tile=astuple(tile))
+    return Plan((main,))
 
 
 def _period(what: Depthwise, width: int) -> int:
@@ -136,3 +154,26 @@ def _period(what: Depthwise, width: int) -> int:
 
 def _masks(what: Depthwise, traits: DeviceTraits) -> int:
     return min(traits.local_memory, MASK_BYTES) // what.value.itemsize
+
+
+def _near(rule: FlatTile, *_: object) -> Iterator[FlatTile]:
+    for items in ITEMS_WORTH_TIMING:
+        yield replace(rule, items=items)
+
+
+def _examples() -> Iterator[Example[Convolution]]:
+    yield Example("", dense_depthwise(2, 32, 112, epilogue=CLIP, beta=True), CPU)
+
+
+FLAT: Strategy[Depthwise] = Strategy(
+    "depthwise/flat",
+    FlatTile,
+    takes=_takes,
+    rule=_tile,
+    plan=_plan,
+    fits=lambda *_: True,
+    near=_near,
+    examples=_examples,
+    needs=NEEDS,
+    meant=on_cpus,
+)

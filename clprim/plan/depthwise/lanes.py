@@ -5,20 +5,37 @@ A work-item sums up a few outputs; its neighbours take what lies beside them in 
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from clprim.plan.depthwise.code import DepthwiseCode, arguments_of_any, storing
+from clprim.plan.conv.dense import GPU, dense_depthwise
+from clprim.plan.conv.problem import Convolution
+from clprim.plan.depthwise.code import CLIP, NEEDS, DepthwiseCode, arguments_of_any, storing
 from clprim.plan.depthwise.problem import Depthwise, moved_bytes
-from clprim.plan.depthwise.tile import LanesTile
 from clprim.plan.kernel import KernelPlan, OperandCode, Plan, round_up, work_group
+from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
-__all__ = ["LanesCode", "fits_lanes", "lanes_tile", "plan_lanes"]
+__all__ = ["LANES", "LanesCode", "LanesTile"]
 
 # Outputs of a work-item: each tap is read once for all of them.
 OUTPUTS = 4
 # That registers hold beside everything else.
 MOST_OUTPUTS = 16
+
+
+@dataclass(frozen=True)
+class LanesTile:
+    """What a table keeps of this strategy.
+
+    Attributes:
+        outputs: Of a work-item; each tap is read once for all of them.
+        group: Work-items of a work-group, at most.
+    """
+
+    outputs: int
+    group: int
 
 
 @dataclass(frozen=True)
@@ -36,17 +53,17 @@ class LanesCode(DepthwiseCode):
     outputs_a_item: int
 
 
-def lanes_tile(what: Depthwise, traits: DeviceTraits) -> LanesTile:
+def _tile(what: Depthwise, traits: DeviceTraits) -> LanesTile:
     """Returns the rule's tile."""
     return LanesTile(OUTPUTS, min(64 if traits.is_cpu else 256, traits.max_work_group_size))
 
 
-def fits_lanes(tile: LanesTile, traits: DeviceTraits) -> bool:
+def _fits(tile: LanesTile, _: Depthwise, traits: DeviceTraits) -> bool:
     """Whether a device runs a tile."""
     return tile.outputs <= MOST_OUTPUTS and tile.group <= traits.max_work_group_size
 
 
-def plan_lanes(what: Depthwise, traits: DeviceTraits, tile: LanesTile) -> Plan:
+def _plan(what: Depthwise, traits: DeviceTraits, tile: LanesTile) -> Plan:
     """Plans the kernel of a convolution.
 
     Args:
@@ -89,4 +106,31 @@ def plan_lanes(what: Depthwise, traits: DeviceTraits, tile: LanesTile) -> Plan:
         moved_bytes(what),
         what.flops,
     )
-    return Plan((main,), tile=astuple(tile))
+    return Plan((main,))
+
+
+def _near(_: LanesTile, *__: object) -> Iterator[LanesTile]:
+    for outputs, group in itertools.product((1, 2, 4, 8), (64, 128, 256)):
+        yield LanesTile(outputs, group)
+
+
+def _examples() -> Iterator[Example[Convolution]]:
+    yield Example("", dense_depthwise(2, 32, 14, stride=4, epilogue=CLIP), GPU)
+    yield Example(
+        "adjoint",
+        dense_depthwise(2, 32, 14, stride=4, direction="input", epilogue=CLIP),
+        GPU,
+    )
+
+
+LANES: Strategy[Depthwise] = Strategy(
+    "depthwise/lanes",
+    LanesTile,
+    takes=lambda *_: True,
+    rule=_tile,
+    plan=_plan,
+    fits=_fits,
+    near=_near,
+    examples=_examples,
+    needs=NEEDS,
+)

@@ -6,12 +6,20 @@ there in vectors of columns; depthwise/planes.cl.jinja draws it.
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
+from clprim.plan.conv.dense import CPU, dense_depthwise
+from clprim.plan.conv.problem import Convolution
 from clprim.plan.depthwise.code import (
+    CLIP,
+    ITEMS_WORTH_TIMING,
+    NEEDS,
     DepthwiseCode,
     arguments_of,
+    around,
     joins_rows,
+    on_cpus,
     passes_cache,
     plane_vector,
     spread_rows,
@@ -19,11 +27,11 @@ from clprim.plan.depthwise.code import (
     unrolls,
 )
 from clprim.plan.depthwise.problem import Depthwise, Line, moved_bytes
-from clprim.plan.depthwise.tile import PlanesTile
 from clprim.plan.kernel import KernelPlan, OperandCode, Plan, round_up
+from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
-__all__ = ["PlanesCode", "fits_planes", "plan_planes", "planes_tile", "takes_planes"]
+__all__ = ["WHOLE_PLANES", "PlanesCode", "PlanesTile"]
 
 # Of local memory: half of it for rows of x, a quarter for sums, a quarter for sums without gaps.
 SCRATCH_BYTES = 128 << 10
@@ -33,6 +41,21 @@ BAND_BYTES = 16 << 10
 ITEMS = 8
 # Rows of a tile that registers hold.
 MOST_ROWS = 8
+
+
+@dataclass(frozen=True)
+class PlanesTile:
+    """What a table keeps of this strategy.
+
+    Attributes:
+        rows: That are summed up in registers at once.
+        band: Rows of the result whose input is in local memory at a time.
+        items: Work-items a compute unit.
+    """
+
+    rows: int
+    band: int
+    items: int
 
 
 @dataclass(frozen=True)
@@ -72,7 +95,7 @@ class _Band:
     source_rows: int
 
 
-def takes_planes(what: Depthwise, traits: DeviceTraits) -> bool:
+def _takes(what: Depthwise, traits: DeviceTraits) -> bool:
     """Whether this strategy can do a convolution: a tile's rows must fit local memory."""
     if what.x.column != 1 or what.y.column != 1 or plane_vector(what, traits) < 2:
         return False
@@ -82,8 +105,8 @@ def takes_planes(what: Depthwise, traits: DeviceTraits) -> bool:
     return _band(what, traits, _tile_rows(what)) is not None
 
 
-def planes_tile(what: Depthwise, traits: DeviceTraits) -> PlanesTile:
-    """Returns the rule's tile of a convolution that `takes_planes`."""
+def _tile(what: Depthwise, traits: DeviceTraits) -> PlanesTile:
+    """Returns the rule's tile of a convolution that `_takes`."""
     what = _cropped(what)
     rows = _tile_rows(what)
     band = _band(what, traits, rows)
@@ -91,7 +114,7 @@ def planes_tile(what: Depthwise, traits: DeviceTraits) -> PlanesTile:
     return PlanesTile(rows, band.rows, ITEMS)
 
 
-def fits_planes(tile: PlanesTile, what: Depthwise, traits: DeviceTraits) -> bool:
+def _fits(tile: PlanesTile, what: Depthwise, traits: DeviceTraits) -> bool:
     """Whether registers hold a tile, and local memory its band of whole tiles."""
     what = _cropped(what)
     if tile.rows > MOST_ROWS or tile.band % _step(what, tile.rows):
@@ -99,8 +122,8 @@ def fits_planes(tile: PlanesTile, what: Depthwise, traits: DeviceTraits) -> bool
     return _band(what, traits, tile.rows, tile.band) is not None
 
 
-def plan_planes(what: Depthwise, traits: DeviceTraits, tile: PlanesTile) -> Plan:
-    """Plans the kernel of a convolution that `takes_planes`.
+def _plan(what: Depthwise, traits: DeviceTraits, tile: PlanesTile) -> Plan:
+    """Plans the kernel of a convolution that `_takes`.
 
     Args:
         what: The convolution; nothing of it may be empty.
@@ -127,7 +150,7 @@ def plan_planes(what: Depthwise, traits: DeviceTraits, tile: PlanesTile) -> Plan
     found = arguments_of(what, base, "w")
     found.numbers(
         w_start=what.w.start,
-        w_channel=what.w.channel,
+        w_channel=what.w.image,
         w_row=what.w.row,
         w_column=what.w.column,
         planes=planes,
@@ -181,7 +204,7 @@ def plan_planes(what: Depthwise, traits: DeviceTraits, tile: PlanesTile) -> Plan
         moved_bytes(what),
         what.flops,
     )
-    return Plan((main,), tile=astuple(tile))
+    return Plan((main,))
 
 
 def _cropped(what: Depthwise) -> Depthwise:
@@ -279,3 +302,36 @@ def _band(
             break
         rows += step
     return _Band(rows, pitch, wide_pitch, source_row, source_rows(rows))
+
+
+def _near(rule: PlanesTile, *_: object) -> Iterator[PlanesTile]:
+    for rows in (1, 2, 4, 8):
+        yield replace(rule, rows=rows, band=round_up(rule.band, rows))
+    for band in around(rule.band // rule.rows):
+        yield replace(rule, band=band * rule.rows)
+    for items in ITEMS_WORTH_TIMING:
+        yield replace(rule, items=items)
+
+
+def _examples() -> Iterator[Example[Convolution]]:
+    yield Example("", dense_depthwise(2, 32, 90, stride=2, padding=0, epilogue=CLIP), CPU)
+    yield Example(
+        "adjoint",
+        dense_depthwise(2, 32, 14, stride=2, direction="input", epilogue=CLIP),
+        CPU,
+    )
+    yield Example("loops", dense_depthwise(2, 32, 14, 4, epilogue=CLIP), CPU)
+
+
+WHOLE_PLANES: Strategy[Depthwise] = Strategy(
+    "depthwise/planes",
+    PlanesTile,
+    takes=_takes,
+    rule=_tile,
+    plan=_plan,
+    fits=_fits,
+    near=_near,
+    examples=_examples,
+    needs=NEEDS,
+    meant=on_cpus,
+)

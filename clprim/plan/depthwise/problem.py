@@ -14,12 +14,15 @@ the registers: `depthwise_windows`, and for whatever else `depthwise_lanes`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from clprim.dtypes import AnyDType
 from clprim.language.snippet import Snippet
+from clprim.plan.conv.problem import Axis, Convolution
+from clprim.plan.place import Place
 
-__all__ = ["Depthwise", "Line", "Place", "Taps", "index_of", "moved_bytes"]
+__all__ = ["Depthwise", "Line", "depthwise_of", "index_of", "moved_bytes", "planes_of"]
 
 
 @dataclass(frozen=True)
@@ -50,43 +53,6 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where an array's element (image, channel, row, column) lies; strides in elements.
-
-    Attributes:
-        name: ``x``, ``y0``, ``bias``, ``x0``, ``x1``, ….
-        dtype: In memory.
-        start: Of its first element.
-        image, channel, row, column: Strides; 0 along what it is broadcast over.
-    """
-
-    name: str
-    dtype: AnyDType
-    start: int
-    image: int
-    channel: int
-    row: int
-    column: int
-
-    def reach(self, images: int, channels: int, rows: int, columns: int) -> int:
-        """The largest distance from the start of memory, as a bound."""
-        sizes = (images, channels, rows, columns)
-        strides = (self.image, self.channel, self.row, self.column)
-        return abs(self.start) + sum(abs(s) * n for s, n in zip(strides, sizes, strict=True))
-
-
-@dataclass(frozen=True)
-class Taps:
-    """The weight: where tap (row, column) of a channel lies; strides in elements."""
-
-    dtype: AnyDType
-    start: int
-    channel: int
-    row: int
-    column: int
-
-
-@dataclass(frozen=True)
 class Depthwise:
     """What to compute.
 
@@ -99,7 +65,7 @@ class Depthwise:
         rows, columns: The axes.
         value: dtype that sums are added up in.
         x: The operand that windows walk over: the input, or the gradient in the result.
-        w: The weight.
+        w: The weight; its images are channels of the convolution's output.
         y: The result.
         extras: What the epilogue reads; ``bias`` is added before it.
         epilogue: The user's snippet on ``y0``, or None.
@@ -115,7 +81,7 @@ class Depthwise:
     columns: Line
     value: AnyDType
     x: Place
-    w: Taps
+    w: Place
     y: Place
     extras: tuple[Place, ...] = ()
     epilogue: Snippet | None = None
@@ -141,10 +107,7 @@ class Depthwise:
     @property
     def x_end(self) -> int:
         """Elements of memory up to the last one of x."""
-        sizes = (self.images, self.inputs, self.rows.inputs, self.columns.inputs)
-        strides = (self.x.image, self.x.channel, self.x.row, self.x.column)
-        steps = zip(strides, sizes, strict=True)
-        return self.x.start + sum(max(0, s * (n - 1)) for s, n in steps) + 1
+        return self.x.end(self.images, self.inputs, self.rows.inputs, self.columns.inputs)
 
     def simplified(self) -> Depthwise:
         """Returns the same as a convolution, if it is an adjoint of stride and multiplier 1."""
@@ -160,6 +123,48 @@ class Depthwise:
             columns=replace(v, before=v.reach - 1 - v.before),
             w=replace(w, start=w.start + last, row=-w.row, column=-w.column),
         )
+
+
+def planes_of(p: Convolution) -> tuple[Line, Line] | None:
+    """Returns the axes of a convolution every channel of which is a plane of its own, else None.
+
+    One channel that many outputs read is as well a product of matrices, and left to those.
+    """
+    single = p.channels == p.groups and (p.groups > 1 or p.outputs == 1) and p.shuffle is None
+    if not single or not (p.images and math.prod(p.x_shape) and math.prod(p.y_shape)):
+        return None
+
+    def line(axis: Axis) -> Line:
+        sizes = (axis.size, axis.windows)
+        inputs, outputs = sizes[::-1] if p.direction == "input" else sizes
+        return Line(inputs, outputs, axis.kernel, axis.stride, axis.dilation, axis.before)
+
+    return line(p.rows), line(p.columns)
+
+
+def depthwise_of(p: Convolution) -> Depthwise | None:
+    """Returns a convolution, or the gradient in its input, by planes; None of all others."""
+    lines = planes_of(p)
+    if lines is None or p.direction == "weight":
+        return None
+    back = p.direction == "input"
+    walked, result = (p.y, p.x) if back else (p.x, p.y)
+    return Depthwise(
+        name=p.name,
+        images=p.images,
+        channels=p.channels if back else p.outputs,
+        multiplier=p.outputs // p.channels,
+        adjoint=back,
+        rows=lines[0],
+        columns=lines[1],
+        value=p.value,
+        x=replace(walked, name="x"),
+        w=p.w,
+        y=replace(result, name="y0"),
+        extras=p.extras,
+        epilogue=p.epilogue,
+        beta=p.beta,
+    ).simplified()
 
 
 def index_of(what: Depthwise) -> str:

@@ -7,25 +7,33 @@ draws it.
 from __future__ import annotations
 
 import math
-from dataclasses import astuple, dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
+from clprim.plan.conv.dense import CPU, dense_depthwise
+from clprim.plan.conv.problem import Convolution
 from clprim.plan.depthwise.code import (
+    CLIP,
+    ITEMS_WORTH_TIMING,
+    NEEDS,
     UNROLLED,
     DepthwiseCode,
     arguments_of,
+    around,
     is_masked,
     joins_rows,
+    on_cpus,
     passes_cache,
     plane_vector,
     spread_rows,
     storing,
 )
 from clprim.plan.depthwise.problem import Depthwise, Line, moved_bytes
-from clprim.plan.depthwise.tile import RunsTile
 from clprim.plan.kernel import KernelPlan, OperandCode, Plan, round_up
+from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
-__all__ = ["RunsCode", "fits_runs", "plan_runs", "runs_tile", "takes_runs"]
+__all__ = ["RUNS", "RunsCode", "RunsTile"]
 
 # Of local memory.
 SCRATCH_BYTES = 64 << 10
@@ -35,6 +43,19 @@ BAND_BYTES = 8 << 10
 MOST_VECTORS = 4
 # Work-items a compute unit, unless a table says otherwise.
 ITEMS = 8
+
+
+@dataclass(frozen=True)
+class RunsTile:
+    """What a table keeps of this strategy.
+
+    Attributes:
+        band: Rows of the result whose input is in local memory at a time.
+        items: Work-items a compute unit.
+    """
+
+    band: int
+    items: int
 
 
 @dataclass(frozen=True)
@@ -77,7 +98,7 @@ class _Margins:
     rows: int
 
 
-def takes_runs(what: Depthwise, traits: DeviceTraits) -> bool:
+def _takes(what: Depthwise, traits: DeviceTraits) -> bool:
     """Whether this strategy can do a convolution, and is meant for it."""
     h, v = what.rows, what.columns
     width = plane_vector(what, traits)
@@ -92,20 +113,20 @@ def takes_runs(what: Depthwise, traits: DeviceTraits) -> bool:
     return joins_rows(what) and _margins(what, traits) is not None
 
 
-def runs_tile(what: Depthwise, traits: DeviceTraits) -> RunsTile:
-    """Returns the rule's tile of a convolution that `takes_runs`."""
+def _tile(what: Depthwise, traits: DeviceTraits) -> RunsTile:
+    """Returns the rule's tile of a convolution that `_takes`."""
     margins = _margins(what, traits)
     assert margins is not None
     return RunsTile(margins.rows, ITEMS)
 
 
-def fits_runs(tile: RunsTile, what: Depthwise, traits: DeviceTraits) -> bool:
+def _fits(tile: RunsTile, what: Depthwise, traits: DeviceTraits) -> bool:
     """Whether local memory holds a tile's band."""
     return _margins(what, traits, tile.band) is not None
 
 
-def plan_runs(what: Depthwise, traits: DeviceTraits, tile: RunsTile) -> Plan:
-    """Plans the kernel of a convolution that `takes_runs`.
+def _plan(what: Depthwise, traits: DeviceTraits, tile: RunsTile) -> Plan:
+    """Plans the kernel of a convolution that `_takes`.
 
     Args:
         what: The convolution; nothing of it may be empty.
@@ -127,7 +148,7 @@ def plan_runs(what: Depthwise, traits: DeviceTraits, tile: RunsTile) -> Plan:
     found = arguments_of(what, base, "w")
     found.numbers(
         w_start=what.w.start,
-        w_channel=what.w.channel,
+        w_channel=what.w.image,
         w_row=what.w.row,
         w_column=what.w.column,
         planes=planes,
@@ -172,7 +193,7 @@ def plan_runs(what: Depthwise, traits: DeviceTraits, tile: RunsTile) -> Plan:
         moved_bytes(what),
         what.flops,
     )
-    return Plan((main,), tile=astuple(tile))
+    return Plan((main,))
 
 
 def _room(what: Depthwise, traits: DeviceTraits) -> tuple[int, int]:
@@ -220,3 +241,29 @@ def _margins(what: Depthwise, traits: DeviceTraits, band: int | None = None) -> 
     if whole <= rows < h.outputs:
         rows -= rows % whole
     return _Margins(above, below, left, right, part(rows), rows)
+
+
+def _near(rule: RunsTile, *_: object) -> Iterator[RunsTile]:
+    for band in around(rule.band):
+        yield replace(rule, band=band)
+    for items in ITEMS_WORTH_TIMING:
+        yield replace(rule, items=items)
+
+
+def _examples() -> Iterator[Example[Convolution]]:
+    yield Example("", dense_depthwise(2, 32, 14, stride=2, epilogue=CLIP), CPU)
+    yield Example("whole", dense_depthwise(2, 32, 14, epilogue=CLIP, beta=True), CPU)
+
+
+RUNS: Strategy[Depthwise] = Strategy(
+    "depthwise/runs",
+    RunsTile,
+    takes=_takes,
+    rule=_tile,
+    plan=_plan,
+    fits=_fits,
+    near=_near,
+    examples=_examples,
+    needs=NEEDS,
+    meant=on_cpus,
+)

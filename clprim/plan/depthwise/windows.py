@@ -6,9 +6,12 @@ A work-item sums up a tile of rows × columns of a channel; depthwise/windows.cl
 from __future__ import annotations
 
 import itertools
-from dataclasses import astuple, dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from clprim.plan.depthwise.code import DepthwiseCode, arguments_of_any, storing
+from clprim.plan.conv.dense import GPU, dense_depthwise
+from clprim.plan.conv.problem import Convolution
+from clprim.plan.depthwise.code import CLIP, NEEDS, DepthwiseCode, arguments_of_any, storing
 from clprim.plan.depthwise.problem import Depthwise, moved_bytes
 from clprim.plan.depthwise.registers import (
     LARGEST_STRIDE,
@@ -18,17 +21,11 @@ from clprim.plan.depthwise.registers import (
     single_taps,
     taps_in_registers,
 )
-from clprim.plan.depthwise.tile import WindowsTile
 from clprim.plan.kernel import KernelPlan, OperandCode, Plan, round_up, work_group
+from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
-__all__ = [
-    "WindowsCode",
-    "fits_windows",
-    "plan_windows",
-    "takes_windows",
-    "windows_tile",
-]
+__all__ = ["WINDOWS", "WindowsCode", "WindowsTile"]
 
 # Sums that registers hold beside taps.
 MOST_SUMS = 16
@@ -38,6 +35,20 @@ OTHER_VALUES = 32
 # neighbours' reads would be apart.
 _ROWS = (1, 2, 4, 8)
 _COLUMNS = {"channel": (1, 2, 4), "column": (1,)}
+
+
+@dataclass(frozen=True)
+class WindowsTile:
+    """What a table keeps of this strategy.
+
+    Attributes:
+        rows, columns: Outputs that are summed up in registers.
+        group: Work-items of a work-group, at most.
+    """
+
+    rows: int
+    columns: int
+    group: int
 
 
 @dataclass(frozen=True)
@@ -79,7 +90,7 @@ class WindowsCode(DepthwiseCode):
         return rows, columns
 
 
-def takes_windows(what: Depthwise, _: DeviceTraits) -> bool:
+def _takes(what: Depthwise, _: DeviceTraits) -> bool:
     """Whether a row of taps fits the registers, and windows share what is below them."""
     h, v = single_taps(what)
     if not taps_in_registers(h, v) or max(h.stride, v.stride) > LARGEST_STRIDE:
@@ -90,7 +101,7 @@ def takes_windows(what: Depthwise, _: DeviceTraits) -> bool:
     return all(line.stride == 1 or line.dilation == 1 for line in (h, v))
 
 
-def windows_tile(what: Depthwise, traits: DeviceTraits) -> WindowsTile:
+def _tile(what: Depthwise, traits: DeviceTraits) -> WindowsTile:
     """Returns the rule's tile: the least instructions, if there are items for the whole device."""
     group = min(64 if traits.is_cpu else 256, traits.max_work_group_size)
     wanted = busy_items(traits)
@@ -105,11 +116,11 @@ def windows_tile(what: Depthwise, traits: DeviceTraits) -> WindowsTile:
         WindowsTile(rows * h, columns * v, group)
         for rows, columns in itertools.product(_ROWS, _COLUMNS[_along(what)])
     )
-    return min((t for t in every if fits_windows(t, what, traits)), key=cost)
+    return min((t for t in every if _fits(t, what, traits)), key=cost)
 
 
-def fits_windows(tile: WindowsTile, what: Depthwise, traits: DeviceTraits) -> bool:
-    """Whether a device runs a tile for a convolution that `takes_windows`."""
+def _fits(tile: WindowsTile, what: Depthwise, traits: DeviceTraits) -> bool:
+    """Whether a device runs a tile for a convolution that `_takes`."""
     h, v = _steps(what)
     # Tiles of the adjoint begin at whole strides.
     if tile.rows % h or tile.columns % v or tile.group > traits.max_work_group_size:
@@ -121,8 +132,8 @@ def fits_windows(tile: WindowsTile, what: Depthwise, traits: DeviceTraits) -> bo
     return sums <= MOST_SUMS and values * what.value.itemsize <= traits.register_bytes
 
 
-def plan_windows(what: Depthwise, traits: DeviceTraits, tile: WindowsTile) -> Plan:
-    """Plans the kernel of a convolution that `takes_windows`.
+def _plan(what: Depthwise, traits: DeviceTraits, tile: WindowsTile) -> Plan:
+    """Plans the kernel of a convolution that `_takes`.
 
     Args:
         what: The convolution; nothing of it may be empty.
@@ -167,7 +178,7 @@ def plan_windows(what: Depthwise, traits: DeviceTraits, tile: WindowsTile) -> Pl
         moved_bytes(what),
         what.flops,
     )
-    return Plan((main,), tile=astuple(tile))
+    return Plan((main,))
 
 
 def _along(what: Depthwise) -> str:
@@ -200,3 +211,36 @@ def _instructions(what: Depthwise, tile: WindowsTile) -> float:
     below = (tile.rows - 1) * h.stride + rows
     beside = (tile.columns - 1) * v.stride + v.kernel
     return h.kernel // rows * below * beside + taps + sums * (taps + 2)
+
+
+def _near(_: WindowsTile, *__: object) -> Iterator[WindowsTile]:
+    shapes = itertools.product((1, 2, 3, 4, 6, 8), (1, 2, 3, 4))
+    for (rows, columns), group in itertools.product(shapes, (64, 128, 256)):
+        yield WindowsTile(rows, columns, group)
+
+
+def _examples() -> Iterator[Example[Convolution]]:
+    yield Example("", dense_depthwise(2, 32, 14, epilogue=CLIP), GPU)
+    yield Example(
+        "loops",
+        dense_depthwise(2, 32, 14, 9, dilation=2, last=True, epilogue=CLIP),
+        GPU,
+    )
+    yield Example(
+        "adjoint",
+        dense_depthwise(2, 32, 14, stride=2, direction="input", epilogue=CLIP),
+        GPU,
+    )
+
+
+WINDOWS: Strategy[Depthwise] = Strategy(
+    "depthwise/windows",
+    WindowsTile,
+    takes=_takes,
+    rule=_tile,
+    plan=_plan,
+    fits=_fits,
+    near=_near,
+    examples=_examples,
+    needs=NEEDS,
+)

@@ -17,7 +17,7 @@ from clprim.language.names import UNIFIED
 from clprim.language.snippet import Snippet
 from clprim.plan.arguments import Arguments
 from clprim.plan.depthwise.code import add_place, pack_taps, spread_rows, unrolls
-from clprim.plan.depthwise.problem import Depthwise, Place
+from clprim.plan.depthwise.problem import Depthwise
 from clprim.plan.depthwise.problem import index_of as depthwise_index
 from clprim.plan.kernel import (
     KernelCode,
@@ -29,6 +29,7 @@ from clprim.plan.kernel import (
     round_up,
     unified_functions,
 )
+from clprim.plan.place import Place
 from clprim.plan.product.pack import pack_plan
 from clprim.plan.product.problem import Contraction
 from clprim.plan.product.problem import index_of as contraction_index
@@ -157,11 +158,13 @@ def plan_inverted_residual(what: InvertedResidual, traits: DeviceTraits) -> Plan
         return None
     if expand is not None and h.inputs > 1 and x.row != v.inputs * x.column:
         return None
-    sums = 28 if traits.vector_bytes >= 64 else 12
+    sums = traits.sums
     index = _index(what)
     block = (1, 1) if expand is None else _block(v.inputs, d.channels, width, sums)
-    tile = Tile(*_block(v.outputs, project.outputs, width, sums), width, 0, 1)
-    code = contraction_code(project, tile, along="depth", unit=UNROLL, gathered_rows=True)
+    tile = Tile(*_block(v.outputs, project.outputs, width, sums))
+    code = contraction_code(
+        project, tile, width=width, along="depth", unit=UNROLL, gathered_rows=True
+    )
     code = replace(code, index=index)
     unrolled = unrolls(d)
     tile_rows = 2 if unrolled and (h.stride, h.kernel) == (1, 3) and sums == 28 else 1
@@ -253,12 +256,21 @@ def plan_inverted_residual(what: InvertedResidual, traits: DeviceTraits) -> Plan
         "project_packed": project_strips * d.channels * code.packed_lanes,
     }
     if expand is not None:
-        tile = Tile(*block, width, 0, 1)
-        strip = contraction_code(expand, tile, along="depth", unit=UNROLL, gathered_rows=True)
+        tile = Tile(*block)
+        strip = contraction_code(
+            expand, tile, width=width, along="depth", unit=UNROLL, gathered_rows=True
+        )
         packs.insert(0, _named(pack_plan(expand, strip, strips, depth), "expand", "w_expand"))
         sizes["expand_packed"] = room.middle * depth
     workspace = {name: (size, what.value) for name, size in sizes.items()}
     return Plan((*packs, main), workspace)
+
+
+def _code(product: Contraction, tile: Tile, width: int) -> ContractionCode:
+    """A product of the middle's channels, which lie side by side."""
+    return contraction_code(
+        product, tile, width=width, along="depth", unit=UNROLL, gathered_rows=True
+    )
 
 
 def _named(pack: KernelPlan, part: str, weight: str) -> KernelPlan:

@@ -20,7 +20,7 @@ from clprim.plan.product.register_code import (
     contraction_code,
     parameters_of,
 )
-from clprim.plan.product.register_tile import PANEL_BYTES, Tile
+from clprim.plan.product.register_tile import PANEL_BYTES, ROWS, Tile, lanes_of, panel_of
 from clprim.traits import DeviceTraits
 
 __all__ = ["plan_in_place"]
@@ -46,9 +46,6 @@ NOTED = 512
 FEW_LANES = 32
 # Lines of memory, one a step of depth, that columns are read from in place.
 MOST_LINES = 1024
-# Rows that a tile may have: few, as each is another kernel to compile, and divisors of what images
-# measure.
-ROWS = (14, 13, 12, 10, 8, 7, 4, 2, 1)
 # What a tile costs that needs every register.
 SPILL = 1.15
 # What tiles cost beyond their products if they do not divide a line.
@@ -100,7 +97,8 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
         if found is None:
             return None
         tile = found
-    if (tile.rows if rows else tile.vectors * tile.width) > what.lanes[2]:
+    width = lanes_of(what.value.itemsize, traits)
+    if (tile.rows if rows else tile.vectors * width) > what.lanes[2]:
         return None  # a line's last tile is moved back so far that it ends where the line does
     if not rows and what.outputs > tile.rows and not _stays_near(what):
         return None
@@ -108,6 +106,8 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
     code = contraction_code(
         what,
         tile,
+        width=width,
+        panel=panel_of(what.value.itemsize, traits),
         along=along,
         unit=unit,
         gathered_rows=rows,
@@ -235,12 +235,11 @@ def _is_crossed(what: Contraction, bounds: Bounds, traits: DeviceTraits) -> bool
 
 def _crossed_tile(what: Contraction, traits: DeviceTraits) -> Tile:
     """All outputs as rows, and columns that fill the registers, but not much longer than a line."""
-    width = max(2, min(16, traits.vector_bytes // what.value.itemsize))
-    sums = 28 if traits.vector_bytes >= 64 else 12
+    width = lanes_of(what.value.itemsize, traits)
+    sums = traits.sums
     fitting = [v for v in (4, 2, 1) if v * what.outputs <= sums and v * width <= what.lanes[2]]
     vectors = min(fitting, key=lambda v: -(-what.lanes[2] // (v * width)) * (v + 1))
-    panel = min(traits.local_memory, PANEL_BYTES) // what.value.itemsize
-    return Tile(what.outputs, vectors, width, panel, 1)
+    return Tile(what.outputs, vectors)
 
 
 def _is_image(bounds: Bounds) -> bool:
@@ -291,8 +290,8 @@ def _collapse(what: Contraction) -> Contraction:
 
 def _tile(lanes: int, outputs: int, itemsize: int, traits: DeviceTraits) -> Tile:
     """As many rows as divide a line with little left over, and columns to fill the registers."""
-    width = max(2, min(16, traits.vector_bytes // itemsize))
-    sums = 28 if traits.vector_bytes >= 64 else 12
+    width = lanes_of(itemsize, traits)
+    sums = traits.sums
     wide = -(-outputs // width)
     best: tuple[float, int, int] | None = None
     for rows in (r for r in ROWS if r <= lanes):
@@ -309,8 +308,7 @@ def _tile(lanes: int, outputs: int, itemsize: int, traits: DeviceTraits) -> Tile
         if rows * vectors <= sums and (best is None or cost < best[0]):
             best = cost, rows, vectors
     assert best is not None
-    panel = min(traits.local_memory, PANEL_BYTES) // itemsize
-    return Tile(best[1], best[2], width, panel, 1)
+    return Tile(best[1], best[2])
 
 
 def _has_columns(what: Contraction) -> bool:
@@ -336,8 +334,8 @@ def _column_tile(
     None where vectors would be much longer than lines; or where there are more outputs than rows,
     if the lines are to be read ``once``.
     """
-    width = max(2, min(16, traits.vector_bytes // itemsize))
-    sums = 28 if traits.vector_bytes >= 64 else 12
+    width = lanes_of(itemsize, traits)
+    sums = traits.sums
     best: tuple[float, int, int] | None = None
     for vectors in (1, 2, 4):
         columns = vectors * width
@@ -350,8 +348,7 @@ def _column_tile(
                 best = cost, rows, vectors
     if best is None or -(-lanes // (best[2] * width)) * best[2] * width > WASTE * lanes:
         return None
-    panel = min(traits.local_memory, PANEL_BYTES) // itemsize
-    return Tile(best[1], best[2], width, panel, 1)
+    return Tile(best[1], best[2])
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,7 @@ class LocalTile:
         return (
             whole
             and steps
+            and self.width == max(2, 16 // itemsize)
             and self.items <= traits.max_work_group_size
             and self.rows * self.columns <= most_sums(self.width, itemsize, traits)
             and self.local_bytes(itemsize) <= traits.local_memory

@@ -82,7 +82,7 @@ def pack_plan(
         numbers.update({f"x_output_{d}": stride for d, stride in enumerate(w.digits)})
         numbers.update(output_1=what.digits[1], output_2=what.digits[2])
     found = Arguments(code.index)
-    found.memory(operand.storage, "x_memory", "w")
+    found.memory(operand.storage, "x_memory", w.buffer)
     found.memory(code.value, "packed", read_only=False)
     found.numbers(**numbers)
     return KernelPlan(

@@ -25,7 +25,7 @@ from clprim.plan.product.register_code import (
     contraction_code,
     parameters_of,
 )
-from clprim.plan.product.register_tile import Tile, choose_tile
+from clprim.plan.product.register_tile import MOST_TILES, Tile, choose_tile, lanes_of, panel_of
 from clprim.traits import DeviceTraits
 
 __all__ = ["LONGEST_CHAIN", "plan_panels"]
@@ -53,10 +53,20 @@ def plan_panels(what: Contraction, traits: DeviceTraits, tile: Tile | None = Non
         rows, columns = (lanes, what.outputs) if gathered_rows else (what.outputs, lanes)
         tile = choose_tile(rows, columns, what.value.itemsize, traits)
     along = _along(what.gathered, gathered_rows)
-    unit = tile.width if along == "depth" and gathered_rows else 1
+    width = lanes_of(what.value.itemsize, traits)
+    unit = width if along == "depth" and gathered_rows else 1
     if along == "depth" and not gathered_rows:
         along = "none"  # the panel's steps of depth lie a row of columns apart
-    code = contraction_code(what, tile, along=along, unit=unit, gathered_rows=gathered_rows)
+    code = contraction_code(
+        what,
+        tile,
+        width=width,
+        panel=panel_of(what.value.itemsize, traits),
+        most_tiles=MOST_TILES,
+        along=along,
+        unit=unit,
+        gathered_rows=gathered_rows,
+    )
     cut = _cut(what, code, lanes, depth, traits)
     # A step further in depth is another line of memory, which no prefetcher foresees.
     ahead = AHEAD if along == "lanes" and traits.prefetch else 0

@@ -68,6 +68,7 @@ class Gathered:
         lane, depth: Strides of the digits.
         size: Elements of its buffer that may be read.
         bounds: The plane it must not leave; None where no window does.
+        buffer: Name of its buffer in a call.
     """
 
     dtype: AnyDType
@@ -77,6 +78,7 @@ class Gathered:
     depth: Digits
     size: int
     bounds: Bounds | None = None
+    buffer: str = "x"
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ class Packed:
         output: From one output to the next.
         depth: Strides of the digits of depth.
         digits: Strides of an output's digits, where the contraction has any.
+        buffer: Name of its buffer in a call.
     """
 
     dtype: AnyDType
@@ -98,6 +101,7 @@ class Packed:
     output: int
     depth: Digits
     digits: Digits | None = None
+    buffer: str = "w"
 
 
 @dataclass(frozen=True)
@@ -170,6 +174,10 @@ class Contraction:
     digits: Digits | None = None
     plain: Output | None = None
     error: float = 0.0
+
+    def __str__(self) -> str:
+        sizes = math.prod(self.lanes), math.prod(self.depths), self.outputs
+        return f"a product {sizes[0]}×{sizes[1]}×{sizes[2]} of {self.value}"
 
     @property
     def near(self) -> Output:

@@ -141,6 +141,9 @@ def contraction_code(
     what: Contraction,
     tile: Tile,
     *,
+    width: int,
+    panel: int = 0,
+    most_tiles: int = 1,
     along: str,
     unit: int,
     gathered_rows: bool,
@@ -152,6 +155,9 @@ def contraction_code(
     Args:
         what: The contraction.
         tile: Its tile.
+        width: Elements of a vector.
+        panel: Elements of local memory.
+        most_tiles: Gathered tiles that a work-item holds at most.
         along: What lies side by side in the gathered operand.
         unit: Steps of depth that are taken together.
         gathered_rows: Whether lanes are rows.
@@ -161,7 +167,7 @@ def contraction_code(
     value = stored_type(what.value).value
     epilogue = what.epilogue
     along_outputs = gathered_rows and not planar
-    piece = piece_of(what, tile.width) if along_outputs else tile.width
+    piece = piece_of(what, width) if along_outputs else width
     y, *others = (
         _output(what, array, gathered_rows, along_outputs, piece)
         for array in (what.y, *what.extras)
@@ -169,7 +175,7 @@ def contraction_code(
     extras = tuple(others)
     everything = [y, *extras]
     vectors = vectors_fit(what, everything)
-    lines = tile.vectors * tile.width if planar else tile.rows  # outputs of a tile
+    lines = tile.vectors * width if planar else tile.rows  # outputs of a tile
     block = (
         block_of(what, lines, crossed=crossed)
         if vectors_alike(what, everything) and not along_outputs
@@ -185,15 +191,15 @@ def contraction_code(
         doubles="double" in {value, *(o.value for o in everything)},
         own=() if epilogue is None else own_names([epilogue], ""),
         value=value,
-        width=tile.width,
+        width=width,
         vectors=tile.vectors,
         rows=tile.rows,
         gathered="rows" if gathered_rows else "columns",
         along=along,
         unit=unit,
         bounds=what.gathered.bounds is not None,
-        panel=tile.panel,
-        most_tiles=tile.most_tiles,
+        panel=panel,
+        most_tiles=most_tiles,
         partial=False,
         split=False,
         x=OperandCode.of("x", what.gathered.dtype, what.value, 0),
@@ -202,15 +208,15 @@ def contraction_code(
         bias=any(e.name == "bias" for e in what.extras),
         epilogue="" if epilogue is None else epilogue.body,
         vector_epilogue=on_vectors(what),
-        vector_store=vectors and piece == tile.width,
+        vector_store=vectors and piece == width,
         beta=what.beta,
         digits=what.digits is not None,
-        piece=piece if vectors and piece < tile.width else 1,
+        piece=piece if vectors and piece < width else 1,
         block=block,
-        weave=weaving(block, tile.width) if block > 1 else None,
+        weave=weaving(block, width) if block > 1 else None,
         planar=planar,
         crossed=crossed,
-        turn=transpose(tile.width) if planar or crossed else None,
+        turn=transpose(width) if planar or crossed else None,
     )
 
 
@@ -245,9 +251,9 @@ def parameters_of(
     """
     found = Arguments(code.index)
     if not finish:
-        found.memory(code.x.storage, "x_memory")
+        found.memory(code.x.storage, "x_memory", what.gathered.buffer)
         if code.passed_in_place:
-            found.memory(code.value, "packed", "w")
+            found.memory(code.value, "packed", what.packed.buffer)
         else:
             found.memory(code.value, "packed")
     if code.partial:

@@ -12,41 +12,72 @@ from dataclasses import dataclass
 
 from clprim.traits import DeviceTraits
 
-__all__ = ["Tile", "choose_tile"]
+__all__ = ["ROWS", "Tile", "choose_tile", "lanes_of", "near_tiles", "panel_of"]
 
 # Of the second cache, which the panel shares with a strip of the other operand: a part of it that
 # every CPU's local memory has room for.
 PANEL_BYTES = 256 << 10
 # Gathered tiles of a panel: enough that the other operand's strip is read from a near cache.
 MOST_TILES = 8
+# Rows that a tile may have: few, as each is another kernel to compile, and divisors of what images
+# measure.
+ROWS = (14, 13, 12, 10, 8, 7, 4, 2, 1)
 
 
 @dataclass(frozen=True)
 class Tile:
-    """A tile and a panel.
+    """What registers hold.
 
     Attributes:
-        rows, vectors, width: ``rows`` × ``vectors`` vectors of ``width`` elements are summed up
-            in registers.
-        panel: Elements of local memory.
-        most_tiles: Gathered tiles that it holds at most.
+        rows, vectors: ``rows`` × ``vectors`` vectors are summed up.
     """
 
     rows: int
     vectors: int
-    width: int
-    panel: int
-    most_tiles: int
 
-    def fits(self, traits: DeviceTraits) -> bool:
+    def fits(self, itemsize: int, most_tiles: int, traits: DeviceTraits) -> bool:
         """Whether registers hold the sums, and local memory a panel that a tile has room in.
 
         Args:
+            itemsize: Bytes of a sum.
+            most_tiles: Gathered tiles of a panel.
             traits: Of the device.
         """
-        most = 28 if traits.vector_bytes >= 64 else 12
-        lanes = self.rows + self.vectors * self.width
-        return self.rows * self.vectors <= most and self.panel >= self.most_tiles * lanes
+        lanes = self.rows + self.vectors * lanes_of(itemsize, traits)
+        room = panel_of(itemsize, traits)
+        return self.rows * self.vectors <= traits.sums and room >= most_tiles * lanes
+
+
+def lanes_of(itemsize: int, traits: DeviceTraits) -> int:
+    """Returns the elements of a vector of columns; at least two, so that there is one."""
+    return max(2, traits.lanes(itemsize))
+
+
+def panel_of(itemsize: int, traits: DeviceTraits) -> int:
+    """Returns the elements of local memory for the gathered operand."""
+    return min(traits.local_memory, PANEL_BYTES) // itemsize
+
+
+def near_tiles(
+    rows: int, columns: int, itemsize: int, traits: DeviceTraits, count: int
+) -> list[Tile]:
+    """Returns tiles worth timing, those of the fewest instructions first; see `choose_tile`.
+
+    Args:
+        rows: Of the result, or of what a tile must not cross the end of.
+        columns: Likewise.
+        itemsize: Bytes of a sum.
+        traits: Of the device.
+        count: How many.
+    """
+    width, most = lanes_of(itemsize, traits), traits.sums
+    tiles = [Tile(r, v) for r in ROWS for v in (1, 2, 4) if most // 4 <= r * v <= most]
+
+    def cost(tile: Tile) -> float:
+        work = -(-rows // tile.rows) * -(-columns // (tile.vectors * width))
+        return work * (tile.rows * tile.vectors + tile.rows + tile.vectors)
+
+    return sorted(tiles, key=cost)[:count]
 
 
 def choose_tile(rows: int, columns: int, itemsize: int, traits: DeviceTraits) -> Tile:
@@ -58,12 +89,11 @@ def choose_tile(rows: int, columns: int, itemsize: int, traits: DeviceTraits) ->
         itemsize: Bytes of a sum.
         traits: Of the device.
     """
-    width = max(2, min(16, traits.vector_bytes // itemsize))
+    width = lanes_of(itemsize, traits)
     registers = 32 if traits.vector_bytes >= 64 else 16
     vectors = 1 if columns <= width else 2
     most = (registers - 4) // 2
     # A step of depth costs a row each, and about one more for the other operand.
     candidates = [r for r in (14, 12, 8, 4, 2, 1) if r <= most]
     best = min(candidates, key=lambda r: -(-rows // r) * (r + 1))
-    panel = min(traits.local_memory, PANEL_BYTES) // itemsize
-    return Tile(best, vectors, width, panel, MOST_TILES)
+    return Tile(best, vectors)

@@ -176,7 +176,7 @@ def _plans(
     traits: DeviceTraits,
 ) -> Plan:
     itemsize = what.value.itemsize
-    parameters, arguments = _parameters(code, numbers, finish=False)
+    parameters, arguments = _parameters(what, code, numbers, finish=False)
     groups = cut.lane_tiles * cut.output_tiles * what.groups * cut.splits
     flops = 2 * what.groups * numbers["lanes"] * what.outputs * numbers["depth"]
     main = KernelPlan(
@@ -191,7 +191,7 @@ def _plans(
     if not code.split:
         return Plan((main,))
     finish_code = replace(code, name=f"{code.name}_finish", split=False)
-    parameters, arguments = _parameters(finish_code, numbers, finish=True)
+    parameters, arguments = _parameters(what, finish_code, numbers, finish=True)
     rows = numbers["lanes" if code.gathered == "rows" else "outputs"]
     items = min(FINISH_ITEMS, power_of_two(traits.max_work_group_size + 1) // 2)
     vectors = what.groups * rows * (numbers["pitch"] // code.width)
@@ -431,13 +431,13 @@ def _numbers(
 
 
 def _parameters(
-    code: TilesCode, numbers: dict[str, int], *, finish: bool
+    what: Contraction, code: TilesCode, numbers: dict[str, int], *, finish: bool
 ) -> tuple[tuple[Parameter, ...], tuple[Argument, ...]]:
     """The parameters of the kernel that multiplies, or of the one that finishes."""
     found = Arguments(code.index)
     if not finish:
-        found.memory(code.x.storage, "x_memory")
-        found.memory(code.w.storage, "w_memory")
+        found.memory(code.x.storage, "x_memory", what.gathered.buffer)
+        found.memory(code.w.storage, "w_memory", what.packed.buffer)
     if finish or code.split:
         found.memory(code.value, "partial", read_only=finish)
     if not code.split:

@@ -31,7 +31,7 @@ static inline __attribute__((overloadable)) float16 cp_clamp(float16 a, float16 
     typedef __typeof__(cp_in_a + cp_in_b + cp_in_c) cp_type; \
     cp_clamp((cp_type)cp_in_a, (cp_type)cp_in_b, (cp_type)cp_in_c); })
 
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_input(
     __global const float *x_memory,
     __global const float *packed,
     __global float *y0_memory,

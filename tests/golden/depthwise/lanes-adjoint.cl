@@ -27,7 +27,7 @@ static inline __attribute__((overloadable)) float cp_clamp(float a, float b, flo
     typedef __typeof__(cp_in_a + cp_in_b + cp_in_c) cp_type; \
     cp_clamp((cp_type)cp_in_a, (cp_type)cp_in_b, (cp_type)cp_in_c); })
 
-__kernel void conv2d(
+__kernel void conv2d_input(
     __global const float *x_memory,
     __global const float *w_memory,
     __global float *y0_memory,

@@ -46,7 +46,7 @@ __attribute__((always_inline)) static float16 first_of(__global const float *x_m
     return vload16(0, elements);
 }
 
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_input(
     __global const float *x_memory,
     __global const float *w_memory,
     __global float *y0_memory,

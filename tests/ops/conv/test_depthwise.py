@@ -14,10 +14,7 @@ from support import BFLOAT16, Guard, equal, numbers, same_bits
 
 import clprim as cp
 from clprim import ops
-from clprim.call import product as contraction
-from clprim.plan.depthwise.problem import Depthwise
-from clprim.plan.depthwise.weight.code import DepthwiseGradient
-from clprim.plan.product.problem import Contraction
+from clprim.plan.conv.family import CONVOLUTIONS
 
 NAME = "depthwise"
 HALVES = [np.dtype(np.float16), BFLOAT16]
@@ -397,29 +394,31 @@ def test_algorithms(device):
 
 def test_it_runs_by_itself(device, monkeypatch):
     planned = []
-    plan = contraction.plan_contraction
+    plan = CONVOLUTIONS.plan
 
-    def listen(what, *rest):
-        planned.append(type(what))
-        return plan(what, *rest)
+    def listen(*rest):
+        planned.append(plan(*rest))
+        return planned[-1]
 
-    monkeypatch.setattr(contraction, "plan_contraction", listen)
+    monkeypatch.setattr(CONVOLUTIONS, "plan", listen)
     x, w, grad = cp.zeros((1, 6, 11, 13)), cp.zeros((6, 1, 3, 3)), cp.zeros((1, 6, 9, 11))
     ops.conv2d(x, w, groups=6)
     ops.conv2d_input(x.shape, w, grad, groups=6)
+    ops.conv_transpose2d(grad, w, groups=6)
     ops.conv2d_weight(x, w.shape, grad, groups=6)
-    assert planned == [Depthwise, Depthwise, DepthwiseGradient]
+    assert all(found.choice.strategy.startswith("depthwise/") for found in planned)
+    assert [found.choice.strategy.count("weight") for found in planned] == [0, 0, 0, 1]
     planned.clear()
     ops.conv2d(x, w, groups=6, algorithm="panels")
     ops.conv2d(x, cp.zeros((6, 2, 3, 3)), groups=3)
-    assert planned == [Contraction, Contraction]
+    assert not any(found.choice.strategy.startswith("depthwise") for found in planned)
 
 
 @pytest.mark.parametrize("name", ["depthwise"])
 def test_refused_where_it_cannot_do_the_job(device, name):
     x, w = cp.zeros((1, 6, 8, 8)), cp.zeros((6, 2, 3, 3))
     out, grad = Guard((1, 6, 6, 6)), cp.zeros((1, 6, 6, 6))
-    needs = r"depthwise.*group for every channel.*groups=3.*\(6, 2, 3, 3\)"
+    needs = r"depthwise.*groups=3.*\(6, 2, 3, 3\).*group for every channel"
     with pytest.raises(cp.DefinitionError, match=needs):
         ops.conv2d(x, w, groups=3, algorithm=name, out=out.array)
     with pytest.raises(cp.DefinitionError, match=needs):

@@ -9,10 +9,11 @@ from conv_cases import upload
 from support import numbers
 
 import clprim as cp
-from bench.tune.depthwise_candidates import depthwise_candidates
 from clprim import ops
 from clprim.call.signature import Calls
-from clprim.plan.table import DEPTHWISE, Table, problem_of
+from clprim.plan.conv.family import CONVOLUTIONS
+from clprim.plan.conv.problem import ConvolutionClass
+from clprim.plan.table import Table
 from clprim.runtime import tables as tuning
 
 SHAPE, CHANNELS = (2, 20, 13, 18), 20
@@ -62,12 +63,11 @@ class Other(Table):
 
     seen: set = dataclasses.field(default_factory=set)
 
-    def choice(self, what, strategy):
-        if strategy != DEPTHWISE:
-            return None
-        found = depthwise_candidates(what, cp.current_device().traits)
-        self.seen.add(problem_of(what))
-        return found[len(found) // 2]
+    def choice(self, family, problem):
+        found = family.candidates(problem, cp.current_device().traits)
+        if found and family is CONVOLUTIONS:
+            self.seen.add(ConvolutionClass.of(problem))
+        return found[len(found) // 2] if found else None
 
 
 @pytest.mark.parametrize("memory_format", ["channels_last", "contiguous"])

@@ -124,7 +124,7 @@ CALLS = [
     # algorithm=
     (DefinitionError, "'fastest'", lambda c: c.conv(algorithm="fastest")),
     (DefinitionError, "algorithm=None", lambda c: c.conv(algorithm=None)),
-    (DefinitionError, "one of auto, panels, .*depthwise", lambda c: c.conv(algorithm=["panels"])),
+    (DefinitionError, "one of auto, depthwise, .*panels", lambda c: c.conv(algorithm=["panels"])),
     # epilogue
     (DefinitionError, r"z0(.|\n)*\^", lambda c: c.conv(epilogue="y0 = y0 + z0;")),
     (DefinitionError, "bracket|parenthesis|closed", lambda c: c.conv(epilogue="y0 = (y0;")),

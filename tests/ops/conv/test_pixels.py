@@ -255,7 +255,7 @@ def test_results_and_arguments_have_the_large_pictures_shape(layer):
 def test_planes_have_no_squares(device):
     x, w = cp.zeros((1, 4, 4, 6)), cp.zeros((16, 1, 3, 3))
     options = {"padding": 1, "groups": 4, "depth_to_space": 2}
-    with pytest.raises(DefinitionError, match="'depthwise' cannot do depth_to_space=2; expected"):
+    with pytest.raises(DefinitionError, match=r"'depthwise' cannot do.*depth_to_space=2"):
         ops.conv2d(x, w, algorithm="depthwise", **options)
     assert ops.conv2d.algorithms(x, w, **options) == ("panels", "tiles")
     assert "depthwise" in ops.conv2d.algorithms(x, w, groups=4)

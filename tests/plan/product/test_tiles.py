@@ -10,6 +10,7 @@ import pytest
 from planning import convolution, numbers, product
 
 from clprim.plan.product.local_tile import LocalTile, choose_local_tile
+from clprim.plan.product.problem import Bounds
 from clprim.plan.product.tiles import LONGEST_CHAIN, plan_tiles
 from clprim.render import render
 from clprim.traits import DeviceTraits
@@ -167,7 +168,8 @@ def test_windows_that_never_leave_are_not_checked():
     assert plan_tiles(convolution(2, 8, 14, 8, padding=1), traits).main.code.x.bounds
     gathered = inside.gathered
     for change in ({"row_start": -1}, {"column_start": 1}, {"height": 13}):
-        bounds = dataclasses.replace(gathered.bounds, **change)
+        still = Bounds(14, 14, 0, 0, (0, 1), (1, 0), (0, 1), (1, 0))
+        bounds = dataclasses.replace(still, **change)
         moved = dataclasses.replace(inside, gathered=dataclasses.replace(gathered, bounds=bounds))
         assert plan_tiles(moved, traits).main.code.x.bounds
 

@@ -139,9 +139,15 @@ def winograd_code(
     """
     planar = problem.near.output != 1 or problem.outputs == 1
     # A store takes the pixels of a tile's row, or as many as fill a vector.
-    store = Tile(max(width, across.m) if planar else across.m, 1, width, line, 1)
     base = contraction_code(
-        problem, store, along="depth", unit=1, gathered_rows=True, planar=planar
+        problem,
+        Tile(max(width, across.m) if planar else across.m, 1),
+        width=width,
+        panel=line,
+        along="depth",
+        unit=1,
+        gathered_rows=True,
+        planar=planar,
     )
     given: dict[str, Any] = {f.name: getattr(base, f.name) for f in fields(base)}
     given.update(

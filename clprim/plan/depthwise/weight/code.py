@@ -10,14 +10,17 @@ through memory to a second kernel, which adds them up in order: no atomics, the 
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from clprim.dtypes import AnyDType, stored_type
 from clprim.plan.arguments import Arguments
-from clprim.plan.depthwise.code import add_place
-from clprim.plan.depthwise.problem import Line, Place, Taps
-from clprim.plan.depthwise.tile import DepthwiseTile, GradientLanesTile
+from clprim.plan.conv.dense import GPU, dense_depthwise
+from clprim.plan.conv.problem import Convolution
+from clprim.plan.depthwise.code import NEEDS, add_place, around
+from clprim.plan.depthwise.problem import Line, planes_of
 from clprim.plan.kernel import (
     KernelCode,
     KernelPlan,
@@ -27,21 +30,23 @@ from clprim.plan.kernel import (
     round_up,
     work_group,
 )
+from clprim.plan.place import Place
+from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
 __all__ = [
+    "GRADIENT_LANES",
     "LONGEST_CHAIN",
     "DepthwiseGradient",
     "FinishCode",
     "GradientCode",
     "GradientLanesCode",
-    "fits_gradient_lanes",
+    "GradientLanesTile",
     "gradient_arguments",
     "gradient_code",
-    "gradient_lanes_tile",
+    "gradient_of",
     "gradient_plan",
     "longest_split",
-    "plan_gradient_lanes",
 ]
 
 # Channels that a work-group finishes.
@@ -63,7 +68,7 @@ class DepthwiseGradient:
         value: dtype that sums are added up in.
         x: The input of the convolution.
         grad: The gradient in its result.
-        y: The gradient in the weight.
+        y: The gradient in the weight; its images are channels.
         beta: Whether ``beta`` times the old result is added, with beta the call's scalar 0.
     """
 
@@ -76,7 +81,7 @@ class DepthwiseGradient:
     value: AnyDType
     x: Place
     grad: Place
-    y: Taps
+    y: Place
     beta: bool = False
     epilogue: None = None
 
@@ -97,18 +102,11 @@ class DepthwiseGradient:
         h, v = self.rows, self.columns
         read = (self.images, self.channels, h.inputs + h.reach + 64, v.inputs + v.reach + 64)
         out = (self.images, self.channels, h.outputs + 64, v.outputs + 64)
-        taps = abs(self.y.start) + abs(self.y.channel) * self.channels
+        taps = abs(self.y.start) + abs(self.y.image) * self.channels
         taps += abs(self.y.row) * h.kernel + abs(self.y.column) * v.kernel
         partial = self.images * h.outputs * self.taps * (self.channels + 64)
         largest = max(self.x.reach(*read), self.grad.reach(*out), taps, partial)
         return "int" if largest < 2**31 - 2**20 else "long"
-
-    def end(self, place: Place, channels: int, rows: int, columns: int) -> int:
-        """Returns the elements of memory up to the last one of an operand."""
-        sizes = (self.images, channels, rows, columns)
-        strides = (place.image, place.channel, place.row, place.column)
-        steps = zip(strides, sizes, strict=True)
-        return place.start + sum(max(0, s * (n - 1)) for s, n in steps) + 1
 
     @property
     def moved_bytes(self) -> int:
@@ -118,6 +116,26 @@ class DepthwiseGradient:
         grad = self.images * self.channels * h.outputs * v.outputs
         y = self.channels * self.taps * self.y.dtype.itemsize
         return x * self.x.dtype.itemsize + grad * self.grad.dtype.itemsize + y
+
+
+def gradient_of(p: Convolution) -> DepthwiseGradient | None:
+    """Returns the gradient of a convolution in its weight, by planes; None of all others."""
+    lines = planes_of(p)
+    if lines is None or p.direction != "weight":
+        return None
+    return DepthwiseGradient(
+        name=p.name,
+        images=p.images,
+        channels=p.outputs,
+        multiplier=p.outputs // p.channels,
+        rows=lines[0],
+        columns=lines[1],
+        value=p.value,
+        x=p.x,
+        grad=replace(p.y, name="grad"),
+        y=replace(p.w, name="y0"),
+        beta=p.beta,
+    )
 
 
 @dataclass(frozen=True)
@@ -132,6 +150,19 @@ class GradientCode(KernelCode):
     value: str
     x: OperandCode
     grad: OperandCode
+
+
+@dataclass(frozen=True)
+class GradientLanesTile:
+    """What a table keeps of this strategy.
+
+    Attributes:
+        rows: Of the gradient that are a split.
+        group: Work-items of a work-group, at most.
+    """
+
+    rows: int
+    group: int
 
 
 @dataclass(frozen=True)
@@ -224,7 +255,7 @@ def finish(what: DepthwiseGradient, splits: int, traits: DeviceTraits) -> Kernel
         taps=what.taps,
         kernel_columns=what.columns.kernel,
         y0_start=what.y.start,
-        y0_channel=what.y.channel,
+        y0_channel=what.y.image,
         y0_row=what.y.row,
         y0_column=what.y.column,
     )
@@ -265,7 +296,6 @@ def gradient_plan(
     local: tuple[int, ...],
     splits: int,
     traits: DeviceTraits,
-    tile: DepthwiseTile,
 ) -> Plan:
     """Returns the kernel that sums up splits, and the one that adds these up.
 
@@ -278,7 +308,6 @@ def gradient_plan(
         local: Those of a work-group.
         splits: How many.
         traits: Of the device.
-        tile: What a table may hold of it.
     """
     main = KernelPlan(
         template,
@@ -291,7 +320,7 @@ def gradient_plan(
     )
     partial = splits * what.taps * what.channels
     workspace = {"partial": (partial, what.value)}
-    return Plan((main, finish(what, splits, traits)), workspace, astuple(tile))
+    return Plan((main, finish(what, splits, traits)), workspace)
 
 
 def gradient_lanes_tile(what: DepthwiseGradient, traits: DeviceTraits) -> GradientLanesTile:
@@ -355,6 +384,26 @@ def plan_gradient_lanes(
     else:
         local = (group, 1, 1)
         sizes = (group, what.taps * what.channels, splits)
-    return gradient_plan(
-        what, "depthwise/weight/lanes", code, found, sizes, local, splits, traits, tile
-    )
+    return gradient_plan(what, "depthwise/weight/lanes", code, found, sizes, local, splits, traits)
+
+
+def _near(rule: GradientLanesTile, *_: object) -> Iterator[GradientLanesTile]:
+    for rows, group in itertools.product(around(rule.rows), (32, 64, 128)):
+        yield GradientLanesTile(rows, group)
+
+
+def _examples() -> Iterator[Example[Convolution]]:
+    yield Example("", dense_depthwise(2, 32, 14, stride=4, direction="weight"), GPU)
+
+
+GRADIENT_LANES: Strategy[DepthwiseGradient] = Strategy(
+    "depthwise/weight/lanes",
+    GradientLanesTile,
+    takes=lambda *_: True,
+    rule=gradient_lanes_tile,
+    plan=plan_gradient_lanes,
+    fits=fits_gradient_lanes,
+    near=_near,
+    examples=_examples,
+    needs=NEEDS,
+)

@@ -6,10 +6,19 @@ lie side by side. depthwise/weight/channels.cl.jinja and depthwise/weight/planes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
-from clprim.plan.depthwise.code import UNROLLED, spread_rows
-from clprim.plan.depthwise.tile import GradientChannelsTile, GradientPlanesTile
+from clprim.plan.conv.dense import CPU, dense_depthwise
+from clprim.plan.conv.problem import Convolution
+from clprim.plan.depthwise.code import (
+    ITEMS_WORTH_TIMING,
+    NEEDS,
+    UNROLLED,
+    around,
+    on_cpus,
+    spread_rows,
+)
 from clprim.plan.depthwise.weight.code import (
     LONGEST_CHAIN,
     DepthwiseGradient,
@@ -19,19 +28,16 @@ from clprim.plan.depthwise.weight.code import (
     gradient_plan,
 )
 from clprim.plan.kernel import Plan, mask_type, round_up
+from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
 __all__ = [
+    "GRADIENT_CHANNELS",
+    "GRADIENT_PLANES",
     "GradientChannelsCode",
+    "GradientChannelsTile",
     "GradientPlanesCode",
-    "fits_gradient_channels",
-    "fits_gradient_planes",
-    "gradient_channels_tile",
-    "gradient_planes_tile",
-    "plan_gradient_channels",
-    "plan_gradient_planes",
-    "takes_gradient_channels",
-    "takes_gradient_planes",
+    "GradientPlanesTile",
 ]
 
 # Columns of the gradient that share the vectors of x below them.
@@ -48,6 +54,34 @@ TURNS = 12
 # Of local memory, for rows of x.
 SCRATCH_BYTES = 64 << 10
 NEAR_BYTES = 16 << 10
+
+
+@dataclass(frozen=True)
+class GradientChannelsTile:
+    """What a table keeps of this strategy.
+
+    Attributes:
+        columns: Of the gradient that share the vectors of x below them.
+        vectors: Vectors of channels that take turns at a place; local memory keeps their sums.
+        items: Work-items a compute unit; each has splits of its own.
+    """
+
+    columns: int
+    vectors: int
+    items: int
+
+
+@dataclass(frozen=True)
+class GradientPlanesTile:
+    """What a table keeps of this strategy.
+
+    Attributes:
+        band: Rows of the gradient below which x is in local memory at a time.
+        items: Work-items a compute unit; each has splits of its own.
+    """
+
+    band: int
+    items: int
 
 
 @dataclass(frozen=True)
@@ -172,7 +206,6 @@ def plan_gradient_channels(
         (1, 1, 1),
         what.images * bands,
         traits,
-        tile,
     )
 
 
@@ -228,8 +261,8 @@ def plan_gradient_planes(
         bands=bands,
         rows_a_split=a_split,
         rows_a_band=a_band,
-        x_size=what.end(what.x, what.channels // what.multiplier, h.inputs, v.inputs),
-        grad_size=what.end(what.grad, what.channels, h.outputs, v.outputs),
+        x_size=what.x.end(what.images, what.channels // what.multiplier, h.inputs, v.inputs),
+        grad_size=what.grad.end(what.images, what.channels, h.outputs, v.outputs),
         pitch=pitch,
         source_used=_copied(what, traits, a_band),
         even_at=at(0),
@@ -252,7 +285,6 @@ def plan_gradient_planes(
         (1, 1, 1),
         what.images * bands,
         traits,
-        tile,
     )
 
 
@@ -306,3 +338,55 @@ def _band(what: DepthwiseGradient, traits: DeviceTraits) -> int:
             break
         rows += 1
     return rows
+
+
+def _near_channels(rule: GradientChannelsTile, *_: object) -> Iterator[GradientChannelsTile]:
+    for columns in (4, 7, 8, 14):
+        yield replace(rule, columns=columns)
+    for vectors in around(rule.vectors):
+        yield replace(rule, vectors=vectors)
+    for items in ITEMS_WORTH_TIMING:
+        yield replace(rule, items=items)
+
+
+def _near_planes(rule: GradientPlanesTile, *_: object) -> Iterator[GradientPlanesTile]:
+    for band in around(rule.band):
+        yield replace(rule, band=band)
+    for items in ITEMS_WORTH_TIMING:
+        yield replace(rule, items=items)
+
+
+def _examples_channels() -> Iterator[Example[Convolution]]:
+    yield Example("", dense_depthwise(2, 32, 14, last=True, direction="weight"), CPU)
+
+
+GRADIENT_CHANNELS: Strategy[DepthwiseGradient] = Strategy(
+    "depthwise/weight/channels",
+    GradientChannelsTile,
+    takes=takes_gradient_channels,
+    rule=gradient_channels_tile,
+    plan=plan_gradient_channels,
+    fits=fits_gradient_channels,
+    near=_near_channels,
+    examples=_examples_channels,
+    needs=NEEDS,
+    meant=on_cpus,
+)
+
+
+def _examples_planes() -> Iterator[Example[Convolution]]:
+    yield Example("", dense_depthwise(2, 32, 14, direction="weight"), CPU)
+
+
+GRADIENT_PLANES: Strategy[DepthwiseGradient] = Strategy(
+    "depthwise/weight/planes",
+    GradientPlanesTile,
+    takes=takes_gradient_planes,
+    rule=gradient_planes_tile,
+    plan=plan_gradient_planes,
+    fits=fits_gradient_planes,
+    near=_near_planes,
+    examples=_examples_planes,
+    needs=NEEDS,
+    meant=on_cpus,
+)

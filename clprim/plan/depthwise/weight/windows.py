@@ -5,8 +5,13 @@ A work-item sums up some rows of taps of a channel; depthwise/weight/windows.cl.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
+from clprim.plan.conv.dense import GPU, dense_depthwise
+from clprim.plan.conv.problem import Convolution
+from clprim.plan.depthwise.code import NEEDS, around
 from clprim.plan.depthwise.registers import (
     LARGEST_STRIDE,
     busy_items,
@@ -14,7 +19,6 @@ from clprim.plan.depthwise.registers import (
     single_taps,
     taps_in_registers,
 )
-from clprim.plan.depthwise.tile import GradientWindowsTile
 from clprim.plan.depthwise.weight.code import (
     DepthwiseGradient,
     GradientCode,
@@ -24,15 +28,10 @@ from clprim.plan.depthwise.weight.code import (
     longest_split,
 )
 from clprim.plan.kernel import Plan, power_of_two, work_group
+from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
-__all__ = [
-    "GradientWindowsCode",
-    "fits_gradient_windows",
-    "gradient_windows_tile",
-    "plan_gradient_windows",
-    "takes_gradient_windows",
-]
+__all__ = ["GRADIENT_WINDOWS", "GradientWindowsCode", "GradientWindowsTile"]
 
 # Elements of the gradient that registers hold beside sums.
 MOST_FACTORS = 8
@@ -44,6 +43,22 @@ _SHAPES = {
     "channel": ((1, 1), (1, 2), (1, 4), (2, 2), (2, 4)),
     "column": ((1, 1), (2, 1), (4, 1), (8, 1)),
 }
+
+
+@dataclass(frozen=True)
+class GradientWindowsTile:
+    """What a table keeps of this strategy.
+
+    Attributes:
+        rows, columns: Of the gradient, that meet the elements of x below them at once.
+        split: Rows of such tiles that are a split.
+        group: Work-items of a work-group, at most.
+    """
+
+    rows: int
+    columns: int
+    split: int
+    group: int
 
 
 @dataclass(frozen=True)
@@ -178,7 +193,7 @@ def plan_gradient_windows(
         dilated=dilated,
     )
     return gradient_plan(
-        what, "depthwise/weight/windows", code, found, sizes, local, splits, traits, tile
+        what, "depthwise/weight/windows", code, found, sizes, local, splits, traits
     )
 
 
@@ -197,3 +212,29 @@ def _fits_local(what: DepthwiseGradient, group: int, traits: DeviceTraits) -> bo
     h, v = single_taps(what)
     sums = taps_in_registers(h, v) * v.kernel * (group + 1)
     return _along(what) == "channel" or sums * what.value.itemsize <= traits.local_memory
+
+
+def _near(rule: GradientWindowsTile, *_: object) -> Iterator[GradientWindowsTile]:
+    for rows, columns in itertools.product((1, 2, 4), (1, 2, 4)):
+        split = max(1, rule.split * rule.rows // rows)
+        yield replace(rule, rows=rows, columns=columns, split=split)
+    for split, group in itertools.product(around(rule.split), (32, 64, 128)):
+        yield replace(rule, split=split, group=group)
+
+
+def _examples() -> Iterator[Example[Convolution]]:
+    yield Example("columns", dense_depthwise(2, 32, 14, direction="weight"), GPU)
+    yield Example("channels", dense_depthwise(2, 32, 14, last=True, direction="weight"), GPU)
+
+
+GRADIENT_WINDOWS: Strategy[DepthwiseGradient] = Strategy(
+    "depthwise/weight/windows",
+    GradientWindowsTile,
+    takes=takes_gradient_windows,
+    rule=gradient_windows_tile,
+    plan=plan_gradient_windows,
+    fits=fits_gradient_windows,
+    near=_near,
+    examples=_examples,
+    needs=NEEDS,
+)

@@ -1,0 +1,127 @@
+"""Convolutions of square images without gaps: what examples, tests and benchmarks plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from clprim.language.epilogue import define_epilogue
+from clprim.plan.conv.pixels import Shuffle
+from clprim.plan.conv.problem import Axis, Convolution
+from clprim.plan.place import Place
+from clprim.traits import DeviceTraits
+
+__all__ = ["CPU", "GPU", "dense_convolution", "dense_depthwise", "dense_images"]
+
+#: Devices that need not be here: a CPU with wide registers, and a GPU.
+CPU = DeviceTraits(
+    is_cpu=True,
+    max_work_group_size=4096,
+    vector_bytes=64,
+    cache_bytes=32 << 20,
+)
+GPU = DeviceTraits(max_work_group_size=1024)
+
+
+def dense_images(
+    name: str, channels: int, size: int, dtype: Any, *, last: bool, step: int = 1
+) -> Place:
+    """Describes square images; channels or columns lie ``step`` elements apart."""
+    edge = size * size * channels * step
+    if last:
+        return Place(name, dtype, 0, edge, step, size * channels * step, channels * step)
+    return Place(name, dtype, 0, edge, size * size * step, size * step, step)
+
+
+def dense_convolution(
+    images: int,
+    channels: int,
+    size: int,
+    outputs: int,
+    kernel: int = 3,
+    *,
+    direction: str = "forward",
+    groups: int = 1,
+    stride: int = 1,
+    padding: int | None = None,
+    dilation: int = 1,
+    last: bool = False,
+    step: int = 1,
+    dtype: Any = np.float32,
+    epilogue: str | None = None,
+    bias: bool = False,
+    beta: bool = False,
+    shuffle: Shuffle | None = None,
+) -> Convolution:
+    """Describes a convolution of square images.
+
+    Args:
+        images: How many.
+        channels: Of x.
+        size: Rows and columns of x.
+        outputs: Of y.
+        kernel: Rows and columns of a window.
+        direction: See `Convolution`.
+        groups: See `Convolution`.
+        stride: Of windows.
+        padding: On each side; by default half the kernel.
+        dilation: Of windows.
+        last: Whether images are channels-last.
+        step: Elements from one channel or column to the next of what windows walk over.
+        dtype: Of everything; sums of halves are floats.
+        epilogue: A snippet; it may read ``x0``, an array of the result's shape.
+        bias: Whether there is one.
+        beta: Whether the old result takes part.
+        shuffle: See `Convolution`.
+    """
+    stored = np.dtype(dtype)
+    before = kernel // 2 if padding is None else padding
+    axis = Axis(size, kernel, stride, dilation, before, before)
+    back = direction == "input"
+    x = dense_images("x", channels, size, stored, last=last, step=1 if back else step)
+    edge, deep = axis.windows, outputs
+    if shuffle is not None:
+        edge, deep = edge * shuffle.block, shuffle.channels
+    y = dense_images("y", deep, edge, stored, last=last, step=step if back else 1)
+    each = channels // groups
+    w = Place("w", stored, 0, each * kernel * kernel, kernel * kernel, kernel, 1)
+    result = x if back else y
+    extras = [Place("bias", stored, 0, 0, 1, 0, 0)] if bias else []
+    if epilogue and "x0" in epilogue:
+        extras.append(Place("x0", stored, 0, *result.strides))
+    return Convolution(
+        name={"forward": "conv2d", "input": "conv2d_input", "weight": "conv2d_weight"}[direction],
+        direction=direction,
+        images=images,
+        channels=channels,
+        outputs=outputs,
+        groups=groups,
+        rows=axis,
+        columns=axis,
+        value=np.dtype(np.float32) if stored.itemsize < 4 else stored,
+        x=x,
+        w=w,
+        y=y,
+        extras=tuple(extras),
+        epilogue=define_epilogue("conv2d", epilogue) if epilogue else None,
+        beta=beta,
+        shuffle=shuffle,
+    )
+
+
+def dense_depthwise(
+    images: int, channels: int, size: int, kernel: int = 3, *, multiplier: int = 1, **options: Any
+) -> Convolution:
+    """Describes a depthwise convolution of square images; see `dense_convolution`.
+
+    Args:
+        images: How many.
+        channels: Of x, each a group.
+        size: Rows and columns of x.
+        kernel: Rows and columns of a window.
+        multiplier: Outputs of a channel.
+        options: Of `dense_convolution`.
+    """
+    outputs = channels * multiplier
+    return dense_convolution(images, channels, size, outputs, kernel, groups=channels, **options)

@@ -1,0 +1,13 @@
+"""Every family that tables may hold tiles of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clprim.plan.conv.family import CONVOLUTIONS, WINDOWS
+from clprim.plan.product.family import PRODUCTS
+from clprim.plan.strategy import Family
+
+__all__ = ["FAMILIES"]
+
+FAMILIES: tuple[Family[Any], ...] = (CONVOLUTIONS, WINDOWS, PRODUCTS)

@@ -1,0 +1,51 @@
+"""Products of matrices without gaps: what examples, tests and benchmarks plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from clprim.plan.product.problem import Contraction, Gathered, Output, Packed
+
+__all__ = ["dense_product"]
+
+
+def dense_product(
+    m: int,
+    n: int,
+    k: int,
+    form: str = "NN",
+    *,
+    groups: int = 1,
+    start: int = 0,
+    dtype: Any = np.float32,
+    **options: Any,
+) -> Contraction:
+    """Describes ``a @ b`` as a contraction: rows of ``a`` are lanes, columns of ``b`` outputs.
+
+    Args:
+        m: Rows of the result.
+        n: Columns of the result.
+        k: Depth.
+        form: Of both operands: ``N`` for rows without gaps, ``T`` for columns.
+        groups: Products of a batch.
+        start: Elements before the first of ``a``.
+        dtype: Of everything; sums of halves are floats.
+        options: More fields of the contraction.
+    """
+    stored = np.dtype(dtype)
+    a_m, a_k = (k, 1) if form[0] == "N" else (1, m)
+    b_k, b_n = (n, 1) if form[1] == "N" else (1, k)
+    return Contraction(
+        name="matmul",
+        groups=groups,
+        lanes=(1, 1, m),
+        depths=(1, 1, k),
+        outputs=n,
+        value=np.dtype(np.float32) if stored.itemsize < 4 else stored,
+        gathered=Gathered(stored, start, m * k, (0, 0, a_m), (0, 0, a_k), start + groups * m * k),
+        packed=Packed(stored, 0, k * n, b_n, (0, 0, b_k)),
+        y=Output("y0", stored, 0, m * n, 1, (0, 0, n)),
+        **options,
+    )

@@ -1,0 +1,224 @@
+"""The strategies of contractions, in order of preference, and the classes of tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from clprim.language.epilogue import define_epilogue
+from clprim.plan.conv.dense import CPU, GPU, dense_convolution
+from clprim.plan.conv.lowering import contractions, forward
+from clprim.plan.conv.pixels import Shuffle
+from clprim.plan.kernel import Plan
+from clprim.plan.product.dense import dense_product
+from clprim.plan.product.in_place import plan_in_place
+from clprim.plan.product.local_tile import LocalTile, local_tiles
+from clprim.plan.product.panels import plan_panels
+from clprim.plan.product.problem import Contraction
+from clprim.plan.product.register_code import ContractionCode
+from clprim.plan.product.register_tile import MOST_TILES, Tile, near_tiles
+from clprim.plan.product.tiles import SHORTEST_CHAIN, TilesCode, plan_tiles
+from clprim.plan.strategy import Example, Family, Strategy
+from clprim.plan.table import near_size, power
+from clprim.traits import DeviceTraits
+
+__all__ = ["PRODUCTS", "ContractionClass"]
+
+# More lanes than these keep any device busy.
+MANY = 1 << 16
+# What examples do to results.
+RELU, RESIDUAL = "y0 = max(y0, 0);", "y0 = max(y0 + x0, 0);"
+# Tiles worth timing, of each strategy: every one is compiled, which takes a second.
+NEAR_IN_PLACE, NEAR_PANELS, NEAR_TILES = 6, 3, 10
+
+
+@dataclass(frozen=True)
+class ContractionClass:
+    """A class of contractions: those that one tile is best for.
+
+    Attributes:
+        stored, value: dtypes of the gathered operand and of sums.
+        columns: What lies side by side in the result: ``outputs``, ``lanes`` or ``none``.
+        reads: What lies side by side in the gathered operand: ``depth``, ``lanes`` or ``none``.
+        windows: Whether windows leave the plane.
+        stride: Columns from a window to the next one, where they do; else 1.
+        groups, lanes, depth: Rounded up to a power of two.
+        line, outputs: Lanes of a line, and outputs of a group; exact up to 256.
+    """
+
+    stored: str
+    value: str
+    columns: str
+    reads: str
+    windows: bool
+    stride: int
+    groups: int
+    lanes: int
+    line: int
+    outputs: int
+    depth: int
+
+    @classmethod
+    def of(cls, problem: Contraction) -> ContractionClass:
+        """Returns the class of a contraction."""
+        x, y = problem.gathered, problem.near
+        return cls(
+            stored=x.dtype.name,
+            value=problem.value.name,
+            columns="outputs" if y.output == 1 else "lanes" if y.lane[2] == 1 else "none",
+            reads="depth" if x.depth[2] == 1 else "lanes" if x.lane[2] == 1 else "none",
+            windows=x.bounds is not None,
+            stride=1 if x.bounds is None else x.bounds.column_lane[1],
+            groups=power(problem.groups),
+            lanes=min(MANY, power(math.prod(problem.lanes))),
+            line=near_size(problem.lanes[2]),
+            outputs=near_size(problem.outputs),
+            depth=power(math.prod(problem.depths)),
+        )
+
+
+def _is_cpu(_: Contraction, traits: DeviceTraits) -> bool:
+    return traits.is_cpu
+
+
+def _register_tile(plan: Plan) -> Tile:
+    """The tile of a plan that keeps sums in registers."""
+    code = plan.main.code
+    assert isinstance(code, ContractionCode)
+    return Tile(code.rows, code.vectors)
+
+
+def _takes_in_place(problem: Contraction, traits: DeviceTraits) -> bool:
+    return plan_in_place(problem, traits) is not None
+
+
+def _in_place(problem: Contraction, traits: DeviceTraits, tile: Tile | None = None) -> Plan:
+    plan = plan_in_place(problem, traits, tile)
+    assert plan is not None  # it takes the problem, and the tile fits
+    return plan
+
+
+def _fits_in_place(tile: Tile, problem: Contraction, traits: DeviceTraits) -> bool:
+    if not tile.fits(problem.value.itemsize, 1, traits):
+        return False
+    plan = plan_in_place(problem, traits, tile)
+    return plan is not None and _register_tile(plan) == tile
+
+
+def _near_registers(
+    problem: Contraction, traits: DeviceTraits, lanes: int, count: int
+) -> Iterable[Tile]:
+    rows, columns = lanes, problem.outputs
+    code = plan_panels(problem, traits).main.code
+    assert isinstance(code, ContractionCode)
+    if code.gathered == "columns":
+        rows, columns = columns, rows
+    return near_tiles(rows, columns, problem.value.itemsize, traits, count)
+
+
+def _tile_of_groups(problem: Contraction, traits: DeviceTraits) -> LocalTile:
+    c = plan_tiles(problem, traits).main.code
+    assert isinstance(c, TilesCode)
+    return LocalTile(c.items_y, c.items_x, c.rows, c.columns, c.width, c.steps)
+
+
+def _near_tiles(_: LocalTile, problem: Contraction, traits: DeviceTraits) -> Iterable[LocalTile]:
+    lanes, depth = math.prod(problem.lanes), math.prod(problem.depths)
+    sizes = lanes, problem.outputs
+    code = plan_tiles(problem, traits).main.code
+    assert isinstance(code, TilesCode)
+    if code.gathered == "columns":
+        sizes = sizes[1], sizes[0]
+    batch = problem.groups * max(1, depth // SHORTEST_CHAIN)
+    return local_tiles(*sizes, batch, problem.value.itemsize, traits)[:NEAR_TILES]
+
+
+def _examples_in_place() -> Iterator[Example[Contraction]]:
+    """Bands of pixels, of planes, few outputs, matrices, pixels made of outputs."""
+
+    def image(*shape: int, **options: Any) -> Contraction:
+        return forward(dense_convolution(*shape, **options))
+
+    yield Example("", image(2, 32, 14, 64, last=True, bias=True, epilogue=RESIDUAL), CPU)
+    yield Example("strided", image(2, 32, 14, 64, last=True, stride=2, beta=True), CPU)
+    yield Example("planes", image(2, 32, 28, 64, bias=True, epilogue=RELU), CPU)
+    yield Example("planes-taps", image(2, 3, 28, 64, 7, stride=2), CPU)
+    yield Example("crossed", image(2, 32, 28, 3, last=True, bias=True), CPU)
+    yield Example("rows", dense_product(96, 128, 64), CPU)
+    yield Example("columns", image(2, 64, 28, 8, 1), CPU)
+    pixels = Shuffle(2, "CRD", 16, "ijc")
+    yield Example("pixels", image(2, 32, 14, 64, last=True, shuffle=pixels), CPU)
+
+
+def _examples_panels() -> Iterator[Example[Contraction]]:
+    """Rows and columns gathered along depth or lanes, splits, blocks of depth."""
+
+    def image(*shape: int, **options: Any) -> Contraction:
+        return contractions(dense_convolution(*shape, **options))[0]
+
+    yield Example("", dense_product(96, 128, 64, beta=True), CPU)
+    yield Example("half", dense_product(50, 70, 64, "NT", dtype=np.float16), CPU)
+    yield Example("split", dense_product(64, 64, 20_000, "TN"), CPU)
+    yield Example("windows", image(2, 32, 14, 64, bias=True, epilogue=RESIDUAL), CPU)
+    yield Example("weight", image(8, 32, 14, 64, direction="weight"), CPU)
+    pixels = Shuffle(2, "CRD", 16, "cij")
+    yield Example("pixels", image(2, 32, 14, 64, shuffle=pixels, epilogue=RELU), CPU)
+
+
+def _examples_tiles() -> Iterator[Example[Contraction]]:
+    def image(*shape: int, **options: Any) -> Contraction:
+        return forward(dense_convolution(*shape, **options))
+
+    yield Example("windows", image(2, 32, 14, 64, last=True, bias=True, epilogue=RESIDUAL), GPU)
+    yield Example("split", image(1, 32, 15, 16, 5, epilogue=RELU), GPU)
+    epilogue = define_epilogue("matmul", "y0 = tanh(y0);")
+    whole = dense_product(512, 512, 64, dtype=np.float16, epilogue=epilogue, beta=True)
+    yield Example("matrix", whole, GPU)
+    pixels = Shuffle(2, "CRD", 16, "ijc")
+    yield Example("pixels", image(2, 32, 14, 64, last=True, shuffle=pixels), GPU)
+
+
+#: Each but the first does every contraction, on any device.
+PRODUCTS: Family[Contraction] = Family(
+    "product",
+    ContractionClass,
+    (
+        Strategy(
+            "in_place",
+            Tile,
+            takes=_takes_in_place,
+            rule=lambda problem, traits: _register_tile(_in_place(problem, traits)),
+            plan=_in_place,
+            fits=_fits_in_place,
+            near=lambda _, p, traits: _near_registers(p, traits, p.lanes[2], NEAR_IN_PLACE),
+            meant=_is_cpu,
+            examples=_examples_in_place,
+        ),
+        Strategy(
+            "panels",
+            Tile,
+            takes=lambda *_: True,
+            rule=lambda problem, traits: _register_tile(plan_panels(problem, traits)),
+            plan=plan_panels,
+            fits=lambda tile, p, traits: tile.fits(p.value.itemsize, MOST_TILES, traits),
+            near=lambda _, p, traits: _near_registers(p, traits, math.prod(p.lanes), NEAR_PANELS),
+            meant=_is_cpu,
+            examples=_examples_panels,
+        ),
+        Strategy(
+            "tiles",
+            LocalTile,
+            takes=lambda *_: True,
+            rule=_tile_of_groups,
+            plan=plan_tiles,
+            fits=lambda tile, p, traits: tile.fits(p.value.itemsize, traits),
+            near=_near_tiles,
+            meant=lambda _, traits: not traits.is_cpu,
+            examples=_examples_tiles,
+        ),
+    ),
+)

@@ -1,0 +1,294 @@
+"""Strategies: the ways to compute a problem, and the one ordered list that a family has of them.
+
+A *strategy* says of a problem whether it can do it, which tile it would take, which others are
+worth timing, and what its kernels are. A *family* is a list of strategies in order of preference:
+the first one that takes a problem, and is meant for the device, computes it, unless a table of
+measured tiles or the user says otherwise. Messages, tuning, golden files and tests that run over
+"every kernel" follow from the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from clprim.errors import DefinitionError
+from clprim.plan.kernel import Choice, Plan
+from clprim.plan.table import Described, Table
+from clprim.traits import DeviceTraits
+
+__all__ = ["Example", "Family", "Strategy", "Via", "lowered"]
+
+P = TypeVar("P")
+Q = TypeVar("Q")
+
+_NOTHING_KNOWN = Table()
+
+
+@dataclass(frozen=True)
+class Example(Generic[P]):
+    """A problem that reaches a branch of a strategy's templates.
+
+    Attributes:
+        name: Of the golden file, below the strategy's name: ``loops``; empty for the first.
+        problem: Which.
+        traits: Of a device that it is planned for.
+        tile: The tile; the rule's where left out.
+    """
+
+    name: str
+    problem: P
+    traits: DeviceTraits
+    tile: Any = None
+
+
+def _always(*_: Any) -> bool:
+    return True
+
+
+def _none(*_: Any) -> tuple[Any, ...]:
+    return ()
+
+
+@dataclass(frozen=True)
+class Strategy(Generic[P]):
+    """One way to compute a problem.
+
+    Attributes:
+        name: What users, tables and reports call it; before a slash that of a group of strategies.
+        tile: A dataclass of whole numbers; its fields are what a table keeps.
+        takes: Whether it can do a problem on a device.
+        rule: The tile where no table knows better, of a problem that it takes.
+        plan: The kernels of a problem that it takes, with a tile that fits.
+        fits: Whether another tile can be had.
+        near: Tiles worth timing beside the rule's, those that promise most first.
+        meant: Whether it is to be chosen for a problem that it takes, if no one names it.
+        needs: What it takes, for messages.
+        examples: Problems of the family it stands in, that reach every branch of its templates.
+    """
+
+    name: str
+    tile: type[Any]
+    takes: Callable[[P, DeviceTraits], bool]
+    rule: Callable[[P, DeviceTraits], Any]
+    plan: Callable[[P, DeviceTraits, Any], Plan]
+    fits: Callable[[Any, P, DeviceTraits], bool] = _always
+    near: Callable[[Any, P, DeviceTraits], Iterable[Any]] = _none
+    meant: Callable[[P, DeviceTraits], bool] = _always
+    examples: Callable[[], Iterable[Example[Any]]] = _none
+    needs: str = ""
+
+    @property
+    def label(self) -> str:
+        """What users name it by: its group, if it is of one."""
+        return self.name.partition("/")[0]
+
+    def planned(self, problem: P, traits: DeviceTraits, tile: Any = None) -> Plan:
+        """Returns the plan of a problem that it takes, which says what chose it."""
+        tile = self.rule(problem, traits) if tile is None else tile
+        plan = self.plan(problem, traits, tile)
+        return replace(plan, choice=Choice(self.name, astuple(tile)))
+
+    def tuned(self, problem: P, traits: DeviceTraits, numbers: Sequence[int]) -> Plan | None:
+        """Returns the plan with a tile of these numbers, or None where it does not fit."""
+        if not self.takes(problem, traits) or min(numbers, default=1) < 1:
+            return None
+        tile = self.tile(*numbers)
+        return self.planned(problem, traits, tile) if self.fits(tile, problem, traits) else None
+
+
+def lowered(strategy: Strategy[Q], lower: Callable[[P], Q | None]) -> Strategy[P]:
+    """Returns a strategy for problems that ``lower`` makes others of; it returns None of some."""
+
+    def taken(test: Callable[[Q, DeviceTraits], bool]) -> Callable[[P, DeviceTraits], bool]:
+        def takes(problem: P, traits: DeviceTraits) -> bool:
+            found = lower(problem)
+            return found is not None and test(found, traits)
+
+        return takes
+
+    def of(problem: P) -> Q:
+        found = lower(problem)
+        assert found is not None  # it takes the problem
+        return found
+
+    return Strategy(
+        strategy.name,
+        strategy.tile,
+        taken(strategy.takes),
+        lambda problem, traits: strategy.rule(of(problem), traits),
+        lambda problem, traits, tile: strategy.plan(of(problem), traits, tile),
+        lambda tile, problem, traits: strategy.fits(tile, of(problem), traits),
+        lambda tile, problem, traits: strategy.near(tile, of(problem), traits),
+        taken(strategy.meant),
+        strategy.examples,
+        strategy.needs,
+    )
+
+
+@dataclass(frozen=True)
+class Via(Generic[P]):
+    """The strategies of another family, for problems that can be cut into problems of it.
+
+    Attributes:
+        family: Which.
+        lower: The problems that together are a given one.
+    """
+
+    family: Family[Any]
+    lower: Callable[[P], Sequence[Any]]
+
+
+class Family(Generic[P]):
+    """An ordered list of strategies.
+
+    Args:
+        name: For tables.
+        described: The dataclass of classes of its problems, for tables.
+        strategies: In order of preference; the last one takes everything.
+    """
+
+    def __init__(
+        self, name: str, described: type[Described], strategies: Sequence[Strategy[P] | Via[P]]
+    ) -> None:
+        self.name, self.described = name, described
+        self.strategies = tuple(strategies)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What users may name, in order of preference."""
+        found: dict[str, None] = {}
+        for entry in self.strategies:
+            found |= dict.fromkeys(entry.family.names if isinstance(entry, Via) else (entry.label,))
+        return tuple(found)
+
+    def check(self, what: str, name: Any) -> None:
+        """Refuses a name that no strategy has.
+
+        Raises:
+            DefinitionError: Names those that there are.
+        """
+        if name != "auto" and (not isinstance(name, str) or not self._entries(name)):
+            raise DefinitionError(
+                f"{what}: algorithm={name!r}: expected one of auto, {', '.join(self.names)}"
+            )
+
+    def able(self, problem: P, traits: DeviceTraits) -> tuple[str, ...]:
+        """Returns the names that a problem can be computed by, in order of preference."""
+        found: dict[str, None] = {}
+        for entry in self.strategies:
+            if isinstance(entry, Via):
+                parts = [entry.family.able(part, traits) for part in entry.lower(problem)]
+                found |= {
+                    name: None for name in entry.family.names if all(name in p for p in parts)
+                }
+            elif entry.takes(problem, traits):
+                found[entry.label] = None
+        return tuple(found)
+
+    def plan(
+        self,
+        problem: P,
+        traits: DeviceTraits,
+        name: str = "auto",
+        table: Table = _NOTHING_KNOWN,
+        what: str = "",
+    ) -> Plan:
+        """Plans a problem, of which nothing may be empty.
+
+        Args:
+            problem: Which.
+            traits: Of the device.
+            name: A strategy's, a group's, or ``auto``.
+            table: Of tiles; where it says nothing, or nothing that fits, the rule chooses.
+            what: The operator, for messages.
+
+        Raises:
+            DefinitionError: The named strategy is unknown or cannot do it.
+        """
+        self.check(what, name)
+        known = table.choice(self, problem)
+        if known is not None and any(s.name == known.strategy for s in self._own(name)):
+            tuned = self.tuned(problem, traits, known)
+            if tuned is not None:
+                return tuned
+        for meant in (True, False):
+            for entry in self._entries(name):
+                if isinstance(entry, Via):
+                    parts = entry.lower(problem)
+                    if name == "auto" or all(
+                        name in entry.family.able(part, traits) for part in parts
+                    ):
+                        return Plan.joined(
+                            [entry.family.plan(p, traits, name, table, what) for p in parts]
+                        )
+                elif entry.takes(problem, traits) and (not meant or entry.meant(problem, traits)):
+                    return entry.planned(problem, traits)
+        needs = "".join(dict.fromkeys(f"; it needs {n}" for n in self._needs(name) if n))
+        raise DefinitionError(
+            f"{what}: algorithm={name!r} cannot do {problem}{needs}; expected "
+            f"'auto' or one of "
+            f"{', '.join(self.able(problem, traits))}"
+        )
+
+    def tuned(self, problem: P, traits: DeviceTraits, choice: Choice) -> Plan | None:
+        """Plans one strategy with one tile; None where strategy or tile do not fit."""
+        for strategy in self._own("auto"):
+            if strategy.name == choice.strategy:
+                return strategy.tuned(problem, traits, choice.numbers)
+        return None
+
+    def candidates(self, problem: P, traits: DeviceTraits) -> list[Choice]:
+        """Returns the rule's choice, its strategy's other tiles, then other strategies'.
+
+        Of other strategies those that are meant for the device; all fit.
+        """
+        found: dict[Choice, None] = {}
+        first = self.plan(problem, traits).choice
+        strategies = [s for s in self._own("auto") if s.takes(problem, traits)]
+        strategies.sort(key=lambda s: first is None or s.name != first.strategy)
+        for strategy in strategies:
+            if not strategy.meant(problem, traits):
+                continue
+            rule = strategy.rule(problem, traits)
+            for tile in (rule, *strategy.near(rule, problem, traits)):
+                choice = Choice(strategy.name, astuple(tile))
+                if self.tuned(problem, traits, choice) is not None:
+                    found.setdefault(choice)
+        return list(found)
+
+    def examples(self) -> Iterator[tuple[str, Plan]]:
+        """Yields the plans of all examples of its own strategies, with names like files'."""
+        for strategy in self._own("auto"):
+            for example in strategy.examples():
+                name = f"{strategy.name}-{example.name}" if example.name else strategy.name
+                yield name, strategy.planned(example.problem, example.traits, example.tile)
+
+    def strategy(self, name: str) -> Strategy[P]:
+        """Returns the strategy of its own that has a name.
+
+        Raises:
+            KeyError: There is none.
+        """
+        return {s.name: s for s in self._own("auto")}[name]
+
+    def _entries(self, name: str) -> list[Strategy[P] | Via[P]]:
+        """Returns the entries of the list that a name stands for."""
+
+        def named(entry: Strategy[P] | Via[P]) -> bool:
+            if isinstance(entry, Via):
+                return bool(entry.family._entries(name))
+            return name in (entry.name, entry.label)
+
+        return [entry for entry in self.strategies if name == "auto" or named(entry)]
+
+    def _needs(self, name: str) -> Iterator[str]:
+        for entry in self._entries(name):
+            if isinstance(entry, Via):
+                yield from entry.family._needs(name)
+            else:
+                yield entry.needs
+
+    def _own(self, name: str) -> list[Strategy[P]]:
+        return [e for e in self._entries(name) if not isinstance(e, Via)]

@@ -1,0 +1,158 @@
+"""Checks of what users give to convolutions, and the problem that it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from clprim.arrays.memory import Described, operand_of
+from clprim.dtypes import AnyDType
+from clprim.errors import ShapeError, quoted
+from clprim.ops.conv.windows import Pair, Windows, windows
+from clprim.ops.product.arguments import check_operands
+from clprim.plan.conv.pixels import Shuffle
+from clprim.plan.place import Place
+from clprim.plan.strides import Operand, dense_strides
+from clprim.runtime.device import Device
+
+__all__ = [
+    "Shape4",
+    "bias_place",
+    "check_rank",
+    "check_shapes",
+    "check_whole",
+    "checked_windows",
+    "given_shape",
+    "place_of",
+    "read_places",
+    "result_of",
+]
+
+Shape4 = tuple[int, int, int, int]
+
+
+def check_whole(what: str, label: str, value: Any) -> None:
+    """Refuses what is no whole number of at least 1.
+
+    Raises:
+        ShapeError: Quotes it.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ShapeError(f"{what}: {label}={quoted(value)}: expected a whole number of at least 1")
+
+
+def check_rank(what: str, label: str, shape: Sequence[int], rank: int = 4) -> None:
+    """Refuses a shape that has not so many dimensions.
+
+    Raises:
+        ShapeError: Quotes it.
+    """
+    if len(shape) != rank:
+        raise ShapeError(f"{what}: {label} has shape {tuple(shape)}, expected {rank} dimensions")
+
+
+def given_shape(what: str, label: str, shape: Any) -> Shape4:
+    """Returns a shape of 4 sizes that a user gave.
+
+    Raises:
+        ShapeError: Something else.
+    """
+    try:
+        a, b, c, d = (int(n) for n in shape)
+    except (TypeError, ValueError):
+        raise ShapeError(f"{what}: {label}={shape!r}: expected 4 sizes") from None
+    if min(a, b, c, d) < 0:
+        raise ShapeError(f"{what}: {label}={quoted(shape)}: expected 4 sizes of at least 0")
+    return a, b, c, d
+
+
+def check_shapes(
+    what: str, x: Sequence[int], w: Sequence[int], groups: Any, rank: int = 4
+) -> tuple[int, int]:
+    """Returns outputs in all and inputs of a group, of shapes that fit.
+
+    Raises:
+        ShapeError: They do not.
+    """
+    check_rank(what, "x", x, rank)
+    check_rank(what, "w", w, rank)
+    check_whole(what, "groups", groups)
+    if x[1] % groups or w[0] % groups:
+        raise ShapeError(
+            f"{what}: {x[1]} channels of x (shape {tuple(x)}) and {w[0]} outputs of w (shape "
+            f"{tuple(w)}) do not both divide into groups={groups}"
+        )
+    if x[1] // groups != w[1]:
+        raise ShapeError(
+            f"{what}: x of shape {tuple(x)} with groups={groups} needs a weight of shape "
+            f"{(w[0], x[1] // groups, *w[2:])}, got {tuple(w)}"
+        )
+    return w[0], w[1]
+
+
+def checked_windows(
+    what: str,
+    x: Shape4,
+    w: Shape4,
+    grad: Sequence[int],
+    stride: Pair,
+    padding: Pair,
+    dilation: Pair,
+    groups: int,
+    shuffle: Shuffle | None = None,
+) -> Windows:
+    """Returns the windows of a convolution whose result has the gradient ``grad``.
+
+    Raises:
+        ShapeError: Shapes that do not fit.
+    """
+    check_rank(what, "grad", grad)
+    check_shapes(what, x, w, groups)
+    found = windows(what, x[2:], w[2:], stride=stride, padding=padding, dilation=dilation)
+    expected = (x[0], w[0], found.y.windows, found.x.windows)
+    if shuffle is not None:
+        expected = shuffle.result(expected)
+    if tuple(grad) != expected:
+        raise ShapeError(f"{what}: grad has shape {tuple(grad)}, expected {expected}")
+    return found
+
+
+def place_of(name: str, array: Any) -> Place:
+    """Returns where an array of images, or a weight, lies."""
+    return Place.of(name, operand_of(array), array.shape)
+
+
+def bias_place(what: str, device: Device, bias: Any, shape: Shape4) -> list[Place]:
+    """Returns the bias as it broadcasts to a result, or nothing where there is none."""
+    if bias is None:
+        return []
+    check_operands(what, device, bias=bias)
+    if bias.shape != (shape[1],):
+        raise ShapeError(f"{what}: bias has shape {bias.shape}, expected ({shape[1]},)")
+    spread = Operand((shape[1], 1, 1), (bias.strides[0], 0, 0), bias.offset, bias.dtype)
+    return [Place.of("bias", spread, shape)]
+
+
+def read_places(operands: Sequence[Operand], shape: Shape4) -> list[Place]:
+    """Returns what an epilogue reads, broadcast to a result."""
+    return [Place.of(f"x{n}", operand, shape) for n, operand in enumerate(operands)]
+
+
+def result_of(
+    name: str, out: Any, shape: Shape4, dtype: AnyDType, order: Sequence[int]
+) -> tuple[Place, Described]:
+    """Returns where the result lies, and how to allocate it: ``out``, or a new array.
+
+    Args:
+        name: Of the place.
+        out: The user's, or None.
+        shape: Of the result.
+        dtype: Of a new array.
+        order: Of its axes in memory.
+    """
+    if out is not None:
+        return place_of(name, out), (out.shape, out.dtype, out.strides, out.size)
+    strides = dense_strides(shape, dtype.itemsize, order)
+    place = Place.of(name, Operand(shape, strides, 0, dtype), shape)
+    return place, (shape, dtype, strides, math.prod(shape))

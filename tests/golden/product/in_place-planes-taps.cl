@@ -1,0 +1,405 @@
+typedef int index_t;
+
+static inline float16 pick0(const float16 a, const float16 b)
+{
+    return (float16)(a.s0, a.s2, a.s4, a.s6, a.s8, a.sa, a.sc, a.se, b.s0, b.s2, b.s4, b.s6, b.s8, b.sa, b.sc, b.se);
+}
+static inline float16 pick1(const float16 a, const float16 b)
+{
+    return (float16)(a.s1, a.s3, a.s5, a.s7, a.s9, a.sb, a.sd, a.sf, b.s1, b.s3, b.s5, b.s7, b.s9, b.sb, b.sd, b.sf);
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
+    __global const float *x_memory,
+    __global const float *packed,
+    __global float *y0_memory,
+    const int lane_1,
+    const int lane_2,
+    const int outputs,
+    const int tiles,
+    const int tile_blocks,
+    const int tiles_a_group,
+    const int row_blocks,
+    const int rows_a_group,
+    const int packed_tiles,
+    const int packed_a_group,
+    const int packed_a_tile,
+    const int depth_padded,
+    const int taps,
+    const int run,
+    const int depth_0,
+    const int depth_1,
+    const int depth_2,
+    const int height,
+    const int width,
+    const int row_start,
+    const int column_start,
+    const int row_lane_1,
+    const int row_depth_0,
+    const int column_lane_2,
+    const int column_depth_1,
+    const int x_pixel_row,
+    const int x_pixel,
+    const int x_start,
+    const int x_group,
+    const int x_lane_0,
+    const int x_depth_2,
+    const int x_size,
+    const int y0_start,
+    const int y0_group,
+    const int y0_channel,
+    const int y0_0,
+    const int y0_1,
+    const int y0_2)
+{
+    index_t rest = get_group_id(0);
+    const index_t first_tile = rest % tile_blocks * tiles_a_group;
+    const index_t last_tile = min(first_tile + tiles_a_group, tiles);
+    rest /= tile_blocks;
+    const index_t first_row = rest % row_blocks * rows_a_group;
+    const index_t last_row = min(first_row + rows_a_group, lane_1);
+    const index_t image = rest / row_blocks;
+    const index_t packed_first = (index_t)get_group_id(1) * packed_a_group;
+    const index_t packed_last = min(packed_first + packed_a_group, packed_tiles);
+    const index_t group = (index_t)get_group_id(2);
+
+    // Where the windows of the first row begin, and the steps between them.
+    const index_t x_at = x_start + group * x_group + image * x_lane_0;
+    __local float band[8192];
+    const int above = first_row * row_lane_1 + row_start;
+    const index_t first_lane = min(first_tile * 14, lane_2 - 14);
+    const int left = first_lane * column_lane_2 + column_start;
+    const int band_height = (last_row - first_row - 1) * row_lane_1 + (depth_0 - 1) * row_depth_0 + 1;
+    const int band_width = (min(last_tile * 14, lane_2) - first_lane - 1) * column_lane_2
+        + (depth_1 - 1) * column_depth_1 + 1;
+    const index_t x_row = x_at - row_start * x_pixel_row - column_start * x_pixel;
+    __local float *to = band;
+    const int before = clamp(-left, 0, band_width);
+    const int after = clamp(left + band_width - width, 0, band_width - before);
+    const int between = band_width - before - after;
+    // Lines are short: a vector at a time, with zeros where it leaves the plane.
+    const int16 lanes = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    for (int r = above; r < above + band_height; ++r) {
+        const bool inside = (uint)r < (uint)height;
+        const index_t row_at = x_row + r * x_pixel_row + left;
+        for (int e = 0; e < depth_2; ++e) {
+            for (int c = 0; c < band_width; c += 16) {
+                const int first = before - c, last = first + between;
+                const index_t place = row_at + e * x_depth_2 + c;
+                float16 v = 0;
+                if (inside && place >= 0 && place + 16 <= x_size) {
+                    v = select(v, vload16(0, x_memory + place), lanes >= first && lanes < last);
+                } else if (inside) {
+                    float elements[16];
+                    for (int u = 0; u < 16; ++u)
+                        elements[u] = u >= first && u < last ? (float)x_memory[place + u] : 0;
+                    v = vload16(0, elements);
+                }
+                // What this writes behind a line is overwritten next, or lies in the slack of the band.
+                vstore16(v, 0, to + c);
+            }
+            to += band_width;
+        }
+    }
+    const index_t channel_step = band_width;
+    const index_t band_line = depth_2 * band_width;
+    const index_t step = 2, row_step = row_lane_1 * band_line;
+    const index_t tap_row = row_depth_0 * band_line, tap_column = column_depth_1;
+    const index_t run_step = tap_column;
+    const index_t tap_step = channel_step;
+    __local const float *corner = band - first_lane * step;
+    const index_t y0_image = y0_start + group * y0_group + image * y0_0;
+
+    for (index_t some = packed_first; some < packed_last; some += packed_a_tile)
+        for (index_t line = first_row; line < last_row; ++line)
+            for (index_t tile = first_tile; tile < last_tile; ++tile)
+            for (index_t other = some; other < min(some + packed_a_tile, packed_last); ++other) {
+                __global const float *strip = packed
+                    + (group * packed_tiles + other) * depth_padded * 32;
+                const index_t first = min(tile * 14, lane_2 - 14);
+                const int shared = tile * 14 - first;
+                __local const float *corner_here = corner + (line - first_row) * row_step + first * step;
+                float16 sum[14][2];
+                #pragma unroll
+                for (int j = 0; j < 14; ++j)
+                    #pragma unroll
+                    for (int v = 0; v < 2; ++v)
+                        sum[j][v] = 0;
+                for (int tap_0 = 0; tap_0 < depth_0; ++tap_0)
+                    for (int tap_1 = 0; tap_1 < taps; ++tap_1) {
+                        __local const float *a = corner_here + tap_0 * tap_row + tap_1 * tap_step;
+                        __global const float *b = strip + (tap_0 * taps + tap_1) * run * 32;
+                        int left_over = run;
+                        for (; left_over >= 7; left_over -= 7) {
+                            #pragma unroll
+                            for (int u = 0; u < 7; ++u) {
+                                float16 row[2];
+                                #pragma unroll
+                                for (int v = 0; v < 2; ++v)
+                                    row[v] = vload16(v, b + u * 32);
+                                #pragma unroll
+                                for (int j = 0; j < 14; ++j) {
+                                    const float16 factor = a[u * run_step + j * 2];
+                                    #pragma unroll
+                                    for (int v = 0; v < 2; ++v)
+                                        sum[j][v] = factor * row[v] + sum[j][v];
+                                }
+                            }
+                            a += 7 * run_step;
+                            b += 224;
+
+                        }
+                        for (; left_over > 0; --left_over) {
+                            #pragma unroll
+                            for (int u = 0; u < 1; ++u) {
+                                float16 row[2];
+                                #pragma unroll
+                                for (int v = 0; v < 2; ++v)
+                                    row[v] = vload16(v, b + u * 32);
+                                #pragma unroll
+                                for (int j = 0; j < 14; ++j) {
+                                    const float16 factor = a[u * run_step + j * 2];
+                                    #pragma unroll
+                                    for (int v = 0; v < 2; ++v)
+                                        sum[j][v] = factor * row[v] + sum[j][v];
+                                }
+                            }
+                            a += 1 * run_step;
+                            b += 32;
+
+                        }
+                    }
+                const index_t y0_line = y0_image + line * y0_1 + first * y0_2;
+                const index_t column = other * 32;
+                const int rows_left = 14;
+                const int columns_left = min((index_t)32, outputs - column);
+                float turned[512];
+                {
+                    const float16 v0 = sum[0][0];
+                    const float16 v1 = sum[1][0];
+                    const float16 v2 = sum[2][0];
+                    const float16 v3 = sum[3][0];
+                    const float16 v4 = sum[4][0];
+                    const float16 v5 = sum[5][0];
+                    const float16 v6 = sum[6][0];
+                    const float16 v7 = sum[7][0];
+                    const float16 v8 = sum[8][0];
+                    const float16 v9 = sum[9][0];
+                    const float16 v10 = sum[10][0];
+                    const float16 v11 = sum[11][0];
+                    const float16 v12 = sum[12][0];
+                    const float16 v13 = sum[13][0];
+                    const float16 v14 = sum[13][0];
+                    const float16 v15 = sum[13][0];
+                    const float16 v16 = pick0(v0, v1);
+                    const float16 v17 = pick1(v0, v1);
+                    const float16 v18 = pick0(v2, v3);
+                    const float16 v19 = pick1(v2, v3);
+                    const float16 v20 = pick0(v4, v5);
+                    const float16 v21 = pick1(v4, v5);
+                    const float16 v22 = pick0(v6, v7);
+                    const float16 v23 = pick1(v6, v7);
+                    const float16 v24 = pick0(v8, v9);
+                    const float16 v25 = pick1(v8, v9);
+                    const float16 v26 = pick0(v10, v11);
+                    const float16 v27 = pick1(v10, v11);
+                    const float16 v28 = pick0(v12, v13);
+                    const float16 v29 = pick1(v12, v13);
+                    const float16 v30 = pick0(v14, v15);
+                    const float16 v31 = pick1(v14, v15);
+                    const float16 v32 = pick0(v16, v18);
+                    const float16 v33 = pick1(v16, v18);
+                    const float16 v34 = pick0(v20, v22);
+                    const float16 v35 = pick1(v20, v22);
+                    const float16 v36 = pick0(v24, v26);
+                    const float16 v37 = pick1(v24, v26);
+                    const float16 v38 = pick0(v28, v30);
+                    const float16 v39 = pick1(v28, v30);
+                    const float16 v40 = pick0(v17, v19);
+                    const float16 v41 = pick1(v17, v19);
+                    const float16 v42 = pick0(v21, v23);
+                    const float16 v43 = pick1(v21, v23);
+                    const float16 v44 = pick0(v25, v27);
+                    const float16 v45 = pick1(v25, v27);
+                    const float16 v46 = pick0(v29, v31);
+                    const float16 v47 = pick1(v29, v31);
+                    const float16 v48 = pick0(v32, v34);
+                    const float16 v49 = pick1(v32, v34);
+                    const float16 v50 = pick0(v36, v38);
+                    const float16 v51 = pick1(v36, v38);
+                    const float16 v52 = pick0(v40, v42);
+                    const float16 v53 = pick1(v40, v42);
+                    const float16 v54 = pick0(v44, v46);
+                    const float16 v55 = pick1(v44, v46);
+                    const float16 v56 = pick0(v33, v35);
+                    const float16 v57 = pick1(v33, v35);
+                    const float16 v58 = pick0(v37, v39);
+                    const float16 v59 = pick1(v37, v39);
+                    const float16 v60 = pick0(v41, v43);
+                    const float16 v61 = pick1(v41, v43);
+                    const float16 v62 = pick0(v45, v47);
+                    const float16 v63 = pick1(v45, v47);
+                    const float16 v64 = pick0(v48, v50);
+                    const float16 v65 = pick1(v48, v50);
+                    const float16 v66 = pick0(v52, v54);
+                    const float16 v67 = pick1(v52, v54);
+                    const float16 v68 = pick0(v56, v58);
+                    const float16 v69 = pick1(v56, v58);
+                    const float16 v70 = pick0(v60, v62);
+                    const float16 v71 = pick1(v60, v62);
+                    const float16 v72 = pick0(v49, v51);
+                    const float16 v73 = pick1(v49, v51);
+                    const float16 v74 = pick0(v53, v55);
+                    const float16 v75 = pick1(v53, v55);
+                    const float16 v76 = pick0(v57, v59);
+                    const float16 v77 = pick1(v57, v59);
+                    const float16 v78 = pick0(v61, v63);
+                    const float16 v79 = pick1(v61, v63);
+
+                    vstore16(v64, 0, turned + 0);
+                    vstore16(v66, 0, turned + 16);
+                    vstore16(v68, 0, turned + 32);
+                    vstore16(v70, 0, turned + 48);
+                    vstore16(v72, 0, turned + 64);
+                    vstore16(v74, 0, turned + 80);
+                    vstore16(v76, 0, turned + 96);
+                    vstore16(v78, 0, turned + 112);
+                    vstore16(v65, 0, turned + 128);
+                    vstore16(v67, 0, turned + 144);
+                    vstore16(v69, 0, turned + 160);
+                    vstore16(v71, 0, turned + 176);
+                    vstore16(v73, 0, turned + 192);
+                    vstore16(v75, 0, turned + 208);
+                    vstore16(v77, 0, turned + 224);
+                    vstore16(v79, 0, turned + 240);
+                }
+                {
+                    const float16 v0 = sum[0][1];
+                    const float16 v1 = sum[1][1];
+                    const float16 v2 = sum[2][1];
+                    const float16 v3 = sum[3][1];
+                    const float16 v4 = sum[4][1];
+                    const float16 v5 = sum[5][1];
+                    const float16 v6 = sum[6][1];
+                    const float16 v7 = sum[7][1];
+                    const float16 v8 = sum[8][1];
+                    const float16 v9 = sum[9][1];
+                    const float16 v10 = sum[10][1];
+                    const float16 v11 = sum[11][1];
+                    const float16 v12 = sum[12][1];
+                    const float16 v13 = sum[13][1];
+                    const float16 v14 = sum[13][1];
+                    const float16 v15 = sum[13][1];
+                    const float16 v16 = pick0(v0, v1);
+                    const float16 v17 = pick1(v0, v1);
+                    const float16 v18 = pick0(v2, v3);
+                    const float16 v19 = pick1(v2, v3);
+                    const float16 v20 = pick0(v4, v5);
+                    const float16 v21 = pick1(v4, v5);
+                    const float16 v22 = pick0(v6, v7);
+                    const float16 v23 = pick1(v6, v7);
+                    const float16 v24 = pick0(v8, v9);
+                    const float16 v25 = pick1(v8, v9);
+                    const float16 v26 = pick0(v10, v11);
+                    const float16 v27 = pick1(v10, v11);
+                    const float16 v28 = pick0(v12, v13);
+                    const float16 v29 = pick1(v12, v13);
+                    const float16 v30 = pick0(v14, v15);
+                    const float16 v31 = pick1(v14, v15);
+                    const float16 v32 = pick0(v16, v18);
+                    const float16 v33 = pick1(v16, v18);
+                    const float16 v34 = pick0(v20, v22);
+                    const float16 v35 = pick1(v20, v22);
+                    const float16 v36 = pick0(v24, v26);
+                    const float16 v37 = pick1(v24, v26);
+                    const float16 v38 = pick0(v28, v30);
+                    const float16 v39 = pick1(v28, v30);
+                    const float16 v40 = pick0(v17, v19);
+                    const float16 v41 = pick1(v17, v19);
+                    const float16 v42 = pick0(v21, v23);
+                    const float16 v43 = pick1(v21, v23);
+                    const float16 v44 = pick0(v25, v27);
+                    const float16 v45 = pick1(v25, v27);
+                    const float16 v46 = pick0(v29, v31);
+                    const float16 v47 = pick1(v29, v31);
+                    const float16 v48 = pick0(v32, v34);
+                    const float16 v49 = pick1(v32, v34);
+                    const float16 v50 = pick0(v36, v38);
+                    const float16 v51 = pick1(v36, v38);
+                    const float16 v52 = pick0(v40, v42);
+                    const float16 v53 = pick1(v40, v42);
+                    const float16 v54 = pick0(v44, v46);
+                    const float16 v55 = pick1(v44, v46);
+                    const float16 v56 = pick0(v33, v35);
+                    const float16 v57 = pick1(v33, v35);
+                    const float16 v58 = pick0(v37, v39);
+                    const float16 v59 = pick1(v37, v39);
+                    const float16 v60 = pick0(v41, v43);
+                    const float16 v61 = pick1(v41, v43);
+                    const float16 v62 = pick0(v45, v47);
+                    const float16 v63 = pick1(v45, v47);
+                    const float16 v64 = pick0(v48, v50);
+                    const float16 v65 = pick1(v48, v50);
+                    const float16 v66 = pick0(v52, v54);
+                    const float16 v67 = pick1(v52, v54);
+                    const float16 v68 = pick0(v56, v58);
+                    const float16 v69 = pick1(v56, v58);
+                    const float16 v70 = pick0(v60, v62);
+                    const float16 v71 = pick1(v60, v62);
+                    const float16 v72 = pick0(v49, v51);
+                    const float16 v73 = pick1(v49, v51);
+                    const float16 v74 = pick0(v53, v55);
+                    const float16 v75 = pick1(v53, v55);
+                    const float16 v76 = pick0(v57, v59);
+                    const float16 v77 = pick1(v57, v59);
+                    const float16 v78 = pick0(v61, v63);
+                    const float16 v79 = pick1(v61, v63);
+
+                    vstore16(v64, 0, turned + 256);
+                    vstore16(v66, 0, turned + 272);
+                    vstore16(v68, 0, turned + 288);
+                    vstore16(v70, 0, turned + 304);
+                    vstore16(v72, 0, turned + 320);
+                    vstore16(v74, 0, turned + 336);
+                    vstore16(v76, 0, turned + 352);
+                    vstore16(v78, 0, turned + 368);
+                    vstore16(v65, 0, turned + 384);
+                    vstore16(v67, 0, turned + 400);
+                    vstore16(v69, 0, turned + 416);
+                    vstore16(v71, 0, turned + 432);
+                    vstore16(v73, 0, turned + 448);
+                    vstore16(v75, 0, turned + 464);
+                    vstore16(v77, 0, turned + 480);
+                    vstore16(v79, 0, turned + 496);
+                }
+                for (int c = 0; c < columns_left; ++c) {
+                    if (shared == 0) {
+                        {
+                            const int j = 0;
+                            float8 y0 = vload8(0, turned + c * 16 + j);
+                            vstore8(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
+
+                        }
+                        {
+                            const int j = 8;
+                            float4 y0 = vload4(0, turned + c * 16 + j);
+                            vstore4(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
+
+                        }
+                        {
+                            const int j = 12;
+                            float2 y0 = vload2(0, turned + c * 16 + j);
+                            vstore2(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
+
+                        }
+                        continue;
+                    }
+                    for (int j = shared; j < rows_left; ++j) {
+                        float y0 = turned[c * 16 + j];
+                        y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
+
+                    }
+                }
+
+            }
+}

@@ -1,0 +1,347 @@
+typedef int index_t;
+static inline __attribute__((overloadable)) int cp_max(int a, int b)
+{
+    return max(a, b);
+}
+static inline __attribute__((overloadable)) uint cp_max(uint a, uint b)
+{
+    return max(a, b);
+}
+static inline __attribute__((overloadable)) long cp_max(long a, long b)
+{
+    return max(a, b);
+}
+static inline __attribute__((overloadable)) ulong cp_max(ulong a, ulong b)
+{
+    return max(a, b);
+}
+static inline __attribute__((overloadable)) float cp_max(float a, float b)
+{
+    return max(a, b);
+}
+static inline __attribute__((overloadable)) float16 cp_max(float16 a, float16 b)
+{
+    return max(a, b);
+}
+#undef max
+#define max(a, b) ({ \
+    __auto_type cp_in_a = (a); \
+    __auto_type cp_in_b = (b); \
+    typedef __typeof__(cp_in_a + cp_in_b) cp_type; \
+    cp_max((cp_type)cp_in_a, (cp_type)cp_in_b); })
+
+static inline float16 weave0(const float16 a, const float16 b)
+{
+    return (float16)(a.s0, b.s0, a.s1, b.s1, a.s2, b.s2, a.s3, b.s3, a.s4, b.s4, a.s5, b.s5, a.s6, b.s6, a.s7, b.s7);
+}
+static inline float16 weave1(const float16 a, const float16 b)
+{
+    return (float16)(a.s8, b.s8, a.s9, b.s9, a.sa, b.sa, a.sb, b.sb, a.sc, b.sc, a.sd, b.sd, a.se, b.se, a.sf, b.sf);
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
+    __global const float *x_memory,
+    __global const float *packed,
+    __global float *partial,
+    __global float *y0_memory,
+    const int lanes,
+    const int lane_1,
+    const int lane_2,
+    const int outputs,
+    const int tiles,
+    const int packed_tiles,
+    const int groups,
+    const int splits,
+    const int tiles_a_group,
+    const int packed_a_group,
+    const int chunk,
+    const int block,
+    const int depth,
+    const int depth_padded,
+    const int depth_1,
+    const int depth_2,
+    const int x_start,
+    const int x_group,
+    const int x_size,
+    const int x_lane_0,
+    const int x_lane_1,
+    const int x_lane_2,
+    const int x_depth_0,
+    const int x_depth_1,
+    const int x_depth_2,
+    const int w_start,
+    const int w_group,
+    const int w_depth,
+    const int height,
+    const int width,
+    const int row_start,
+    const int column_start,
+    const int row_lane_0,
+    const int row_lane_1,
+    const int row_depth_0,
+    const int row_depth_1,
+    const int column_lane_1,
+    const int column_lane_2,
+    const int column_depth_1,
+    const int column_depth_2,
+    const int output_1,
+    const int output_2,
+    const int y0_start,
+    const int y0_output_0,
+    const int y0_output_1,
+    const int y0_output_2,
+    const int y0_0,
+    const int y0_1,
+    const int y0_2)
+{
+    __local float panel[8192];
+
+    const index_t first = (index_t)get_group_id(0) * tiles_a_group;
+    const int count = min(tiles_a_group, tiles - first);
+    const index_t packed_first = (index_t)get_group_id(1) * packed_a_group;
+    const index_t packed_last = min(packed_first + packed_a_group, packed_tiles);
+    const index_t group = (index_t)get_group_id(2) / splits;
+    const index_t split = (index_t)get_group_id(2) - group * splits;
+    const index_t begin = split * chunk;
+    const index_t end = min(begin + chunk, depth);
+    const index_t x_at = x_start + group * x_group;
+    const index_t y0_at = y0_start;
+
+    // A last vector of lanes may reach past the tile: what it reads there is never used, and what it
+    // writes to the panel is overwritten by the step that follows, or lies in the slack behind the tile.
+    index_t lane_places[272];
+    int lane_rows[272], lane_columns[272];
+    index_t y0_places[256];
+    {
+        index_t number = first * 32;
+        index_t digit_2 = number % lane_2;
+        number /= lane_2;
+        index_t digit_1 = number % lane_1;
+        index_t digit_0 = number / lane_1;
+        for (int lane = 0; lane < count * 32; ++lane) {
+            // Lanes past the end copy the last one, and are never stored.
+            lane_places[lane] = digit_0 * x_lane_0 + digit_1 * x_lane_1 + digit_2 * x_lane_2;
+            lane_rows[lane] = digit_0 * row_lane_0 + digit_1 * row_lane_1 + row_start;
+            lane_columns[lane] = digit_1 * column_lane_1 + digit_2 * column_lane_2 + column_start;
+            y0_places[lane] = digit_0 * y0_0 + digit_1 * y0_1 + digit_2 * y0_2;
+            if (first * 32 + lane + 1 >= lanes)
+                continue;
+            if (++digit_2 == lane_2) {
+                digit_2 = 0;
+                if (++digit_1 == lane_1) {
+                    digit_1 = 0;
+                    ++digit_0;
+                }
+            }
+        }
+    }
+
+    char whole[16];
+    for (int v = 0; v < count * 2; ++v) {
+        bool neighbours = true;
+        for (int u = 1; u < 16; ++u) {
+            const int lane = v * 16 + u;
+            neighbours &= y0_places[lane] - y0_places[lane - 1] == 2;
+        }
+        whole[v] = neighbours;
+    }
+
+    for (index_t from = begin; from < end || from == begin; from += block) {
+        const int length = min(block, end - from);
+        const int padded = (length + 0) / 1 * 1;
+
+        // Copy this part of the tiles to the panel.
+        index_t rest = from;
+        int digit_2 = rest % depth_2;
+        rest /= depth_2;
+        int digit_1 = rest % depth_1;
+        int digit_0 = rest / depth_1;
+        // Whether the lanes of a vector are neighbours in memory.
+        char neighbours[16];
+        for (int v = 0; v < count * 2; ++v) {
+            bool all_are = true;
+            const int start = v / 2 * 32 + v % 2 * 16;
+            for (int u = 1; u < min(16, 32 - start % 32); ++u)
+                all_are &= lane_places[start + u] - lane_places[start] == u;
+            neighbours[v] = all_are;
+        }
+        for (int k = 0; k < length; ++k) {
+            const index_t place = x_at + digit_0 * x_depth_0 + digit_1 * x_depth_1 + digit_2 * x_depth_2;
+            const int row = digit_0 * row_depth_0 + digit_1 * row_depth_1, column = digit_1 * column_depth_1 + digit_2 * column_depth_2;
+            if (++digit_2 == depth_2) {
+                digit_2 = 0;
+                if (++digit_1 == depth_1) {
+                    digit_1 = 0;
+                    ++digit_0;
+                }
+            }
+
+            for (int tile = 0; tile < count; ++tile) {
+                __local float *to = panel + tile * (padded * 32) + k * 32;
+                const index_t *places = lane_places + tile * 32;
+                const int *rows_here = lane_rows + tile * 32;
+                const int *columns_here = lane_columns + tile * 32;
+                for (int v = 0; v < 2; ++v) {
+                    const index_t at = place + places[v * 16];
+                    if (neighbours[tile * 2 + v] && at >= 0 && at + 16 <= x_size) {
+                        float16 value = vload16(0, x_memory + at);
+                        const int16 rows_in = vload16(v, rows_here) + row;
+                        const int16 columns_in = vload16(v, columns_here) + column;
+                        const int16 inside = (as_uint16(rows_in) < (uint16)(uint)height)
+                            & (as_uint16(columns_in) < (uint16)(uint)width);
+                        value = (inside) ? value : (float16)0;
+                        vstore16(value, 0, to + v * 16);
+                        continue;
+                    }
+                    for (int l = v * 16; l < min((v + 1) * 16, 32); ++l) {
+                        const bool inside = (uint)(rows_here[l] + row) < (uint)height
+                            && (uint)(columns_here[l] + column) < (uint)width;
+                        to[l] = inside ? (float)x_memory[place + places[l]] : 0;
+                    }
+                }
+            }
+        }
+
+        // Multiply: the panel stays in the cache, the packed tiles pass by.
+        for (index_t other = packed_first; other < packed_last; ++other) {
+            __global const float *strip = packed
+                + ((group * packed_tiles + other) * depth_padded + from) * 8;
+            index_t y0_outputs_of[8];
+            {
+                index_t number = group * outputs + other * 8;
+                index_t digit_2 = number % output_2;
+                number /= output_2;
+                index_t digit_1 = number % output_1;
+                index_t digit_0 = number / output_1;
+                for (int c = 0; c < ((other + 1) - other) * 8; ++c) {
+                    y0_outputs_of[c] = digit_0 * y0_output_0 + digit_1 * y0_output_1 + digit_2 * y0_output_2;
+                    // Outputs past the end are the last one again, and never stored.
+                    if (other * 8 + c + 1 >= outputs)
+                        continue;
+                    if (++digit_2 == output_2) {
+                        digit_2 = 0;
+                        if (++digit_1 == output_1) {
+                            digit_1 = 0;
+                            ++digit_0;
+                        }
+                    }
+                }
+            }
+            const index_t *y0_outputs = y0_outputs_of + (other - other) * 8;
+            for (int tile = 0; tile < count; ++tile) {
+                __global const float *a = strip;
+                __local const float *b = panel + tile * (padded * 32);
+                float16 sum[8][2];
+                const index_t number = ((split * groups + group) * tiles + first + tile) * packed_tiles + other;
+                __global float *kept = partial + number * 256;
+                if (from > begin) {
+                    #pragma unroll
+                    for (int j = 0; j < 8; ++j)
+                        #pragma unroll
+                        for (int v = 0; v < 2; ++v)
+                            sum[j][v] = vload16(j * 2 + v, kept);
+                } else
+                {
+                    #pragma unroll
+                    for (int j = 0; j < 8; ++j)
+                        #pragma unroll
+                        for (int v = 0; v < 2; ++v)
+                            sum[j][v] = 0;
+                }
+                for (int k = 0; k < padded; k += 1) {
+                    const int u = 0;
+                    {
+                        float16 row[2];
+                        #pragma unroll
+                        for (int v = 0; v < 2; ++v)
+                            row[v] = vload16(v, b);
+                        #pragma unroll
+                        for (int j = 0; j < 8; ++j) {
+                            const float16 factor = a[j * 1 + u];
+                            #pragma unroll
+                            for (int v = 0; v < 2; ++v)
+                                sum[j][v] = factor * row[v] + sum[j][v];
+                        }
+                        b += 32;
+                    }
+                    a += 8;
+                }
+                if (from + block < end) {
+                    #pragma unroll
+                    for (int j = 0; j < 8; ++j)
+                        #pragma unroll
+                        for (int v = 0; v < 2; ++v)
+                            vstore16(sum[j][v], j * 2 + v, kept);
+                    continue;
+                }
+                const index_t row = other * 8;
+                const int rows_left = min((index_t)8, outputs - row);
+                const int columns_left = min((index_t)32, lanes - (first + tile) * 32);
+                // Rows that become the pixels of one row are woven, so that these are stored side by side.
+                if (columns_left >= 32 && whole[tile * 2 + 0] && whole[tile * 2 + 1]) {
+                    #pragma unroll
+                    for (int pixel = 0; pixel < 8; pixel += 2)
+                        if (pixel < rows_left) {
+                            #pragma unroll
+                            for (int v = 0; v < 2; ++v) {
+                                const int c = v * 16;
+                                float16 v0;
+                                {
+                                    const int j = pixel + 0;
+                                    float16 y0 = sum[j][v];
+                                    typedef float16 typeof_y0;
+                                    {
+#line 1 "snippet:epilogue"
+y0 = max(y0, 0);
+#line 297 "kernel"
+                                    }
+
+                                    v0 = y0;
+                                }
+                                float16 v1;
+                                {
+                                    const int j = pixel + 1;
+                                    float16 y0 = sum[j][v];
+                                    typedef float16 typeof_y0;
+                                    {
+#line 1 "snippet:epilogue"
+y0 = max(y0, 0);
+#line 310 "kernel"
+                                    }
+
+                                    v1 = y0;
+                                }
+                                const float16 v2 = weave0(v0, v1);
+                                const float16 v3 = weave1(v0, v1);
+
+                                const int j = pixel;
+                                vstore16(v2, 0, y0_memory + y0_at + y0_places[tile * 32 + c] + y0_outputs[j] + 0);
+                                vstore16(v3, 0, y0_memory + y0_at + y0_places[tile * 32 + c] + y0_outputs[j] + 16);
+                            }
+                        }
+                    continue;
+                }
+                // At the edges, and where columns do not lie side by side: element by element.
+                float elements[256];
+                #pragma unroll
+                for (int j = 0; j < 8; ++j)
+                    #pragma unroll
+                    for (int v = 0; v < 2; ++v)
+                        vstore16(sum[j][v], j * 2 + v, elements);
+                for (int j = 0; j < rows_left; ++j)
+                    for (int c = 0; c < columns_left; ++c) {
+                        float y0 = elements[j * 32 + c];
+                        typedef float typeof_y0;
+                        {
+#line 1 "snippet:epilogue"
+y0 = max(y0, 0);
+#line 339 "kernel"
+                        }
+                        y0_memory[y0_at + y0_places[tile * 32 + c] + y0_outputs[j]] = y0;
+
+                    }
+
+            }
+        }
+    }
+}

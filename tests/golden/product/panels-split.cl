@@ -1,0 +1,181 @@
+typedef int index_t;
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
+    __global const float *x_memory,
+    __global const float *packed,
+    __global float *partial,
+    __global float *y0_memory,
+    const int lanes,
+    const int lane_1,
+    const int lane_2,
+    const int outputs,
+    const int tiles,
+    const int packed_tiles,
+    const int groups,
+    const int splits,
+    const int tiles_a_group,
+    const int packed_a_group,
+    const int chunk,
+    const int block,
+    const int depth,
+    const int depth_padded,
+    const int depth_1,
+    const int depth_2,
+    const int x_start,
+    const int x_group,
+    const int x_size,
+    const int x_lane_0,
+    const int x_lane_1,
+    const int x_lane_2,
+    const int x_depth_0,
+    const int x_depth_1,
+    const int x_depth_2,
+    const int w_start,
+    const int w_group,
+    const int w_depth,
+    const int y0_start,
+    const int y0_group,
+    const int y0_channel,
+    const int y0_0,
+    const int y0_1,
+    const int y0_2)
+{
+    __local float panel[8192];
+
+    const index_t first = (index_t)get_group_id(0) * tiles_a_group;
+    const int count = min(tiles_a_group, tiles - first);
+    const index_t packed_first = (index_t)get_group_id(1) * packed_a_group;
+    const index_t packed_last = min(packed_first + packed_a_group, packed_tiles);
+    const index_t group = (index_t)get_group_id(2) / splits;
+    const index_t split = (index_t)get_group_id(2) - group * splits;
+    const index_t begin = split * chunk;
+    const index_t end = min(begin + chunk, depth);
+    const index_t x_at = x_start + group * x_group;
+    const index_t y0_at = y0_start + group * y0_group;
+
+    // A last vector of lanes may reach past the tile: what it reads there is never used, and what it
+    // writes to the panel is overwritten by the step that follows, or lies in the slack behind the tile.
+    index_t lane_places[80];
+    index_t y0_places[64];
+    {
+        index_t number = first * 8;
+        index_t digit_2 = number % lane_2;
+        number /= lane_2;
+        index_t digit_1 = number % lane_1;
+        index_t digit_0 = number / lane_1;
+        for (int lane = 0; lane < count * 8; ++lane) {
+            // Lanes past the end copy the last one, and are never stored.
+            lane_places[lane] = digit_0 * x_lane_0 + digit_1 * x_lane_1 + digit_2 * x_lane_2;
+            y0_places[lane] = digit_0 * y0_0 + digit_1 * y0_1 + digit_2 * y0_2;
+            if (first * 8 + lane + 1 >= lanes)
+                continue;
+            if (++digit_2 == lane_2) {
+                digit_2 = 0;
+                if (++digit_1 == lane_1) {
+                    digit_1 = 0;
+                    ++digit_0;
+                }
+            }
+        }
+    }
+
+    for (index_t from = begin; from < end || from == begin; from += block) {
+        const int length = min(block, end - from);
+        const int padded = (length + 0) / 1 * 1;
+
+        // Copy this part of the tiles to the panel.
+        index_t rest = from;
+        int digit_2 = rest % depth_2;
+        rest /= depth_2;
+        int digit_1 = rest % depth_1;
+        int digit_0 = rest / depth_1;
+        // Whether the lanes of a vector are neighbours in memory.
+        char neighbours[8];
+        for (int v = 0; v < count * 1; ++v) {
+            bool all_are = true;
+            const int start = v / 1 * 8 + v % 1 * 16;
+            for (int u = 1; u < min(16, 8 - start % 8); ++u)
+                all_are &= lane_places[start + u] - lane_places[start] == u;
+            neighbours[v] = all_are;
+        }
+        for (int k = 0; k < length; ++k) {
+            const index_t place = x_at + digit_0 * x_depth_0 + digit_1 * x_depth_1 + digit_2 * x_depth_2;
+            if (++digit_2 == depth_2) {
+                digit_2 = 0;
+                if (++digit_1 == depth_1) {
+                    digit_1 = 0;
+                    ++digit_0;
+                }
+            }
+
+            for (int tile = 0; tile < count; ++tile) {
+                __local float *to = panel + tile * (padded * 8 + 16) + k * 8;
+                const index_t *places = lane_places + tile * 8;
+                for (int v = 0; v < 1; ++v) {
+                    const index_t at = place + places[v * 16];
+                    if (neighbours[tile * 1 + v] && at >= 0 && at + 16 <= x_size) {
+                        float16 value = vload16(0, x_memory + at);
+                        vstore16(value, 0, to + v * 16);
+                        continue;
+                    }
+                    for (int l = v * 16; l < min((v + 1) * 16, 8); ++l) {
+                        to[l] = (float)x_memory[place + places[l]];
+                    }
+                }
+            }
+        }
+
+        // Multiply: the panel stays in the cache, the packed tiles pass by.
+        for (index_t other = packed_first; other < packed_last; ++other) {
+            __global const float *strip = packed
+                + w_start + group * w_group + other * 32 + from * w_depth;
+            for (int tile = 0; tile < count; ++tile) {
+                __local const float *a = panel + tile * (padded * 8 + 16);
+                __global const float *b = strip;
+                float16 sum[8][2];
+                const index_t number = ((split * groups + group) * tiles + first + tile) * packed_tiles + other;
+                __global float *kept = partial + number * 256;
+                if (from > begin) {
+                    #pragma unroll
+                    for (int j = 0; j < 8; ++j)
+                        #pragma unroll
+                        for (int v = 0; v < 2; ++v)
+                            sum[j][v] = vload16(j * 2 + v, kept);
+                } else
+                {
+                    #pragma unroll
+                    for (int j = 0; j < 8; ++j)
+                        #pragma unroll
+                        for (int v = 0; v < 2; ++v)
+                            sum[j][v] = 0;
+                }
+                for (int k = 0; k < padded; k += 1) {
+                    const int u = 0;
+                    {
+                        float16 row[2];
+                        #pragma unroll
+                        for (int v = 0; v < 2; ++v)
+                            row[v] = vload16(v, b);
+                        #pragma unroll
+                        for (int j = 0; j < 8; ++j) {
+                            const float16 factor = a[j * 1 + u];
+                            #pragma unroll
+                            for (int v = 0; v < 2; ++v)
+                                sum[j][v] = factor * row[v] + sum[j][v];
+                        }
+                        b += w_depth;
+                    }
+                    a += 8;
+                }
+                if (1) {
+                    #pragma unroll
+                    for (int j = 0; j < 8; ++j)
+                        #pragma unroll
+                        for (int v = 0; v < 2; ++v)
+                            vstore16(sum[j][v], j * 2 + v, kept);
+                    continue;
+                }
+            }
+        }
+    }
+}

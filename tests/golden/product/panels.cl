@@ -1,0 +1,205 @@
+typedef int index_t;
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
+    __global const float *x_memory,
+    __global const float *packed,
+    __global float *y0_memory,
+    const float beta,
+    const int lanes,
+    const int lane_1,
+    const int lane_2,
+    const int outputs,
+    const int tiles,
+    const int packed_tiles,
+    const int groups,
+    const int splits,
+    const int tiles_a_group,
+    const int packed_a_group,
+    const int chunk,
+    const int block,
+    const int depth,
+    const int depth_padded,
+    const int depth_1,
+    const int depth_2,
+    const int x_start,
+    const int x_group,
+    const int x_size,
+    const int x_lane_0,
+    const int x_lane_1,
+    const int x_lane_2,
+    const int x_depth_0,
+    const int x_depth_1,
+    const int x_depth_2,
+    const int w_start,
+    const int w_group,
+    const int w_depth,
+    const int y0_start,
+    const int y0_group,
+    const int y0_channel,
+    const int y0_0,
+    const int y0_1,
+    const int y0_2)
+{
+    __local float panel[8192];
+
+    const index_t first = (index_t)get_group_id(0) * tiles_a_group;
+    const int count = min(tiles_a_group, tiles - first);
+    const index_t packed_first = (index_t)get_group_id(1) * packed_a_group;
+    const index_t packed_last = min(packed_first + packed_a_group, packed_tiles);
+    const index_t group = (index_t)get_group_id(2) / splits;
+    const index_t split = (index_t)get_group_id(2) - group * splits;
+    const index_t begin = split * chunk;
+    const index_t end = min(begin + chunk, depth);
+    const index_t x_at = x_start + group * x_group;
+    const index_t y0_at = y0_start + group * y0_group;
+
+    // A last vector of lanes may reach past the tile: what it reads there is never used, and what it
+    // writes to the panel is overwritten by the step that follows, or lies in the slack behind the tile.
+    index_t lane_places[112];
+    index_t y0_places[96];
+    {
+        index_t number = first * 12;
+        index_t digit_2 = number % lane_2;
+        number /= lane_2;
+        index_t digit_1 = number % lane_1;
+        index_t digit_0 = number / lane_1;
+        for (int lane = 0; lane < count * 12; ++lane) {
+            // Lanes past the end copy the last one, and are never stored.
+            lane_places[lane] = digit_0 * x_lane_0 + digit_1 * x_lane_1 + digit_2 * x_lane_2;
+            y0_places[lane] = digit_0 * y0_0 + digit_1 * y0_1 + digit_2 * y0_2;
+            if (first * 12 + lane + 1 >= lanes)
+                continue;
+            if (++digit_2 == lane_2) {
+                digit_2 = 0;
+                if (++digit_1 == lane_1) {
+                    digit_1 = 0;
+                    ++digit_0;
+                }
+            }
+        }
+    }
+
+    for (index_t from = begin; from < end || from == begin; from += block) {
+        const int length = min(block, end - from);
+        const int padded = (length + 15) / 16 * 16;
+
+        // Copy this part of the tiles to the panel.
+        index_t rest = from;
+        int digit_2 = rest % depth_2;
+        rest /= depth_2;
+        int digit_1 = rest % depth_1;
+        int digit_0 = rest / depth_1;
+        for (int k = 0; k < padded; k += 16) {
+            // 16 steps of depth: in memory they mostly are neighbours.
+            index_t depth_places[16];
+            int there = min(16, length - k);
+            bool neighbours = there == 16;
+            for (int u = 0; u < 16; ++u) {
+                if (u < there) {
+                    depth_places[u] = digit_0 * x_depth_0 + digit_1 * x_depth_1 + digit_2 * x_depth_2;
+                    if (++digit_2 == depth_2) {
+                        digit_2 = 0;
+                        if (++digit_1 == depth_1) {
+                            digit_1 = 0;
+                            ++digit_0;
+                        }
+                    }
+
+                    neighbours &= depth_places[u] - depth_places[0] == u;
+                }
+            }
+            if (neighbours) {
+                for (int tile = 0; tile < count; ++tile) {
+                    __local float *to = panel + (tile * padded + k) * 12;
+                    for (int l = 0; l < 12; ++l) {
+                        const int lane = tile * 12 + l;
+                        const index_t place = x_at + lane_places[lane] + depth_places[0];
+                        const float16 value = vload16(0, x_memory + place);
+                        vstore16(value, l, to);
+                    }
+                }
+            } else {
+                for (int tile = 0; tile < count; ++tile)
+                    for (int l = 0; l < 12; ++l) {
+                        const int lane = tile * 12 + l;
+                        __local float *to = panel + (tile * padded + k) * 12 + l * 16;
+                        for (int u = 0; u < 16; ++u) {
+                            float value = 0;
+                            if (u < there)
+                                value = (float)x_memory[x_at + lane_places[lane] + depth_places[u]];
+                            to[u] = value;
+                        }
+                    }
+            }
+        }
+
+        // Multiply: the panel stays in the cache, the packed tiles pass by.
+        for (index_t other = packed_first; other < packed_last; ++other) {
+            __global const float *strip = packed
+                + w_start + group * w_group + other * 32 + from * w_depth;
+            for (int tile = 0; tile < count; ++tile) {
+                __local const float *a = panel + tile * (padded * 12);
+                __global const float *b = strip;
+                float16 sum[12][2];
+                {
+                    #pragma unroll
+                    for (int j = 0; j < 12; ++j)
+                        #pragma unroll
+                        for (int v = 0; v < 2; ++v)
+                            sum[j][v] = 0;
+                }
+                for (int k = 0; k < padded; k += 16) {
+                    #pragma unroll 4
+                    for (int u = 0; u < 16; ++u) {
+                        float16 row[2];
+                        #pragma unroll
+                        for (int v = 0; v < 2; ++v)
+                            row[v] = vload16(v, b);
+                        #pragma unroll
+                        for (int j = 0; j < 12; ++j) {
+                            const float16 factor = a[j * 16 + u];
+                            #pragma unroll
+                            for (int v = 0; v < 2; ++v)
+                                sum[j][v] = factor * row[v] + sum[j][v];
+                        }
+                        b += w_depth;
+                    }
+                    a += 192;
+                }
+                const index_t column = other * 32;
+                const int rows_left = min((index_t)12, lanes - (first + tile) * 12);
+                const int columns_left = min((index_t)32, outputs - column);
+                if (columns_left >= 32) {
+                    #pragma unroll
+                    for (int j = 0; j < 12; ++j)
+                        if (j < rows_left) {
+                            #pragma unroll
+                            for (int v = 0; v < 2; ++v) {
+                                const int c = v * 16;
+                                float16 y0 = sum[j][v];
+                                y0 += beta * (vload16(0, y0_memory + y0_at + y0_places[tile * 12 + j] + (column + c) * y0_channel));
+                                vstore16(y0, 0, y0_memory + y0_at + y0_places[tile * 12 + j] + (column + c) * y0_channel);
+
+                            }
+                        }
+                    continue;
+                }
+                // At the edges, and where columns do not lie side by side: element by element.
+                float elements[384];
+                #pragma unroll
+                for (int j = 0; j < 12; ++j)
+                    #pragma unroll
+                    for (int v = 0; v < 2; ++v)
+                        vstore16(sum[j][v], j * 2 + v, elements);
+                for (int j = 0; j < rows_left; ++j)
+                    for (int c = 0; c < columns_left; ++c) {
+                        float y0 = elements[j * 32 + c];
+                        y0 += beta * ((float)y0_memory[y0_at + y0_places[tile * 12 + j] + (column + c) * y0_channel]);
+                        y0_memory[y0_at + y0_places[tile * 12 + j] + (column + c) * y0_channel] = y0;
+
+                    }
+
+            }
+        }
+    }
+}

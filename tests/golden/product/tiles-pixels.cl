@@ -1,0 +1,336 @@
+typedef int index_t;
+
+// Where an output lies whose number has three digits.
+static inline index_t digits_place(index_t number, index_t size_1, index_t size_2, index_t step_0, index_t step_1, index_t step_2)
+{
+    const index_t high = number / size_2;
+    return high / size_1 * step_0 + high % size_1 * step_1 + (number - high * size_2) * step_2;
+}
+
+// Places are never negative, and an unsigned number is a shorter way to an address.
+typedef uint place_t;
+// What a step of depth adds to a place, and to the row and the column of a plane.
+typedef struct __attribute__((aligned(16))) {
+    index_t x;
+    index_t w;
+    int row, column;
+} step_t;
+
+__kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d(
+    __global const float *x_memory,
+    __global const float *w_memory,
+    __global float *y0_memory,
+    const int lanes,
+    const int outputs,
+    const int groups,
+    const int splits,
+    const int lane_1,
+    const int lane_2,
+    const int output_1,
+    const int output_2,
+    const int lane_tiles,
+    const int output_tiles,
+    const int depth,
+    const int chunk,
+    const int x_start,
+    const int x_group,
+    const int w_start,
+    const int w_output_0,
+    const int w_output_1,
+    const int w_output_2,
+    const int x_lane_0,
+    const int x_lane_1,
+    const int x_lane_2,
+    const int height,
+    const int width,
+    const int row_start,
+    const int column_start,
+    const int row_lane_0,
+    const int row_lane_1,
+    const int row_lane_2,
+    const int column_lane_0,
+    const int column_lane_1,
+    const int column_lane_2,
+    const int depth_1,
+    const int depth_2,
+    const int x_depth_0,
+    const int x_depth_1,
+    const int x_depth_2,
+    const int w_depth_0,
+    const int w_depth_1,
+    const int w_depth_2,
+    const int row_depth_0,
+    const int row_depth_1,
+    const int row_depth_2,
+    const int column_depth_0,
+    const int column_depth_1,
+    const int column_depth_2,
+    const int y0_start,
+    const int y0_output_0,
+    const int y0_output_1,
+    const int y0_output_2,
+    const int y0_lane_0,
+    const int y0_lane_1,
+    const int y0_lane_2)
+{
+    // A step of depth is a vector longer than the tile, so that neighbouring steps begin in
+    // different banks of local memory: whoever reads along depth writes across it.
+    __local float4 row_tiles[544];
+    __local float4 column_tiles[544];
+    __local step_t notes[256];
+
+    const int item = get_local_id(0);
+    const int item_x = item % 16;
+    const int item_y = item / 16;
+    // Neighbouring groups share lanes, the larger operand as a rule: it comes from the cache then.
+    index_t rest = (index_t)get_group_id(0);
+    const index_t output_tile = rest % output_tiles;
+    rest /= output_tiles;
+    const index_t lane_tile = rest % lane_tiles;
+    rest /= lane_tiles;
+    const index_t group = rest % groups;
+    const index_t split = rest / groups;
+    const index_t begin = split * chunk;
+    const index_t end = min(begin + chunk, depth);
+
+    index_t x_places[1];
+    float4 x_next[1];
+    int x_rows[1], x_columns[1];
+    #pragma unroll
+    for (int n = 0; n < 1; ++n) {
+        const int unit = item + n * 256;
+        const int k = unit % 4 * 4;
+        const int lane = unit / 4;
+        // Past the end the last ones are read again; their sums are never stored.
+        const index_t number = min(lane_tile * 64 + lane, lanes - 1);
+        index_t digit_0, digit_1, digit_2;
+        {
+            index_t rest = number;
+            digit_2 = rest % lane_2;
+            rest /= lane_2;
+            digit_1 = rest % lane_1;
+            rest /= lane_1;
+            digit_0 = rest;
+        }
+        x_places[n] = x_start + group * x_group + digit_0 * x_lane_0 + digit_1 * x_lane_1 + digit_2 * x_lane_2;
+        x_rows[n] = row_start + digit_0 * row_lane_0 + digit_1 * row_lane_1 + digit_2 * row_lane_2;
+        x_columns[n] = column_start + digit_0 * column_lane_0 + digit_1 * column_lane_1 + digit_2 * column_lane_2;
+    }
+    index_t w_places[4];
+    float w_next[4];
+    #pragma unroll
+    for (int n = 0; n < 4; ++n) {
+        const int unit = item + n * 256;
+        const int k = unit % 16;
+        const int lane = unit / 16;
+        // Past the end the last ones are read again; their sums are never stored.
+        const index_t number = min(output_tile * 64 + lane, outputs - 1);
+        w_places[n] = w_start + digits_place(group * outputs + number, output_1, output_2, w_output_0, w_output_1, w_output_2);
+    }
+    float4 sum[4][1];
+    #pragma unroll
+    for (int j = 0; j < 4; ++j)
+        #pragma unroll
+        for (int v = 0; v < 1; ++v)
+            sum[j][v] = 0;
+
+    // A work-item notes where one step of depth lies: so it divides once for as many steps as there
+    // are work-items, and reads of the others' notes.
+    {
+        index_t digit_0, digit_1, digit_2;
+        {
+            index_t rest = begin + item;
+            digit_2 = rest % depth_2;
+            rest /= depth_2;
+            digit_1 = rest % depth_1;
+            rest /= depth_1;
+            digit_0 = rest;
+        }
+        __local step_t *step = notes + item;
+        step->x = digit_0 * x_depth_0 + digit_1 * x_depth_1 + digit_2 * x_depth_2;
+        step->w = digit_0 * w_depth_0 + digit_1 * w_depth_1 + digit_2 * w_depth_2;
+        step->row = digit_0 * row_depth_0 + digit_1 * row_depth_1 + digit_2 * row_depth_2;
+        step->column = digit_0 * column_depth_0 + digit_1 * column_depth_1 + digit_2 * column_depth_2;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (begin < end) {
+        #pragma unroll
+        for (int n = 0; n < 1; ++n) {
+            const int unit = item + n * 256;
+            const int k = unit % 4 * 4;
+            const int lane = unit / 4;
+            const step_t step = notes[k];
+            const place_t place = x_places[n] + step.x;
+            // No branch: what is outside reads the first element there is, and takes 0 instead.
+            const int inside = ((uint)(x_rows[n] + step.row) < (uint)height)
+                & ((uint)(x_columns[n] + step.column) < (uint)width);
+            const place_t safe = inside ? place : 0;
+            const float4 value = *(__global const float4 *)(x_memory + safe);
+            x_next[n] = inside ? value : (float4)(0);
+        }
+        #pragma unroll
+        for (int n = 0; n < 4; ++n) {
+            const int unit = item + n * 256;
+            const int k = unit % 16;
+            const int lane = unit / 16;
+            const step_t step = notes[k];
+            const place_t place = w_places[n] + step.w;
+            w_next[n] = (float)w_memory[place];
+        }
+        #pragma unroll
+        for (int n = 0; n < 1; ++n) {
+            const int unit = item + n * 256;
+            const int k = unit % 4 * 4;
+            const int lane = unit / 4;
+            __local float *to = (__local float *)row_tiles + (0 * 16 + k) * 68 + lane;
+            to[0] = x_next[n].s0;
+            to[68] = x_next[n].s1;
+            to[2 * 68] = x_next[n].s2;
+            to[3 * 68] = x_next[n].s3;
+        }
+        #pragma unroll
+        for (int n = 0; n < 4; ++n) {
+            const int unit = item + n * 256;
+            const int k = unit % 16;
+            const int lane = unit / 16;
+            __local float *to = (__local float *)column_tiles + (0 * 16 + k) * 68 + lane;
+            *to = w_next[n];
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+    int buffer = 0;
+    for (index_t noted = begin; noted < end; noted += 256) {
+        // Notes for the tiles that are read in this round: each one while the tile before it is
+        // multiplied.
+        {
+            index_t digit_0, digit_1, digit_2;
+            {
+                index_t rest = noted + 16 + item;
+                digit_2 = rest % depth_2;
+                rest /= depth_2;
+                digit_1 = rest % depth_1;
+                rest /= depth_1;
+                digit_0 = rest;
+            }
+            __local step_t *step = notes + item;
+            step->x = digit_0 * x_depth_0 + digit_1 * x_depth_1 + digit_2 * x_depth_2;
+            step->w = digit_0 * w_depth_0 + digit_1 * w_depth_1 + digit_2 * w_depth_2;
+            step->row = digit_0 * row_depth_0 + digit_1 * row_depth_1 + digit_2 * row_depth_2;
+            step->column = digit_0 * column_depth_0 + digit_1 * column_depth_1 + digit_2 * column_depth_2;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        const index_t stop = min(noted + 256, end);
+        for (index_t from = noted; from < stop; from += 16) {
+            const index_t next = from + 16;
+            if (next < end) {
+                #pragma unroll
+                for (int n = 0; n < 1; ++n) {
+                    const int unit = item + n * 256;
+                    const int k = unit % 4 * 4;
+                    const int lane = unit / 4;
+                    const step_t step = notes[(from - noted) + k];
+                    const place_t place = x_places[n] + step.x;
+                    // No branch: what is outside reads the first element there is, and takes 0 instead.
+                    const int inside = ((uint)(x_rows[n] + step.row) < (uint)height)
+                        & ((uint)(x_columns[n] + step.column) < (uint)width);
+                    const place_t safe = inside ? place : 0;
+                    const float4 value = *(__global const float4 *)(x_memory + safe);
+                    x_next[n] = inside ? value : (float4)(0);
+                }
+                #pragma unroll
+                for (int n = 0; n < 4; ++n) {
+                    const int unit = item + n * 256;
+                    const int k = unit % 16;
+                    const int lane = unit / 16;
+                    const step_t step = notes[(from - noted) + k];
+                    const place_t place = w_places[n] + step.w;
+                    w_next[n] = (float)w_memory[place];
+                }
+            }
+
+            // Work-items side by side take vectors side by side, so every bank is read once.
+            __local const float4 *a = row_tiles + buffer * 272 + item_y;
+            __local const float4 *b = column_tiles + buffer * 272 + item_x;
+            #pragma unroll 8
+            for (int k = 0; k < 16; ++k) {
+                float factors[4];
+                #pragma unroll
+                for (int v = 0; v < 1; ++v)
+                    vstore4(a[k * 17 + v * 16], v, factors);
+                float4 vectors[1];
+                #pragma unroll
+                for (int v = 0; v < 1; ++v)
+                    vectors[v] = b[k * 17 + v * 16];
+                #pragma unroll
+                for (int j = 0; j < 4; ++j)
+                    #pragma unroll
+                    for (int v = 0; v < 1; ++v)
+                        sum[j][v] = factors[j] * vectors[v] + sum[j][v];
+            }
+
+            buffer ^= 1;
+            if (next < end) {
+                #pragma unroll
+                for (int n = 0; n < 1; ++n) {
+                    const int unit = item + n * 256;
+                    const int k = unit % 4 * 4;
+                    const int lane = unit / 4;
+                    __local float *to = (__local float *)row_tiles + (buffer * 16 + k) * 68 + lane;
+                    to[0] = x_next[n].s0;
+                    to[68] = x_next[n].s1;
+                    to[2 * 68] = x_next[n].s2;
+                    to[3 * 68] = x_next[n].s3;
+                }
+                #pragma unroll
+                for (int n = 0; n < 4; ++n) {
+                    const int unit = item + n * 256;
+                    const int k = unit % 16;
+                    const int lane = unit / 16;
+                    __local float *to = (__local float *)column_tiles + (buffer * 16 + k) * 68 + lane;
+                    *to = w_next[n];
+                }
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+    }
+
+    const index_t rows = lanes;
+    const index_t columns = outputs;
+    #pragma unroll
+    for (int j = 0; j < 4; ++j) {
+        const index_t row = lane_tile * 64 + item_y * 4 + j / 4 * 64 + j % 4;
+        if (row < rows) {
+            index_t digit_0, digit_1, digit_2;
+            {
+                index_t rest = row;
+                digit_2 = rest % lane_2;
+                rest /= lane_2;
+                digit_1 = rest % lane_1;
+                rest /= lane_1;
+                digit_0 = rest;
+            }
+            const index_t y0_row = y0_start + digit_0 * y0_lane_0 + digit_1 * y0_lane_1 + digit_2 * y0_lane_2;
+            #pragma unroll
+            for (int v = 0; v < 1; ++v) {
+                const index_t column = output_tile * 64 + (item_x + v * 16) * 4;
+                const float4 values = sum[j][v];
+                if (column + 4 <= columns) {
+                    const int c = 0;
+                    float4 y0 = values;
+                    vstore4(y0, 0, y0_memory + y0_row + digits_place(group * outputs + (column + c), output_1, output_2, y0_output_0, y0_output_1, y0_output_2));
+                } else
+                {
+                    float elements[4];
+                    vstore4(values, 0, elements);
+                    #pragma unroll
+                    for (int c = 0; c < 4; ++c)
+                        if (column + c < columns) {
+                            float y0 = elements[c];
+                            y0_memory[y0_row + digits_place(group * outputs + (column + c), output_1, output_2, y0_output_0, y0_output_1, y0_output_2)] = y0;
+                        }
+                }
+            }
+        }
+    }
+}
