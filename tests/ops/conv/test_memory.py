@@ -155,3 +155,20 @@ def test_small_halves_into_the_middle_of_an_array(device, dtype, memory_format):
         out = Guard(expected.shape, dtype, fill=2)
         ops.conv2d(a, b, padding=1, out=out.array, beta=2, algorithm=name)
         out.check((expected + 4).astype(dtype))
+
+
+def test_a_view_of_channels_last_images_gives_their_format(device):
+    x = upload(numbers((2, 8, 6, 4)), "channels_last")
+    one, w = cp.full((8,), 1.0), cp.full((8, 8, 1, 1), 1.0)
+    planes = cp.full((8, 1, 3, 3), 1.0)
+    for view in (x, x[:, :, ::-1], x[:, :, :, ::-1], x[:, :, ::2]):
+        results = (
+            ops.relu(view),
+            ops.conv2d(view, w),
+            ops.conv2d(view, planes, padding=1, groups=8),
+            ops.conv_transpose2d(view, w),
+            ops.depth_to_space(view, 2),
+            ops.batch_norm(view, one, one),
+        )
+        for y in results:
+            assert y.strides == cp.empty(y.shape, memory_format="channels_last").strides
