@@ -22,6 +22,7 @@ def test_what_lies_side_by_side_decides():
     assert template(depthwise(8, 32, 56, last=True)) == "depthwise/channels"
     assert template(depthwise(8, 32, 56)) == "depthwise/runs"
     assert template(depthwise(8, 32, 112)) == "depthwise/flat"
+    assert template(depthwise(8, 32, 7)) == "depthwise/flat"
     assert template(depthwise(8, 32, 56, stride=2)) == "depthwise/runs"
     assert template(depthwise(8, 32, 56, padding=0)) == "depthwise/planes"
     assert template(depthwise(8, 1, 56)) == "depthwise/runs"
