@@ -12,6 +12,7 @@ from planning import (
     FLOAT,
     GPU,
     array,
+    block,
     crossed,
     define,
     map_plan,
@@ -21,6 +22,7 @@ from support import BFLOAT16
 
 from clprim.language.grouped import define_grouped
 from clprim.plan.families import FAMILIES
+from clprim.plan.fused.inverted_residual import plan_inverted_residual
 from clprim.plan.grouped.problem import Groups
 from clprim.plan.grouped.runs import plan_runs
 from clprim.plan.reduction.code import Scaling
@@ -181,6 +183,16 @@ def strategies():
                 seen.add(stage.template)
 
 
+def blocks():
+    """Inverted residuals: with an expansion, and with loops over taps."""
+    traits = dataclasses.replace(CPU, local_memory=256 << 10)
+    for name, problem in (
+        ("fused/inverted_residual", block(1, 24, 144, 24, 28, 1)),
+        ("fused/inverted_residual-loops", block(2, 4, 40, 3, 9, 1, kernel=4, expand=False)),
+    ):
+        yield name, plan_inverted_residual(problem, traits).main
+
+
 def groups():
     """Groups that are reduced and mapped at once."""
     x, one = array((32, 64, 14, 14)), array((64, 1, 1))
@@ -218,6 +230,6 @@ def kernels():
     for name, plan in reductions():
         for n, stage in enumerate(plan.stages):
             found.append((name if n == 0 else f"{name}-finish", stage.template, stage.code))
-    plans = itertools.chain(strategies(), groups())
+    plans = itertools.chain(strategies(), blocks(), groups())
     found += [(name, plan.template, plan.code) for name, plan in plans]
     return found

@@ -4,9 +4,9 @@ import dataclasses
 
 import numpy as np
 import pytest
-from planning import CPU, convolution, depthwise, numbers
+from planning import CPU, block, numbers
 
-from clprim.plan.fused.inverted_residual import InvertedResidual, plan_inverted_residual
+from clprim.plan.fused.inverted_residual import plan_inverted_residual
 
 LARGE = dataclasses.replace(CPU, local_memory=256 << 10)
 # (images, channels, middle, outputs, size, stride), and the depthwise kernel.
@@ -18,17 +18,6 @@ BLOCKS = [
     ((1, 5, 30, 7, 13, 1), 3),
     ((2, 4, 40, 3, 9, 1), 4),
 ]
-
-
-def block(images, channels, middle, outputs, size, stride, *, kernel=3, expand=True, dtype=None):
-    """Describes a block of square channels-last images."""
-    taps = depthwise(
-        images, middle, size, kernel, stride=stride, last=True, dtype=dtype or np.float32
-    )
-    after = taps.rows.outputs
-    first = convolution(images, channels, size, middle, 1, last=True, padding=0)
-    last = convolution(images, middle, after, outputs, 1, last=True, padding=0, bias=True)
-    return InvertedResidual(first if expand else None, taps, last)
 
 
 @pytest.mark.parametrize(("shape", "kernel"), BLOCKS)
