@@ -393,6 +393,6 @@ def _accumulate(p: _Problem, grad: Any, out: Any, sums: Any, results: list[Any])
         given = [*arrays, sums[..., block, :], back, delta, *numbers, *p.dropped()]
         kernel(*given, out=(arrays[0], back))
         matmul(back, key[..., seen, :], out=dq[..., block, :])
-        added = {"transpose_a": True, "beta": int(n > 0)}
+        added: dict[str, Any] = {"transpose_a": True, "beta": int(n > 0)}
         matmul(back, query[..., block, :], out=dk[..., seen, :], **added)
         matmul(arrays[0], above, out=dv[..., seen, :], **added)

@@ -401,7 +401,7 @@ def _sum(kind: AnyDType) -> Reduction:
 def _total(reduction: str, dtype: AnyDType, kind: AnyDType, name: str) -> Reduction:
     finalize = "y0 = reduce_y0 / reduce_y1;" if reduction == "mean" else "y0 = reduce_y0;"
     expr = "y0 = x0; y1 = x1;"
-    types = {"result_type": dtype, "partial_type": kind}
+    types: dict[str, Any] = {"result_type": dtype, "partial_type": kind}
     return Reduction(expr, **added(2), finalize=finalize, **types, name=name)
 
 

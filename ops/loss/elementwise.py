@@ -135,10 +135,10 @@ def huber_loss_backward(
 
 
 def _delta(what: str, delta: Any) -> float:
-    delta = real(what, "delta", delta)
-    if delta <= 0:
-        raise DefinitionError(f"{what}: delta={delta}; expected more than 0")
-    return delta
+    found: float = real(what, "delta", delta)
+    if found <= 0:
+        raise DefinitionError(f"{what}: delta={found}; expected more than 0")
+    return found
 
 
 # --- probabilities -------------------------------------------------------------------------------

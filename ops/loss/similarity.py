@@ -361,10 +361,10 @@ _triplet = {
 
 
 def _norm(what: str, p: Any) -> float:
-    p = real(what, "p", p)
-    if not p > 0:
-        raise ShapeError(f"{what}: p={p}; expected more than 0")
-    return p
+    norm: float = real(what, "p", p)
+    if not norm > 0:
+        raise ShapeError(f"{what}: p={norm}; expected more than 0")
+    return norm
 
 
 def _distances(
@@ -403,7 +403,7 @@ _LARGER = "reduce_y0 = {0} > reduce_y0 || {0} != {0} ? {0} : reduce_y0;"
 @lru_cache(maxsize=64)
 def _distance(dtype: AnyDType, p: float) -> Reduction:
     difference = "typeof_y0 d = x0 - x1 + w0; "
-    types = {"result_type": dtype, "partial_type": value_dtype(dtype, [dtype])}
+    types: dict[str, Any] = {"result_type": dtype, "partial_type": value_dtype(dtype, [dtype])}
     if math.isinf(p):
         return Reduction(
             difference + "y0 = fabs(d);",

@@ -82,7 +82,7 @@ def origin_of(arrays: int, first: int, kind: str = "y0") -> str:
     return _ORIGIN.format(*range(first, first + 3), kind=kind)
 
 
-def about_origin(origins: int) -> dict[str, str]:
+def about_origin(origins: int) -> dict[str, Any]:
     """Returns the strings of a `Grouped` of (x, origins) that sum up moments.
 
     Its ``finalize`` goes on after these, which declare ``mean`` and ``variance``.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from clprim.reduction import Reduction
 
 __all__ = ["clip_grad_norm", "clip_grad_value"]
 
-_SUM = {"init": "reduce_y0 = 0;", "name": "gradient_norm"}
+_SUM: dict[str, Any] = {"init": "reduce_y0 = 0;", "name": "gradient_norm"}
 _SQUARES = Reduction("", step="reduce_y0 += x0 * x0;", **_SUM)
 _MAGNITUDES = Reduction("", step="reduce_y0 += fabs(x0);", **_SUM)
 _POWERS = Reduction("", step="reduce_y0 += pow(fabs(x0), w0);", **_SUM)

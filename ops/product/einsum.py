@@ -69,11 +69,13 @@ def einsum(equation: str, *operands: Any) -> Array:
             kept = {*output}.union(*(t for t, _ in terms), *(t for t, _ in chosen[2:]))
             chosen[:2] = [_contract(*chosen[0], *chosen[1], kept, sizes)]
         terms.append(chosen[0])
+    result: Array
     letters, result = _summed(*terms[0], {*output})
     axes = [letters.index(letter) for letter in output]
     if axes == list(range(result.ndim)):
         return result
-    return result.transpose(axes)
+    turned: Array = result.transpose(axes)
+    return turned
 
 
 def _letters(equation: Any, operands: Sequence[Any]) -> tuple[list[str], str]:
@@ -146,7 +148,8 @@ def _path(terms: list[str], output: str, sizes: dict[str, int]) -> list[tuple[in
         return [tuple(step) for step in path if len(step) > 1]
     # The result of each step goes to the end of the list.
     count = len(terms)
-    return [(0, 1)] + [(0, count - n) for n in range(2, count)] if count > 1 else []
+    steps: list[tuple[int, ...]] = [(0, count - n) for n in range(2, count)]
+    return [(0, 1), *steps] if count > 1 else []
 
 
 def _summed(letters: str, array: Any, kept: set[str]) -> tuple[str, Any]:

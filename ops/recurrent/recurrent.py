@@ -169,7 +169,7 @@ class _Layers:
                 )
         for n, given in enumerate(self.params):
             size = features if n < self.directions else hidden * self.directions
-            shapes = [(gates * hidden, size), (gates * hidden, hidden)]
+            shapes: list[tuple[int, ...]] = [(gates * hidden, size), (gates * hidden, hidden)]
             shapes += [(gates * hidden,)] * (each - 2)
             for m, (array, shape) in enumerate(zip(given, shapes, strict=True)):
                 label = f"params[{n * each + m}]"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -138,7 +138,7 @@ def var_mean(
         check_aliases(what, given, (x,), same_allowed=False)
         variance, mean = (flat_view(a, axes) for a in given) if keepdims else given
         moments(x, axes, correction=correction, out=(mean, variance))
-        return given[0], given[1]
+        return cast("tuple[Array, Array]", (given[0], given[1]))
     if wanted == statistics_dtype(dtype):
         mean, variance = moments(x, axes, correction=correction)
     else:

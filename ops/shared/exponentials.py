@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = ["exponentials"]
 
 # A partial is (greatest element m, Σ exp(x - m)): what is new is scaled to the old greatest
@@ -23,7 +25,7 @@ _COMBINE = """
 """
 
 
-def exponentials(element: str = "x0", sums: int = 0) -> dict[str, str]:
+def exponentials(element: str = "x0", sums: int = 0) -> dict[str, Any]:
     """Returns ``init``, ``step`` and ``combine``; ``sums`` results of the expression are added up.
 
     The partials are the greatest element, Σ exp(element - greatest), Σ y0, Σ y1, …
