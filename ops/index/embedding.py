@@ -70,7 +70,7 @@ def embedding(indices: Any, weight: Any, *, out: Any = None) -> Array:
         y0 = at_x1({element});
         if (!inside) y0 = 0;"""
     operator = kernel(expr, what, dtype)
-    return operator(spread, weight, shape=(*indices.shape, *row), out=out)  # type: ignore[no-any-return]
+    return operator(spread, weight, shape=(*indices.shape, *row), out=out)
 
 
 def _row(what: str, weight: Any) -> tuple[int, ...]:
@@ -166,7 +166,7 @@ def embedding_bag(
         }}
         y0 = {divided};"""
     operator = kernel(expr, what, dtype)
-    return operator(*arrays, shape=(bags, weight.shape[1]))  # type: ignore[no-any-return]
+    return operator(*arrays, shape=(bags, weight.shape[1]))
 
 
 @lru_cache(maxsize=64)
@@ -248,4 +248,4 @@ def one_hot(indices: Any, num_classes: int = -1, *, dtype: Any = np.int64) -> Ar
         raise ShapeError(f"{what}: num_classes={num_classes}: expected at least 1")
     spread = view_of(indices, (*indices.shape, 1), (*indices.strides, 0), indices.offset)
     operator = kernel("y0 = x0 == coord(-1);", what, np.dtype(dtype))
-    return operator(spread, shape=(*indices.shape, count))  # type: ignore[no-any-return]
+    return operator(spread, shape=(*indices.shape, count))

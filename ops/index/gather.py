@@ -64,7 +64,7 @@ def take(x: Any, index: Any, *, out: Any = None) -> Array:
     element = ", ".join(["rest", *(f"c{d}" for d in range(1, x.ndim))])
     lines.append(f"y0 = c >= 0 && c < total ? at_x0({element}) : 0;")
     guarded = "\n".join(lines) if x.size else "(void)x1; y0 = 0; (void)size_x0(0);"
-    return kernel(guarded, "take", dtype)(x, index, out=out)  # type: ignore[no-any-return]
+    return kernel(guarded, "take", dtype)(x, index, out=out)
 
 
 @repeatable
@@ -150,7 +150,7 @@ def _along(
     lines += f"bool inside = c >= 0 && c < size_x0({at});\n"
     lines += f"c = inside ? c : 0;\ny0 = at_x0({places(x.ndim, {at: 'c'})});\n"
     lines += "if (!inside) y0 = 0;"
-    return kernel(lines, what, x.dtype)(x, index, shape=shape, out=out)  # type: ignore[no-any-return]
+    return kernel(lines, what, x.dtype)(x, index, shape=shape, out=out)
 
 
 @repeatable
@@ -267,4 +267,4 @@ def index(x: Any, indices: Sequence[Any], *, out: Any = None) -> Array:
     if not all(x.shape[d] for d in arrays):
         raise ShapeError(f"{what}: x of shape {x.shape} has no elements along an index")
     operator = kernel(expr, what, dtype)
-    return operator(x, *spread, shape=shape, out=out)  # type: ignore[no-any-return]
+    return operator(x, *spread, shape=shape, out=out)

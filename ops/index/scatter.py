@@ -97,10 +97,10 @@ def _take(
     if out is None:
         out = empty_like(x, x.shape, x.dtype)
     if not x.size:
-        return out  # type: ignore[no-any-return]
+        return out
     if not index.size:
         kernel("y0 = x0;", "copy", x.dtype)(x, out=out)
-        return out  # type: ignore[no-any-return]
+        return out
     ndim = x.ndim
     line = index.ndim == 1
     order, starts = _runs(what, index, 0 if line else at, x.shape[at])
@@ -132,7 +132,7 @@ def _take(
         {"" if include_self else "y0 = taken == 0 ? x0 : y0;"}
     """
     numbers = (alpha,) if alpha != 1 else ()
-    return kernel(text, what, x.dtype)(x, order, starts, source, *numbers, out=out)  # type: ignore[no-any-return]
+    return kernel(text, what, x.dtype)(x, order, starts, source, *numbers, out=out)
 
 
 def _along(what: str, x: Any, dim: Any, axis: Any, index: Any, src: Any) -> int:
@@ -410,7 +410,7 @@ def index_put(
     if out is None:
         return found
     kernel("y0 = x0;", "copy", dtype)(found, out=out)
-    return out  # type: ignore[no-any-return]
+    return out
 
 
 def embedding_backward(

@@ -168,16 +168,18 @@ _LOGITS_SLOPE = """
 _bce = tuple(
     Elementwise("binary_cross_entropy", _BCE.format(w), _BCE_SLOPE.format(w)) for w in ("", " * x2")
 )
+
+
+def _of_weights(text: str, weight: bool, positive: bool) -> str:
+    factor = f"1 + (x{2 + weight} - 1) * x1" if positive else "(typeof_y0)1"
+    return text.format(" * x2" if weight else "", factor)
+
+
 _logits = {
     (weight, positive): Elementwise(
         "binary_cross_entropy_with_logits",
-        *(
-            text.format(
-                " * x2" if weight else "",
-                f"1 + (x{2 + weight} - 1) * x1" if positive else "(typeof_y0)1",
-            )
-            for text in (_LOGITS, _LOGITS_SLOPE)
-        ),
+        _of_weights(_LOGITS, weight, positive),
+        _of_weights(_LOGITS_SLOPE, weight, positive),
     )
     for weight in (False, True)
     for positive in (False, True)

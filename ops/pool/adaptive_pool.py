@@ -116,7 +116,7 @@ def _avg(what: str, ndim: int, x: Any, output_size: Size) -> Array:
             sum += at_x0({element});
         y0 = sum / (float)({counts});"""
     expr = _over_window(lead, ndim, body)
-    return kernel(expr, what, dtype)(x, shape=shape)  # type: ignore[no-any-return]
+    return kernel(expr, what, dtype)(x, shape=shape)
 
 
 @repeatable
@@ -270,7 +270,7 @@ def _avg_backward(what: str, ndim: int, grad: Any, x: Any) -> Array:
             sum += at_x1({window}) / (float)({" * ".join(counts)});
         y0 = sum;"""
     expr = "(void)x0;\n" + _over_outputs(lead, ndim, "x1", body)
-    return kernel(expr, what, dtype)(x, grad)  # type: ignore[no-any-return]
+    return kernel(expr, what, dtype)(x, grad)
 
 
 @repeatable
@@ -290,4 +290,4 @@ def _max_backward(what: str, ndim: int, grad: Any, x: Any, indices: Any) -> Arra
             sum += at_x2({window}) == here ? at_x1({window}) : 0;
         y0 = sum;"""
     expr = "(void)x0;\n" + _over_outputs(lead, ndim, "x1", body)
-    return kernel(expr, what, dtype)(x, grad, indices)  # type: ignore[no-any-return]
+    return kernel(expr, what, dtype)(x, grad, indices)

@@ -126,7 +126,7 @@ def _avg_pool(
         END
         y0 = sum / {divisor.replace("FROM", "from")};"""
     operator = kernel(w.over_window("x0", body, edges=w.leave), what, dtype)
-    return operator(x, shape=(*x.shape[: w.lead], *w.outputs), out=out)  # type: ignore[no-any-return]
+    return operator(x, shape=(*x.shape[: w.lead], *w.outputs), out=out)
 
 
 def _divisor(what: str, w: Windows, array: str, padded: bool, override: int | None) -> str:
@@ -237,7 +237,7 @@ def _avg_pool_backward(
         END
         y0 = sum;"""
     operator = kernel("(void)x0;\n" + w.over_outputs("x1", body), what, dtype)
-    return operator(x, grad)  # type: ignore[no-any-return]
+    return operator(x, grad)
 
 
 # --- p-norms --------------------------------------------------------------------------------------
@@ -318,4 +318,4 @@ def _lp_pool(
         y0 = {root or "pow(sum > 0 ? sum : 0, 1 / w0)"};"""
     operator = kernel(w.over_window("x0", body, edges=w.leave), what, dtype)
     shape = (*x.shape[: w.lead], *w.outputs)
-    return operator(x, *(() if root else (p,)), shape=shape)  # type: ignore[no-any-return]
+    return operator(x, *(() if root else (p,)), shape=shape)

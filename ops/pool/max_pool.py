@@ -249,7 +249,7 @@ def _max_pool_backward(
     _check_indices(what, indices, shape)
     expr = f"(void)x0;\n{_gathered(w, 'x1', 'x2', '+=')}"
     operator = kernel(expr, what, grad.dtype)
-    return operator(x, grad, indices)  # type: ignore[no-any-return]
+    return operator(x, grad, indices)
 
 
 def _check_indices(what: str, indices: Any, shape: tuple[int, ...]) -> None:
@@ -373,4 +373,4 @@ def _unpool(
     w = Windows(one.lead, sizes, kernel_, steps, pads, (1,) * ndim, one.sizes)
     shape = (*x.shape[: one.lead], *sizes)
     operator = kernel(_gathered(w, "x0", "x1", "="), what, x.dtype)
-    return operator(x, indices, shape=shape)  # type: ignore[no-any-return]
+    return operator(x, indices, shape=shape)

@@ -72,7 +72,7 @@ def grid_sample(
         )
     expr = _sampled(ndim, mode, padding_mode, bool(align_corners))
     shape = (*x.shape[:2], *grid.shape[1:-1])
-    return kernel(expr, what, dtype)(x, grid, shape=shape, out=out)  # type: ignore[no-any-return]
+    return kernel(expr, what, dtype)(x, grid, shape=shape, out=out)
 
 
 def _sampled(ndim: int, mode: str, padding: str, corners: bool) -> str:
@@ -169,7 +169,7 @@ def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = No
     terms = [f"at_x0(coord(0), coord(-1), {k}) * b{ndim - 1 - k}" for k in range(ndim)]
     terms.append(f"at_x0(coord(0), coord(-1), {ndim})")
     expr = "\n".join([*lines, f"y0 = {' + '.join(terms)};"])
-    return kernel(expr, what, dtype)(theta, shape=(*sizes, ndim))  # type: ignore[no-any-return]
+    return kernel(expr, what, dtype)(theta, shape=(*sizes, ndim))
 
 
 def affine_grid_backward(

@@ -96,7 +96,7 @@ def interpolate(
         else _forward(x.ndim - 2, kind, corners)
     )
     shape = (*x.shape[:2], *sizes)
-    return kernel(expr, what, dtype)(x, *scales, shape=shape, out=out)  # type: ignore[no-any-return]
+    return kernel(expr, what, dtype)(x, *scales, shape=shape, out=out)
 
 
 @repeatable
@@ -137,7 +137,7 @@ def interpolate_backward(
     if kind == "area":
         return _area_backward(grad, given)
     expr = _backward(grad.ndim - 2, kind, corners)
-    return kernel(expr, what, dtype)(grad, *scales, shape=given)  # type: ignore[no-any-return]
+    return kernel(expr, what, dtype)(grad, *scales, shape=given)
 
 
 def _into(y: Any, out: Any) -> Any:

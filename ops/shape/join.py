@@ -126,7 +126,7 @@ def _join(what: str, arrays: list[Any], dim: Any, axis: Any, out: Any) -> Array:
         if a.size:
             arithmetic.copy(a, out=_part(out, at, start, stop))
         start = stop
-    return out  # type: ignore[no-any-return]
+    return out
 
 
 def _part(x: Any, at: int, start: int, stop: int) -> Array:

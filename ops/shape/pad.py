@@ -109,7 +109,7 @@ def pad_backward(
     if mode == "constant":
         inner = _cropped(grad, [(-max(0, b), -max(0, a)) for b, a in borders])
         if all(b >= 0 and a >= 0 for b, a in borders):
-            return inner  # type: ignore[no-any-return]
+            return inner
         outer = [n for b, a in reversed(borders) for n in (max(0, -b), max(0, -a))]
         return _with_border(inner, outer)
     return _gathered(grad, sizes, borders, mode)
@@ -177,7 +177,7 @@ def _mirrored(x: Any, shape: tuple[int, ...], borders: Any, mode: str) -> Array:
     element = places(x.ndim, {d: f"c{d}" for d in padded})
     expr = "\n".join([*lines, f"y0 = at_x0({element});"])
     before = [np.int64(borders[d][0]) for d in padded]
-    return kernel(expr, "pad", x.dtype)(x, *before, shape=shape)  # type: ignore[no-any-return]
+    return kernel(expr, "pad", x.dtype)(x, *before, shape=shape)
 
 
 def _gathered(grad: Any, sizes: tuple[int, ...], borders: Any, mode: str) -> Array:
@@ -218,4 +218,4 @@ def _gathered(grad: Any, sizes: tuple[int, ...], borders: Any, mode: str) -> Arr
     )
     before = [np.int64(borders[d][0]) for d in padded]
     operator = kernel(expr, "pad_backward", grad.dtype)
-    return operator(grad, *before, shape=sizes)  # type: ignore[no-any-return]
+    return operator(grad, *before, shape=sizes)

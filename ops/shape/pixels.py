@@ -192,7 +192,7 @@ def channel_shuffle(x: Any, groups: int, *, out: Any = None) -> Array:
     source = view_of(x, shape, (xn, xc, xc * each, *xr), x.offset)
     target = view_of(out, shape, (yn, yc * groups, yc, *yr), out.offset)
     _channel_shuffle(source, out=target)
-    return out  # type: ignore[no-any-return] # whatever class of array the user gave
+    return out  # whatever class of array the user gave
 
 
 def contiguous(x: Any, memory_format: str = "contiguous") -> Array:
@@ -245,7 +245,7 @@ def _to_space(
     out = _result(what, x, (*lead, each, height * block, width * block), out)
     small = _as_depth(x, each, block, mode)
     _depth_to_space(small, out=_as_space(out, height, width, block))
-    return out  # type: ignore[no-any-return]
+    return out
 
 
 def _to_depth(
@@ -264,7 +264,7 @@ def _to_depth(
     out = _result(what, x, (*lead, each * block**2, height, width), out)
     large = _as_space(x, height, width, block)
     _space_to_depth(large, out=_as_depth(out, each, block, mode))
-    return out  # type: ignore[no-any-return]
+    return out
 
 
 def _as_depth(x: Any, each: int, block: int, mode: str) -> Array:

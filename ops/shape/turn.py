@@ -151,7 +151,7 @@ def _kept(what: str, comparison: str, x: Any, diagonal: int, out: Any) -> Array:
         raise ShapeError(f"{what}: expected x of at least 2 dimensions, got shape {x.shape}")
     k = max(-(2**31), min(2**31 - 1, whole(what, "diagonal", diagonal)))
     expr = f"y0 = coord(-1) - coord(-2) {comparison} (long)w0 ? x0 : 0;"
-    return kernel(expr, what, x.dtype)(x, np.int32(k), out=out)  # type: ignore[no-any-return]
+    return kernel(expr, what, x.dtype)(x, np.int32(k), out=out)
 
 
 def diagonal(x: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:

@@ -64,7 +64,7 @@ def unfold(
     shape = (*x.shape[:2], *w.kernel, *w.outputs)
     y = kernel("\n".join(lines), what, dtype)(x, shape=shape)
     n, c = x.shape[:2]
-    return y.reshape(n, c * w.kernel[0] * w.kernel[1], w.outputs[0] * w.outputs[1])  # type: ignore[no-any-return]
+    return y.reshape(n, c * w.kernel[0] * w.kernel[1], w.outputs[0] * w.outputs[1])
 
 
 @repeatable
@@ -117,7 +117,7 @@ def fold(
     expr = w.over_outputs("x0", body).replace("size_x0(2)", "size_x0(4)")
     expr = expr.replace("size_x0(3)", "size_x0(5)")
     view = view_of(x, shape, strides, x.offset)
-    return kernel(expr, what, dtype)(view, shape=(*shape[:2], *sizes))  # type: ignore[no-any-return]
+    return kernel(expr, what, dtype)(view, shape=(*shape[:2], *sizes))
 
 
 def unfold_backward(

@@ -57,7 +57,7 @@ def searchsorted(
     element = f"at_x1({places(ndim, {ndim - 1: 'middle'})})"
     text = lower_bound(f"size_x1({ndim - 1})", element, "x0", after=right) + "y0 = low;"
     operator = kernel(text, what, np.dtype(np.int32 if out_int32 else np.int64))
-    return operator(values, sorted_sequence)  # type: ignore[no-any-return]
+    return operator(values, sorted_sequence)
 
 
 def bucketize(
@@ -86,7 +86,7 @@ def _counts(what: str, keys: Any, bins: int) -> Array:
         {lower_bound("size_x0(0)", element, "coord(0)", after=True)}
         y0 = low - first;
     """
-    return kernel(text, what, _INT64)(ordered, shape=(bins,))  # type: ignore[no-any-return]
+    return kernel(text, what, _INT64)(ordered, shape=(bins,))
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Array:
@@ -238,7 +238,7 @@ def masked_select(x: Any, mask: Any) -> Array:
     if not count:
         return new_dense((0,), dtype)
     text = _FIRST + "y0 = at_x1(low);"
-    return kernel(text, what, dtype)(numbers, values.reshape(-1), shape=(count,))  # type: ignore[no-any-return]
+    return kernel(text, what, dtype)(numbers, values.reshape(-1), shape=(count,))
 
 
 def _broadcast(a: Any, b: Any) -> bool:
