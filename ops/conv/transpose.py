@@ -185,5 +185,6 @@ def _transposed_windows(
                 f"{what}: x of shape {tuple(x)} with a kernel of {tuple(w[2:])}, stride={stride!r} "
                 f"and padding={padding!r} leaves a result of size {result}"
             )
-        axes.append(replace(axis, size=result))
+        # Of what output_padding adds no window reaches more: there are as many as pixels of x.
+        axes.append(replace(axis, size=result, after=axis.after - more))
     return Windows(*axes)
