@@ -65,6 +65,8 @@ class ReductionCode(KernelCode):
         store_tiles: Whether ``reduce_columns`` may store whole vectors as they are.
         ahead: How far ahead inputs are prefetched: elements, or rows of ``reduce_columns``.
         streaming: Whether it should do so past the cache.
+        levels: Levels of accumulators above a tile, 8 steps each, which keep chains of additions
+            short; 0 where nothing is added up.
         still: Names of the inputs that the reduced loops do not move: one value an output.
         random: Whether the snippets draw random numbers.
     """
@@ -96,6 +98,7 @@ class ReductionCode(KernelCode):
     store_tiles: bool
     ahead: int
     streaming: bool
+    levels: int
     still: tuple[str, ...]
     random: bool
 

@@ -32,6 +32,9 @@ from clprim.traits import DeviceTraits
 
 __all__ = ["Stages"]
 
+# Additions one after another that need no second level: setting it up would cost as much.
+SHORT_CHAIN = 32
+
 
 @dataclass
 class Stages:
@@ -111,6 +114,22 @@ class Stages:
         if not definition.componentwise or any(a.dtype.kind == "b" for a in self.inputs):
             return None
         return value
+
+    def _levels(self, schedule: Schedule, template: str) -> int:
+        """How many levels of accumulators keep chains of floating-point additions short."""
+        floats = any(self.partials[n].kind not in "biu" for n in self.definition.summed)
+        vectors = self.definition.combine_componentwise or schedule.vector == 1
+        if not floats or not vectors or schedule.exact:
+            return 0
+        if template == "reduction/finish":
+            return 5
+        if schedule.row_a_split or schedule.vector * schedule.unroll == 1:
+            return 0
+        step = {
+            "reduction/columns": 1,
+            "reduction/inner": schedule.vector * schedule.unroll * schedule.lanes,
+        }.get(template)
+        return 3 if step is not None and schedule.chunk > SHORT_CHAIN * step else 0
 
     def kernel(
         self,
@@ -238,6 +257,7 @@ class Stages:
             exact=schedule.exact,
             store_tiles=store_tiles,
             ahead=schedule.ahead,
+            levels=self._levels(schedule, template),
             streaming=store_tiles
             and not partial
             and self.traits.streaming

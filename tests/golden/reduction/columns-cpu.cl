@@ -3,6 +3,19 @@ typedef int index_t;
 #define lowest_reduce_y0 -INFINITY
 #define highest_reduce_y0 INFINITY
 
+static inline __attribute__((overloadable)) void take_partial(
+float16 *to_reduce_y0, const float16 other_y0)
+{
+    typedef float16 typeof_reduce_y0;
+    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
+    {
+#line 1 "snippet:combine"
+reduce_y0 += other_y0;
+#line 15 "kernel"
+    }
+    *to_reduce_y0 = reduce_y0;
+}
+
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduction(
     __global float *y0_memory,
     __global const float *x0_memory,
@@ -40,7 +53,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduction(
             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 44 "kernel"
+#line 57 "kernel"
             }
 
             #pragma unroll
@@ -48,6 +61,58 @@ reduce_y0 = 0;
                 tile_reduce_y0[u] = reduce_y0;
             }
         }
+
+        float16 level1_reduce_y0[9];
+        {
+            typedef float16 typeof_reduce_y0;
+            typeof_reduce_y0 reduce_y0 = 0;
+            {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 73 "kernel"
+            }
+
+            #pragma unroll
+            for (int u = 0; u < 9; ++u) {
+                level1_reduce_y0[u] = reduce_y0;
+            }
+        }
+
+        int steps_1 = 0;
+        float16 level2_reduce_y0[9];
+        {
+            typedef float16 typeof_reduce_y0;
+            typeof_reduce_y0 reduce_y0 = 0;
+            {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 90 "kernel"
+            }
+
+            #pragma unroll
+            for (int u = 0; u < 9; ++u) {
+                level2_reduce_y0[u] = reduce_y0;
+            }
+        }
+
+        int steps_2 = 0;
+        float16 level3_reduce_y0[9];
+        {
+            typedef float16 typeof_reduce_y0;
+            typeof_reduce_y0 reduce_y0 = 0;
+            {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 107 "kernel"
+            }
+
+            #pragma unroll
+            for (int u = 0; u < 9; ++u) {
+                level3_reduce_y0[u] = reduce_y0;
+            }
+        }
+
+        int steps_3 = 0;
 
         {
             index_t i = begin;
@@ -67,20 +132,96 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 71 "kernel"
+#line 136 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 76 "kernel"
+#line 141 "kernel"
                     }
 
                     tile_reduce_y0[u] = reduce_y0;
 
                 }
+                if (++steps_1 == 8) {
+                    steps_1 = 0;
+                    #pragma unroll
+                    for (int u = 0; u < 9; ++u)
+                        take_partial(&level1_reduce_y0[u], tile_reduce_y0[u]);
+                    {
+                        typedef float16 typeof_reduce_y0;
+                        typeof_reduce_y0 reduce_y0 = 0;
+                        {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 158 "kernel"
+                        }
+
+                        #pragma unroll
+                        for (int u = 0; u < 9; ++u) {
+                            tile_reduce_y0[u] = reduce_y0;
+                        }
+                    }
+
+                    if (++steps_2 == 8) {
+                        steps_2 = 0;
+                        #pragma unroll
+                        for (int u = 0; u < 9; ++u)
+                            take_partial(&level2_reduce_y0[u], level1_reduce_y0[u]);
+                        {
+                            typedef float16 typeof_reduce_y0;
+                            typeof_reduce_y0 reduce_y0 = 0;
+                            {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 178 "kernel"
+                            }
+
+                            #pragma unroll
+                            for (int u = 0; u < 9; ++u) {
+                                level1_reduce_y0[u] = reduce_y0;
+                            }
+                        }
+
+                        if (++steps_3 == 8) {
+                            steps_3 = 0;
+                            #pragma unroll
+                            for (int u = 0; u < 9; ++u)
+                                take_partial(&level3_reduce_y0[u], level2_reduce_y0[u]);
+                            {
+                                typedef float16 typeof_reduce_y0;
+                                typeof_reduce_y0 reduce_y0 = 0;
+                                {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 198 "kernel"
+                                }
+
+                                #pragma unroll
+                                for (int u = 0; u < 9; ++u) {
+                                    level2_reduce_y0[u] = reduce_y0;
+                                }
+                            }
+
+                        }
+
+                    }
+
+                }
+
                 x0_at += x0_step;
             }
         }
+
+        #pragma unroll
+        for (int u = 0; u < 9; ++u)
+            take_partial(&tile_reduce_y0[u], level1_reduce_y0[u]);
+        #pragma unroll
+        for (int u = 0; u < 9; ++u)
+            take_partial(&tile_reduce_y0[u], level2_reduce_y0[u]);
+        #pragma unroll
+        for (int u = 0; u < 9; ++u)
+            take_partial(&tile_reduce_y0[u], level3_reduce_y0[u]);
 
         if (own == from) {
             #pragma unroll

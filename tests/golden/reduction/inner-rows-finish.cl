@@ -45,11 +45,223 @@ reduce_y0 = 0;
         }
     }
 
+    float16 level1_reduce_y0[1];
+    {
+        typedef float16 typeof_reduce_y0;
+        typeof_reduce_y0 reduce_y0 = 0;
+        {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 56 "kernel"
+        }
+
+        #pragma unroll
+        for (int u = 0; u < 1; ++u) {
+            level1_reduce_y0[u] = reduce_y0;
+        }
+    }
+
+    int steps_1 = 0;
+    float16 level2_reduce_y0[1];
+    {
+        typedef float16 typeof_reduce_y0;
+        typeof_reduce_y0 reduce_y0 = 0;
+        {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 73 "kernel"
+        }
+
+        #pragma unroll
+        for (int u = 0; u < 1; ++u) {
+            level2_reduce_y0[u] = reduce_y0;
+        }
+    }
+
+    int steps_2 = 0;
+    float16 level3_reduce_y0[1];
+    {
+        typedef float16 typeof_reduce_y0;
+        typeof_reduce_y0 reduce_y0 = 0;
+        {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 90 "kernel"
+        }
+
+        #pragma unroll
+        for (int u = 0; u < 1; ++u) {
+            level3_reduce_y0[u] = reduce_y0;
+        }
+    }
+
+    int steps_3 = 0;
+    float16 level4_reduce_y0[1];
+    {
+        typedef float16 typeof_reduce_y0;
+        typeof_reduce_y0 reduce_y0 = 0;
+        {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 107 "kernel"
+        }
+
+        #pragma unroll
+        for (int u = 0; u < 1; ++u) {
+            level4_reduce_y0[u] = reduce_y0;
+        }
+    }
+
+    int steps_4 = 0;
+    float16 level5_reduce_y0[1];
+    {
+        typedef float16 typeof_reduce_y0;
+        typeof_reduce_y0 reduce_y0 = 0;
+        {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 124 "kernel"
+        }
+
+        #pragma unroll
+        for (int u = 0; u < 1; ++u) {
+            level5_reduce_y0[u] = reduce_y0;
+        }
+    }
+
+    int steps_5 = 0;
+
     for (index_t split = 0; split < splits; ++split) {
         #pragma unroll
         for (int u = 0; u < 1; ++u)
             take_partial(&tile_reduce_y0[u], vload16(u, reduce_y0_memory + split * outputs + from));
+        if (++steps_1 == 8) {
+            steps_1 = 0;
+            #pragma unroll
+            for (int u = 0; u < 1; ++u)
+                take_partial(&level1_reduce_y0[u], tile_reduce_y0[u]);
+            {
+                typedef float16 typeof_reduce_y0;
+                typeof_reduce_y0 reduce_y0 = 0;
+                {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 150 "kernel"
+                }
+
+                #pragma unroll
+                for (int u = 0; u < 1; ++u) {
+                    tile_reduce_y0[u] = reduce_y0;
+                }
+            }
+
+            if (++steps_2 == 8) {
+                steps_2 = 0;
+                #pragma unroll
+                for (int u = 0; u < 1; ++u)
+                    take_partial(&level2_reduce_y0[u], level1_reduce_y0[u]);
+                {
+                    typedef float16 typeof_reduce_y0;
+                    typeof_reduce_y0 reduce_y0 = 0;
+                    {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 170 "kernel"
+                    }
+
+                    #pragma unroll
+                    for (int u = 0; u < 1; ++u) {
+                        level1_reduce_y0[u] = reduce_y0;
+                    }
+                }
+
+                if (++steps_3 == 8) {
+                    steps_3 = 0;
+                    #pragma unroll
+                    for (int u = 0; u < 1; ++u)
+                        take_partial(&level3_reduce_y0[u], level2_reduce_y0[u]);
+                    {
+                        typedef float16 typeof_reduce_y0;
+                        typeof_reduce_y0 reduce_y0 = 0;
+                        {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 190 "kernel"
+                        }
+
+                        #pragma unroll
+                        for (int u = 0; u < 1; ++u) {
+                            level2_reduce_y0[u] = reduce_y0;
+                        }
+                    }
+
+                    if (++steps_4 == 8) {
+                        steps_4 = 0;
+                        #pragma unroll
+                        for (int u = 0; u < 1; ++u)
+                            take_partial(&level4_reduce_y0[u], level3_reduce_y0[u]);
+                        {
+                            typedef float16 typeof_reduce_y0;
+                            typeof_reduce_y0 reduce_y0 = 0;
+                            {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 210 "kernel"
+                            }
+
+                            #pragma unroll
+                            for (int u = 0; u < 1; ++u) {
+                                level3_reduce_y0[u] = reduce_y0;
+                            }
+                        }
+
+                        if (++steps_5 == 8) {
+                            steps_5 = 0;
+                            #pragma unroll
+                            for (int u = 0; u < 1; ++u)
+                                take_partial(&level5_reduce_y0[u], level4_reduce_y0[u]);
+                            {
+                                typedef float16 typeof_reduce_y0;
+                                typeof_reduce_y0 reduce_y0 = 0;
+                                {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 230 "kernel"
+                                }
+
+                                #pragma unroll
+                                for (int u = 0; u < 1; ++u) {
+                                    level4_reduce_y0[u] = reduce_y0;
+                                }
+                            }
+
+                        }
+
+                    }
+
+                }
+
+            }
+
+        }
+
     }
+    #pragma unroll
+    for (int u = 0; u < 1; ++u)
+        take_partial(&tile_reduce_y0[u], level1_reduce_y0[u]);
+    #pragma unroll
+    for (int u = 0; u < 1; ++u)
+        take_partial(&tile_reduce_y0[u], level2_reduce_y0[u]);
+    #pragma unroll
+    for (int u = 0; u < 1; ++u)
+        take_partial(&tile_reduce_y0[u], level3_reduce_y0[u]);
+    #pragma unroll
+    for (int u = 0; u < 1; ++u)
+        take_partial(&tile_reduce_y0[u], level4_reduce_y0[u]);
+    #pragma unroll
+    for (int u = 0; u < 1; ++u)
+        take_partial(&tile_reduce_y0[u], level5_reduce_y0[u]);
+
     float done_reduce_y0[16];
     #pragma unroll
     for (int u = 0; u < 1; ++u) {
