@@ -127,22 +127,23 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
 
                 }
             } else {
-                // At the ends of memory: element by element.
-                float elements[16];
-                for (int lane = 0; lane < 16; ++lane) {
-                    const int row = (e + lane) / y_columns, column = (e + lane) % y_columns;
-                    float sum = 0;
-                    for (int kh = 0; kh < 3 && lane < there; ++kh)
-                        for (int kw = 0; kw < 3; ++kw) {
-                            const int from_row = row + kh * row_dilation - rows_before;
+                // At the ends of memory: element by element, added up in the same order.
+                float elements[48];
+                for (int kh = 0; kh < 3; ++kh)
+                    for (int lane = 0; lane < 16; ++lane) {
+                        const int row = (e + lane) / y_columns, column = (e + lane) % y_columns;
+                        const int from_row = row + kh * row_dilation - rows_before;
+                        float sum = 0;
+                        for (int kw = 0; kw < 3 && lane < there; ++kw) {
                             const int from_column = column + kw * column_dilation - columns_before;
                             if ((uint)from_row < (uint)y_rows && (uint)from_column < (uint)y_columns)
-                                sum += ((float)w_memory[w_at + kh * w_row + kw * w_column])
+                                sum += tap[kh * 3 + kw]
                                     * ((float)x_memory[x_plane + from_row * y_columns + from_column]);
                         }
-                    elements[lane] = sum;
-                }
-                sums[0] = vload16(0, elements);
+                        elements[kh * 16 + lane] = sum;
+                    }
+                for (int kh = 0; kh < 3; ++kh)
+                    sums[kh] = vload16(kh, elements);
             }
             float16 sum = sums[0];
             #pragma unroll
@@ -156,7 +157,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                 {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 160 "kernel"
+#line 161 "kernel"
                 }
                 y0 += beta * (vload16(0, y0_memory + y0_here));
                 vstore16(y0, 0, y0_memory + y0_here);
@@ -184,22 +185,23 @@ y0 = clamp(y0, 0, 6);
 
                 }
             } else {
-                // At the ends of memory: element by element.
-                float elements[16];
-                for (int lane = 0; lane < 16; ++lane) {
-                    const int row = (e + lane) / y_columns, column = (e + lane) % y_columns;
-                    float sum = 0;
-                    for (int kh = 0; kh < 3 && lane < there; ++kh)
-                        for (int kw = 0; kw < 3; ++kw) {
-                            const int from_row = row + kh * row_dilation - rows_before;
+                // At the ends of memory: element by element, added up in the same order.
+                float elements[48];
+                for (int kh = 0; kh < 3; ++kh)
+                    for (int lane = 0; lane < 16; ++lane) {
+                        const int row = (e + lane) / y_columns, column = (e + lane) % y_columns;
+                        const int from_row = row + kh * row_dilation - rows_before;
+                        float sum = 0;
+                        for (int kw = 0; kw < 3 && lane < there; ++kw) {
                             const int from_column = column + kw * column_dilation - columns_before;
                             if ((uint)from_row < (uint)y_rows && (uint)from_column < (uint)y_columns)
-                                sum += ((float)w_memory[w_at + kh * w_row + kw * w_column])
+                                sum += tap[kh * 3 + kw]
                                     * ((float)x_memory[x_plane + from_row * y_columns + from_column]);
                         }
-                    elements[lane] = sum;
-                }
-                sums[0] = vload16(0, elements);
+                        elements[kh * 16 + lane] = sum;
+                    }
+                for (int kh = 0; kh < 3; ++kh)
+                    sums[kh] = vload16(kh, elements);
             }
             float16 sum = sums[0];
             #pragma unroll
@@ -213,7 +215,7 @@ y0 = clamp(y0, 0, 6);
                 {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 217 "kernel"
+#line 219 "kernel"
                 }
                 y0 += beta * (vload16(0, y0_memory + y0_here));
                 vstore16(y0, 0, y0_memory + y0_here);
@@ -228,7 +230,7 @@ y0 = clamp(y0, 0, 6);
                     {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 232 "kernel"
+#line 234 "kernel"
                     }
                     y0 += beta * ((float)y0_memory[y0_here]);
                     y0_memory[y0_here] = y0;

@@ -523,3 +523,13 @@ def test_small(traits, small, memory_format):
     check(shape, kernel, memory_format, **options)
     if small is SMALL[0]:
         check(shape, kernel, memory_format, many=2, **options)
+
+
+@pytest.mark.parametrize(("kernel", "size"), [(3, 14), (5, 14), (3, 15)])
+def test_bits_depend_on_no_place_in_the_batch(device, kernel, size):
+    """The first and the last plane lie at the ends of memory, where vectors may not reach."""
+    image = np.random.default_rng(0).normal(size=(1, 8, size, size)).astype(np.float32)
+    taps = np.random.default_rng(1).normal(size=(8, 1, kernel, kernel)).astype(np.float32)
+    x = cp.asarray(np.repeat(image, 3, 0))
+    y = ops.conv2d(x, cp.asarray(taps), padding=kernel // 2, groups=8).get()
+    np.testing.assert_array_equal(y, np.repeat(y[1:2], 3, 0))
