@@ -1,5 +1,6 @@
 """The example that upscales pictures: PyTorch's numbers, no seams, and clear errors."""
 
+import itertools
 import importlib.util
 import sys
 from pathlib import Path
@@ -82,8 +83,11 @@ def test_only_convolutions_and_the_repeated_pixels_are_launched(device, example,
     run(x)
     with cp.profile() as profile:
         run(x)
-    names = [event.name for event in profile.events]
-    assert names == [*["conv2d"] * 17, "nearest", "conv2d"]
+    # A convolution by Winograd's algorithm may be one kernel or several.
+    names = [name for name, _ in itertools.groupby(e.name.split("_")[0] for e in profile.events)]
+    assert names == ["conv2d", "nearest", "conv2d"]
+    launched = [event.name for event in profile.events if event.name.startswith("conv2d")]
+    assert len(launched) >= 18
 
 
 @pytest.mark.parametrize(
