@@ -1,7 +1,7 @@
 """The example that upscales pictures: PyTorch's numbers, no seams, and clear errors."""
 
-import itertools
 import importlib.util
+import itertools
 import sys
 from pathlib import Path
 
