@@ -98,8 +98,16 @@ class Strategy(Generic[P]):
         return self.planned(problem, traits, tile) if self.fits(tile, problem, traits) else None
 
 
-def lowered(strategy: Strategy[Q], lower: Callable[[P], Q | None]) -> Strategy[P]:
-    """Returns a strategy for problems that ``lower`` makes others of; it returns None of some."""
+def lowered(
+    strategy: Strategy[Q], lower: Callable[[P], Q | None], unless: Callable[[P], bool]
+) -> Strategy[P]:
+    """Returns a strategy for problems that ``lower`` makes others of; it returns None of some.
+
+    Args:
+        strategy: Of the others.
+        lower: What makes one of a problem.
+        unless: Which problems it can do, and is not meant for.
+    """
 
     def taken(test: Callable[[Q, DeviceTraits], bool]) -> Callable[[P, DeviceTraits], bool]:
         def takes(problem: P, traits: DeviceTraits) -> bool:
@@ -121,7 +129,7 @@ def lowered(strategy: Strategy[Q], lower: Callable[[P], Q | None]) -> Strategy[P
         lambda problem, traits, tile: strategy.plan(of(problem), traits, tile),
         lambda tile, problem, traits: strategy.fits(tile, of(problem), traits),
         lambda tile, problem, traits: strategy.near(tile, of(problem), traits),
-        taken(strategy.meant),
+        lambda problem, traits: not unless(problem) and taken(strategy.meant)(problem, traits),
         strategy.examples,
         strategy.needs,
     )

@@ -10,7 +10,7 @@ from clprim.plan.conv.lowering import contractions
 from clprim.plan.conv.problem import Convolution, ConvolutionClass
 from clprim.plan.conv.winograd.strategy import WINOGRAD
 from clprim.plan.depthwise.family import GRADIENTS, PLANES
-from clprim.plan.depthwise.problem import depthwise_of
+from clprim.plan.depthwise.problem import depthwise_of, is_product
 from clprim.plan.depthwise.weight.code import gradient_of
 from clprim.plan.product.family import PRODUCTS, ContractionClass
 from clprim.plan.product.problem import Contraction
@@ -26,8 +26,8 @@ CONVOLUTIONS: Family[Convolution] = Family(
     "conv",
     ConvolutionClass,
     (
-        *(lowered(strategy, depthwise_of) for strategy in PLANES),
-        *(lowered(strategy, gradient_of) for strategy in GRADIENTS),
+        *(lowered(strategy, depthwise_of, is_product) for strategy in PLANES),
+        *(lowered(strategy, gradient_of, is_product) for strategy in GRADIENTS),
         Via(WINDOWS, contractions),
     ),
 )

@@ -126,11 +126,8 @@ class Depthwise:
 
 
 def planes_of(p: Convolution) -> tuple[Line, Line] | None:
-    """Returns the axes of a convolution every channel of which is a plane of its own, else None.
-
-    One channel that many outputs read is as well a product of matrices, and left to those.
-    """
-    single = p.channels == p.groups and (p.groups > 1 or p.outputs == 1) and p.shuffle is None
+    """Returns the axes of a convolution every channel of which is a plane of its own, else None."""
+    single = p.channels == p.groups and p.shuffle is None
     if not single or not (p.images and math.prod(p.x_shape) and math.prod(p.y_shape)):
         return None
 
@@ -140,6 +137,11 @@ def planes_of(p: Convolution) -> tuple[Line, Line] | None:
         return Line(inputs, outputs, axis.kernel, axis.stride, axis.dilation, axis.before)
 
     return line(p.rows), line(p.columns)
+
+
+def is_product(p: Convolution) -> bool:
+    """Whether one channel is read by many outputs: as well a product, and left to those."""
+    return p.groups == 1 and p.outputs > 1
 
 
 def depthwise_of(p: Convolution) -> Depthwise | None:
