@@ -7,6 +7,7 @@ from typing import Any
 
 from clprim import ops
 from clprim.arrays.array import Array
+from clprim.errors import ShapeError
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
@@ -100,7 +101,10 @@ def _convolution(
     groups: int,
 ) -> Any:
     if x.ndim == 5:
-        return _volumes(x, w, bias, stride, padding, dilation, transposed, output_padding, groups)
+        raise ShapeError(
+            f"convolution: x has shape {x.shape}; the device convolves in one or two dimensions, "
+            "so keep this layer and its input on the CPU"
+        )
     options: dict[str, Any] = {
         "stride": _pair(stride, 1),
         "padding": _pair(padding, 0),
@@ -115,10 +119,6 @@ def _convolution(
     else:
         y = ops.conv2d(x, w, bias, **options)
     return y.reshape(y.shape[0], y.shape[1], y.shape[3]) if line else y
-
-
-def _volumes(x: Array, w: Array, bias: Any, *how: Any) -> Any:
-    raise NotImplementedError("convolutions in three dimensions")
 
 
 def _as_input(grad: Array, x: Array, w: Array, options: dict[str, Any]) -> Array:
