@@ -274,7 +274,8 @@ def _repeat(option: str, given: Sequence[Any], wanted: int) -> list[Any]:
     if len(given) == 1:
         return list(given) * wanted
     if len(given) != wanted:
-        raise ShapeError(f"{option} is given {len(given)} times; expected once, or {wanted} times")
+        times = "once" if wanted == 1 else f"once, or {wanted} times"
+        raise ShapeError(f"{option} is given {len(given)} times; expected {times}")
     return list(given)
 
 

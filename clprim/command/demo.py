@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import clprim as cp
-from clprim.errors import ClprimError
+from clprim.errors import ClprimError, ShapeError
 from clprim.plan.reduction.schedule import LONGEST_CHAIN
 from clprim.text_table import format_table
 
@@ -71,6 +71,7 @@ def run(*, batch: int = 64, runs: int = 15, full: bool = False) -> int:
     """
     photograph = _photograph()
     device = cp.current_device()
+    _check_memory(batch, device)
     images = _crops(photograph, batch)
     sums, normalise = _operators()
 
@@ -127,6 +128,18 @@ def _photograph() -> Host:
         ) from error
     picture: Host = data.astronaut()  # lies in the package; nothing is downloaded
     return picture
+
+
+def _check_memory(batch: int, device: cp.Device) -> None:
+    """Refuses a batch of which an array, or all arrays of the demonstration, exceed the device."""
+    one = 3 * SIZE * SIZE * 4
+    # Two memory formats, results of both, and one more of them while the old one is still held.
+    most = min(device.cl.max_mem_alloc_size, device.cl.global_mem_size // 8) // one
+    if batch > most:
+        raise ShapeError(
+            f"--batch {batch}: crops of {batch * one / 1e9:.1f} GB; expected at most {most} of them, "
+            f"as {device.name} has {device.cl.global_mem_size / 1e9:.1f} GB"
+        )
 
 
 def _crops(photograph: Host, batch: int) -> Host:

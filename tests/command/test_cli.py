@@ -190,6 +190,7 @@ def test_explain_without_elements(clprim):
         (["y0 = q"], "unknown name 'q'"),
         (["y0 = x0 + x1", "--shape=3", "--shape=4"], "do not broadcast"),
         (["y0 = x0 + x1", *["--shape=3"] * 3], "--shape is given 3 times; expected once, or 2"),
+        (["y0 = x0", "--shape=3", "--shape=3"], "--shape is given 2 times; expected once\n"),
         (["y0 = x0", "--dtype=complex64"], "complex64 is not supported"),
         (["y0 = x0", "--dtype=real"], "'real' is not a dtype"),
         (["y0 = x0", "--axis=1"], "--axis: only a reduction has it"),
@@ -259,6 +260,13 @@ def test_demo_goes_without_pytorch(clprim, monkeypatch):
 @pytest.mark.parametrize("word", ["--batch=0", "--batch=x", "--runs=-1"])
 def test_demo_refuses_malformed_words(clprim, word):
     assert clprim("demo", word)[0] == 2
+
+
+def test_demo_refuses_a_batch_beyond_the_memory(clprim):
+    pytest.importorskip("skimage")
+    status, out, err = clprim("demo", "--batch=1000000")
+    assert (status, out) == (2, "")
+    assert re.match(r"clprim: --batch 1000000: crops of 602.1 GB; expected at most \d+ of them", err)
 
 
 def test_demo_fails_where_results_are_wrong(clprim, monkeypatch):

@@ -111,6 +111,19 @@ def test_wheel_needs_three_packages(wheel):
     assert {"cpu", "bench", "demo", "test", "dev"} <= extras
 
 
+def test_every_folder_of_python_and_templates_is_listed_as_a_package():
+    tomllib = pytest.importorskip("tomllib")
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    roots = {"clprim": "clprim", "clprim.ops": "ops", "clprim.templates": "templates"}
+    expected = {
+        ".".join((name, *file.parent.relative_to(ROOT / folder).parts))
+        for name, folder in roots.items()
+        for pattern in ("*.py", "*.jinja", "*.json")
+        for file in (ROOT / folder).rglob(pattern)
+    }
+    assert set(settings["tool"]["setuptools"]["packages"]) == expected
+
+
 def test_wheel_in_a_fresh_environment(wheel, fresh, tmp_path):
     pip("--python", fresh / "python", "install", "--quiet", "--no-deps", wheel)
     clprim, ops, result = output([fresh / "python", "-c", PROGRAM], tmp_path)
