@@ -137,7 +137,7 @@ def _check_memory(batch: int, device: cp.Device) -> None:
     most = min(device.cl.max_mem_alloc_size, device.cl.global_mem_size // 8) // one
     if batch > most:
         raise ShapeError(
-            f"--batch {batch}: crops of {batch * one / 1e9:.1f} GB; expected at most {most} of them, "
+            f"--batch {batch}: crops of {batch * one / 1e9:.1f} GB; expected at most {most}, "
             f"as {device.name} has {device.cl.global_mem_size / 1e9:.1f} GB"
         )
 

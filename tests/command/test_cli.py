@@ -266,7 +266,7 @@ def test_demo_refuses_a_batch_beyond_the_memory(clprim):
     pytest.importorskip("skimage")
     status, out, err = clprim("demo", "--batch=1000000")
     assert (status, out) == (2, "")
-    assert re.match(r"clprim: --batch 1000000: crops of 602.1 GB; expected at most \d+ of them", err)
+    assert re.match(r"clprim: --batch 1000000: crops of 602.1 GB; expected at most \d+, as", err)
 
 
 def test_demo_fails_where_results_are_wrong(clprim, monkeypatch):
