@@ -68,6 +68,7 @@ from clprim.ops.elementwise.choices import (
     minimum,
     where,
 )
+from clprim.ops.elementwise.epilogue_gradient import epilogue_backward
 from clprim.ops.elementwise.functions import (
     abs,
     acos,
@@ -413,6 +414,7 @@ __all__ = [
     "embedding",
     "embedding_backward",
     "embedding_bag",
+    "epilogue_backward",
     "erf",
     "erfc",
     "exp",

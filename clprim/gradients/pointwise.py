@@ -134,6 +134,11 @@ class PointwiseGradient:
         text = derivation.snippet(results, saves=self._saves, real_name=f"typeof_{names[0]}")
         return derivation.helpers(names, self._saves) + text
 
+    def reads(self, name: str) -> bool:
+        """Whether the gradients depend on an argument, a result that is saved or a gradient."""
+        derivation, names = self._definite()
+        return name in derivation.uses(names, self._saves)
+
     def _definite(self) -> tuple[Derivation | HandWritten, tuple[str, ...]]:
         """The derivation for float arrays, and the gradients in order."""
         inputs, scalars, results = self._counts

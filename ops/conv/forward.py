@@ -232,7 +232,7 @@ class _Conv2d:
             padding: Likewise, or ``(top, bottom, left, right)``.
             groups: Inputs and outputs are divided into so many independent convolutions.
             epilogue: A snippet on ``y0``, the value with its bias, run in the storing kernel; it
-                reads ``x0``, ``x1``, ….
+                reads ``x0``, ``x1``, …; `epilogue_backward` is its gradient.
             epilogue_args: Those arrays; each broadcasts to the result.
             depth_to_space: A block r: outputs become squares of r × r pixels as they are stored, so
                 that the result is ``depth_to_space(conv2d(…), r, mode)``, bit for bit. What runs

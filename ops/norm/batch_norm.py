@@ -27,7 +27,6 @@ from clprim.ops.norm.arguments import (
     check_result,
     check_vector,
 )
-from clprim.ops.norm.epilogue import append, check_epilogue
 from clprim.ops.norm.moments import (
     about_origin,
     moments,
@@ -37,6 +36,7 @@ from clprim.ops.norm.moments import (
 )
 from clprim.ops.norm.running_statistics import RunningStatistics
 from clprim.ops.shared.arguments import dtype_of, real
+from clprim.ops.shared.epilogue import append, check_epilogue
 from clprim.pointwise import Pointwise
 from clprim.runtime.device import current_device
 
@@ -110,7 +110,8 @@ def batch_norm(
         weight: Likewise; 1 where it is None.
         bias: Likewise; 0 where it is None.
         eps: Added to the variance.
-        epilogue: A snippet on ``y0``, the value before it is stored, run in the same kernel.
+        epilogue: A snippet on ``y0``, the value before it is stored, run in the same kernel; its
+            gradient is `epilogue_backward`.
         epilogue_args: Its arrays ``x0``, …, which broadcast to ``x``, then its numbers ``w0``, ….
         out: Where the result goes; may be ``x``.
 
@@ -178,7 +179,8 @@ def batch_norm_train(
         eps: Added to the variance.
         num_batches_tracked: Batches before this one: a number, or an array of one integer, which
             is counted up.
-        epilogue: A snippet on ``y0``, the value before it is stored, run in the same kernel.
+        epilogue: A snippet on ``y0``, the value before it is stored, run in the same kernel; its
+            gradient is `epilogue_backward`.
         epilogue_args: Its arrays ``x0``, …, which broadcast to ``x``, then its numbers ``w0``, ….
         out: Where the result goes; may be ``x``, unless gradients are wanted.
 

@@ -62,7 +62,7 @@ def matmul(
         transpose_b: Likewise of ``b``.
         bias: (N,), added to every row.
         epilogue: A snippet on ``y0``, the value with its bias, run in the storing kernel; it reads
-            ``x0``, ``x1``, ….
+            ``x0``, ``x1``, …; `epilogue_backward` is its gradient.
         epilogue_args: Those arrays; each broadcasts to the result.
         out: (…, M, N), where the result goes.
         beta: ``y = epilogue(a @ b + bias) + beta * y_old``; at 0 the old value is not read.

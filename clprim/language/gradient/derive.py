@@ -183,9 +183,15 @@ def refused(refusal: Refusal, snippets: Sequence[Snippet]) -> DefinitionError:
     texts = {s.rules.part: s.text for s in snippets} | {"preamble": snippets[0].preamble.text}
     part = refusal.part if refusal.part in texts else snippets[0].rules.part
     start_, end = refusal.span
-    first = texts[part][start_:end].split("\n", 1)[0]
+    text = texts[part]
+    first = text[start_:end].split("\n", 1)[0]
+    line = text.count("\n", 0, start_) + 1
+    pieces = [p for s in snippets if s.rules.part == part for p in s.pieces if p.line <= line]
+    if pieces:  # the line as it was written, where operands may have other names
+        before = "\n".join(text.split("\n")[: pieces[-1].line - 1])
+        part, text, start_ = pieces[-1].part, pieces[-1].text, start_ - len(before) - bool(before)
     return DefinitionError(
-        caret_message(owner, part, texts[part], start_, max(1, len(first)), refusal.problem)
+        caret_message(owner, part, text, start_, max(1, len(first)), refusal.problem)
     )
 
 

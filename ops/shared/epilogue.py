@@ -1,4 +1,4 @@
-"""Epilogues of the normalisations: a snippet on ``y0`` that runs where ``y0`` is computed."""
+"""Epilogues behind a string: a snippet on ``y0`` that runs where ``y0`` is computed."""
 
 from __future__ import annotations
 
