@@ -9,6 +9,7 @@ from __future__ import annotations
 from clprim.plan.conv.lowering import contractions
 from clprim.plan.conv.problem import Convolution, ConvolutionClass
 from clprim.plan.conv.winograd.strategy import WINOGRAD
+from clprim.plan.conv.winograd.weight import WINOGRAD_WEIGHT
 from clprim.plan.depthwise.family import GRADIENTS, PLANES
 from clprim.plan.depthwise.problem import depthwise_of, is_product
 from clprim.plan.depthwise.weight.code import gradient_of
@@ -28,6 +29,7 @@ CONVOLUTIONS: Family[Convolution] = Family(
     (
         *(lowered(strategy, depthwise_of, is_product) for strategy in PLANES),
         *(lowered(strategy, gradient_of, is_product) for strategy in GRADIENTS),
+        WINOGRAD_WEIGHT,
         Via(WINDOWS, contractions),
     ),
 )

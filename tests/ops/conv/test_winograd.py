@@ -161,6 +161,89 @@ def test_bits_repeat_and_do_not_depend_on_the_place_in_the_batch(device, memory_
     assert (run(batch, w, padding=1).get() == first).all()
 
 
+# --- the gradient of the weight -------------------------------------------------------------------
+
+
+def check_weight(x_shape, outputs, memory_format="contiguous", dtype=np.float32, **options):
+    """Compares with the sums of products; nothing is rounded, as above."""
+    x, groups = whole(x_shape), options.get("groups", 1)
+    w_shape = (outputs, x_shape[1] // groups, 3, 3)
+    y_shape = reference.conv2d(x, np.zeros(w_shape, np.float32), **options).shape
+    grad = 4 * whole(y_shape, 1)
+    expected = reference.conv2d_weight(x, w_shape, grad, **options)
+    x, grad = (upload(a.astype(dtype), memory_format) for a in (x, grad))
+    found = ops.conv2d_weight(x, w_shape, grad, **options, algorithm="winograd")
+    np.testing.assert_array_equal(wide(found.get()), wide(expected.astype(dtype)))
+
+
+@pytest.fixture
+def small_tiles(monkeypatch):
+    """F(3 × 3, 2 × 2), which rounds nothing."""
+    monkeypatch.setitem(tile.OUTPUTS, 3, (2,))
+
+
+@pytest.mark.parametrize("memory_format", FORMATS)
+@pytest.mark.parametrize(
+    ("x_shape", "outputs", "padding", "groups"),
+    [
+        ((2, 16, 9, 31), 16, 1, 1),  # tails of tiles
+        ((1, 37, 5, 4), 70, (0, 2), 1),  # of channels and outputs, and no row that fills a vector
+        ((3, 3, 8, 18), 5, (2, 0, 1, 3), 1),  # channels and outputs that do not fill a vector
+        ((2, 36, 7, 7), 20, 1, 2),
+        ((5, 17, 63, 70), 17, 1, 1),  # tiles in several parts, rows in several runs
+    ],
+    ids=str,
+)
+def test_every_gradient_of_the_weight_is_exact(
+    device, small_tiles, memory_format, x_shape, outputs, padding, groups
+):
+    check_weight(x_shape, outputs, memory_format, padding=padding, groups=groups)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, BFLOAT16], ids=str)
+def test_gradients_of_half_weights(device, small_tiles, dtype):
+    check_weight((1, 20, 4, 9), 24, "channels_last", dtype, padding=1)
+
+
+@pytest.mark.parametrize("memory_format", FORMATS)
+def test_gradients_are_added_to_what_is_there(device, small_tiles, memory_format):
+    x, grad, old = whole((2, 37, 6, 9)), 4 * whole((2, 33, 6, 9), 1), whole((33, 37, 3, 3), 2)
+    expected = reference.conv2d_weight(x, old.shape, grad, padding=1) + 2 * old
+    out = Guard((33, 3, 3, 37) if memory_format == "channels_last" else (33, 37, 3, 3))
+    last = memory_format == "channels_last"
+    result = out.array.transpose(0, 3, 1, 2) if last else out.array
+    result[:] = cp.asarray(old)
+    found = ops.conv2d_weight(
+        upload(x, memory_format),
+        old.shape,
+        upload(grad, memory_format),
+        padding=1,
+        out=result,
+        beta=2,
+        algorithm="winograd",
+    )
+    assert found is result
+    out.check(expected.transpose(0, 2, 3, 1) if last else expected)
+
+
+@pytest.mark.parametrize("memory_format", FORMATS)
+@pytest.mark.parametrize("kernel", [(3, 3), (2, 2), (5, 5), (1, 3), (5, 2)], ids=str)
+def test_errors_of_gradients_are_at_most_those_allowed(device, memory_format, kernel):
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((2, 24, 23, 37)).astype(np.float32)
+    w_shape = (40, 24, *kernel)
+    y_shape = reference.conv2d(x, np.zeros(w_shape, np.float32), padding=2).shape
+    grad = rng.standard_normal(y_shape).astype(np.float32)
+    expected = reference.conv2d_weight(x, w_shape, grad, padding=2)
+    x, grad = upload(x, memory_format), upload(grad, memory_format)
+    with cp.options(convolution_error=1e-5):
+        found = ops.conv2d_weight(x, w_shape, grad, padding=2, algorithm="winograd")
+        again = ops.conv2d_weight(x, w_shape, grad, padding=2, algorithm="winograd")
+    assert same_bits(found, again)
+    scale = np.sqrt(np.mean(expected**2))
+    assert np.sqrt(np.mean((found.get() - expected) ** 2)) <= 1e-5 * scale
+
+
 def test_infinities_and_nans_spread_over_their_tiles_and_no_further(device):
     rng = np.random.default_rng(9)
     x = rng.standard_normal((1, 16, 24, 24)).astype(np.float32)

@@ -9,14 +9,22 @@ from typing import Any
 import numpy as np
 
 from clprim.dtypes import AnyDType, stored_type
-from clprim.plan.conv.winograd.transform import Linear, Sum, Transform
+from clprim.plan.conv.winograd.transform import Linear, Matrix, Sum, Transform
 from clprim.plan.kernel import KernelCode, OperandCode
 from clprim.plan.permutation import transpose
 from clprim.plan.product.problem import Contraction
 from clprim.plan.product.register_code import ContractionCode, contraction_code
 from clprim.plan.product.register_tile import Tile
 
-__all__ = ["AxisCode", "WeightCode", "WinogradCode", "axis_code", "winograd_code"]
+__all__ = [
+    "AxisCode",
+    "WalkCode",
+    "WeightCode",
+    "WinogradCode",
+    "axis_code",
+    "printed",
+    "winograd_code",
+]
 
 Statements = tuple[tuple[str, str], ...]
 
@@ -43,6 +51,28 @@ class AxisCode:
         """Elements of a tile of inputs."""
         return self.m + self.r - 1
 
+    @property
+    def walk(self) -> WalkCode:
+        """How an image is cut into tiles of inputs."""
+        return WalkCode(self.m, self.size, self.size, self.input)
+
+
+@dataclass(frozen=True)
+class WalkCode:
+    """How an axis of an image is cut into tiles, and transformed.
+
+    Attributes:
+        step: From one tile to the next.
+        reads: Pixels of a tile.
+        size: Elements that they become.
+        statements: From d0, d1, … to v0, v1, ….
+    """
+
+    step: int
+    reads: int
+    size: int
+    statements: Statements
+
 
 @dataclass(frozen=True)
 class WinogradCode(ContractionCode):
@@ -53,6 +83,8 @@ class WinogradCode(ContractionCode):
         tile_rows, tile_vectors: Tiles × vectors of outputs that are summed up in registers.
         planar_x: Whether the input's pixels of a row are neighbours, not its channels.
         few: Whether channels do not fill a vector.
+        grouped: Whether transformed tiles lie as products take them, ``tile_rows`` of a block of
+            channels together.
     """
 
     down: AxisCode = AxisCode(1, 1, (), (), ())
@@ -61,6 +93,22 @@ class WinogradCode(ContractionCode):
     tile_vectors: int = 1
     planar_x: bool = False
     few: bool = False
+    grouped: bool = True
+
+    @property
+    def walk_down(self) -> WalkCode:
+        """Down the columns of the input."""
+        return self.down.walk
+
+    @property
+    def walk_across(self) -> WalkCode:
+        """Along its rows."""
+        return self.across.walk
+
+    @property
+    def advance(self) -> int:
+        """From one block of channels to the next."""
+        return self.width
 
     @property
     def lengths(self) -> list[int]:
@@ -105,11 +153,13 @@ def axis_code(transform: Transform, value: AnyDType) -> AxisCode:
         (transform.output, "p", "r"),
         (transform.weight, "g", "u"),
     )
-    printed = [
-        tuple((step.name, _expression(step, value)) for step in Linear.of(*names).steps)
-        for names in matrices
-    ]
-    return AxisCode(transform.m, transform.r, *printed)
+    return AxisCode(transform.m, transform.r, *(printed(*names, value) for names in matrices))
+
+
+def printed(matrix: Matrix, source: str, result: str, value: AnyDType) -> Statements:
+    """Returns the statements of a product with a matrix; see `Linear.of`."""
+    steps = Linear.of(matrix, source, result).steps
+    return tuple((step.name, _expression(step, value)) for step in steps)
 
 
 def winograd_code(
