@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import struct
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -14,6 +15,8 @@ from clprim.runtime.device import synchronize as wait
 from clprim.torch.memory import usage
 
 __all__ = ["DeviceModule"]
+
+_STATE = struct.Struct("<QQ")  # seed, number of calls
 
 
 class DeviceModule:
@@ -78,6 +81,33 @@ class DeviceModule:
     def manual_seed(self, seed: int) -> None:
         """Seeds the device's random numbers."""
         random.seed(seed)
+
+    def initial_seed(self) -> int:
+        """The seed of the device's random numbers."""
+        return random.get_state().seed
+
+    def seed(self) -> None:
+        """Seeds the device's random numbers with a number that PyTorch draws."""
+        self.manual_seed(torch.seed())
+
+    seed_all = seed
+
+    def get_rng_state(self, device: Any = None) -> torch.Tensor:
+        """What the next random numbers follow from, as bytes."""
+        return torch.frombuffer(bytearray(_STATE.pack(*random.get_state())), dtype=torch.uint8)
+
+    def set_rng_state(self, state: torch.Tensor, device: Any = None) -> None:
+        """Takes what `get_rng_state` returned."""
+        random.set_state(random.State(*_STATE.unpack(bytes(state.tolist()))))
+
+    def get_rng_state_all(self) -> list[torch.Tensor]:
+        """The state of every device."""
+        return [self.get_rng_state()]
+
+    def set_rng_state_all(self, states: Iterable[torch.Tensor]) -> None:
+        """Takes what `get_rng_state_all` returned."""
+        for state in states:
+            self.set_rng_state(state)
 
     def _is_in_bad_fork(self) -> bool:
         return False

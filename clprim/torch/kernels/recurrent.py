@@ -1,0 +1,99 @@
+"""Cells of LSTM and GRU: what PyTorch calls after the products of a step.
+
+Sums of the gates are kept for the way back, which recomputes what follows from them: gradients are
+derived from the cells' strings.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from clprim import ops
+from clprim.arrays.array import Array
+from clprim.arrays.creation import empty
+from clprim.pointwise import Pointwise
+from clprim.torch.kernels.elementwise import apply
+from clprim.torch.memory import kind_of
+from clprim.torch.table import kernel
+
+_SIGMOID = "1 / (1 + exp(-{}))"
+# Sums of gates, then the memory: as torch.nn.LSTM orders them.
+_LSTM = f"""
+    typeof_y0 i = {_SIGMOID.format("x0")}, f = {_SIGMOID.format("x1")}, o = {_SIGMOID.format("x3")};
+    y1 = f * x4 + i * tanh(x2);
+    y0 = o * tanh(y1);
+"""
+# Reset, update, the input's and the state's part of the new value, the state.
+_GRU = f"""
+    typeof_y0 r = {_SIGMOID.format("x0")}, z = {_SIGMOID.format("x1")};
+    y0 = (1 - z) * tanh(x2 + r * x3) + z * x4;
+"""
+
+
+@lru_cache(maxsize=16)
+def _cell(text: str, dtype: Any) -> Pointwise:
+    return Pointwise(text, result_type=dtype)
+
+
+@lru_cache(maxsize=16)
+def _gradient(text: str, dtype: Any) -> Any:
+    return _cell(text, dtype).gradient(wrt=tuple(f"x{n}" for n in range(5)))
+
+
+def _parts(x: Array, count: int) -> list[Array]:
+    width = x.shape[1] // count
+    return [x[:, n * width : (n + 1) * width] for n in range(count)]
+
+
+def _total(arrays: list[Any], out: Array) -> None:
+    given = [a for a in arrays if a is not None]
+    expr = " + ".join(f"(typeof_y0){{{letter}}}" for letter, _ in zip("abcd", given, strict=False))
+    apply(expr, *given, kind=kind_of(out.dtype), out=out)
+
+
+@kernel("_thnn_fused_lstm_cell")
+def _lstm(
+    gates: Array, hidden: Array, memory: Array, bias: Any = None, hidden_bias: Any = None
+) -> Any:
+    sums = empty(gates.shape, gates.dtype)
+    _total([gates, hidden, bias, hidden_bias], sums)
+    state, memory = _cell(_LSTM, gates.dtype)(*_parts(sums, 4), memory)
+    return state, memory, sums
+
+
+@kernel("_thnn_fused_lstm_cell_backward_impl")
+def _lstm_backward(
+    grad_state: Any, grad_memory: Any, before: Array, after: Array, sums: Array, biases: bool
+) -> Any:
+    grads = (grad_state, grad_memory)
+    *gates, memory = _gradient(_LSTM, sums.dtype)(*_parts(sums, 4), before, grad=grads)
+    gates = ops.cat(gates, 1)
+    return gates, memory, ops.sum(gates, 0) if biases else None
+
+
+@kernel("_thnn_fused_gru_cell")
+def _gru(
+    gates: Array, hidden: Array, state: Array, bias: Any = None, hidden_bias: Any = None
+) -> Any:
+    batch, width = state.shape
+    kept = empty((batch, 5 * width), state.dtype)
+    for n, arrays in enumerate(((gates, hidden, bias, hidden_bias), (gates, bias))):
+        # The reset and the update gate are sums of both; the new value's parts stay apart.
+        first, last = (0, 2) if n == 0 else (2, 3)
+        parts = [None if a is None else a[..., first * width : last * width] for a in arrays]
+        _total(parts, kept[:, first * width : last * width])
+    parts = [None if a is None else a[..., 2 * width :] for a in (hidden, hidden_bias)]
+    _total(parts, kept[:, 3 * width : 4 * width])
+    _total([state], kept[:, 4 * width :])
+    return _cell(_GRU, state.dtype)(*_parts(kept, 5)), kept
+
+
+@kernel("_thnn_fused_gru_cell_backward")
+def _gru_backward(grad: Array, kept: Array, biases: bool) -> Any:
+    reset, update, new, hidden, state = _gradient(_GRU, kept.dtype)(*_parts(kept, 5), grad=grad)
+    gates = ops.cat([reset, update, new], 1)
+    hidden = ops.cat([reset, update, hidden], 1)
+    if not biases:
+        return gates, hidden, state, None, None
+    return gates, hidden, state, ops.sum(gates, 0), ops.sum(hidden, 0)
