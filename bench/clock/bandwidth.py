@@ -19,7 +19,7 @@ from bench.clock.timing import (
     race,
     ratio,
 )
-from bench.page.report import Line, Panel, Report, Table
+from bench.page.report import Report, Table
 from bench.page.targets import Verdict, judge
 from bench.peers.peer import Clprim, Inputs, NumPy, Peer, available_peers
 from bench.work.workloads import Workload
@@ -239,7 +239,6 @@ def bandwidth_report(
         command,
         title,
         tables=tuple(_table(group, members, peers) for group, members in groups.items()),
-        panels=tuple(_panel(group, members) for group, members in groups.items()),
         verdicts=tuple(verdict for row in rows for verdict in row.verdicts),
         notes=(*_notes(rows, peers), *refused),
         failures=tuple(
@@ -308,20 +307,6 @@ def _table(group: str, rows: Sequence[Row], peers: Sequence[Peer]) -> Table:
 
 def _outcomes(row: Row) -> str:
     return "\n".join([*map(str, row.verdicts), *([] if row.correct else ["WRONG RESULT"])])
-
-
-def _panel(group: str, rows: Sequence[Row]) -> Panel:
-    lines = tuple(
-        Line(
-            row.workload.title,
-            row.rate / 1e9,
-            row.ceiling / 1e9,
-            {name: rate and rate / 1e9 for name, rate in row.peers.items()},
-            f"{row.share.median:.0%}",
-        )
-        for row in rows
-    )
-    return Panel(group, "GB/s", "clprim", "best copy or read kernel", "share", lines)
 
 
 def _size(nbytes: float) -> str:

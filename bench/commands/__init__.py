@@ -7,6 +7,7 @@ import typer
 from bench.commands.arithmetic import conv, depthwise, gemm, subpixel
 from bench.commands.bandwidth import gradient, layout, norm, pointwise, reduce
 from bench.commands.host import launch
+from bench.commands.pages import pages
 from bench.commands.torture import torture
 from bench.commands.tuning import tune
 from bench.commands.vendors import vendors
@@ -33,6 +34,7 @@ _COMMANDS = (
     launch,
     tune,
     vendors,
+    pages,
     torture,
 )
 for _command in _COMMANDS:

@@ -21,14 +21,18 @@ __all__ = [
     "PeersOption",
     "QuickOption",
     "Run",
+    "ShipOption",
     "charted_run_of",
     "chosen",
+    "folder_of",
     "layers_of",
     "run_of",
     "takes",
 ]
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
+# Where a run writes unless it is told otherwise, below the current folder.
+_DRAFTS = Path("build", "bench")
 _REPEATS, _QUICK_REPEATS = 15, 2
 # Values of options that stand for several of a table's keys.
 _BOTH, _GRADIENTS, _ALL = "both", "gradients", "all"
@@ -36,7 +40,13 @@ _BOTH, _GRADIENTS, _ALL = "both", "gradients", "all"
 QuickOption = Annotated[
     bool, typer.Option("--quick", help="Tiny workloads, few runs; targets are not judged.")
 ]
-OutputOption = Annotated[Path, typer.Option("--output", help="Folder for the Markdown and PNG.")]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option("--output", help=f"Folder for the Markdown and PNG; default: {_DRAFTS}."),
+]
+ShipOption = Annotated[
+    bool, typer.Option("--ship", help="Write into bench/results, and its index anew.")
+]
 PeersOption = Annotated[
     str | None, typer.Option("--peers", help="Parts of names, with commas; default: all.")
 ]
@@ -142,7 +152,7 @@ def run_of(
     device: _DeviceOption = None,
     quick: QuickOption = False,
     repeats: _RepeatsOption = None,
-    output: OutputOption = RESULTS,
+    output: OutputOption = None,
 ) -> Run:
     """Choose the device, and what else is the same for all that is timed on it."""
     try:
@@ -151,7 +161,7 @@ def run_of(
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None
     repeats = repeats or (_QUICK_REPEATS if quick else _REPEATS)
-    return Run(found, quick, repeats, output, chart=False)
+    return Run(found, quick, repeats, folder_of(output, ship=False), chart=False)
 
 
 def charted_run_of(
@@ -159,12 +169,27 @@ def charted_run_of(
     device: _DeviceOption = None,
     quick: QuickOption = False,
     repeats: _RepeatsOption = None,
-    output: OutputOption = RESULTS,
+    output: OutputOption = None,
+    ship: ShipOption = False,
     no_chart: _NoChartOption = False,
 ) -> Run:
     """Do as `run_of` does, for a command that draws a chart."""
-    run = run_of(device=device, quick=quick, repeats=repeats, output=output)
+    folder = folder_of(output, ship=ship)
+    run = run_of(device=device, quick=quick, repeats=repeats, output=folder)
     return replace(run, chart=not no_chart)
+
+
+def folder_of(output: Path | None, *, ship: bool) -> Path:
+    """Return where files go.
+
+    Args:
+        output: As given.
+        ship: Whether they are to be part of the repository.
+    """
+    if ship and output is not None:
+        typer.echo("--ship and --output: expected one of them", err=True)
+        raise typer.Exit(2)
+    return RESULTS if ship else output or _DRAFTS
 
 
 def layers_of(known: Collection[str], usual: str) -> Callable[..., Layers]:

@@ -11,7 +11,7 @@ import typer
 
 import clprim as cp
 from bench.clock.compute import Job
-from bench.commands.options import RESULTS, Layers, Run, layers_of, run_of, takes
+from bench.commands.options import RESULTS, Layers, Run, folder_of, layers_of, run_of, takes
 from bench.commands.output import as_written, finish, label_of, moving
 from bench.page.report import slug
 from bench.tune.tune import (
@@ -57,7 +57,9 @@ def tune(
         jobs = _layers(layers, run)
         options, label = as_written(layers.given), label_of(layers.given)
     cases = record(jobs, run.device)
-    folder = _TUNED if run.output == RESULTS else run.output
+    folder = run.output
+    if ship is not None and folder == folder_of(None, ship=False):
+        folder, run = _TUNED, replace(run, output=RESULTS)
     folder.mkdir(parents=True, exist_ok=True)
     with moving() as progress:
         found = tune_all(cases, run.device, run.repeats, progress=progress)

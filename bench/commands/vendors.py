@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from bench.commands.options import RESULTS, OutputOption, QuickOption, chosen
+from bench.commands.options import OutputOption, QuickOption, ShipOption, chosen, folder_of
 from bench.commands.output import moving, publish
 from bench.vendors.gpus import GPUS
 from bench.vendors.listings import run_vendors, vendors_report
@@ -21,7 +21,8 @@ def vendors(
         str | None, typer.Option("--targets", help="Such as gfx1030,sm_90; default: all.")
     ] = None,
     quick: QuickOption = False,
-    output: OutputOption = RESULTS,
+    output: OutputOption = None,
+    ship: ShipOption = False,
 ) -> None:
     """GPUs that are not here: what their compilers say of every family of kernels."""
     words = targets.split(",") if targets else [gpu.target for gpu in GPUS]
@@ -32,4 +33,4 @@ def vendors(
     options = f" --targets {targets}" if targets else ""
     where = {"compilers": tool_versions(), "run": f"`python -m bench vendors{options}`"}
     name = f"vendors{'-quick' if quick or targets else ''}"
-    publish(report, where, output / name, chart=False)
+    publish(report, where, folder_of(output, ship=ship) / name, chart=False)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import geometric_mean
 
 from bench.clock.compute import Job, Row
-from bench.page.report import Line, Panel, Report, Table
+from bench.page.report import Report, Table
 from bench.page.targets import Target, Verdict, judge
 from bench.peers.peer import Peer
 
@@ -49,7 +49,6 @@ def compute_report(
         tables=tuple(
             _table(group, members, peers, verdicts[group]) for group, members in groups.items()
         ),
-        panels=tuple(_panel(group, members) for group, members in groups.items()),
         verdicts=tuple(verdict for found in verdicts.values() for verdict in found),
         notes=(*_notes(rows, peers), *refused),
         failures=tuple(
@@ -183,20 +182,6 @@ def _medians(rows: Iterable[Row], name: str) -> list[float]:
 def _seconds(rows: Iterable[Row], rate: Callable[[Row], float]) -> float:
     """Return the time of all jobs, each as often as it is counted, at these rates."""
     return sum(row.job.count * row.job.flops / rate(row) for row in rows)
-
-
-def _panel(group: str, rows: Sequence[Row]) -> Panel:
-    lines = tuple(
-        Line(
-            row.job.title,
-            row.rate / 1e9,
-            row.peak / 1e9,
-            {name: rate / 1e9 for name, rate in row.rates.items()},
-            f"{row.share.median:.0%}",
-        )
-        for row in rows
-    )
-    return Panel(group, "GFLOP/s", "clprim", "measured peak", "of peak", lines)
 
 
 def _notes(rows: Sequence[Row], peers: Sequence[Peer]) -> list[str]:

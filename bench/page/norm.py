@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from statistics import geometric_mean
 
 from bench.clock.timing import Spread
-from bench.page.report import Line, Panel, Report, Table
+from bench.page.report import Report, Table
 from bench.page.targets import Target, Verdict, judge
 from bench.work.norm import TORCH, NormRow
 from clprim.runtime.device import Device
@@ -52,7 +52,6 @@ def norm_report(
         "norm",
         "Normalisations beside PyTorch",
         tables=tuple(_table(group, members, verdicts) for group, members in groups.items()),
-        panels=tuple(_panel(group, members) for group, members in groups.items()),
         verdicts=tuple(verdict for found in verdicts.values() for verdict in found),
         notes=(*_notes(rows), *refused),
         failures=tuple(
@@ -136,20 +135,6 @@ def _share(row: NormRow) -> str:
 
 def _quartiles(times: Spread) -> str:
     return f"{times.low:.2f}–{times.high:.2f}"
-
-
-def _panel(group: str, rows: Sequence[NormRow]) -> Panel:
-    lines = tuple(
-        Line(
-            row.job.title,
-            row.job.nbytes / row.seconds / 1e9,
-            None,
-            {TORCH: row.job.nbytes / row.theirs / 1e9 if row.theirs else None},
-            "–" if row.times is None else f"{row.times.median:.1f}×",
-        )
-        for row in rows
-    )
-    return Panel(group, "GB/s of x", "clprim", "", "times", lines)
 
 
 def _notes(rows: Sequence[NormRow]) -> list[str]:

@@ -7,7 +7,7 @@ import os
 import platform
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
@@ -21,8 +21,6 @@ from bench.page.targets import HIT, MISSED, Verdict, summarize
 from clprim.runtime.device import Device, devices
 
 __all__ = [
-    "Line",
-    "Panel",
     "Report",
     "Table",
     "markdown",
@@ -52,54 +50,13 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Line:
-    """One line of a chart.
-
-    Attributes:
-        label: Its name.
-        bar: Length of its bar.
-        tick: Where its reference stands, if it has one.
-        marks: Others, by name.
-        note: A word at its right end.
-    """
-
-    label: str
-    bar: float
-    tick: float | None = None
-    marks: dict[str, float | None] = field(default_factory=dict)
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One part of a chart, with an axis of its own.
-
-    Attributes:
-        title: What it shows.
-        unit: Of its axis.
-        bars: What the bars are, for the legend.
-        ticks: What the ticks are.
-        notes: Heading of the lines' notes.
-        lines: From top to bottom.
-    """
-
-    title: str
-    unit: str
-    bars: str
-    ticks: str
-    notes: str
-    lines: tuple[Line, ...]
-
-
-@dataclass(frozen=True)
 class Report:
     """Everything a command has to say.
 
     Attributes:
         command: Its name.
         title: Its heading.
-        tables: Numbers as text.
-        panels: Numbers as a chart.
+        tables: Numbers as text; `bench.page.panels` draws them.
         verdicts: On all targets of all rows.
         notes: How to read the numbers.
         failures: What was wrong, not merely slow.
@@ -110,7 +67,6 @@ class Report:
     command: str
     title: str
     tables: tuple[Table, ...]
-    panels: tuple[Panel, ...]
     verdicts: tuple[Verdict, ...] = ()
     notes: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.clock.timing import Spread
-from bench.page.report import Line, Panel, Report, Table
+from bench.page.report import Report, Table
 from bench.page.targets import Target, Verdict, judge
 from bench.peers.peer import Peer
 from bench.work.subpixel import FORMS, SizeRow, StoreRow
@@ -47,7 +47,6 @@ def subpixel_report(
         "subpixel",
         "A sub-pixel network without a transpose",
         tables=(*(_table(row) for row in rows), _store_table(stores)),
-        panels=tuple(_panel(row) for row in rows),
         verdicts=tuple(verdicts),
         notes=_notes(peers),
         failures=tuple(
@@ -129,18 +128,6 @@ def _store_table(stores: Sequence[StoreRow]) -> Table:
             for store in stores
         ),
     )
-
-
-def _panel(row: SizeRow) -> Panel:
-    lines = [
-        Line(
-            name,
-            row.flops / seconds / 1e9,
-            note="" if name not in row.times else f"{row.times[name].median:.2f}×",
-        )
-        for name, seconds in row.seconds.items()
-    ]
-    return Panel(f"Pictures of {row.title}", "GFLOP/s", "rate", "", "fused", tuple(lines))
 
 
 def _notes(peers: Sequence[Peer]) -> tuple[str, ...]:

@@ -287,4 +287,4 @@ def tune_report(found: Sequence[Tuned], cases: int, kept: str) -> Report:
     )
     title = "Tiles of contractions: the rule's and the fastest"
     table = Table("Milliseconds of a call, operands packed beforehand", columns, rows)
-    return Report("tune", title, (table,), (), notes=tuple(notes), failures=failures)
+    return Report("tune", title, (table,), notes=tuple(notes), failures=failures)

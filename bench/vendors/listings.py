@@ -215,7 +215,6 @@ def vendors_report(rows: Sequence[Row]) -> Report:
         command="vendors",
         title="GPUs that are not here: what their compilers say",
         tables=tuple(tables(rows)),
-        panels=(),
         notes=_NOTES,
         failures=tuple(failures),
     )

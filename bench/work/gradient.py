@@ -12,7 +12,7 @@ import numpy as np
 
 import clprim as cp
 from bench.clock.timing import Contender, Spread, host_call, race, ratio
-from bench.page.report import Line, Panel, Report, Table
+from bench.page.report import Report, Table
 from bench.page.targets import Target, Verdict, judge
 from clprim.runtime.device import Device
 
@@ -220,15 +220,10 @@ def gradient_report(rows: Sequence[Row]) -> Report:
             for row in rows
         ),
     )
-    lines = tuple(
-        Line(row.job.title, row.by_hand.median, 1.0, {}, f"{row.by_hand.median:.0%}")
-        for row in rows
-    )
     return Report(
         "gradient",
         "Derived gradients beside kernels by hand",
         tables=(table,),
-        panels=(Panel("speed beside a kernel by hand", "×", "derived", "by hand", "", lines),),
         verdicts=tuple(verdict for row in rows for verdict in row.verdicts),
         notes=("Times of the host, from the call until the result is there.",),
         failures=tuple(

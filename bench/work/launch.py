@@ -9,7 +9,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -18,7 +17,7 @@ import pyopencl as cl
 
 import clprim as cp
 from bench.clock.timing import Contender, Result, Spread, batch, race, ratio, spread
-from bench.page.report import Line, Panel, Report, Table
+from bench.page.report import Report, Table
 from bench.page.targets import Target, Verdict, judge
 from bench.peers.compute import OneDNN, Packing, Packs, Prepacked
 from bench.peers.peer import SCALAR, Inputs, Peer, available_peers, definition
@@ -256,11 +255,6 @@ def launch_report(
             *tables,
             Table("A new process (seconds)", ("", "median", "least", "target"), tuple(first)),
         ),
-        panels=(
-            _calls_panel(_TITLE, results, _PROMISES),
-            _calls_panel(_CONV_TITLE, conv_results, _CONV_PROMISES),
-            _starts_panel(starts),
-        ),
         verdicts=tuple(verdicts),
         notes=_notes(peers, conv_peers),
     )
@@ -274,33 +268,6 @@ def _times_bare(result: Result, bare: Result) -> Spread:
 def _micro(result: Result) -> tuple[str, str]:
     found = spread([1e6 * seconds for seconds in result.seconds("host")])
     return f"{found.median:.2f}", f"{found.low:.2f} to {found.high:.2f}"
-
-
-def _calls_panel(title: str, results: dict[str, Result], promised: dict[str, Target]) -> Panel:
-    bare = median(results[_BARE].seconds("host"))
-    lines = tuple(
-        Line(
-            name,
-            1e6 * median(result.seconds("host")),
-            1e6 * bare * promised[name].bound if name in promised else None,
-            note=f"{_times_bare(result, results[_BARE]).median:.1f}×",
-        )
-        for name, result in results.items()
-    )
-    return Panel(title, "µs a call", "measured", "target", "× bare", lines)
-
-
-def _starts_panel(starts: Sequence[Measured]) -> Panel:
-    lines = tuple(
-        Line(
-            start.title,
-            median(start.seconds),
-            start.target.bound if start.target else None,
-            note=f"{median(start.seconds):.3f}",
-        )
-        for start in starts
-    )
-    return Panel("A new process", "seconds", "measured", "target", "seconds", lines)
 
 
 def _notes(peers: Sequence[Peer], conv_peers: Sequence[Peer]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import clprim as cp
 from bench.__main__ import app
 from bench.clock import bandwidth
+from bench.commands.options import RESULTS, folder_of
 from bench.page.report import slug
 from bench.peers import peer as peers
 from bench.work.launch import bare_enqueue
@@ -45,6 +46,16 @@ def test_command(command, parts, tmp_path):
     for part in [*parts, cp.current_device().driver, "--quick"]:
         assert part in page
         assert part in result.output
+
+
+def test_results_are_recorded_only_when_asked_to(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert folder_of(None, ship=False) == Path("build", "bench")
+    assert folder_of(None, ship=True) == RESULTS
+    assert folder_of(tmp_path, ship=False) == tmp_path
+    result = invoke("pointwise", tmp_path, "--ship")
+    assert result.exit_code == 2
+    assert "--ship and --output: expected one of them" in result.output
 
 
 def test_without_a_chart(tmp_path):
