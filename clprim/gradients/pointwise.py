@@ -206,6 +206,7 @@ class PointwiseGradient:
         text = derivation.snippet(
             [(f"y{n}", name) for n, name in enumerate(names)],
             lambda name: f"x{inputs + int(name[2:])}" if name.startswith("gy") else name,
+            exact=True,
         )
         grads = results if kinds[0] == "array" else 0
         mentioned = [f"x{n}" for n in range(inputs + grads)] + [f"w{n}" for n in range(scalars)]

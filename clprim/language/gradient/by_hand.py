@@ -92,8 +92,11 @@ class HandWritten:
         names: Callable[[str], str] = str,
         saves: Iterable[str] = (),
         real_name: str = "typeof_y0",
+        *,
+        exact: bool = True,
     ) -> str:
         """Returns statements that assign gradients; see `Derivation.snippet`."""
+        del exact
         assigned = {gradient: name for name, gradient in results}
         left = [name for name in self.gradients if name not in assigned]
         lines = [f"{real_name} less_{name};" for name in left]

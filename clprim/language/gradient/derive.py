@@ -10,6 +10,7 @@ from clprim.errors import DefinitionError
 from clprim.language.gradient import ctypes
 from clprim.language.gradient.arithmetic import Macro
 from clprim.language.gradient.derivatives import PREAMBLE
+from clprim.language.gradient.divide import share_divisors
 from clprim.language.gradient.read import Run
 from clprim.language.gradient.reverse import Reverse
 from clprim.language.gradient.terms import Term, Terms, below
@@ -84,6 +85,8 @@ class Derivation:
         names: Callable[[str], str] = str,
         saves: Iterable[str] = (),
         real_name: str = "typeof_y0",
+        *,
+        exact: bool = False,
     ) -> str:
         """Returns statements that assign gradients.
 
@@ -92,13 +95,18 @@ class Derivation:
             names: What the engine's names are called there.
             saves: Results that are at hand.
             real_name: What the type of real operands is called there.
+            exact: Whether to leave quotients as they are.
         """
+        known = self.known(saves)
+        wanted = [self.gradients[gradient] for _, gradient in results]
+        if not exact:
+            wanted = share_divisors(self.terms, wanted, known)
         lines = write(
-            [(name, self.gradients[gradient]) for name, gradient in results],
+            [(name, term) for (name, _), term in zip(results, wanted, strict=True)],
             real=self.terms.real,
             real_name=real_name,
             names=names,
-            known={term: names(name) for term, name in self.known(saves).items()},
+            known={term: names(name) for term, name in known.items()},
             taken=self.preamble.names,
         )
         return "\n".join(lines)

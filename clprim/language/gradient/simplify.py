@@ -20,6 +20,8 @@ __all__ = ["MOST", "Algebra"]
 
 #: The highest power that is written as products.
 MOST = 8
+#: Products are searched for common factors down to this depth.
+_FACTORS = 5
 
 _SWAPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
 _NEGATED = {"==": "!=", "!=": "=="}
@@ -68,7 +70,13 @@ class Algebra:
         if _is_negative(a):
             return self.sub(b, self.neg(a))
         gathered = self._gather(a, b)
-        return self._commuting("+", a, b) if gathered is None else gathered
+        if gathered is not None:
+            return gathered
+        factored = self._factored(a, b)
+        if factored is not None:
+            common, p, q = factored
+            return self.mul(common, self.add(p, q))
+        return self._commuting("+", a, b)
 
     def sub(self, a: Term, b: Term) -> Term:
         """``a - b``."""
@@ -86,8 +94,20 @@ class Algebra:
             return self.add(a, self.neg(b))
         if a.op == b.op == "/" and a.args[1] is b.args[1] and a.real:
             return self.div(self.sub(a.args[0], b.args[0]), a.args[1])
+        if _is(a, 1) and b.op == "/" and b.real and b.args[1].op == "+":
+            n, d = b.args
+            if n in d.args:  # 1 - n / (n + c) is c / (n + c), which does not cancel
+                return self.div(d.args[d.args[0] is n], d)
+        if a.op == "-" and a.args[1] is b and b.real:
+            return self.sub(a.args[0], self.mul(self.number(2.0), b))
         merged = self._merge(a, self.neg(b)) if b.op == "?:" else None
-        return self._make("-", a, b) if merged is None else merged
+        if merged is not None:
+            return merged
+        factored = self._factored(a, b)
+        if factored is not None:
+            common, p, q = factored
+            return self.mul(common, self.sub(p, q))
+        return self._make("-", a, b)
 
     def neg(self, a: Term) -> Term:
         """``-a``."""
@@ -228,6 +248,31 @@ class Algebra:
             return self.mul(self.number(b.args[0].value + 1), a)
         return None
 
+    def _factored(self, a: Term, b: Term) -> tuple[Term, Term, Term] | None:
+        """The factors that two summands share, and what is left of each; None without any."""
+        if not (a.real and b.real):
+            return None
+        common: Term | None = None
+        for factor in _factors(a):
+            p, q = self._without(a, factor), self._without(b, factor)
+            if p is not None and q is not None:
+                a, b = p, q
+                common = factor if common is None else self.mul(common, factor)
+        return None if common is None else (common, a, b)
+
+    def _without(self, term: Term, factor: Term, depth: int = 0) -> Term | None:
+        """A product or a quotient without a factor, else as it is; None if it has no such."""
+        if term is factor:
+            return self.one
+        if depth == _FACTORS or not term.real:
+            return None
+        for n in range({"*": 2, "/": 1}.get(term.op, 0)):
+            rest = self._without(term.args[n], factor, depth + 1)
+            if rest is not None:
+                other = term.args[1 - n]
+                return self.div(rest, other) if term.op == "/" else self.mul(rest, other)
+        return None
+
     def _make(self, op: str, a: Term, b: Term) -> Term:
         return self.terms.make(op, (a, b), common(a.ctype, b.ctype))
 
@@ -235,6 +280,17 @@ class Algebra:
         ctype = common(a.ctype, b.ctype)
         found = self.terms.known(op, (b, a), ctype)
         return self.terms.make(op, (a, b), ctype) if found is None else found
+
+
+def _factors(term: Term, depth: int = 0) -> list[Term]:
+    """What a product is a product of, larger parts first; of a quotient, what is above."""
+    if term.value is not None:
+        return []
+    found = [term]
+    if term.op in ("*", "/") and term.real and depth < _FACTORS:
+        above = term.args if term.op == "*" else term.args[:1]
+        found += [f for a in above for f in _factors(a, depth + 1)]
+    return found
 
 
 def _is(term: Term, value: float) -> bool:
