@@ -14,6 +14,7 @@ _LOOKS = {
     "PyTorch": ("#6a3d9a", "p"),
     "MKL": ("#882255", "h"),
     "onnxruntime": ("#cc79a7", "^"),
+    "ncnn": ("#0072b2", "8"),
     "tinygrad": ("#f0e442", "P"),
     "CLBlast": ("#56b4e9", "v"),
     "cuDNN": ("#76b900", "*"),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from bench.peers.clblast import CLBlast
+from bench.peers.ncnn_net import Ncnn
 from bench.peers.onnx_runtime import OnnxRuntime
 from bench.peers.peer import Call, Inputs, Peer
 from bench.peers.tiny_grad import TinyGrad
@@ -304,6 +305,6 @@ class CuDNN(_Torch):
 
 def compute_peers(device: Device) -> list[Peer]:
     """Return all peers, those that are missing included: the notes say so."""
-    kinds = (Prepacked, OneDNN, MKL, Packing, CLBlast, TinyGrad, OnnxRuntime)
+    kinds = (Prepacked, OneDNN, MKL, Packing, CLBlast, TinyGrad, OnnxRuntime, Ncnn)
     same = () if device.traits.is_cpu else (CuDNN,)
     return [kind(device) for kind in (*same, *kinds)]
