@@ -142,10 +142,11 @@ def measure_job(
     calls = {peer: peer.prepare(job, inputs) for peer in (own, *peers)}
     calls = {peer: call for peer, call in calls.items() if call is not None}
     errors = {peer: _errors(peer, call, expected) for peer, call in calls.items()}
-    # Sums of whole numbers are exact; other algorithms may have the error that clprim allows.
+    # Sums of whole numbers are exact; other algorithms may have the error that clprim allows, or
+    # that a peer is known for.
     algorithm = _algorithm(own, calls[own])
     allowed = current_options().convolution_error if algorithm else 0.0
-    wrong = [p for p, (rms, _) in errors.items() if not rms <= (allowed if p is own else 0.0)]
+    wrong = [p for p, (rms, _) in errors.items() if not rms <= (allowed if p is own else p.error)]
     time.sleep(_CALM)
     contenders = {
         peer.name: stream(peer.name, job.flops, call, peer.finish, seconds=SAMPLE)

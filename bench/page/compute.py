@@ -207,7 +207,7 @@ def _notes(rows: Sequence[Row], peers: Sequence[Peer]) -> list[str]:
         "clprim writes into memory that is there (`out=`); its weights in forward convolutions "
         "are packed beforehand (`pack_weight`).",
         "The operands are small whole numbers, and every contender's result is compared with "
-        "NumPy's, to the bit, before it is timed.",
+        "NumPy's, to the bit where it adds up products, before it is timed.",
         "The C library is told to keep freed memory, so that no peer pays for fresh pages.",
         "`all together`: every layer as often as the network has it." if counted else "",
         *(peer.note(jobs) for peer in peers if peer.missing or set(peer.remarks) & set(jobs)),

@@ -60,9 +60,11 @@ class Peer:
         name: For the tables.
         missing: Why it is not here; empty where it is.
         remarks: What is called for an operation, for the notes beneath the tables.
+        error: Relative root mean square error that its results may have.
     """
 
     name = ""
+    error = 0.0
     missing = ""
     remarks: ClassVar[dict[str, str]] = {}
 
