@@ -12,6 +12,7 @@ from clprim.call.packed import PackedWeight
 from clprim.call.signature import Calls
 from clprim.errors import DTypeError, quoted
 from clprim.options import current_options
+from clprim.plan.epilogue import Epilogue, is_position
 from clprim.plan.kernel import Plan
 from clprim.plan.strategy import Family
 from clprim.runtime.device import Device, current_device
@@ -51,6 +52,7 @@ def run_contraction(
     *,
     out: Any = None,
     beta: float = 0,
+    numbers: Sequence[float] = (),
 ) -> Any:
     """Runs a contraction, planning it where its signature is new.
 
@@ -64,6 +66,7 @@ def run_contraction(
         prepare: Checks everything and returns what to run.
         out: Where the result goes, checked by ``prepare``.
         beta: What the old result is multiplied with.
+        numbers: Of the epilogue.
     """
     device = current_device()
     kept = _NOTHING
@@ -71,15 +74,18 @@ def run_contraction(
         kept, w = {"w": w}, w.array
     arrays = (x, w, *extras)
     outs = () if out is None else (out,)
+    scalars = (beta, *numbers)
     error = current_options().convolution_error
-    call, signature = calls.look_up(device, arrays, outs, (beta,), (options, bool(beta), error))
+    call, signature = calls.look_up(device, arrays, outs, scalars, (options, bool(beta), error))
     if call is None:
         call = _build(device, what, prepare(device))
         calls.remember(signature, call)
     result = call.allocate(device)[0] if out is None else out
     try:
-        call.run(device, (result, *arrays), (beta,), kept)
+        call.run(device, (result, *arrays), scalars, kept)
     except DTypeError as error:
+        if numbers:
+            raise
         raise DTypeError(f"{what}: beta={quoted(beta)}: {error.__cause__}") from error
     return result
 
@@ -88,9 +94,9 @@ def _build(device: Device, what: str, planned: Planned) -> Call:
     arrays, snippets, plans = ["y0", "x", "w"], {}, []
     table = table_of(device)
     for problem in planned.problems:
-        arrays[3:] = [extra.name for extra in problem.extras]
-        epilogue = problem.epilogue
-        snippets = {} if epilogue is None else {epilogue.rules.part: epilogue.text}
+        epilogue: Epilogue[Any] = problem.epilogue
+        arrays[3:] = [a.name for a in epilogue.arrays if not is_position(a.name)]
+        snippets = epilogue.texts
         traits, family = device.traits, planned.family
         plans.append(family.plan(problem, traits, planned.algorithm, table, what))
     plan = Plan.joined(plans) if plans else None

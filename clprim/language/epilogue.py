@@ -5,24 +5,28 @@ from __future__ import annotations
 from functools import lru_cache
 
 from clprim.language.check import check
+from clprim.language.composed import Composed, Piece
+from clprim.language.rename import renamed
 from clprim.language.snippet import Rules, Snippet
 
-__all__ = ["define_epilogue"]
+__all__ = ["appended", "define_epilogue"]
+
+# What it may read: arrays x0, x1, …, numbers w0, w1, …, and where in the result it is.
+_READS = frozenset(["x", "w", "index", "coord", "size"])
 
 
 @lru_cache(maxsize=256)
-def define_epilogue(owner: str, text: str, reads: frozenset[str] = frozenset(["x"])) -> Snippet:
+def define_epilogue(owner: str, text: str) -> Snippet:
     """Checks an epilogue, which changes ``y0``.
 
     Args:
         owner: The operator, for messages.
         text: The snippet.
-        reads: What it may read: arrays ``x0``, ``x1``, …, and in some operators more.
 
     Raises:
         DefinitionError: With the snippet's line and a caret.
     """
-    snippet = check(Rules(owner, "epilogue", reads, frozenset(["y"])), text)
+    snippet = check(Rules(owner, "epilogue", _READS, frozenset(["y"])), text)
     others = sorted(snippet.numbers("y") - {0})
     if others:
         name = f"y{others[0]}"
@@ -30,3 +34,31 @@ def define_epilogue(owner: str, text: str, reads: frozenset[str] = frozenset(["x
     if not snippet.assigned_numbers("y"):
         raise snippet.error("", "y0 is never assigned")
     return snippet
+
+
+def appended(first: str, epilogue: Snippet, arrays: int, numbers: int) -> Composed:
+    """Returns a snippet with an epilogue behind it, which reads other operands than the snippet.
+
+    The epilogue's ``x0`` becomes the operand that follows those of the snippet, and so on.
+
+    Args:
+        first: The snippet, complete.
+        epilogue: What follows it.
+        arrays: How many the snippet reads.
+        numbers: Likewise of numbers.
+    """
+    names = {f"x{n}": f"x{n + arrays}" for n in epilogue.numbers("x")}
+    names |= {f"w{n}": f"w{n + numbers}" for n in epilogue.numbers("w")}
+    text = renamed(epilogue, names)
+    before = first.pieces if isinstance(first, Composed) else ()
+    line = first.count("\n") + 1
+    shifted = tuple(
+        Piece(line + p.line, _part(p.part, len(before) + n), p.text)
+        for n, p in enumerate(text.pieces)
+    )
+    return Composed(f"{first}\n{text}", (*before, *shifted))
+
+
+def _part(name: str, number: int) -> str:
+    """A name for messages: of several epilogues each has its own."""
+    return name if not number else f"{name.split(' ', maxsplit=1)[0]} {number + 1}"

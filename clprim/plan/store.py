@@ -1,21 +1,25 @@
-"""What kernels of a contraction that store its result have in common: bias, epilogue, old value."""
+"""How kernels store sums: the code of an `Epilogue`, and the parameters that it needs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
 from clprim.dtypes import AnyDType, stored_type
-from clprim.language.componentwise import is_componentwise, needs_float
-from clprim.plan.kernel import KernelCode, OperandCode
-from clprim.plan.product.problem import Contraction
+from clprim.language.names import UNIFIED
+from clprim.plan.arguments import Arguments
+from clprim.plan.epilogue import Epilogue, Named, is_position
+from clprim.plan.kernel import KernelCode, OperandCode, inner_step, own_names, unified_functions
 
-__all__ = ["StoredCode", "StoringCode", "on_vectors", "vectors_alike", "vectors_fit"]
+__all__ = ["StoredCode", "StoringCode", "add_store", "storing"]
 
 
 @dataclass(frozen=True)
 class StoredCode(OperandCode):
-    """One array that a tile is stored to or read from.
+    """One array that a sum is stored to, or that its epilogue reads.
+
+    A position is ``load``-ed as ``place``: it is its own address.
 
     Attributes:
         moves: Whether its place depends on the lane.
@@ -26,38 +30,53 @@ class StoredCode(OperandCode):
     kept: bool = False
 
     @staticmethod
-    def at(name: str, dtype: AnyDType, value: AnyDType, column: int, *, moves: bool) -> StoredCode:
+    def at(
+        name: str,
+        dtype: AnyDType,
+        value: AnyDType,
+        column: int,
+        *,
+        moves: bool = True,
+        kept: bool = False,
+    ) -> StoredCode:
         """Describes an array whose neighbouring columns lie ``column`` elements apart."""
+        if is_position(name):
+            return StoredCode(name, "long", "long", "place", inner_step(column), moves)
         code = OperandCode.of(name, dtype, value, column)
-        return StoredCode(code.name, code.storage, code.value, code.load, code.inner, moves)
+        return StoredCode(code.name, code.storage, code.value, code.load, code.inner, moves, kept)
 
 
 @dataclass(frozen=True)
 class StoringCode(KernelCode):
-    """What the macros that store print.
+    """What the macros that store print: see _store.cl.jinja.
 
     Attributes:
         value: Type that sums are added up in.
         width: Elements of a vector.
-        gathered: What the gathered operand's lanes are: ``rows`` or ``columns`` of the result.
         y: The result.
         extras: What the epilogue reads.
         bias: Whether one of them is the bias.
         epilogue: The user's snippet.
+        scalars: Names of its run-time numbers.
+        coords, sizes: Dimensions that it asks for, as (dimension as written, axis).
         vector_epilogue: Whether it computes the same on vectors.
         vector_store: Whether neighbouring columns may lie side by side in the result.
+        streaming: Whether results go past the cache.
         beta: Whether the old result takes part.
     """
 
     value: str
     width: int
-    gathered: str
     y: StoredCode
     extras: tuple[StoredCode, ...]
     bias: bool
     epilogue: str
+    scalars: tuple[str, ...]
+    coords: tuple[tuple[int, int], ...]
+    sizes: tuple[tuple[int, int], ...]
     vector_epilogue: bool
     vector_store: bool
+    streaming: bool
     beta: bool
 
     @property
@@ -66,21 +85,100 @@ class StoringCode(KernelCode):
         return (self.y, *self.extras)
 
 
-def on_vectors(what: Contraction) -> bool:
-    """Whether the epilogue computes the same on vectors."""
+P_co = TypeVar("P_co", bound=Named, covariant=True)
+
+
+class Stored(Protocol[P_co]):
+    """A problem whose sums are stored through an epilogue."""
+
+    @property
+    def name(self) -> str:
+        """For kernels and messages."""
+
+    @property
+    def value(self) -> AnyDType:
+        """Dtype that sums are added up in."""
+
+    @property
+    def y(self) -> P_co:
+        """The result."""
+
+    @property
+    def epilogue(self) -> Epilogue[Any]:
+        """What becomes of a sum."""
+
+
+def storing(
+    what: Stored[Named],
+    width: int,
+    code: Callable[[Any], StoredCode],
+    *,
+    whole: bool = True,
+    streaming: bool = False,
+) -> dict[str, Any]:
+    """Returns the fields of a `StoringCode`, but for its parameters and index type.
+
+    Args:
+        what: The problem.
+        width: Elements of a vector.
+        code: Describes a place; columns are what lies side by side in the sums' vectors.
+        whole: Whether a vector's columns are always stored side by side.
+        streaming: Whether results are too large for the cache.
+    """
     epilogue = what.epilogue
-    return epilogue is None or (
-        is_componentwise(epilogue) and not (needs_float(epilogue) and what.value.kind != "f")
-    )
+    y, *extras = (code(place) for place in (what.y, *epilogue.arrays))
+    value = stored_type(what.value).value
+    snippets = [] if epilogue.snippet is None else [epilogue.snippet]
+    alike = vectors_alike(what, (y, *extras))
+    near = width > 1 and y.inner == "one" and all(e.inner != "any" for e in extras)
+    vectors = whole and near and alike
+    return {
+        "name": what.name,
+        "preamble": "",
+        "constants": (),
+        "unified": unified_functions(snippets, "", UNIFIED),
+        "doubles": "double" in {value, y.value, *(e.value for e in extras)},
+        "own": own_names(snippets, ""),
+        "value": value,
+        "width": width,
+        "y": y,
+        "extras": tuple(extras),
+        "bias": epilogue.has_bias,
+        "epilogue": snippets[0].body if snippets else "",
+        "scalars": tuple(f"w{n}" for n in range(epilogue.numbers)),
+        "coords": epilogue.coords,
+        "sizes": epilogue.sizes,
+        "vector_epilogue": epilogue.on_vectors(what.value),
+        "vector_store": vectors,
+        # Past the cache go whole vectors, which must be those of memory.
+        "streaming": streaming and vectors and y.load == "direct" and y.storage == value,
+        "beta": epilogue.beta,
+    }
 
 
-def vectors_alike(what: Contraction, stored: Sequence[StoredCode]) -> bool:
+def vectors_alike(what: Stored[Named], stored: Sequence[StoredCode]) -> bool:
     """Whether vectors of every array are vectors of the sums' type, for the epilogue too."""
     value = stored_type(what.value).value
-    return on_vectors(what) and all(o.value == value and o.load != "bool" for o in stored)
+    alike = all(o.value == value and o.load != "bool" for o in stored)
+    return alike and what.epilogue.on_vectors(what.value)
 
 
-def vectors_fit(what: Contraction, stored: Sequence[StoredCode]) -> bool:
-    """Whether whole vectors can be stored: the result comes first."""
-    near = stored[0].inner == "one" and all(o.inner != "any" for o in stored)
-    return near and vectors_alike(what, stored)
+def add_store(found: Arguments, what: Stored[Named], code: StoringCode | dict[str, Any]) -> None:
+    """Adds what a kernel that stores needs, but for where arrays lie.
+
+    Args:
+        found: Where to.
+        what: The problem.
+        code: What the kernel prints, or its fields.
+    """
+    fields = code if isinstance(code, dict) else vars(code)
+    found.memory(fields["y"].storage, "y0_memory", read_only=False)
+    for e in fields["extras"]:
+        if e.load != "place":
+            found.memory(e.storage, f"{e.name}_memory")
+    if fields["beta"]:
+        found.scalar(fields["value"], "beta", 0)
+    for n, name in enumerate(fields["scalars"]):
+        found.scalar(fields["value"], name, n + 1)
+    axes = sorted({axis for _, axis in fields["sizes"]})
+    found.numbers(**{f"size_{axis}": what.epilogue.shape[axis] for axis in axes})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from clprim.arrays.memory import Described, operand_of
@@ -12,6 +13,7 @@ from clprim.errors import ShapeError, quoted
 from clprim.ops.conv.windows import Pair, Windows, windows
 from clprim.ops.product.arguments import check_operands
 from clprim.plan.conv.pixels import Shuffle
+from clprim.plan.epilogue import Epilogue, Read
 from clprim.plan.place import Place
 from clprim.plan.strides import Operand, dense_strides
 from clprim.runtime.device import Device
@@ -25,7 +27,7 @@ __all__ = [
     "checked_windows",
     "given_shape",
     "place_of",
-    "read_places",
+    "placed",
     "result_of",
 ]
 
@@ -134,9 +136,12 @@ def bias_place(what: str, device: Device, bias: Any, shape: Shape4) -> list[Plac
     return [Place.of("bias", spread, shape)]
 
 
-def read_places(operands: Sequence[Operand], shape: Shape4) -> list[Place]:
-    """Returns what an epilogue reads, broadcast to a result."""
-    return [Place.of(f"x{n}", operand, shape) for n, operand in enumerate(operands)]
+def placed(
+    epilogue: Epilogue[Read], biases: Sequence[Place], shape: Shape4, beta: float = 0
+) -> Epilogue[Place]:
+    """Returns an epilogue of images: a bias before it if there is one, and ``beta``."""
+    found = epilogue.placed(lambda read: Place.of(read.name, read.operand, shape))
+    return replace(found, arrays=(*biases, *found.arrays), beta=bool(beta))
 
 
 def result_of(

@@ -19,17 +19,13 @@ from clprim.ops.conv.arguments import (
     check_shapes,
     check_whole,
     place_of,
-    read_places,
+    placed,
     result_of,
 )
 from clprim.ops.conv.pixels import check_shuffle, shuffle_of
 from clprim.ops.conv.windows import Pair, key, whole_numbers, windows
-from clprim.ops.product.arguments import (
-    check_epilogue,
-    check_operands,
-    check_result,
-    product_dtypes,
-)
+from clprim.ops.product.arguments import check_operands, check_result, product_dtypes
+from clprim.ops.shared.epilogue import check_epilogue, split_arguments
 from clprim.options import current_options
 from clprim.plan.conv.family import CONVOLUTIONS
 from clprim.plan.conv.problem import Convolution
@@ -90,11 +86,11 @@ def convolve(
     out: Any,
     beta: float,
     algorithm: str,
+    axes: tuple[int, ...] = (0, 1, 2, 3),
 ) -> Any:
     """Does the work of `conv2d`, and of `conv1d` on images one pixel high; see there."""
-    extras = [] if bias is None else [bias]
-    args = tuple(epilogue_args) if isinstance(epilogue_args, list) else epilogue_args
-    extras += args if isinstance(args, tuple) else (args,)
+    arrays, numbers = split_arguments(epilogue_args)
+    extras = arrays if bias is None else (bias, *arrays)
     options = (
         what,
         key(stride),
@@ -126,11 +122,14 @@ def convolve(
             out=out,
             beta=beta,
             algorithm=algorithm,
+            axes=axes,
         )
         problems = (problem,) if math.prod(described[0]) else ()
         return Planned(CONVOLUTIONS, problems, described, algorithm)
 
-    return run_contraction(_calls, what, x, w, extras, options, prepare, out=out, beta=beta)
+    return run_contraction(
+        _calls, what, x, w, extras, options, prepare, out=out, beta=beta, numbers=numbers
+    )
 
 
 def _problem(
@@ -151,6 +150,7 @@ def _problem(
     out: Any = None,
     beta: float = 0,
     algorithm: str = "auto",
+    axes: tuple[int, ...] = (0, 1, 2, 3),
 ) -> tuple[Convolution, Described]:
     """Checks everything, and returns what to compute and how to allocate the result."""
     CONVOLUTIONS.check(what, algorithm)
@@ -169,12 +169,10 @@ def _problem(
     biases = bias_place(what, device, bias, shape)
     if shuffle is not None:
         shape = shuffle.result(shape)
-    snippet, operands = check_epilogue(what, device, epilogue, epilogue_args, shape, value)
-    extras = [] if bias is None else [bias]
-    args = epilogue_args if isinstance(epilogue_args, tuple | list) else (epilogue_args,)
-    check_result(
-        what, out, device, shape, dtype, inputs=(x, matrix), extras=[*extras, *args], beta=beta
-    )
+    read = check_epilogue(what, device, epilogue, epilogue_args, shape, value, axes=axes)
+    arrays, _ = split_arguments(epilogue_args)
+    extras = arrays if bias is None else (bias, *arrays)
+    check_result(what, out, device, shape, dtype, inputs=(x, matrix), extras=extras, beta=beta)
     y, described = result_of("y", out, shape, dtype, order_like(x))
     problem = Convolution(
         name="conv2d",
@@ -189,9 +187,7 @@ def _problem(
         x=place_of("x", x),
         w=place_of("w", matrix),
         y=y,
-        extras=(*biases, *read_places(operands, shape)),
-        epilogue=snippet,
-        beta=bool(beta),
+        epilogue=placed(read, biases, shape, beta),
         shuffle=shuffle,
         error=current_options().convolution_error,
     )
@@ -232,8 +228,9 @@ class _Conv2d:
             padding: Likewise, or ``(top, bottom, left, right)``.
             groups: Inputs and outputs are divided into so many independent convolutions.
             epilogue: A snippet on ``y0``, the value with its bias, run in the storing kernel; it
-                reads ``x0``, ``x1``, …; `epilogue_backward` is its gradient.
-            epilogue_args: Those arrays; each broadcasts to the result.
+                reads arrays ``x0``, …, numbers ``w0``, …, ``index``, ``coord(d)`` and ``size(d)``
+                of the result. `epilogue_backward` is its gradient.
+            epilogue_args: Those arrays, which broadcast to the result, then the numbers.
             depth_to_space: A block r: outputs become squares of r × r pixels as they are stored, so
                 that the result is ``depth_to_space(conv2d(…), r, mode)``, bit for bit. What runs
                 at the store then sees that result: ``epilogue_args`` broadcast to its shape.
@@ -348,6 +345,7 @@ def conv1d(
         out=None if out is None else _row(out),
         beta=beta,
         algorithm=algorithm,
+        axes=(0, 1, 3),
     )
     if out is not None:
         return out

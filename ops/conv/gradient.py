@@ -26,6 +26,7 @@ from clprim.ops.shape.pixels import space_to_depth
 from clprim.options import current_options
 from clprim.plan.conv.family import CONVOLUTIONS
 from clprim.plan.conv.problem import Convolution
+from clprim.plan.epilogue import Epilogue
 from clprim.plan.strides import is_channels_last
 from clprim.reduction import Reduction
 from clprim.runtime.device import Device, current_device
@@ -119,7 +120,7 @@ def conv2d_input(
             x=result,
             w=place_of("w", matrix),
             y=place_of("y", grad),
-            beta=bool(beta),
+            epilogue=Epilogue(beta=bool(beta)),
             error=current_options().convolution_error,
         )
         problems = (problem,) if math.prod(shape) else ()
@@ -214,7 +215,7 @@ def conv2d_weight(
             x=place_of("x", x),
             w=result,
             y=place_of("y", grad),
-            beta=bool(beta),
+            epilogue=Epilogue(beta=bool(beta)),
             error=current_options().convolution_error,
             shuffle=shuffle,
         )

@@ -12,26 +12,22 @@ from clprim.call.packed import PackedWeight, matrix_of
 from clprim.call.signature import Calls
 from clprim.dtypes import AnyDType
 from clprim.errors import DefinitionError, ShapeError
-from clprim.language.snippet import Snippet
 from clprim.ops.conv.arguments import (
     Shape4,
     bias_place,
     check_shapes,
     place_of,
-    read_places,
+    placed,
     result_of,
 )
 from clprim.ops.conv.forward import conv2d
 from clprim.ops.conv.windows import Pair, Windows, key, windows
-from clprim.ops.product.arguments import (
-    check_epilogue,
-    check_operands,
-    check_result,
-    product_dtypes,
-)
+from clprim.ops.product.arguments import check_operands, check_result, product_dtypes
+from clprim.ops.shared.epilogue import check_epilogue
 from clprim.plan.conv.lowering import forward
 from clprim.plan.conv.problem import Convolution
 from clprim.plan.depthwise.problem import depthwise_of
+from clprim.plan.epilogue import Epilogue, Read
 from clprim.plan.fused.inverted_residual import InvertedResidual, plan_inverted_residual
 from clprim.plan.place import Place
 from clprim.plan.strides import Operand, dense_strides
@@ -239,7 +235,7 @@ def _prepare(
         dtype = plan.stage("b_expand", dtype, expand, biases[0], middle)
     dtype = plan.stage("b_depthwise", dtype, taps, biases[1], after)
     dtype = plan.stage("b_project", dtype, project, biases[2], shape, last=True)
-    snippet, operands = check_epilogue(
+    read = check_epilogue(
         _WHAT, device, _ADD if added else None, (x,) if added else (), shape, plan.values[-1]
     )
     kept = [a for a in (x, *weights, *biases) if a is not None]
@@ -274,8 +270,7 @@ def _prepare(
             x=source,
             w=place_of("w", w),
             y=result,
-            extras=(*plan.biases[n], *([] if inner else read_places(operands, shape))),
-            epilogue=plan.activation if inner else snippet,
+            epilogue=placed(plan.activation if inner else read, plan.biases[n], shape),
         )
 
     first = place_of("x", x)
@@ -287,7 +282,8 @@ def _prepare(
         forward(product(narrow, project, last, y, -1)),
     )
     fused = None
-    if len(set(plan.values)) == 1:
+    somewhere = plan.activation.arrays or plan.activation.sizes  # of the middle, which is nowhere
+    if len(set(plan.values)) == 1 and not somewhere:
         fused = plan_inverted_residual(what, device.traits)
     if fused is None:
         if algorithm == "fused":
@@ -298,12 +294,11 @@ def _prepare(
                 f"sums of {', '.join(map(str, plan.values))}"
             )
         return _Planned(None, added)
-    snippets = {s.rules.part: s.text for s in (plan.activation,) if s is not None}
     names = ["y0", "x", *named]
     parts = ("expand_bias", "taps_bias", "bias")
     names += [n for n, bias in zip(parts, biases, strict=True) if bias is not None]
     names += ["x0"] if added else []
-    call = bind(device, _WHAT, fused, names, (described,), snippets)
+    call = bind(device, _WHAT, fused, names, (described,), plan.activation.texts)
     counters.plans += 1
     return _Planned(call, added)
 
@@ -314,7 +309,7 @@ class _Plan:
     Attributes:
         values: dtypes that each adds up in.
         biases: The bias of each, if it has one.
-        activation: The snippet after the first ones.
+        activation: What follows the first ones.
     """
 
     def __init__(self, device: Device, activation: str | None) -> None:
@@ -322,7 +317,7 @@ class _Plan:
         self._text = activation
         self.values: list[AnyDType] = []
         self.biases: list[list[Place]] = []
-        self.activation: Snippet | None = None
+        self.activation: Epilogue[Read] = Epilogue()
 
     def stage(
         self,
@@ -339,10 +334,9 @@ class _Plan:
         self.values.append(value)
         self.biases.append(bias_place(f"{_WHAT}, {bias_name}", self._device, bias, shape))
         if not last:
-            found, _ = check_epilogue(
+            self.activation = check_epilogue(
                 f"{_WHAT}, activation", self._device, self._text, (), shape, value
             )
-            self.activation = found
         return result
 
 

@@ -18,16 +18,12 @@ from clprim.ops.conv.arguments import (
     check_rank,
     check_whole,
     place_of,
-    read_places,
+    placed,
     result_of,
 )
 from clprim.ops.conv.windows import Pair, Windows, key, windows
-from clprim.ops.product.arguments import (
-    check_epilogue,
-    check_operands,
-    check_result,
-    product_dtypes,
-)
+from clprim.ops.product.arguments import check_operands, check_result, product_dtypes
+from clprim.ops.shared.epilogue import check_epilogue, split_arguments
 from clprim.options import current_options
 from clprim.plan.conv.family import CONVOLUTIONS
 from clprim.plan.conv.problem import Convolution
@@ -87,9 +83,8 @@ def conv_transpose2d(
         array([[[[1., 1., 2., 2.]]]], dtype=float32)
     """
     what = "conv_transpose2d"
-    extras = [] if bias is None else [bias]
-    args = tuple(epilogue_args) if isinstance(epilogue_args, list) else epilogue_args
-    extras += args if isinstance(args, tuple) else (args,)
+    arrays, numbers = split_arguments(epilogue_args)
+    extras = arrays if bias is None else (bias, *arrays)
     options = (
         what,
         key(stride),
@@ -120,7 +115,7 @@ def conv_transpose2d(
         shape = (x.shape[0], matrix.shape[1] * groups, found.y.size, found.x.size)
         dtype, value = product_dtypes(what, device, x.dtype, matrix.dtype)
         biases = bias_place(what, device, bias, shape)
-        snippet, operands = check_epilogue(what, device, epilogue, epilogue_args, shape, value)
+        read = check_epilogue(what, device, epilogue, epilogue_args, shape, value)
         check_result(what, out, device, shape, dtype, inputs=(x, matrix), extras=extras, beta=beta)
         result, described = result_of("x", out, shape, dtype, order_like(x))
         problem = Convolution(
@@ -136,15 +131,15 @@ def conv_transpose2d(
             x=result,
             w=place_of("w", matrix),
             y=place_of("y", x),
-            extras=(*biases, *read_places(operands, shape)),
-            epilogue=snippet,
-            beta=bool(beta),
+            epilogue=placed(read, biases, shape, beta),
             error=current_options().convolution_error,
         )
         problems = (problem,) if math.prod(shape) else ()
         return Planned(CONVOLUTIONS, problems, described, algorithm)
 
-    return run_contraction(_calls, what, x, w, extras, options, prepare, out=out, beta=beta)
+    return run_contraction(
+        _calls, what, x, w, extras, options, prepare, out=out, beta=beta, numbers=numbers
+    )
 
 
 def _transposed_windows(

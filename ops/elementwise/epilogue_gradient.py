@@ -9,8 +9,9 @@ from typing import Any
 from clprim.arrays.array import Array
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.shared.arguments import dtype_of
-from clprim.ops.shared.epilogue import append, check_epilogue
+from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
 from clprim.pointwise import Pointwise
+from clprim.runtime.device import current_device
 
 __all__ = ["epilogue_backward"]
 
@@ -65,7 +66,8 @@ def epilogue_backward(
     """
     what = "epilogue_backward"
     dtype = dtype_of(what, "grad", grad)
-    arrays, numbers = check_epilogue(what, epilogue, epilogue_args, grad.shape)
+    check_epilogue(what, current_device(), epilogue, epilogue_args, grad.shape)
+    arrays, numbers = split_arguments(epilogue_args)
     for label, array in (("y", y), ("result", result)):
         if array is not None:
             dtype_of(what, label, array)

@@ -36,7 +36,7 @@ from clprim.ops.norm.moments import (
 )
 from clprim.ops.norm.running_statistics import RunningStatistics
 from clprim.ops.shared.arguments import dtype_of, real
-from clprim.ops.shared.epilogue import append, check_epilogue
+from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
 from clprim.pointwise import Pointwise
 from clprim.runtime.device import current_device
 
@@ -139,7 +139,8 @@ def batch_norm(
             raise DTypeError(f"{what}: expected a device array for {label}, got None")
         check_vector(what, label, vector, channels)
     eps = real(what, "eps", eps)
-    arrays, numbers = check_epilogue(what, epilogue, epilogue_args, x.shape)
+    check_epilogue(what, current_device(), epilogue, epilogue_args, x.shape)
+    arrays, numbers = split_arguments(epilogue_args)
     if out is not None:
         given = [a for a in vectors.values() if a is not None]
         check_result(what, out, x.shape, dtype, [x, *given, *arrays])
@@ -217,7 +218,8 @@ def batch_norm_train(
             "variance of one value says nothing; batch_norm() takes running statistics instead"
         )
     eps = real(what, "eps", eps)
-    arrays, numbers = check_epilogue(what, epilogue, epilogue_args, x.shape)
+    check_epilogue(what, current_device(), epilogue, epilogue_args, x.shape)
+    arrays, numbers = split_arguments(epilogue_args)
     given = [x, *(a for a in (weight, bias, *arrays) if a is not None)]
     running = RunningStatistics(
         what, running_mean, running_var, channels, momentum, num_batches_tracked, given

@@ -12,14 +12,10 @@ import pyopencl.array as cl_array
 from clprim.arrays.memory import operand_of
 from clprim.call.arguments import check_aliases, check_array, check_out
 from clprim.dtypes import AnyDType, promote, require_supported, value_dtype
-from clprim.errors import DefinitionError, DeviceError, DTypeError, ShapeError, quoted
-from clprim.language.epilogue import define_epilogue
-from clprim.language.snippet import Snippet
-from clprim.plan.strides import Operand, broadcasts_to
+from clprim.errors import DeviceError, DTypeError, ShapeError, quoted
 from clprim.runtime.device import Device
 
 __all__ = [
-    "check_epilogue",
     "check_operands",
     "check_result",
     "product_dtypes",
@@ -67,44 +63,6 @@ def product_dtypes(
             raise DTypeError(f"{what}: cannot multiply {a} with {b}: no integer holds both")
     require_supported([a, b, value], device.traits, str(device))
     return result, value
-
-
-def check_epilogue(
-    what: str, device: Device, epilogue: Any, args: Any, shape: tuple[int, ...], value: AnyDType
-) -> tuple[Snippet | None, list[Operand]]:
-    """Returns an epilogue's snippet and operands.
-
-    Raises:
-        DefinitionError: A wrong snippet, or not as many arrays as it names.
-        ShapeError: An array that does not broadcast to the result.
-        DTypeError: An array of floats beside integer sums.
-    """
-    given = tuple(args) if isinstance(args, tuple | list) else (args,)
-    if epilogue is None:
-        if given:
-            raise DefinitionError(f"{what}: epilogue_args= without an epilogue=")
-        return None, []
-    snippet = define_epilogue(what, epilogue)
-    numbers = snippet.numbers("x")
-    wanted = max(numbers, default=-1) + 1
-    if wanted != len(given):
-        raise DefinitionError(
-            f"{what}: the epilogue names {wanted} array{'' if wanted == 1 else 's'} "
-            f"(x0, x1, …), epilogue_args= holds {len(given)}"
-        )
-    operands = []
-    for n, array in enumerate(given):
-        label = f"x{n} of the epilogue"
-        check_array(what, label, array, device)
-        if not broadcasts_to(array.shape, shape):
-            raise ShapeError(
-                f"{what}: {label} has shape {array.shape}, which does not broadcast to {shape}"
-            )
-        if value.kind != "f" and array.dtype.kind not in "biu":
-            raise DTypeError(f"{what}: {label} is {array.dtype} beside sums of {value}")
-        require_supported([array.dtype], device.traits, str(device))
-        operands.append(operand_of(array))
-    return snippet, operands
 
 
 def check_result(

@@ -16,14 +16,14 @@ from clprim.call.product import Planned, run_contraction
 from clprim.call.signature import Calls
 from clprim.dtypes import AnyDType
 from clprim.errors import ShapeError
-from clprim.language.snippet import Snippet
 from clprim.ops.product.arguments import (
-    check_epilogue,
     check_operands,
     check_result,
     product_dtypes,
     span,
 )
+from clprim.ops.shared.epilogue import check_epilogue, split_arguments
+from clprim.plan.epilogue import Epilogue, Read
 from clprim.plan.product.family import PRODUCTS
 from clprim.plan.product.problem import Contraction, Gathered, Output, Packed
 from clprim.plan.strides import (
@@ -62,8 +62,9 @@ def matmul(
         transpose_b: Likewise of ``b``.
         bias: (N,), added to every row.
         epilogue: A snippet on ``y0``, the value with its bias, run in the storing kernel; it reads
-            ``x0``, ``x1``, …; `epilogue_backward` is its gradient.
-        epilogue_args: Those arrays; each broadcasts to the result.
+            arrays ``x0``, …, numbers ``w0``, …, ``index``, ``coord(d)`` and ``size(d)``;
+            `epilogue_backward` is its gradient.
+        epilogue_args: Those arrays, which broadcast to the result, then the numbers.
         out: (…, M, N), where the result goes.
         beta: ``y = epilogue(a @ b + bias) + beta * y_old``; at 0 the old value is not read.
         algorithm: ``"auto"`` or one of `conv2d.algorithms`.
@@ -88,9 +89,8 @@ def matmul(
                [14., 50.]], dtype=float32)
     """
     what = "matmul"
-    extras = [] if bias is None else [bias]
-    args = tuple(epilogue_args) if isinstance(epilogue_args, list) else epilogue_args
-    extras += args if isinstance(args, tuple) else (args,)
+    arrays, numbers = split_arguments(epilogue_args)
+    extras = arrays if bias is None else (bias, *arrays)
     # The larger operand is gathered where it lies, the smaller one packed; a packed one stays.
     swap = not isinstance(b, PackedWeight) and getattr(b, "size", 0) > getattr(a, "size", 0)
     flags = bool(transpose_a), bool(transpose_b)
@@ -104,7 +104,7 @@ def matmul(
         dtype, value = product_dtypes(what, device, a.dtype, matrix.dtype)
         final = _squeeze(shape, a.ndim, matrix.ndim)
         bias_operand = _bias(what, device, bias, right.shape[-1])
-        snippet, operands = check_epilogue(what, device, epilogue, epilogue_args, final, value)
+        read = check_epilogue(what, device, epilogue, epilogue_args, final, value)
         check_result(what, out, device, final, dtype, inputs=(a, matrix), extras=extras, beta=beta)
         strides = dense_strides(final, dtype.itemsize, range(len(final)))
         if out is not None:
@@ -112,21 +112,30 @@ def matmul(
         described = (final, dtype, strides, math.prod(final))
         y = operand_of(out) if out is not None else Operand(final, strides, 0, dtype)
         places = [
-            (name, _expand(o, final, shape, a.ndim, matrix.ndim))
-            for name, o in [("y0", y), *((f"x{n}", o) for n, o in enumerate(operands))]
+            Read(r.name, _expand(r.operand, final, shape, a.ndim, matrix.ndim))
+            for r in (Read("y0", y), *read.arrays)
         ]
         if bias_operand is not None:
-            places.insert(1, ("bias", bias_operand))
+            places.insert(1, Read("bias", bias_operand))
+        stored = replace(read, arrays=tuple(places[1:]), beta=bool(beta))
         if not math.prod(shape):
             return Planned(PRODUCTS, (), described)
         sizes = span(a), span(matrix)
-        products = _products(left, right, shape, places, value, snippet, sizes, swap=swap)
-        contractions = tuple(replace(p, beta=bool(beta)) for p in products)
-        return Planned(PRODUCTS, contractions, described, algorithm)
+        products = _products(left, right, shape, places[0], stored, value, sizes, swap=swap)
+        return Planned(PRODUCTS, products, described, algorithm)
 
     gathered, packed = (b, a) if swap else (a, b)
     return run_contraction(
-        _calls, what, gathered, packed, extras, options, prepare, out=out, beta=beta
+        _calls,
+        what,
+        gathered,
+        packed,
+        extras,
+        options,
+        prepare,
+        out=out,
+        beta=beta,
+        numbers=numbers,
     )
 
 
@@ -307,16 +316,17 @@ def _products(
     left: Operand,
     right: Operand,
     shape: tuple[int, ...],
-    places: list[tuple[str, Operand]],
+    y: Read,
+    epilogue: Epilogue[Read],
     value: AnyDType,
-    epilogue: Snippet | None,
     sizes: tuple[int, int],
     *,
     swap: bool,
-) -> list[Contraction]:
+) -> tuple[Contraction, ...]:
     """One contraction for every batch that is not part of a regular row of batches."""
     batch, (m, n), k = shape[:-2], shape[-2:], left.shape[-1]
-    operands = [left, right, *(o for _, o in places)]
+    places = (y, *epilogue.arrays)
+    operands = [left, right, *(read.operand for read in places)]
     full = [(*batch, *left.shape[-2:]), (*batch, *right.shape[-2:]), *(shape for _ in places)]
     strides = [broadcast_strides(o, s) for o, s in zip(operands, full, strict=True)]
     starts = [o.in_elements(o.offset) for o in operands]
@@ -341,17 +351,17 @@ def _products(
             for begin, s in zip(starts, strides, strict=True)
         ]
         (a_m, a_k), (b_k, b_n) = strides[0][-2:], strides[1][-2:]
-        results = [
-            Output(
-                name,
-                o.dtype,
+        results = {
+            read.name: Output(
+                read.name,
+                read.operand.dtype,
                 at[2 + i],
                 steps[2 + i],
                 strides[2 + i][-2 if swap else -1],
                 (0, 0, strides[2 + i][-1 if swap else -2]),
             )
-            for i, (name, o) in enumerate(places)
-        ]
+            for i, read in enumerate(places)
+        }
         if swap:
             gathered = Gathered(right.dtype, at[1], steps[1], (0, 0, b_n), (0, 0, b_k), sizes[1])
             packed = Packed(left.dtype, at[0], steps[0], a_m, (0, 0, a_k))
@@ -368,9 +378,8 @@ def _products(
                 value=value,
                 gathered=gathered,
                 packed=packed,
-                y=results[0],
-                extras=tuple(results[1:]),
-                epilogue=epilogue,
+                y=results["y0"],
+                epilogue=epilogue.placed(lambda read, found=results: found[read.name]),
             )
         )
-    return products
+    return tuple(products)

@@ -1,78 +1,114 @@
-"""Epilogues behind a string: a snippet on ``y0`` that runs where ``y0`` is computed."""
+"""Epilogues as users give them: a snippet on ``y0``, its arrays ``x0``, … and numbers ``w0``, …."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
+from clprim.arrays.memory import operand_of
 from clprim.call.arguments import check_array
-from clprim.errors import DefinitionError, ShapeError
-from clprim.language.composed import Composed, Piece
-from clprim.language.epilogue import define_epilogue
-from clprim.language.rename import renamed
+from clprim.dtypes import AnyDType, require_supported
+from clprim.errors import DefinitionError, DTypeError, ShapeError
+from clprim.language.composed import Composed
+from clprim.language.epilogue import appended, define_epilogue
 from clprim.ops.shared.arguments import number
+from clprim.plan.epilogue import Epilogue, Read, positions
+from clprim.plan.kernel import resolve_dims
 from clprim.plan.strides import broadcasts_to
-from clprim.runtime.device import current_device
+from clprim.runtime.device import Device
 
-__all__ = ["append", "check_epilogue"]
+__all__ = ["append", "check_epilogue", "split_arguments"]
 
-_READS = frozenset(["x", "w", "index", "coord", "size"])
+_FLOAT = np.dtype(np.float32)
 
 
-@lru_cache(maxsize=256)
-def append(what: str, expr: str, epilogue: str | None, arrays: int, scalars: int) -> str:
-    """Returns ``expr``, which has so many operands, with an epilogue after it.
+def split_arguments(args: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Returns an epilogue's arrays, and the numbers that end its arguments.
 
-    The epilogue's ``x0`` becomes the operand that follows those of ``expr``, and so on.
+    Args:
+        args: A tuple or list of them, or one array.
+    """
+    given = tuple(args) if isinstance(args, tuple | list) else (args,)
+    end = len(given)
+    while end and isinstance(given[end - 1], int | float | np.number | np.bool_):
+        end -= 1
+    return given[:end], given[end:]
+
+
+def check_epilogue(
+    what: str,
+    device: Device,
+    epilogue: Any,
+    args: Any,
+    shape: tuple[int, ...],
+    value: AnyDType = _FLOAT,
+    *,
+    axes: Sequence[int] | None = None,
+) -> Epilogue[Read]:
+    """Returns an epilogue and what it reads.
+
+    Args:
+        what: The operator, for messages.
+        device: Where it runs.
+        epilogue: The snippet, or None.
+        args: Its arrays, then its numbers.
+        shape: Of the result, to which every array broadcasts.
+        value: dtype that ``y0`` is computed in.
+        axes: Those of ``shape`` that the user knows of, in order; by default all.
+
+    Raises:
+        DefinitionError: A wrong snippet, or not as many arguments as it names.
+        ShapeError: An array that does not broadcast to the result, a dimension that is not there.
+        DTypeError: No array, an array of floats beside sums of integers, or no number.
+        DeviceError: An array of another context.
+    """
+    given = tuple(args) if isinstance(args, tuple | list) else (args,)
+    if epilogue is None:
+        if given:
+            raise DefinitionError(f"{what}: epilogue_args= without an epilogue=")
+        return Epilogue()
+    snippet = define_epilogue(what, epilogue)
+    arrays, numbers = (max(snippet.numbers(f), default=-1) + 1 for f in ("x", "w"))
+    names = [f"x{n}" for n in range(arrays)] + [f"w{n}" for n in range(numbers)]
+    if len(given) != len(names):
+        plural = "" if len(given) == 1 else "s"
+        raise DefinitionError(
+            f"{what}: epilogue_args= holds {len(given)} argument{plural}, the epilogue names "
+            f"{len(names)} ({', '.join(names) or 'none'})"
+        )
+    reads = []
+    for name, array in zip(names[:arrays], given, strict=False):
+        label = f"{name} of the epilogue"
+        check_array(what, label, array, device)
+        if not broadcasts_to(array.shape, shape):
+            raise ShapeError(
+                f"{what}: {label} has shape {array.shape}, which does not broadcast to {shape}"
+            )
+        if value.kind != "f" and array.dtype.kind not in "biu":
+            raise DTypeError(f"{what}: {label} is {array.dtype} beside sums of {value}")
+        require_supported([array.dtype], device.traits, str(device))
+        reads.append(Read(name, operand_of(array)))
+    for name, given_number in zip(names[arrays:], given[arrays:], strict=True):
+        number(what, f"{name} of the epilogue", given_number)
+    known = tuple(range(len(shape)) if axes is None else axes)
+    dims = [(f, d, known[axis]) for f, d, axis in resolve_dims(what, [snippet], len(known))]
+    coords, sizes = (
+        tuple((d, axis) for function, d, axis in dims if function == wanted)
+        for wanted in ("coord", "size")
+    )
+    reads += positions(snippet, coords, shape)
+    return Epilogue(snippet, tuple(reads), numbers, coords, sizes, shape)
+
+
+def append(what: str, expr: str, epilogue: str | None, arrays: int, numbers: int) -> str:
+    """Returns an operator's snippet, which has so many operands, with an epilogue behind it.
 
     Raises:
         DefinitionError: The epilogue is wrong; the message shows its line with a caret.
     """
     if epilogue is None:
         return expr
-    snippet = define_epilogue(what, epilogue, _READS)
-    names = {f"x{n}": f"x{n + arrays}" for n in snippet.numbers("x")}
-    names |= {f"w{n}": f"w{n + scalars}" for n in snippet.numbers("w")}
-    pieces = (Piece(expr.count("\n") + 2, "epilogue", snippet.text),)
-    return Composed(f"{expr}\n{renamed(snippet, names)}", pieces)
-
-
-def check_epilogue(
-    what: str, epilogue: str | None, args: Sequence[Any], shape: tuple[int, ...]
-) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Checks an epilogue and its arguments, and returns arrays and numbers.
-
-    Args:
-        what: The operator, for messages.
-        epilogue: The snippet, or None.
-        args: Its arrays ``x0``, …, then its numbers ``w0``, ….
-        shape: Of the result, to which every array must broadcast.
-
-    Raises:
-        DefinitionError: The snippet is wrong, or there are arguments without one.
-        ShapeError: Too many or too few arguments, an array that does not broadcast.
-        DTypeError, DeviceError: No array, no number, an array of another context.
-    """
-    given = tuple(args) if isinstance(args, tuple | list) else (args,)
-    if epilogue is None:
-        if given:
-            raise DefinitionError(f"{what}: epilogue_args= without epilogue=")
-        return (), ()
-    snippet = define_epilogue(what, epilogue, _READS)
-    arrays, scalars = (max(snippet.numbers(f), default=-1) + 1 for f in ("x", "w"))
-    if len(given) != arrays + scalars:
-        names = [f"x{n}" for n in range(arrays)] + [f"w{n}" for n in range(scalars)]
-        raise ShapeError(
-            f"{what}: epilogue_args= holds {len(given)} arguments, the epilogue names "
-            f"{len(names)} ({', '.join(names)})"
-        )
-    for n, array in enumerate(given[:arrays]):
-        check_array(what, f"x{n} of the epilogue", array, current_device())
-        if not broadcasts_to(array.shape, shape):
-            raise ShapeError(
-                f"{what}: x{n} of the epilogue has shape {array.shape}, which does not broadcast "
-                f"to {shape}"
-            )
-    numbers = tuple(number(what, f"w{n} of the epilogue", w) for n, w in enumerate(given[arrays:]))
-    return given[:arrays], numbers
+    found: Composed = appended(expr, define_epilogue(what, epilogue), arrays, numbers)
+    return found

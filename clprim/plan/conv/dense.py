@@ -9,6 +9,7 @@ import numpy as np
 from clprim.language.epilogue import define_epilogue
 from clprim.plan.conv.pixels import Shuffle
 from clprim.plan.conv.problem import Axis, Convolution
+from clprim.plan.epilogue import Epilogue
 from clprim.plan.place import Place
 from clprim.traits import DeviceTraits
 
@@ -87,9 +88,10 @@ def dense_convolution(
     each = channels // groups
     w = Place("w", stored, 0, each * kernel * kernel, kernel * kernel, kernel, 1)
     result = x if back else y
-    extras = [Place("bias", stored, 0, 0, 1, 0, 0)] if bias else []
+    arrays = [Place("bias", stored, 0, 0, 1, 0, 0)] if bias else []
     if epilogue and "x0" in epilogue:
-        extras.append(Place("x0", stored, 0, *result.strides))
+        arrays.append(Place("x0", stored, 0, *result.strides))
+    snippet = define_epilogue("conv2d", epilogue) if epilogue else None
     return Convolution(
         name={"forward": "conv2d", "input": "conv2d_input", "weight": "conv2d_weight"}[direction],
         direction=direction,
@@ -103,9 +105,7 @@ def dense_convolution(
         x=x,
         w=w,
         y=y,
-        extras=tuple(extras),
-        epilogue=define_epilogue("conv2d", epilogue) if epilogue else None,
-        beta=beta,
+        epilogue=Epilogue(snippet, tuple(arrays), beta=beta),
         shuffle=shuffle,
     )
 

@@ -8,10 +8,11 @@ product with a zero is computed.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from clprim.plan.conv.problem import Axis, Convolution
+from clprim.plan.epilogue import Epilogue
 from clprim.plan.place import Place
 from clprim.plan.product.problem import Bounds, Contraction, Gathered, Output, Packed
 
@@ -24,7 +25,7 @@ def contractions(p: Convolution) -> Sequence[Contraction]:
         found = _input_phases(p)
     else:
         found = [_forward(p) if p.direction == "forward" else _weight_gradient(p)]
-    return [replace(contraction, beta=p.beta, error=p.error) for contraction in found]
+    return [replace(contraction, error=p.error) for contraction in found]
 
 
 def forward(p: Convolution) -> Contraction:
@@ -39,15 +40,16 @@ def _forward(p: Convolution) -> Contraction:
     w, shuffle = p.w, p.shuffle
     packed = Packed(w.dtype, w.start, outputs * w.image, w.image, (w.row, w.column, w.channel))
     if shuffle is None:
-        places = [_place(name, place, outputs) for name, place in _stored(p)]
+        y, epilogue = _stored(p, lambda place: _place(place, outputs))
     else:
         packed = shuffle.weight(packed)
-        places = [
-            shuffle.small(name, place, place.channel)
-            if name == "bias"
-            else shuffle.large(name, place)
-            for name, place in _stored(p)
-        ]
+
+        def large(place: Place) -> Output:
+            if place.name == "bias":
+                return shuffle.small("bias", place, place.channel)
+            return shuffle.large(place.name, place)
+
+        y, epilogue = _stored(p, large)
     return Contraction(
         name=p.name,
         groups=p.groups,
@@ -65,23 +67,22 @@ def _forward(p: Convolution) -> Contraction:
             _bounds(p),
         ),
         packed=packed,
-        y=places[0],
-        extras=tuple(places[1:]),
-        epilogue=p.epilogue,
+        y=y,
+        epilogue=epilogue,
         digits=None if shuffle is None else shuffle.sizes,
         plain=None if shuffle is None else shuffle.plain(p.y, p.y_shape),
     )
 
 
-def _stored(p: Convolution) -> list[tuple[str, Place]]:
-    """The result and what the epilogue reads."""
-    return [("y0", p.result), *((e.name, e) for e in p.extras)]
+def _stored(p: Convolution, place: Callable[[Place], Output]) -> tuple[Output, Epilogue[Output]]:
+    """The result and the epilogue, their arrays as a contraction knows them."""
+    return place(replace(p.result, name="y0")), p.epilogue.placed(place)
 
 
-def _place(name: str, place: Place, outputs: int) -> Output:
+def _place(place: Place, outputs: int) -> Output:
     """Where outputs as channels lie; groups have so many each."""
-    lane = (place.image, place.row, place.column)
-    return Output(name, place.dtype, place.start, place.channel * outputs, place.channel, lane)
+    lane, group = (place.image, place.row, place.column), place.channel * outputs
+    return Output(place.name, place.dtype, place.start, group, place.channel, lane)
 
 
 def _bounds(p: Convolution) -> Bounds | None:
@@ -107,6 +108,7 @@ def _weight_gradient(p: Convolution) -> Contraction:
     """
     x, grad, y, h, v = p.x, p.y, p.w, p.rows, p.columns
     outputs, channels = p.outputs // p.groups, p.channels // p.groups
+    old: Epilogue[Output] = Epilogue(beta=p.epilogue.beta)
     depths = (p.images, h.windows, v.windows)
     steps = (x.image, h.stride * x.row, v.stride * x.column)
     place = Output("y0", y.dtype, y.start, y.image * outputs, y.image, (y.row, y.column, y.channel))
@@ -132,6 +134,7 @@ def _weight_gradient(p: Convolution) -> Contraction:
             ),
             packed=Packed(x.dtype, x.start, channels * x.channel, x.channel, steps, buffer="x"),
             y=replace(place, output=y.channel, lane=(0, 0, y.image)),
+            epilogue=old,
         )
     packed = Packed(
         grad.dtype,
@@ -170,6 +173,7 @@ def _weight_gradient(p: Convolution) -> Contraction:
         ),
         packed=packed,
         y=place,
+        epilogue=old,
         digits=None if p.shuffle is None else p.shuffle.sizes,
     )
 
@@ -198,7 +202,6 @@ def _input_phases(p: Convolution) -> list[Contraction]:
     """Lanes are input elements (image, y, x) of one phase, depths (tap y, tap x, output)."""
     grad, w, h, v = p.y, p.w, p.rows, p.columns
     outputs, channels = p.outputs // p.groups, p.channels // p.groups
-    places = [_place(name, place, channels) for name, place in _stored(p)]
     phases = []
     for a in range(min(h.stride, h.size)):
         rows, first_y, step_y, taps_y, whole_y = _phase(h, a)
@@ -206,14 +209,14 @@ def _input_phases(p: Convolution) -> list[Contraction]:
         for b in range(min(v.stride, v.size)):
             columns, first_x, step_x, taps_x, whole_x = _phase(v, b)
             back_x = step_x * v.dilation // v.stride
-            moved = [
-                replace(
-                    o,
-                    start=o.start + a * o.lane[1] + b * o.lane[2],
-                    lane=(o.lane[0], h.stride * o.lane[1], v.stride * o.lane[2]),
-                )
-                for o in places
-            ]
+
+            def moved(place: Place, a: int = a, b: int = b) -> Output:
+                o = _place(place, channels)
+                start = o.start + a * o.lane[1] + b * o.lane[2]
+                lane = (o.lane[0], h.stride * o.lane[1], v.stride * o.lane[2])
+                return replace(o, start=start, lane=lane)
+
+            y, epilogue = _stored(p, moved)
             # Taps reach back; counted from the last one, depths walk upwards.
             top, left = whole_y - (taps_y - 1) * back_y, whole_x - (taps_x - 1) * back_x
             last_y, last_x = first_y + (taps_y - 1) * step_y, first_x + (taps_x - 1) * step_x
@@ -250,9 +253,8 @@ def _input_phases(p: Convolution) -> list[Contraction]:
                         w.channel,
                         (-step_y * w.row, -step_x * w.column, w.image),
                     ),
-                    y=moved[0],
-                    extras=tuple(moved[1:]),
-                    epilogue=p.epilogue,
+                    y=y,
+                    epilogue=epilogue,
                 )
             )
     return phases

@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clprim.dtypes import AnyDType
-from clprim.language.snippet import Snippet
 from clprim.plan.conv.pixels import Shuffle
+from clprim.plan.epilogue import NO_EPILOGUE, Epilogue
 from clprim.plan.place import Place
 from clprim.plan.table import near_size, power
 
@@ -77,9 +77,7 @@ class Convolution:
         x: The input, (images, channels, rows, columns).
         w: The weight, (outputs, channels of a group, taps down, taps across).
         y: The output; with ``shuffle`` the large picture.
-        extras: What the epilogue reads, broadcast to the result; ``bias`` is added before it.
-        epilogue: The user's snippet on ``y0``, or None.
-        beta: Whether ``beta`` times the old result is added, with beta the call's scalar 0.
+        epilogue: What becomes of a sum before it is stored; its arrays broadcast to the result.
         shuffle: How outputs become pixels of y, or None where they stay what they are.
         error: Relative root mean square error that the algorithm may have, of random numbers; 0 for
             sums of products only.
@@ -97,9 +95,7 @@ class Convolution:
     x: Place
     w: Place
     y: Place
-    extras: tuple[Place, ...] = ()
-    epilogue: Snippet | None = None
-    beta: bool = False
+    epilogue: Epilogue[Place] = NO_EPILOGUE
     shuffle: Shuffle | None = None
     error: float = 0.0
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from clprim.dtypes import stored_type
-from clprim.language.componentwise import is_componentwise, needs_float
-from clprim.language.names import UNIFIED
 from clprim.plan.arguments import Arguments
 from clprim.plan.depthwise.problem import Depthwise, Line, index_of, moved_bytes
 from clprim.plan.kernel import (
@@ -15,12 +13,11 @@ from clprim.plan.kernel import (
     KernelPlan,
     OperandCode,
     mask_type,
-    own_names,
     power_of_two,
     round_up,
-    unified_functions,
 )
 from clprim.plan.place import Place
+from clprim.plan.store import StoredCode, StoringCode, add_store, storing
 from clprim.traits import DeviceTraits
 
 __all__ = [
@@ -41,7 +38,7 @@ __all__ = [
     "passes_cache",
     "plane_vector",
     "spread_rows",
-    "storing",
+    "stores",
     "unrolls",
 ]
 
@@ -60,43 +57,20 @@ UNROLLED = (3, 5, 7)
 
 
 @dataclass(frozen=True)
-class DepthwiseCode(KernelCode):
+class DepthwiseCode(StoringCode):
     """What every kernel of the convolution prints: see depthwise/_parts.cl.jinja.
 
     Attributes:
-        value: Type that sums are added up in.
-        width: Elements of a vector.
-        x: The operand that windows walk over.
-        y: The result; ``inner`` is its step from one lane to the next, as of the others.
-        extras: What the epilogue reads.
-        bias: Whether one of them is the bias.
-        epilogue: The user's snippet.
-        vector_store: Whether a vector of sums can be stored as one.
-        beta: Whether the old result takes part.
-        streaming: Whether results go past the cache.
+        x: The operand that windows walk over; its ``inner`` is its step from one lane to the next.
         adjoint: Whether it is the gradient in the convolution's input.
         kernel: Taps (rows, columns) where loops over them are unrolled; else (0, 0).
         stride: (rows, columns) where ``kernel`` is there; else (0, 0).
     """
 
-    value: str
-    width: int
     x: OperandCode
-    y: OperandCode
-    extras: tuple[OperandCode, ...]
-    bias: bool
-    epilogue: str
-    vector_store: bool
-    beta: bool
-    streaming: bool
     adjoint: bool
     kernel: tuple[int, int]
     stride: tuple[int, int]
-
-    @property
-    def outputs(self) -> tuple[OperandCode, ...]:
-        """Whatever has a place for every element of the result."""
-        return (self.y, *self.extras)
 
     @property
     def mask(self) -> str:
@@ -112,7 +86,7 @@ class PackCode(KernelCode):
     x: OperandCode
 
 
-def storing(what: Depthwise, width: int, along: str, *, streaming: bool) -> dict[str, Any]:
+def stores(what: Depthwise, width: int, along: str, *, streaming: bool) -> dict[str, Any]:
     """Returns the fields of a `DepthwiseCode`, but for its parameters and loops.
 
     Args:
@@ -122,40 +96,17 @@ def storing(what: Depthwise, width: int, along: str, *, streaming: bool) -> dict
             ``none``.
         streaming: Whether results are too large for the cache.
     """
-    value = stored_type(what.value).value
-    epilogue = what.epilogue
 
-    def code(place: Place) -> OperandCode:
-        inner = getattr(place, along) if along != "none" else 2
-        return OperandCode.of(place.name, place.dtype, what.value, inner)
+    def step(place: Place) -> int:
+        return getattr(place, along) if along != "none" else 2
 
-    x, y, extras = code(what.x), code(what.y), tuple(code(e) for e in what.extras)
-    everything = (y, *extras)
-    vectors = epilogue is None or (
-        is_componentwise(epilogue) and not (needs_float(epilogue) and what.value.kind != "f")
-    )
-    vectors = vectors and width > 1 and y.inner == "one" and all(e.inner != "any" for e in extras)
-    vectors = vectors and all(o.value == value and o.load != "bool" for o in everything)
-    return {
-        "name": what.name,
-        "preamble": "",
-        "constants": (),
+    def code(place: Place) -> StoredCode:
+        return StoredCode.at(place.name, place.dtype, what.value, step(place))
+
+    return storing(what, width, code, streaming=streaming) | {
         "index": index_of(what),
-        "unified": () if epilogue is None else unified_functions([epilogue], "", UNIFIED),
-        "doubles": "double" in {value, *(o.value for o in everything)},
         "adjoint": what.adjoint,
-        "own": () if epilogue is None else own_names([epilogue], ""),
-        "value": value,
-        "width": width,
-        "x": x,
-        "y": y,
-        "extras": extras,
-        "bias": any(e.name == "bias" for e in what.extras),
-        "epilogue": "" if epilogue is None else epilogue.body,
-        "vector_store": vectors,
-        "beta": what.beta,
-        # Past the cache go whole vectors, which must be those of memory.
-        "streaming": streaming and vectors and y.load == "direct" and y.storage == value,
+        "x": OperandCode.of("x", what.x.dtype, what.value, step(what.x)),
     }
 
 
@@ -185,7 +136,7 @@ def plane_vector(what: Depthwise, traits: DeviceTraits) -> int:
 def joins_rows(what: Depthwise) -> bool:
     """Whether rows follow each other without gaps in the result, and in what the epilogue reads."""
     columns = what.columns.outputs
-    return all((p.row, p.column) in ((columns, 1), (0, 0)) for p in (what.y, *what.extras))
+    return all((p.row, p.column) in ((columns, 1), (0, 0)) for p in what.stored)
 
 
 def is_masked(line: Line, tap: int) -> bool:
@@ -210,19 +161,15 @@ def add_place(found: Arguments, place: Place, *axes: str) -> None:
 
 
 def add_results(found: Arguments, what: Depthwise, code: dict[str, Any]) -> None:
-    """Adds the result, what the epilogue reads, and beta.
+    """Adds the result, what the epilogue reads, and where they lie.
 
     Args:
         found: Where to.
         what: The convolution.
-        code: As `storing` returned it.
+        code: As `stores` returned it.
     """
-    found.memory(stored_type(what.y.dtype).storage, "y0_memory", read_only=False)
-    for extra in what.extras:
-        found.memory(stored_type(extra.dtype).storage, f"{extra.name}_memory")
-    if code["beta"]:
-        found.scalar(stored_type(what.value).value, "beta", 0)
-    for place in (what.y, *what.extras):
+    add_store(found, what, code)
+    for place in what.stored:
         add_place(found, place)
 
 
@@ -231,7 +178,7 @@ def arguments_of(what: Depthwise, code: dict[str, Any], w: str) -> Arguments:
 
     Args:
         what: The convolution.
-        code: As `storing` returned it.
+        code: As `stores` returned it.
         w: ``packed`` or ``w``: which weight the kernel reads.
     """
     found = Arguments(str(code["index"]))

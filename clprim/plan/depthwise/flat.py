@@ -24,7 +24,7 @@ from clprim.plan.depthwise.code import (
     passes_cache,
     plane_vector,
     spread_rows,
-    storing,
+    stores,
 )
 from clprim.plan.depthwise.problem import Depthwise, moved_bytes
 from clprim.plan.kernel import KernelPlan, OperandCode, Plan
@@ -99,7 +99,7 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: FlatTile) -> Plan:
     """
     width = plane_vector(what, traits)
     h, v = what.rows, what.columns
-    base = storing(what, width, "column", streaming=traits.streaming and passes_cache(what, traits))
+    base = stores(what, width, "column", streaming=traits.streaming and passes_cache(what, traits))
     planes = what.images * what.channels
     wanted = tile.items * traits.compute_units
     rows_a_item = spread_rows(planes, h.outputs, 1, wanted)

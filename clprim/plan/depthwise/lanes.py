@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from clprim.plan.conv.dense import GPU, dense_depthwise
 from clprim.plan.conv.problem import Convolution
-from clprim.plan.depthwise.code import CLIP, NEEDS, DepthwiseCode, arguments_of_any, storing
+from clprim.plan.depthwise.code import CLIP, NEEDS, DepthwiseCode, arguments_of_any, stores
 from clprim.plan.depthwise.problem import Depthwise, moved_bytes
 from clprim.plan.kernel import KernelPlan, OperandCode, Plan, round_up, work_group
 from clprim.plan.strategy import Example, Strategy
@@ -72,7 +72,7 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: LanesTile) -> Plan:
         tile: One that fits.
     """
     along = "channel" if what.channels > 1 and abs(what.y.channel) == 1 else "column"
-    base = storing(what, 1, along, streaming=False)
+    base = stores(what, 1, along, streaming=False)
     found = arguments_of_any(what, base)
     h, v = what.rows, what.columns
     found.numbers(

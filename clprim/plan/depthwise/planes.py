@@ -23,7 +23,7 @@ from clprim.plan.depthwise.code import (
     passes_cache,
     plane_vector,
     spread_rows,
-    storing,
+    stores,
     unrolls,
 )
 from clprim.plan.depthwise.problem import Depthwise, Line, moved_bytes
@@ -135,7 +135,7 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: PlanesTile) -> Plan:
     assert band is not None
     width = plane_vector(what, traits)
     h, v = what.rows, what.columns
-    base = storing(what, width, "column", streaming=traits.streaming and passes_cache(what, traits))
+    base = stores(what, width, "column", streaming=traits.streaming and passes_cache(what, traits))
     unrolled = unrolls(what)
     source, wide = _room(what, traits)
 

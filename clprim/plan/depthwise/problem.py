@@ -18,8 +18,8 @@ import math
 from dataclasses import dataclass, replace
 
 from clprim.dtypes import AnyDType
-from clprim.language.snippet import Snippet
 from clprim.plan.conv.problem import Axis, Convolution
+from clprim.plan.epilogue import NO_EPILOGUE, Epilogue
 from clprim.plan.place import Place
 
 __all__ = ["Depthwise", "Line", "depthwise_of", "index_of", "moved_bytes", "planes_of"]
@@ -67,9 +67,7 @@ class Depthwise:
         x: The operand that windows walk over: the input, or the gradient in the result.
         w: The weight; its images are channels of the convolution's output.
         y: The result.
-        extras: What the epilogue reads; ``bias`` is added before it.
-        epilogue: The user's snippet on ``y0``, or None.
-        beta: Whether ``beta`` times the old result is added, with beta the call's scalar 0.
+        epilogue: What becomes of a sum before it is stored.
     """
 
     name: str
@@ -83,9 +81,12 @@ class Depthwise:
     x: Place
     w: Place
     y: Place
-    extras: tuple[Place, ...] = ()
-    epilogue: Snippet | None = None
-    beta: bool = False
+    epilogue: Epilogue[Place] = NO_EPILOGUE
+
+    @property
+    def stored(self) -> tuple[Place, ...]:
+        """The result, and what the epilogue reads."""
+        return (self.y, *self.epilogue.arrays)
 
     @property
     def inputs(self) -> int:
@@ -163,9 +164,7 @@ def depthwise_of(p: Convolution) -> Depthwise | None:
         x=replace(walked, name="x"),
         w=p.w,
         y=replace(result, name="y0"),
-        extras=p.extras,
         epilogue=p.epilogue,
-        beta=p.beta,
     ).simplified()
 
 
@@ -176,7 +175,7 @@ def index_of(what: Depthwise) -> str:
     read = (what.images, what.inputs, h.inputs + h.reach + 64, v.inputs + v.reach + 64)
     written = (what.images, what.channels + 64, h.outputs + 64, v.outputs + 64)
     taps = (h.kernel + 1) * (v.kernel + 1) * (max(what.inputs, what.channels) + 64)
-    largest = max(what.x.reach(*read), taps, *(o.reach(*written) for o in (what.y, *what.extras)))
+    largest = max(what.x.reach(*read), taps, *(o.reach(*written) for o in what.stored))
     return "int" if largest < limit else "long"
 
 

@@ -25,7 +25,7 @@ from clprim.plan.depthwise.code import (
     passes_cache,
     plane_vector,
     spread_rows,
-    storing,
+    stores,
 )
 from clprim.plan.depthwise.flat import FLAT
 from clprim.plan.depthwise.problem import Depthwise, Line, moved_bytes
@@ -137,7 +137,7 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: RunsTile) -> Plan:
     assert margins is not None
     width = plane_vector(what, traits)
     h, v = what.rows, what.columns
-    base = storing(what, width, "column", streaming=traits.streaming and passes_cache(what, traits))
+    base = stores(what, width, "column", streaming=traits.streaming and passes_cache(what, traits))
     source, masks = _room(what, traits)
     masked = tuple(is_masked(v, kw) for kw in range(v.kernel))
     planes = what.images * what.channels

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from clprim.plan.conv.dense import GPU, dense_depthwise
 from clprim.plan.conv.problem import Convolution
-from clprim.plan.depthwise.code import CLIP, NEEDS, DepthwiseCode, arguments_of_any, storing
+from clprim.plan.depthwise.code import CLIP, NEEDS, DepthwiseCode, arguments_of_any, stores
 from clprim.plan.depthwise.problem import Depthwise, moved_bytes
 from clprim.plan.depthwise.registers import (
     LARGEST_STRIDE,
@@ -141,7 +141,7 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: WindowsTile) -> Plan:
         tile: One that fits.
     """
     along, (h, v) = _along(what), single_taps(what)
-    base = storing(what, 1, along, streaming=False)
+    base = stores(what, 1, along, streaming=False)
     in_registers = taps_in_registers(h, v)
     dilated, looped = max(h.dilation, v.dilation) > 1, in_registers < h.kernel
     tile_rows, tile_columns = _tiles_a_plane(what, tile)

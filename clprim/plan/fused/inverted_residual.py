@@ -12,9 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from clprim.dtypes import AnyDType, stored_type
-from clprim.language.componentwise import is_componentwise, needs_float
 from clprim.language.names import UNIFIED
-from clprim.language.snippet import Snippet
 from clprim.plan.arguments import Arguments
 from clprim.plan.depthwise.code import add_place, pack_taps, spread_rows, unrolls
 from clprim.plan.depthwise.problem import Depthwise
@@ -35,6 +33,7 @@ from clprim.plan.product.problem import Contraction
 from clprim.plan.product.problem import index_of as contraction_index
 from clprim.plan.product.register_code import ContractionCode, contraction_code
 from clprim.plan.product.register_tile import Tile
+from clprim.plan.store import add_store
 from clprim.traits import DeviceTraits
 
 __all__ = ["InvertedCode", "InvertedResidual", "plan_inverted_residual"]
@@ -210,7 +209,7 @@ def plan_inverted_residual(what: InvertedResidual, traits: DeviceTraits) -> Plan
             column_dilation=v.dilation,
         )
     activation = d.epilogue
-    snippets = [s for s in (activation, project.epilogue) if s is not None]
+    snippets = [s for s in (activation.snippet, project.epilogue.snippet) if s is not None]
     operands = {b.name: OperandCode.of(b.name, b.dtype, what.value, 2) for b in biases}
     a = OperandCode.of("a", x.dtype, what.value, x.channel)
     main = KernelPlan(
@@ -232,8 +231,8 @@ def plan_inverted_residual(what: InvertedResidual, traits: DeviceTraits) -> Plan
             stride=(h.stride, v.stride) if unrolled else (0, 0),
             rows=tile_rows,
             columns=min(COLUMNS, v.outputs),
-            activation="" if activation is None else activation.body,
-            vector_activation=activation is None or _has_vectors(activation, what.value),
+            activation="" if activation.snippet is None else activation.snippet.body,
+            vector_activation=activation.on_vectors(what.value),
             expand_bias=operands.get("expand_bias"),
             taps_bias=operands.get("taps_bias"),
             project=code,
@@ -288,11 +287,11 @@ def _input(what: InvertedResidual) -> Place:
 
 def _biases(what: InvertedResidual) -> list[_Bias]:
     found = []
-    if what.expand is not None and what.expand.extras:
-        bias = what.expand.extras[0]
+    if what.expand is not None and what.expand.epilogue.has_bias:
+        bias = what.expand.epilogue.arrays[0]
         found.append(_Bias("expand_bias", bias.dtype, bias.start, bias.output))
-    if what.depthwise.extras:
-        place = what.depthwise.extras[0]
+    if what.depthwise.epilogue.has_bias:
+        place = what.depthwise.epilogue.arrays[0]
         found.append(_Bias("taps_bias", place.dtype, place.start, place.channel))
     return found
 
@@ -309,14 +308,12 @@ def _memory(
     found.memory(code.value, "project_packed")
     for bias in biases:
         found.memory(stored_type(bias.dtype).storage, f"{bias.name}_memory")
-    found.memory(code.y.storage, "y0_memory", read_only=False)
-    for extra in code.extras:
-        found.memory(extra.storage, f"{extra.name}_memory")
+    add_store(found, what.project, code)
     for bias in biases:
         places = {"start": bias.start, "channel": bias.channel}
         found.numbers(**{f"{bias.name}_{axis}": stride for axis, stride in places.items()})
     project = what.project
-    for o, out in zip(code.outputs, (project.y, *project.extras), strict=True):
+    for o, out in zip(code.outputs, project.stored, strict=True):
         places = {"start": out.start, "channel": out.output}
         if o.moves:
             places |= dict(zip(("image", "row", "column"), out.lane, strict=True))
@@ -329,10 +326,6 @@ def _index(what: InvertedResidual) -> str:
     products = [p for p in (what.expand, what.project) if p is not None]
     indices = {depthwise_index(what.depthwise), *map(contraction_index, products)}
     return "long" if "long" in indices else "int"
-
-
-def _has_vectors(snippet: Snippet, value: AnyDType) -> bool:
-    return is_componentwise(snippet) and not (needs_float(snippet) and value.kind != "f")
 
 
 def _width(channels: int, itemsize: int, traits: DeviceTraits) -> int:

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from clprim.language.epilogue import define_epilogue
+from clprim.plan.epilogue import Epilogue
 from clprim.plan.product.problem import Contraction, Gathered, Output, Packed
 
 __all__ = ["dense_product"]
@@ -20,6 +22,8 @@ def dense_product(
     groups: int = 1,
     start: int = 0,
     dtype: Any = np.float32,
+    epilogue: str | None = None,
+    beta: bool = False,
     **options: Any,
 ) -> Contraction:
     """Describes ``a @ b`` as a contraction: rows of ``a`` are lanes, columns of ``b`` outputs.
@@ -32,10 +36,13 @@ def dense_product(
         groups: Products of a batch.
         start: Elements before the first of ``a``.
         dtype: Of everything; sums of halves are floats.
+        epilogue: A snippet.
+        beta: Whether the old result is added.
         options: More fields of the contraction.
     """
     stored = np.dtype(dtype)
     a_m, a_k = (k, 1) if form[0] == "N" else (1, m)
+    snippet = define_epilogue("matmul", epilogue) if epilogue else None
     b_k, b_n = (n, 1) if form[1] == "N" else (1, k)
     return Contraction(
         name="matmul",
@@ -47,5 +54,6 @@ def dense_product(
         gathered=Gathered(stored, start, m * k, (0, 0, a_m), (0, 0, a_k), start + groups * m * k),
         packed=Packed(stored, 0, k * n, b_n, (0, 0, b_k)),
         y=Output("y0", stored, 0, m * n, 1, (0, 0, n)),
+        epilogue=Epilogue(snippet, beta=beta),
         **options,
     )

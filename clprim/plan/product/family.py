@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from clprim.language.epilogue import define_epilogue
 from clprim.plan.conv.dense import CPU, GPU, dense_convolution
 from clprim.plan.conv.lowering import contractions, forward
 from clprim.plan.conv.pixels import Shuffle
@@ -175,8 +174,7 @@ def _examples_tiles() -> Iterator[Example[Contraction]]:
 
     yield Example("windows", image(2, 32, 14, 64, last=True, bias=True, epilogue=RESIDUAL), GPU)
     yield Example("split", image(1, 32, 15, 16, 5, epilogue=RELU), GPU)
-    epilogue = define_epilogue("matmul", "y0 = tanh(y0);")
-    whole = dense_product(512, 512, 64, dtype=np.float16, epilogue=epilogue, beta=True)
+    whole = dense_product(512, 512, 64, dtype=np.float16, epilogue="y0 = tanh(y0);", beta=True)
     yield Example("matrix", whole, GPU)
     pixels = Shuffle(2, "CRD", 16, "ijc")
     yield Example("pixels", image(2, 32, 14, 64, last=True, shuffle=pixels), GPU)

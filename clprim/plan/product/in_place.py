@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from clprim.plan.epilogue import NO_EPILOGUE
 from clprim.plan.kernel import KernelPlan, Plan
 from clprim.plan.product.pack import pack_plan, passes_in_place
 from clprim.plan.product.panels import LONGEST_CHAIN
@@ -193,9 +194,7 @@ def _plainly(what: Contraction) -> Contraction:
     """The same sums, stored with outputs as channels."""
     assert what.plain is not None
     packed = replace(what.packed, digits=None)
-    return replace(
-        what, packed=packed, y=what.plain, extras=(), epilogue=None, digits=None, plain=None
-    )
+    return replace(what, packed=packed, y=what.plain, epilogue=NO_EPILOGUE, digits=None, plain=None)
 
 
 def _is_planar(what: Contraction, traits: DeviceTraits) -> bool:
@@ -270,7 +269,7 @@ def _collapse(what: Contraction) -> Contraction:
         return what
     for outer, inner in ((1, 2), (0, 2)):
         size = what.lanes[inner]
-        lanes_of = [what.gathered.lane, *(o.lane for o in (what.y, *what.extras))]
+        lanes_of = [what.gathered.lane, *(o.lane for o in what.stored)]
         if what.lanes[outer] > 1 and any(lane[outer] != size * lane[inner] for lane in lanes_of):
             return what
 
@@ -283,7 +282,7 @@ def _collapse(what: Contraction) -> Contraction:
             lanes=lanes,
             gathered=replace(what.gathered, lane=merged(what.gathered.lane)),
             y=replace(what.y, lane=merged(what.y.lane)),
-            extras=tuple(replace(e, lane=merged(e.lane)) for e in what.extras),
+            epilogue=what.epilogue.placed(lambda e: replace(e, lane=merged(e.lane))),
         )
     return what
 

@@ -28,7 +28,7 @@ def piece_of(what: Contraction, width: int) -> int:
     if what.digits is None:
         return width
     piece = math.gcd(width, what.outputs, _run(what.digits, what.y.digits, 1))
-    for e in what.extras:
+    for e in what.epilogue.arrays:
         if any(e.lane):
             runs = (_run(what.digits, e.digits, step) for step in (0, 1))
             piece = max(math.gcd(piece, run) for run in runs)
@@ -70,7 +70,7 @@ def block_of(what: Contraction, rows: int, *, crossed: bool = False) -> int:
     block = what.outputs if crossed or what.digits is None else what.digits[2]
     pixels = digits[2] == 1 and what.y.lane[2] == block
     pixels = pixels and rows % block == 0 and what.outputs % block == 0
-    alone = not what.beta and not any(any(e.lane) for e in what.extras)
+    alone = not what.epilogue.beta and not any(any(e.lane) for e in what.epilogue.arrays)
     return block if pixels and alone and 1 < block <= MOST_ROWS else 1
 
 

@@ -16,7 +16,7 @@ import math
 from dataclasses import dataclass
 
 from clprim.dtypes import AnyDType
-from clprim.language.snippet import Snippet
+from clprim.plan.epilogue import NO_EPILOGUE, Epilogue
 
 __all__ = [
     "Bounds",
@@ -147,9 +147,7 @@ class Contraction:
         value: dtype that sums are added up in.
         gathered, packed: The operands.
         y: The result.
-        extras: What the epilogue reads; ``bias`` is added before it.
-        epilogue: The user's snippet on ``y0``, or None.
-        beta: Whether ``beta`` times the old result is added, with beta the call's scalar 0.
+        epilogue: What becomes of a sum before it is stored.
         digits: Sizes of an output's digits, where outputs, counted through all groups, are numbers
             of three digits too; the groups' own strides then are not used. None: they have one
             stride.
@@ -168,9 +166,7 @@ class Contraction:
     gathered: Gathered
     packed: Packed
     y: Output
-    extras: tuple[Output, ...] = ()
-    epilogue: Snippet | None = None
-    beta: bool = False
+    epilogue: Epilogue[Output] = NO_EPILOGUE
     digits: Digits | None = None
     plain: Output | None = None
     error: float = 0.0
@@ -178,6 +174,11 @@ class Contraction:
     def __str__(self) -> str:
         sizes = math.prod(self.lanes), math.prod(self.depths), self.outputs
         return f"a product {sizes[0]}×{sizes[1]}×{sizes[2]} of {self.value}"
+
+    @property
+    def stored(self) -> tuple[Output, ...]:
+        """The result, and what the epilogue reads."""
+        return (self.y, *self.epilogue.arrays)
 
     @property
     def near(self) -> Output:
@@ -199,7 +200,7 @@ def index_of(what: Contraction) -> str:
         what.gathered.size,
         what.groups * (what.outputs + 64) * (depth + 64),
         what.groups * (what.outputs + 64) * (lanes + 64),
-        *(o.reach(what) for o in (what.y, *what.extras)),
+        *(o.reach(what) for o in what.stored),
     )
     return "int" if largest < limit else "long"
 

@@ -5,18 +5,14 @@ product/panels.cl.jinja, product/in_place.cl.jinja and fused/inverted_residual.c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from clprim.dtypes import stored_type
-from clprim.language.names import UNIFIED
 from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import (
     Argument,
     OperandCode,
     Parameter,
     mask_type,
-    own_names,
-    unified_functions,
 )
 from clprim.plan.permutation import transpose
 from clprim.plan.pointwise.code import Shuffles
@@ -27,7 +23,7 @@ from clprim.plan.product.problem import (
     index_of,
 )
 from clprim.plan.product.register_tile import Tile
-from clprim.plan.store import StoredCode, StoringCode, on_vectors, vectors_alike, vectors_fit
+from clprim.plan.store import StoredCode, StoringCode, add_store, storing, vectors_alike
 
 __all__ = ["ContractionCode", "contraction_code", "parameters_of"]
 
@@ -37,6 +33,7 @@ class ContractionCode(StoringCode):
     """What product/panels.cl.jinja, …_in_place.cl.jinja and …_finish.cl.jinja print.
 
     Attributes:
+        gathered: What the gathered operand's lanes are: ``rows`` or ``columns`` of the result.
         vectors, rows: A tile is ``rows`` × ``vectors`` vectors of ``width`` columns.
         along: What lies side by side in the gathered operand: ``depth``, ``lanes`` or ``none``.
         unit: Steps of depth that lie side by side in the panel.
@@ -65,6 +62,7 @@ class ContractionCode(StoringCode):
         noted: Packed tiles whose outputs' places are known at a time.
     """
 
+    gathered: str
     vectors: int
     rows: int
     along: str
@@ -164,17 +162,14 @@ def contraction_code(
         planar: Whether they are what lies side by side in memory all the same.
         crossed: Whether they are columns, although neighbours in memory are channels.
     """
-    value = stored_type(what.value).value
-    epilogue = what.epilogue
     along_outputs = gathered_rows and not planar
     piece = piece_of(what, width) if along_outputs else width
-    y, *others = (
-        _output(what, array, gathered_rows, along_outputs, piece)
-        for array in (what.y, *what.extras)
+    stores = storing(
+        what, width, lambda array: _output(what, array, gathered_rows, along_outputs, piece)
     )
-    extras = tuple(others)
-    everything = [y, *extras]
-    vectors = vectors_fit(what, everything)
+    everything = (stores["y"], *stores["extras"])
+    vectors = stores["vector_store"]
+    stores["vector_store"] = vectors and piece == width
     lines = tile.vectors * width if planar else tile.rows  # outputs of a tile
     block = (
         block_of(what, lines, crossed=crossed)
@@ -182,16 +177,9 @@ def contraction_code(
         else 1
     )
     return ContractionCode(
-        name=what.name,
-        preamble="",
+        **stores,
         parameters=(),
-        constants=(),
         index=index_of(what),
-        unified=() if epilogue is None else unified_functions([epilogue], "", UNIFIED),
-        doubles="double" in {value, *(o.value for o in everything)},
-        own=() if epilogue is None else own_names([epilogue], ""),
-        value=value,
-        width=width,
         vectors=tile.vectors,
         rows=tile.rows,
         gathered="rows" if gathered_rows else "columns",
@@ -203,13 +191,6 @@ def contraction_code(
         partial=False,
         split=False,
         x=OperandCode.of("x", what.gathered.dtype, what.value, 0),
-        y=y,
-        extras=extras,
-        bias=any(e.name == "bias" for e in what.extras),
-        epilogue="" if epilogue is None else epilogue.body,
-        vector_epilogue=on_vectors(what),
-        vector_store=vectors and piece == width,
-        beta=what.beta,
         digits=what.digits is not None,
         piece=piece if vectors and piece < width else 1,
         block=block,
@@ -234,8 +215,7 @@ def _output(
         inner = 0
     else:  # lanes are neighbours wherever those of the result are
         inner = 1 if array.lane[2] == 1 else 2
-    code = OperandCode.of(array.name, array.dtype, what.value, inner)
-    return StoredCode(code.name, code.storage, code.value, code.load, code.inner, moves, kept)
+    return StoredCode.at(array.name, array.dtype, what.value, inner, moves=moves, kept=kept)
 
 
 def parameters_of(
@@ -258,15 +238,13 @@ def parameters_of(
             found.memory(code.value, "packed")
     if code.partial:
         found.memory(code.value, "partial", read_only=finish)
-    found.memory(code.y.storage, "y0_memory", read_only=False)
-    for e in code.extras:
-        found.memory(e.storage, f"{e.name}_memory")
-    if code.beta and not code.split:
-        found.scalar(code.value, "beta", 0)
+    # What another kernel stores needs no numbers here.
+    stores = replace(code, beta=False, scalars=(), sizes=()) if code.split else code
+    add_store(found, what, stores)
     named = dict(numbers)
     if what.digits is not None:
         named.update(output_1=what.digits[1], output_2=what.digits[2])
-    for o, place in zip(code.outputs, (what.y, *what.extras), strict=True):
+    for o, place in zip(code.outputs, what.stored, strict=True):
         named[f"{o.name}_start"] = place.start
         if place.digits is None:
             named[f"{o.name}_group"] = place.group

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from clprim.dtypes import stored_type
-from clprim.language.names import UNIFIED
 from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import (
     Argument,
@@ -19,10 +17,8 @@ from clprim.plan.kernel import (
     OperandCode,
     Parameter,
     Plan,
-    own_names,
     power_of_two,
     round_up,
-    unified_functions,
 )
 from clprim.plan.product.local_tile import LocalTile, busy_items, choose_local_tile
 from clprim.plan.product.pixels import piece_of, step_of
@@ -34,7 +30,7 @@ from clprim.plan.product.problem import (
     span_of,
 )
 from clprim.plan.product.walk import Walk, depths_of, lanes_of
-from clprim.plan.store import StoredCode, StoringCode, on_vectors, vectors_fit
+from clprim.plan.store import StoredCode, StoringCode, add_store, storing
 from clprim.traits import DeviceTraits
 
 __all__ = ["ReadCode", "TilesCode", "plan_tiles"]
@@ -89,6 +85,7 @@ class TilesCode(StoringCode):
     """What product/tiles.cl.jinja and product/tiles_finish.cl.jinja print.
 
     Attributes:
+        gathered: What the gathered operand's lanes are: ``rows`` or ``columns`` of the result.
         items_y, items_x: Work-items of a group along rows and columns of its tile.
         rows, columns: Of the sums that each of them keeps.
         steps: Of depth that are in local memory at a time.
@@ -102,6 +99,7 @@ class TilesCode(StoringCode):
         digits: Whether outputs are numbers of three digits.
     """
 
+    gathered: str
     items_y: int
     items_x: int
     rows: int
@@ -260,31 +258,19 @@ def _code(
     *,
     gathered_rows: bool,
 ) -> TilesCode:
-    value = stored_type(what.value).value
     piece = piece_of(what, tile.width)
-    stored = [_stored(what, o, lanes, gathered_rows, piece) for o in (what.y, *what.extras)]
     index = _index(what, depths, cut, tile)
     sums = tile.rows * tile.columns
-    epilogue = what.epilogue
     return TilesCode(
-        name=what.name,
-        preamble="",
+        **storing(
+            what,
+            tile.width,
+            lambda o: _stored(what, o, lanes, gathered_rows, piece),
+            whole=piece == tile.width or not gathered_rows,
+        ),
         parameters=(),
-        constants=(),
         index=index,
-        unified=() if epilogue is None else unified_functions([epilogue], "", UNIFIED),
-        doubles="double" in {value, *(o.value for o in stored)},
-        own=() if epilogue is None else own_names([epilogue], ""),
-        value=value,
-        width=tile.width,
         gathered="rows" if gathered_rows else "columns",
-        y=stored[0],
-        extras=tuple(stored[1:]),
-        bias=any(e.name == "bias" for e in what.extras),
-        epilogue="" if epilogue is None else epilogue.body,
-        vector_epilogue=on_vectors(what),
-        vector_store=vectors_fit(what, stored) and (piece == tile.width or not gathered_rows),
-        beta=what.beta,
         items_y=tile.items_y,
         items_x=tile.items_x,
         rows=tile.rows,
@@ -420,7 +406,7 @@ def _numbers(
     b = what.gathered.bounds
     if b is not None:
         numbers |= zip(_PLANE, (b.height, b.width, b.row_start, b.column_start), strict=True)
-    for o in (what.y, *what.extras):
+    for o in what.stored:
         numbers[f"{o.name}_start"] = o.start
         numbers[f"{o.name}_group"] = o.group
         numbers[f"{o.name}_output"] = o.output
@@ -441,11 +427,7 @@ def _parameters(
     if finish or code.split:
         found.memory(code.value, "partial", read_only=finish)
     if not code.split:
-        found.memory(code.y.storage, "y0_memory", read_only=False)
-        for e in code.extras:
-            found.memory(e.storage, f"{e.name}_memory")
-        if code.beta:
-            found.scalar(code.value, "beta", 0)
+        add_store(found, what, code)
     found.numbers(**{name: numbers[name] for name in _wanted(code, finish=finish)})
     return tuple(found.parameters), tuple(found.arguments)
 

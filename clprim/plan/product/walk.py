@@ -98,7 +98,7 @@ class Walk:
 
 def lanes_of(what: Contraction) -> Walk:
     """Returns the lanes of a contraction as they walk the gathered operand and the result."""
-    steps = {"x": what.gathered.lane, **{o.name: o.lane for o in (what.y, *what.extras)}}
+    steps = {"x": what.gathered.lane, **{o.name: o.lane for o in what.stored}}
     b = what.gathered.bounds
     if b is not None:
         steps |= {"row": (*b.row_lane, 0), "column": (0, *b.column_lane)}

@@ -160,7 +160,6 @@ y0 = clamp(y0, 0, 6);
 #line 161 "kernel"
                                 }
                                 vstore16(y0, 0, y0_memory + y0_here);
-
                             }
                         continue;
                     }
@@ -183,10 +182,9 @@ y0 = clamp(y0, 0, 6);
                                 {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 187 "kernel"
+#line 186 "kernel"
                                 }
                                 vstore16(y0, 0, y0_memory + y0_here);
-
                             } else {
                                 float lanes[16];
                                 vstore16(vload16(r * 14 + t, kept), 0, lanes);
@@ -197,10 +195,9 @@ y0 = clamp(y0, 0, 6);
                                     {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 201 "kernel"
+#line 199 "kernel"
                                     }
                                     y0_memory[y0_here] = y0;
-
                                 }
                             }
 

@@ -130,7 +130,6 @@ y0 = clamp(y0, 0, 6);
 #line 131 "kernel"
                                 }
                                 vstore_half16(y0, 0, y0_memory + y0_here);
-
                             }
                         continue;
                     }
@@ -153,10 +152,9 @@ y0 = clamp(y0, 0, 6);
                                 {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 157 "kernel"
+#line 156 "kernel"
                                 }
                                 vstore_half16(y0, 0, y0_memory + y0_here);
-
                             } else {
                                 float lanes[16];
                                 vstore16(vload16(r * 8 + t, kept), 0, lanes);
@@ -167,10 +165,9 @@ y0 = clamp(y0, 0, 6);
                                     {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 171 "kernel"
+#line 169 "kernel"
                                     }
                                     vstore_half(y0, 0, y0_memory + y0_here);
-
                                 }
                             }
 

@@ -158,7 +158,6 @@ y0 = clamp(y0, 0, 6);
 #line 159 "kernel"
                                 }
                                 vstore16(y0, 0, y0_memory + y0_here);
-
                             }
                         continue;
                     }
@@ -181,10 +180,9 @@ y0 = clamp(y0, 0, 6);
                                 {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 185 "kernel"
+#line 184 "kernel"
                                 }
                                 vstore16(y0, 0, y0_memory + y0_here);
-
                             } else {
                                 float lanes[16];
                                 vstore16(vload16(r * 2 + t, kept), 0, lanes);
@@ -195,10 +193,9 @@ y0 = clamp(y0, 0, 6);
                                     {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 199 "kernel"
+#line 197 "kernel"
                                     }
                                     y0_memory[y0_here] = y0;
-
                                 }
                             }
 

@@ -161,7 +161,6 @@ y0 = clamp(y0, 0, 6);
                 }
                 y0 += beta * (vload16(0, y0_memory + y0_here));
                 vstore16(y0, 0, y0_memory + y0_here);
-
             }
 
         }
@@ -215,11 +214,10 @@ y0 = clamp(y0, 0, 6);
                 {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 219 "kernel"
+#line 218 "kernel"
                 }
                 y0 += beta * (vload16(0, y0_memory + y0_here));
                 vstore16(y0, 0, y0_memory + y0_here);
-
             } else {
                 float lanes[16];
                 vstore16(sum, 0, lanes);
@@ -230,11 +228,10 @@ y0 = clamp(y0, 0, 6);
                     {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 234 "kernel"
+#line 232 "kernel"
                     }
                     y0 += beta * ((float)y0_memory[y0_here]);
                     y0_memory[y0_here] = y0;
-
                 }
             }
 

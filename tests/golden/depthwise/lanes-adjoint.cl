@@ -110,7 +110,6 @@ y0 = clamp(y0, 0, 6);
 #line 111 "kernel"
             }
             y0_memory[y0_here] = y0;
-
         }
 
     }

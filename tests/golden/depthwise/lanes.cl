@@ -104,7 +104,6 @@ y0 = clamp(y0, 0, 6);
 #line 105 "kernel"
             }
             y0_memory[y0_here] = y0;
-
         }
 
     }

@@ -193,7 +193,6 @@ y0 = clamp(y0, 0, 6);
 #line 194 "kernel"
                         }
                         vstore16(y0, 0, y0_memory + y0_here);
-
                     }
 
                 }
@@ -207,10 +206,9 @@ y0 = clamp(y0, 0, 6);
                         {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 211 "kernel"
+#line 210 "kernel"
                         }
                         vstore16(y0, 0, y0_memory + y0_here);
-
                     } else {
                         float lanes[16];
                         vstore16(vload16(0, sums + e), 0, lanes);
@@ -221,10 +219,9 @@ y0 = clamp(y0, 0, 6);
                             {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 225 "kernel"
+#line 223 "kernel"
                             }
                             y0_memory[y0_here] = y0;
-
                         }
                     }
 

@@ -183,7 +183,6 @@ y0 = clamp(y0, 0, 6);
 #line 184 "kernel"
                         }
                         vstore16(y0, 0, y0_memory + y0_here);
-
                     }
 
                 }
@@ -197,10 +196,9 @@ y0 = clamp(y0, 0, 6);
                         {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 201 "kernel"
+#line 200 "kernel"
                         }
                         vstore16(y0, 0, y0_memory + y0_here);
-
                     } else {
                         float lanes[16];
                         vstore16(vload16(0, sums + e), 0, lanes);
@@ -211,10 +209,9 @@ y0 = clamp(y0, 0, 6);
                             {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 215 "kernel"
+#line 213 "kernel"
                             }
                             y0_memory[y0_here] = y0;
-
                         }
                     }
 

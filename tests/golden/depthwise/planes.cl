@@ -180,7 +180,6 @@ y0 = clamp(y0, 0, 6);
 #line 181 "kernel"
                         }
                         vstore16(y0, 0, y0_memory + y0_here);
-
                     }
 
                 }
@@ -194,10 +193,9 @@ y0 = clamp(y0, 0, 6);
                         {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 198 "kernel"
+#line 197 "kernel"
                         }
                         vstore16(y0, 0, y0_memory + y0_here);
-
                     } else {
                         float lanes[16];
                         vstore16(vload16(0, sums + e), 0, lanes);
@@ -208,10 +206,9 @@ y0 = clamp(y0, 0, 6);
                             {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 212 "kernel"
+#line 210 "kernel"
                             }
                             y0_memory[y0_here] = y0;
-
                         }
                     }
 

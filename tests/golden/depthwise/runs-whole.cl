@@ -185,7 +185,6 @@ y0 = clamp(y0, 0, 6);
                     }
                     y0 += beta * (vload16(0, y0_memory + y0_here));
                     vstore16(y0, 0, y0_memory + y0_here);
-
                 }
 
             }
@@ -213,11 +212,10 @@ y0 = clamp(y0, 0, 6);
                     {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 217 "kernel"
+#line 216 "kernel"
                     }
                     y0 += beta * (vload16(0, y0_memory + y0_here));
                     vstore16(y0, 0, y0_memory + y0_here);
-
                 } else {
                     float lanes[16];
                     vstore16(sum, 0, lanes);
@@ -228,11 +226,10 @@ y0 = clamp(y0, 0, 6);
                         {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 232 "kernel"
+#line 230 "kernel"
                         }
                         y0 += beta * ((float)y0_memory[y0_here]);
                         y0_memory[y0_here] = y0;
-
                     }
                 }
 

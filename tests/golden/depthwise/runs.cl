@@ -170,7 +170,6 @@ y0 = clamp(y0, 0, 6);
 #line 171 "kernel"
                     }
                     vstore16(y0, 0, y0_memory + y0_here);
-
                 }
 
             }
@@ -198,10 +197,9 @@ y0 = clamp(y0, 0, 6);
                     {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 202 "kernel"
+#line 201 "kernel"
                     }
                     vstore16(y0, 0, y0_memory + y0_here);
-
                 } else {
                     float lanes[16];
                     vstore16(sum, 0, lanes);
@@ -212,10 +210,9 @@ y0 = clamp(y0, 0, 6);
                         {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 216 "kernel"
+#line 214 "kernel"
                         }
                         y0_memory[y0_here] = y0;
-
                     }
                 }
 

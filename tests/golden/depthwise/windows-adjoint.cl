@@ -146,7 +146,6 @@ y0 = clamp(y0, 0, 6);
 #line 147 "kernel"
                     }
                     y0_memory[y0_here] = y0;
-
                 }
 
             }

@@ -152,7 +152,6 @@ y0 = clamp(y0, 0, 6);
 #line 153 "kernel"
                     }
                     y0_memory[y0_here] = y0;
-
                 }
 
             }

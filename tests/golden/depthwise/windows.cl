@@ -142,7 +142,6 @@ y0 = clamp(y0, 0, 6);
 #line 143 "kernel"
                     }
                     y0_memory[y0_here] = y0;
-
                 }
 
             }

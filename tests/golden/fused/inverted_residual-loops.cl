@@ -195,7 +195,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void inverted_residual(
                                 const typeof_bias bias = vload16(0, bias_memory + bias_start + (column + c) * bias_channel);
                                 y0 += bias;
                                 vstore16(y0, 0, y0_memory + y0_places[first + j] + (column + c) * y0_channel);
-
                             }
                         }
                     continue;
@@ -214,7 +213,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void inverted_residual(
                         const typeof_bias bias = (float)bias_memory[bias_start + (column + c) * bias_channel];
                         y0 += bias;
                         y0_memory[y0_places[first + j] + (column + c) * y0_channel] = y0;
-
                     }
 
             }

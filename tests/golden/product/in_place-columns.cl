@@ -127,7 +127,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                                 const int c = v * 16;
                                 float16 y0 = sum[j][v];
                                 vstore16(y0, 0, y0_memory + y0_line + c * y0_2 + (row + j) * y0_channel);
-
                             }
                         }
                     continue;
@@ -143,7 +142,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                     for (int c = shared; c < columns_left; ++c) {
                         float y0 = elements[j * 64 + c];
                         y0_memory[y0_line + c * y0_2 + (row + j) * y0_channel] = y0;
-
                     }
 
             }

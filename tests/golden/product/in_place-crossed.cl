@@ -370,7 +370,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                         const typeof_bias bias = (float)bias_memory[bias_line + (row + j) * bias_channel];
                         y0 += bias;
                         y0_memory[y0_line + c * y0_2 + (row + j) * y0_channel] = y0;
-
                     }
 
             }

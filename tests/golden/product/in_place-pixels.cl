@@ -214,7 +214,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                                 const int c = v * 16;
                                 float16 y0 = sum[j][v];
                                 vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + y0_outputs[c]);
-
                             }
                         }
                     continue;
@@ -230,7 +229,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                     for (int c = 0; c < columns_left; ++c) {
                         float y0 = elements[j * 32 + c];
                         y0_memory[y0_line + j * y0_2 + y0_outputs[c]] = y0;
-
                     }
 
             }

@@ -378,26 +378,22 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                             const int j = 0;
                             float8 y0 = vload8(0, turned + c * 16 + j);
                             vstore8(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
-
                         }
                         {
                             const int j = 8;
                             float4 y0 = vload4(0, turned + c * 16 + j);
                             vstore4(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
-
                         }
                         {
                             const int j = 12;
                             float2 y0 = vload2(0, turned + c * 16 + j);
                             vstore2(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
-
                         }
                         continue;
                     }
                     for (int j = shared; j < rows_left; ++j) {
                         float y0 = turned[c * 16 + j];
                         y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
-
                     }
                 }
 

@@ -435,7 +435,6 @@ y0 = max(y0, 0);
 #line 436 "kernel"
                             }
                             vstore8(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
-
                         }
                         {
                             const int j = 8;
@@ -447,10 +446,9 @@ y0 = max(y0, 0);
                             {
 #line 1 "snippet:epilogue"
 y0 = max(y0, 0);
-#line 451 "kernel"
+#line 450 "kernel"
                             }
                             vstore4(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
-
                         }
                         {
                             const int j = 12;
@@ -462,10 +460,9 @@ y0 = max(y0, 0);
                             {
 #line 1 "snippet:epilogue"
 y0 = max(y0, 0);
-#line 466 "kernel"
+#line 464 "kernel"
                             }
                             vstore2(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
-
                         }
                         continue;
                     }
@@ -478,10 +475,9 @@ y0 = max(y0, 0);
                         {
 #line 1 "snippet:epilogue"
 y0 = max(y0, 0);
-#line 482 "kernel"
+#line 479 "kernel"
                         }
                         y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
-
                     }
                 }
 

@@ -129,7 +129,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
                                 const int c = v * 16;
                                 float16 y0 = sum[j][v];
                                 vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
-
                             }
                         }
                     continue;
@@ -145,7 +144,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
                     for (int c = 0; c < columns_left; ++c) {
                         float y0 = elements[j * 32 + c];
                         y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
-
                     }
 
             }

@@ -191,7 +191,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                                 float16 y0 = sum[j][v];
                                 y0 += beta * (vload16(0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel));
                                 vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
-
                             }
                         }
                     continue;
@@ -208,7 +207,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                         float y0 = elements[j * 64 + c];
                         y0 += beta * ((float)y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel]);
                         y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
-
                     }
 
             }

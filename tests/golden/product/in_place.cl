@@ -245,7 +245,6 @@ y0 = max(y0 + x0, 0);
 #line 246 "kernel"
                                 }
                                 vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
-
                             }
                         }
                     continue;
@@ -269,10 +268,9 @@ y0 = max(y0 + x0, 0);
                         {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 273 "kernel"
+#line 272 "kernel"
                         }
                         y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
-
                     }
 
             }

@@ -177,7 +177,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
                                 const int c = v * 16;
                                 float16 y0 = sum[j][v];
                                 vstore_half16(y0, 0, y0_memory + y0_at + y0_places[tile * 14 + j] + (column + c) * y0_channel);
-
                             }
                         }
                     continue;
@@ -193,7 +192,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
                     for (int c = 0; c < columns_left; ++c) {
                         float y0 = elements[j * 32 + c];
                         vstore_half(y0, 0, y0_memory + y0_at + y0_places[tile * 14 + j] + (column + c) * y0_channel);
-
                     }
 
             }

@@ -338,7 +338,6 @@ y0 = max(y0, 0);
 #line 339 "kernel"
                         }
                         y0_memory[y0_at + y0_places[tile * 32 + c] + y0_outputs[j]] = y0;
-
                     }
 
             }

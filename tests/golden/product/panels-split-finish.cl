@@ -74,7 +74,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul_finish(
                         const int c = v * 16;
                         float16 y0 = sum[j][v];
                         vstore16(y0, 0, y0_memory + y0_at + y0_places[tile * 8 + j] + (column + c) * y0_channel);
-
                     }
                 }
             continue;
@@ -90,7 +89,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul_finish(
             for (int c = 0; c < columns_left; ++c) {
                 float y0 = elements[j * 32 + c];
                 y0_memory[y0_at + y0_places[tile * 8 + j] + (column + c) * y0_channel] = y0;
-
             }
 
     } while (false);

@@ -279,7 +279,6 @@ y0 = max(y0 + x0, 0);
 #line 280 "kernel"
                                 }
                                 vstore16(y0, 0, y0_memory + y0_at + y0_places[tile * 32 + c] + (row + j) * y0_channel);
-
                             }
                         }
                     continue;
@@ -303,10 +302,9 @@ y0 = max(y0 + x0, 0);
                         {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 307 "kernel"
+#line 306 "kernel"
                         }
                         y0_memory[y0_at + y0_places[tile * 32 + c] + (row + j) * y0_channel] = y0;
-
                     }
 
             }

@@ -179,7 +179,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
                                 float16 y0 = sum[j][v];
                                 y0 += beta * (vload16(0, y0_memory + y0_at + y0_places[tile * 12 + j] + (column + c) * y0_channel));
                                 vstore16(y0, 0, y0_memory + y0_at + y0_places[tile * 12 + j] + (column + c) * y0_channel);
-
                             }
                         }
                     continue;
@@ -196,7 +195,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
                         float y0 = elements[j * 32 + c];
                         y0 += beta * ((float)y0_memory[y0_at + y0_places[tile * 12 + j] + (column + c) * y0_channel]);
                         y0_memory[y0_at + y0_places[tile * 12 + j] + (column + c) * y0_channel] = y0;
-
                     }
 
             }

@@ -11,6 +11,7 @@ from support import BFLOAT16, Guard, equal, numbers, wide
 
 import clprim as cp
 from clprim import ops
+from clprim.runtime.stats import counters
 
 ERF = np.vectorize(math.erf, otypes=[float])
 X, W, PADDING = (2, 5, 6, 19), (18, 5, 3, 3), (1, 0)
@@ -98,6 +99,98 @@ def test_gelu(device, memory_format):
             algorithm=algorithm,
         )
         assert (np.abs(found.get() - expected) <= allowed).all()
+
+
+# --- numbers, and where an element is ------------------------------------------------------------
+
+
+WHERE = "y0 = y0 * w1 + w0 + x0 + index + 3 * coord(1) - coord(-1) * size(1);"
+
+
+def where(y, w0, w1, x0=0, axis=-1):
+    """What ``WHERE`` computes."""
+    places = np.indices(y.shape)
+    index = np.arange(y.size).reshape(y.shape)
+    return y * w1 + w0 + x0 + index + 3 * places[1] - places[axis] * y.shape[1]
+
+
+# Depthwise, direct and by Winograd's algorithm, whose results here are whole numbers as well.
+SHAPES = [((2, 5, 6, 19), (18, 5, 3, 3), 1), ((1, 18, 5, 9), (18, 1, 3, 3), 18)]
+
+
+@pytest.mark.usefixtures("unoptimised")
+@pytest.mark.parametrize("memory_format", FORMATS)
+@pytest.mark.parametrize(("x_shape", "w_shape", "groups"), SHAPES)
+def test_numbers_and_positions(device, x_shape, w_shape, groups, memory_format):
+    x, w = numbers(x_shape), numbers(w_shape, seed=1)
+    y = reference.conv2d(x, w, padding=1, groups=groups)
+    extra = numbers((18, 1, 1), seed=2)
+    options = {"padding": 1, "groups": groups}
+    a, b, c = upload(x, memory_format), cp.asarray(w), cp.asarray(extra)
+    for algorithm in algorithms(a, b, **options):
+        for w0, w1 in ((2, 3), (-1.5, np.float32(2))):
+            found = ops.conv2d(
+                a, b, **options, epilogue=WHERE, epilogue_args=(c, w0, w1), algorithm=algorithm
+            )
+            expected = where(y, w0, float(w1), extra)
+            rounding = 2.0**-8 if algorithm == "winograd" else 0
+            np.testing.assert_allclose(found.get(), expected, rtol=0, atol=rounding)
+
+
+@pytest.mark.usefixtures("unoptimised")
+def test_positions_of_pixels_rows_and_transposed_windows(device):
+    x, w = numbers((2, 4, 5, 6)), numbers((8, 4, 3, 3), seed=1)
+    y = reference.conv2d(x, w, padding=1).reshape(2, 2, 2, 2, 5, 6)
+    y = y.transpose(0, 1, 4, 2, 5, 3).reshape(2, 2, 10, 12)
+    epilogue = {"epilogue": WHERE, "epilogue_args": (cp.asarray(np.float32(0)), 1, 2)}
+    for memory_format in FORMATS:
+        found = ops.conv2d(
+            upload(x, memory_format), cp.asarray(w), padding=1, depth_to_space=2, **epilogue
+        )
+        equal(found, where(y, 1, 2))
+    rows, kernel = numbers((2, 3, 9)), numbers((4, 3, 2), seed=1)
+    expected = reference.conv2d(rows[:, :, None], kernel[:, :, None])[:, :, 0]
+    equal(ops.conv1d(cp.asarray(rows), cp.asarray(kernel), **epilogue), where(expected, 1, 2))
+    up = numbers((4, 3, 2, 2), seed=1)
+    expected = ops.conv_transpose2d(cp.asarray(x), cp.asarray(up), stride=2).get()
+    found = ops.conv_transpose2d(cp.asarray(x), cp.asarray(up), stride=2, **epilogue)
+    equal(found, where(expected, 1, 2))
+
+
+@pytest.mark.usefixtures("unoptimised")
+def test_numbers_and_positions_of_products(device):
+    a, b = numbers((2, 3, 7, 5)), numbers((3, 5, 9), seed=1)
+    args = {"epilogue": WHERE, "epilogue_args": (cp.asarray(np.float32(1)), 4, -1)}
+    equal(ops.matmul(cp.asarray(a), cp.asarray(b), **args), where(a @ b, 4, -1, 1))
+    tall = numbers((5, 70), seed=2)
+    for algorithm in ("auto", "tiles"):
+        found = ops.matmul(cp.asarray(a[0, 0]), cp.asarray(tall), **args, algorithm=algorithm)
+        equal(found, where(a[0, 0] @ tall, 4, -1, 1))
+    whole = ops.matmul(
+        cp.asarray(a[0, 0].astype(np.int32)),
+        cp.asarray(tall.astype(np.int32)),
+        epilogue="y0 = y0 * w0 + coord(0);",
+        epilogue_args=(3,),
+    )
+    equal(whole, (a[0, 0] @ tall * 3 + np.arange(7)[:, None]).astype(np.int32))
+
+
+def test_numbers_plan_nothing_anew_and_must_fit(device):
+    x, w = cp.asarray(numbers((1, 3, 4, 4))), cp.asarray(numbers((4, 3, 1, 1)))
+    plain = ops.conv2d(x, w).get()
+    planned = []
+    for value in (2, 3, 4):
+        found = ops.conv2d(x, w, epilogue="y0 *= w0;", epilogue_args=(value,))
+        equal(found, plain * value)
+        planned.append(counters.plans)
+    assert len(set(planned)) == 1
+    with pytest.raises(cp.DTypeError, match="expected a number for w0 of the epilogue"):
+        ops.conv2d(x, w, epilogue="y0 *= w0;", epilogue_args=("2",))
+    with pytest.raises(cp.ShapeError, match=r"coord\(4\) is out of bounds"):
+        ops.conv2d(x, w, epilogue="y0 += coord(4);")
+    i = cp.asarray(numbers((3, 3), np.int32))
+    with pytest.raises(cp.DTypeError):
+        ops.matmul(i, i, epilogue="y0 *= w0;", epilogue_args=(0.5,))
 
 
 # --- where the epilogue's arrays lie --------------------------------------------------------------

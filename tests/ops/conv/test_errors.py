@@ -129,10 +129,14 @@ CALLS = [
     (DefinitionError, r"z0(.|\n)*\^", lambda c: c.conv(epilogue="y0 = y0 + z0;")),
     (DefinitionError, "bracket|parenthesis|closed", lambda c: c.conv(epilogue="y0 = (y0;")),
     (DefinitionError, "y1", lambda c: c.conv(epilogue="y1 = y0;")),
-    (DefinitionError, "names 1 array .*holds 0", lambda c: c.conv(epilogue="y0 += x0;")),
     (
         DefinitionError,
-        "names 0 arrays .*holds 1",
+        r"holds 0 arguments, the epilogue names 1 \(x0\)",
+        lambda c: c.conv(epilogue="y0 += x0;"),
+    ),
+    (
+        DefinitionError,
+        r"holds 1 argument, the epilogue names 0 \(none\)",
         lambda c: c.conv(epilogue=RELU, epilogue_args=(c.grad,)),
     ),
     (DefinitionError, "without an epilogue", lambda c: c.conv(epilogue_args=(c.grad,))),

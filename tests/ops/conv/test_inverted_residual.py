@@ -231,7 +231,7 @@ WRONG = [
     ({"w_expand": None}, cp.ShapeError, "b_expand= without w_expand"),
     ({"stride": 0}, cp.ShapeError, "stride=0"),
     ({"stride": 2, "residual": True}, cp.ShapeError, r"residual=True.*\(2, 16, 5, 7\)"),
-    ({"activation": "y0 = x0;"}, cp.DefinitionError, "1 array"),
+    ({"activation": "y0 = x0;"}, cp.DefinitionError, r"the epilogue names 1 \(x0\)"),
     ({"activation": "y0 = z;"}, cp.DefinitionError, "unknown name 'z'"),
     ({"algorithm": "both"}, cp.DefinitionError, "'both'.*fused, separate"),
     ({"w_project": np.zeros((16, 48, 1, 1))}, cp.DTypeError, "w_project"),

@@ -87,7 +87,11 @@ CALLS = [
     # epilogue
     (DefinitionError, r"z0(.|\n)*\^", lambda c: c(epilogue="y0 = y0 + z0;")),
     (DefinitionError, "y1", lambda c: c(epilogue="y1 = y0;")),
-    (DefinitionError, "names 1 array .*holds 0", lambda c: c(epilogue="y0 += x0;")),
+    (
+        DefinitionError,
+        r"holds 0 arguments, the epilogue names 1 \(x0\)",
+        lambda c: c(epilogue="y0 += x0;"),
+    ),
     (DefinitionError, "without an epilogue", lambda c: c(epilogue_args=(c.bias,))),
     (
         ShapeError,

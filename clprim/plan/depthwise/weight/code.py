@@ -83,7 +83,6 @@ class DepthwiseGradient:
     grad: Place
     y: Place
     beta: bool = False
-    epilogue: None = None
 
     @property
     def taps(self) -> int:
@@ -134,7 +133,7 @@ def gradient_of(p: Convolution) -> DepthwiseGradient | None:
         x=p.x,
         grad=replace(p.y, name="grad"),
         y=replace(p.w, name="y0"),
-        beta=p.beta,
+        beta=p.epilogue.beta,
     )
 
 

@@ -466,7 +466,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                                         const int c = v * 16;
                                         float16 y0 = sum[j][v];
                                         vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
-
                                     }
                                 }
                             continue;
@@ -482,7 +481,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                             for (int c = 0; c < columns_left; ++c) {
                                 float y0 = elements[j * 16 + c];
                                 y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
-
                             }
 
                     }

@@ -575,7 +575,6 @@ y0 = max(y0 + x0, 0);
 #line 576 "kernel"
                                 }
                                 vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
-
                                 j += 16;
                             }
                             if (j + 8 <= rows_left) {
@@ -586,10 +585,9 @@ y0 = max(y0 + x0, 0);
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 590 "kernel"
+#line 589 "kernel"
                                 }
                                 vstore8(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
-
                                 j += 8;
                             }
                             if (j + 4 <= rows_left) {
@@ -600,10 +598,9 @@ y0 = max(y0 + x0, 0);
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 604 "kernel"
+#line 602 "kernel"
                                 }
                                 vstore4(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
-
                                 j += 4;
                             }
                             if (j + 2 <= rows_left) {
@@ -614,10 +611,9 @@ y0 = max(y0 + x0, 0);
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 618 "kernel"
+#line 615 "kernel"
                                 }
                                 vstore2(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
-
                                 j += 2;
                             }
                             for (; j < rows_left; ++j) {
@@ -628,10 +624,9 @@ y0 = max(y0 + x0, 0);
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 632 "kernel"
+#line 628 "kernel"
                                 }
                                 y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
-
                             }
                         }
 

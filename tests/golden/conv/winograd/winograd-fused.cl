@@ -563,7 +563,6 @@ y0 = max(y0 + x0, 0);
 #line 564 "kernel"
                                         }
                                         vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
-
                                     }
                                 }
                             continue;
@@ -587,10 +586,9 @@ y0 = max(y0 + x0, 0);
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 591 "kernel"
+#line 590 "kernel"
                                 }
                                 y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
-
                             }
 
                     }

@@ -204,7 +204,6 @@ y0 = max(y0 + x0, 0);
 #line 205 "kernel"
                                     }
                                     vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
-
                                 }
                             }
                         continue;
@@ -228,10 +227,9 @@ y0 = max(y0 + x0, 0);
                             {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 232 "kernel"
+#line 231 "kernel"
                             }
                             y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
-
                         }
 
                 }
