@@ -505,7 +505,7 @@ def _product(p: Convolution, cut: _Cut, begin: int, end: int, traits: DeviceTrai
     found.memory(value, "gradients")
     found.memory(value, "products", read_only=False)
     found.memory(y.storage, "y0_memory", "y0", read_only=False)
-    if p.beta:
+    if p.epilogue.beta:
         found.scalar(value, "beta", 0)
     found.numbers(
         tiles=end - begin,
@@ -541,7 +541,7 @@ def _product(p: Convolution, cut: _Cut, begin: int, end: int, traits: DeviceTrai
         across=axis_code(cut.across, p.value),
         y=y,
         side_by_side=w.channel == 1,
-        beta=p.beta,
+        beta=p.epilogue.beta,
     )
     return KernelPlan(
         "conv/winograd/weight_product",
