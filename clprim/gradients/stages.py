@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyopencl.array as cl_array
 
 from clprim.gradients.arguments import is_array
 from clprim.gradients.kernels import make
 from clprim.language.gradient.by_hand import HandWritten
 from clprim.language.gradient.derive import Derivation
-from clprim.plan.strides import broadcast_shapes
+from clprim.plan.strides import broadcast_shapes, memory_order
 
 __all__ = ["REAL", "Stage", "StageMaker"]
 
@@ -88,6 +89,8 @@ class StageMaker:
             # Some for their shape alone.
             arrays = [name for name in values if is_array(values[name])]
             arrays = [n for n in arrays if n[0] in "xg" or n in used]
+        elif not axes and _lies_otherwise(whole, values.get(wrt[0]), [values[n] for n in arrays]):
+            arrays.insert(0, wrt[0])  # for its memory format alone
         scalars = [name for name in values if name in used and not is_array(values[name])]
         real = np.dtype(REAL[derivation.real])
         dtypes = tuple(values[n].dtype if is_array(values.get(n)) else real for n in wrt)
@@ -137,6 +140,16 @@ class StageMaker:
             step=" ".join(f"reduce_y{n} += y{n};" for n in count),
             **options,
         )
+
+
+def _lies_otherwise(whole: tuple[int, ...], argument: Any, operands: Sequence[Any]) -> bool:
+    """Whether a map of these operands would not have the memory format of its argument."""
+    if not isinstance(argument, cl_array.Array) or any(a is argument for a in operands):
+        return False
+    if argument.shape != whole:
+        return False
+    order = memory_order(whole, [argument.strides])
+    return order != memory_order(whole, [a.strides for a in operands if a.shape == whole])
 
 
 def _covers(whole: tuple[int, ...], shapes: Sequence[tuple[int, ...]]) -> bool:

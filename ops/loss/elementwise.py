@@ -11,7 +11,7 @@ from typing import Any
 
 from clprim.arrays.array import Array
 from clprim.errors import DefinitionError
-from clprim.ops.loss.reduced import Elementwise
+from clprim.ops.loss.reduced import Elementwise, above_0
 from clprim.ops.shared.arguments import real
 
 __all__ = [
@@ -42,19 +42,17 @@ __all__ = [
 # --- distances -----------------------------------------------------------------------------------
 
 _D = "typeof_y0 d = x0 - x1; "
-_SIGN = "(d > 0 ? 1 : d < 0 ? -1 : d)"  # d is 0 or NaN
 
-_mse = Elementwise("mse_loss", _D + "y0 = d * d;", _D + "y0 = 2 * d;")
-_l1 = Elementwise("l1_loss", _D + "y0 = fabs(d);", _D + f"y0 = {_SIGN};")
+_mse = Elementwise("mse_loss", _D + "y0 = d * d;")
+_l1 = Elementwise("l1_loss", _D + "y0 = fabs(d);")
+# What is beyond is compared, so that NaN takes the parabola, whose slope is NaN, too.
 _smooth = Elementwise(
     "smooth_l1_loss",
-    _D + "typeof_y0 a = fabs(d); y0 = a < w0 ? d * d / (2 * w0) : a - w0 / 2;",
-    _D + f"typeof_y0 a = fabs(d); typeof_y0 s = {_SIGN}; y0 = a < w0 ? d / w0 : s;",
+    _D + "typeof_y0 a = fabs(d); y0 = a >= w0 ? a - w0 / 2 : d * d / (2 * w0);",
 )
 _huber = Elementwise(
     "huber_loss",
-    _D + "typeof_y0 a = fabs(d); y0 = a <= w0 ? d * d / 2 : w0 * (a - w0 / 2);",
-    _D + "y0 = d < -w0 ? -w0 : d > w0 ? w0 : d;",
+    _D + "typeof_y0 a = fabs(d); y0 = a > w0 ? w0 * (a - w0 / 2) : d * d / 2;",
 )
 
 
@@ -149,9 +147,10 @@ _BCE = """
     typeof_y0 q = log1p(-x0);
     y0 = -(x1 * (p < -100 ? -100 : p) + (1 - x1) * (q < -100 ? -100 : q)){};
 """
-_BCE_SLOPE = """
-    typeof_y0 v = (1 - x0) * x0;
-    y0 = (x0 - x1) / (v < 1e-12 ? 1e-12 : v){};
+# PyTorch's gradient is not that of the logarithms which end: it is large beside 0 and 1.
+_BCE_GRADIENT = """
+    typeof_gy0 v = (1 - x0) * x0;
+    gx0 = gy0 * (x0 - x1) / (v < 1e-12 ? 1e-12 : v){};
 """
 # log1p(exp(-|x|)) + max(-x, 0) is log(1 + exp(-x)) without overflow; f counts the ones.
 _LOGITS = """
@@ -159,14 +158,9 @@ _LOGITS = """
     typeof_y0 z = log1p(exp(-fabs(x0))) + (x0 < 0 ? -x0 : 0);
     y0 = ((1 - x1) * x0 + f * z){0};
 """
-_LOGITS_SLOPE = """
-    typeof_y0 f = {1};
-    typeof_y0 z = exp(-fabs(x0));
-    typeof_y0 s = (x0 < 0 ? 1 : z) / (1 + z);
-    y0 = (1 - x1 - f * s){0};
-"""
 _bce = tuple(
-    Elementwise("binary_cross_entropy", _BCE.format(w), _BCE_SLOPE.format(w)) for w in ("", " * x2")
+    Elementwise("binary_cross_entropy", _BCE.format(w), gradient=_BCE_GRADIENT.format(w))
+    for w in ("", " * x2")
 )
 
 
@@ -177,15 +171,13 @@ def _of_weights(text: str, weight: bool, positive: bool) -> str:
 
 _logits = {
     (weight, positive): Elementwise(
-        "binary_cross_entropy_with_logits",
-        _of_weights(_LOGITS, weight, positive),
-        _of_weights(_LOGITS_SLOPE, weight, positive),
+        "binary_cross_entropy_with_logits", _of_weights(_LOGITS, weight, positive)
     )
     for weight in (False, True)
     for positive in (False, True)
 }
-_kl = Elementwise("kl_div", "y0 = x1 == 0 ? 0 : x1 * (log(x1) - x0);", "(void)x0; y0 = -x1;")
-_kl_log = Elementwise("kl_div", "y0 = exp(x1) * (x1 - x0);", "(void)x0; y0 = -exp(x1);")
+_kl = Elementwise("kl_div", "y0 = x1 == 0 ? 0 : x1 * (log(x1) - x0);")
+_kl_log = Elementwise("kl_div", "y0 = exp(x1) * (x1 - x0);")
 
 
 def binary_cross_entropy(
@@ -299,17 +291,12 @@ def kl_div_backward(
     return (_kl_log if log_target else _kl).backward(reduction, grad, (input, target))
 
 
-_POISSON = {
-    True: ("exp(x0) - x1 * x0", "exp(x0) - x1"),
-    False: ("x0 - x1 * log(x0 + w0)", "1 - x1 / (x0 + w0)"),
-}
+_POISSON = {True: "exp(x0) - x1 * x0", False: "x0 - x1 * log(x0 + w0)"}
 # Stirling's approximation of log(target!), where the target is more than 1.
 _STIRLING = "typeof_y0 t = x1; y0 += t > 1 ? t * log(t) - t + log(t * 6.283185307179586) / 2 : 0;"
 _poisson = {
-    (log_input, full): Elementwise(
-        "poisson_nll_loss", f"y0 = {loss};" + _STIRLING * full, f"y0 = {slope};"
-    )
-    for log_input, (loss, slope) in _POISSON.items()
+    (log_input, full): Elementwise("poisson_nll_loss", f"y0 = {loss};" + _STIRLING * full)
+    for log_input, loss in _POISSON.items()
     for full in (False, True)
 }
 
@@ -363,19 +350,15 @@ def poisson_nll_loss_backward(
 # A target is 1 or -1.
 _hinge = Elementwise(
     "hinge_embedding_loss",
-    "typeof_y0 m = w0 - x0; m = m < 0 ? 0 : m; y0 = (x1 != 1 ? m : 0) + (x1 != -1 ? x0 : 0);",
-    "typeof_y0 m = w0 - x0 >= 0 ? (typeof_y0)-1 : 0;"
-    "y0 = (x1 != 1 ? m : 0) + (x1 != -1 ? (typeof_y0)1 : 0);",
+    f"typeof_y0 m = w0 - x0; y0 = (x1 != 1 ? {above_0('m')} : 0) + (x1 != -1 ? x0 : 0);",
 )
 _soft_margin = Elementwise(
     "soft_margin_loss",
     "typeof_y0 z = -x1 * x0; y0 = log1p(exp(-fabs(z))) + (z > 0 ? z : 0);",
-    "typeof_y0 z = -x1 * x0; typeof_y0 e = exp(-fabs(z)); y0 = -x1 * (z > 0 ? 1 : e) / (1 + e);",
 )
 _ranking = Elementwise(
     "margin_ranking_loss",
-    "typeof_y0 m = w0 - x2 * (x0 - x1); y0 = m < 0 ? 0 : m;",
-    "typeof_y0 m = w0 - x2 * (x0 - x1); y0 = m >= 0 ? -x2 : 0; y1 = -y0;",
+    f"typeof_y0 m = w0 - x2 * (x0 - x1); y0 = {above_0('m')};",
     inputs=2,
 )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from clprim.arrays.array import Array
+from clprim.arrays.array import Array, view_of
 from clprim.dtypes import AnyDType, promote
 from clprim.errors import DefinitionError, DTypeError, ShapeError
 from clprim.ops.shared.arguments import dtype_of
@@ -18,7 +18,7 @@ from clprim.plan.strides import broadcast_shapes
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 
-__all__ = ["Elementwise", "check_floats", "check_reduction", "scaled"]
+__all__ = ["Elementwise", "above_0", "check_floats", "check_reduction", "scaled"]
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -49,19 +49,23 @@ def check_floats(what: str, label: str, array: Any) -> AnyDType:
     return dtype
 
 
+def above_0(value: str) -> str:
+    """C for max(0, value) with the gradient of PyTorch's clamp: 1 at 0, and 0 of NaN."""
+    return f"({value} >= 0 ? {value} : {value} < 0 ? (typeof_y0)0 : (typeof_y0)NAN)"
+
+
 class Elementwise:
-    """A loss that is a string of each element, and a string for its slope.
+    """A loss that is a string of each element; its gradient is derived from it.
 
     Args:
         name: Of the operator.
         loss: Assigns ``y0`` from the input ``x0``, the target ``x1``, further arrays and numbers.
-        slope: Assigns the derivative by the input to ``y0``, from the same; several results for
-            several inputs.
-        inputs: How many of the arrays have a derivative, the first ones.
+        inputs: How many of the arrays have a gradient, the first ones.
+        gradient: Where it is not that of the string: assigns ``gx0``, … from the same and ``gy0``.
     """
 
-    def __init__(self, name: str, loss: str, slope: str, inputs: int = 1) -> None:
-        self._name, self._loss, self._slope, self._inputs = name, loss, slope, inputs
+    def __init__(self, name: str, loss: str, inputs: int = 1, gradient: str | None = None) -> None:
+        self._name, self._loss, self._inputs, self._gradient = name, loss, inputs, gradient
 
     def __call__(
         self,
@@ -112,9 +116,12 @@ class Elementwise:
                 f"{shape if reduction == 'none' else ()}"
             )
         part = scaled(reduction, shape)
-        types = tuple(arrays[n].dtype for n in range(self._inputs))
-        operator = _slopes(self._slope, types, what, len(arrays), len(numbers), part == 1)
-        return operator(*arrays, grad, *numbers, *(() if part == 1 else (part,)))
+        if reduction != "none":
+            grad = view_of(grad, shape, (0,) * len(shape), grad.offset)
+        if part != 1:
+            numbers = (*numbers, part)
+        operator = _gradients(self._loss, self._gradient, self._inputs, len(numbers), part == 1)
+        return operator(*arrays, *numbers, grad=grad)
 
     def _dtype(self, arrays: Sequence[Any]) -> AnyDType:
         """The dtype of the loss."""
@@ -153,9 +160,11 @@ def _reduced(loss: str, reduction: str, dtype: AnyDType, name: str, number: int)
 
 
 @lru_cache(maxsize=256)
-def _slopes(
-    slope: str, types: tuple[AnyDType, ...], name: str, arrays: int, numbers: int, whole: bool
-) -> Pointwise:
-    factor = f"x{arrays}" if whole else f"x{arrays} * w{numbers}"
-    times = " ".join(f"y{n} *= {factor};" for n in range(len(types)))
-    return Pointwise(f"{slope}\n{times}", result_type=types, name=name)
+def _gradients(loss: str, gradient: str | None, inputs: int, numbers: int, whole: bool) -> Any:
+    """The gradient of a loss, times the last of its numbers unless the loss is whole."""
+    names = tuple(f"x{n}" for n in range(inputs))
+    if not whole:
+        factor = f"w{numbers - 1}"
+        loss += f"\ny0 *= {factor};"
+        gradient = gradient and gradient + "".join(f"\ng{name} *= {factor};" for name in names)
+    return Pointwise(loss, gradient=gradient).gradient(names)

@@ -11,7 +11,7 @@ from clprim.call.repeat import repeatable
 from clprim.dtypes import AnyDType, promote, value_dtype
 from clprim.errors import ShapeError
 from clprim.grouped import Grouped
-from clprim.ops.loss.reduced import Elementwise, check_floats, check_reduction
+from clprim.ops.loss.reduced import Elementwise, above_0, check_floats, check_reduction
 from clprim.ops.norm.moments import spread_view
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.ops.shared.axes import one_axis
@@ -173,8 +173,7 @@ def cosine_embedding_loss_backward(
 
 _embedding = Elementwise(
     "cosine_embedding_loss",
-    "typeof_y0 m = x0 - w0; y0 = (x1 == 1 ? 1 - x0 : 0) + (x1 == -1 ? (m < 0 ? 0 : m) : 0);",
-    "y0 = (x1 == 1 ? (typeof_y0)-1 : 0) + (x1 == -1 && x0 >= w0 ? (typeof_y0)1 : 0);",
+    f"typeof_y0 m = x0 - w0; y0 = (x1 == 1 ? 1 - x0 : 0) + (x1 == -1 ? {above_0('m')} : 0);",
 )
 
 
@@ -340,23 +339,13 @@ def triplet_margin_loss_backward(
     return ga, gp, gn
 
 
-_SHORTER = "typeof_y0 n = {0}; typeof_y0 m = w0 + x0 - n; "
 _triplet = {
     swap: Elementwise(
         "triplet_margin_loss",
-        _SHORTER.format(n) + "y0 = m < 0 ? 0 : m;",
-        _SHORTER.format(n) + slopes,
+        f"typeof_y0 m = w0 + x0 - {shorter}; y0 = {above_0('m')};",
         inputs=2 + swap,
     )
-    for swap, n, slopes in (
-        (False, "x1", "y0 = m > 0 ? (typeof_y0)1 : 0; y1 = -y0;"),
-        (
-            True,
-            "x1 < x2 ? x1 : x2",
-            "y0 = m > 0 ? (typeof_y0)1 : 0; y1 = x1 < x2 ? -y0 : x1 == x2 ? -y0 / 2 : 0;"
-            "y2 = -y0 - y1;",
-        ),
-    )
+    for swap, shorter in ((False, "x1"), (True, "min(x1, x2)"))
 }
 
 

@@ -109,6 +109,15 @@ def test_formats_and_views(device):
     assert gx.strides == last.strides
 
 
+def test_it_lies_as_its_argument_even_where_it_does_not_read_it(device):
+    x, grad = numbers((2, 3, 4, 5)), cp.asarray(numbers((2, 3, 4, 5), seed=1))
+    last = cp.asarray(x, memory_format="channels_last")
+    for array in (cp.asarray(x), last):
+        found = cp.Pointwise("y0 = 3 * x0;").gradient()(array, grad=grad)
+        assert found.strides == array.strides
+        np.testing.assert_array_equal(found.get(), 3 * grad.get())
+
+
 def test_several_results(device):
     f = cp.Pointwise("typeof_y0 t = x0 * x0; y0 = t * 2; y1 = t + x1; y2 = x1;")
     x, b = numbers((3, 4)), numbers((4,), seed=1)

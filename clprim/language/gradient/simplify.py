@@ -100,13 +100,17 @@ class Algebra:
                 return self.div(d.args[d.args[0] is n], d)
         if a.op == "-" and a.args[1] is b and b.real:
             return self.sub(a.args[0], self.mul(self.number(2.0), b))
-        merged = self._merge(a, self.neg(b)) if b.op == "?:" else None
-        if merged is not None:
-            return merged
+        if (
+            a.op == b.op == "?:"
+            and a.args[0] is b.args[0]
+            and (_has_zero_arm(a) or _has_zero_arm(b))
+        ):
+            condition, p, q = a.args
+            return self.select(condition, self.sub(p, b.args[1]), self.sub(q, b.args[2]))
         factored = self._factored(a, b)
         if factored is not None:
-            common, p, q = factored
-            return self.mul(common, self.sub(p, q))
+            common, left, right = factored
+            return self.mul(common, self.sub(left, right))
         return self._make("-", a, b)
 
     def neg(self, a: Term) -> Term:
@@ -122,7 +126,7 @@ class Algebra:
             return self._make(a.op, factor, a.args[1])
         if a.op == "-" and a.real:
             return self._make("-", a.args[1], a.args[0])
-        if a.op == "?:" and _has_plain_arm(a):
+        if a.op == "?:" and (_has_plain_arm(a) or any(arm.op == "neg" for arm in a.args[1:])):
             return self.select(a.args[0], self.neg(a.args[1]), self.neg(a.args[2]))
         return self.terms.make("neg", (a,), common(a.ctype))
 

@@ -40,7 +40,7 @@ def reference(name, arrays, options, grad=None, inputs=1):
 
 
 def close(found, expected, eps=3e-6):
-    scale = max(1e-3, float(np.abs(expected).max(initial=0)))
+    scale = max(1e-3, float(np.abs(expected[np.isfinite(expected)]).max(initial=0)))
     np.testing.assert_allclose(np.float64(found.get()), expected, rtol=eps, atol=eps * scale)
 
 
@@ -84,6 +84,34 @@ CASES = [
 def test_of_each_element(some, name, arrays, options):
     for reduction in some(["none", "mean", "sum"], 1):
         compare(name, arrays, {**options, "reduction": reduction})
+
+
+KINKS = np.float32([np.nan, np.inf, -np.inf, 0, -0.0, 0.5, -0.5, 1, -1, 2, -2])
+EDGES = [
+    ("mse_loss", 0, {}),
+    ("l1_loss", 0, {}),
+    ("smooth_l1_loss", 0, {"beta": 0.5}),
+    ("huber_loss", 0, {"delta": 0.5}),
+    ("hinge_embedding_loss", 1, {"margin": 0.5}),
+    ("hinge_embedding_loss", -1, {"margin": 0.5}),
+    ("kl_div", 1, {}),
+]
+
+
+@pytest.mark.parametrize(("name", "target", "options"), EDGES)
+def test_kinks_and_what_is_not_finite(name, target, options):
+    compare(name, (KINKS, np.full_like(KINKS, target)), {**options, "reduction": "none"})
+
+
+def test_kinks_of_several_inputs():
+    for sign in (1, -1):
+        targets = np.full_like(KINKS, sign)
+        options = {"margin": 0.5, "reduction": "none"}
+        compare("margin_ranking_loss", (KINKS, 0 * targets, targets), options, inputs=2)
+    # A margin that is just met, and two distances of one length.
+    for rows, swap in ((([[0, 1]], [[0, 2]], [[0, 3]]), False), (([[0]], [[2]], [[1]]), True)):
+        options = {"margin": 1.0, "swap": swap, "eps": 0.0}
+        compare("triplet_margin_loss", tuple(map(np.float32, rows)), options, inputs=3)
 
 
 def test_the_mean_of_a_batch():
