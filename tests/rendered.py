@@ -11,6 +11,7 @@ from planning import (
     CPU,
     FLOAT,
     GPU,
+    SUM,
     array,
     block,
     crossed,
@@ -26,6 +27,8 @@ from clprim.plan.fused.inverted_residual import plan_inverted_residual
 from clprim.plan.grouped.problem import Groups
 from clprim.plan.grouped.runs import plan_runs
 from clprim.plan.reduction.code import Scaling
+from clprim.plan.scan.planner import plan_scan
+from clprim.plan.sort.planner import plan_order
 
 HALF = np.dtype(np.float16)
 
@@ -223,6 +226,30 @@ def groups():
         yield name, plan_runs(problem, CPU)
 
 
+def scans():
+    """Partial results along a line, across lines, and cut in pieces; the order of keys."""
+    for name, shape, axis, traits, options in (
+        ("vectors", (100, 1000), 1, CPU, {}),
+        ("columns", (1000, 100), 0, CPU, {"exclusive": True}),
+        ("group", (100, 1000), 1, GPU, {"reverse": True}),
+    ):
+        ends = {"exclusive": False, "reverse": False} | options
+        x, partials = array(shape), [FLOAT]
+        plan = plan_scan(SUM, shape, axis, [x], [x], [], partials, **ends, traits=traits)
+        yield f"scan/{name}", plan.stages[-1]
+    for name, lines, length, bits, traits in (
+        ("rank", 1000, 10, 32, CPU),
+        ("lines", 100, 5000, 32, CPU),
+        ("chunks", 1, 1_000_000, 32, GPU),
+    ):
+        seen = set()
+        for stage in plan_order(lines, length, bits, 4, traits).stages:
+            part = stage.template.rpartition("/")[2]
+            if stage.template.startswith("sort/") and part not in seen:
+                yield f"sort/{name}" if part == name else f"sort/{name}-{part}", stage
+            seen.add(part)
+
+
 @lru_cache(maxsize=1)
 def kernels():
     """Every kernel of this file, as (name, template, code)."""
@@ -230,6 +257,6 @@ def kernels():
     for name, plan in reductions():
         for n, stage in enumerate(plan.stages):
             found.append((name if n == 0 else f"{name}-finish", stage.template, stage.code))
-    plans = itertools.chain(strategies(), blocks(), groups())
+    plans = itertools.chain(strategies(), blocks(), groups(), scans())
     found += [(name, plan.template, plan.code) for name, plan in plans]
     return found

@@ -1,0 +1,664 @@
+"""Plans that reach the branches of templates which no golden file does.
+
+Found by drawing problems and devices at random, and keeping those that reached something new. A
+branch that no problem reaches has no place in a template; one that has just been written gets a
+line here, or an example of its strategy.
+"""
+
+import dataclasses
+from functools import lru_cache
+
+import numpy as np
+from planning import (
+    ARGMAX,
+    CPU,
+    FLOAT,
+    GPU,
+    SUM,
+    array,
+    define,
+    map_plan,
+    reduce_plan,
+)
+from rendered import WELFORD, image_part
+from support import BFLOAT16
+
+from clprim.dtypes import scalar_dtype
+from clprim.language.epilogue import define_epilogue
+from clprim.language.grouped import define_grouped
+from clprim.plan.conv.dense import dense_convolution, dense_depthwise
+from clprim.plan.conv.family import CONVOLUTIONS
+from clprim.plan.conv.lowering import forward
+from clprim.plan.conv.pixels import Shuffle
+from clprim.plan.conv.winograd.strategy import WINOGRAD
+from clprim.plan.conv.winograd.tile import winograd_tile
+from clprim.plan.conv.winograd.weight import WINOGRAD_WEIGHT
+from clprim.plan.depthwise.family import GRADIENTS, PLANES
+from clprim.plan.depthwise.problem import depthwise_of
+from clprim.plan.depthwise.weight.code import gradient_of
+from clprim.plan.epilogue import POSITION, Epilogue
+from clprim.plan.fused.inverted_residual import InvertedResidual, plan_inverted_residual
+from clprim.plan.grouped.problem import Groups
+from clprim.plan.grouped.runs import plan_runs
+from clprim.plan.place import Place
+from clprim.plan.product.dense import dense_product
+from clprim.plan.product.family import PRODUCTS
+from clprim.plan.product.register_tile import Tile
+from clprim.plan.reduction.code import Scaling
+from clprim.plan.scan.planner import plan_scan
+from clprim.plan.sort.planner import plan_order
+
+on = dataclasses.replace
+LARGEST = define(step="reduce_y0 = max(reduce_y0, y0);", init="reduce_y0 = -INFINITY;")
+SUMS = {
+    "expr": "y0 = x0 - x1; y1 = y0 * y0;",
+    "init": "reduce_y0 = 0; reduce_y1 = 0;",
+    "step": "reduce_y0 += y0; reduce_y1 += y1;",
+    "combine": None,
+    "finalize": "group_y0 = reduce_y0 / count + x1; group_y1 = rsqrt(reduce_y1 * w0);",
+    "each": "y0 = (x0 - group_y0) * group_y1 + x2 * w0;",
+}
+
+
+def mapped(*args, **options):
+    """An elementwise kernel."""
+    return (map_plan(*args, **options),)
+
+
+def reduced(*args, **options):
+    """The kernels of a reduction."""
+    return reduce_plan(*args, **options).stages
+
+
+def scan(
+    shape, axis, order=None, definition=SUM, dtype=np.float32, scalars=(), traits=CPU, **options
+):
+    """The kernels of a scan; ``order`` is that of axes in memory."""
+    float32 = np.dtype(np.float32)
+    x, y = array(shape, dtype, order), array(shape, float32, order)
+    ends = {"exclusive": False, "reverse": False} | options
+    results, partials = [y] * definition.results, [float32] * definition.partials
+    types = [scalar_dtype(s, FLOAT) for s in scalars]
+    return plan_scan(
+        definition, shape, axis, results, [x], types, partials, **ends, traits=traits
+    ).stages
+
+
+def order(*args):
+    """The kernels that find the order of keys."""
+    return plan_order(*args).stages
+
+
+def near(strings, shape, axes, inputs, outs, keep, traits=CPU):
+    """The kernel of groups that a near cache holds."""
+    definition = define_grouped(**strings, name="group", preamble="")
+    problem = Groups(definition, shape, axes, FLOAT, inputs, (FLOAT,), outs, keep)
+    return (plan_runs(problem, traits),)
+
+
+def mm(*args, traits=CPU, name="auto", **options):
+    """The kernels of a product of matrices."""
+    return PRODUCTS.plan(dense_product(*args, **options), traits, name).stages
+
+
+def mixed(m, n, k, a, b, traits, name):
+    """Those of one whose operands have dtypes of their own, and doubles as sums."""
+    p = dense_product(m, n, k)
+    gathered, packed = on(p.gathered, dtype=np.dtype(a)), on(p.packed, dtype=np.dtype(b))
+    problem = on(p, value=np.dtype(np.float64), gathered=gathered, packed=packed)
+    return PRODUCTS.plan(problem, traits, name).stages
+
+
+def conv(*args, traits=CPU, name="auto", **options):
+    """The kernels of a convolution of square images."""
+    return CONVOLUTIONS.plan(dense_convolution(*args, **options), traits, name).stages
+
+
+def planes(name, *args, **options):
+    """Those of a depthwise one by a strategy's name."""
+    problem = dense_depthwise(*args, **options)
+    lowered = gradient_of if options.get("direction") == "weight" else depthwise_of
+    (strategy,) = (s for s in (*PLANES, *GRADIENTS) if s.name == name)
+    return strategy.planned(lowered(problem), CPU).stages
+
+
+def tiled(name, tile, *args, traits=CPU, **options):
+    """Those of one with a register tile that no rule chooses."""
+    problem = forward(dense_convolution(*args, **options))
+    return PRODUCTS.strategy(name).planned(problem, traits, Tile(*tile)).stages
+
+
+def winograd(*args, traits=CPU, kernels, **options):
+    """Those by Winograd's algorithm, in so many kernels."""
+    problem = on(forward(dense_convolution(*args, **options)), error=1.0)
+    tile = on(winograd_tile(problem, traits), kernels=kernels)
+    return WINOGRAD.planned(problem, traits, tile).stages
+
+
+def winograd_weight(images, channels, *args, traits=CPU, w_last, **options):
+    """Those of the gradient in a weight whose channels may lie side by side."""
+    p = dense_convolution(images, channels, *args, direction="weight", **options)
+    if w_last:
+        w = on(p.w, image=9 * channels, channel=1, row=3 * channels, column=channels)
+        p = on(p, w=w)
+    return WINOGRAD_WEIGHT.planned(on(p, error=1.0), traits).stages
+
+
+def positioned(*args):
+    """Those of one whose epilogue asks where it is."""
+    p = dense_convolution(*args)
+    snippet = define_epilogue("conv2d", "y0 = y0 * w0 + index + coord(1) * size(0);")
+    index = Place("index", POSITION, 0, *p.result.strides)
+    arrays = (index, Place("coord_1", POSITION, 0, 0, 1, 0, 0))
+    epilogue = Epilogue(snippet, arrays, 1, ((1, 1),), ((0, 0),), p.y_shape)
+    return CONVOLUTIONS.plan(on(p, epilogue=epilogue), CPU).stages
+
+
+def inverted(text="y0 = clamp(y0, 0, 6);", *, last=True, expand=True):
+    """The kernel of an inverted residual with biases and an activation."""
+    options = {"bias": True, "epilogue": text}
+    wide = dense_convolution(2, 8, 14, 16, 1, last=last, padding=0, **options)
+    taps = dense_depthwise(2, 16, 14, last=last or expand, **options)
+    narrow = dense_convolution(2, 16, 14, 8, 1, last=True, padding=0, bias=True)
+    first = forward(wide) if expand else None
+    problem = InvertedResidual(first, depthwise_of(taps), forward(narrow))
+    return (plan_inverted_residual(problem, CPU).main,)
+
+
+def plans():
+    """The kernels of every plan, plan by plan."""
+    yield mapped("y0 = inside_x0(coord(0)) ? 1 : 0;", array((5,)), out=array((9,)))
+    yield mapped("y0 = pow(x0, 2) + atan2(x0, x1);", array((50,)), array((50,)))
+    yield mapped("y0 = x0 + 1;", image_part(), traits=on(CPU, cache_bytes=1024))
+    yield mapped(
+        "y0 = x0 + x1;",
+        array((2, 3, 20, 20), order=(0, 2, 3, 1)),
+        array((3, 1, 1)),
+        out=array((2, 3, 20, 20), order=(0, 2, 3, 1)),
+        traits=on(CPU, cache_bytes=1024),
+    )
+    yield mapped(
+        "y0 = x0 + x1;",
+        array((8, 3, 40, 50), order=(0, 2, 3, 1)),
+        array((8, 3, 1, 1)),
+        out=array((8, 3, 40, 50)),
+    )
+    yield mapped(
+        "y0 = x0;",
+        array((2, 128, 128, 2, 2)),
+        out=array((2, 128, 128, 2, 2), order=(0, 3, 1, 4, 2)),
+    )
+    yield mapped("y0 = x0;", array((6, 5, 50, 3), order=(1, 0, 3, 2)), out=array((6, 5, 50, 3)))
+    yield mapped(
+        "y0 = x0 + randn();",
+        array((16, 2, 5), np.float16),
+        traits=on(CPU, prefetch=True),
+        out=array((16, 2, 5), order=(2, 1, 0)),
+    )
+    yield mapped(
+        "y0 = x0 + x1 + x2; y1 = y0 * 2;",
+        array((1, 17), order=(1, 0)),
+        array((4096, 17), order=(1, 0)),
+        array((4096, 17), np.float64),
+        traits=on(CPU, prefetch=True, cache_bytes=1024),
+        results=2,
+    )
+    yield mapped(
+        "y0 = x0 + x1 + x2;",
+        array((100, 100000, 2)),
+        array((100, 100000, 2)),
+        array((1, 100000, 2)),
+        traits=on(CPU, prefetch=True),
+        out=array((100, 100000, 2), BFLOAT16, order=(0, 2, 1)),
+    )
+    yield mapped(
+        "y0 = x0 + x1 + x2;",
+        array((2, 5, 100000), BFLOAT16),
+        array((2, 5, 100000)),
+        array((2, 5, 100000), BFLOAT16),
+        traits=on(CPU, prefetch=True),
+        out=array((2, 5, 100000), order=(1, 2, 0)),
+    )
+    yield mapped(
+        "y0 = x0 + x1;",
+        array((2, 50, 4096), np.float16),
+        array((1, 1, 1)),
+        traits=on(CPU, vector_bytes=32),
+        out=array((2, 50, 4096), order=(2, 0, 1), offset=16),
+    )
+    yield mapped(
+        "y0 = x0;",
+        array((50, 2, 64, 7), np.float64, order=(1, 3, 0, 2)),
+        traits=on(CPU, vector_bytes=16),
+    )
+    yield reduced(
+        [array((50, 17, 1), np.bool_, order=(0, 2, 1)), array((50, 1, 1), np.bool_, offset=16)],
+        (2,),
+        traits=GPU,
+        definition=define("y0 = x0 * x1;"),
+        scaling=[Scaling()],
+    )
+    yield reduced(
+        [array((7, 2, 5, 5), np.int32, steps=2), array((1, 2, 5, 1), np.float16)],
+        (0, 3),
+        traits=on(GPU, max_work_group_size=64, local_memory=4096),
+        definition=define("y0 = x0 * x1;"),
+        results=[np.float32],
+    )
+    yield reduced(
+        array((1,)),
+        (0,),
+        traits=on(CPU, prefetch=True, cache_bytes=1024),
+        definition=LARGEST,
+        scaling=[Scaling("scaled", FLOAT)],
+        results=[np.int32],
+    )
+    yield reduced(
+        array((16, 3, 1, 4096), BFLOAT16, order=(2, 3, 1, 0)),
+        (2,),
+        traits=on(CPU, prefetch=True, cache_bytes=1024),
+    )
+    yield reduced(
+        array((2, 2, 4, 100000), order=(1, 0, 3, 2)),
+        (1, 3),
+        traits=on(CPU, vector_bytes=16),
+        definition=LARGEST,
+    )
+    yield reduced(
+        array((2, 3, 4, 100000), BFLOAT16, order=(3, 0, 1, 2)),
+        (0, 2, 3),
+        traits=GPU,
+        definition=ARGMAX,
+        partials=["f4", "i8"],
+    )
+    yield reduced(
+        array((2, 5, 4096, 2), BFLOAT16),
+        (0, 2),
+        traits=GPU,
+        definition=ARGMAX,
+        partials=["f4", "i8"],
+        results=[BFLOAT16] * 2,
+    )
+    yield reduced(
+        array((4, 100000, 100, 2), steps=3),
+        (2, 3),
+        traits=on(GPU, sub_group_size=32, compute_units=64),
+        definition=define("y0 = x0 * coord(0) + index;"),
+    )
+    yield reduced(array((4096,)), (0,))
+    yield reduced(array((64, 16)), (1,))
+    yield reduced(
+        array((64, 17, 50, 100)),
+        (0, 2, 3),
+        traits=on(GPU, sub_group_size=32, compute_units=64),
+        definition=LARGEST,
+        scaling=[Scaling("scaled", FLOAT)],
+    )
+    yield reduced(array((64, 4, 128)), (0, 2))
+    yield scan(
+        (1000,),
+        0,
+        order=(0,),
+        dtype=np.float16,
+        exclusive=True,
+        reverse=False,
+        traits=on(CPU, prefetch=True),
+    )
+    yield scan((100000, 64), 0)
+    yield scan(
+        (100000,),
+        0,
+        order=(0,),
+        definition=WELFORD,
+        dtype=np.float64,
+        exclusive=True,
+        reverse=False,
+        traits=on(CPU, vector_bytes=16),
+    )
+    yield scan(
+        (100000,),
+        0,
+        order=(0,),
+        definition=LARGEST,
+        exclusive=False,
+        reverse=False,
+        traits=on(CPU, prefetch=True, cache_bytes=1024),
+    )
+    yield scan(
+        (50,),
+        0,
+        order=(0,),
+        definition=define("y0 = x0 + rand();"),
+        dtype=np.int32,
+        exclusive=True,
+        reverse=True,
+        traits=GPU,
+    )
+    yield scan(
+        (7, 1000),
+        1,
+        order=(1, 0),
+        definition=define("y0 = x0 + rand();"),
+        dtype=np.float64,
+        exclusive=False,
+        reverse=True,
+        traits=GPU,
+    )
+    yield order(1, 1000000, 32, 4, GPU)
+    yield near(
+        SUMS,
+        (32, 64, 14, 16),
+        (0, 2, 3),
+        (array((32, 64, 14, 16)), array((1, 64, 1, 1)), array((32, 64, 14, 16))),
+        (array((32, 64, 14, 16)),),
+        (None, array((1, 64, 1, 1))),
+        traits=on(CPU, cache_bytes=1024, prefetch=True),
+    )
+    yield near(
+        SUMS,
+        (64, 40, 20),
+        (1, 2),
+        (array((64, 40, 20)), array((64, 1, 1)), array((1, 40, 1))),
+        (array((64, 40, 20)),),
+        (None, array((64, 1, 1))),
+    )
+    yield mm(130, 1, 5000, "TN", traits=on(CPU, prefetch=True, cache_bytes=1024), name="panels")
+    yield mm(
+        96, 7, 5000, "TN", dtype=BFLOAT16, epilogue="if (y0 < 0) y0 = 0;", traits=GPU, name="tiles"
+    )
+    yield mixed(128, 128, 64, BFLOAT16, np.float64, GPU, "tiles")
+    yield mixed(128, 128, 64, np.float16, np.float64, GPU, "tiles")
+    yield mixed(128, 128, 64, np.float32, np.float32, GPU, "tiles")
+    yield mixed(64, 64, 64, BFLOAT16, np.float64, CPU, "panels")
+    yield mixed(64, 64, 64, np.float16, np.float64, CPU, "panels")
+    yield conv(
+        1,
+        16,
+        28,
+        16,
+        3,
+        padding=2,
+        epilogue="y0 = max(y0, 0);",
+        shuffle=Shuffle(2, "CRD", 4, "ijc"),
+        traits=on(CPU, prefetch=True),
+        name="in_place",
+    )
+    yield conv(
+        1,
+        16,
+        56,
+        16,
+        1,
+        last=True,
+        stride=3,
+        padding=1,
+        direction="input",
+        epilogue="if (y0 < 0) y0 = 0;",
+        beta=True,
+        groups=16,
+        traits=on(CPU, vector_bytes=16),
+    )
+    yield conv(
+        1,
+        16,
+        56,
+        16,
+        3,
+        bias=True,
+        groups=16,
+        traits=on(CPU, prefetch=True, cache_bytes=1024),
+        name="depthwise",
+    )
+    yield conv(
+        1,
+        16,
+        7,
+        16,
+        1,
+        last=True,
+        stride=2,
+        direction="weight",
+        groups=16,
+        traits=GPU,
+        name="tiles",
+    )
+    yield conv(
+        1,
+        2,
+        56,
+        16,
+        5,
+        stride=2,
+        padding=2,
+        epilogue="y0 = clamp(y0, 0, 6);",
+        bias=True,
+        shuffle=Shuffle(2, "CRD", 4, "ijc"),
+        traits=GPU,
+        name="in_place",
+    )
+    yield conv(
+        1,
+        3,
+        14,
+        6,
+        3,
+        padding=1,
+        direction="input",
+        epilogue="y0 += x0;",
+        beta=True,
+        groups=3,
+        traits=on(CPU, prefetch=True),
+    )
+    yield conv(
+        1,
+        32,
+        14,
+        8,
+        1,
+        last=True,
+        stride=2,
+        padding=1,
+        dilation=2,
+        bias=True,
+        shuffle=Shuffle(2, "DCR", 2, "ijc"),
+        traits=on(CPU, vector_bytes=32),
+    )
+    yield conv(
+        1,
+        32,
+        56,
+        4,
+        3,
+        direction="weight",
+        beta=True,
+        shuffle=Shuffle(2, "CRD", 1, "cij"),
+        traits=on(CPU, prefetch=True, cache_bytes=1024),
+        name="panels",
+    )
+    yield conv(
+        1,
+        8,
+        14,
+        16,
+        1,
+        stride=2,
+        padding=1,
+        direction="input",
+        epilogue="y0 = clamp(y0, 0, 6);",
+        traits=on(GPU, max_work_group_size=64, local_memory=4096),
+    )
+    yield conv(
+        1, 8, 56, 8, 1, last=True, stride=3, padding=1, step=2, groups=8, traits=GPU, name="tiles"
+    )
+    yield conv(
+        2,
+        2,
+        5,
+        2,
+        3,
+        padding=0,
+        dtype=np.int32,
+        epilogue="y0 = max(y0, 0);",
+        bias=True,
+        groups=2,
+        traits=on(CPU, prefetch=True),
+        name="depthwise",
+    )
+    yield conv(2, 32, 14, 16, 3, stride=2, padding=1, step=2, traits=on(CPU, compute_units=1))
+    yield conv(
+        2,
+        32,
+        5,
+        48,
+        3,
+        last=True,
+        dtype=np.float64,
+        direction="weight",
+        traits=on(CPU, prefetch=True),
+    )
+    yield conv(
+        2,
+        32,
+        56,
+        8,
+        3,
+        last=True,
+        epilogue="y0 = clamp(y0, 0, 6);",
+        groups=2,
+        traits=on(CPU, compute_units=1),
+    )
+    yield conv(
+        2, 8, 14, 48, 1, stride=3, direction="weight", traits=on(CPU, prefetch=True), name="tiles"
+    )
+    yield conv(4, 16, 14, 4, 3, dtype=np.float64, epilogue="y0 = max(y0, 0);")
+    yield conv(
+        4,
+        16,
+        7,
+        16,
+        3,
+        last=True,
+        stride=2,
+        padding=0,
+        dilation=2,
+        direction="weight",
+        beta=True,
+        groups=16,
+        traits=GPU,
+    )
+    yield conv(
+        4,
+        2,
+        14,
+        4,
+        2,
+        last=True,
+        dilation=2,
+        dtype=BFLOAT16,
+        direction="weight",
+        groups=2,
+        traits=GPU,
+    )
+    yield conv(
+        4, 2, 5, 2, 4, stride=2, padding=2, groups=2, traits=on(CPU, vector_bytes=16), name="panels"
+    )
+    yield conv(
+        4,
+        3,
+        28,
+        1,
+        1,
+        last=True,
+        stride=3,
+        dtype=np.float64,
+        epilogue="if (y0 < 0) y0 = 0;",
+        traits=on(CPU, vector_bytes=16),
+        name="panels",
+    )
+    yield conv(
+        4,
+        32,
+        14,
+        64,
+        4,
+        last=True,
+        stride=2,
+        dilation=2,
+        dtype=np.float16,
+        epilogue="y0 += x0;",
+        bias=True,
+        groups=32,
+        traits=on(CPU, compute_units=1),
+        name="depthwise",
+    )
+    yield conv(
+        4,
+        64,
+        7,
+        64,
+        4,
+        stride=2,
+        padding=2,
+        dilation=2,
+        step=2,
+        epilogue="y0 = max(y0, 0);",
+        shuffle=Shuffle(2, "CRD", 16, "cij"),
+        traits=on(CPU, vector_bytes=16),
+        name="in_place",
+    )
+    yield conv(
+        4,
+        8,
+        28,
+        8,
+        5,
+        last=True,
+        stride=2,
+        epilogue="y0 = tanh(y0) + x0;",
+        beta=True,
+        groups=8,
+        traits=on(CPU, prefetch=True, cache_bytes=1024),
+    )
+    yield conv(4, 8, 7, 64, 7, stride=2, epilogue="y0 = tanh(y0) + x0;", bias=True, traits=GPU)
+    yield planes("depthwise/flat", 2, 32, 14, 3, dilation=2, padding=2)
+    yield planes("depthwise/weight/channels", 2, 32, 30, 9, direction="weight", last=True)
+    yield tiled(
+        "in_place",
+        (7, 3),
+        2,
+        32,
+        7,
+        36,
+        3,
+        shuffle=Shuffle(3, "CRD", 4, "cij"),
+        traits=on(CPU, vector_bytes=16),
+    )
+    yield winograd(2, 3, 14, 24, kernels=3)
+    yield winograd(2, 3, 14, 24, traits=on(CPU, prefetch=True), kernels=1)
+    yield winograd(
+        2,
+        32,
+        14,
+        64,
+        shuffle=Shuffle(2, "CRD", 16, "cij"),
+        traits=on(CPU, prefetch=True),
+        kernels=3,
+    )
+    yield winograd_weight(2, 32, 14, 64, w_last=True)
+    yield winograd_weight(
+        2, 32, 14, 64, traits=on(CPU, prefetch=True), w_last=True, last=True, beta=True
+    )
+    yield positioned(2, 32, 14, 64)
+    yield inverted(last=False, expand=False)
+    yield inverted(last=False)
+    yield inverted(text="if (y0 < 0) y0 = 0;")
+
+
+@lru_cache(maxsize=1)
+def kernels():
+    """All of these, as (name, template, code)."""
+    return [
+        (f"{n}: {stage.template}", stage.template, stage.code)
+        for n, stages in enumerate(plans())
+        for stage in stages
+    ]

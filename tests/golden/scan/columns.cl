@@ -1,0 +1,196 @@
+typedef int index_t;
+
+#define lowest_reduce_y0 -INFINITY
+#define highest_reduce_y0 INFINITY
+
+static inline __attribute__((overloadable)) void take_partial(
+float *to_reduce_y0, const float other_y0)
+{
+    typedef float typeof_reduce_y0;
+    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
+    {
+#line 1 "snippet:combine"
+reduce_y0 += other_y0;
+#line 15 "kernel"
+    }
+    *to_reduce_y0 = reduce_y0;
+}
+
+static inline __attribute__((overloadable)) void take_partial(
+float16 *to_reduce_y0, const float16 other_y0)
+{
+    typedef float16 typeof_reduce_y0;
+    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
+    {
+#line 1 "snippet:combine"
+reduce_y0 += other_y0;
+#line 28 "kernel"
+    }
+    *to_reduce_y0 = reduce_y0;
+}
+
+__kernel void reduction(
+    __global float *y0_memory,
+    __global const float *x0_memory,
+    const int n,
+    const int chunk,
+    const int width,
+    const int outputs,
+    const int per_group,
+    const int x0_start,
+    const int x0_step,
+    const int x0_column,
+    const int y0_start,
+    const int y0_step,
+    const int y0_column)
+{
+
+    const index_t piece = (index_t)get_global_id(1);
+    const index_t begin = piece * chunk;
+    const index_t end = min(begin + chunk, n);
+    const index_t tiles = width / 16 + width % 16;
+    const index_t first = (index_t)get_global_id(0) * per_group;
+    const index_t last = min(first + per_group, outputs / width * tiles);
+    for (index_t tile = first; tile < last; ++tile) {
+        const index_t outer = tile / tiles;
+        const index_t t = tile - outer * tiles;
+
+        if (t < width / 16) {
+            const index_t c = t * 16;
+            {
+                float16 done_reduce_y0;
+                {
+                    typedef float16 typeof_reduce_y0;
+                    typeof_reduce_y0 reduce_y0 = 0;
+                    {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 69 "kernel"
+                    }
+
+                    done_reduce_y0 = reduce_y0;
+                }
+
+                index_t x0_at = x0_start + begin * x0_step;
+                index_t y0_at = y0_start + begin * y0_step;
+                for (index_t block = begin; block < end; block += 256) {
+                    typedef float16 typeof_reduce_y0;
+                    typeof_reduce_y0 reduce_y0 = 0;
+                    {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 83 "kernel"
+                    }
+
+                    const index_t stop = min(block + 256, end);
+                    for (index_t i = block; i < stop; ++i) {
+                        typedef float16 typeof_x0;
+                        const typeof_x0 x0 = vload16(0, x0_memory + x0_at + c);
+
+                        {
+                            float16 merged_reduce_y0 = done_reduce_y0;
+                            take_partial(&merged_reduce_y0, reduce_y0);
+                            {
+                                const float16 result_reduce_y0 = merged_reduce_y0;
+                                {
+                                    typedef float16 typeof_reduce_y0;
+                                    const typeof_reduce_y0 reduce_y0 = result_reduce_y0;
+                                    typedef float16 typeof_y0;
+                                    const typeof_y0 y0 = scan_y0;
+                                    vstore16(y0, 0, y0_memory + y0_at + c);
+                                }
+                            }
+
+                        }
+
+                        typedef float16 typeof_y0;
+                        typeof_y0 y0 = 0;
+                        {
+#line 1 "snippet:expr"
+y0 = x0;
+#line 112 "kernel"
+                        }
+                        {
+#line 1 "snippet:step"
+reduce_y0 += y0;
+#line 117 "kernel"
+                        }
+
+                        x0_at += x0_step;
+                        y0_at += y0_step;
+                    }
+                    take_partial(&done_reduce_y0, reduce_y0);
+                }
+            }
+
+        } else {
+            const index_t c = width - tiles + t;
+            {
+                float done_reduce_y0;
+                {
+                    typedef float typeof_reduce_y0;
+                    typeof_reduce_y0 reduce_y0 = 0;
+                    {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 137 "kernel"
+                    }
+
+                    done_reduce_y0 = reduce_y0;
+                }
+
+                index_t x0_at = x0_start + begin * x0_step;
+                index_t y0_at = y0_start + begin * y0_step;
+                for (index_t block = begin; block < end; block += 256) {
+                    typedef float typeof_reduce_y0;
+                    typeof_reduce_y0 reduce_y0 = 0;
+                    {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 151 "kernel"
+                    }
+
+                    const index_t stop = min(block + 256, end);
+                    for (index_t i = block; i < stop; ++i) {
+                        typedef float typeof_x0;
+                        const typeof_x0 x0 = (float)x0_memory[x0_at + c];
+
+                        {
+                            float merged_reduce_y0 = done_reduce_y0;
+                            take_partial(&merged_reduce_y0, reduce_y0);
+                            {
+                                const float result_reduce_y0 = merged_reduce_y0;
+                                {
+                                    typedef float typeof_reduce_y0;
+                                    const typeof_reduce_y0 reduce_y0 = result_reduce_y0;
+                                    typedef float typeof_y0;
+                                    const typeof_y0 y0 = (float)scan_y0;
+                                    y0_memory[y0_at + c] = y0;
+                                }
+                            }
+
+                        }
+
+                        typedef float typeof_y0;
+                        typeof_y0 y0 = 0;
+                        {
+#line 1 "snippet:expr"
+y0 = x0;
+#line 180 "kernel"
+                        }
+                        {
+#line 1 "snippet:step"
+reduce_y0 += y0;
+#line 185 "kernel"
+                        }
+
+                        x0_at += x0_step;
+                        y0_at += y0_step;
+                    }
+                    take_partial(&done_reduce_y0, reduce_y0);
+                }
+            }
+
+        }
+    }
+}

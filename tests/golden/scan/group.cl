@@ -1,0 +1,160 @@
+typedef int index_t;
+
+#define lowest_reduce_y0 -INFINITY
+#define highest_reduce_y0 INFINITY
+
+static inline __attribute__((overloadable)) void take_partial(
+float *to_reduce_y0, const float other_y0)
+{
+    typedef float typeof_reduce_y0;
+    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
+    {
+#line 1 "snippet:combine"
+reduce_y0 += other_y0;
+#line 15 "kernel"
+    }
+    *to_reduce_y0 = reduce_y0;
+}
+
+__kernel __attribute__((reqd_work_group_size(256, 1, 1))) void reduction(
+    __global float *y0_memory,
+    __global const float *x0_memory,
+    const int n,
+    const int chunk,
+    const int width,
+    const int outputs,
+    const int per_group,
+    const int k0,
+    const int x0_start,
+    const int x0_step,
+    const int x0_column,
+    const int x0_k0,
+    const int y0_start,
+    const int y0_step,
+    const int y0_column,
+    const int y0_k0)
+{
+
+    __local float local_reduce_y0[256];
+
+    const index_t lane = (index_t)get_local_id(0);
+    const index_t line = (index_t)get_group_id(0);
+    const index_t piece = (index_t)get_group_id(1);
+    const index_t begin = piece * chunk;
+    const index_t end = min(begin + chunk, n);
+    index_t kept_rest = line;
+    const index_t at_k0 = kept_rest;
+
+    const index_t x0_at = x0_start + at_k0 * x0_k0;
+    const index_t y0_at = y0_start + at_k0 * y0_k0;
+    float done_reduce_y0;
+    {
+        typedef float typeof_reduce_y0;
+        typeof_reduce_y0 reduce_y0 = 0;
+        {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 58 "kernel"
+        }
+
+        done_reduce_y0 = reduce_y0;
+    }
+
+    for (index_t base = begin; base < end; base += 1024) {
+        {
+            typedef float typeof_reduce_y0;
+            typeof_reduce_y0 reduce_y0 = 0;
+            {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 71 "kernel"
+            }
+
+            for (int u = 0; u < 4; ++u) {
+                const index_t e = base + lane * 4 + u;
+                if (e < end) {
+                    typedef float typeof_x0;
+                    const typeof_x0 x0 = (float)x0_memory[x0_at + e * x0_step];
+                    typedef float typeof_y0;
+                    typeof_y0 y0 = 0;
+                    {
+#line 1 "snippet:expr"
+y0 = x0;
+#line 84 "kernel"
+                    }
+                    {
+#line 1 "snippet:step"
+reduce_y0 += y0;
+#line 89 "kernel"
+                    }
+
+                }
+            }
+
+            local_reduce_y0[lane] = reduce_y0;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (int reach = 1; reach < 256; reach *= 2) {
+            float earlier_reduce_y0 = local_reduce_y0[lane < reach ? lane : lane - reach];
+            barrier(CLK_LOCAL_MEM_FENCE);
+            if (lane >= reach) {
+                take_partial(&earlier_reduce_y0, local_reduce_y0[lane]);
+                local_reduce_y0[lane] = earlier_reduce_y0;
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+        {
+            float before_reduce_y0 = done_reduce_y0;
+            if (lane > 0)
+                take_partial(&before_reduce_y0, local_reduce_y0[lane - 1]);
+            typedef float typeof_reduce_y0;
+            typeof_reduce_y0 reduce_y0 = 0;
+            {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 116 "kernel"
+            }
+
+            for (int u = 0; u < 4; ++u) {
+                const index_t e = base + lane * 4 + u;
+                if (e < end) {
+                    typedef float typeof_x0;
+                    const typeof_x0 x0 = (float)x0_memory[x0_at + e * x0_step];
+
+                    typedef float typeof_y0;
+                    typeof_y0 y0 = 0;
+                    {
+#line 1 "snippet:expr"
+y0 = x0;
+#line 130 "kernel"
+                    }
+                    {
+#line 1 "snippet:step"
+reduce_y0 += y0;
+#line 135 "kernel"
+                    }
+
+                    {
+                        float merged_reduce_y0 = before_reduce_y0;
+                        take_partial(&merged_reduce_y0, reduce_y0);
+                        {
+                            const float result_reduce_y0 = merged_reduce_y0;
+                            {
+                                typedef float typeof_reduce_y0;
+                                const typeof_reduce_y0 reduce_y0 = result_reduce_y0;
+                                typedef float typeof_y0;
+                                const typeof_y0 y0 = (float)scan_y0;
+                                y0_memory[y0_at + e * y0_step] = y0;
+                            }
+                        }
+
+                    }
+
+                }
+            }
+
+        }
+        take_partial(&done_reduce_y0, local_reduce_y0[255]);
+        barrier(CLK_LOCAL_MEM_FENCE);  // the next tile uses the same local memory
+    }
+}

@@ -1,0 +1,191 @@
+typedef int index_t;
+
+#define lowest_reduce_y0 -INFINITY
+#define highest_reduce_y0 INFINITY
+
+static inline __attribute__((overloadable)) void take_partial(
+float *to_reduce_y0, const float other_y0)
+{
+    typedef float typeof_reduce_y0;
+    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
+    {
+#line 1 "snippet:combine"
+reduce_y0 += other_y0;
+#line 15 "kernel"
+    }
+    *to_reduce_y0 = reduce_y0;
+}
+
+static inline __attribute__((overloadable)) void take_partial(
+float16 *to_reduce_y0, const float16 other_y0)
+{
+    typedef float16 typeof_reduce_y0;
+    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
+    {
+#line 1 "snippet:combine"
+reduce_y0 += other_y0;
+#line 28 "kernel"
+    }
+    *to_reduce_y0 = reduce_y0;
+}
+
+__kernel void reduction(
+    __global float *y0_memory,
+    __global const float *x0_memory,
+    const int n,
+    const int chunk,
+    const int width,
+    const int outputs,
+    const int per_group,
+    const int k0,
+    const int x0_start,
+    const int x0_step,
+    const int x0_column,
+    const int x0_k0,
+    const int y0_start,
+    const int y0_step,
+    const int y0_column,
+    const int y0_k0)
+{
+
+    const index_t piece = (index_t)get_global_id(1);
+    const index_t begin = piece * chunk;
+    const index_t end = min(begin + chunk, n);
+    const index_t first = (index_t)get_global_id(0) * per_group;
+    const index_t last = min(first + per_group, outputs);
+    for (index_t line = first; line < last; ++line) {
+        index_t kept_rest = line;
+        const index_t at_k0 = kept_rest;
+
+        const index_t x0_at = x0_start + at_k0 * x0_k0;
+        const index_t y0_at = y0_start + at_k0 * y0_k0;
+        float none_reduce_y0;
+        {
+            typedef float typeof_reduce_y0;
+            typeof_reduce_y0 reduce_y0 = 0;
+            {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 70 "kernel"
+            }
+
+            none_reduce_y0 = reduce_y0;
+        }
+
+        float done_reduce_y0 = none_reduce_y0;
+
+        for (index_t block = begin; block < end; block += 4096) {
+            const index_t stop = min(block + 4096, end);
+            index_t e = block;
+            float block_reduce_y0;
+            {
+                typedef float typeof_reduce_y0;
+                typeof_reduce_y0 reduce_y0 = 0;
+                {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 88 "kernel"
+                }
+
+                block_reduce_y0 = reduce_y0;
+            }
+
+            for (; e + 16 <= stop; e += 16) {
+                typedef float16 typeof_reduce_y0;
+                typeof_reduce_y0 reduce_y0 = 0;
+                {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 100 "kernel"
+                }
+
+                typedef float16 typeof_x0;
+                const typeof_x0 x0 = vload16(0, x0_memory + x0_at + e);
+
+                typedef float16 typeof_y0;
+                typeof_y0 y0 = 0;
+                {
+#line 1 "snippet:expr"
+y0 = x0;
+#line 111 "kernel"
+                }
+                {
+#line 1 "snippet:step"
+reduce_y0 += y0;
+#line 116 "kernel"
+                }
+
+                float16 earlier_reduce_y0;
+                earlier_reduce_y0 = (float16)(none_reduce_y0, reduce_y0.s0, reduce_y0.s1, reduce_y0.s2, reduce_y0.s3, reduce_y0.s4, reduce_y0.s5, reduce_y0.s6, reduce_y0.s7, reduce_y0.s8, reduce_y0.s9, reduce_y0.sa, reduce_y0.sb, reduce_y0.sc, reduce_y0.sd, reduce_y0.se);
+                take_partial(&earlier_reduce_y0, reduce_y0);
+                reduce_y0 = earlier_reduce_y0;
+                earlier_reduce_y0 = (float16)(none_reduce_y0, none_reduce_y0, reduce_y0.s0, reduce_y0.s1, reduce_y0.s2, reduce_y0.s3, reduce_y0.s4, reduce_y0.s5, reduce_y0.s6, reduce_y0.s7, reduce_y0.s8, reduce_y0.s9, reduce_y0.sa, reduce_y0.sb, reduce_y0.sc, reduce_y0.sd);
+                take_partial(&earlier_reduce_y0, reduce_y0);
+                reduce_y0 = earlier_reduce_y0;
+                earlier_reduce_y0 = (float16)(none_reduce_y0, none_reduce_y0, none_reduce_y0, none_reduce_y0, reduce_y0.s0, reduce_y0.s1, reduce_y0.s2, reduce_y0.s3, reduce_y0.s4, reduce_y0.s5, reduce_y0.s6, reduce_y0.s7, reduce_y0.s8, reduce_y0.s9, reduce_y0.sa, reduce_y0.sb);
+                take_partial(&earlier_reduce_y0, reduce_y0);
+                reduce_y0 = earlier_reduce_y0;
+                earlier_reduce_y0 = (float16)(none_reduce_y0, none_reduce_y0, none_reduce_y0, none_reduce_y0, none_reduce_y0, none_reduce_y0, none_reduce_y0, none_reduce_y0, reduce_y0.s0, reduce_y0.s1, reduce_y0.s2, reduce_y0.s3, reduce_y0.s4, reduce_y0.s5, reduce_y0.s6, reduce_y0.s7);
+                take_partial(&earlier_reduce_y0, reduce_y0);
+                reduce_y0 = earlier_reduce_y0;
+                // What the block has summed up so far goes before them, and then the line.
+                earlier_reduce_y0 = (float16)(block_reduce_y0);
+                take_partial(&earlier_reduce_y0, reduce_y0);
+                float16 merged_reduce_y0 = (float16)(done_reduce_y0);
+                take_partial(&merged_reduce_y0, earlier_reduce_y0);
+                {
+                    const float16 result_reduce_y0 = merged_reduce_y0;
+                    {
+                        typedef float16 typeof_reduce_y0;
+                        const typeof_reduce_y0 reduce_y0 = result_reduce_y0;
+                        typedef float16 typeof_y0;
+                        const typeof_y0 y0 = scan_y0;
+                        vstore16(y0, 0, y0_memory + y0_at + e);
+                    }
+                }
+
+                block_reduce_y0 = earlier_reduce_y0.sf;
+            }
+            // What fills no vector.
+            {
+                typedef float typeof_reduce_y0;
+                float reduce_y0 = block_reduce_y0;
+                for (; e < stop; ++e) {
+                    typedef float typeof_x0;
+                    const typeof_x0 x0 = (float)x0_memory[x0_at + e];
+
+                    typedef float typeof_y0;
+                    typeof_y0 y0 = 0;
+                    {
+#line 1 "snippet:expr"
+y0 = x0;
+#line 163 "kernel"
+                    }
+                    {
+#line 1 "snippet:step"
+reduce_y0 += y0;
+#line 168 "kernel"
+                    }
+
+                    {
+                        float merged_reduce_y0 = done_reduce_y0;
+                        take_partial(&merged_reduce_y0, reduce_y0);
+                        {
+                            const float result_reduce_y0 = merged_reduce_y0;
+                            {
+                                typedef float typeof_reduce_y0;
+                                const typeof_reduce_y0 reduce_y0 = result_reduce_y0;
+                                typedef float typeof_y0;
+                                const typeof_y0 y0 = (float)scan_y0;
+                                y0_memory[y0_at + e] = y0;
+                            }
+                        }
+
+                    }
+
+                }
+                take_partial(&done_reduce_y0, reduce_y0);
+            }
+        }
+    }
+}

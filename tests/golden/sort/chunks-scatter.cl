@@ -1,0 +1,34 @@
+typedef int index_t;
+
+#define DIGITS 16
+#define digit_of(key, shift) ((int)((key) >> (shift)) & (DIGITS - 1))
+
+__kernel void sort_scatter(
+    __global const uint *keys_memory,
+    __global const int *counts_memory,
+    __global uint *sorted_keys_memory,
+    __global int *sorted_order_memory,
+    const int lines,
+    const int n,
+    const int chunk,
+    const int pieces,
+    const int shift)
+{
+    const index_t item = (index_t)get_global_id(0);
+    if (item >= lines * pieces)
+        return;
+    const index_t line = item / pieces;
+    const index_t piece = item - line * pieces;
+    const index_t from = line * n + piece * chunk;
+    const index_t to = line * n + min(n, (piece + 1) * chunk);
+
+    int places[DIGITS];
+    for (int d = 0; d < DIGITS; ++d)
+        places[d] = counts_memory[(line * DIGITS + d) * pieces + piece];
+    for (index_t e = from; e < to; ++e) {
+        const uint key = keys_memory[e];
+        const index_t place = line * n + places[digit_of(key, shift)]++;
+        sorted_keys_memory[place] = key;
+        sorted_order_memory[place] = (int)(e - line * n);
+    }
+}
