@@ -24,6 +24,7 @@ from clprim.gradients.arguments import (
     sum_axes,
 )
 from clprim.gradients.kernels import make
+from clprim.gradients.second import SecondGradient
 from clprim.gradients.stages import REAL, Stage, StageMaker
 from clprim.language.definition import ReductionDefinition
 from clprim.language.gradient.by_hand import HandWritten
@@ -118,6 +119,40 @@ class ReductionGradient:
                 text = derivation.snippet(results, saves=self._saves, real_name=real)
                 parts.append(f"{title}\n{derivation.helpers(wanted, self._saves)}{text}")
         return "\n".join(parts)
+
+    def gradient(self, wrt: Any = None) -> SecondGradient:
+        """Returns the gradient of this gradient.
+
+        It is called with the arrays of the operator, the gradients that ``grad=`` held, and the
+        scalars; ``grad=`` takes one gradient for each that this one returns. Where the former are
+        left out, they are 1.
+
+        Args:
+            wrt: Names of arguments; ``x`` and a number for the gradients too, behind the arrays.
+                Every floating array by default.
+
+        Raises:
+            DefinitionError: It is not known: that of a product of elements.
+
+        Example:
+            >>> import numpy as np, clprim as cp
+            >>> cubes = cp.Reduction(
+            ...     "y0 = x0 * x0 * x0;", init="reduce_y0 = 0;", step="reduce_y0 += y0;"
+            ... )
+            >>> second = cubes.gradient().gradient()
+            >>> second(cp.asarray(np.array([1, 2], np.float32)), grad=1.0).get()
+            array([ 6., 12.], dtype=float32)
+        """
+        first = self
+        if self._saves:  # what was saved depends on the arguments, too
+            first = ReductionGradient(
+                self.definition,
+                self._what.removeprefix("gradient of "),
+                wrt=self._wrt,
+                partial_types=self._partial_types,
+                by_hand=None if self._hand is None else self._hand.text,
+            )
+        return SecondGradient(first, wrt)
 
     def _definite(self) -> tuple[Folded, tuple[str, ...]]:
         """The derivation for float arrays, and the gradients in order."""

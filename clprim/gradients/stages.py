@@ -37,13 +37,18 @@ class Stage:
     options: Mapping[str, Any]
     results: tuple[tuple[str, tuple[int, ...] | None], ...]
 
-    def run(self, values: dict[str, Any]) -> None:
-        """Launches the kernel on some of the values, and adds what it made to them."""
+    def run(self, values: dict[str, Any]) -> tuple[tuple[int, ...], ...]:
+        """Launches the kernel on some of the values, and adds what it made to them.
+
+        Returns:
+            The shapes that the operator gave its results.
+        """
         made = self.operator(*[values[name] for name in self.operands], **self.options)
         made = made if isinstance(made, tuple) else (made,)
         for (name, shape), array in zip(self.results, made, strict=True):
             same = shape is None or array.shape == shape
             values[name] = array if same else array.reshape(shape)
+        return tuple([array.shape for array in made])
 
     def source(self, values: Mapping[str, Any]) -> str:
         """The OpenCL C that it would run."""

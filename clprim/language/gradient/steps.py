@@ -60,6 +60,9 @@ def classify(
     forms = _Forms(terms, partials)
     found = [forms.kept(update, partial) for update, partial in zip(updates, partials, strict=True)]
     forms.winners(updates, found)
+    for n, (update, kept) in enumerate(zip(updates, found, strict=True)):
+        if kept.kind == "unknown" and _counts(update, partials[n]):
+            found[n] = Kept("count")
     if any(kept.kind == "unknown" for kept in found):
         tried = _tried(starts, updates, values, partials)
         found = [
@@ -186,6 +189,24 @@ class _Forms:
                 position = plain.op == "name" and plain.text in ("reduce_item", "index")
                 kind = "position" if position else "winner"
                 found[n] = Kept(kind, (plain if position else mine,), (decider,))
+
+
+def _counts(update: Term, own: Term) -> bool:
+    """Whether elements only decide what becomes of a partial, so that it has no gradient in them.
+
+    No gradient passes conditions and whole numbers.
+    """
+    seen: set[Term] = set()
+    ahead = [update]
+    while ahead:
+        term = ahead.pop()
+        if term in seen or not term.real or term is own:
+            continue
+        if term.op == "name":
+            return False
+        seen.add(term)
+        ahead.extend(term.args[1:] if term.op == "?:" else term.args)
+    return True
 
 
 def _tried(
