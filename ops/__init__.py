@@ -103,6 +103,18 @@ from clprim.ops.elementwise.functions import (
     tanh,
     trunc,
 )
+from clprim.ops.elementwise.shrinkage import (
+    glu,
+    glu_backward,
+    hardshrink,
+    hardshrink_backward,
+    softshrink,
+    softshrink_backward,
+    softsign,
+    softsign_backward,
+    tanhshrink,
+    tanhshrink_backward,
+)
 from clprim.ops.index.embedding import (
     embedding,
     embedding_bag,
@@ -139,6 +151,8 @@ from clprim.ops.loss.elementwise import (
     binary_cross_entropy_backward,
     binary_cross_entropy_with_logits,
     binary_cross_entropy_with_logits_backward,
+    gaussian_nll_loss,
+    gaussian_nll_loss_backward,
     hinge_embedding_loss,
     hinge_embedding_loss_backward,
     huber_loss,
@@ -174,6 +188,10 @@ from clprim.ops.norm.group_norm import group_norm, group_norm_backward
 from clprim.ops.norm.instance_norm import instance_norm, instance_norm_backward
 from clprim.ops.norm.layer_norm import layer_norm, layer_norm_backward
 from clprim.ops.norm.local_response_norm import local_response_norm, local_response_norm_backward
+from clprim.ops.norm.normalize import (
+    normalize,
+    normalize_backward,
+)
 from clprim.ops.norm.rms_norm import rms_norm, rms_norm_backward
 from clprim.ops.pool.adaptive_pool import (
     adaptive_avg_pool1d,
@@ -217,6 +235,12 @@ from clprim.ops.product.einsum import (
 from clprim.ops.product.matmul import linear, linear_backward, matmul
 from clprim.ops.random.dropout import (
     dropout,
+    dropout1d,
+    dropout1d_backward,
+    dropout2d,
+    dropout2d_backward,
+    dropout3d,
+    dropout3d_backward,
     dropout_backward,
 )
 from clprim.ops.recurrent.recurrent import (
@@ -407,6 +431,12 @@ __all__ = [
     "diag",
     "diagonal",
     "dropout",
+    "dropout1d",
+    "dropout1d_backward",
+    "dropout2d",
+    "dropout2d_backward",
+    "dropout3d",
+    "dropout3d_backward",
     "dropout_backward",
     "einsum",
     "elu",
@@ -429,12 +459,18 @@ __all__ = [
     "fold_batch_norm",
     "gather",
     "gather_backward",
+    "gaussian_nll_loss",
+    "gaussian_nll_loss_backward",
     "gelu",
     "gelu_backward",
+    "glu",
+    "glu_backward",
     "grid_sample",
     "group_norm",
     "group_norm_backward",
     "gru",
+    "hardshrink",
+    "hardshrink_backward",
     "hardsigmoid",
     "hardsigmoid_backward",
     "hardswish",
@@ -514,6 +550,8 @@ __all__ = [
     "nll_loss",
     "nll_loss_backward",
     "nonzero",
+    "normalize",
+    "normalize_backward",
     "one_hot",
     "optim",
     "pack_weight",
@@ -568,6 +606,10 @@ __all__ = [
     "softmin",
     "softplus",
     "softplus_backward",
+    "softshrink",
+    "softshrink_backward",
+    "softsign",
+    "softsign_backward",
     "sort",
     "sort_backward",
     "space_to_depth",
@@ -580,6 +622,8 @@ __all__ = [
     "take_along_dim",
     "tan",
     "tanh",
+    "tanhshrink",
+    "tanhshrink_backward",
     "threshold",
     "threshold_backward",
     "tile",

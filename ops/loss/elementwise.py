@@ -10,15 +10,20 @@ from __future__ import annotations
 from typing import Any
 
 from clprim.arrays.array import Array
-from clprim.errors import DefinitionError
-from clprim.ops.loss.reduced import Elementwise, above_0
+from clprim.errors import DefinitionError, ShapeError
+from clprim.ops.loss.reduced import Elementwise, above_0, check_floats
 from clprim.ops.shared.arguments import real
+from clprim.ops.shared.sums import added
+from clprim.pointwise import Pointwise
+from clprim.reduction import Reduction
 
 __all__ = [
     "binary_cross_entropy",
     "binary_cross_entropy_backward",
     "binary_cross_entropy_with_logits",
     "binary_cross_entropy_with_logits_backward",
+    "gaussian_nll_loss",
+    "gaussian_nll_loss_backward",
     "hinge_embedding_loss",
     "hinge_embedding_loss_backward",
     "huber_loss",
@@ -417,3 +422,91 @@ def margin_ranking_loss_backward(
     """Returns the gradients of `margin_ranking_loss` with respect to both inputs."""
     numbers = (real("margin_ranking_loss_backward", "margin", margin),)
     return _ranking.backward(reduction, grad, (input1, input2, target), numbers)
+
+
+# A variance below the least one counts as that; as in PyTorch its slope is then that at the least.
+_VARIANCE = "typeof_y0 d = x0 - x2; typeof_y0 v = x1 < w0 ? w0 : x1; "
+_gaussian = {
+    full: Elementwise(
+        "gaussian_nll_loss",
+        f"{_VARIANCE}y0 = (log(v) + d * d / v) / 2{' + 0.9189385332046727' * full};",
+        inputs=2,
+        gradient=f"{_VARIANCE}gx0 = gy0 * d / v; gx1 = gy0 * (1 - d * d / v) / (2 * v);",
+    )
+    for full in (False, True)
+}
+
+
+def gaussian_nll_loss(
+    input: Any,
+    target: Any,
+    var: Any,
+    full: bool = False,
+    eps: float = 1e-6,
+    *,
+    reduction: str = "mean",
+    out: Any = None,
+) -> Array:
+    """Returns (log v + (input - target)² / v) / 2, where v is the variance, at least ``eps``.
+
+    Args:
+        input: The expected value.
+        target: Broadcasts with it.
+        var: The variance, of the input's shape, or of that with a last dimension of size 1 or
+            none. Unlike PyTorch, negative ones are not looked for: they count as ``eps``.
+        full: Whether to add log(2π) / 2.
+        eps: See above.
+        reduction: See above.
+        out: Where the loss goes.
+
+    Raises:
+        ShapeError, DTypeError, DefinitionError: With what was given and what was expected.
+    """
+    arrays = (input, _variance("gaussian_nll_loss", input, var), target)
+    return _gaussian[bool(full)](reduction, arrays, (_least("gaussian_nll_loss", eps),), out=out)
+
+
+def gaussian_nll_loss_backward(
+    grad: Any,
+    input: Any,
+    target: Any,
+    var: Any,
+    full: bool = False,
+    eps: float = 1e-6,
+    *,
+    reduction: str = "mean",
+) -> tuple[Array, Array]:
+    """Returns the gradients of `gaussian_nll_loss` in the input and in the variance."""
+    what = "gaussian_nll_loss_backward"
+    spread = _variance(what, input, var)
+    arrays = (input, _copied(spread, shape=input.shape), target)
+    of_input, of_variance = _gaussian[bool(full)].backward(
+        reduction, grad, arrays, (_least(what, eps),)
+    )
+    if spread.shape != input.shape:
+        of_variance = _sums(of_variance, axis=-1, keepdims=True)
+    return of_input, of_variance.reshape(var.shape)
+
+
+_copied = Pointwise("y0 = x0;", name="gaussian_nll_loss_variance")
+_sums = Reduction("y0 = x0;", **added(1), name="gaussian_nll_loss_variance")
+
+
+def _variance(what: str, input: Any, var: Any) -> Any:
+    """The variance, so that it broadcasts to the input."""
+    check_floats(what, "input", input)
+    check_floats(what, "var", var)
+    shape = input.shape
+    if var.shape not in (shape, shape[:-1], (*shape[:-1], 1)):
+        raise ShapeError(
+            f"{what}: var has shape {var.shape}, expected {shape}, {(*shape[:-1], 1)} or "
+            f"{shape[:-1]}"
+        )
+    return var if len(var.shape) == len(shape) else var.reshape(*var.shape, 1)
+
+
+def _least(what: str, eps: Any) -> float:
+    found: float = real(what, "eps", eps)
+    if not found > 0:
+        raise DefinitionError(f"{what}: eps={eps}: expected a number above 0")
+    return found

@@ -10,9 +10,20 @@ from clprim.ops.shared.arguments import dtype_of, real
 from clprim.pointwise import Pointwise
 from clprim.runtime.randomness import State, at, get_state
 
-__all__ = ["dropout", "dropout_backward"]
+__all__ = [
+    "dropout",
+    "dropout1d",
+    "dropout1d_backward",
+    "dropout2d",
+    "dropout2d_backward",
+    "dropout3d",
+    "dropout3d_backward",
+    "dropout_backward",
+]
 
 _dropout = Pointwise("y0 = rand() < w0 ? 0 : x0 * w1;", name="dropout")
+_factors = Pointwise("y0 = rand() < w0 ? 0 : w1 + 0 * x0;", name="dropout_channels")
+_times = Pointwise("y0 = x1 == 0 ? 0 : x0 * x1;", name="dropout_channels")
 
 
 @overload
@@ -77,6 +88,125 @@ def dropout_backward(grad: Any, state: State | None, p: float = 0.5) -> Array:
         return found
     with at(state):
         return _run(grad, kept)
+
+
+@overload
+def dropout1d(
+    x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[False] = ...
+) -> Array: ...
+@overload
+def dropout1d(
+    x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[True]
+) -> tuple[Array, State | None]: ...
+def dropout1d(
+    x: Any, p: float = 0.5, training: bool = True, *, return_state: bool = False
+) -> Array | tuple[Array, State | None]:
+    """Returns ``x`` with whole channels set to zero at random; see `dropout`.
+
+    Args:
+        x: (N, C, L), or without the images.
+        p: Probability of a zero.
+        training: Whether anything happens at all.
+        return_state: Whether to return what `dropout1d_backward` needs as well.
+    """
+    return _channels("dropout1d", x, p, training, return_state, 1)
+
+
+def dropout1d_backward(grad: Any, state: State | None, p: float = 0.5) -> Array:
+    """Returns the gradient of `dropout1d`; see `dropout_backward`."""
+    return _channels_back("dropout1d_backward", grad, state, p, 1)
+
+
+@overload
+def dropout2d(
+    x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[False] = ...
+) -> Array: ...
+@overload
+def dropout2d(
+    x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[True]
+) -> tuple[Array, State | None]: ...
+def dropout2d(
+    x: Any, p: float = 0.5, training: bool = True, *, return_state: bool = False
+) -> Array | tuple[Array, State | None]:
+    """Returns ``x`` with whole channels set to zero at random; see `dropout`.
+
+    Args:
+        x: (N, C, H, W), or without the images.
+        p: Probability of a zero.
+        training: Whether anything happens at all.
+        return_state: Whether to return what `dropout2d_backward` needs as well.
+    """
+    return _channels("dropout2d", x, p, training, return_state, 2)
+
+
+def dropout2d_backward(grad: Any, state: State | None, p: float = 0.5) -> Array:
+    """Returns the gradient of `dropout2d`; see `dropout_backward`."""
+    return _channels_back("dropout2d_backward", grad, state, p, 2)
+
+
+@overload
+def dropout3d(
+    x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[False] = ...
+) -> Array: ...
+@overload
+def dropout3d(
+    x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[True]
+) -> tuple[Array, State | None]: ...
+def dropout3d(
+    x: Any, p: float = 0.5, training: bool = True, *, return_state: bool = False
+) -> Array | tuple[Array, State | None]:
+    """Returns ``x`` with whole channels set to zero at random; see `dropout`.
+
+    Args:
+        x: (N, C, D, H, W), or without the images.
+        p: Probability of a zero.
+        training: Whether anything happens at all.
+        return_state: Whether to return what `dropout3d_backward` needs as well.
+    """
+    return _channels("dropout3d", x, p, training, return_state, 3)
+
+
+def dropout3d_backward(grad: Any, state: State | None, p: float = 0.5) -> Array:
+    """Returns the gradient of `dropout3d`; see `dropout_backward`."""
+    return _channels_back("dropout3d_backward", grad, state, p, 3)
+
+
+def _channels(
+    what: str, x: Any, p: Any, training: bool, return_state: bool, spatial: int
+) -> Array | tuple[Array, State | None]:
+    kept = _check(what, "x", x, p)
+    first = _first(what, x, spatial)
+    if not training or kept == 1:
+        return (x, None) if return_state else x
+    state = get_state()
+    y: Array = _times(x, _run_factors(first, kept))
+    return (y, state) if return_state else y
+
+
+def _channels_back(what: str, grad: Any, state: State | None, p: Any, spatial: int) -> Array:
+    kept = _check(what, "grad", grad, p)
+    first = _first(what, grad, spatial)
+    found: Array = grad
+    if state is not None and kept < 1:
+        with at(state):
+            found = _times(grad, _run_factors(first, kept))
+    return found
+
+
+def _run_factors(first: Any, kept: float) -> Array:
+    """0 or a factor for every channel."""
+    found: Array = _factors(first, 1 - kept, 1 / kept if kept else 0.0, shape=first.shape)
+    return found
+
+
+def _first(what: str, x: Any, spatial: int) -> Any:
+    """The first element of every channel, of which only the shape matters."""
+    if len(x.shape) not in (spatial + 1, spatial + 2):
+        raise ShapeError(
+            f"{what}: an array of shape {x.shape}; expected {spatial + 2} dimensions, or "
+            f"{spatial + 1} without images"
+        )
+    return x[(Ellipsis, *(slice(1),) * spatial)]
 
 
 def _run(x: Any, kept: float) -> Array:

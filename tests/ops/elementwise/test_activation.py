@@ -28,6 +28,9 @@ CALLS = {
     "logsigmoid": (),
     "threshold": (0.5, -20.0),
     "gelu": ("none",),
+    "hardshrink": (0.75,),
+    "softshrink": (0.75,),
+    "softsign": (),
 }
 KEEP_INTEGERS = {"relu", "relu6", "threshold"}
 SPECIAL = [0.0, -0.0, np.nan, 1e-6, -1e-6, 3.0, -3.0, 6.0, 20.0, -20.0, 87.0, -87.0, 1e4, -1e4]
@@ -172,3 +175,9 @@ def test_errors_and_nothing(device):
     with pytest.raises(cp.ShapeError):
         ops.silu(cp.zeros(3), out=cp.zeros(4)[:2])
     assert ops.gelu(cp.zeros((0, 4))).shape == (0, 4)
+
+
+def test_tanhshrink_cancels_as_its_formula_does(device, functional):
+    x = samples((8, 9))
+    expected = x - np.tanh(x.astype(np.float64))
+    np.testing.assert_allclose(ops.tanhshrink(cp.asarray(x)).get(), expected, rtol=1e-6, atol=2e-7)

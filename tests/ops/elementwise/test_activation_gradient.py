@@ -28,6 +28,10 @@ CASES = {
     "celu": (lambda x: F.celu(x, 1.5), (1.5,)),
     "selu": (F.selu, ()),
     "mish": (F.mish, ()),
+    "hardshrink": (lambda x: F.hardshrink(x, 1.0), (1.0,)),
+    "softshrink": (lambda x: F.softshrink(x, 1.0), (1.0,)),
+    "softsign": (F.softsign, ()),
+    "tanhshrink": (F.tanhshrink, ()),
     "gelu": (F.gelu, ()),
     "gelu tanh": (lambda x: F.gelu(x, approximate="tanh"), ("tanh",)),
 }
@@ -70,3 +74,28 @@ def test_shapes_must_agree(device):
         ops.gelu_backward(cp.zeros(3), cp.zeros(4))
     with pytest.raises(cp.DefinitionError, match="expected 'none' or 'tanh'"):
         ops.gelu_backward(cp.zeros(3), cp.zeros(3), "erf")
+
+
+@pytest.mark.parametrize("dim", [None, 0, 1])
+def test_gates_and_their_gradients(device, dim):
+    x = np.random.default_rng(0).standard_normal((4, 6, 8)).astype(np.float32)
+    t = torch.tensor(x, dtype=torch.float64, requires_grad=True)
+    y = F.glu(t, -1 if dim is None else dim)
+    grad = np.random.default_rng(1).standard_normal(tuple(y.shape)).astype(np.float32)
+    (expected,) = torch.autograd.grad(y, t, torch.tensor(grad, dtype=torch.float64))
+    found = ops.glu(cp.asarray(x), dim)
+    np.testing.assert_allclose(found.get(), y.detach().numpy(), rtol=1e-5, atol=1e-6)
+    back = ops.glu_backward(cp.asarray(grad), cp.asarray(x), axis=dim)
+    np.testing.assert_allclose(back.get(), expected.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_refusals_of_gates_and_shrinkage(device):
+    x = cp.zeros((4, 5))
+    for message, call in [
+        ("x has size 5 along axis 1; expected an even one", lambda: ops.glu(x)),
+        ("grad has shape", lambda: ops.glu_backward(x, x, 0)),
+        ("lambd=-1: expected a number of at least 0", lambda: ops.softshrink(x, -1)),
+        ("grad has shape", lambda: ops.hardshrink_backward(x[0], x)),
+    ]:
+        with pytest.raises(cp.ClprimError, match=message):
+            call()

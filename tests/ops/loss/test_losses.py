@@ -54,7 +54,8 @@ def compare(name, arrays, options, inputs=1):
     assert found.dtype == arrays[0].dtype
     close(found, loss)
     back = getattr(ops, f"{name}_backward")(cp.asarray(grad), *given, **named)
-    for one, slope in zip(back if isinstance(back, tuple) else (back,), slopes, strict=True):
+    found = back if isinstance(back, tuple) else (back,)
+    for one, slope in zip(found[:inputs], slopes, strict=True):
         close(one, slope)
 
 
@@ -75,6 +76,7 @@ CASES = [
     ("kl_div", (X, T), {"log_target": True}),
     ("poisson_nll_loss", (X, Q * 3), {"full": True}),
     ("poisson_nll_loss", (P, Q), {"log_input": False}),
+    ("gaussian_nll_loss", (X, T, Q + 0.5), {"full": True}),
     ("hinge_embedding_loss", (X, S), {"margin": 0.5}),
     ("soft_margin_loss", (X, S), {}),
 ]
@@ -116,6 +118,21 @@ def test_kinks_of_several_inputs():
 
 def test_the_mean_of_a_batch():
     compare("kl_div", (X, P), {"reduction": "batchmean"})
+
+
+def test_the_slope_of_a_variance():
+    var, full = Q[..., :1] + 0.01, {"full": True}
+    for reduction in ("mean", "none"):
+        tensors = [torch.tensor(np.float64(a)) for a in (X, T, var)]
+        tensors[2].requires_grad_(True)
+        loss = F.gaussian_nll_loss(*tensors, **full, reduction=reduction)
+        grad = random(tuple(loss.shape), 9)
+        (slope,) = torch.autograd.grad(loss, tensors[2], torch.tensor(np.float64(grad)))
+        given = [cp.asarray(a) for a in (grad, X, T, var)]
+        found = ops.gaussian_nll_loss_backward(*given, **full, reduction=reduction)[1]
+        close(found, slope.numpy())
+    with pytest.raises(cp.ShapeError, match="var has shape"):
+        ops.gaussian_nll_loss(given[1], given[2], given[1][0])
 
 
 @pytest.mark.parametrize("reduction", ["none", "mean"])

@@ -42,3 +42,19 @@ def test_refusals(device):
     ]:
         with pytest.raises(cp.ClprimError, match=message):
             call()
+
+
+@pytest.mark.parametrize("spatial", [1, 2, 3])
+def test_whole_channels_become_zero(device, spatial):
+    shape = (16, 40, *(3, 4, 5)[:spatial])
+    x = cp.full(shape, 3.0)
+    dropout = getattr(ops, f"dropout{spatial}d")
+    y, state = dropout(x, 0.25, return_state=True)
+    found = y.get().reshape(16, 40, -1)
+    assert {*np.unique(found)} == {0, 4} and (found == found[..., :1]).all()
+    assert abs((found == 0).mean() - 0.25) < 0.06
+    back = getattr(ops, f"dropout{spatial}d_backward")(cp.full(shape, 1.5), state, 0.25)
+    np.testing.assert_array_equal(back.get(), y.get() / 2)
+    assert dropout(x[0], 1.0).get().any() == 0 and dropout(x, 0.5, False) is x
+    with pytest.raises(cp.ShapeError, match="expected"):
+        dropout(cp.zeros((3,)), 0.5)

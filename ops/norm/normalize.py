@@ -1,0 +1,123 @@
+"""Vectors of length 1, as in `torch.nn.functional`."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+from clprim.arrays.array import Array
+from clprim.dtypes import AnyDType
+from clprim.errors import DefinitionError, DTypeError, ShapeError
+from clprim.grouped import Grouped
+from clprim.ops.shared.arguments import dtype_of, real
+from clprim.ops.shared.axes import one_axis
+from clprim.ops.shared.sums import added
+
+__all__ = ["normalize", "normalize_backward"]
+
+
+def normalize(
+    x: Any,
+    p: float = 2.0,
+    dim: int | None = None,
+    eps: float = 1e-12,
+    *,
+    axis: int | None = None,
+    out: Any = None,
+) -> Array:
+    """Returns x / max(|x|, eps) along an axis, |x| the p-norm.
+
+    Args:
+        x: Of floating-point numbers, any shape and memory format.
+        p: The norm: more than 0.
+        dim: The axis; 1 by default.
+        eps: The least length.
+        axis: Another name of ``dim``.
+        out: Where the result goes; may be ``x``.
+
+    Raises:
+        ShapeError, DTypeError, DefinitionError: With what was given and what was expected.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> ops.normalize(cp.asarray(np.float32([[3, 4], [0, 0]]))).get()
+        array([[0.6, 0.8],
+               [0. , 0. ]], dtype=float32)
+    """
+    found, numbers = _arguments("normalize", x, p, dim, axis, eps)
+    result: Array = _forward(x.dtype, numbers[0])(x, *numbers, axis=found, out=out)
+    return result
+
+
+def normalize_backward(
+    grad: Any,
+    x: Any,
+    p: float = 2.0,
+    dim: int | None = None,
+    eps: float = 1e-12,
+    *,
+    axis: int | None = None,
+) -> Array:
+    """Returns the gradient of `normalize`; where the length is below ``eps``, grad / eps."""
+    what = "normalize_backward"
+    found, numbers = _arguments(what, x, p, dim, axis, eps)
+    dtype_of(what, "grad", grad)
+    if grad.shape != x.shape:
+        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected that of x, {x.shape}")
+    result: Array = _backward(x.dtype, numbers[0])(x, grad, *numbers, axis=found)
+    return result
+
+
+def _arguments(
+    what: str, x: Any, p: Any, dim: Any, axis: Any, eps: Any
+) -> tuple[int, tuple[float, float]]:
+    found = one_axis(what, x, dim, axis, default=1)
+    if x.dtype.kind in "biu":
+        raise DTypeError(f"{what}: x is {x.dtype}, expected floating-point numbers")
+    norm = real(what, "p", p)
+    if not 0 < norm < math.inf:
+        raise DefinitionError(f"{what}: p={p}: expected a finite number above 0")
+    return found, (norm, real(what, "eps", eps))
+
+
+def _parts(p: float) -> tuple[str, str, str]:
+    """Of a norm: what is summed up, the length, and the slope of the length times its power."""
+    if p == 2:
+        return "x0 * x0", "sqrt(reduce_y0)", "x0"
+    if p == 1:
+        return "fabs(x0)", "reduce_y0", "sign(x0)"
+    return "pow(fabs(x0), w0)", "pow(reduce_y0, 1 / w0)", "sign(x0) * pow(fabs(x0), w0 - 1)"
+
+
+@lru_cache(maxsize=32)
+def _forward(dtype: AnyDType, p: float) -> Grouped:
+    term, length, _ = _parts(p)
+    # w0 is the norm, w1 the least length.
+    return Grouped(
+        f"y0 = {term} + 0 * w0;",
+        **added(1),
+        finalize=f"typeof_reduce_y0 n = {length}; group_y0 = n < w1 ? w1 : n;",
+        each="y0 = x0 / group_y0;",
+        result_type=dtype,
+        name="normalized",
+    )
+
+
+@lru_cache(maxsize=32)
+def _backward(dtype: AnyDType, p: float) -> Grouped:
+    term, length, slope = _parts(p)
+    return Grouped(
+        f"y0 = {term} + 0 * w0; y1 = x0 * x1;",
+        **added(2),
+        finalize=f"""
+            typeof_reduce_y0 n = {length};
+            typeof_reduce_y0 l = n < w1 ? w1 : n;
+            group_y0 = 1 / l;
+            group_y1 = n < w1 ? 0 : reduce_y1 / (l * l * pow(n, w0 - 1));
+        """,
+        each=f"y0 = x1 * group_y0 - group_y1 * ({slope});",
+        result_type=dtype,
+        name="normalized_backward",
+    )
