@@ -24,13 +24,15 @@ def upload(array, memory_format="contiguous"):
 def algorithms(x, w, **options):
     """The names of the strategies that can do a convolution: on the first device, of all.
 
-    On the others not a GPU's: tests of their own run those kernels on every device. What reads
+    On the others not a GPU's: tests of their own run those kernels on every device, and those of
+    sub-groups. What reads
     windows in place may do a call and not its gradient, nor one into a view: ``auto`` runs it.
     """
     names = list(ops.conv2d.algorithms(x, w, **options))
     first = cp.current_device() == cp.devices()[0]
     names = ["auto" if name == "in_place" else name for name in names]
-    return [name for name in names if first or name != "tiles"]
+    left_out = {"sub_groups"} if first else {"sub_groups", "tiles"}
+    return [name for name in names if name not in left_out]
 
 
 # A group's channels are tails of every tile; "C" has a group for every channel.

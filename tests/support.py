@@ -21,6 +21,7 @@ MODEST = {
     "local_memory": 4096,
     "vector_bytes": 16,
     "sub_group_size": 1,
+    "sub_groups": (),
 }
 TRAITS = {
     "gpu": {
@@ -30,6 +31,7 @@ TRAITS = {
         "local_memory": 32768,
         "vector_bytes": 16,
         "sub_group_size": 32,
+        "sub_groups": (),
     },
     "modest": MODEST,
     "cpu16": {"is_cpu": True, "vector_bytes": 16, "sub_group_size": 1},

@@ -225,14 +225,12 @@ def _intel(target: str, file: Path, kernel: str, options: list[str]) -> Compiled
     )
     if result.returncode:
         return _failed(result)
-    said = result.stdout + result.stderr
-    spilled = re.findall(r"kernel \w+\s+compiled SIMD(\d+) .* spilled around (\d+)", said)
     listings = sorted(folder.glob("*_simd*.asm"))
     lanes = {int(n) for f in listings for n in re.findall(r"simd(\d+)", f.name)}
     text = listings[-1].read_text(encoding="utf-8") if listings else ""
     return Compiled(
         builds=True,
-        spilled=max((int(n) for _, n in spilled), default=0),
+        spilled=max(map(int, re.findall(r"^//\.spill size (\d+)", text, re.MULTILINE)), default=0),
         lanes=max(lanes, default=None),
         loops=tuple(loops(text, GEN)) if text else None,
     )

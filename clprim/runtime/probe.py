@@ -63,6 +63,29 @@ __kernel void probe(__global int *a)
         STORE((__global int4 *)a, (int4)(turned[0], turned[1], turned[2], turned[3]));
 }}"""
 _RESULT = [3, 2, 1, 0]
+# Lanes of two sub-groups hand their numbers over, by a lane that is a constant and by one that is
+# not; all of them vote, and read what lies side by side by one address.
+_SUB_GROUPS = """\
+#ifdef cl_intel_subgroups
+#pragma OPENCL EXTENSION cl_intel_subgroups : enable
+#define from_lane(value, lane) intel_sub_group_shuffle(value, lane)
+#else
+#pragma OPENCL EXTENSION cl_khr_subgroups : enable
+#pragma OPENCL EXTENSION cl_khr_subgroup_shuffle : enable
+#define from_lane(value, lane) sub_group_shuffle(value, lane)
+#endif
+__kernel __attribute__((intel_reqd_sub_group_size({size}), reqd_work_group_size({items}, 1, 1)))
+void probe(__global int *a)
+{{
+    const int lane = get_sub_group_local_id(), first = get_sub_group_id() * {size};
+    int v = {read};
+    v = sub_group_all(v >= first) ? v : -1;
+    a[first + lane] = 1000 * (int)from_lane((float)v, 3u) + from_lane(v, (uint)({size} - 1 - lane));
+}}"""
+_READS = {
+    "sub_groups": "first + lane",
+    "block_reads": "(int)intel_sub_group_block_read((__global const uint *)(a + first))",
+}
 # A chain of operations that nothing can run ahead of, in each of many work-items.
 _CHAIN = """
 __kernel void probe(__global float *a)
@@ -74,7 +97,12 @@ __kernel void probe(__global float *a)
 }"""
 # `lanes`: the work-items of a group share vector instructions, and a group of one wastes them.
 #: What is asked: `kernel` is a program without any of the others.
-ANSWERS = ("kernel", *_USES, "lanes")
+ANSWERS = (
+    "kernel",
+    *_USES,
+    "lanes",
+    *(f"{read}_{size}" for size in query.SUB_GROUPS for read in _READS),
+)
 _LANES_GAIN = 3.0  # of four lanes, the fewest there are; without lanes it is 1
 
 _TIMEOUT = 30.0  # seconds for all of it; a second where the machine is idle
@@ -92,6 +120,7 @@ def refine(traits: DeviceTraits, device: cl.Device) -> DeviceTraits:
     found = abilities(device)
     if found is None:
         return traits
+    sizes = tuple(size for size in traits.sub_groups if f"sub_groups_{size}" in found)
     return replace(
         traits,
         is_cpu=traits.is_cpu and "lanes" not in found,
@@ -99,6 +128,8 @@ def refine(traits: DeviceTraits, device: cl.Device) -> DeviceTraits:
         fp64=traits.fp64 and "fp64" in found,
         prefetch="prefetch" in found,
         streaming="streaming" in found,
+        sub_groups=sizes,
+        block_reads=traits.block_reads and all(f"block_reads_{s}" in found for s in sizes),
     )
 
 
@@ -113,7 +144,7 @@ def abilities(device: cl.Device) -> frozenset[str] | None:
         identity = query.identity(device)
     except cl.Error:  # a driver that does not even tell names
         return None
-    texts = (*identity, repr((_SOURCE, _USES, _CHAIN, _LANES_GAIN)).encode())
+    texts = (*identity, repr((_SOURCE, _USES, _CHAIN, _LANES_GAIN, _SUB_GROUPS, _READS)).encode())
     key = hashlib.sha256(b"abilities:" + repr(texts).encode()).hexdigest()
     kept = disk_cache.load(key)
     if kept is not None:
@@ -133,10 +164,12 @@ def _ask(device: cl.Device) -> frozenset[str] | None:
     promised = query.query_traits(device)
     lacking = {use for use in ("fp16", "fp64") if not getattr(promised, use)}
     uses = [use for use in _USES if use not in lacking]
-    lanes = ["lanes"] if query.may_share_lanes(device) else []
+    others = ["lanes"] if query.may_share_lanes(device) else []
+    reads = [read for read in _READS if read != "block_reads" or promised.block_reads]
+    others += [f"{read}_{size}" for size in promised.sub_groups for read in reads]
     deadline = time.monotonic() + _TIMEOUT
     # Most compilers know it all, which one program shows; else each has one of its own.
-    answers = _run_children(device, [["kernel", *uses], *([lanes] if lanes else [])], deadline)
+    answers = _run_children(device, [["kernel", *uses], *([other] for other in others)], deadline)
     if answers is None:
         return None
     if not answers[0]:
@@ -144,7 +177,7 @@ def _ask(device: cl.Device) -> frozenset[str] | None:
         answers = (_run_children(device, single, deadline) or [False] * len(single)) + answers[1:]
     else:
         answers = [True] * (1 + len(uses)) + answers[1:]
-    names = ("kernel", *uses, *lanes)
+    names = ("kernel", *uses, *others)
     return frozenset(name for name, yes in zip(names, answers, strict=False) if yes)
 
 
@@ -205,7 +238,7 @@ def main(task: str) -> None:
     print(f"{_PREFIX}begin", flush=True)
     for uses in questions:
         try:
-            yes = _shares_lanes(queue) if "lanes" in uses else _works(queue, uses)
+            yes = _is_so(queue, uses)
         except cl.Error:
             yes = False
         print(f"{_PREFIX}{'yes' if yes else 'no'}", flush=True)
@@ -230,6 +263,26 @@ def _source(uses: Sequence[str]) -> str:
     used = [_USES[use] for use in uses if use in _USES]
     before, within = ("\n".join(lines) for lines in zip(*used, strict=True)) if used else ("", "")
     return _SOURCE.format(before=before, within=within)
+
+
+def _is_so(queue: cl.CommandQueue, uses: Sequence[str]) -> bool:
+    if "lanes" in uses:
+        return _shares_lanes(queue)
+    read, _, size = uses[0].rpartition("_")
+    return _hands_over(queue, read, int(size)) if read in _READS else _works(queue, uses)
+
+
+def _hands_over(queue: cl.CommandQueue, read: str, size: int) -> bool:
+    kernel = _kernel(queue, _SUB_GROUPS.format(size=size, items=2 * size, read=_READS[read]))
+    given = np.arange(2 * size, dtype=np.int32)
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+    memory = cl.Buffer(queue.context, flags, hostbuf=given)
+    kernel.set_arg(0, memory)
+    cl.enqueue_nd_range_kernel(queue, kernel, given.shape, given.shape)
+    result = np.empty_like(given)
+    cl.enqueue_copy(queue, result, memory)
+    pairs = given.reshape(2, size)
+    return bool(np.array_equal(result.reshape(2, size), 1000 * pairs[:, 3:4] + pairs[:, ::-1]))
 
 
 def _works(queue: cl.CommandQueue, uses: Sequence[str]) -> bool:

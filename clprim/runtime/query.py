@@ -17,6 +17,7 @@ import pyopencl as cl
 from clprim.traits import DeviceTraits
 
 __all__ = [
+    "SUB_GROUPS",
     "device_type",
     "find",
     "identity",
@@ -40,6 +41,8 @@ _TYPES = {
 _TYPE_RANKS = {"gpu": 0, "accelerator": 1, "cpu": 2}
 _SUB_GROUP_EXTENSIONS = frozenset({"cl_khr_subgroups", "cl_intel_subgroups"})
 
+#: Sizes of sub-groups that kernels ask for.
+SUB_GROUPS = (8, 16, 32)
 _MIB = 1 << 20
 # OpenCL errors, and what a driver's odd answer may do to the arithmetic on it.
 _FAILURES = (cl.Error, AttributeError, TypeError, ValueError)
@@ -67,6 +70,8 @@ def query_traits(device: cl.Device) -> DeviceTraits:
         "max_work_group_size": lambda: device.max_work_group_size,
         "local_memory": lambda: device.local_mem_size,
         "sub_group_size": lambda: _sub_group_size(device, is_cpu, vector_bytes),
+        "sub_groups": lambda: _shuffled_sizes(device),
+        "block_reads": lambda: "cl_intel_subgroups" in _extensions(device),
         "register_bytes": lambda: _register_bytes(device, is_cpu),
         "fp16": lambda: "cl_khr_fp16" in _extensions(device),
         "fp64": lambda: "cl_khr_fp64" in _extensions(device) or device.double_fp_config != 0,
@@ -257,6 +262,16 @@ def _sub_group_size(device: cl.Device, is_cpu: bool, vector_bytes: int) -> int:
     if "cl_amd_device_attribute_query" in extensions:
         return _ask(lambda: int(device.wavefront_width_amd), 32)
     return 32  # what most GPUs run
+
+
+def _shuffled_sizes(device: cl.Device) -> tuple[int, ...]:
+    """Return the sizes of sub-groups that can be asked for, where lanes hand values over."""
+    extensions = _extensions(device)
+    shuffles = extensions & {"cl_intel_subgroups", "cl_khr_subgroup_shuffle"}
+    if not shuffles or "cl_intel_required_subgroup_size" not in extensions:
+        return ()
+    sizes = sorted(_sub_group_sizes(device))
+    return tuple(size for size in sizes if size in SUB_GROUPS)
 
 
 def _register_bytes(device: cl.Device, is_cpu: bool) -> int:

@@ -37,6 +37,9 @@ def test_traits_are_what_the_driver_says_and_the_compiler_bears_out(device):
     assert refined.prefetch == ("prefetch" in found)
     assert refined.fp64 == (said.fp64 and "fp64" in found)
     assert refined.is_cpu == (said.is_cpu and "lanes" not in found)
+    sizes = [size for size in said.sub_groups if f"sub_groups_{size}" in found]
+    assert refined.sub_groups == tuple(sizes)
+    assert refined.block_reads <= said.block_reads
 
 
 def test_each_answer_is_that_of_its_program(device, monkeypatch):
@@ -81,7 +84,8 @@ def test_a_compiler_that_hangs_is_survived(device, monkeypatch):
     )
     monkeypatch.setattr(probe, "_CHILD", hanging)
     monkeypatch.setattr(probe, "_TIMEOUT", 2.0)
-    assert probe.abilities(device.cl) <= {"kernel", "lanes"}
+    others = {"kernel", *probe.ANSWERS[probe.ANSWERS.index("lanes") :]}
+    assert probe.abilities(device.cl) <= others
 
 
 @pytest.mark.parametrize("executable", ["", None, "/usr/bin/an-application", "/nowhere/python3"])
@@ -99,6 +103,14 @@ def test_answers_refine_traits(monkeypatch):
     assert probe.refine(said, None) == dataclasses.replace(
         said, is_cpu=False, fp64=False, prefetch=False, streaming=False
     )
+
+
+def test_sub_groups_that_do_not_hand_values_over_are_not_used(monkeypatch):
+    said = DeviceTraits(sub_groups=(8, 16, 32), block_reads=True)
+    found = frozenset({"kernel", "sub_groups_8", "block_reads_8", "sub_groups_16"})
+    monkeypatch.setattr(probe, "abilities", lambda device: found)
+    refined = probe.refine(said, None)
+    assert (refined.sub_groups, refined.block_reads) == ((8, 16), False)
 
 
 def test_a_device_is_found_by_another_process(device):

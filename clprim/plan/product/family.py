@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,17 @@ from clprim.plan.product.panels import plan_panels
 from clprim.plan.product.problem import Contraction
 from clprim.plan.product.register_code import ContractionCode
 from clprim.plan.product.register_tile import MOST_TILES, Tile, near_tiles
-from clprim.plan.product.tiles import SHORTEST_CHAIN, TilesCode, plan_tiles
+from clprim.plan.product.splits import SHORTEST_CHAIN
+from clprim.plan.product.sub_groups import (
+    SubGroupTile,
+    fits_sub_groups,
+    plan_sub_groups,
+    sub_group_tile,
+    sub_group_tiles,
+    suits_sub_groups,
+    takes_sub_groups,
+)
+from clprim.plan.product.tiles import TilesCode, plan_tiles
 from clprim.plan.strategy import Example, Family, Strategy
 from clprim.plan.table import near_size, power
 from clprim.traits import DeviceTraits
@@ -29,6 +39,8 @@ __all__ = ["PRODUCTS", "ContractionClass"]
 
 # More lanes than these keep any device busy.
 MANY = 1 << 16
+# A GPU whose sub-groups share registers.
+LANES = replace(GPU, sub_group_size=16, sub_groups=(8, 16), block_reads=True, register_bytes=512)
 # What examples do to results.
 RELU, RESIDUAL = "y0 = max(y0, 0);", "y0 = max(y0 + x0, 0);"
 # Tiles worth timing, of each strategy: every one is compiled, which takes a second.
@@ -180,7 +192,25 @@ def _examples_tiles() -> Iterator[Example[Contraction]]:
     yield Example("pixels", image(2, 32, 14, 64, last=True, shuffle=pixels), GPU)
 
 
-#: Each but the first does every contraction, on any device.
+def _examples_sub_groups() -> Iterator[Example[Contraction]]:
+    """Rows and columns gathered along depth or lanes, in place and packed, taps and tails."""
+
+    def image(*shape: int, **options: Any) -> Contraction:
+        return forward(dense_convolution(*shape, **options))
+
+    yield Example("", image(2, 32, 14, 64, last=True, bias=True, epilogue=RESIDUAL), LANES)
+    yield Example("planes", image(2, 32, 28, 64, stride=2, epilogue=RELU), LANES)
+    yield Example("few-channels", image(2, 3, 28, 64, 7, stride=2, last=True), LANES)
+    yield Example("planes-few-channels", image(2, 3, 28, 64, 7, stride=2), LANES)
+    yield Example("matrix", dense_product(512, 512, 64, beta=True), LANES)
+    yield Example("ragged", dense_product(96, 70, 50, "NT", dtype=np.float16), LANES)
+    yield Example("columns", dense_product(64, 64, 64, "TN"), replace(LANES, block_reads=False))
+    yield Example("split", dense_product(30, 40, 20_000, "TT"), LANES)
+    pixels = Shuffle(2, "CRD", 16, "ijc")
+    yield Example("pixels", image(2, 32, 14, 64, last=True, shuffle=pixels), LANES)
+
+
+#: Each but `in_place` and `sub_groups` does every contraction, on any device.
 PRODUCTS: Family[Contraction] = Family(
     "product",
     ContractionClass,
@@ -206,6 +236,18 @@ PRODUCTS: Family[Contraction] = Family(
             near=lambda _, p, traits: _near_registers(p, traits, math.prod(p.lanes), NEAR_PANELS),
             meant=_is_cpu,
             examples=_examples_panels,
+        ),
+        Strategy(
+            "sub_groups",
+            SubGroupTile,
+            takes=takes_sub_groups,
+            rule=sub_group_tile,
+            plan=plan_sub_groups,
+            fits=fits_sub_groups,
+            near=lambda _, problem, traits: sub_group_tiles(problem, traits),
+            meant=suits_sub_groups,
+            examples=_examples_sub_groups,
+            needs="float32 sums and sub-groups that pass values between lanes",
         ),
         Strategy(
             "tiles",

@@ -14,7 +14,7 @@ from support import BFLOAT16, MODEST, TRAITS, Guard, equal, numbers, same_bits
 import clprim as cp
 from clprim import ops
 from clprim.call.signature import Calls
-from clprim.plan.product import tiles
+from clprim.plan.product import splits, tiles
 from clprim.plan.product.local_tile import LocalTile
 
 
@@ -190,7 +190,7 @@ def test_every_item_reaches_every_barrier(fresh, monkeypatch, memory_format):
     # Small enough to be interpreted: three groups of notes, tails everywhere, splits.
     tile = LocalTile(2, 4, 4, 4, 4, 4)
     monkeypatch.setattr(tiles, "choose_local_tile", lambda *_: tile)
-    monkeypatch.setattr(tiles, "SHORTEST_CHAIN", 16)
+    monkeypatch.setattr(splits, "SHORTEST_CHAIN", 16)
     plan_for(fresh, monkeypatch, {"is_cpu": False, "compute_units": 2})
     x, w = numbers((1, 3, 4, 5)), numbers((5, 3, 3, 3), seed=1)
     a, b = (cp.asarray(t, memory_format=memory_format) for t in (x, w))

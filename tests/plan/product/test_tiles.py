@@ -11,7 +11,8 @@ from planning import convolution, numbers, product
 
 from clprim.plan.product.local_tile import LocalTile, choose_local_tile
 from clprim.plan.product.problem import Bounds
-from clprim.plan.product.tiles import LONGEST_CHAIN, plan_tiles
+from clprim.plan.product.splits import LONGEST_CHAIN
+from clprim.plan.product.tiles import plan_tiles
 from clprim.render import render
 from clprim.traits import DeviceTraits
 

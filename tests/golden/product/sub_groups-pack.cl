@@ -1,0 +1,53 @@
+typedef int index_t;
+
+__kernel void conv2d_pack(
+    __global const float *w_memory,
+    __global float *packed,
+    const int outputs,
+    const int groups,
+    const int output_tiles,
+    const int depth,
+    const int depth_padded,
+    const int w_start,
+    const int w_group,
+    const int w_output,
+    const int w_depth_0,
+    const int w_depth_1,
+    const int w_depth_2,
+    const int depth_1,
+    const int depth_2)
+{
+    index_t rest = (index_t)get_global_id(0);
+    const index_t lane = rest % 32;
+    rest /= 32;
+    const index_t from = rest % (depth_padded / 8) * 8;
+    rest /= depth_padded / 8;
+    const index_t output_tile = rest % output_tiles;
+    const index_t group = rest / output_tiles;
+    if (group >= groups)
+        return;
+    const index_t number = min(output_tile * 32 + lane, outputs - 1);
+    const bool there = output_tile * 32 + lane < outputs;
+    const index_t start = w_start + group * w_group + number * w_output;
+    index_t digit_0, digit_1, digit_2;
+    {
+        index_t rest = from;
+        digit_2 = rest % depth_2;
+        rest /= depth_2;
+        digit_1 = rest % depth_1;
+        rest /= depth_1;
+        digit_0 = rest;
+    }
+    __global float *to = packed + ((group * output_tiles + output_tile) * depth_padded + from) * 32 + lane;
+    for (int k = 0; k < 8; ++k) {
+        const index_t place = start + digit_0 * w_depth_0 + digit_1 * w_depth_1 + digit_2 * w_depth_2;
+        to[k * 32] = there && from + k < depth ? (float)w_memory[place] : 0;
+        if (++digit_2 == depth_2) {
+            digit_2 = 0;
+            if (++digit_1 == depth_1) {
+                digit_1 = 0;
+                ++digit_0;
+            }
+        }
+    }
+}
