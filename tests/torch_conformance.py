@@ -15,6 +15,7 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_map
 
 import clprim.torch as ct
+from clprim import DTypeError
 from clprim.torch import on_cpu
 
 TOLERANCES = {
@@ -37,7 +38,12 @@ LEFT_OUT = {
 
 @dataclass
 class Outcome:
-    """What came of an operator's samples: how many were right, wrong, and wholly on the device."""
+    """What came of an operator's samples.
+
+    ``counts`` has ``right``, ``wrong``, ``refused`` (complex results, which the device has not) and
+    ``ours``, right with nothing run on the CPU; of arguments that PyTorch refuses, ``errors``, and
+    ``caught``, those that the device refuses too.
+    """
 
     counts: Counter = field(default_factory=Counter)
     fallbacks: Counter = field(default_factory=Counter)
@@ -46,6 +52,11 @@ class Outcome:
 
 def tensors(tree):
     return [t for t in tree_flatten(tree)[0] if isinstance(t, torch.Tensor)]
+
+
+def dense(sample):
+    """Whether a sample has no sparse tensors, which the device has not."""
+    return all(t.layout is torch.strided for t in tensors((sample.input, sample.args)))
 
 
 def leaves(tree, device):
@@ -70,14 +81,26 @@ def gradients(results, arguments, seed):
     return [t for t in found if t is not None]
 
 
-def run(op, dtype, most):
-    """Runs an operator's first samples of a dtype on the CPU and on the device."""
+def run(op, dtype, most, strided=False, errors=False):
+    """Runs an operator's first samples of a dtype on the CPU and on the device.
+
+    Args:
+        op: PyTorch's description of it.
+        dtype: Of the samples.
+        most: How many samples.
+        strided: Whether the first one is run with gaps between its elements too.
+        errors: Whether arguments are tried that PyTorch refuses.
+    """
     outcome = Outcome()
     differentiable = op.supports_autograd and dtype.is_floating_point
     torch.manual_seed(0)
     samples = op.sample_inputs("cpu", dtype, requires_grad=differentiable)
     rtol, atol = TOLERANCES.get(dtype, (0, 0))
-    for _, sample in zip(range(most), samples, strict=False):
+    samples = [sample for _, sample in zip(range(most), samples, strict=False)]
+    samples = [sample for sample in samples if dense(sample)]
+    if strided and samples:
+        samples.append(samples[0].noncontiguous())
+    for sample in samples:
         arguments = (sample.input, tuple(sample.args), dict(sample.kwargs))
         host = leaves(arguments, "cpu")
         try:
@@ -86,6 +109,7 @@ def run(op, dtype, most):
         except (RuntimeError, NotImplementedError):
             continue  # the CPU cannot
         on_cpu.counts.clear()
+        result = "right"
         try:
             device = leaves(arguments, "opencl")
             found = op(device[0], *device[1], **device[2])
@@ -96,14 +120,33 @@ def run(op, dtype, most):
                     [t.detach() for t in tensors(want)],
                     rtol=slack * rtol, atol=slack * atol, equal_nan=True,
                 )  # fmt: skip
-            outcome.counts["right"] += 1
         except Exception as error:  # any at all is an outcome
-            outcome.counts["wrong"] += 1
+            complex_ = "torch.complex" in str(error) and isinstance(error, DTypeError)
+            result = "refused" if complex_ else "wrong"
             outcome.problems.append(f"{type(error).__name__}: {str(error)[:200]}")
-        if not on_cpu.counts:
-            outcome.counts["ours"] += 1
+        outcome.counts[result] += 1
+        outcome.counts["ours"] += result == "right" and not on_cpu.counts
         outcome.fallbacks.update(on_cpu.counts)
+    if errors and op.error_inputs_func is not None:
+        refusals(op, outcome)
     return outcome
+
+
+def refusals(op, outcome):
+    """Counts arguments that PyTorch refuses, and those among them that the device refuses too."""
+    for bad in op.error_inputs("cpu"):
+        sample = bad.sample_input
+        try:
+            device = leaves((sample.input, tuple(sample.args), dict(sample.kwargs)), "opencl")
+        except DTypeError:
+            continue  # complex
+        outcome.counts["errors"] += 1
+        try:
+            op(device[0], *device[1], **device[2])
+        except Exception:  # words are the device's own
+            outcome.counts["caught"] += 1
+        else:
+            outcome.problems.append(f"not refused: {bad.error_regex[:150]}")
 
 
 def operators(dtype):
@@ -121,25 +164,34 @@ def main():
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--most", type=int, default=10, help="samples of an operator")
     parser.add_argument("--only", default="", help="part of the operators' names")
+    parser.add_argument("--after", default="", help="begin after this operator")
+    parser.add_argument("--write", action="store_true", help="put the numbers into docs/torch.md")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     ct.fallback("silent")
-    dtype, total = getattr(torch, given.dtype), Counter()
-    print("| operator | samples | right | on the device | on the CPU |\n|---|---|---|---|---|")
+    dtype, total, families = getattr(torch, given.dtype), Counter(), Counter()
+    rows, reached = [], not given.after
+    print("| operator | samples | right | on the device | refused | errors | on the CPU |")
+    print("|---|---|---|---|---|---|---|")
     for name, op in operators(dtype):
-        if given.only not in name:
+        reached, skipped = reached or name == given.after, not reached
+        if given.only not in name or skipped or name == given.after:
             continue
-        outcome = run(op, dtype, given.most)
+        outcome = run(op, dtype, given.most, strided=True, errors=True)
         counts = outcome.counts
         total.update(counts)
+        families["operators"] += 1
+        families["whole"] += not outcome.fallbacks and not counts["wrong"] and counts["ours"] > 0
         samples = counts["right"] + counts["wrong"]
-        missing = ", ".join(sorted(outcome.fallbacks))
-        print(
-            f"| {name} | {samples} | {counts['right']} | {counts['ours']} | {missing} |", flush=True
+        missing = ", ".join(sorted(n.removesuffix(".default") for n in outcome.fallbacks))
+        cells = (name, samples, counts["right"], counts["ours"], counts["refused"])
+        rows.append(
+            f"| {' | '.join(map(str, cells))} | {counts['caught']}/{counts['errors']} | {missing} |"
         )
-        for problem in outcome.problems[:2]:
+        print(rows[-1], flush=True)
+        for problem in outcome.problems[:3]:
             print(f"<!-- {problem} -->".replace("\n", " "))
-    print(f"| all | {total['right'] + total['wrong']} | {total['right']} | {total['ours']} | |")
+    print(families, total)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,10 @@
 The device is clprim's current one. What has no kernel of clprim's runs on the CPU, with a warning.
 """
 
-from clprim.torch import basics, private, saving, table
+from clprim.torch import autocast, basics, private, saving, table
 from clprim.torch.device import DeviceModule
 from clprim.torch.function import operator
-from clprim.torch.kernels import all_families, random
+from clprim.torch.kernels import all_families, optimizer, random
 from clprim.torch.memory import array, tensor
 from clprim.torch.on_cpu import fallback, run_on_cpu
 from clprim.torch.report import coverage
@@ -17,5 +17,7 @@ private.register_device(DeviceModule())
 basics.register()
 saving.register()
 random.register()
+optimizer.register()
 table.register_all(all_families)
 private.register_fallback(run_on_cpu)
+autocast.register()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
+from clprim.errors import DeviceError
 from clprim.torch import private
 from clprim.torch.copying import cast, copy_into, duplicate
 from clprim.torch.memory import adopt, array_of, download, new, on_device, upload
@@ -34,6 +35,14 @@ def _preserved(like: torch.Tensor) -> tuple[int, ...]:
     return _strides(shape, order)
 
 
+def _check_index(device: Any) -> None:
+    if device is not None and torch.device(device).index not in (None, 0):
+        raise DeviceError(
+            f"{device}: PyTorch makes tensors of a device written in Python on {private.NAME}:0 "
+            "alone; clprim.set_device chooses which device that is, before the first tensor"
+        )
+
+
 def _empty(
     size: Sequence[int],
     *,
@@ -43,6 +52,7 @@ def _empty(
     pin_memory: Any = None,
     memory_format: torch.memory_format | None = None,
 ) -> torch.Tensor:
+    _check_index(device)
     order = _CHANNELS_LAST.get(memory_format) if memory_format else None
     strides = None if order is None else _strides(size, order)
     return new(tuple(size), dtype or torch.get_default_dtype(), strides)
@@ -57,6 +67,7 @@ def _empty_strided(
     device: Any = None,
     pin_memory: Any = None,
 ) -> torch.Tensor:
+    _check_index(device)
     return new(tuple(size), dtype or torch.get_default_dtype(), tuple(stride))
 
 
@@ -72,7 +83,9 @@ def _to_copy(
 ) -> torch.Tensor:
     kind = dtype or x.dtype
     target = torch.device(device) if device is not None else x.device
-    if target.type != private.NAME:
+    if target.type == private.NAME:
+        _check_index(target)
+    else:
         return download(x).to(device=target, dtype=kind, **_format(memory_format))
     if not on_device(x):
         return upload(x.detach().to(kind, **_format(memory_format)))
@@ -172,6 +185,17 @@ def _item(x: torch.Tensor) -> Any:
     return download(x).item()
 
 
+def _scattered(view: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Returns a kernel that writes to a part of a copy; PyTorch's own asks for storages' sizes."""
+
+    def run(x: torch.Tensor, source: torch.Tensor, *where: Any, **named: Any) -> torch.Tensor:
+        made = _clone(x)
+        _copy_from(source, view(made, *where, **named))
+        return made
+
+    return run
+
+
 def register() -> None:
     """Registers them all."""
     table: dict[str, Any] = {
@@ -194,6 +218,10 @@ def register() -> None:
         "fill_.Tensor": _fill,
         "zero_": lambda x: _fill(x, 0),
         "_local_scalar_dense": _item,
+        "diagonal_scatter": _scattered(_aten.diagonal.default),
+        "select_scatter": _scattered(_aten.select.int),
+        "slice_scatter": _scattered(_aten.slice.Tensor),
+        "as_strided_scatter": _scattered(_aten.as_strided.default),
     }
     for name, function in table.items():
         private.register_kernel(name, function)

@@ -27,6 +27,7 @@ __all__ = [
     "new",
     "numpy_dtype",
     "on_device",
+    "supports_bfloat16",
     "tensor",
     "upload",
     "upload_bytes",
@@ -99,6 +100,11 @@ def numpy_dtype(kind: torch.dtype) -> np.dtype[Any]:
     return found
 
 
+def supports_bfloat16() -> bool:
+    """Whether tensors may be bfloat16."""
+    return torch.bfloat16 in _NUMPY
+
+
 def kind_of(dtype: np.dtype[Any]) -> torch.dtype:
     """Returns PyTorch's name of an array's dtype."""
     return _TORCH[dtype]
@@ -122,7 +128,16 @@ def array_of(tensor: torch.Tensor) -> Array:
         return root
     if root.dtype != dtype:
         root = _read_as(root, dtype)
-    return view_of(root, shape, strides, root.offset + offset)
+    offset += root.offset
+    if 0 not in shape:
+        # PyTorch, to which storages of the device have no bytes, does not see to this.
+        reach = offset + itemsize + sum([(n - 1) * s for n, s in zip(shape, strides, strict=True)])
+        if reach > memory.nbytes:
+            raise ShapeError(
+                f"a tensor of shape {shape}, strides {tuple(tensor.stride())} and offset "
+                f"{tensor.storage_offset()} reaches beyond its storage of {memory.nbytes} bytes"
+            )
+    return view_of(root, shape, strides, offset)
 
 
 def _read_as(root: Array, dtype: np.dtype[Any]) -> Array:

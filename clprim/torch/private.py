@@ -17,8 +17,10 @@ __all__ = [
     "NAME",
     "adopt",
     "alias",
+    "autocast_falls_through",
     "empty_tensor",
     "print_with",
+    "register_autocast",
     "register_device",
     "register_fallback",
     "register_kernel",
@@ -38,7 +40,9 @@ _NEEDED = (
     "_C.DispatchKeySet",
 )
 
-_libraries: list[Any] = []  # a registration ends with its library
+# A registration ends with its library.
+_libraries: list[Any] = []
+_of_aten: list[Any] = []
 
 
 def _check() -> None:
@@ -69,17 +73,33 @@ def register_device(module: object) -> None:
     )
 
 
+def _aten_library() -> Any:
+    if not _of_aten:
+        _of_aten.append(torch.library.Library("aten", "IMPL"))
+    return _of_aten[0]
+
+
 def register_kernel(name: str, function: Callable[..., Any]) -> None:
     """Registers what runs for an overload, as ``add.Tensor``, of tensors on the device."""
-    if not _libraries:
-        _libraries.append(torch.library.Library("aten", "IMPL"))
-    _libraries[0].impl(name, function, _KEY)
+    _aten_library().impl(name, function, _KEY)
 
 
 def register_fallback(function: Callable[..., Any]) -> None:
     """Registers what runs for every overload that has no kernel; it gets the overload first."""
     library = torch.library.Library("_", "IMPL")
     library.fallback(function, _KEY)
+    _libraries.append(library)
+
+
+def register_autocast(name: str, function: Callable[..., Any]) -> None:
+    """Registers what runs for an overload while autocast is on."""
+    _aten_library().impl(name, function, f"Autocast{_KEY}")
+
+
+def autocast_falls_through() -> None:
+    """Lets all other overloads run under autocast as they do without it."""
+    library = torch.library.Library("_", "IMPL")
+    library.fallback(torch.library.fallthrough_kernel, f"Autocast{_KEY}")
     _libraries.append(library)
 
 

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 
+from clprim import random
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
 from clprim.torch import private
+from clprim.torch.copying import copy_into
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.memory import array_of, kind_of
 from clprim.torch.table import kernel
+
+
+@contextlib.contextmanager
+def _drawn_by(generator: torch.Generator | None) -> Iterator[None]:
+    """Lets a generator of the CPU decide the numbers: it draws the seed of this call."""
+    if generator is None:
+        yield
+    else:
+        seed = int(torch.randint(1 << 62, (), generator=generator).item())
+        with random.at(random.State(seed, 0)):
+            yield
 
 
 def _fills(name: str, expr: str, *defaults: float) -> None:
@@ -20,7 +35,8 @@ def _fills(name: str, expr: str, *defaults: float) -> None:
     def fill(x: torch.Tensor, *numbers: Any, generator: Any = None, **named: Any) -> torch.Tensor:
         given = [*numbers, *named.values(), *defaults[len(numbers) + len(named) :]]
         if x.numel():
-            apply(expr, *map(float, given), kind=x.dtype, out=array_of(x))
+            with _drawn_by(generator):
+                apply(expr, *map(float, given), kind=x.dtype, out=array_of(x))
         return x
 
     private.register_kernel(name, fill)
@@ -32,8 +48,25 @@ def register() -> None:
     _fills("normal_", "{a} + {b} * randn()", 0.0, 1.0)
     _fills("exponential_", "-log1p(-rand()) / {a}", 1.0)
     private.register_kernel("random_.from", _between)
-    private.register_kernel("random_.to", lambda x, to, *, generator=None: _between(x, 0, to))
-    private.register_kernel("random_", lambda x, *, generator=None: _between(x, 0, None))
+    private.register_kernel("random_.to", _below)
+    private.register_kernel("random_", _any)
+    private.register_kernel("randperm.generator_out", _permutation)
+
+
+def _below(x: torch.Tensor, high: int, *, generator: Any = None) -> torch.Tensor:
+    return _between(x, 0, high, generator=generator)
+
+
+def _any(x: torch.Tensor, *, generator: Any = None) -> torch.Tensor:
+    return _between(x, 0, None, generator=generator)
+
+
+def _permutation(n: int, *, generator: Any, out: torch.Tensor) -> torch.Tensor:
+    with _drawn_by(generator):
+        found = random.randperm(n)
+    out.resize_(n)
+    copy_into(array_of(out), found)
+    return out
 
 
 def _between(x: torch.Tensor, low: int, high: int | None, *, generator: Any = None) -> torch.Tensor:
@@ -43,15 +76,23 @@ def _between(x: torch.Tensor, low: int, high: int | None, *, generator: Any = No
     if x.numel():
         if x.dtype is torch.bool:
             low, high = 0, 2
-        apply("randint({a}, {b})", low, high, kind=x.dtype, out=array_of(x))
+        with _drawn_by(generator):
+            apply("randint({a}, {b})", low, high, kind=x.dtype, out=array_of(x))
     return x
 
 
 @kernel("bernoulli", "bernoulli.p")
 def _bernoulli(x: Array, p: Any = None, *, generator: Any = None) -> Any:
-    if p is None:
-        return apply("rand() < {a}", x, kind=kind_of(x.dtype))
-    return apply("(void){a}; y0 = rand() < {b};", x, float(p), kind=kind_of(x.dtype))
+    with _drawn_by(generator):
+        if p is None:
+            return apply("rand() < {a}", x, kind=kind_of(x.dtype))
+        return apply("(void){a}; y0 = rand() < {b};", x, float(p), kind=kind_of(x.dtype))
+
+
+@kernel("multinomial")
+def _multinomial(x: Array, count: int, replacement: bool = False, *, generator: Any = None) -> Any:
+    with _drawn_by(generator):
+        return random.multinomial(x, count, replacement=replacement)
 
 
 @kernel("native_dropout")
