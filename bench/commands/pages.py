@@ -9,8 +9,14 @@ import typer
 
 from bench.commands.options import RESULTS
 from bench.page.recorded import index_of, read_page, redraw
+from bench.page.speed import comparisons, draw_speed, insert, speed_table
 
-__all__ = ["pages"]
+__all__ = ["PAGES", "pages"]
+
+_ROOT = RESULTS.parents[1]
+#: Address of the recorded pages: the README is read on PyPI too.
+PAGES = "https://github.com/clprim/clprim/blob/main/bench/results/"
+SPEED_DEVICE = "Intel's OpenCL on 2 cores of an AVX-512 Xeon, float32"
 
 
 def pages(
@@ -21,3 +27,9 @@ def pages(
         if path.name != "README.md" and redraw(read_page(path)):
             typer.echo(f"drawn: {path.with_suffix('.png')}")
     (folder / "README.md").write_text(index_of(folder), encoding="utf-8")
+    if folder == RESULTS:
+        found = comparisons(folder)
+        draw_speed(_ROOT / "docs" / "speed.png", found, SPEED_DEVICE)
+        readme = _ROOT / "README.md"
+        text = insert(readme.read_text(encoding="utf-8"), speed_table(found, PAGES))
+        readme.write_text(text, encoding="utf-8")

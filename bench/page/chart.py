@@ -175,7 +175,9 @@ def _draw_panel(axes: Any, panel: Panel, *, small: bool) -> None:
 
 
 def _short(label: str) -> str:
-    return label if len(label) <= _LONGEST else f"{label[: _LONGEST - 1]}…"
+    """A label without its middle, where it is long: what tells labels apart is at the end."""
+    head = _LONGEST // 3
+    return label if len(label) <= _LONGEST else f"{label[:head]}…{label[head + 1 - _LONGEST :]}"
 
 
 def _names(panels: Sequence[Panel]) -> list[str]:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 import clprim as cp
+from clprim.command.progress import waiting
 from clprim.errors import ClprimError, ShapeError
 from clprim.plan.reduction.schedule import LONGEST_CHAIN
 from clprim.text_table import format_table
@@ -84,9 +85,11 @@ def run(*, batch: int = 64, runs: int = 15, full: bool = False) -> int:
     print(_definition())
     arrays = {"NCHW": cp.asarray(images), "NHWC": cp.asarray(images, memory_format="channels_last")}
     x = arrays["NCHW"]
-    s, s2 = sums(x, axis=(0, 2, 3), keepdims=True)
     pixels = x.size // x.shape[1]
-    y = normalise(x, s, s2, 1 / pixels, 1e-5)
+    with waiting("compiling"):
+        s, s2 = sums(x, axis=(0, 2, 3), keepdims=True)
+        y = normalise(x, s, s2, 1 / pixels, 1e-5)
+        cp.synchronize()
     print("s, s2 = sums(x, axis=(0, 2, 3), keepdims=True)  # one pass over x: x0 is x")
     print("y = normalise(x, s, s2, 1 / pixels, 1e-5)       # x0, x1, x2, then w0, w1")
 

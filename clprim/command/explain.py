@@ -1,18 +1,19 @@
 """Explains an operator: the plan of a call in a few lines, and the kernels, without running them.
 
-The planning is the very one that a call does. Drawings stand in for the device and its arrays, so
-that a machine without any OpenCL device will do.
+The planning is the very one that a call does. Stand-ins for the device and its arrays, which can be
+planned for and not run on, take their place, so no OpenCL device is needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from clprim.arrays.array import Array
 from clprim.call.launch import Launch
 from clprim.dtypes import AnyDType
-from clprim.language.definition import texts
+from clprim.language.definition import Definition, texts
 from clprim.plan.kernel import KernelPlan
 from clprim.plan.pointwise.code import PointwiseCode
 from clprim.plan.reduction.planner import ReductionPlan
@@ -23,7 +24,7 @@ from clprim.runtime.device import Device
 from clprim.runtime.source_cache import source_of
 from clprim.traits import DeviceTraits
 
-__all__ = ["COMMON", "Sketch", "explain"]
+__all__ = ["COMMON", "Explanation", "Sketch", "explain", "explanation_of"]
 
 # Devices that need not be here: what a common CPU and a common GPU report.
 COMMON = {
@@ -69,6 +70,45 @@ class _Drawing:
         return self.title
 
 
+@dataclass(frozen=True)
+class Explanation:
+    """How a call would run.
+
+    Attributes:
+        title: The operator, in a few words.
+        definition: Its strings.
+        device: What it was planned for.
+        operands: Name and description of arguments and results.
+        words: The plan, in a sentence.
+        launches: Of each kernel: work-items, bytes, operations.
+        kernels: Name and source of each.
+        nbytes: That all of them move.
+        flops: Operations of all of them.
+    """
+
+    title: str
+    definition: Definition
+    device: str
+    operands: tuple[tuple[str, str], ...]
+    words: str
+    launches: tuple[str, ...]
+    kernels: tuple[tuple[str, str], ...]
+    nbytes: int
+    flops: int
+
+    def __str__(self) -> str:
+        """OpenCL C, with the rest as comments."""
+        lines = [self.title]
+        lines += [f"  {name}  {what}" for name, what in self.operands]
+        lines += [f"  on  {self.device}", "", f"strategy  {self.words}"]
+        lines += [f"launch    {launch}" for launch in self.launches]
+        text = "\n".join(f"// {line}".rstrip() for line in lines) + "\n"
+        for number, (_, source) in enumerate(self.kernels, 1):
+            rule = f"// --- kernel {number} of {len(self.kernels)} "
+            text += f"\n{rule:-<100}\n\n{source}"
+        return text
+
+
 def explain(
     operator: Pointwise | Reduction,
     arrays: Sequence[Sketch],
@@ -82,10 +122,10 @@ def explain(
 
     Args:
         operator: Whose call.
-        arrays: Drawings of x0, x1, ….
+        arrays: Stand-ins of x0, x1, ….
         scalars: The run-time scalars w0, w1, ….
         axis: Of a `Reduction`.
-        keepdims: Likewise.
+        keepdims: Of a `Reduction`, too.
         on: A device, which then compiles the kernels too, so that all their errors show; or
             a key of `COMMON`.
 
@@ -99,6 +139,19 @@ def explain(
         >>> print(text.partition(chr(10))[0])
         // Pointwise 'y0 = x0 * 2;'
     """
+    return str(explanation_of(operator, arrays, scalars, axis=axis, keepdims=keepdims, on=on))
+
+
+def explanation_of(
+    operator: Pointwise | Reduction,
+    arrays: Sequence[Sketch],
+    scalars: Sequence[float] = (),
+    *,
+    axis: Axis = None,
+    keepdims: bool = False,
+    on: Device | str = "cpu",
+) -> Explanation:
+    """Returns what `explain` prints, in parts; takes and raises the same."""
     if isinstance(on, Device):
         drawing = _Drawing(on.traits, str(on))
     else:
@@ -115,43 +168,37 @@ def explain(
         snippets = texts(operator.definition)
         for stage in stages:
             Launch(on, stage, title=operator._what, snippets=snippets)
-    text = _summary(operator, drawing, arrays, results, plan) + "\n"
-    for number, stage in enumerate(stages, 1):
-        rule = f"// --- kernel {number} of {len(stages)} "
-        text += f"\n{rule:-<100}\n\n{source_of(stage.template, stage.code)}"
-    return text
+    operands = [(f"x{n}", _describe(a.shape, a.dtype, a.strides)) for n, a in enumerate(arrays)]
+    operands += [
+        (f"y{n}", _describe(shape, dtype, strides))
+        for n, (shape, dtype, strides, _) in enumerate(results)
+    ]
+    return Explanation(
+        title=operator._what,
+        definition=operator.definition,
+        device=str(drawing),
+        operands=tuple(operands),
+        words=_strategy(plan),
+        launches=tuple(map(_launch, stages)),
+        kernels=tuple((s.code.name, source_of(s.template, s.code)) for s in stages),
+        nbytes=sum(stage.nbytes for stage in stages),
+        flops=sum(stage.flops for stage in stages),
+    )
+
+
+def _launch(stage: KernelPlan) -> str:
+    work = " × ".join(map(str, stage.global_size))
+    group = " × ".join(map(str, stage.local_size))
+    return (
+        f"{stage.code.name}: {work} work-items in groups of {group}; "
+        f"{_amount(stage.nbytes)}B, {_amount(stage.flops)}FLOP"
+    )
 
 
 def _stages(plan: KernelPlan | ReductionPlan | None) -> tuple[KernelPlan, ...]:
     if plan is None:
         return ()
     return plan.stages if isinstance(plan, ReductionPlan) else (plan,)
-
-
-def _summary(
-    operator: Pointwise | Reduction,
-    device: _Drawing,
-    arrays: Sequence[Sketch],
-    results: Sequence[tuple[Any, ...]],
-    plan: KernelPlan | ReductionPlan | None,
-) -> str:
-    """What is worth knowing about the plan, as comments of OpenCL C."""
-    lines = [operator._what]
-    lines += [f"  x{n}  {_describe(a.shape, a.dtype, a.strides)}" for n, a in enumerate(arrays)]
-    lines += [
-        f"  y{n}  {_describe(shape, dtype, strides)}"
-        for n, (shape, dtype, strides, _) in enumerate(results)
-    ]
-    stages = _stages(plan)
-    lines += [f"  on  {device}", "", f"strategy  {_strategy(plan)}"]
-    for stage in stages:
-        work = " × ".join(map(str, stage.global_size))
-        group = " × ".join(map(str, stage.local_size))
-        lines.append(
-            f"launch    {stage.code.name}: {work} work-items in groups of {group}; "
-            f"{_amount(stage.nbytes)}B, {_amount(stage.flops)}FLOP"
-        )
-    return "\n".join(f"// {line}".rstrip() for line in lines)
 
 
 def _describe(shape: tuple[int, ...], dtype: AnyDType, strides: tuple[int, ...]) -> str:

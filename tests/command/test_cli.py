@@ -2,12 +2,14 @@ import os
 import re
 import subprocess
 import sys
+import time
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 import clprim as cp
-from clprim.command import cli, demo
+from clprim.command import cli, demo, progress
 from clprim.command.explain import COMMON, Sketch, explain
 from clprim.runtime.ceilings import Measurement
 
@@ -217,6 +219,48 @@ def test_explain_refuses_malformed_words(clprim, word):
     status, out, err = clprim("explain", "y0 = x0", word)
     assert (status, out) == (2, "")
     assert word.partition("=")[0] in err
+
+
+def test_explain_writes_a_page_with_a_measured_roofline(clprim, device, tmp_path, monkeypatch):
+    monkeypatch.setattr(cli, "measure", lambda device: Measurement(12.3e9, 45.6e9, 890e9))
+    file = tmp_path / "page.html"
+    words = ["explain", *SUMS, "--axis=1", "--shape=64,999", f"--device={device.index}"]
+    status, out, err = clprim(*words, f"--html={file}")
+    assert (status, out, err) == (0, f"written: {file}\n", "")
+    page = file.read_text(encoding="utf-8")
+    page = page.removeprefix("<!DOCTYPE html>").replace('<meta charset="utf-8">', "")
+    root = ElementTree.fromstring(page)
+    drawn = " ".join(root.itertext())
+    for part in ("reduce_y1 += y1", "float32 (64, 999)", "__kernel", "of what is possible"):
+        assert part in drawn
+    yours = [span.text for span in root.iter("span") if span.get("class") == "yours"]
+    assert "y0 = x0; y1 = x0 * x0" in "".join(yours)
+    assert len(list(root.iter("circle"))) == 1
+
+
+def test_explain_writes_a_page_about_a_device_that_is_not_here(clprim, tmp_path):
+    file = tmp_path / "page.html"
+    assert clprim("explain", "y0 = x0 < 0 ? 0 : x0", "--traits=gpu", f"--html={file}")[0] == 0
+    page = file.read_text(encoding="utf-8")
+    assert "y0 = x0 &lt; 0 ? 0 : x0" in page
+    assert "Not measured" in page
+    status, _, err = clprim("explain", "y0 = x0", "--traits=gpu", f"--html={tmp_path}")
+    assert status == 2
+    assert err.startswith(f"clprim: --html {tmp_path}: ")
+
+
+def test_waiting_shows_progress_on_terminals_alone(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "_PATIENCE", 0.01)
+    monkeypatch.setattr(progress, "_STEP", 0.02)
+    with progress.waiting("compiling"):
+        time.sleep(0.1)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with progress.waiting("compiling"):
+        time.sleep(0.2)
+    shown = capsys.readouterr().err
+    assert "\r\033[Kcompiling: 0 s" in shown
+    assert shown.endswith("\033[K")
 
 
 # --- demo ----------------------------------------------------------------------------------------
