@@ -6,6 +6,7 @@ import typer
 
 from bench.commands.arithmetic import conv, depthwise, gemm, subpixel
 from bench.commands.bandwidth import gradient, layout, norm, pointwise, reduce
+from bench.commands.cookbook import cookbook
 from bench.commands.host import launch
 from bench.commands.pages import pages
 from bench.commands.torture import torture
@@ -33,6 +34,7 @@ _COMMANDS = (
     subpixel,
     launch,
     tune,
+    cookbook,
     vendors,
     pages,
     torture,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import re
 import statistics
 import sys
+import tempfile
 import textwrap
 import time
 from collections.abc import Callable
@@ -17,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import clprim as cp
+from clprim.command.picture import png, terminal_picture
 from clprim.command.progress import waiting
 from clprim.errors import ClprimError, ShapeError
 from clprim.plan.reduction.schedule import LONGEST_CHAIN
@@ -26,6 +29,10 @@ __all__ = ["excerpt", "run"]
 
 SIZE = 224
 WIDTH = 100
+# Crops that are shown.
+SHOWN = 4
+# Characters of the longest bar.
+BAR = 30
 # Lines of a kernel that a reader of the demo is shown.
 HEART = 34
 # Timed runs of a turn, and seconds of rest before it.
@@ -93,6 +100,8 @@ def run(*, batch: int = 64, runs: int = 15, full: bool = False) -> int:
     print("s, s2 = sums(x, axis=(0, 2, 3), keepdims=True)  # one pass over x: x0 is x")
     print("y = normalise(x, s, s2, 1 / pixels, 1e-5)       # x0, x1, x2, then w0, w1")
 
+    _show(images, y)
+
     _heading("the kernel it became")
     for operator, source in (
         (sums, sums.source(x, axis=(0, 2, 3), keepdims=True)),
@@ -156,6 +165,20 @@ def _crops(photograph: Host, batch: int) -> Host:
             window = window[:, ::-1]
         crop[...] = window.transpose(2, 0, 1) / np.float32(255)
     return crops
+
+
+def _show(images: Host, y: cp.Array) -> None:
+    """Saves some crops with what became of them below, and shows them in terminals that can."""
+    few = min(len(images), SHOWN)
+    before = images[:few]
+    # Three deviations to either side of the mean.
+    after = np.clip(y[:few].get() / 6 + 0.5, 0, 1)
+    rows = [np.concatenate(list(row), axis=2) for row in (before, after)]
+    pixels = np.rint(255 * np.concatenate(rows, axis=1)).astype(np.uint8).transpose(1, 2, 0)
+    handle, name = tempfile.mkstemp(prefix="clprim-demo-", suffix=".png")
+    with os.fdopen(handle, "wb") as file:
+        file.write(png(pixels))
+    print(f"\n{terminal_picture(pixels)}saved: {name} (crops, and their normalisation below)")
 
 
 # --- the kernel ----------------------------------------------------------------------------------
@@ -350,8 +373,11 @@ def _table(title: str, competitors: Competitors, runs: int) -> None:
             row += (
                 ["-", ""] if taken is None else [f"{taken:.2f}", f"{taken / medians[own, f]:.1f}×"]
             )
+        longest = max(medians.values())
+        row.append("█" * max(1, round(BAR * medians[name, "NCHW"] / longest)))
         rows.append(row)
-    print(format_table([title, "NCHW", "", "channels_last", ""], rows, align="lrrrr"))
+    headers = [title, "NCHW", "", "channels_last", "", "NCHW"]
+    print(format_table(headers, rows, align="lrrrrl"))
 
 
 # --- printing ------------------------------------------------------------------------------------

@@ -3,13 +3,15 @@ import re
 import subprocess
 import sys
 import time
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from matplotlib.image import imread
 
 import clprim as cp
-from clprim.command import cli, demo, progress
+from clprim.command import cli, demo, picture, progress
 from clprim.command.explain import COMMON, Sketch, explain
 from clprim.runtime.ceilings import Measurement
 
@@ -275,8 +277,40 @@ def test_demo(clprim, device):
     assert "y0 = x0; y1 = x0 * x0;  // ← expr" in out
     assert "reduce_y0 += y0; reduce_y1 += y1;  // ← step" in out
     assert "PyTorch" in out
+    saved = Path(re.search(r"^saved: (\S+\.png) ", out, re.M)[1])
+    assert imread(saved).shape == (2 * 224, 2 * 224, 3)
+    assert "█" in out
     lines = [line for line in out.splitlines() if not line.startswith("device")]
     assert max(map(len, lines)) <= 120
+
+
+def test_pictures_are_png_files(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 3)).astype(np.uint8)
+    (tmp_path / "a.png").write_bytes(picture.png(pixels))
+    assert np.array_equal(np.rint(255 * imread(tmp_path / "a.png")), pixels)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "start"),
+    [
+        ("KITTY_WINDOW_ID", "1", "\033_Ga=T,f=100,c=96,m=1;"),
+        ("TERM_PROGRAM", "WezTerm", "\033]1337;File=inline=1"),
+        ("COLORTERM", "truecolor", "\033[38;2;0;9;255;48;2;0;9;255m▀"),
+        ("COLORTERM", "", ""),
+    ],
+)
+def test_pictures_in_terminals_that_can(monkeypatch, variable, value, start):
+    for name in ("KITTY_WINDOW_ID", "TERM_PROGRAM", "COLORTERM", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    pixels = np.tile(np.uint8([0, 9, 255]), (8, 200, 1))
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3)).astype(np.uint8)
+    monkeypatch.setenv(variable, value)
+    shown = pixels if variable == "COLORTERM" else noise
+    assert picture.terminal_picture(shown) == ""  # no terminal
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    text = picture.terminal_picture(shown)
+    assert text.startswith(start)
+    assert bool(text) == bool(start)
 
 
 def test_demo_full_prints_whole_kernels(clprim):
