@@ -4,8 +4,8 @@
     python examples/dask_images.py                          # two workers of its own, here
     python examples/dask_images.py tcp://scheduler:8786     # a cluster that is there
 
-Blocks travel as NumPy arrays; each worker uploads its block, computes and downloads it. On a machine
-with several devices, start each worker with its own CLPRIM_DEVICE.
+Blocks travel as NumPy arrays; each worker uploads its block, computes and downloads it. On a
+machine with several devices, start each worker with its own CLPRIM_DEVICE.
 """
 
 import sys

@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from bench.commands.options import RESULTS, Run
+from bench.commands.pages import refresh
 from bench.page.chart import draw
 from bench.page.panels import panels_of
-from bench.page.recorded import index_of
 from bench.page.report import Report, markdown, setting, show, slug
 
 __all__ = ["as_written", "finish", "label_of", "moving", "publish"]
@@ -77,8 +77,8 @@ def publish(report: Report, where: dict[str, str], path: Path, *, chart: bool) -
     page = path.with_name(f"{path.name}.md")
     page.write_text(markdown(report, where, picture), encoding="utf-8")
     console.print(f"written: {page}{f' and {picture}' if picture else ''}", soft_wrap=True)
-    if path.parent == RESULTS:
-        (RESULTS / "README.md").write_text(index_of(RESULTS), encoding="utf-8")
+    if path.parent.resolve() == RESULTS:
+        refresh(RESULTS)
     if report.failures:
         raise typer.Exit(1)
 

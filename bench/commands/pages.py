@@ -11,7 +11,7 @@ from bench.commands.options import RESULTS
 from bench.page.recorded import index_of, read_page, redraw
 from bench.page.speed import comparisons, draw_speed, insert, speed_table
 
-__all__ = ["PAGES", "pages"]
+__all__ = ["PAGES", "pages", "refresh"]
 
 _ROOT = RESULTS.parents[1]
 #: Address of the recorded pages: the README is read on PyPI too.
@@ -26,6 +26,15 @@ def pages(
     for path in sorted(folder.glob("*.md")):
         if path.name != "README.md" and redraw(read_page(path)):
             typer.echo(f"drawn: {path.with_suffix('.png')}")
+    refresh(folder)
+
+
+def refresh(folder: Path) -> None:
+    """Write the index of recorded pages, and what the README says of them.
+
+    Args:
+        folder: Of the pages.
+    """
     (folder / "README.md").write_text(index_of(folder), encoding="utf-8")
     if folder == RESULTS:
         found = comparisons(folder)

@@ -19,14 +19,14 @@ _COLUMNS, _PART = 96, 4096
 
 
 def png(pixels: Pixels) -> bytes:
-    r"""Returns a PNG file.
+    """Returns a PNG file.
 
     Args:
         pixels: (H, W, 3) of uint8.
 
     Example:
-        >>> png(np.zeros((2, 3, 3), np.uint8))[:8]
-        b'\\x89PNG\\r\\n\\x1a\\n'
+        >>> png(np.zeros((2, 3, 3), np.uint8))[1:4]
+        b'PNG'
     """
     height, width, _ = pixels.shape
     # A zero before every row: stored as it is, without a filter.
