@@ -375,8 +375,8 @@ def page_of(speeds: dict[str, str], where: str) -> str:
         f"{len(RECIPES)} operators from strings. `x` and `z` are arrays of {_SIDE} × {_SIDE} "
         "float32 on the device, `b` is a row, `i` holds indices. The percentage is the rate, of "
         "bytes read and written, over that of the best copy kernel of the same device: 100 % "
-        "means that arithmetic costs nothing, more that a part is only read; the fastest run of each "
-        "counts, as the machine had other work. Every recipe is "
+        "means that arithmetic costs nothing, more that a part is only read; the fastest run "
+        "of each counts, as the machine had other work. Every recipe is "
         "compared with the NumPy expression beneath it in the tests; `python -m bench cookbook` "
         "measures them.",
         f"Measured: {where}.",
