@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
-
-import numpy as np
 
 from clprim.call.signature import Calls
 from clprim.errors import DefinitionError, DTypeError, ShapeError
 from clprim.gradients.arguments import (
     Given,
-    Standing,
     as_names,
     as_tuple,
     is_array,
@@ -23,9 +19,9 @@ from clprim.gradients.arguments import (
     read_arguments,
     sum_axes,
 )
-from clprim.gradients.kernels import make
+from clprim.gradients.partials import PartialStages
 from clprim.gradients.second import SecondGradient
-from clprim.gradients.stages import REAL, Stage, StageMaker
+from clprim.gradients.stages import Stage, StageMaker
 from clprim.language.definition import ReductionDefinition
 from clprim.language.gradient.by_hand import HandWritten
 from clprim.language.gradient.derive import Derivation
@@ -35,25 +31,6 @@ from clprim.plan.strides import broadcast_shapes, normalize_axes
 from clprim.runtime.device import current_device
 
 __all__ = ["ReductionGradient"]
-
-_TIES = {
-    "max": (
-        "reduce_y0 = lowest_reduce_y0; reduce_y1 = 0;",
-        "reduce_y1 = y0 > reduce_y0 ? 1 : y0 == reduce_y0 ? reduce_y1 + 1 : reduce_y1; "
-        "reduce_y0 = y0 > reduce_y0 ? y0 : reduce_y0;",
-        "reduce_y1 = other_y0 > reduce_y0 ? other_y1 : "
-        "other_y0 == reduce_y0 ? reduce_y1 + other_y1 : reduce_y1; "
-        "reduce_y0 = other_y0 > reduce_y0 ? other_y0 : reduce_y0;",
-    ),
-}
-_TIES["min"] = tuple(  # type: ignore[assignment]
-    text.replace(">", "<").replace("lowest", "highest") for text in _TIES["max"]
-)
-_PRODUCT = (
-    "reduce_y0 = 1; reduce_y1 = 0;",
-    "reduce_y0 *= y0 == 0 ? (typeof_y0)1 : y0; reduce_y1 += y0 == 0 ? (typeof_y0)1 : 0;",
-    None,
-)
 
 
 class ReductionGradient:
@@ -92,7 +69,9 @@ class ReductionGradient:
         self._partial_types = partial_types
         self._maker = StageMaker(self._saves)
         self._derived = lru_cache(maxsize=64)(self._derive)
-        self._operators: dict[Any, Any] = {}
+        self._partial_stages = PartialStages(
+            definition, self._what, self._saves, partial_types, self._maker
+        )
         self._calls: Calls[tuple[tuple[Stage, ...], tuple[str, ...], tuple[int, ...]]] = Calls()
         self._hand = None
         if by_hand is not None:
@@ -296,7 +275,7 @@ class ReductionGradient:
         kinds = tuple(kind_of(g) for g in given.grads)
         folded = self._derived(given.real, given.ctypes, kinds, wrt)
         values = self._values(given.arrays, given.scalars, given.grads, extra, kept)
-        stages = self._before(folded, values, whole, kept, axes, given.real)
+        stages = self._partial_stages.before(folded, values, kept, axes, given.real)
         groups: dict[tuple[int, ...], list[str]] = {}
         for name in wrt:
             argument = values[name]
@@ -310,178 +289,8 @@ class ReductionGradient:
             stages.append(self._maker.stage(folded.elements, values, whole, summed, names, written))
         order = tuple(f"g{name}" for name in wrt)
         if folded.late:
-            stages += self._late(folded, values, kept)
+            stages += self._partial_stages.late(folded, values, kept)
         return tuple(stages), order, kept
-
-    def _before(
-        self,
-        folded: Folded,
-        values: dict[str, Any],
-        whole: tuple[int, ...],
-        kept: tuple[int, ...],
-        axes: tuple[int, ...],
-        real: str,
-    ) -> list[Stage]:
-        """The kernels before the map: partials, ties, zeros, and what results hand on.
-
-        What they will make stands in for itself among the values, for its shape and dtype.
-        """
-        stages: list[Stage] = []
-        dtype = np.dtype(REAL[real])
-        standing = Standing(kept, dtype)
-        names = {*folded.elements.uses(list(folded.elements.gradients), self._saves)}
-        if folded.outputs.gradients:
-            names |= {*folded.outputs.uses(list(folded.outputs.gradients), self._saves)}
-        options = {"axis": axes, "keepdims": True}
-        made: set[str] = set()
-        for name in folded.taken.gradients:
-            n = int(name[1:])
-            kind = folded.kept[n].kind
-            texts = _PRODUCT if kind == "product" else _TIES[kind]
-            families = ("rest", "zeros") if kind == "product" else ("reduce_y", "ties")
-            operator, operands = self._folding(folded, values, name, texts, dtype)
-            made_here = tuple((f"{family}{n}", None) for family in families)
-            stages.append(Stage(operator, operands, options, made_here))
-            made |= {result for result, _ in made_here}
-        wanted = sorted(n for n in names if n.startswith("reduce_y") and n not in made)
-        if wanted:
-            operator = self._partials(real)
-            operands = tuple(f"x{n}" for n in range(self._counts[0]))
-            operands += tuple(f"w{n}" for n in range(self._counts[1]))
-            results = tuple(f"reduce_y{n}" for n in range(self.definition.partials))
-            shown = tuple((r if r not in made else f"again_{r}", None) for r in results)
-            stages.append(Stage(operator, operands, options, shown))
-            made |= {*results}
-        fresh = [f"y{n}" for n in range(self._counts[2])]
-        if any(name in names and name not in self._saves for name in fresh):
-            operands = tuple(f"x{n}" for n in range(self._counts[0]))
-            operands += tuple(f"w{n}" for n in range(self._counts[1]))
-            shown = tuple((f"again_{r}" if r in self._saves else r, None) for r in fresh)
-            stages.append(Stage(self._partials(real, whole=True), operands, options, shown))
-            made |= {name for name in fresh if name not in self._saves}
-        values |= dict.fromkeys(made, standing)
-        handed = [name for name in folded.outputs.gradients if name[0] != "g"]
-        if handed:
-            stages.append(self._handing(folded, values, handed, kept, dtype))
-            values |= dict.fromkeys(handed, standing)
-        return stages
-
-    def _folding(
-        self,
-        folded: Folded,
-        values: Mapping[str, Any],
-        name: str,
-        texts: Sequence[str | None],
-        dtype: Any,
-    ) -> tuple[Any, tuple[str, ...]]:
-        """A reduction of what a partial takes of every element, by other strings."""
-        used = folded.taken.uses([name])
-        arrays = [n for n in values if n in used and is_array(values[n])]
-        for n in values:  # for the shape alone
-            if n[0] == "x" and is_array(values[n]) and n not in arrays:
-                arrays.append(n)
-        scalars = [n for n in values if n in used and not is_array(values[n])]
-        key = (folded, name, *arrays, None, *scalars)
-        operator = self._operators.get(key)
-        if operator is None:
-            renamed = {n: f"x{k}" for k, n in enumerate(arrays)}
-            renamed |= {n: f"w{k}" for k, n in enumerate(scalars)}
-            text = folded.taken.snippet([("y0", name)], lambda n: renamed.get(n, n))
-            text = "".join(f"(void){renamed[n]};\n" for n in arrays if n not in used) + text
-            init, step, combine = texts
-            operator = make(
-                "Reduction",
-                text,
-                init=init,
-                step=step,
-                combine=combine,
-                result_type=dtype,
-                preamble=folded.taken.helpers([name]),
-                name="gradient_partials",
-            )
-            self._operators[key] = operator
-        return operator, (*arrays, *scalars)
-
-    def _partials(self, real: str, *, whole: bool = False) -> Any:
-        """The operator itself, with what makes results of its partials, or without."""
-        operator = self._operators.get((real, whole))
-        if operator is None:
-            definition = self.definition
-            dtypes = [
-                np.dtype(np.int64) if n in definition.positions else np.dtype(REAL[real])
-                for n in range(definition.partials)
-            ]
-            operator = self._operators[real, whole] = make(
-                "Reduction",
-                definition.expr.body + self._mentions(),
-                init=definition.init.text,
-                step=definition.step.text,
-                combine=definition.combine.text,
-                finalize=definition.finalize.text if whole and definition.finalize else None,
-                result_type=np.dtype(REAL[real]) if whole else tuple(self._partial_types or dtypes),
-                preamble=definition.preamble,
-                name="gradient_partials",
-            )
-        return operator
-
-    def _mentions(self) -> str:
-        """Mentions arguments that only ``finalize`` uses: none may be left out."""
-        parts = (s for s in self.definition.snippets if s is not self.definition.finalize)
-        used = frozenset[str]().union(*(s.used for s in parts))
-        names = [f"x{n}" for n in range(self._counts[0])]
-        names += [f"w{n}" for n in range(self._counts[1])]
-        return "".join(f" (void){name};" for name in names if name not in used)
-
-    def _handing(
-        self,
-        folded: Folded,
-        values: Mapping[str, Any],
-        names: Sequence[str],
-        kept: tuple[int, ...],
-        dtype: Any,
-    ) -> Stage:
-        """The map of results."""
-        used = folded.outputs.uses(names, self._saves)
-        arrays = [n for n in values if n in used and is_array(values[n])]
-        scalars = [n for n in values if n in used and not is_array(values[n])]
-        key = (folded, "outputs", *names, None, *arrays, None, *scalars)
-        operator = self._operators.get(key)
-        if operator is None:
-            renamed = {n: f"x{k}" for k, n in enumerate(arrays)}
-            renamed |= {n: f"w{k}" for k, n in enumerate(scalars)}
-            results = [(f"y{k}", name) for k, name in enumerate(names)]
-            text = folded.outputs.snippet(results, lambda n: renamed.get(n, n), self._saves)
-            preamble = folded.outputs.helpers(names, self._saves)
-            operator = make(
-                "Pointwise", text, result_type=dtype, preamble=preamble, name="gradient_results"
-            )
-            self._operators[key] = operator
-        shown = tuple((name, None) for name in names)
-        return Stage(operator, (*arrays, *scalars), {"shape": kept}, shown)
-
-    def _late(
-        self, folded: Folded, values: Mapping[str, Any], kept: tuple[int, ...]
-    ) -> list[Stage]:
-        """Adds to the gradients of scalars what ``finalize`` has to do with them."""
-        axes = tuple(d for d, size in enumerate(kept) if size != 1)
-        stages: list[Stage] = []
-        for name in folded.late:
-            used = folded.outputs.uses([f"g{name}"], self._saves)
-            if not any(is_array(values.get(n)) for n in used):
-                raise ShapeError(
-                    f"{self._what}: the gradient of {name} needs grad= as an array, not a number"
-                )
-            stage = self._maker.stage(folded.outputs, values, kept, axes, [name])
-            stages.append(replace(stage, results=((f"late_{name}", ()),)))
-            operands = (f"g{name}", f"late_{name}")
-            stages.append(Stage(self._add(), operands, {}, ((f"g{name}", ()),)))
-        return stages
-
-    def _add(self) -> Any:
-        """The sum of two arrays."""
-        if "add" not in self._operators:
-            self._operators["add"] = make("Pointwise", "y0 = x0 + x1;")
-        return self._operators["add"]
 
 
 def _position(axes: tuple[int, ...]) -> str:
