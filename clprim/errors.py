@@ -8,9 +8,14 @@ __all__ = [
     "DTypeError",
     "DefinitionError",
     "DeviceError",
+    "ExchangeError",
+    "MissingNameError",
+    "OutOfBoundsError",
     "ShapeError",
     "quoted",
     "shorten",
+    "titled",
+    "upload_hint",
 ]
 
 
@@ -29,12 +34,24 @@ class ShapeError(ClprimError, ValueError):
     """Shapes, axes, strides, overlap or the number of arguments do not fit the operation."""
 
 
+class OutOfBoundsError(ShapeError, IndexError):
+    """An index past the end; also an IndexError, which ends Python's loops."""
+
+
+class MissingNameError(ClprimError, AttributeError):
+    """A name that arrays or the package lack; the message says what to write instead."""
+
+
 class DTypeError(ClprimError, TypeError):
     """A dtype is not supported, not by this device, or cannot hold what was given."""
 
 
 class DeviceError(ClprimError, RuntimeError):
     """No device, an unknown device, an array of another context, or a device that failed."""
+
+
+class ExchangeError(DeviceError, BufferError):
+    """Memory that another library cannot see where it is; also a BufferError, as DLPack asks."""
 
 
 class BuildError(ClprimError, RuntimeError):
@@ -61,3 +78,17 @@ def shorten(text: str) -> str:
     """Returns a snippet on one line of at most 60 characters, for messages."""
     line = " ".join(text.split())
     return line if len(line) <= 60 else line[:57] + "..."
+
+
+def titled(text: str, name: str | None) -> str:
+    """Returns how messages call an operator: by its name, else by its strings.
+
+    OpenCL C has a function `exp`, so the kernel of the operator of that name is ``exp_of``.
+    """
+    return text if name is None else str(name).removesuffix("_of")
+
+
+def upload_hint(value: object) -> str:
+    """Returns how what was given becomes a device array, or nothing for what has no elements."""
+    data = isinstance(value, list | tuple | range)
+    return ": upload it with cp.asarray" if data or hasattr(value, "__array__") else ""

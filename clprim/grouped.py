@@ -19,7 +19,7 @@ from clprim.call.arguments import (
 from clprim.call.call import Call, bind
 from clprim.call.scalars import scalar_dtypes, split_arguments, weaken
 from clprim.call.signature import Calls
-from clprim.errors import DTypeError, ShapeError, shorten
+from clprim.errors import DTypeError, ShapeError, shorten, titled
 from clprim.language.definition import texts
 from clprim.language.grouped import define_grouped
 from clprim.plan.grouped.planner import plan_groups
@@ -121,7 +121,8 @@ class Grouped:
             preamble=preamble,
         )
         self._inputs = self.definition.inputs
-        self._what = f"Grouped {shorten(each)!r}"
+        self._text = f"Grouped {shorten(each)!r}"
+        self._what = titled(self._text, name)
         self._result_type = (
             None
             if result_type is None
@@ -131,7 +132,7 @@ class Grouped:
         self._calls: Calls[Call] = Calls()
 
     def __repr__(self) -> str:
-        return f"<clprim.{self._what}>"
+        return f"<clprim.{self._text}>"
 
     def __call__(
         self, *args: Any, axis: Any = -1, out: Any = None, keep: Sequence[Any] = ()

@@ -21,7 +21,7 @@ from clprim.call.arguments import (
 from clprim.call.call import Call, bind
 from clprim.call.scalars import scalar_dtypes, split_arguments, weaken
 from clprim.call.signature import Calls
-from clprim.errors import DTypeError, ShapeError, shorten
+from clprim.errors import DTypeError, ShapeError, shorten, titled
 from clprim.gradients.kernels import make, register
 from clprim.gradients.pointwise import PointwiseGradient
 from clprim.language.definition import define_pointwise, texts
@@ -87,7 +87,8 @@ class Pointwise:
         self.definition = define_pointwise(expr, name=name, preamble=preamble)
         self._inputs = self.definition.inputs
         self._scalars = self.definition.scalars
-        self._what = f"Pointwise {shorten(expr)!r}"
+        self._text = f"Pointwise {shorten(expr)!r}"
+        self._what = titled(self._text, name)
         self._result_type = (
             None
             if result_type is None
@@ -101,7 +102,7 @@ class Pointwise:
                 make("check", self)
 
     def __repr__(self) -> str:
-        return f"<clprim.{self._what}>"
+        return f"<clprim.{self._text}>"
 
     def __call__(self, *args: Any, out: Any = None, shape: Sequence[int] | None = None) -> Any:
         """Computes the results.

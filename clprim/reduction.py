@@ -23,7 +23,7 @@ from clprim.call.partials import default_partials, default_results
 from clprim.call.scalars import scalar_dtypes, split_arguments, weaken
 from clprim.call.scaling import scale_numbers, scale_results, scale_signature
 from clprim.call.signature import Calls
-from clprim.errors import DTypeError, ShapeError, quoted, shorten
+from clprim.errors import DTypeError, ShapeError, quoted, shorten, titled
 from clprim.gradients.kernels import make, register
 from clprim.gradients.reduction import ReductionGradient
 from clprim.language.definition import define_reduction, texts
@@ -132,7 +132,8 @@ class Reduction:
         self.definition = definition
         self._inputs = definition.inputs
         self._scalars = definition.scalars
-        self._what = f"Reduction {shorten(expr or step)!r}"
+        self._text = f"Reduction {shorten(expr or step)!r}"
+        self._what = titled(self._text, name)
         self._result_type = (
             None
             if result_type is None
@@ -151,7 +152,7 @@ class Reduction:
                 make("check", self)
 
     def __repr__(self) -> str:
-        return f"<clprim.{self._what}>"
+        return f"<clprim.{self._text}>"
 
     def __call__(
         self,

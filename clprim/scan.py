@@ -21,7 +21,7 @@ from clprim.call.call import Call, bind
 from clprim.call.partials import default_partials, default_results
 from clprim.call.scalars import scalar_dtypes, split_arguments, weaken
 from clprim.call.signature import Calls
-from clprim.errors import DTypeError, ShapeError, shorten
+from clprim.errors import DTypeError, ShapeError, shorten, titled
 from clprim.language.definition import define_reduction, texts
 from clprim.plan.scan.planner import ScanPlan, plan_scan
 from clprim.plan.strides import (
@@ -119,7 +119,8 @@ class Scan:
         )
         self._inputs = self.definition.inputs
         self._scalars = self.definition.scalars
-        self._what = f"Scan {shorten(expr or step)!r}"
+        self._text = f"Scan {shorten(expr or step)!r}"
+        self._what = titled(self._text, name)
         self._result_type = (
             None
             if result_type is None
@@ -133,7 +134,7 @@ class Scan:
         self._calls: Calls[Call] = Calls()
 
     def __repr__(self) -> str:
-        return f"<clprim.{self._what}>"
+        return f"<clprim.{self._text}>"
 
     def __call__(
         self,

@@ -10,7 +10,7 @@ import pyopencl.array as cl_array
 
 from clprim import dtypes
 from clprim.arrays.operators import Arithmetic, Operators
-from clprim.errors import DTypeError, quoted
+from clprim.errors import DTypeError, quoted, upload_hint
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 
@@ -116,8 +116,7 @@ def binary(name: str, a: Any, b: Any, *, swapped: bool = False, out: Any = None)
     is_array = isinstance(b, cl_array.Array)
     if not is_array and not isinstance(b, int | float | np.generic):
         raise DTypeError(
-            f"{name}: expected a device array or a number, got {type(b).__name__}"
-            + (": upload it with cp.asarray" if isinstance(b, np.ndarray) else "")
+            f"{name}: expected a device array or a number, got {type(b).__name__}" + upload_hint(b)
         )
     other = b.dtype if is_array else dtypes.scalar_dtype(b, a.dtype)
     common = dtypes.promote([a.dtype, other])
@@ -160,4 +159,4 @@ def unary(name: str, x: Any) -> Any:
     return _operator(expr, name, None)(x)
 
 
-Operators.arithmetic = Arithmetic(binary, unary, copy, astype, fill, sum)
+Operators.arithmetic = Arithmetic(binary, unary, copy, astype, fill)

@@ -4,35 +4,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any, cast
 
 import numpy as np
 import pyopencl as cl
 import pyopencl.array as cl_array
 
+from clprim.arrays import indexing
+from clprim.arrays.display import Display
+from clprim.arrays.exchange import Exchange
 from clprim.arrays.memory import is_dense, operand_of
+from clprim.arrays.methods import Methods
 from clprim.arrays.operators import Operators
+from clprim.arrays.protocols import Protocols
 from clprim.arrays.transfer import download, upload
 from clprim.dtypes import AnyDType, as_dtype
-from clprim.errors import DeviceError, ShapeError, quoted
+from clprim.errors import DeviceError, OutOfBoundsError, ShapeError, quoted
 from clprim.plan.strides import ADDRESS_BASE, addresses, dense_strides, memory_order
-from clprim.runtime.device import Device, current_device
+from clprim.runtime.device import Device, current_device, device_of, on
 
 __all__ = ["Array", "array_over", "is_integer", "new_array", "new_dense", "view_of"]
 
 Shape = tuple[int, ...]
 
 
-class _OutOfBoundsError(ShapeError, IndexError):
-    """An index past the end; also an IndexError, which ends Python's loops."""
-
-
-class Array(Operators, cl_array.Array):
+class Array(Operators, Methods, Protocols, Exchange, Display, cl_array.Array):
     """An n-dimensional array in a device's memory.
 
-    Made by `asarray`, `empty`, `zeros` and `full`, and by every operator. It is a
+    Made by `array`, `asarray`, `empty`, `zeros` and so on, and by every operator. It is a
     `pyopencl.array.Array`; indexing with integers and slices (of any step), `transpose` and
-    `reshape` give views that share its memory, and arithmetic broadcasts as NumPy's does.
+    `reshape` give views that share its memory, and arithmetic broadcasts as NumPy's does. NumPy's
+    methods and functions compute on the device; `get` downloads.
 
     Attributes:
         shape: Elements along every dimension.
@@ -48,7 +51,6 @@ class Array(Operators, cl_array.Array):
     """
 
     __array_priority__ = 1000  # before NumPy's, so that `ndarray + Array` comes to us
-    __array_ufunc__ = None
     __hash__ = None  # type: ignore[assignment] # == is elementwise, so arrays are no keys
 
     def get(self, queue: Any = None, ary: Any = None, **_: Any) -> np.ndarray[Any, AnyDType]:
@@ -61,13 +63,15 @@ class Array(Operators, cl_array.Array):
         order = memory_order(self.shape, [self.strides])
         source = self
         if not is_dense(self, order):
-            device = current_device()
-            if self.context != device.context:
+            owner = device_of(self.context)
+            if owner is None and self.context != current_device().context:
                 raise DeviceError(
-                    "get: a view with gaps is gathered by a kernel on its own device; "
-                    f"{device} is current, choose the array's with set_device()"
+                    "get: a view with gaps is gathered by a kernel on its own device, and "
+                    "nobody has opened the one of this array's context"
                 )
-            source, order = self.copy(), tuple(range(self.ndim))
+            # A kernel gathers it, where it is.
+            with nullcontext() if owner is None else on(owner):
+                source, order = self.copy(), tuple(range(self.ndim))
         found = download(source, order, queue)
         if ary is None:
             return found
@@ -80,17 +84,25 @@ class Array(Operators, cl_array.Array):
         """Upload ``ary``, which broadcasts to this array's shape, into this array's memory."""
         self[...] = ary
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        if copy is False:
-            raise DeviceError(
-                "a device array cannot become a NumPy array without a copy: use get()"
-            )
-        found = self.get()
-        return found if dtype is None else found.astype(dtype)
+    def item(self, *index: int) -> Any:
+        """Returns the only element, or the one of that index, as a Python number.
 
-    def item(self) -> Any:
-        """Returns the only element as a Python number."""
+        Raises:
+            ShapeError: There are several and none is named, or none of that index.
+        """
+        if index:
+            found = self.ravel()[index[0]] if len(index) == 1 else self[index]
+            return found.get().item()
+        if self.size != 1:
+            raise ShapeError(
+                f"an array of shape {self.shape} is not one number; name one by item(index), take "
+                "all by tolist(), or reduce them, as with x.any(), x.all() or x.sum()"
+            )
         return self.get().item()
+
+    def tolist(self) -> Any:
+        """Returns nested lists of Python numbers."""
+        return self.get().tolist()
 
     def __float__(self) -> float:
         return float(self.item())
@@ -98,21 +110,46 @@ class Array(Operators, cl_array.Array):
     def __int__(self) -> int:
         return int(self.item())
 
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iu" or self.ndim:
+            raise TypeError(f"an array of {self.dtype} and shape {self.shape} is no index")
+        return int(self.item())
+
     def __bool__(self) -> bool:
         return bool(self.item())
+
+    @property
+    def device(self) -> Any:
+        """The `Device` that the array lies on; None for a context that clprim did not open."""
+        return device_of(self.context)
+
+    def to_device(self, device: Any, *, stream: Any = None) -> Array:
+        """Returns the array on another device, through the host; itself if it is there.
+
+        Args:
+            device: In `set_device`'s words.
+            stream: Of the Python Array API; only None.
+        """
+        return cast("Array", self.namespace.asarray(self, device=device))
 
     # --- views -----------------------------------------------------------------------------------
 
     def __getitem__(self, index: Any) -> Array:
+        if any(map(indexing.is_advanced, indexing.parts_of(index))):
+            return cast("Array", indexing.select(self, index))
         return self._view(index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        target = self._view(index)
         if not isinstance(value, cl_array.Array):
             host = np.asarray(value, dtype=None if np.ndim(value) else self.dtype)
             value = new_dense(host.shape, as_dtype(host.dtype))
             upload(value, host, current_device())
-        self.arithmetic.copy(value, out=target)
+        if any(map(indexing.is_advanced, indexing.parts_of(index))):
+            if value.dtype != self.dtype:
+                value = self.arithmetic.astype(value, self.dtype)
+            indexing.store(self, index, value)
+        else:
+            self.arithmetic.copy(value, out=self._view(index))
 
     def __len__(self) -> int:
         if not self.shape:
@@ -122,21 +159,24 @@ class Array(Operators, cl_array.Array):
     def __iter__(self) -> Iterator[Array]:
         return (self[i] for i in range(len(self)))
 
+    def __contains__(self, value: object) -> bool:
+        return bool((self == value).any())
+
     def _view(self, index: Any) -> Array:
-        parts = index if isinstance(index, tuple) else (index,)
+        parts = indexing.parts_of(index)
         for part in parts:
             basic = part is None or part is Ellipsis or isinstance(part, slice | int | np.integer)
-            if not basic or isinstance(part, bool | np.bool_):
+            if not basic:
                 raise ShapeError(
-                    f"array[{index!r}]: views take integers, slices, ... and None; "
-                    f"not {type(part).__name__}"
+                    f"array[{quoted(index)}]: expected integers, slices, ..., None, masks or "
+                    f"positions; not {type(part).__name__}"
                 )
         if Ellipsis not in parts:  # keeps NumPy from reading an element
             parts = (*parts, Ellipsis)
         try:
             return self._reinterpret(addresses(operand_of(self))[parts])
         except IndexError as error:
-            raise _OutOfBoundsError(f"array of shape {self.shape}: {error}") from None
+            raise OutOfBoundsError(f"array of shape {self.shape}: {error}") from None
 
     def transpose(self, *axes: Any) -> Array:
         """Returns a view with permuted axes; all reversed by default.
@@ -174,9 +214,20 @@ class Array(Operators, cl_array.Array):
         strides = dense_strides(wanted, self.dtype.itemsize, range(len(wanted)))
         return view_of(source, wanted, strides, source.offset)
 
+    @property
+    def mT(self) -> Array:  # noqa: N802 — the Python Array API's name
+        """The view with the last two axes swapped, as of matrices."""
+        if self.ndim < 2:
+            raise ShapeError(f"mT: an array of shape {self.shape} is no matrix")
+        return self.transpose(*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
+
     def ravel(self, order: str = "C") -> Array:
-        """Returns all elements in one dimension, in C order."""
+        """Returns all elements in one dimension, in C order: a view where that is one."""
         return self.reshape(-1, order=order)
+
+    def flatten(self, order: str = "C") -> Array:
+        """Returns a copy of all elements in one dimension, in C order."""
+        return self.copy().reshape(-1, order=order)
 
     def _reinterpret(self, view: np.ndarray[Any, Any]) -> Array:
         offset = view.__array_interface__["data"][0] - ADDRESS_BASE
@@ -184,9 +235,16 @@ class Array(Operators, cl_array.Array):
 
     # --- copies ----------------------------------------------------------------------------------
 
-    def copy(self, queue: Any = None) -> Array:
-        """Returns a C-contiguous copy."""
-        out = new_dense(self.shape, self.dtype)
+    def copy(self, queue: Any = None, *, order: str = "C") -> Array:
+        """Returns a copy: C-contiguous, or with ``order="K"`` in the array's own memory order.
+
+        Raises:
+            ShapeError: Another order.
+        """
+        if order not in ("C", "K"):
+            raise ShapeError(f"copy: order={order!r} is not supported; expected 'C' or 'K'")
+        axes = memory_order(self.shape, [self.strides]) if order == "K" else None
+        out = new_dense(self.shape, self.dtype, axes)
         return cast("Array", self.arithmetic.copy(self, out=out))
 
     def astype(self, dtype: Any, queue: Any = None) -> Array:
@@ -197,10 +255,6 @@ class Array(Operators, cl_array.Array):
         """Writes ``value`` to every element and returns the array."""
         self.arithmetic.fill(self, value)
         return self
-
-    def sum(self, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
-        """Returns the sum along ``axis`` (all axes by default), in NumPy's dtype."""
-        return cast("Array", self.arithmetic.sum(self, axis=axis, keepdims=keepdims, out=out))
 
 
 def is_integer(value: object) -> bool:

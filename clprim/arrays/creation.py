@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, cast
 
 import numpy as np
@@ -10,15 +11,28 @@ import pyopencl as cl
 import pyopencl.array as cl_array
 
 from clprim.arrays.array import Array, array_over, is_integer, new_dense, view_of
+from clprim.arrays.exchange import host_array
 from clprim.arrays.formats import order_of
 from clprim.arrays.memory import is_dense
 from clprim.arrays.transfer import upload
 from clprim.dtypes import as_dtype
-from clprim.errors import DeviceError, ShapeError, quoted
+from clprim.errors import ClprimError, DeviceError, DTypeError, ShapeError, quoted
 from clprim.plan.strides import dense_strides, memory_order
-from clprim.runtime.device import Device, current_device
+from clprim.runtime.device import Device, current_device, device_of, on
 
-__all__ = ["asarray", "empty", "full", "zeros"]
+__all__ = [
+    "array",
+    "asarray",
+    "empty",
+    "empty_like",
+    "from_dlpack",
+    "full",
+    "full_like",
+    "ones",
+    "ones_like",
+    "zeros",
+    "zeros_like",
+]
 
 Shape = tuple[int, ...]
 # Zero-copy memory must start where the widest vector store may; runtimes ask for this much too.
@@ -36,12 +50,20 @@ def _as_shape(shape: Any) -> Shape:
     return tuple(int(s) for s in given)
 
 
-def empty(shape: Any, dtype: Any = np.float32, *, memory_format: str | None = None) -> Array:
-    """Allocates an array without writing to it, on the current device.
+def _on(device: Any) -> AbstractContextManager[Any]:
+    """The block in which ``device=`` is the current one; None leaves that as it is."""
+    return nullcontext() if device is None else on(device)
+
+
+def empty(
+    shape: Any, dtype: Any = None, *, device: Any = None, memory_format: str | None = None
+) -> Array:
+    """Allocates an array without writing to it.
 
     Args:
         shape: An integer or a sequence of them.
-        dtype: Anything NumPy takes for a dtype, or ``"bfloat16"``.
+        dtype: Anything NumPy takes for a dtype, or ``"bfloat16"``; float32 by default.
+        device: Where, in `set_device`'s words; the current device by default.
         memory_format: ``"contiguous"`` (the default) or, for (N, C, H, W), ``"channels_last"``:
             the shape stays, the strides are those of NHWC.
 
@@ -50,67 +72,210 @@ def empty(shape: Any, dtype: Any = np.float32, *, memory_format: str | None = No
         DeviceError: No device, or not enough memory.
     """
     shape = _as_shape(shape)
-    dtype = as_dtype(dtype)
-    return new_dense(shape, dtype, order_of(shape, memory_format))
+    dtype = as_dtype(np.float32 if dtype is None else dtype)
+    with _on(device):
+        return new_dense(shape, dtype, order_of(shape, memory_format))
 
 
-def full(shape: Any, value: Any, dtype: Any = None, *, memory_format: str | None = None) -> Array:
-    """Allocates an array with ``value`` in every element; see `empty` for the arguments.
+def full(
+    shape: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    memory_format: str | None = None,
+) -> Array:
+    """Allocates an array with ``fill_value`` in every element; see `empty` for the arguments.
 
-    ``dtype=None`` is float32 for a Python float, and NumPy's dtype of ``value`` otherwise.
+    ``dtype=None`` is float32 for a Python float, and NumPy's dtype of ``fill_value`` otherwise.
     """
     if dtype is None:
-        dtype = np.float32 if isinstance(value, float) else np.asarray(value).dtype
-    return empty(shape, dtype, memory_format=memory_format).fill(value)
+        python_float = isinstance(fill_value, float) and not isinstance(fill_value, np.generic)
+        dtype = np.float32 if python_float else np.asarray(fill_value).dtype
+    with _on(device):
+        return empty(shape, dtype, memory_format=memory_format).fill(fill_value)
 
 
-def zeros(shape: Any, dtype: Any = np.float32, *, memory_format: str | None = None) -> Array:
+def zeros(
+    shape: Any, dtype: Any = None, *, device: Any = None, memory_format: str | None = None
+) -> Array:
     """Allocates an array of zeros; see `empty` for the arguments."""
-    return full(shape, 0, dtype, memory_format=memory_format)
+    dtype = np.float32 if dtype is None else dtype
+    return full(shape, 0, dtype, device=device, memory_format=memory_format)
+
+
+def ones(
+    shape: Any, dtype: Any = None, *, device: Any = None, memory_format: str | None = None
+) -> Array:
+    """Allocates an array of ones; see `empty` for the arguments."""
+    dtype = np.float32 if dtype is None else dtype
+    return full(shape, 1, dtype, device=device, memory_format=memory_format)
+
+
+def empty_like(x: Any, dtype: Any = None, *, device: Any = None) -> Array:
+    """Allocates an array of the shape, dtype and memory format of ``x``.
+
+    Args:
+        x: A device array.
+        dtype: Another dtype.
+        device: Another device, in `set_device`'s words; that of ``x`` by default.
+    """
+    if not isinstance(x, cl_array.Array):
+        raise DTypeError(f"empty_like: expected a device array, got {type(x).__name__}")
+    dtype = x.dtype if dtype is None else as_dtype(dtype)
+    with _on(device_of(x.context) if device is None else device):
+        return new_dense(x.shape, dtype, memory_order(x.shape, [x.strides]))
+
+
+def full_like(x: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Array:
+    """Allocates an array like ``x`` with ``fill_value`` in every element; see `empty_like`."""
+    result = empty_like(x, dtype, device=device)
+    with _on(device_of(result.context)):
+        return result.fill(fill_value)
+
+
+def zeros_like(x: Any, dtype: Any = None, *, device: Any = None) -> Array:
+    """Allocates an array of zeros like ``x``; see `empty_like`."""
+    return full_like(x, 0, dtype, device=device)
+
+
+def ones_like(x: Any, dtype: Any = None, *, device: Any = None) -> Array:
+    """Allocates an array of ones like ``x``; see `empty_like`."""
+    return full_like(x, 1, dtype, device=device)
+
+
+def array(
+    obj: Any,
+    dtype: Any = None,
+    *,
+    copy: bool | None = True,
+    device: Any = None,
+    memory_format: str | None = None,
+) -> Array:
+    """Makes a new array of numbers, lists, NumPy's or any other array; see `asarray`.
+
+    Example:
+        >>> import clprim as cp
+        >>> cp.array([[1.5, 2], [3, 4]]).tolist()
+        [[1.5, 2.0], [3.0, 4.0]]
+    """
+    return asarray(obj, dtype, device=device, memory_format=memory_format, copy=copy)
 
 
 def asarray(
     array: Any,
     dtype: Any = None,
     *,
+    device: Any = None,
     memory_format: str | None = None,
     copy: bool | None = None,
 ) -> Array:
-    """Uploads an array to the current device.
+    """Uploads an array, or moves one from another device.
 
     Args:
-        array: A NumPy array or anything `numpy.asarray` takes. A device array that already is what
-            is asked for is returned as it is.
-        dtype: Converted to on the host first; kept by default.
+        array: A NumPy array, numbers in lists, or an array of any library that has DLPack
+            (PyTorch, CuPy, …), from whichever device. A device array that already is what is asked
+            for is returned as it is.
+        dtype: Converted to on the host first; kept by default. Python's floats become float32, as
+            in `full`; NumPy's keep their dtype.
+        device: Where to, in `set_device`'s words; by default the current device, or where a
+            device array is.
         memory_format: ``"contiguous"`` or ``"channels_last"`` (of shape (N, C, H, W), whose strides
             become those of NHWC). By default an array without gaps keeps its memory order.
         copy: ``False`` shares the host's memory instead of copying it, which takes a CPU device
             and an array without gaps that is writable and aligned to 64 bytes. The device array
             keeps the host array alive. Call `synchronize` after launching kernels and before
-            looking at the host array; do not write to it while kernels run.
+            looking at the host array; do not write to it while kernels run. ``True`` always copies.
 
     Raises:
         ShapeError, DTypeError, DeviceError: With what was given and what was expected.
     """
     if isinstance(array, cl_array.Array):
-        return _convert(array, dtype, memory_format, copy)
-    host = np.asarray(array) if dtype is None else np.asarray(array, as_dtype(dtype))
+        return _convert(array, dtype, memory_format, copy, device)
+    host = _on_host(array, dtype)
     as_dtype(host.dtype)  # refuses what no kernel can store
     order = memory_order(host.shape, [host.strides])
     wanted = order if memory_format is None else tuple(order_of(host.shape, memory_format))
     laid_out = host.transpose(wanted)
-    device = current_device()
-    if copy is False:
-        return _share(device, host, laid_out, wanted)
-    result = new_dense(host.shape, host.dtype, wanted)
-    upload(result, laid_out, device)
+    with _on(device):
+        if copy is False:
+            return _share(current_device(), host, laid_out, wanted)
+        result = new_dense(host.shape, host.dtype, wanted)
+        upload(result, laid_out, current_device())
     return result
 
 
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
+    """Takes an array of any library that has DLPack: NumPy, PyTorch, CuPy, JAX, ….
+
+    Args:
+        x: What has ``__dlpack__``. What lies on a GPU goes through the host.
+        device: Where to, in `set_device`'s words; the current device by default.
+        copy: By default memory of the host is shared where the device is a CPU that can
+            (`asarray` says when), so that each side sees what the other one writes, and else
+            copied. ``False`` refuses to copy, ``True`` always does.
+
+    Raises:
+        DTypeError: No such array, or of a dtype that no kernel can store.
+        DeviceError: Memory that cannot be shared, with ``copy=False``.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> cp.from_dlpack(np.arange(3)).get()
+        array([0, 1, 2])
+    """
+    if isinstance(x, cl_array.Array):
+        return asarray(x, device=device, copy=copy)
+    if not hasattr(x, "__dlpack__"):
+        raise DTypeError(
+            f"from_dlpack: expected an array with __dlpack__, got {type(x).__name__}; "
+            "cp.asarray takes lists and numbers"
+        )
+    host = x if isinstance(x, np.ndarray) else host_array(x)
+    if copy is None:
+        try:
+            return asarray(host, device=device, copy=False)
+        except DeviceError:
+            copy = True
+    return asarray(host, device=device, copy=copy)
+
+
+def _on_host(array: Any, dtype: Any) -> np.ndarray[Any, Any]:
+    """Returns what was given as a NumPy array, with Python's floats as float32."""
+    wanted = None if dtype is None else as_dtype(dtype)
+    if isinstance(array, list | tuple):
+        if any(isinstance(element, cl_array.Array) for element in array):
+            raise DTypeError(
+                f"asarray: expected numbers or one array, got a {type(array).__name__} of device "
+                "arrays: cp.stack or cp.concatenate joins them"
+            )
+    elif not isinstance(array, np.ndarray | np.generic) and hasattr(array, "__dlpack_device__"):
+        array = host_array(array)
+    try:
+        host = np.asarray(array, wanted)
+    except ClprimError:
+        raise
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise DTypeError(f"asarray: {type(array).__name__} is no array: {error}") from error
+    of_python = isinstance(array, list | tuple | float) and not isinstance(array, np.generic)
+    if wanted is None and of_python and host.dtype == np.float64:
+        return host.astype(np.float32)
+    return host
+
+
 def _convert(
-    array: cl_array.Array, dtype: Any, memory_format: str | None, copy: bool | None
+    array: cl_array.Array, dtype: Any, memory_format: str | None, copy: bool | None, device: Any
 ) -> Array:
     target = array.dtype if dtype is None else as_dtype(dtype)
+    owner = device_of(array.context)
+    if device is not None:
+        with on(device) as wanted:
+            if wanted != owner:
+                if copy is False:
+                    raise DeviceError(f"asarray(copy=False): {owner} and {wanted} share no memory")
+                # Converted on the host, so that each device needs to calculate in one dtype only.
+                host = view_of(array, array.shape, array.strides, array.offset).get()
+                return asarray(host, target, memory_format=memory_format)
     fits = memory_format is None or is_dense(array, order_of(array.shape, memory_format))
     if fits and target == array.dtype and copy is not True:
         if isinstance(array, Array):
@@ -121,8 +286,9 @@ def _convert(
             f"asarray(copy=False): shape {array.shape}, strides {array.strides}, dtype "
             f"{array.dtype} cannot become {memory_format or 'the same format'}, {target} in place"
         )
-    out = empty(array.shape, target, memory_format=memory_format)
-    return cast("Array", Array.arithmetic.copy(array, out=out))
+    with _on(owner):
+        out = empty(array.shape, target, memory_format=memory_format)
+        return cast("Array", Array.arithmetic.copy(array, out=out))
 
 
 def _share(

@@ -24,7 +24,6 @@ class Arithmetic:
     copy: Callable[..., Any]
     astype: Callable[..., Any]
     fill: Callable[..., Any]
-    sum: Callable[..., Any]
 
 
 def _binary(name: str) -> _Method:

@@ -12,7 +12,7 @@ import pyopencl.array as cl_array
 from clprim.arrays.array import is_integer
 from clprim.arrays.memory import memory_relation, operand_of
 from clprim.dtypes import as_dtype, stored_type
-from clprim.errors import DefinitionError, DeviceError, DTypeError, ShapeError
+from clprim.errors import DefinitionError, DeviceError, DTypeError, ShapeError, upload_hint
 from clprim.plan.strides import Operand, overlaps_itself, shares_memory
 from clprim.runtime.device import Device
 
@@ -36,9 +36,9 @@ def check_array(what: str, label: str, array: object, device: Device) -> None:
         DeviceError: An array made on another context.
     """
     if not isinstance(array, cl_array.Array):
-        hint = ": upload it with cp.asarray" if isinstance(array, np.ndarray) else ""
         raise DTypeError(
-            f"{what}: expected a device array for {label}, got {type(array).__name__}{hint}"
+            f"{what}: expected a device array for {label}, got {type(array).__name__}"
+            + upload_hint(array)
         )
     try:
         stored_type(array.dtype)

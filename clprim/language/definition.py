@@ -26,6 +26,7 @@ __all__ = [
     "count_operands",
     "define_pointwise",
     "define_reduction",
+    "is_taken",
     "kernel_name",
     "require_assigned",
     "texts",
@@ -352,6 +353,12 @@ def define_reduction(
     )
 
 
+def is_taken(name: str) -> bool:
+    """Whether OpenCL C has a name already."""
+    given = names.BUILTINS | names.TYPES | names.KEYWORDS | names.QUALIFIERS | {*names.RESERVED}
+    return name in given
+
+
 def kernel_name(name: str | None, default: str, helpers: frozenset[str]) -> str:
     """Returns what a kernel is called: ``name``, or ``default`` where there is none.
 
@@ -364,8 +371,7 @@ def kernel_name(name: str | None, default: str, helpers: frozenset[str]) -> str:
         return default
     if not isinstance(name, str) or not name.isidentifier() or not name.isascii():
         raise DefinitionError(f"name={name!r}: expected a C identifier for the kernel's name")
-    given = names.BUILTINS | names.TYPES | names.KEYWORDS | names.QUALIFIERS | {*names.RESERVED}
-    if name in given:
+    if is_taken(name):
         raise DefinitionError(f"name={name!r} is a name of OpenCL C; choose another")
     if name in helpers:
         raise DefinitionError(f"name={name!r} is a name of the preamble; choose another")

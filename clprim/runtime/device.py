@@ -6,6 +6,9 @@ import functools
 import os
 import re
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from clprim.errors import DeviceError
@@ -28,6 +31,7 @@ __all__ = [
     "current_device",
     "device_of",
     "devices",
+    "on",
     "set_device",
     "synchronize",
     "wait_for",
@@ -52,6 +56,7 @@ _OPENED = ("context", "lock", "pool", "profiles", "queue", "queues")
 _lock = threading.RLock()
 _found: list[Device] = []
 _current: Device | None = None
+_here: ContextVar[Device | None] = ContextVar("clprim_device", default=None)
 _drivers_are_loaded = False
 _was_forked = False
 _inherited: list[object] = []  # a parent's objects, which this process must not even release
@@ -220,7 +225,7 @@ def devices() -> list[Device]:
 
 
 def set_device(spec: int | str | Device | cl.Device) -> Device:
-    """Make a device the current one, for all threads, and open it.
+    """Make a device the current one, for all threads, and open it; `on` is for a block of code.
 
     Args:
         spec: An index into `devices`; a word or words that each occur in the name of the platform,
@@ -242,17 +247,51 @@ def set_device(spec: int | str | Device | cl.Device) -> Device:
         return device
 
 
+@contextmanager
+def on(spec: int | str | Device | cl.Device) -> Iterator[Device]:
+    """Make a device the current one in the block of a ``with``, for this thread (or task) alone.
+
+    Args:
+        spec: In `set_device`'s words. Inside the block `set_device` changes what holds outside.
+
+    Yields:
+        The device.
+
+    Raises:
+        DeviceError: No such device, or it cannot be opened.
+
+    Example:
+        >>> import clprim as cp
+        >>> from concurrent.futures import ThreadPoolExecutor
+        >>> def count(device):
+        ...     with cp.on(device):
+        ...         return int(cp.ones(1000).sum())
+        >>> usable = [device for device in cp.devices() if device.compiles]
+        >>> with ThreadPoolExecutor() as threads:
+        ...     set(threads.map(count, usable))
+        {1000}
+    """
+    with _lock:
+        device = _find(spec)
+        device.open()
+    before = _here.set(device)
+    try:
+        yield device
+    finally:
+        _here.reset(before)
+
+
 def current_device() -> Device:
     """Return the device that arrays and kernels use where none is named.
 
-    It is the last `set_device`, else the one that the environment variable ``CLPRIM_DEVICE``
-    describes (in `set_device`'s words), else the first of `devices`.
+    It is that of the innermost `on`, else the last `set_device`, else the one that the environment
+    variable ``CLPRIM_DEVICE`` describes (in `set_device`'s words), else the first of `devices`.
 
     Raises:
         DeviceError: There is none, or not the one asked for, or it cannot be opened.
     """
-    device = _current
-    if device is not None:  # the hot path: one global read
+    device = _here.get() or _current
+    if device is not None:  # the hot path: two reads
         return device
     with _lock:
         if _current is not None:
@@ -309,6 +348,7 @@ def _leave_the_parents_devices() -> None:
     if not _drivers_are_loaded:
         return
     _was_forked, _current = True, None
+    _here.set(None)
     for device in _found:
         _inherited.extend(device.__dict__.pop(name, None) for name in _OPENED)
 

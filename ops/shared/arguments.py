@@ -9,7 +9,7 @@ import numpy as np
 import pyopencl.array as cl_array
 
 from clprim.arrays.array import Array
-from clprim.errors import DTypeError, quoted
+from clprim.errors import DTypeError, quoted, upload_hint
 from clprim.pointwise import Pointwise
 
 __all__ = [
@@ -66,9 +66,9 @@ def dtype_of(what: str, label: str, array: Any) -> Any:
     """
     if is_array(array):
         return array.dtype
-    hint = ": upload it with cp.asarray" if isinstance(array, np.ndarray) else ""
     raise DTypeError(
-        f"{what}: expected a device array for {label}, got {type(array).__name__}{hint}"
+        f"{what}: expected a device array for {label}, got {type(array).__name__}"
+        + upload_hint(array)
     )
 
 

@@ -33,7 +33,9 @@ def test_any_numpy_array_is_uploaded(device, view):
 
 def test_what_numpy_takes_is_taken(device):
     equal(cp.asarray([[1, 2], [3, 4]]), [[1, 2], [3, 4]], np.int64)
-    equal(cp.asarray(2.5), 2.5, np.float64)
+    equal(cp.asarray(2.5), 2.5, np.float32)
+    equal(cp.asarray([1.5, 2]), [1.5, 2], np.float32)
+    equal(cp.asarray(np.float64(2.5)), 2.5, np.float64)
     equal(cp.asarray([1, 2], np.float32), [1, 2], np.float32)
     equal(cp.asarray([1, 2], "bfloat16"), [1, 2], BFLOAT16)
     read_only = np.arange(3)
@@ -151,8 +153,6 @@ def test_download_into_an_array(device):
         x.get(ary=np.zeros((4, 5)))
     np.testing.assert_array_equal(np.asarray(x), a)
     np.testing.assert_array_equal(np.asarray(x, np.float64), a)
-    with pytest.raises(DeviceError, match="without a copy"):
-        np.array(x, copy=False)
 
 
 def test_upload_into_an_array(device):
@@ -164,7 +164,7 @@ def test_upload_into_an_array(device):
 def test_one_element_is_a_number(device):
     x = cp.asarray(np.array([[2.5]], np.float32))
     assert (x.item(), float(x), int(x), bool(x)) == (2.5, 2.5, 2, True)
-    with pytest.raises(ValueError, match="size"):
+    with pytest.raises(ShapeError, match=r"shape \(2,\) is not one number; .*x\.any\(\)"):
         cp.zeros(2).item()
 
 
@@ -211,11 +211,10 @@ def test_views_of_views_share_memory(device):
     equal(x, a)
 
 
-@pytest.mark.parametrize(
-    "index", [[0, 1], np.array([0, 1]), "a", 1.0, (0, [1]), True, np.bool_(True)], ids=repr
-)
-def test_an_index_that_is_no_view_is_refused(device, index):
-    with pytest.raises(ShapeError, match=r"views take integers, slices, \.\.\. and None; not "):
+@pytest.mark.parametrize("index", ["a", 1.0, (0, [1.5]), True, np.bool_(True)], ids=repr)
+def test_what_is_no_index_is_refused(device, index):
+    expected = r"expected integers, slices, \.\.\., None, masks or positions; not "
+    with pytest.raises(ShapeError, match=expected):
         cp.zeros((3, 4))[index]
 
 

@@ -605,3 +605,59 @@ def test_synchronize_waits_for_what_was_launched(device):
     synchronize()
     assert event.command_execution_status == cl.command_execution_status.COMPLETE
     np.testing.assert_array_equal(back, data)
+
+
+# --- a device for a block -------------------------------------------------------------------------
+
+
+def test_a_device_holds_for_a_block_of_one_thread(device):
+    from concurrent.futures import ThreadPoolExecutor
+
+    import clprim as cp
+
+    usable = [d for d in cp.devices() if d.compiles]
+    chosen = usable[-1]
+    with cp.on(chosen) as found:
+        assert found == chosen == cp.current_device()
+        assert cp.zeros(3).device == chosen
+        with cp.on(device):
+            assert cp.current_device() == device
+        assert cp.current_device() == chosen
+        with ThreadPoolExecutor(1) as thread:
+            assert thread.submit(cp.current_device).result() == device
+    assert cp.current_device() == device
+    with pytest.raises(DeviceError, match="no OpenCL device matches"), cp.on("no such device"):
+        pass
+    with pytest.raises(ZeroDivisionError), cp.on(chosen):
+        1 / 0  # noqa: B018
+    assert cp.current_device() == device
+
+
+def test_threads_use_all_devices_in_turn(unoptimised):
+    import threading
+
+    import numpy as np
+
+    import clprim as cp
+
+    usable = [d for d in cp.devices() if d.compiles]
+    square = cp.Pointwise("y0 = x0 * x0 + w0;")
+    together = threading.Barrier(2 * len(usable))
+    wrong = []
+
+    def work(n):
+        device = usable[n % len(usable)]
+        together.wait()
+        for k in range(20):
+            with cp.on(device):
+                y = square(cp.asarray(np.full(100, n, np.float32)), k)
+                total = y.sum()
+            if y.device != device or float(total) != 100 * (n * n + k):
+                wrong.append((n, k))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(2 * len(usable))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong

@@ -1,0 +1,119 @@
+"""NumPy's methods of arrays: each is the function of the same name in the package's namespace.
+
+The functions are made of operators, which are made of arrays: so the namespace is named here once,
+by the package, and loads its functions when the first of them is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from difflib import get_close_matches
+from typing import Any, ClassVar
+
+from clprim.errors import MissingNameError
+
+__all__ = ["Methods"]
+
+
+def _method(name: str, signature: str = "") -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **options: Any) -> Any:
+        return getattr(self.namespace, name)(self, *args, **options)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"As ``clprim.{name}(x{', ' + signature if signature else ''})``."
+    # What `help`, notebooks and editors show.
+    method.__text_signature__ = f"($self{', ' + signature if signature else ''})"  # type: ignore[attr-defined]
+    return method
+
+
+_REDUCED = "axis=None, *, keepdims=False, out=None"
+_OF_DTYPE = "axis=None, *, dtype=None, keepdims=False, out=None"
+_SPREAD = "axis=None, *, ddof=0, keepdims=False, out=None"
+
+# What users of other libraries type, and what there is instead.
+_INSTEAD = {
+    "numpy": "x.get() downloads",
+    "cpu": "x.get() downloads to NumPy, x.to_device(cp.devices()[n]) moves to another device",
+    "cuda": 'x.to_device("gpu") moves to another device',
+    "to": "x.astype(dtype) converts, x.to_device(device) moves",
+    "permute": "x.transpose(0, 2, 1) permutes axes",
+    "unsqueeze": "x[None] or cp.expand_dims(x, axis) adds an axis",
+    "dim": "x.ndim is the number of dimensions",
+    "numel": "x.size is the number of elements",
+    "contiguous": 'x.copy(), or ops.contiguous(x, memory_format="channels_last")',
+    "float": "x.astype(np.float32) converts",
+    "double": "x.astype(np.float64) converts",
+    "half": "x.astype(np.float16) converts",
+    "long": "x.astype(np.int64) converts",
+    "int": "x.astype(np.int32) converts",
+    "bool": "x.astype(bool) converts",
+    "flat": "x.ravel() is all elements in one dimension",
+    "tobytes": "x.get().tobytes()",
+    "tofile": "x.get().tofile(path)",
+    "dump": "pickle.dump(x, file), or np.save(path, x)",
+    "byteswap": "x.get().byteswap()",
+    "resize": "x.reshape(shape) keeps the number of elements, ops.pad adds some",
+    "partition": "cp.sort(x), ops.topk or ops.kthvalue",
+    "argpartition": "x.argsort(), ops.topk or ops.kthvalue",
+    "choose": "cp.where(condition, a, b)",
+    "compress": "x[mask]",
+    "put": "x[indices] = values",
+    "requires_grad": "cp.Pointwise(...).gradient(), and ops.NAME_backward of operators",
+    "requires_grad_": "cp.Pointwise(...).gradient(), and ops.NAME_backward of operators",
+    "backward": "cp.Pointwise(...).gradient(), and ops.NAME_backward of operators",
+    "grad": "cp.Pointwise(...).gradient(), and ops.NAME_backward of operators",
+    "detach": "arrays carry no gradients: leave it out",
+    "clone": "x.copy()",
+    "expand": "cp.broadcast_to(x, shape)",
+    "imag": "dtypes are real numbers; keep two arrays",
+    "is_contiguous": "x.flags.c_contiguous",
+}
+
+
+class Methods:
+    """Methods that compute with the functions of the package's namespace."""
+
+    namespace: ClassVar[Any]
+    _functions: ClassVar[frozenset[str]]
+    _operators: ClassVar[Any]
+
+    all, any = _method("all", _REDUCED), _method("any", _REDUCED)
+    max, min = _method("max", _REDUCED), _method("min", _REDUCED)
+    argmax, argmin = _method("argmax", _REDUCED), _method("argmin", _REDUCED)
+    sum, prod = _method("sum", _OF_DTYPE), _method("prod", _OF_DTYPE)
+    mean = _method("mean", _REDUCED)
+    std, var = _method("std", _SPREAD), _method("var", _SPREAD)
+    ptp = _method("ptp", _REDUCED)
+    cumsum, cumprod = _method("cumsum", "axis=None"), _method("cumprod", "axis=None")
+
+    clip, round = _method("clip", "min=None, max=None"), _method("round", "decimals=0")
+    sort, argsort = _method("sort", "axis=-1"), _method("argsort", "axis=-1")
+    nonzero, searchsorted = _method("nonzero"), _method("searchsorted", "v, side='left'")
+    take, repeat = _method("take", "indices, axis=None"), _method("repeat", "repeats, axis=None")
+    squeeze, swapaxes = _method("squeeze", "axis=None"), _method("swapaxes", "axis1, axis2")
+    diagonal = _method("diagonal", "offset=0, axis1=0, axis2=1")
+    trace = _method("trace", "offset=0, axis1=0, axis2=1")
+    dot, __matmul__ = _method("dot", "b"), _method("matmul", "b")
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return self.namespace.matmul(other, self)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """Returns the package, which follows the Python Array API standard."""
+        return self.namespace
+
+    def __getattr__(self, name: str) -> Any:
+        # Reached only for what is not there.
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise MissingNameError(f"arrays have no {name!r}: {self._instead(name)}")
+
+    def _instead(self, name: str) -> str:
+        if name in _INSTEAD:
+            return _INSTEAD[name]
+        if name in self._functions:
+            return f"write cp.{name}(x)"
+        if callable(getattr(self._operators(), name, None)):
+            return f"write ops.{name}(x), with `from clprim import ops`"
+        near = get_close_matches(name, dir(self), 1)
+        return f"did you mean {near[0]!r}?" if near else "x.get() is a NumPy array, if that has it"

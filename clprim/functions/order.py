@@ -1,0 +1,149 @@
+"""Order, search, and elements by their positions."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from clprim import ops
+from clprim.arrays.array import Array
+from clprim.errors import ShapeError
+from clprim.ops.shared.arguments import dtype_of, is_array
+from clprim.plan.strides import normalize_axes
+
+__all__ = [
+    "argsort",
+    "argwhere",
+    "bincount",
+    "flatnonzero",
+    "nonzero",
+    "searchsorted",
+    "sort",
+    "take",
+    "take_along_axis",
+    "unique",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+]
+
+
+def sort(
+    x: Array, /, axis: int | None = -1, *, descending: bool = False, stable: bool = True
+) -> Array:
+    """Returns elements in order along ``axis``; None takes x as flat."""
+    line, at = (x.reshape(-1), 0) if axis is None else (x, axis)
+    return ops.sort(line, at, descending)[0]
+
+
+def argsort(
+    x: Array, /, axis: int | None = -1, *, descending: bool = False, stable: bool = True
+) -> Array:
+    """Returns the positions of elements in order along ``axis``; equal ones keep theirs."""
+    line, at = (x.reshape(-1), 0) if axis is None else (x, axis)
+    return ops.argsort(line, at, descending)
+
+
+def nonzero(x: Array, /) -> tuple[Array, ...]:
+    """Returns the positions of elements that are not 0: an array for each dimension."""
+    if not x.ndim:
+        raise ShapeError("nonzero: an array without dimensions has no positions")
+    found = ops.nonzero(x)
+    return tuple(found[:, d] for d in range(x.ndim))
+
+
+def argwhere(x: Array, /) -> Array:
+    """Returns the positions of elements that are not 0: a row for each element."""
+    return ops.nonzero(x)
+
+
+def flatnonzero(x: Array, /) -> Array:
+    """Returns the positions, in C order, of elements that are not 0."""
+    return ops.nonzero(x.reshape(-1))[:, 0]
+
+
+def searchsorted(x1: Array, x2: Any, /, side: str = "left", *, sorter: Any = None) -> Array:
+    """Returns where elements would go in a sorted line: before or (``"right"``) behind equals."""
+    if side not in ("left", "right"):
+        raise ShapeError(f"searchsorted: side={side!r}: expected 'left' or 'right'")
+    line = x1 if sorter is None else ops.take(x1, sorter)
+    wanted = x2 if is_array(x2) else x1.namespace.asarray(x2, x1.dtype)
+    return ops.searchsorted(line, wanted, right=side == "right")
+
+
+def take(x: Array, indices: Any, /, axis: int | None = None) -> Array:
+    """Returns elements, or slices along ``axis``, by their positions; None takes x as flat."""
+    dtype_of("take", "x", x)
+    if not is_array(indices):
+        indices = x.namespace.asarray(np.asarray(indices))
+    if axis is None:
+        return ops.take(x, indices)
+    (at,) = normalize_axes("take", axis, x.ndim)
+    return ops.index(x, [*[None] * at, indices])
+
+
+def take_along_axis(x: Array, indices: Array, /, axis: int | None = -1) -> Array:
+    """Returns elements along ``axis`` by their positions there; other axes broadcast."""
+    return ops.take_along_dim(x, indices, axis)
+
+
+def bincount(x: Array, /, weights: Any = None, minlength: int = 0) -> Array:
+    """Returns how often each number from 0 on occurs, or the sums of their weights."""
+    return ops.bincount(x, weights, minlength)
+
+
+class UniqueAll(NamedTuple):
+    """What `unique_all` returns."""
+
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
+
+
+class UniqueCounts(NamedTuple):
+    """What `unique_counts` returns."""
+
+    values: Array
+    counts: Array
+
+
+class UniqueInverse(NamedTuple):
+    """What `unique_inverse` returns."""
+
+    values: Array
+    inverse_indices: Array
+
+
+def unique(x: Array, /, *, return_inverse: bool = False, return_counts: bool = False) -> Any:
+    """Returns the distinct elements in order; where each went and how often, if asked for."""
+    return ops.unique(x, True, return_inverse, return_counts)
+
+
+def unique_values(x: Array, /) -> Array:
+    """Returns the distinct elements in order."""
+    found: Array = ops.unique(x)
+    return found
+
+
+def unique_counts(x: Array, /) -> UniqueCounts:
+    """Returns the distinct elements in order, and how often each occurs."""
+    return UniqueCounts(*ops.unique(x, return_counts=True))
+
+
+def unique_inverse(x: Array, /) -> UniqueInverse:
+    """Returns the distinct elements in order, and which of them each element is."""
+    values, inverse = ops.unique(x, return_inverse=True)
+    return UniqueInverse(values, inverse.reshape(x.shape))
+
+
+def unique_all(x: Array, /) -> UniqueAll:
+    """Returns the distinct elements, the first place of each, which each element is, how often."""
+    values, inverse, counts = ops.unique(x, return_inverse=True, return_counts=True)
+    flat = inverse.reshape(-1)
+    # Sorted by value, equal ones in their order: each value's first comes after all lesser ones.
+    behind = ops.cumsum(counts, 0)
+    first = ops.take(ops.argsort(flat, 0), behind - counts)
+    return UniqueAll(values, first, inverse.reshape(x.shape), counts)

@@ -1,0 +1,226 @@
+"""Sums, means, extrema: NumPy's names and arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from clprim import ops
+from clprim.arrays import arithmetic
+from clprim.arrays.array import Array
+from clprim.errors import DTypeError
+from clprim.functions.elementwise import isclose
+from clprim.ops.shared.arguments import dtype_of, is_array
+from clprim.ops.shared.axes import one_axis
+from clprim.plan.strides import normalize_axes
+
+__all__ = [
+    "all",
+    "allclose",
+    "amax",
+    "amin",
+    "any",
+    "argmax",
+    "argmin",
+    "array_equal",
+    "average",
+    "count_nonzero",
+    "cumprod",
+    "cumsum",
+    "cumulative_prod",
+    "cumulative_sum",
+    "max",
+    "mean",
+    "median",
+    "min",
+    "prod",
+    "ptp",
+    "std",
+    "sum",
+    "var",
+]
+
+
+def sum(
+    x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, out: Any = None
+) -> Array:
+    """Returns the sum along ``axis`` (all axes by default), in NumPy's dtype."""
+    return ops.sum(_as(x, dtype), axis, keepdims=keepdims, out=out)
+
+
+def prod(
+    x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, out: Any = None
+) -> Array:
+    """Returns the product along ``axis``, in NumPy's dtype."""
+    return ops.prod(_as(x, dtype), axis, keepdims=keepdims, out=out)
+
+
+def mean(
+    x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, out: Any = None
+) -> Array:
+    """Returns the mean along ``axis``; of integers in float64."""
+    return ops.mean(_as(x, dtype), axis, keepdims=keepdims, out=out)
+
+
+def average(x: Any, /, axis: Any = None, weights: Any = None) -> Array:
+    """Returns the mean along ``axis``, weighted by an array that broadcasts."""
+    if weights is None:
+        return mean(x, axis)
+    total: Array = sum(x * weights, axis) / sum(weights + x * 0, axis)
+    return total
+
+
+def var(
+    x: Any,
+    /,
+    axis: Any = None,
+    *,
+    ddof: float = 0,
+    correction: float | None = None,
+    keepdims: bool = False,
+    out: Any = None,
+) -> Array:
+    """Returns the variance along ``axis``: squares by the number of elements less ``ddof``.
+
+    ``correction`` is the Python Array API's name of ``ddof``.
+    """
+    less = ddof if correction is None else correction
+    variance, _ = ops.var_mean(x, axis, correction=less, keepdims=keepdims)
+    return variance if out is None else arithmetic.copy(variance, out=out)
+
+
+def std(
+    x: Any,
+    /,
+    axis: Any = None,
+    *,
+    ddof: float = 0,
+    correction: float | None = None,
+    keepdims: bool = False,
+    out: Any = None,
+) -> Array:
+    """Returns the standard deviation along ``axis``; see `var`."""
+    variance = var(x, axis, ddof=ddof, correction=correction, keepdims=keepdims)
+    return ops.sqrt(variance, out=variance if out is None else out)
+
+
+def max(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
+    """Returns the greatest element along ``axis``, or NaN where one is."""
+    return ops.amax(x, axis, keepdims=keepdims, out=out)
+
+
+def min(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
+    """Returns the least element along ``axis``, or NaN where one is."""
+    return ops.amin(x, axis, keepdims=keepdims, out=out)
+
+
+amax, amin = max, min
+
+
+def ptp(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
+    """Returns the greatest less the least element along ``axis``."""
+    return arithmetic.binary(
+        "subtract", max(x, axis, keepdims=keepdims), min(x, axis, keepdims=keepdims), out=out
+    )
+
+
+def argmax(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
+    """Returns the position of the greatest element along ``axis``, the first of equal ones."""
+    return ops.argmax(x, axis, keepdims=keepdims, out=out)
+
+
+def argmin(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
+    """Returns the position of the least element along ``axis``, the first of equal ones."""
+    return ops.argmin(x, axis, keepdims=keepdims, out=out)
+
+
+def all(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
+    """Returns whether no element along ``axis`` is 0."""
+    return ops.all(x, axis, keepdims=keepdims, out=out)
+
+
+def any(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
+    """Returns whether an element along ``axis`` is not 0."""
+    return ops.any(x, axis, keepdims=keepdims, out=out)
+
+
+def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Array:
+    """Returns how many elements along ``axis`` are not 0."""
+    return ops.count_nonzero(x, axis, keepdims=keepdims)
+
+
+def median(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Array:
+    """Returns the median along ``axis``: of an even number of elements the mean of the middle two.
+
+    Raises:
+        DTypeError: Integers, whose medians are no integers: convert them first.
+    """
+    if dtype_of("median", "x", x).kind in "biu":
+        raise DTypeError(f"median: expected floats, got {x.dtype}; convert with astype")
+    if axis is None or np.ndim(axis):
+        axes = normalize_axes("median", axis, x.ndim)
+        rest = [d for d in range(x.ndim) if d not in axes]
+        flat = x.transpose(*rest, *axes).reshape(*(x.shape[d] for d in rest), -1)
+        found: Array = ops.quantile(flat, 0.5, -1)
+        kept = [1 if d in axes else n for d, n in enumerate(x.shape)]
+        return found.reshape(kept) if keepdims else found
+    return ops.quantile(x, 0.5, axis, keepdims)
+
+
+def cumsum(x: Any, /, axis: Any = None, *, dtype: Any = None) -> Array:
+    """Returns the sums of all elements up to each along ``axis``; None takes x as flat."""
+    return ops.cumsum(*_line(x, axis), dtype=dtype)
+
+
+def cumprod(x: Any, /, axis: Any = None, *, dtype: Any = None) -> Array:
+    """Returns the products of all elements up to each along ``axis``; None takes x as flat."""
+    return ops.cumprod(*_line(x, axis), dtype=dtype)
+
+
+def cumulative_sum(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Array:
+    """Returns the sums of all elements up to each along ``axis``, after a 0 if asked for."""
+    return _after(0, cumsum(_one_axis(x, axis), axis, dtype=dtype), x, axis, include_initial)
+
+
+def cumulative_prod(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Array:
+    """Returns the products of all elements up to each along ``axis``, after a 1 if asked for."""
+    return _after(1, cumprod(_one_axis(x, axis), axis, dtype=dtype), x, axis, include_initial)
+
+
+def _one_axis(x: Any, axis: int | None) -> Any:
+    if axis is None and x.ndim != 1:
+        raise DTypeError(f"axis= is needed for an array of {x.ndim} dimensions")
+    return x
+
+
+def _after(start: int, found: Array, x: Any, axis: int | None, wanted: bool) -> Array:
+    if not wanted:
+        return found
+    at = 0 if axis is None else axis % x.ndim
+    shape = [1 if d == at else n for d, n in enumerate(x.shape)]
+    return ops.cat([Array.namespace.full(shape, start, found.dtype), found], at)
+
+
+def _line(x: Any, axis: Any) -> tuple[Any, int]:
+    return (x.reshape(-1), 0) if axis is None else (x, one_axis("cumsum", x, axis, None))
+
+
+def array_equal(a: Any, b: Any, /) -> bool:
+    """Returns whether two arrays have one shape and equal elements."""
+    return a.shape == b.shape and bool(all(a == b)) if is_array(a) and is_array(b) else False
+
+
+def allclose(
+    a: Any, b: Any, /, rtol: float = 1e-5, atol: float = 1e-8, *, equal_nan: bool = False
+) -> bool:
+    """Returns whether all elements are within ``atol + rtol · |b|`` of each other."""
+    return bool(all(isclose(a, b, rtol, atol, equal_nan=equal_nan)))
+
+
+def _as(x: Any, dtype: Any) -> Any:
+    return x if dtype is None else x.astype(dtype)
