@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from clprim import ops
 from clprim.arrays.array import Array
+from clprim.arrays.creation import empty
 from clprim.pointwise import Pointwise
 from clprim.torch.memory import kind_of, numpy_dtype
 from clprim.torch.table import kernel
@@ -139,13 +141,6 @@ _SAME_UNARY = {
     "square": ("{a} * {a}", "{a} * {a}"),
     "trunc": ("trunc({a})", "{a}"),
 }
-_ACTIVATIONS = {
-    "hardsigmoid": "{a} <= -3 ? 0 : {a} >= 3 ? 1 : {a} / 6 + (typeof_y0)0.5",
-    "hardswish": "{a} <= -3 ? 0 : {a} >= 3 ? {a} : {a} * ({a} + 3) / 6",
-    "silu": "{a} / (1 + exp(-{a}))",
-    "mish": "{a} * tanh({a} > 20 ? {a} : log1p(exp({a})))",
-    "log_sigmoid": "fmin({a}, 0) - log1p(exp(-fabs({a})))",
-}
 
 
 def _typed(expr: str) -> str:
@@ -169,7 +164,7 @@ def _unary(name: str, whole: str, real: str, keep: bool) -> None:
         return apply(_typed(real), x, kind=floating(kind), out=out)
 
 
-for _name, _expr in {**_FLOAT_UNARY, **_ACTIVATIONS}.items():
+for _name, _expr in _FLOAT_UNARY.items():
     if _expr:
         _unary(_name, "", _expr, keep=False)
 for _name, (_real, _whole) in _SAME_UNARY.items():
@@ -488,7 +483,27 @@ def _masked_fill(x: Array, mask: Array, value: Any) -> Any:
     return apply("{b} ? (typeof_y0){c} : (typeof_y0){a}", x, mask, value, kind=kind_of(x.dtype))
 
 
-# --- activations with numbers, and gradients ------------------------------------------------------
+# --- activations and their gradients --------------------------------------------------------------
+
+
+def _activation(name: str) -> None:
+    """Registers an operator that is one of `clprim.ops`, and its gradient."""
+    forward: Callable[..., Any] = getattr(ops, name)
+    backward: Callable[..., Any] = getattr(ops, f"{name}_backward")
+
+    @kernel(name, out=True)
+    def run(x: Array, *args: Any, out: Array | None = None, **options: Any) -> Any:
+        if out is None or out.dtype == x.dtype:
+            return forward(x, *args, out=out, **options)
+        return apply("{a}", forward(x, *args, **options), kind=kind_of(out.dtype), out=out)
+
+    @kernel(f"{name}_backward")
+    def gradient(grad: Array, x: Array, *args: Any, **options: Any) -> Any:
+        return backward(grad, x, *args, **options)
+
+
+for _name in ("gelu", "hardsigmoid", "hardswish", "mish", "silu", "softplus"):
+    _activation(_name)
 
 
 @kernel("leaky_relu", out=True)
@@ -515,18 +530,6 @@ def _elu_backward(
     return apply(_typed(expr), grad, x, alpha, scale, input_scale, kind=kind_of(grad.dtype))
 
 
-@kernel("softplus", out=True)
-def _softplus(x: Array, beta: Any = 1, threshold: Any = 20, *, out: Array | None = None) -> Any:
-    expr = "{a} * {b} > {c} ? {a} : log1p(exp({a} * {b})) / {b}"
-    return apply(_typed(expr), x, beta, threshold, kind=kind_of(x.dtype), out=out)
-
-
-@kernel("softplus_backward")
-def _softplus_backward(grad: Array, x: Array, beta: Any, threshold: Any) -> Any:
-    expr = "{b} * {c} > {d} ? {a} : {a} / (1 + exp(-{b} * {c}))"
-    return apply(_typed(expr), grad, x, beta, threshold, kind=kind_of(grad.dtype))
-
-
 @kernel("threshold", out=True)
 def _threshold(x: Array, threshold: Any, value: Any, *, out: Array | None = None) -> Any:
     return apply(
@@ -541,55 +544,12 @@ def _threshold_backward(grad: Array, x: Array, threshold: Any, *, out: Array | N
     )
 
 
-_GELU = "const typeof_y0 ca = {a}; "
-_INNER = "(typeof_y0)0.7978845608028654 * (v + (typeof_y0)0.044715 * v * v * v)"
-
-
-@kernel("gelu", out=True)
-def _gelu(x: Array, *, approximate: str = "none", out: Array | None = None) -> Any:
-    if approximate == "tanh":
-        expr = f"const typeof_y0 v = {{a}}; y0 = v / 2 * (1 + tanh({_INNER}));"
-    else:
-        expr = "const typeof_y0 v = {a}; y0 = v / 2 * (1 + erf(v * (typeof_y0)0.7071067811865476));"
-    return apply(expr, x, kind=kind_of(x.dtype), out=out)
-
-
-@kernel("gelu_backward")
-def _gelu_backward(grad: Array, x: Array, *, approximate: str = "none") -> Any:
-    head = "const typeof_y0 v = {b}; "
-    if approximate == "tanh":
-        slope = "(typeof_y0)0.7978845608028654 * (1 + 3 * (typeof_y0)0.044715 * v * v)"
-        expr = f"const typeof_y0 t = tanh({_INNER}); const typeof_y0 d = {slope}; "
-        expr += "y0 = {a} * ((1 + t) / 2 + v / 2 * (1 - t * t) * d);"
-    else:
-        expr = (
-            "y0 = {a} * ((1 + erf(v * (typeof_y0)0.7071067811865476)) / 2 + "
-            "v * exp(-v * v / 2) * (typeof_y0)0.3989422804014327);"
-        )
-    return apply(head + expr, grad, x, kind=kind_of(grad.dtype))
-
-
 _BACKWARD = {
     "sigmoid_backward": "{a} * {b} * (1 - {b})",
     "tanh_backward": "{a} * (1 - {b} * {b})",
-    "hardsigmoid_backward": "{b} > -3 && {b} < 3 ? {a} / 6 : 0",
-    "hardswish_backward": "{b} < -3 ? 0 : {b} <= 3 ? {a} * ({b} / 3 + (typeof_y0)0.5) : {a}",
 }
 for _name, _expr in _BACKWARD.items():
     _binary((_name,), _expr)
-
-
-@kernel("silu_backward")
-def _silu_backward(grad: Array, x: Array) -> Any:
-    expr = "const typeof_y0 v = {b}; const typeof_y0 s = 1 / (1 + exp(-v)); "
-    return apply(expr + "y0 = {a} * s * (1 + v * (1 - s));", grad, x, kind=kind_of(grad.dtype))
-
-
-@kernel("mish_backward")
-def _mish_backward(grad: Array, x: Array) -> Any:
-    expr = "const typeof_y0 v = {b}; const typeof_y0 s = 1 / (1 + exp(-v)); "
-    expr += "const typeof_y0 t = tanh(v > 20 ? v : log1p(exp(v))); "
-    return apply(expr + "y0 = {a} * (t + v * s * (1 - t * t));", grad, x, kind=kind_of(grad.dtype))
 
 
 @kernel("leaky_relu_backward")
@@ -604,17 +564,20 @@ def _hardtanh_backward(grad: Array, x: Array, low: Any, high: Any) -> Any:
     )
 
 
+@kernel("log_sigmoid", out=True)
+def _log_sigmoid(x: Array, *, out: Array | None = None) -> Any:
+    found = ops.logsigmoid(x, out=out if out is None or out.dtype == x.dtype else None)
+    return found if out is None or found is out else apply("{a}", found, kind=None, out=out)
+
+
 @kernel("log_sigmoid_forward")
 def _log_sigmoid_forward(x: Array) -> Any:
-    from clprim.arrays.creation import empty
-
-    found = apply(_typed(_ACTIVATIONS["log_sigmoid"]), x, kind=kind_of(x.dtype))
-    return found, empty((0,), x.dtype)
+    return ops.logsigmoid(x), empty((0,), x.dtype)
 
 
 @kernel("log_sigmoid_backward")
 def _log_sigmoid_backward(grad: Array, x: Array, buffer: Any) -> Any:
-    return apply(_typed("{a} / (1 + exp({b}))"), grad, x, kind=kind_of(grad.dtype))
+    return ops.logsigmoid_backward(grad, x)
 
 
 @kernel("logit", out=True)
