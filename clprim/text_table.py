@@ -1,4 +1,4 @@
-"""A plain-text table, for whoever prints numbers without a dependency."""
+"""Plain-text tables, without a dependency."""
 
 from __future__ import annotations
 

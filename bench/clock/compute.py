@@ -34,7 +34,7 @@ __all__ = ["Job", "Promise", "Row", "measure_job", "peak_gauge", "run_compute"]
 _PEAK = "peak"
 # NumPy's threads, which made the reference, spin for tens of milliseconds after their work.
 _CALM = 0.1
-# Whoever takes this much longer than clprim runs a few times only; nobody doubts the outcome.
+# A contender that takes this much longer than clprim runs a few times only: the outcome is clear.
 _SLOW, _FEW = 8, 3
 
 

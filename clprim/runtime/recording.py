@@ -44,6 +44,6 @@ def record() -> Iterator[Recording]:
 
 
 def note_transfer() -> None:
-    """Says that the host reads or writes a device's memory: no recording shows what."""
+    """Marks the recording as not repeatable: the host touched memory, which no launch shows."""
     if active.now is not None:
         active.now.transfers = True

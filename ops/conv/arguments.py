@@ -35,7 +35,7 @@ Shape4 = tuple[int, int, int, int]
 
 
 def check_whole(what: str, label: str, value: Any) -> None:
-    """Refuses what is no whole number of at least 1.
+    """Raises unless the value is an integer of at least 1.
 
     Raises:
         ShapeError: Quotes it.

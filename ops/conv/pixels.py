@@ -12,7 +12,7 @@ __all__ = ["check_shuffle", "shuffle_of"]
 
 
 def check_shuffle(what: str, block: Any, mode: Any) -> None:
-    """Refuses a side of squares or an order of channels that there is not.
+    """Raises unless the block size and the order of channels are known ones.
 
     Raises:
         DefinitionError: Another mode.

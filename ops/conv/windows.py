@@ -100,7 +100,8 @@ def whole_numbers(
 def key(value: Any) -> Any:
     """Returns a setting as a part of a call's signature: equal only where it means the same.
 
-    Whatever is no whole number or sequence of them equals nothing, and is looked at every time.
+    Any value that is not an integer, or a sequence of them, yields a key that never compares equal,
+    so that the call is checked (and refused) each time.
     """
     if type(value) is int or value is None or type(value) is str:
         return value

@@ -24,7 +24,7 @@ _WRAPPED = "long {c} = {i}; {c} = {c} < 0 ? {c} + {n} : {c};\n"
 
 
 def check_index(what: str, label: str, array: Any) -> None:
-    """Refuses what is no device array of integers.
+    """Raises unless the value is a device array of integers.
 
     Raises:
         DTypeError: With what was given.

@@ -59,7 +59,7 @@ def channels_of(what: str, x: Any) -> int:
 
 
 def check_vector(what: str, label: str, array: Any, channels: int) -> None:
-    """Refuses what is no array of floating-point numbers, one a channel; None is fine.
+    """Raises unless the value is None or a floating-point array with one element per channel.
 
     Raises:
         DTypeError, DeviceError: See `check_floats`.

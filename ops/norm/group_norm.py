@@ -285,7 +285,7 @@ def _parameter_sums(types: tuple[AnyDType, AnyDType]) -> Reduction:
 
 
 def check_groups(what: str, x: Any, num_groups: int, parameters: dict[str, Any]) -> int:
-    """Checks x, the number of groups and what there is one of a channel; returns G."""
+    """Checks x, the number of groups and the per-channel parameters; returns G."""
     check_floats(what, "x", x)
     channels = channels_of(what, x)
     if not isinstance(num_groups, int | np.integer) or num_groups < 1 or channels % num_groups:

@@ -17,7 +17,7 @@ __all__ = ["check_rows", "row_shape"]
 def check_rows(
     what: str, x: Any, normalized_shape: int | Sequence[int], parameters: dict[str, Any]
 ) -> tuple[AnyDType, tuple[int, ...]]:
-    """Checks x and what there is one of an element; returns the dtype and the last axes."""
+    """Checks x and the parameters of a row's elements; returns the dtype and the last axes."""
     dtype = check_floats(what, "x", x)
     try:
         shape = (

@@ -227,11 +227,11 @@ def _middle(around: Sequence[Dim], other: int) -> list[Dim]:
 def _share_out(
     sizes: Sequence[int], tile: Sequence[int], iteration: int, between: int, rows: int, units: int
 ) -> tuple[tuple[int, ...], int]:
-    """Returns how many iterations of each long loop, and of the loop around them, are one's work.
+    """Returns one work-item's share: iterations of each long loop, and of the loop around them.
 
     Args:
         sizes: Of the long loops.
-        tile: Iterations of each in a tile, which work is a multiple of.
+        tile: Iterations of each in a tile, which a share is a multiple of.
         iteration: Bytes written in one iteration of all long loops.
         between: Iterations of the loop around them.
         rows: Iterations of all loops around that one.

@@ -30,20 +30,20 @@ __all__ = ["plan_in_place"]
 UNROLL = 4
 # Taps of a row that it takes at a time, where these follow each other.
 MOST_TAPS = 7
-# Tiles of a work-group that the packed tiles pass by: so often a strip of them is read from a near
-# cache for once that it came from a far one.
+# Gathered tiles that a work-group takes: each strip of the packed operand is fetched from the far
+# cache once and then used this many times.
 TILES = 32
-# Of a matrix, what a work-group passes all packed tiles by: a part of a second cache, but no harm
-# where that is smaller, as a tile of sums reads its rows at a few bytes a cycle.
+# Bytes of the matrix that a work-group keeps while it streams all packed tiles: part of an L2.
+# A smaller one does no harm, since a tile reads its rows at only a few bytes a cycle.
 NEAR_BYTES = 3 << 19
-# Of the packed operand, what is passed by each tile instead, so that the result is written line by
-# line and not strip by strip.
+# If the packed operand is at most this large, it stays in cache and gathered tiles are streamed:
+# the result is then written line by line instead of strip by strip.
 STAYS_BYTES = 256 << 10
 # Planes after which a line of the next one is copied: no hardware follows such steps.
 AHEAD = 8
 # Outputs whose places are known at a time.
 NOTED = 512
-# Lanes that a strip of the packed operand passes by at least, if it comes from afar each time.
+# Fewest lanes that a strip of the packed operand is used for, if it is fetched from a far cache.
 FEW_LANES = 32
 # Lines of memory, one a step of depth, that columns are read from in place.
 MOST_LINES = 1024
@@ -373,12 +373,12 @@ def _cut(what: Contraction, code: ContractionCode, traits: DeviceTraits) -> _Cut
     channels = what.depths[2]
     bounds = what.gathered.bounds
 
-    # What the packed tiles pass by is to stay in the second cache.
+    # The gathered tiles stay in the L2 cache while the packed ones are streamed.
     near = TILES
     if bounds is None:
         near = max(1, NEAR_BYTES // what.value.itemsize // (code.lanes * channels))
     products = images * rows * tiles * packed_tiles * what.groups // wanted
-    # As many of each kind that both together are read least often.
+    # The shape of a block of tiles that reads the least of both operands together.
     fair = math.isqrt(products * code.packed_lanes // code.lanes)
     fair = max(1, images * rows * tiles * what.groups // wanted, fair)
     tiles_a_group = -(-tiles // -(-tiles // min(tiles, TILES, near, fair)))

@@ -16,11 +16,11 @@ __all__ = ["PackCode", "pack_plan", "passes_in_place"]
 PACK_RUN = 256
 
 
-# Bytes from one line of the other operand to the next, up to which they pass by as well where they
-# lie: further apart, each is on another page, and many share a place in the cache.
+# Largest distance, in bytes, between two lines of the second operand at which it is read in place.
+# Beyond it every line is on a page of its own, and many share a cache set.
 NEAR_LINES = 2048
-# Packing it costs more than it saves if it passes by no more often than this, or if all of it stays
-# in a second cache.
+# Packing costs more than it saves if the operand is streamed no more often than this, or if all of
+# it stays in the L2 cache.
 FEW_PASSES = 12
 STAYS_BYTES = 1 << 20
 

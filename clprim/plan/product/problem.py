@@ -153,8 +153,8 @@ class Contraction:
             stride.
         error: Relative root mean square error that the algorithm may have, of random numbers; 0 for
             sums of products only.
-        plain: Where the result would lie if a pixel stayed one, where outputs become pixels: it
-            decides how sums are added up, so that they are the same sums.
+        plain: With `depth_to_space`, the layout that the result would have without it. Tiles and
+            splits are chosen from this one, so that both give the same bits.
     """
 
     name: str

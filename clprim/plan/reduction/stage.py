@@ -1,6 +1,6 @@
-"""One kernel of a `Reduction`: what its operands are called and what it is told as arguments.
+"""Builds one kernel of a `Reduction`: operand names, parameters, arguments.
 
-The loops are none of its business: `clprim.plan.reduction.planner` says how they are cut.
+How the loops are cut is decided in `clprim.plan.reduction.planner`.
 """
 
 from __future__ import annotations

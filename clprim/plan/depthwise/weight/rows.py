@@ -1,7 +1,8 @@
 """The CPU strategies of the gradient of a depthwise convolution in its weight.
 
-Sums of all taps stay in registers while rows pass by: vectors of channels, or of columns, whichever
-lie side by side. depthwise/weight/channels.cl.jinja and depthwise/weight/planes.cl.jinja draw it.
+Sums of all taps stay in registers while rows are read one after another: vectors of channels, or of
+columns, whichever are adjacent in memory.
+depthwise/weight/channels.cl.jinja and depthwise/weight/planes.cl.jinja draw it.
 """
 
 from __future__ import annotations
