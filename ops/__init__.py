@@ -15,10 +15,12 @@ from clprim.ops.attention.rotary import (
     rotary_embedding,
     rotary_embedding_backward,
 )
-from clprim.ops.conv.forward import conv1d, conv2d, pack_weight
+from clprim.ops.conv.forward import conv2d, pack_weight
 from clprim.ops.conv.gradient import conv2d_bias, conv2d_input, conv2d_weight
 from clprim.ops.conv.inverted_residual import inverted_residual
+from clprim.ops.conv.rows import conv1d, conv1d_input, conv1d_weight, conv_transpose1d
 from clprim.ops.conv.transpose import conv_transpose2d
+from clprim.ops.conv.volumes import conv3d, conv3d_input, conv3d_weight, conv_transpose3d
 from clprim.ops.elementwise.activation import (
     celu,
     elu,
@@ -405,11 +407,18 @@ __all__ = [
     "clamp",
     "contiguous",
     "conv1d",
+    "conv1d_input",
+    "conv1d_weight",
     "conv2d",
     "conv2d_bias",
     "conv2d_input",
     "conv2d_weight",
+    "conv3d",
+    "conv3d_input",
+    "conv3d_weight",
+    "conv_transpose1d",
     "conv_transpose2d",
+    "conv_transpose3d",
     "cos",
     "cosh",
     "cosine_embedding_loss",

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from clprim.arrays.array import Array, view_of
 from clprim.arrays.memory import Described, operand_of
 from clprim.dtypes import AnyDType
 from clprim.errors import ShapeError, quoted
-from clprim.ops.conv.windows import Pair, Windows, windows
+from clprim.ops.conv.windows import Padding, Pair, Windows, windows
 from clprim.ops.product.arguments import check_operands
 from clprim.plan.conv.pixels import Shuffle
 from clprim.plan.epilogue import Epilogue, Read
@@ -20,6 +21,7 @@ from clprim.runtime.device import Device
 
 __all__ = [
     "Shape4",
+    "batched",
     "bias_place",
     "check_rank",
     "check_shapes",
@@ -29,9 +31,24 @@ __all__ = [
     "place_of",
     "placed",
     "result_of",
+    "unbatched",
 ]
 
 Shape4 = tuple[int, int, int, int]
+
+
+def batched(array: Any) -> Any:
+    """One image as a batch of one; what is no array is left to be refused by who knows its name."""
+    if not hasattr(array, "strides") or not hasattr(array, "base_data"):
+        return array
+    # Where nothing is repeated any stride would do: that of an image that follows.
+    step = max((n * s for n, s in zip(array.shape, array.strides, strict=True)), default=0)
+    return view_of(array, (1, *array.shape), (step, *array.strides), array.offset)
+
+
+def unbatched(array: Any) -> Array:
+    """The only image of a batch."""
+    return view_of(array, array.shape[1:], array.strides[1:], array.offset)
 
 
 def check_whole(what: str, label: str, value: Any) -> None:
@@ -99,7 +116,7 @@ def checked_windows(
     w: Shape4,
     grad: Sequence[int],
     stride: Pair,
-    padding: Pair,
+    padding: Padding,
     dilation: Pair,
     groups: int,
     shuffle: Shuffle | None = None,

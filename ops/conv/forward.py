@@ -14,16 +14,17 @@ from clprim.call.product import Planned, run_contraction
 from clprim.call.signature import Calls
 from clprim.errors import DefinitionError, ShapeError
 from clprim.ops.conv.arguments import (
+    batched,
     bias_place,
-    check_rank,
     check_shapes,
     check_whole,
     place_of,
     placed,
     result_of,
+    unbatched,
 )
 from clprim.ops.conv.pixels import check_shuffle, shuffle_of
-from clprim.ops.conv.windows import Pair, key, whole_numbers, windows
+from clprim.ops.conv.windows import Padding, Pair, key, windows
 from clprim.ops.product.arguments import check_operands, check_result, product_dtypes
 from clprim.ops.shared.epilogue import check_epilogue, split_arguments
 from clprim.options import current_options
@@ -32,7 +33,7 @@ from clprim.plan.conv.problem import Convolution
 from clprim.plan.strides import is_channels_last
 from clprim.runtime.device import Device, current_device
 
-__all__ = ["conv1d", "conv2d", "pack_weight"]
+__all__ = ["conv2d", "convolve", "pack_weight"]
 
 _calls: Calls[Call] = Calls()
 
@@ -76,7 +77,7 @@ def convolve(
     bias: Any,
     *,
     stride: Pair,
-    padding: Pair,
+    padding: Padding,
     dilation: Pair,
     groups: int,
     epilogue: str | None,
@@ -102,6 +103,7 @@ def convolve(
         key(depth_to_space),
         key(mode),
         algorithm,
+        axes,
     )
 
     def prepare(device: Device) -> Planned:
@@ -140,7 +142,7 @@ def _problem(
     bias: Any = None,
     *,
     stride: Pair = 1,
-    padding: Pair = 0,
+    padding: Padding = 0,
     dilation: Pair = 1,
     groups: int = 1,
     epilogue: str | None = None,
@@ -206,7 +208,7 @@ class _Conv2d:
         bias: Any = None,
         *,
         stride: Pair = 1,
-        padding: Pair = 0,
+        padding: Padding = 0,
         dilation: Pair = 1,
         groups: int = 1,
         epilogue: str | None = None,
@@ -220,12 +222,13 @@ class _Conv2d:
         """Returns the convolution (cross-correlation, as in PyTorch) of images with kernels.
 
         Args:
-            x: (N, C, H, W), of any strides.
+            x: (N, C, H, W), or (C, H, W), of any strides.
             w: (O, C / groups, KH, KW), or what `pack_weight` made of it.
             bias: (O,), added to every pixel.
             stride: A number, or one for height and one for width.
             dilation: Likewise.
-            padding: Likewise, or ``(top, bottom, left, right)``.
+            padding: Likewise, or ``(top, bottom, left, right)``, or a word: ``"valid"`` for none,
+                or ``"same"``, with a stride of 1, for a result of the size of ``x``.
             groups: Inputs and outputs are divided into so many independent convolutions.
             epilogue: A snippet on ``y0``, the value with its bias, run in the storing kernel; it
                 reads arrays ``x0``, …, numbers ``w0``, …, ``index``, ``coord(d)`` and ``size(d)``
@@ -262,9 +265,10 @@ class _Conv2d:
             array([[[[10., 12.],
                      [20., 24.]]]], dtype=float32)
         """
-        return convolve(
+        single = getattr(x, "ndim", 0) == 3 and getattr(w, "ndim", 4) == 4
+        y = convolve(
             "conv2d",
-            x,
+            batched(x) if single else x,
             w,
             bias,
             stride=stride,
@@ -275,14 +279,17 @@ class _Conv2d:
             epilogue_args=epilogue_args,
             depth_to_space=depth_to_space,
             mode=mode,
-            out=out,
+            out=batched(out) if single and getattr(out, "ndim", 0) == 3 else out,
             beta=beta,
             algorithm=algorithm,
+            axes=(1, 2, 3) if single else (0, 1, 2, 3),
         )
+        return out if out is not None else unbatched(y) if single else y
 
     def algorithms(self, x: Any, w: Any, *args: Any, **options: Any) -> tuple[str, ...]:
         """Returns the names of the algorithms that can do a call with these arguments."""
         device = current_device()
+        x = batched(x) if getattr(x, "ndim", 0) == 3 else x
         problem, _ = _problem("conv2d", device, x, w, *args, **options)
         return CONVOLUTIONS.able(problem, device.traits)
 
@@ -291,72 +298,3 @@ class _Conv2d:
 
 
 conv2d = _Conv2d()
-
-
-def conv1d(
-    x: Any,
-    w: Any,
-    bias: Any = None,
-    *,
-    stride: int = 1,
-    padding: Pair = 0,
-    dilation: int = 1,
-    groups: int = 1,
-    epilogue: str | None = None,
-    epilogue_args: Any = (),
-    out: Any = None,
-    beta: float = 0,
-    algorithm: str = "auto",
-) -> Any:
-    """Returns the convolution of rows (N, C, L) with kernels (O, C / groups, K), as (N, O, OL).
-
-    ``padding`` is a number or ``(left, right)``; everything else is as in `conv2d`.
-
-    Example:
-        >>> import numpy as np, clprim as cp
-        >>> from clprim import ops
-        >>> x = cp.asarray(np.arange(4, dtype=np.float32).reshape(1, 1, 4))
-        >>> ops.conv1d(x, cp.full((1, 1, 2), 1.0)).get()
-        array([[[1., 3., 5.]]], dtype=float32)
-    """
-    what = "conv1d"
-    (step,) = whole_numbers(what, "stride", stride, 1, (1,))
-    (reach,) = whole_numbers(what, "dilation", dilation, 1, (1,))
-    check_operands(what, current_device(), x=x, w=matrix_of(w))
-    check_shapes(what, x.shape, w.shape, groups, rank=3)
-    if out is not None:
-        check_operands(what, current_device(), out=out)
-        check_rank(what, "out=", out.shape, 3)
-    sides = whole_numbers(what, "padding", padding, 0, (1, 2))
-    given = epilogue_args if isinstance(epilogue_args, tuple | list) else (epilogue_args,)
-    y = convolve(
-        what,
-        _row(x),
-        PackedWeight(_row(w.array), w) if isinstance(w, PackedWeight) else _row(w),
-        bias,
-        stride=(1, step),
-        padding=(0, 0, sides[0], sides[-1]),
-        dilation=(1, reach),
-        groups=groups,
-        epilogue=epilogue,
-        epilogue_args=tuple(_row(a) if getattr(a, "ndim", 0) >= 2 else a for a in given),
-        depth_to_space=None,
-        mode="CRD",
-        out=None if out is None else _row(out),
-        beta=beta,
-        algorithm=algorithm,
-        axes=(0, 1, 3),
-    )
-    if out is not None:
-        return out
-    return view_of(y, (*y.shape[:2], y.shape[3]), (*y.strides[:2], y.strides[3]), y.offset)
-
-
-def _row(array: Any) -> Any:
-    """An array of rows as one of images one pixel high."""
-    if not hasattr(array, "strides") or not hasattr(array, "base_data"):
-        return array  # conv2d says what is wrong with it
-    shape, strides = list(array.shape), list(array.strides)
-    shape.insert(-1, 1)
-    strides.insert(-1, strides[-1] * shape[-1])
-    return view_of(array, tuple(shape), tuple(strides), array.offset)

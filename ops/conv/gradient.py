@@ -20,7 +20,7 @@ from clprim.ops.conv.arguments import (
     result_of,
 )
 from clprim.ops.conv.pixels import check_shuffle, shuffle_of
-from clprim.ops.conv.windows import Pair, key
+from clprim.ops.conv.windows import Padding, Pair, key
 from clprim.ops.product.arguments import check_operands, check_result, product_dtypes
 from clprim.ops.shape.pixels import space_to_depth
 from clprim.options import current_options
@@ -31,7 +31,13 @@ from clprim.plan.strides import is_channels_last
 from clprim.reduction import Reduction
 from clprim.runtime.device import Device, current_device
 
-__all__ = ["conv2d_bias", "conv2d_input", "conv2d_weight"]
+__all__ = [
+    "conv2d_bias",
+    "conv2d_input",
+    "conv2d_weight",
+    "input_gradient",
+    "weight_gradient",
+]
 
 _calls: Calls[Call] = Calls()
 
@@ -42,7 +48,7 @@ def conv2d_input(
     grad: Any,
     *,
     stride: Pair = 1,
-    padding: Pair = 0,
+    padding: Padding = 0,
     dilation: Pair = 1,
     groups: int = 1,
     depth_to_space: int | None = None,
@@ -84,7 +90,40 @@ def conv2d_input(
                  [2., 4., 2.],
                  [1., 2., 1.]]]], dtype=float32)
     """
-    what = "conv2d_input"
+    return input_gradient(
+        "conv2d_input",
+        input_shape,
+        w,
+        grad,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+        groups=groups,
+        depth_to_space=depth_to_space,
+        mode=mode,
+        out=out,
+        beta=beta,
+        algorithm=algorithm,
+    )
+
+
+def input_gradient(
+    what: str,
+    input_shape: Sequence[int],
+    w: Any,
+    grad: Any,
+    *,
+    stride: Pair,
+    padding: Padding,
+    dilation: Pair,
+    groups: int,
+    depth_to_space: int | None = None,
+    mode: str = "CRD",
+    out: Any = None,
+    beta: float = 0,
+    algorithm: str = "auto",
+) -> Any:
+    """Does the work of `conv2d_input`, and of rows as images one pixel high; see there."""
     grad = _small(what, grad, depth_to_space, mode)
     options = (
         what,
@@ -135,7 +174,7 @@ def conv2d_weight(
     grad: Any,
     *,
     stride: Pair = 1,
-    padding: Pair = 0,
+    padding: Padding = 0,
     dilation: Pair = 1,
     groups: int = 1,
     depth_to_space: int | None = None,
@@ -176,7 +215,40 @@ def conv2d_weight(
         array([[[[ 8., 12.],
                  [20., 24.]]]], dtype=float32)
     """
-    what = "conv2d_weight"
+    return weight_gradient(
+        "conv2d_weight",
+        x,
+        weight_shape,
+        grad,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+        groups=groups,
+        depth_to_space=depth_to_space,
+        mode=mode,
+        out=out,
+        beta=beta,
+        algorithm=algorithm,
+    )
+
+
+def weight_gradient(
+    what: str,
+    x: Any,
+    weight_shape: Sequence[int],
+    grad: Any,
+    *,
+    stride: Pair,
+    padding: Padding,
+    dilation: Pair,
+    groups: int,
+    depth_to_space: int | None = None,
+    mode: str = "CRD",
+    out: Any = None,
+    beta: float = 0,
+    algorithm: str = "auto",
+) -> Any:
+    """Does the work of `conv2d_weight`, and of rows as images one pixel high; see there."""
     options = (
         what,
         algorithm,

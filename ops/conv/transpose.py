@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 from clprim.arrays.formats import order_like
@@ -13,15 +12,16 @@ from clprim.call.product import Planned, run_contraction
 from clprim.call.signature import Calls
 from clprim.errors import ShapeError
 from clprim.ops.conv.arguments import (
-    Shape4,
+    batched,
     bias_place,
     check_rank,
     check_whole,
     place_of,
     placed,
     result_of,
+    unbatched,
 )
-from clprim.ops.conv.windows import Pair, Windows, key, windows
+from clprim.ops.conv.windows import Pair, Windows, key, transposed_axes
 from clprim.ops.product.arguments import check_operands, check_result, product_dtypes
 from clprim.ops.shared.epilogue import check_epilogue, split_arguments
 from clprim.options import current_options
@@ -29,7 +29,7 @@ from clprim.plan.conv.family import CONVOLUTIONS
 from clprim.plan.conv.problem import Convolution
 from clprim.runtime.device import Device
 
-__all__ = ["conv_transpose2d"]
+__all__ = ["conv_transpose2d", "transposed"]
 
 _calls: Calls[Call] = Calls()
 
@@ -53,7 +53,7 @@ def conv_transpose2d(
     """Returns the transposed convolution: what `conv2d` does to gradients, done to images.
 
     Args:
-        x: (N, C, H, W).
+        x: (N, C, H, W), or (C, H, W).
         w: (C, O / groups, KH, KW), or what `pack_weight` made of it.
         bias: (O,).
         stride: Of the convolution that it is the transpose of.
@@ -82,7 +82,46 @@ def conv_transpose2d(
         >>> ops.conv_transpose2d(x, cp.full((1, 1, 1, 2), 1.0), stride=2).get()
         array([[[[1., 1., 2., 2.]]]], dtype=float32)
     """
-    what = "conv_transpose2d"
+    single = getattr(x, "ndim", 0) == 3 and getattr(w, "ndim", 0) == 4
+    y = transposed(
+        "conv_transpose2d",
+        batched(x) if single else x,
+        w,
+        bias,
+        stride=stride,
+        padding=padding,
+        output_padding=output_padding,
+        groups=groups,
+        dilation=dilation,
+        epilogue=epilogue,
+        epilogue_args=epilogue_args,
+        out=batched(out) if single and getattr(out, "ndim", 0) == 3 else out,
+        beta=beta,
+        algorithm=algorithm,
+        axes=(1, 2, 3) if single else (0, 1, 2, 3),
+    )
+    return out if out is not None else unbatched(y) if single else y
+
+
+def transposed(
+    what: str,
+    x: Any,
+    w: Any,
+    bias: Any,
+    *,
+    stride: Pair,
+    padding: Pair,
+    output_padding: Pair,
+    groups: int,
+    dilation: Pair,
+    epilogue: str | None,
+    epilogue_args: Any,
+    out: Any,
+    beta: float,
+    algorithm: str,
+    axes: tuple[int, ...] = (0, 1, 2, 3),
+) -> Any:
+    """Does the work of `conv_transpose2d`, and of rows as images one pixel high; see there."""
     arrays, numbers = split_arguments(epilogue_args)
     extras = arrays if bias is None else (bias, *arrays)
     options = (
@@ -95,6 +134,7 @@ def conv_transpose2d(
         key(dilation),
         epilogue,
         bias is None,
+        axes,
     )
 
     def prepare(device: Device) -> Planned:
@@ -109,13 +149,15 @@ def conv_transpose2d(
                 f"{what}: x of shape {x.shape} and w of shape {matrix.shape} with groups={groups}: "
                 "expected as many channels in x as outputs in w, a multiple of groups"
             )
-        found = _transposed_windows(
-            what, x.shape, matrix.shape, stride, padding, output_padding, dilation
+        found = Windows(
+            *transposed_axes(
+                what, x.shape[2:], matrix.shape[2:], stride, padding, output_padding, dilation
+            )
         )
         shape = (x.shape[0], matrix.shape[1] * groups, found.y.size, found.x.size)
         dtype, value = product_dtypes(what, device, x.dtype, matrix.dtype)
         biases = bias_place(what, device, bias, shape)
-        read = check_epilogue(what, device, epilogue, epilogue_args, shape, value)
+        read = check_epilogue(what, device, epilogue, epilogue_args, shape, value, axes=axes)
         check_result(what, out, device, shape, dtype, inputs=(x, matrix), extras=extras, beta=beta)
         result, described = result_of("x", out, shape, dtype, order_like(x))
         problem = Convolution(
@@ -140,46 +182,3 @@ def conv_transpose2d(
     return run_contraction(
         _calls, what, x, w, extras, options, prepare, out=out, beta=beta, numbers=numbers
     )
-
-
-def _transposed_windows(
-    what: str,
-    x: Shape4,
-    w: Shape4,
-    stride: Pair,
-    padding: Pair,
-    output_padding: Pair,
-    dilation: Pair,
-) -> Windows:
-    """The windows of the convolution whose result has the size of ``x``."""
-    # A large enough input lets the numbers be checked before its size is known.
-    probe = windows(
-        what, (1 << 24, 1 << 24), w[2:], stride=stride, padding=padding, dilation=dilation
-    )
-    extra = windows(
-        what,
-        (1 << 24, 1 << 24),
-        (1, 1),
-        stride=1,
-        padding=output_padding,
-        dilation=1,
-        padding_name="output_padding",
-    )
-    axes = []
-    for axis, more, size in zip(
-        (probe.y, probe.x), (extra.y.after, extra.x.after), x[2:], strict=True
-    ):
-        if more and more >= max(axis.stride, axis.dilation):
-            raise ShapeError(
-                f"{what}: output_padding={output_padding!r} must be less than stride={stride!r} "
-                f"or dilation={dilation!r}"
-            )
-        result = (size - 1) * axis.stride - axis.before - axis.after + axis.reach + more
-        if result < 1:
-            raise ShapeError(
-                f"{what}: x of shape {tuple(x)} with a kernel of {tuple(w[2:])}, stride={stride!r} "
-                f"and padding={padding!r} leaves a result of size {result}"
-            )
-        # Of what output_padding adds no window reaches more: there are as many as pixels of x.
-        axes.append(replace(axis, size=result, after=axis.after - more))
-    return Windows(*axes)

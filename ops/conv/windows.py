@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,19 @@ from clprim.errors import ShapeError, quoted
 from clprim.ops.shared.arguments import fits
 from clprim.plan.conv.problem import Axis
 
-__all__ = ["Pair", "Windows", "key", "whole_numbers", "windows"]
+__all__ = [
+    "Padding",
+    "Pair",
+    "Windows",
+    "axes",
+    "key",
+    "transposed_axes",
+    "whole_numbers",
+    "windows",
+]
 
 Pair = int | Sequence[int]
+Padding = Pair | str
 
 
 @dataclass(frozen=True)
@@ -31,54 +41,129 @@ def windows(
     kernel: tuple[int, int],
     *,
     stride: Pair,
-    padding: Pair,
+    padding: Padding,
     dilation: Pair,
     padding_name: str = "padding",
 ) -> Windows:
-    """Checks what a user gave.
+    """Returns the windows of images; see `axes`."""
+    found = axes(what, size, kernel, stride, padding, dilation, padding_name)
+    return Windows(*found)
+
+
+def axes(
+    what: str,
+    size: Sequence[int],
+    kernel: Sequence[int],
+    stride: Pair,
+    padding: Padding,
+    dilation: Pair,
+    padding_name: str = "padding",
+) -> tuple[Axis, ...]:
+    """Checks what a user gave, and returns the windows along each axis.
 
     Args:
         what: The operator, for messages.
-        size: Height and width of the input.
-        kernel: Height and width of the kernel.
-        stride: A number, or one for height and one for width.
+        size: Of the input along every axis.
+        kernel: Likewise.
+        stride: A number, or one for each axis.
         dilation: Likewise.
-        padding: Likewise, or ``(top, bottom, left, right)``.
+        padding: Likewise, or one for each side (of images ``(top, bottom, left, right)``), or
+            ``"valid"``, which is 0, or ``"same"``, which gives as many windows as the input has
+            elements; an uneven one is larger behind.
         padding_name: What the user calls it.
 
     Raises:
-        ShapeError: Not such numbers, or a kernel that is larger than the padded input.
+        ShapeError: Not such numbers, ``"same"`` with a stride, or a kernel that is larger than the
+            padded input.
     """
-    strides = _pair(what, "stride", stride, least=1)
-    dilations = _pair(what, "dilation", dilation, least=1)
-    given = whole_numbers(what, padding_name, padding, 0, (1, 2, 4))
-    times = 4 // len(given)  # one number is that of four sides, of two each is that of two
-    top, bottom, left, right = (p for p in given for _ in range(times))
+    count = len(size)
+    strides = _each(what, "stride", stride, count)
+    dilations = _each(what, "dilation", dilation, count)
     if min(kernel) < 1:
-        raise ShapeError(f"{what}: the kernel has size {kernel}, expected at least 1 × 1")
-    axes = [
-        Axis(size[a], kernel[a], strides[a], dilations[a], before, after)
-        for a, (before, after) in enumerate(((top, bottom), (left, right)))
-    ]
-    for axis, name in zip(axes, ("high", "wide"), strict=True):
+        least = " × ".join("1" * count)
+        raise ShapeError(f"{what}: the kernel has size {tuple(kernel)}, expected at least {least}")
+    word = padding if isinstance(padding, str) else None
+    if word == "same":
+        if max(strides) > 1:
+            raise ShapeError(f"{what}: padding='same' needs a stride of 1, got stride={stride!r}")
+        missing = [d * (k - 1) for d, k in zip(dilations, kernel, strict=True)]
+        sides = tuple(side for n in missing for side in (n // 2, n - n // 2))
+    elif word == "valid":
+        sides = (0,) * 2 * count
+    else:
+        given = whole_numbers(what, padding_name, padding, 0, (1, count, 2 * count), words=True)
+        times = 2 * count // len(given)  # one number is that of all sides, one each is that of two
+        sides = tuple(p for p in given for _ in range(times))
+    found = tuple(
+        Axis(size[a], kernel[a], strides[a], dilations[a], *sides[2 * a : 2 * a + 2])
+        for a in range(count)
+    )
+    for axis, name in zip(found, ("deep", "high", "wide")[-count:], strict=True):
         if axis.reach > axis.padded:
             raise ShapeError(
-                f"{what}: a kernel of {kernel} with dilation {dilations} is {axis.reach} {name}, "
-                f"larger than the padded input, {axis.padded} {name}: size {size}, padding "
-                f"{padding}"
+                f"{what}: a kernel of {tuple(kernel)} with dilation {dilations} is {axis.reach} "
+                f"{name}, larger than the padded input, {axis.padded} {name}: size {tuple(size)}, "
+                f"padding {padding}"
             )
-    return Windows(*axes)
+    return found
 
 
-def _pair(what: str, label: str, value: Pair, least: int) -> tuple[int, int]:
-    given = whole_numbers(what, label, value, least, (1, 2))
-    return (given[0], given[-1])
+def transposed_axes(
+    what: str,
+    size: Sequence[int],
+    kernel: Sequence[int],
+    stride: Pair,
+    padding: Pair,
+    output_padding: Pair,
+    dilation: Pair,
+) -> tuple[Axis, ...]:
+    """Returns the windows of the convolution whose result has this size; see `axes`.
+
+    Raises:
+        ShapeError: As `axes`, a padding that is a word, an ``output_padding`` that is too large, or
+            a result without elements.
+    """
+    count = len(size)
+    whole_numbers(what, "padding", padding, 0, (1, count, 2 * count))
+    # A large enough input lets the numbers be checked before its size is known.
+    large, ones = (1 << 24,) * count, (1,) * count
+    probe = axes(what, large, kernel, stride, padding, dilation)
+    extra = axes(what, large, ones, 1, output_padding, 1, "output_padding")
+    found = []
+    for axis, more, n in zip(probe, (e.after for e in extra), size, strict=True):
+        if more and more >= max(axis.stride, axis.dilation):
+            raise ShapeError(
+                f"{what}: output_padding={output_padding!r} must be less than stride={stride!r} "
+                f"or dilation={dilation!r}"
+            )
+        result = (n - 1) * axis.stride - axis.before - axis.after + axis.reach + more
+        if result < 1:
+            raise ShapeError(
+                f"{what}: x of size {tuple(size)} with a kernel of {tuple(kernel)}, "
+                f"stride={stride!r} and padding={padding!r} leaves a result of size {result}"
+            )
+        # Of what output_padding adds no window reaches more: there are as many as x has elements.
+        found.append(replace(axis, size=result, after=axis.after - more))
+    return tuple(found)
+
+
+def _each(what: str, label: str, value: Pair, count: int) -> tuple[int, ...]:
+    given = whole_numbers(what, label, value, 1, (1, count))
+    return given * (count // len(given))
 
 
 def whole_numbers(
-    what: str, label: str, value: Any, least: int, lengths: tuple[int, ...]
+    what: str, label: str, value: Any, least: int, lengths: tuple[int, ...], *, words: bool = False
 ) -> tuple[int, ...]:
     """Returns a number, or a sequence of one of these lengths, as a tuple.
+
+    Args:
+        what: The operator, for messages.
+        label: Of the argument.
+        value: What was given.
+        least: The least number that there may be.
+        lengths: How many there may be.
+        words: Whether ``'same'`` and ``'valid'`` would have done as well.
 
     Raises:
         ShapeError: Something else, or a number below ``least`` or too large.
@@ -89,10 +174,10 @@ def whole_numbers(
     whole = all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in numbers)
     if not whole or len(numbers) not in lengths or not fits(numbers, least):
         forms = {1: "a number", 2: "a pair", 4: "(top, bottom, left, right)"}
-        expected = ", ".join(forms[n] for n in lengths)
+        expected = ", ".join(forms.get(n, f"{n} numbers") for n in dict.fromkeys(lengths))
         raise ShapeError(
             f"{what}: {label}={quoted(value)}: expected {expected}, of at least {least} and "
-            "below 2^31"
+            f"below 2^31{', or a word, same or valid' if words else ''}"
         )
     return tuple(int(n) for n in numbers)
 

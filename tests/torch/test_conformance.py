@@ -12,7 +12,8 @@ NAMES = """
 abs add addmm bmm cat clamp cumsum div.no_rounding_mode eq exp flip lerp log lt matmul
 max.reduction_with_dim maximum mean mul neg pow rsqrt sigmoid sqrt stack std sub sum tanh tril
 var where nn.functional.adaptive_avg_pool2d nn.functional.avg_pool2d nn.functional.batch_norm
-nn.functional.conv1d nn.functional.conv2d nn.functional.conv_transpose2d nn.functional.gelu
+nn.functional.conv1d nn.functional.conv2d nn.functional.conv3d nn.functional.conv_transpose2d
+nn.functional.conv_transpose3d nn.functional.gelu
 nn.functional.group_norm nn.functional.hardswish nn.functional.interpolate.bilinear
 nn.functional.interpolate.nearest nn.functional.layer_norm nn.functional.linear
 nn.functional.max_pool2d nn.functional.pad.constant nn.functional.silu softmax log_softmax

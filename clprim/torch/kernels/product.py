@@ -7,7 +7,6 @@ from typing import Any
 
 from clprim import ops
 from clprim.arrays.array import Array
-from clprim.errors import ShapeError
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
@@ -77,15 +76,19 @@ def _addbmm(old: Array, a: Array, b: Array, *, beta: Any = 1, alpha: Any = 1) ->
 
 # --- convolutions --------------------------------------------------------------------------------
 
+# By the number of dimensions of x.
+_FORWARD = {3: ops.conv1d, 4: ops.conv2d, 5: ops.conv3d}
+_TRANSPOSED = {3: ops.conv_transpose1d, 4: ops.conv_transpose2d, 5: ops.conv_transpose3d}
+_INPUT = {3: ops.conv1d_input, 4: ops.conv2d_input, 5: ops.conv3d_input}
+_WEIGHT = {3: ops.conv1d_weight, 4: ops.conv2d_weight, 5: ops.conv3d_weight}
 
-def _planes(x: Array) -> Array:
-    """Images of one dimension as images of one row."""
-    return x if x.ndim == 4 else x.reshape(x.shape[0], x.shape[1], 1, x.shape[2])
 
-
-def _pair(values: Sequence[int], neutral: int) -> tuple[int, int]:
-    given = tuple(values)
-    return (neutral, given[0]) if len(given) == 1 else (given[0], given[1])
+def _settings(x: Array, stride: Any, padding: Any, dilation: Any, groups: int) -> dict[str, Any]:
+    """The settings that all directions share, each a number for every dimension of a window."""
+    given = {"stride": stride, "padding": padding, "dilation": dilation}
+    rank = x.ndim - 2
+    spread = {k: tuple(v) * rank if len(v) == 1 else tuple(v) for k, v in given.items()}
+    return {**spread, "groups": groups}
 
 
 @kernel("convolution_overrideable")
@@ -100,41 +103,28 @@ def _convolution(
     output_padding: Any,
     groups: int,
 ) -> Any:
-    if x.ndim == 5:
-        raise ShapeError(
-            f"convolution: x has shape {x.shape}; the device convolves in one or two dimensions, "
-            "so keep this layer and its input on the CPU"
-        )
-    options: dict[str, Any] = {
-        "stride": _pair(stride, 1),
-        "padding": _pair(padding, 0),
-        "dilation": _pair(dilation, 1),
-        "groups": groups,
-    }
-    line = x.ndim == 3
-    x, w = _planes(x), _planes(w)
+    options = _settings(x, stride, padding, dilation, groups)
     if transposed:
-        options["output_padding"] = _pair(output_padding, 0)
-        y = ops.conv_transpose2d(x, w, bias, **options)
-    else:
-        y = ops.conv2d(x, w, bias, **options)
-    return y.reshape(y.shape[0], y.shape[1], y.shape[3]) if line else y
+        more = tuple(output_padding)
+        return _TRANSPOSED[x.ndim](x, w, bias, output_padding=more, **options)
+    return _FORWARD[x.ndim](x, w, bias, **options)
 
 
 def _as_input(grad: Array, x: Array, w: Array, options: dict[str, Any]) -> Array:
     """Returns a transposed convolution's gradient as the input of a convolution.
 
-    It gets the padding below and right that makes as many windows as ``x`` has pixels.
+    It gets the padding behind that makes as many windows as ``x`` has elements.
     """
-    ends = []
-    for d in range(2):
+    sides: list[int] = []
+    inside = [slice(None), slice(None)]
+    for d, before in enumerate(options["padding"]):
         stride, dilation = options["stride"][d], options["dilation"][d]
         reach = (x.shape[d + 2] - 1) * stride + dilation * (w.shape[d + 2] - 1) + 1
-        ends.append(reach - options["padding"][d] - grad.shape[d + 2])
-    top, left = options["padding"]
-    options["padding"] = (top, max(0, ends[0]), left, max(0, ends[1]))
-    rows, columns = (grad.shape[d + 2] + min(0, ends[d]) for d in range(2))
-    return grad[:, :, :rows, :columns]
+        after = reach - before - grad.shape[d + 2]
+        sides += (before, max(0, after))
+        inside.append(slice(grad.shape[d + 2] + min(0, after)))
+    options["padding"] = tuple(sides)
+    return grad[tuple(inside)]
 
 
 @kernel("convolution_backward_overrideable")
@@ -150,31 +140,20 @@ def _convolution_backward(
     groups: int,
     mask: Sequence[bool],
 ) -> Any:
-    line = x.ndim == 3
-    x_shape, w_shape = x.shape, w.shape
-    grad, x, w = _planes(grad), _planes(x), _planes(w)
-    options: dict[str, Any] = {
-        "stride": _pair(stride, 1),
-        "padding": _pair(padding, 0),
-        "dilation": _pair(dilation, 1),
-        "groups": groups,
-    }
+    options = _settings(x, stride, padding, dilation, groups)
     dx = dw = db = None
     if mask[2]:
-        db = ops.sum(grad, (0, 2, 3))
+        db = ops.sum(grad, (0, *range(2, grad.ndim)))
     if transposed:
         grad = _as_input(grad, x, w, options)
     if mask[0]:
         if transposed:
-            dx = ops.conv2d(grad, w, **options)
+            dx = _FORWARD[x.ndim](grad, w, **options)
         else:
-            dx = ops.conv2d_input(x.shape, w, grad, **options)
+            dx = _INPUT[x.ndim](x.shape, w, grad, **options)
     if mask[1]:
         if transposed:
-            dw = ops.conv2d_weight(grad, w.shape, x, **options)
+            dw = _WEIGHT[x.ndim](grad, w.shape, x, **options)
         else:
-            dw = ops.conv2d_weight(x, w.shape, grad, **options)
-    if line:
-        dx = dx if dx is None else dx.reshape(x_shape)
-        dw = dw if dw is None else dw.reshape(w_shape)
+            dw = _WEIGHT[x.ndim](x, w.shape, grad, **options)
     return dx, dw, db

@@ -68,7 +68,10 @@ RELU = "y0 = max(y0, 0);"
 
 CALLS = [
     # shapes
-    (ShapeError, r"conv2d: x .*\(6, 8, 9\), expected 4 dimensions", lambda c: c.conv(c.x[0])),
+    (ShapeError, r"conv2d: x .*\(8, 9\), expected 4 dimensions", lambda c: c.conv(c.x[0, 0])),
+    (ShapeError, r"out= .*\(2, 12, 6, 7\)", lambda c: c.conv(c.x[0])),
+    (ShapeError, "padding='same' needs a stride", lambda c: c.conv(padding="same", stride=2)),
+    (ShapeError, "padding='all': .*same or valid", lambda c: c.conv(padding="all")),
     (
         ShapeError,
         r"conv2d: w .*\(12, 6, 3\), expected 4 dimensions",
