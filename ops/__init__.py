@@ -131,6 +131,12 @@ from clprim.ops.index.gather import (
     take,
     take_along_dim,
 )
+from clprim.ops.index.gradient import (
+    embedding_bag_backward,
+    index_backward,
+    take_along_dim_backward,
+    take_backward,
+)
 from clprim.ops.index.scatter import (
     embedding_backward,
     gather_backward,
@@ -180,6 +186,7 @@ from clprim.ops.loss.similarity import (
     cosine_similarity,
     cosine_similarity_backward,
     pairwise_distance,
+    pairwise_distance_backward,
     triplet_margin_loss,
     triplet_margin_loss_backward,
 )
@@ -216,9 +223,14 @@ from clprim.ops.pool.avg_pool import (
     avg_pool2d_backward,
     avg_pool3d,
     avg_pool3d_backward,
+)
+from clprim.ops.pool.lp_pool import (
     lp_pool1d,
+    lp_pool1d_backward,
     lp_pool2d,
+    lp_pool2d_backward,
     lp_pool3d,
+    lp_pool3d_backward,
 )
 from clprim.ops.pool.max_pool import (
     max_pool1d,
@@ -227,9 +239,14 @@ from clprim.ops.pool.max_pool import (
     max_pool2d_backward,
     max_pool3d,
     max_pool3d_backward,
+)
+from clprim.ops.pool.unpool import (
     max_unpool1d,
+    max_unpool1d_backward,
     max_unpool2d,
+    max_unpool2d_backward,
     max_unpool3d,
+    max_unpool3d_backward,
 )
 from clprim.ops.product.einsum import (
     einsum,
@@ -244,6 +261,10 @@ from clprim.ops.random.dropout import (
     dropout3d,
     dropout3d_backward,
     dropout_backward,
+)
+from clprim.ops.random.gumbel import (
+    gumbel_softmax,
+    gumbel_softmax_backward,
 )
 from clprim.ops.recurrent.recurrent import (
     gru,
@@ -270,11 +291,15 @@ from clprim.ops.reduction.softmax import (
     softmax,
     softmax_backward,
     softmin,
+    softmin_backward,
 )
 from clprim.ops.sample.grid import (
     affine_grid,
     affine_grid_backward,
     grid_sample,
+)
+from clprim.ops.sample.grid_gradient import (
+    grid_sample_backward,
 )
 from clprim.ops.sample.interpolate import (
     interpolate,
@@ -453,6 +478,7 @@ __all__ = [
     "embedding",
     "embedding_backward",
     "embedding_bag",
+    "embedding_bag_backward",
     "epilogue_backward",
     "erf",
     "erfc",
@@ -475,9 +501,12 @@ __all__ = [
     "glu",
     "glu_backward",
     "grid_sample",
+    "grid_sample_backward",
     "group_norm",
     "group_norm_backward",
     "gru",
+    "gumbel_softmax",
+    "gumbel_softmax_backward",
     "hardshrink",
     "hardshrink_backward",
     "hardsigmoid",
@@ -493,6 +522,7 @@ __all__ = [
     "huber_loss_backward",
     "index",
     "index_add",
+    "index_backward",
     "index_copy",
     "index_put",
     "index_select",
@@ -529,8 +559,11 @@ __all__ = [
     "logsigmoid_backward",
     "logsumexp",
     "lp_pool1d",
+    "lp_pool1d_backward",
     "lp_pool2d",
+    "lp_pool2d_backward",
     "lp_pool3d",
+    "lp_pool3d_backward",
     "lstm",
     "margin_ranking_loss",
     "margin_ranking_loss_backward",
@@ -545,8 +578,11 @@ __all__ = [
     "max_pool3d",
     "max_pool3d_backward",
     "max_unpool1d",
+    "max_unpool1d_backward",
     "max_unpool2d",
+    "max_unpool2d_backward",
     "max_unpool3d",
+    "max_unpool3d_backward",
     "maximum",
     "mean",
     "median",
@@ -567,6 +603,7 @@ __all__ = [
     "pad",
     "pad_backward",
     "pairwise_distance",
+    "pairwise_distance_backward",
     "pixel_shuffle",
     "pixel_unshuffle",
     "poisson_nll_loss",
@@ -613,6 +650,7 @@ __all__ = [
     "softmax",
     "softmax_backward",
     "softmin",
+    "softmin_backward",
     "softplus",
     "softplus_backward",
     "softshrink",
@@ -629,6 +667,8 @@ __all__ = [
     "sum",
     "take",
     "take_along_dim",
+    "take_along_dim_backward",
+    "take_backward",
     "tan",
     "tanh",
     "tanhshrink",

@@ -28,6 +28,7 @@ __all__ = [
     "index_copy",
     "index_put",
     "index_select_backward",
+    "runs",
     "scatter",
     "scatter_add",
     "scatter_reduce",
@@ -37,7 +38,7 @@ _UINT32 = np.dtype(np.uint32)
 _INT32 = np.dtype(np.int32)
 
 
-def _runs(what: str, index: Any, at: int, places_there: int) -> tuple[Array, Array]:
+def runs(what: str, index: Any, at: int, places_there: int) -> tuple[Array, Array]:
     """Returns (order, starts) of indices along an axis.
 
     ``order`` says which index comes first when they are sorted, and ``starts`` where those begin
@@ -103,7 +104,7 @@ def _take(
         return out
     ndim = x.ndim
     line = index.ndim == 1
-    order, starts = _runs(what, index, 0 if line else at, x.shape[at])
+    order, starts = runs(what, index, 0 if line else at, x.shape[at])
     own = f"coord({at})"
 
     def element(array: str, place: str) -> str:

@@ -26,6 +26,7 @@ __all__ = [
     "cosine_similarity",
     "cosine_similarity_backward",
     "pairwise_distance",
+    "pairwise_distance_backward",
     "triplet_margin_loss",
     "triplet_margin_loss_backward",
 ]
@@ -280,6 +281,40 @@ def pairwise_distance(
 
 
 @repeatable
+def pairwise_distance_backward(
+    grad: Any, x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> tuple[Array, Array]:
+    """Returns the gradients of `pairwise_distance` with respect to x1 and x2, of one shape.
+
+    Args:
+        grad: Of the result.
+        x1: As in `pairwise_distance`.
+        x2: Likewise.
+        p: Likewise.
+        eps: Likewise.
+        keepdim: Likewise.
+
+    Raises:
+        ShapeError, DTypeError, DeviceError: With what was given and what was expected.
+    """
+    what = "pairwise_distance_backward"
+    dtype = promote([check_floats(what, "x1", x1), check_floats(what, "x2", x2)])
+    if x1.shape != x2.shape or not x1.shape:
+        raise ShapeError(f"{what}: x1 has shape {x1.shape}, x2 {x2.shape}; expected one shape")
+    dtype_of(what, "grad", grad)
+    expected = (*x1.shape[:-1], *((1,) if keepdim else ()))
+    if grad.shape != expected:
+        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {expected}")
+    p, eps = _norm(what, p), real(what, "eps", eps)
+    axis = len(x1.shape) - 1
+    distance = _distance(value_dtype(dtype, [dtype]), p)(x1, x2, eps, axis=-1)
+    grad = grad if keepdim else spread_view(grad, (axis,))
+    operator = _pair_slopes((x1.dtype, x2.dtype), p)
+    g1, g2 = operator(x1, x2, spread_view(distance, (axis,)), grad, eps)
+    return g1, g2
+
+
+@repeatable
 def triplet_margin_loss(
     anchor: Any,
     positive: Any,
@@ -412,24 +447,34 @@ def _distance(dtype: AnyDType, p: float) -> Reduction:
     )
 
 
+def _slope(n: int, a: str, b: str, r: str, g: str, p: float) -> str:
+    """Declares s, g times the slope of distance r by a: sign(d) (|d| / distance)^(p - 1)."""
+    sign = f"(d{n} > 0 ? 1 : d{n} < 0 ? -1 : d{n})"
+    if p == 2:
+        value = f"d{n} / {r}"
+    elif p == 1:
+        value = sign
+    elif math.isinf(p):
+        value = f"(fabs(d{n}) == {r} ? {sign} : 0)"
+    else:
+        value = f"{sign} * pow(fabs(d{n}) / {r}, (typeof_y0){p - 1!r})"
+    return f"typeof_y0 d{n} = {a} - {b} + w0; typeof_y0 s{n} = {r} == 0 ? 0 : {g} * ({value}); "
+
+
+@lru_cache(maxsize=64)
+def _pair_slopes(types: tuple[AnyDType, ...], p: float) -> Pointwise:
+    """Of two vectors, their distance, and its gradient."""
+    expr = _slope(0, "x0", "x1", "x2", "x3", p) + "y0 = s0; y1 = -s0;"
+    return Pointwise(expr, result_type=types, name="pairwise_distance_backward")
+
+
 @lru_cache(maxsize=64)
 def _triplet_slopes(types: tuple[AnyDType, ...], p: float, swap: bool) -> Pointwise:
     """Of three vectors, the distances of pairs, and the gradients of these."""
+    count = 3 if swap else 2
 
     def slope(n: int, a: str, b: str) -> str:
-        """Declares the slope of distance n by a: sign(d) (|d| / distance)^(p - 1)."""
-        count = 3 if swap else 2
-        r, g = f"x{3 + n}", f"x{3 + count + n}"
-        sign = f"(d{n} > 0 ? 1 : d{n} < 0 ? -1 : d{n})"
-        if p == 2:
-            value = f"d{n} / {r}"
-        elif p == 1:
-            value = sign
-        elif math.isinf(p):
-            value = f"(fabs(d{n}) == {r} ? {sign} : 0)"
-        else:
-            value = f"{sign} * pow(fabs(d{n}) / {r}, (typeof_y0){p - 1!r})"
-        return f"typeof_y0 d{n} = {a} - {b} + w0; typeof_y0 s{n} = {r} == 0 ? 0 : {g} * ({value}); "
+        return _slope(n, a, b, f"x{3 + n}", f"x{3 + count + n}", p)
 
     expr = slope(0, "x0", "x1") + slope(1, "x0", "x2")
     if swap:

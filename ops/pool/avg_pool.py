@@ -1,4 +1,4 @@
-"""Pooling by the mean of a window, or by its p-norm, and back: arguments after PyTorch.
+"""Pooling by the mean of a window, and back: arguments after PyTorch.
 
 Sums run in float32 at least. Gradients are gathered: every element of the input adds up what the
 windows that it is in pass on, in their order.
@@ -13,8 +13,14 @@ import numpy as np
 from clprim.arrays.array import Array
 from clprim.call.repeat import repeatable
 from clprim.errors import ShapeError
-from clprim.ops.pool.windows import Numbers, Windows, check_floats, check_gradient, windows
-from clprim.ops.shared.arguments import real
+from clprim.ops.pool.windows import (
+    Numbers,
+    Windows,
+    check_floats,
+    check_gradient,
+    pool_epilogue,
+    windows,
+)
 from clprim.ops.shared.strings import kernel, places
 
 __all__ = [
@@ -24,9 +30,7 @@ __all__ = [
     "avg_pool2d_backward",
     "avg_pool3d",
     "avg_pool3d_backward",
-    "lp_pool1d",
-    "lp_pool2d",
-    "lp_pool3d",
+    "divisor_of",
 ]
 
 
@@ -38,11 +42,13 @@ def avg_pool1d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     *,
+    epilogue: str | None = None,
+    epilogue_args: Any = (),
     out: Any = None,
 ) -> Array:
     """Returns the mean of every window of (N, C, L) or (C, L); see `avg_pool2d`."""
     given = (kernel_size, stride, padding, ceil_mode, count_include_pad, None)
-    return _avg_pool("avg_pool1d", 1, x, *given, out)
+    return _avg_pool("avg_pool1d", 1, x, *given, epilogue, epilogue_args, out)
 
 
 def avg_pool2d(
@@ -54,6 +60,8 @@ def avg_pool2d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
     *,
+    epilogue: str | None = None,
+    epilogue_args: Any = (),
     out: Any = None,
 ) -> Array:
     """Returns the mean of every window.
@@ -67,6 +75,8 @@ def avg_pool2d(
             counted.
         count_include_pad: Whether the padding is counted.
         divisor_override: What sums are divided by instead.
+        epilogue: A snippet on ``y0``, a mean, run before it is stored; it reads ``x0``, ``x1``, ….
+        epilogue_args: Those arrays; each broadcasts to the result.
         out: Where the result goes.
 
     Raises:
@@ -82,7 +92,7 @@ def avg_pool2d(
         array([[[2.5, 4.5]]], dtype=float32)
     """
     given = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-    return _avg_pool("avg_pool2d", 2, x, *given, out)
+    return _avg_pool("avg_pool2d", 2, x, *given, epilogue, epilogue_args, out)
 
 
 def avg_pool3d(
@@ -94,11 +104,13 @@ def avg_pool3d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
     *,
+    epilogue: str | None = None,
+    epilogue_args: Any = (),
     out: Any = None,
 ) -> Array:
     """Returns the mean of every window of (N, C, D, H, W) or (C, D, H, W); see `avg_pool2d`."""
     given = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-    return _avg_pool("avg_pool3d", 3, x, *given, out)
+    return _avg_pool("avg_pool3d", 3, x, *given, epilogue, epilogue_args, out)
 
 
 @repeatable
@@ -112,24 +124,30 @@ def _avg_pool(
     ceil_mode: bool,
     count_include_pad: bool,
     divisor_override: int | None,
+    epilogue: str | None,
+    epilogue_args: Any,
     out: Any,
 ) -> Array:
     dtype = check_floats(what, "x", x)
     w = windows(what, x, ndim, kernel_size, stride, padding, 1, ceil_mode)
-    divisor = _divisor(what, w, "x0", count_include_pad, divisor_override)
+    shape = (*x.shape[: w.lead], *w.outputs)
+    args = pool_epilogue(what, epilogue, epilogue_args, shape, dtype)
+    array = f"x{len(args)}"
+    divisor = divisor_of(what, w, array, count_include_pad, divisor_override)
     element = places(w.lead + ndim, {w.lead + d: f"i{d}" for d in w.axes})
     body = f"""
         typeof_y0 sum = 0;
         LOOPS {{
-            typeof_y0 v = at_x0({element});
+            typeof_y0 v = at_{array}({element});
             {"if (inside) " if w.leave else ""}sum += v;
         END
-        y0 = sum / {divisor.replace("FROM", "from")};"""
-    operator = kernel(w.over_window("x0", body, edges=w.leave), what, dtype)
-    return operator(x, shape=(*x.shape[: w.lead], *w.outputs), out=out)
+        y0 = sum / {divisor.replace("FROM", "from")};
+        {epilogue or ""}"""
+    operator = kernel(w.over_window(array, body, edges=w.leave), what, dtype)
+    return operator(*args, x, shape=shape, out=out)
 
 
-def _divisor(what: str, w: Windows, array: str, padded: bool, override: int | None) -> str:
+def divisor_of(what: str, w: Windows, array: str, padded: bool, override: int | None) -> str:
     """What the sum of the window that begins at ``FROM0``, ``FROM1``, … is divided by."""
     if override is not None:
         if not isinstance(override, int | np.integer) or override == 0:
@@ -226,7 +244,7 @@ def _avg_pool_backward(
     w = windows(what, x, ndim, kernel_size, stride, padding, 1, ceil_mode)
     check_gradient(what, "grad", grad, (*x.shape[: w.lead], *w.outputs))
     window = places(w.lead + ndim, {w.lead + d: f"o{d}" for d in w.axes})
-    divisor = _divisor(what, w, "x0", count_include_pad, divisor_override)
+    divisor = divisor_of(what, w, "x0", count_include_pad, divisor_override)
     begins = [f"int begin{d} = o{d} * {w.stride[d]} - {w.padding[d]};" for d in w.axes]
     body = f"""
         typeof_x1 sum = 0;
@@ -238,84 +256,3 @@ def _avg_pool_backward(
         y0 = sum;"""
     operator = kernel("(void)x0;\n" + w.over_outputs("x1", body), what, dtype)
     return operator(x, grad)
-
-
-# --- p-norms --------------------------------------------------------------------------------------
-
-
-def lp_pool1d(
-    x: Any,
-    norm_type: float,
-    kernel_size: Numbers,
-    stride: Numbers | None = None,
-    ceil_mode: bool = False,
-) -> Array:
-    """Returns (Σ xᵖ)^(1/p) of every window of (N, C, L) or (C, L); see `lp_pool2d`."""
-    return _lp_pool("lp_pool1d", 1, x, norm_type, kernel_size, stride, ceil_mode)
-
-
-def lp_pool2d(
-    x: Any,
-    norm_type: float,
-    kernel_size: Numbers,
-    stride: Numbers | None = None,
-    ceil_mode: bool = False,
-) -> Array:
-    """Returns (Σ xᵖ)^(1/p) of every window; where the sum is negative, the result is 0.
-
-    Args:
-        x: (N, C, H, W) or (C, H, W) of floating-point numbers.
-        norm_type: p; 1 adds elements up.
-        kernel_size: Height and width of a window: a number, or one for each.
-        stride: From one window to the next, likewise; None is the size of a window.
-        ceil_mode: Whether a last window may reach beyond x; as PyTorch has it, the sum of such a
-            window is scaled as if it had as many elements as the others.
-
-    Raises:
-        ShapeError, DTypeError: As `avg_pool2d`.
-    """
-    return _lp_pool("lp_pool2d", 2, x, norm_type, kernel_size, stride, ceil_mode)
-
-
-def lp_pool3d(
-    x: Any,
-    norm_type: float,
-    kernel_size: Numbers,
-    stride: Numbers | None = None,
-    ceil_mode: bool = False,
-) -> Array:
-    """Returns (Σ xᵖ)^(1/p) of every window of (N, C, D, H, W) or (C, D, H, W); see `lp_pool2d`."""
-    return _lp_pool("lp_pool3d", 3, x, norm_type, kernel_size, stride, ceil_mode)
-
-
-@repeatable
-def _lp_pool(
-    what: str,
-    ndim: int,
-    x: Any,
-    norm_type: float,
-    kernel_size: Numbers,
-    stride: Numbers | None,
-    ceil_mode: bool,
-) -> Array:
-    dtype = check_floats(what, "x", x)
-    p = real(what, "norm_type", norm_type)
-    w = windows(what, x, ndim, kernel_size, stride, 0, 1, ceil_mode)
-    element = places(w.lead + ndim, {w.lead + d: f"i{d}" for d in w.axes})
-    power = "v" if p == 1 else "v * v" if p == 2 else "pow(v, w0)"
-    count = int(np.prod(w.kernel))
-    divisor = _divisor(what, w, "x0", True, None).replace("FROM", "from")
-    scaled = f"sum / {divisor} * {count}" if w.leave else "sum"
-    root = {1.0: "sum > 0 ? sum : 0", 2.0: "sqrt(sum > 0 ? sum : 0)"}.get(p)
-    body = f"""
-        typeof_y0 sum = 0;
-        LOOPS {{
-            typeof_y0 v = at_x0({element});
-            v = {power};
-            {"if (inside) " if w.leave else ""}sum += v;
-        END
-        sum = {scaled};
-        y0 = {root or "pow(sum > 0 ? sum : 0, 1 / w0)"};"""
-    operator = kernel(w.over_window("x0", body, edges=w.leave), what, dtype)
-    shape = (*x.shape[: w.lead], *w.outputs)
-    return operator(x, *(() if root else (p,)), shape=shape)

@@ -12,10 +12,21 @@ from typing import Any
 
 import numpy as np
 
+from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError, quoted
+from clprim.ops.product.arguments import check_epilogue
 from clprim.ops.shared.arguments import dtype_of, fits
+from clprim.runtime.device import current_device
 
-__all__ = ["Numbers", "Windows", "check_floats", "check_gradient", "numbers", "windows"]
+__all__ = [
+    "Numbers",
+    "Windows",
+    "check_floats",
+    "check_gradient",
+    "numbers",
+    "pool_epilogue",
+    "windows",
+]
 
 Numbers = int | Sequence[int]
 
@@ -237,3 +248,15 @@ def check_gradient(what: str, label: str, grad: Any, shape: tuple[int, ...]) -> 
     dtype_of(what, label, grad)
     if grad.shape != shape:
         raise ShapeError(f"{what}: {label} has shape {grad.shape}, expected {shape}")
+
+
+def pool_epilogue(
+    what: str, epilogue: Any, args: Any, shape: tuple[int, ...], dtype: AnyDType
+) -> tuple[Any, ...]:
+    """Checks what runs before a result is stored, and returns the arrays that it reads.
+
+    Raises:
+        DefinitionError, ShapeError, DTypeError: With what was given and what was expected.
+    """
+    check_epilogue(what, current_device(), epilogue, args, shape, dtype)
+    return tuple(args) if isinstance(args, tuple | list) else (args,)

@@ -18,7 +18,14 @@ from clprim.ops.shared.axes import one_axis
 from clprim.ops.shared.exponentials import exponentials
 from clprim.ops.shared.sums import added
 
-__all__ = ["log_softmax", "log_softmax_backward", "softmax", "softmax_backward", "softmin"]
+__all__ = [
+    "log_softmax",
+    "log_softmax_backward",
+    "softmax",
+    "softmax_backward",
+    "softmin",
+    "softmin_backward",
+]
 
 # m - m is 0, but NaN of infinities.
 _INVERSE = "group_y0 = reduce_y0; group_y1 = 1 / reduce_y1 + (reduce_y0 - reduce_y0);"
@@ -93,6 +100,14 @@ def softmax_backward(
     """
     strings = ("y0 = x0 * x1;", "y0 = x1 * (x0 - group_y0);")
     return _back("softmax_backward", strings, grad, output, dim, axis, out)
+
+
+def softmin_backward(
+    grad: Any, output: Any, dim: int | None = None, *, axis: int | None = None, out: Any = None
+) -> Array:
+    """Returns the gradient of `softmin`, y · (Σ grad · y - grad); see `softmax_backward`."""
+    strings = ("y0 = x0 * x1;", "y0 = x1 * (group_y0 - x0);")
+    return _back("softmin_backward", strings, grad, output, dim, axis, out)
 
 
 def log_softmax_backward(

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from typing import Any
 
 from clprim.arrays.array import Array, view_of
 from clprim.call.repeat import repeatable
+from clprim.dtypes import AnyDType
 from clprim.errors import DefinitionError, ShapeError
 from clprim.ops.pool.windows import check_floats
-from clprim.ops.sample.taps import cubic_weights
+from clprim.ops.sample.taps import cubic_slopes, cubic_weights
 from clprim.ops.shared.arguments import Operator
 from clprim.ops.shared.dims import whole
-from clprim.ops.shared.strings import kernel, places
+from clprim.ops.shared.strings import kernel
 from clprim.reduction import Reduction
 
-__all__ = ["affine_grid", "affine_grid_backward", "grid_sample"]
+__all__ = [
+    "Positions",
+    "affine_grid",
+    "affine_grid_backward",
+    "check_grid",
+    "element",
+    "grid_sample",
+    "inside",
+    "positions",
+]
 
 _MODES = ("bilinear", "nearest", "bicubic")
 _PADDINGS = ("zeros", "border", "reflection")
@@ -54,6 +65,18 @@ def grid_sample(
         DTypeError: Not such arrays.
     """
     what = "grid_sample"
+    dtype, ndim = check_grid(what, x, grid, mode, padding_mode)
+    expr = _sampled(ndim, mode, padding_mode, bool(align_corners))
+    shape = (*x.shape[:2], *grid.shape[1:-1])
+    return kernel(expr, what, dtype)(x, grid, shape=shape, out=out)
+
+
+def check_grid(what: str, x: Any, grid: Any, mode: Any, padding_mode: Any) -> tuple[AnyDType, int]:
+    """Returns the dtype of images, and how many dimensions have positions.
+
+    Raises:
+        ShapeError, DefinitionError, DTypeError: As `grid_sample`.
+    """
     dtype = check_floats(what, "x", x)
     check_floats(what, "grid", grid)
     ndim = x.ndim - 2
@@ -70,58 +93,114 @@ def grid_sample(
         raise DefinitionError(
             f"{what}: padding_mode={padding_mode!r} is unknown; expected one of {_PADDINGS}"
         )
-    expr = _sampled(ndim, mode, padding_mode, bool(align_corners))
-    shape = (*x.shape[:2], *grid.shape[1:-1])
-    return kernel(expr, what, dtype)(x, grid, shape=shape, out=out)
+    return dtype, ndim
 
 
-def _sampled(ndim: int, mode: str, padding: str, corners: bool) -> str:
+@dataclass(frozen=True)
+class Positions:
+    """Where the elements of a grid are read, along each dimension of the images.
+
+    Attributes:
+        lines: Declarations.
+        places: Names of the coordinates that count.
+        weights: Of their weights; empty for the one that is the nearest.
+        slopes: Of the slopes of weights by what the grid holds; asked for, else empty.
+    """
+
+    lines: tuple[str, ...]
+    places: tuple[tuple[str, ...], ...]
+    weights: tuple[tuple[str, ...], ...]
+    slopes: tuple[tuple[str, ...], ...]
+
+    @property
+    def taps(self) -> list[tuple[int, ...]]:
+        """The number of the place along each dimension, of every element that counts."""
+        return list(product(*(range(len(p)) for p in self.places)))
+
+
+def positions(
+    ndim: int, mode: str, padding: str, corners: bool, first: int, *, slopes: bool = False
+) -> Positions:
+    """Returns where images x0 are read for the elements of a grid x1.
+
+    Args:
+        ndim: Dimensions of images that have positions.
+        mode: As of `grid_sample`.
+        padding: Likewise.
+        corners: Likewise.
+        first: Number of the first of the result's coordinates that the grid is indexed with.
+        slopes: Whether these are asked for.
+    """
     lines: list[str] = []
-    taps: list[list[tuple[str, str]]] = []  # (place, weight) along each dimension
+    places_: list[tuple[str, ...]] = []
+    weights: list[tuple[str, ...]] = []
+    slopes_: list[tuple[str, ...]] = []
     for d in range(ndim):
-        here = ", ".join(["coord(0)", *(f"coord({2 + k})" for k in range(ndim)), str(ndim - 1 - d)])
+        inner = [f"coord({first + k})" for k in range(ndim)]
+        here = ", ".join(["coord(0)", *inner, str(ndim - 1 - d)])
         unit = f"(g{d} + 1) * 0.5f * (n{d} - 1)" if corners else f"((g{d} + 1) * n{d} - 1) * 0.5f"
         lines += [
             f"int n{d} = size_x0({2 + d});",
             f"typeof_x1 g{d} = at_x1({here});",
             f"typeof_x1 at{d} = {unit};",
         ]
+        if slopes:
+            lines.append(f"typeof_x1 q{d} = {f'0.5f * (n{d} - 1)' if corners else f'0.5f * n{d}'};")
         if mode != "bicubic":
-            lines += _inside(f"at{d}", d, padding, corners)
+            lines += _inside(f"at{d}", d, padding, corners, f"q{d}" if slopes else "")
         # What is no number is outside; what no integer holds is as far away as one can be.
         lines.append(f"at{d} = at{d} != at{d} ? -100 : clamp(at{d}, -1e9f, 1e9f);")
         if mode == "nearest":
             lines.append(f"int i{d} = (int)rint(at{d});")
-            taps.append([(f"i{d}", "")])
+            places_.append((f"i{d}",))
+            weights.append(())
         elif mode == "bilinear":
             lines.append(f"typeof_x1 down{d} = floor(at{d}), b{d} = at{d} - down{d};")
             lines.append(f"typeof_x1 a{d} = 1 - b{d};")
             lines.append(f"int i{d} = (int)down{d}, j{d} = i{d} + 1;")
-            taps.append([(f"i{d}", f"a{d}"), (f"j{d}", f"b{d}")])
+            places_.append((f"i{d}", f"j{d}"))
+            weights.append((f"a{d}", f"b{d}"))
+            slopes_.append((f"-q{d}", f"q{d}"))
         else:
             lines.append(f"typeof_x1 down{d} = floor(at{d}), t{d} = at{d} - down{d};")
             lines += cubic_weights(d, "typeof_x1")
+            if slopes:
+                lines += cubic_slopes(d, "typeof_x1")
             for k in range(4):
                 lines.append(f"typeof_x1 p{d}{k} = down{d} + {k - 1};")
                 lines += _inside(f"p{d}{k}", d, padding, corners)
                 lines.append(f"int i{d}{k} = (int)p{d}{k};")
-            taps.append([(f"i{d}{k}", f"{'abcd'[k]}{d}") for k in range(4)])
+            places_.append(tuple(f"i{d}{k}" for k in range(4)))
+            weights.append(tuple(f"{name}{d}" for name in "abcd"))
+            slopes_.append(tuple(f"(q{d} * d{name}{d})" for name in "abcd"))
+    return Positions(tuple(lines), tuple(places_), tuple(weights), tuple(slopes_))
+
+
+def inside(found: Positions, tap: Sequence[int]) -> str:
+    """Returns whether an element that counts is one of the image."""
+    chosen = [(d, found.places[d][k]) for d, k in enumerate(tap)]
+    return " && ".join(f"{p} >= 0 && {p} < n{d}" for d, p in chosen)
+
+
+def element(found: Positions, tap: Sequence[int], channel: str) -> str:
+    """Returns an element that counts, or the nearest one to it."""
+    chosen = [f"clamp({found.places[d][k]}, 0, n{d} - 1)" for d, k in enumerate(tap)]
+    return f"at_x0({', '.join(['coord(0)', channel, *chosen])})"
+
+
+def _sampled(ndim: int, mode: str, padding: str, corners: bool) -> str:
+    found = positions(ndim, mode, padding, corners, 2)
     terms = []
-    for chosen in product(*taps):
-        place = places(2 + ndim, {2 + d: _clamped(tap, d) for d, (tap, _) in enumerate(chosen)})
-        inside = " && ".join(f"{tap} >= 0 && {tap} < n{d}" for d, (tap, _) in enumerate(chosen))
-        weighted = " * ".join([*(w for _, w in chosen if w), f"at_x0({place})"])
-        guard = f"if ({inside}) " if padding == "zeros" else ""
+    for tap in found.taps:
+        weights = [found.weights[d][k] for d, k in enumerate(tap) if found.weights[d]]
+        weighted = " * ".join([*weights, element(found, tap, "coord(1)")])
+        guard = f"if ({inside(found, tap)}) " if padding == "zeros" else ""
         terms.append(f"{guard}sum += {weighted};")
-    return "\n".join([*lines, "typeof_y0 sum = 0;", *terms, "y0 = sum;"])
+    return "\n".join([*found.lines, "typeof_y0 sum = 0;", *terms, "y0 = sum;"])
 
 
-def _clamped(tap: str, d: int) -> str:
-    return f"clamp({tap}, 0, n{d} - 1)"
-
-
-def _inside(at: str, d: int, padding: str, corners: bool) -> list[str]:
-    """Lines that bring a position into the image."""
+def _inside(at: str, d: int, padding: str, corners: bool, slope: str = "") -> list[str]:
+    """Lines that bring a position into the image, and its slope along."""
     if padding == "zeros":
         return []
     lines = []
@@ -132,9 +211,16 @@ def _inside(at: str, d: int, padding: str, corners: bool) -> list[str]:
             f"typeof_x1 {name} = fabs({at} - ({low}));",
             f"typeof_x1 f{name} = {span} > 0 ? floor({name} / {span}) : 0;",
             f"{name} = {name} - f{name} * {span};",
+        ]
+        if slope:
+            turned = f"({at} < {low}) != (fmod(f{name}, 2) != 0)"
+            lines.append(f"{slope} = {span} == 0 ? 0 : {turned} ? -{slope} : {slope};")
+        lines += [
             f"{at} = {span} == 0 ? 0 : fmod(f{name}, 2) == 0 ? {name} + ({low}) "
             f": {span} - {name} + ({low});",
         ]
+    if slope:
+        lines.append(f"{slope} = {at} > 0 && {at} < n{d} - 1 ? {slope} : 0;")
     return [*lines, f"{at} = fmin(fmax({at}, 0), n{d} - 1);"]
 
 

@@ -21,6 +21,7 @@ from clprim.ops.pool.adaptive_pool import (
     adaptive_avg_pool3d,
     adaptive_avg_pool3d_backward,
 )
+from clprim.ops.sample.antialias import antialiased, antialiased_backward
 from clprim.ops.sample.taps import RADIUS, Taps, taps
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.ops.shared.dims import empty_like, whole
@@ -91,9 +92,7 @@ def interpolate(
         y = _AREA[x.ndim - 3](x, sizes)
         return y if out is None else _into(y, out)
     expr = (
-        _antialiased(x.ndim - 2, kind, corners)
-        if antialias
-        else _forward(x.ndim - 2, kind, corners)
+        antialiased(x.ndim - 2, kind, corners) if antialias else _forward(x.ndim - 2, kind, corners)
     )
     shape = (*x.shape[:2], *sizes)
     return kernel(expr, what, dtype)(x, *scales, shape=shape, out=out)
@@ -107,8 +106,9 @@ def interpolate_backward(
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
 ) -> Array:
-    """Returns the gradient of `interpolate` in x (without ``antialias``).
+    """Returns the gradient of `interpolate` in x.
 
     Args:
         grad: Of the result, (N, C, …).
@@ -117,6 +117,7 @@ def interpolate_backward(
         mode: As in the call.
         align_corners: Likewise.
         recompute_scale_factor: Likewise.
+        antialias: Likewise.
 
     Raises:
         ShapeError, DefinitionError, DTypeError: As `interpolate`.
@@ -128,7 +129,7 @@ def interpolate_backward(
     given = tuple(whole(what, "input_size", n, 1) for n in input_size)
     if len(given) != grad.ndim or given[:2] != grad.shape[:2]:
         raise ShapeError(f"{what}: input_size={given} does not fit grad of shape {grad.shape}")
-    kind = _kind(what, grad.ndim - 2, mode, align_corners, False, grad.shape)
+    kind = _kind(what, grad.ndim - 2, mode, align_corners, antialias, grad.shape)
     corners = bool(align_corners)
     wanted = None if scale_factor is not None else grad.shape[2:]
     sizes, scales = _sizes(what, given[2:], wanted, scale_factor, recompute_scale_factor, corners)
@@ -136,7 +137,8 @@ def interpolate_backward(
         raise ShapeError(f"{what}: grad has shape {grad.shape}, expected (N, C, *{sizes})")
     if kind == "area":
         return _area_backward(grad, given)
-    expr = _backward(grad.ndim - 2, kind, corners)
+    ndim = grad.ndim - 2
+    expr = antialiased_backward(ndim, kind) if antialias else _backward(ndim, kind, corners)
     return kernel(expr, what, dtype)(grad, *scales, shape=given)
 
 
@@ -260,42 +262,3 @@ def _backward(ndim: int, kind: str, corners: bool) -> str:
     place = places(2 + ndim, {2 + d: f"o{d}" for d in range(ndim)})
     body = ["typeof_x0 sum = 0;", *loops, f"sum += {product} * at_x0({place});", "}" * ndim]
     return "\n".join([*lines, *body, "y0 = sum;"])
-
-
-def _antialiased(ndim: int, kind: str, corners: bool) -> str:
-    """The filter is as wide as the step from one result to the next; weights add up to 1."""
-    radius, lines, loops = RADIUS[kind], [], []
-    for d in range(ndim):
-        w = f"w{d}"
-        kind_of = f"typeof_{w}"
-        center = f"{w} * coord({2 + d}) + 0.5f" if corners else f"{w} * (coord({2 + d}) + 0.5f)"
-        lines += [
-            f"int n{d} = size_x0({2 + d});",
-            f"{kind_of} wide{d} = {w} >= 1 ? {w} : 1, center{d} = {center};",
-            f"int from{d} = max((int)(center{d} - {radius} * wide{d} + 0.5f), 0);",
-            f"int to{d} = min((int)(center{d} + {radius} * wide{d} + 0.5f), n{d});",
-        ]
-        if kind == "linear":
-            weight = f"t{d} < 1 ? 1 - t{d} : 0"
-        else:  # Keys' weights with a = -1/2, as Pillow has them
-            weight = (
-                f"t{d} < 1 ? (1.5f * t{d} - 2.5f) * t{d} * t{d} + 1 : "
-                f"t{d} < 2 ? ((-0.5f * t{d} + 2.5f) * t{d} - 4) * t{d} + 2 : 0"
-            )
-        loops += [
-            f"for (int i{d} = from{d}; i{d} < to{d}; ++i{d}) {{",
-            f"{kind_of} t{d} = fabs((i{d} - center{d} + 0.5f) / wide{d});",
-            f"{kind_of} weight{d} = {weight};",
-        ]
-    product = " * ".join(f"weight{d}" for d in range(ndim))
-    place = places(2 + ndim, {2 + d: f"i{d}" for d in range(ndim)})
-    body = [
-        "typeof_y0 sum = 0;",
-        "typeof_w0 total = 0;",
-        *loops,
-        f"sum += {product} * at_x0({place});",
-        f"total += {product};",
-        "}" * ndim,
-        "y0 = sum / total;",
-    ]
-    return "\n".join([*lines, *body])

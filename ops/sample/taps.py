@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["RADIUS", "Taps", "cubic_weights", "position", "taps"]
+__all__ = ["RADIUS", "Taps", "cubic_slopes", "cubic_weights", "position", "taps"]
 
 #: How far from its position an element still counts.
 RADIUS = {"nearest": 1, "nearest-exact": 1, "linear": 1, "cubic": 2}
@@ -71,10 +71,25 @@ def taps(mode: str, d: int, o: str, n: str, scale: str, align_corners: bool) -> 
 
 
 def cubic_weights(d: int, kind: str) -> list[str]:
-    """Returns lines for the weights a, b, c, e of four neighbours, t beyond the second of them."""
+    """Returns lines for the weights a, b, c, d of four neighbours, t beyond the second of them."""
     near = "((-0.75f + 2) * {t} - (-0.75f + 3)) * {t} * {t} + 1"
     far = "((-0.75f * {t} + 5 * 0.75f) * {t} - 8 * 0.75f) * {t} + 4 * 0.75f"
     lines = [f"{kind} u{d} = 1 - t{d}, s{d} = t{d} + 1, v{d} = u{d} + 1;"]
     for name, form, t in (("a", far, "s"), ("b", near, "t"), ("c", near, "u"), ("d", far, "v")):
         lines.append(f"{kind} {name}{d} = {form.format(t=f'{t}{d}')};")
     return lines
+
+
+def cubic_slopes(d: int, kind: str) -> list[str]:
+    """Returns lines for the slopes by t of what `cubic_weights` declares."""
+    near = "(3 * (-0.75f + 2) * {t} - 2 * (-0.75f + 3)) * {t}"
+    far = "(3 * -0.75f * {t} + 10 * 0.75f) * {t} - 8 * 0.75f"
+    slopes = (
+        ("a", far, "s", ""),
+        ("b", near, "t", ""),
+        ("c", near, "u", "-"),
+        ("d", far, "v", "-"),
+    )
+    return [
+        f"{kind} d{name}{d} = {sign}({form.format(t=f'{t}{d}')});" for name, form, t, sign in slopes
+    ]

@@ -133,3 +133,85 @@ def test_refusals(device):
         with pytest.raises(cp.ClprimError, match=message):
             call()
     assert not x.get().any()
+
+
+def leaf(a):
+    return torch.tensor(a, requires_grad=True)
+
+
+def whole(shape, seed=1):
+    return np.random.default_rng(seed).integers(-5, 6, shape).astype(np.float32)
+
+
+def test_gradients_of_what_was_taken(device):
+    t, index = leaf(X), RNG.integers(-20, 200, (4, 9))
+    g = whole(index.shape)
+    torch.take(t, torch.tensor(index)).backward(torch.tensor(g))
+    equal(ops.take_backward(*upload(g), X.shape, *upload(index)), t.grad)
+    # Indices and the array are repeated along other dimensions.
+    t, index = leaf(X[:, :1]), RNG.integers(0, 5, (1, 9, 7))
+    g = whole((6, 9, 7))
+    torch.take_along_dim(t, torch.tensor(index), 2).backward(torch.tensor(g))
+    grad, places = upload(g, index)
+    equal(ops.take_along_dim_backward(grad, (6, 1, 5), places, 2), t.grad)
+    with pytest.raises(cp.ShapeError, match="do not fit"):
+        ops.take_along_dim_backward(grad, (6, 2, 5), places, 2)
+    with pytest.raises(cp.ShapeError, match="grad has shape"):
+        ops.take_backward(grad, X.shape, places)
+
+
+@pytest.mark.parametrize("case", [(None, 0), (0, None, 0), (1, None, 3), (0, 0)], ids=str)
+def test_gradients_of_an_index_with_arrays(device, case):
+    """0 stands for an array of indices, other numbers for themselves."""
+    arrays = [RNG.integers(-n, n, (7,)) for n in X.shape]
+    t = leaf(X)
+    ours = [cp.asarray(arrays[d]) if i == 0 else i for d, i in enumerate(case)]
+    theirs = [slice(None) if i is None else torch.tensor(arrays[d]) if i == 0 else i
+              for d, i in enumerate(case)]  # fmt: skip
+    expected = t[tuple(theirs)]
+    g = whole(tuple(expected.shape))
+    expected.backward(torch.tensor(g))
+    equal(ops.index(cp.asarray(X), ours), expected)
+    equal(ops.index_backward(cp.asarray(g), X.shape, ours), t.grad)
+
+
+BAGS = [
+    ("sum", {"per_sample_weights": True, "padding_idx": 2}),
+    ("mean", {"padding_idx": 1}),
+    ("max", {}),
+    ("mean", {"include_last_offset": True}),
+]
+
+
+@pytest.mark.parametrize("lines", [True, False], ids=["offsets", "rows"])
+@pytest.mark.parametrize(("mode", "options"), BAGS, ids=str)
+def test_gradients_of_bags(device, mode, options, lines):
+    options, ours = dict(options), {}
+    table = np.random.default_rng(2).permutation(40).reshape(8, 5).astype(np.float32)
+    numbers = RNG.integers(0, 8, 24 if lines else (6, 4))
+    if lines:
+        offsets = np.array([0, 3, 3, 11, 20, 24][: 6 if "include_last_offset" in options else 5])
+        ours["offsets"], theirs = cp.asarray(offsets), {"offsets": torch.tensor(offsets)}
+    else:
+        options.pop("include_last_offset", None)
+        theirs = {}
+    factors = None
+    if options.pop("per_sample_weights", False):
+        factors = leaf(whole(numbers.shape))
+        theirs["per_sample_weights"] = factors
+        ours["per_sample_weights"] = cp.asarray(factors.detach().numpy())
+    t = leaf(table)
+    expected = torch.nn.functional.embedding_bag(
+        torch.tensor(numbers), t, mode=mode, **theirs, **options
+    )
+    g = whole(tuple(expected.shape)) * 12
+    expected.backward(torch.tensor(g))
+    places, weight, grad = upload(numbers, table, g)
+    found, slopes = ops.embedding_bag_backward(grad, places, weight, mode=mode, **ours, **options)
+    np.testing.assert_allclose(found.get(), t.grad.numpy(), rtol=1e-5, atol=1e-5)
+    if factors is not None:
+        equal(slopes, factors.grad)
+    else:
+        assert slopes is None
+    with pytest.raises(cp.ShapeError, match="grad has shape"):
+        ops.embedding_bag_backward(grad[:1], places, weight, mode=mode, **ours, **options)

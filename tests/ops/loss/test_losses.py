@@ -169,6 +169,19 @@ def test_distances():
         close(ops.pairwise_distance(cp.asarray(a), cp.asarray(b), p), expected.numpy())
 
 
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.5, float("inf")])
+def test_the_gradients_of_distances(p):
+    a, b, g = (np.random.default_rng(n).standard_normal((4, 7)) for n in range(3))
+    t = [torch.tensor(v, requires_grad=True) for v in (a, b)]
+    F.pairwise_distance(*t, p=p, keepdim=True).backward(torch.tensor(g[:, :1]))
+    arrays = [cp.asarray(v.astype(np.float32)) for v in (g[:, :1], a, b)]
+    found = ops.pairwise_distance_backward(*arrays, p=p, keepdim=True)
+    for f, e in zip(found, t, strict=True):
+        np.testing.assert_allclose(f.get(), e.grad.numpy(), rtol=2e-5, atol=1e-6)
+    with pytest.raises(cp.ShapeError, match="grad has shape"):
+        ops.pairwise_distance_backward(*arrays, p=p)
+
+
 # --- classes -------------------------------------------------------------------------------------
 
 

@@ -268,3 +268,54 @@ def test_the_same_bits_every_time(device):
 def test_errors(device, call, error, message):
     with pytest.raises(getattr(cp, error), match=message):
         call(cp.zeros((1, 2, 6, 6)))
+
+
+LP = [((2, 3, 9, 8), (2.0, (3, 2), (2, 1))), ((3, 7, 8), (3.5, 3, 2, True)), ((2, 4, 9), (1, 2))]
+
+
+@pytest.mark.parametrize(("shape", "args"), LP, ids=str)
+def test_the_gradient_of_p_norms(device, shape, args):
+    x = np.random.default_rng(0).uniform(0.5, 2, shape).astype(np.float32)
+    ndim = 1 if args[0] == 1 else 2
+    theirs = {1: F.lp_pool1d, 2: F.lp_pool2d}[ndim]
+    ours = {1: ops.lp_pool1d_backward, 2: ops.lp_pool2d_backward}[ndim]
+    g, expected = gradient(theirs, torch.tensor(x.astype(np.float64)), *args)
+    grad = cp.asarray(g.numpy().astype(np.float32))
+    a = cp.asarray(x)
+    found = ours(grad, a, *args)
+    np.testing.assert_allclose(found.get(), expected.numpy(), rtol=2e-5, atol=2e-5)
+    assert not ours(grad, a * 0, *args).get().any()
+
+
+def test_the_gradient_of_what_is_put_back(device):
+    x, t = image((2, 3, 8, 6), "channels_last")
+    _, indices = ops.max_pool2d(x, 2, return_indices=True)
+    z, chosen = F.max_pool2d(t, 2, return_indices=True)
+    g, expected = gradient(F.max_unpool2d, z, chosen, 2)
+    grad = cp.asarray(g.numpy().astype(np.float32))
+    check(ops.max_unpool2d_backward(grad, indices), expected)
+    line, there = image((3, 9), seed=1)[0], np.array([[8, 0], [5, 2], [-1, 9]])
+    found = ops.max_unpool1d_backward(line, cp.asarray(there)).get()
+    np.testing.assert_array_equal(found[:2], np.take_along_axis(line.get()[:2], there[:2], 1))
+    assert not found[2].any()
+    with pytest.raises(cp.ShapeError, match="indices have shape"):
+        ops.max_unpool2d_backward(grad[:1], indices)
+
+
+@pytest.mark.parametrize("memory_format", FORMATS)
+def test_epilogues(device, memory_format):
+    x, t = image((2, 3, 9, 8), memory_format)
+    bias = numbers((3, 1, 1), seed=5)
+    text = {"epilogue": "y0 = max(y0 + x0, 0);", "epilogue_args": (cp.asarray(bias),)}
+    b = torch.tensor(bias.astype(np.float64))
+    check(ops.max_pool2d(x, 3, 2, 1, **text), F.relu(F.max_pool2d(t, 3, 2, 1) + b), x)
+    y, indices = ops.max_pool2d(x, 3, 2, 1, return_indices=True, **text)
+    expected, chosen = F.max_pool2d(t, 3, 2, 1, return_indices=True)
+    check(y, F.relu(expected + b), x)
+    check(indices, chosen, x)
+    found = ops.avg_pool2d(x, (2, 4), 1, (0, 1), False, False, **text)
+    check(found, F.relu(F.avg_pool2d(t, (2, 4), 1, (0, 1), False, False) + b), x, exact=False)
+    with pytest.raises(cp.DefinitionError, match="max_pool2d epilogue"):
+        ops.max_pool2d(x, 2, epilogue="y0 = z;")
+    with pytest.raises(cp.ShapeError, match="does not broadcast"):
+        ops.avg_pool2d(x, 2, epilogue="y0 = x0;", epilogue_args=x)

@@ -65,3 +65,12 @@ def test_what_is_not_finite(count):
         expected = getattr(torch, name)(torch.tensor(rows), 1).numpy()
         found = getattr(ops, name)(cp.asarray(rows)).get()
         np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_the_gradient_of_softmin():
+    a, g = (np.random.default_rng(n).standard_normal((3, 4, 5)) for n in (0, 1))
+    t = torch.tensor(a, requires_grad=True)
+    torch.nn.functional.softmin(t, 1).backward(torch.tensor(g))
+    y = ops.softmin(cp.asarray(a.astype(np.float32)), 1)
+    found = ops.softmin_backward(cp.asarray(g.astype(np.float32)), y, 1)
+    np.testing.assert_allclose(found.get(), t.grad.numpy(), rtol=1e-5, atol=1e-6)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from support import BFLOAT16, equal, numbers
+from support import BFLOAT16, equal, numbers, same_bits
 
 import clprim as cp
 from clprim import ops
@@ -196,3 +196,66 @@ def test_affine_grid(device, ndim):
 def test_errors(device, call, error, message):
     with pytest.raises(getattr(cp, error), match=message):
         call(cp.zeros((1, 2, 4, 4)))
+
+
+GRIDS = [
+    ("bilinear", "zeros", False),
+    ("bilinear", "border", True),
+    ("bilinear", "reflection", False),
+    ("bilinear", "reflection", True),
+    ("nearest", "border", False),
+    ("bicubic", "zeros", True),
+    ("bicubic", "reflection", False),
+]
+
+
+@pytest.mark.parametrize("memory_format", FORMATS)
+@pytest.mark.parametrize(("mode", "padding", "corners"), GRIDS, ids=str)
+def test_the_gradients_of_grid_sample(device, mode, padding, corners, memory_format):
+    a, x = image((2, 3, 5, 6), memory_format=memory_format)
+    g = np.random.default_rng(1).uniform(-1.6, 1.6, (2, 7, 4, 2)).astype(np.float32)
+    tx = torch.tensor(a.astype(np.float64), requires_grad=True)
+    tg = torch.tensor(g.astype(np.float64), requires_grad=True)
+    expected = F.grid_sample(tx, tg, mode, padding, corners)
+    up = numbers(tuple(expected.shape))
+    expected.backward(torch.tensor(up.astype(np.float64)))
+    arguments = cp.asarray(up), x, cp.asarray(g), mode, padding, corners
+    dx, dg = ops.grid_sample_backward(*arguments)
+    close(dx, tx.grad, 16 * TOLERANCE)
+    lies_as(dx, memory_format)
+    # Positions are rounded to 2^-24 of the image's size; cubic slopes are differences.
+    close(dg, tg.grad, 64 * TOLERANCE)
+    again = ops.grid_sample_backward(*arguments)
+    assert all(same_bits(f, s) for f, s in zip(again, (dx, dg), strict=True))
+
+
+def test_the_gradients_of_volumes_read_by_a_grid(device):
+    a, x = image((2, 2, 4, 5, 3))
+    g = np.random.default_rng(1).uniform(-1.3, 1.3, (2, 3, 2, 4, 3)).astype(np.float32)
+    tx = torch.tensor(a.astype(np.float64), requires_grad=True)
+    tg = torch.tensor(g.astype(np.float64), requires_grad=True)
+    expected = F.grid_sample(tx, tg, align_corners=False)
+    up = numbers(tuple(expected.shape))
+    expected.backward(torch.tensor(up.astype(np.float64)))
+    dx, dg = ops.grid_sample_backward(cp.asarray(up), x, cp.asarray(g))
+    close(dx, tx.grad, 16 * TOLERANCE)
+    close(dg, tg.grad, 64 * TOLERANCE)
+    with pytest.raises(cp.ShapeError, match="grad has shape"):
+        ops.grid_sample_backward(cp.asarray(up[:1]), x, cp.asarray(g))
+
+
+@pytest.mark.parametrize(
+    ("mode", "size", "corners"),
+    [("bilinear", (5, 21), False), ("bicubic", (4, 6), False), ("bilinear", (1, 4), True)],
+    ids=str,
+)
+def test_the_gradient_of_antialiased_images(device, mode, size, corners):
+    a, x = image((2, 3, 13, 17))
+    t = torch.tensor(a.astype(np.float64), requires_grad=True)
+    options = {"mode": mode, "align_corners": corners, "antialias": True}
+    expected = F.interpolate(t, size, **options)
+    close(ops.interpolate(x, size, **options), expected, 4 * TOLERANCE)
+    up = numbers(tuple(expected.shape))
+    expected.backward(torch.tensor(up.astype(np.float64)))
+    dx = ops.interpolate_backward(cp.asarray(up), a.shape, **options)
+    close(dx, t.grad, 4 * TOLERANCE)

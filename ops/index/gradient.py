@@ -1,0 +1,241 @@
+"""Gradients of reading at indices: what was read from one place is added up there, in order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from clprim.arrays.array import Array, new_dense, view_of
+from clprim.errors import DefinitionError, ShapeError
+from clprim.ops.index.gather import check_index, index
+from clprim.ops.index.scatter import index_add, scatter_add
+from clprim.ops.reduction.reduce import sum as add_up
+from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.dims import empty_like, one_dim, whole
+from clprim.ops.shared.strings import kernel, lower_bound
+
+__all__ = [
+    "embedding_bag_backward",
+    "index_backward",
+    "take_along_dim_backward",
+    "take_backward",
+]
+
+_INT64 = np.dtype(np.int64)
+
+
+def take_backward(grad: Any, sizes: Sequence[int], index: Any) -> Array:
+    """Returns the gradient of `take` in the array that was read.
+
+    Args:
+        grad: Gradient in the result.
+        sizes: Shape of the array.
+        index: As it was then.
+
+    Raises:
+        ShapeError, DTypeError: With what was given and what was expected.
+    """
+    what = "take_backward"
+    dtype_of(what, "grad", grad)
+    check_index(what, "index", index)
+    return _added(what, grad, sizes, index)
+
+
+def _added(what: str, grad: Any, sizes: Sequence[int], places: Any) -> Array:
+    """Adds elements up where flat positions say."""
+    if grad.shape != places.shape:
+        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {places.shape}")
+    shape = tuple(whole(what, "sizes", n, 0) for n in sizes)
+    zeros = new_dense((math.prod(shape),), grad.dtype)
+    zeros.fill(0)
+    return scatter_add(zeros, 0, places.reshape(-1), grad.reshape(-1)).reshape(shape)
+
+
+def take_along_dim_backward(
+    grad: Any,
+    sizes: Sequence[int],
+    indices: Any,
+    dim: int | None = None,
+    *,
+    axis: int | None = None,
+) -> Array:
+    """Returns the gradient of `take_along_dim` in the array that was read.
+
+    Args:
+        grad: Gradient in the result.
+        sizes: Shape of the array; where it was repeated, the gradient is summed up.
+        indices: As they were then.
+        dim: Along which dimension.
+        axis: The same as ``dim``, by NumPy's name.
+
+    Raises:
+        ShapeError, DTypeError: With what was given and what was expected.
+    """
+    what = "take_along_dim_backward"
+    dtype_of(what, "grad", grad)
+    check_index(what, "indices", indices)
+    shape = tuple(whole(what, "sizes", n, 0) for n in sizes)
+    at = one_dim(what, grad.ndim, dim, axis)
+    fits = indices.ndim == grad.ndim == len(shape) and all(
+        n in (1, g) and i in (1, g) and (d != at or i == g)
+        for d, (n, i, g) in enumerate(zip(shape, indices.shape, grad.shape, strict=True))
+        if d != at or i != g
+    )
+    if not fits:
+        raise ShapeError(
+            f"{what}: grad of shape {grad.shape} and indices of {indices.shape} do not fit {shape}"
+        )
+    steps = tuple(0 if n == 1 else s for n, s in zip(indices.shape, indices.strides, strict=True))
+    wide = view_of(indices, grad.shape, steps, indices.offset)
+    zeros = empty_like(grad, (*grad.shape[:at], shape[at], *grad.shape[at + 1 :]), grad.dtype)
+    found = scatter_add(zeros.fill(0), at, wide, grad)
+    repeated = tuple(d for d in range(grad.ndim) if d != at and shape[d] < grad.shape[d])
+    return add_up(found, repeated, keepdims=True) if repeated else found
+
+
+def index_backward(grad: Any, sizes: Sequence[int], indices: Sequence[Any]) -> Array:
+    """Returns the gradient of `index` in the array that was read.
+
+    Args:
+        grad: Gradient in the result.
+        sizes: Shape of the array.
+        indices: As they were then: arrays, integers and None.
+
+    Raises:
+        ShapeError, DTypeError: With what was given and what was expected.
+    """
+    what = "index_backward"
+    dtype_of(what, "grad", grad)
+    shape = tuple(whole(what, "sizes", n, 0) for n in sizes)
+    numbers = new_dense(shape, _INT64)
+    # Counted from 1, as what is out of bounds reads 0.
+    kernel("y0 = index + 1;", what, _INT64)(out=numbers)
+    read = index(numbers, indices)
+    text = "y0 = x0 == 0 ? w0 : x0 - 1;"
+    kernel(text, what, _INT64)(read, np.int64(math.prod(shape)), out=read)
+    return _added(what, grad, shape, read)
+
+
+def embedding_bag_backward(
+    grad: Any,
+    indices: Any,
+    weight: Any,
+    offsets: Any = None,
+    *,
+    mode: str = "mean",
+    per_sample_weights: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> tuple[Array, Array | None]:
+    """Returns the gradients of `embedding_bag` in weight and, where given, in per_sample_weights.
+
+    Args:
+        grad: Of the result, (B, D).
+        indices: As in the call.
+        weight: Likewise; of ``"max"`` and per_sample_weights its elements count.
+        offsets: Likewise.
+        mode: Likewise; of equal greatest elements of a bag, the first one gets the gradient.
+        per_sample_weights: Likewise.
+        include_last_offset: Likewise.
+        padding_idx: Likewise.
+
+    Raises:
+        ShapeError, DefinitionError, DTypeError: As `embedding_bag`, and of another grad.
+    """
+    what = "embedding_bag_backward"
+    dtype = dtype_of(what, "grad", grad)
+    dtype_of(what, "weight", weight)
+    check_index(what, "indices", indices)
+    if mode not in ("sum", "mean", "max"):
+        raise DefinitionError(f"{what}: mode={mode!r} is unknown; expected 'sum', 'mean' or 'max'")
+    if (indices.ndim, offsets is None) not in ((1, False), (2, True)) or weight.ndim != 2:
+        raise ShapeError(
+            f"{what}: expected indices (B, N), or (N,) with offsets, and weight of 2 dimensions, "
+            f"got shapes {indices.shape} and {weight.shape}"
+        )
+    first = "index * w0" if offsets is None else "at_x0(index)"
+    next_ = "(index + 1) * w0" if offsets is None else "at_x0(index + 1)"
+    if offsets is not None and not include_last_offset:
+        next_ = "index + 1 < size_x0(0) ? at_x0(index + 1) : w0"
+    bags = indices.shape[0]
+    if offsets is not None:
+        check_index(what, "offsets", offsets)
+        bags = offsets.shape[0] - bool(include_last_offset)
+    flat = indices.reshape(-1)
+    rows, width = weight.shape
+    if grad.shape != (bags, width):
+        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {(bags, width)}")
+    weighted = per_sample_weights is not None
+    if not grad.size or not flat.size:
+        zeros = new_dense(per_sample_weights.shape, dtype).fill(0) if weighted else None
+        return new_dense(weight.shape, dtype).fill(0), zeros
+    # Where each bag begins and ends.
+    each = indices.shape[1] if offsets is None else flat.shape[0]
+    text = f"y0 = {first}; y1 = {next_};"
+    given = () if offsets is None else (offsets,)
+    ends = kernel(text, what, _INT64, _INT64)(*given, *_needed(text, each), shape=(bags,))
+    # A row's number, or one too many for what counts for nothing.
+    padding = -1 if padding_idx is None else whole(what, "padding_idx", padding_idx) % rows
+    text = "long c = x0; c = c < 0 ? c + w0 : c; y0 = c < 0 || c >= w0 || c == w1 ? w0 : c;"
+    numbers = kernel(text, what, _INT64)(flat, np.int64(rows), np.int64(padding))
+    # The bag that each number is in, or -1.
+    text = lower_bound("size_x0(0)", "at_x0(middle)", "index", after=True)
+    text += "y0 = low > 0 && index < at_x1(low - 1) ? low - 1 : -1;"
+    bag = kernel(text, what, _INT64)(*ends, shape=flat.shape)
+    arrays = [grad, numbers, bag]
+    factor = "1"
+    if weighted:
+        factor = "at_x3(coord(0))"
+        arrays.append(per_sample_weights.reshape(-1))
+    elif mode != "sum":
+        arrays.append(_of_bags(what, mode, *ends, numbers, weight))
+        factor = "(at_x3(b, coord(1)) == coord(0) ? 1 : 0)" if mode == "max" else "1 / at_x3(b)"
+    text = f"""
+        long b = max((long)at_x2(coord(0)), 0L);
+        bool inside = at_x2(coord(0)) >= 0 && at_x1(coord(0)) < w0;
+        typeof_x0 v = at_x0(b, coord(1));
+        y0 = inside ? v * {factor} : 0;"""
+    source = kernel(text, what, dtype)(*arrays, np.int64(rows), shape=(flat.shape[0], width))
+    dweight = index_add(new_dense(weight.shape, dtype).fill(0), 0, numbers, source)
+    if not weighted:
+        return dweight, None
+    text = """
+        typeof_y0 sum = 0;
+        long b = max((long)x2, 0L), c = x1;
+        bool inside = x2 >= 0 && c < size_x3(0);
+        c = inside ? c : 0;
+        for (long d = 0; d < size_x0(1); ++d) sum += at_x0(b, d) * at_x3(c, d);
+        y0 = inside ? sum : 0;"""
+    slopes = kernel(text, what, per_sample_weights.dtype)(grad, numbers, bag, weight)
+    return dweight, slopes.reshape(per_sample_weights.shape)
+
+
+def _needed(text: str, number: int) -> tuple[Any, ...]:
+    """A scalar for a string, where that names one."""
+    return (np.int64(number),) if "w0" in text else ()
+
+
+def _of_bags(what: str, mode: str, begins: Any, ends: Any, numbers: Any, weight: Any) -> Array:
+    """Of every bag how many numbers it has, or (of ``max``) which one was chosen in a column."""
+    columns = mode == "max"
+    take = """
+        typeof_x3 v = at_x3(c, coord(1));
+        if (members == 0 || v > best || v != v) { best = v; chosen = k; }"""
+    text = f"""
+        long members = 0, chosen = -1;
+        {"typeof_x3 best = 0;" if columns else ""}
+        for (long k = at_x0(coord(0)); k < at_x1(coord(0)); ++k) {{
+            long c = at_x2(k);
+            if (c >= w0) continue;
+            {take if columns else ""}
+            ++members;
+        }}
+        y0 = {"chosen" if columns else "members"};"""
+    arrays = (begins, ends, numbers, *((weight,) if columns else ()))
+    shape = (begins.shape[0], weight.shape[1]) if columns else begins.shape
+    return kernel(text, what, _INT64 if columns else weight.dtype)(
+        *arrays, np.int64(weight.shape[0]), shape=shape
+    )

@@ -1,0 +1,195 @@
+"""Pooling by the p-norm of a window, and back: arguments after PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from clprim.arrays.array import Array
+from clprim.call.repeat import repeatable
+from clprim.dtypes import value_dtype
+from clprim.ops.pool.avg_pool import divisor_of
+from clprim.ops.pool.windows import Numbers, Windows, check_floats, check_gradient, windows
+from clprim.ops.shared.arguments import real
+from clprim.ops.shared.strings import kernel, places
+
+__all__ = [
+    "lp_pool1d",
+    "lp_pool1d_backward",
+    "lp_pool2d",
+    "lp_pool2d_backward",
+    "lp_pool3d",
+    "lp_pool3d_backward",
+]
+
+
+def lp_pool1d(
+    x: Any,
+    norm_type: float,
+    kernel_size: Numbers,
+    stride: Numbers | None = None,
+    ceil_mode: bool = False,
+) -> Array:
+    """Returns (Σ xᵖ)^(1/p) of every window of (N, C, L) or (C, L); see `lp_pool2d`."""
+    return _lp_pool("lp_pool1d", 1, x, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool2d(
+    x: Any,
+    norm_type: float,
+    kernel_size: Numbers,
+    stride: Numbers | None = None,
+    ceil_mode: bool = False,
+) -> Array:
+    """Returns (Σ xᵖ)^(1/p) of every window; where the sum is negative, the result is 0.
+
+    Args:
+        x: (N, C, H, W) or (C, H, W) of floating-point numbers.
+        norm_type: p; 1 adds elements up.
+        kernel_size: Height and width of a window: a number, or one for each.
+        stride: From one window to the next, likewise; None is the size of a window.
+        ceil_mode: Whether a last window may reach beyond x; as PyTorch has it, the sum of such a
+            window is scaled as if it had as many elements as the others.
+
+    Raises:
+        ShapeError, DTypeError: As `avg_pool2d`.
+    """
+    return _lp_pool("lp_pool2d", 2, x, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool3d(
+    x: Any,
+    norm_type: float,
+    kernel_size: Numbers,
+    stride: Numbers | None = None,
+    ceil_mode: bool = False,
+) -> Array:
+    """Returns (Σ xᵖ)^(1/p) of every window of (N, C, D, H, W) or (C, D, H, W); see `lp_pool2d`."""
+    return _lp_pool("lp_pool3d", 3, x, norm_type, kernel_size, stride, ceil_mode)
+
+
+@repeatable
+def _lp_pool(
+    what: str,
+    ndim: int,
+    x: Any,
+    norm_type: float,
+    kernel_size: Numbers,
+    stride: Numbers | None,
+    ceil_mode: bool,
+) -> Array:
+    dtype = check_floats(what, "x", x)
+    p = real(what, "norm_type", norm_type)
+    w = windows(what, x, ndim, kernel_size, stride, 0, 1, ceil_mode)
+    root = {1.0: "sum > 0 ? sum : 0", 2.0: "sqrt(sum > 0 ? sum : 0)"}.get(p)
+    end = f"y0 = {root or 'pow(sum > 0 ? sum : 0, 1 / w0)'};"
+    operator = kernel(_powers(what, w, p, end), what, dtype)
+    shape = (*x.shape[: w.lead], *w.outputs)
+    return operator(x, *(() if root else (p,)), shape=shape)
+
+
+def _powers(what: str, w: Windows, p: float, end: str) -> str:
+    """What sums up powers, as ``sum``, of which a whole window would have ``scale`` times."""
+    element = places(w.lead + len(w.sizes), {w.lead + d: f"i{d}" for d in w.axes})
+    power = "v" if p == 1 else "v * v" if p == 2 else "pow(v, w0)"
+    divisor = divisor_of(what, w, "x0", True, None).replace("FROM", "from")
+    body = f"""
+        typeof_y0 sum = 0;
+        LOOPS {{
+            typeof_y0 v = at_x0({element});
+            v = {power};
+            {"if (inside) " if w.leave else ""}sum += v;
+        END
+        typeof_y0 scale = {f"{int(np.prod(w.kernel))} / {divisor}" if w.leave else "1"};
+        sum = sum * scale;
+        {end}"""
+    return w.over_window("x0", body, edges=w.leave)
+
+
+def lp_pool1d_backward(
+    grad: Any,
+    x: Any,
+    norm_type: float,
+    kernel_size: Numbers,
+    stride: Numbers | None = None,
+    ceil_mode: bool = False,
+) -> Array:
+    """Returns the gradient of `lp_pool1d` in x; see `lp_pool2d_backward`."""
+    given = (norm_type, kernel_size, stride, ceil_mode)
+    return _lp_pool_backward("lp_pool1d_backward", 1, grad, x, *given)
+
+
+def lp_pool2d_backward(
+    grad: Any,
+    x: Any,
+    norm_type: float,
+    kernel_size: Numbers,
+    stride: Numbers | None = None,
+    ceil_mode: bool = False,
+) -> Array:
+    """Returns the gradient of `lp_pool2d` in x.
+
+    Windows whose sum is not positive pass nothing on: their result is 0 (PyTorch's gradient is NaN
+    where the sum is 0).
+
+    Args:
+        grad: Of the result.
+        x: As in the call; the gradient has its memory format.
+        norm_type: As in the call.
+        kernel_size: Likewise.
+        stride: Likewise.
+        ceil_mode: Likewise.
+
+    Raises:
+        ShapeError, DTypeError: As `lp_pool2d`, and of a grad of another shape.
+    """
+    given = (norm_type, kernel_size, stride, ceil_mode)
+    return _lp_pool_backward("lp_pool2d_backward", 2, grad, x, *given)
+
+
+def lp_pool3d_backward(
+    grad: Any,
+    x: Any,
+    norm_type: float,
+    kernel_size: Numbers,
+    stride: Numbers | None = None,
+    ceil_mode: bool = False,
+) -> Array:
+    """Returns the gradient of `lp_pool3d` in x; see `lp_pool2d_backward`."""
+    given = (norm_type, kernel_size, stride, ceil_mode)
+    return _lp_pool_backward("lp_pool3d_backward", 3, grad, x, *given)
+
+
+@repeatable
+def _lp_pool_backward(
+    what: str,
+    ndim: int,
+    grad: Any,
+    x: Any,
+    norm_type: float,
+    kernel_size: Numbers,
+    stride: Numbers | None,
+    ceil_mode: bool,
+) -> Array:
+    check_floats(what, "x", x)
+    dtype = check_floats(what, "grad", grad)
+    p = real(what, "norm_type", norm_type)
+    w = windows(what, x, ndim, kernel_size, stride, 0, 1, ceil_mode)
+    shape = (*x.shape[: w.lead], *w.outputs)
+    check_gradient(what, "grad", grad, shape)
+    # Of every window grad · Σ^(1/p - 1), then of every element x^(p - 1) times the sum of these.
+    numbers = () if p in (1, 2) else (p,)
+    slope = {1.0: "1", 2.0: "rsqrt(sum)"}.get(p, "pow(sum, 1 / w0 - 1)")
+    text = _powers(what, w, p, f"y0 = sum > 0 ? x1 * {slope} * scale : 0;")
+    slopes = kernel(text, what, value_dtype(dtype, [dtype]))(x, grad, *numbers, shape=shape)
+    window = places(w.lead + ndim, {w.lead + d: f"o{d}" for d in w.axes})
+    body = f"""
+        typeof_x1 sum = 0;
+        LOOPS {{
+            typeof_x1 v = at_x1({window});
+            if (inside) sum += v;
+        END
+        y0 = sum{ {1.0: "", 2.0: " * x0"}.get(p, " * pow((typeof_x1)x0, w0 - 1)") };"""
+    text = ("(void)x0;\n" if p == 1 else "") + w.over_outputs("x1", body)
+    return kernel(text, what, dtype)(x, slopes, *numbers)

@@ -1,0 +1,168 @@
+"""Elements put back where a pooling found them, and back: arguments after PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from clprim.arrays.array import Array
+from clprim.call.repeat import repeatable
+from clprim.errors import DTypeError, ShapeError
+from clprim.ops.pool.max_pool import check_indices, gathered
+from clprim.ops.pool.windows import Numbers, Windows, numbers, windows
+from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.strings import kernel, places
+
+__all__ = [
+    "max_unpool1d",
+    "max_unpool1d_backward",
+    "max_unpool2d",
+    "max_unpool2d_backward",
+    "max_unpool3d",
+    "max_unpool3d_backward",
+]
+
+
+def max_unpool1d(
+    x: Any,
+    indices: Any,
+    kernel_size: Numbers,
+    stride: Numbers | None = None,
+    padding: Numbers = 0,
+    output_size: Any = None,
+) -> Array:
+    """Puts elements back where `max_pool1d` found them; see `max_unpool2d`."""
+    return _unpool("max_unpool1d", 1, x, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool2d(
+    x: Any,
+    indices: Any,
+    kernel_size: Numbers,
+    stride: Numbers | None = None,
+    padding: Numbers = 0,
+    output_size: Any = None,
+) -> Array:
+    """Puts elements back where `max_pool2d` found them, between zeros.
+
+    Args:
+        x: (N, C, H, W) or (C, H, W): a value for every window.
+        indices: As `max_pool2d` returned them, of the same windows: each of them lies in its
+            window. Where windows share an element, the last one decides.
+        kernel_size: As in that call.
+        stride: Likewise.
+        padding: Likewise.
+        output_size: Shape of the result, or its height and width; by default of what the windows
+            cover.
+
+    Raises:
+        ShapeError, DTypeError: With what was given and what was expected.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> x = cp.asarray(np.float32([[[1, 5, 2, 4], [0, 3, 9, 1]]]))
+        >>> ops.max_unpool2d(*ops.max_pool2d(x, 2, return_indices=True), 2).get()
+        array([[[0., 5., 0., 0.],
+                [0., 0., 9., 0.]]], dtype=float32)
+    """
+    return _unpool("max_unpool2d", 2, x, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool3d(
+    x: Any,
+    indices: Any,
+    kernel_size: Numbers,
+    stride: Numbers | None = None,
+    padding: Numbers = 0,
+    output_size: Any = None,
+) -> Array:
+    """Puts elements back where `max_pool3d` found them; see `max_unpool2d`."""
+    return _unpool("max_unpool3d", 3, x, indices, kernel_size, stride, padding, output_size)
+
+
+@repeatable
+def _unpool(
+    what: str,
+    ndim: int,
+    x: Any,
+    indices: Any,
+    kernel_size: Numbers,
+    stride: Numbers | None,
+    padding: Numbers,
+    output_size: Any,
+) -> Array:
+    # One window an element: what must be said of them is what is said of a pooling of x itself.
+    one = windows(what, x, ndim, 1, None, 0)
+    check_indices(what, indices, x.shape)
+    kernel_ = numbers(what, "kernel_size", kernel_size, ndim, 1)
+    steps = kernel_ if stride is None else numbers(what, "stride", stride, ndim, 1)
+    pads = numbers(what, "padding", padding, ndim, 0)
+    sizes = tuple(
+        (n - 1) * s - 2 * p + k for n, s, p, k in zip(one.sizes, steps, pads, kernel_, strict=True)
+    )
+    if output_size is not None:
+        given = tuple(output_size)
+        if given[: one.lead] == x.shape[: one.lead] and len(given) == x.ndim:
+            given = given[one.lead :]
+        close = len(given) == ndim and all(
+            abs(g - n) < s for g, n, s in zip(given, sizes, steps, strict=True)
+        )
+        if not close:
+            raise ShapeError(
+                f"{what}: output_size={output_size!r}: expected less than a stride from {sizes}"
+            )
+        sizes = given
+    w = Windows(one.lead, sizes, kernel_, steps, pads, (1,) * ndim, one.sizes)
+    shape = (*x.shape[: one.lead], *sizes)
+    operator = kernel(gathered(w, "x0", "x1", "="), what, x.dtype)
+    return operator(x, indices, shape=shape)
+
+
+def max_unpool1d_backward(grad: Any, indices: Any) -> Array:
+    """Returns the gradient of `max_unpool1d` in x; see `max_unpool2d_backward`."""
+    return _unpool_backward("max_unpool1d_backward", 1, grad, indices)
+
+
+def max_unpool2d_backward(grad: Any, indices: Any) -> Array:
+    """Returns the gradient of `max_unpool2d` in x: that of the places where elements were put.
+
+    Args:
+        grad: Of the result.
+        indices: As in the call.
+
+    Raises:
+        ShapeError, DTypeError: With what was given and what was expected.
+    """
+    return _unpool_backward("max_unpool2d_backward", 2, grad, indices)
+
+
+def max_unpool3d_backward(grad: Any, indices: Any) -> Array:
+    """Returns the gradient of `max_unpool3d` in x; see `max_unpool2d_backward`."""
+    return _unpool_backward("max_unpool3d_backward", 3, grad, indices)
+
+
+@repeatable
+def _unpool_backward(what: str, ndim: int, grad: Any, indices: Any) -> Array:
+    lead = windows(what, grad, ndim, 1, None, 0).lead
+    if dtype_of(what, "indices", indices) != np.int64:
+        raise DTypeError(f"{what}: expected indices of int64, got {indices.dtype}")
+    if indices.ndim != grad.ndim or indices.shape[:lead] != grad.shape[:lead]:
+        raise ShapeError(
+            f"{what}: indices have shape {indices.shape}, expected {grad.shape[:lead]} and the "
+            "sizes of what was put"
+        )
+    lines = ["long rest = x1;"]
+    chosen = {}
+    for d in reversed(range(1, ndim)):
+        lines.append(f"long c{d} = rest % size_x0({lead + d}); rest /= size_x0({lead + d});")
+        chosen[lead + d] = f"c{d}"
+    size = f"size_x0({lead})"
+    lines.append(f"bool inside = rest >= 0 && rest < {size}; rest = inside ? rest : 0;")
+    place = places(grad.ndim, {**chosen, lead: "rest"})
+    lines.append(f"y0 = at_x0({place}); y0 = inside ? y0 : 0;")
+    text = "\n".join(lines)
+    if ndim > 1:  # what is negative is nowhere, and leaves no coordinate below 0
+        text = text.replace("long rest = x1;", "long rest = x1 < 0 ? (1L << 62) : x1;")
+    return kernel(text, what, grad.dtype)(grad, indices)
