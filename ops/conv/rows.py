@@ -208,7 +208,7 @@ def conv1d_weight(
 
 def _settings(
     what: str, size: int, kernel: int, stride: Pair, padding: Padding, dilation: Pair
-) -> dict[str, tuple[int, ...]]:
+) -> dict[str, Any]:
     """Stride, padding and dilation of images one pixel high."""
     (axis,) = axes(what, (size,), (kernel,), stride, padding, dilation)
     return {

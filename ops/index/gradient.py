@@ -176,7 +176,7 @@ def embedding_bag_backward(
     each = indices.shape[1] if offsets is None else flat.shape[0]
     text = f"y0 = {first}; y1 = {next_};"
     given = () if offsets is None else (offsets,)
-    ends = kernel(text, what, _INT64, _INT64)(*given, *_needed(text, each), shape=(bags,))
+    begins, ends = kernel(text, what, _INT64, _INT64)(*given, *_needed(text, each), shape=(bags,))
     # A row's number, or one too many for what counts for nothing.
     padding = -1 if padding_idx is None else whole(what, "padding_idx", padding_idx) % rows
     text = "long c = x0; c = c < 0 ? c + w0 : c; y0 = c < 0 || c >= w0 || c == w1 ? w0 : c;"
@@ -184,14 +184,14 @@ def embedding_bag_backward(
     # The bag that each number is in, or -1.
     text = lower_bound("size_x0(0)", "at_x0(middle)", "index", after=True)
     text += "y0 = low > 0 && index < at_x1(low - 1) ? low - 1 : -1;"
-    bag = kernel(text, what, _INT64)(*ends, shape=flat.shape)
+    bag = kernel(text, what, _INT64)(begins, ends, shape=flat.shape)
     arrays = [grad, numbers, bag]
     factor = "1"
     if weighted:
         factor = "at_x3(coord(0))"
         arrays.append(per_sample_weights.reshape(-1))
     elif mode != "sum":
-        arrays.append(_of_bags(what, mode, *ends, numbers, weight))
+        arrays.append(_of_bags(what, mode, begins, ends, numbers, weight))
         factor = "(at_x3(b, coord(1)) == coord(0) ? 1 : 0)" if mode == "max" else "1 / at_x3(b)"
     text = f"""
         long b = max((long)at_x2(coord(0)), 0L);

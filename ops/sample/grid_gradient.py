@@ -79,7 +79,7 @@ def _in_images(
     lines = places.reshape(x.shape[0], -1)
     order, starts = runs(what, lines, 1, total)
     rest = ["long p = from / w0;"]
-    there = []
+    there: list[str] = []
     for d in reversed(range(1, len(sizes))):
         rest.append(f"long c{d} = p % size_x3({2 + d}); p /= size_x3({2 + d});")
         there.insert(0, f"c{d}")

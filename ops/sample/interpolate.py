@@ -91,9 +91,8 @@ def interpolate(
     if kind == "area":
         y = _AREA[x.ndim - 3](x, sizes)
         return y if out is None else _into(y, out)
-    expr = (
-        antialiased(x.ndim - 2, kind, corners) if antialias else _forward(x.ndim - 2, kind, corners)
-    )
+    ndim = x.ndim - 2
+    expr = antialiased(ndim, kind) if antialias else _forward(ndim, kind, corners)
     shape = (*x.shape[:2], *sizes)
     return kernel(expr, what, dtype)(x, *scales, shape=shape, out=out)
 

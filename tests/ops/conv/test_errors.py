@@ -229,7 +229,7 @@ def test_a_wrong_call_is_refused_after_a_right_one(c):
 
 
 TRANSPOSED = [
-    (ShapeError, r"\(6, 8, 9\)", lambda c: ops.conv_transpose2d(c.x[0], c.w)),
+    (ShapeError, r"\(8, 9\)", lambda c: ops.conv_transpose2d(c.x[0, 0], c.w)),
     (ShapeError, r"\(2, 6, 8, 9\).*\(12, 6, 3, 3\)", lambda c: ops.conv_transpose2d(c.x, c.w)),
     (ShapeError, "groups", lambda c: ops.conv_transpose2d(c.grad, c.w, groups=5)),
     (ShapeError, "groups", lambda c: ops.conv_transpose2d(c.grad, c.w, groups=0)),
