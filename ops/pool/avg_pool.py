@@ -18,10 +18,11 @@ from clprim.ops.pool.windows import (
     Windows,
     check_floats,
     check_gradient,
-    pool_epilogue,
     windows,
 )
+from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
 from clprim.ops.shared.strings import kernel, places
+from clprim.runtime.device import current_device
 
 __all__ = [
     "avg_pool1d",
@@ -75,8 +76,8 @@ def avg_pool2d(
             counted.
         count_include_pad: Whether the padding is counted.
         divisor_override: What sums are divided by instead.
-        epilogue: A snippet on ``y0``, a mean, run before it is stored; it reads ``x0``, ``x1``, ….
-        epilogue_args: Those arrays; each broadcasts to the result.
+        epilogue: A snippet on ``y0``, run before it is stored; it reads ``x0``, …, ``w0``, ….
+        epilogue_args: Those arrays, which broadcast to the result, then the numbers.
         out: Where the result goes.
 
     Raises:
@@ -131,20 +132,19 @@ def _avg_pool(
     dtype = check_floats(what, "x", x)
     w = windows(what, x, ndim, kernel_size, stride, padding, 1, ceil_mode)
     shape = (*x.shape[: w.lead], *w.outputs)
-    args = pool_epilogue(what, epilogue, epilogue_args, shape, dtype)
-    array = f"x{len(args)}"
-    divisor = divisor_of(what, w, array, count_include_pad, divisor_override)
+    check_epilogue(what, current_device(), epilogue, epilogue_args, shape)
+    args, scalars = split_arguments(epilogue_args)
+    divisor = divisor_of(what, w, "x0", count_include_pad, divisor_override)
     element = places(w.lead + ndim, {w.lead + d: f"i{d}" for d in w.axes})
     body = f"""
         typeof_y0 sum = 0;
         LOOPS {{
-            typeof_y0 v = at_{array}({element});
+            typeof_y0 v = at_x0({element});
             {"if (inside) " if w.leave else ""}sum += v;
         END
-        y0 = sum / {divisor.replace("FROM", "from")};
-        {epilogue or ""}"""
-    operator = kernel(w.over_window(array, body, edges=w.leave), what, dtype)
-    return operator(*args, x, shape=shape, out=out)
+        y0 = sum / {divisor.replace("FROM", "from")};"""
+    text = append(what, w.over_window("x0", body, edges=w.leave), epilogue, 1, 0)
+    return kernel(text, what, dtype)(x, *args, *scalars, shape=shape, out=out)
 
 
 def divisor_of(what: str, w: Windows, array: str, padded: bool, override: int | None) -> str:

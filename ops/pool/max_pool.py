@@ -18,11 +18,12 @@ from clprim.ops.pool.windows import (
     Numbers,
     Windows,
     check_gradient,
-    pool_epilogue,
     windows,
 )
 from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
 from clprim.ops.shared.strings import kernel, places
+from clprim.runtime.device import current_device
 
 __all__ = [
     "check_indices",
@@ -81,8 +82,8 @@ def max_pool2d(
         ceil_mode: Whether a last window may reach beyond the padding.
         return_indices: Whether to return (result, indices), which are the flat positions in the
             plane of the elements that were chosen, in int64.
-        epilogue: A snippet on ``y0``, run before it is stored; it reads ``x0``, ``x1``, ….
-        epilogue_args: Those arrays; each broadcasts to the result.
+        epilogue: A snippet on ``y0``, run before it is stored; it reads ``x0``, …, ``w0``, ….
+        epilogue_args: Those arrays, which broadcast to the result, then the numbers.
         out: Where the result goes; with indices a pair.
 
     Raises:
@@ -137,10 +138,11 @@ def _max_pool(
 ) -> Any:
     w = windows(what, x, ndim, kernel_size, stride, padding, dilation, ceil_mode)
     shape = (*x.shape[: w.lead], *w.outputs)
-    args = pool_epilogue(what, epilogue, epilogue_args, shape, x.dtype)
+    check_epilogue(what, current_device(), epilogue, epilogue_args, shape)
+    args, scalars = split_arguments(epilogue_args)
     dtypes = (x.dtype, _INDEX) if return_indices else (x.dtype,)
-    text = _forward(w, x.dtype, return_indices, f"x{len(args)}")
-    return kernel(f"{text}\n{epilogue or ''}", what, *dtypes)(*args, x, shape=shape, out=out)
+    text = append(what, _forward(w, x.dtype, return_indices), epilogue, 1, 0)
+    return kernel(text, what, *dtypes)(x, *args, *scalars, shape=shape, out=out)
 
 
 def lowest(dtype: AnyDType) -> str:
@@ -153,32 +155,32 @@ def lowest(dtype: AnyDType) -> str:
     return f"({least + 1} - 1)" if least else "0"  # C has no literal for the least number
 
 
-def _forward(w: Windows, dtype: AnyDType, indices: bool, array: str) -> str:
+def _forward(w: Windows, dtype: AnyDType, indices: bool) -> str:
     element = places(w.lead + len(w.axes), {w.lead + d: f"i{d}" for d in w.axes})
     greater = "v > best" if dtype.kind in "biu" else "v > best || v != v"
     if not indices:
         body = f"""
             typeof_y0 best = {lowest(dtype)};
             LOOPS {{
-                typeof_y0 v = at_{array}({element});
+                typeof_y0 v = at_x0({element});
                 {"if (inside) " if w.dilated else ""}best = {greater} ? v : best;
             END
             y0 = best;"""
-        return w.over_window(array, body, edges=w.dilated)
+        return w.over_window("x0", body, edges=w.dilated)
     guard = "inside && " if w.dilated else ""
     body = f"""
         typeof_y0 best = {lowest(dtype)};
         long chosen = -1;
         LOOPS {{
-            typeof_y0 v = at_{array}({element});
+            typeof_y0 v = at_x0({element});
             if ({guard}({greater} || chosen < 0)) {{
                 best = v;
-                chosen = {w.flat(array, "i")};
+                chosen = {w.flat("x0", "i")};
             }}
         END
         y0 = best;
         y1 = chosen;"""
-    return w.over_window(array, body, edges=w.dilated)
+    return w.over_window("x0", body, edges=w.dilated)
 
 
 # --- gradients ------------------------------------------------------------------------------------

@@ -12,11 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError, quoted
-from clprim.ops.product.arguments import check_epilogue
 from clprim.ops.shared.arguments import dtype_of, fits
-from clprim.runtime.device import current_device
 
 __all__ = [
     "Numbers",
@@ -24,7 +21,6 @@ __all__ = [
     "check_floats",
     "check_gradient",
     "numbers",
-    "pool_epilogue",
     "windows",
 ]
 
@@ -248,15 +244,3 @@ def check_gradient(what: str, label: str, grad: Any, shape: tuple[int, ...]) -> 
     dtype_of(what, label, grad)
     if grad.shape != shape:
         raise ShapeError(f"{what}: {label} has shape {grad.shape}, expected {shape}")
-
-
-def pool_epilogue(
-    what: str, epilogue: Any, args: Any, shape: tuple[int, ...], dtype: AnyDType
-) -> tuple[Any, ...]:
-    """Checks what runs before a result is stored, and returns the arrays that it reads.
-
-    Raises:
-        DefinitionError, ShapeError, DTypeError: With what was given and what was expected.
-    """
-    check_epilogue(what, current_device(), epilogue, args, shape, dtype)
-    return tuple(args) if isinstance(args, tuple | list) else (args,)
