@@ -266,6 +266,11 @@ from clprim.ops.random.gumbel import (
     gumbel_softmax,
     gumbel_softmax_backward,
 )
+from clprim.ops.recurrent.gradient import (
+    gru_backward,
+    lstm_backward,
+    rnn_backward,
+)
 from clprim.ops.recurrent.recurrent import (
     gru,
     lstm,
@@ -505,6 +510,7 @@ __all__ = [
     "group_norm",
     "group_norm_backward",
     "gru",
+    "gru_backward",
     "gumbel_softmax",
     "gumbel_softmax_backward",
     "hardshrink",
@@ -565,6 +571,7 @@ __all__ = [
     "lp_pool3d",
     "lp_pool3d_backward",
     "lstm",
+    "lstm_backward",
     "margin_ranking_loss",
     "margin_ranking_loss_backward",
     "masked_fill",
@@ -622,6 +629,7 @@ __all__ = [
     "rms_norm",
     "rms_norm_backward",
     "rnn",
+    "rnn_backward",
     "roll",
     "rot90",
     "rotary_embedding",

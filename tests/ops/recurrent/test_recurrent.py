@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from support import same_bits
 
 import clprim as cp
 from clprim import ops
@@ -48,9 +49,80 @@ def test_layers_and_directions(device, biases, layers, both, first):
         _check(device, name, module, biases, layers, both, first)
 
 
+NAMES = {
+    "lstm": (torch.nn.LSTM, {}),
+    "gru": (torch.nn.GRU, {}),
+    "rnn": (torch.nn.RNN, {"nonlinearity": "relu"}),
+}
+
+
+def upload(*tensors):
+    return [cp.asarray(t.detach().numpy().astype(np.float32)) for t in tensors]
+
+
+def near(found, expected):
+    np.testing.assert_allclose(found.get(), expected.detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["one length", "packed"])
+@pytest.mark.parametrize("name", NAMES)
+def test_gradients(device, name, packed):
+    """Two layers in both directions; of sequences of one length and of several."""
+    torch.manual_seed(1)
+    make, extra = NAMES[name]
+    options = {"num_layers": 2, "bidirectional": True, "batch_first": not packed}
+    module = make(F, H, **options, **extra).double()
+    x = torch.tensor(RNG.normal(size=(N, T, F)), requires_grad=True)
+    states = [torch.tensor(RNG.normal(size=(4, N, H)), requires_grad=True) for _ in range(2)]
+    states = states[: 1 + (name == "lstm")]
+    lengths = [T, 4, 3]
+    given = torch.nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True) if packed else x
+    output, last = module(given, tuple(states) if name == "lstm" else states[0])
+    last = last if name == "lstm" else (last,)
+    rows, out = (given.data, output.data) if packed else (x, output)
+    sizes = given.batch_sizes.tolist() if packed else None
+    hx = upload(*states)
+    found = getattr(ops, name)(
+        *upload(rows), tuple(hx) if name == "lstm" else hx[0], upload(*module.parameters()),
+        True, 2, 0.0, False, True, not packed, batch_sizes=sizes, return_saved=True, **extra,
+    )  # fmt: skip
+    for a, b in zip(found, (out, *last), strict=False):
+        near(a, b)
+    grads = [torch.tensor(RNG.normal(size=tuple(t.shape))) for t in (out, *last)]
+    sum((t * g).sum() for t, g in zip((out, *last), grads, strict=True)).backward()
+    backward = getattr(ops, f"{name}_backward")
+    dx, dh, dparams = backward(*upload(*grads), found[-1])
+    if packed:
+        expected = torch.nn.utils.rnn.pack_padded_sequence(x.grad, lengths, batch_first=True).data
+    near(dx, expected if packed else x.grad)
+    for a, b in zip(dh if name == "lstm" else (dh,), states, strict=True):
+        near(a, b.grad)
+    for a, b in zip(dparams, module.parameters(), strict=True):
+        near(a, b.grad)
+    assert same_bits(backward(*upload(*grads), found[-1])[0], dx)
+
+
+def test_gates_that_are_shut_have_a_gradient(device):
+    x, h = cp.full((1, 1, 1), -200.0), cp.zeros((1, 1, 1))
+    params = [cp.full((4, 1), 1.0), cp.full((4, 1), 1.0)]
+    y, *_, saved = ops.lstm(x, (h, h), params, False, return_saved=True)
+    dx, _, _ = ops.lstm_backward(cp.full(y.shape, 1.0), None, None, saved)
+    assert dx.get() == 0
+
+
+def test_dropout_between_layers_is_drawn_again(device):
+    x, h = cp.full((2, 3, 4), 1.0), cp.zeros((2, 3, 2))
+    params = [cp.full(s, 0.3) for s in ((2, 4), (2, 2), (2, 2), (2, 2))]
+    y, _, saved = ops.rnn(x, h, params, False, 2, 0.5, True, return_saved=True)
+    cp.random.uniform((3,))  # other numbers in between
+    assert same_bits(ops.rnn_backward(y, None, saved)[0], ops.rnn_backward(y, None, saved)[0])
+    assert not saved.dropped[0] and saved.dropped[1]
+
+
 def test_refusals(device):
     x, h = cp.zeros((T, N, F)), cp.zeros((1, N, H))
     params = [cp.zeros((H, F)), cp.zeros((H, H)), cp.zeros((H,)), cp.zeros((H,))]
+    saved = ops.rnn(x, h, params, return_saved=True)[-1]
     for message, call in [
         ("4 parameters", lambda: ops.rnn(x, h, params, num_layers=2)),
         ("h_0, c_0", lambda: ops.lstm(x, h, params)),
@@ -59,6 +131,9 @@ def test_refusals(device):
         ("nonlinearity", lambda: ops.rnn(x, h, params, nonlinearity="gelu")),
         ("expected \\(T, N, I\\)", lambda: ops.rnn(x[0], h, params)),
         ("expected a device array", lambda: ops.rnn(np.zeros(3), h, params)),
+        ("batch_sizes", lambda: ops.rnn(x[0], h, params, batch_sizes=[1, 2])),
+        ("return_saved", lambda: ops.rnn_backward(x, None, ops.rnn(x, h, params))),
+        ("grad_output has shape", lambda: ops.rnn_backward(x, None, saved)),
     ]:
         with pytest.raises(cp.ClprimError, match=message):
             call()

@@ -1,0 +1,66 @@
+"""The cells of recurrent layers as strings, and their gradients, which are derived from these."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+from clprim.pointwise import Pointwise
+
+__all__ = ["GATES", "cell", "cell_gradient"]
+
+# By tanh, whose slope is finite everywhere.
+_SIGMOID = "(tanh(({}) / 2) / 2 + (typeof_y0)0.5f)"
+#: How many gates a cell has.
+GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
+# Gates of the input first, then those of the state, then the state.
+_CELLS = {
+    "lstm": f"""
+        typeof_y0 i = {_SIGMOID.format("x0 + x4")}, f = {_SIGMOID.format("x1 + x5")};
+        typeof_y0 o = {_SIGMOID.format("x3 + x7")};
+        y1 = f * x8 + i * tanh(x2 + x6);
+        y0 = o * tanh(y1);
+        """,
+    "gru": f"""
+        typeof_y0 r = {_SIGMOID.format("x0 + x3")}, z = {_SIGMOID.format("x1 + x4")};
+        y0 = (1 - z) * tanh(x2 + r * x5) + z * x6;
+        """,
+    "tanh": "y0 = tanh(x0 + x1);",
+    "relu": "typeof_y0 sum = x0 + x1; y0 = sum < 0 ? 0 : sum;",
+}
+# What gradients are wanted of. A gate of the input and of the state are added, but one of gru's.
+_WANTED = {
+    "lstm": ("x0", "x1", "x2", "x3", "x8"),
+    "gru": ("x0", "x1", "x2", "x5", "x6"),
+    "tanh": ("x0",),
+    "relu": ("x0",),
+}
+
+
+@lru_cache(maxsize=32)
+def cell(kind: str, dtype: Any) -> Pointwise:
+    """Returns the kernel of a step: from gates and the state before to the state."""
+    return Pointwise(_CELLS[kind], name=f"{kind}_cell", result_type=dtype)
+
+
+@lru_cache(maxsize=32)
+def cell_gradient(kind: str, dtype: Any) -> Pointwise:
+    """Returns the gradient of a step, as a kernel that writes where it is told to.
+
+    Its arrays are those of the step, the gradient of the state from the step behind, that of the
+    output, and with a memory that of it. It returns gradients of the gates of the input, then of
+    the memory; of gru of the gates of the state as well, and of the state itself.
+    """
+    forward = Pointwise(_CELLS[kind], name=f"{kind}_cell")
+    inputs = forward.definition.inputs
+    text = str(forward.gradient(_WANTED[kind]))
+    text = re.sub(r"\by(\d)\b", r"state\1", text)  # results that it computes again
+    text = re.sub(r"\bgy0\b", f"(x{inputs} + x{inputs + 1})", text)
+    text = re.sub(r"\bgy1\b", f"x{inputs + 2}", text)
+    for n, name in enumerate(_WANTED[kind]):
+        text = re.sub(rf"\b(typeof_)?g{name}\b", rf"\g<1>y{n}", text)
+    mention = "".join(f"(void)x{n};\n" for n in range(inputs))
+    if kind == "gru":
+        text += "\ny5 = y0; y6 = y1;"
+    return Pointwise(mention + text, name=f"{kind}_cell_gradient", result_type=dtype)

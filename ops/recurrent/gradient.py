@@ -1,0 +1,147 @@
+"""Gradients of recurrent layers: back through the steps, then a product for each weight."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clprim.arrays.array import Array, new_dense
+from clprim.errors import DTypeError, ShapeError
+from clprim.ops.product.matmul import matmul
+from clprim.ops.random.dropout import dropout_backward
+from clprim.ops.recurrent.cells import cell_gradient
+from clprim.ops.recurrent.layers import Line, Saved, copy_to
+from clprim.ops.reduction.reduce import sum as add_up
+from clprim.ops.shared.arguments import dtype_of
+
+__all__ = ["gru_backward", "lstm_backward", "rnn_backward"]
+
+
+def lstm_backward(
+    grad_output: Any, grad_h: Any, grad_c: Any, saved: Saved
+) -> tuple[Array, tuple[Array, Array], list[Array]]:
+    """Returns the gradients of `lstm` in its input, its first states and its parameters.
+
+    Args:
+        grad_output: Of the output; None stands for 0.
+        grad_h: Of the last states; likewise.
+        grad_c: Of the last memories; likewise.
+        saved: What ``lstm(…, return_saved=True)`` returned.
+
+    Returns:
+        (input, (h_0, c_0), params), each of the shape of what it is the gradient of.
+
+    Raises:
+        ShapeError: A gradient of another shape than the result.
+        DTypeError: No device arrays, or what another operator saved.
+
+    Example:
+        >>> import clprim as cp
+        >>> from clprim import ops
+        >>> x, h = cp.full((2, 1, 1), 1.0), cp.zeros((1, 1, 1))
+        >>> params = [cp.full((4, 1), 0.5), cp.full((4, 1), 0.5)]
+        >>> y, _, _, saved = ops.lstm(x, (h, h), params, has_biases=False, return_saved=True)
+        >>> dx, _, dparams = ops.lstm_backward(cp.full(y.shape, 1.0), None, None, saved)
+        >>> dx.shape, len(dparams)
+        ((2, 1, 1), 2)
+    """
+    dx, (dh, dc), dparams = _backward("lstm", grad_output, (grad_h, grad_c), saved)
+    return dx, (dh, dc), dparams
+
+
+def gru_backward(grad_output: Any, grad_h: Any, saved: Saved) -> tuple[Array, Array, list[Array]]:
+    """Returns the gradients of `gru` in its input, its first states and parameters.
+
+    See `lstm_backward`.
+    """
+    dx, (dh,), dparams = _backward("gru", grad_output, (grad_h,), saved)
+    return dx, dh, dparams
+
+
+def rnn_backward(grad_output: Any, grad_h: Any, saved: Saved) -> tuple[Array, Array, list[Array]]:
+    """Returns the gradients of `rnn` in its input, its first states and parameters.
+
+    See `lstm_backward`.
+    """
+    dx, (dh,), dparams = _backward("rnn", grad_output, (grad_h,), saved)
+    return dx, dh, dparams
+
+
+def _backward(
+    what: str, grad_output: Any, grads: tuple[Any, ...], saved: Any
+) -> tuple[Array, list[Array], list[Array]]:
+    name = f"{what}_backward"
+    if not isinstance(saved, Saved) or saved.layers.what != what:
+        raise DTypeError(f"{name}: saved: expected what {what}(…, return_saved=True) returned")
+    layers = saved.layers
+    rows, width = saved.lines[0].x.shape[0], layers.hidden * layers.directions
+    shape = (*layers.shape[:-1], width)
+    for label, grad, wanted in (
+        ("grad_output", grad_output, shape),
+        *((f"grad_{n}", g, s.shape) for n, g, s in zip("hc", grads, layers.states, strict=False)),
+    ):
+        if grad is not None and (dtype_of(name, label, grad), grad.shape) != (layers.dtype, wanted):
+            raise ShapeError(
+                f"{name}: {label} has shape {grad.shape} of {grad.dtype}, expected {wanted} of "
+                f"{layers.dtype}"
+            )
+    if grad_output is None:
+        dy = new_dense((rows, width), layers.dtype).fill(0)
+    else:
+        turned = grad_output.transpose(1, 0, 2) if layers.batch_first else grad_output
+        dy = turned.reshape(rows, width)
+    # Running gradients of the states lie where those of the first states go.
+    first = [new_dense(s.shape, layers.dtype) for s in layers.states]
+    for place, grad in zip(first, grads, strict=True):
+        place.fill(0) if grad is None else copy_to(grad, out=place)
+    dparams: list[list[Array]] = [[] for _ in range(layers.count)]
+    for layer in reversed(range(layers.count // layers.directions)):
+        x = saved.lines[layer * layers.directions].x
+        dx = new_dense(x.shape, layers.dtype)
+        for direction, part in enumerate(layers.parts(dy)):
+            number = layer * layers.directions + direction
+            line = saved.lines[number]
+            running = [place[number] for place in first]
+            dgiven, down = _steps(saved, line, number, part, running)
+            weight, _, *biases = layers.params[number]
+            matmul(dgiven, weight, out=dx, beta=float(direction > 0))
+            found = [
+                matmul(dgiven, x, transpose_a=True),
+                matmul(down, line.before, transpose_a=True),
+            ]
+            found += [add_up(d, 0) for d in (dgiven, down)] if biases else []
+            dparams[number] = found
+        dy = dropout_backward(dx, saved.dropped[layer], saved.dropout)
+    return layers.as_given(dy), first, [array for found in dparams for array in found]
+
+
+def _steps(
+    saved: Saved, line: Line, number: int, dy: Any, running: list[Array]
+) -> tuple[Array, Array]:
+    """Goes back through the steps, and returns the gradients of all gates: input's and state's."""
+    layers, kind = saved.layers, saved.layers.kind
+    recurrent = layers.params[number][1]
+    dgiven = new_dense(line.given.shape, layers.dtype)
+    down = new_dense(line.own.shape, layers.dtype) if kind == "gru" else dgiven
+    direct = new_dense((layers.batch, layers.hidden), layers.dtype) if kind == "gru" else None
+    kernel = cell_gradient(kind, layers.dtype)
+    for n in reversed(range(len(line.steps))):
+        first, end = line.steps[n]
+        size = end - first
+        dh = running[0][:size]
+        arrays = [*layers.parts(line.given[first:end]), *layers.parts(line.own[first:end])]
+        outs = layers.parts(dgiven[first:end])
+        extra: dict[str, Any] = {}
+        if kind == "lstm":
+            dc = running[1][:size]
+            arrays += [line.memory[n], dy[first:end], dh, dc]
+            outs.append(dc)
+        elif direct is not None:
+            arrays += [line.before[first:end], dy[first:end], dh]
+            r, z, new = layers.parts(down[first:end])
+            outs += [new, direct[:size], r, z]
+            extra = {"epilogue": "y0 = y0 + x0;", "epilogue_args": (direct[:size],)}
+        else:
+            arrays += [dy[first:end], dh]
+        kernel(*arrays, out=tuple(outs) if len(outs) > 1 else outs[0])
+        matmul(down[first:end], recurrent, out=dh, **extra)
+    return dgiven, down
