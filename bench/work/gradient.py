@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import clprim as cp
-from bench.clock.timing import Contender, Spread, host_call, race, ratio
+from bench.clock.timing import Contender, Spread, host_call, measured_call, race, ratio
 from bench.page.report import Report, Table
 from bench.page.targets import Target, Verdict, judge
 from clprim.runtime.device import Device
@@ -20,6 +21,10 @@ __all__ = ["GRADIENTS", "Job", "gradient_report", "run_gradient"]
 
 _BY_HAND = Target("by hand", 0.95, "of the kernel by hand")
 _TORCH = Target("PyTorch", 1.5, "as fast as PyTorch's eager backward", unit="×")
+_DERIVING = Target("deriving", 0.005, "to derive it", at_most=True, unit=" s")
+#: Rounds of both kernels: they are short, and a few of them are disturbed.
+_ROUNDS = 40
+_TRIES = 5
 
 
 @dataclass(frozen=True)
@@ -121,13 +126,14 @@ GRADIENTS = (
 
 @dataclass(frozen=True)
 class Row:
-    """What was measured of a job: gigabytes a second, and times as fast."""
+    """What was measured of a job: gigabytes a second, times as fast, seconds to derive it."""
 
     job: Job
     nbytes: int
     rate: float
     by_hand: Spread
     torch: Spread | None
+    deriving: float
     verdicts: tuple[Verdict, ...]
     correct: bool
 
@@ -161,31 +167,41 @@ def _measured(
     mine, right = derived(*arrays, grad=handed).get(), by_hand(*needed, handed).get()
     correct = np.allclose(mine, right, rtol=1e-3, atol=1e-5)
     nbytes = mine.nbytes + sum(hosts[n].nbytes for n in job.needs) + grad.nbytes
-    finish = device.synchronize
     derived_call = functools.partial(derived, *arrays, grad=handed)
     contenders = [
-        host_call("derived", nbytes, derived_call, finish),
-        host_call("by hand", nbytes, functools.partial(by_hand, *needed, handed), finish),
-        *_of_torch(job, hosts, grad, nbytes),
+        measured_call("derived", nbytes, derived_call, device),
+        measured_call("by hand", nbytes, functools.partial(by_hand, *needed, handed), device),
     ]
-    results = race(contenders, repeats)
-    measured = {
-        name: ratio(results["derived"], results[name], "host")
-        for name in results
-        if name != "derived"
-    }
+    results = race(contenders, repeats if quick else max(repeats, _ROUNDS))
+    measured = {"by hand": ratio(results["derived"], results["by hand"], "device")}
+    rate = results["derived"].rate("device")
+    others = _of_torch(job, hosts, grad, nbytes)
+    if others:
+        called = host_call("derived", nbytes, derived_call, device.synchronize)
+        results = race([called, *others], repeats)
+        measured["PyTorch"] = ratio(results["derived"], results["PyTorch"], "host")
     values = {name: spread.median for name, spread in measured.items()}
-    targets = [_BY_HAND, *([_TORCH] if "PyTorch" in values else [])]
+    values["deriving"] = deriving = min(_deriving(job) for _ in range(_TRIES))
+    targets = [_BY_HAND, *([_TORCH] if "PyTorch" in values else []), _DERIVING]
     verdicts = judge(targets, job.title, values, "--quick" * quick)
     return Row(
         job,
         nbytes,
-        results["derived"].rate("host"),
+        rate,
         measured["by hand"],
         measured.get("PyTorch"),
+        deriving,
         tuple(verdicts),
         bool(correct),
     )
+
+
+def _deriving(job: Job) -> float:
+    """Seconds that the strings take, once an operator."""
+    operator = cp.Pointwise(job.expr)
+    start = time.perf_counter()
+    operator.gradient("x0")
+    return time.perf_counter() - start
 
 
 def _of_torch(job: Job, hosts: Sequence[Any], grad: Any, nbytes: int) -> list[Contender]:
@@ -208,13 +224,14 @@ def gradient_report(rows: Sequence[Row]) -> Report:
     """Lays rows out for readers."""
     table = Table(
         "gradient in the first array",
-        ("", "GB/s", "beside by hand", "beside PyTorch", "target"),
+        ("", "GB/s", "beside by hand", "beside PyTorch", "deriving", "target"),
         tuple(
             (
                 row.job.title,
                 f"{row.rate / 1e9:.1f}",
                 f"{row.by_hand.median:.2f}×",
                 "" if row.torch is None else f"{row.torch.median:.2f}×",
+                f"{1e3 * row.deriving:.1f} ms",
                 "\n".join([*map(str, row.verdicts), *([] if row.correct else ["WRONG RESULT"])]),
             )
             for row in rows
@@ -225,7 +242,10 @@ def gradient_report(rows: Sequence[Row]) -> Report:
         "Derived gradients beside kernels by hand",
         tables=(table,),
         verdicts=tuple(verdict for row in rows for verdict in row.verdicts),
-        notes=("Times of the host, from the call until the result is there.",),
+        notes=(
+            "Beside the kernel by hand: times of the device, in rounds of both. Beside PyTorch: "
+            "times of the host, from the call until the result is there.",
+        ),
         failures=tuple(
             f"{row.job.title}: the derived gradient is not that by hand"
             for row in rows

@@ -89,3 +89,13 @@ def test_reciprocals_are_right_where_divisors_are_not_finite(device):
     with np.errstate(divide="ignore", invalid="ignore"):
         expected = -(2 / x) / x
     np.testing.assert_allclose(found(ones, cp.asarray(x), ones, grad=1.0).get(), expected, 1e-6)
+
+
+def test_locals_never_have_names_of_the_engine():
+    # A result that another result is computed from would lend its name.
+    text = "typeof_y0 m = x0 * x0; y1 = sqrt(m); y0 = y1 * exp(y1) + y1;"
+    assert "typeof_gx0 y1" not in printed(text)
+    strings = {"init": "reduce_y0 = 0;", "step": "reduce_y0 += y0;"}
+    finalize = "y0 = reduce_y0; y1 = rsqrt(reduce_y0 / count);"
+    gradient = cp.Reduction("y0 = x0 * x0;", **strings, finalize=finalize).gradient()
+    assert "typeof_ay0 y1" not in str(gradient)

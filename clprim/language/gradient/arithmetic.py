@@ -16,6 +16,7 @@ from clprim.language.gradient.simplify import Algebra
 from clprim.language.gradient.terms import Term, Terms
 from clprim.language.gradient.values import Elements, Reference, Refusal, Value, Vector
 from clprim.language.node import Node
+from clprim.language.snippet import is_engine_name
 from clprim.language.tree import Expr, Function
 
 __all__ = ["COMPARISONS", "LOGIC", "Arithmetic"]
@@ -92,7 +93,9 @@ class Arithmetic:
 
     def hint(self, value: Value, name: str) -> None:
         """Remembers what the user called a value."""
-        if isinstance(value, Term) and value.args and not value.hint and _LOCAL.match(name):
+        if not isinstance(value, Term) or not value.args or value.hint or is_engine_name(name):
+            return
+        if _LOCAL.match(name):
             value.hint = name
 
     # Numbers
