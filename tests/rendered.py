@@ -26,6 +26,7 @@ from clprim.plan.families import FAMILIES
 from clprim.plan.fused.inverted_residual import plan_inverted_residual
 from clprim.plan.grouped.problem import Groups
 from clprim.plan.grouped.runs import plan_runs
+from clprim.plan.index.lines import plan_lines
 from clprim.plan.reduction.code import Scaling
 from clprim.plan.scan.planner import plan_scan
 from clprim.plan.sort.planner import plan_order
@@ -250,6 +251,18 @@ def scans():
             seen.add(part)
 
 
+def lines_at_indices():
+    """Neighbouring lines, single ones, and of halves."""
+    index = array((100, 64), np.int64)
+    for name, axis, how, dtype in (
+        ("lines", 0, "sum", FLOAT),
+        ("lines-single", 1, "last", FLOAT),
+        ("lines-half", 0, "amax", np.dtype(np.float16)),
+    ):
+        y, source = array((100, 64), dtype), array((100, 64), dtype)
+        yield f"index/{name}", plan_lines(y, index, source, axis, how, CPU).main
+
+
 @lru_cache(maxsize=1)
 def kernels():
     """Every kernel of this file, as (name, template, code)."""
@@ -257,6 +270,6 @@ def kernels():
     for name, plan in reductions():
         for n, stage in enumerate(plan.stages):
             found.append((name if n == 0 else f"{name}-finish", stage.template, stage.code))
-    plans = itertools.chain(strategies(), blocks(), groups(), scans())
+    plans = itertools.chain(strategies(), blocks(), groups(), scans(), lines_at_indices())
     found += [(name, plan.template, plan.code) for name, plan in plans]
     return found

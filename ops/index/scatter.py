@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array, new_dense, view_of
+from clprim.call.lines import take_lines
 from clprim.call.order import order_of_keys
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.index.gather import check_index
@@ -104,6 +105,14 @@ def _take(
         return out
     ndim = x.ndim
     line = index.ndim == 1
+    if include_self and alpha == 1 and how != "mean":
+
+        def copy() -> None:
+            if out is not x:
+                kernel("y0 = x0;", "copy", x.dtype)(x, out=out)
+
+        if take_lines(what, out, _spread(index, at, source.shape), source, at, how, copy):
+            return out
     order, starts = runs(what, index, 0 if line else at, x.shape[at])
     own = f"coord({at})"
 
@@ -134,6 +143,14 @@ def _take(
     """
     numbers = (alpha,) if alpha != 1 else ()
     return kernel(text, what, x.dtype)(x, order, starts, source, *numbers, out=out)
+
+
+def _spread(index: Any, at: int, shape: tuple[int, ...]) -> Any:
+    """An index of as many dimensions as the source: a line of indices holds for all lines."""
+    if index.ndim == len(shape):
+        return index
+    strides = tuple(index.strides[0] if d == at else 0 for d in range(len(shape)))
+    return view_of(index, shape, strides, index.offset)
 
 
 def _along(what: str, x: Any, dim: Any, axis: Any, index: Any, src: Any) -> int:

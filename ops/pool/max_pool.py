@@ -1,16 +1,18 @@
 """Pooling by the greatest element of a window, and back: names and arguments after PyTorch.
 
-NaN is greater than everything; of equal elements the first one counts. The gradient is gathered:
-every element of the input adds up the windows that chose it, in their order.
+NaN is greater than everything; of equal elements the first one counts. Every element of the
+gradient adds up the windows that chose it, in their order: gathered by each, or a plane at a time.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from clprim.arrays.array import Array
+from clprim.arrays.array import Array, view_of
+from clprim.call.lines import take_lines
 from clprim.call.repeat import repeatable
 from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError
@@ -21,6 +23,7 @@ from clprim.ops.pool.windows import (
     windows,
 )
 from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.dims import empty_like
 from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
 from clprim.ops.shared.strings import kernel, places
 from clprim.runtime.device import current_device
@@ -265,9 +268,26 @@ def _max_pool_backward(
         given = (kernel_size, stride, padding, dilation, ceil_mode)
         _, indices = _max_pool(what, ndim, x, *given, True, None, (), None)
     check_indices(what, indices, shape)
+    found = empty_like(x, x.shape, grad.dtype)
+    planes = [_planes(a, w.lead) for a in (found, indices, grad)]
+    if all(a is not None for a in planes) and take_lines(
+        what, *planes, w.lead, "sum", lambda: found.fill(0)
+    ):
+        return found
     expr = f"(void)x0;\n{gathered(w, 'x1', 'x2', '+=')}"
     operator = kernel(expr, what, grad.dtype)
     return operator(x, grad, indices)
+
+
+def _planes(a: Any, lead: int) -> Any:
+    """An array with its last dimensions as one; None where no stride walks them."""
+    sizes, strides = a.shape[lead:], a.strides[lead:]
+    for outer, inner, size in zip(strides, strides[1:], sizes[1:], strict=False):
+        if outer != inner * size:
+            return None
+    return view_of(
+        a, (*a.shape[:lead], math.prod(sizes)), (*a.strides[:lead], strides[-1]), a.offset
+    )
 
 
 def check_indices(what: str, indices: Any, shape: tuple[int, ...]) -> None:

@@ -59,6 +59,26 @@ def test_many_to_one_place_is_accurate_and_repeats(device):
     assert same_bits(found, ops.scatter_add(x, 0, i, s))
 
 
+@pytest.mark.parametrize("dim", [0, 1, 2, 3])
+def test_lines_of_views_in_place(device, dim):
+    x = RNG.integers(-9, 9, (2, 4, 6, 8, 10)).astype(np.float32)[:, :, ::-1, ::2]
+    index = RNG.integers(-x.shape[dim], x.shape[dim] + 1, x.shape)
+    src = RNG.integers(-9, 9, x.shape).astype(np.float32)
+    expected = x.copy()
+    inside = index < x.shape[dim]  # those out of bounds add nothing
+    where = list(np.indices(x.shape))
+    where[dim] = np.where(inside, index, 0) % x.shape[dim]
+    np.add.at(expected, tuple(where), np.where(inside, src, 0))
+    whole, i, s = upload(np.zeros((2, 4, 6, 8, 10), "f"), index, src)
+    view = whole[:, :, ::-1, ::2]
+    view[:] = cp.asarray(np.ascontiguousarray(x))
+    assert ops.scatter_add(view, dim, i, s, out=view) is view
+    np.testing.assert_array_equal(view.get(), expected)
+    assert not whole.get()[:, :, ::-1, 1::2].any()
+    with pytest.raises(cp.ClprimError):
+        ops.scatter_add(view, dim, i, view, out=view)  # what is read is written
+
+
 @pytest.mark.parametrize("dim", [0, 1])
 def test_slices(device, dim):
     index = RNG.integers(0, X.shape[dim], 20)

@@ -1,0 +1,1 @@
+"""Plans of kernels that write at indices."""

@@ -1,0 +1,161 @@
+"""Plans writing at indices, every line by itself: a work-item takes elements in, one by one.
+
+No two work-items write to one line, so nothing is atomic and results repeat bit for bit; and
+nothing is sorted. That suits CPUs, whose cores are few; where there are fewer lines than these, or
+on GPUs, indices are sorted instead.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from clprim.dtypes import stored_type
+from clprim.plan.arguments import Arguments
+from clprim.plan.kernel import KernelCode, KernelPlan, OperandCode, Plan, index_type
+from clprim.plan.strides import Dim, Operand, Space, collapse
+from clprim.traits import DeviceTraits
+
+__all__ = ["HOW", "LinesCode", "plan_lines"]
+
+#: Ways to take the element ``v`` into ``y``.
+HOW = {
+    "sum": "y + v",
+    "prod": "y * v",
+    "amax": "v > y || v != v ? v : y",
+    "amin": "v < y || v != v ? v : y",
+    "last": "v",
+}
+# Loops over lines that a kernel has.
+MOST_DIMS = 4
+# Neighbouring lines that a work-item takes at least: what a line of the cache holds of floats.
+LEAST_RUN = 16
+# Lines a compute unit at least.
+LEAST_LINES = 4
+
+_INT64 = np.dtype(np.int64)
+
+
+@dataclass(frozen=True)
+class LinesCode(KernelCode):
+    """What index/lines.cl.jinja prints.
+
+    Attributes:
+        value: Type that elements are taken in as.
+        y, index_code, source: The arrays.
+        taken: An expression of ``y`` and ``v``.
+        single: Whether a work-item has one line.
+    """
+
+    value: str
+    y: OperandCode
+    index_code: OperandCode
+    source: OperandCode
+    taken: str
+    single: bool
+
+
+def plan_lines(
+    y: Operand, index: Operand, source: Operand, axis: int, how: str, traits: DeviceTraits
+) -> Plan | None:
+    """Plans taking elements of ``source`` into ``y`` where ``index`` says, along an axis.
+
+    Args:
+        y: What is written; it holds what takes part.
+        index: Of as many dimensions, no longer than ``y`` along the others, not empty.
+        source: Likewise, at least as long as the index.
+        axis: Along which indices count.
+        how: A key of `HOW`.
+        traits: Of the device.
+
+    Returns:
+        The plan, or None where it does not suit: on a GPU, with few lines, sums of 16 bits, which
+        would be rounded after every element, or lines in more than four loops.
+    """
+    narrow = y.dtype.itemsize < 4 and how in ("sum", "prod") and y.dtype.kind not in "iu"
+    others = [d for d in range(len(y.shape)) if d != axis]
+    lines = math.prod(index.shape[d] for d in others)
+    if (
+        not traits.is_cpu
+        or narrow
+        or y.dtype.kind == "b"
+        or lines < LEAST_LINES * traits.compute_units
+    ):
+        return None
+    arrays = (y, index, source)
+    others.sort(key=lambda d: -abs(y.strides[d]))
+    dims = [Dim(index.shape[d], tuple(a.strides[d] for a in arrays)) for d in others]
+    space = collapse(Space(tuple(dims), tuple(a.offset for a in arrays)), turn=False)
+    loops = list(space.dims)
+    if len(loops) > MOST_DIMS:
+        return None
+    while len(loops) < MOST_DIMS:
+        loops.insert(0, Dim(1, (0, 0, 0)))
+    *outer, inner = loops
+    # Neighbours in a line of the cache are one work-item's, but where they are of one line.
+    apart = abs(inner.strides[0]) > abs(y.strides[axis])
+    items = math.prod(d.size for d in outer)
+    run = 1 if apart else max(LEAST_RUN, -(-inner.size * items // traits.compute_units))
+    run = min(run, inner.size)
+    runs = -(-inner.size // run)
+    value = stored_type(y.dtype).value
+    whole = Space(
+        (
+            *loops,
+            Dim(max(y.shape[axis], index.shape[axis]), tuple(a.strides[axis] for a in arrays)),
+        ),
+        space.offsets,
+    )
+    kind = index_type(whole)
+    found = Arguments(kind)
+    codes = (
+        OperandCode.of("y", y.dtype, y.dtype, 2),
+        OperandCode.of("index", index.dtype, _INT64, 2),
+        OperandCode.of("source", source.dtype, y.dtype, 2),
+    )
+    for code in codes:
+        found.memory(code.storage, f"{code.name}_memory", read_only=code.name != "y")
+    found.numbers(
+        length=index.shape[axis],
+        places=y.shape[axis],
+        runs=runs,
+        run=run,
+        **{f"size_{n}": d.size for n, d in enumerate(loops)},
+    )
+    for k, (code, a) in enumerate(zip(codes, arrays, strict=True)):
+        strides = [a.in_elements(d.strides[k]) for d in loops]
+        found.numbers(
+            **{f"{code.name}_start": a.in_elements(space.offsets[k])},
+            **{f"{code.name}_{n}": stride for n, stride in enumerate(strides)},
+            **{f"{code.name}_step": a.in_elements(a.strides[axis])},
+        )
+    return Plan(
+        (
+            KernelPlan(
+                "index/lines",
+                LinesCode(
+                    name="index_lines",
+                    preamble="",
+                    parameters=tuple(found.parameters),
+                    constants=(),
+                    index=kind,
+                    unified=(),
+                    doubles=value == "double",
+                    own=(),
+                    value=value,
+                    y=codes[0],
+                    index_code=codes[1],
+                    source=codes[2],
+                    taken=HOW[how],
+                    single=run == 1,
+                ),
+                tuple(found.arguments),
+                (runs, items),
+                (1, 1),
+                lines * index.shape[axis] * (2 * y.dtype.itemsize + index.dtype.itemsize),
+                lines * index.shape[axis],
+            ),
+        )
+    )
