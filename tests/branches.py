@@ -42,7 +42,7 @@ from clprim.plan.grouped.problem import Groups
 from clprim.plan.grouped.runs import plan_runs
 from clprim.plan.place import Place
 from clprim.plan.product.dense import dense_product
-from clprim.plan.product.family import PRODUCTS
+from clprim.plan.product.family import LANES, PRODUCTS
 from clprim.plan.product.register_tile import Tile
 from clprim.plan.reduction.code import Scaling
 from clprim.plan.scan.planner import plan_scan
@@ -163,6 +163,20 @@ def inverted(text="y0 = clamp(y0, 0, 6);", *, last=True, expand=True):
     first = forward(wide) if expand else None
     problem = InvertedResidual(first, depthwise_of(taps), forward(narrow))
     return (plan_inverted_residual(problem, CPU).main,)
+
+
+def sub_groups():
+    """Taps and channels that make whole steps of a sub-group, and such that do not."""
+    for last in (False, True):
+        for channels, kernel, padding in ((4, 2, 0), (4, 2, 1), (3, 3, 0), (1, 3, 1), (20, 1, 0)):
+            options = {"last": last, "padding": padding, "traits": LANES, "name": "sub_groups"}
+            yield conv(1, channels, 8, 40, kernel, **options)
+        yield conv(1, 16, 8, 16, last=last, bias=True, traits=LANES, name="sub_groups")
+        line = dense_convolution(1, 1, 8, 40, last=last)
+        line = on(line, rows=dataclasses.replace(line.rows, kernel=1, before=0, after=0))
+        yield PRODUCTS.plan(forward(line), LANES, "sub_groups").stages
+    yield mm(64, 64, 64, "TN", traits=LANES, name="sub_groups")
+    yield mm(64, 64, 50, "TN", traits=LANES, name="sub_groups")
 
 
 def plans():
@@ -649,6 +663,11 @@ def plans():
         2, 32, 14, 64, traits=on(CPU, prefetch=True), w_last=True, last=True, beta=True
     )
     yield positioned(2, 32, 14, 64)
+    yield mm(30, 40, 20_000, traits=GPU)
+    yield conv(1, 32, 15, 16, 5, traits=GPU)
+    yield conv(1, 32, 15, 16, 5, last=True, traits=GPU)
+    yield conv(1, 32, 15, 16, 5, padding=0, traits=GPU)
+    yield from sub_groups()
     yield inverted(last=False, expand=False)
     yield inverted(last=False)
     yield inverted(text="if (y0 < 0) y0 = 0;")

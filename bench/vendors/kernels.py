@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.work.networks import NETWORKS
 from clprim.language.definition import define_pointwise, define_reduction
 from clprim.plan.conv.dense import dense_convolution, dense_depthwise
 from clprim.plan.conv.family import CONVOLUTIONS
@@ -22,7 +23,7 @@ from clprim.plan.reduction.planner import plan_reduction
 from clprim.plan.strides import Operand, broadcast_shapes, dense_strides
 from clprim.traits import DeviceTraits
 
-__all__ = ["kernels"]
+__all__ = ["kernels", "layers"]
 
 FLOAT = np.dtype(np.float32)
 _LAST = (0, 2, 3, 1)
@@ -53,14 +54,41 @@ def _contractions(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
         "conv 3×3 + x0, ReLU NHWC": conv(64, 128, 56, 128, last=True, epilogue=relu),
         "conv 7×7 3→64 112² NCHW": conv(64, 3, 112, 64, 7),
         "conv 1×1 256→64 56² NCHW": conv(64, 256, 56, 64, 1),
+        "conv 1×1 256→64 56² NHWC": conv(64, 256, 56, 64, 1, last=True),
     }
     if traits.fp64:
         problems["matmul double 1024³"] = dense_product(1024, 1024, 1024, dtype=np.float64)
     problems["matmul 64² × 8192, split"] = dense_product(64, 64, 8192)
     for name, problem in problems.items():
-        first, *others = PRODUCTS.plan(problem, traits, "tiles").stages
-        yield name, first
-        yield from ((f"{name}, sums of splits", stage) for stage in others)
+        plan = PRODUCTS.plan(problem, traits)
+        packed: set[object] = set()
+        for stage in plan.stages:
+            if not stage.once:
+                yield (name if stage is plan.main else f"{name}, sums of splits"), stage
+            elif stage.code not in packed:
+                packed.add(stage.code)
+                yield f"{name}, packed", stage
+
+
+def layers(traits: DeviceTraits, *, last: bool) -> Iterator[tuple[KernelPlan, int]]:
+    """Yields the kernels of ResNet-50's layers but the first, batch 32, and how many are alike.
+
+    Args:
+        traits: Of the GPU.
+        last: Whether images are channels-last.
+    """
+    for layer in NETWORKS["resnet50"].layers[1:]:
+        problem = dense_convolution(
+            32,
+            layer.channels,
+            layer.size,
+            layer.filters,
+            layer.kernel,
+            stride=layer.stride,
+            padding=layer.padding,
+            last=last,
+        )
+        yield PRODUCTS.plan(forward(problem), traits).main, layer.count
 
 
 def _depthwise(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from bench.page.report import Report, Table
+from bench.vendors.account import Account, account_of
 from bench.vendors.gpus import GPUS, Gpu
-from bench.vendors.kernels import kernels
-from bench.vendors.machine_code import product_loops
+from bench.vendors.kernels import kernels, layers
 from bench.vendors.offline import Compiled, available, compile_for
 from clprim.plan.kernel import KernelPlan
+from clprim.plan.product.sub_groups import SubGroupsCode
 from clprim.plan.product.tiles import TilesCode
 from clprim.render import render
 
@@ -32,6 +34,7 @@ class Row:
         plan: The kernel.
         compiled: What the compiler said; None where there is none.
         missing: What is not installed.
+        count: How often a network has it; 0 of what is listed by itself.
     """
 
     gpu: Gpu
@@ -39,48 +42,38 @@ class Row:
     plan: KernelPlan
     compiled: Compiled | None
     missing: str = ""
+    count: int = 0
+
+    @property
+    def account(self) -> Account | None:
+        """What binds it, of a kernel of products whose listing is there."""
+        if self.compiled is None or not self.compiled.loops:
+            return None
+        return account_of(self.gpu, self.plan, self.compiled.loops)
 
     @property
     def inner(self) -> float | None:
-        """The part of the inner loop that is products."""
-        found = self._loops()
-        return None if found is None else found[0]
+        """The part of the fullest pipe's cycles in the inner loop that products need."""
+        return None if self.account is None else self.account.inner
 
     @property
     def round(self) -> float | None:
-        """The part of a whole round that is products."""
-        found = self._loops()
-        return None if found is None else found[1]
+        """The same of all loops."""
+        return None if self.account is None else self.account.whole
 
     @property
     def roofline(self) -> tuple[float, str] | None:
         """The least seconds that the datasheet allows, and what sets them.
 
-        Arithmetic at the peak, times the part of a round that is products where that is known; or
-        every operand once through memory.
+        Arithmetic at the part of the peak that the account leaves, where there is one; or every
+        operand once through memory.
         """
         if not self.gpu.peak or self.plan.code.doubles:
             return None
-        arithmetic = self.plan.flops / (1e12 * self.gpu.peak * (self.round or 1))
+        part = 1.0 if self.account is None else self.account.bound
+        arithmetic = self.plan.flops / (1e12 * self.gpu.peak * part)
         memory = self.plan.nbytes / (1e9 * self.gpu.bandwidth)
         return (arithmetic, "arithmetic") if arithmetic > memory else (memory, "memory")
-
-    def _loops(self) -> tuple[float, float | None] | None:
-        code = self.plan.code
-        if self.compiled is None or not self.compiled.loops or not isinstance(code, TilesCode):
-            return None
-        found = product_loops(self.compiled.loops)
-        if found is None:
-            return None
-        inner, outer = found
-        # The inner loop runs so often in a round; whatever is not unrolled into one.
-        trips = code.steps * code.rows * code.columns / inner.flops
-        if trips <= 1:
-            return inner.share, inner.share
-        if inner == outer:
-            return inner.share, None  # branches that say nothing of where they go
-        instructions = trips * inner.instructions + outer.instructions - inner.instructions
-        return inner.share, trips * inner.products / instructions
 
 
 def run_vendors(
@@ -105,10 +98,58 @@ def run_vendors(
             if missing:
                 rows.append(Row(gpu, name, plan, None, missing))
                 continue
-            source = render(plan.template, plan.code)
-            found = compile_for(gpu.target, source, plan.code.name, doubles=plan.code.doubles)
-            rows.append(Row(gpu, name, plan, found))
+            rows.append(Row(gpu, name, plan, _compiled(gpu, plan)))
+        if not missing and not quick and gpu.peak:
+            for last in (True, False):
+                for plan, count in layers(gpu.traits, last=last):
+                    name = _LAYER[last]
+                    rows.append(Row(gpu, name, plan, _compiled(gpu, plan), count=count))
     return rows
+
+
+_LAYER = {True: "ResNet-50 NHWC", False: "ResNet-50 NCHW"}
+
+
+def _compiled(gpu: Gpu, plan: KernelPlan) -> Compiled:
+    source = render(plan.template, plan.code)
+    return _compiled_source(gpu.target, source, plan.code.name, plan.code.doubles)
+
+
+@lru_cache(maxsize=1024)
+def _compiled_source(target: str, source: str, name: str, doubles: bool) -> Compiled:
+    return compile_for(target, source, name, doubles=doubles)
+
+
+def bounds(rows: Sequence[Row]) -> Table:
+    """Returns what bounds 2048³ and ResNet-50's layers but the first, on each GPU.
+
+    Args:
+        rows: What `run_vendors` returned.
+    """
+    cells = []
+    for gpu in dict.fromkeys(row.gpu for row in rows):
+        own = [row for row in rows if row.gpu is gpu and row.account is not None]
+        products = [r for r in own if r.kernel in {f"matmul {f} 2048³" for f in ("NN", "NT", "TN")}]
+        line = [gpu.name, _least(products)]
+        for name in _LAYER.values():
+            some = [row for row in own if row.kernel == name]
+            line += [_least(some), _together(some)]
+        binds = {r.account.binds for r in own if r.account and (r.count or r in products)}
+        if own:
+            cells.append((*line, ", ".join(sorted(binds))))
+    columns = ("GPU", "2048³", "NHWC, least", "NHWC, all", "NCHW, least", "NCHW, all", "what binds")
+    return Table("2048³ and ResNet-50's layers but the first: bounds", columns, tuple(cells))
+
+
+def _least(rows: Sequence[Row]) -> str:
+    return _share(min((row.account.bound for row in rows if row.account), default=None))
+
+
+def _together(rows: Sequence[Row]) -> str:
+    """The part of the peak of all layers one after another."""
+    found = [(row.count * row.plan.flops, row.account.bound) for row in rows if row.account]
+    time = sum(flops / bound for flops, bound in found)
+    return _share(sum(flops for flops, _ in found) / time if time else None)
 
 
 def tables(rows: Sequence[Row]) -> list[Table]:
@@ -119,17 +160,19 @@ def tables(rows: Sequence[Row]) -> list[Table]:
     found = [
         Table(
             "All kernels",
-            ("GPU", "build", "spill", "inner loop, least", "round, least", "of the peak, TFLOP/s"),
+            ("GPU", "build", "spill", "inner loop, least", "loops, least", "of the peak, TFLOP/s"),
             tuple(_summary(gpu, some) for gpu, some in by_gpu.items()),
-        )
+        ),
+        *([bounds(rows)] if any(row.count for row in rows) else []),
     ]
     columns = tuple(
-        "kernel,tile,builds,registers,spilled,local,occupancy,inner loop,round,roofline".split(",")
+        "kernel,tile,builds,registers,spilled,local,occupancy,all,inner loop,loops,B a product,"
+        "binds,bound,roofline".split(",")
     )
     for gpu, some in by_gpu.items():
         if some[0].compiled is None:
             continue
-        cells = tuple((row.kernel, *_cells(row)) for row in some)
+        cells = tuple((row.kernel, *_cells(row)) for row in some if not row.count)
         found.append(Table(f"{gpu.name}: {gpu.target}", columns, cells))
     return found
 
@@ -147,6 +190,7 @@ def _summary(gpu: Gpu, rows: Sequence[Row]) -> tuple[str, ...]:
     if not compiled:
         return gpu.name, f"not installed: {rows[0].missing}", "", "", "", ""
     floats = [row for row in rows if row.plan.code.doubles is False]
+    least = min((row.account.bound for row in floats if row.account), default=None)
     inner = [row.inner for row in floats if row.inner is not None]
     rounds = [row.round for row in floats if row.round is not None]
     whole = min(rounds, default=None)
@@ -156,7 +200,7 @@ def _summary(gpu: Gpu, rows: Sequence[Row]) -> tuple[str, ...]:
         "" if gpu.target == "spir64" else f"{sum(c.spilled > 0 for c in compiled)}",
         _share(min(inner, default=None)),
         _share(whole),
-        "" if whole is None else f"≤ {whole * gpu.peak:.1f} of {gpu.peak:g}",
+        "" if least is None else f"≤ {least * gpu.peak:.1f} of {gpu.peak:g}",
     )
 
 
@@ -166,9 +210,11 @@ def _cells(row: Row) -> tuple[str, ...]:
     if isinstance(code, TilesCode) and row.plan.template == "product/tiles":
         lanes = (code.items_y * code.rows, code.items_x * code.columns)
         tile = f"{lanes[0]}×{lanes[1]}×{code.steps}, {code.rows}×{code.columns} each"
+    if isinstance(code, SubGroupsCode):
+        tile = f"{code.rows}×{code.columns} of {code.lanes} lanes"
     if c is None or not c.builds:
-        return tile, "no", *[""] * 7
-    roof = row.roofline
+        return tile, "no", *[""] * 11
+    roof, account = row.roofline, row.account
     return (
         tile,
         "yes",
@@ -176,8 +222,12 @@ def _cells(row: Row) -> tuple[str, ...]:
         "" if row.gpu.target == "spir64" else str(c.spilled),
         _number(c.local),
         _number(c.occupancy),
+        "" if account is None else _share(account.slots),
         _share(row.inner),
         _share(row.round),
+        "" if account is None else f"{account.bytes:.2f}",
+        "" if account is None else account.binds,
+        "" if account is None else _share(account.bound),
         "" if roof is None else f"{1e3 * roof[0]:.3f} ms, {roof[1]}",
     )
 
@@ -185,15 +235,23 @@ def _cells(row: Row) -> tuple[str, ...]:
 _NOTES = (
     "Nothing here was run: the numbers are the compilers'. Drivers bring other versions of them.",
     "registers: of a work-item; for Intel, how many work-items share an instruction.",
-    "spilled: bytes (AMD, NVIDIA) or registers (Intel) that did not fit and went to memory.",
+    "spilled: bytes that did not fit and went to memory.",
     "occupancy: sub-groups that a SIMD unit has room for, as AMD's compiler counts them.",
-    "inner loop: the part of its instructions that are multiply-adds; round: the same of all that "
-    "a work-item does to read, store and multiply one tile. gfx90a computes two at a time, so that "
-    "fewer instructions are left to be products.",
-    "roofline: the least time that the datasheet allows: arithmetic at the peak times that part, "
-    "or every operand once through memory, whichever takes longer.",
-    "of the peak: the least round of float32 times the datasheet's lanes × 2 × clock, which is the "
-    "most that kernel can reach if nothing waits.",
+    "all: the part of all instructions of the inner loop that are multiply-adds, the least it can "
+    "be if no two pipes work at once. inner loop: the part of the fullest pipe's cycles that "
+    "multiply-adds need at the peak; loops: the same of all loops, with how often each runs. Pipes "
+    "issue side by side: Gen9's sends and branches beside its numbers, DG2's whole numbers beside "
+    "its floats too, AMD's scalars, local memory and branches beside vectors; NVIDIA's "
+    "instructions all take an issue slot.",
+    "B a product: bytes that a multiply-add takes of local memory, or of caches where a kernel "
+    "uses none. On Intel and AMD lanes that read the same element count as often as they are.",
+    "binds: what is scarcer, cycles of the named pipe or those bytes; assumed are 64 B a clock of "
+    "a subslice for Gen9, 128 of a core or compute unit elsewhere. bound: the part of the peak "
+    "that is left, less what tiles compute past the edges.",
+    "gfx90a's peak is the packed one: two products an instruction.",
+    "roofline: the least time that the datasheet allows: arithmetic at that bound, or every "
+    "operand once through memory, whichever takes longer.",
+    "of the peak: the least bound of float32 times the datasheet's peak.",
 )
 
 

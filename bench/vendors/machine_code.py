@@ -7,10 +7,22 @@ branch back to it that cannot be reached otherwise: a natural loop, as compilers
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-__all__ = ["AMDGCN", "GEN", "SASS", "Dialect", "Loop", "loops", "product_loops"]
+__all__ = [
+    "AMDGCN",
+    "CDNA",
+    "GEN",
+    "SASS",
+    "XE",
+    "Dialect",
+    "Loop",
+    "loops",
+    "nest",
+    "product_loops",
+]
 
 
 @dataclass(frozen=True)
@@ -25,6 +37,8 @@ class Dialect:
         end: Finds an instruction that nothing follows.
         product: Finds a multiply-add.
         pair: Finds one of two products.
+        pipes: What issues in parallel: a name and what finds its instructions, the first that does.
+        rate: Products of an instruction at the peak.
     """
 
     label: re.Pattern[str]
@@ -34,8 +48,22 @@ class Dialect:
     end: re.Pattern[str]
     product: re.Pattern[str]
     pair: re.Pattern[str]
+    pipes: tuple[tuple[str, re.Pattern[str]], ...]
+    rate: int = 1
+
+    def pipe(self, instruction: str) -> str:
+        """Returns the name of the pipe that takes an instruction."""
+        return next(name for name, found in self.pipes if found.search(instruction))
+
+    def cycles(self, instruction: str) -> float:
+        """Returns how many cycles it takes there: one for eight lanes, where it says how many."""
+        lanes = _LANES.search(instruction)
+        return max(1.0, int(lanes[1]) / 8) if lanes else 1.0
 
 
+# Eight lanes of numbers are calculated in a cycle, fewer take one as well.
+_LANES = re.compile(r"\((\d+)\|M\d+\)")
+_ANY = re.compile("")
 _NEVER = re.compile(r"(?!)")
 
 AMDGCN = Dialect(
@@ -46,7 +74,16 @@ AMDGCN = Dialect(
     end=re.compile(r"s_endpgm"),
     product=re.compile(r"v_(pk_)?(fma|fmac|mac|mad)_(f16|f32|f64)"),
     pair=re.compile(r"v_pk_"),
+    pipes=(
+        ("branch", re.compile(r"^s_(c?branch|waitcnt|nop|barrier|sleep)")),
+        ("scalar", re.compile(r"^s_")),
+        ("vector", re.compile(r"^v_")),
+        ("local", re.compile(r"^ds_")),
+        ("memory", _ANY),
+    ),
 )
+# Its vector instructions compute two products each at the peak.
+CDNA = replace(AMDGCN, rate=2)
 SASS = Dialect(
     label=re.compile(r"(\.L\w+):"),
     instruction=re.compile(r"\s*/\*[0-9a-f]{4,}\*/\s+(.*?);"),
@@ -55,16 +92,26 @@ SASS = Dialect(
     end=re.compile(r"^EXIT"),
     product=re.compile(r"\b(FFMA|DFMA|HFMA2)\b"),
     pair=_NEVER,
+    pipes=(("issue", _ANY),),
 )
+_SENDS = re.compile(r"\bsends?[c.\w]*\s")
+_JUMPS = re.compile(r"\b(jmpi|while|goto|break|join|if|else|endif|sync|nop|brc|brd)\b")
+_FLOATS = re.compile(r"(?:<[\d;,]*>|:):?(f|hf|df)\b|:(f|hf|df)\b")
 GEN = Dialect(
     label=re.compile(r"(\w+):"),
     instruction=re.compile(r"\s*((?:\([^)]*\)\s*)?[a-z][\w.]*\s.*)"),
-    branch=re.compile(r"\b(?:jmpi|while|goto|brc|brd)\b.*?\s(_\w+|L\d+)"),
+    # `goto.b` jumps back to its second label, where all lanes that go on have gone.
+    branch=re.compile(
+        r"\b(?:goto\.b\b.*?\s(?:_\w+|L\d+)\s+|(?:jmpi|while|goto(?!\.b)|brc|brd)\b.*?\s)(_\w+|L\d+)"
+    ),
     always=re.compile(r"^\(W\)\s+jmpi"),
     end=re.compile(r"\bret\b"),
     product=re.compile(r"\b(mad|mac)\b.*:(f|df|hf)\b"),
     pair=_NEVER,
+    pipes=(("send", _SENDS), ("branch", _JUMPS), ("numbers", _ANY)),
 )
+# Floats and whole numbers have a pipe each.
+XE = replace(GEN, pipes=(("send", _SENDS), ("branch", _JUMPS), ("float", _FLOATS), ("whole", _ANY)))
 
 
 @dataclass(frozen=True)
@@ -75,11 +122,15 @@ class Loop:
         instructions: Of its body, with the loops in it.
         products: Instructions among them that multiply and add.
         flops: Products that those compute: some are two.
+        needed: Cycles that these would take by themselves at the peak.
+        pipes: Cycles of every pipe, by its name.
     """
 
     instructions: int
     products: int
     flops: int
+    needed: float = field(default=0.0, compare=False)
+    pipes: Mapping[str, float] = field(default_factory=dict, compare=False)
 
     @property
     def share(self) -> float:
@@ -108,7 +159,12 @@ def loops(assembly: str, dialect: Dialect) -> list[Loop]:
         inside = [line for at in body for line in blocks[at].instructions]
         products = [line for line in inside if dialect.product.search(line)]
         pairs = sum(1 for line in products if dialect.pair.search(line))
-        found.append(Loop(len(inside), len(products), len(products) + pairs))
+        cycles: dict[str, float] = defaultdict(float)
+        for line in inside:
+            cycles[dialect.pipe(line)] += dialect.cycles(line)
+        needed = sum(dialect.cycles(line) for line in products)
+        needed *= (len(products) + pairs) / dialect.rate / max(1, len(products))
+        found.append(Loop(len(inside), len(products), len(products) + pairs, needed, dict(cycles)))
     return sorted(found, key=lambda loop: loop.instructions)
 
 
@@ -123,6 +179,15 @@ def product_loops(found: Sequence[Loop]) -> tuple[Loop, Loop] | None:
     if not most:
         return None
     return inner[0], inner[min(1, len(inner) - 1)]
+
+
+def nest(found: Sequence[Loop]) -> list[Loop]:
+    """Returns the loop that `product_loops` finds, and those around it, the innermost first."""
+    pair = product_loops(found)
+    if pair is None:
+        return []
+    most = max(loop.products for loop in found)
+    return [loop for loop in found if 2 * loop.products > most]
 
 
 def _blocks(assembly: str, dialect: Dialect) -> list[_Block]:

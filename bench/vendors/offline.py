@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from bench.vendors.machine_code import AMDGCN, GEN, SASS, Loop, loops
+from bench.vendors.machine_code import AMDGCN, CDNA, GEN, SASS, XE, Loop, loops
 
 __all__ = ["Compiled", "available", "compile_for", "tool", "tool_versions"]
 
@@ -177,7 +177,7 @@ def _amd(target: str, file: Path, options: list[str]) -> Compiled:
         spilled=comment("ScratchSize"),
         local=comment("LDSByteSize"),
         occupancy=comment("Occupancy"),
-        loops=tuple(loops(text, AMDGCN)),
+        loops=tuple(loops(text, CDNA if target == "gfx90a" else AMDGCN)),
     )
 
 
@@ -232,5 +232,5 @@ def _intel(target: str, file: Path, kernel: str, options: list[str]) -> Compiled
         builds=True,
         spilled=max(map(int, re.findall(r"^//\.spill size (\d+)", text, re.MULTILINE)), default=0),
         lanes=max(lanes, default=None),
-        loops=tuple(loops(text, GEN)) if text else None,
+        loops=tuple(loops(text, XE if target == "dg2" else GEN)) if text else None,
     )

@@ -1,6 +1,6 @@
 """Loops of assembly: which there are, how much of them is products."""
 
-from bench.vendors.machine_code import AMDGCN, GEN, SASS, Loop, loops, product_loops
+from bench.vendors.machine_code import AMDGCN, CDNA, GEN, SASS, XE, Loop, loops, nest, product_loops
 
 AMD = """\
 conv2d:                                 ; @conv2d
@@ -73,3 +73,40 @@ def test_a_loop_that_is_unrolled_is_both():
     few, inner, outer = Loop(5, 2, 2), Loop(100, 80, 80), Loop(200, 85, 85)
     assert product_loops([few, inner, outer]) == (inner, outer)
     assert product_loops([]) is None
+
+
+XE_LOOP = """\
+_main:
+        mov (8|M0)               r2.0<1>:ud    r0.0<1;1,0>:ud
+_0_001:
+        mad (16|M0)              r3.0<1>:f     r4.0<8;1>:f      r5.0<8;1>:f       r6.0<1>:f
+(W)     add (1|M0)               r9.0<1>:d     r9.0<0;1,0>:d    64:w
+(W)     send.dc0 (16|M0)         r13      r6      null:0  0x0            0x02484401
+(f0.0)  goto.b (16|M0)                         _0_002            _0_001                // $140
+_0_002:
+(W)     send.ts (16|M0)          null     r126    null  0x0  0x02000010  {EOT}
+"""
+
+
+def test_the_jump_back_is_to_the_second_label():
+    (loop,) = loops(XE_LOOP, XE)
+    assert loop == Loop(instructions=4, products=1, flops=1)
+
+
+def test_pipes_are_counted_apart():
+    # Sixteen lanes take two cycles of eight, one number takes one; a float's pipe is its own.
+    (loop,) = loops(XE_LOOP, XE)
+    assert loop.needed == 2
+    assert loop.pipes == {"float": 2, "whole": 1, "send": 2, "branch": 2}
+    (loop,) = loops(XE_LOOP, GEN)
+    assert loop.pipes["numbers"] == 3
+    inner, _ = loops(AMD, AMDGCN)
+    assert inner.pipes == {"vector": 2, "local": 1, "branch": 1}
+    assert inner.needed == 3  # one of two products does in a cycle what takes two
+    assert loops(AMD, CDNA)[0].needed == 1.5
+
+
+def test_loops_around_the_products_from_within():
+    few, inner, outer = Loop(5, 2, 2), Loop(100, 80, 80), Loop(200, 85, 85)
+    assert nest([few, inner, outer]) == [inner, outer]
+    assert nest([Loop(3, 0, 0)]) == []

@@ -77,7 +77,6 @@ __kernel __attribute__((intel_reqd_sub_group_size(16))) __attribute__((reqd_work
             x_from[n] = x_places[n];
         }
         for (; from < stop; from += 16) {
-            #pragma unroll 4
             for (int first = 0; first < 16; first += 1) {
                 float w_values[2];
                 #pragma unroll

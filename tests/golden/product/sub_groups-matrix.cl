@@ -20,6 +20,16 @@ static inline float block_at(__global const float *memory, place_t place)
 {
     return as_float(intel_sub_group_block_read((__global const uint *)((__global const char *)memory + place)));
 }
+static inline void multiply_step(float sum[16][2], const float *x_values, const float *w_values, int step)
+{
+    #pragma unroll
+    for (int i = 0; i < 16; ++i) {
+        const float factor = from_lane(x_values[i], step);
+        #pragma unroll
+        for (int v = 0; v < 2; ++v)
+            sum[i][v] = factor * w_values[v] + sum[i][v];
+    }
+}
 
 __kernel __attribute__((intel_reqd_sub_group_size(16))) __attribute__((reqd_work_group_size(128, 1, 1))) void matmul(
     __global const float *x_memory,
@@ -89,21 +99,55 @@ __kernel __attribute__((intel_reqd_sub_group_size(16))) __attribute__((reqd_work
                 for (int i = 0; i < 16; ++i)
                     x_values[i] = block_at(x_memory, from_lane(x_from[i / 16], i % 16) + (x_step_at));
             }
-            #pragma unroll
-            for (int first = 0; first < 16; first += 1) {
-                float w_values[2];
-                vstore2(as_float2(intel_sub_group_block_read2((__global const uint *)((__global const char *)packed + w_place))), 0, w_values);
-                w_place += 128;
-                #pragma unroll
-                for (int k = 0; k < 1; ++k)
-                    #pragma unroll
-                    for (int i = 0; i < 16; ++i) {
-                        const float factor = from_lane(x_values[i], first + k);
-                        #pragma unroll
-                        for (int v = 0; v < 2; ++v)
-                            sum[i][v] = factor * w_values[k * 2 + v] + sum[i][v];
-                    }
-            }
+            float w_values[2];
+            vstore2(as_float2(intel_sub_group_block_read2((__global const uint *)((__global const char *)packed + w_place))), 0, w_values);
+            w_place += 128;
+            multiply_step(sum, x_values, w_values, 0);
+            vstore2(as_float2(intel_sub_group_block_read2((__global const uint *)((__global const char *)packed + w_place))), 0, w_values);
+            w_place += 128;
+            multiply_step(sum, x_values, w_values, 1);
+            vstore2(as_float2(intel_sub_group_block_read2((__global const uint *)((__global const char *)packed + w_place))), 0, w_values);
+            w_place += 128;
+            multiply_step(sum, x_values, w_values, 2);
+            vstore2(as_float2(intel_sub_group_block_read2((__global const uint *)((__global const char *)packed + w_place))), 0, w_values);
+            w_place += 128;
+            multiply_step(sum, x_values, w_values, 3);
+            vstore2(as_float2(intel_sub_group_block_read2((__global const uint *)((__global const char *)packed + w_place))), 0, w_values);
+            w_place += 128;
+            multiply_step(sum, x_values, w_values, 4);
+            vstore2(as_float2(intel_sub_group_block_read2((__global const uint *)((__global const char *)packed + w_place))), 0, w_values);
+            w_place += 128;
+            multiply_step(sum, x_values, w_values, 5);
+            vstore2(as_float2(intel_sub_group_block_read2((__global const uint *)((__global const char *)packed + w_place))), 0, w_values);
+            w_place += 128;
+            multiply_step(sum, x_values, w_values, 6);
+            vstore2(as_float2(intel_sub_group_block_read2((__global const uint *)((__global const char *)packed + w_place))), 0, w_values);
+            w_place += 128;
+            multiply_step(sum, x_values, w_values, 7);
+            vstore2(as_float2(intel_sub_group_block_read2((__global const uint *)((__global const char *)packed + w_place))), 0, w_values);
+            w_place += 128;
+            multiply_step(sum, x_values, w_values, 8);
+            vstore2(as_float2(intel_sub_group_block_read2((__global const uint *)((__global const char *)packed + w_place))), 0, w_values);
+            w_place += 128;
+            multiply_step(sum, x_values, w_values, 9);
+            vstore2(as_float2(intel_sub_group_block_read2((__global const uint *)((__global const char *)packed + w_place))), 0, w_values);
+            w_place += 128;
+            multiply_step(sum, x_values, w_values, 10);
+            vstore2(as_float2(intel_sub_group_block_read2((__global const uint *)((__global const char *)packed + w_place))), 0, w_values);
+            w_place += 128;
+            multiply_step(sum, x_values, w_values, 11);
+            vstore2(as_float2(intel_sub_group_block_read2((__global const uint *)((__global const char *)packed + w_place))), 0, w_values);
+            w_place += 128;
+            multiply_step(sum, x_values, w_values, 12);
+            vstore2(as_float2(intel_sub_group_block_read2((__global const uint *)((__global const char *)packed + w_place))), 0, w_values);
+            w_place += 128;
+            multiply_step(sum, x_values, w_values, 13);
+            vstore2(as_float2(intel_sub_group_block_read2((__global const uint *)((__global const char *)packed + w_place))), 0, w_values);
+            w_place += 128;
+            multiply_step(sum, x_values, w_values, 14);
+            vstore2(as_float2(intel_sub_group_block_read2((__global const uint *)((__global const char *)packed + w_place))), 0, w_values);
+            w_place += 128;
+            multiply_step(sum, x_values, w_values, 15);
             x_step_at += 16 * x_step;
         }
         x_step_at = 0;

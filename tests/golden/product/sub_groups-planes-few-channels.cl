@@ -123,7 +123,6 @@ __kernel __attribute__((intel_reqd_sub_group_size(16))) __attribute__((reqd_work
         const index_t step_x = step_0 * x_depth_0 + step_1 * x_depth_1 + step_2 * x_depth_2;
         const int step_row = step_0 * row_depth_0 + step_1 * row_depth_1 + step_2 * row_depth_2;
         const int step_column = step_0 * column_depth_0 + step_1 * column_depth_1 + step_2 * column_depth_2;
-        #pragma unroll 4
         for (int first = 0; first < 16; first += 1) {
             float w_values[2];
             vstore2(as_float2(intel_sub_group_block_read2((__global const uint *)((__global const char *)packed + w_place))), 0, w_values);

@@ -154,7 +154,6 @@ __kernel __attribute__((intel_reqd_sub_group_size(16))) __attribute__((reqd_work
             x_from[n] = keep[n] ? x_places[n] + tap_0 * x_depth_0 + tap_1 * x_depth_1 : 0;
         }
         for (; from < stop; from += 16) {
-            #pragma unroll 4
             for (int first = 0; first < 16; first += 1) {
                 float w_values[2];
                 vstore2(as_float2(intel_sub_group_block_read2((__global const uint *)((__global const char *)packed + w_place))), 0, w_values);
@@ -224,7 +223,7 @@ __kernel __attribute__((intel_reqd_sub_group_size(16))) __attribute__((reqd_work
                     {
 #line 1 "snippet:epilogue"
 y0 = max(y0, 0);
-#line 228 "kernel"
+#line 227 "kernel"
                     }
                     y0_memory[(place_t)(y0_row + y0_columns[v])] = y0;
                 }

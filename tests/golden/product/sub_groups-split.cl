@@ -80,7 +80,6 @@ __kernel __attribute__((intel_reqd_sub_group_size(16))) __attribute__((reqd_work
             x_from[n] = x_places[n];
         }
         for (; from < stop; from += 16) {
-            #pragma unroll 4
             for (int first = 0; first < 16; first += 1) {
                 float w_values[2];
                 vstore2(as_float2(intel_sub_group_block_read2((__global const uint *)((__global const char *)packed + w_place))), 0, w_values);
