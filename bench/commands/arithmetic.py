@@ -25,14 +25,14 @@ __all__ = ["conv", "depthwise", "gemm", "subpixel"]
 @takes(run=charted_run_of)
 def gemm(*, peers: PeersOption = None, run: Run) -> None:
     """Matrix products: GFLOP/s, share of the best kernel of multiply-adds, peers."""
-    title = "Matrix products: arithmetic beside MKL, CLBlast and others"
+    title = "Matrix products: arithmetic next to MKL, CLBlast and others"
     _compute("gemm", title, gemm_jobs(run.device, quick=run.quick), run, peers)
 
 
 @takes(layers=layers_of(NETWORKS, "resnet50"), run=charted_run_of)
 def conv(*, layers: Layers, peers: PeersOption = None, run: Run) -> None:
     """Convolutions of published networks: GFLOP/s, share of the peak, oneDNN and other peers."""
-    title = "Convolutions: arithmetic beside oneDNN and others"
+    title = "Convolutions: arithmetic next to oneDNN and others"
     jobs = conv_jobs(run.device, quick=run.quick, **layers.selection)
     _compute("conv", title, jobs, run, peers, options=layers.given)
 
@@ -46,7 +46,7 @@ def depthwise(*, layers: Layers, peers: PeersOption = None, run: Run) -> None:
         blocks = block_jobs(run.device, batch=layers.batch, formats=layers.formats, quick=run.quick)
     _compute(
         "depthwise",
-        "Depthwise convolutions: beside oneDNN, products of matrices, and a copy",
+        "Depthwise convolutions: next to oneDNN, products of matrices, and a copy",
         [*jobs, *blocks],
         run,
         peers,

@@ -22,14 +22,14 @@ __all__ = ["gradient", "layout", "norm", "pointwise", "reduce"]
 @takes(run=charted_run_of)
 def pointwise(run: Run) -> None:
     """Element by element: GB/s, share of the best copy kernel, peers."""
-    title = "Pointwise: bandwidth beside a copy"
+    title = "Pointwise: bandwidth next to a copy"
     _bandwidth("pointwise", title, pointwise_workloads(quick=run.quick), run)
 
 
 @takes(run=charted_run_of)
 def reduce(run: Run) -> None:
     """Sums along axes: GB/s, share of the best read-only kernel, peers."""
-    title = "Reductions: bandwidth beside a read-only kernel"
+    title = "Reductions: bandwidth next to a read-only kernel"
     _bandwidth("reduce", title, reduce_workloads(quick=run.quick), run)
 
 
@@ -44,7 +44,7 @@ def layout(run: Run) -> None:
             quick=run.quick,
             progress=progress,
         )
-    title = "Moving memory: bandwidth beside a copy"
+    title = "Moving memory: bandwidth next to a copy"
     finish(bandwidth_report("layout", title, *found), run)
 
 

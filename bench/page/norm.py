@@ -50,7 +50,7 @@ def norm_report(
     verdicts = _verdicts(rows, device, quick=quick)
     return Report(
         "norm",
-        "Normalisations beside PyTorch",
+        "Normalisations next to PyTorch",
         tables=tuple(_table(group, members, verdicts) for group, members in groups.items()),
         verdicts=tuple(verdict for found in verdicts.values() for verdict in found),
         notes=(*_notes(rows), *refused),

@@ -246,7 +246,7 @@ def bandwidth_table(
         )
     if not lines:
         return None
-    title = "Layers larger than the cache: bytes of input and result, beside a copy of as many"
+    title = "Layers larger than the cache: bytes of input and result, next to a copy of as many"
     return Table(title, ("", "MB", "clprim GB/s", "copy GB/s", "share of the copy"), tuple(lines))
 
 

@@ -239,7 +239,7 @@ def gradient_report(rows: Sequence[Row]) -> Report:
     )
     return Report(
         "gradient",
-        "Derived gradients beside kernels by hand",
+        "Derived gradients next to kernels by hand",
         tables=(table,),
         verdicts=tuple(verdict for row in rows for verdict in row.verdicts),
         notes=(
