@@ -39,7 +39,7 @@ __all__ = [
 # --- pieces of straight lines --------------------------------------------------------------------
 
 # Comparisons are written so that NaN fails them and comes through; where they hold with equality,
-# the gradient at the kink is PyTorch's.
+# and at NaN, the gradient is PyTorch's.
 _relu: Operator = Pointwise("y0 = x0 <= 0 ? 0 : x0;", name="relu")
 _relu6: Operator = Pointwise("y0 = x0 <= 0 ? 0 : x0 >= 6 ? 6 : x0;", name="relu6")
 _threshold: Operator = Pointwise("y0 = x0 <= w0 ? w1 : x0;", name="threshold")
@@ -47,10 +47,14 @@ _leaky_relu = of_reals("typeof_y0 x = x0; y0 = x > 0 ? x : x * w0;", "leaky_relu
 _prelu = of_reals("typeof_y0 x = x0; y0 = x > 0 ? x : x * x1;", "prelu")
 _hardtanh = of_reals("typeof_y0 x = x0; y0 = x <= w0 ? w0 : x >= w1 ? w1 : x;", "hardtanh")
 _hardsigmoid = of_reals(
-    "typeof_y0 s = ((typeof_y0)x0 + 3) / 6; y0 = s <= 0 ? 0 : s >= 1 ? 1 : s;", "hardsigmoid"
+    """
+    typeof_y0 s = ((typeof_y0)x0 + 3) / 6;
+    y0 = s <= 0 ? 0 : s >= 1 ? 1 : s == s ? s : (typeof_y0)NAN;
+    """,
+    "hardsigmoid",
 )
 _hardswish = of_reals(
-    "typeof_y0 x = x0; typeof_y0 s = (x + 3) / 6; y0 = s <= 0 ? 0 : s >= 1 ? x : x * s;",
+    "typeof_y0 x = x0; typeof_y0 s = (x + 3) / 6; y0 = s <= 0 ? 0 : s < 1 ? x * s : x;",
     "hardswish",
 )
 
