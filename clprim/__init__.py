@@ -69,7 +69,13 @@ from clprim.scan import Scan
 from clprim.traced import elementwise, reduction
 
 if TYPE_CHECKING:
-    from clprim.functions import *  # noqa: F403
+    from clprim.functions.creation import *  # noqa: F403
+    from clprim.functions.elementwise import *  # noqa: F403
+    from clprim.functions.linalg import *  # noqa: F403
+    from clprim.functions.order import *  # noqa: F403
+    from clprim.functions.reduction import *  # noqa: F403
+    from clprim.functions.shape import *  # noqa: F403
+    from clprim.functions.types import *  # noqa: F403
 
 __version__ = "0.1.0"
 __array_api_version__ = "2024.12"
@@ -83,20 +89,20 @@ _FUNCTIONS = frozenset(
     arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin argsort argwhere
     array_equal asin asinh astype atan atan2 atanh atleast_1d atleast_2d average bincount
     bitwise_and bitwise_invert bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift
-    bitwise_xor broadcast_arrays broadcast_to can_cast ceil clip concat concatenate conj
-    copysign copyto cos cosh count_nonzero cumprod cumsum cumulative_prod cumulative_sum
-    diag diagonal divide dot einsum equal erf erfc exp exp2 expand_dims expm1 eye fabs finfo
-    flatnonzero flip fliplr flipud floor floor_divide fmax fmin greater greater_equal hstack
-    hypot identity iinfo inner invert isclose isdtype isfinite isinf isnan left_shift less
-    less_equal lgamma linspace log log10 log1p log2 logaddexp logical_and logical_not
-    logical_or logical_xor matmul matrix_transpose matvec max maximum mean median meshgrid
-    min minimum mod moveaxis multiply nan_to_num negative nextafter nonzero not_equal outer
-    pad permute_dims positive pow power prod ptp ravel real reciprocal remainder repeat
-    reshape result_type right_shift rint roll rot90 round rsqrt searchsorted sign signbit
-    sin sinh sort split sqrt square squeeze stack std subtract sum swapaxes take
-    take_along_axis tan tanh tensordot tile trace transpose tril triu true_divide trunc
-    unique unique_all unique_counts unique_inverse unique_values unstack var vdot vecdot
-    vstack where
+    bitwise_xor broadcast_arrays broadcast_shapes broadcast_to can_cast ceil clip concat
+    concatenate conj copysign copyto cos cosh count_nonzero cumprod cumsum cumulative_prod
+    cumulative_sum diag diagonal diff divide dot einsum equal erf erfc exp exp2 expand_dims
+    expm1 eye fabs finfo flatnonzero flip fliplr flipud floor floor_divide fmax fmin greater
+    greater_equal hstack hypot identity iinfo inner invert isclose isdtype isfinite isin
+    isinf isnan left_shift less less_equal lgamma linspace log log10 log1p log2 logaddexp
+    logical_and logical_not logical_or logical_xor matmul matrix_transpose matvec max
+    maximum mean median meshgrid min minimum mod moveaxis multiply nan_to_num negative
+    nextafter nonzero not_equal outer pad permute_dims positive pow power prod ptp ravel
+    real reciprocal remainder repeat reshape result_type right_shift rint roll rot90 round
+    rsqrt searchsorted sign signbit sin sinh sort split sqrt square squeeze stack std
+    subtract sum swapaxes take take_along_axis tan tanh tensordot tile trace transpose tril
+    triu true_divide trunc unique unique_all unique_counts unique_inverse unique_values
+    unstack var vdot vecdot vstack where
     """.split()
 )
 

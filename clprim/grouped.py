@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clprim import dtypes
-from clprim.arrays.array import new_array
+from clprim.arrays.array import Array, new_array
 from clprim.arrays.memory import Described, operand_of
 from clprim.call.arguments import (
     as_results,
@@ -136,7 +136,7 @@ class Grouped:
 
     def __call__(
         self, *args: Any, axis: Any = -1, out: Any = None, keep: Sequence[Any] = ()
-    ) -> Any:
+    ) -> Array:
         """Computes the results.
 
         Args:
@@ -158,7 +158,8 @@ class Grouped:
             BuildError: The OpenCL compiler refused a snippet.
         """
         outs = None if out is None else as_results(self._what, out, self.definition.results)
-        return self._run(_Request(args, axis, outs, tuple(keep), trusted=False))
+        request = _Request(args, axis, outs, tuple(keep), trusted=False)
+        return self._run(request)  # type: ignore[no-any-return] # several are a tuple of arrays
 
     def apply(self, *args: Any, axis: tuple[int, ...], out: Any, keep: Sequence[Any] = ()) -> Any:
         """Does the same for an operator that has checked where its arrays overlap.

@@ -9,6 +9,7 @@ from typing import Any
 import pyopencl.array as cl_array
 
 from clprim import dtypes
+from clprim.arrays.array import Array
 from clprim.arrays.memory import Described, operand_of
 from clprim.call.arguments import (
     as_results,
@@ -104,7 +105,7 @@ class Pointwise:
     def __repr__(self) -> str:
         return f"<clprim.{self._text}>"
 
-    def __call__(self, *args: Any, out: Any = None, shape: Sequence[int] | None = None) -> Any:
+    def __call__(self, *args: Any, out: Any = None, shape: Sequence[int] | None = None) -> Array:
         """Computes the results.
 
         Args:
@@ -141,7 +142,8 @@ class Pointwise:
         except DTypeError:
             self._prepare(device, args, out, shape)  # says what is wrong with which number
             raise
-        return results[0] if len(results) == 1 else results
+        found: Any = results[0] if len(results) == 1 else results
+        return found  # type: ignore[no-any-return] # several are a tuple of arrays
 
     def gradient(self, wrt: Any = None, *, saves: Any = ()) -> PointwiseGradient:
         """Returns the operator's gradient, whose strings are derived from its own.

@@ -10,6 +10,7 @@ from typing import Any
 import pyopencl.array as cl_array
 
 from clprim import dtypes
+from clprim.arrays.array import Array
 from clprim.arrays.memory import Described, operand_of
 from clprim.call.arguments import (
     as_results,
@@ -162,7 +163,7 @@ class Reduction:
         out: Any = None,
         alpha: Any = 1,
         beta: Any = 0,
-    ) -> Any:
+    ) -> Array:
         """Computes ``y = alpha * reduced + beta * y_old``.
 
         Args:
@@ -202,7 +203,8 @@ class Reduction:
             # Says what is wrong with which number:
             self._prepare(device, Request(args, axis, keepdims, out, alpha, beta))
             raise
-        return results[0] if len(results) == 1 else results
+        found: Any = results[0] if len(results) == 1 else results
+        return found  # type: ignore[no-any-return] # several are a tuple of arrays
 
     def gradient(self, wrt: Any = None, *, saves: Any = ()) -> ReductionGradient:
         """Returns the operator's gradient, whose strings are derived from its own.

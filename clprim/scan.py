@@ -9,6 +9,7 @@ from typing import Any
 import pyopencl.array as cl_array
 
 from clprim import dtypes
+from clprim.arrays.array import Array
 from clprim.arrays.memory import Described, operand_of
 from clprim.call.arguments import (
     as_results,
@@ -143,7 +144,7 @@ class Scan:
         exclusive: bool = False,
         reverse: bool = False,
         out: Any = None,
-    ) -> Any:
+    ) -> Array:
         """Computes every partial result along an axis.
 
         Args:
@@ -179,7 +180,8 @@ class Scan:
             # Says what is wrong with which number:
             self._prepare(device, _Request(args, axis, exclusive, reverse, out))
             raise
-        return results[0] if len(results) == 1 else results
+        found: Any = results[0] if len(results) == 1 else results
+        return found  # type: ignore[no-any-return] # several are a tuple of arrays
 
     def source(
         self,

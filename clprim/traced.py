@@ -63,8 +63,7 @@ class Elementwise:
         arrays, numbers = (
             [v for v, k in zip(given, kinds, strict=True) if k == kind] for kind in "xw"
         )
-        result: Array = pointwise(*arrays, *numbers, out=out, shape=shape)
-        return result
+        return pointwise(*arrays, *numbers, out=out, shape=shape)
 
     def pointwise(self, *args: Any, **named: Any) -> Pointwise:
         """Returns the `Pointwise` that such arguments run; without arguments, the one it prints."""

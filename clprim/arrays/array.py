@@ -119,9 +119,9 @@ class Array(Operators, Methods, Protocols, Exchange, Display, cl_array.Array):
         return bool(self.item())
 
     @property
-    def device(self) -> Any:
+    def device(self) -> Device:
         """The `Device` that the array lies on; None for a context that clprim did not open."""
-        return device_of(self.context)
+        return cast("Device", device_of(self.context))
 
     def to_device(self, device: Any, *, stream: Any = None) -> Array:
         """Returns the array on another device, through the host; itself if it is there.

@@ -6,23 +6,41 @@ by the package, and loads its functions when the first of them is asked for.
 
 from __future__ import annotations
 
+from ast import literal_eval
 from collections.abc import Callable
 from difflib import get_close_matches
-from typing import Any, ClassVar
+from inspect import Parameter, Signature
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from clprim.errors import MissingNameError
+
+if TYPE_CHECKING:
+    from clprim.arrays.array import Array
 
 __all__ = ["Methods"]
 
 
-def _method(name: str, signature: str = "") -> Callable[..., Any]:
+def _signature(text: str) -> Signature:
+    """Returns what `help`, notebooks and editors show of ``"axis=None, *, out=None"``."""
+    found = [Parameter("self", Parameter.POSITIONAL_ONLY)]
+    kind: Any = Parameter.POSITIONAL_OR_KEYWORD
+    for part in filter(None, text.split(", ")):
+        if part == "*":
+            kind = Parameter.KEYWORD_ONLY
+            continue
+        name, _, default = part.partition("=")
+        value = literal_eval(default) if default else Parameter.empty
+        found.append(Parameter(name, kind, default=value))
+    return Signature(found)
+
+
+def _method(name: str, signature: str = "") -> Callable[..., Array]:
     def method(self: Any, *args: Any, **options: Any) -> Any:
         return getattr(self.namespace, name)(self, *args, **options)
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"As ``clprim.{name}(x{', ' + signature if signature else ''})``."
-    # What `help`, notebooks and editors show.
-    method.__text_signature__ = f"($self{', ' + signature if signature else ''})"  # type: ignore[attr-defined]
+    method.__signature__ = _signature(signature)  # type: ignore[attr-defined]
     return method
 
 
@@ -88,25 +106,32 @@ class Methods:
 
     clip, round = _method("clip", "min=None, max=None"), _method("round", "decimals=0")
     sort, argsort = _method("sort", "axis=-1"), _method("argsort", "axis=-1")
-    nonzero, searchsorted = _method("nonzero"), _method("searchsorted", "v, side='left'")
     take, repeat = _method("take", "indices, axis=None"), _method("repeat", "repeats, axis=None")
     squeeze, swapaxes = _method("squeeze", "axis=None"), _method("swapaxes", "axis1, axis2")
     diagonal = _method("diagonal", "offset=0, axis1=0, axis2=1")
     trace = _method("trace", "offset=0, axis1=0, axis2=1")
     dot, __matmul__ = _method("dot", "b"), _method("matmul", "b")
 
-    def __rmatmul__(self, other: Any) -> Any:
-        return self.namespace.matmul(other, self)
+    searchsorted = _method("searchsorted", "v, side='left'")
+
+    def nonzero(self) -> tuple[Array, ...]:
+        """As ``clprim.nonzero(x)``."""
+        return tuple(self.namespace.nonzero(self))
+
+    def __rmatmul__(self, other: Any) -> Array:
+        return cast("Array", self.namespace.matmul(other, self))
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """Returns the package, which follows the Python Array API standard."""
         return self.namespace
 
-    def __getattr__(self, name: str) -> Any:
-        # Reached only for what is not there.
-        if name.startswith("_"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        raise MissingNameError(f"arrays have no {name!r}: {self._instead(name)}")
+    if not TYPE_CHECKING:  # a type checker would take it for leave to use any name
+
+        def __getattr__(self, name):  # noqa: ANN001, ANN204
+            # Reached only for what is not there.
+            if name.startswith("_"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise MissingNameError(f"arrays have no {name!r}: {self._instead(name)}")
 
     def _instead(self, name: str) -> str:
         if name in _INSTEAD:

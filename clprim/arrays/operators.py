@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from clprim.arrays.array import Array
 
 __all__ = ["Arithmetic", "Operators"]
 
 # An operator's method: an array and another operand in, an array out.
-_Method = Callable[[Any, Any], Any]
+_Method = Callable[[Any, Any], "Array"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ def _in_place(name: str) -> _Method:
     return method
 
 
-def _unary(name: str) -> Callable[[Any], Any]:
+def _unary(name: str) -> Callable[[Any], Array]:
     def method(self: Any) -> Any:
         return self.arithmetic.unary(name, self)
 
@@ -94,7 +97,7 @@ class Operators:
 
     __lt__, __le__ = _binary("less"), _binary("less_equal")
     __gt__, __ge__ = _binary("greater"), _binary("greater_equal")
-    __eq__, __ne__ = _binary("equal"), _binary("not_equal")
+    __eq__, __ne__ = _binary("equal"), _binary("not_equal")  # type: ignore[assignment]
     __hash__ = None  # type: ignore[assignment] # == is elementwise, so arrays are no keys
 
     __neg__, __abs__, __invert__ = _unary("negative"), _unary("absolute"), _unary("invert")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from inspect import Parameter, Signature
 from typing import Any
 
 import numpy as np
@@ -129,7 +130,9 @@ def _function(name: str, compute: Callable[..., Any], meaning: str, parameters: 
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Returns {meaning}, of every element; ``out`` is where the result goes."
-    function.__text_signature__ = f"({parameters}, /, *, out=None)"
+    given = [Parameter(p, Parameter.POSITIONAL_ONLY) for p in parameters.split(", ")]
+    out_ = Parameter("out", Parameter.KEYWORD_ONLY, default=None)
+    function.__signature__ = Signature([*given, out_])
     return function
 
 

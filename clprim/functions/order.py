@@ -17,6 +17,7 @@ __all__ = [
     "argwhere",
     "bincount",
     "flatnonzero",
+    "isin",
     "nonzero",
     "searchsorted",
     "sort",
@@ -71,6 +72,19 @@ def searchsorted(x1: Array, x2: Any, /, side: str = "left", *, sorter: Any = Non
     line = x1 if sorter is None else ops.take(x1, sorter)
     wanted = x2 if is_array(x2) else x1.namespace.asarray(x2, x1.dtype)
     return ops.searchsorted(line, wanted, right=side == "right")
+
+
+def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
+    """Returns whether each element of ``x1`` is one of ``x2``; ``invert``: whether it is none."""
+    like = x1 if is_array(x1) else x2
+    x1, x2 = (v if is_array(v) else like.namespace.asarray(v, like.dtype) for v in (x1, x2))
+    if not x2.size:
+        found: Array = like.namespace.full(x1.shape, invert)
+        return found
+    line = sort(x2.reshape(-1))
+    places = ops.clamp(ops.searchsorted(line, x1), 0, line.size - 1)
+    there = ops.take(line, places)
+    return there != x1 if invert else there == x1
 
 
 def take(x: Array, indices: Any, /, axis: int | None = None) -> Array:

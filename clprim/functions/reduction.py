@@ -30,6 +30,7 @@ __all__ = [
     "cumsum",
     "cumulative_prod",
     "cumulative_sum",
+    "diff",
     "max",
     "mean",
     "median",
@@ -190,6 +191,29 @@ def cumulative_prod(
 ) -> Array:
     """Returns the products of all elements up to each along ``axis``, after a 1 if asked for."""
     return _after(1, cumprod(_one_axis(x, axis), axis, dtype=dtype), x, axis, include_initial)
+
+
+def diff(
+    x: Any, /, n: int = 1, axis: int = -1, *, prepend: Any = None, append: Any = None
+) -> Array:
+    """Returns the differences of neighbours along ``axis``, n times over.
+
+    Args:
+        x: A device array.
+        n: How many times.
+        axis: Along which axis.
+        prepend: An array that comes before x, along that axis.
+        append: One that comes behind.
+    """
+    joined = [a for a in (prepend, x, append) if a is not None]
+    found: Array = x if len(joined) == 1 else ops.cat(joined, axis)
+    name = "not_equal" if found.dtype.kind == "b" else "subtract"
+    (at,) = normalize_axes("diff", axis, found.ndim)
+    before = (slice(None),) * at
+    for _ in range(n):
+        later, earlier = (*before, slice(1, None)), (*before, slice(None, -1))
+        found = arithmetic.binary(name, found[later], found[earlier])
+    return found
 
 
 def _one_axis(x: Any, axis: int | None) -> Any:

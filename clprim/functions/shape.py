@@ -18,6 +18,7 @@ __all__ = [
     "atleast_1d",
     "atleast_2d",
     "broadcast_arrays",
+    "broadcast_shapes",
     "broadcast_to",
     "concat",
     "concatenate",
@@ -138,11 +139,16 @@ def broadcast_to(x: Array, /, shape: Any) -> Array:
 
 def broadcast_arrays(*arrays: Array) -> list[Array]:
     """Returns views of the shape that all of some arrays broadcast to."""
-    try:
-        shape = np.broadcast_shapes(*(a.shape for a in arrays))
-    except ValueError as error:
-        raise ShapeError(f"broadcast_arrays: {error}") from None
+    shape = broadcast_shapes(*(a.shape for a in arrays))
     return [broadcast_to(a, shape) for a in arrays]
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """Returns the shape that arrays of some shapes broadcast to."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError as error:
+        raise ShapeError(f"broadcast_shapes: {error}") from None
 
 
 def atleast_1d(x: Array, /) -> Array:

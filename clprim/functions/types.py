@@ -62,7 +62,7 @@ def can_cast(from_: Any, to: Any, /, casting: str = "safe") -> bool:
     return bool(np.can_cast(source, as_dtype(to), casting))  # type: ignore[arg-type]
 
 
-def isdtype(dtype: Any, kind: Any, /) -> bool:
+def isdtype(dtype: Any, kind: Any) -> bool:
     """Returns whether a dtype is another, or of a kind such as ``"real floating"``.
 
     Raises:

@@ -225,7 +225,7 @@ def scaled_dot_product_attention(
     enable_gqa: bool = False,
     *,
     return_stats: bool = False,
-) -> Any:
+) -> Array:
     """Returns softmax(query keyᵀ · scale + mask) value, as `torch.nn.functional` has it.
 
     Memory grows with the number of queries and of keys, not with their product.
@@ -276,7 +276,8 @@ def scaled_dot_product_attention(
             weights = _weights(p.mask_kind, p.causal, bool(p.dropout))
             weights(*arrays, rows, *numbers, *p.dropped(), out=arrays[0])
             _multiply(arrays[0], p.value[..., p.seen(block), :], grouped[..., block, :])
-    return (out, sums, state) if return_stats else out
+    result: Any = (out, sums, state) if return_stats else out
+    return result
 
 
 def _rows(p: _Problem, sums: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from clprim.arrays.array import view_of
+from clprim.arrays.array import Array, view_of
 from clprim.arrays.formats import order_like
 from clprim.arrays.memory import Described
 from clprim.call.call import Call
@@ -218,7 +218,7 @@ class _Conv2d:
         out: Any = None,
         beta: float = 0,
         algorithm: str = "auto",
-    ) -> Any:
+    ) -> Array:
         """Returns the convolution (cross-correlation, as in PyTorch) of images with kernels.
 
         Args:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from clprim.arrays.array import Array
 from clprim.arrays.formats import order_like
 from clprim.call.call import Call
 from clprim.call.packed import matrix_of
@@ -56,7 +57,7 @@ def conv2d_input(
     out: Any = None,
     beta: float = 0,
     algorithm: str = "auto",
-) -> Any:
+) -> Array:
     """Returns the gradient of `conv2d` in its input.
 
     Args:
@@ -182,7 +183,7 @@ def conv2d_weight(
     out: Any = None,
     beta: float = 0,
     algorithm: str = "auto",
-) -> Any:
+) -> Array:
     """Returns the gradient of `conv2d` in its weight.
 
     Args:
@@ -317,7 +318,7 @@ _bias_gradient = Reduction(
 )
 
 
-def conv2d_bias(grad: Any, *, out: Any = None, beta: float = 0) -> Any:
+def conv2d_bias(grad: Any, *, out: Any = None, beta: float = 0) -> Array:
     """Returns the gradient of `conv2d` in its bias: the sums (O,) of ``grad`` (N, O, OH, OW).
 
     Of the large picture's gradient, as ``depth_to_space=`` makes it, take `space_to_depth` first.

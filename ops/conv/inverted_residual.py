@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from clprim.arrays.array import Array
 from clprim.arrays.formats import order_like
 from clprim.call.call import Call, bind
 from clprim.call.packed import PackedWeight, matrix_of
@@ -69,7 +70,7 @@ def inverted_residual(
     residual: bool | None = None,
     out: Any = None,
     algorithm: str = "auto",
-) -> Any:
+) -> Array:
     """Returns a depthwise convolution between two 1 × 1 ones, as one operator.
 
     With ``f`` the activation, that is ``f(x ∗ w_expand + b_expand)``, then likewise with

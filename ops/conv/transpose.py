@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from clprim.arrays.array import Array
 from clprim.arrays.formats import order_like
 from clprim.call.call import Call
 from clprim.call.packed import matrix_of
@@ -49,7 +50,7 @@ def conv_transpose2d(
     out: Any = None,
     beta: float = 0,
     algorithm: str = "auto",
-) -> Any:
+) -> Array:
     """Returns the transposed convolution: what `conv2d` does to gradients, done to images.
 
     Args:

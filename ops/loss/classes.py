@@ -149,7 +149,7 @@ def cross_entropy(
         expr = "y0 = ((x0 - x4) + x1) * x2 - x3; y1 = 1;"
         return rows.reduced(expr, (*tables, rows.flat(first)), (), out)
     if not smooth:
-        tables = _exponentials(kind, 0)(input, axis=rows.axis)
+        tables: Any = _exponentials(kind, 0)(input, axis=rows.axis)
         expr = "y0 = ignored ? 0 : ((x2 - at_x1({at})) + x3) * counted;"
         return rows.reduced(expr, tables, (), out)
     tables = _even_sums(kind, bool(gains))(input, first, *gains, axis=rows.axis)

@@ -59,7 +59,7 @@ def group_norm(
     *,
     return_stats: bool = False,
     out: Any = None,
-) -> Any:
+) -> Array:
     """Returns (x - mean) / √(variance + eps) · weight + bias, statistics a group of channels.
 
     Args:
@@ -90,7 +90,8 @@ def group_norm(
             f"{groups} groups"
         )
     found = normalize_groups(what, x, groups, weight, bias, eps, out)
-    return (found[0], found[1], found[3]) if return_stats else found[0]
+    y: Any = (found[0], found[1], found[3]) if return_stats else found[0]
+    return y
 
 
 @repeatable

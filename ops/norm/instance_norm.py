@@ -32,7 +32,7 @@ def instance_norm(
     *,
     return_stats: bool = False,
     out: Any = None,
-) -> Any:
+) -> Array:
     """Returns (x - mean) / √(variance + eps) · weight + bias, statistics a channel of an image.
 
     Args:
@@ -78,7 +78,8 @@ def instance_norm(
     y, mean, var, rstd = normalize_groups(what, x, channels, weight, bias, eps, out, running.arrays)
     if running.arrays and x.size:
         running.update(mean_of(mean, 0), mean_of(var, 0), pixels / (pixels - 1))
-    return (y, mean, rstd) if return_stats else y
+    result: Any = (y, mean, rstd) if return_stats else y
+    return result
 
 
 @repeatable

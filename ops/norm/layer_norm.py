@@ -45,7 +45,7 @@ def layer_norm(
     *,
     return_stats: bool = False,
     out: Any = None,
-) -> Any:
+) -> Array:
     """Returns (x - mean) / √(variance + eps) · weight + bias over the last dimensions.
 
     Args:

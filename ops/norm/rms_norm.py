@@ -40,7 +40,7 @@ def rms_norm(
     *,
     return_stats: bool = False,
     out: Any = None,
-) -> Any:
+) -> Array:
     """Returns x / √(mean(x²) + eps) · weight over the last dimensions.
 
     Args:

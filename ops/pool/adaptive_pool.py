@@ -72,12 +72,12 @@ def adaptive_avg_pool3d(x: Any, output_size: Size) -> Array:
     return _avg("adaptive_avg_pool3d", 3, x, output_size)
 
 
-def adaptive_max_pool1d(x: Any, output_size: Size, return_indices: bool = False) -> Any:
+def adaptive_max_pool1d(x: Any, output_size: Size, return_indices: bool = False) -> Array:
     """Returns greatest elements of (N, C, L) or (C, L); see `adaptive_max_pool2d`."""
     return _max("adaptive_max_pool1d", 1, x, output_size, return_indices)
 
 
-def adaptive_max_pool2d(x: Any, output_size: Size, return_indices: bool = False) -> Any:
+def adaptive_max_pool2d(x: Any, output_size: Size, return_indices: bool = False) -> Array:
     """Returns the greatest elements of as many windows as are wanted.
 
     Args:
@@ -92,7 +92,7 @@ def adaptive_max_pool2d(x: Any, output_size: Size, return_indices: bool = False)
     return _max("adaptive_max_pool2d", 2, x, output_size, return_indices)
 
 
-def adaptive_max_pool3d(x: Any, output_size: Size, return_indices: bool = False) -> Any:
+def adaptive_max_pool3d(x: Any, output_size: Size, return_indices: bool = False) -> Array:
     """Returns greatest elements of (N, C, D, H, W) or (C, D, H, W); see `adaptive_max_pool2d`."""
     return _max("adaptive_max_pool3d", 3, x, output_size, return_indices)
 

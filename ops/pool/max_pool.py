@@ -55,7 +55,7 @@ def max_pool1d(
     epilogue: str | None = None,
     epilogue_args: Any = (),
     out: Any = None,
-) -> Any:
+) -> Array:
     """Returns the greatest element of every window of (N, C, L) or (C, L); see `max_pool2d`."""
     given = (kernel_size, stride, padding, dilation, ceil_mode)
     return _max_pool("max_pool1d", 1, x, *given, return_indices, epilogue, epilogue_args, out)
@@ -73,7 +73,7 @@ def max_pool2d(
     epilogue: str | None = None,
     epilogue_args: Any = (),
     out: Any = None,
-) -> Any:
+) -> Array:
     """Returns the greatest element of every window.
 
     Args:
@@ -118,7 +118,7 @@ def max_pool3d(
     epilogue: str | None = None,
     epilogue_args: Any = (),
     out: Any = None,
-) -> Any:
+) -> Array:
     """Returns the greatest element of every window of (N, C, D, H, W); see `max_pool2d`."""
     given = (kernel_size, stride, padding, dilation, ceil_mode)
     return _max_pool("max_pool3d", 3, x, *given, return_indices, epilogue, epilogue_args, out)

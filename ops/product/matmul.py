@@ -52,7 +52,7 @@ def matmul(
     out: Any = None,
     beta: float = 0,
     algorithm: str = "auto",
-) -> Any:
+) -> Array:
     """Returns the matrix product of ``a`` and ``b``, batched over leading dimensions.
 
     Args:
@@ -149,7 +149,7 @@ def linear(
     out: Any = None,
     beta: float = 0,
     algorithm: str = "auto",
-) -> Any:
+) -> Array:
     """Returns ``x @ wᵀ + bias``, as `torch.nn.functional.linear`.
 
     Args:

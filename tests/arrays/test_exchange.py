@@ -16,9 +16,9 @@ pytestmark = pytest.mark.usefixtures("unoptimised")
 
 @pytest.fixture
 def shared(device):
-    """A device that computes in the host's memory, as all CPU runtimes here do."""
+    """A device that computes in the host's memory; CPU runtimes do, Mesa's may not."""
     if host_view(cp.zeros(4)) is None:
-        assert device.type != "cpu"
+        assert device.type != "cpu" or "rusticl" in device.platform.lower()
         pytest.skip("this device has memory of its own")
     return device
 
@@ -90,7 +90,7 @@ def test_dlpack_of_numpy(device):
     a[...] = numbers((4, 5))
     x = cp.from_dlpack(a)
     equal(x, a)
-    if device.type == "cpu":
+    if host_view(x) is not None:
         x *= 2
         cp.synchronize()
         np.testing.assert_array_equal(a, 2 * numbers((4, 5)))
