@@ -4,7 +4,7 @@ import numpy as np
 
 import clprim as cp
 
-scale = cp.Pointwise("y0 = max(x0 * x1 + x2, 0);", name="scale_shift_relu")
+scale = cp.Pointwise("typeof_y0 y = x0 * x1 + x2; y0 = y < 0 ? 0 : y;", name="scale_shift_relu")
 total = cp.Reduction("y0 = x0;", init="reduce_y0 = 0;", step="reduce_y0 += y0;", name="total")
 
 

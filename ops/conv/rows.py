@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from clprim.arrays.array import view_of
+from clprim.arrays.array import Array, view_of
 from clprim.call.packed import PackedWeight, matrix_of
 from clprim.errors import ShapeError
 from clprim.ops.conv.arguments import batched, check_rank, check_shapes, unbatched
@@ -35,7 +35,7 @@ def conv1d(
     out: Any = None,
     beta: float = 0,
     algorithm: str = "auto",
-) -> Any:
+) -> Array:
     """Returns the convolution of rows (N, C, L) with kernels (O, C / groups, K), as (N, O, OL).
 
     ``padding`` is a number, ``(left, right)``, ``"same"`` or ``"valid"``; rows may come without a
@@ -87,7 +87,7 @@ def conv_transpose1d(
     out: Any = None,
     beta: float = 0,
     algorithm: str = "auto",
-) -> Any:
+) -> Array:
     """Returns the transposed convolution of rows (N, C, L) with (C, O / groups, K), as (N, O, OL).
 
     Rows may come without a batch, (C, L). Everything else is as in `conv_transpose2d`.
@@ -137,7 +137,7 @@ def conv1d_input(
     out: Any = None,
     beta: float = 0,
     algorithm: str = "auto",
-) -> Any:
+) -> Array:
     """Returns the gradient of `conv1d` in its input, (N, C, L); see `conv2d_input`.
 
     Example:
@@ -177,7 +177,7 @@ def conv1d_weight(
     out: Any = None,
     beta: float = 0,
     algorithm: str = "auto",
-) -> Any:
+) -> Array:
     """Returns the gradient of `conv1d` in its weight, (O, C / groups, K); see `conv2d_weight`.
 
     Example:

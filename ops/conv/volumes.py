@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from clprim.arrays.array import new_dense, view_of
+from clprim.arrays.array import Array, new_dense, view_of
 from clprim.call.packed import PackedWeight, matrix_of
 from clprim.call.repeat import repeatable
 from clprim.dtypes import AnyDType
@@ -54,7 +54,7 @@ def conv3d(
     out: Any = None,
     beta: float = 0,
     algorithm: str = "auto",
-) -> Any:
+) -> Array:
     """Returns the convolution (cross-correlation, as in PyTorch) of volumes with kernels.
 
     Args:
@@ -121,7 +121,7 @@ def conv_transpose3d(
     out: Any = None,
     beta: float = 0,
     algorithm: str = "auto",
-) -> Any:
+) -> Array:
     """Returns the transposed convolution: what `conv3d` does to gradients, done to volumes.
 
     Args:
@@ -194,7 +194,7 @@ def conv3d_input(
     out: Any = None,
     beta: float = 0,
     algorithm: str = "auto",
-) -> Any:
+) -> Array:
     """Returns the gradient of `conv3d` in its input, (N, C, D, H, W); see `conv2d_input`.
 
     Example:
@@ -231,7 +231,7 @@ def conv3d_weight(
     out: Any = None,
     beta: float = 0,
     algorithm: str = "auto",
-) -> Any:
+) -> Array:
     """Returns the gradient of `conv3d` in its weight, (O, C / groups, KD, KH, KW).
 
     See `conv2d_weight`.

@@ -158,4 +158,5 @@ def _halves(what: str, x: Any, axis: int) -> tuple[Any, Any]:
     if size % 2:
         raise ShapeError(f"{what}: x has size {size} along axis {axis}; expected an even one")
     before = (slice(None),) * axis
-    return x[(*before, slice(size // 2))], x[(*before, slice(size // 2, size))]
+    first, second = (*before, slice(size // 2)), (*before, slice(size // 2, size))
+    return x[first], x[second]

@@ -149,9 +149,9 @@ def cross_entropy(
         expr = "y0 = ((x0 - x4) + x1) * x2 - x3; y1 = 1;"
         return rows.reduced(expr, (*tables, rows.flat(first)), (), out)
     if not smooth:
-        tables: Any = _exponentials(kind, 0)(input, axis=rows.axis)
+        tables = _exponentials(kind, 0)(input, axis=rows.axis)
         expr = "y0 = ignored ? 0 : ((x2 - at_x1({at})) + x3) * counted;"
-        return rows.reduced(expr, tables, (), out)
+        return rows.reduced(expr, tuple(tables), (), out)
     tables = _even_sums(kind, bool(gains))(input, first, *gains, axis=rows.axis)
     expr = (
         "typeof_y0 even = ((x2 - x5) + x3) * x6 - x4;\n"

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from clprim.arrays.array import Array, view_of
@@ -379,7 +380,11 @@ def _products(
                 gathered=gathered,
                 packed=packed,
                 y=results["y0"],
-                epilogue=epilogue.placed(lambda read, found=results: found[read.name]),
+                epilogue=epilogue.placed(partial(_of_name, results)),
             )
         )
     return tuple(products)
+
+
+def _of_name(outputs: dict[str, Output], read: Read) -> Output:
+    return outputs[read.name]

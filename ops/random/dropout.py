@@ -206,7 +206,9 @@ def _first(what: str, x: Any, spatial: int) -> Any:
             f"{what}: an array of shape {x.shape}; expected {spatial + 2} dimensions, or "
             f"{spatial + 1} without images"
         )
-    return x[(Ellipsis, *(slice(1),) * spatial)]
+    pixel = (slice(1),) * spatial
+    first = (Ellipsis, *pixel)
+    return x[first]
 
 
 def _run(x: Any, kept: float) -> Array:

@@ -77,7 +77,7 @@ def _addbmm(old: Array, a: Array, b: Array, *, beta: Any = 1, alpha: Any = 1) ->
 # --- convolutions --------------------------------------------------------------------------------
 
 # By the number of dimensions of x.
-_FORWARD = {3: ops.conv1d, 4: ops.conv2d, 5: ops.conv3d}
+_FORWARD: dict[int, Any] = {3: ops.conv1d, 4: ops.conv2d, 5: ops.conv3d}
 _TRANSPOSED = {3: ops.conv_transpose1d, 4: ops.conv_transpose2d, 5: ops.conv_transpose3d}
 _INPUT = {3: ops.conv1d_input, 4: ops.conv2d_input, 5: ops.conv3d_input}
 _WEIGHT = {3: ops.conv1d_weight, 4: ops.conv2d_weight, 5: ops.conv3d_weight}
