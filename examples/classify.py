@@ -37,7 +37,7 @@ SETTINGS = (
     (6, 160, 3, 2),
     (6, 320, 1, 1),
 )
-RELU6 = "y0 = min(max(y0, 0), 6);"
+RELU6 = "y0 = y0 < 0 ? 0 : y0 > 6 ? 6 : y0;"
 ADD = "y0 = y0 + x0;"
 
 Weights = dict[str, cp.Array]

@@ -35,7 +35,7 @@ TILE = 320  # pixels of the picture: their activations take some 60 MB
 LEAST_TILE = 16
 
 # One slope a channel, as PyTorch's PReLU; the second one adds the picture itself, pixels repeated.
-PRELU = "y0 = max(y0, 0) + x0 * min(y0, 0);"
+PRELU = "y0 = y0 < 0 ? x0 * y0 : y0;"
 ADD = "y0 = y0 + x0;"
 
 repeat = cp.Pointwise("y0 = x0;", name="nearest")

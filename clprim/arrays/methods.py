@@ -121,6 +121,10 @@ class Methods:
     def __rmatmul__(self, other: Any) -> Array:
         return cast("Array", self.namespace.matmul(other, self))
 
+    def __imatmul__(self: Any, other: Any) -> Any:
+        self[...] = self.namespace.matmul(self, other)
+        return self
+
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """Returns the package, which follows the Python Array API standard."""
         return self.namespace

@@ -261,7 +261,7 @@ class _Conv2d:
             >>> from clprim import ops
             >>> x = cp.asarray(np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3))
             >>> w = cp.full((1, 1, 2, 2), 1.0)
-            >>> ops.conv2d(x, w, epilogue="y0 = max(y0, 10);").get()
+            >>> ops.conv2d(x, w, epilogue="y0 = y0 < 10 ? 10 : y0;").get()
             array([[[[10., 12.],
                      [20., 24.]]]], dtype=float32)
         """

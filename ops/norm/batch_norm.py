@@ -126,7 +126,7 @@ def batch_norm(
         >>> ops.batch_norm(x, mean, var, eps=0).get()
         array([[-1., -1.],
                [ 1.,  1.]], dtype=float32)
-        >>> ops.batch_norm(x, mean, var, eps=0, epilogue="y0 = max(y0, 0);").get()
+        >>> ops.batch_norm(x, mean, var, eps=0, epilogue="y0 = y0 < 0 ? 0 : y0;").get()
         array([[0., 0.],
                [1., 1.]], dtype=float32)
     """
