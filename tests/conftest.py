@@ -16,6 +16,7 @@ from clprim.runtime import program
 from clprim.runtime.device import devices, set_device
 
 _CACHE = "CLPRIM_CACHE_DIR"
+_OPTIONS, _UNOPTIMISED = "CLPRIM_BUILD_OPTIONS", "-cl-opt-disable"
 _own_cache = pytest.StashKey()
 BROKEN: list[str] = []
 
@@ -121,6 +122,23 @@ def traits(request, device, monkeypatch):
     return _pretend(device, monkeypatch, request.param)
 
 
+@pytest.fixture(autouse=True)
+def built(request, monkeypatch):
+    """Kernels as they are written on all devices but the first, unless a test is ``optimised``.
+
+    What is asked there once more is whether plans and templates are right on another runtime. One
+    of the compilers takes ten to twenty times as long to optimise a large kernel: it was most of
+    the suite's time. Random definitions, dtypes, layers of networks and the examples are built
+    there as users have them.
+    """
+    chosen = getattr(request.node, "callspec", None)
+    device = chosen and chosen.params.get("device")
+    if device in (None, DEVICES[0].values[0]) or request.node.get_closest_marker("optimised"):
+        return
+    if not os.environ.get(_OPTIONS):
+        monkeypatch.setenv(_OPTIONS, _UNOPTIMISED)
+
+
 @pytest.fixture
 def unoptimised(monkeypatch):
     """Kernels as they are written, for tests that ask whether the plan is right.
@@ -128,11 +146,11 @@ def unoptimised(monkeypatch):
     Unoptimised, a large kernel is built in a fifth of the time. The layers of networks, all dtypes
     and every pair of factors are tested as users run them.
     """
-    monkeypatch.setenv("CLPRIM_BUILD_OPTIONS", "-cl-opt-disable")
+    monkeypatch.setenv(_OPTIONS, _UNOPTIMISED)
 
 
 def _pretend(device, monkeypatch, name):
-    monkeypatch.setenv("CLPRIM_BUILD_OPTIONS", "-cl-opt-disable")
+    monkeypatch.setenv(_OPTIONS, _UNOPTIMISED)
     planned = dataclasses.replace(device.traits, **TRAITS[name])
     monkeypatch.setitem(device.__dict__, "traits", planned)
     # Operators remember plans by the device's number: those for other traits are not to be used.

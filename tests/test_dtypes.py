@@ -19,6 +19,7 @@ SUM_AND_MAX = cp.Reduction(
     init="reduce_y0 = 0; reduce_y1 = lowest_reduce_y1;",
     step="reduce_y0 += y0; reduce_y1 = max(reduce_y1, y1);",
 )
+pytestmark = pytest.mark.optimised
 each_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
 
 

@@ -14,6 +14,7 @@ from bench.torture.run import run_case, torture
 from bench.torture.threads import storm
 
 SEED = 20260
+pytestmark = pytest.mark.optimised
 
 
 def test_drawn_cases_are_right(device, some):

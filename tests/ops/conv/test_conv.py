@@ -99,6 +99,7 @@ LAYERS = {
 }
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("memory_format", FORMATS)
 def test_layers_of_networks(device, some, memory_format):
     # Every layer by every strategy, in one format or the other.

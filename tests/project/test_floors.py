@@ -1,0 +1,84 @@
+"""A module imports from its own floor and from those below, as docs/design.md says."""
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+# From the ground up; of the longest name that a module begins with.
+FLOORS = (
+    (
+        "clprim.errors clprim.traits clprim.dtypes clprim.text_table clprim.language",
+        "what kernels are written in",
+    ),
+    ("clprim.plan", "plans"),
+    ("clprim.render clprim.templates", "rendering"),
+    ("clprim.runtime clprim.options", "devices"),
+    (
+        "clprim clprim.arrays clprim.call clprim.pointwise clprim.reduction clprim.grouped "
+        "clprim.scan clprim.random clprim.traced clprim.gradients",
+        "arrays, calls and the kernels that users define",
+    ),
+    ("clprim.ops clprim.functions", "operators"),
+    ("clprim.torch", "front ends"),
+    ("clprim.command clprim.__main__", "the command line"),
+)
+
+
+def floor(module):
+    """The number of a module's floor, by the longest name that it begins with."""
+    named = {name: n for n, (names, _) in enumerate(FLOORS) for name in names.split()}
+    parts = module.split(".")
+    while parts and ".".join(parts) not in named:
+        parts.pop()
+    return named[".".join(parts)]
+
+
+def modules():
+    """(name, file) of everything in the package."""
+    for file in sorted((ROOT / "clprim").rglob("*.py")):
+        yield ".".join(file.relative_to(ROOT).with_suffix("").parts), file
+    for file in sorted((ROOT / "ops").rglob("*.py")):
+        yield ".".join(("clprim", *file.relative_to(ROOT).with_suffix("").parts)), file
+
+
+def imported(tree):
+    """The modules of all imports that run, those inside of functions too."""
+    typing_only = {
+        id(node)
+        for branch in ast.walk(tree)
+        if isinstance(branch, ast.If) and "TYPE_CHECKING" in ast.dump(branch.test)
+        for node in ast.walk(branch)
+    }
+    for node in ast.walk(tree):
+        if id(node) in typing_only:
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield whole if node.module in ("clprim", "clprim.ops") else node.module
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name
+
+
+def lookings_up():
+    """What imports from above."""
+    for name, file in modules():
+        if name == "clprim.__init__":  # the roof, which shows what users see
+            continue
+        here = floor(name.removesuffix(".__init__"))
+        for module in imported(ast.parse(file.read_text(encoding="utf-8"))):
+            if module.partition(".")[0] == "clprim" and floor(module) > here:
+                yield f"{name} imports {module}"
+
+
+def test_no_module_imports_from_a_floor_above():
+    assert sorted(lookings_up()) == []
+
+
+def test_the_map_names_every_folder():
+    text = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    table = text.split("## Floors")[1].split("## Decisions")[0]
+    for folder in (ROOT / "clprim").iterdir():
+        if folder.is_dir() and (folder / "__init__.py").is_file() and folder.name != "tuned":
+            assert f"{folder.name}/" in table, f"{folder.name}/ is on no floor of docs/design.md"
