@@ -2,8 +2,21 @@
 
 from clprim.ops.optim.adam import adam, adamw
 from clprim.ops.optim.clip import clip_grad_norm, clip_grad_value
+from clprim.ops.optim.flat import ema, flat, swa, unscale
 from clprim.ops.optim.lion import lion
 from clprim.ops.optim.rmsprop import rmsprop
 from clprim.ops.optim.sgd import sgd
 
-__all__ = ["adam", "adamw", "clip_grad_norm", "clip_grad_value", "lion", "rmsprop", "sgd"]
+__all__ = [
+    "adam",
+    "adamw",
+    "clip_grad_norm",
+    "clip_grad_value",
+    "ema",
+    "flat",
+    "lion",
+    "rmsprop",
+    "sgd",
+    "swa",
+    "unscale",
+]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from clprim.arrays.array import view_of
+from clprim.arrays.memory import is_dense
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.shared.arguments import dtype_of, real
 
@@ -15,6 +17,9 @@ Lists = Sequence[Any]
 
 def lists(what: str, params: Lists, **others: Lists) -> list[tuple[Any, ...]]:
     """Returns a tuple for each parameter: itself, and what belongs to it of the other lists.
+
+    Parameters that follow each other in memory, as `flat` lays them out, and so do their gradients
+    and states, are one line of elements: one kernel then steps all of them.
 
     Raises:
         ShapeError: Lists of different lengths, arrays of different shapes.
@@ -36,7 +41,37 @@ def lists(what: str, params: Lists, **others: Lists) -> list[tuple[Any, ...]]:
                     f"{what}: {name}[{n}] has shape {array.shape}, "
                     f"params[{n}] has {params[n].shape}"
                 )
-    return list(zip(params, *others.values(), strict=True))
+    return _joined(list(zip(params, *others.values(), strict=True)))
+
+
+def _joined(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The same elements in as few arrays as possible."""
+    joined: list[tuple[Any, ...]] = []
+    run: list[tuple[Any, ...]] = []
+    for row in rows:
+        if run and not all(map(_follows, run[-1], row)):
+            joined.append(_line(run))
+            run = []
+        run.append(row)
+    return [*joined, *([_line(run)] if run else [])]
+
+
+def _follows(before: Any, array: Any) -> bool:
+    """Whether an array begins where another one ends, both without gaps."""
+    return (
+        array.base_data is before.base_data
+        and array.dtype == before.dtype
+        and array.offset == before.offset + before.size * before.dtype.itemsize
+        and is_dense(before, range(before.ndim))
+        and is_dense(array, range(array.ndim))
+    )
+
+
+def _line(run: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+    if len(run) == 1:
+        return run[0]
+    count = sum(row[0].size for row in run)
+    return tuple(view_of(a, (count,), (a.dtype.itemsize,), a.offset) for a in run[0])
 
 
 def gradient_sign(*, maximize: bool) -> str:

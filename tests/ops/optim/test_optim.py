@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from support import same_bits
 
 import clprim as cp
 from clprim import ops
@@ -154,3 +155,77 @@ def test_refusals(device):
         with pytest.raises(cp.ClprimError, match=message):
             call()
     assert not p[0].get().any()
+
+
+def _flat(seed):
+    arrays = [np.random.default_rng(seed + n).standard_normal(s) for n, s in enumerate(SHAPES)]
+    return ops.optim.flat([cp.asarray(a.astype(np.float32)) for a in arrays])
+
+
+def test_parameters_side_by_side_are_stepped_by_one_kernel(device):
+    apart = [[p.copy() for p in _flat(seed)] for seed in (1, 2)]
+    params, grads = _flat(1), _flat(2)
+    states = [ops.optim.flat(params, fill=0) for _ in range(2)]
+    loose = [[cp.zeros(s) for s in SHAPES] for _ in range(2)]
+    for step in (1, 2, 3):
+        ops.optim.adam(params, grads, *states, step=step, lr=0.1)
+        ops.optim.adam(*apart, *loose, step=step, lr=0.1)
+    for a, b in zip([*params, *states[1]], [*apart[0], *loose[1]], strict=True):
+        assert same_bits(a, b)
+    with cp.profile() as p:
+        ops.optim.adam(params, grads, *states, step=4)
+        ops.optim.adam(*apart, *loose, step=4)
+    assert len(p.events) == 1 + len(SHAPES)
+    norm = ops.optim.clip_grad_norm(grads, 0.5)
+    same = ops.optim.clip_grad_norm(apart[1], 0.5)
+    np.testing.assert_allclose(norm.get(), same.get(), rtol=1e-6)
+    for a, b in zip(grads, apart[1], strict=True):
+        np.testing.assert_allclose(a.get(), b.get(), rtol=1e-6)
+    # In another order, or with a gap, they do not follow each other.
+    before = [a.get() for a in params]
+    turned = [params[1], params[0], params[2]]
+    ops.optim.sgd(turned, [cp.full(p.shape, 1.0) for p in turned], lr=0.5)
+    for a, b in zip(params, before, strict=True):
+        np.testing.assert_array_equal(a.get(), b - np.float32(0.5))
+
+
+def test_averages_of_parameters(device):
+    from torch.optim import swa_utils
+
+    for fold, ours in (
+        (swa_utils.get_ema_multi_avg_fn(0.9), lambda a, p, n: ops.optim.ema(a, p, decay=0.9)),
+        (swa_utils.get_swa_multi_avg_fn(), lambda a, p, n: ops.optim.swa(a, p, count=n)),
+    ):
+        averages = _flat(0)
+        theirs = [torch.tensor(a.get().astype(np.float64)) for a in averages]
+        for n in range(1, 5):
+            params = _flat(10 * n)
+            fold(theirs, [torch.tensor(p.get().astype(np.float64)) for p in params], n)
+            ours(averages, params, n)
+        for a, b in zip(averages, theirs, strict=True):
+            np.testing.assert_allclose(a.get(), b.numpy(), rtol=1e-5, atol=1e-6)
+    start, params = _flat(1), _flat(2)
+    ops.optim.swa(start, params, count=0)
+    assert all(same_bits(a, b) for a, b in zip(start, params, strict=True))
+
+
+def test_scaled_losses(device):
+    grads = [cp.asarray(np.float32([2, 4])), cp.asarray(np.float32([[8]]))]
+    assert float(ops.optim.unscale(grads, 2.0)) == 0
+    assert [g.get().tolist() for g in grads] == [[1, 2], [[4]]]
+    for bad in (np.nan, -np.inf):
+        grads = [cp.full((3,), 1.0), cp.asarray(np.float32([1, bad]))]
+        assert float(ops.optim.unscale(grads, 2.0)) == 1
+
+
+def test_what_averages_refuse(device):
+    p = [cp.zeros((2,))]
+    for message, call in [
+        ("decay=2", lambda: ops.optim.ema(p, p, decay=2)),
+        ("count=-1", lambda: ops.optim.swa(p, p, count=-1)),
+        ("scale=0", lambda: ops.optim.unscale(p, 0)),
+        ("several dtypes", lambda: ops.optim.flat([*p, cp.zeros((1,), np.float16)])),
+        ("expected a floating", lambda: ops.optim.flat([cp.zeros((1,), np.int32)])),
+    ]:
+        with pytest.raises(cp.ClprimError, match=message):
+            call()
