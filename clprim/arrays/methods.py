@@ -121,7 +121,7 @@ class Methods:
     def __rmatmul__(self, other: Any) -> Array:
         return cast("Array", self.namespace.matmul(other, self))
 
-    def __imatmul__(self: Any, other: Any) -> Any:
+    def __imatmul__(self: Any, other: Any) -> Any:  # type: ignore[misc]
         self[...] = self.namespace.matmul(self, other)
         return self
 
