@@ -269,9 +269,9 @@ def _max_pool_backward(
         _, indices = _max_pool(what, ndim, x, *given, True, None, (), None)
     check_indices(what, indices, shape)
     found = empty_like(x, x.shape, grad.dtype)
-    planes = [_planes(a, w.lead) for a in (found, indices, grad)]
-    if all(a is not None for a in planes) and take_lines(
-        what, *planes, w.lead, "sum", lambda: found.fill(0)
+    y, places, taken = (_planes(a, w.lead) for a in (found, indices, grad))
+    if all(a is not None for a in (y, places, taken)) and take_lines(
+        what, y, places, taken, w.lead, "sum", lambda: found.fill(0)
     ):
         return found
     expr = f"(void)x0;\n{gathered(w, 'x1', 'x2', '+=')}"
