@@ -233,7 +233,13 @@ def test_explain_writes_a_page_with_a_measured_roofline(clprim, device, tmp_path
     page = page.removeprefix("<!DOCTYPE html>").replace('<meta charset="utf-8">', "")
     root = ElementTree.fromstring(page)
     drawn = " ".join(root.itertext())
-    for part in ("reduce_y1 += y1", "float32 (64, 999)", "__kernel", "of what is possible"):
+    for part in (
+        "reduce_y1 += y1",
+        "float32 (64, 999)",
+        "__kernel",
+        "of what is possible",
+        "reduced space",
+    ):
         assert part in drawn
     yours = [span.text for span in root.iter("span") if span.get("class") == "yours"]
     assert "y0 = x0; y1 = x0 * x0" in "".join(yours)
