@@ -154,6 +154,10 @@ from clprim.ops.loss.classes import (
     nll_loss,
     nll_loss_backward,
 )
+from clprim.ops.loss.ctc import (
+    ctc_loss,
+    ctc_loss_backward,
+)
 from clprim.ops.loss.elementwise import (
     binary_cross_entropy,
     binary_cross_entropy_backward,
@@ -458,6 +462,8 @@ __all__ = [
     "count_nonzero",
     "cross_entropy",
     "cross_entropy_backward",
+    "ctc_loss",
+    "ctc_loss_backward",
     "cummax",
     "cummax_backward",
     "cummin",
