@@ -421,3 +421,11 @@ def test_shape_names_of_dtypes():
     assert cp.float32 is np.float32
     with pytest.raises(DTypeError, match="kind='float'"):
         cp.isdtype(cp.float32, "float")
+
+
+def test_convolutions_take_pytorchs_positional_arguments(device):
+    x, w = cp.ones((1, 2, 5, 5)), cp.ones((2, 2, 3, 3))
+    named = ops.conv2d(x, w, None, stride=2, padding=1)
+    equal(ops.conv2d(x, w, None, 2, 1, 1, 1), named.get())
+    back = ops.conv_transpose2d(named, w, None, stride=2, padding=1, output_padding=0)
+    equal(ops.conv_transpose2d(named, w, None, 2, 1, 0, 1, 1), back.get())
