@@ -376,7 +376,9 @@ def page_of(speeds: dict[str, str], where: str) -> str:
         "float32 on the device, `b` is a row, `i` holds indices. The percentage is the rate, of "
         "bytes read and written, over that of the best copy kernel of the same device: 100 % "
         "means that arithmetic costs nothing, more that a part is only read; the fastest run "
-        "of each counts, as the machine had other work. Every recipe is "
+        "of each counts, as the machine had other work. Low numbers compute much (exponentials, "
+        "logarithms, roots), or run element by element: see [Whole vectors]"
+        "(language.md#whole-vectors). Every recipe is "
         "compared with the NumPy expression beneath it in the tests; `python -m bench cookbook` "
         "measures them.",
         f"Measured: {where}.",
