@@ -11,6 +11,7 @@ import torch
 from clprim.errors import DeviceError
 from clprim.torch import private
 from clprim.torch.copying import cast, copy_into, duplicate
+from clprim.torch.kernels.elementwise import apply
 from clprim.torch.memory import adopt, array_of, download, new, on_device, upload
 from clprim.torch.on_cpu import write
 
@@ -185,6 +186,20 @@ def _item(x: torch.Tensor) -> Any:
     return download(x).item()
 
 
+def _arange(start: Any, end: Any, step: Any = 1, *, out: torch.Tensor) -> torch.Tensor:
+    if step == 0:
+        raise RuntimeError("arange: step must be nonzero")
+    whole = all(isinstance(v, int) for v in (start, end, step))
+    count = -((start - end) // step) if whole else math.ceil((end - start) / step)
+    if count < 0:
+        raise RuntimeError(f"arange: no steps of {step} lead from {start} to {end}")
+    _resize(out, (count,))
+    if count:
+        expr = "(typeof_y0){a} + (typeof_y0)index * (typeof_y0){b}"
+        apply(expr, start, step, kind=out.dtype, out=array_of(out))
+    return out
+
+
 def _scattered(view: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     """Returns a kernel that writes to a part of a copy; PyTorch's own asks for storages' sizes."""
 
@@ -218,6 +233,7 @@ def register() -> None:
         "fill_.Tensor": _fill,
         "zero_": lambda x: _fill(x, 0),
         "_local_scalar_dense": _item,
+        "arange.start_out": _arange,
         "diagonal_scatter": _scattered(_aten.diagonal.default),
         "select_scatter": _scattered(_aten.select.int),
         "slice_scatter": _scattered(_aten.slice.Tensor),

@@ -1,6 +1,7 @@
 """PyTorch's overloads, a family a file, each a few lines over `clprim.ops`."""
 
 from clprim.torch.kernels import (
+    distance,
     elementwise,
     index,
     loss,
@@ -19,6 +20,7 @@ from clprim.torch.kernels import (
 __all__ = ["all_families"]
 
 all_families = (
+    distance,
     elementwise,
     index,
     loss,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 
 from clprim import ops
 from clprim.arrays.array import Array
@@ -155,6 +156,35 @@ def _embedding_backward(
     grad: Array, indices: Array, rows: int, padding_idx: int, scale_grad_by_freq: bool
 ) -> Any:
     return ops.embedding_backward(grad, indices, rows, padding_idx, scale_grad_by_freq)
+
+
+@kernel("masked_scatter")
+def _masked_scatter(x: Array, mask: Array, source: Array) -> Any:
+    if mask.dtype != np.dtype(np.bool_):
+        raise RuntimeError(f"masked_scatter: expected a mask of bool, got {mask.dtype}")
+    # As the array and the mask broadcast to each other; the source is read in order.
+    shape = np.broadcast_shapes(x.shape, mask.shape)
+    kind = kind_of(x.dtype)
+    chosen = apply("{a} != 0", mask, kind=torch.int64, shape=shape).reshape(-1)
+    if not chosen.size:
+        return apply("{a}", x, kind=kind, shape=shape)
+    flat = apply("{a}", x, kind=kind, shape=shape).reshape(-1)
+    source = _copied(source)
+    if int(ops.sum(chosen).get()) > source.size:
+        raise RuntimeError(
+            "masked_scatter: expected self and source to have same dtypes and the source to have "
+            "as many elements as the mask has ones"
+        )
+    if not source.size:
+        return flat.reshape(shape)
+    place = ops.cumsum(chosen, 0)
+    expr = "{b} ? at_{d}({c} - 1) : {a}"
+    return apply(expr, flat, chosen, place, source, kind=kind).reshape(shape)
+
+
+def _copied(x: Array) -> Array:
+    """The elements in C order as one line."""
+    return duplicate(x, "contiguous").reshape(-1)
 
 
 def _median(name: str) -> None:

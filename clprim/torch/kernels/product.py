@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from clprim import ops
 from clprim.arrays.array import Array
-from clprim.torch.kernels.elementwise import apply
-from clprim.torch.memory import kind_of
+from clprim.arrays.creation import empty
+from clprim.torch.kernels.elementwise import apply, promoted
+from clprim.torch.memory import kind_of, numpy_dtype
 from clprim.torch.table import kernel
 
 
@@ -37,7 +40,7 @@ def _mm_empty(a: Array) -> Array:
     return zeros((a.shape[0],), a.dtype)
 
 
-@kernel("dot")
+@kernel("dot", "vdot")
 def _dot(a: Array, b: Array) -> Any:
     if a.shape != b.shape:
         raise RuntimeError(
@@ -72,6 +75,25 @@ def _addmv(old: Array, a: Array, b: Array, *, beta: Any = 1, alpha: Any = 1) -> 
 @kernel("addbmm")
 def _addbmm(old: Array, a: Array, b: Array, *, beta: Any = 1, alpha: Any = 1) -> Any:
     return _add_product(old, ops.sum(ops.matmul(a, b), 0), beta, alpha)
+
+
+@kernel("linalg_cross")
+def _cross(a: Array, b: Array, *, dim: int = -1) -> Any:
+    kind = promoted(a, b)
+    shape = np.broadcast_shapes(a.shape, b.shape)
+    if a.ndim != b.ndim or shape[dim] != 3 or a.shape[dim] != 3 or b.shape[dim] != 3:
+        raise RuntimeError(
+            f"linalg.cross: inputs dimension {dim} must have length 3. Got {a.shape} and {b.shape}"
+        )
+    found = empty(shape, numpy_dtype(kind))
+
+    def part(x: Array, n: int) -> Any:
+        return x[(slice(None),) * (dim % x.ndim) + (n % 3,)]
+
+    for n in range(3):
+        given = part(a, n + 1), part(b, n + 2), part(a, n + 2), part(b, n + 1)
+        apply("{a} * {b} - {c} * {d}", *given, kind=kind, out=part(found, n))
+    return found
 
 
 # --- convolutions --------------------------------------------------------------------------------

@@ -90,6 +90,13 @@ _truth("any")
 _truth("all")
 
 
+@kernel("equal")
+def _equal(a: Array, b: Array) -> bool:
+    if a.shape != b.shape:
+        return False
+    return bool(ops.all(apply("{a} == {b}", a, b, kind=torch.bool)).get())
+
+
 @kernel("amax")
 def _amax(x: Array, dim: Any = (), keepdim: bool = False) -> Any:
     return ops.amax(x, axes_of(x, dim), keepdims=keepdim and x.ndim > 0)
