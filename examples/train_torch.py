@@ -19,7 +19,6 @@ if missing:
 import torch  # noqa: E402
 from sklearn.datasets import load_digits  # noqa: E402
 from torch import nn  # noqa: E402
-from torch.nn import functional as F  # noqa: E402
 
 import clprim as cp  # noqa: E402
 import clprim.torch  # noqa: E402
@@ -40,9 +39,9 @@ class Net(nn.Module):
         self.fc2 = nn.Linear(64, 10)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = F.relu(self.norm1(self.conv1(x)))
-        x = F.max_pool2d(F.relu(self.norm2(self.conv2(x))), 2)
-        return self.fc2(F.relu(self.fc1(x.flatten(1))))
+        x = nn.functional.relu(self.norm1(self.conv1(x)))
+        x = nn.functional.max_pool2d(nn.functional.relu(self.norm2(self.conv2(x))), 2)
+        return self.fc2(nn.functional.relu(self.fc1(x.flatten(1))))
 
 
 def data() -> tuple[torch.Tensor, torch.Tensor]:
@@ -101,7 +100,7 @@ def main() -> None:
             x = images[batch].to(device, memory_format=torch.channels_last)
             y = targets[batch].to(device)
             optimizer.zero_grad()
-            loss = F.cross_entropy(model(x), y)
+            loss = nn.functional.cross_entropy(model(x), y)
             loss.backward()
             optimizer.step()
             total += loss.detach()

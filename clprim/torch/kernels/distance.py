@@ -12,7 +12,7 @@ from clprim.torch.kernels.elementwise import apply
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
-_ADD = {"init": "reduce_y0 = 0;", "step": "reduce_y0 += y0;"}
+_ADD: dict[str, Any] = {"init": "reduce_y0 = 0;", "step": "reduce_y0 += y0;"}
 
 
 @lru_cache(maxsize=64)
