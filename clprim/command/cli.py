@@ -1,4 +1,4 @@
-"""The command line: ``clprim devices``, ``clprim explain``, ``clprim demo``.
+"""The command line: ``clprim devices``, ``clprim explain``, ``clprim demo``, ``clprim doctor``.
 
 It needs nothing beyond what the library itself needs. Whatever clprim raises on purpose is printed
 as one message and ends with exit status 2; a traceback would be a bug.
@@ -115,6 +115,21 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--runs", type=_positive, default=15, help="timed runs of each (15)")
     demo.add_argument("--full", action="store_true", help="print whole kernels, not their heart")
     demo.set_defaults(command=_demo)
+
+    doctor = commands.add_parser(
+        "doctor",
+        help="check a device, measure it, write a report to attach to an issue",
+        description="Says what the device is and what was probed, runs every family of kernels on "
+        "odd shapes, measures ceilings and workloads, times other tiles for the worst of them, and "
+        "writes a report as Markdown and JSON. It takes a few minutes.",
+    )
+    doctor.add_argument("--device", metavar="SPEC", help="an index, part of a name, cpu or gpu")
+    doctor.add_argument("--output", type=Path, default=Path(), help="folder of the report (here)")
+    doctor.add_argument("--quick", action="store_true", help="one check a family, short runs")
+    doctor.add_argument(
+        "--keep", action="store_true", help="put a faster tile into the table of the device"
+    )
+    doctor.set_defaults(command=_doctor)
     return parser
 
 
@@ -342,6 +357,17 @@ def _demo(args: argparse.Namespace) -> int:
     from clprim.command import demo
 
     return demo.run(batch=args.batch, runs=args.runs, full=args.full)
+
+
+# --- doctor --------------------------------------------------------------------------------------
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    if args.device is not None:
+        set_device(args.device)
+    from clprim.command import doctor
+
+    return doctor.run(args.output, quick=args.quick, keep=args.keep)
 
 
 # --- what arguments look like --------------------------------------------------------------------
