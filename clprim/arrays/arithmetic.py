@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator as py_operator
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -9,17 +11,20 @@ import numpy as np
 import pyopencl.array as cl_array
 
 from clprim import dtypes
+from clprim.arrays.array import Array
+from clprim.arrays.expressions import comparison, statements
 from clprim.arrays.operators import Arithmetic, Operators
 from clprim.errors import DTypeError, quoted, upload_hint
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
+from clprim.runtime.device import current_device
 
 __all__ = ["astype", "binary", "copy", "fill", "sum", "unary"]
 
 # Operands are converted to the result's type first, as NumPy's universal functions do.
 _A, _B = "(typeof_y0)x0", "(typeof_y0)@"
-# Python's floor division and remainder round towards minus infinity, C's towards zero.
-_FLOAT_MODULO = "typeof_y0 r = fmod(a, b); if (r != 0 && (r < 0) != (b < 0)) r += b;"
+_OPERANDS = "const typeof_y0 a = x0, b = @;"
+_BOOL = np.dtype(np.bool_)
 _BINARY = {
     "add": f"y0 = {_A} + {_B};",
     "subtract": f"y0 = {_A} - {_B};",
@@ -28,36 +33,15 @@ _BINARY = {
     "bitwise_and": f"y0 = {_A} & {_B};",
     "bitwise_or": f"y0 = {_A} | {_B};",
     "bitwise_xor": f"y0 = {_A} ^ {_B};",
-    "left_shift": f"y0 = {_A} << {_B};",
-    "right_shift": f"y0 = {_A} >> {_B};",
-    "less": "y0 = x0 < @;",
-    "less_equal": "y0 = x0 <= @;",
-    "greater": "y0 = x0 > @;",
-    "greater_equal": "y0 = x0 >= @;",
-    "equal": "y0 = x0 == @;",
-    "not_equal": "y0 = x0 != @;",
 }
-_OF_FLOATS = {
-    "power": f"y0 = pow({_A}, {_B});",
-    "remainder": f"typeof_y0 a = x0, b = @; {_FLOAT_MODULO} y0 = r;",
-    "floor_divide": f"typeof_y0 a = x0, b = @; {_FLOAT_MODULO} y0 = round((a - r) / b);",
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "less": py_operator.lt,
+    "less_equal": py_operator.le,
+    "greater": py_operator.gt,
+    "greater_equal": py_operator.ge,
+    "equal": py_operator.eq,
+    "not_equal": py_operator.ne,
 }
-_OF_INTEGERS = {
-    # Division by zero gives zero, as in NumPy, instead of whatever the device does.
-    "remainder": (
-        "typeof_y0 a = x0, b = @; typeof_y0 r = b == 0 ? 0 : a % b; "
-        "if (r != 0 && (r < 0) != (b < 0)) r += b; y0 = r;"
-    ),
-    "floor_divide": (
-        "typeof_y0 a = x0, b = @; typeof_y0 q = b == 0 ? 0 : a / b; "
-        "if (b != 0 && a % b != 0 && (a < 0) != (b < 0)) q -= 1; y0 = q;"
-    ),
-    "power": (
-        "typeof_y0 base = x0, e = @, p = 1; "
-        "for (; e > 0; e >>= 1) { if (e & 1) p *= base; base *= base; } y0 = p;"
-    ),
-}
-_COMPARISONS = frozenset("less less_equal greater greater_equal equal not_equal".split())
 _BITWISE = frozenset("bitwise_and bitwise_or bitwise_xor left_shift right_shift".split())
 _UNARY = {
     "positive": "y0 = x0;",
@@ -68,21 +52,22 @@ _UNARY = {
 
 
 @lru_cache(maxsize=256)
-def _operator(expr: str, name: str, result: Any) -> Pointwise:
-    # OpenCL C has a function `remainder`, so no kernel can be called that.
-    return Pointwise(expr, name={"remainder": "modulo"}.get(name, name), result_type=result)
+def _operator(expr: str, name: str, result: Any) -> Callable[..., Array]:
+    # OpenCL C has functions `remainder` and `fmod`, so no kernel can be called that.
+    name = {"remainder": "modulo", "fmod": "fmod_of"}.get(name, name)
+    return Pointwise(expr, name=name, result_type=result)
 
 
 _fill = Pointwise("y0 = w0;", name="fill")
 sum = Reduction("y0 = x0;", init="reduce_y0 = 0;", step="reduce_y0 += y0;", name="sum")
 
 
-def copy(x: Any, *, out: Any) -> Any:
+def copy(x: Any, *, out: Any) -> Array:
     """Writes ``x``, which broadcasts, to ``out``, converted to its dtype as C converts."""
     return _operator("y0 = x0;", "copy", out.dtype)(x, out=out)
 
 
-def astype(x: Any, dtype: Any) -> Any:
+def astype(x: Any, dtype: Any) -> Array:
     """Returns a copy of ``x`` in another dtype, converted as C converts."""
     return _operator("y0 = x0;", "astype", dtype)(x)
 
@@ -100,15 +85,18 @@ def fill(x: Any, value: Any) -> None:
     _fill(value, out=x)
 
 
-def binary(name: str, a: Any, b: Any, *, swapped: bool = False, out: Any = None) -> Any:
+def binary(
+    name: str, a: Any, b: Any, *, swapped: bool = False, out: Any = None, dtype: Any = None
+) -> Array:
     """Applies one of NumPy's binary operators to an array and an array or a number.
 
     Args:
-        name: NumPy's name of the universal function.
+        name: NumPy's name of the universal function, or one of `clprim.arrays.expressions`.
         a: An array.
         b: An array, or a number, which adapts to the array's dtype as in NumPy.
         swapped: Whether ``b`` is the left operand.
         out: Where the result goes.
+        dtype: Of the result; NumPy's promotion by default.
 
     Raises:
         DTypeError: ``b`` is neither, or the dtypes have no such operator.
@@ -118,32 +106,47 @@ def binary(name: str, a: Any, b: Any, *, swapped: bool = False, out: Any = None)
         raise DTypeError(
             f"{name}: expected a device array or a number, got {type(b).__name__}" + upload_hint(b)
         )
+    if name in _COMPARISONS:
+        return _compare(name, a, b, is_array, out)
     other = b.dtype if is_array else dtypes.scalar_dtype(b, a.dtype)
-    common = dtypes.promote([a.dtype, other])
+    common = dtypes.promote([a.dtype, other]) if dtype is None else dtype
     if name in _BITWISE and common.kind not in "biu":
         raise DTypeError(f"{name}: {a.dtype} and {other} are not integers")
     if name == "subtract" and common.kind == "b":
         raise DTypeError("subtract: bool arrays have no difference; use ^ or ~")
     if name == "divide" and common.kind in "biu":
         common = np.dtype(np.float64)
-    if common.kind == "b" and name in ("floor_divide", "remainder", "power"):
+    if common.kind == "b" and name not in _BINARY:
         common = np.dtype(np.int8)
-    table = _BINARY
-    if name in _OF_FLOATS:
-        table = _OF_INTEGERS if common.kind in "iu" else _OF_FLOATS
-    expr = table[name].replace("@", "x1" if is_array else "w0")
+    if name == "power" and common.kind == "i" and not (is_array or swapped) and b < 0:
+        raise DTypeError(f"power: {quoted(b)} of {a.dtype}: a negative power is no integer")
+    expr = _BINARY.get(name) or f"{_OPERANDS} {statements(name, common)}"
+    label = "x1" if is_array else "w0"
+    expr = expr.replace("@", label)
     if swapped:
-        expr = _swap(expr, "x1" if is_array else "w0")
-    result = np.dtype(np.bool_) if name in _COMPARISONS else common
-    operator = _operator(expr, name, result)
-    return operator(a, b, out=out)
+        expr = _swap(expr, label)
+    return _operator(expr, name, common)(a, b, out=out)
+
+
+def _compare(name: str, a: Any, b: Any, is_array: bool, out: Any) -> Array:
+    """Compares numbers as what they are, whichever dtypes hold them."""
+    if type(b) is int and a.dtype.kind in "iu":
+        bounds = np.iinfo(a.dtype)
+        if not bounds.min <= b <= bounds.max:  # the same for all elements
+            return _operator("y0 = x0 != x0 || w0 != 0;", name, _BOOL)(
+                a, _COMPARISONS[name](0, b), out=out
+            )
+    other = b.dtype if is_array else dtypes.scalar_dtype(b, a.dtype)
+    fp64 = current_device().traits.fp64
+    expr = comparison(name, "x0", "x1" if is_array else "w0", a.dtype, other, fp64)
+    return _operator(f"y0 = {expr};", name, _BOOL)(a, b, out=out)
 
 
 def _swap(expr: str, other: str) -> str:
     return expr.replace("x0", "\0").replace(other, "x0").replace("\0", other)
 
 
-def unary(name: str, x: Any) -> Any:
+def unary(name: str, x: Any) -> Array:
     """Applies ``positive``, ``negative``, ``absolute`` or ``invert`` to an array.
 
     Raises:

@@ -245,11 +245,11 @@ class Array(Operators, Methods, Protocols, Exchange, Display, cl_array.Array):
             raise ShapeError(f"copy: order={order!r} is not supported; expected 'C' or 'K'")
         axes = memory_order(self.shape, [self.strides]) if order == "K" else None
         out = new_dense(self.shape, self.dtype, axes)
-        return cast("Array", self.arithmetic.copy(self, out=out))
+        return self.arithmetic.copy(self, out=out)
 
     def astype(self, dtype: Any, queue: Any = None) -> Array:
         """Returns a copy in another dtype, converted as C converts."""
-        return cast("Array", self.arithmetic.astype(self, as_dtype(dtype)))
+        return self.arithmetic.astype(self, as_dtype(dtype))
 
     def fill(self, value: Any, queue: Any = None, wait_for: Any = None) -> Array:
         """Writes ``value`` to every element and returns the array."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -288,7 +288,7 @@ def _convert(
         )
     with _on(owner):
         out = empty(array.shape, target, memory_format=memory_format)
-        return cast("Array", Array.arithmetic.copy(array, out=out))
+        return Array.arithmetic.copy(array, out=out)
 
 
 def _share(

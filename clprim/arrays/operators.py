@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the class below is its base
     from clprim.arrays.array import Array
 
 __all__ = ["Arithmetic", "Operators"]
@@ -22,37 +22,41 @@ class Arithmetic:
     Kernels take arrays, so they are defined later; `Operators.arithmetic` then holds them.
     """
 
-    binary: Callable[..., Any]
-    unary: Callable[..., Any]
-    copy: Callable[..., Any]
-    astype: Callable[..., Any]
-    fill: Callable[..., Any]
+    binary: Callable[..., Array]
+    unary: Callable[..., Array]
+    copy: Callable[..., Array]
+    astype: Callable[..., Array]
+    fill: Callable[..., None]
 
 
 def _binary(name: str) -> _Method:
-    def method(self: Any, other: Any) -> Any:
-        return self.arithmetic.binary(name, self, other)
+    def method(self: Any, other: Any) -> Array:
+        found: Array = self.arithmetic.binary(name, self, other)
+        return found
 
     return method
 
 
 def _swapped(name: str) -> _Method:
-    def method(self: Any, other: Any) -> Any:
-        return self.arithmetic.binary(name, self, other, swapped=True)
+    def method(self: Any, other: Any) -> Array:
+        found: Array = self.arithmetic.binary(name, self, other, swapped=True)
+        return found
 
     return method
 
 
 def _in_place(name: str) -> _Method:
-    def method(self: Any, other: Any) -> Any:
-        return self.arithmetic.binary(name, self, other, out=self)
+    def method(self: Any, other: Any) -> Array:
+        found: Array = self.arithmetic.binary(name, self, other, out=self)
+        return found
 
     return method
 
 
 def _unary(name: str) -> Callable[[Any], Array]:
-    def method(self: Any) -> Any:
-        return self.arithmetic.unary(name, self)
+    def method(self: Any) -> Array:
+        found: Array = self.arithmetic.unary(name, self)
+        return found
 
     return method
 

@@ -6,10 +6,14 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from clprim.arrays.array import Array
 from clprim.arrays.memory import Described
 from clprim.call.call import Call, bind
 from clprim.call.packed import PackedWeight
 from clprim.call.signature import Calls
+from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, quoted
 from clprim.options import current_options
 from clprim.plan.epilogue import Epilogue, is_position
@@ -53,7 +57,7 @@ def run_contraction(
     out: Any = None,
     beta: float = 0,
     numbers: Sequence[float] = (),
-) -> Any:
+) -> Array:
     """Runs a contraction, planning it where its signature is new.
 
     Args:
@@ -67,6 +71,9 @@ def run_contraction(
         out: Where the result goes, checked by ``prepare``.
         beta: What the old result is multiplied with.
         numbers: Of the epilogue.
+
+    Raises:
+        DTypeError: A ``beta`` that integers cannot be multiplied with.
     """
     device = current_device()
     kept = _NOTHING
@@ -80,7 +87,9 @@ def run_contraction(
     if call is None:
         call = _build(device, what, prepare(device))
         calls.remember(signature, call)
-    result = call.allocate(device)[0] if out is None else out
+    if beta and x.dtype.kind in "iu":
+        scalars = (_whole(what, beta, x.dtype), *numbers)
+    result: Array = call.allocate(device)[0] if out is None else out
     try:
         call.run(device, (result, *arrays), scalars, kept)
     except DTypeError as error:
@@ -88,6 +97,13 @@ def run_contraction(
             raise
         raise DTypeError(f"{what}: beta={quoted(beta)}: {error.__cause__}") from error
     return result
+
+
+def _whole(what: str, beta: float, dtype: AnyDType) -> int:
+    """Returns the factor of a whole number, which is one itself."""
+    if not isinstance(beta, int | np.integer) and not float(beta).is_integer():
+        raise DTypeError(f"{what}: beta={quoted(beta)} beside {dtype}: expected a whole number")
+    return int(beta)
 
 
 def _build(device: Device, what: str, planned: Planned) -> Call:

@@ -12,7 +12,7 @@ from clprim.arrays.memory import Described, operand_of
 from clprim.dtypes import AnyDType
 from clprim.errors import ShapeError, quoted
 from clprim.ops.conv.windows import Padding, Pair, Windows, windows
-from clprim.ops.product.arguments import check_operands
+from clprim.ops.product.arguments import check_bias
 from clprim.plan.conv.pixels import Shuffle
 from clprim.plan.epilogue import Epilogue, Read
 from clprim.plan.place import Place
@@ -142,11 +142,11 @@ def place_of(name: str, array: Any) -> Place:
     return Place.of(name, operand_of(array), array.shape)
 
 
-def bias_place(what: str, device: Device, bias: Any, shape: Shape4) -> list[Place]:
-    """Returns the bias as it broadcasts to a result, or nothing where there is none."""
+def bias_place(what: str, device: Device, bias: Any, shape: Shape4, value: AnyDType) -> list[Place]:
+    """Returns the bias of sums of ``value`` as it broadcasts to a result; nothing for None."""
     if bias is None:
         return []
-    check_operands(what, device, bias=bias)
+    check_bias(what, device, bias, value)
     if bias.shape != (shape[1],):
         raise ShapeError(f"{what}: bias has shape {bias.shape}, expected ({shape[1]},)")
     spread = Operand((shape[1], 1, 1), (bias.strides[0], 0, 0), bias.offset, bias.dtype)

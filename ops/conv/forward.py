@@ -88,7 +88,7 @@ def convolve(
     beta: float,
     algorithm: str,
     axes: tuple[int, ...] = (0, 1, 2, 3),
-) -> Any:
+) -> Array:
     """Does the work of `conv2d`, and of `conv1d` on images one pixel high; see there."""
     arrays, numbers = split_arguments(epilogue_args)
     extras = arrays if bias is None else (bias, *arrays)
@@ -168,7 +168,7 @@ def _problem(
     shuffle = shuffle_of(what, depth_to_space, mode, outputs, groups, last=last)
     dtype, value = product_dtypes(what, device, x.dtype, matrix.dtype)
     shape = (x.shape[0], outputs, found.y.windows, found.x.windows)
-    biases = bias_place(what, device, bias, shape)
+    biases = bias_place(what, device, bias, shape, value)
     if shuffle is not None:
         shape = shuffle.result(shape)
     read = check_epilogue(what, device, epilogue, epilogue_args, shape, value, axes=axes)

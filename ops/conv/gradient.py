@@ -298,7 +298,7 @@ def weight_gradient(
     return run_contraction(_calls, what, x, grad, (), options, prepare, out=out, beta=beta)
 
 
-def _small(what: str, grad: Any, block: int | None, mode: str) -> Any:
+def _small(what: str, grad: Any, block: int | None, mode: str) -> Array:
     """Returns the gradient of the convolution's outputs, given that of the large picture."""
     check_shuffle(what, block, mode)
     if block is None:

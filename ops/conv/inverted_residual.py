@@ -333,7 +333,7 @@ class _Plan:
         """Checks one convolution, whose input has a dtype, and returns its result's dtype."""
         result, value = product_dtypes(_WHAT, self._device, dtype, w.dtype)
         self.values.append(value)
-        self.biases.append(bias_place(f"{_WHAT}, {bias_name}", self._device, bias, shape))
+        self.biases.append(bias_place(f"{_WHAT}, {bias_name}", self._device, bias, shape, value))
         if not last:
             self.activation = check_epilogue(
                 f"{_WHAT}, activation", self._device, self._text, (), shape, value

@@ -157,7 +157,7 @@ def transposed(
         )
         shape = (x.shape[0], matrix.shape[1] * groups, found.y.size, found.x.size)
         dtype, value = product_dtypes(what, device, x.dtype, matrix.dtype)
-        biases = bias_place(what, device, bias, shape)
+        biases = bias_place(what, device, bias, shape, value)
         read = check_epilogue(what, device, epilogue, epilogue_args, shape, value, axes=axes)
         check_result(what, out, device, shape, dtype, inputs=(x, matrix), extras=extras, beta=beta)
         result, described = result_of("x", out, shape, dtype, order_like(x))

@@ -44,7 +44,8 @@ def where(condition: Any, a: Any, b: Any, *, out: Any = None) -> Array:
     Args:
         condition: An array, of bool or any other dtype; it takes no part in the promotion.
         a: An array or a number.
-        b: Likewise. Two numbers give float32, int64 or bool.
+        b: Likewise. Two numbers give float32 where one is a float, int64 where one is an int, and
+            else bool.
         out: Where the result goes.
 
     Example:
@@ -61,7 +62,9 @@ def where(condition: Any, a: Any, b: Any, *, out: Any = None) -> Array:
         common = promote([v.dtype for v in arrays])
         given = [common, *(scalar_dtype(v, common) for v in (a, b) if not is_array(v))]
     else:
-        given = [np.dtype(_OF_NUMBERS[type(v)]) for v in (a, b)]
+        # PyTorch's: an int beside a float takes the float's dtype, not float64.
+        kinds = {type(v) for v in (a, b)}
+        given = [np.dtype(next(d for kind, d in _OF_NUMBERS.items() if kind in kinds))]
     dtype = promote(given)
     names = iter(("x1", "x2") if arrays else ()), iter(("w0", "w1"))
     labels = [next(names[0] if is_array(v) else names[1]) for v in (a, b)]
@@ -74,7 +77,7 @@ def where(condition: Any, a: Any, b: Any, *, out: Any = None) -> Array:
     return _where(*labels, dtype)(condition, *arrays, *scalars, out=out)
 
 
-_OF_NUMBERS = {bool: np.bool_, int: np.int64, float: np.float32}
+_OF_NUMBERS = {float: np.float32, int: np.int64, bool: np.bool_}
 
 
 @lru_cache(maxsize=16)

@@ -6,10 +6,13 @@ dtype, but for `abs`, `sign`, `square` and the roundings, which keep them.
 
 from __future__ import annotations
 
+import builtins
 from typing import Any, Protocol
 
 from clprim.arrays.array import Array
-from clprim.ops.shared.arguments import Operator, by_kind, of_reals
+from clprim.errors import DTypeError
+from clprim.ops.shared.arguments import Operator, by_kind, dtype_of, of_reals
+from clprim.ops.shared.dims import whole
 from clprim.pointwise import Pointwise
 
 __all__ = [
@@ -108,12 +111,45 @@ erf = _real("erf", "the error function")
 erfc = _real("erfc", "1 less the error function, accurate where it is small")
 lgamma = _real("lgamma", "the logarithm of the gamma function's absolute value")
 
-# A NaN's sign is NaN. Integers are round already.
-_SIGN = "y0 = x0 > 0 ? 1 : x0 < 0 ? -1 : x0;"
+_SIGN = "y0 = x0 > 0 ? 1 : x0 < 0 ? -1 : x0 == 0 ? 0 : x0;"
 abs = _kept("abs", "the absolute value", "y0 = fabs(x0);", "y0 = x0 < 0 ? -x0 : x0;")
-sign = _kept("sign", "-1, 0 or 1", _SIGN, _SIGN)
+sign = _kept("sign", "-1, 0 or 1, and of NaN NaN, as in NumPy,", _SIGN, _SIGN)
 square = _kept("square", "the square", "y0 = x0 * x0;", "y0 = x0 * x0;")
 floor = _kept("floor", "the greatest whole number not above it", "y0 = floor(x0);", "y0 = x0;")
 ceil = _kept("ceil", "the least whole number not below it", "y0 = ceil(x0);", "y0 = x0;")
 trunc = _kept("trunc", "the whole number next towards 0", "y0 = trunc(x0);", "y0 = x0;")
-round = _kept("round", "the nearest whole number, of two the even", "y0 = rint(x0);", "y0 = x0;")
+
+# Integers are round already.
+_round = by_kind(
+    Pointwise("y0 = rint(x0);", name="round_of"), Pointwise("y0 = x0;", name="round_of")
+)
+_RESCALED = {
+    False: Pointwise("y0 = rint(x0 * w0) / w0;", name="round_of"),
+    True: Pointwise("y0 = rint(x0 / w0) * w0;", name="round_of"),
+}
+
+
+def round(x: Any, *, decimals: int = 0, out: Any = None) -> Array:
+    """Returns the nearest number with so many decimals, of two the even one.
+
+    Args:
+        x: An array; integers are round already.
+        decimals: Digits after the point; of floats also negative, for digits before it.
+        out: Where the result goes; it may be ``x``.
+
+    Raises:
+        DTypeError: ``decimals`` is no integer, or negative for integers.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> ops.round(cp.asarray(np.float32([1.26, -0.5])), decimals=1).get()
+        array([ 1.3, -0.5], dtype=float32)
+    """
+    places = whole("round", "decimals", decimals)
+    if places == 0 or dtype_of("round", "x", x).kind in "biu":
+        if places < 0:
+            raise DTypeError(f"round: decimals={places} of {x.dtype}: expected 0 or more")
+        return _round(x, out=out)
+    found: Array = _RESCALED[places < 0](x, 10.0 ** builtins.abs(places), out=out)
+    return found

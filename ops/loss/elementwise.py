@@ -83,7 +83,7 @@ def mse_loss(input: Any, target: Any, *, reduction: str = "mean", out: Any = Non
     return _mse(reduction, (input, target), out=out)
 
 
-def mse_loss_backward(grad: Any, input: Any, target: Any, *, reduction: str = "mean") -> Any:
+def mse_loss_backward(grad: Any, input: Any, target: Any, *, reduction: str = "mean") -> Array:
     """Returns the gradient of `mse_loss`, 2 (input - target) · grad, divided by how many."""
     return _mse.backward(reduction, grad, (input, target))
 
@@ -93,7 +93,7 @@ def l1_loss(input: Any, target: Any, *, reduction: str = "mean", out: Any = None
     return _l1(reduction, (input, target), out=out)
 
 
-def l1_loss_backward(grad: Any, input: Any, target: Any, *, reduction: str = "mean") -> Any:
+def l1_loss_backward(grad: Any, input: Any, target: Any, *, reduction: str = "mean") -> Array:
     """Returns the gradient of `l1_loss`; 0 where input and target are equal."""
     return _l1.backward(reduction, grad, (input, target))
 
@@ -108,7 +108,7 @@ def smooth_l1_loss(
 
 def smooth_l1_loss_backward(
     grad: Any, input: Any, target: Any, *, reduction: str = "mean", beta: float = 1.0
-) -> Any:
+) -> Array:
     """Returns the gradient of `smooth_l1_loss`."""
     loss, numbers = _smoothness("smooth_l1_loss_backward", beta)
     return loss.backward(reduction, grad, (input, target), numbers)
@@ -131,7 +131,7 @@ def huber_loss(
 
 def huber_loss_backward(
     grad: Any, input: Any, target: Any, *, reduction: str = "mean", delta: float = 1.0
-) -> Any:
+) -> Array:
     """Returns the gradient of `huber_loss`, input - target between -delta and delta."""
     numbers = (_delta("huber_loss_backward", delta),)
     return _huber.backward(reduction, grad, (input, target), numbers)
@@ -206,7 +206,7 @@ def binary_cross_entropy(
 
 def binary_cross_entropy_backward(
     grad: Any, input: Any, target: Any, weight: Any = None, *, reduction: str = "mean"
-) -> Any:
+) -> Array:
     """Returns the gradient of `binary_cross_entropy`."""
     extra = () if weight is None else (weight,)
     return _bce[len(extra)].backward(reduction, grad, (input, target, *extra))
@@ -253,7 +253,7 @@ def binary_cross_entropy_with_logits_backward(
     *,
     reduction: str = "mean",
     pos_weight: Any = None,
-) -> Any:
+) -> Array:
     """Returns the gradient of `binary_cross_entropy_with_logits`."""
     loss, arrays = _of_logits(input, target, weight, pos_weight)
     return loss.backward(reduction, grad, arrays)
@@ -291,7 +291,7 @@ def kl_div(
 
 def kl_div_backward(
     grad: Any, input: Any, target: Any, *, reduction: str = "mean", log_target: bool = False
-) -> Any:
+) -> Array:
     """Returns the gradient of `kl_div`."""
     return (_kl_log if log_target else _kl).backward(reduction, grad, (input, target))
 
@@ -343,7 +343,7 @@ def poisson_nll_loss_backward(
     eps: float = 1e-8,
     *,
     reduction: str = "mean",
-) -> Any:
+) -> Array:
     """Returns the gradient of `poisson_nll_loss`."""
     numbers = () if log_input else (real("poisson_nll_loss", "eps", eps),)
     loss = _poisson[bool(log_input), bool(full)]
@@ -378,7 +378,7 @@ def hinge_embedding_loss(
 
 def hinge_embedding_loss_backward(
     grad: Any, input: Any, target: Any, margin: float = 1.0, *, reduction: str = "mean"
-) -> Any:
+) -> Array:
     """Returns the gradient of `hinge_embedding_loss`."""
     numbers = (real("hinge_embedding_loss_backward", "margin", margin),)
     return _hinge.backward(reduction, grad, (input, target), numbers)
@@ -391,7 +391,7 @@ def soft_margin_loss(input: Any, target: Any, *, reduction: str = "mean", out: A
 
 def soft_margin_loss_backward(
     grad: Any, input: Any, target: Any, *, reduction: str = "mean"
-) -> Any:
+) -> Array:
     """Returns the gradient of `soft_margin_loss`."""
     return _soft_margin.backward(reduction, grad, (input, target))
 
@@ -418,10 +418,11 @@ def margin_ranking_loss_backward(
     margin: float = 0.0,
     *,
     reduction: str = "mean",
-) -> Any:
+) -> tuple[Array, ...]:
     """Returns the gradients of `margin_ranking_loss` with respect to both inputs."""
     numbers = (real("margin_ranking_loss_backward", "margin", margin),)
-    return _ranking.backward(reduction, grad, (input1, input2, target), numbers)
+    found: tuple[Array, ...] = _ranking.backward(reduction, grad, (input1, input2, target), numbers)
+    return found
 
 
 # A variance below the least one counts as that; as in PyTorch its slope is then that at the least.

@@ -16,6 +16,7 @@ from clprim.errors import DeviceError, DTypeError, ShapeError, quoted
 from clprim.runtime.device import Device
 
 __all__ = [
+    "check_bias",
     "check_operands",
     "check_result",
     "product_dtypes",
@@ -63,6 +64,17 @@ def product_dtypes(
             raise DTypeError(f"{what}: cannot multiply {a} with {b}: no integer holds both")
     require_supported([a, b, value], device.traits, str(device))
     return result, value
+
+
+def check_bias(what: str, device: Device, bias: Any, value: AnyDType) -> None:
+    """Refuses a bias that sums of ``value`` cannot take in: they would cut it off.
+
+    Raises:
+        DTypeError: No device array, floats beside integer sums, or wider integers.
+    """
+    check_operands(what, device, bias=bias)
+    if value.kind in "iu" and promote([bias.dtype, value]) != value:
+        raise DTypeError(f"{what}: bias is {bias.dtype} beside sums of {value}; use astype()")
 
 
 def check_result(

@@ -18,6 +18,7 @@ from clprim.call.signature import Calls
 from clprim.dtypes import AnyDType
 from clprim.errors import ShapeError
 from clprim.ops.product.arguments import (
+    check_bias,
     check_operands,
     check_result,
     product_dtypes,
@@ -104,7 +105,7 @@ def matmul(
         left, right, shape = _shapes(what, operand_of(a), operand_of(matrix), *flags)
         dtype, value = product_dtypes(what, device, a.dtype, matrix.dtype)
         final = _squeeze(shape, a.ndim, matrix.ndim)
-        bias_operand = _bias(what, device, bias, right.shape[-1])
+        bias_operand = _bias(what, device, bias, right.shape[-1], value)
         read = check_epilogue(what, device, epilogue, epilogue_args, final, value)
         check_result(what, out, device, final, dtype, inputs=(a, matrix), extras=extras, beta=beta)
         strides = dense_strides(final, dtype.itemsize, range(len(final)))
@@ -242,7 +243,7 @@ def linear_backward(
     return dx, dw, db
 
 
-def _flat(array: Any) -> Any:
+def _flat(array: Any) -> Array:
     """(…, K) as a matrix."""
     whole = view_of(array, array.shape, array.strides, array.offset)
     return whole if array.ndim == 2 else whole.reshape(-1, array.shape[-1])
@@ -304,10 +305,10 @@ def _expand(
     return Operand(shape, tuple(s * size for s in strides), operand.offset, operand.dtype)
 
 
-def _bias(what: str, device: Device, bias: Any, columns: int) -> Operand | None:
+def _bias(what: str, device: Device, bias: Any, columns: int, value: AnyDType) -> Operand | None:
     if bias is None:
         return None
-    check_operands(what, device, bias=bias)
+    check_bias(what, device, bias, value)
     if bias.shape != (columns,):
         raise ShapeError(f"{what}: bias has shape {bias.shape}, expected ({columns},)")
     return operand_of(bias)

@@ -15,8 +15,8 @@ import numpy as np
 from clprim.arrays import arithmetic
 from clprim.arrays.array import Array
 from clprim.call.arguments import as_results, check_aliases, check_array, check_out
-from clprim.dtypes import AnyDType, value_dtype
-from clprim.errors import ShapeError
+from clprim.dtypes import AnyDType, as_dtype, value_dtype
+from clprim.errors import DTypeError, ShapeError
 from clprim.ops.norm.arguments import allocate
 from clprim.ops.norm.moments import flat_view, moments, spread_view, statistics_dtype
 from clprim.ops.shared.arguments import Axis, Operator, by_kind, dtype_of, real
@@ -43,6 +43,16 @@ __all__ = [
 # --- sums and products ---------------------------------------------------------------------------
 
 _sum: Operator = arithmetic.sum
+# An element is converted to the dtype that is asked for before it is taken in.
+_CONVERTED: dict[str, dict[str, Any]] = {
+    "sum": {"init": "reduce_y0 = 0;", "step": "reduce_y0 += (typeof_reduce_y0)x0;"},
+    "mean": {
+        "init": "reduce_y0 = 0;",
+        "step": "reduce_y0 += (typeof_reduce_y0)x0;",
+        "finalize": "y0 = reduce_y0 / count;",
+    },
+    "prod": {"init": "reduce_y0 = 1;", "step": "reduce_y0 *= (typeof_reduce_y0)x0;"},
+}
 _MEAN: dict[str, Any] = {
     "init": "reduce_y0 = 0;",
     "step": "reduce_y0 += x0;",
@@ -60,10 +70,31 @@ _count_nonzero: Operator = Reduction(
 )
 
 
-def sum(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Array:
+@lru_cache(maxsize=256)
+def _converted(name: str, dtype: AnyDType) -> Operator:
+    """The reduction of elements that are converted first."""
+    partial = value_dtype(dtype, [dtype])
+    strings = _CONVERTED[name]
+    return Reduction("", **strings, result_type=dtype, partial_type=partial, name=name)
+
+
+def _added_up(name: str, usual: Operator, x: Any, dtype: Any, **options: Any) -> Array:
+    given = dtype_of(name, "x", x)
+    wanted = given if dtype is None else as_dtype(dtype)
+    if dtype is None or (wanted == given and given.kind not in "biu"):
+        return usual(x, **options)
+    if name == "mean" and wanted.kind in "biu":
+        raise DTypeError(f"mean: dtype={wanted}: expected floating-point numbers")
+    return _converted(name, wanted)(x, **options)
+
+
+def sum(
+    x: Any, axis: Axis = None, *, keepdims: bool = False, dtype: Any = None, out: Any = None
+) -> Array:
     """Returns the sum along ``axis``.
 
     Integers and bool give int64 or uint64, as in NumPy; float16 and bfloat16 are added in float32.
+    With ``dtype=`` every element is converted to it first, as in PyTorch.
 
     Example:
         >>> import numpy as np, clprim as cp
@@ -72,17 +103,31 @@ def sum(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -
         >>> ops.sum(x, axis=1).get()
         array([ 3., 12.], dtype=float32)
     """
-    return _sum(x, axis=axis, keepdims=keepdims, out=out)
+    return _added_up("sum", _sum, x, dtype, axis=axis, keepdims=keepdims, out=out)
 
 
-def mean(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Array:
-    """Returns the arithmetic mean along ``axis``; of integers in float64, of nothing NaN."""
-    return _mean(x, axis=axis, keepdims=keepdims, out=out)
+def mean(
+    x: Any, axis: Axis = None, *, keepdims: bool = False, dtype: Any = None, out: Any = None
+) -> Array:
+    """Returns the arithmetic mean along ``axis``; of nothing NaN.
+
+    That of integers is float64, as in NumPy, or what ``dtype=`` says: elements are converted to it
+    first.
+
+    Raises:
+        DTypeError: A ``dtype`` of integers.
+    """
+    return _added_up("mean", _mean, x, dtype, axis=axis, keepdims=keepdims, out=out)
 
 
-def prod(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Array:
-    """Returns the product along ``axis``; of integers in int64 or uint64, of nothing 1."""
-    return _prod(x, axis=axis, keepdims=keepdims, out=out)
+def prod(
+    x: Any, axis: Axis = None, *, keepdims: bool = False, dtype: Any = None, out: Any = None
+) -> Array:
+    """Returns the product along ``axis``; of integers in int64 or uint64, of nothing 1.
+
+    With ``dtype=`` every element is converted to it first.
+    """
+    return _added_up("prod", _prod, x, dtype, axis=axis, keepdims=keepdims, out=out)
 
 
 def count_nonzero(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Array:

@@ -32,12 +32,24 @@ __all__ = [
 
 @lru_cache(maxsize=64)
 def _sum(dtype: AnyDType | None) -> Scan:
-    return Scan("", init="scan_y0 = 0;", step="scan_y0 += x0;", name="cumsum", result_type=dtype)
+    return Scan(
+        "",
+        init="scan_y0 = 0;",
+        step="scan_y0 += (typeof_scan_y0)x0;",
+        name="cumsum",
+        result_type=dtype,
+    )
 
 
 @lru_cache(maxsize=64)
 def _product(dtype: AnyDType | None) -> Scan:
-    return Scan("", init="scan_y0 = 1;", step="scan_y0 *= x0;", name="cumprod", result_type=dtype)
+    return Scan(
+        "",
+        init="scan_y0 = 1;",
+        step="scan_y0 *= (typeof_scan_y0)x0;",
+        name="cumprod",
+        result_type=dtype,
+    )
 
 
 def cumsum(

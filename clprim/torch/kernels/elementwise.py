@@ -12,6 +12,7 @@ import torch
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
+from clprim.arrays.expressions import statements
 from clprim.pointwise import Pointwise
 from clprim.torch.memory import kind_of, numpy_dtype
 from clprim.torch.table import kernel
@@ -262,14 +263,22 @@ def _rsub(a: Any, b: Any, alpha: Any = 1) -> Any:
 
 _binary(_forms("mul", "Scalar"), "{a} * {b}")
 _binary(_forms("div", "Scalar"), "{a} / {b}", result=floating)
-_MODULO = "typeof_y0 r = fmod(ca, cb); if (r != 0 && (r < 0) != (cb < 0)) r += cb; "
-_HEADS = "const typeof_y0 ca = {a}; const typeof_y0 cb = {b}; "
-_FLOOR = (
-    _HEADS
-    + _MODULO
-    + "y0 = cb == 0 ? ca / cb : isinf(ca) || isnan(ca) || isnan(cb) ? (typeof_y0)NAN : "
-    "copysign(rint((ca - r) / cb), ca / cb);"
-)
+
+
+def _stated(name: str, a: Any, b: Any, kind: Any, out: Array | None = None) -> Any:
+    """Runs one of the operators that arrays have, on operands of one dtype."""
+    if kind is torch.bool:
+        raise RuntimeError(f"{name}: not for tensors of bool")
+    body = statements(name, numpy_dtype(kind) if out is None else out.dtype)
+    assert body is not None
+    body = body.replace("{", "{{").replace("}", "}}")
+    return apply(f"const typeof_y0 a = {{a}}, b = {{b}}; {body}", a, b, kind=kind, out=out)
+
+
+def _of_statements(name: str, *overloads: str) -> None:
+    @kernel(*overloads, out=True)
+    def run(a: Any, b: Any, *, out: Array | None = None) -> Any:
+        return _stated(name, a, b, promoted(a, b), out)
 
 
 @kernel("div.Tensor_mode", "div.Scalar_mode", out=True)
@@ -277,41 +286,12 @@ def _div_mode(a: Any, b: Any, *, rounding_mode: str | None = None, out: Array | 
     kind = promoted(a, b)
     if rounding_mode is None:
         return apply(_typed("{a} / {b}"), a, b, kind=floating(kind), out=out)
-    if kind.is_floating_point:
-        expr = _typed("trunc({a} / {b})") if rounding_mode == "trunc" else _FLOOR
-    elif rounding_mode == "trunc":
-        expr = _typed("{b} == 0 ? 0 : {a} / {b}")
-    else:
-        expr = _HEADS + (
-            "typeof_y0 q = cb == 0 ? 0 : ca / cb; "
-            "if (cb != 0 && q * cb != ca && (ca < 0) != (cb < 0)) q -= 1; y0 = q;"
-        )
-    return apply(expr, a, b, kind=kind, out=out)
+    return _stated(f"{rounding_mode}_divide", a, b, kind, out)
 
 
-@kernel("floor_divide", "floor_divide.Scalar", out=True)
-def _floor_divide(a: Any, b: Any, *, out: Array | None = None) -> Any:
-    return _div_mode(a, b, rounding_mode="floor", out=out)
-
-
-@kernel("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor", out=True)
-def _remainder(a: Any, b: Any, *, out: Array | None = None) -> Any:
-    kind = promoted(a, b)
-    if kind.is_floating_point:
-        expr = _HEADS + _MODULO + "y0 = r;"
-    else:
-        expr = _HEADS + (
-            "typeof_y0 r = cb == 0 || cb == (typeof_y0)-1 ? 0 : ca % cb; "
-            "if (r != 0 && (r < 0) != (cb < 0)) r += cb; y0 = r;"
-        )
-    return apply(expr, a, b, kind=kind, out=out)
-
-
-_binary(
-    ("fmod.Tensor", "fmod.Scalar"),
-    "fmod({a}, {b})",
-    "{b} == 0 || {b} == (typeof_y0)-1 ? 0 : {a} % {b}",
-)
+_of_statements("floor_divide", "floor_divide", "floor_divide.Scalar")
+_of_statements("remainder", *_forms("remainder", "Scalar", "Scalar_Tensor"))
+_of_statements("fmod", *_forms("fmod", "Scalar"))
 _binary(("maximum",), "isnan({a}) || {a} > {b} ? {a} : {b}", "{a} > {b} ? {a} : {b}")
 _binary(("minimum",), "isnan({a}) || {a} < {b} ? {a} : {b}", "{a} < {b} ? {a} : {b}")
 _binary(("fmax",), "fmax({a}, {b})", "{a} > {b} ? {a} : {b}")
@@ -344,12 +324,7 @@ def _pow(a: Any, b: Any, *, out: Array | None = None) -> Any:
         return apply(_typed("pow({a}, {b})"), a, b, kind=kind, out=out)
     if not isinstance(b, Array) and b < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
-    power = "typeof_y0 e = {b}; typeof_y0 base = {a}; typeof_y0 p = 1; "
-    negative = (
-        "if (e < 0) p = base == 1 ? 1 : base == (typeof_y0)-1 ? ((e & 1) ? -1 : 1) : 0; else "
-    )
-    power += negative + "for (; e > 0; e >>= 1) {{ if (e & 1) p *= base; base *= base; }} y0 = p;"
-    return apply(power, a, b, kind=kind, out=out)
+    return _stated("power", a, b, kind, out)
 
 
 _COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -395,12 +370,11 @@ for _name, _sign in {"and": "&", "or": "|", "xor": "^"}.items():
         (f"bitwise_{_name}.Tensor", f"bitwise_{_name}.Scalar", f"bitwise_{_name}.Scalar_Tensor"),
         f"{{a}} {_sign} {{b}}",
     )
-for _name, _sign in {"left": "<<", "right": ">>"}.items():
-    _binary(
-        (f"bitwise_{_name}_shift.Tensor", f"bitwise_{_name}_shift.Tensor_Scalar"),
-        # Shifts by all bits or more leave nothing, or the sign.
-        "(ulong){b} >= sizeof(typeof_y0) * 8 ? (typeof_y0)"
-        f"({'0' if _name == 'left' else '{a} < 0 ? -1 : 0'}) : {{a}} {_sign} {{b}}",
+for _name in ("left", "right"):
+    _of_statements(
+        f"{_name}_shift",
+        f"bitwise_{_name}_shift.Tensor",
+        f"bitwise_{_name}_shift.Tensor_Scalar",
     )
 
 # --- several operands ----------------------------------------------------------------------------

@@ -118,5 +118,4 @@ def _bce_backward(
     grad: Array, x: Array, target: Array, weight: Any = None, reduction: int = 1
 ) -> Any:
     how = _REDUCTIONS[reduction]
-    found = ops.binary_cross_entropy_backward(grad, x, target, weight, reduction=how)
-    return found[0] if isinstance(found, tuple) else found
+    return ops.binary_cross_entropy_backward(grad, x, target, weight, reduction=how)

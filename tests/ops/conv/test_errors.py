@@ -106,6 +106,26 @@ CALLS = [
     (DTypeError, r"w, got ndarray: upload it", lambda c: c.conv(w=c.hosts["w"])),
     (DTypeError, r"bias, got ndarray: upload it", lambda c: c.conv(bias=c.hosts["bias"])),
     (DTypeError, "bias, got float", lambda c: c.conv(bias=1.0)),
+    # What integer sums would cut off.
+    (
+        DTypeError,
+        "conv2d: bias is float32 beside sums of int32",
+        lambda c: c.conv(c.x.astype("int32"), c.w.astype("int32"), c.bias, out=None),
+    ),
+    (
+        DTypeError,
+        "conv_transpose2d: bias is float32 beside sums of int32",
+        lambda c: ops.conv_transpose2d(
+            c.x.astype("int32"), cp.zeros((6, 12, 3, 3), np.int32), c.bias
+        ),
+    ),
+    (
+        DTypeError,
+        "beta=0.5 beside int32: expected a whole number",
+        lambda c: c.conv(
+            c.x.astype("int32"), c.w.astype("int32"), out=cp.zeros(Y, np.int32), beta=0.5
+        ),
+    ),
     (DTypeError, "out.*, got ndarray", lambda c: c.conv(out=c.hosts["out"])),
     (DTypeError, "x: dtype complex64 is not supported", lambda c: c.conv(c.complex("x"))),
     (DTypeError, "w: dtype complex64 is not supported", lambda c: c.conv(w=c.complex("w"))),

@@ -34,7 +34,9 @@ def test_the_condition_is_not_promoted(device, dtype):
 def test_where_of_numbers(device):
     condition = numbers((3, 4), bool)
     c = cp.asarray(condition)
-    equal(ops.where(c, 1.5, 2), np.where(condition, 1.5, 2), np.float64)
+    equal(ops.where(c, 1.5, 2), np.where(condition, 1.5, 2), np.float32)
+    equal(ops.where(c, 1, 2.5), np.where(condition, 1, 2.5), np.float32)
+    equal(ops.where(c, True, 2), np.where(condition, 1, 2), np.int64)
     equal(ops.where(c, 1.5, 2.0), np.where(condition, 1.5, 2.0), np.float32)
     equal(ops.where(c, True, False), condition, np.bool_)
     x = numbers((3, 4), np.int16)

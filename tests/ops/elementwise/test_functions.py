@@ -8,7 +8,7 @@ import pytest
 from support import BFLOAT16, DTYPES, FLOATS, equal, numbers
 
 import clprim as cp
-from clprim import ops
+from clprim import DTypeError, ops
 from clprim.ops.elementwise import functions as maths
 
 # name: (reference, from, to); one result over a wide range, where the function is defined
@@ -82,11 +82,22 @@ def test_roundings_and_signs(device, name):
     found = getattr(ops, name)(cp.asarray(host)).get()
     expected = KEPT[name](host)
     np.testing.assert_array_equal(found, expected)
-    if name != "sign":
-        np.testing.assert_array_equal(np.signbit(found)[:9], np.signbit(expected)[:9])
+    np.testing.assert_array_equal(np.signbit(found)[:9], np.signbit(expected)[:9])
     for dtype in (np.int32, np.uint8):
         whole = numbers((40,), dtype)
         equal(getattr(ops, name)(cp.asarray(whole)), KEPT[name](whole), dtype)
+
+
+def test_rounding_to_decimals(device):
+    torch = pytest.importorskip("torch")
+    host = np.float32([1.234, -2.675, 15, 25, -35, 0.5, np.inf])
+    for decimals in (1, 2, -1):
+        expected = torch.round(torch.from_numpy(host), decimals=decimals).numpy()
+        equal(ops.round(cp.asarray(host), decimals=decimals), expected, np.float32)
+    whole = cp.asarray(np.int32([15, 25]))
+    equal(ops.round(whole, decimals=2), [15, 25], np.int32)
+    with pytest.raises(DTypeError, match="decimals=-1 of int32"):
+        ops.round(whole, decimals=-1)
 
 
 def test_out_and_memory_format(device):

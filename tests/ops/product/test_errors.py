@@ -1,5 +1,7 @@
 """Every wrong product is refused by a `ClprimError` that says why, before anything is written."""
 
+import math
+
 import numpy as np
 import pyopencl as cl
 import pyopencl.array as cl_array
@@ -37,6 +39,14 @@ class Calls:
         options.setdefault("out", self.out)
         a, b = self.a if a is None else a, self.b if b is None else b
         return ops.matmul(a, b, **options)
+
+    def whole(self, **options):
+        """The same of integers."""
+        out = cp.zeros((4, 6), np.int32)
+        try:
+            return ops.matmul(self.a.astype("int32"), self.b.astype("int32"), out=out, **options)
+        finally:
+            assert not out.get().any()
 
     def check(self):
         for name, host in self.hosts.items():
@@ -83,6 +93,20 @@ CALLS = [
     (ShapeError, "overlap", lambda c: c(c.out, cp.zeros((6, 6)))),
     (ShapeError, "overlap", lambda c: c(bias=c.out[0])),
     (DTypeError, "beta='1'.* a number", lambda c: c(beta="1")),
+    (DTypeError, "beta=0.5 beside int32: expected a whole", lambda c: c.whole(beta=0.5)),
+    (DTypeError, "beta=inf beside int32: expected a whole", lambda c: c.whole(beta=math.inf)),
+    # What an integer sum would cut off.
+    (DTypeError, "bias is float32 beside sums of int32", lambda c: c.whole(bias=c.bias)),
+    (
+        DTypeError,
+        "bias is int64 beside sums of int32",
+        lambda c: c.whole(bias=cp.zeros(6, np.int64)),
+    ),
+    (
+        DTypeError,
+        "bias is float32 beside sums of int32",
+        lambda c: ops.linear(*(cp.zeros((6, 6), np.int32),) * 2, c.bias),
+    ),
     (ShapeError, "beta=1 needs out=", lambda c: c(out=None, beta=1)),
     # epilogue
     (DefinitionError, r"z0(.|\n)*\^", lambda c: c(epilogue="y0 = y0 + z0;")),

@@ -63,6 +63,25 @@ def test_every_dtype(device, name, dtype):
     np.testing.assert_array_equal(wide(found.get()), wide(expected))
 
 
+@pytest.mark.usefixtures("unoptimised")
+@pytest.mark.parametrize("name", ["sum", "mean", "prod"])
+def test_elements_are_converted_to_the_dtype_given(device, name):
+    torch = pytest.importorskip("torch")
+    host = np.float32([[2.5, 1.7, -0.6], [3, -1.2, 1.9]])
+    cases = [(host, np.float64), (host.astype(np.int32), np.float32)]
+    cases += [] if name == "mean" else [(host, np.int32), (host.astype(np.int8), np.int16)]
+    for given, dtype in cases:
+        if dtype == np.float64 and not device.traits.fp64:
+            continue
+        kind = getattr(torch, np.dtype(dtype).name)
+        expected = getattr(torch, name)(torch.from_numpy(given), 1, dtype=kind).numpy()
+        found = getattr(ops, name)(cp.asarray(given), 1, dtype=dtype)
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found.get(), expected, rtol=1e-6)
+    with pytest.raises(cp.DTypeError, match="dtype=int32: expected floating"):
+        ops.mean(cp.asarray(host), dtype=np.int32)
+
+
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("name", ["amax", "argmax"])
 def test_views(device, name, view):

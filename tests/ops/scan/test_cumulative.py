@@ -83,6 +83,9 @@ def test_dtypes_and_out(device):
     x = cp.asarray(np.arange(5, dtype=np.int8))
     assert ops.cumsum(x, 0).dtype == np.int64
     assert ops.cumsum(x, 0, dtype=np.float32).get().tolist() == [0, 1, 3, 6, 10]
+    # Converted before they are added, as in PyTorch.
+    halves = cp.asarray(np.float32([1, -0.5, -0.5, 2.5]))
+    assert ops.cumsum(halves, 0, dtype=np.int32).get().tolist() == [1, 1, 1, 3]
     out = cp.empty((5,), np.float32)
     assert ops.cumprod(x, 0, dtype=np.float32, out=out) is out
     assert ops.cumprod(x[1:], dim=0, reverse=True, exclusive=True).get().tolist() == [24, 12, 4, 1]

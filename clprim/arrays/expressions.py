@@ -1,0 +1,163 @@
+"""The strings of operators of two numbers whose corner cases C leaves open, or settles otherwise.
+
+Operands are called ``a`` and ``b`` and have the result's type. Kinds are NumPy's: ``f`` of floats
+(bfloat16 included), ``i`` of signed and ``u`` of unsigned integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from clprim.dtypes import AnyDType
+
+__all__ = ["comparison", "kind_of", "statements"]
+
+# Division by zero gives zero, as in NumPy, instead of whatever the device does. The least number
+# by -1 has no quotient, and devices do what they like: it wraps, as in NumPy.
+_NO_QUOTIENT = {"i": "b == 0 || b == -1", "u": "b == 0"}
+_QUOTIENT = {
+    "i": "b == 0 ? 0 : b == -1 ? (typeof_y0)(0 - (ulong)a) : a / b",
+    "u": "b == 0 ? 0 : a / b",
+}
+
+
+def _remainder(kind: str, bits: int) -> str:
+    if kind == "f":
+        # That of C takes the dividend's sign, that of Python the divisor's.
+        return (
+            "typeof_y0 r = fmod(a, b); if (r != 0 && (r < 0) != (b < 0)) r += b; "
+            "y0 = r == 0 ? copysign((typeof_y0)0, b) : r;"
+        )
+    wrapped = " if (r != 0 && (r < 0) != (b < 0)) r += b;" if kind == "i" else ""
+    return f"typeof_y0 r = {_NO_QUOTIENT[kind]} ? 0 : a % b;{wrapped} y0 = r;"
+
+
+def _fmod(kind: str, bits: int) -> str:
+    return "y0 = fmod(a, b);" if kind == "f" else f"y0 = {_NO_QUOTIENT[kind]} ? 0 : a % b;"
+
+
+def _floor_divide(kind: str, bits: int) -> str:
+    if kind == "f":
+        # Whole but for rounding; a zero has the quotient's sign.
+        return (
+            "const typeof_y0 r = fmod(a, b); typeof_y0 q = (a - r) / b; "
+            "if (r != 0 && (r < 0) != (b < 0)) q -= 1; "
+            "y0 = b == 0 ? a / b : q == 0 ? copysign((typeof_y0)0, a / b) : rint(q);"
+        )
+    if kind == "u":
+        return f"y0 = {_QUOTIENT['u']};"
+    return (
+        f"typeof_y0 q = {_QUOTIENT['i']}; "
+        "if (b != 0 && (a < 0) != (b < 0) && q * b != a) q -= 1; y0 = q;"
+    )
+
+
+def _trunc_divide(kind: str, bits: int) -> str:
+    return "y0 = trunc(a / b);" if kind == "f" else f"y0 = {_QUOTIENT[kind]};"
+
+
+def _power(kind: str, bits: int) -> str:
+    if kind == "f":
+        return "y0 = pow(a, b);"
+    # Whole parts of fractions: 0 but for powers of 1 and -1, and of 0 as in PyTorch.
+    negative = (
+        "if (e < 0) p = base == 1 ? 1 : base == -1 ? (e & 1 ? -1 : 1) : 0; else "
+        if kind == "i"
+        else ""
+    )
+    return (
+        "typeof_y0 base = a, e = b, p = 1; "
+        f"{negative}for (; e > 0; e >>= 1) {{ if (e & 1) p *= base; base *= base; }} y0 = p;"
+    )
+
+
+def _left_shift(kind: str, bits: int) -> str:
+    # C knows shifts by fewer bits than there are only.
+    inside = f"b >= 0 && b < {bits}" if kind == "i" else f"b < {bits}"
+    return f"y0 = {inside} ? a << b : (typeof_y0)0;"
+
+
+def _right_shift(kind: str, bits: int) -> str:
+    if kind == "u":
+        return f"y0 = b < {bits} ? a >> b : (typeof_y0)0;"
+    return f"y0 = b >= 0 && b < {bits} ? a >> b : a >> {bits - 1};"
+
+
+_STATEMENTS: dict[str, Callable[[str, int], str]] = {
+    "floor_divide": _floor_divide,
+    "fmod": _fmod,
+    "left_shift": _left_shift,
+    "power": _power,
+    "remainder": _remainder,
+    "right_shift": _right_shift,
+    "trunc_divide": _trunc_divide,
+}
+
+
+def kind_of(dtype: AnyDType) -> str:
+    """Returns the kind of a dtype: ``f``, ``i``, ``u`` or ``b``."""
+    return dtype.kind if dtype.kind in "biu" else "f"
+
+
+def statements(name: str, dtype: AnyDType) -> str | None:
+    """Returns statements that assign ``y0`` from ``a`` and ``b``; None for other operators.
+
+    Args:
+        name: ``floor_divide``, ``trunc_divide``, ``remainder`` (the divisor's sign), ``fmod`` (the
+            dividend's), ``power``, ``left_shift`` or ``right_shift``.
+        dtype: Of the operands and the result; not bool.
+
+    Example:
+        >>> import numpy as np
+        >>> statements("left_shift", np.dtype(np.uint32))
+        'y0 = b < 32 ? a << b : (typeof_y0)0;'
+    """
+    found = _STATEMENTS.get(name)
+    return None if found is None else found(kind_of(dtype), 8 * dtype.itemsize)
+
+
+_SIGNS = {
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+    "equal": "==",
+    "not_equal": "!=",
+}
+_MIRRORED = {
+    "less": "greater",
+    "less_equal": "greater_equal",
+    "greater": "less",
+    "greater_equal": "less_equal",
+}
+
+
+def comparison(name: str, left: str, right: str, a: AnyDType, b: AnyDType, fp64: bool) -> str:
+    """Returns an expression that compares two numbers as the numbers that they are.
+
+    Args:
+        name: NumPy's name, such as ``less_equal``.
+        left: C that says the first number.
+        right: The second one.
+        a: dtype of the first.
+        b: Of the second.
+        fp64: Whether the device calculates in float64.
+
+    Example:
+        >>> import numpy as np
+        >>> comparison("less", "x0", "x1", np.dtype(np.uint64), np.dtype(np.int64), True)
+        'x1 >= 0 && x0 < (ulong)x1'
+    """
+    kinds = kind_of(a) + kind_of(b)
+    if "uint64" in (a.name, b.name) and kinds in ("ui", "iu"):
+        # C compares both as unsigned numbers, in which -1 is the greatest.
+        if kinds == "iu":
+            return comparison(_MIRRORED.get(name, name), right, left, b, a, fp64)
+        compared = f"{left} {_SIGNS[name]} (ulong){right}"
+        if name in ("greater", "greater_equal", "not_equal"):
+            return f"{right} < 0 || {compared}"
+        return f"{right} >= 0 && {compared}"
+    if fp64 and "f" in kinds and any(d.kind in "iu" and d.itemsize > 2 for d in (a, b)):
+        # C compares both as floats, in which neighbours among large integers are one.
+        return f"(double){left} {_SIGNS[name]} (double){right}"
+    return f"{left} {_SIGNS[name]} {right}"
