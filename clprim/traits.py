@@ -28,6 +28,8 @@ class DeviceTraits:
         fp64: double is supported.
         prefetch: The compiler knows how to ask for memory ahead of reading it.
         streaming: It knows how to write past the caches.
+        vector_trigonometry: ``sin``, ``cos`` and ``tan`` of a vector are those of its components;
+            in some compilers one large component spoils the others.
         c_version: OpenCL C version that the *device* compiles, as (major, minor).
         cache_bytes: Data larger than this is assumed to come from memory.
         max_allocation: Bytes of the largest buffer.
@@ -46,6 +48,7 @@ class DeviceTraits:
     fp64: bool = True
     prefetch: bool = False
     streaming: bool = True
+    vector_trigonometry: bool = True
     c_version: tuple[int, int] = (1, 2)
     cache_bytes: int = 4 << 20
     max_allocation: int = 1 << 30

@@ -10,6 +10,7 @@ __all__ = [
     "QUALIFIERS",
     "RESERVED",
     "STORAGE",
+    "TRIGONOMETRY",
     "TYPES",
     "UNIFIED",
     "is_vector_type",
@@ -75,6 +76,8 @@ UNIFIED = {
     **dict.fromkeys("clamp fma mad mix".split(), 3),
 }
 COMPONENTWISE = frozenset([*_UNARY, *UNIFIED])
+# Of these, some compilers compute vectors wrongly: `DeviceTraits.vector_trigonometry`.
+TRIGONOMETRY = ("cos", "sin", "tan")
 # Of these, what takes integers as well.
 INTEGER_FORMS = frozenset(["max", "min", "clamp"])
 

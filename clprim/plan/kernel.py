@@ -14,9 +14,18 @@ from dataclasses import dataclass, field, replace
 
 from clprim.dtypes import AnyDType, stored_type
 from clprim.errors import ShapeError
-from clprim.language.names import BUILTINS, KEYWORDS, QUALIFIERS, RESERVED, TYPES
+from clprim.language.names import (
+    BUILTINS,
+    KEYWORDS,
+    QUALIFIERS,
+    RESERVED,
+    TRIGONOMETRY,
+    TYPES,
+    UNIFIED,
+)
 from clprim.language.snippet import Snippet, is_engine_name
 from clprim.plan.strides import Operand, Space
+from clprim.traits import DeviceTraits
 
 __all__ = [
     "BAKED_DIMS",
@@ -304,7 +313,8 @@ class KernelCode:
         parameters: Of the kernel function.
         constants: Sizes and strides printed into the source, as (declaration, value).
         index: ``int``, or ``long`` where addresses pass 2³¹.
-        unified: Built-in functions whose arguments the template casts to one type.
+        unified: Built-in functions that the template defines anew, and how many arguments they
+            have: several are cast to one type; of one, vectors of large numbers go lane by lane.
         doubles: Whether double occurs (and so needs its extension, and keeps literals double).
         own: Names that the user chose, which the engine's must not be taken for.
     """
@@ -350,14 +360,17 @@ def index_type(space: Space, lookups: Iterable[Operand] = ()) -> str:
 
 
 def unified_functions(
-    snippets: Iterable[Snippet], preamble: str, unified: dict[str, int]
+    snippets: Iterable[Snippet], preamble: str, traits: DeviceTraits
 ) -> tuple[tuple[str, int], ...]:
-    """Returns the built-ins with several arguments of one type that the snippets call.
+    """Returns the built-ins among those that snippets call which a template defines anew.
 
-    Functions that the preamble mentions are left alone: it may define its own of that name.
+    They are those with several arguments of one type, and those whose vectors the device computes
+    wrongly. Functions that the preamble mentions are left alone: it may define its own of that
+    name.
     """
     called = {t.text for s in snippets for t in s.tokens if t.kind == "name"}
-    return tuple((f, n) for f, n in sorted(unified.items()) if f in called and f not in preamble)
+    anew = UNIFIED if traits.vector_trigonometry else UNIFIED | dict.fromkeys(TRIGONOMETRY, 1)
+    return tuple((f, n) for f, n in sorted(anew.items()) if f in called and f not in preamble)
 
 
 def own_names(snippets: Iterable[Snippet], preamble: str) -> tuple[str, ...]:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from clprim.dtypes import AnyDType, stored_type
-from clprim.language.names import UNIFIED
 from clprim.plan.arguments import Arguments
 from clprim.plan.epilogue import Epilogue, Named, is_position
 from clprim.plan.kernel import KernelCode, OperandCode, inner_step, own_names, unified_functions
+from clprim.traits import DeviceTraits
 
 __all__ = ["StoredCode", "StoringCode", "add_store", "storing"]
 
@@ -112,6 +112,7 @@ def storing(
     what: Stored[Named],
     width: int,
     code: Callable[[Any], StoredCode],
+    traits: DeviceTraits,
     *,
     whole: bool = True,
     streaming: bool = False,
@@ -122,6 +123,7 @@ def storing(
         what: The problem.
         width: Elements of a vector.
         code: Describes a place; columns are what lies side by side in the sums' vectors.
+        traits: Of the device.
         whole: Whether a vector's columns are always stored side by side.
         streaming: Whether results are too large for the cache.
     """
@@ -136,7 +138,7 @@ def storing(
         "name": what.name,
         "preamble": "",
         "constants": (),
-        "unified": unified_functions(snippets, "", UNIFIED),
+        "unified": unified_functions(snippets, "", traits),
         "doubles": "double" in {value, y.value, *(e.value for e in extras)},
         "own": own_names(snippets, ""),
         "value": value,

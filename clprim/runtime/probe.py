@@ -40,6 +40,13 @@ _USES = {
         "#if !defined(__has_builtin) || !__has_builtin(__builtin_prefetch)\n#error none\n#endif",
         "__builtin_prefetch(a + i);",
     ),
+    # Angles that need different ways to be reduced, and none of which the compiler knows.
+    "trigonometry": (
+        "",
+        "float16 t = (float16)(0.0007f * (i + 1)); t.s0 = 1e10f * (i + 1); "
+        "if (!(fabs(sin(t).s7 - sin(t.s7)) + fabs(cos(t).s7 - cos(t.s7)) "
+        "+ fabs(tan(t).s7 - tan(t.s7)) < 1e-6f)) v = -1;",
+    ),
     "streaming": (
         "#if !defined(__has_builtin) || !__has_builtin(__builtin_nontemporal_store)\n#error none\n"
         "#endif\n#define STORE(to, from) __builtin_nontemporal_store(from, to)",
@@ -130,6 +137,7 @@ def refine(traits: DeviceTraits, device: cl.Device) -> DeviceTraits:
         streaming="streaming" in found,
         sub_groups=sizes,
         block_reads=traits.block_reads and all(f"block_reads_{s}" in found for s in sizes),
+        vector_trigonometry="trigonometry" in found,
     )
 
 

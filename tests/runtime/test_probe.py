@@ -101,7 +101,12 @@ def test_answers_refine_traits(monkeypatch):
     said = DeviceTraits(is_cpu=True, fp16=True, fp64=True)
     monkeypatch.setattr(probe, "abilities", lambda device: frozenset({"kernel", "lanes", "fp16"}))
     assert probe.refine(said, None) == dataclasses.replace(
-        said, is_cpu=False, fp64=False, prefetch=False, streaming=False
+        said,
+        is_cpu=False,
+        fp64=False,
+        prefetch=False,
+        streaming=False,
+        vector_trigonometry=False,
     )
 
 

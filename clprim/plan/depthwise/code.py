@@ -86,7 +86,9 @@ class PackCode(KernelCode):
     x: OperandCode
 
 
-def stores(what: Depthwise, width: int, along: str, *, streaming: bool) -> dict[str, Any]:
+def stores(
+    what: Depthwise, width: int, along: str, traits: DeviceTraits, *, streaming: bool
+) -> dict[str, Any]:
     """Returns the fields of a `DepthwiseCode`, but for its parameters and loops.
 
     Args:
@@ -94,6 +96,7 @@ def stores(what: Depthwise, width: int, along: str, *, streaming: bool) -> dict[
         width: Elements of a vector.
         along: The axis of its lanes: ``channel``, ``column`` or, where nothing is side by side,
             ``none``.
+        traits: Of the device.
         streaming: Whether results are too large for the cache.
     """
 
@@ -103,7 +106,7 @@ def stores(what: Depthwise, width: int, along: str, *, streaming: bool) -> dict[
     def code(place: Place) -> StoredCode:
         return StoredCode.at(place.name, place.dtype, what.value, step(place))
 
-    return storing(what, width, code, streaming=streaming) | {
+    return storing(what, width, code, traits, streaming=streaming) | {
         "index": index_of(what),
         "adjoint": what.adjoint,
         "x": OperandCode.of("x", what.x.dtype, what.value, step(what.x)),

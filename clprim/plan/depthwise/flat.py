@@ -99,7 +99,9 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: FlatTile) -> Plan:
     """
     width = plane_vector(what, traits)
     h, v = what.rows, what.columns
-    base = stores(what, width, "column", streaming=traits.streaming and passes_cache(what, traits))
+    base = stores(
+        what, width, "column", traits, streaming=traits.streaming and passes_cache(what, traits)
+    )
     planes = what.images * what.channels
     wanted = tile.items * traits.compute_units
     rows_a_item = spread_rows(planes, h.outputs, 1, wanted)

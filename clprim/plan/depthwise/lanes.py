@@ -72,7 +72,7 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: LanesTile) -> Plan:
         tile: One that fits.
     """
     along = "channel" if what.channels > 1 and abs(what.y.channel) == 1 else "column"
-    base = stores(what, 1, along, streaming=False)
+    base = stores(what, 1, along, traits, streaming=False)
     found = arguments_of_any(what, base)
     h, v = what.rows, what.columns
     found.numbers(

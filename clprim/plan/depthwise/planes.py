@@ -135,7 +135,9 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: PlanesTile) -> Plan:
     assert band is not None
     width = plane_vector(what, traits)
     h, v = what.rows, what.columns
-    base = stores(what, width, "column", streaming=traits.streaming and passes_cache(what, traits))
+    base = stores(
+        what, width, "column", traits, streaming=traits.streaming and passes_cache(what, traits)
+    )
     unrolled = unrolls(what)
     source, wide = _room(what, traits)
 

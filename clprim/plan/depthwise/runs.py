@@ -137,7 +137,9 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: RunsTile) -> Plan:
     assert margins is not None
     width = plane_vector(what, traits)
     h, v = what.rows, what.columns
-    base = stores(what, width, "column", streaming=traits.streaming and passes_cache(what, traits))
+    base = stores(
+        what, width, "column", traits, streaming=traits.streaming and passes_cache(what, traits)
+    )
     source, masks = _room(what, traits)
     masked = tuple(is_masked(v, kw) for kw in range(v.kernel))
     planes = what.images * what.channels

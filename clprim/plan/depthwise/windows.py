@@ -141,7 +141,7 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: WindowsTile) -> Plan:
         tile: One that fits.
     """
     along, (h, v) = _along(what), single_taps(what)
-    base = stores(what, 1, along, streaming=False)
+    base = stores(what, 1, along, traits, streaming=False)
     in_registers = taps_in_registers(h, v)
     dilated, looped = max(h.dilation, v.dilation) > 1, in_registers < h.kernel
     tile_rows, tile_columns = _tiles_a_plane(what, tile)

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from clprim.dtypes import AnyDType, stored_type
-from clprim.language.names import UNIFIED
 from clprim.plan.arguments import Arguments
 from clprim.plan.depthwise.code import add_place, pack_taps, spread_rows, unrolls
 from clprim.plan.depthwise.problem import Depthwise
@@ -162,7 +161,7 @@ def plan_inverted_residual(what: InvertedResidual, traits: DeviceTraits) -> Plan
     block = (1, 1) if expand is None else _block(v.inputs, d.channels, width, sums)
     tile = Tile(*_block(v.outputs, project.outputs, width, sums))
     code = contraction_code(
-        project, tile, width=width, along="depth", unit=UNROLL, gathered_rows=True
+        project, tile, width=width, along="depth", unit=UNROLL, gathered_rows=True, traits=traits
     )
     code = replace(code, index=index)
     unrolled = unrolls(d)
@@ -220,7 +219,7 @@ def plan_inverted_residual(what: InvertedResidual, traits: DeviceTraits) -> Plan
             parameters=tuple(found.parameters),
             constants=(),
             index=index,
-            unified=unified_functions(snippets, "", UNIFIED),
+            unified=unified_functions(snippets, "", traits),
             doubles=code.doubles or "double" in {o.value for o in (a, *operands.values())},
             own=own_names(snippets, ""),
             value=code.value,
@@ -257,19 +256,12 @@ def plan_inverted_residual(what: InvertedResidual, traits: DeviceTraits) -> Plan
     if expand is not None:
         tile = Tile(*block)
         strip = contraction_code(
-            expand, tile, width=width, along="depth", unit=UNROLL, gathered_rows=True
+            expand, tile, width=width, along="depth", unit=UNROLL, gathered_rows=True, traits=traits
         )
         packs.insert(0, _named(pack_plan(expand, strip, strips, depth), "expand", "w_expand"))
         sizes["expand_packed"] = room.middle * depth
     workspace = {name: (size, what.value) for name, size in sizes.items()}
     return Plan((*packs, main), workspace)
-
-
-def _code(product: Contraction, tile: Tile, width: int) -> ContractionCode:
-    """A product of the middle's channels, which lie side by side."""
-    return contraction_code(
-        product, tile, width=width, along="depth", unit=UNROLL, gathered_rows=True
-    )
 
 
 def _named(pack: KernelPlan, part: str, weight: str) -> KernelPlan:

@@ -20,7 +20,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from clprim.dtypes import stored_type, value_dtype
-from clprim.language.names import UNIFIED
 from clprim.plan.grouped.problem import Groups
 from clprim.plan.kernel import (
     Argument,
@@ -212,7 +211,7 @@ def plan_runs(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
         parameters=tuple(parameters),
         constants=(),
         index=loops.index,
-        unified=unified_functions(snippets, definition.preamble, UNIFIED),
+        unified=unified_functions(snippets, definition.preamble, traits),
         doubles=value_type == "double",
         own=own_names(snippets, definition.preamble),
         value=value_type,

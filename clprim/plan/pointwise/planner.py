@@ -19,7 +19,6 @@ import numpy as np
 
 from clprim.dtypes import AnyDType, stored_type, value_dtype
 from clprim.language.definition import PointwiseDefinition
-from clprim.language.names import UNIFIED
 from clprim.plan.kernel import (
     BAKED_DIMS,
     Argument,
@@ -156,7 +155,7 @@ def plan_pointwise(
         "name": what,
         "preamble": definition.preamble,
         "index": index,
-        "unified": unified_functions(definition.snippets, definition.preamble, UNIFIED),
+        "unified": unified_functions(definition.snippets, definition.preamble, traits),
         "doubles": "double" in {*(o.value for o in (*operands, *lookups)), *of_scalars},
         "own": own_names(definition.snippets, definition.preamble),
         "part": definition.expr.rules.part,

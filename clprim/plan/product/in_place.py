@@ -114,6 +114,7 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
         gathered_rows=rows,
         planar=planar,
         crossed=crossed,
+        traits=traits,
     )
     if planar:
         assert bounds is not None

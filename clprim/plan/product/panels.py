@@ -66,6 +66,7 @@ def plan_panels(what: Contraction, traits: DeviceTraits, tile: Tile | None = Non
         along=along,
         unit=unit,
         gathered_rows=gathered_rows,
+        traits=traits,
     )
     cut = _cut(what, code, lanes, depth, traits)
     # A step further in depth is another line of memory, which no prefetcher foresees.

@@ -24,6 +24,7 @@ from clprim.plan.product.problem import (
 )
 from clprim.plan.product.register_tile import Tile
 from clprim.plan.store import StoredCode, StoringCode, add_store, storing, vectors_alike
+from clprim.traits import DeviceTraits
 
 __all__ = ["ContractionCode", "contraction_code", "parameters_of"]
 
@@ -147,6 +148,7 @@ def contraction_code(
     gathered_rows: bool,
     planar: bool = False,
     crossed: bool = False,
+    traits: DeviceTraits,
 ) -> ContractionCode:
     """Returns what the templates print, but for parameters and how depth is cut.
 
@@ -161,11 +163,12 @@ def contraction_code(
         gathered_rows: Whether lanes are rows.
         planar: Whether they are what lies side by side in memory all the same.
         crossed: Whether they are columns, although neighbours in memory are channels.
+        traits: Of the device.
     """
     along_outputs = gathered_rows and not planar
     piece = piece_of(what, width) if along_outputs else width
     stores = storing(
-        what, width, lambda array: _output(what, array, gathered_rows, along_outputs, piece)
+        what, width, lambda array: _output(what, array, gathered_rows, along_outputs, piece), traits
     )
     everything = (stores["y"], *stores["extras"])
     vectors = stores["vector_store"]

@@ -329,6 +329,7 @@ def _code(form: _Form, tile: SubGroupTile, cut: Cut, traits: DeviceTraits) -> Su
             what,
             WIDTH,
             lambda o: stored_at(what, o, form.lanes, piece, gathered_rows=form.rows),
+            traits,
             whole=piece == WIDTH or not form.rows,
         ),
         parameters=(),

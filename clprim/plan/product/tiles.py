@@ -142,7 +142,7 @@ def plan_tiles(what: Contraction, traits: DeviceTraits, tile: LocalTile | None =
     shape = tile.tile_rows, tile.tile_columns
     busy = busy_items(traits) // tile.items
     cut = cut_depth(what, shape, tile.steps, busy, gathered_rows=gathered_rows)
-    code = _code(what, tile, lanes, depths, cut, gathered_rows=gathered_rows)
+    code = _code(what, tile, lanes, depths, cut, traits, gathered_rows=gathered_rows)
     numbers = numbers_of(what, lanes, depths, cut)
     parameters, arguments = _parameters(what, code, numbers)
     groups = cut.lane_tiles * cut.output_tiles * what.groups * cut.splits
@@ -164,6 +164,7 @@ def _code(
     lanes: Walk,
     depths: Walk,
     cut: Cut,
+    traits: DeviceTraits,
     *,
     gathered_rows: bool,
 ) -> TilesCode:
@@ -175,6 +176,7 @@ def _code(
             what,
             tile.width,
             lambda o: stored_at(what, o, lanes, piece, gathered_rows=gathered_rows),
+            traits,
             whole=piece == tile.width or not gathered_rows,
         ),
         parameters=(),

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from clprim.dtypes import AnyDType, promote, stored_type, value_dtype
 from clprim.language.definition import ReductionDefinition
-from clprim.language.names import UNIFIED
 from clprim.plan.kernel import (
     BAKED_DIMS,
     Argument,
@@ -228,7 +227,7 @@ class Stages:
             parameters=tuple(parameters),
             constants=constants,
             index=index,
-            unified=unified_functions(definition.snippets, definition.preamble, UNIFIED),
+            unified=unified_functions(definition.snippets, definition.preamble, self.traits),
             doubles=self.doubles,
             own=own_names(definition.snippets, definition.preamble),
             expr=definition.expr.body,

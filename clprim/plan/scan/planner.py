@@ -23,7 +23,6 @@ from dataclasses import dataclass, field, replace
 from clprim.dtypes import AnyDType
 from clprim.language.componentwise import is_componentwise
 from clprim.language.definition import ReductionDefinition
-from clprim.language.names import UNIFIED
 from clprim.plan.kernel import (
     BAKED_DIMS,
     Argument,
@@ -300,7 +299,7 @@ class _Kernel:
             parameters=tuple(parameters),
             constants=self.numbers if self.baked else (),
             index=self.index,
-            unified=unified_functions(definition.snippets, definition.preamble, UNIFIED),
+            unified=unified_functions(definition.snippets, definition.preamble, stages.traits),
             doubles=stages.doubles,
             own=own_names(definition.snippets, definition.preamble),
             expr=definition.expr.body,

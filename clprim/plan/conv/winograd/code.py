@@ -15,6 +15,7 @@ from clprim.plan.permutation import transpose
 from clprim.plan.product.problem import Contraction
 from clprim.plan.product.register_code import ContractionCode, contraction_code
 from clprim.plan.product.register_tile import Tile
+from clprim.traits import DeviceTraits
 
 __all__ = [
     "AxisCode",
@@ -173,6 +174,7 @@ def winograd_code(
     planar_x: bool,
     line: int,
     ahead: bool,
+    traits: DeviceTraits,
 ) -> WinogradCode:
     """Returns what the kernels print, but for their parameters.
 
@@ -186,6 +188,7 @@ def winograd_code(
         planar_x: Whether the input's pixels of a row are neighbours.
         line: Elements of local memory for lines of transformed pixels.
         ahead: Whether memory is asked for before it is read or written.
+        traits: Of the device.
     """
     planar = problem.near.output != 1 or problem.outputs == 1
     # A store takes the pixels of a tile's row, or as many as fill a vector.
@@ -198,6 +201,7 @@ def winograd_code(
         unit=1,
         gathered_rows=True,
         planar=planar,
+        traits=traits,
     )
     given: dict[str, Any] = {f.name: getattr(base, f.name) for f in fields(base)}
     given.update(

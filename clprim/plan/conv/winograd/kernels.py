@@ -49,6 +49,7 @@ def plan_winograd(problem: Contraction, traits: DeviceTraits, tile: WinogradTile
         planar_x=problem.gathered.depth[2] != 1,
         line=LINE_BYTES // problem.value.itemsize,
         ahead=traits.prefetch,
+        traits=traits,
     )
     cut = Cut.of(problem, code, image, tile, traits)
     weight, packed = _weight(problem, code, cut)
