@@ -32,7 +32,7 @@ from clprim.language.tree import (
     walk,
 )
 
-__all__ = ["derive_combine", "position_results", "summed_results"]
+__all__ = ["added_results", "derive_combine", "position_results", "summed_results"]
 
 _MERGE = {"+=": "+=", "-=": "+=", "*=": "*=", "&=": "&=", "|=": "|=", "^=": "^="}
 _OPERATORS = frozenset("+ * & | ^ && ||".split())
@@ -77,6 +77,26 @@ def summed_results(step: Snippet) -> frozenset[int]:
                 if target in (a, b):
                     found.add(_partial_number(target.text))
     return frozenset(n for n in found if n is not None)
+
+
+def added_results(combine: Snippet) -> frozenset[int]:
+    """The partials that ``combine`` merges by adding the other one, and does nothing else with."""
+    found: list[int | None] = []
+    touched: list[int | None] = []
+    for statement in flat(combine.statements):
+        match statement:
+            case Evaluate(Assign(Name(r), "+=", Name(o))) if o == _other(r) != r:
+                found.append(_partial_number(r))
+            case Evaluate(Assign(Name(r), "=", Binary("+", Name(a), Name(b)))) if {a, b} == {
+                r,
+                _other(r),
+            } and _is_partial(r):
+                found.append(_partial_number(r))
+    for node in walk(combine.tree):
+        match node:
+            case Assign(Name(target), _, _):
+                touched.append(_partial_number(target))
+    return frozenset(n for n in found if n is not None and touched.count(n) == 1)
 
 
 def derive_combine(expr: Snippet, step: Snippet) -> str | None:

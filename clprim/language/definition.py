@@ -9,7 +9,7 @@ from typing import Protocol
 from clprim.errors import DefinitionError
 from clprim.language import names
 from clprim.language.check import check
-from clprim.language.combine import derive_combine, position_results, summed_results
+from clprim.language.combine import added_results, derive_combine, position_results, summed_results
 from clprim.language.componentwise import is_componentwise, needs_float
 from clprim.language.lookups import LOOKUPS
 from clprim.language.preamble import Preamble, read_preamble
@@ -100,6 +100,7 @@ class ReductionDefinition:
             partials, and results there are.
         positions: Partials that hold an element's position.
         summed: Partials that add up or multiply, which NumPy widens for small integers.
+        added: Partials that merge by addition.
         family: What partials are called: ``reduce_y``, or ``scan_y`` in a scan.
     """
 
@@ -117,6 +118,7 @@ class ReductionDefinition:
     results: int
     positions: frozenset[int]
     summed: frozenset[int]
+    added: frozenset[int]
     family: str = "reduce_y"
 
     @property
@@ -349,6 +351,7 @@ def define_reduction(
         results=results,
         positions=position_results(taken.expr, taken.step),
         summed=summed_results(taken.step),
+        added=added_results(taken.combine),
         family=family,
     )
 

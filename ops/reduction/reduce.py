@@ -78,10 +78,9 @@ def _converted(name: str, dtype: AnyDType) -> Operator:
     return Reduction("", **strings, result_type=dtype, partial_type=partial, name=name)
 
 
-def _added_up(name: str, usual: Operator, x: Any, dtype: Any, **options: Any) -> Array:
-    given = dtype_of(name, "x", x)
-    wanted = given if dtype is None else as_dtype(dtype)
-    if dtype is None or (wanted == given and given.kind not in "biu"):
+def _converting(name: str, usual: Operator, x: Any, dtype: Any, **options: Any) -> Array:
+    given, wanted = dtype_of(name, "x", x), as_dtype(dtype)
+    if wanted == given and given.kind not in "biu":
         return usual(x, **options)
     if name == "mean" and wanted.kind in "biu":
         raise DTypeError(f"mean: dtype={wanted}: expected floating-point numbers")
@@ -103,7 +102,9 @@ def sum(
         >>> ops.sum(x, axis=1).get()
         array([ 3., 12.], dtype=float32)
     """
-    return _added_up("sum", _sum, x, dtype, axis=axis, keepdims=keepdims, out=out)
+    if dtype is None:
+        return _sum(x, axis=axis, keepdims=keepdims, out=out)
+    return _converting("sum", _sum, x, dtype, axis=axis, keepdims=keepdims, out=out)
 
 
 def mean(
@@ -117,7 +118,9 @@ def mean(
     Raises:
         DTypeError: A ``dtype`` of integers.
     """
-    return _added_up("mean", _mean, x, dtype, axis=axis, keepdims=keepdims, out=out)
+    if dtype is None:
+        return _mean(x, axis=axis, keepdims=keepdims, out=out)
+    return _converting("mean", _mean, x, dtype, axis=axis, keepdims=keepdims, out=out)
 
 
 def prod(
@@ -127,7 +130,9 @@ def prod(
 
     With ``dtype=`` every element is converted to it first.
     """
-    return _added_up("prod", _prod, x, dtype, axis=axis, keepdims=keepdims, out=out)
+    if dtype is None:
+        return _prod(x, axis=axis, keepdims=keepdims, out=out)
+    return _converting("prod", _prod, x, dtype, axis=axis, keepdims=keepdims, out=out)
 
 
 def count_nonzero(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Array:

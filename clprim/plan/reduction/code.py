@@ -65,8 +65,9 @@ class ReductionCode(KernelCode):
         store_tiles: Whether ``reduce_columns`` may store whole vectors as they are.
         ahead: How far ahead inputs are prefetched: elements, or rows of ``reduce_columns``.
         streaming: Whether it should do so past the cache.
-        levels: Levels of accumulators above a tile, 8 steps each, which keep chains of additions
+        levels: Levels of accumulators above a tile, 4 steps each, which keep chains of additions
             short; 0 where nothing is added up.
+        added: Names of the partials that the last level adds up without losing anything.
         still: Names of the inputs that the reduced loops do not move: one value an output.
         random: Whether the snippets draw random numbers.
     """
@@ -99,6 +100,7 @@ class ReductionCode(KernelCode):
     ahead: int
     streaming: bool
     levels: int
+    added: tuple[str, ...]
     still: tuple[str, ...]
     random: bool
 

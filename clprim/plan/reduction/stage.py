@@ -31,8 +31,13 @@ from clprim.traits import DeviceTraits
 
 __all__ = ["Stages"]
 
-# Additions one after another that need no second level: setting it up would cost as much.
+# Levels of four additions each, of which equal numbers lose nothing by rounding. The last of them
+# keeps what is lost, six operations for one: every 4³ steps that costs nothing.
+LEVELS = 3
+# Additions one after another that one level is enough for, and nothing that keeps what is lost.
 SHORT_CHAIN = 32
+# Such that need none: of eight equal numbers 1.5e-7 may be lost.
+SINGLE_CHAIN = 8
 
 
 @dataclass
@@ -121,14 +126,25 @@ class Stages:
         if not floats or not vectors or schedule.exact:
             return 0
         if template == "reduction/finish":
-            return 5
-        if schedule.row_a_split or schedule.vector * schedule.unroll == 1:
-            return 0
-        step = {
+            return LEVELS
+        side_by_side = {
             "reduction/columns": 1,
             "reduction/inner": schedule.vector * schedule.unroll * schedule.lanes,
-        }.get(template)
-        return 3 if step is not None and schedule.chunk > SHORT_CHAIN * step else 0
+            "reduction/lanes": schedule.rows,
+            "reduction/narrow": schedule.vector,
+        }[template]
+        steps = schedule.chunk // side_by_side
+        if template == "reduction/lanes":  # one kernel is to serve all lengths but very few
+            return LEVELS if 2 * steps > SINGLE_CHAIN else 0
+        return LEVELS if steps > SHORT_CHAIN else 1 if steps > SINGLE_CHAIN else 0
+
+    def _added(self) -> tuple[str, ...]:
+        """The partials of floats that merge by addition."""
+        return tuple(
+            code.name
+            for n, (code, dtype) in enumerate(zip(self.partial_codes, self.partials, strict=True))
+            if n in self.definition.added and dtype.kind not in "biu"
+        )
 
     def kernel(
         self,
@@ -220,6 +236,7 @@ class Stages:
             )
             store_tiles &= all(s.kind == "plain" for s in self.scaling)
         written = sum(r.size * r.dtype.itemsize for r in self.results)
+        levels = self._levels(schedule, template)
         suffix = "_finish" if template == "reduction/finish" else ""
         code = ReductionCode(
             name=definition.name + suffix,
@@ -256,7 +273,8 @@ class Stages:
             exact=schedule.exact,
             store_tiles=store_tiles,
             ahead=schedule.ahead,
-            levels=self._levels(schedule, template),
+            levels=levels,
+            added=self._added() if levels == LEVELS else (),
             streaming=store_tiles
             and not partial
             and self.traits.streaming

@@ -62,57 +62,18 @@ reduce_y0 = 0;
             }
         }
 
-        float16 level1_reduce_y0[9];
-        {
-            typedef float16 typeof_reduce_y0;
-            typeof_reduce_y0 reduce_y0 = 0;
-            {
-#line 1 "snippet:init"
-reduce_y0 = 0;
-#line 73 "kernel"
-            }
-
-            #pragma unroll
-            for (int u = 0; u < 9; ++u) {
-                level1_reduce_y0[u] = reduce_y0;
-            }
+        float16 tile_level1_reduce_y0[9];
+        float16 tile_level2_reduce_y0[9];
+        float16 tile_level3_reduce_y0[9];
+        float16 tile_lost_reduce_y0[9];
+        #pragma unroll
+        for (int u = 0; u < 9; ++u) {
+            tile_level1_reduce_y0[u] = tile_reduce_y0[u];
+            tile_level2_reduce_y0[u] = tile_reduce_y0[u];
+            tile_level3_reduce_y0[u] = tile_reduce_y0[u];
+            tile_lost_reduce_y0[u] = 0;
         }
-
-        int steps_1 = 0;
-        float16 level2_reduce_y0[9];
-        {
-            typedef float16 typeof_reduce_y0;
-            typeof_reduce_y0 reduce_y0 = 0;
-            {
-#line 1 "snippet:init"
-reduce_y0 = 0;
-#line 90 "kernel"
-            }
-
-            #pragma unroll
-            for (int u = 0; u < 9; ++u) {
-                level2_reduce_y0[u] = reduce_y0;
-            }
-        }
-
-        int steps_2 = 0;
-        float16 level3_reduce_y0[9];
-        {
-            typedef float16 typeof_reduce_y0;
-            typeof_reduce_y0 reduce_y0 = 0;
-            {
-#line 1 "snippet:init"
-reduce_y0 = 0;
-#line 107 "kernel"
-            }
-
-            #pragma unroll
-            for (int u = 0; u < 9; ++u) {
-                level3_reduce_y0[u] = reduce_y0;
-            }
-        }
-
-        int steps_3 = 0;
+        uint tile_steps = 0;
 
         {
             index_t i = begin;
@@ -132,29 +93,29 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 136 "kernel"
+#line 97 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 141 "kernel"
+#line 102 "kernel"
                     }
 
                     tile_reduce_y0[u] = reduce_y0;
 
                 }
-                if (++steps_1 == 8) {
-                    steps_1 = 0;
+                if ((++tile_steps & 3) == 0) {
                     #pragma unroll
                     for (int u = 0; u < 9; ++u)
-                        take_partial(&level1_reduce_y0[u], tile_reduce_y0[u]);
+                        take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
+
                     {
                         typedef float16 typeof_reduce_y0;
                         typeof_reduce_y0 reduce_y0 = 0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 158 "kernel"
+#line 119 "kernel"
                         }
 
                         #pragma unroll
@@ -163,43 +124,49 @@ reduce_y0 = 0;
                         }
                     }
 
-                    if (++steps_2 == 8) {
-                        steps_2 = 0;
+                    if ((tile_steps & 15) == 0) {
                         #pragma unroll
                         for (int u = 0; u < 9; ++u)
-                            take_partial(&level2_reduce_y0[u], level1_reduce_y0[u]);
+                            take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
+
                         {
                             typedef float16 typeof_reduce_y0;
                             typeof_reduce_y0 reduce_y0 = 0;
                             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 178 "kernel"
+#line 139 "kernel"
                             }
 
                             #pragma unroll
                             for (int u = 0; u < 9; ++u) {
-                                level1_reduce_y0[u] = reduce_y0;
+                                tile_level1_reduce_y0[u] = reduce_y0;
                             }
                         }
 
-                        if (++steps_3 == 8) {
-                            steps_3 = 0;
+                        if ((tile_steps & 63) == 0) {
                             #pragma unroll
                             for (int u = 0; u < 9; ++u)
-                                take_partial(&level3_reduce_y0[u], level2_reduce_y0[u]);
+                                {
+                                    const float16 old_reduce_y0 = tile_level3_reduce_y0[u];
+                                    take_partial(&tile_level3_reduce_y0[u], tile_level2_reduce_y0[u]);
+                                    const float16 part_reduce_y0 = tile_level3_reduce_y0[u] - old_reduce_y0;
+                                    tile_lost_reduce_y0[u] += (old_reduce_y0 - (tile_level3_reduce_y0[u] - part_reduce_y0))
+                                        + (tile_level2_reduce_y0[u] - part_reduce_y0);
+                                }
+
                             {
                                 typedef float16 typeof_reduce_y0;
                                 typeof_reduce_y0 reduce_y0 = 0;
                                 {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 198 "kernel"
+#line 165 "kernel"
                                 }
 
                                 #pragma unroll
                                 for (int u = 0; u < 9; ++u) {
-                                    level2_reduce_y0[u] = reduce_y0;
+                                    tile_level2_reduce_y0[u] = reduce_y0;
                                 }
                             }
 
@@ -214,14 +181,23 @@ reduce_y0 = 0;
         }
 
         #pragma unroll
-        for (int u = 0; u < 9; ++u)
-            take_partial(&tile_reduce_y0[u], level1_reduce_y0[u]);
-        #pragma unroll
-        for (int u = 0; u < 9; ++u)
-            take_partial(&tile_reduce_y0[u], level2_reduce_y0[u]);
-        #pragma unroll
-        for (int u = 0; u < 9; ++u)
-            take_partial(&tile_reduce_y0[u], level3_reduce_y0[u]);
+        for (int u = 0; u < 9; ++u) {
+            take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
+
+            take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
+
+            {
+                const float16 old_reduce_y0 = tile_level3_reduce_y0[u];
+                take_partial(&tile_level3_reduce_y0[u], tile_level2_reduce_y0[u]);
+                const float16 part_reduce_y0 = tile_level3_reduce_y0[u] - old_reduce_y0;
+                tile_lost_reduce_y0[u] += (old_reduce_y0 - (tile_level3_reduce_y0[u] - part_reduce_y0))
+                    + (tile_level2_reduce_y0[u] - part_reduce_y0);
+            }
+
+            tile_reduce_y0[u] = tile_level3_reduce_y0[u];
+            const float16 lost_reduce_y0 = tile_lost_reduce_y0[u];
+            tile_reduce_y0[u] += lost_reduce_y0 == lost_reduce_y0 ? lost_reduce_y0 : 0;
+        }
 
         if (own == from) {
             #pragma unroll

@@ -123,6 +123,37 @@ reduce_y0 = 0;
             }
         }
 
+        float16 tile_level1_reduce_y0[4];
+        #pragma unroll
+        for (int u = 0; u < 4; ++u) {
+            tile_level1_reduce_y0[u] = tile_reduce_y0[u];
+        }
+        uint tile_steps = 0;
+
+        // What fills no vector has a chain of its own.
+        float rest_reduce_y0[1];
+        {
+            typedef float typeof_reduce_y0;
+            typeof_reduce_y0 reduce_y0 = 0;
+            {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 142 "kernel"
+            }
+
+            #pragma unroll
+            for (int u = 0; u < 1; ++u) {
+                rest_reduce_y0[u] = reduce_y0;
+            }
+        }
+
+        float rest_level1_reduce_y0[1];
+        #pragma unroll
+        for (int u = 0; u < 1; ++u) {
+            rest_level1_reduce_y0[u] = rest_reduce_y0[u];
+        }
+        uint rest_steps = 0;
+
         {
             index_t e = begin;
             const index_t stop = end;
@@ -142,17 +173,41 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 146 "kernel"
+#line 177 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 151 "kernel"
+#line 182 "kernel"
                     }
 
                     tile_reduce_y0[u] = reduce_y0;
 
                 }
+                if ((++tile_steps & 3) == 0) {
+                    #pragma unroll
+                    for (int u = 0; u < 4; ++u)
+                        {
+                            take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
+                        }
+
+                    {
+                        typedef float16 typeof_reduce_y0;
+                        typeof_reduce_y0 reduce_y0 = 0;
+                        {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 201 "kernel"
+                        }
+
+                        #pragma unroll
+                        for (int u = 0; u < 4; ++u) {
+                            tile_reduce_y0[u] = reduce_y0;
+                        }
+                    }
+
+                }
+
             }
             for (; e + 16 <= stop; e += 16) {
                 const int u = 0;
@@ -166,19 +221,45 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 170 "kernel"
+#line 225 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 175 "kernel"
+#line 230 "kernel"
                 }
 
                 tile_reduce_y0[u] = reduce_y0;
 
+                if ((++tile_steps & 3) == 0) {
+                    #pragma unroll
+                    for (int u = 0; u < 4; ++u)
+                        {
+                            take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
+                        }
+
+                    {
+                        typedef float16 typeof_reduce_y0;
+                        typeof_reduce_y0 reduce_y0 = 0;
+                        {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 248 "kernel"
+                        }
+
+                        #pragma unroll
+                        for (int u = 0; u < 4; ++u) {
+                            tile_reduce_y0[u] = reduce_y0;
+                        }
+                    }
+
+                }
+
             }
             // What fills no vector.
             for (e += lane; e < stop; e += 1) {
+                typedef float typeof_reduce_y0;
+                typeof_reduce_y0 reduce_y0 = rest_reduce_y0[0];
                 typedef float typeof_x0;
                 const typeof_x0 x0 = (float)x0_memory[x0_at + e];
                 typedef float typeof_y0;
@@ -186,21 +267,66 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 190 "kernel"
+#line 271 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 195 "kernel"
+#line 276 "kernel"
+                }
+
+                rest_reduce_y0[0] = reduce_y0;
+
+                if ((++rest_steps & 3) == 0) {
+                    #pragma unroll
+                    for (int u = 0; u < 1; ++u)
+                        {
+                            take_partial(&rest_level1_reduce_y0[u], rest_reduce_y0[u]);
+                        }
+
+                    {
+                        typedef float typeof_reduce_y0;
+                        typeof_reduce_y0 reduce_y0 = 0;
+                        {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 294 "kernel"
+                        }
+
+                        #pragma unroll
+                        for (int u = 0; u < 1; ++u) {
+                            rest_reduce_y0[u] = reduce_y0;
+                        }
+                    }
+
                 }
 
             }
         }
+        #pragma unroll
+        for (int u = 0; u < 1; ++u) {
+            {
+                take_partial(&rest_level1_reduce_y0[u], rest_reduce_y0[u]);
+            }
+
+            rest_reduce_y0[u] = rest_level1_reduce_y0[u];
+        }
+
+        take_partial(&reduce_y0, rest_reduce_y0[0]);
 
         {
             #pragma unroll
-            for (int u = 1; u < 4; ++u)
-                take_partial(&tile_reduce_y0[0], tile_reduce_y0[u]);
+            for (int u = 0; u < 4; ++u) {
+                {
+                    take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
+                }
+
+                tile_reduce_y0[u] = tile_level1_reduce_y0[u];
+            }
+
+            take_partial(&tile_reduce_y0[0], tile_reduce_y0[1]);
+            take_partial(&tile_reduce_y0[2], tile_reduce_y0[3]);
+            take_partial(&tile_reduce_y0[0], tile_reduce_y0[2]);
             const float16 vector_reduce_y0 = tile_reduce_y0[0];
             // Halves onto halves, down to a single value.
             float8 half8_reduce_y0 = vector_reduce_y0.lo;

@@ -58,106 +58,33 @@ reduce_y0 = 0;
         }
     }
 
-    float level1_reduce_y0[1];
-    {
-        typedef float typeof_reduce_y0;
-        typeof_reduce_y0 reduce_y0 = 0;
-        {
-#line 1 "snippet:init"
-reduce_y0 = 0;
-#line 69 "kernel"
-        }
-
-        #pragma unroll
-        for (int u = 0; u < 1; ++u) {
-            level1_reduce_y0[u] = reduce_y0;
-        }
+    float tile_level1_reduce_y0[1];
+    float tile_level2_reduce_y0[1];
+    float tile_level3_reduce_y0[1];
+    float tile_lost_reduce_y0[1];
+    #pragma unroll
+    for (int u = 0; u < 1; ++u) {
+        tile_level1_reduce_y0[u] = tile_reduce_y0[u];
+        tile_level2_reduce_y0[u] = tile_reduce_y0[u];
+        tile_level3_reduce_y0[u] = tile_reduce_y0[u];
+        tile_lost_reduce_y0[u] = 0;
     }
-
-    int steps_1 = 0;
-    float level2_reduce_y0[1];
-    {
-        typedef float typeof_reduce_y0;
-        typeof_reduce_y0 reduce_y0 = 0;
-        {
-#line 1 "snippet:init"
-reduce_y0 = 0;
-#line 86 "kernel"
-        }
-
-        #pragma unroll
-        for (int u = 0; u < 1; ++u) {
-            level2_reduce_y0[u] = reduce_y0;
-        }
-    }
-
-    int steps_2 = 0;
-    float level3_reduce_y0[1];
-    {
-        typedef float typeof_reduce_y0;
-        typeof_reduce_y0 reduce_y0 = 0;
-        {
-#line 1 "snippet:init"
-reduce_y0 = 0;
-#line 103 "kernel"
-        }
-
-        #pragma unroll
-        for (int u = 0; u < 1; ++u) {
-            level3_reduce_y0[u] = reduce_y0;
-        }
-    }
-
-    int steps_3 = 0;
-    float level4_reduce_y0[1];
-    {
-        typedef float typeof_reduce_y0;
-        typeof_reduce_y0 reduce_y0 = 0;
-        {
-#line 1 "snippet:init"
-reduce_y0 = 0;
-#line 120 "kernel"
-        }
-
-        #pragma unroll
-        for (int u = 0; u < 1; ++u) {
-            level4_reduce_y0[u] = reduce_y0;
-        }
-    }
-
-    int steps_4 = 0;
-    float level5_reduce_y0[1];
-    {
-        typedef float typeof_reduce_y0;
-        typeof_reduce_y0 reduce_y0 = 0;
-        {
-#line 1 "snippet:init"
-reduce_y0 = 0;
-#line 137 "kernel"
-        }
-
-        #pragma unroll
-        for (int u = 0; u < 1; ++u) {
-            level5_reduce_y0[u] = reduce_y0;
-        }
-    }
-
-    int steps_5 = 0;
+    uint tile_steps = 0;
 
     for (index_t split = lane; split < splits; split += 16) {
         take_partial(&tile_reduce_y0[0], reduce_y0_memory[split * outputs + o]);
-        if (++steps_1 == 8) {
-            steps_1 = 0;
+        if ((++tile_steps & 3) == 0) {
             #pragma unroll
             for (int u = 0; u < 1; ++u)
-                take_partial(&level1_reduce_y0[u], tile_reduce_y0[u]);
+                take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
+
             {
                 typedef float typeof_reduce_y0;
                 typeof_reduce_y0 reduce_y0 = 0;
                 {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 161 "kernel"
+#line 88 "kernel"
                 }
 
                 #pragma unroll
@@ -166,88 +93,50 @@ reduce_y0 = 0;
                 }
             }
 
-            if (++steps_2 == 8) {
-                steps_2 = 0;
+            if ((tile_steps & 15) == 0) {
                 #pragma unroll
                 for (int u = 0; u < 1; ++u)
-                    take_partial(&level2_reduce_y0[u], level1_reduce_y0[u]);
+                    take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
+
                 {
                     typedef float typeof_reduce_y0;
                     typeof_reduce_y0 reduce_y0 = 0;
                     {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 181 "kernel"
+#line 108 "kernel"
                     }
 
                     #pragma unroll
                     for (int u = 0; u < 1; ++u) {
-                        level1_reduce_y0[u] = reduce_y0;
+                        tile_level1_reduce_y0[u] = reduce_y0;
                     }
                 }
 
-                if (++steps_3 == 8) {
-                    steps_3 = 0;
+                if ((tile_steps & 63) == 0) {
                     #pragma unroll
                     for (int u = 0; u < 1; ++u)
-                        take_partial(&level3_reduce_y0[u], level2_reduce_y0[u]);
+                        {
+                            const float old_reduce_y0 = tile_level3_reduce_y0[u];
+                            take_partial(&tile_level3_reduce_y0[u], tile_level2_reduce_y0[u]);
+                            const float part_reduce_y0 = tile_level3_reduce_y0[u] - old_reduce_y0;
+                            tile_lost_reduce_y0[u] += (old_reduce_y0 - (tile_level3_reduce_y0[u] - part_reduce_y0))
+                                + (tile_level2_reduce_y0[u] - part_reduce_y0);
+                        }
+
                     {
                         typedef float typeof_reduce_y0;
                         typeof_reduce_y0 reduce_y0 = 0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 201 "kernel"
+#line 134 "kernel"
                         }
 
                         #pragma unroll
                         for (int u = 0; u < 1; ++u) {
-                            level2_reduce_y0[u] = reduce_y0;
+                            tile_level2_reduce_y0[u] = reduce_y0;
                         }
-                    }
-
-                    if (++steps_4 == 8) {
-                        steps_4 = 0;
-                        #pragma unroll
-                        for (int u = 0; u < 1; ++u)
-                            take_partial(&level4_reduce_y0[u], level3_reduce_y0[u]);
-                        {
-                            typedef float typeof_reduce_y0;
-                            typeof_reduce_y0 reduce_y0 = 0;
-                            {
-#line 1 "snippet:init"
-reduce_y0 = 0;
-#line 221 "kernel"
-                            }
-
-                            #pragma unroll
-                            for (int u = 0; u < 1; ++u) {
-                                level3_reduce_y0[u] = reduce_y0;
-                            }
-                        }
-
-                        if (++steps_5 == 8) {
-                            steps_5 = 0;
-                            #pragma unroll
-                            for (int u = 0; u < 1; ++u)
-                                take_partial(&level5_reduce_y0[u], level4_reduce_y0[u]);
-                            {
-                                typedef float typeof_reduce_y0;
-                                typeof_reduce_y0 reduce_y0 = 0;
-                                {
-#line 1 "snippet:init"
-reduce_y0 = 0;
-#line 241 "kernel"
-                                }
-
-                                #pragma unroll
-                                for (int u = 0; u < 1; ++u) {
-                                    level4_reduce_y0[u] = reduce_y0;
-                                }
-                            }
-
-                        }
-
                     }
 
                 }
@@ -258,20 +147,23 @@ reduce_y0 = 0;
 
     }
     #pragma unroll
-    for (int u = 0; u < 1; ++u)
-        take_partial(&tile_reduce_y0[u], level1_reduce_y0[u]);
-    #pragma unroll
-    for (int u = 0; u < 1; ++u)
-        take_partial(&tile_reduce_y0[u], level2_reduce_y0[u]);
-    #pragma unroll
-    for (int u = 0; u < 1; ++u)
-        take_partial(&tile_reduce_y0[u], level3_reduce_y0[u]);
-    #pragma unroll
-    for (int u = 0; u < 1; ++u)
-        take_partial(&tile_reduce_y0[u], level4_reduce_y0[u]);
-    #pragma unroll
-    for (int u = 0; u < 1; ++u)
-        take_partial(&tile_reduce_y0[u], level5_reduce_y0[u]);
+    for (int u = 0; u < 1; ++u) {
+        take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
+
+        take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
+
+        {
+            const float old_reduce_y0 = tile_level3_reduce_y0[u];
+            take_partial(&tile_level3_reduce_y0[u], tile_level2_reduce_y0[u]);
+            const float part_reduce_y0 = tile_level3_reduce_y0[u] - old_reduce_y0;
+            tile_lost_reduce_y0[u] += (old_reduce_y0 - (tile_level3_reduce_y0[u] - part_reduce_y0))
+                + (tile_level2_reduce_y0[u] - part_reduce_y0);
+        }
+
+        tile_reduce_y0[u] = tile_level3_reduce_y0[u];
+        const float lost_reduce_y0 = tile_lost_reduce_y0[u];
+        tile_reduce_y0[u] += lost_reduce_y0 == lost_reduce_y0 ? lost_reduce_y0 : 0;
+    }
 
     take_partial(&reduce_y0, tile_reduce_y0[0]);
 

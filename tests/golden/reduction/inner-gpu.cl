@@ -170,9 +170,7 @@ reduce_y0 += y0;
         }
 
         {
-            #pragma unroll
-            for (int u = 1; u < 2; ++u)
-                take_partial(&tile_reduce_y0[0], tile_reduce_y0[u]);
+            take_partial(&tile_reduce_y0[0], tile_reduce_y0[1]);
             const float4 vector_reduce_y0 = tile_reduce_y0[0];
             // Halves onto halves, down to a single value.
             float2 half2_reduce_y0 = vector_reduce_y0.lo;

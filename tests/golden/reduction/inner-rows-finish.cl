@@ -45,108 +45,35 @@ reduce_y0 = 0;
         }
     }
 
-    float16 level1_reduce_y0[1];
-    {
-        typedef float16 typeof_reduce_y0;
-        typeof_reduce_y0 reduce_y0 = 0;
-        {
-#line 1 "snippet:init"
-reduce_y0 = 0;
-#line 56 "kernel"
-        }
-
-        #pragma unroll
-        for (int u = 0; u < 1; ++u) {
-            level1_reduce_y0[u] = reduce_y0;
-        }
+    float16 tile_level1_reduce_y0[1];
+    float16 tile_level2_reduce_y0[1];
+    float16 tile_level3_reduce_y0[1];
+    float16 tile_lost_reduce_y0[1];
+    #pragma unroll
+    for (int u = 0; u < 1; ++u) {
+        tile_level1_reduce_y0[u] = tile_reduce_y0[u];
+        tile_level2_reduce_y0[u] = tile_reduce_y0[u];
+        tile_level3_reduce_y0[u] = tile_reduce_y0[u];
+        tile_lost_reduce_y0[u] = 0;
     }
-
-    int steps_1 = 0;
-    float16 level2_reduce_y0[1];
-    {
-        typedef float16 typeof_reduce_y0;
-        typeof_reduce_y0 reduce_y0 = 0;
-        {
-#line 1 "snippet:init"
-reduce_y0 = 0;
-#line 73 "kernel"
-        }
-
-        #pragma unroll
-        for (int u = 0; u < 1; ++u) {
-            level2_reduce_y0[u] = reduce_y0;
-        }
-    }
-
-    int steps_2 = 0;
-    float16 level3_reduce_y0[1];
-    {
-        typedef float16 typeof_reduce_y0;
-        typeof_reduce_y0 reduce_y0 = 0;
-        {
-#line 1 "snippet:init"
-reduce_y0 = 0;
-#line 90 "kernel"
-        }
-
-        #pragma unroll
-        for (int u = 0; u < 1; ++u) {
-            level3_reduce_y0[u] = reduce_y0;
-        }
-    }
-
-    int steps_3 = 0;
-    float16 level4_reduce_y0[1];
-    {
-        typedef float16 typeof_reduce_y0;
-        typeof_reduce_y0 reduce_y0 = 0;
-        {
-#line 1 "snippet:init"
-reduce_y0 = 0;
-#line 107 "kernel"
-        }
-
-        #pragma unroll
-        for (int u = 0; u < 1; ++u) {
-            level4_reduce_y0[u] = reduce_y0;
-        }
-    }
-
-    int steps_4 = 0;
-    float16 level5_reduce_y0[1];
-    {
-        typedef float16 typeof_reduce_y0;
-        typeof_reduce_y0 reduce_y0 = 0;
-        {
-#line 1 "snippet:init"
-reduce_y0 = 0;
-#line 124 "kernel"
-        }
-
-        #pragma unroll
-        for (int u = 0; u < 1; ++u) {
-            level5_reduce_y0[u] = reduce_y0;
-        }
-    }
-
-    int steps_5 = 0;
+    uint tile_steps = 0;
 
     for (index_t split = 0; split < splits; ++split) {
         #pragma unroll
         for (int u = 0; u < 1; ++u)
             take_partial(&tile_reduce_y0[u], vload16(u, reduce_y0_memory + split * outputs + from));
-        if (++steps_1 == 8) {
-            steps_1 = 0;
+        if ((++tile_steps & 3) == 0) {
             #pragma unroll
             for (int u = 0; u < 1; ++u)
-                take_partial(&level1_reduce_y0[u], tile_reduce_y0[u]);
+                take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
+
             {
                 typedef float16 typeof_reduce_y0;
                 typeof_reduce_y0 reduce_y0 = 0;
                 {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 150 "kernel"
+#line 77 "kernel"
                 }
 
                 #pragma unroll
@@ -155,88 +82,50 @@ reduce_y0 = 0;
                 }
             }
 
-            if (++steps_2 == 8) {
-                steps_2 = 0;
+            if ((tile_steps & 15) == 0) {
                 #pragma unroll
                 for (int u = 0; u < 1; ++u)
-                    take_partial(&level2_reduce_y0[u], level1_reduce_y0[u]);
+                    take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
+
                 {
                     typedef float16 typeof_reduce_y0;
                     typeof_reduce_y0 reduce_y0 = 0;
                     {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 170 "kernel"
+#line 97 "kernel"
                     }
 
                     #pragma unroll
                     for (int u = 0; u < 1; ++u) {
-                        level1_reduce_y0[u] = reduce_y0;
+                        tile_level1_reduce_y0[u] = reduce_y0;
                     }
                 }
 
-                if (++steps_3 == 8) {
-                    steps_3 = 0;
+                if ((tile_steps & 63) == 0) {
                     #pragma unroll
                     for (int u = 0; u < 1; ++u)
-                        take_partial(&level3_reduce_y0[u], level2_reduce_y0[u]);
+                        {
+                            const float16 old_reduce_y0 = tile_level3_reduce_y0[u];
+                            take_partial(&tile_level3_reduce_y0[u], tile_level2_reduce_y0[u]);
+                            const float16 part_reduce_y0 = tile_level3_reduce_y0[u] - old_reduce_y0;
+                            tile_lost_reduce_y0[u] += (old_reduce_y0 - (tile_level3_reduce_y0[u] - part_reduce_y0))
+                                + (tile_level2_reduce_y0[u] - part_reduce_y0);
+                        }
+
                     {
                         typedef float16 typeof_reduce_y0;
                         typeof_reduce_y0 reduce_y0 = 0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 190 "kernel"
+#line 123 "kernel"
                         }
 
                         #pragma unroll
                         for (int u = 0; u < 1; ++u) {
-                            level2_reduce_y0[u] = reduce_y0;
+                            tile_level2_reduce_y0[u] = reduce_y0;
                         }
-                    }
-
-                    if (++steps_4 == 8) {
-                        steps_4 = 0;
-                        #pragma unroll
-                        for (int u = 0; u < 1; ++u)
-                            take_partial(&level4_reduce_y0[u], level3_reduce_y0[u]);
-                        {
-                            typedef float16 typeof_reduce_y0;
-                            typeof_reduce_y0 reduce_y0 = 0;
-                            {
-#line 1 "snippet:init"
-reduce_y0 = 0;
-#line 210 "kernel"
-                            }
-
-                            #pragma unroll
-                            for (int u = 0; u < 1; ++u) {
-                                level3_reduce_y0[u] = reduce_y0;
-                            }
-                        }
-
-                        if (++steps_5 == 8) {
-                            steps_5 = 0;
-                            #pragma unroll
-                            for (int u = 0; u < 1; ++u)
-                                take_partial(&level5_reduce_y0[u], level4_reduce_y0[u]);
-                            {
-                                typedef float16 typeof_reduce_y0;
-                                typeof_reduce_y0 reduce_y0 = 0;
-                                {
-#line 1 "snippet:init"
-reduce_y0 = 0;
-#line 230 "kernel"
-                                }
-
-                                #pragma unroll
-                                for (int u = 0; u < 1; ++u) {
-                                    level4_reduce_y0[u] = reduce_y0;
-                                }
-                            }
-
-                        }
-
                     }
 
                 }
@@ -247,20 +136,23 @@ reduce_y0 = 0;
 
     }
     #pragma unroll
-    for (int u = 0; u < 1; ++u)
-        take_partial(&tile_reduce_y0[u], level1_reduce_y0[u]);
-    #pragma unroll
-    for (int u = 0; u < 1; ++u)
-        take_partial(&tile_reduce_y0[u], level2_reduce_y0[u]);
-    #pragma unroll
-    for (int u = 0; u < 1; ++u)
-        take_partial(&tile_reduce_y0[u], level3_reduce_y0[u]);
-    #pragma unroll
-    for (int u = 0; u < 1; ++u)
-        take_partial(&tile_reduce_y0[u], level4_reduce_y0[u]);
-    #pragma unroll
-    for (int u = 0; u < 1; ++u)
-        take_partial(&tile_reduce_y0[u], level5_reduce_y0[u]);
+    for (int u = 0; u < 1; ++u) {
+        take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
+
+        take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
+
+        {
+            const float16 old_reduce_y0 = tile_level3_reduce_y0[u];
+            take_partial(&tile_level3_reduce_y0[u], tile_level2_reduce_y0[u]);
+            const float16 part_reduce_y0 = tile_level3_reduce_y0[u] - old_reduce_y0;
+            tile_lost_reduce_y0[u] += (old_reduce_y0 - (tile_level3_reduce_y0[u] - part_reduce_y0))
+                + (tile_level2_reduce_y0[u] - part_reduce_y0);
+        }
+
+        tile_reduce_y0[u] = tile_level3_reduce_y0[u];
+        const float16 lost_reduce_y0 = tile_lost_reduce_y0[u];
+        tile_reduce_y0[u] += lost_reduce_y0 == lost_reduce_y0 ? lost_reduce_y0 : 0;
+    }
 
     float done_reduce_y0[16];
     #pragma unroll

@@ -197,9 +197,9 @@ reduce_y0 += y0;
         }
 
         {
-            #pragma unroll
-            for (int u = 1; u < 4; ++u)
-                take_partial(&tile_reduce_y0[0], tile_reduce_y0[u]);
+            take_partial(&tile_reduce_y0[0], tile_reduce_y0[1]);
+            take_partial(&tile_reduce_y0[2], tile_reduce_y0[3]);
+            take_partial(&tile_reduce_y0[0], tile_reduce_y0[2]);
             const float16 vector_reduce_y0 = tile_reduce_y0[0];
             // Halves onto halves, down to a single value.
             float8 half8_reduce_y0 = vector_reduce_y0.lo;

@@ -54,6 +54,35 @@ reduce_y0 = 0;
 #line 55 "kernel"
         }
 
+        float tile_reduce_y0[1];
+        {
+            typedef float typeof_reduce_y0;
+            typeof_reduce_y0 reduce_y0 = 0;
+            {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 65 "kernel"
+            }
+
+            #pragma unroll
+            for (int u = 0; u < 1; ++u) {
+                tile_reduce_y0[u] = reduce_y0;
+            }
+        }
+
+        float tile_level1_reduce_y0[1];
+        float tile_level2_reduce_y0[1];
+        float tile_level3_reduce_y0[1];
+        float tile_lost_reduce_y0[1];
+        #pragma unroll
+        for (int u = 0; u < 1; ++u) {
+            tile_level1_reduce_y0[u] = tile_reduce_y0[u];
+            tile_level2_reduce_y0[u] = tile_reduce_y0[u];
+            tile_level3_reduce_y0[u] = tile_reduce_y0[u];
+            tile_lost_reduce_y0[u] = 0;
+        }
+        uint tile_steps = 0;
+
         // Lanes past the last output stay, idle, for the tree's barriers.
         const index_t own_end = c < width ? end : begin;
         for (index_t f = begin + row_of_items; f < own_end; f += 4) {
@@ -61,6 +90,8 @@ reduce_y0 = 0;
             const index_t i = f - row * n;
 
             const index_t x0_at = x0_start + i * x0_step;
+            typedef float typeof_reduce_y0;
+            typeof_reduce_y0 reduce_y0 = tile_reduce_y0[0];
             typedef float typeof_x0;
             const typeof_x0 x0 = (float)x0_memory[x0_at + c];
             typedef float typeof_y0;
@@ -68,15 +99,109 @@ reduce_y0 = 0;
             {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 72 "kernel"
+#line 103 "kernel"
             }
             {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 77 "kernel"
+#line 108 "kernel"
+            }
+
+            tile_reduce_y0[0] = reduce_y0;
+
+            if ((++tile_steps & 3) == 0) {
+                #pragma unroll
+                for (int u = 0; u < 1; ++u)
+                    take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
+
+                {
+                    typedef float typeof_reduce_y0;
+                    typeof_reduce_y0 reduce_y0 = 0;
+                    {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 124 "kernel"
+                    }
+
+                    #pragma unroll
+                    for (int u = 0; u < 1; ++u) {
+                        tile_reduce_y0[u] = reduce_y0;
+                    }
+                }
+
+                if ((tile_steps & 15) == 0) {
+                    #pragma unroll
+                    for (int u = 0; u < 1; ++u)
+                        take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
+
+                    {
+                        typedef float typeof_reduce_y0;
+                        typeof_reduce_y0 reduce_y0 = 0;
+                        {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 144 "kernel"
+                        }
+
+                        #pragma unroll
+                        for (int u = 0; u < 1; ++u) {
+                            tile_level1_reduce_y0[u] = reduce_y0;
+                        }
+                    }
+
+                    if ((tile_steps & 63) == 0) {
+                        #pragma unroll
+                        for (int u = 0; u < 1; ++u)
+                            {
+                                const float old_reduce_y0 = tile_level3_reduce_y0[u];
+                                take_partial(&tile_level3_reduce_y0[u], tile_level2_reduce_y0[u]);
+                                const float part_reduce_y0 = tile_level3_reduce_y0[u] - old_reduce_y0;
+                                tile_lost_reduce_y0[u] += (old_reduce_y0 - (tile_level3_reduce_y0[u] - part_reduce_y0))
+                                    + (tile_level2_reduce_y0[u] - part_reduce_y0);
+                            }
+
+                        {
+                            typedef float typeof_reduce_y0;
+                            typeof_reduce_y0 reduce_y0 = 0;
+                            {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 170 "kernel"
+                            }
+
+                            #pragma unroll
+                            for (int u = 0; u < 1; ++u) {
+                                tile_level2_reduce_y0[u] = reduce_y0;
+                            }
+                        }
+
+                    }
+
+                }
+
             }
 
         }
+        #pragma unroll
+        for (int u = 0; u < 1; ++u) {
+            take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
+
+            take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
+
+            {
+                const float old_reduce_y0 = tile_level3_reduce_y0[u];
+                take_partial(&tile_level3_reduce_y0[u], tile_level2_reduce_y0[u]);
+                const float part_reduce_y0 = tile_level3_reduce_y0[u] - old_reduce_y0;
+                tile_lost_reduce_y0[u] += (old_reduce_y0 - (tile_level3_reduce_y0[u] - part_reduce_y0))
+                    + (tile_level2_reduce_y0[u] - part_reduce_y0);
+            }
+
+            tile_reduce_y0[u] = tile_level3_reduce_y0[u];
+            const float lost_reduce_y0 = tile_lost_reduce_y0[u];
+            tile_reduce_y0[u] += lost_reduce_y0 == lost_reduce_y0 ? lost_reduce_y0 : 0;
+        }
+
+        take_partial(&reduce_y0, tile_reduce_y0[0]);
 
         local_reduce_y0[row_of_items * 64 + lane] = reduce_y0;
         barrier(CLK_LOCAL_MEM_FENCE);

@@ -16,6 +16,19 @@ reduce_y0 += other_y0;
     *to_reduce_y0 = reduce_y0;
 }
 
+static inline __attribute__((overloadable)) void take_partial(
+float16 *to_reduce_y0, const float16 other_y0)
+{
+    typedef float16 typeof_reduce_y0;
+    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
+    {
+#line 1 "snippet:combine"
+reduce_y0 += other_y0;
+#line 28 "kernel"
+    }
+    *to_reduce_y0 = reduce_y0;
+}
+
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduction(
     __global float *y0_memory,
     __global const float *x0_memory,
@@ -46,7 +59,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduction(
         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 50 "kernel"
+#line 63 "kernel"
         }
 
         #pragma unroll
@@ -54,6 +67,19 @@ reduce_y0 = 0;
             tile_reduce_y0[u] = reduce_y0;
         }
     }
+
+    float16 tile_level1_reduce_y0[3];
+    float16 tile_level2_reduce_y0[3];
+    float16 tile_level3_reduce_y0[3];
+    float16 tile_lost_reduce_y0[3];
+    #pragma unroll
+    for (int u = 0; u < 3; ++u) {
+        tile_level1_reduce_y0[u] = tile_reduce_y0[u];
+        tile_level2_reduce_y0[u] = tile_reduce_y0[u];
+        tile_level3_reduce_y0[u] = tile_reduce_y0[u];
+        tile_lost_reduce_y0[u] = 0;
+    }
+    uint tile_steps = 0;
 
     index_t e = begin;
     for (; e + 48 <= end; e += 48) {
@@ -70,30 +96,125 @@ reduce_y0 = 0;
             {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 74 "kernel"
+#line 100 "kernel"
             }
             {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 79 "kernel"
+#line 105 "kernel"
             }
 
             tile_reduce_y0[u] = reduce_y0;
 
         }
+        if ((++tile_steps & 3) == 0) {
+            #pragma unroll
+            for (int u = 0; u < 3; ++u)
+                take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
+
+            {
+                typedef float16 typeof_reduce_y0;
+                typeof_reduce_y0 reduce_y0 = 0;
+                {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 122 "kernel"
+                }
+
+                #pragma unroll
+                for (int u = 0; u < 3; ++u) {
+                    tile_reduce_y0[u] = reduce_y0;
+                }
+            }
+
+            if ((tile_steps & 15) == 0) {
+                #pragma unroll
+                for (int u = 0; u < 3; ++u)
+                    take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
+
+                {
+                    typedef float16 typeof_reduce_y0;
+                    typeof_reduce_y0 reduce_y0 = 0;
+                    {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 142 "kernel"
+                    }
+
+                    #pragma unroll
+                    for (int u = 0; u < 3; ++u) {
+                        tile_level1_reduce_y0[u] = reduce_y0;
+                    }
+                }
+
+                if ((tile_steps & 63) == 0) {
+                    #pragma unroll
+                    for (int u = 0; u < 3; ++u)
+                        {
+                            const float16 old_reduce_y0 = tile_level3_reduce_y0[u];
+                            take_partial(&tile_level3_reduce_y0[u], tile_level2_reduce_y0[u]);
+                            const float16 part_reduce_y0 = tile_level3_reduce_y0[u] - old_reduce_y0;
+                            tile_lost_reduce_y0[u] += (old_reduce_y0 - (tile_level3_reduce_y0[u] - part_reduce_y0))
+                                + (tile_level2_reduce_y0[u] - part_reduce_y0);
+                        }
+
+                    {
+                        typedef float16 typeof_reduce_y0;
+                        typeof_reduce_y0 reduce_y0 = 0;
+                        {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 168 "kernel"
+                        }
+
+                        #pragma unroll
+                        for (int u = 0; u < 3; ++u) {
+                            tile_level2_reduce_y0[u] = reduce_y0;
+                        }
+                    }
+
+                }
+
+            }
+
+        }
+
     }
+    #pragma unroll
+    for (int u = 0; u < 3; ++u) {
+        take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
+
+        take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
+
+        {
+            const float16 old_reduce_y0 = tile_level3_reduce_y0[u];
+            take_partial(&tile_level3_reduce_y0[u], tile_level2_reduce_y0[u]);
+            const float16 part_reduce_y0 = tile_level3_reduce_y0[u] - old_reduce_y0;
+            tile_lost_reduce_y0[u] += (old_reduce_y0 - (tile_level3_reduce_y0[u] - part_reduce_y0))
+                + (tile_level2_reduce_y0[u] - part_reduce_y0);
+        }
+
+        tile_reduce_y0[u] = tile_level3_reduce_y0[u];
+        const float16 lost_reduce_y0 = tile_lost_reduce_y0[u];
+        tile_reduce_y0[u] += lost_reduce_y0 == lost_reduce_y0 ? lost_reduce_y0 : 0;
+    }
+
     float done_reduce_y0[48];
     #pragma unroll
     for (int u = 0; u < 3; ++u) {
         vstore16(tile_reduce_y0[u], u, done_reduce_y0);
     }
+    // Halves onto halves, down to a row.
+    for (int apart = 24; apart >= 3; apart /= 2)
+        for (int t = 0; t < apart; ++t)
+            take_partial(&done_reduce_y0[t], done_reduce_y0[t + apart]);
     for (index_t c = 0; c < 3; ++c) {
         typedef float typeof_reduce_y0;
         typeof_reduce_y0 reduce_y0 = 0;
         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 97 "kernel"
+#line 218 "kernel"
         }
 
         // The last rows fill no tile.
@@ -105,17 +226,16 @@ reduce_y0 = 0;
             {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 109 "kernel"
+#line 230 "kernel"
             }
             {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 114 "kernel"
+#line 235 "kernel"
             }
 
         }
-        for (int t = c; t < 48; t += 3)
-            take_partial(&reduce_y0, done_reduce_y0[t]);
+        take_partial(&reduce_y0, done_reduce_y0[c]);
         const index_t o = band * 3 + c;
         const index_t y0_at = y0_start + c * y0_column;
         typedef float typeof_y0;

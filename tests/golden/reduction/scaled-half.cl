@@ -237,9 +237,8 @@ reduce_y0 += y0;
         }
 
         {
-            #pragma unroll
-            for (int u = 1; u < 3; ++u)
-                take_partial(&tile_reduce_y0[0], tile_reduce_y0[u], w0);
+            take_partial(&tile_reduce_y0[0], tile_reduce_y0[1], w0);
+            take_partial(&tile_reduce_y0[0], tile_reduce_y0[2], w0);
             const float16 vector_reduce_y0 = tile_reduce_y0[0];
             // Halves onto halves, down to a single value.
             float8 half8_reduce_y0 = vector_reduce_y0.lo;

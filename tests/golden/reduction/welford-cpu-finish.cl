@@ -90,139 +90,36 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
         }
     }
 
-    float level1_reduce_y0[1];
-    float level1_reduce_y1[1];
-    float level1_reduce_y2[1];
-    {
-        typedef float typeof_reduce_y0;
-        typeof_reduce_y0 reduce_y0 = 0;
-        typedef float typeof_reduce_y1;
-        typeof_reduce_y1 reduce_y1 = 0;
-        typedef float typeof_reduce_y2;
-        typeof_reduce_y2 reduce_y2 = 0;
-        {
-#line 1 "snippet:init"
-reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
-#line 107 "kernel"
-        }
-
-        #pragma unroll
-        for (int u = 0; u < 1; ++u) {
-            level1_reduce_y0[u] = reduce_y0;
-            level1_reduce_y1[u] = reduce_y1;
-            level1_reduce_y2[u] = reduce_y2;
-        }
+    float tile_level1_reduce_y0[1];
+    float tile_level2_reduce_y0[1];
+    float tile_level3_reduce_y0[1];
+    float tile_level1_reduce_y1[1];
+    float tile_level2_reduce_y1[1];
+    float tile_level3_reduce_y1[1];
+    float tile_level1_reduce_y2[1];
+    float tile_level2_reduce_y2[1];
+    float tile_level3_reduce_y2[1];
+    #pragma unroll
+    for (int u = 0; u < 1; ++u) {
+        tile_level1_reduce_y0[u] = tile_reduce_y0[u];
+        tile_level2_reduce_y0[u] = tile_reduce_y0[u];
+        tile_level3_reduce_y0[u] = tile_reduce_y0[u];
+        tile_level1_reduce_y1[u] = tile_reduce_y1[u];
+        tile_level2_reduce_y1[u] = tile_reduce_y1[u];
+        tile_level3_reduce_y1[u] = tile_reduce_y1[u];
+        tile_level1_reduce_y2[u] = tile_reduce_y2[u];
+        tile_level2_reduce_y2[u] = tile_reduce_y2[u];
+        tile_level3_reduce_y2[u] = tile_reduce_y2[u];
     }
-
-    int steps_1 = 0;
-    float level2_reduce_y0[1];
-    float level2_reduce_y1[1];
-    float level2_reduce_y2[1];
-    {
-        typedef float typeof_reduce_y0;
-        typeof_reduce_y0 reduce_y0 = 0;
-        typedef float typeof_reduce_y1;
-        typeof_reduce_y1 reduce_y1 = 0;
-        typedef float typeof_reduce_y2;
-        typeof_reduce_y2 reduce_y2 = 0;
-        {
-#line 1 "snippet:init"
-reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
-#line 132 "kernel"
-        }
-
-        #pragma unroll
-        for (int u = 0; u < 1; ++u) {
-            level2_reduce_y0[u] = reduce_y0;
-            level2_reduce_y1[u] = reduce_y1;
-            level2_reduce_y2[u] = reduce_y2;
-        }
-    }
-
-    int steps_2 = 0;
-    float level3_reduce_y0[1];
-    float level3_reduce_y1[1];
-    float level3_reduce_y2[1];
-    {
-        typedef float typeof_reduce_y0;
-        typeof_reduce_y0 reduce_y0 = 0;
-        typedef float typeof_reduce_y1;
-        typeof_reduce_y1 reduce_y1 = 0;
-        typedef float typeof_reduce_y2;
-        typeof_reduce_y2 reduce_y2 = 0;
-        {
-#line 1 "snippet:init"
-reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
-#line 157 "kernel"
-        }
-
-        #pragma unroll
-        for (int u = 0; u < 1; ++u) {
-            level3_reduce_y0[u] = reduce_y0;
-            level3_reduce_y1[u] = reduce_y1;
-            level3_reduce_y2[u] = reduce_y2;
-        }
-    }
-
-    int steps_3 = 0;
-    float level4_reduce_y0[1];
-    float level4_reduce_y1[1];
-    float level4_reduce_y2[1];
-    {
-        typedef float typeof_reduce_y0;
-        typeof_reduce_y0 reduce_y0 = 0;
-        typedef float typeof_reduce_y1;
-        typeof_reduce_y1 reduce_y1 = 0;
-        typedef float typeof_reduce_y2;
-        typeof_reduce_y2 reduce_y2 = 0;
-        {
-#line 1 "snippet:init"
-reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
-#line 182 "kernel"
-        }
-
-        #pragma unroll
-        for (int u = 0; u < 1; ++u) {
-            level4_reduce_y0[u] = reduce_y0;
-            level4_reduce_y1[u] = reduce_y1;
-            level4_reduce_y2[u] = reduce_y2;
-        }
-    }
-
-    int steps_4 = 0;
-    float level5_reduce_y0[1];
-    float level5_reduce_y1[1];
-    float level5_reduce_y2[1];
-    {
-        typedef float typeof_reduce_y0;
-        typeof_reduce_y0 reduce_y0 = 0;
-        typedef float typeof_reduce_y1;
-        typeof_reduce_y1 reduce_y1 = 0;
-        typedef float typeof_reduce_y2;
-        typeof_reduce_y2 reduce_y2 = 0;
-        {
-#line 1 "snippet:init"
-reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
-#line 207 "kernel"
-        }
-
-        #pragma unroll
-        for (int u = 0; u < 1; ++u) {
-            level5_reduce_y0[u] = reduce_y0;
-            level5_reduce_y1[u] = reduce_y1;
-            level5_reduce_y2[u] = reduce_y2;
-        }
-    }
-
-    int steps_5 = 0;
+    uint tile_steps = 0;
 
     for (index_t split = 0; split < splits; split += 1) {
         take_partial(&tile_reduce_y0[0], &tile_reduce_y1[0], &tile_reduce_y2[0], reduce_y0_memory[split * outputs + o], reduce_y1_memory[split * outputs + o], reduce_y2_memory[split * outputs + o]);
-        if (++steps_1 == 8) {
-            steps_1 = 0;
+        if ((++tile_steps & 3) == 0) {
             #pragma unroll
             for (int u = 0; u < 1; ++u)
-                take_partial(&level1_reduce_y0[u], &level1_reduce_y1[u], &level1_reduce_y2[u], tile_reduce_y0[u], tile_reduce_y1[u], tile_reduce_y2[u]);
+                take_partial(&tile_level1_reduce_y0[u], &tile_level1_reduce_y1[u], &tile_level1_reduce_y2[u], tile_reduce_y0[u], tile_reduce_y1[u], tile_reduce_y2[u]);
+
             {
                 typedef float typeof_reduce_y0;
                 typeof_reduce_y0 reduce_y0 = 0;
@@ -233,7 +130,7 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
                 {
 #line 1 "snippet:init"
 reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
-#line 237 "kernel"
+#line 134 "kernel"
                 }
 
                 #pragma unroll
@@ -244,11 +141,11 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
                 }
             }
 
-            if (++steps_2 == 8) {
-                steps_2 = 0;
+            if ((tile_steps & 15) == 0) {
                 #pragma unroll
                 for (int u = 0; u < 1; ++u)
-                    take_partial(&level2_reduce_y0[u], &level2_reduce_y1[u], &level2_reduce_y2[u], level1_reduce_y0[u], level1_reduce_y1[u], level1_reduce_y2[u]);
+                    take_partial(&tile_level2_reduce_y0[u], &tile_level2_reduce_y1[u], &tile_level2_reduce_y2[u], tile_level1_reduce_y0[u], tile_level1_reduce_y1[u], tile_level1_reduce_y2[u]);
+
                 {
                     typedef float typeof_reduce_y0;
                     typeof_reduce_y0 reduce_y0 = 0;
@@ -259,22 +156,24 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
                     {
 #line 1 "snippet:init"
 reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
-#line 263 "kernel"
+#line 160 "kernel"
                     }
 
                     #pragma unroll
                     for (int u = 0; u < 1; ++u) {
-                        level1_reduce_y0[u] = reduce_y0;
-                        level1_reduce_y1[u] = reduce_y1;
-                        level1_reduce_y2[u] = reduce_y2;
+                        tile_level1_reduce_y0[u] = reduce_y0;
+                        tile_level1_reduce_y1[u] = reduce_y1;
+                        tile_level1_reduce_y2[u] = reduce_y2;
                     }
                 }
 
-                if (++steps_3 == 8) {
-                    steps_3 = 0;
+                if ((tile_steps & 63) == 0) {
                     #pragma unroll
                     for (int u = 0; u < 1; ++u)
-                        take_partial(&level3_reduce_y0[u], &level3_reduce_y1[u], &level3_reduce_y2[u], level2_reduce_y0[u], level2_reduce_y1[u], level2_reduce_y2[u]);
+                        {
+                            take_partial(&tile_level3_reduce_y0[u], &tile_level3_reduce_y1[u], &tile_level3_reduce_y2[u], tile_level2_reduce_y0[u], tile_level2_reduce_y1[u], tile_level2_reduce_y2[u]);
+                        }
+
                     {
                         typedef float typeof_reduce_y0;
                         typeof_reduce_y0 reduce_y0 = 0;
@@ -285,71 +184,15 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
-#line 289 "kernel"
+#line 188 "kernel"
                         }
 
                         #pragma unroll
                         for (int u = 0; u < 1; ++u) {
-                            level2_reduce_y0[u] = reduce_y0;
-                            level2_reduce_y1[u] = reduce_y1;
-                            level2_reduce_y2[u] = reduce_y2;
+                            tile_level2_reduce_y0[u] = reduce_y0;
+                            tile_level2_reduce_y1[u] = reduce_y1;
+                            tile_level2_reduce_y2[u] = reduce_y2;
                         }
-                    }
-
-                    if (++steps_4 == 8) {
-                        steps_4 = 0;
-                        #pragma unroll
-                        for (int u = 0; u < 1; ++u)
-                            take_partial(&level4_reduce_y0[u], &level4_reduce_y1[u], &level4_reduce_y2[u], level3_reduce_y0[u], level3_reduce_y1[u], level3_reduce_y2[u]);
-                        {
-                            typedef float typeof_reduce_y0;
-                            typeof_reduce_y0 reduce_y0 = 0;
-                            typedef float typeof_reduce_y1;
-                            typeof_reduce_y1 reduce_y1 = 0;
-                            typedef float typeof_reduce_y2;
-                            typeof_reduce_y2 reduce_y2 = 0;
-                            {
-#line 1 "snippet:init"
-reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
-#line 315 "kernel"
-                            }
-
-                            #pragma unroll
-                            for (int u = 0; u < 1; ++u) {
-                                level3_reduce_y0[u] = reduce_y0;
-                                level3_reduce_y1[u] = reduce_y1;
-                                level3_reduce_y2[u] = reduce_y2;
-                            }
-                        }
-
-                        if (++steps_5 == 8) {
-                            steps_5 = 0;
-                            #pragma unroll
-                            for (int u = 0; u < 1; ++u)
-                                take_partial(&level5_reduce_y0[u], &level5_reduce_y1[u], &level5_reduce_y2[u], level4_reduce_y0[u], level4_reduce_y1[u], level4_reduce_y2[u]);
-                            {
-                                typedef float typeof_reduce_y0;
-                                typeof_reduce_y0 reduce_y0 = 0;
-                                typedef float typeof_reduce_y1;
-                                typeof_reduce_y1 reduce_y1 = 0;
-                                typedef float typeof_reduce_y2;
-                                typeof_reduce_y2 reduce_y2 = 0;
-                                {
-#line 1 "snippet:init"
-reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
-#line 341 "kernel"
-                                }
-
-                                #pragma unroll
-                                for (int u = 0; u < 1; ++u) {
-                                    level4_reduce_y0[u] = reduce_y0;
-                                    level4_reduce_y1[u] = reduce_y1;
-                                    level4_reduce_y2[u] = reduce_y2;
-                                }
-                            }
-
-                        }
-
                     }
 
                 }
@@ -360,20 +203,19 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
 
     }
     #pragma unroll
-    for (int u = 0; u < 1; ++u)
-        take_partial(&tile_reduce_y0[u], &tile_reduce_y1[u], &tile_reduce_y2[u], level1_reduce_y0[u], level1_reduce_y1[u], level1_reduce_y2[u]);
-    #pragma unroll
-    for (int u = 0; u < 1; ++u)
-        take_partial(&tile_reduce_y0[u], &tile_reduce_y1[u], &tile_reduce_y2[u], level2_reduce_y0[u], level2_reduce_y1[u], level2_reduce_y2[u]);
-    #pragma unroll
-    for (int u = 0; u < 1; ++u)
-        take_partial(&tile_reduce_y0[u], &tile_reduce_y1[u], &tile_reduce_y2[u], level3_reduce_y0[u], level3_reduce_y1[u], level3_reduce_y2[u]);
-    #pragma unroll
-    for (int u = 0; u < 1; ++u)
-        take_partial(&tile_reduce_y0[u], &tile_reduce_y1[u], &tile_reduce_y2[u], level4_reduce_y0[u], level4_reduce_y1[u], level4_reduce_y2[u]);
-    #pragma unroll
-    for (int u = 0; u < 1; ++u)
-        take_partial(&tile_reduce_y0[u], &tile_reduce_y1[u], &tile_reduce_y2[u], level5_reduce_y0[u], level5_reduce_y1[u], level5_reduce_y2[u]);
+    for (int u = 0; u < 1; ++u) {
+        take_partial(&tile_level1_reduce_y0[u], &tile_level1_reduce_y1[u], &tile_level1_reduce_y2[u], tile_reduce_y0[u], tile_reduce_y1[u], tile_reduce_y2[u]);
+
+        take_partial(&tile_level2_reduce_y0[u], &tile_level2_reduce_y1[u], &tile_level2_reduce_y2[u], tile_level1_reduce_y0[u], tile_level1_reduce_y1[u], tile_level1_reduce_y2[u]);
+
+        {
+            take_partial(&tile_level3_reduce_y0[u], &tile_level3_reduce_y1[u], &tile_level3_reduce_y2[u], tile_level2_reduce_y0[u], tile_level2_reduce_y1[u], tile_level2_reduce_y2[u]);
+        }
+
+        tile_reduce_y0[u] = tile_level3_reduce_y0[u];
+        tile_reduce_y1[u] = tile_level3_reduce_y1[u];
+        tile_reduce_y2[u] = tile_level3_reduce_y2[u];
+    }
 
     take_partial(&reduce_y0, &reduce_y1, &reduce_y2, tile_reduce_y0[0], tile_reduce_y1[0], tile_reduce_y2[0]);
     const index_t y0_at = y0_start + at_k0 * y0_k0;
@@ -386,7 +228,7 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
     {
 #line 1 "snippet:finalize"
 y0 = reduce_y0; y1 = reduce_y1 / count;
-#line 390 "kernel"
+#line 232 "kernel"
     }
     y0_memory[y0_at] = y0;
     y1_memory[y1_at] = y1;

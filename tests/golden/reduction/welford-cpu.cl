@@ -198,7 +198,7 @@ reduce_y1 += delta * (y0 - reduce_y0);
         {
             #pragma unroll
             for (int u = 1; u < 4; ++u)
-                            {
+            {
                 float16 vector_reduce_y0 = tile_reduce_y0[u];
                 float16 vector_reduce_y1 = tile_reduce_y1[u];
                 float16 vector_reduce_y2 = tile_reduce_y2[u];
@@ -212,7 +212,6 @@ reduce_y1 += delta * (y0 - reduce_y0);
                     take_partial(&reduce_y0, &reduce_y1, &reduce_y2, lanes_reduce_y0[l], lanes_reduce_y1[l], lanes_reduce_y2[l]);
 
             }
-
             const float16 vector_reduce_y0 = tile_reduce_y0[0];
             const float16 vector_reduce_y1 = tile_reduce_y1[0];
             const float16 vector_reduce_y2 = tile_reduce_y2[0];

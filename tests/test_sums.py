@@ -1,0 +1,63 @@
+"""Sums of float32 are right to 2e-7, whatever is added up and however it lies in memory."""
+
+import math
+
+import numpy as np
+import pytest
+
+import clprim as cp
+
+LIMIT = 2e-7
+# Shape, axis, whether every other element is taken.
+FORMS = {
+    "all": ((1_000_000,), None, False),
+    "columns": ((40_000, 64), 0, False),
+    "narrow": ((400_000, 3), 0, False),
+    "rows": ((12, 100_000), 1, False),
+    "short rows": ((40, 500), 1, False),
+    "planes": ((300, 4, 15, 15), (0, 2, 3), False),
+    "strided": ((800_000,), None, True),
+}
+VALUES = {
+    "equal": lambda rng, n: np.full(n, 0.1),
+    "random": lambda rng, n: rng.random(n),
+    "magnitudes": lambda rng, n: np.where(np.arange(n) % 2, 1e-3, 1e3) * (1 + rng.random(n)),
+}
+
+
+def exact(a, axis):
+    axes = range(a.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    axes = tuple(axes)
+    rows = np.moveaxis(a, axes, range(-len(axes), 0))
+    kept = rows.shape[: a.ndim - len(axes)]
+    flat = rows.reshape(*kept, -1).astype(np.float64)
+    return np.array([math.fsum(row) for row in flat.reshape(-1, flat.shape[-1])]).reshape(kept)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_sums_are_right_to_two_units(traits, form):
+    shape, axis, every_other = FORMS[form]
+    two = cp.Reduction(
+        "y0 = x0; y1 = -x0;",
+        init="reduce_y0 = 0; reduce_y1 = 0;",
+        step="reduce_y0 += y0; reduce_y1 += y1;",
+    )
+    for make in VALUES.values():
+        host = make(np.random.default_rng(1), math.prod(shape)).astype(np.float32).reshape(shape)
+        x = cp.asarray(host)
+        if every_other:
+            host, x = host[::2], x[::2]
+        wanted = exact(host, axis)
+        np.testing.assert_allclose(x.sum(axis=axis).get().astype(float), wanted, rtol=LIMIT)
+        plus, minus = two(x, axis=axis)
+        np.testing.assert_allclose(plus.get().astype(float), wanted, rtol=LIMIT)
+        np.testing.assert_array_equal(minus.get(), -plus.get())
+
+
+@pytest.mark.usefixtures("unoptimised")
+def test_what_is_lost_beside_infinities_is_no_number(device):
+    for special in (np.inf, -np.inf, np.nan):
+        for shape, axis in (((100_000,), None), ((2000, 64), 0)):
+            host = np.random.default_rng(2).random(shape).astype(np.float32)
+            host[shape[0] // 3] = special
+            np.testing.assert_array_equal(cp.asarray(host).sum(axis=axis).get(), host.sum(axis))
