@@ -266,6 +266,12 @@ from clprim.ops.product.einsum import (
     einsum,
 )
 from clprim.ops.product.matmul import linear, linear_backward, matmul
+from clprim.ops.quantized.quantized import (
+    dequantize,
+    quantize,
+    quantized_conv2d,
+    quantized_matmul,
+)
 from clprim.ops.random.dropout import (
     dropout,
     dropout1d,
@@ -484,6 +490,7 @@ __all__ = [
     "cumsum",
     "cumsum_backward",
     "depth_to_space",
+    "dequantize",
     "diag",
     "diagonal",
     "div",
@@ -641,6 +648,9 @@ __all__ = [
     "prelu_backward",
     "prod",
     "quantile",
+    "quantize",
+    "quantized_conv2d",
+    "quantized_matmul",
     "reciprocal",
     "relu",
     "relu6",

@@ -78,6 +78,8 @@ SAMPLES = {
     "meshgrid": lambda f, x: f(x[:, 0, 0, 0]),
     "one_hot": lambda f, x: f(x, 3),
     "pad": lambda f, x: f(x, (1, 1), "reflect"),
+    "quantize": lambda f, x: f(x, 1),
+    "dequantize": lambda f, x: f(x, 1),
     "prelu": lambda f, x: f(x, cp.empty(3, x.dtype)),
     "pixel_shuffle": lambda f, x: f(x.transpose(0, 2, 3, 1), 2),
     "pixel_unshuffle": lambda f, x: f(x, 2),

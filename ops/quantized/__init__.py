@@ -1,0 +1,1 @@
+"""Numbers of 8 bits that stand for real ones."""

@@ -1,0 +1,257 @@
+"""Numbers of 8 bits that stand for real ones: to them and back, products and convolutions.
+
+An integer q stands for ``(q − zero_point) · scale``. Products of int8 are added up in int32, and
+brought back to int8 by an epilogue in the kernel that stores them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from clprim.arrays.array import Array, array_over, new_dense, view_of
+from clprim.arrays.creation import asarray
+from clprim.arrays.formats import order_like
+from clprim.call.arguments import check_array
+from clprim.dtypes import as_dtype
+from clprim.errors import DTypeError, ShapeError
+from clprim.ops.conv.forward import conv2d
+from clprim.ops.conv.windows import Padding, Pair, windows
+from clprim.ops.product.matmul import matmul
+from clprim.ops.shared.arguments import dtype_of, is_array, real
+from clprim.ops.shared.dims import one_dim, whole
+from clprim.ops.shared.strings import kernel
+from clprim.runtime.device import current_device
+
+__all__ = ["dequantize", "quantize", "quantized_conv2d", "quantized_matmul"]
+
+_INT8, _INT32, _FLOAT32 = np.dtype(np.int8), np.dtype(np.int32), np.dtype(np.float32)
+# Scales come as the bits of floats, as an epilogue of integer sums reads integers.
+_REQUANTIZE = "y0 = clamp((int)rint((float)y0 * as_float(x0)) + w0, w1, 127);"
+
+
+def quantize(
+    x: Any,
+    scale: Any,
+    zero_point: Any = 0,
+    dtype: Any = np.int8,
+    *,
+    dim: int | None = None,
+    out: Any = None,
+) -> Array:
+    """Returns round(x / scale + zero_point), kept within what the dtype holds.
+
+    As `torch.quantize_per_tensor` and, with ``dim``, `torch.quantize_per_channel`; halves are
+    rounded to even.
+
+    Args:
+        x: Of floating-point numbers.
+        scale: A number, or with ``dim`` one for each element of that dimension.
+        zero_point: What stands for 0: an integer, or as many as scales.
+        dtype: int8, uint8, int16 or int32.
+        dim: The dimension that has scales of its own.
+        out: Where the result goes.
+
+    Raises:
+        ShapeError: Not as many scales as elements, a scale that is not positive, no such dimension.
+        DTypeError: No such arrays, or another dtype.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> q = ops.quantize(cp.asarray(np.float32([-1, 0.26, 100])), 0.1, 3)
+        >>> q.get()
+        array([ -7,   6, 127], dtype=int8)
+        >>> ops.dequantize(q, 0.1, 3).get().round(2)
+        array([-1. ,  0.3, 12.4], dtype=float32)
+    """
+    what = "quantize"
+    if dtype_of(what, "x", x).kind in "biu":
+        raise DTypeError(f"{what}: x is {x.dtype}; expected floating-point numbers")
+    kind = as_dtype(dtype)
+    if kind.name not in ("int8", "uint8", "int16", "int32"):
+        raise DTypeError(f"{what}: dtype={kind}: expected int8, uint8, int16 or int32")
+    info = np.iinfo(kind)
+    # The least and the greatest float that the integers reach: of int32 the last one is none.
+    most = np.nextafter(np.float32(2**31), np.float32(0)) if kind == _INT32 else info.max
+    text = f"""
+        float q = rint((float)x0 / (float)x1 + (float)x2);
+        y0 = (typeof_y0)clamp(q, (float)({info.min + 1} - 1), (float){float(most)!r});"""
+    arrays = _scales(what, x, scale, zero_point, dim)
+    return kernel(text, what, kind)(x, *arrays, shape=x.shape, out=out)
+
+
+def dequantize(
+    x: Any,
+    scale: Any,
+    zero_point: Any = 0,
+    dtype: Any = np.float32,
+    *,
+    dim: int | None = None,
+    out: Any = None,
+) -> Array:
+    """Returns (x - zero_point) · scale; see `quantize`.
+
+    Args:
+        x: Of integers.
+        scale: As in `quantize`.
+        zero_point: Likewise.
+        dtype: Of the result, of floating-point numbers.
+        dim: As in `quantize`.
+        out: Where the result goes.
+
+    Raises:
+        ShapeError, DTypeError: As `quantize`.
+    """
+    what = "dequantize"
+    if dtype_of(what, "x", x).kind not in "iu":
+        raise DTypeError(f"{what}: x is {x.dtype}; expected integers")
+    kind = as_dtype(dtype)
+    if kind.kind in "biu":
+        raise DTypeError(f"{what}: dtype={kind}: expected a floating dtype")
+    arrays = _scales(what, x, scale, zero_point, dim)
+    text = "y0 = (float)(x0 - x2) * (float)x1;"
+    return kernel(text, what, kind)(x, *arrays, shape=x.shape, out=out)
+
+
+def quantized_matmul(
+    a: Any,
+    b: Any,
+    scale: Any,
+    zero_point: int = 0,
+    *,
+    bias: Any = None,
+    transpose_b: bool = False,
+    relu: bool = False,
+    out: Any = None,
+) -> Array:
+    """Returns clamp(round((a @ b + bias) · scale) + zero_point) of int8, from sums in int32.
+
+    Args:
+        a: (M, K) of int8, whose zero point is 0.
+        b: (K, N) likewise, or what `pack_weight` made of it.
+        scale: Of a, times that of b, over that of the result: a number or (N,).
+        zero_point: Of the result.
+        bias: (N,) of int32, in steps of a's scale times b's.
+        transpose_b: Whether b is (N, K), as the weight of a linear layer.
+        relu: Whether what is below 0 becomes 0.
+        out: Where the result goes, of int8.
+
+    Raises:
+        ShapeError, DTypeError: As `matmul`, of arrays that are no int8, and of other scales.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> a = cp.asarray(np.array([[100, 50]], np.int8))
+        >>> ops.quantized_matmul(a, cp.asarray(np.array([[2], [1]], np.int8)), 0.1).get()
+        array([[25]], dtype=int8)
+    """
+    what = "quantized_matmul"
+    _int8(what, a=a, b=b)
+    columns = b.shape[-2 if transpose_b else -1] if len(b.shape) > 1 else 1
+    if out is None:
+        out = new_dense((*a.shape[:-1], columns), _INT8)
+    _int8(what, out=out)
+    epilogue = _requantizing(what, scale, zero_point, relu, columns, 1)
+    return matmul(a, b, transpose_b=transpose_b, bias=bias, out=out, **epilogue)
+
+
+def quantized_conv2d(
+    x: Any,
+    w: Any,
+    scale: Any,
+    zero_point: int = 0,
+    *,
+    bias: Any = None,
+    stride: Pair = 1,
+    padding: Padding = 0,
+    dilation: Pair = 1,
+    groups: int = 1,
+    relu: bool = False,
+    out: Any = None,
+) -> Array:
+    """Returns clamp(round((x ∗ w + bias) · scale) + zero_point) of int8, from sums in int32.
+
+    Args:
+        x: (N, C, H, W) of int8, whose zero point is 0.
+        w: (O, C / groups, KH, KW) likewise, or what `pack_weight` made of it.
+        scale: Of x, times that of w, over that of the result: a number or (O,).
+        zero_point: Of the result.
+        bias: (O,) of int32, in steps of x's scale times w's.
+        stride: As in `conv2d`.
+        padding: Likewise.
+        dilation: Likewise.
+        groups: Likewise.
+        relu: Whether what is below 0 becomes 0.
+        out: Where the result goes, of int8.
+
+    Raises:
+        ShapeError, DTypeError: As `conv2d`, of arrays that are no int8, and of other scales.
+    """
+    what = "quantized_conv2d"
+    _int8(what, x=x, w=w)
+    sizes: dict[str, Any] = {"stride": stride, "padding": padding, "dilation": dilation}
+    if x.ndim != 4 or len(w.shape) != 4:
+        raise ShapeError(f"{what}: x has shape {x.shape}, w {w.shape}: expected 4 dimensions")
+    if out is None:
+        found = windows(what, x.shape[2:], w.shape[2:], **sizes)
+        shape = (x.shape[0], w.shape[0], found.y.windows, found.x.windows)
+        out = new_dense(shape, _INT8, order_like(x))
+    _int8(what, out=out)
+    epilogue = _requantizing(what, scale, zero_point, relu, w.shape[0], 3)
+    result: Array = conv2d(x, w, bias=bias, groups=groups, out=out, **sizes, **epilogue)
+    return result
+
+
+def _int8(what: str, **arrays: Any) -> None:
+    for label, array in arrays.items():
+        dtype = array.dtype if hasattr(array, "array") else dtype_of(what, label, array)
+        if dtype != _INT8:
+            raise DTypeError(f"{what}: {label} is {dtype}, expected int8")
+
+
+def _requantizing(
+    what: str, scale: Any, zero_point: Any, relu: bool, count: int, ndim: int
+) -> dict[str, Any]:
+    """The epilogue that brings sums back to 8 bits, and its arguments."""
+    zero = whole(what, "zero_point", zero_point)
+    if not -128 <= zero <= 127:
+        raise ShapeError(f"{what}: zero_point={zero} is no int8")
+    if not is_array(scale):
+        scale = asarray(np.full(1, real(what, "scale", scale), np.float32))
+    if scale.dtype != _FLOAT32:
+        raise DTypeError(f"{what}: scale is {scale.dtype}, expected float32")
+    if scale.shape not in ((1,), (count,)):
+        raise ShapeError(f"{what}: scale has shape {scale.shape}, expected a number or ({count},)")
+    check_array(what, "scale", scale, current_device())
+    shape = (*scale.shape, *(1,) * (ndim - 1))
+    strides = (*scale.strides, *(0,) * (ndim - 1))
+    bits = array_over(
+        current_device(), scale.base_data, shape, _INT32, strides, scale.offset, scale.size
+    )
+    least = zero if relu else -128
+    return {"epilogue": _REQUANTIZE, "epilogue_args": (bits, zero, least)}
+
+
+def _scales(what: str, x: Any, scale: Any, zero_point: Any, dim: Any) -> tuple[Array, Array]:
+    """Scales and zero points as arrays that broadcast to ``x``."""
+    at = None if dim is None else one_dim(what, x.ndim, dim)
+    count = 1 if at is None else x.shape[at]
+    found = []
+    for label, given, kind in (("scale", scale, _FLOAT32), ("zero_point", zero_point, _INT32)):
+        array = given
+        if not is_array(given):
+            host = np.asarray(given)
+            if host.dtype.kind not in ("iu" if kind == _INT32 else "iuf"):
+                raise DTypeError(f"{what}: {label}={given!r}: expected numbers of {kind}")
+            if label == "scale" and not (host > 0).all():
+                raise ShapeError(f"{what}: scale={given!r} must be positive")
+            array = asarray(np.atleast_1d(host).astype(kind))
+        if array.shape not in ((count,), (1,)):
+            raise ShapeError(f"{what}: {label} has shape {array.shape}, expected ({count},)")
+        shape = tuple(array.size if d == at else 1 for d in range(x.ndim))
+        strides = tuple(array.strides[0] if d == at else 0 for d in range(x.ndim))
+        found.append(view_of(array, shape, strides, array.offset))
+    return found[0], found[1]
