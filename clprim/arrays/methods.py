@@ -121,6 +121,9 @@ class Methods:
     def __rmatmul__(self, other: Any) -> Array:
         return cast("Array", self.namespace.matmul(other, self))
 
+    def __divmod__(self: Any, other: Any) -> tuple[Array, Array]:
+        return self // other, self % other
+
     def __imatmul__(self: Any, other: Any) -> Any:  # type: ignore[misc]
         self[...] = self.namespace.matmul(self, other)
         return self

@@ -235,8 +235,9 @@ def _line(x: Any, axis: Any) -> tuple[Any, int]:
 
 
 def array_equal(a: Any, b: Any, /) -> bool:
-    """Returns whether two arrays have one shape and equal elements."""
-    return a.shape == b.shape and bool(all(a == b)) if is_array(a) and is_array(b) else False
+    """Returns whether two arrays, one of which may be the host's, are of one shape and equal."""
+    a, b = (v if is_array(v) else Array.namespace.asarray(v) for v in (a, b))
+    return a.shape == b.shape and bool(all(a == b))
 
 
 def allclose(

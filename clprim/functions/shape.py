@@ -258,7 +258,7 @@ def rot90(x: Array, k: int = 1, axes: Sequence[int] = (0, 1)) -> Array:
     return ops.rot90(x, k, axes)
 
 
-def roll(x: Array, /, shift: Any, *, axis: Any = None) -> Array:
+def roll(x: Array, /, shift: Any, axis: Any = None) -> Array:
     """Returns elements moved on along axes; those that leave at the end enter at the start."""
     if not is_integer(shift) and is_integer(axis):
         axis = (axis,) * len(shift)
@@ -295,11 +295,11 @@ def diag(x: Array, /, k: int = 0) -> Array:
     return ops.diag(x, k)
 
 
-def tril(x: Array, /, *, k: int = 0) -> Array:
+def tril(x: Array, /, k: int = 0) -> Array:
     """Returns matrices with zeros above the diagonal ``k``."""
     return ops.tril(x, k)
 
 
-def triu(x: Array, /, *, k: int = 0) -> Array:
+def triu(x: Array, /, k: int = 0) -> Array:
     """Returns matrices with zeros below the diagonal ``k``."""
     return ops.triu(x, k)

@@ -152,6 +152,12 @@ def test_numpys_questions(device):
     x = cp.asarray(A)
     assert (np.ndim(x), np.shape(x), np.size(x)) == (2, (3, 4), 12)
     assert np.add.reduce(x).shape == (4,)
+    assert np.array_equal(x, A)
+    assert not np.array_equal(A + 1, x)
+    assert np.allclose(x, A)
+    equal(np.tril(x, -1), np.tril(A, -1))
+    equal(np.roll(x, 1, 0), np.roll(A, 1, 0))
+    equal(divmod(x, 2)[1], A % 2)
     assert np.result_type(np.float32, x.dtype) == np.float32
     x = np.float32(2) * x
     assert isinstance(x, cp.Array)
