@@ -39,8 +39,15 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    found.filters["drawing"] = _drawing
     found.filters["indent"] = _indent  # Jinja's own ends lines where C does not, within comments
     return found
+
+
+def _drawing(text: str) -> str:
+    """Turns what a template says of its kernel, with the numbers of this one, into comments."""
+    lines = text.strip("\n").split("\n")
+    return "".join(f"// {line.removeprefix('  ')}".rstrip() + "\n" for line in lines)
 
 
 def _indent(text: str, width: int) -> str:

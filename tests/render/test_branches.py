@@ -27,6 +27,7 @@ class Watched(jinja2.Environment):
             lstrip_blocks=plain.lstrip_blocks,
             keep_trailing_newline=plain.keep_trailing_newline,
         )
+        self.filters.update(plain.filters)
         self.outcomes = {}
         self.globals[WATCH] = self._watch
 

@@ -1,3 +1,6 @@
+// Packs the weight of a depthwise convolution as vectors of channels read it.
+//
+//     w: channel 0: tap 0 1 2 ... | channel 1: ...   -->   packed: tap 0: channel 0 1 2 ... | tap 1: ...
 typedef int index_t;
 
 __kernel void conv2d_pack(

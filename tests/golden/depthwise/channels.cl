@@ -1,3 +1,14 @@
+// A depthwise convolution, or its adjoint, of images whose channels lie side by side.
+//
+//     x, one image             y
+//     +----------------+       +--------------+     A vector is some channels of a pixel. A tile of
+//     | channels       |       |              |     rows x columns of them is summed up in registers: every
+//     |  columns       |  -->  |  +---+       |     vector of x below the tile is read once, and
+//     |   rows         |       |  +---+ tile  |     added to all sums that it is part of.
+//     +----------------+       +--------------+
+//
+// A work-item walks down a band of rows, from tile to tile, so that the rows that tiles share are
+// still in the cache. Where x ends, its vectors are left out.
 typedef int index_t;
 static inline __attribute__((overloadable)) int cp_clamp(int a, int b, int c)
 {
@@ -155,7 +166,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                                 {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 159 "kernel"
+#line 170 "kernel"
                                 }
                                 vstore16(y0, 0, y0_memory + y0_here);
                             }
@@ -180,7 +191,7 @@ y0 = clamp(y0, 0, 6);
                                 {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 184 "kernel"
+#line 195 "kernel"
                                 }
                                 vstore16(y0, 0, y0_memory + y0_here);
                             } else {
@@ -193,7 +204,7 @@ y0 = clamp(y0, 0, 6);
                                     {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 197 "kernel"
+#line 208 "kernel"
                                     }
                                     y0_memory[y0_here] = y0;
                                 }

@@ -1,3 +1,11 @@
+// A depthwise convolution of planes that are as large in x as in y, and lie there without gaps.
+//
+//     x, one plane                          y
+//     +---+-+-------+                       +-------+
+//     |   |v| row 0 |   one tap: the same   |  |v|  |    A vector may run across the end of a row.
+//     |   +-+ row 1 |   vector, elsewhere   |  +-+  |    What a tap takes from a neighbouring row,
+//     |       row 2 |                       |       |    or from above or below, is replaced by 0.
+//     +-------------+                       +-------+
 typedef int index_t;
 static inline __attribute__((overloadable)) int cp_clamp(int a, int b, int c)
 {
@@ -157,7 +165,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                 {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 161 "kernel"
+#line 169 "kernel"
                 }
                 y0 += beta * (vload16(0, y0_memory + y0_here));
                 vstore16(y0, 0, y0_memory + y0_here);
@@ -214,7 +222,7 @@ y0 = clamp(y0, 0, 6);
                 {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 218 "kernel"
+#line 226 "kernel"
                 }
                 y0 += beta * (vload16(0, y0_memory + y0_here));
                 vstore16(y0, 0, y0_memory + y0_here);
@@ -228,7 +236,7 @@ y0 = clamp(y0, 0, 6);
                     {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 232 "kernel"
+#line 240 "kernel"
                     }
                     y0 += beta * ((float)y0_memory[y0_here]);
                     y0_memory[y0_here] = y0;

@@ -1,3 +1,7 @@
+// A depthwise convolution, or its adjoint, of arrays of any strides.
+//
+// A work-item sums up a few outputs of a channel, one beside or below the other; its neighbours take
+// the neighbouring channels or columns, so that what they read and write lies side by side.
 typedef int index_t;
 static inline __attribute__((overloadable)) int cp_clamp(int a, int b, int c)
 {
@@ -101,7 +105,7 @@ __kernel void conv2d(
             {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 105 "kernel"
+#line 109 "kernel"
             }
             y0_memory[y0_here] = y0;
         }

@@ -1,3 +1,14 @@
+// A depthwise convolution, or its adjoint, of images whose columns lie side by side.
+//
+//     x, one plane        source                 wide                y
+//     +-----------+       +-----------------+    +-------------+     +-----------+
+//     | some rows | copy  | 0 | some rows |0| -> | sums, a     |  -> | some rows |
+//     +-----------+       +-----------------+    | vector each |     +-----------+
+//                                                +-------------+
+// Some rows of a plane are copied to local memory, which is a cache here, with zeros around them:
+// no window leaves them, so that all sums are computed by the same code, in vectors of columns that
+// neither borders nor the ends of rows stop. With a stride of 2, even and odd columns are copied
+// apart, so that what neighbouring windows read still lies side by side.
 typedef int index_t;
 static inline __attribute__((overloadable)) int cp_clamp(int a, int b, int c)
 {
@@ -177,7 +188,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                         {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 181 "kernel"
+#line 192 "kernel"
                         }
                         vstore16(y0, 0, y0_memory + y0_here);
                     }
@@ -193,7 +204,7 @@ y0 = clamp(y0, 0, 6);
                         {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 197 "kernel"
+#line 208 "kernel"
                         }
                         vstore16(y0, 0, y0_memory + y0_here);
                     } else {
@@ -206,7 +217,7 @@ y0 = clamp(y0, 0, 6);
                             {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 210 "kernel"
+#line 221 "kernel"
                             }
                             y0_memory[y0_here] = y0;
                         }

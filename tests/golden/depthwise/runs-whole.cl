@@ -1,3 +1,13 @@
+// A depthwise convolution of planes whose rows are shorter than some vectors, and follow each other.
+//
+//     x, one plane       source, rows as long as those of y      y
+//     +-------+          0 0 0 0 0 0 0                           +-------+
+//     | row 0 |  copy    | row 0 | row 1 | row 2 | ...  +  taps -> | row 0 |
+//     | row 1 |          0 0 0 0 0 0 0                           | row 1 |
+//     +-------+                                                  +-------+
+// Vectors run across the ends of rows, so that no lane is idle. What a tap to the left or to the
+// right takes from the row before or after is replaced by 0; zeros stand above and below. With a
+// stride of 2, even and odd rows and columns are copied apart.
 typedef int index_t;
 static inline __attribute__((overloadable)) int cp_clamp(int a, int b, int c)
 {
@@ -181,7 +191,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                     {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 185 "kernel"
+#line 195 "kernel"
                     }
                     y0 += beta * (vload16(0, y0_memory + y0_here));
                     vstore16(y0, 0, y0_memory + y0_here);
@@ -212,7 +222,7 @@ y0 = clamp(y0, 0, 6);
                     {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 216 "kernel"
+#line 226 "kernel"
                     }
                     y0 += beta * (vload16(0, y0_memory + y0_here));
                     vstore16(y0, 0, y0_memory + y0_here);
@@ -226,7 +236,7 @@ y0 = clamp(y0, 0, 6);
                         {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 230 "kernel"
+#line 240 "kernel"
                         }
                         y0 += beta * ((float)y0_memory[y0_here]);
                         y0_memory[y0_here] = y0;

@@ -1,3 +1,14 @@
+// A depthwise convolution, or its adjoint, of arrays of any strides.
+//
+//     x, one channel             y
+//     +---------------+          +-------------+
+//     |  +---------+  |          |  +-------+  |    A work-item sums up a tile of rows x columns in
+//     |  |  below  |  |   --->   |  | tile  |  |    registers. Every element of x below the tile is
+//     |  +---------+  |          |  +-------+  |    read once, and added to all sums whose windows it
+//     +---------------+          +-------------+    is in.
+//
+// Neighbouring work-items take neighbouring channels, or columns: what they read lies side by side.
+// Where taps are apart, the outputs of a tile are so too, and share what is below them all the same.
 typedef int index_t;
 static inline __attribute__((overloadable)) int cp_clamp(int a, int b, int c)
 {
@@ -149,7 +160,7 @@ __kernel void conv2d(
                     {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 153 "kernel"
+#line 164 "kernel"
                     }
                     y0_memory[y0_here] = y0;
                 }

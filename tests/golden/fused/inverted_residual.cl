@@ -1,3 +1,15 @@
+// An inverted residual: 1 x 1, depthwise, 1 x 1, with an activation between.
+//
+//     x                        ring                between            y
+//     +---------------+        +-------------+     +-------------+    +---------+
+//     | some rows     | expand | rows of the |     | rows of the |    |         |
+//     |  channels     |  --->  | middle, and | --> | middle      | -->|         |
+//     +---------------+        | zeros       |     +-------------+    +---------+
+//                              +-------------+
+//
+// A work-item walks down a band of rows of an image. Of the middle it keeps in local memory, which is
+// a cache here, the rows that the depthwise convolution still needs, and its next results. A pixel of
+// the middle is a run of channels, whatever the arrays look like.
 typedef int index_t;
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void inverted_residual(

@@ -1,3 +1,10 @@
+// Reduces groups and maps them, whose elements lie in runs.
+//
+//     a group    |----- run 0, n elements -----|   ...   |----- run 1 -----|   ...     runs anywhere
+//     reduce     v v v v v v ... v t t                                               vectors, and a tail
+//     each       v v v v v v ... v t t                                               once more, from a near cache
+//
+// A work-item takes some groups, one after the other.
 typedef int index_t;
 static inline __attribute__((overloadable)) int cp_max(int a, int b)
 {
@@ -41,7 +48,7 @@ float *to_reduce_y0, const float other_y0)
     {
 #line 1 "snippet:combine"
 if (other_y0 > reduce_y0) reduce_y0 = other_y0;
-#line 45 "kernel"
+#line 52 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -76,7 +83,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void group(
         {
 #line 1 "snippet:init"
 reduce_y0 = lowest_reduce_y0;
-#line 80 "kernel"
+#line 87 "kernel"
         }
 
         for (index_t chain = 0; chain < rows; chain += rows_a_chain) {
@@ -87,7 +94,7 @@ reduce_y0 = lowest_reduce_y0;
                 {
 #line 1 "snippet:init"
 reduce_y0 = lowest_reduce_y0;
-#line 91 "kernel"
+#line 98 "kernel"
                 }
 
                 #pragma unroll
@@ -103,7 +110,7 @@ reduce_y0 = lowest_reduce_y0;
                 {
 #line 1 "snippet:init"
 reduce_y0 = lowest_reduce_y0;
-#line 107 "kernel"
+#line 114 "kernel"
                 }
 
                 #pragma unroll
@@ -127,7 +134,7 @@ reduce_y0 = lowest_reduce_y0;
                         {
 #line 1 "snippet:step"
 reduce_y0 = max(reduce_y0, x0);
-#line 131 "kernel"
+#line 138 "kernel"
                         }
 
                         tile_reduce_y0[u] = reduce_y0;
@@ -142,7 +149,7 @@ reduce_y0 = max(reduce_y0, x0);
                     {
 #line 1 "snippet:step"
 reduce_y0 = max(reduce_y0, x0);
-#line 146 "kernel"
+#line 153 "kernel"
                     }
 
                     tile_reduce_y0[0] = reduce_y0;
@@ -156,7 +163,7 @@ reduce_y0 = max(reduce_y0, x0);
                     {
 #line 1 "snippet:step"
 reduce_y0 = max(reduce_y0, x0);
-#line 160 "kernel"
+#line 167 "kernel"
                     }
 
                     rest1_reduce_y0[0] = reduce_y0;
@@ -199,7 +206,7 @@ reduce_y0 = max(reduce_y0, x0);
             {
 #line 1 "snippet:finalize"
 group_y0 = reduce_y0;
-#line 203 "kernel"
+#line 210 "kernel"
             }
             value_0 = group_y0;
         }
@@ -219,7 +226,7 @@ group_y0 = reduce_y0;
                 {
 #line 1 "snippet:each"
 y0 = exp(x0 - group_y0);
-#line 223 "kernel"
+#line 230 "kernel"
                 }
                 vstore16(y0, 0, y0_memory + y0_at + e);
             }
@@ -234,7 +241,7 @@ y0 = exp(x0 - group_y0);
                 {
 #line 1 "snippet:each"
 y0 = exp(x0 - group_y0);
-#line 238 "kernel"
+#line 245 "kernel"
                 }
                 y0_memory[y0_at + e] = y0;
             }

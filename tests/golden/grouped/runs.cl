@@ -1,3 +1,10 @@
+// Reduces groups and maps them, whose elements lie in runs.
+//
+//     a group    |----- run 0, n elements -----|   ...   |----- run 1 -----|   ...     runs anywhere
+//     reduce     v v v v v v ... v t t                                               vectors, and a tail
+//     each       v v v v v v ... v t t                                               once more, from a near cache
+//
+// A work-item takes some groups, one after the other.
 typedef int index_t;
 
 #define lowest_reduce_y0 -INFINITY
@@ -16,7 +23,7 @@ float16 *to_reduce_y0, float16 *to_reduce_y1, const float16 other_y0, const floa
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
 reduce_y1 += other_y1;
-#line 20 "kernel"
+#line 27 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
     *to_reduce_y1 = reduce_y1;
@@ -33,7 +40,7 @@ float8 *to_reduce_y0, float8 *to_reduce_y1, const float8 other_y0, const float8 
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
 reduce_y1 += other_y1;
-#line 37 "kernel"
+#line 44 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
     *to_reduce_y1 = reduce_y1;
@@ -50,7 +57,7 @@ float4 *to_reduce_y0, float4 *to_reduce_y1, const float4 other_y0, const float4 
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
 reduce_y1 += other_y1;
-#line 54 "kernel"
+#line 61 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
     *to_reduce_y1 = reduce_y1;
@@ -67,7 +74,7 @@ float2 *to_reduce_y0, float2 *to_reduce_y1, const float2 other_y0, const float2 
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
 reduce_y1 += other_y1;
-#line 71 "kernel"
+#line 78 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
     *to_reduce_y1 = reduce_y1;
@@ -84,7 +91,7 @@ float *to_reduce_y0, float *to_reduce_y1, const float other_y0, const float othe
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
 reduce_y1 += other_y1;
-#line 88 "kernel"
+#line 95 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
     *to_reduce_y1 = reduce_y1;
@@ -139,7 +146,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void group(
         {
 #line 1 "snippet:init"
 reduce_y0 = 0; reduce_y1 = 0;
-#line 143 "kernel"
+#line 150 "kernel"
         }
 
         for (index_t chain = 0; chain < rows; chain += rows_a_chain) {
@@ -153,7 +160,7 @@ reduce_y0 = 0; reduce_y1 = 0;
                 {
 #line 1 "snippet:init"
 reduce_y0 = 0; reduce_y1 = 0;
-#line 157 "kernel"
+#line 164 "kernel"
                 }
 
                 #pragma unroll
@@ -173,7 +180,7 @@ reduce_y0 = 0; reduce_y1 = 0;
                 {
 #line 1 "snippet:init"
 reduce_y0 = 0; reduce_y1 = 0;
-#line 177 "kernel"
+#line 184 "kernel"
                 }
 
                 #pragma unroll
@@ -193,7 +200,7 @@ reduce_y0 = 0; reduce_y1 = 0;
                 {
 #line 1 "snippet:init"
 reduce_y0 = 0; reduce_y1 = 0;
-#line 197 "kernel"
+#line 204 "kernel"
                 }
 
                 #pragma unroll
@@ -227,12 +234,12 @@ reduce_y0 = 0; reduce_y1 = 0;
                         {
 #line 1 "snippet:expr"
 y0 = x0 - x1; y1 = y0 * y0;
-#line 231 "kernel"
+#line 238 "kernel"
                         }
                         {
 #line 1 "snippet:step"
 reduce_y0 += y0; reduce_y1 += y1;
-#line 236 "kernel"
+#line 243 "kernel"
                         }
 
                         tile_reduce_y0[u] = reduce_y0;
@@ -256,12 +263,12 @@ reduce_y0 += y0; reduce_y1 += y1;
                     {
 #line 1 "snippet:expr"
 y0 = x0 - x1; y1 = y0 * y0;
-#line 260 "kernel"
+#line 267 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0; reduce_y1 += y1;
-#line 265 "kernel"
+#line 272 "kernel"
                     }
 
                     tile_reduce_y0[0] = reduce_y0;
@@ -284,12 +291,12 @@ reduce_y0 += y0; reduce_y1 += y1;
                     {
 #line 1 "snippet:expr"
 y0 = x0 - x1; y1 = y0 * y0;
-#line 288 "kernel"
+#line 295 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0; reduce_y1 += y1;
-#line 293 "kernel"
+#line 300 "kernel"
                     }
 
                     rest4_reduce_y0[0] = reduce_y0;
@@ -312,12 +319,12 @@ reduce_y0 += y0; reduce_y1 += y1;
                     {
 #line 1 "snippet:expr"
 y0 = x0 - x1; y1 = y0 * y0;
-#line 316 "kernel"
+#line 323 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0; reduce_y1 += y1;
-#line 321 "kernel"
+#line 328 "kernel"
                     }
 
                     rest1_reduce_y0[0] = reduce_y0;
@@ -384,7 +391,7 @@ reduce_y0 += y0; reduce_y1 += y1;
             {
 #line 1 "snippet:finalize"
 group_y0 = reduce_y0 / count + x1; group_y1 = rsqrt(reduce_y1 * w0);
-#line 388 "kernel"
+#line 395 "kernel"
             }
             value_0 = group_y0;
             value_1 = group_y1;
@@ -411,7 +418,7 @@ group_y0 = reduce_y0 / count + x1; group_y1 = rsqrt(reduce_y1 * w0);
                 {
 #line 1 "snippet:each"
 y0 = (x0 - group_y0) * group_y1 + x2 * w0;
-#line 415 "kernel"
+#line 422 "kernel"
                 }
                 vstore16(y0, 0, y0_memory + y0_at + e);
             }
@@ -430,7 +437,7 @@ y0 = (x0 - group_y0) * group_y1 + x2 * w0;
                 {
 #line 1 "snippet:each"
 y0 = (x0 - group_y0) * group_y1 + x2 * w0;
-#line 434 "kernel"
+#line 441 "kernel"
                 }
                 vstore4(y0, 0, y0_memory + y0_at + e);
             }
@@ -449,7 +456,7 @@ y0 = (x0 - group_y0) * group_y1 + x2 * w0;
                 {
 #line 1 "snippet:each"
 y0 = (x0 - group_y0) * group_y1 + x2 * w0;
-#line 453 "kernel"
+#line 460 "kernel"
                 }
                 y0_memory[y0_at + e] = y0;
             }

@@ -1,3 +1,7 @@
+// Every element of the results by itself.
+//
+//     dimension 0 of the launch: the innermost loop, an element a work-item
+//     dimension 1 of the launch: all outer loops as one, a row each
 typedef int index_t;
 #define n ((index_t)2)
 #define rows ((index_t)2048)
@@ -122,7 +126,7 @@ __kernel void pointwise(
     {
 #line 1 "snippet:expr"
 y0 = max(x0, x1);
-#line 126 "kernel"
+#line 130 "kernel"
     }
     y0_memory[y0_row + i] = y0;
 

@@ -1,3 +1,7 @@
+// Every element of the results by itself.
+//
+//     dimension 0 of the launch: the innermost loop, runs of `run` elements a work-item
+//     dimension 1 of the launch: all outer loops as one, a row each
 typedef int index_t;
 
 __kernel void pointwise(
@@ -32,7 +36,7 @@ __kernel void pointwise(
         {
 #line 1 "snippet:expr"
 y0 = x0 * w0 + x1;
-#line 36 "kernel"
+#line 40 "kernel"
         }
         vstore16(y0, 0, y0_memory + y0_row + i);
 
@@ -48,7 +52,7 @@ y0 = x0 * w0 + x1;
         {
 #line 1 "snippet:expr"
 y0 = x0 * w0 + x1;
-#line 52 "kernel"
+#line 56 "kernel"
         }
         y0_memory[y0_row + i] = y0;
 

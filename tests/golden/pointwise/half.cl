@@ -1,3 +1,7 @@
+// Every element of the results by itself.
+//
+//     dimension 0 of the launch: the innermost loop, runs of `run` elements a work-item
+//     dimension 1 of the launch: all outer loops as one, a row each
 typedef int index_t;
 static inline float from_bfloat16_1(ushort bits)
 {
@@ -52,7 +56,7 @@ __kernel void pointwise(
         {
 #line 1 "snippet:expr"
 y0 = x0 + x1 * 0.5;
-#line 56 "kernel"
+#line 60 "kernel"
         }
         vstore16(to_bfloat16_16(y0), 0, y0_memory + y0_row + i);
 
@@ -68,7 +72,7 @@ y0 = x0 + x1 * 0.5;
         {
 #line 1 "snippet:expr"
 y0 = x0 + x1 * 0.5;
-#line 72 "kernel"
+#line 76 "kernel"
         }
         y0_memory[y0_row + i] = to_bfloat16_1(y0);
 

@@ -1,3 +1,7 @@
+// Every element of the results by itself.
+//
+//     dimension 0 of the launch: the innermost loop, runs of `run` elements a work-item
+//     dimension 1 of the launch: all outer loops as one, a row each
 typedef int index_t;
 #define coord(d) ((d) == 0 ? (long)coord_0 : (d) == 1 ? (long)coord_1 : (d) == 2 ? (long)coord_2 : 0)
 #define at_x0(c0, c1, c2) ((float)vload_half(0, x0_memory + x0_from + (index_t)(c0) * x0_d0 + (index_t)(c1) + (index_t)(c2) * x0_d2))
@@ -65,7 +69,7 @@ typeof_y0 sum = 0;
 for (int i = 0; i < 2; ++i)
     sum += at_x0(coord(0), coord(1), 2 * coord(2) + i);
 y0 = sum * x1;
-#line 69 "kernel"
+#line 73 "kernel"
         }
         vstore16(y0, 0, y0_memory + y0_row + cp_i);
 
@@ -87,7 +91,7 @@ typeof_y0 sum = 0;
 for (int i = 0; i < 2; ++i)
     sum += at_x0(coord(0), coord(1), 2 * coord(2) + i);
 y0 = sum * x1;
-#line 91 "kernel"
+#line 95 "kernel"
         }
         y0_memory[y0_row + cp_i] = y0;
 

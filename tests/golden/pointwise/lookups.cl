@@ -1,3 +1,7 @@
+// Every element of the results by itself.
+//
+//     dimension 0 of the launch: the innermost loop, an element a work-item
+//     dimension 1 of the launch: all outer loops as one, a row each
 typedef int index_t;
 #define coord(d) ((d) == 1 ? (long)coord_1 : 0)
 #define at_x0(c0, c1, c2) ((float)vload_half(0, x0_memory + x0_from + (index_t)(c0) * x0_d0 + (index_t)(c1) + (index_t)(c2) * x0_d2))
@@ -49,7 +53,7 @@ __kernel void pointwise(
 int r = x1;
 y0 = inside_x0(r, coord(1), 0) ? at_x0(r, coord(1), 0) : size_x0(-1);
 y0 += at_x1(0) * (typeof_x0)0;
-#line 53 "kernel"
+#line 57 "kernel"
     }
     y0_memory[y0_row + i] = y0;
 

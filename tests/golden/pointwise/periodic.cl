@@ -1,3 +1,11 @@
+// Every element by itself, where an operand repeats along contiguous memory, as one value a channel
+// does in channels-last images. Rows are not walked one by one: vectors run across their ends.
+//
+//     x0       | c0 c1 c2 | c0 c1 c2 | c0 c1 c2 | c0 c1 c2 | ...
+//     vectors  |---- u = 0 ----|---- u = 1 ----|---- u = 2 ----|
+//     x1       |- pattern[0] --|- pattern[1] --|- pattern[2] --|   3 vectors, then they repeat
+//
+// A run of `run` elements starts where the pattern does.
 typedef int index_t;
 
 __kernel void pointwise(
@@ -47,7 +55,7 @@ __kernel void pointwise(
             {
 #line 1 "snippet:expr"
 y0 = x0 + x1;
-#line 51 "kernel"
+#line 59 "kernel"
             }
             vstore16(y0, 0, y0_memory + y0_row + e);
 
@@ -64,7 +72,7 @@ y0 = x0 + x1;
         {
 #line 1 "snippet:expr"
 y0 = x0 + x1;
-#line 68 "kernel"
+#line 76 "kernel"
         }
         y0_memory[y0_row + i] = y0;
 

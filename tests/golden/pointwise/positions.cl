@@ -1,3 +1,7 @@
+// Every element of the results by itself.
+//
+//     dimension 0 of the launch: the innermost loop, an element a work-item
+//     dimension 1 of the launch: all outer loops as one, a row each
 typedef int index_t;
 #define coord(d) ((d) == 0 ? (long)coord_0 : 0)
 #define size(d) ((d) == -1 ? (long)size_2 : 0)
@@ -43,7 +47,7 @@ __kernel void pointwise(
     {
 #line 1 "snippet:expr"
 y0 = x0 + index + coord(0) * size(-1) + w0;
-#line 47 "kernel"
+#line 51 "kernel"
     }
     y0_memory[y0_row + i] = y0;
 

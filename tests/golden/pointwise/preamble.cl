@@ -1,3 +1,7 @@
+// Every element cp_of the results by itself.
+//
+//     dimension 0 cp_of the launch: the innermost loop, an element cp_a work-item
+//     dimension 1 cp_of the launch: all outer loops as one, cp_a row each
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
@@ -39,7 +43,7 @@ double twice(double a)
 {
     return 2 * a;
 }
-#line 43 "kernel"
+#line 47 "kernel"
 
 __kernel void both(
     __global double *y0_memory,
@@ -68,7 +72,7 @@ __kernel void both(
     {
 #line 1 "snippet:expr"
 y0 = twice(x0); y1 = clamp(x0, 0, 1.5);
-#line 72 "kernel"
+#line 76 "kernel"
     }
     y0_memory[y0_row + i] = y0;
     y1_memory[y1_row + i] = y1;

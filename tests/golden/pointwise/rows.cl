@@ -1,3 +1,8 @@
+// Every element by itself, along one long loop w. A work-item takes many iterations of it and of the
+// loops around it, which short rows would else be a work-item each of.
+//
+// dimension 0 of the launch: pieces of `run` iterations of w
+// dimension 1 of the launch: all outer loops as one, in it pieces of `m_run` iterations of m
 typedef int index_t;
 __attribute__((reqd_work_group_size(1, 1, 1)))
 __kernel void pointwise(
@@ -44,7 +49,7 @@ __kernel void pointwise(
                         {
 #line 1 "snippet:expr"
 y0 = x0 + 1;
-#line 48 "kernel"
+#line 53 "kernel"
                         }
                         vstore16(y0, 0, y0_memory + y0_row + e);
 
@@ -57,7 +62,7 @@ y0 = x0 + 1;
                         {
 #line 1 "snippet:expr"
 y0 = x0 + 1;
-#line 61 "kernel"
+#line 66 "kernel"
                         }
                         y0_memory[y0_row + e] = y0;
 

@@ -1,3 +1,7 @@
+// Every element of the results by itself.
+//
+//     dimension 0 of the launch: the innermost loop, runs of `run` elements a work-item
+//     dimension 1 of the launch: all outer loops as one, a row each
 typedef int index_t;
 
 // Writes past the cache: what is written here is too large to be found in it later. This needs a
@@ -40,7 +44,7 @@ __kernel void pointwise(
         {
 #line 1 "snippet:expr"
 y0 = x0 + 1;
-#line 44 "kernel"
+#line 48 "kernel"
         }
         stream(&y0_memory[y0_row + i], y0);
 
@@ -54,7 +58,7 @@ y0 = x0 + 1;
         {
 #line 1 "snippet:expr"
 y0 = x0 + 1;
-#line 58 "kernel"
+#line 62 "kernel"
         }
         y0_memory[y0_row + i] = y0;
 

@@ -1,3 +1,7 @@
+// Every element of the results by itself.
+//
+//     dimension 0 of the launch: the innermost loop, an element a work-item
+//     dimension 1 of the launch: all outer loops as one, a row each
 typedef int index_t;
 
 __kernel void pointwise(
@@ -41,7 +45,7 @@ if (x0 > 0)
     y0 = 2 * x0;
 else
     y0 = x1;
-#line 45 "kernel"
+#line 49 "kernel"
     }
     y0_memory[y0_row + i] = y0;
 

@@ -1,3 +1,14 @@
+// Every element by itself, along one long loop w. A work-item takes many iterations of it and of the
+// loops around it, which short rows would else be a work-item each of.
+//
+// Inputs that lie otherwise than the results are read 3 vectors at a time. Their elements change
+// places in registers and go into a tile, row by row as the results lie in memory.
+//
+//     an input   3 rows, in them 1 neighbours for each w
+//     a result   1 rows, in them 3 neighbours for each w
+//
+// dimension 0 of the launch: pieces of `run` iterations of w
+// dimension 1 of the launch: all outer loops as one, in it pieces of `m_run` iterations of m
 typedef int index_t;
 
 static inline float16 pick0(const float16 a, const float16 b)
@@ -89,7 +100,7 @@ __kernel void pointwise(
                         {
 #line 1 "snippet:expr"
 y0 = x0 * w0;
-#line 93 "kernel"
+#line 104 "kernel"
                         }
                         vstore16(y0, 0, y0_memory + y0_row + e);
 
@@ -102,7 +113,7 @@ y0 = x0 * w0;
                         {
 #line 1 "snippet:expr"
 y0 = x0 * w0;
-#line 106 "kernel"
+#line 117 "kernel"
                         }
                         y0_memory[y0_row + e] = y0;
 

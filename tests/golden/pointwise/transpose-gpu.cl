@@ -1,3 +1,7 @@
+// Every element of the results by itself.
+//
+//     dimension 0 of the launch: the innermost loop, an element a work-item
+//     dimension 1 of the launch: all outer loops as one, a row each
 typedef int index_t;
 
 __kernel void pointwise(
@@ -35,7 +39,7 @@ __kernel void pointwise(
     {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 39 "kernel"
+#line 43 "kernel"
     }
     y0_memory[y0_row + i] = y0;
 

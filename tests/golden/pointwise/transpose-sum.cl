@@ -1,3 +1,18 @@
+// Every element by itself, where inputs are contiguous along another loop than the results are. A
+// tile has whole lines of memory of both: the inputs' are read in long runs, 16 x 16 elements change
+// places in registers, and the results' are calculated and written from the cache.
+//
+//                     a, contiguous for the results
+//                   +-------- 32 --------+
+//     b, contiguous |  16 x 16          |
+//     for the       |                 |
+//     inputs       256                |
+//                   |                 |
+//                   +-----------------+
+//
+// dimension 0 of the launch: pieces of `b_run` iterations of b
+// dimension 1 of the launch: all outer loops as one, in it pieces of `m_run` iterations of m, in
+//     them pieces of `run` iterations of a
 typedef int index_t;
 static inline __attribute__((overloadable)) int cp_max(int a, int b)
 {
@@ -224,7 +239,7 @@ __kernel void pointwise(
                             {
 #line 1 "snippet:expr"
 y0 = max(x0, 0) + x1;
-#line 228 "kernel"
+#line 243 "kernel"
                             }
                             if (e >= head && e < tail)
                                 stream(&y0_memory[y0_row + e], y0);
@@ -242,7 +257,7 @@ y0 = max(x0, 0) + x1;
                             {
 #line 1 "snippet:expr"
 y0 = max(x0, 0) + x1;
-#line 246 "kernel"
+#line 261 "kernel"
                             }
                             y0_memory[y0_row + e] = y0;
 

@@ -1,3 +1,20 @@
+// Every element by itself, where inputs are contiguous along another loop than the results are. A
+// tile has whole lines of memory of both: the inputs' are read in long runs, 4 x 4 elements change
+// places in registers, and the results' are calculated and written from the cache.
+//
+//                     a, contiguous for the results
+//                   +-------- n --------+
+//     b, contiguous |  4 x 4          |
+//     for the       |                 |
+//     inputs       tile_b                |
+//                   |                 |
+//                   +-----------------+
+//
+// The results' rows follow each other without gaps, wherever lines begin: so do those of the tile.
+//
+// dimension 0 of the launch: pieces of `b_run` iterations of b
+// dimension 1 of the launch: all outer loops as one, in it pieces of `m_run` iterations of m, in
+//     them pieces of `run` iterations of a
 typedef int index_t;
 
 static inline uint4 pick0(const uint4 a, const uint4 b)
@@ -87,7 +104,7 @@ __kernel void pointwise(
                             {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 91 "kernel"
+#line 108 "kernel"
                             }
                             vstore4(y0, 0, y0_memory + y0_row + e);
 
@@ -100,7 +117,7 @@ y0 = x0;
                             {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 104 "kernel"
+#line 121 "kernel"
                             }
                             y0_memory[y0_row + e] = y0;
 

@@ -1,3 +1,18 @@
+// Every element by itself, where inputs are contiguous along another loop than the results are. A
+// tile has whole lines of memory of both: the inputs' are read in long runs, 4 x 4 elements change
+// places in registers, and the results' are calculated and written from the cache.
+//
+//                     a, contiguous for the results
+//                   +-------- 32 --------+
+//     b, contiguous |  4 x 4          |
+//     for the       |                 |
+//     inputs       256                |
+//                   |                 |
+//                   +-----------------+
+//
+// dimension 0 of the launch: pieces of `b_run` iterations of b
+// dimension 1 of the launch: all outer loops as one, in it pieces of `m_run` iterations of m, in
+//     them pieces of `run` iterations of a
 typedef int index_t;
 
 // Writes past the cache: what is written here is too large to be found in it later. This needs a
@@ -106,7 +121,7 @@ __kernel void pointwise(
                             {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 110 "kernel"
+#line 125 "kernel"
                             }
                             if (e >= head && e < tail)
                                 stream(&y0_memory[y0_row + e], y0);
@@ -122,7 +137,7 @@ y0 = x0;
                             {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 126 "kernel"
+#line 141 "kernel"
                             }
                             y0_memory[y0_row + e] = y0;
 

@@ -1,3 +1,17 @@
+// A matrix product, one of whose operands is read where it lies: windows of a row of pixels, or a
+// matrix. Its lanes are columns: in memory they are neighbours, and from depth to depth it is always
+// the same step.
+//
+//                columns: 4 vectors of 16
+//            +------------------------+
+//            |  b: a row a step       |      A tile of 4 rows x 64 columns stays in registers while
+//            +------------------------+      depth passes by. The last tile of a line of lanes begins early
+//     +---+  +------------------------+      enough to end with it; what it shares with the tile before is
+//     | a |  |                        |      stored once.
+//     |   |  |                        |
+//     |   |  |  sum,   4 rows         |      A work-item takes some lines of lanes, or a part of one, and
+//     |   |  |                        |      passes all packed tiles by.
+//     +---+  +------------------------+
 typedef int index_t;
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(

@@ -1,3 +1,20 @@
+// A matrix product, one of whose operands is read where it lies: windows of a row of pixels, or a
+// matrix. Its lanes are columns: in memory they are neighbours, and from depth to depth it is always
+// the same step.
+//
+//                columns: 1 vectors of 16
+//            +------------------------+
+//            |  b: a row a step       |      A tile of 3 rows x 16 columns stays in registers while
+//            +------------------------+      depth passes by. The last tile of a line of lanes begins early
+//     +---+  +------------------------+      enough to end with it; what it shares with the tile before is
+//     | a |  |                        |      stored once.
+//     |   |  |                        |
+//     |   |  |  sum,   3 rows         |      A work-item takes some lines of lanes, or a part of one, and
+//     |   |  |                        |      passes all packed tiles by.
+//     +---+  +------------------------+
+//
+// Windows may leave the image: the rows of pixels that they touch are copied to a band in local
+// memory, with zeros around.
 typedef int index_t;
 
 static inline float16 weave0(const float16 a, const float16 b)

@@ -1,3 +1,9 @@
+// Packs an operand of a matrix product: tiles of 32 lanes, in which the lanes of one step of
+// depth lie side by side, so that the product reads it from the first to the last element.
+//
+//     tile 0: depth 0: lane 0 ... 31 | depth 1: lane 0 ... 31 | ...       tile 1: ...
+//
+// Lanes and depths that are not there are 0.
 typedef int index_t;
 
 __kernel void conv2d_pack(

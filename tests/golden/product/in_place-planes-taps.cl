@@ -1,3 +1,22 @@
+// A matrix product, one of whose operands is read where it lies: windows of a row of pixels, or a
+// matrix. Its lanes are rows: along depth their elements are neighbours, and from lane to lane it is
+// always the same step.
+//
+//                columns: 2 vectors of 16
+//            +------------------------+
+//            |  b: a row a step       |      A tile of 14 rows x 32 columns stays in registers while
+//            +------------------------+      depth passes by. The last tile of a line of lanes begins early
+//     +---+  +------------------------+      enough to end with it; what it shares with the tile before is
+//     | a |  |                        |      stored once.
+//     |   |  |                        |
+//     |   |  |  sum,  14 rows         |      A work-item takes some lines of lanes, or a part of one, and
+//     |   |  |                        |      passes all packed tiles by.
+//     +---+  +------------------------+
+//
+// Windows may leave the image: the rows of pixels that they touch are copied to a band in local
+// memory, with zeros around.
+// In it lanes are neighbours although they are rows: planes are copied as they are, and the sums
+// turned over when they are stored.
 typedef int index_t;
 
 static inline float16 pick0(const float16 a, const float16 b)

@@ -1,3 +1,22 @@
+// A matrix product, one of whose operands is read where it lies: windows of a row of pixels, or a
+// matrix. Its lanes are rows: along depth their elements are neighbours, and from lane to lane it is
+// always the same step.
+//
+//                columns: 2 vectors of 16
+//            +------------------------+
+//            |  b: a row a step       |      A tile of 14 rows x 32 columns stays in registers while
+//            +------------------------+      depth passes by. The last tile of a line of lanes begins early
+//     +---+  +------------------------+      enough to end with it; what it shares with the tile before is
+//     | a |  |                        |      stored once.
+//     |   |  |                        |
+//     |   |  |  sum,  14 rows         |      A work-item takes some lines of lanes, or a part of one, and
+//     |   |  |                        |      passes all packed tiles by.
+//     +---+  +------------------------+
+//
+// Windows may leave the image: the rows of pixels that they touch are copied to a band in local
+// memory, with zeros around.
+// In it lanes are neighbours although they are rows: planes are copied as they are, and the sums
+// turned over when they are stored.
 typedef int index_t;
 static inline __attribute__((overloadable)) int cp_max(int a, int b)
 {
@@ -432,7 +451,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                             {
 #line 1 "snippet:epilogue"
 y0 = max(y0, 0);
-#line 436 "kernel"
+#line 455 "kernel"
                             }
                             vstore8(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                         }
@@ -446,7 +465,7 @@ y0 = max(y0, 0);
                             {
 #line 1 "snippet:epilogue"
 y0 = max(y0, 0);
-#line 450 "kernel"
+#line 469 "kernel"
                             }
                             vstore4(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                         }
@@ -460,7 +479,7 @@ y0 = max(y0, 0);
                             {
 #line 1 "snippet:epilogue"
 y0 = max(y0, 0);
-#line 464 "kernel"
+#line 483 "kernel"
                             }
                             vstore2(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                         }
@@ -475,7 +494,7 @@ y0 = max(y0, 0);
                         {
 #line 1 "snippet:epilogue"
 y0 = max(y0, 0);
-#line 479 "kernel"
+#line 498 "kernel"
                         }
                         y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
                     }

@@ -1,3 +1,20 @@
+// A matrix product, one of whose operands is read where it lies: windows of a row of pixels, or a
+// matrix. Its lanes are rows: along depth their elements are neighbours, and from lane to lane it is
+// always the same step.
+//
+//                columns: 4 vectors of 16
+//            +------------------------+
+//            |  b: a row a step       |      A tile of 7 rows x 64 columns stays in registers while
+//            +------------------------+      depth passes by. The last tile of a line of lanes begins early
+//     +---+  +------------------------+      enough to end with it; what it shares with the tile before is
+//     | a |  |                        |      stored once.
+//     |   |  |                        |
+//     |   |  |  sum,   7 rows         |      A work-item takes some lines of lanes, or a part of one, and
+//     |   |  |                        |      passes all packed tiles by.
+//     +---+  +------------------------+
+//
+// Windows may leave the image: the rows of pixels that they touch are copied to a band in local
+// memory, with zeros around.
 typedef int index_t;
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(

@@ -1,3 +1,20 @@
+// A matrix product, one of whose operands is read where it lies: windows of a row of pixels, or a
+// matrix. Its lanes are rows: along depth their elements are neighbours, and from lane to lane it is
+// always the same step.
+//
+//                columns: 2 vectors of 16
+//            +------------------------+
+//            |  b: a row a step       |      A tile of 14 rows x 32 columns stays in registers while
+//            +------------------------+      depth passes by. The last tile of a line of lanes begins early
+//     +---+  +------------------------+      enough to end with it; what it shares with the tile before is
+//     | a |  |                        |      stored once.
+//     |   |  |                        |
+//     |   |  |  sum,  14 rows         |      A work-item takes some lines of lanes, or a part of one, and
+//     |   |  |                        |      passes all packed tiles by.
+//     +---+  +------------------------+
+//
+// Windows may leave the image: the rows of pixels that they touch are copied to a band in local
+// memory, with zeros around.
 typedef int index_t;
 static inline __attribute__((overloadable)) int cp_max(int a, int b)
 {
@@ -242,7 +259,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 246 "kernel"
+#line 263 "kernel"
                                 }
                                 vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                             }
@@ -268,7 +285,7 @@ y0 = max(y0 + x0, 0);
                         {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 272 "kernel"
+#line 289 "kernel"
                         }
                         y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
                     }

@@ -1,3 +1,21 @@
+// A matrix product, one of whose operands is gathered from an array: the windows of a convolution,
+// or simply a matrix. The other one was packed beforehand.
+//
+//                    columns: 2 vectors of 16
+//                +------------------------+
+//     depth      |  b: a row a step       |      A tile of 14 rows x 32 columns stays in
+//                +------------------------+      registers while `depth` passes by: every step adds
+//     +-------+  +------------------------+      the product of a column of a and a row of b.
+//     | a:    |  |                        |
+//     | a     |  |  sum,  14 rows         |      Gathered: the rows. A work-item copies as
+//     | column|  |                        |      many tiles of them as fit the cache to `panel`,
+//     | a step|  |                        |      neatly, and multiplies them by every packed tile.
+//     +-------+  +------------------------+
+//
+// A lane is one row or column of what is gathered. Element (lane, depth) of it lies at
+// lane_place + depth_place and, where windows may leave the array, at (lane_row + depth_row,
+// lane_column + depth_column) of a plane; outside of that it is 0. Lanes and depths are numbers of
+// three digits: (image, y, x) of a pixel, (y, x, channel) of a window's element.
 typedef int index_t;
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(

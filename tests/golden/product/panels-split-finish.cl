@@ -1,3 +1,6 @@
+// Adds up what the splits of a matrix product's depth gave, tile by tile, and stores it.
+//
+//     partial: split 0: tile 0 | tile 1 | ...      split 1: tile 0 | tile 1 | ...
 typedef int index_t;
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul_finish(

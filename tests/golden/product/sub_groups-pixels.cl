@@ -1,3 +1,18 @@
+// A matrix product without local memory and without barriers: a sub-group of 16 lanes computes a
+// tile of 16 x 32, and passes the factors of its rows from lane to lane.
+//
+//                        columns: 32
+//                      +----+----+         A lane keeps 2 of the columns of every row: 32 sums
+//         depth: 16    | b: lanes|         in registers. Of 16 steps of depth,
+//                      +----+----+         b: a vector of 16 lanes is 16 columns of a step;
+//        +----------+  +----+----+         a: one is 16 steps of a row.
+//   rows | a        |  |         |         Factor (row, step) of a is the value of one lane for
+//     16 |          |  |   sums  |         all: lane `step` of vector `row`.
+//        +----------+  +----+----+
+//
+// Rows are the lanes of what is gathered, columns the outputs. 8 sub-groups that follow each
+// other are a work-group: they take neighbouring tiles of what is gathered, so that b comes from
+// the cache. Places are in bytes: one number, added to the start of memory, is an address.
 typedef int index_t;
 
 // Where an output lies whose number has three digits.

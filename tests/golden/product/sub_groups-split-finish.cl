@@ -1,3 +1,7 @@
+// Adds up what the splits of a matrix product's depth gave, and stores it: a vector of 4 columns a
+// work-item, and the splits always in the same order.
+//
+//     partial: split 0: group 0: row 0 | row 1 | ...      split 1: ...      each row `pitch` long
 typedef int index_t;
 
 __kernel void matmul_finish(

@@ -1,3 +1,23 @@
+// A matrix product whose operands are read where they lie: one is gathered from an array, as the
+// windows of a convolution are, or is simply a matrix.
+//
+//                         columns: 128
+//                    +------------------+
+//     depth:  8      |  b               |      A work-group of 16 x 16 work-items computes a tile
+//     steps          +------------------+      of 128 rows x 128 columns. 8 steps of depth at a
+//     +-------+      +------------------+      time, it copies its parts of both operands to local
+//     | a:    |      |      +--+        |      memory, and every work-item multiplies what it needs
+//     | rows: |      |      |  |  8     |      of them into 8 x 8 sums in registers.
+//     | 128   |      |      +--+        |
+//     |       |      |        8         |      There are two tiles of each: while one is multiplied,
+//     +-------+      +------------------+      the next is on its way from global memory, through
+//                                              registers, to the other.
+//
+// Rows are the lanes of what is gathered, columns the outputs: columns lie side by side in the result.
+// Lanes and steps of depth are numbers of up to three digits: (image, y, x) of a pixel, (y, x,
+// channel) of a window's element. Element (lane, depth) of the gathered operand lies at the sum of
+// their places and, where windows may leave the array, of their rows and columns of a plane, outside
+// of which it is 0.
 typedef int index_t;
 
 // Places are never negative, and an unsigned number is a shorter way to an address.
@@ -206,7 +226,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void matmul(
                     {
 #line 1 "snippet:epilogue"
 y0 = tanh(y0);
-#line 210 "kernel"
+#line 230 "kernel"
                     }
                     y0 += beta * (vload_half4(0, y0_memory + y0_row + (column + c) * y0_output));
                     vstore_half4(y0, 0, y0_memory + y0_row + (column + c) * y0_output);
@@ -222,7 +242,7 @@ y0 = tanh(y0);
                             {
 #line 1 "snippet:epilogue"
 y0 = tanh(y0);
-#line 226 "kernel"
+#line 246 "kernel"
                             }
                             y0 += beta * ((float)vload_half(0, y0_memory + y0_row + (column + c) * y0_output));
                             vstore_half(y0, 0, y0_memory + y0_row + (column + c) * y0_output);

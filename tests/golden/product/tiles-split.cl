@@ -1,3 +1,23 @@
+// A matrix product whose operands are read where they lie: one is gathered from an array, as the
+// windows of a convolution are, or is simply a matrix.
+//
+//                         columns: 64
+//                    +------------------+
+//     depth: 16      |  b               |      A work-group of 16 x 16 work-items computes a tile
+//     steps          +------------------+      of 64 rows x 64 columns. 16 steps of depth at a
+//     +-------+      +------------------+      time, it copies its parts of both operands to local
+//     | a:    |      |      +--+        |      memory, and every work-item multiplies what it needs
+//     | rows: |      |      |  |  4     |      of them into 4 x 4 sums in registers.
+//     |  64   |      |      +--+        |
+//     |       |      |        4         |      There are two tiles of each: while one is multiplied,
+//     +-------+      +------------------+      the next is on its way from global memory, through
+//                                              registers, to the other.
+//
+// Rows are the outputs, columns the lanes of what is gathered: columns lie side by side in the result.
+// Lanes and steps of depth are numbers of up to three digits: (image, y, x) of a pixel, (y, x,
+// channel) of a window's element. Element (lane, depth) of the gathered operand lies at the sum of
+// their places and, where windows may leave the array, of their rows and columns of a plane, outside
+// of which it is 0.
 typedef int index_t;
 static inline __attribute__((overloadable)) int cp_max(int a, int b)
 {

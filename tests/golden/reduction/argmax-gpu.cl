@@ -1,3 +1,9 @@
+// The contiguous loop is reduced: a work-group walks along it for one output at a time.
+//
+//     reduced space  |---- row 0 ----|---- row 1 ----| ...      n elements a row, rows anywhere
+//     chunk          . . [begin ............... end) . .      what this group's split takes
+//     work-items     l l l l l l l l l l l l l l l l          32 side by side, 1 elements each,
+//     tile           u u u u u u u u                          1 times: independent accumulators
 typedef int index_t;
 
 #define lowest_reduce_y0 -INFINITY
@@ -15,7 +21,7 @@ float *to_reduce_y0, long *to_reduce_y1, const float other_y0, const long other_
     {
 #line 1 "snippet:combine"
 if (other_y0 > reduce_y0 || (other_y0 == reduce_y0 && other_y1 < reduce_y1)) { reduce_y0 = other_y0; reduce_y1 = other_y1; }
-#line 19 "kernel"
+#line 25 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
     *to_reduce_y1 = reduce_y1;
@@ -71,7 +77,7 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void reduction(
         {
 #line 1 "snippet:init"
 reduce_y0 = -INFINITY; reduce_y1 = 0;
-#line 75 "kernel"
+#line 81 "kernel"
         }
 
         {
@@ -88,12 +94,12 @@ reduce_y0 = -INFINITY; reduce_y1 = 0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 92 "kernel"
+#line 98 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 if (y0 > reduce_y0) { reduce_y0 = y0; reduce_y1 = reduce_item; }
-#line 97 "kernel"
+#line 103 "kernel"
                 }
 
             }

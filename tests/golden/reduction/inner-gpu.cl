@@ -1,3 +1,9 @@
+// The contiguous loop is reduced: a work-group walks along it for one output at a time.
+//
+//     reduced space  |---- row 0 ----|---- row 1 ----| ...      n elements a row, rows anywhere
+//     chunk          . . [begin ............... end) . .      what this group's split takes
+//     work-items     l l l l l l l l l l l l l l l l          256 side by side, 4 elements each,
+//     tile           u u u u u u u u                          2 times: independent accumulators
 typedef int index_t;
 
 #define lowest_reduce_y0 -INFINITY
@@ -11,7 +17,7 @@ float4 *to_reduce_y0, const float4 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 15 "kernel"
+#line 21 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -24,7 +30,7 @@ float2 *to_reduce_y0, const float2 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 28 "kernel"
+#line 34 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -37,7 +43,7 @@ float *to_reduce_y0, const float other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 41 "kernel"
+#line 47 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -76,7 +82,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void reduction(
         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 80 "kernel"
+#line 86 "kernel"
         }
 
         float4 tile_reduce_y0[2];
@@ -86,7 +92,7 @@ reduce_y0 = 0;
             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 90 "kernel"
+#line 96 "kernel"
             }
 
             #pragma unroll
@@ -114,12 +120,12 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 118 "kernel"
+#line 124 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 123 "kernel"
+#line 129 "kernel"
                     }
 
                     tile_reduce_y0[u] = reduce_y0;
@@ -138,12 +144,12 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 142 "kernel"
+#line 148 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 147 "kernel"
+#line 153 "kernel"
                 }
 
                 tile_reduce_y0[u] = reduce_y0;
@@ -158,12 +164,12 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 162 "kernel"
+#line 168 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 167 "kernel"
+#line 173 "kernel"
                 }
 
             }

@@ -1,3 +1,9 @@
+// The contiguous loop is reduced: a work-group walks along it for one output at a time.
+//
+//     reduced space  |---- row 0 ----|---- row 1 ----| ...      n elements a row, rows anywhere
+//     chunk          . . [begin ............... end) . .      what this group's split takes
+//     work-items     l l l l l l l l l l l l l l l l          1 side by side, 16 elements each,
+//     tile           u u u u u u u u                          4 times: independent accumulators
 typedef int index_t;
 
 #define lowest_reduce_y0 -INFINITY
@@ -11,7 +17,7 @@ float16 *to_reduce_y0, const float16 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 15 "kernel"
+#line 21 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -24,7 +30,7 @@ float8 *to_reduce_y0, const float8 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 28 "kernel"
+#line 34 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -37,7 +43,7 @@ float4 *to_reduce_y0, const float4 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 41 "kernel"
+#line 47 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -50,7 +56,7 @@ float2 *to_reduce_y0, const float2 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 54 "kernel"
+#line 60 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -63,7 +69,7 @@ float *to_reduce_y0, const float other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 67 "kernel"
+#line 73 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -100,7 +106,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduction(
         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 104 "kernel"
+#line 110 "kernel"
         }
 
         float16 tile_reduce_y0[4];
@@ -110,7 +116,7 @@ reduce_y0 = 0;
             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 114 "kernel"
+#line 120 "kernel"
             }
 
             #pragma unroll
@@ -141,12 +147,12 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 145 "kernel"
+#line 151 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 150 "kernel"
+#line 156 "kernel"
                     }
 
                     tile_reduce_y0[u] = reduce_y0;
@@ -165,12 +171,12 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 169 "kernel"
+#line 175 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 174 "kernel"
+#line 180 "kernel"
                 }
 
                 tile_reduce_y0[u] = reduce_y0;
@@ -185,12 +191,12 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 189 "kernel"
+#line 195 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 194 "kernel"
+#line 200 "kernel"
                 }
 
             }

@@ -1,3 +1,9 @@
+// The contiguous loop is reduced: a work-group walks along it for one output at a time.
+//
+//     reduced space  |---- row 0 ----|---- row 1 ----| ...      cp_n elements a row, rows anywhere
+//     chunk          . . [begin ............... end) . .      what this group's split takes
+//     work-items     l l l l l l l l l l l l l l l l          1 side by side, 16 elements each,
+//     tile           u u u u u u u u                          4 times: independent accumulators
 typedef int index_t;
 
 #define lowest_reduce_y0 -INFINITY
@@ -25,7 +31,7 @@ if (other_y2 > 0) {
     reduce_y1 += other_y1 + delta * delta * (reduce_y2 * other_y2 / n);
     reduce_y2 = n;
 }
-#line 29 "kernel"
+#line 35 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
     *to_reduce_y1 = reduce_y1;
@@ -70,7 +76,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void mean_and_variance(
         {
 #line 1 "snippet:init"
 reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
-#line 74 "kernel"
+#line 80 "kernel"
         }
 
         float16 tile_reduce_y0[4];
@@ -86,7 +92,7 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
             {
 #line 1 "snippet:init"
 reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
-#line 90 "kernel"
+#line 96 "kernel"
             }
 
             #pragma unroll
@@ -123,7 +129,7 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
                     {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 127 "kernel"
+#line 133 "kernel"
                     }
                     {
 #line 1 "snippet:step"
@@ -131,7 +137,7 @@ reduce_y2 += 1;
 typeof_reduce_y0 delta = y0 - reduce_y0;
 reduce_y0 += delta / reduce_y2;
 reduce_y1 += delta * (y0 - reduce_y0);
-#line 135 "kernel"
+#line 141 "kernel"
                     }
 
                     tile_reduce_y0[u] = reduce_y0;
@@ -156,7 +162,7 @@ reduce_y1 += delta * (y0 - reduce_y0);
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 160 "kernel"
+#line 166 "kernel"
                 }
                 {
 #line 1 "snippet:step"
@@ -164,7 +170,7 @@ reduce_y2 += 1;
 typeof_reduce_y0 delta = y0 - reduce_y0;
 reduce_y0 += delta / reduce_y2;
 reduce_y1 += delta * (y0 - reduce_y0);
-#line 168 "kernel"
+#line 174 "kernel"
                 }
 
                 tile_reduce_y0[u] = reduce_y0;
@@ -181,7 +187,7 @@ reduce_y1 += delta * (y0 - reduce_y0);
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 185 "kernel"
+#line 191 "kernel"
                 }
                 {
 #line 1 "snippet:step"
@@ -189,7 +195,7 @@ reduce_y2 += 1;
 typeof_reduce_y0 delta = y0 - reduce_y0;
 reduce_y0 += delta / reduce_y2;
 reduce_y1 += delta * (y0 - reduce_y0);
-#line 193 "kernel"
+#line 199 "kernel"
                 }
 
             }

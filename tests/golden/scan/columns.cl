@@ -1,3 +1,8 @@
+// Neighbouring lines lie side by side: a work-item walks along 16 of them at once.
+//
+//     lines across >   | tile 0 | tile 1 | ... | what fills no tile, one by one |
+//     elements v       |  16     |        |
+//     every 256 of them partial results begin anew: sums of sums have smaller errors
 typedef int index_t;
 
 #define lowest_reduce_y0 -INFINITY
@@ -11,7 +16,7 @@ float *to_reduce_y0, const float other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 15 "kernel"
+#line 20 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -24,7 +29,7 @@ float16 *to_reduce_y0, const float16 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 28 "kernel"
+#line 33 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -65,7 +70,7 @@ __kernel void reduction(
                     {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 69 "kernel"
+#line 74 "kernel"
                     }
 
                     done_reduce_y0 = reduce_y0;
@@ -79,7 +84,7 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 83 "kernel"
+#line 88 "kernel"
                     }
 
                     const index_t stop = min(block + 256, end);
@@ -108,12 +113,12 @@ reduce_y0 = 0;
                         {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 112 "kernel"
+#line 117 "kernel"
                         }
                         {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 117 "kernel"
+#line 122 "kernel"
                         }
 
                         x0_at += x0_step;
@@ -133,7 +138,7 @@ reduce_y0 += y0;
                     {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 137 "kernel"
+#line 142 "kernel"
                     }
 
                     done_reduce_y0 = reduce_y0;
@@ -147,7 +152,7 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 151 "kernel"
+#line 156 "kernel"
                     }
 
                     const index_t stop = min(block + 256, end);
@@ -176,12 +181,12 @@ reduce_y0 = 0;
                         {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 180 "kernel"
+#line 185 "kernel"
                         }
                         {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 185 "kernel"
+#line 190 "kernel"
                         }
 
                         x0_at += x0_step;

@@ -1,3 +1,8 @@
+// The 256 work-items of a group share a line: in every tile each takes 4 neighbours.
+//
+//     tile         | 0 0 0 0 | 1 1 1 1 | 2 2 2 2 | ...      work-items and their elements
+//     totals       |    s0   |    s1   |    s2   | ...      scanned in local memory
+//     results      what was before the tile, what work-items before this one sum up to, its own
 typedef int index_t;
 
 #define lowest_reduce_y0 -INFINITY
@@ -11,7 +16,7 @@ float *to_reduce_y0, const float other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 15 "kernel"
+#line 20 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -54,7 +59,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void reduction(
         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 58 "kernel"
+#line 63 "kernel"
         }
 
         done_reduce_y0 = reduce_y0;
@@ -67,7 +72,7 @@ reduce_y0 = 0;
             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 71 "kernel"
+#line 76 "kernel"
             }
 
             for (int u = 0; u < 4; ++u) {
@@ -80,12 +85,12 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 84 "kernel"
+#line 89 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 89 "kernel"
+#line 94 "kernel"
                     }
 
                 }
@@ -112,7 +117,7 @@ reduce_y0 += y0;
             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 116 "kernel"
+#line 121 "kernel"
             }
 
             for (int u = 0; u < 4; ++u) {
@@ -126,12 +131,12 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 130 "kernel"
+#line 135 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 135 "kernel"
+#line 140 "kernel"
                     }
 
                     {

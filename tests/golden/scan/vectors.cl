@@ -1,3 +1,10 @@
+// A work-item walks along a line, 16 elements at a time:
+//
+//     elements        a    b    c    d   ...       each an own partial result
+//     reach 1         a   ab   bc   cd           every lane takes in the one before it,
+//     reach 2         a   ab  abc abcd           then the one two before it, and so on
+//     before them     what the block, and the line, have summed up so far.
+// Every 4096 elements partial results begin anew: sums of sums have smaller errors.
 typedef int index_t;
 
 #define lowest_reduce_y0 -INFINITY
@@ -11,7 +18,7 @@ float *to_reduce_y0, const float other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 15 "kernel"
+#line 22 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -24,7 +31,7 @@ float16 *to_reduce_y0, const float16 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 28 "kernel"
+#line 35 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -66,7 +73,7 @@ __kernel void reduction(
             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 70 "kernel"
+#line 77 "kernel"
             }
 
             none_reduce_y0 = reduce_y0;
@@ -84,7 +91,7 @@ reduce_y0 = 0;
                 {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 88 "kernel"
+#line 95 "kernel"
                 }
 
                 block_reduce_y0 = reduce_y0;
@@ -96,7 +103,7 @@ reduce_y0 = 0;
                 {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 100 "kernel"
+#line 107 "kernel"
                 }
 
                 typedef float16 typeof_x0;
@@ -107,12 +114,12 @@ reduce_y0 = 0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 111 "kernel"
+#line 118 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 116 "kernel"
+#line 123 "kernel"
                 }
 
                 float16 earlier_reduce_y0;
@@ -159,12 +166,12 @@ reduce_y0 += y0;
                     {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 163 "kernel"
+#line 170 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 168 "kernel"
+#line 175 "kernel"
                     }
 
                     {

@@ -1,3 +1,6 @@
+// Adds up, in order, what the splits of a depthwise convolution's gradient in its weight gave.
+//
+//     partial: split 0: tap 0: channel 0 1 2 ... | tap 1: ...      split 1: ...
 typedef int index_t;
 
 __kernel void conv2d_weight_finish(

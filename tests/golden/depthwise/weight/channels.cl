@@ -1,3 +1,13 @@
+// The gradient of a depthwise convolution in its weight, of images whose channels lie side by side.
+//
+//     grad, one row     x, the rows below it        sums of some taps
+//     +--+--+--+--+     +--+--+--+--+--+--+         +--+--+--+
+//     | columns   | x   |  |  |  |  |  |  |   -->   |  |  |  |  in registers, vectors of channels
+//     +--+--+--+--+     +--+--+--+--+--+--+         +--+--+--+
+//
+// A work-item sums up some rows of an image. Every vector of x below some columns of the gradient
+// is read once, and multiplied by all of them that it meets. So that memory is read from front to
+// back, the sums of some vectors of channels take turns; they stay in the nearest cache.
 typedef int index_t;
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight(

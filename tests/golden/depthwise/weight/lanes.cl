@@ -1,3 +1,8 @@
+// The gradient of a depthwise convolution in its weight, of arrays of any strides.
+//
+// Where channels lie side by side, a work-item sums up one tap of one channel over some rows of an
+// image, and its neighbours take the neighbouring channels. Else a work-group does so, whose
+// work-items take neighbouring columns and then add up their sums.
 typedef int index_t;
 
 __kernel void conv2d_weight(

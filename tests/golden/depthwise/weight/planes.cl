@@ -1,3 +1,12 @@
+// The gradient of a depthwise convolution in its weight, of images whose columns lie side by side.
+//
+//     grad, one row        x, copied with zeros around it         sums of all taps
+//     +------------+       +---------------------+
+//     | a vector   | x     | one for every tap   |  -->   in registers, vectors of columns
+//     +------------+       |                     |
+//                          +---------------------+
+// Some rows of a plane of x are copied to local memory, which is a cache here; with a stride of 2,
+// even and odd columns apart, so that what neighbouring windows read lies side by side.
 typedef int index_t;
 
 // The first `left` elements at `at` and zeros behind them; memory that is not ours is not read.

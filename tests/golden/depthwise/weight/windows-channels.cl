@@ -1,3 +1,14 @@
+// The gradient of a depthwise convolution in its weight, of arrays of any strides.
+//
+//     grad, one channel       x                        sums
+//     +-------------+         +---------------+        +--+--+--+
+//     |  +-------+  |         |  +---------+  |        |  |  |  |     A work-item sums up some rows of
+//     |  | tile  |  |    x    |  |  below  |  |  -->   +--+--+--+     taps in registers, tile by tile:
+//     |  +-------+  |         |  +---------+  |        |  taps  |     every element of x below a tile is
+//     +-------------+         +---------------+        +--+--+--+     read once, and meets all of the tile.
+//
+// Where channels lie side by side, neighbouring work-items take neighbouring channels. Else those of
+// a work-group take neighbouring tiles of the same rows, and add up their sums at the end.
 typedef int index_t;
 
 __kernel void conv2d_weight(
