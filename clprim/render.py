@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING
@@ -13,11 +12,7 @@ from clprim.plan.kernel import KernelCode
 if TYPE_CHECKING:
     import jinja2
 
-__all__ = ["drawing", "environment", "render"]
-
-
-# Where a drawing starts in what is printed to have it.
-_MARK = "\0"
+__all__ = ["environment", "render"]
 
 
 @lru_cache(maxsize=1)
@@ -66,28 +61,6 @@ def render(template: str, code: KernelCode) -> str:
     text = environment().get_template(f"{template}.cl.jinja").render(code=code)
     # A local may be called as its kernel: C lets it hide the function, which the host asks for.
     return _number_lines(_tidy(text, tuple(name for name in code.own if name != code.name)))
-
-
-def drawing(template: str, code: KernelCode) -> str:
-    """Returns what the head of a template tells and draws of its kernel, with this code's numbers.
-
-    Args:
-        template: Its name without ``.cl.jinja``.
-        code: The plan's code.
-
-    Returns:
-        Lines of plain text; none where the template has no such comment.
-    """
-    name = f"{template}.cl.jinja"
-    loader = environment().loader
-    assert loader is not None
-    source, _, _ = loader.get_source(environment(), name)
-    # What stands before the comment names the values that it prints.
-    found = re.match(r"(.*?)\{#-?\n(.*?)-?#\}", source, re.DOTALL)
-    if not found:
-        return ""
-    text = environment().from_string(found[1] + _MARK + found[2]).render(code=code)
-    return textwrap.dedent(text.partition(_MARK)[2]).strip("\n")
 
 
 def _tidy(text: str, own: tuple[str, ...]) -> str:

@@ -20,7 +20,6 @@ from clprim.plan.reduction.planner import ReductionPlan
 from clprim.plan.strides import dense_strides
 from clprim.pointwise import Pointwise
 from clprim.reduction import Axis, Reduction, Request
-from clprim.render import drawing
 from clprim.runtime.device import Device
 from clprim.runtime.source_cache import source_of
 from clprim.traits import DeviceTraits
@@ -83,7 +82,6 @@ class Explanation:
         words: The plan, in a sentence.
         launches: Of each kernel: work-items, bytes, operations.
         kernels: Name and source of each.
-        drawings: Of each kernel: how its work is shared out; may be empty.
         nbytes: That all of them move.
         flops: Operations of all of them.
     """
@@ -95,7 +93,6 @@ class Explanation:
     words: str
     launches: tuple[str, ...]
     kernels: tuple[tuple[str, str], ...]
-    drawings: tuple[str, ...]
     nbytes: int
     flops: int
 
@@ -156,11 +153,11 @@ def explanation_of(
 ) -> Explanation:
     """Returns what `explain` prints, in parts; takes and raises the same."""
     if isinstance(on, Device):
-        stand_in = _Drawing(on.traits, str(on))
+        drawing = _Drawing(on.traits, str(on))
     else:
-        stand_in = _Drawing(COMMON[on], f"a common {on.upper()}")
+        drawing = _Drawing(COMMON[on], f"a common {on.upper()}")
     args = (*arrays, *scalars)
-    device: Any = stand_in
+    device: Any = drawing
     plan: KernelPlan | ReductionPlan | None
     if isinstance(operator, Reduction):
         plan, results = operator._plan(device, Request(args, axis, keepdims, None, 1, 0))
@@ -179,12 +176,11 @@ def explanation_of(
     return Explanation(
         title=operator._what,
         definition=operator.definition,
-        device=str(stand_in),
+        device=str(drawing),
         operands=tuple(operands),
         words=_strategy(plan),
         launches=tuple(map(_launch, stages)),
         kernels=tuple((s.code.name, source_of(s.template, s.code)) for s in stages),
-        drawings=tuple(drawing(s.template, s.code) for s in stages),
         nbytes=sum(stage.nbytes for stage in stages),
         flops=sum(stage.flops for stage in stages),
     )

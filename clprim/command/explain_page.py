@@ -64,9 +64,6 @@ def explain_page(explanation: Explanation, timing: Timing | None = None) -> str:
             f"<h2>Kernel {number} of {len(explanation.kernels)}: <code>{escape(name)}</code></h2>"
         )
         blocks.append(f"<p>{escape(explanation.launches[number - 1])}</p>")
-        picture = explanation.drawings[number - 1]
-        if picture:
-            blocks.append(f"<pre>{escape(picture)}</pre>")
         blocks.append(f"<pre>{_kernel(source)}</pre>")
     blocks.append("<h2>Roofline</h2>")
     if timing is None:

@@ -8,7 +8,7 @@ from branches import kernels as more_kernels
 from jinja2 import nodes
 from rendered import kernels
 
-from clprim.render import drawing, environment, render
+from clprim.render import environment, render
 
 WATCH = "watch_condition"
 # Kernels that measure a device have tests of their own.
@@ -85,9 +85,6 @@ def test_what_no_golden_file_shows_is_clean_as_well():
 def test_drawings_are_printed_with_the_numbers_of_a_kernel():
     drawn = {}
     for _, template, code in (*kernels(), *more_kernels()):
-        drawn.setdefault(template, drawing(template, code))
-    assert re.search(r"\d+ side by side, \d+ elements each", drawn["reduction/inner"])
-    for template, text in drawn.items():
-        assert "{" + "{" not in text, template
-        assert text == text.strip("\n"), template
-    assert sum(map(bool, drawn.values())) > 25
+        drawn.setdefault(template, render(template, code))
+    assert re.search(r"// .*\d+ side by side, \d+ elements each", drawn["reduction/inner"])
+    assert sum(text.startswith("// ") for text in drawn.values()) > 30
