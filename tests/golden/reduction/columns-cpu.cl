@@ -1,3 +1,10 @@
+// The contiguous loop is kept: a work-item holds 9 x 16 neighbouring outputs in registers and
+// walks down the rows.
+//
+//                    columns (outputs) >
+//     rows     |  tile 0  |  tile 1  | ...    |     a tile: 9 vectors of 16
+//     (reduced)|          |          |  | last |  the last one overlaps its neighbour, so that it
+//       v      |          |          |  |      |  is whole; it stores only what is its own
 typedef int index_t;
 
 #define lowest_reduce_y0 -INFINITY
@@ -11,7 +18,7 @@ float16 *to_reduce_y0, const float16 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 15 "kernel"
+#line 22 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -53,7 +60,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduction(
             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 57 "kernel"
+#line 64 "kernel"
             }
 
             #pragma unroll
@@ -93,12 +100,12 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 97 "kernel"
+#line 104 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 102 "kernel"
+#line 109 "kernel"
                     }
 
                     tile_reduce_y0[u] = reduce_y0;
@@ -115,7 +122,7 @@ reduce_y0 += y0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 119 "kernel"
+#line 126 "kernel"
                         }
 
                         #pragma unroll
@@ -135,7 +142,7 @@ reduce_y0 = 0;
                             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 139 "kernel"
+#line 146 "kernel"
                             }
 
                             #pragma unroll
@@ -161,7 +168,7 @@ reduce_y0 = 0;
                                 {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 165 "kernel"
+#line 172 "kernel"
                                 }
 
                                 #pragma unroll

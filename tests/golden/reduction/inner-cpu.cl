@@ -1,3 +1,9 @@
+// The contiguous loop is reduced: a work-group walks along it for one output at a time.
+//
+//     reduced space  |---- row 0 ----|---- row 1 ----| ...      n elements a row, rows anywhere
+//     chunk          . . [begin ............... end) . .      what this group's split takes
+//     work-items     l l l l l l l l l l l l l l l l          1 side by side, 16 elements each,
+//     tile           u u u u u u u u                          4 times: independent accumulators
 typedef int index_t;
 
 #define lowest_reduce_y0 -INFINITY
@@ -11,7 +17,7 @@ float16 *to_reduce_y0, const float16 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 15 "kernel"
+#line 21 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -24,7 +30,7 @@ float8 *to_reduce_y0, const float8 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 28 "kernel"
+#line 34 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -37,7 +43,7 @@ float4 *to_reduce_y0, const float4 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 41 "kernel"
+#line 47 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -50,7 +56,7 @@ float2 *to_reduce_y0, const float2 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 54 "kernel"
+#line 60 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -63,7 +69,7 @@ float *to_reduce_y0, const float other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 67 "kernel"
+#line 73 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -104,7 +110,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduction(
         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 108 "kernel"
+#line 114 "kernel"
         }
 
         float16 tile_reduce_y0[4];
@@ -114,7 +120,7 @@ reduce_y0 = 0;
             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 118 "kernel"
+#line 124 "kernel"
             }
 
             #pragma unroll
@@ -138,7 +144,7 @@ reduce_y0 = 0;
             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 142 "kernel"
+#line 148 "kernel"
             }
 
             #pragma unroll
@@ -173,12 +179,12 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 177 "kernel"
+#line 183 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 182 "kernel"
+#line 188 "kernel"
                     }
 
                     tile_reduce_y0[u] = reduce_y0;
@@ -197,7 +203,7 @@ reduce_y0 += y0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 201 "kernel"
+#line 207 "kernel"
                         }
 
                         #pragma unroll
@@ -221,12 +227,12 @@ reduce_y0 = 0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 225 "kernel"
+#line 231 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 230 "kernel"
+#line 236 "kernel"
                 }
 
                 tile_reduce_y0[u] = reduce_y0;
@@ -244,7 +250,7 @@ reduce_y0 += y0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 248 "kernel"
+#line 254 "kernel"
                         }
 
                         #pragma unroll
@@ -267,12 +273,12 @@ reduce_y0 = 0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 271 "kernel"
+#line 277 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 276 "kernel"
+#line 282 "kernel"
                 }
 
                 rest_reduce_y0[0] = reduce_y0;
@@ -290,7 +296,7 @@ reduce_y0 += y0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 294 "kernel"
+#line 300 "kernel"
                         }
 
                         #pragma unroll

@@ -1,3 +1,7 @@
+// The second stage: every output merges its partials, which lie one row of outputs a split.
+//
+//     reduce_yN_memory   | outputs of split 0 | outputs of split 1 | ...
+//     16 work-items share the splits of one output.
 typedef int index_t;
 
 #define lowest_reduce_y0 -INFINITY
@@ -11,7 +15,7 @@ float *to_reduce_y0, const float other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 15 "kernel"
+#line 19 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -39,7 +43,7 @@ __kernel void reduction_finish(
     {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 43 "kernel"
+#line 47 "kernel"
     }
 
     float tile_reduce_y0[1];
@@ -49,7 +53,7 @@ reduce_y0 = 0;
         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 53 "kernel"
+#line 57 "kernel"
         }
 
         #pragma unroll
@@ -84,7 +88,7 @@ reduce_y0 = 0;
                 {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 88 "kernel"
+#line 92 "kernel"
                 }
 
                 #pragma unroll
@@ -104,7 +108,7 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 108 "kernel"
+#line 112 "kernel"
                     }
 
                     #pragma unroll
@@ -130,7 +134,7 @@ reduce_y0 = 0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 134 "kernel"
+#line 138 "kernel"
                         }
 
                         #pragma unroll

@@ -1,3 +1,8 @@
+// The second stage: every output merges its partials, which lie one row of outputs a split.
+//
+//     reduce_yN_memory   | outputs of split 0 | outputs of split 1 | ...
+//     A work-item takes 16 neighbouring outputs, in vectors, so that memory is read in long
+//     runs; the last one overlaps its neighbour and stores only what is its own.
 typedef int index_t;
 
 #define lowest_reduce_y0 -INFINITY
@@ -11,7 +16,7 @@ float16 *to_reduce_y0, const float16 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 15 "kernel"
+#line 20 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -36,7 +41,7 @@ __kernel void reduction_finish(
         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 40 "kernel"
+#line 45 "kernel"
         }
 
         #pragma unroll
@@ -73,7 +78,7 @@ reduce_y0 = 0;
                 {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 77 "kernel"
+#line 82 "kernel"
                 }
 
                 #pragma unroll
@@ -93,7 +98,7 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 97 "kernel"
+#line 102 "kernel"
                     }
 
                     #pragma unroll
@@ -119,7 +124,7 @@ reduce_y0 = 0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 123 "kernel"
+#line 128 "kernel"
                         }
 
                         #pragma unroll

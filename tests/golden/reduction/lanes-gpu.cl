@@ -1,3 +1,8 @@
+// Neighbouring work-items take neighbouring outputs; rows of work-items share the reduced loops.
+//
+//                    columns (outputs) >
+//     work-group   l l l l l l l l     64 lanes, an output each
+//                  l l l l l l l l     4 rows of them: row r takes elements r, r + 4, ...
 typedef int index_t;
 
 #define lowest_reduce_y0 -INFINITY
@@ -11,7 +16,7 @@ float *to_reduce_y0, const float other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 15 "kernel"
+#line 20 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -51,7 +56,7 @@ __kernel __attribute__((reqd_work_group_size(64, 4, 1))) void reduction(
         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 55 "kernel"
+#line 60 "kernel"
         }
 
         float tile_reduce_y0[1];
@@ -61,7 +66,7 @@ reduce_y0 = 0;
             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 65 "kernel"
+#line 70 "kernel"
             }
 
             #pragma unroll
@@ -99,12 +104,12 @@ reduce_y0 = 0;
             {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 103 "kernel"
+#line 108 "kernel"
             }
             {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 108 "kernel"
+#line 113 "kernel"
             }
 
             tile_reduce_y0[0] = reduce_y0;
@@ -120,7 +125,7 @@ reduce_y0 += y0;
                     {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 124 "kernel"
+#line 129 "kernel"
                     }
 
                     #pragma unroll
@@ -140,7 +145,7 @@ reduce_y0 = 0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 144 "kernel"
+#line 149 "kernel"
                         }
 
                         #pragma unroll
@@ -166,7 +171,7 @@ reduce_y0 = 0;
                             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 170 "kernel"
+#line 175 "kernel"
                             }
 
                             #pragma unroll

@@ -1,3 +1,11 @@
+// The contiguous loop is kept but narrower than a vector, as the channels of an image are: rows lie
+// one behind the other, and vectors run across their ends.
+//
+//     memory     | c0 c1 c2 | c0 c1 c2 | c0 c1 c2 | c0 c1 c2 | ...      3 columns a row
+//     vectors    |---- u = 0 ----|---- u = 1 ----|---- u = 2 ----|    3 x 16 elements: 16 rows
+//
+// Element t of such a tile always belongs to column t % 3, so accumulators never mix columns;
+// they are sorted out once, at the end.
 typedef int index_t;
 
 #define lowest_reduce_y0 -INFINITY
@@ -11,7 +19,7 @@ float *to_reduce_y0, const float other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 15 "kernel"
+#line 23 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -24,7 +32,7 @@ float16 *to_reduce_y0, const float16 other_y0)
     {
 #line 1 "snippet:combine"
 reduce_y0 += other_y0;
-#line 28 "kernel"
+#line 36 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
 }
@@ -59,7 +67,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduction(
         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 63 "kernel"
+#line 71 "kernel"
         }
 
         #pragma unroll
@@ -96,12 +104,12 @@ reduce_y0 = 0;
             {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 100 "kernel"
+#line 108 "kernel"
             }
             {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 105 "kernel"
+#line 113 "kernel"
             }
 
             tile_reduce_y0[u] = reduce_y0;
@@ -118,7 +126,7 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 122 "kernel"
+#line 130 "kernel"
                 }
 
                 #pragma unroll
@@ -138,7 +146,7 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 142 "kernel"
+#line 150 "kernel"
                     }
 
                     #pragma unroll
@@ -164,7 +172,7 @@ reduce_y0 = 0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 168 "kernel"
+#line 176 "kernel"
                         }
 
                         #pragma unroll
@@ -214,7 +222,7 @@ reduce_y0 = 0;
         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 218 "kernel"
+#line 226 "kernel"
         }
 
         // The last rows fill no tile.
@@ -226,12 +234,12 @@ reduce_y0 = 0;
             {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 230 "kernel"
+#line 238 "kernel"
             }
             {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 235 "kernel"
+#line 243 "kernel"
             }
 
         }

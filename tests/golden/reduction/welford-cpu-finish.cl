@@ -1,3 +1,7 @@
+// The second stage: every output merges its partials, which lie one row of outputs a split.
+//
+//     reduce_yN_memory   | outputs of split 0 | outputs of split 1 | ...
+//     A work-item takes one output.
 typedef int index_t;
 
 #define lowest_reduce_y0 -INFINITY
@@ -25,7 +29,7 @@ if (other_y2 > 0) {
     reduce_y1 += other_y1 + delta * delta * (reduce_y2 * other_y2 / n);
     reduce_y2 = n;
 }
-#line 29 "kernel"
+#line 33 "kernel"
     }
     *to_reduce_y0 = reduce_y0;
     *to_reduce_y1 = reduce_y1;
@@ -63,7 +67,7 @@ __kernel void mean_and_variance_finish(
     {
 #line 1 "snippet:init"
 reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
-#line 67 "kernel"
+#line 71 "kernel"
     }
 
     float tile_reduce_y0[1];
@@ -79,7 +83,7 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
         {
 #line 1 "snippet:init"
 reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
-#line 83 "kernel"
+#line 87 "kernel"
         }
 
         #pragma unroll
@@ -130,7 +134,7 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
                 {
 #line 1 "snippet:init"
 reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
-#line 134 "kernel"
+#line 138 "kernel"
                 }
 
                 #pragma unroll
@@ -156,7 +160,7 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
                     {
 #line 1 "snippet:init"
 reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
-#line 160 "kernel"
+#line 164 "kernel"
                     }
 
                     #pragma unroll
@@ -184,7 +188,7 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
-#line 188 "kernel"
+#line 192 "kernel"
                         }
 
                         #pragma unroll
@@ -228,7 +232,7 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
     {
 #line 1 "snippet:finalize"
 y0 = reduce_y0; y1 = reduce_y1 / count;
-#line 232 "kernel"
+#line 236 "kernel"
     }
     y0_memory[y0_at] = y0;
     y1_memory[y1_at] = y1;
