@@ -6,12 +6,13 @@ The device is clprim's current one. What has no kernel of clprim's runs on the C
 from clprim.torch import autocast, basics, private, saving, table
 from clprim.torch.device import DeviceModule
 from clprim.torch.function import operator
+from clprim.torch.fusion import fuse
 from clprim.torch.kernels import all_families, optimizer, random
 from clprim.torch.memory import array, tensor
 from clprim.torch.on_cpu import fallback, run_on_cpu
 from clprim.torch.report import coverage
 
-__all__ = ["array", "coverage", "fallback", "operator", "tensor"]
+__all__ = ["array", "coverage", "fallback", "fuse", "operator", "tensor"]
 
 private.register_device(DeviceModule())
 basics.register()

@@ -1,0 +1,61 @@
+"""Fused networks give what the networks do, with fewer kernels."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+import clprim as cp  # noqa: E402
+import clprim.torch as ct  # noqa: E402
+
+
+class Block(nn.Module):
+    """A residual block, and a convolution that two others read."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.norm1 = nn.Conv2d(4, 4, 3, padding=1, bias=False), nn.BatchNorm2d(4)
+        self.conv2, self.norm2 = nn.Conv2d(4, 4, 3, padding=1), nn.BatchNorm2d(4)
+        self.conv3, self.relu = nn.Conv2d(4, 6, 1), nn.ReLU()
+
+    def forward(self, x):
+        x = self.relu(self.norm1(self.conv1(x)))
+        x = self.relu(self.norm2(self.conv2(x)) + x)
+        y = self.conv3(x)
+        return torch.relu(y) + y
+
+
+@pytest.mark.usefixtures("unoptimised")
+def test_a_residual_block():
+    torch.manual_seed(0)
+    model = Block()
+    for norm in (model.norm1, model.norm2):
+        nn.init.uniform_(norm.running_var, 0.5, 2)
+        nn.init.normal_(norm.running_mean)
+        nn.init.normal_(norm.bias)
+    model.eval()
+    x = torch.randn(2, 4, 6, 5)
+    expected = model.double()(x.double()).detach()
+    fused = ct.fuse(model.float().to("opencl"))
+    there = x.to("opencl", memory_format=torch.channels_last)
+    ct.fallback("error")
+    try:
+        found = fused(there)
+        with cp.profile() as p:
+            fused(there)
+    finally:
+        ct.fallback("warn")
+    torch.testing.assert_close(found.cpu().double(), expected, rtol=1e-5, atol=1e-5)
+    assert found.is_contiguous(memory_format=torch.channels_last)
+    targets = [n.target for n in fused.graph.nodes if n.op.startswith("call")]
+    assert targets[:3] == ["conv1_fused", "conv2_fused", "conv3"]
+    assert not any(t in ("norm1", "norm2", "add") for t in targets[:3])
+    assert not any("norm" in event.name for event in p.events)
+    # On the CPU the same network runs as PyTorch's own parts.
+    torch.testing.assert_close(fused.cpu()(x).double(), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_network_in_training_mode_is_refused():
+    with pytest.raises(cp.DefinitionError, match="expected a network in eval mode"):
+        ct.fuse(Block())
