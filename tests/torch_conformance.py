@@ -7,6 +7,7 @@ expecttest.
 from __future__ import annotations
 
 import argparse
+import textwrap
 import warnings
 from collections import Counter
 from dataclasses import dataclass, field
@@ -33,6 +34,9 @@ LEFT_OUT = {
     "nn.functional.feature_alpha_dropout", "nn.functional.rrelu",
     "nn.functional.fractional_max_pool2d",
     "nn.functional.fractional_max_pool3d", "pca_lowrank", "svd_lowrank",
+    "tensor_split", "to_sparse", "jiterator_unary", "jiterator_binary",
+    "jiterator_4inputs_with_extra_args", "jiterator_binary_return_by_ref",
+    "jiterator_2inputs_2outputs",
 }  # fmt: skip
 
 
@@ -192,6 +196,24 @@ def main():
         for problem in outcome.problems[:3]:
             print(f"<!-- {problem} -->".replace("\n", " "))
     print(families, total)
+    if given.write:
+        from torch_networks import PAGE, write
+
+        write(PAGE, "operators", summary(rows))
+
+
+def summary(rows):
+    """The lines of docs/torch.md: totals, and the operators that run on the CPU in part."""
+    table = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+    names = [cells[0] for cells in table if cells[6]]
+    samples, right, ours = (sum(int(cells[n]) for cells in table) for n in (1, 2, 3))
+    caught, errors = (sum(int(cells[5].split("/")[n]) for cells in table) for n in (0, 1))
+    return [
+        f"{len(table)} operators, {samples} samples: {right} right, {ours} of them with nothing",
+        f"run on the CPU. {caught} of {errors} calls that PyTorch refuses are refused.",
+        "Run in part on the CPU:",
+        *textwrap.wrap(", ".join(f"`{name}`" for name in names) + ".", 100),
+    ]
 
 
 if __name__ == "__main__":

@@ -233,6 +233,9 @@ def register() -> None:
         "fill_.Tensor": _fill,
         "zero_": lambda x: _fill(x, 0),
         "_local_scalar_dense": _item,
+        "_efficientzerotensor": lambda size, *, dtype=None, **_: _fill(
+            _empty(size, dtype=dtype), 0
+        ),
         "arange.start_out": _arange,
         "diagonal_scatter": _scattered(_aten.diagonal.default),
         "select_scatter": _scattered(_aten.select.int),
