@@ -238,3 +238,15 @@ def test_what_it_needs_is_told(device, monkeypatch):
     Calls.forget()
     with pytest.raises(DefinitionError, match="it needs float32 sums and sub-groups that pass"):
         matmul(cp.asarray(numbers((4, 4))), cp.asarray(numbers((4, 4))))
+
+
+@pytest.mark.usefixtures("unoptimised")
+@pytest.mark.parametrize("memory_format", ["contiguous", "channels_last"])
+def test_epilogues_know_where_they_are(small, memory_format):
+    x, w = numbers((2, 16, 5, 6)), numbers((8, 16, 3, 3), seed=1)
+    given = cp.asarray(x, memory_format=memory_format)
+    epilogue = "y0 = y0 + 100 * coord(1) + index + size(2);"
+    found = ops.conv2d(given, cp.asarray(w), padding=1, epilogue=epilogue, algorithm="sub_groups")
+    y = conv2d(x, w, padding=1)
+    channel = 100 * np.arange(8).reshape(8, 1, 1)
+    equal(found, y + channel + np.arange(y.size).reshape(y.shape) + y.shape[2], np.float32)
