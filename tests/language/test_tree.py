@@ -206,6 +206,7 @@ def test_statements(snippet, expected):
         ("((float)a)[b]", "((float)a)[b]"),
         ("(a, b), f((a, b), c)", "a, b), f((a, b), c"),
         ("sizeof (a)", "sizeof a"),
+        ("sizeof ((float)a)", "sizeof ((float)a)"),  # not sizeof (float), and then a
         ("(a = b) + c", "(a = b) + c"),
         ("a = (b = c)", "a = b = c"),
         ("(a && b) || !(c == a)", "a && b || !(c == a)"),
