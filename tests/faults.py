@@ -56,7 +56,7 @@ FAULTS = (
         TILE,
         "outputs - column);",
         "outputs - column + 1);",
-        f"{MATMUL} 'nothing_beside or forms'",
+        "tests/ops/conv/test_memory.py -k nothing_beside",
     ),
     Fault(
         "rows that two tiles share, stored twice",
