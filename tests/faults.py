@@ -43,7 +43,6 @@ LOWERING = "clprim/plan/conv/lowering.py"
 CONV = "tests/ops/conv/test_conv.py -k any_convolution"
 MATMUL = "tests/ops/product/test_matmul.py -k"
 DEPTHWISE = "tests/ops/conv/test_depthwise.py -k"
-GRADIENTS = "tests/ops/conv/test_gradients.py -k"
 WINOGRAD = "tests/ops/conv/test_winograd.py -k"
 REDUCTION = "tests/test_reduction.py -k"
 MAP = "tests/test_pointwise.py -k"
@@ -63,7 +62,7 @@ FAULTS = (
         TILE,
         "for (int j = {{ from }}; j < rows_left; ++j)",
         "for (int j = 0; j < rows_left; ++j)",
-        f"{GRADIENTS} accumulate",
+        "tests/ops/conv/test_memory.py -k overlap",
     ),
     Fault(
         "a packed operand's tail",

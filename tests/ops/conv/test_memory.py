@@ -71,6 +71,18 @@ def test_out_is_written_and_nothing_beside(device, memory_format):
         equal(out, expected[:, ::-1, :, ::-1])
 
 
+@pytest.mark.usefixtures("unoptimised")
+def test_old_values_are_added_once_where_tiles_overlap(device):
+    # The last tile of a line ends with the line, and 18 outputs end within a vector.
+    x, w = numbers((1, 5, 9, 20)), numbers((18, 5, 3, 3), seed=1)
+    expected = reference.conv2d(x, w) + 3
+    a, b = upload(x, "channels_last"), cp.asarray(w)
+    for name in algorithms(a, b):
+        out = upload(np.full(expected.shape, 3, np.float32), "channels_last")
+        ops.conv2d(a, b, out=out, beta=1, algorithm=name)
+        equal(out, expected)
+
+
 @pytest.mark.parametrize("memory_format", FORMATS)
 def test_out_may_be_channels_of_a_larger_array(device, memory_format):
     # What concatenation without a copy is.
