@@ -107,7 +107,7 @@ def test_gates_that_are_shut_have_a_gradient(device):
     params = [cp.full((4, 1), 1.0), cp.full((4, 1), 1.0)]
     y, *_, saved = ops.lstm(x, (h, h), params, False, return_saved=True)
     dx, _, _ = ops.lstm_backward(cp.full(y.shape, 1.0), None, None, saved)
-    assert dx.get() == 0
+    assert abs(dx.get()) < 1e-12  # and no NaN
 
 
 def test_dropout_between_layers_is_drawn_again(device):
