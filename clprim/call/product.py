@@ -87,8 +87,12 @@ def run_contraction(
     if call is None:
         call = _build(device, what, prepare(device))
         calls.remember(signature, call)
-    if beta and x.dtype.kind in "iu":
-        scalars = (_whole(what, beta, x.dtype), *numbers)
+    if x.dtype.kind in "iu" and (beta or numbers):
+        labels = ("beta", *(f"w{n} of the epilogue" for n in range(len(numbers))))
+        scalars = tuple(
+            _whole(what, label, value, x.dtype)
+            for label, value in zip(labels, scalars, strict=True)
+        )
     result: Array = call.allocate(device)[0] if out is None else out
     try:
         call.run(device, (result, *arrays), scalars, kept)
@@ -99,11 +103,11 @@ def run_contraction(
     return result
 
 
-def _whole(what: str, beta: float, dtype: AnyDType) -> int:
-    """Returns the factor of a whole number, which is one itself."""
-    if not isinstance(beta, int | np.integer) and not float(beta).is_integer():
-        raise DTypeError(f"{what}: beta={quoted(beta)} beside {dtype}: expected a whole number")
-    return int(beta)
+def _whole(what: str, label: str, value: float, dtype: AnyDType) -> int:
+    """Returns a number that integers are computed with, which is whole itself."""
+    if not isinstance(value, int | np.integer) and not float(value).is_integer():
+        raise DTypeError(f"{what}: {label}={quoted(value)} beside {dtype}: expected a whole number")
+    return int(value)
 
 
 def _build(device: Device, what: str, planned: Planned) -> Call:

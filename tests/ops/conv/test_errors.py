@@ -126,6 +126,17 @@ CALLS = [
             c.x.astype("int32"), c.w.astype("int32"), out=cp.zeros(Y, np.int32), beta=0.5
         ),
     ),
+    (
+        DTypeError,
+        "w0 of the epilogue=0.5 beside int32: expected a whole number",
+        lambda c: c.conv(
+            c.x.astype("int32"),
+            c.w.astype("int32"),
+            out=cp.zeros(Y, np.int32),
+            epilogue="y0 = y0 * w0;",
+            epilogue_args=(0.5,),
+        ),
+    ),
     (DTypeError, "out.*, got ndarray", lambda c: c.conv(out=c.hosts["out"])),
     (DTypeError, "x: dtype complex64 is not supported", lambda c: c.conv(c.complex("x"))),
     (DTypeError, "w: dtype complex64 is not supported", lambda c: c.conv(w=c.complex("w"))),

@@ -529,3 +529,9 @@ def test_lines_of_whole_vectors_are_not_packed(device, form, depth, packs):
     np.testing.assert_array_equal(found.get(), wide(left) @ wide(right))
     # Panels take steps of depth in whole units; an odd one would meet what is not there.
     assert sum("pack" in event.name for event in profile.events) == packs
+
+
+def test_whole_numbers_of_an_epilogue_may_be_floats(device):
+    a = cp.asarray(np.ones((4, 5), np.int8))
+    found = ops.matmul(a, a.T, epilogue="y0 = y0 * w0;", epilogue_args=(2.0,))
+    np.testing.assert_array_equal(found.get(), np.full((4, 4), 10))
