@@ -235,3 +235,10 @@ def test_gradients_of_bags(device, mode, options, lines):
         assert slopes is None
     with pytest.raises(cp.ShapeError, match="grad has shape"):
         ops.embedding_bag_backward(grad[:1], places, weight, mode=mode, **ours, **options)
+
+
+def test_results_that_do_not_fit_are_refused_by_name(device):
+    x, i, s = cp.zeros((16, 9)), cp.asarray(np.zeros((16, 3), np.int64)), cp.zeros((16, 3))
+    for out in (cp.zeros((9,)), cp.zeros((16, 8)), cp.zeros((16, 9), "int32"), np.zeros((16, 9))):
+        with pytest.raises(cp.ClprimError, match=r"scatter_add.*out="):
+            ops.scatter_add(x, 1, i, s, out=out)
