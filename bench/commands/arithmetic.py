@@ -6,7 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from bench.clock.compute import Job, run_compute
-from bench.commands.options import Layers, PeersOption, Run, charted_run_of, layers_of, takes
+from bench.commands.options import (
+    Layers,
+    PeersOption,
+    ResidualOption,
+    Run,
+    charted_run_of,
+    chosen,
+    layers_of,
+    takes,
+)
 from bench.commands.output import as_written, finish, label_of, moving
 from bench.page.compute import compute_report
 from bench.page.report import Table
@@ -30,11 +39,20 @@ def gemm(*, peers: PeersOption = None, run: Run) -> None:
 
 
 @takes(layers=layers_of(NETWORKS, "resnet50"), run=charted_run_of)
-def conv(*, layers: Layers, peers: PeersOption = None, run: Run) -> None:
+def conv(
+    *, layers: Layers, residual: ResidualOption = False, peers: PeersOption = None, run: Run
+) -> None:
     """Convolutions of published networks: GFLOP/s, share of the peak, oneDNN and other peers."""
     title = "Convolutions: arithmetic next to oneDNN and others"
-    jobs = conv_jobs(run.device, quick=run.quick, **layers.selection)
-    _compute("conv", title, jobs, run, peers, options=layers.given)
+    if residual:
+        known = [name for name, network in NETWORKS.items() if network.followed]
+        networks = tuple(name for name in layers.networks if name in known)
+        chosen("--residual --network", (networks or layers.networks)[0], known, {})
+        chosen("--residual --direction", layers.directions[0], ["forward"], {})
+        layers = replace(layers, networks=networks)
+    jobs = conv_jobs(run.device, followed=residual, quick=run.quick, **layers.selection)
+    given = {**layers.given, **({"residual": True} if residual else {})}
+    _compute("conv", title, jobs, run, peers, options=given)
 
 
 @takes(layers=layers_of(DEPTHWISE, "mobilenet-v2"), run=charted_run_of)

@@ -20,6 +20,7 @@ __all__ = [
     "OutputOption",
     "PeersOption",
     "QuickOption",
+    "ResidualOption",
     "Run",
     "ShipOption",
     "charted_run_of",
@@ -49,6 +50,13 @@ ShipOption = Annotated[
 ]
 PeersOption = Annotated[
     str | None, typer.Option("--peers", help="Parts of names, with commas; default: all.")
+]
+ResidualOption = Annotated[
+    bool,
+    typer.Option(
+        "--residual",
+        help="With what follows each layer in the network: bias, sum of a residual, activation.",
+    ),
 ]
 _DeviceOption = Annotated[
     str | None, typer.Option("--device", help="Index or part of a name; default: the current one.")

@@ -38,7 +38,7 @@ def moving(of: float = 1) -> Iterator[Callable[[str, float], None]]:
 
 def as_written(given: Mapping[str, object]) -> str:
     """Return options as they are typed."""
-    return " ".join(f"--{name} {value}" for name, value in given.items())
+    return " ".join(f"--{k}" if value is True else f"--{k} {value}" for k, value in given.items())
 
 
 def label_of(given: Mapping[str, object]) -> str:
@@ -84,5 +84,7 @@ def publish(report: Report, where: dict[str, str], path: Path, *, chart: bool) -
 
 
 def _label(option: str, value: object) -> str:
+    if value is True:
+        return option
     plain = str(value).replace("_", "-").replace(",", "-").replace(" ", "-")
     return f"{option}-{plain}" if option in {"batch", "peers"} else plain

@@ -17,6 +17,7 @@ from bench.peers.ncnn_net import Ncnn
 from bench.peers.onnx_runtime import OnnxRuntime
 from bench.peers.peer import Call, Inputs, Peer
 from bench.peers.tiny_grad import TinyGrad
+from bench.work.networks import ACTIVATIONS
 from clprim import ops
 from clprim.runtime.device import Device
 
@@ -27,6 +28,19 @@ if TYPE_CHECKING:
 
 __all__ = ["Packing", "Packs", "compute_peers", "fetch", "keep_memory"]
 
+# What follows a layer, by whether it adds and its activation: as clprim and oneDNN take it.
+_SNIPPETS = {
+    (False, ""): None,
+    (True, ""): "y0 += x0;",
+    (False, "relu"): "y0 = max(y0, 0);",
+    (True, "relu"): "y0 = max(y0 + x0, 0);",
+    (False, "relu6"): "y0 = clamp(y0, 0, 6);",
+}
+_POST: dict[str, tuple[str, list[float]]] = {
+    "": ("none", []),
+    "relu": ("relu", []),
+    "relu6": ("hardtanh", [0.0, 6.0]),
+}
 _NO_TORCH = "" if importlib.util.find_spec("torch") else "torch is not installed"
 
 
@@ -79,6 +93,21 @@ class Packs(Peer):
         out = conv2d(x, w, **options)
         return lambda: conv2d(x, w, out=out, **options)
 
+    def conv_followed(self, workload: Conv, inputs: Inputs) -> Call:
+        """What follows runs in the kernel that stores."""
+        x, w, bias, *summand = inputs.device
+        groups, memory_format = workload.layer.groups, workload.memory_format
+        w = ops.pack_weight(w, groups=groups, memory_format=memory_format)
+        conv2d = ops.conv2d
+        options = {
+            **workload.options,
+            "bias": bias.reshape(-1),
+            "epilogue": _SNIPPETS[workload.layer.adds, workload.layer.activation],
+            "epilogue_args": tuple(summand),
+        }
+        out = conv2d(x, w, **options)
+        return lambda: conv2d(x, w, out=out, **options)
+
     def conv_input(self, workload: Conv, inputs: Inputs) -> Call:
         """The weight is new on every call, as in training."""
         w, grad = inputs.device
@@ -115,7 +144,7 @@ class Packing(Packs):
     _packed = False
 
     # nothing is packed beforehand there
-    gemm = conv_input = conv_weight = inverted_residual = None
+    gemm = conv_followed = conv_input = conv_weight = inverted_residual = None
 
 
 class _Torch(Peer):
@@ -146,6 +175,23 @@ class _Torch(Peer):
         x, w = self.tensors(inputs)
         options = workload.options
         return lambda: torch.nn.functional.conv2d(x, w, **options)
+
+    def conv_followed(self, workload: Conv, inputs: Inputs) -> Call:
+        """A convolution, and what follows it in place."""
+        import torch
+
+        x, w, bias, *summand = self.tensors(inputs)
+        bias, options = bias.reshape(-1), workload.options
+        conv2d, clip = torch.nn.functional.conv2d, ACTIVATIONS[workload.layer.activation][1:]
+        clips = bool(workload.layer.activation)
+
+        def run() -> Any:
+            y = conv2d(x, w, bias, **options)
+            for more in summand:
+                y += more
+            return y.clamp_(*clip) if clips else y
+
+        return run
 
     def _backward(self, workload: Conv, x: Any, w: Any, grad: Any, wanted: int) -> Call:
         import torch
@@ -182,6 +228,7 @@ class OneDNN(_Torch):
     name = "oneDNN"
     remarks: ClassVar = {
         "conv_forward": "PyTorch's `conv2d` on the CPU, in the row's memory format",
+        "conv_followed": "PyTorch's `conv2d`, `+=` and `clamp_` on the CPU, in the row's format",
         "conv_input": "PyTorch's `convolution_backward` on the CPU, for the input alone",
         "conv_weight": "PyTorch's `convolution_backward` on the CPU, for the weight alone",
         "inverted_residual": "PyTorch's `conv2d`, `clamp_` and `+=` on the CPU",
@@ -218,6 +265,8 @@ class Prepacked(_Torch):
     remarks: ClassVar = {
         "conv_forward": "PyTorch's `mkldnn._convolution_pointwise`, channels-last on the CPU, the "
         "weight in oneDNN's own order",
+        "conv_followed": "PyTorch's `mkldnn._convolution_pointwise` with bias, sum and activation "
+        "fused, channels-last on the CPU, the weight in oneDNN's own order",
         "inverted_residual": "three of PyTorch's `mkldnn._convolution_pointwise`, with ReLU6 and "
         "the sum fused, channels-last on the CPU, weights in oneDNN's own order",
     }
@@ -236,6 +285,24 @@ class Prepacked(_Torch):
         mkldnn = torch.ops.mkldnn
         w = mkldnn._reorder_convolution_weight(w, *sizes, list(x.shape))
         return lambda: mkldnn._convolution_pointwise(x, w, None, *sizes, "none", [], "")
+
+    def conv_followed(self, workload: Conv, inputs: Inputs) -> Call | None:
+        """One call, with all that follows."""
+        if workload.memory_format != "channels_last":
+            return None
+        import torch
+
+        x, w, bias, *summand = self.tensors(inputs)
+        layer = workload.layer
+        sizes = [layer.padding] * 2, [layer.stride] * 2, [layer.dilation] * 2, layer.groups
+        convolution = torch.ops.mkldnn._convolution_pointwise
+        w = torch.ops.mkldnn._reorder_convolution_weight(w, *sizes, list(x.shape))
+        bias, (name, numbers) = bias.reshape(-1), _POST[layer.activation]
+        if summand:
+            (r,) = summand
+            last = (None, [], "") if name == "none" else (name, numbers, "")
+            return lambda: convolution.binary(x, r, w, bias, *sizes, "add", 1.0, *last)
+        return lambda: convolution(x, w, bias, *sizes, name, numbers, "")
 
     def inverted_residual(self, workload: Block, inputs: Inputs) -> Call | None:
         """One call a convolution, each with all that follows it."""
@@ -268,7 +335,7 @@ class MKL(_Torch):
     name = "MKL"
     remarks: ClassVar = {"gemm": "`torch.mm` with `out=`, on the CPU"}
 
-    conv_forward = conv_input = conv_weight = None  # those are oneDNN's
+    conv_forward = conv_followed = conv_input = conv_weight = None  # those are oneDNN's
 
 
 class CuDNN(_Torch):
@@ -278,6 +345,7 @@ class CuDNN(_Torch):
     remarks: ClassVar = {
         "gemm": "cuBLAS: `torch.mm` with `out=`, without TF32, on the first GPU of CUDA",
         "conv_forward": "PyTorch's `conv2d` without TF32, on the first GPU of CUDA",
+        "conv_followed": "PyTorch's `conv2d` without TF32, `+=` and `clamp_`, on that GPU",
         "conv_input": "PyTorch's `convolution_backward` without TF32, for the input alone",
         "conv_weight": "PyTorch's `convolution_backward` without TF32, for the weight alone",
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ DIRECTIONS = ("forward", "input", "weight")
 FORMATS = {"channels_last": "NHWC", "contiguous": "NCHW"}
 
 _WHAT = {"forward": "forward", "input": "gradient by input", "weight": "gradient by weight"}
+_FOLLOWED = "with what follows"
 # Promised are these layers only, at this batch.
 _PROMISED = "resnet50", 8
 _POCL = "Portable Computing Language"
@@ -41,6 +42,7 @@ class Conv:
         direction: One of `DIRECTIONS`.
         group: The table that it stands in.
         promises: Of all rows of that table.
+        followed: Whether what follows the layer is computed with it.
     """
 
     layer: Layer
@@ -49,6 +51,7 @@ class Conv:
     direction: str
     group: str = ""
     promises: tuple[Promise, ...] = ()
+    followed: bool = False
 
     @property
     def title(self) -> str:
@@ -58,7 +61,7 @@ class Conv:
     @property
     def op(self) -> str:
         """What is computed: the name of the peers' methods."""
-        return f"conv_{self.direction}"
+        return "conv_followed" if self.followed else f"conv_{self.direction}"
 
     @property
     def count(self) -> int:
@@ -89,7 +92,11 @@ class Conv:
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
-        """Of the operands: two of input, weight and gradient by the result."""
+        """Of the operands: two of input, weight and gradient by the result; bias and summand."""
+        if self.followed:
+            bias = 1, self.layer.filters, 1, 1
+            summand = (self.result_shape,) if self.layer.adds else ()
+            return self.input_shape, self.weight_shape, bias, *summand
         operands = {
             "forward": (self.input_shape, self.weight_shape),
             "input": (self.weight_shape, self.result_shape),
@@ -111,7 +118,7 @@ class Conv:
     def reference(self, inputs: Inputs) -> np.ndarray[Any, Any]:
         """Return the result, exactly, from inputs of small whole numbers."""
         compute = getattr(reference, self.op)
-        return compute(*inputs.host, self.layer)
+        return compute(*inputs.host, layer=self.layer)
 
 
 def conv_jobs(
@@ -121,6 +128,7 @@ def conv_jobs(
     batch: int | None = None,
     formats: Sequence[str] = tuple(FORMATS),
     directions: Sequence[str] = ("forward",),
+    followed: bool = False,
     quick: bool = False,
 ) -> list[Conv]:
     """Return the rows of a table of each network, batch, direction and format.
@@ -131,21 +139,28 @@ def conv_jobs(
         batch: Images; None for what the network is usually measured with.
         formats: Keys of `FORMATS`.
         directions: Of `DIRECTIONS`.
+        followed: Whether to compute with each layer what follows it; of those networks only where
+            that is known, and forward.
         quick: Whether to make everything tiny: few channels and pixels of one image.
     """
     jobs = []
     for name in networks:
         network = NETWORKS[name]
-        layers = _tiny(network.layers) if quick else network.layers
-        for images in (batch,) if batch else (1,) if quick else network.batches:
+        layers = network.followed if followed else network.layers
+        layers = _tiny(layers) if quick else layers
+        usual = (1, 8) if followed else network.batches
+        for images in (batch,) if batch else (1,) if quick else usual:
             for direction in directions:
                 for memory_format in formats:
                     known = FORMATS[memory_format]
-                    group = f"{network.title}, batch {images}, {known}, {_WHAT[direction]}"
+                    what = _FOLLOWED if followed else _WHAT[direction]
+                    group = f"{network.title}, batch {images}, {known}, {what}"
                     promised = (name, 8 if quick else images) == _PROMISED
                     kept = promises(device, memory_format, direction) if promised else ()
+                    if followed:
+                        kept = _followed_promises(device, memory_format)
                     jobs += [
-                        Conv(layer, images, memory_format, direction, group, kept)
+                        Conv(layer, images, memory_format, direction, group, kept, followed)
                         for layer in layers
                     ]
     return jobs
@@ -164,14 +179,24 @@ def promises(device: Device, memory_format: str, direction: str) -> tuple[Promis
     return (Promise("oneDNN", mean=1.1) if pocl else Promise("oneDNN", mean=1.3, least=0.95),)
 
 
+def _followed_promises(device: Device, memory_format: str) -> tuple[Promise, ...]:
+    """Return what is promised of every layer with what follows it."""
+    if not device.traits.is_cpu or device.platform == _POCL:
+        return ()
+    one = "oneDNN prepacked" if memory_format == "channels_last" else "oneDNN"
+    return tuple(Promise(peer, least=0.95) for peer in (one, "onnxruntime"))
+
+
 def _tiny(layers: Iterable[Layer]) -> tuple[Layer, ...]:
-    """Return one small layer of each kind: kernel, stride, groups."""
-    found: dict[tuple[int, int, int], Layer] = {}
+    """Return one small layer of each kind: kernel, stride, groups, what follows."""
+    found: dict[str, Layer] = {}
     for layer in layers:
-        small = Layer(
-            *(min(layer.channels, 4 * layer.groups), min(layer.filters, 8 * layer.groups)),
-            *(layer.kernel, layer.kernel + 4, layer.stride, layer.padding, layer.groups),
-            count=layer.count,
+        small = replace(
+            layer,
+            channels=min(layer.channels, 4 * layer.groups),
+            filters=min(layer.filters, 8 * layer.groups),
+            size=layer.kernel + 4,
         )
-        found.setdefault((layer.kernel, layer.stride, layer.groups), small)
+        kind = replace(small, channels=0, filters=0, count=0)
+        found.setdefault(kind.title, small)
     return tuple(found.values())

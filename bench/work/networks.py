@@ -6,11 +6,19 @@ the square input of the layer, without padding.
 
 from __future__ import annotations
 
-from collections import Counter
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
-__all__ = ["NETWORKS", "Layer", "Network"]
+__all__ = ["ACTIVATIONS", "NETWORKS", "Layer", "Network"]
+
+#: What follows layers: for titles, and the least and the greatest result.
+ACTIVATIONS: dict[str, tuple[str, float, float]] = {
+    "": ("", -math.inf, math.inf),
+    "relu": (", ReLU", 0, math.inf),
+    "relu6": (", ReLU6", 0, 6),
+}
 
 
 @dataclass(frozen=True)
@@ -27,6 +35,8 @@ class Layer:
         groups: Into which channels and filters are divided.
         count: How often the network has it.
         dilation: From one tap of the kernel to the next.
+        adds: Whether the block's input is added to the result, where that is measured as well.
+        activation: What follows then: a key of `ACTIVATIONS`.
     """
 
     channels: int
@@ -38,6 +48,8 @@ class Layer:
     groups: int = 1
     count: int = 1
     dilation: int = 1
+    adds: bool = False
+    activation: str = ""
 
     @property
     def result_size(self) -> int:
@@ -52,7 +64,8 @@ class Layer:
         groups = f" groups {self.groups}" if self.groups > 1 else ""
         dilation = f" dilation {self.dilation}" if self.dilation > 1 else ""
         kernel = f"{self.kernel}×{self.kernel}{stride}{dilation}"
-        return f"{self.channels}→{self.filters} {kernel}{groups} of {self.size}²"
+        follows = f"{', sum' if self.adds else ''}{ACTIVATIONS[self.activation][0]}"
+        return f"{self.channels}→{self.filters} {kernel}{groups} of {self.size}²{follows}"
 
     def flops(self, batch: int) -> int:
         """Return the operations of one run, or of either gradient; a multiply-add counts as two."""
@@ -68,54 +81,58 @@ class Network:
         title: For readers.
         layers: From the input to the output, those of equal shape once.
         batches: Sizes of batch that are measured unless one is named.
+        followed: The same with what follows each, norms folded into weights and biases; empty where
+            that is not measured.
     """
 
     title: str
     layers: tuple[Layer, ...]
     batches: tuple[int, ...] = (8,)
+    followed: tuple[Layer, ...] = ()
+
+    @staticmethod
+    def of(title: str, followed: Iterable[Layer]) -> Network:
+        """Return a network of layers with what follows each."""
+        followed = _distinct(followed)
+        plain = _distinct(replace(layer, adds=False, activation="") for layer in followed)
+        return Network(title, plain, followed=followed)
 
 
-def _one(channels: int, filters: int, size: int, *, stride: int = 1, count: int = 1) -> Layer:
-    return Layer(channels, filters, 1, size, stride, count=count)
+def _one(channels: int, filters: int, size: int, **options: Any) -> Layer:
+    return Layer(channels, filters, 1, size, **options)
 
 
-def _three(channels: int, filters: int, size: int, *, stride: int = 1, count: int = 1) -> Layer:
-    return Layer(channels, filters, 3, size, stride, padding=1, count=count)
+def _three(channels: int, filters: int, size: int, **options: Any) -> Layer:
+    return Layer(channels, filters, 3, size, padding=1, **options)
 
 
 def _distinct(layers: Iterable[Layer]) -> tuple[Layer, ...]:
     """Return layers of one shape as one, with their count."""
-    return tuple(replace(layer, count=count) for layer, count in Counter(layers).items())
+    counts: dict[Layer, int] = {}
+    for layer in layers:
+        one = replace(layer, count=1)
+        counts[one] = counts.get(one, 0) + layer.count
+    return tuple(replace(layer, count=count) for layer, count in counts.items())
 
 
 # He, Zhang, Ren, Sun: Deep residual learning for image recognition, 2015, table 1. The stride of a
 # downsampling block is at its 3×3 layer, as in the version that everyone trains and measures
 # ("v1.5"; the paper has it at the 1×1 layer before).
-_RESNET50 = (
-    Layer(3, 64, 7, 224, stride=2, padding=3),
-    _one(64, 64, 56),
-    _three(64, 64, 56, count=3),
-    _one(64, 256, 56, count=4),
-    _one(256, 64, 56, count=2),
-    _one(256, 128, 56),
-    _three(128, 128, 56, stride=2),
-    _one(128, 512, 28, count=4),
-    _one(256, 512, 56, stride=2),
-    _one(512, 128, 28, count=3),
-    _three(128, 128, 28, count=3),
-    _one(512, 256, 28),
-    _three(256, 256, 28, stride=2),
-    _one(256, 1024, 14, count=6),
-    _one(512, 1024, 28, stride=2),
-    _one(1024, 256, 14, count=5),
-    _three(256, 256, 14, count=5),
-    _one(1024, 512, 14),
-    _three(512, 512, 14, stride=2),
-    _one(512, 2048, 7, count=3),
-    _one(1024, 2048, 14, stride=2),
-    _one(2048, 512, 7, count=2),
-    _three(512, 512, 7, count=2),
-)
+def _resnet50() -> tuple[Layer, ...]:
+    layers = [Layer(3, 64, 7, 224, stride=2, padding=3, activation="relu")]
+    channels = 64
+    for middle, size, blocks in ((64, 56, 3), (128, 28, 4), (256, 14, 6), (512, 7, 3)):
+        for block in range(blocks):
+            stride = 1 if block or middle == 64 else 2
+            layers += [
+                _one(channels, middle, size * stride, activation="relu"),
+                _three(middle, middle, size * stride, stride=stride, activation="relu"),
+                _one(middle, 4 * middle, size, adds=True, activation="relu"),
+            ]
+            if not block:
+                layers.append(_one(channels, 4 * middle, size * stride, stride=stride))
+            channels = 4 * middle
+    return tuple(layers)
 
 
 def _vgg(deep: int) -> tuple[Layer, ...]:
@@ -189,13 +206,31 @@ _MOBILENET = (
     _one(1024, 1024, 7),
 )
 
+
+# Sandler and others: MobileNetV2, 2018, table 2: t, c, n, s line by line, but for the depthwise
+# layers.
+def _mobilenet_v2() -> tuple[Layer, ...]:
+    layers = [_three(3, 32, 224, stride=2, activation="relu6")]
+    channels, size = 32, 112
+    stages = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1))
+    for expansion, filters, blocks, first in (*stages, (6, 160, 3, 2), (6, 320, 1, 1)):
+        for block in range(blocks):
+            if expansion > 1:
+                layers.append(_one(channels, expansion * channels, size, activation="relu6"))
+            size //= 1 if block else first
+            layers.append(_one(expansion * channels, filters, size, adds=block > 0))
+            channels = filters
+    return (*layers, _one(320, 1280, 7, activation="relu6"))
+
+
 #: By the name that ``--network`` takes.
 NETWORKS = {
-    "resnet50": Network("ResNet-50", _RESNET50),
+    "resnet50": Network.of("ResNet-50", _resnet50()),
     "vgg16": Network("VGG-16", _vgg(3)),
     "vgg19": Network("VGG-19", _vgg(4)),
     "alexnet": Network("AlexNet", _ALEXNET),
     "googlenet": Network("GoogLeNet", _googlenet()),
     "mobilenet": Network("MobileNet, 1×1 layers", _MOBILENET),
+    "mobilenet-v2": Network.of("MobileNetV2 but its depthwise layers", _mobilenet_v2()),
     "blog": Network("64→64 3×3 of 56²", (_three(64, 64, 56),), batches=(64, 8, 1)),
 }

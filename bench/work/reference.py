@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from bench.work.networks import Layer
+from bench.work.networks import ACTIVATIONS, Layer
 
-__all__ = ["conv_forward", "conv_input", "conv_weight", "gemm"]
+__all__ = ["conv_followed", "conv_forward", "conv_input", "conv_weight", "gemm"]
 
 Array = np.ndarray[Any, np.dtype[np.float32]]
 
@@ -33,6 +33,15 @@ def conv_forward(x: Array, w: Array, layer: Layer) -> Array:
             product = np.tensordot(w[filters][(..., *here)], taken, axes=(1, 1))
             y[:, filters] += product.transpose(1, 0, 2, 3)
     return y
+
+
+def conv_followed(x: Array, w: Array, bias: Array, *summand: Array, layer: Layer) -> Array:
+    """Return the result of a layer with its bias, a summand and what follows."""
+    y = conv_forward(x, w, layer) + bias
+    for more in summand:
+        y += more
+    _, least, greatest = ACTIVATIONS[layer.activation]
+    return np.clip(y, np.float32(least), np.float32(greatest))
 
 
 def conv_input(w: Array, grad: Array, layer: Layer) -> Array:

@@ -24,7 +24,11 @@ from bench.work.networks import NETWORKS, Layer
 from clprim.runtime.ceilings import Candidate
 
 LAYER = Layer(6, 8, 3, 7, stride=2, padding=1, groups=2)
+POCL = "Portable Computing Language"
 JOBS = [Conv(LAYER, 2, f, d, f"{f} {d}") for f in FORMATS for d in DIRECTIONS]
+FOLLOWED = replace(LAYER, groups=1, channels=20, adds=True, activation="relu")
+JOBS += [Conv(FOLLOWED, 2, f, "forward", followed=True) for f in FORMATS]
+JOBS += [Conv(Layer(3, 20, 1, 4, activation="relu6"), 2, "contiguous", "forward", followed=True)]
 JOBS += [Gemm(5, 6, 7), Gemm(5, 6, 7, transpose_a=True), Gemm(5, 6, 7, True, True)]
 PEERS = [Packs, *map(type, compute_peers(cp.current_device()))]
 
@@ -105,6 +109,7 @@ def test_rows_are_distinct(quick):
     device = cp.current_device()
     jobs = [*gemm_jobs(device, quick=quick)]
     jobs += conv_jobs(device, networks=NETWORKS, directions=DIRECTIONS, quick=quick)
+    jobs += conv_jobs(device, networks=["resnet50", "mobilenet-v2"], followed=True, quick=quick)
     keys = [(job.group, job.title) for job in jobs]
     assert len(set(keys)) == len(keys)
     assert sum(job.flops for job in jobs) < 1e7 or not quick
@@ -135,6 +140,23 @@ def test_batches():
     assert promised <= {("resnet50", 8)}
 
 
+def test_layers_with_what_follows():
+    device = cp.current_device()
+    jobs = conv_jobs(device, networks=["resnet50"], formats=["contiguous"], followed=True)
+    assert {job.batch for job in jobs} == {1, 8}
+    expanding = [job for job in jobs if job.title.startswith("64→256") and job.batch == 1]
+    assert [(job.title, job.count) for job in expanding] == [
+        ("64→256 1×1 of 56², sum, ReLU", 3),
+        ("64→256 1×1 of 56²", 1),
+    ]
+    assert [len(job.shapes) for job in expanding] == [4, 3]
+    if device.traits.is_cpu and device.platform != POCL:
+        assert expanding[0].promises == (
+            Promise("oneDNN", least=0.95),
+            Promise("onnxruntime", least=0.95),
+        )
+
+
 class Traits:
     is_cpu = True
 
@@ -146,7 +168,7 @@ class Fake:
 
 
 def test_promises():
-    native, pocl = Fake("Any OpenCL"), Fake("Portable Computing Language")
+    native, pocl = Fake("Any OpenCL"), Fake(POCL)
     assert promises(native, "channels_last", "forward") == (
         Promise("oneDNN prepacked", mean=0.97, least=0.85),
     )
@@ -316,3 +338,25 @@ def test_unknown_values(option, value, known, tmp_path):
     assert f"{option} {value}: expected one of" in result.output
     assert known in result.output
     assert not list(tmp_path.iterdir())
+
+
+def test_conv_command_with_what_follows(tmp_path):
+    options = ("--network", "mobilenet-v2", "--memory-format", "channels_last", "--peers", "oneDNN")
+    result = invoke(tmp_path, "conv", *options, "--residual", "--no-chart")
+    assert result.exit_code == 0, result.output
+    (page,) = tmp_path.iterdir()
+    assert "-channels-last-residual-peers-oneDNN-" in page.name
+    text = page.read_text(encoding="utf-8")
+    assert "batch 1, NHWC, with what follows" in text
+    assert "1×1 of 5², sum |" in text
+    assert "--memory-format channels_last --residual --peers oneDNN" in text
+
+
+@pytest.mark.parametrize(
+    ("option", "known"),
+    [(("--network", "vgg16"), "resnet50, mobilenet-v2"), (("--direction", "input"), "forward")],
+)
+def test_what_follows_is_known_of_some_networks(option, known, tmp_path):
+    result = invoke(tmp_path, "conv", "--residual", *option)
+    assert result.exit_code == 2
+    assert f"--residual {' '.join(option)}: expected one of {known}" in result.output

@@ -16,6 +16,7 @@ from bench.work.networks import NETWORKS, Layer
         ("alexnet", 5, 666, 2_332_704),
         ("googlenet", 57, 1582, 5_966_272),
         ("mobilenet", 9 + 4, 539, 3_139_584),
+        ("mobilenet-v2", 35, 279, 2_125_536),
         ("blog", 1, 116, 36_864),
     ],
 )
@@ -35,9 +36,15 @@ def test_totals(name, layers, megamacs, parameters):
 def test_layers_are_distinct(name):
     layers = NETWORKS[name].layers
     assert len({layer.title for layer in layers}) == len(layers)
+    followed = NETWORKS[name].followed
+    assert len({layer.title for layer in followed}) == len(followed)
+    if followed:
+        assert sum(layer.count for layer in followed) == sum(layer.count for layer in layers)
 
 
-@pytest.mark.parametrize("name", ["vgg16", "alexnet", "mobilenet", "resnet50", "googlenet"])
+@pytest.mark.parametrize(
+    "name", ["vgg16", "alexnet", "mobilenet", "mobilenet-v2", "resnet50", "googlenet"]
+)
 def test_every_layer_is_fed_by_one_before_it(name):
     """Its channels and size come from a result, pooled by two or not, or from the image."""
     image, *layers = NETWORKS[name].layers
