@@ -30,6 +30,7 @@ from clprim.plan.index.lines import plan_lines
 from clprim.plan.reduction.code import Scaling
 from clprim.plan.scan.planner import plan_scan
 from clprim.plan.sort.planner import plan_order
+from clprim.plan.sort.select import plan_select
 
 HALF = np.dtype(np.float16)
 
@@ -228,7 +229,7 @@ def groups():
 
 
 def scans():
-    """Partial results along a line, across lines, and cut in pieces; the order of keys."""
+    """Partial results along a line, across lines, and cut in pieces; the order of keys, of few."""
     for name, shape, axis, traits, options in (
         ("vectors", (100, 1000), 1, CPU, {}),
         ("columns", (1000, 100), 0, CPU, {"exclusive": True}),
@@ -249,6 +250,9 @@ def scans():
             if stage.template.startswith("sort/") and part not in seen:
                 yield f"sort/{name}" if part == name else f"sort/{name}-{part}", stage
             seen.add(part)
+    yield "sort/select", plan_select(100, 5000, 200, 32, 4, CPU).stages[0]
+    yield "sort/select-ordered", plan_select(1, 1_000_000, 5, 32, 4, CPU).stages[0]
+    yield "sort/select-pieces", plan_select(1, 1_000_000, 5, 32, 4, CPU).stages[1]
 
 
 def lines_at_indices():

@@ -8,6 +8,7 @@ from bench.commands.arithmetic import conv, depthwise, gemm, subpixel
 from bench.commands.bandwidth import gradient, layout, norm, pointwise, reduce
 from bench.commands.cookbook import cookbook
 from bench.commands.host import launch
+from bench.commands.operators import ops
 from bench.commands.pages import pages
 from bench.commands.torture import torture
 from bench.commands.tuning import tune
@@ -29,6 +30,7 @@ _COMMANDS = (
     conv,
     depthwise,
     norm,
+    ops,
     layout,
     gradient,
     subpixel,

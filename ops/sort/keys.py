@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array, new_dense, view_of
-from clprim.call.order import order_of_keys
+from clprim.call.order import first_of_keys, order_of_keys
 from clprim.dtypes import AnyDType
 from clprim.pointwise import Pointwise
 
-__all__ = ["order_along", "with_axis"]
+__all__ = ["first_along", "order_along", "with_axis"]
 
 _FLOAT = """
     {word} bits = as_{word}(x0 == 0 ? ({real})0 : ({real})x0);  // -0 is 0
@@ -68,8 +68,30 @@ def order_along(what: str, x: Any, axis: int, *, descending: bool) -> Array:
         axis: From 0.
         descending: Whether the greatest come first; equal ones keep their order.
     """
+    keys, bits = _keys_along(x, axis, descending=descending)
+    return order_of_keys(what, keys, bits)
+
+
+def first_along(
+    what: str, x: Any, axis: int, count: int, *, descending: bool
+) -> tuple[Array, Array | None]:
+    """Returns (places, order) of the first ``count`` along an axis; see `first_of_keys`.
+
+    Args:
+        what: The operator, for messages.
+        x: An array of at least one dimension and one element.
+        axis: From 0; of what is returned it is the last.
+        count: At least 1.
+        descending: Whether the greatest come first; equal ones keep their order.
+    """
+    keys, bits = _keys_along(x, axis, descending=descending)
+    return first_of_keys(what, keys, bits, count)
+
+
+def _keys_along(x: Any, axis: int, *, descending: bool) -> tuple[Array, int]:
+    """Keys with an axis last, and how many of their bits count."""
     moved = with_axis(x, axis, -1)
     kernel, dtype, bits = _keys(x.dtype, descending)
     keys = new_dense(moved.shape, dtype)
     kernel(moved, out=keys)
-    return order_of_keys(what, keys, bits)
+    return keys, bits

@@ -15,7 +15,7 @@ from clprim.ops.shared.arguments import dtype_of, is_array
 from clprim.ops.shared.axes import one_axis
 from clprim.ops.shared.dims import empty_like, whole
 from clprim.ops.shared.strings import kernel, places
-from clprim.ops.sort.keys import order_along, with_axis
+from clprim.ops.sort.keys import first_along, order_along, with_axis
 
 __all__ = ["argsort", "kthvalue", "median", "quantile", "sort", "sort_backward", "topk"]
 
@@ -27,11 +27,21 @@ def _sorted(what: str, x: Any, axis: int, descending: bool, first: int, count: i
     values = empty_like(flat, shape, x.dtype)
     indices = empty_like(flat, shape, np.dtype(np.int64))
     if math.prod(shape):
-        order = with_axis(order_along(what, flat, axis, descending=descending), flat.ndim - 1, axis)
-        chosen = order[(slice(None),) * axis + (slice(first, first + count),)]
-        text = f"y0 = at_x1({places(flat.ndim, {axis: 'x0'})}); y1 = x0;"
+        end, last = first + count, flat.ndim - 1
+        found, order = (
+            (order_along(what, flat, axis, descending=descending), None)
+            if end == flat.shape[axis]
+            else first_along(what, flat, axis, end, descending=descending)
+        )
+        place, given = "x0", [found if order is None else order]
+        if order is not None:
+            place = f"at_x2({places(flat.ndim, {axis: 'x0'})})"
+            given.append(found)
+        given = [with_axis(a, last, axis) for a in given]
+        given[0] = given[0][(slice(None),) * axis + (slice(first, end),)]
+        text = f"long at = {place}; y0 = at_x1({places(flat.ndim, {axis: 'at'})}); y1 = at;"
         pick = kernel(text, what, x.dtype, np.dtype(np.int64))
-        pick(chosen, flat, out=(values, indices))
+        pick(given[0], flat, *given[1:], out=(values, indices))
     if x.ndim:
         return values, indices
     return values.reshape(()), indices.reshape(())

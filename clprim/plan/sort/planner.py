@@ -29,7 +29,7 @@ from clprim.plan.scan.planner import plan_scan
 from clprim.plan.strides import Operand, row_major_strides
 from clprim.traits import DeviceTraits
 
-__all__ = ["SortCode", "plan_order"]
+__all__ = ["Sort", "SortCode", "plan_order"]
 
 # Elements of a line up to which counting is faster than moving: on a CPU, and on a GPU.
 SHORT = {True: 48, False: 1024}
@@ -64,6 +64,7 @@ class SortCode(KernelCode):
         passes: How many times that is.
         first: Whether elements are still in the order that they came in.
         last: Whether keys are not needed any more.
+        ordered: Whether the least keys are kept in order, of a selection.
     """
 
     key: str
@@ -71,6 +72,7 @@ class SortCode(KernelCode):
     passes: int
     first: bool
     last: bool
+    ordered: bool = False
 
 
 def plan_order(lines: int, length: int, bits: int, key_bytes: int, traits: DeviceTraits) -> Plan:
@@ -85,14 +87,14 @@ def plan_order(lines: int, length: int, bits: int, key_bytes: int, traits: Devic
     """
     cpu = traits.is_cpu
     if length <= SHORT[cpu]:
-        return Plan((_Sort(lines, length, 0, key_bytes, traits, 1).rank(),))
+        return Plan((Sort(lines, length, 0, key_bytes, traits, 1).rank(),))
     digit = DIGIT[cpu]
     passes = -(-bits // digit)
     pieces = 1
     if not cpu or lines < traits.compute_units:
         pieces = -(-length // CHUNK[cpu])
         pieces = min(pieces, 8 * traits.compute_units) if cpu else pieces
-    sort = _Sort(lines, length, passes, key_bytes, traits, pieces)
+    sort = Sort(lines, length, passes, key_bytes, traits, pieces)
     key = np.dtype(f"u{key_bytes}")
     workspace = {"keys_b": (lines * length, key), "order_b": (lines * length, _INT32)}
     if cpu and pieces == 1:
@@ -100,7 +102,7 @@ def plan_order(lines: int, length: int, bits: int, key_bytes: int, traits: Devic
     return sort.by_chunks(workspace)
 
 
-class _Sort:
+class Sort:
     """One call, as `plan_order` takes it."""
 
     def __init__(
@@ -129,8 +131,12 @@ class _Sort:
         shift: int = 0,
         first: bool = False,
         last: bool = False,
+        kept: tuple[int, int] | None = None,
     ) -> KernelPlan:
-        """One kernel; of buffers type, name in the kernel, name in the call, whether only read."""
+        """One kernel; of buffers type, name in the kernel, name in the call, whether only read.
+
+        Of a selection, ``kept`` are how many keys are kept, and how many there is room for.
+        """
         parameters = [
             Parameter.memory(kind, f"{name}_memory", read_only=read)
             for kind, name, _, read in buffers
@@ -140,8 +146,10 @@ class _Sort:
         numbers += [("pieces", self.pieces)]
         parameters += [Parameter.number(self.index, name) for name, _ in numbers]
         arguments += [number for _, number in numbers]
-        parameters.append(Parameter.number("int", "shift"))
-        arguments.append(shift)
+        more = [("shift", shift)] if kept is None else [("k", kept[0]), ("room", kept[1])]
+        for name, number in more:
+            parameters.append(Parameter.number("int", name))
+            arguments.append(number)
         group = 1 if self.traits.is_cpu else min(GROUP, self.traits.max_work_group_size)
         if template == "sort/rank":
             group = min(GROUP, self.traits.max_work_group_size)
@@ -159,6 +167,7 @@ class _Sort:
             passes=self.passes,
             first=first,
             last=last,
+            ordered=kept is not None and kept[0] == kept[1],
         )
         elements = self.lines * self.length
         return KernelPlan(
@@ -172,10 +181,12 @@ class _Sort:
         )
 
     def rank(self) -> KernelPlan:
+        """A work-item an element."""
         buffers = [(self.key, "keys", "keys", True), ("int", "order", "order", False)]
         return self.kernel("sort/rank", buffers, self.lines * self.length)
 
     def lines_kernel(self) -> KernelPlan:
+        """A work-item a line."""
         buffers = [
             (self.key, "keys", "keys", False),
             ("int", "order", "order", False),
@@ -185,6 +196,7 @@ class _Sort:
         return self.kernel("sort/lines", buffers, self.lines)
 
     def by_chunks(self, workspace: dict[str, tuple[int, np.dtype[np.generic]]]) -> Plan:
+        """A work-item a chunk of a line, a digit at a time."""
         counts = (self.lines, self.pieces << self.digit)
         strides = tuple(4 * s for s in row_major_strides(counts))
         operand = Operand(counts, strides, 0, _INT32)

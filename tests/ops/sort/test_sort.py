@@ -36,6 +36,39 @@ def test_every_way_is_stable(traits, shape, dim):
         equal(values, expected.values)
 
 
+@pytest.mark.parametrize(
+    "shape, k, dim",
+    [
+        ((3, 1000), 5, 1),  # kept in order, a line each
+        ((20_000,), 60, 0),  # in pieces
+        ((2000, 3), 300, 0),  # kept out of order, then sorted
+        ((3000,), 200, 0),  # in pieces
+    ],
+)
+def test_the_first_few(device, shape, k, dim):
+    rng = np.random.default_rng(1)
+    x = rng.integers(-300, 300, shape).astype(np.float32)  # many are equal
+    for value in (np.nan, -0.0, np.inf, -np.inf):
+        x[rng.random(shape) < 0.01] = value
+    for given in (x, np.sort(x, axis=dim), -np.sort(-x, axis=dim)):
+        for largest in (True, False):
+            values, indices = ops.topk(cp.asarray(given), k, dim, largest)
+            tensor = torch.tensor(given)
+            expected = torch.sort(tensor, dim=dim, descending=largest, stable=True)
+            equal(indices, expected.indices.narrow(dim, 0, k))
+            equal(values, expected.values.narrow(dim, 0, k))
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.float16])
+def test_the_first_few_of_other_dtypes(device, dtype):
+    x = data((2, 800), dtype)
+    for k in (7, 150):
+        values, indices = ops.topk(cp.asarray(x), k, 1)
+        expected = torch.sort(torch.tensor(x), dim=1, descending=True, stable=True)
+        equal(indices, expected.indices[:, :k])
+        equal(values, expected.values[:, :k])
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_dtypes(device, dtype):
     if dtype == np.float64 and not device.traits.fp64:
