@@ -10,6 +10,7 @@ from bench.commands.cookbook import cookbook
 from bench.commands.host import launch
 from bench.commands.operators import ops
 from bench.commands.pages import pages
+from bench.commands.torch_device import torch
 from bench.commands.torture import torture
 from bench.commands.tuning import tune
 from bench.commands.vendors import vendors
@@ -35,6 +36,7 @@ _COMMANDS = (
     gradient,
     subpixel,
     launch,
+    torch,
     tune,
     cookbook,
     vendors,

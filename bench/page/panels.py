@@ -21,7 +21,12 @@ _TOTALS = ("geometric mean", "worst row", "all together")
 # Columns that are no contender.
 _OTHERS = {
     *("", "GFLOP", "data", "x", "clprim", "ceiling", "share", "share of peak", "with launch"),
-    *("times as fast", "algorithm", "error: rms / largest", "target"),
+    *("times as fast", "times as fast, fused", "algorithm", "error: rms / largest", "target"),
+}
+# By unit of rates: what the most is that can be had, and what the share of it is called.
+_CEILINGS = {
+    "GFLOP/s": ("measured peak", "of peak"),
+    "GB/s": ("best copy or read kernel, on the device", "on device"),
 }
 _WALL, _DEVICE = "clprim", "clprim, on the device"
 
@@ -120,7 +125,7 @@ def _mean(panel: Panel) -> Line:
 def _rates(table: Table) -> Panel | None:
     """Rates of clprim and its peers, beside a ceiling."""
     title, unit = _split(table.title)
-    if unit not in ("GFLOP/s", "GB/s") or "clprim" not in table.columns:
+    if unit not in (*_CEILINGS, "images/s") or "clprim" not in table.columns:
         return None
     wall = "with launch" if "with launch" in table.columns else "clprim"
     lines = []
@@ -137,8 +142,7 @@ def _rates(table: Table) -> Panel | None:
         marks = {name: _number(cell) for name, cell in row.items() if name not in _OTHERS}
         known = {name: value for name, value in marks.items() if value is not None}
         lines.append(Line(_label(row[""]), bar, inner, tick, known, share.partition(" ")[0]))
-    at_most = "measured peak" if unit == "GFLOP/s" else "best copy or read kernel, on the device"
-    notes = "of peak" if unit == "GFLOP/s" else "on device"
+    at_most, notes = _CEILINGS.get(unit, ("", ""))
     inner_name = _DEVICE if wall != "clprim" else ""
     return Panel(title, unit, _WALL, at_most, notes, tuple(lines), inner_name)
 

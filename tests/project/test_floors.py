@@ -19,7 +19,7 @@ FLOORS = (
         "arrays, calls and the kernels that users define",
     ),
     ("clprim.ops clprim.functions", "operators"),
-    ("clprim.torch", "front ends"),
+    ("clprim.torch clprim.autoload", "front ends"),
     ("clprim.command clprim.__main__", "the command line"),
 )
 

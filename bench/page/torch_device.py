@@ -1,0 +1,140 @@
+"""Lays out what `bench.work.torch_device` measured: rates, means, promises, memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import geometric_mean
+
+from bench.clock.timing import Spread
+from bench.page.report import Report, Table
+from bench.page.targets import Target, Verdict, judge
+from bench.work.torch_device import TRAINING, Footprint, TorchRow
+
+__all__ = ["torch_report"]
+
+_OF = "as fast as PyTorch's CPU"
+_LEAST = Target("row", 0.9, f"{_OF}: training step, every row", unit="×")
+_TRAINING = Target("mean", 1.3, f"{_OF}: training step, geometric mean", unit="×")
+_MEANS = {
+    "clprim": Target("mean", 1.2, f"{_OF}: inference, geometric mean", unit="×"),
+    "clprim, fused": Target("mean", 1.6, f"{_OF}: inference, fused, geometric mean", unit="×"),
+}
+_MEMORY = Target("memory", 1.1, "PyTorch's memory of a training step", at_most=True, unit="×")
+_NOTES = (
+    "Images a second by the host's clock, from the call until the results are there, median run. "
+    "Contenders take turns; PyTorch's threads have 5 ms to fall asleep before the next one. The C "
+    "library is told to keep freed memory, which spares PyTorch fresh pages.",
+    "A training step is forward, cross entropy, backward and SGD with momentum (`fused=True` of "
+    "both), channels_last, float32. Dropout and stochastic depth leave everything in, so that "
+    "losses can be compared, which they are before anything is timed.",
+    "`fused`: after `clprim.torch.fuse`.",
+    "`times as fast`: compared round by round (median, quartiles).",
+)
+_MEMORY_NOTE = (
+    "Memory: each in a process of its own, by Linux's count of resident pages. A step: what "
+    "parameters, momenta and statistics take, and by how much the process grows during three steps "
+    "at most, from what it is between steps without gradients and caches. The whole process has "
+    "both libraries, and on the device's side compiled kernels and whatever compiled them."
+)
+
+
+def torch_report(
+    rows: Sequence[TorchRow],
+    memory: Footprint | None,
+    *,
+    excuse: str = "",
+    options: str = "",
+    label: str = "",
+) -> Report:
+    """Lay rows out for readers.
+
+    Args:
+        rows: As `run_torch` returned them.
+        memory: As `run_memory` returned it; None where it was not measured.
+        excuse: Why targets are not judged, if so.
+        options: See `bench.page.report.Report`.
+        label: Likewise.
+    """
+    groups: dict[str, list[TorchRow]] = {}
+    for row in rows:
+        groups.setdefault(row.job.group, []).append(row)
+    tables = [_table(group, members) for group, members in groups.items()]
+    verdicts = _verdicts(rows, excuse)
+    if memory is not None:
+        tables.append(_memory_table(memory))
+        subject = f"{memory.job.title}, batch {memory.job.batch}"
+        verdicts += judge([_MEMORY], subject, {"memory": memory.times}, excuse)
+    failures = [
+        f"{row.job.group}: {row.job.title}: clprim and PyTorch disagree"
+        for row in rows
+        if not row.correct
+    ]
+    failures += [
+        f"{row.job.group}: {row.job.title}: on the CPU ran {', '.join(row.on_cpu)}"
+        for row in rows
+        if row.on_cpu
+    ]
+    return Report(
+        "torch",
+        "PyTorch on the device next to PyTorch on the CPU",
+        tables=tuple(tables),
+        verdicts=tuple(verdicts),
+        notes=(*_NOTES, *([_MEMORY_NOTE] if memory is not None else [])),
+        failures=tuple(failures),
+        options=options,
+        label=label,
+    )
+
+
+def _verdicts(rows: Sequence[TorchRow], excuse: str) -> list[Verdict]:
+    """Hold means over all networks and batches, and rows, against what is promised."""
+    found: list[Verdict] = []
+    training = [row for row in rows if row.job.kind == TRAINING]
+    inference = [row for row in rows if row.job.kind != TRAINING]
+    if training:
+        values = {"mean": _mean(training, "clprim")}
+        found += judge([_TRAINING], f"{len(training)} rows", values, excuse)
+    for row in training:
+        subject = f"{row.job.title}, batch {row.job.batch}"
+        found += judge([_LEAST], subject, {"row": row.times["clprim"].median}, excuse)
+    for name, target in _MEANS.items():
+        if inference:
+            values = {"mean": _mean(inference, name)}
+            found += judge([target], f"{len(inference)} rows", values, excuse)
+    return found
+
+
+def _mean(rows: Sequence[TorchRow], name: str) -> float:
+    return geometric_mean(row.times[name].median for row in rows)
+
+
+def _table(group: str, rows: Sequence[TorchRow]) -> Table:
+    names = tuple(rows[0].rates)
+    ours = tuple(rows[0].times)
+    lines = [
+        (
+            row.job.title,
+            *(f"{row.rates[name]:.1f}" for name in names),
+            *(_times(row.times[name]) for name in ours),
+        )
+        for row in rows
+    ]
+    means = (f"{_mean(rows, name):.2f}×" for name in ours)
+    lines.append(("geometric mean", *("" for _ in names), *means))
+    heads = (name.replace("clprim", "times as fast") for name in ours)
+    return Table(f"{group} (images/s)", ("", *names, *heads), tuple(lines))
+
+
+def _times(times: Spread) -> str:
+    return f"{times.median:.2f}× ({times.low:.2f}–{times.high:.2f})"
+
+
+def _memory_table(memory: Footprint) -> Table:
+    mine, theirs = (memory.state + memory.rise[name] for name in ("clprim", "PyTorch"))
+    whole, other = (memory.process[name] for name in ("clprim", "PyTorch"))
+    rows = tuple(
+        (title, f"{a / 1e6:.0f}", f"{b / 1e6:.0f}", f"{a / b:.2f}×")
+        for title, a, b in (("a step", mine, theirs), ("the whole process", whole, other))
+    )
+    title = f"Memory at most, training step of {memory.job.title}, batch {memory.job.batch} (MB)"
+    return Table(title, ("", "clprim", "PyTorch", "times"), rows)
