@@ -4,7 +4,7 @@ None of them is needed for anything else: `available` says which are installed.
 
 - Intel: ``ocloc``, of Debian's package intel-opencl-icd.
 - AMD: clang for amdgcn with ROCm's device libraries (clang-16, rocm-device-libs).
-- NVIDIA: clang for NVPTX with libclc (libclc-16), then ``ptxas`` and ``nvdisasm``
+- NVIDIA: clang for NVPTX with libclc (libclc-15, or 16), then ``ptxas`` and ``nvdisasm``
   (pip: nvidia-cuda-nvcc-cu12, nvidia-cuda-nvdisasm).
 """
 

@@ -13,7 +13,7 @@ from clprim.arrays.array import Array
 from clprim.errors import DefinitionError, ShapeError
 from clprim.ops.shape.join import cat
 from clprim.ops.shared.arguments import ByKind, dtype_of, of_reals, real
-from clprim.ops.shared.axes import one_axis
+from clprim.ops.shared.dims import one_axis
 
 __all__ = [
     "glu",

@@ -17,8 +17,7 @@ from clprim.call.order import order_of_keys
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.index.gather import check_index
 from clprim.ops.shared.arguments import dtype_of, is_array, number
-from clprim.ops.shared.axes import one_axis
-from clprim.ops.shared.dims import empty_like, whole
+from clprim.ops.shared.dims import empty_like, one_axis, whole
 from clprim.ops.shared.strings import kernel, lower_bound, places
 from clprim.ops.sort.keys import with_axis
 

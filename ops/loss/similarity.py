@@ -14,7 +14,7 @@ from clprim.grouped import Grouped
 from clprim.ops.loss.reduced import Elementwise, above_0, check_floats, check_reduction
 from clprim.ops.norm.moments import spread_view
 from clprim.ops.shared.arguments import dtype_of, real
-from clprim.ops.shared.axes import one_axis
+from clprim.ops.shared.dims import one_axis
 from clprim.ops.shared.sums import added
 from clprim.plan.strides import broadcast_shapes
 from clprim.pointwise import Pointwise

@@ -11,7 +11,7 @@ from clprim.dtypes import AnyDType
 from clprim.errors import DefinitionError, DTypeError, ShapeError
 from clprim.grouped import Grouped
 from clprim.ops.shared.arguments import dtype_of, real
-from clprim.ops.shared.axes import one_axis
+from clprim.ops.shared.dims import one_axis
 from clprim.ops.shared.sums import added
 
 __all__ = ["normalize", "normalize_backward"]

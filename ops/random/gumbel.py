@@ -9,7 +9,7 @@ from clprim.errors import DTypeError, ShapeError
 from clprim.ops.reduction.reduce import argmax
 from clprim.ops.reduction.softmax import softmax, softmax_backward
 from clprim.ops.shared.arguments import dtype_of, real
-from clprim.ops.shared.axes import one_axis
+from clprim.ops.shared.dims import one_axis
 from clprim.ops.shared.strings import kernel
 
 __all__ = ["gumbel_softmax", "gumbel_softmax_backward"]

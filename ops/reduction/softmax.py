@@ -14,7 +14,7 @@ from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, as_dtype, value_dtype
 from clprim.errors import DTypeError
 from clprim.grouped import Grouped
-from clprim.ops.shared.axes import one_axis
+from clprim.ops.shared.dims import one_axis
 from clprim.ops.shared.exponentials import exponentials
 from clprim.ops.shared.sums import added
 

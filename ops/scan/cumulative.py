@@ -11,7 +11,7 @@ from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, as_dtype, value_dtype
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.shared.arguments import dtype_of
-from clprim.ops.shared.axes import one_axis
+from clprim.ops.shared.dims import one_axis
 from clprim.scan import Scan
 
 __all__ = [

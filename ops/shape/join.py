@@ -28,13 +28,15 @@ __all__ = [
 
 
 @repeatable
-def cat(arrays: Sequence[Any], dim: int = 0, *, axis: int | None = None, out: Any = None) -> Array:
+def cat(
+    arrays: Sequence[Any], dim: int | None = None, *, axis: int | None = None, out: Any = None
+) -> Array:
     """Returns arrays put one behind the other along a dimension.
 
     Args:
         arrays: Of one shape, but for that dimension; dtypes promote as in NumPy. An array of shape
             (0,) is left out, as in PyTorch.
-        dim: The dimension.
+        dim: The dimension, 0 by default.
         axis: The same, by NumPy's name.
         out: Where the result goes; must not overlap an input.
 
@@ -55,7 +57,9 @@ def cat(arrays: Sequence[Any], dim: int = 0, *, axis: int | None = None, out: An
     return _join("cat", _arrays("cat", arrays), dim, axis, out)
 
 
-def cat_backward(grad: Any, sizes: Sequence[int], dim: int = 0, *, axis: int | None = None) -> Any:
+def cat_backward(
+    grad: Any, sizes: Sequence[int], dim: int | None = None, *, axis: int | None = None
+) -> Any:
     """Returns the gradients of `cat` in its arrays: views of the result's gradient.
 
     Args:
@@ -69,7 +73,7 @@ def cat_backward(grad: Any, sizes: Sequence[int], dim: int = 0, *, axis: int | N
 
 @repeatable
 def stack(
-    arrays: Sequence[Any], dim: int = 0, *, axis: int | None = None, out: Any = None
+    arrays: Sequence[Any], dim: int | None = None, *, axis: int | None = None, out: Any = None
 ) -> Array:
     """Returns arrays of one shape put one behind the other along a new dimension; see `cat`."""
     given = _arrays("stack", arrays)
@@ -78,7 +82,7 @@ def stack(
             raise ShapeError(
                 f"stack: array {n} has shape {a.shape}, array 0 has {given[0].shape}; expected one"
             )
-    at = one_dim("stack", given[0].ndim + 1, dim, axis)
+    at = one_dim("stack", given[0].ndim + 1, dim, axis, 0)
     views = [_inserted(a, at, 1, 0) for a in given]
     return _join("stack", views, at, None, out)
 
@@ -101,7 +105,7 @@ def _join(what: str, arrays: list[Any], dim: Any, axis: Any, out: Any) -> Array:
     # PyTorch leaves these out for code that starts with nothing.
     parts = [a for a in arrays if a.shape != (0,)] or arrays[:1]
     first = parts[0]
-    at = one_dim(what, first.ndim, dim, axis)
+    at = one_dim(what, first.ndim, dim, axis, 0)
     for n, a in enumerate(parts):
         if a.ndim != first.ndim or any(
             p != q for d, (p, q) in enumerate(zip(a.shape, first.shape, strict=True)) if d != at
@@ -138,7 +142,11 @@ def _part(x: Any, at: int, start: int, stop: int) -> Array:
 
 
 def split(
-    x: Any, split_size_or_sections: int | Sequence[int], dim: int = 0, *, axis: int | None = None
+    x: Any,
+    split_size_or_sections: int | Sequence[int],
+    dim: int | None = None,
+    *,
+    axis: int | None = None,
 ) -> tuple[Array, ...]:
     """Returns an array in pieces along a dimension, as views.
 
@@ -146,7 +154,7 @@ def split(
         x: A device array.
         split_size_or_sections: Size of each piece, of which the last one may be smaller; or the
             sizes of all.
-        dim: The dimension.
+        dim: The dimension, 0 by default.
         axis: The same, by NumPy's name.
 
     Raises:
@@ -155,7 +163,7 @@ def split(
     """
     what = "split"
     dtype_of(what, "x", x)
-    at = one_dim(what, x.ndim, dim, axis)
+    at = one_dim(what, x.ndim, dim, axis, 0)
     n = x.shape[at]
     if isinstance(split_size_or_sections, Sequence):
         sizes = [whole(what, "a section", s, 0) for s in split_size_or_sections]
@@ -172,18 +180,20 @@ def split(
     return tuple(pieces)
 
 
-def chunk(x: Any, chunks: int, dim: int = 0, *, axis: int | None = None) -> tuple[Array, ...]:
+def chunk(
+    x: Any, chunks: int, dim: int | None = None, *, axis: int | None = None
+) -> tuple[Array, ...]:
     """Returns an array in at most so many pieces of one size along a dimension, as views."""
     dtype_of("chunk", "x", x)
-    at = one_dim("chunk", x.ndim, dim, axis)
+    at = one_dim("chunk", x.ndim, dim, axis, 0)
     count = whole("chunk", "chunks", chunks, 1)
     return split(x, max(1, -(-x.shape[at] // count)), at)
 
 
-def unbind(x: Any, dim: int = 0, *, axis: int | None = None) -> tuple[Array, ...]:
+def unbind(x: Any, dim: int | None = None, *, axis: int | None = None) -> tuple[Array, ...]:
     """Returns the slices of an array along a dimension, which they lack, as views."""
     dtype_of("unbind", "x", x)
-    at = one_dim("unbind", x.ndim, dim, axis)
+    at = one_dim("unbind", x.ndim, dim, axis, 0)
     shape = (*x.shape[:at], *x.shape[at + 1 :])
     strides = (*x.strides[:at], *x.strides[at + 1 :])
     step = x.strides[at]

@@ -19,12 +19,12 @@ from clprim.ops.shared.strings import kernel
 __all__ = ["diag", "diagonal", "flip", "roll", "rot90", "tril", "triu"]
 
 
-def flip(x: Any, dims: int | Sequence[int] = (), *, axis: Any = None) -> Array:
+def flip(x: Any, dims: int | Sequence[int] | None = None, *, axis: Any = None) -> Array:
     """Returns an array back to front along some dimensions, as a view; it is its own gradient.
 
     Args:
         x: A device array.
-        dims: The dimensions.
+        dims: The dimensions; of none the array stays as it is.
         axis: The same, by NumPy's name.
 
     Raises:
@@ -39,7 +39,7 @@ def flip(x: Any, dims: int | Sequence[int] = (), *, axis: Any = None) -> Array:
     """
     dtype_of("flip", "x", x)
     strides, offset = list(x.strides), x.offset
-    for d in several_dims("flip", x.ndim, dims, axis):
+    for d in several_dims("flip", x.ndim, dims, axis, ()):
         offset += max(0, x.shape[d] - 1) * strides[d]
         strides[d] = -strides[d]
     return view_of(x, x.shape, tuple(strides), offset)

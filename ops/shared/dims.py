@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from clprim.arrays.array import Array, is_integer, new_array
 from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError
+from clprim.ops.shared.arguments import dtype_of
 from clprim.plan.strides import dense_strides, memory_order
 from clprim.runtime.device import current_device
 
-__all__ = ["empty_like", "one_dim", "several_dims", "whole"]
+__all__ = ["empty_like", "named_once", "one_axis", "one_dim", "several_dims", "whole"]
 
 
-def one_dim(what: str, ndim: int, dim: Any, axis: Any = None) -> int:
-    """Returns a dimension as a number from 0; ``axis``, where given, is another name of ``dim``.
+def named_once(what: str, dim: Any, axis: Any, default: Any = None) -> Any:
+    """Returns what was given as ``dim``, or by its other name ``axis``.
 
     Raises:
-        ShapeError: Not an integer, or out of bounds.
+        ShapeError: Both were given.
     """
-    given = dim if axis is None else axis
+    if dim is not None and axis is not None:
+        raise ShapeError(f"{what}: dim={dim!r} and axis={axis!r} are one argument; give one")
+    given = axis if dim is None else dim
+    return default if given is None else given
+
+
+def one_dim(what: str, ndim: int, dim: Any, axis: Any = None, default: int | None = None) -> int:
+    """Returns a dimension as a number from 0; ``axis`` is another name of ``dim``.
+
+    Args:
+        what: The operator, for messages.
+        ndim: How many dimensions there are.
+        dim: The dimension by PyTorch's name.
+        axis: By NumPy's.
+        default: Where neither is given; None where one must be.
+
+    Raises:
+        ShapeError: None or both are given, not an integer, or out of bounds.
+    """
+    given = named_once(what, dim, axis, default)
     if not is_integer(given) or isinstance(given, bool):
         raise ShapeError(f"{what}: dim={given!r}: expected an integer")
     if not -ndim <= given < ndim:
@@ -27,14 +48,28 @@ def one_dim(what: str, ndim: int, dim: Any, axis: Any = None) -> int:
     return int(given) % ndim
 
 
-def several_dims(what: str, ndim: int, dims: Any, axis: Any = None) -> tuple[int, ...]:
+def one_axis(what: str, x: Any, dim: Any, axis: Any, default: int | None = None) -> int:
+    """Returns an axis of the array ``x`` as `one_dim` does; a number by itself has the axis 0.
+
+    Raises:
+        ShapeError: As there.
+        DTypeError: ``x`` is no device array.
+    """
+    dtype_of(what, "x", x)
+    return one_dim(what, len(x.shape) or 1, dim, axis, default)
+
+
+def several_dims(
+    what: str, ndim: int, dims: Any, axis: Any = None, default: Any = None
+) -> tuple[int, ...]:
     """Returns dimensions as numbers from 0, in the order given.
 
     Raises:
-        ShapeError: Not integers, out of bounds, or named twice.
+        ShapeError: None or both are given, not integers, out of bounds, or named twice.
     """
-    given = dims if axis is None else axis
-    found = tuple(one_dim(what, ndim, d) for d in ((given,) if is_integer(given) else tuple(given)))
+    given = named_once(what, dims, axis, default)
+    several = given if isinstance(given, Iterable) else (given,)
+    found = tuple(one_dim(what, ndim, d) for d in several)
     if len({*found}) != len(found):
         raise ShapeError(f"{what}: dim={given!r} names a dimension twice")
     return found

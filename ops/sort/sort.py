@@ -12,8 +12,7 @@ from clprim.arrays.creation import asarray
 from clprim.call.repeat import repeatable
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.shared.arguments import dtype_of, is_array
-from clprim.ops.shared.axes import one_axis
-from clprim.ops.shared.dims import empty_like, whole
+from clprim.ops.shared.dims import empty_like, one_axis, whole
 from clprim.ops.shared.strings import kernel, places
 from clprim.ops.sort.keys import first_along, order_along, with_axis
 
@@ -132,7 +131,7 @@ def topk(
 
 
 def sort_backward(
-    grad: Any, dim: int, indices: Any, sizes: tuple[int, ...], *, axis: int | None = None
+    grad: Any, dim: int | None, indices: Any, sizes: tuple[int, ...], *, axis: int | None = None
 ) -> Array:
     """Returns the gradient of what `sort`, `topk`, `kthvalue` or `median` chose along an axis.
 
@@ -149,7 +148,7 @@ def sort_backward(
     """
     what = "sort_backward"
     dtype_of(what, "indices", indices)
-    at = one_axis(what, grad, dim if axis is None else None, axis)
+    at = one_axis(what, grad, dim, axis)
     sizes = tuple(sizes)
     rest = [s[:at] + s[at + 1 :] for s in (tuple(grad.shape), sizes)]
     if grad.shape != indices.shape or rest[0] != rest[1]:
