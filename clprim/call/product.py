@@ -83,7 +83,9 @@ def run_contraction(
     outs = () if out is None else (out,)
     scalars = (beta, *numbers)
     error = current_options().convolution_error
-    call, signature = calls.look_up(device, arrays, outs, scalars, (options, bool(beta), error))
+    call, signature = calls.look_up(
+        device, arrays, outs, scalars, (options, bool(beta), error, bool(kept))
+    )
     if call is None:
         call = _build(device, what, prepare(device))
         calls.remember(signature, call)

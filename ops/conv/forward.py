@@ -192,6 +192,7 @@ def _problem(
         epilogue=placed(read, biases, shape, beta),
         shuffle=shuffle,
         error=current_options().convolution_error,
+        kept=isinstance(w, PackedWeight),
     )
     return problem, described
 

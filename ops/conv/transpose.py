@@ -8,7 +8,7 @@ from typing import Any
 from clprim.arrays.array import Array
 from clprim.arrays.formats import order_like
 from clprim.call.call import Call
-from clprim.call.packed import matrix_of
+from clprim.call.packed import PackedWeight, matrix_of
 from clprim.call.product import Planned, run_contraction
 from clprim.call.signature import Calls
 from clprim.errors import ShapeError
@@ -176,6 +176,7 @@ def transposed(
             y=place_of("y", x),
             epilogue=placed(read, biases, shape, beta),
             error=current_options().convolution_error,
+            kept=isinstance(w, PackedWeight),
         )
         problems = (problem,) if math.prod(shape) else ()
         return Planned(CONVOLUTIONS, problems, described, algorithm)

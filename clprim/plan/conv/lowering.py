@@ -25,7 +25,7 @@ def contractions(p: Convolution) -> Sequence[Contraction]:
         found = _input_phases(p)
     else:
         found = [_forward(p) if p.direction == "forward" else _weight_gradient(p)]
-    return [replace(contraction, error=p.error) for contraction in found]
+    return [replace(contraction, error=p.error, kept=p.kept) for contraction in found]
 
 
 def forward(p: Convolution) -> Contraction:

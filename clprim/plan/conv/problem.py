@@ -81,6 +81,7 @@ class Convolution:
         shuffle: How outputs become pixels of y, or None where they stay what they are.
         error: Relative root mean square error that the algorithm may have, of random numbers; 0 for
             sums of products only.
+        kept: Whether the weight stays what it is, and what kernels make of it once.
     """
 
     name: str
@@ -98,6 +99,7 @@ class Convolution:
     epilogue: Epilogue[Place] = NO_EPILOGUE
     shuffle: Shuffle | None = None
     error: float = 0.0
+    kept: bool = True
 
     def __str__(self) -> str:
         h, v = self.rows, self.columns

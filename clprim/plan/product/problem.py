@@ -153,6 +153,7 @@ class Contraction:
             stride.
         error: Relative root mean square error that the algorithm may have, of random numbers; 0 for
             sums of products only.
+        kept: Whether the packed operand stays what it is, and what kernels make of it once.
         plain: With `depth_to_space`, the layout that the result would have without it. Tiles and
             splits are chosen from this one, so that both give the same bits.
     """
@@ -170,6 +171,7 @@ class Contraction:
     digits: Digits | None = None
     plain: Output | None = None
     error: float = 0.0
+    kept: bool = True
 
     def __str__(self) -> str:
         sizes = math.prod(self.lanes), math.prod(self.depths), self.outputs

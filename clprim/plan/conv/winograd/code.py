@@ -12,6 +12,7 @@ from clprim.dtypes import AnyDType, stored_type
 from clprim.plan.conv.winograd.transform import Linear, Matrix, Sum, Transform
 from clprim.plan.kernel import KernelCode, OperandCode
 from clprim.plan.permutation import transpose
+from clprim.plan.pointwise.code import Shuffles
 from clprim.plan.product.problem import Contraction
 from clprim.plan.product.register_code import ContractionCode, contraction_code
 from clprim.plan.product.register_tile import Tile
@@ -76,6 +77,42 @@ class WalkCode:
 
 
 @dataclass(frozen=True)
+class WeightCode(KernelCode):
+    """What conv/winograd/weight.cl.jinja prints.
+
+    Attributes:
+        value: Type of the transformed weight.
+        width: Elements of a vector.
+        tile_vectors: Vectors of outputs of a strip.
+        down, across: The transforms of both axes.
+        w: The weight.
+        digits: Whether outputs are numbers of three digits.
+        reads: What lies side by side in the weight, so that vectors are read: ``outputs``,
+            ``channels``, all ``taps`` of an output, or ``none`` of them.
+        backwards: Whether taps lie side by side in reverse.
+        turn: How a square of vectors is turned over.
+        ahead: Channels before which weights are asked for; 0: not.
+    """
+
+    value: str
+    width: int
+    tile_vectors: int
+    down: AxisCode
+    across: AxisCode
+    w: OperandCode
+    digits: bool
+    reads: str
+    backwards: bool
+    turn: Shuffles | None
+    ahead: int
+
+    @property
+    def run(self) -> int:
+        """Channels that are read at a time."""
+        return self.width if self.reads == "channels" else 1
+
+
+@dataclass(frozen=True)
 class WinogradCode(ContractionCode):
     """What conv/winograd/*.cl.jinja print; what a `ContractionCode` says of tiles is of the store.
 
@@ -86,6 +123,7 @@ class WinogradCode(ContractionCode):
         few: Whether channels do not fill a vector.
         grouped: Whether transformed tiles lie as products take them, ``tile_rows`` of a block of
             channels together.
+        weight: How weights are transformed where a kernel does so as it needs them.
     """
 
     down: AxisCode = AxisCode(1, 1, (), (), ())
@@ -95,6 +133,7 @@ class WinogradCode(ContractionCode):
     planar_x: bool = False
     few: bool = False
     grouped: bool = True
+    weight: WeightCode | None = None
 
     @property
     def walk_down(self) -> WalkCode:
@@ -123,28 +162,6 @@ class WinogradCode(ContractionCode):
         """Elements that are read or stored at once."""
         lengths = self.lengths if self.planar else []
         return sorted({1, self.piece, self.width, *lengths})
-
-
-@dataclass(frozen=True)
-class WeightCode(KernelCode):
-    """What conv/winograd_weight.cl.jinja prints.
-
-    Attributes:
-        value: Type of the transformed weight.
-        width: Elements of a vector.
-        tile_vectors: Vectors of outputs of a strip.
-        down, across: The transforms of both axes.
-        x: The weight.
-        digits: Whether outputs are numbers of three digits.
-    """
-
-    value: str
-    width: int
-    tile_vectors: int
-    down: AxisCode
-    across: AxisCode
-    x: OperandCode
-    digits: bool
 
 
 def axis_code(transform: Transform, value: AnyDType) -> AxisCode:

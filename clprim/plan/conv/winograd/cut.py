@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clprim.plan.conv.winograd.code import WinogradCode
-from clprim.plan.conv.winograd.tile import Image, WinogradTile
+from clprim.plan.conv.winograd.tile import SCRATCH, Image, WinogradTile
 from clprim.plan.kernel import round_up
 from clprim.plan.product.problem import Contraction
 from clprim.traits import DeviceTraits
@@ -14,6 +14,8 @@ __all__ = ["Cut", "image_numbers", "lines_ahead", "output_numbers"]
 
 # Lines of the next strip of weights that are asked for in a step of the product.
 MOST_AHEAD = 16
+# Bytes of transformed weights that stay in a second cache beside the products.
+PART_BYTES = 320 << 10
 
 
 @dataclass(frozen=True)
@@ -28,10 +30,12 @@ class Cut:
         tile_lines, tile_columns: Of an image.
         tiles: Of all images.
         block: Tiles that are transformed before they are multiplied.
+        chunk: Tiles of a block that are multiplied at a time.
         vectors: Of outputs.
         longest_run: Tiles side by side whose pixels are transformed at a time.
-        workers: Work-groups of the fused kernel.
-        fused: Whether one kernel does it all, each work-group with a scratch of its own.
+        workers: Work-groups of a kernel in which each has a scratch of its own.
+        kernels: How many there are; see `WinogradTile`.
+        itemsize: Of a sum.
     """
 
     code: WinogradCode
@@ -42,10 +46,12 @@ class Cut:
     tile_columns: int
     tiles: int
     block: int
+    chunk: int
     vectors: int
     longest_run: int
     workers: int
-    fused: bool
+    kernels: int
+    itemsize: int
 
     @staticmethod
     def of(
@@ -60,7 +66,16 @@ class Cut:
         tile_lines, tile_columns = -(-problem.lanes[1] // down.m), -(-problem.lanes[2] // across.m)
         tiles = problem.lanes[0] * tile_lines * tile_columns
         wide = (code.panel // (down.size * code.width) - 1) // code.width * code.width
-        block = min(tile.tiles, tiles)
+        chunk = block = min(tile.tiles, tiles)
+        vectors = -(-problem.outputs // code.width)
+        items = -(-tiles // block)
+        if tile.kernels == 2:
+            chunk = round_up(block, code.tile_rows)
+            items *= -(-vectors // code.tile_vectors)
+            channels = round_up(problem.depths[2], code.width)
+            itemsize = down.size * across.size * problem.value.itemsize
+            room = SCRATCH * traits.cache_bytes // (itemsize * channels * problem.groups)
+            block = min(tiles, max(1, room // chunk) * chunk)
         return Cut(
             code=code,
             image=image,
@@ -70,11 +85,18 @@ class Cut:
             tile_columns=tile_columns,
             tiles=tiles,
             block=block,
-            vectors=-(-problem.outputs // code.width),
+            chunk=chunk,
+            vectors=vectors,
             longest_run=max(1, min(tile_columns, (wide - across.r + 1) // across.m)),
-            workers=min(traits.compute_units, -(-tiles // block) * problem.groups),
-            fused=tile.fused,
+            workers=min(traits.compute_units, items * problem.groups),
+            kernels=tile.kernels,
+            itemsize=problem.value.itemsize,
         )
+
+    @property
+    def fused(self) -> bool:
+        """Whether one kernel does it all."""
+        return self.kernels == 1
 
     @property
     def elements(self) -> int:
@@ -93,8 +115,19 @@ class Cut:
 
     @property
     def tile_groups(self) -> int:
-        """Of a block: so many tiles are multiplied at a time."""
+        """Of a block: so many tiles are summed up in registers."""
         return -(-self.block // self.code.tile_rows)
+
+    @property
+    def chunk_groups(self) -> int:
+        """Of a chunk."""
+        return -(-self.chunk // self.code.tile_rows)
+
+    @property
+    def part(self) -> int:
+        """Channels whose weights are transformed at a time, by a kernel that does so itself."""
+        a_channel = self.elements * self.strip * self.itemsize
+        return max(1, PART_BYTES // a_channel // self.code.width) * self.code.width
 
     @property
     def channel_blocks(self) -> int:
@@ -107,6 +140,8 @@ class Cut:
     @property
     def u_element(self) -> int:
         """From one element of transformed weights to the next."""
+        if self.kernels == 2:
+            return min(self.part, self.channels) * self.strip + self.code.width
         return self.channels * self.strip * (1 if self.fused else self.strips) + self.code.width
 
     @property
@@ -128,12 +163,12 @@ class Cut:
     @property
     def m_strip(self) -> int:
         """From one strip of products to the next."""
-        return self.tile_groups * self.code.tile_rows * self.strip
+        return self.chunk_groups * self.code.tile_rows * self.strip
 
     @property
     def m_element(self) -> int:
         """From one element of products to the next."""
-        return self.m_strip * (1 if self.fused else self.strips) + self.code.width
+        return self.m_strip * (self.strips if self.kernels == 3 else 1) + self.code.width
 
     @property
     def v_size(self) -> int:
@@ -148,7 +183,8 @@ class Cut:
     @property
     def slice(self) -> int:
         """Scratch of a work-group; again no power of two."""
-        return round_up(self.v_size + self.m_size, 1024) + self.code.width
+        before = self.v_size if self.fused else self.u_size
+        return round_up(before + self.m_size, 1024) + self.code.width
 
 
 def image_numbers(problem: Contraction, cut: Cut) -> dict[str, int]:

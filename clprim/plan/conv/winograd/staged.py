@@ -15,7 +15,7 @@ from clprim.plan.product.problem import Contraction
 from clprim.plan.product.register_code import parameters_of
 from clprim.traits import DeviceTraits
 
-__all__ = ["plan_staged"]
+__all__ = ["plan_input", "plan_staged"]
 
 # Work-groups a compute unit.
 ITEMS = 4
@@ -44,16 +44,22 @@ def plan_staged(problem: Contraction, cut: Cut, traits: DeviceTraits) -> Iterato
         cut: How its loops are cut.
         traits: Of the device.
     """
-    wanted = ITEMS * traits.compute_units
     for begin in range(0, cut.tiles, cut.block):
         end = min(begin + cut.block, cut.tiles)
-        yield _input(problem, cut, begin, end, wanted)
-        yield _product(problem, cut, end - begin, wanted)
-        yield _output(problem, cut, begin, end, wanted)
+        yield plan_input(problem, cut, begin, end, traits)
+        yield _product(problem, cut, end - begin, _wanted(traits))
+        yield _output(problem, cut, begin, end, _wanted(traits))
 
 
-def _input(problem: Contraction, cut: Cut, begin: int, end: int, wanted: int) -> KernelPlan:
-    """Transforms the input of tiles ``begin`` to ``end``."""
+def _wanted(traits: DeviceTraits) -> int:
+    return ITEMS * traits.compute_units
+
+
+def plan_input(
+    problem: Contraction, cut: Cut, begin: int, end: int, traits: DeviceTraits
+) -> KernelPlan:
+    """Plans the kernel that transforms the input of tiles ``begin`` to ``end``."""
+    wanted = _wanted(traits)
     groups, blocks, tiles = problem.groups, cut.channel_blocks, end - begin
     a_part = round_up(max(1, tiles * groups // wanted), cut.code.tile_rows)
     parts = -(-tiles // a_part)

@@ -67,7 +67,8 @@ class WinogradTile:
         outputs: Rows and columns of outputs of a tile, m; 1 along an axis with one tap.
         rows, vectors: Tiles × vectors of outputs whose products are summed up in registers.
         tiles: Of a block that is transformed before it is multiplied.
-        kernels: 1, and blocks stay in a second cache; or 3, one after another.
+        kernels: 1, and blocks stay in a second cache; 3, one after another; or 2, and weights are
+            transformed where products need them, in a second cache.
     """
 
     outputs: int
@@ -171,7 +172,9 @@ def fits_winograd(tile: WinogradTile, problem: Contraction, traits: DeviceTraits
     """Whether a tile can be taken for a convolution that `takes_winograd`."""
     registers = 32 if traits.vector_bytes >= 64 else 16
     sizes = (tile.rows, tile.vectors, tile.tiles)
-    fits = min(sizes) >= 1 and tile.kernels in (1, 3) and (tile.rows + 1) * tile.vectors < registers
+    fits = (
+        min(sizes) >= 1 and tile.kernels in (1, 2, 3) and (tile.rows + 1) * tile.vectors < registers
+    )
     return fits and tile.outputs in _admitted(problem, traits)
 
 
