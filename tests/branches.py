@@ -128,9 +128,13 @@ def tiled(name, tile, *args, traits=CPU, **options):
     return PRODUCTS.strategy(name).planned(problem, traits, Tile(*tile)).stages
 
 
-def winograd(*args, traits=CPU, kernels, **options):
+def winograd(images, channels, *args, traits=CPU, kernels, w_last=False, **options):
     """Those by Winograd's algorithm, in so many kernels."""
-    problem = on(forward(dense_convolution(*args, **options)), error=1.0)
+    p = dense_convolution(images, channels, *args, **options)
+    if w_last:
+        w = on(p.w, image=9 * channels, channel=1, row=3 * channels, column=channels)
+        p = on(p, w=w)
+    problem = on(forward(p), error=1.0)
     tile = on(winograd_tile(problem, traits), kernels=kernels)
     return WINOGRAD.planned(problem, traits, tile).stages
 
@@ -660,6 +664,11 @@ def plans():
         traits=on(CPU, prefetch=True),
         kernels=3,
     )
+    yield winograd(2, 32, 14, 64, w_last=True, kernels=2)
+    backward = {"direction": "input", "kernels": 3}
+    yield winograd(2, 32, 14, 64, w_last=True, **backward)
+    yield winograd(2, 32, 14, 64, traits=on(CPU, prefetch=True), w_last=True, **backward)
+    yield winograd(2, 32, 14, 64, traits=on(CPU, vector_bytes=32), **backward)
     yield winograd_weight(2, 32, 14, 64, w_last=True)
     yield winograd_weight(
         2, 32, 14, 64, traits=on(CPU, prefetch=True), w_last=True, last=True, beta=True

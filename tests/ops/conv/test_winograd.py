@@ -8,7 +8,7 @@ from support import BFLOAT16, Guard, numbers, same_bits, wide
 
 import clprim as cp
 from clprim import ops
-from clprim.plan.conv.winograd import tile
+from clprim.plan.conv.winograd import cut, tile
 
 # With F(2 × 2, 3 × 3) and weights that are multiples of 4 nothing is rounded; this error admits no
 # larger tile.
@@ -309,15 +309,45 @@ def test_an_error_that_it_cannot_keep_is_refused(device):
 
 
 @pytest.mark.parametrize("memory_format", FORMATS)
-@pytest.mark.parametrize("fused", [True, False], ids=["fused", "staged"])
-def test_blocks_of_tiles_one_after_another(device, monkeypatch, memory_format, fused):
+@pytest.mark.parametrize(
+    ("kernels", "name"),
+    [(1, "conv2d_winograd"), (2, "conv2d_winograd_in_place"), (3, "conv2d_winograd_product")],
+)
+def test_blocks_of_tiles_one_after_another(device, monkeypatch, memory_format, kernels, name):
     monkeypatch.setattr(tile, "SECOND_BYTES", 0)
-    monkeypatch.setattr(tile, "SCRATCH", 0)
-    monkeypatch.setattr(tile, "FAR", 1e9 if fused else -1e9)
+    monkeypatch.setattr(tile, "PRODUCT_BYTES", 0)
+    monkeypatch.setattr(tile, "MOST_CHUNKS", 1000 if kernels == 2 else 0)
+    monkeypatch.setattr(tile, "FAR", 1e9 if kernels == 1 else -1e9)
+    for module in (tile, cut):
+        monkeypatch.setattr(module, "SCRATCH", 0)
     # (Calls are kept by their shapes.)
-    x_shape, w_shape = (2 + fused, 40, 27, 31), (40, 20, 3, 3)
+    x_shape, w_shape = (1 + kernels, 40, 27, 31), (40, 20, 3, 3)
     check_exact(x_shape, w_shape, memory_format, padding=1, groups=2)
     with cp.options(convolution_error=EXACT):
         a, b = upload(whole(x_shape), memory_format), upload(whole(w_shape))
-        names = kernels_of(lambda: run(a, b, padding=1, groups=2))
-    assert ("conv2d_winograd" in names) == fused
+        assert name in kernels_of(lambda: run(a, b, padding=1, groups=2))
+
+
+@pytest.mark.parametrize("memory_format", FORMATS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float16], ids=str)
+def test_weights_that_change_are_transformed_a_part_at_a_time(
+    device, monkeypatch, memory_format, dtype
+):
+    monkeypatch.setattr(tile, "SECOND_BYTES", 0)
+    monkeypatch.setattr(cut, "PART_BYTES", 0)
+    x, w, grad = whole((2, 37, 6, 13)), 4 * whole((41, 37, 3, 3), 1), whole((2, 41, 6, 13), 2)
+    expected = (
+        reference.conv2d(x, w, padding=1),
+        reference.conv2d_input(x.shape, w, grad, padding=1),
+    )
+    a, b, g = (upload(array.astype(dtype), memory_format) for array in (x, w, grad))
+    for packed in (b, ops.pack_weight(b)):
+        with cp.options(convolution_error=EXACT), cp.profile() as profile:
+            y = run(a, packed, padding=1)
+            back = ops.conv2d_input(x.shape, packed, g, padding=1, algorithm="winograd")
+            cp.synchronize()
+        for found, exact in zip((y, back), expected, strict=True):
+            np.testing.assert_array_equal(wide(found.get()), wide(exact.astype(dtype)))
+        names = {event.name for event in profile.events}
+        assert ("conv2d_winograd_in_place" in names) == (packed is b)
+        assert ("conv2d_input_winograd_in_place" in names) == (packed is b)

@@ -29,7 +29,7 @@ def _pays(problem: Contraction, traits: DeviceTraits) -> bool:
 
 
 def _examples() -> Iterator[Example[Contraction]]:
-    """One kernel and three, channels and columns side by side, few channels."""
+    """One kernel, two and three, channels and columns side by side, few channels."""
     asking = replace(CPU, prefetch=True)
 
     def example(
@@ -48,6 +48,7 @@ def _examples() -> Iterator[Example[Contraction]]:
     yield example("fused-planes", CPU, image, {"kernels": 1, "outputs": 2}, epilogue=relu)
     yield example("fused-few", CPU, (2, 3, 14, 24), {"kernels": 1}, last=True)
     yield example("staged", asking, image, {"kernels": 3}, **residual)
+    yield example("in-place", asking, image, {"kernels": 2}, **residual)
 
 
 #: Its errors are not those of sums of products: `Contraction.error` says which are allowed.

@@ -40,6 +40,9 @@ OUTPUTS = {2: (2, 4), 3: (2, 4), 5: (2,)}
 LINE_BYTES = 28 << 10
 # Bytes of transformed tiles and products of a block: a part of a second cache.
 SECOND_BYTES = 512 << 10
+# Bytes of products that stay in a second cache beside some transformed weights, and how many parts
+# of the tiles weights are worth to be transformed for again.
+PRODUCT_BYTES, MOST_CHUNKS = 1280 << 10, 2
 # Tiles of a block at least, as all weights are read again for each.
 LEAST_TILES = 24
 # Bytes of transformed tiles that stay in a second cache while weights are streamed.
@@ -56,7 +59,7 @@ ROWS = (28, 14, 12, 9, 6, 4, 2, 1)
 # What an element of the transforms, and a byte of weights from a near or a far cache, costs, in
 # operations of products. Set so that the promised gains are those of layers of 16 to 512 channels
 # and 7² to 112² pixels, batches 1 and 8, on two cores with AVX-512: most within a fifth.
-INPUT, OUTPUT, NEAR_BYTE, FAR_BYTE = 20.0, 16.0, 4.0, 8.0
+INPUT, OUTPUT, WEIGHT, NEAR_BYTE, FAR_BYTE = 20.0, 16.0, 12.0, 4.0, 8.0
 
 
 @dataclass(frozen=True)
@@ -184,10 +187,12 @@ def near_winograd(
     """Yields tiles that are worth timing beside the rule's, those that promise most first."""
     for outputs in sorted(_admitted(problem, traits), reverse=True):
         found = _tile_of(problem, traits, outputs)
-        other = replace(found, kernels=4 - found.kernels)
-        blocks = [round_up(int(found.tiles * factor), found.rows) for factor in (2, 0.5)]
-        candidates = [found, replace(other, tiles=_block(problem, traits, other))]
+        candidates = [found]
+        for kernels in {1, 3} - {found.kernels}:
+            other = replace(found, kernels=kernels)
+            candidates.append(replace(other, tiles=_block(problem, traits, other)))
         if found.fused:
+            blocks = [round_up(int(found.tiles * factor), found.rows) for factor in (2, 0.5)]
             candidates += [replace(found, tiles=tiles) for tiles in blocks]
         yield from (c for c in dict.fromkeys(candidates) if c != tile)
 
@@ -207,13 +212,21 @@ def winograd_gain(problem: Contraction, traits: DeviceTraits, tile: WinogradTile
     tiles = _count(problem, tile.outputs)
     outputs = round_up(problem.outputs, width)
     weights = channels * outputs * problem.value.itemsize
-    passes = -(-tiles // tile.tiles) if tile.fused else 1
+    passes = 1 if tile.kernels == 3 else -(-tiles // tile.tiles)
     products = 2 * elements * round_up(tiles, tile.rows) * channels * outputs
     moves = elements * tiles * (INPUT * round_up(channels, width) + OUTPUT * outputs)
     taps = math.prod(problem.depths[:2])
     sums = 2 * math.prod(problem.lanes) * taps * channels * outputs
     theirs = sums + _streaming(weights * taps, 1, traits)
-    return theirs / (products + moves + _streaming(weights * elements, passes, traits))
+    ours = products + moves
+    if tile.kernels != 2:
+        ours += _streaming(weights * elements, passes, traits)
+    if not problem.kept:
+        # Transformed weights are written as well, and far away, but where they meet products.
+        again, far = (passes, 0) if tile.kernels == 2 else (1, weights * elements)
+        ours += again * WEIGHT * elements * channels * outputs + _streaming(far, 1, traits)
+        theirs += 2 * _streaming(weights * taps, 1, traits)
+    return theirs / ours
 
 
 def _streaming(nbytes: int, passes: int, traits: DeviceTraits) -> float:
@@ -239,6 +252,9 @@ def _tile_of(problem: Contraction, traits: DeviceTraits, outputs: int) -> Winogr
     vectors = -(-problem.outputs // vector_width(problem, traits))
     rows, wide = _register_tile(tiles, vectors, traits)
     tile = WinogradTile(outputs, rows, wide, 1, kernels=1)
+    chunks = None if problem.kept else _chunks(problem, traits, tile)
+    if chunks is not None:
+        return replace(tile, kernels=2, tiles=round_up(-(-tiles // chunks), rows))
     tile = replace(tile, tiles=_block(problem, traits, tile))
     blocks = -(-tiles // tile.tiles)
     # Either all weights are read for each block, or transforms are written and read again.
@@ -267,6 +283,22 @@ def _block(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> in
     most = max(LEAST_TILES, room) // tile.rows * tile.rows or tile.rows
     blocks = shares * -(-tiles // (shares * most))
     return round_up(-(-tiles // blocks), tile.rows)
+
+
+def _chunks(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> int | None:
+    """Parts of the tiles that are multiplied while some weights are near; None where too many."""
+    down, across = transforms_of(problem, tile.outputs)
+    strip = tile.vectors * vector_width(problem, traits)
+    elements, tiles = down.size * across.size, _count(problem, tile.outputs)
+    if elements * problem.depths[2] * problem.outputs * problem.value.itemsize < SECOND_BYTES:
+        return None
+    room = PRODUCT_BYTES // (elements * strip * problem.value.itemsize) // tile.rows * tile.rows
+    strips, units = -(-problem.outputs // strip) * problem.groups, traits.compute_units
+    for chunks in range(-(-tiles // max(room, tile.rows)), MOST_CHUNKS + 1):
+        items = strips * chunks
+        if items >= 4 * units or items % units == 0:
+            return chunks
+    return None
 
 
 def _register_tile(tiles: int, vectors: int, traits: DeviceTraits) -> tuple[int, int]:

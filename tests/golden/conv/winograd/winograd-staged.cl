@@ -50,7 +50,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_pro
                 for (int v = 0; v < 2; ++v)
                     sum[j][v] = 0;
             for (int left = channels; left > 0; left -= 16) {
-                // A part of the next strip of weights.
+                // A part of what comes next.
                 for (int n = 0; n < lines_ahead; ++n, next += 16)
                     prefetch_line(next);
                 if (left >= 16) {
