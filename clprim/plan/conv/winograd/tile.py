@@ -290,7 +290,7 @@ def _chunks(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> i
     down, across = transforms_of(problem, tile.outputs)
     strip = tile.vectors * vector_width(problem, traits)
     elements, tiles = down.size * across.size, _count(problem, tile.outputs)
-    if elements * problem.depths[2] * problem.outputs * problem.value.itemsize < SECOND_BYTES:
+    if elements * problem.depths[2] * problem.outputs * problem.value.itemsize < 4 * SECOND_BYTES:
         return None
     room = PRODUCT_BYTES // (elements * strip * problem.value.itemsize) // tile.rows * tile.rows
     strips, units = -(-problem.outputs // strip) * problem.groups, traits.compute_units
