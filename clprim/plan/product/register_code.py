@@ -56,6 +56,7 @@ class ContractionCode(StoringCode):
             is turned over as it is filled.
         turn: How a square of vectors is turned over.
         ahead: Steps of depth that lanes side by side are asked for before they are read; 0: not.
+        asks: Whether a tile asks for the memory it is stored to before it is summed up.
         digits: Whether outputs are numbers of three digits.
         piece: Elements that are stored at once where columns end.
         block: Rows that become the pixels of one.
@@ -84,6 +85,7 @@ class ContractionCode(StoringCode):
     crossed: bool = False
     turn: Shuffles | None = None
     ahead: int = 0
+    asks: bool = False
     digits: bool = False
     piece: int = 1
     block: int = 1
@@ -100,6 +102,11 @@ class ContractionCode(StoringCode):
         """Elements that are read or stored at once."""
         pieces = self.pieces(self.block * self.rows) if self.planar else []
         return sorted({1, self.piece, self.width, *(width for _, width in pieces)})
+
+    @property
+    def asked(self) -> list[StoredCode]:
+        """The arrays of the store that have memory for every lane."""
+        return [o for o in self.outputs if o.moves and o.load != "place"]
 
     def pieces(self, count: int) -> list[tuple[int, int]]:
         """So many elements as vectors: where each begins, and its length."""

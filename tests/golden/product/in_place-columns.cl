@@ -78,6 +78,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                 const index_t first = min(tile * 64, lane_2 - 64);
                 const int shared = tile * 64 - first;
                 __global const float *corner_here = corner + (line - first_row) * row_step + first * step;
+                const index_t y0_line = y0_image + line * y0_1 + first * y0_2;
+                const index_t row = other * 4;
+                const int rows_left = min((index_t)4, outputs - row);
+                const int columns_left = 64;
                 float16 sum[4][4];
                 #pragma unroll
                 for (int j = 0; j < 4; ++j)
@@ -128,10 +132,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
 
                         }
                     }
-                const index_t y0_line = y0_image + line * y0_1 + first * y0_2;
-                const index_t row = other * 4;
-                const int rows_left = min((index_t)4, outputs - row);
-                const int columns_left = 64;
                 if (columns_left >= 64 && shared == 0) {
                     #pragma unroll
                     for (int j = 0; j < 4; ++j)

@@ -265,6 +265,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                 const index_t first = min(tile * 16, lane_2 - 16);
                 const int shared = tile * 16 - first;
                 __local const float *corner_here = corner + (line - first_row) * row_step + first * step;
+                const index_t y0_line = y0_image + line * y0_1 + first * y0_2;
+                const index_t bias_line = bias_image;
+                const index_t row = other * 3;
+                const int rows_left = min((index_t)3, outputs - row);
+                const int columns_left = 16;
                 float16 sum[3][1];
                 #pragma unroll
                 for (int j = 0; j < 3; ++j)
@@ -315,11 +320,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
 
                         }
                     }
-                const index_t y0_line = y0_image + line * y0_1 + first * y0_2;
-                const index_t bias_line = bias_image;
-                const index_t row = other * 3;
-                const int rows_left = min((index_t)3, outputs - row);
-                const int columns_left = 16;
                 // Rows that become the pixels of one row are woven, so that these are stored side by side.
                 if (columns_left >= 16 && shared == 0) {
                     #pragma unroll

@@ -138,6 +138,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                 const index_t first = min(tile * 14, lane_2 - 14);
                 const int shared = tile * 14 - first;
                 __local const float *corner_here = corner + (line - first_row) * row_step + first * step;
+                const index_t y0_line = y0_image + line * y0_1 + first * y0_2;
+                const index_t column = other * 32;
+                const int rows_left = 14;
+                const int columns_left = min((index_t)32, outputs - column);
                 float16 sum[14][2];
                 #pragma unroll
                 for (int j = 0; j < 14; ++j)
@@ -188,10 +192,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
 
                         }
                     }
-                const index_t y0_line = y0_image + line * y0_1 + first * y0_2;
-                const index_t column = other * 32;
-                const int rows_left = 14;
-                const int columns_left = min((index_t)32, outputs - column);
                 float turned[512];
                 {
                     const float16 v0 = sum[0][0];

@@ -80,6 +80,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
                 const index_t first = min(tile * 12, lane_2 - 12);
                 const int shared = tile * 12 - first;
                 __global const float *corner_here = corner + (line - first_row) * row_step + first * step;
+                const index_t y0_line = y0_image + line * y0_1 + first * y0_2;
+                const index_t column = other * 32;
+                const int rows_left = 12;
+                const int columns_left = min((index_t)32, outputs - column);
                 float16 sum[12][2];
                 #pragma unroll
                 for (int j = 0; j < 12; ++j)
@@ -130,10 +134,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
 
                         }
                     }
-                const index_t y0_line = y0_image + line * y0_1 + first * y0_2;
-                const index_t column = other * 32;
-                const int rows_left = 12;
-                const int columns_left = min((index_t)32, outputs - column);
                 if (columns_left >= 32) {
                     #pragma unroll
                     for (int j = 0; j < 12; ++j)

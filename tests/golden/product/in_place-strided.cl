@@ -144,6 +144,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                 const index_t first = min(tile * 7, lane_2 - 7);
                 const int shared = tile * 7 - first;
                 __local const float *corner_here = corner + (line - first_row) * row_step + first * step;
+                const index_t y0_line = y0_image + line * y0_1 + first * y0_2;
+                const index_t column = other * 64;
+                const int rows_left = 7;
+                const int columns_left = min((index_t)64, outputs - column);
                 float16 sum[7][4];
                 #pragma unroll
                 for (int j = 0; j < 7; ++j)
@@ -194,10 +198,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
 
                         }
                     }
-                const index_t y0_line = y0_image + line * y0_1 + first * y0_2;
-                const index_t column = other * 64;
-                const int rows_left = 7;
-                const int columns_left = min((index_t)64, outputs - column);
                 if (columns_left >= 64) {
                     #pragma unroll
                     for (int j = 0; j < 7; ++j)

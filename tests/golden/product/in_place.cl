@@ -47,6 +47,17 @@ static inline __attribute__((overloadable)) float16 cp_max(float16 a, float16 b)
     typedef __typeof__(cp_in_a + cp_in_b) cp_type; \
     cp_max((cp_type)cp_in_a, (cp_type)cp_in_b); })
 
+#ifdef __has_builtin
+#if __has_builtin(__builtin_prefetch)
+#define prefetch_line(address) __builtin_prefetch(address)
+#define prefetch_store(address) __builtin_prefetch(address, 1)
+#endif
+#endif
+#ifndef prefetch_line
+#define prefetch_line(address)
+#define prefetch_store(address)
+#endif
+
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
     __global const float *x_memory,
     __global const float *packed,
@@ -186,6 +197,19 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                 const index_t first = min(tile * 14, lane_2 - 14);
                 const int shared = tile * 14 - first;
                 __local const float *corner_here = corner + (line - first_row) * row_step + first * step;
+                const index_t y0_line = y0_image + line * y0_1 + first * y0_2;
+                const index_t bias_line = bias_image;
+                const index_t x0_line = x0_image + line * x0_1 + first * x0_2;
+                const index_t column = other * 32;
+                const int rows_left = 14;
+                const int columns_left = min((index_t)32, outputs - column);
+                for (int j = 0; j < rows_left; ++j) {
+                    #pragma unroll
+                    for (int c = 0; c < 32; c += 16) {
+                        prefetch_store(y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
+                        prefetch_line(x0_memory + x0_line + j * x0_2 + (column + c) * x0_channel);
+                    }
+                }
                 float16 sum[14][2];
                 #pragma unroll
                 for (int j = 0; j < 14; ++j)
@@ -236,12 +260,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
 
                         }
                     }
-                const index_t y0_line = y0_image + line * y0_1 + first * y0_2;
-                const index_t bias_line = bias_image;
-                const index_t x0_line = x0_image + line * x0_1 + first * x0_2;
-                const index_t column = other * 32;
-                const int rows_left = 14;
-                const int columns_left = min((index_t)32, outputs - column);
                 if (columns_left >= 32) {
                     #pragma unroll
                     for (int j = 0; j < 14; ++j)
@@ -259,7 +277,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 263 "kernel"
+#line 281 "kernel"
                                 }
                                 vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                             }
@@ -285,7 +303,7 @@ y0 = max(y0 + x0, 0);
                         {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 289 "kernel"
+#line 307 "kernel"
                         }
                         y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
                     }
