@@ -149,13 +149,14 @@ def _near_tiles(_: LocalTile, problem: Contraction, traits: DeviceTraits) -> Ite
 
 
 def _examples_in_place() -> Iterator[Example[Contraction]]:
-    """Bands of pixels, of planes, few outputs, matrices, pixels made of outputs."""
+    """Bands of pixels, few channels, bands of planes, few outputs, matrices, pixels made of outputs."""
 
     def image(*shape: int, **options: Any) -> Contraction:
         return forward(dense_convolution(*shape, **options))
 
     asking = replace(CPU, prefetch=True)
     yield Example("", image(2, 32, 14, 64, last=True, bias=True, epilogue=RESIDUAL), asking)
+    yield Example("few", image(2, 3, 28, 12, last=True, bias=True), asking)
     yield Example("strided", image(2, 32, 14, 64, last=True, stride=2, beta=True), CPU)
     yield Example("planes", image(2, 32, 28, 64, bias=True, epilogue=RELU), CPU)
     yield Example("planes-taps", image(2, 3, 28, 64, 7, stride=2), CPU)

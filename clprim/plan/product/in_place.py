@@ -39,6 +39,9 @@ NEAR_BYTES = 3 << 19
 # If the packed operand is at most this large, it stays in cache and gathered tiles are streamed:
 # the result is then written line by line instead of strip by strip.
 STAYS_BYTES = 256 << 10
+# Steps of depth that are few enough to be written out, where a tile is one vector wide; wider ones
+# then want more registers than there are. Measured: 3→16 of 224² takes 0.65 to 0.7 of the time.
+SHORT = 32
 # Planes after which a line of the next one is copied: no hardware follows such steps.
 AHEAD = 8
 # Outputs whose places are known at a time.
@@ -86,7 +89,7 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
     taps_inside = planar and taps > run
     if taps_inside:
         taps, run = run, taps
-    if run < (2 if planar else UNROLL):
+    if run < (2 if planar else 1 if crossed else UNROLL):
         return None
     unit = min(run, MOST_TAPS if taps_inside else UNROLL)
     if crossed:
@@ -172,6 +175,8 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
     # Measured, batch 8: 0.54 to 0.85 of the time where the result leaves the second cache, and no
     # difference elsewhere.
     code = replace(code, asks=traits.prefetch)
+    if bounds is not None and rows and not planar and tile.vectors == 1 and depth <= SHORT:
+        code = replace(code, unit=run, fixed=(what.depths[0], taps, run))
     if passes_in_place(what, code, math.prod(what.lanes) // code.lanes):
         code = replace(code, passed_in_place=True)
         w = what.packed

@@ -5,6 +5,7 @@ product/panels.cl.jinja, product/in_place.cl.jinja and fused/inverted_residual.c
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from clprim.plan.arguments import Arguments
@@ -56,7 +57,9 @@ class ContractionCode(StoringCode):
             is turned over as it is filled.
         turn: How a square of vectors is turned over.
         ahead: Steps of depth that lanes side by side are asked for before they are read; 0: not.
-        asks: Whether a tile asks for the memory it is stored to before it is summed up.
+        asks: Whether the memory that the next lanes are stored to is asked for before a tile is
+            summed up.
+        fixed: Rows of taps, taps and neighbours of a tap, where kernels are made for them.
         digits: Whether outputs are numbers of three digits.
         piece: Elements that are stored at once where columns end.
         block: Rows that become the pixels of one.
@@ -86,6 +89,7 @@ class ContractionCode(StoringCode):
     turn: Shuffles | None = None
     ahead: int = 0
     asks: bool = False
+    fixed: tuple[int, int, int] | None = None
     digits: bool = False
     piece: int = 1
     block: int = 1
@@ -180,6 +184,8 @@ def contraction_code(
     everything = (stores["y"], *stores["extras"])
     vectors = stores["vector_store"]
     stores["vector_store"] = vectors and piece == width
+    if along_outputs and what.digits is None and what.outputs % (tile.vectors * width):
+        piece = math.gcd(what.outputs, width)  # where the last strip ends before its vectors do
     lines = tile.vectors * width if planar else tile.rows  # outputs of a tile
     block = (
         block_of(what, lines, crossed=crossed)

@@ -276,7 +276,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void inverted_residual(
                         }
                     continue;
                 }
-                // At the edges, and where columns do not lie side by side: element by element.
+                // At the edges, and where columns do not lie side by side: 8 elements at a time.
                 float elements[448];
                 #pragma unroll
                 for (int j = 0; j < 14; ++j)
@@ -284,12 +284,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void inverted_residual(
                     for (int v = 0; v < 2; ++v)
                         vstore16(sum[j][v], j * 2 + v, elements);
                 for (int j = shared; j < rows_left; ++j)
-                    for (int c = 0; c < columns_left; ++c) {
-                        float y0 = elements[j * 32 + c];
-                        typedef float typeof_bias;
-                        const typeof_bias bias = (float)bias_memory[bias_start + (column + c) * bias_channel];
+                    for (int c = 0; c < columns_left; c += 8) {
+                        float8 y0 = vload8(0, elements + j * 32 + c);
+                        typedef float8 typeof_bias;
+                        const typeof_bias bias = vload8(0, bias_memory + bias_start + (column + c) * bias_channel);
                         y0 += bias;
-                        y0_memory[y0_places[first + j] + (column + c) * y0_channel] = y0;
+                        vstore8(y0, 0, y0_memory + y0_places[first + j] + (column + c) * y0_channel);
                     }
 
             }

@@ -206,8 +206,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                 for (int j = 0; j < rows_left; ++j) {
                     #pragma unroll
                     for (int c = 0; c < 32; c += 16) {
-                        prefetch_store(y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
-                        prefetch_line(x0_memory + x0_line + j * x0_2 + (column + c) * x0_channel);
+                        prefetch_store(y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel + 14 * y0_2);
+                        prefetch_line(x0_memory + x0_line + j * x0_2 + (column + c) * x0_channel + 14 * x0_2);
                     }
                 }
                 float16 sum[14][2];

@@ -199,7 +199,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
                         }
                     continue;
                 }
-                // At the edges, and where columns do not lie side by side: element by element.
+                // At the edges, and where columns do not lie side by side: 2 elements at a time.
                 float elements[448];
                 #pragma unroll
                 for (int j = 0; j < 14; ++j)
@@ -207,9 +207,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
                     for (int v = 0; v < 2; ++v)
                         vstore16(sum[j][v], j * 2 + v, elements);
                 for (int j = 0; j < rows_left; ++j)
-                    for (int c = 0; c < columns_left; ++c) {
-                        float y0 = elements[j * 32 + c];
-                        vstore_half(y0, 0, y0_memory + y0_at + y0_places[tile * 14 + j] + (column + c) * y0_channel);
+                    for (int c = 0; c < columns_left; c += 2) {
+                        float2 y0 = vload2(0, elements + j * 32 + c);
+                        vstore_half2(y0, 0, y0_memory + y0_at + y0_places[tile * 14 + j] + (column + c) * y0_channel);
                     }
 
             }

@@ -1,4 +1,4 @@
-"""Channels-last convolutions to fewer channels than a vector has: pixels are its elements."""
+"""Channels-last convolutions to few channels: pixels are a vector's elements, or it has a tail."""
 
 import conv_reference as reference
 import numpy as np
@@ -13,8 +13,10 @@ CASES = [
     ((2, 16, 5, 70), 3, 3, 1, 1, ""),
     ((1, 20, 9, 29), 3, 3, (2, 1), (1, 0, 2, 0), "pixel"),
     ((1, 40, 4, 37), 2, 5, 1, 2, "channel"),
-    ((1, 5, 6, 33), 4, 3, 1, 1, "channel"),
+    ((1, 3, 6, 33), 4, 3, 1, 1, "channel"),
     ((1, 16, 4, 30), 1, 3, 1, 1, ""),
+    ((2, 3, 9, 33), 12, 3, 2, 1, "pixel"),
+    ((1, 40, 7, 15), 24, 1, 1, 0, "pixel"),
 ]
 
 

@@ -470,7 +470,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                                 }
                             continue;
                         }
-                        // At the edges, and where columns do not lie side by side: element by element.
+                        // At the edges, and where columns do not lie side by side: 8 elements at a time.
                         float elements[64];
                         #pragma unroll
                         for (int j = 0; j < 4; ++j)
@@ -478,9 +478,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                             for (int v = 0; v < 1; ++v)
                                 vstore16(sum[j][v], j * 1 + v, elements);
                         for (int j = 0; j < rows_left; ++j)
-                            for (int c = 0; c < columns_left; ++c) {
-                                float y0 = elements[j * 16 + c];
-                                y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
+                            for (int c = 0; c < columns_left; c += 8) {
+                                float8 y0 = vload8(0, elements + j * 16 + c);
+                                vstore8(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                             }
 
                     }
