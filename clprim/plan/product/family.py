@@ -149,7 +149,7 @@ def _near_tiles(_: LocalTile, problem: Contraction, traits: DeviceTraits) -> Ite
 
 
 def _examples_in_place() -> Iterator[Example[Contraction]]:
-    """Bands of pixels, few channels, bands of planes, few outputs, matrices, pixels made of outputs."""
+    """Bands of pixels and of planes, few channels or outputs, matrices, pixels made of outputs."""
 
     def image(*shape: int, **options: Any) -> Contraction:
         return forward(dense_convolution(*shape, **options))
