@@ -408,7 +408,9 @@ def round_up(value: int, multiple: int) -> int:
     return -(-value // multiple) * multiple
 
 
-def work_group(sizes: Sequence[int], wanted: int) -> tuple[int, int]:
+def work_group(
+    sizes: Sequence[int], wanted: int, *, whole_rows: bool = False
+) -> tuple[int, int]:
     """Returns a work-group (along the inner and the outer dimension) with little padding.
 
     Both are powers of two: some runtimes compile a kernel again for every size of group, and few
@@ -417,10 +419,14 @@ def work_group(sizes: Sequence[int], wanted: int) -> tuple[int, int]:
     Args:
         sizes: Work-items along the inner and the outer dimension.
         wanted: Work-items a group should have at most.
+        whole_rows: Whether a row that fits a group is not cut, whatever the padding.
     """
     inner, outer = sizes
     most = 1 << (wanted.bit_length() - 1)
-    along = min(most, power_of_two(inner))
+    along = power_of_two(inner)
+    if whole_rows and along <= most:
+        return along, min(most // along, power_of_two(outer))
+    along = min(most, along)
     # A smaller group where a larger one would leave more than an eighth of the work-items idle.
     while along > 16 and round_up(inner, along) - inner > inner // 8:
         along //= 2

@@ -7,73 +7,60 @@ aligned corners that step alone is another one, as PyTorch has it.
 from __future__ import annotations
 
 from clprim.ops.sample.taps import RADIUS
-from clprim.ops.shared.strings import places
 
 __all__ = ["antialiased", "antialiased_backward"]
 
 
-def antialiased(ndim: int, kind: str) -> str:
-    """Returns the string of x0 in another size, with scalars w0, … steps of it for one.
+def antialiased(kind: str) -> str:
+    """Returns the string of x0 in another size along dimension 1 of 3, with w0 steps of it for one.
 
     Args:
-        ndim: Dimensions that change.
         kind: ``linear`` or ``cubic``.
     """
-    lines: list[str] = []
-    loops: list[str] = []
-    for d in range(ndim):
-        lines.append(f"int n{d} = size_x0({2 + d});")
-        lines += _filter(d, kind, f"coord({2 + d})")
-        loops.append(f"for (int i{d} = from{d}; i{d} < to{d}; ++i{d}) {{")
-        loops += _weight(d, kind, f"i{d}", "weight")
-    product = " * ".join(f"weight{d}" for d in range(ndim))
-    place = places(2 + ndim, {2 + d: f"i{d}" for d in range(ndim)})
-    body = [
-        "typeof_y0 sum = 0;",
-        "typeof_w0 total = 0;",
-        *loops,
-        f"sum += {product} * at_x0({place});",
-        f"total += {product};",
-        "}" * ndim,
-        "y0 = sum / total;",
-    ]
-    return "\n".join([*lines, *body])
+    return "\n".join(
+        [
+            "int n0 = size_x0(1), o0 = coord(1);",
+            *_filter(0, kind, "o0"),
+            "typeof_x0 sum = 0;",
+            "typeof_w0 total = 0;",
+            "for (int i0 = from0; i0 < to0; ++i0) {",
+            *_weight(0, kind, "i0", "weight"),
+            "sum += weight0 * at_x0(coord(0), i0, coord(2));",
+            "total += weight0;",
+            "}",
+            "y0 = sum / total;",
+        ]
+    )
 
 
-def antialiased_backward(ndim: int, kind: str) -> str:
+def antialiased_backward(kind: str) -> str:
     """Returns the string of the gradient, gathered from the results whose filters reach an element.
 
     Their weights are normed once more; see `antialiased`.
     """
-    radius = RADIUS[kind]
-    lines: list[str] = []
-    loops: list[str] = []
-    for d in range(ndim):
-        w = f"w{d}"
-        reach = f"{radius} * ({w} >= 1 ? {w} : 1) + 1"
-        lines += [
-            f"int n{d} = size({2 + d}), m{d} = size_x0({2 + d}), here{d} = coord({2 + d});",
-            f"typeof_{w} low{d} = (here{d} - ({reach})) / {w} - 1.5f;",
-            f"typeof_{w} high{d} = (here{d} + 1 + {reach}) / {w} + 0.5f;",
-            f"int first{d} = {w} == 0 || low{d} < 0 ? 0 : (int)low{d};",
-            f"int last{d} = {w} == 0 || high{d} > m{d} - 1 ? m{d} - 1 : (int)high{d};",
-        ]
-        loops += [
-            f"for (int o{d} = first{d}; o{d} <= last{d}; ++o{d}) {{",
-            *_filter(d, kind, f"o{d}"),
-            f"if (here{d} < from{d} || here{d} >= to{d}) continue;",
-            f"typeof_{w} total{d} = 0;",
-            f"for (int i{d} = from{d}; i{d} < to{d}; ++i{d}) {{",
-            *_weight(d, kind, f"i{d}", "each"),
-            f"total{d} += each{d};",
+    reach = f"{RADIUS[kind]} * (w0 >= 1 ? w0 : 1) + 1"
+    return "\n".join(
+        [
+            "int n0 = size(1), m0 = size_x0(1), here0 = coord(1);",
+            f"typeof_w0 low0 = (here0 - ({reach})) / w0 - 1.5f;",
+            f"typeof_w0 high0 = (here0 + 1 + {reach}) / w0 + 0.5f;",
+            "int first0 = w0 == 0 || low0 < 0 ? 0 : (int)low0;",
+            "int last0 = w0 == 0 || high0 > m0 - 1 ? m0 - 1 : (int)high0;",
+            "typeof_x0 sum = 0;",
+            "for (int o0 = first0; o0 <= last0; ++o0) {",
+            *_filter(0, kind, "o0"),
+            "if (here0 < from0 || here0 >= to0) continue;",
+            "typeof_w0 total0 = 0;",
+            "for (int i0 = from0; i0 < to0; ++i0) {",
+            *_weight(0, kind, "i0", "each"),
+            "total0 += each0;",
             "}",
-            *_weight(d, kind, f"here{d}", "own"),
-            f"typeof_{w} weight{d} = own{d} / total{d};",
+            *_weight(0, kind, "here0", "own"),
+            "sum += own0 / total0 * at_x0(coord(0), o0, coord(2));",
+            "}",
+            "y0 = sum;",
         ]
-    product = " * ".join(f"weight{d}" for d in range(ndim))
-    place = places(2 + ndim, {2 + d: f"o{d}" for d in range(ndim)})
-    body = ["typeof_x0 sum = 0;", *loops, f"sum += {product} * at_x0({place});", "}" * ndim]
-    return "\n".join([*lines, *body, "y0 = sum;"])
+    )
 
 
 def _filter(d: int, kind: str, o: str) -> list[str]:

@@ -1,7 +1,9 @@
 """Images in another size: `torch.nn.functional.interpolate` and its gradient.
 
 Every mode is one kernel, in every memory format. The gradient is gathered: an element of the input
-looks at the results that lie near it, and takes the weights that they gave it.
+looks at the results that lie near it, and takes the weights that they gave it. It has a kernel for
+each dimension, and so have the antialiased modes: what many elements of an image give is what a
+line gives, of lines.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from clprim.ops.pool.adaptive_pool import (
     adaptive_avg_pool3d_backward,
 )
 from clprim.ops.sample.antialias import antialiased, antialiased_backward
+from clprim.ops.sample.passes import along_each
 from clprim.ops.sample.taps import RADIUS, Taps, taps
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.ops.shared.dims import empty_like, whole
@@ -92,7 +95,9 @@ def interpolate(
         y = _AREA[x.ndim - 3](x, sizes)
         return y if out is None else _into(y, out)
     ndim = x.ndim - 2
-    expr = antialiased(ndim, kind) if antialias else _forward(ndim, kind, corners)
+    if antialias:
+        return along_each(what, antialiased(kind), x, sizes, scales, out)
+    expr = _forward(ndim, kind, corners)
     shape = (*x.shape[:2], *sizes)
     return kernel(expr, what, dtype)(x, *scales, shape=shape, out=out)
 
@@ -136,9 +141,8 @@ def interpolate_backward(
         raise ShapeError(f"{what}: grad has shape {grad.shape}, expected (N, C, *{sizes})")
     if kind == "area":
         return _area_backward(grad, given)
-    ndim = grad.ndim - 2
-    expr = antialiased_backward(ndim, kind) if antialias else _backward(ndim, kind, corners)
-    return kernel(expr, what, dtype)(grad, *scales, shape=given)
+    expr = antialiased_backward(kind) if antialias else _backward(kind, corners)
+    return along_each(what, expr, grad, given[2:], scales)
 
 
 def _into(y: Any, out: Any) -> Any:
@@ -233,31 +237,28 @@ def _mixed(along: list[Taps], d: int, chosen: dict[int, str]) -> str:
     )
 
 
-def _backward(ndim: int, kind: str, corners: bool) -> str:
+def _backward(kind: str, corners: bool) -> str:
+    """The gradient along dimension 1 of 3: an element looks at the results near it."""
     radius = RADIUS[kind]
-    lines: list[str] = []
-    loops: list[str] = []
-    for d in range(ndim):
-        w, half = f"w{d}", "" if corners or kind == "nearest" else " + 0.5f"
-        lines += [
-            f"int n{d} = size({2 + d}), m{d} = size_x0({2 + d}), here{d} = coord({2 + d});",
+    half = "" if corners or kind == "nearest" else " + 0.5f"
+    found = taps(kind, 0, "o0", "n0", "w0", corners)
+    weights = found.weights or ("1",)
+    terms = [f"(here0 == {p} ? {v} : 0)" for p, v in zip(found.places, weights, strict=True)]
+    return "\n".join(
+        [
+            "int n0 = size(1), m0 = size_x0(1), here0 = coord(1);",
             # One more on either side, as these are rounded, and all at the ends and without steps.
-            f"typeof_{w} low{d} = (here{d} - {radius}{half}) / {w}{half.replace('+', '-')} - 1;",
-            f"typeof_{w} high{d} = (here{d} + {radius}{half}) / {w}{half.replace('+', '-')} + 1;",
-            f"int from{d} = here{d} == 0 || {w} == 0 || low{d} < 0 ? 0 : (int)low{d};",
-            f"int to{d} = here{d} == n{d} - 1 || {w} == 0 || high{d} > m{d} - 1 "
-            f"? m{d} - 1 : (int)high{d};",
-        ]
-        found = taps(kind, d, f"o{d}", f"n{d}", w, corners)
-        weights = found.weights or ("1",)
-        terms = [f"(here{d} == {p} ? {v} : 0)" for p, v in zip(found.places, weights, strict=True)]
-        loops += [
-            f"for (int o{d} = from{d}; o{d} <= to{d}; ++o{d}) {{",
+            f"typeof_w0 low0 = (here0 - {radius}{half}) / w0{half.replace('+', '-')} - 1;",
+            f"typeof_w0 high0 = (here0 + {radius}{half}) / w0{half.replace('+', '-')} + 1;",
+            "int from0 = here0 == 0 || w0 == 0 || low0 < 0 ? 0 : (int)low0;",
+            "int to0 = here0 == n0 - 1 || w0 == 0 || high0 > m0 - 1 ? m0 - 1 : (int)high0;",
+            "typeof_x0 sum = 0;",
+            "for (int o0 = from0; o0 <= to0; ++o0) {",
             *found.lines,
-            f"typeof_{w} weight{d} = {' + '.join(terms)};",
-            f"if (weight{d} == 0) continue;",
+            f"typeof_w0 weight0 = {' + '.join(terms)};",
+            "if (weight0 == 0) continue;",
+            "sum += weight0 * at_x0(coord(0), o0, coord(2));",
+            "}",
+            "y0 = sum;",
         ]
-    product = " * ".join(f"weight{d}" for d in range(ndim))
-    place = places(2 + ndim, {2 + d: f"o{d}" for d in range(ndim)})
-    body = ["typeof_x0 sum = 0;", *loops, f"sum += {product} * at_x0({place});", "}" * ndim]
-    return "\n".join([*lines, *body, "y0 = sum;"])
+    )

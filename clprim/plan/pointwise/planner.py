@@ -258,7 +258,9 @@ def plan_pointwise(
 
     work = (-(-inner.size // run), math.prod(d.size for d in outer))
     group = _group_size(inner.size // work[0], vector, traits)
-    local = work_group(work, group)
+    # A CPU's group that takes a piece of many rows reads lines of memory that it leaves at once:
+    # images of 112 and 56 columns were resized four times as slowly by groups of 16 columns.
+    local = work_group(work, group, whole_rows=traits.is_cpu and vector == 1)
     return KernelPlan(
         template="pointwise/elements" if periodic is None else "pointwise/periodic",
         code=PointwiseCode(
