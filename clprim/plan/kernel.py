@@ -408,9 +408,7 @@ def round_up(value: int, multiple: int) -> int:
     return -(-value // multiple) * multiple
 
 
-def work_group(
-    sizes: Sequence[int], wanted: int, *, whole_rows: bool = False
-) -> tuple[int, int]:
+def work_group(sizes: Sequence[int], wanted: int, *, whole_rows: bool = False) -> tuple[int, int]:
     """Returns a work-group (along the inner and the outer dimension) with little padding.
 
     Both are powers of two: some runtimes compile a kernel again for every size of group, and few
