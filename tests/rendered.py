@@ -256,7 +256,7 @@ def scans():
 
 
 def lines_at_indices():
-    """Neighbouring lines, single ones, and of halves."""
+    """Neighbouring lines, single ones, of halves, and such as an index holds for."""
     index = array((100, 64), np.int64)
     for name, axis, how, dtype in (
         ("lines", 0, "sum", FLOAT),
@@ -265,6 +265,9 @@ def lines_at_indices():
     ):
         y, source = array((100, 64), dtype), array((100, 64), dtype)
         yield f"index/{name}", plan_lines(y, index, source, axis, how, CPU).main
+    y = source = array((100, 64))
+    shared = dataclasses.replace(index, strides=(8, 0))
+    yield "index/lines-shared", plan_lines(y, shared, source, 0, "sum", CPU).main
 
 
 @lru_cache(maxsize=1)

@@ -1,8 +1,8 @@
 """Plans writing at indices, every line by itself: a work-item takes elements in, one by one.
 
 No two work-items write to one line, so nothing is atomic and results repeat bit for bit; and
-nothing is sorted. That suits CPUs, whose cores are few; where there are fewer lines than these, or
-on GPUs, indices are sorted instead.
+nothing is sorted. That suits CPUs, whose cores are few; where many cores have fewer lines, or on
+GPUs, indices are sorted instead.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ HOW = {
 MOST_DIMS = 4
 # Neighbouring lines that a work-item takes at least: what a line of the cache holds of floats.
 LEAST_RUN = 16
-# Lines a compute unit at least.
+# Lines a compute unit at least, but where units are few: sorting takes ten times as long as taking
+# elements in by one of them.
 LEAST_LINES = 4
+FEW_UNITS = 16
 
 _INT64 = np.dtype(np.int64)
 
@@ -47,6 +49,7 @@ class LinesCode(KernelCode):
         y, index_code, source: The arrays.
         taken: An expression of ``y`` and ``v``.
         single: Whether a work-item has one line.
+        vector: Neighbouring lines taken at a time where an index holds for all of them; else 1.
     """
 
     value: str
@@ -55,6 +58,7 @@ class LinesCode(KernelCode):
     source: OperandCode
     taken: str
     single: bool
+    vector: int
 
 
 def plan_lines(
@@ -71,18 +75,14 @@ def plan_lines(
         traits: Of the device.
 
     Returns:
-        The plan, or None where it does not suit: on a GPU, with few lines, sums of 16 bits, which
-        would be rounded after every element, or lines in more than four loops.
+        The plan, or None where it does not suit: on a GPU, with few lines and many cores, sums of
+        16 bits, which would be rounded after every element, or lines in more than four loops.
     """
     narrow = y.dtype.itemsize < 4 and how in ("sum", "prod") and y.dtype.kind not in "iu"
     others = [d for d in range(len(y.shape)) if d != axis]
     lines = math.prod(index.shape[d] for d in others)
-    if (
-        not traits.is_cpu
-        or narrow
-        or y.dtype.kind == "b"
-        or lines < LEAST_LINES * traits.compute_units
-    ):
+    busy = lines >= LEAST_LINES * traits.compute_units or traits.compute_units <= FEW_UNITS
+    if not traits.is_cpu or narrow or y.dtype.kind == "b" or not busy:
         return None
     arrays = (y, index, source)
     others.sort(key=lambda d: -abs(y.strides[d]))
@@ -110,6 +110,10 @@ def plan_lines(
     )
     kind = index_type(whole)
     found = Arguments(kind)
+    steps = [a.in_elements(s) for a, s in zip(arrays, inner.strides, strict=True)]
+    stored = stored_type(y.dtype)
+    same = stored.load == "direct" and stored.storage == value and source.dtype == y.dtype
+    vector = 16 if same and run >= 16 and steps == [1, 0, 1] else 1
     codes = (
         OperandCode.of("y", y.dtype, y.dtype, 2),
         OperandCode.of("index", index.dtype, _INT64, 2),
@@ -120,7 +124,6 @@ def plan_lines(
     found.numbers(
         length=index.shape[axis],
         places=y.shape[axis],
-        runs=runs,
         run=run,
         **{f"size_{n}": d.size for n, d in enumerate(loops)},
     )
@@ -150,6 +153,7 @@ def plan_lines(
                     source=codes[2],
                     taken=HOW[how],
                     single=run == 1,
+                    vector=vector,
                 ),
                 tuple(found.arguments),
                 (runs, items),

@@ -10,7 +10,6 @@ __kernel void index_lines(
     __global const half *source_memory,
     const int length,
     const int places,
-    const int runs,
     const int run,
     const int size_0,
     const int size_1,
@@ -48,9 +47,11 @@ __kernel void index_lines(
             const long place = named < 0 ? named + places : named;
             if ((ulong)place >= (ulong)places)
                 continue; // out of bounds
+
             const index_t to = y_at + (index_t)place * y_step + c * y_3;
             const float v = (float)vload_half(0, source_memory + source_at + k * source_step + c * source_3);
             const float y = (float)vload_half(0, y_memory + to);
             vstore_half((v > y || v != v ? v : y), 0, y_memory + to);
+
         }
 }

@@ -10,7 +10,6 @@ __kernel void index_lines(
     __global const float *source_memory,
     const int length,
     const int places,
-    const int runs,
     const int run,
     const int size_0,
     const int size_1,
@@ -41,16 +40,17 @@ __kernel void index_lines(
     const index_t y_at = y_start + c0 * y_0 + c1 * y_1 + c2 * y_2;
     const index_t index_at = index_start + c0 * index_0 + c1 * index_1 + c2 * index_2;
     const index_t source_at = source_start + c0 * source_0 + c1 * source_1 + c2 * source_2;
-    for (index_t k = 0; k < length; ++k)
-        {
-            const index_t c = first;
-            const long named = (long)index_memory[index_at + k * index_step + c * index_3];
-            const long place = named < 0 ? named + places : named;
-            if ((ulong)place >= (ulong)places)
-                continue; // out of bounds
-            const index_t to = y_at + (index_t)place * y_step + c * y_3;
-            const float v = (float)source_memory[source_at + k * source_step + c * source_3];
-            const float y = (float)y_memory[to];
-            y_memory[to] = (v);
-        }
+    const index_t c = first;
+    for (index_t k = 0; k < length; ++k) {
+        const long named = (long)index_memory[index_at + k * index_step + c * index_3];
+        const long place = named < 0 ? named + places : named;
+        if ((ulong)place >= (ulong)places)
+            continue; // out of bounds
+
+        const index_t to = y_at + (index_t)place * y_step + c * y_3;
+        const float v = (float)source_memory[source_at + k * source_step + c * source_3];
+        const float y = (float)y_memory[to];
+        y_memory[to] = (v);
+
+    }
 }
