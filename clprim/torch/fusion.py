@@ -12,25 +12,43 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from clprim import ops
 from clprim.errors import DefinitionError
+from clprim.torch import private
 from clprim.torch.memory import adopt, array_of, on_device
 
 __all__ = ["FusedConv2d", "fuse"]
 
+_F = nn.functional
 # By module, function and method: the epilogue's name.
 _ACTIVATIONS: dict[Any, str] = {
     nn.ReLU: "relu",
     nn.ReLU6: "relu6",
-    nn.functional.relu: "relu",
-    nn.functional.relu6: "relu6",
+    nn.SiLU: "silu",
+    nn.Sigmoid: "sigmoid",
+    nn.Hardswish: "hardswish",
+    nn.Hardsigmoid: "hardsigmoid",
+    _F.relu: "relu",
+    _F.relu6: "relu6",
+    _F.silu: "silu",
+    _F.hardswish: "hardswish",
+    _F.hardsigmoid: "hardsigmoid",
     torch.relu: "relu",
+    torch.sigmoid: "sigmoid",
     "relu": "relu",
     "relu_": "relu",
+    "sigmoid": "sigmoid",
 }
 _EPILOGUES = {
     "": "",
     "relu": "y0 = y0 < 0 ? 0 : y0;",
     "relu6": "y0 = y0 < 0 ? 0 : y0 > 6 ? 6 : y0;",
+    "silu": "y0 = y0 / (1 + exp(-y0));",
+    "sigmoid": "y0 = 1 / (1 + exp(-y0));",
+    "hardswish": "y0 = y0 < -3 ? 0 : y0 > 3 ? y0 : y0 * (y0 + 3) / 6;",
+    "hardsigmoid": "y0 = y0 < -3 ? 0 : y0 > 3 ? 1 : (y0 + 3) / 6;",
 }
+# What leaves its input as it is outside of training: modules, and functions by name.
+_IDLE = (nn.Identity, nn.Dropout, nn.Dropout2d)
+_IDLE_FUNCTIONS = ("stochastic_depth",)
 _SUMS = {operator.add, torch.add, "add"}
 _SUMS_IN_PLACE = {operator.iadd, "add_"}  # of the convolution's own result, or not at all
 
@@ -38,14 +56,21 @@ _SUMS_IN_PLACE = {operator.iadd, "add_"}  # of the convolution's own result, or 
 class FusedConv2d(nn.Module):  # type: ignore[misc]
     """A convolution whose kernel adds another tensor and applies an activation before it stores.
 
+    Its weight is packed once, and again where it was replaced or written to (not by ``.data``,
+    which PyTorch does not count).
+
     Args:
         conv: The convolution, batch normalisation folded into it.
-        activation: Empty, ``relu`` or ``relu6``.
+        activation: Empty, or the name of a function of ``torch.nn.functional``.
     """
 
     def __init__(self, conv: Any, activation: str = "") -> None:
         super().__init__()
         self.conv, self.activation = conv, activation
+        self._packed: tuple[Any, int, Any] | None = None  # of which memory and version
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_packed": None}
 
     def extra_repr(self) -> str:
         """What is done beside the convolution."""
@@ -62,7 +87,7 @@ class FusedConv2d(nn.Module):  # type: ignore[misc]
             return getattr(nn.functional, self.activation)(y) if self.activation else y
         found = ops.conv2d(
             array_of(x),
-            array_of(conv.weight),
+            self._weight(),
             None if conv.bias is None else array_of(conv.bias),
             stride=conv.stride,
             padding=conv.padding,
@@ -72,6 +97,17 @@ class FusedConv2d(nn.Module):  # type: ignore[misc]
             epilogue_args=() if other is None else (array_of(other),),
         )
         return adopt(found)
+
+    def _weight(self) -> Any:
+        weight = self.conv.weight
+        if weight.is_inference():  # PyTorch does not count what is written to it
+            return array_of(weight)
+        memory, version = private.storage_of(weight).clprim, weight._version
+        packed = self._packed
+        if packed is None or packed[0] is not memory or packed[1] != version:
+            made = ops.pack_weight(array_of(weight), groups=self.conv.groups)
+            self._packed = packed = memory, version, made
+        return packed[2]
 
     def _fits(self, x: torch.Tensor, other: torch.Tensor | None) -> bool:
         """Whether a tensor has the result's dtype and shape, so that its sum broadcasts nothing."""
@@ -88,8 +124,9 @@ class FusedConv2d(nn.Module):  # type: ignore[misc]
 def fuse(model: Any) -> Any:
     """Returns a copy of an eval-mode network that runs its convolutions with what follows them.
 
-    Batch normalisation is folded into the weights; a sum with another tensor and ReLU or ReLU6 run
-    in the convolution's kernel. Results differ by rounding alone.
+    Batch normalisation is folded into the weights, which are packed once; a sum with another tensor
+    and ReLU, ReLU6, SiLU, the sigmoid and their hard forms run in the convolution's kernel; dropout
+    is left out. Results differ by rounding alone.
 
     Args:
         model: In eval mode; `torch.fx` must be able to trace it.
@@ -105,6 +142,10 @@ def fuse(model: Any) -> Any:
     traced = fx.symbolic_trace(copy.deepcopy(model))
     modules = dict(traced.named_modules())
     for node in list(traced.graph.nodes):
+        if _is_idle(node, modules):
+            node.replace_all_uses_with(node.args[0])
+            traced.graph.erase_node(node)
+    for node in list(traced.graph.nodes):
         conv = modules.get(node.target) if node.op == "call_module" else None
         if conv is None or type(conv) is not nn.Conv2d:
             continue
@@ -114,6 +155,16 @@ def fuse(model: Any) -> Any:
     traced.delete_all_unused_submodules()
     traced.recompile()
     return traced.eval().requires_grad_(False)
+
+
+def _is_idle(node: Any, modules: dict[str, Any]) -> bool:
+    """Whether a node returns its first argument as it is, in eval mode."""
+    if not node.args or not isinstance(node.args[0], fx.Node):
+        return False
+    if node.op == "call_module":
+        return type(modules[node.target]) in _IDLE
+    name = getattr(node.target, "__name__", "")
+    return node.op == "call_function" and name in _IDLE_FUNCTIONS and node.args[-1] is False
 
 
 def _only_user(node: Any) -> Any:
@@ -146,8 +197,6 @@ def _fuse_one(traced: Any, modules: dict[str, Any], node: Any, conv: Any) -> Non
     activation = _activation(user, modules)
     if activation:
         last = user
-    if last is node:
-        return
     name = f"{node.target}_fused".replace(".", "_")
     traced.add_submodule(name, FusedConv2d(conv, activation))
     modules[name] = traced.get_submodule(name)

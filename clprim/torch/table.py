@@ -135,8 +135,14 @@ def overload(name: str) -> Any:
     return getattr(found, which or "default", None)
 
 
+# PyTorch makes them of others too, but differentiates them by formulas.
+_DIFFERENTIATED = ("mish_backward", "silu_backward")
+
+
 def _is_composite(name: str) -> bool:
     """Whether PyTorch makes an overload of others and differentiates these."""
+    if name in _DIFFERENTIATED:
+        return False
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     return bool(has_kernel(f"aten::{name}", "CompositeImplicitAutograd"))
 

@@ -1,5 +1,7 @@
 """Fused networks give what the networks do, with fewer kernels."""
 
+import copy
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -27,6 +29,34 @@ class Block(nn.Module):
 
 
 @pytest.mark.usefixtures("unoptimised")
+@pytest.mark.parametrize("name", ["SiLU", "Sigmoid", "Hardswish", "Hardsigmoid", "ReLU6"])
+def test_activations_run_in_the_convolution(name):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(4, 6, 1), getattr(nn, name)(), nn.Dropout(0.5)).eval()
+    nn.init.normal_(model[0].weight, std=2)
+    x = torch.randn(2, 4, 6, 5)
+    fused = ct.fuse(model.to("opencl"))
+    assert [n.target for n in fused.graph.nodes if n.op.startswith("call")] == ["0_fused"]
+    expected = model.cpu()(x)
+    torch.testing.assert_close(fused(x.to("opencl")).cpu(), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.usefixtures("unoptimised")
+def test_packed_weights_follow_the_weight():
+    model = nn.Sequential(nn.Conv2d(4, 6, 1, bias=False)).eval().to("opencl")
+    fused, x = ct.fuse(model), torch.randn(2, 4, 6, 5).to("opencl")
+    once = fused(x).cpu()
+    with torch.no_grad():
+        next(fused.parameters()).mul_(2)
+    assert torch.equal(fused(x).cpu(), 2 * once)
+    fused.load_state_dict({n: p / 2 for n, p in fused.state_dict().items()})
+    assert torch.equal(fused(x).cpu(), once)
+    assert torch.equal(copy.deepcopy(fused)(x).cpu(), once)
+    with torch.inference_mode():
+        assert torch.equal(fused(x).cpu(), once)
+
+
+@pytest.mark.usefixtures("unoptimised")
 def test_a_residual_block():
     torch.manual_seed(0)
     model = Block()
@@ -49,7 +79,7 @@ def test_a_residual_block():
     torch.testing.assert_close(found.cpu().double(), expected, rtol=1e-5, atol=1e-5)
     assert found.is_contiguous(memory_format=torch.channels_last)
     targets = [n.target for n in fused.graph.nodes if n.op.startswith("call")]
-    assert targets[:3] == ["conv1_fused", "conv2_fused", "conv3"]
+    assert targets[:3] == ["conv1_fused", "conv2_fused", "conv3_fused"]
     assert not any(t in ("norm1", "norm2", "add") for t in targets[:3])
     assert not any("norm" in event.name for event in p.events)
     # On the CPU the same network runs as PyTorch's own parts.
