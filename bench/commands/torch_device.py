@@ -22,6 +22,9 @@ def torch(
         str | None, typer.Option("--network", help=f"One of {', '.join(networks())}.")
     ] = None,
     batch: Annotated[int | None, typer.Option("--batch", min=1, help="Images; 8 and 32.")] = None,
+    keep: Annotated[
+        bool, typer.Option("--keep-memory", help="Spare PyTorch's CPU fresh pages.")
+    ] = False,
     run: Run,
 ) -> None:
     """Training steps and inference of networks on the device, beside PyTorch's CPU; memory."""
@@ -36,7 +39,7 @@ def torch(
     given = {"network": network, "batch": batch}
     given = {name: value for name, value in given.items() if value is not None}
     with moving(of=1.1) as progress:
-        rows = run_torch(jobs, run.device, repeats=run.repeats, progress=progress)
+        rows = run_torch(jobs, run.device, repeats=run.repeats, progress=progress, keep=keep)
         memory = None
         if network is None and batch is None:
             progress("memory of a training step", 0)
@@ -44,6 +47,10 @@ def torch(
             progress("memory of a training step", 0.1)
     excuse = "--quick" if run.quick else "" if not given else "a part of the networks"
     report = torch_report(
-        rows, memory, excuse=excuse, options=as_written(given), label=label_of(given)
+        rows,
+        memory,
+        excuse=excuse,
+        options=" ".join(filter(None, (as_written(given), "--keep-memory" * keep))),
+        label="-".join(filter(None, (label_of(given), "keep-memory" * keep))),
     )
     finish(report, run)

@@ -22,8 +22,9 @@ _MEANS = {
 _MEMORY = Target("memory", 1.1, "PyTorch's memory of a training step", at_most=True, unit="×")
 _NOTES = (
     "Images a second by the host's clock, from the call until the results are there, median run. "
-    "Contenders take turns; PyTorch's threads have 5 ms to fall asleep before the next one. The C "
-    "library is told to keep freed memory, which spares PyTorch fresh pages.",
+    "Contenders take turns; PyTorch's threads have 5 ms to fall asleep before the next one. PyTorch "
+    "runs as it comes: it takes fresh pages from the system for every large tensor. "
+    "`--keep-memory` tells the C library to keep what is freed, which spares it these.",
     "A training step is forward, cross entropy, backward and SGD with momentum (`fused=True` of "
     "both), channels_last, float32. Dropout and stochastic depth leave everything in, so that "
     "losses can be compared, which they are before anything is timed.",

@@ -147,6 +147,7 @@ def run_torch(
     *,
     repeats: int,
     progress: Callable[[str, float], None],
+    keep: bool = False,
 ) -> list[TorchRow]:
     """Measure all rows.
 
@@ -155,10 +156,12 @@ def run_torch(
         device: Where; the current one.
         repeats: Runs of each contender.
         progress: Told what is under way and by which part of the whole it has just moved on.
+        keep: Whether the C library is told to keep freed memory.
     """
     import clprim.torch
 
-    keep_memory()
+    if keep:
+        keep_memory()
     clprim.torch.fallback("silent")
     part = 1 / (len(jobs) * repeats)
     rows = []
