@@ -200,6 +200,28 @@ def _arange(start: Any, end: Any, step: Any = 1, *, out: torch.Tensor) -> torch.
     return out
 
 
+def _eye(rows: int, columns: int, *, out: torch.Tensor) -> torch.Tensor:
+    _resize(out, (rows, columns))
+    if out.numel():
+        apply("coord(0) == coord(1)", kind=out.dtype, out=array_of(out))
+    return out
+
+
+def _linspace(start: Any, end: Any, steps: int, *, out: torch.Tensor) -> torch.Tensor:
+    if steps < 0:
+        raise RuntimeError(f"number of steps must be non-negative, got {steps}")
+    _resize(out, (steps,))
+    if steps:
+        # From both ends, so that each is met exactly.
+        expr = "2 * index < {d} ? {a} + {c} * index : {b} - {c} * ({d} - 1 - index)"
+        step = (end - start) / max(1, steps - 1)
+        whole = not out.dtype.is_floating_point
+        kind = torch.float32 if whole else out.dtype
+        found = apply(expr, float(start), float(end), step, steps, kind=kind, shape=(steps,))
+        copy_into(array_of(out), apply("trunc({a})", found, kind=kind) if whole else found)
+    return out
+
+
 def _scattered(view: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     """Returns a kernel that writes to a part of a copy; PyTorch's own asks for storages' sizes."""
 
@@ -237,6 +259,8 @@ def register() -> None:
             _empty(size, dtype=dtype), 0
         ),
         "arange.start_out": _arange,
+        "eye.m_out": _eye,
+        "linspace.out": _linspace,
         "diagonal_scatter": _scattered(_aten.diagonal.default),
         "select_scatter": _scattered(_aten.select.int),
         "slice_scatter": _scattered(_aten.slice.Tensor),

@@ -3,10 +3,12 @@
 from clprim.torch.kernels import (
     distance,
     elementwise,
+    gate,
     index,
     loss,
     norm,
     optimizer,
+    place,
     pool,
     product,
     random,
@@ -15,6 +17,9 @@ from clprim.torch.kernels import (
     sample,
     scan,
     shape,
+    special,
+    statistics,
+    window,
 )
 
 __all__ = ["all_families"]
@@ -22,10 +27,12 @@ __all__ = ["all_families"]
 all_families = (
     distance,
     elementwise,
+    gate,
     index,
     loss,
     norm,
     optimizer,
+    place,
     pool,
     product,
     random,
@@ -34,4 +41,7 @@ all_families = (
     sample,
     scan,
     shape,
+    special,
+    statistics,
+    window,
 )

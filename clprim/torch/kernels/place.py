@@ -1,0 +1,190 @@
+"""Elements written, counted and found by value or place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from clprim import ops
+from clprim.arrays.array import Array
+from clprim.arrays.creation import empty, full
+from clprim.torch.copying import cast, duplicate
+from clprim.torch.kernels.elementwise import apply, promoted
+from clprim.torch.memory import kind_of
+from clprim.torch.table import kernel
+
+
+def _line(x: Array) -> Array:
+    return x if x.ndim else x.reshape(-1)
+
+
+def _flat(x: Array) -> Array:
+    """The elements in C order as one line of their own."""
+    return duplicate(x, "contiguous").reshape(-1)
+
+
+@kernel("index_copy")
+def _index_copy(x: Array, dim: int, index: Array, source: Array) -> Any:
+    if x.dtype != source.dtype:
+        raise RuntimeError(
+            f"index_copy_(): self and source expected to have the same dtype, but got (self) "
+            f"{x.dtype} and (source) {source.dtype}"
+        )
+    if not x.ndim:
+        return ops.index_copy(_line(x), 0, _line(index), _line(source)).reshape(())
+    return ops.index_copy(x, dim, _line(index), source)
+
+
+@kernel("index_fill.int_Scalar", "index_fill.int_Tensor")
+def _index_fill(x: Array, dim: int, index: Array, value: Any) -> Any:
+    if isinstance(value, Array) and value.ndim:
+        raise RuntimeError(
+            f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+            f"{value.ndim} dimension(s)."
+        )
+    lines, index = _line(x), _line(index)
+    dim %= lines.ndim
+    shape = (*lines.shape[:dim], index.size, *lines.shape[dim + 1 :])
+    if isinstance(value, Array):
+        source = apply("{a}", value, kind=kind_of(x.dtype), shape=shape)
+    else:
+        source = full(shape, value, x.dtype)
+    return ops.index_copy(lines, dim, index, source).reshape(x.shape)
+
+
+@kernel("index_reduce")
+def _index_reduce(
+    x: Array, dim: int, index: Array, source: Array, reduce: str, *, include_self: bool = True
+) -> Any:
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise RuntimeError(
+            f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin, got {reduce}"
+        )
+    lines, given, index = _line(x), _line(source), _line(index)
+    if not given.size:
+        return duplicate(x)
+    dim %= lines.ndim
+    spread = index.reshape([-1 if d == dim else 1 for d in range(given.ndim)])
+    places = apply("{a}", spread, kind=torch.int64, shape=given.shape)
+    found = ops.scatter_reduce(lines, dim, places, given, reduce, include_self=include_self)
+    return found.reshape(x.shape)
+
+
+@kernel("put")
+def _put(x: Array, index: Array, source: Array, accumulate: bool = False) -> Any:
+    if x.dtype != source.dtype or index.size != source.size:
+        raise RuntimeError(
+            "put_(): expected a source of the tensor's dtype with as many elements as the index, "
+            f"got {x.dtype}, {source.dtype}, {source.size} and {index.size}"
+        )
+    if not index.size:
+        return duplicate(x)
+    return ops.index_put(_flat(x), [_flat(index)], _flat(source), accumulate).reshape(x.shape)
+
+
+@kernel("scatter.reduce")
+def _scatter_with(x: Array, dim: int, index: Array, src: Array, *, reduce: str) -> Any:
+    found = ops.scatter(_line(x), dim, _line(index), _line(src), reduce=reduce)
+    return found.reshape(x.shape)
+
+
+@kernel("scatter.value_reduce")
+def _scatter_number_with(x: Array, dim: int, index: Array, value: Any, *, reduce: str) -> Any:
+    return _scatter_with(x, dim, index, full(index.shape, value, x.dtype), reduce=reduce)
+
+
+@kernel("_unique2")
+def _unique(
+    x: Array, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
+) -> Any:
+    nothing = empty((0,), np.dtype(np.int64))
+    if not x.size:
+        inverse = empty(x.shape, np.dtype(np.int64)) if return_inverse else nothing
+        return empty((0,), x.dtype), inverse, nothing
+    values, inverse, counts = ops.unique(_flat(x), True, True, True)
+    return (
+        values,
+        inverse.reshape(x.shape) if return_inverse else nothing,
+        counts if return_counts else nothing,
+    )
+
+
+@kernel("_unique")
+def _unique_values(x: Array, sorted: bool = True, return_inverse: bool = False) -> Any:
+    return _unique(x, sorted, return_inverse)[:2]
+
+
+@kernel("bucketize.Tensor")
+def _bucketize(x: Array, edges: Array, *, out_int32: bool = False, right: bool = False) -> Any:
+    return ops.bucketize(x, edges, out_int32=out_int32, right=right)
+
+
+@kernel("bucketize.Scalar")
+def _bucketize_number(value: Any, edges: Array, **options: Any) -> Any:
+    return ops.bucketize(full((), value, edges.dtype), edges, **options)
+
+
+@kernel("histc")
+def _histc(x: Array, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
+    return ops.histc(x, bins, min, max)
+
+
+def _isin(elements: Array, wanted: Array, invert: bool) -> Any:
+    kind = promoted(elements, wanted)
+    kind = torch.uint8 if kind is torch.bool else kind
+    if not wanted.size or not elements.size:
+        return full(elements.shape, invert, np.dtype(np.bool_))
+    ordered = ops.sort(_flat(cast(wanted, kind)), 0)[0]
+    given = cast(elements, kind)
+    place = ops.searchsorted(ordered, given)
+    last = ordered.size - 1
+    expr = f"at_{{c}}({{b}} > {last} ? {last} : {{b}}) {'!=' if invert else '=='} {{a}}"
+    return apply(expr, given, place, ordered, kind=torch.bool)
+
+
+@kernel("isin.Tensor_Tensor")
+def _isin_tensor(
+    elements: Array, wanted: Array, *, assume_unique: bool = False, invert: bool = False
+) -> Any:
+    return _isin(elements, wanted, invert)
+
+
+@kernel("isin.Tensor_Scalar")
+def _isin_number(
+    elements: Array, wanted: Any, *, assume_unique: bool = False, invert: bool = False
+) -> Any:
+    return apply("{a} != {b}" if invert else "{a} == {b}", elements, wanted, kind=torch.bool)
+
+
+@kernel("isin.Scalar_Tensor")
+def _number_isin(
+    element: Any, wanted: Array, *, assume_unique: bool = False, invert: bool = False
+) -> Any:
+    found = ops.any(apply("{b} == {a}", element, wanted, kind=torch.bool))
+    return apply("!{a}", found, kind=torch.bool) if invert else found
+
+
+@kernel("repeat_interleave.Tensor")
+def _repeat_interleave(repeats: Array, *, output_size: int | None = None) -> Any:
+    if not repeats.size:
+        return empty((0,), repeats.dtype)
+    if repeats.ndim != 1 or int(ops.amin(repeats).get()) < 0:
+        raise RuntimeError("repeats can not be negative, and has one dimension")
+    edges = ops.cumsum(cast(repeats, torch.int64), 0)
+    total = int(edges[-1:].get()[0])
+    if output_size is not None and output_size != total:
+        raise RuntimeError(f"allocated size does not match required size: {output_size}, {total}")
+    places = apply("(typeof_y0)index", kind=torch.int64, shape=(total,))
+    return ops.searchsorted(edges, places, right=True).astype(repeats.dtype)
+
+
+@kernel("nonzero_static")
+def _nonzero_static(x: Array, *, size: int, fill_value: int = -1) -> Any:
+    found = ops.nonzero(x) if x.ndim else ops.nonzero(x.reshape(-1))[:, :0]
+    made = full((size, x.ndim), fill_value, np.dtype(np.int64))
+    count = min(size, found.shape[0])
+    if count and x.ndim:
+        apply("{a}", found[:count], kind=torch.int64, out=made[:count])
+    return made
