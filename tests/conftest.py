@@ -5,6 +5,7 @@ import gc
 import os
 import shutil
 import tempfile
+import zlib
 
 import pytest
 from support import TRAITS, device_ids
@@ -17,7 +18,10 @@ from clprim.runtime.device import devices, set_device
 
 _CACHE = "CLPRIM_CACHE_DIR"
 _OPTIONS, _UNOPTIMISED = "CLPRIM_BUILD_OPTIONS", "-cl-opt-disable"
-_own_cache = pytest.StashKey()
+_own_cache, _as_users = pytest.StashKey(), pytest.StashKey()
+# Operators whose kernels take longest to compile, and marks of their tests that run everywhere.
+_LARGE, _EVERYWHERE = ("conv", "product"), ("everywhere", "oclgrind", "optimised")
+_built_last: dict[str, str | None] = {}
 BROKEN: list[str] = []
 
 
@@ -62,20 +66,48 @@ def _wanted_devices():
 DEVICES = _wanted_devices()
 
 
+def _is_first(item):
+    """Whether a test runs on the first device, or on none in particular."""
+    chosen = item.callspec.params if hasattr(item, "callspec") else {}
+    return chosen.get("device") in (None, DEVICES[0].values[0])
+
+
 def pytest_collection_modifyitems(config, items):
-    # All traits on the first device; on the others those that differ most from their own, and of
-    # operators, whose kernels take longest to compile, only the one that changes most.
-    kept, left_out = [], []
+    """Chooses what runs where: compiling kernels is nearly all of the suite's time.
+
+    The first device runs every case. The others are asked whether plans and templates hold on their
+    runtimes: of each function one case, of tests of traits one for those that differ most from the
+    device's own, and of operators with large kernels what is marked so. ``CLPRIM_TEST_DEVICES``
+    names one to make it the first.
+    """
+    cases, left_out = {}, []
     for item in items:
-        chosen = getattr(item, "callspec", None) and item.callspec.params
-        other = chosen and chosen.get("device") not in (None, DEVICES[0].values[0])
-        differ = (None, "modest") if "ops" in item.path.parts else (None, "gpu", "modest")
-        ordinary = chosen and chosen.get("traits") not in differ
-        ordinary = ordinary and "traits" in item._fixtureinfo.name2fixturedefs
-        (left_out if other and ordinary else kept).append(item)
+        which = ""
+        if not _is_first(item):
+            chosen = item.callspec.params
+            traits = chosen.get("traits")
+            differ = (None, "modest") if "ops" in item.path.parts else (None, "gpu", "modest")
+            large = any(f"ops/{family}/" in item.path.as_posix() for family in _LARGE)
+            if (
+                item.get_closest_marker("refusal")
+                or (large and not any(map(item.get_closest_marker, _EVERYWHERE)))
+                or (traits not in differ and "traits" in item._fixtureinfo.name2fixturedefs)
+            ):
+                left_out.append(item)
+                continue
+            which = f"{chosen['device'].index} {traits}"
+        cases.setdefault((item.path, item.originalname, which), []).append(item)
+    for (path, name, which), found in cases.items():
+        # Not always the first one, so that dtypes, formats and shapes all have their turn.
+        one = found[zlib.crc32(f"{path.name} {name}".encode()) % len(found)]
+        if which:
+            left_out += [item for item in found if item is not one]
+        else:
+            one.stash[_as_users] = True
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = kept
+        gone = set(left_out)
+        items[:] = [item for item in items if item not in gone]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -124,33 +156,33 @@ def traits(request, device, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def built(request, monkeypatch):
-    """Kernels as they are written on all devices but the first, unless a test is ``optimised``.
+    """Kernels as they are written, but for one case of each function on the first device.
 
-    What is asked there once more is whether plans and templates are right on another runtime. One
-    of the compilers takes ten to twenty times as long to optimise a large kernel: it was most of
-    the suite's time. Random definitions, dtypes, layers of networks and the examples are built
-    there as users have them.
+    Optimising a large kernel takes five to twenty times as long as building it. Tests that are
+    marked ``optimised`` have kernels as users have them in every case and on every device: random
+    definitions, dtypes, accuracy, layers of networks, the examples.
     """
-    chosen = getattr(request.node, "callspec", None)
-    device = chosen and chosen.params.get("device")
-    if device in (None, DEVICES[0].values[0]) or request.node.get_closest_marker("optimised"):
-        return
-    if not os.environ.get(_OPTIONS):
+    if not _is_first(request.node):
+        # Few tests share binaries, and one runtime compiles once more to have one.
+        monkeypatch.setenv(_CACHE, "off")
+    asked = {"unoptimised", "traits", "modest"} & {*request.fixturenames}
+    usual = request.node.get_closest_marker("optimised") or _as_users in request.node.stash
+    if usual and not asked:
+        monkeypatch.delenv(_OPTIONS, raising=False)
+    else:
         monkeypatch.setenv(_OPTIONS, _UNOPTIMISED)
+    options = os.environ.get(_OPTIONS)
+    if options != _built_last.get("options"):
+        Calls.forget()  # they hold kernels
+    _built_last["options"] = options
 
 
 @pytest.fixture
-def unoptimised(monkeypatch):
-    """Kernels as they are written, for tests that ask whether the plan is right.
-
-    Unoptimised, a large kernel is built in a fifth of the time. The layers of networks, all dtypes
-    and every pair of factors are tested as users run them.
-    """
-    monkeypatch.setenv(_OPTIONS, _UNOPTIMISED)
+def unoptimised():
+    """Kernels as they are written in every case: for loops over many cases, whose plans matter."""
 
 
 def _pretend(device, monkeypatch, name):
-    monkeypatch.setenv(_OPTIONS, _UNOPTIMISED)
     planned = dataclasses.replace(device.traits, **TRAITS[name])
     monkeypatch.setitem(device.__dict__, "traits", planned)
     # Operators remember plans by the device's number: those for other traits are not to be used.

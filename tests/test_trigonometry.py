@@ -14,6 +14,8 @@ ANGLES = SMALL.copy()
 # One large component in every vector.
 ANGLES[:, ::7] = np.float32([1e5, 3e7, 1e10, 1e20, -1e30] * 16).reshape(16, 5)
 
+pytestmark = pytest.mark.optimised
+
 
 def close(found, function=np.sin):
     expected = function(ANGLES.astype(np.float64))

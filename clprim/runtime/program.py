@@ -6,6 +6,7 @@ A program is looked for among those of this process, then on disk, and compiled 
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -32,6 +33,7 @@ _RawProgram = cl._cl._Program
 # Programs that are found again by their source; what still is called keeps its program anyway. A
 # network has some hundred kernels, and a program takes from tens of KiB to a MiB of the host.
 _MOST = 512
+_OPTIONS = "CLPRIM_BUILD_OPTIONS"
 
 _Key = tuple["Device", str, tuple[str, ...]]
 _programs: OrderedDict[_Key, cl.Program] = OrderedDict()  # what was used last comes last
@@ -56,7 +58,8 @@ def build(
         device: Whom to build for.
         source: OpenCL C, with ``#line 1 "snippet:<part>"`` before every snippet and
             ``#line <n> "kernel"`` after it.
-        options: Build options, each a word (a value with spaces has to be quoted already).
+        options: Build options, each a word (a value with spaces has to be quoted already). Those
+            in the environment's ``CLPRIM_BUILD_OPTIONS`` follow.
         title: Whose kernel it is; the first words of an error's message.
         lines: The user's text of every part (``"expr"``, ``"step"``, …), quoted in an error.
 
@@ -67,7 +70,7 @@ def build(
         BuildError: The compiler refused the source; ``.log`` holds all it said and ``.source``
             what it read.
     """
-    key = (device, source, tuple(options))
+    key = (device, source, (*options, *os.environ.get(_OPTIONS, "").split()))
     program, lock = _find(key)
     if program is not None:
         return program

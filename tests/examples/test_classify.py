@@ -13,6 +13,8 @@ FILE = Path(__file__).parents[2] / "examples" / "classify.py"
 # Egyptian cat, espresso, space shuttle.
 CLASSES = [285, 967, 812]
 
+pytestmark = pytest.mark.optimised
+
 
 @pytest.fixture(scope="module")
 def example():

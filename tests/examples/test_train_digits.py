@@ -8,6 +8,8 @@ import pytest
 
 FILE = Path(__file__).parents[2] / "examples" / "train_digits.py"
 
+pytestmark = pytest.mark.optimised
+
 
 @pytest.fixture(scope="module")
 def example():

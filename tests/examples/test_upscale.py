@@ -12,6 +12,8 @@ import clprim as cp
 
 FILE = Path(__file__).parents[2] / "examples" / "upscale.py"
 
+pytestmark = pytest.mark.optimised
+
 
 @pytest.fixture(scope="module")
 def example():

@@ -46,6 +46,7 @@ def test_examples_of_a_module(name):
         run(examples)
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example_script(path, device, capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", [str(path)])  # not pytest's own

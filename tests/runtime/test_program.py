@@ -239,6 +239,15 @@ def test_an_error_in_the_generated_code_quotes_it(device):
     assert "op.source(...)" in str(caught.value)
 
 
+def test_options_of_the_environment_follow(device, monkeypatch):
+    source = render("y0 = FACTOR * x0;")
+    monkeypatch.setenv("CLPRIM_BUILD_OPTIONS", "-cl-opt-disable -DFACTOR=2")
+    check(device, build(device, source))
+    # They are a part of what a program is found by.
+    monkeypatch.setenv("CLPRIM_BUILD_OPTIONS", "-DFACTOR=3")
+    np.testing.assert_array_equal(run(device, build(device, source)), 3 * np.arange(64))
+
+
 def test_options_that_no_compiler_takes_are_reported_with_the_drivers_words(device):
     with pytest.raises(BuildError) as caught:
         build(device, render(), ("-cl-std=CL9.9", "-no-such-option"))

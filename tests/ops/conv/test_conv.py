@@ -40,6 +40,7 @@ def test_factors_in_every_combination(device, some, kernel):
             check(make_case(**row))
 
 
+@pytest.mark.everywhere
 @pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("memory_format", FORMATS)
 def test_any_convolution(device, some, memory_format):

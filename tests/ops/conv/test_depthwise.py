@@ -160,6 +160,7 @@ def test_rows_longer_than_local_memory(device, memory_format):
     check((1, 3, 260, 70), (3, 3), memory_format, stride=2, padding=1)
 
 
+@pytest.mark.everywhere
 @pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("memory_format", FORMATS)
 def test_any_depthwise_convolution(device, some, memory_format):
@@ -293,6 +294,7 @@ def test_in_place_on_what_the_epilogue_reads(device, memory_format):
 REQUESTS = ("skip", "write", "accumulate")
 
 
+@pytest.mark.everywhere
 @pytest.mark.parametrize("memory_format", FORMATS)
 def test_every_gradient_by_itself(device, memory_format):
     """All 27 combinations of not wanted, written and accumulated, as MXNet has them."""
@@ -525,6 +527,7 @@ def test_small(traits, small, memory_format):
         check(shape, kernel, memory_format, many=2, **options)
 
 
+@pytest.mark.everywhere
 @pytest.mark.parametrize(("kernel", "size"), [(3, 14), (5, 14), (3, 15)])
 def test_bits_depend_on_no_place_in_the_batch(device, kernel, size):
     """The first and the last plane lie at the ends of memory, where vectors may not reach."""

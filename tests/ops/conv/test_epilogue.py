@@ -61,6 +61,7 @@ EPILOGUES = {
 }
 
 
+@pytest.mark.everywhere
 @pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("memory_format", FORMATS)
 def test_epilogue(device, some, memory_format):

@@ -20,6 +20,7 @@ CASES = [
 ]
 
 
+@pytest.mark.everywhere
 @pytest.mark.parametrize("case", range(len(CASES)))
 def test_few_outputs(device, some, case):
     if case not in some(range(len(CASES)), 3):

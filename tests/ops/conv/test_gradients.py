@@ -72,6 +72,7 @@ def test_a_gradient_is_an_adjoint(device, some):
         assert (inner(x, flows.get()), inner(w, weights.get())) == (product, product), str(case)
 
 
+@pytest.mark.everywhere
 @pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("memory_format", FORMATS)
 def test_any_gradient(device, some, memory_format):
@@ -193,6 +194,7 @@ def test_what_is_there_is_not_read_when_written(device, memory_format):
                 equal(out, expected)
 
 
+@pytest.mark.everywhere
 @pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("memory_format", FORMATS)
 @pytest.mark.parametrize("beta", [1, 0.5, -2])

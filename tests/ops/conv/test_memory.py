@@ -50,6 +50,7 @@ def test_any_strides_of_the_weights(device, place):
     equal(ops.conv2d(cp.asarray(x), ops.pack_weight(b), c, stride=2), expected)
 
 
+@pytest.mark.everywhere
 @pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("memory_format", FORMATS)
 def test_out_is_written_and_nothing_beside(device, memory_format):

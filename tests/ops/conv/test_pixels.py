@@ -72,6 +72,7 @@ def some_numbers(shape, seed):
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
+@pytest.mark.everywhere
 @pytest.mark.parametrize("case", range(len(CASES)))
 def test_bits_are_those_of_two_calls(device, some, case):
     if case not in some(range(len(CASES)), 3):

@@ -55,6 +55,7 @@ def test_the_grid(device, some):
         assert has_format(found, memory_format)
 
 
+@pytest.mark.everywhere
 @pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("memory_format", FORMATS)
 def test_any_transposed_convolution(device, some, memory_format):

@@ -43,6 +43,7 @@ VOLUMES = [
 ]
 
 
+@pytest.mark.everywhere
 @pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("memory_format", UPLOADS)
 @pytest.mark.parametrize("case", VOLUMES, ids=str)

@@ -38,6 +38,7 @@ def check_exact(x_shape, w_shape, memory_format="contiguous", dtype=np.float32, 
     np.testing.assert_array_equal(wide(found.get()), wide(expected.astype(dtype)))
 
 
+@pytest.mark.everywhere
 @pytest.mark.parametrize("memory_format", FORMATS)
 @pytest.mark.parametrize(
     ("x_shape", "outputs", "padding", "groups"),
@@ -56,6 +57,7 @@ def test_every_size_is_exact(device, memory_format, x_shape, outputs, padding, g
     check_exact(x_shape, w_shape, memory_format, padding=padding, groups=groups)
 
 
+@pytest.mark.everywhere
 @pytest.mark.parametrize("memory_format", FORMATS)
 @pytest.mark.parametrize("dtype", [np.float16, BFLOAT16, np.float64], ids=str)
 def test_every_dtype_is_exact(device, memory_format, dtype):
@@ -182,6 +184,7 @@ def small_tiles(monkeypatch):
     monkeypatch.setitem(tile.OUTPUTS, 3, (2,))
 
 
+@pytest.mark.everywhere
 @pytest.mark.parametrize("memory_format", FORMATS)
 @pytest.mark.parametrize(
     ("x_shape", "outputs", "padding", "groups"),

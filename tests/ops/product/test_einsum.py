@@ -25,6 +25,7 @@ CASES = [
 ]
 
 
+@pytest.mark.everywhere
 @pytest.mark.parametrize("equation, shapes", CASES)
 def test_equal_to_numpy(device, equation, shapes):
     rng = np.random.default_rng(0)

@@ -20,6 +20,7 @@ def backward(grad, x, w):
     return wide(grad) @ wide(w), rows.T @ columns, rows.sum(0)
 
 
+@pytest.mark.everywhere
 @pytest.mark.parametrize(("x_shape", "w_shape"), SHAPES, ids=str)
 def test_linear(device, x_shape, w_shape):
     x, w, bias = numbers(x_shape), numbers(w_shape, seed=1), numbers(w_shape[:1], seed=2)
@@ -50,6 +51,7 @@ def test_packed_weights_give_the_same_bits(device):
         assert same_bits(few, ops.linear(a[:rows], b))
 
 
+@pytest.mark.everywhere
 @pytest.mark.parametrize(("x_shape", "w_shape"), SHAPES, ids=str)
 def test_gradients(device, x_shape, w_shape):
     x, w = numbers(x_shape), numbers(w_shape, seed=1)

@@ -71,6 +71,7 @@ def test_larger_than_every_tile(device, some, form):
         assert same_bits(ops.matmul(x, y, **flags(form), algorithm=algorithm), found)
 
 
+@pytest.mark.everywhere
 def test_sums_that_are_cut_in_pieces(device):
     # Few results and long sums: what a device shares out along the sum.
     for (m, n), algorithm in itertools.product(((1, 1), (3, 5), (20, 7)), ALGORITHMS):
@@ -235,6 +236,7 @@ EPILOGUES = {
 }
 
 
+@pytest.mark.everywhere
 @pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_epilogue(device, some, algorithm):
@@ -430,6 +432,7 @@ def test_nan_and_infinity_go_where_they_belong(device):
 sizes = st.sampled_from([0, 1, 2, 17, 70])
 
 
+@pytest.mark.everywhere
 @pytest.mark.usefixtures("unoptimised")
 def test_any_product(device, some):
     """Drawn, the same ones every time: form, sizes, batches, memory, bias, beta."""

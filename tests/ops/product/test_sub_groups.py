@@ -74,6 +74,7 @@ def check_product(m, k, n, form):
     equal(found, (a.T if ta else a) @ (b.T if tb else b), np.float32)
 
 
+@pytest.mark.everywhere
 @pytest.mark.parametrize("form", ["NN", "NT", "TN", "TT"])
 def test_products_of_every_form(sized, form):
     for m, k, n in [(64, 64, 64), (67, 33, 130), (1, 300, 5), (5, 9, 1), (130, 7, 66)]:
@@ -106,6 +107,7 @@ OPTIONS = {
 }
 
 
+@pytest.mark.everywhere
 @pytest.mark.parametrize("memory_format", ["contiguous", "channels_last"])
 @pytest.mark.parametrize(("channels", "option"), [(16, "same"), (32, "grouped"), (6, "grouped")])
 def test_convolutions(sized, monkeypatch, memory_format, channels, option):

@@ -82,6 +82,7 @@ def test_transposed_convolution(gpu):
 SHAPES = [(1, 1, 4, 4, 1), (4, 1, 4, 8, 2), (2, 8, 8, 4, 16), (16, 16, 8, 8, 8), (4, 16, 4, 4, 4)]
 
 
+@pytest.mark.everywhere
 @pytest.mark.usefixtures("unoptimised")
 def test_tiles_of_any_shape(fresh, some, monkeypatch):
     a, b = numbers((37, 45)), numbers((45, 70), seed=1)
@@ -111,6 +112,7 @@ DTYPES = [
 ]
 
 
+@pytest.mark.everywhere
 @pytest.mark.parametrize("width", [32, 33])  # in vectors, and one by one
 def test_dtypes(fresh, gpu, some, width):
     for dtypes in some(DTYPES, 4):
