@@ -19,8 +19,9 @@ from clprim.runtime.device import devices, set_device
 _CACHE = "CLPRIM_CACHE_DIR"
 _OPTIONS, _UNOPTIMISED = "CLPRIM_BUILD_OPTIONS", "-cl-opt-disable"
 _own_cache, _as_users = pytest.StashKey(), pytest.StashKey()
-# Operators whose kernels take longest to compile, and marks of their tests that run everywhere.
-_LARGE, _EVERYWHERE = ("conv", "product"), ("everywhere", "oclgrind", "optimised")
+# Operators whose kernels take longest to compile, and marks of tests that run everywhere or once.
+_LARGE, _EVERYWHERE = {"conv", "product"}, ("everywhere", "oclgrind", "optimised")
+_ALONE = ("refusal", "large", "alone")
 _built_last: dict[str, str | None] = {}
 BROKEN: list[str] = []
 
@@ -72,31 +73,36 @@ def _is_first(item):
     return chosen.get("device") in (None, DEVICES[0].values[0])
 
 
+def _is_asked_elsewhere(item, number):
+    """Whether other devices run some case of a function, the given one of its file."""
+    operators = "ops" in item.path.parts
+    differ = (None, "modest") if operators else (None, "gpu", "modest")
+    ordinary = "traits" in item.fixturenames and item.callspec.params["traits"] not in differ
+    if ordinary or any(map(item.get_closest_marker, _ALONE)):
+        return False
+    if not operators or any(map(item.get_closest_marker, _EVERYWHERE)):
+        return True
+    return number % 3 == 0 and not _LARGE & {*item.path.parts}
+
+
 def pytest_collection_modifyitems(config, items):
     """Chooses what runs where: compiling kernels is nearly all of the suite's time.
 
     The first device runs every case. The others are asked whether plans and templates hold on their
     runtimes: of each function one case, of tests of traits one for those that differ most from the
-    device's own, and of operators with large kernels what is marked so. ``CLPRIM_TEST_DEVICES``
-    names one to make it the first.
+    device's own. Of operators they run every third function, and where kernels are large what is
+    marked so. ``CLPRIM_TEST_DEVICES`` names one to make it the first.
     """
-    cases, left_out = {}, []
+    cases, functions, left_out = {}, {}, []
     for item in items:
-        which = ""
+        name, which = (item.path, item.originalname), ""
         if not _is_first(item):
-            chosen = item.callspec.params
-            traits = chosen.get("traits")
-            differ = (None, "modest") if "ops" in item.path.parts else (None, "gpu", "modest")
-            large = any(f"ops/{family}/" in item.path.as_posix() for family in _LARGE)
-            if (
-                item.get_closest_marker("refusal")
-                or (large and not any(map(item.get_closest_marker, _EVERYWHERE)))
-                or (traits not in differ and "traits" in item._fixtureinfo.name2fixturedefs)
-            ):
+            names = functions.setdefault(item.path, {})
+            if not _is_asked_elsewhere(item, names.setdefault(name, len(names))):
                 left_out.append(item)
                 continue
-            which = f"{chosen['device'].index} {traits}"
-        cases.setdefault((item.path, item.originalname, which), []).append(item)
+            which = f"{item.callspec.params['device'].index} {item.callspec.params.get('traits')}"
+        cases.setdefault((*name, which), []).append(item)
     for (path, name, which), found in cases.items():
         # Not always the first one, so that dtypes, formats and shapes all have their turn.
         one = found[zlib.crc32(f"{path.name} {name}".encode()) % len(found)]
@@ -166,7 +172,8 @@ def built(request, monkeypatch):
         # Few tests share binaries, and one runtime compiles once more to have one.
         monkeypatch.setenv(_CACHE, "off")
     asked = {"unoptimised", "traits", "modest"} & {*request.fixturenames}
-    usual = request.node.get_closest_marker("optimised") or _as_users in request.node.stash
+    usual = any(map(request.node.get_closest_marker, ("optimised", "large")))
+    usual = usual or _as_users in request.node.stash
     if usual and not asked:
         monkeypatch.delenv(_OPTIONS, raising=False)
     else:

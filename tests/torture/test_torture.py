@@ -148,6 +148,7 @@ def right_in_a_process(index):
     return [run_case(cp.devices()[index], SEED, number).text for number in range(3)]
 
 
+@pytest.mark.alone
 def test_processes_that_share_a_cache(device):
     with (
         damage.own_cache(),
