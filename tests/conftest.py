@@ -168,7 +168,7 @@ def built(request, monkeypatch):
     marked ``optimised`` have kernels as users have them in every case and on every device: random
     definitions, dtypes, accuracy, layers of networks, the examples.
     """
-    if not _is_first(request.node):
+    if not _is_first(request.node) and "runtime" not in request.path.parts:
         # Few tests share binaries, and one runtime compiles once more to have one.
         monkeypatch.setenv(_CACHE, "off")
     asked = {"unoptimised", "traits", "modest"} & {*request.fixturenames}
