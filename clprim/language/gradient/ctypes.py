@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-from clprim.errors import DefinitionError
-
 __all__ = ["common", "convert_target", "is_real", "of_words", "promoted", "split_vector"]
 
 _RANK = {
@@ -82,14 +80,3 @@ def convert_target(function: str) -> str | None:
     if not found or found[1] not in _RANK:
         return None
     return found[1] + (found[2] or "")
-
-
-def require_number(ctype: str | None, text: str) -> str:
-    """Returns a type that is one of numbers.
-
-    Raises:
-        DefinitionError: A structure, a pointer, a type of the preamble.
-    """
-    if ctype is None:
-        raise DefinitionError(f"{text!r} is no type of numbers")
-    return ctype

@@ -23,9 +23,6 @@ MOST = 8
 #: Products are searched for common factors down to this depth.
 _FACTORS = 5
 
-_SWAPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
-_NEGATED = {"==": "!=", "!=": "=="}
-
 
 class Algebra:
     """Sums, products and selections of real terms, in their simplest form."""

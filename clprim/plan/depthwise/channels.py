@@ -88,7 +88,7 @@ def _takes(what: Depthwise, traits: DeviceTraits) -> bool:
 
 def _tile(what: Depthwise, traits: DeviceTraits) -> ChannelsTile:
     """Returns the rule's tile."""
-    rows, columns = _shape(what, unrolls(what), traits)
+    rows, columns = _shape(what, unrolls(what.rows, what.columns), traits)
     vectors = -(-what.channels // _width(what, traits))
     below = (rows + what.rows.kernel) * (columns + what.columns.kernel)
     a_vector = below * _width(what, traits) * what.x.dtype.itemsize
@@ -99,7 +99,7 @@ def _fits(tile: ChannelsTile, what: Depthwise, _: DeviceTraits) -> bool:
     """Whether a tile can be taken for a convolution that `_takes`."""
     if tile.rows * tile.columns > MOST_SUMS:
         return False
-    if not unrolls(what):
+    if not unrolls(what.rows, what.columns):
         return tile.rows == 1
     # Tiles of the adjoint begin at whole strides.
     return not what.adjoint or not (
@@ -119,7 +119,7 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: ChannelsTile) -> Plan:
     h, v = what.rows, what.columns
     large = passes_cache(what, traits)
     base = stores(what, width, "channel", traits, streaming=traits.streaming and large)
-    unrolled = unrolls(what)
+    unrolled = unrolls(what.rows, what.columns)
     kernel = (h.kernel, v.kernel) if unrolled else (0, 0)
     stride = (h.stride, v.stride) if unrolled else (0, 0)
     phase = (h.before % h.stride, v.before % v.stride) if unrolled and what.adjoint else (0, 0)

@@ -149,9 +149,8 @@ def is_masked(line: Line, tap: int) -> bool:
     return first < 0 or last >= line.inputs
 
 
-def unrolls(what: Depthwise) -> bool:
+def unrolls(h: Line, v: Line) -> bool:
     """Whether loops over the taps are unrolled: of the kernels and strides that networks have."""
-    h, v = what.rows, what.columns
     kernels = v.kernel in UNROLLED and h.kernel in (1, v.kernel)
     lines = [line for line in (h, v) if line.kernel > 1]
     return kernels and all(line.dilation == 1 for line in lines) and max(h.stride, v.stride) <= 2

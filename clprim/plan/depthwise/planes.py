@@ -99,7 +99,7 @@ def _takes(what: Depthwise, traits: DeviceTraits) -> bool:
     """Whether this strategy can do a convolution: a tile's rows must fit local memory."""
     if what.x.column != 1 or what.y.column != 1 or plane_vector(what, traits) < 2:
         return False
-    if what.adjoint and not unrolls(what):
+    if what.adjoint and not unrolls(what.rows, what.columns):
         return False
     what = _cropped(what)
     return _band(what, traits, _tile_rows(what)) is not None
@@ -138,7 +138,7 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: PlanesTile) -> Plan:
     base = stores(
         what, width, "column", traits, streaming=traits.streaming and passes_cache(what, traits)
     )
-    unrolled = unrolls(what)
+    unrolled = unrolls(what.rows, what.columns)
     source, wide = _room(what, traits)
 
     shift = h.before if what.adjoint else 0
@@ -228,7 +228,7 @@ def _tile_rows(what: Depthwise) -> int:
     """Rows that are summed up at once, so that a vector of x is read once for all their taps."""
     if what.rows.outputs == 1:
         return 1
-    if not unrolls(what):
+    if not unrolls(what.rows, what.columns):
         return 8
     return 2 if what.rows.stride > 1 else 4
 

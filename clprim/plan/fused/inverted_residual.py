@@ -164,7 +164,7 @@ def plan_inverted_residual(what: InvertedResidual, traits: DeviceTraits) -> Plan
         project, tile, width=width, along="depth", unit=UNROLL, gathered_rows=True, traits=traits
     )
     code = replace(code, index=index)
-    unrolled = unrolls(d)
+    unrolled = unrolls(d.rows, d.columns)
     tile_rows = 2 if unrolled and (h.stride, h.kernel) == (1, 3) and sums == 28 else 1
     kept = 4 + (4 if index == "int" else 8) * sum(o.moves for o in code.outputs)
     room = _room(what, width, width * block[1], tile_rows, kept, traits)

@@ -15,10 +15,10 @@ from clprim.plan.conv.problem import Convolution
 from clprim.plan.depthwise.code import (
     ITEMS_WORTH_TIMING,
     NEEDS,
-    UNROLLED,
     around,
     on_cpus,
     spread_rows,
+    unrolls,
 )
 from clprim.plan.depthwise.weight.code import (
     LONGEST_CHAIN,
@@ -133,7 +133,7 @@ class GradientPlanesCode(UnrolledGradientCode):
 def takes_gradient_channels(what: DepthwiseGradient, traits: DeviceTraits) -> bool:
     """Whether vectors of channels are there, and taps that can be unrolled."""
     together = what.x.channel == 1 and what.grad.channel == 1 and what.multiplier == 1
-    return together and what.channels >= _most(what, traits) and _unrolls(what)
+    return together and what.channels >= _most(what, traits) and unrolls(what.rows, what.columns)
 
 
 def gradient_channels_tile(what: DepthwiseGradient, traits: DeviceTraits) -> GradientChannelsTile:
@@ -214,7 +214,7 @@ def takes_gradient_planes(what: DepthwiseGradient, traits: DeviceTraits) -> bool
     """Whether vectors of columns are there, and taps that can be unrolled."""
     together = what.x.column == 1 and what.grad.column == 1 and what.rows.before >= 0
     together = together and what.columns.before >= 0 and _width(what, traits) > 1
-    return together and _unrolls(what) and _band(what, traits) > 0
+    return together and unrolls(what.rows, what.columns) and _band(what, traits) > 0
 
 
 def gradient_planes_tile(what: DepthwiseGradient, traits: DeviceTraits) -> GradientPlanesTile:
@@ -296,13 +296,6 @@ def _most(what: DepthwiseGradient, traits: DeviceTraits) -> int:
 
 def _width(what: DepthwiseGradient, traits: DeviceTraits) -> int:
     return min(16, traits.vector_bytes // what.value.itemsize)
-
-
-def _unrolls(what: DepthwiseGradient) -> bool:
-    h, v = what.rows, what.columns
-    kernels = v.kernel in UNROLLED and h.kernel in (1, v.kernel)
-    lines = [line for line in (h, v) if line.kernel > 1]
-    return kernels and all(line.dilation == 1 for line in lines) and max(h.stride, v.stride) <= 2
 
 
 def _pitch(what: DepthwiseGradient, width: int) -> int:
