@@ -22,7 +22,8 @@ class DeviceTraits:
         vector_bytes: Bytes of the widest register; 64 on AVX-512, 16 on a GPU's widest load.
         sub_group_size: Work-items that run as lanes of one vector instruction; 1 where unknown.
         sub_groups: Sizes of sub-groups that a kernel may ask for and pass values between lanes of.
-        block_reads: Its sub-groups read neighbouring elements by one address.
+        block_reads: Its sub-groups read neighbouring elements of 4 bytes by one address.
+        short_block_reads: Likewise of 2 bytes.
         register_bytes: Registers of a work-item, in bytes: what does not fit goes to memory.
         fp16: ``cl_khr_fp16``: half is a type to calculate in (storage never needs it).
         fp64: double is supported.
@@ -43,6 +44,7 @@ class DeviceTraits:
     sub_group_size: int = 1
     sub_groups: tuple[int, ...] = ()
     block_reads: bool = False
+    short_block_reads: bool = False
     register_bytes: int = 1024
     fp16: bool = False
     fp64: bool = True

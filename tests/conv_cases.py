@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import random
 from dataclasses import dataclass, field
 
@@ -24,14 +25,16 @@ def upload(array, memory_format="contiguous"):
 def algorithms(x, w, **options):
     """The names of the strategies that can do a convolution: on the first device, of all.
 
-    On the others not a GPU's: tests of their own run those kernels on every device, and those of
-    sub-groups. What reads
+    On the others not a GPU's: tests of their own run those kernels on every device. Nor those of
+    sub-groups where kernels are optimised: compilers of CPUs take seconds for one. What reads
     windows in place may do a call and not its gradient, nor one into a view: ``auto`` runs it.
     """
     names = list(ops.conv2d.algorithms(x, w, **options))
     first = cp.current_device() == cp.devices()[0]
     names = ["auto" if name == "in_place" else name for name in names]
-    left_out = {"sub_groups"} if first else {"sub_groups", "tiles"}
+    left_out = set() if first else {"tiles"}
+    if "-cl-opt-disable" not in os.environ.get("CLPRIM_BUILD_OPTIONS", ""):
+        left_out.add("sub_groups")
     return [name for name in names if name not in left_out]
 
 
@@ -155,3 +158,24 @@ def covering(factors, strength, seed=0):
 PAIRS = covering(FACTORS, 2)
 SHAPED = {"groups": [1], "channels": [3], "outputs": [17], "extent": ["small"], "batch": [1]}
 THREES = covering(FACTORS | SHAPED, 3)
+
+# The layers of published networks, their images cut down: channels, kernels, strides and pads stay.
+LAYERS = {
+    "ResNet-50 stem": ((1, 3, 61, 64), (64, 3, 7, 7), {"stride": 2, "padding": 3}),
+    "ResNet-50 1x1 up": ((2, 64, 14, 14), (256, 64, 1, 1), {}),
+    "ResNet-50 1x1 stride 2": ((1, 256, 14, 14), (512, 256, 1, 1), {"stride": 2}),
+    "ResNet-50 3x3": ((2, 128, 14, 14), (128, 128, 3, 3), {"padding": 1}),
+    "ResNet-50 3x3 stride 2": ((1, 128, 15, 14), (128, 128, 3, 3), {"stride": 2, "padding": 1}),
+    "ResNet-50 last": ((1, 512, 7, 7), (512, 512, 3, 3), {"padding": 1}),
+    "ResNeXt": ((1, 128, 14, 14), (128, 4, 3, 3), {"padding": 1, "groups": 32}),
+    "AlexNet first": ((1, 3, 63, 63), (64, 3, 11, 11), {"stride": 4, "padding": 2}),
+    "GoogLeNet 5x5": ((2, 16, 14, 14), (48, 16, 5, 5), {"padding": 2}),
+    "MobileNet depthwise": ((2, 96, 14, 13), (96, 1, 3, 3), {"padding": 1, "groups": 96}),
+    "MobileNet depthwise stride 2": (
+        (1, 144, 15, 14),
+        (144, 1, 3, 3),
+        {"stride": 2, "padding": 1, "groups": 144},
+    ),
+    "fully connected": ((2, 64, 6, 6), (100, 64, 6, 6), {}),
+    "Inception 1x7": ((1, 64, 17, 17), (96, 64, 1, 7), {"padding": (0, 3)}),
+}

@@ -43,6 +43,7 @@ def _intel(units: int, *, group: int = 256, fp64: bool = True) -> DeviceTraits:
         sub_group_size=32,
         sub_groups=(8, 16, 32),
         block_reads=True,
+        short_block_reads=True,
         register_bytes=512,
         fp16=True,
         fp64=fp64,

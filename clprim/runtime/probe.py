@@ -81,6 +81,18 @@ _SUB_GROUPS = """\
 #pragma OPENCL EXTENSION cl_khr_subgroup_shuffle : enable
 #define from_lane(value, lane) sub_group_shuffle(value, lane)
 #endif
+#ifdef cl_intel_subgroups_short
+#pragma OPENCL EXTENSION cl_intel_subgroups_short : enable
+// Of each element of 4 bytes, small ones, the lower half: every second one of the halves.
+static inline uint short_block_read(__global const ushort *from, int lane)
+{{
+    const uint low = intel_sub_group_block_read_us(from);
+    const uint high = intel_sub_group_block_read_us(from + {size});
+    const uint a = from_lane(low, (uint)(2 * lane % {size}));
+    const uint b = from_lane(high, (uint)(2 * lane % {size}));
+    return 2 * lane < {size} ? a : b;
+}}
+#endif
 __kernel __attribute__((intel_reqd_sub_group_size({size}), reqd_work_group_size({items}, 1, 1)))
 void probe(__global int *a)
 {{
@@ -92,6 +104,7 @@ void probe(__global int *a)
 _READS = {
     "sub_groups": "first + lane",
     "block_reads": "(int)intel_sub_group_block_read((__global const uint *)(a + first))",
+    "short_block_reads": "(int)short_block_read((__global const ushort *)(a + first), lane)",
 }
 # A chain of operations that nothing can run ahead of, in each of many work-items.
 _CHAIN = """
@@ -137,6 +150,8 @@ def refine(traits: DeviceTraits, device: cl.Device) -> DeviceTraits:
         streaming="streaming" in found,
         sub_groups=sizes,
         block_reads=traits.block_reads and all(f"block_reads_{s}" in found for s in sizes),
+        short_block_reads=traits.short_block_reads
+        and all(f"short_block_reads_{s}" in found for s in sizes),
         vector_trigonometry="trigonometry" in found,
     )
 
@@ -173,7 +188,7 @@ def _ask(device: cl.Device) -> frozenset[str] | None:
     lacking = {use for use in ("fp16", "fp64") if not getattr(promised, use)}
     uses = [use for use in _USES if use not in lacking]
     others = ["lanes"] if query.may_share_lanes(device) else []
-    reads = [read for read in _READS if read != "block_reads" or promised.block_reads]
+    reads = [read for read in _READS if getattr(promised, read)]
     others += [f"{read}_{size}" for size in promised.sub_groups for read in reads]
     deadline = time.monotonic() + _TIMEOUT
     # Most compilers know it all, which one program shows; else each has one of its own.

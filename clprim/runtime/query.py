@@ -72,6 +72,9 @@ def query_traits(device: cl.Device) -> DeviceTraits:
         "sub_group_size": lambda: _sub_group_size(device, is_cpu, vector_bytes),
         "sub_groups": lambda: _shuffled_sizes(device),
         "block_reads": lambda: "cl_intel_subgroups" in _extensions(device),
+        "short_block_reads": lambda: (
+            {"cl_intel_subgroups", "cl_intel_subgroups_short"} <= _extensions(device)
+        ),
         "register_bytes": lambda: _register_bytes(device, is_cpu),
         "fp16": lambda: "cl_khr_fp16" in _extensions(device),
         "fp64": lambda: "cl_khr_fp64" in _extensions(device) or device.double_fp_config != 0,

@@ -40,7 +40,14 @@ __all__ = ["PRODUCTS", "ContractionClass"]
 # More lanes than these keep any device busy.
 MANY = 1 << 16
 # A GPU whose sub-groups share registers.
-LANES = replace(GPU, sub_group_size=16, sub_groups=(8, 16), block_reads=True, register_bytes=512)
+LANES = replace(
+    GPU,
+    sub_group_size=16,
+    sub_groups=(8, 16),
+    block_reads=True,
+    short_block_reads=True,
+    register_bytes=512,
+)
 # What examples do to results.
 RELU, RESIDUAL = "y0 = max(y0, 0);", "y0 = max(y0 + x0, 0);"
 # Tiles worth timing, of each strategy: every one is compiled, which takes a second.

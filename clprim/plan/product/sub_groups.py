@@ -236,16 +236,38 @@ def _nested(form: _Form, size: int) -> bool:
     return (depths.digits == 1 or depths.sizes[2] % size == 0) and not moves
 
 
-def _neighbours(form: _Form, size: int, rows: int, columns: int) -> bool:
-    """Whether vectors of the gathered operand are neighbours in memory, and none of them a tail."""
+def _neighbours(form: _Form, size: int, rows: int, columns: int, traits: DeviceTraits) -> bool:
+    """Whether vectors of the gathered operand are read by one address.
+
+    They are neighbours in memory, none of them a tail, and all of them begin at whole words.
+    """
     x = form.what.gathered
-    if stored_type(x.dtype).storage != "float" or not _nested(form, size):
+    load = stored_type(x.dtype).load
+    if load in ("half", "bfloat16"):
+        reads = traits.short_block_reads and _even(form)
+    else:
+        reads = traits.block_reads and load == "direct" and x.dtype == np.float32
+    if not reads or not _nested(form, size):
         return False
     if form.along == "depth":
         return form.depths.last("x") == 1
     own = form.lanes.only("x")
     whole = own.digits == 1 and own.size % (rows if form.rows else columns) == 0
     return whole and own.last("x") == 1 and x.bounds is None
+
+
+def _even(form: _Form) -> bool:
+    """Whether all vectors of the gathered operand begin at even elements."""
+    x, walks = form.what.gathered, (form.lanes, form.depths)
+    near = form.depths if form.along == "depth" else form.lanes  # its last digit is the vector's
+    steps = [
+        step
+        for walk in walks
+        for d, (step, count) in enumerate(zip(walk.steps["x"], walk.sizes, strict=True))
+        if count > 1 and not (walk is near and d == 2)
+    ]
+    starts = [x.start] if form.what.groups == 1 else [x.start, x.group]
+    return not any(place % 2 for place in (*starts, *steps))
 
 
 def sub_group_tile(what: Contraction, traits: DeviceTraits) -> SubGroupTile:
@@ -259,8 +281,11 @@ def sub_group_tiles(what: Contraction, traits: DeviceTraits) -> Iterator[SubGrou
     outputs = what.outputs
     for size in SIZES:
         if form.along == "depth":
-            # Places of every lane take the registers of eight rows.
-            rows = 16 if traits.block_reads and _neighbours(form, size, 16, size) else 8
+            # Places of every lane take the registers of eight rows, halves before they are floats
+            # those of four.
+            rows = 8
+            if _neighbours(form, size, rows, size, traits):
+                rows = 16 if what.gathered.dtype == np.float32 else 12
             shapes = [(rows, 2 * size), (rows, size), (8, 2 * size)]
         elif form.rows:
             shapes = [(size, 2 * size), (2 * size, size), (size, size)]
@@ -347,7 +372,7 @@ def _code(form: _Form, tile: SubGroupTile, cut: Cut, traits: DeviceTraits) -> Su
         bounds=x.bounds is not None,
         nested=_nested(form, tile.lanes),
         blocks=traits.block_reads,
-        x_blocks=traits.block_reads and _neighbours(form, tile.lanes, tile.rows, tile.columns),
+        x_blocks=_neighbours(form, tile.lanes, tile.rows, tile.columns, traits),
         depth_digits=depths.digits,
         ragged=depths.size % tile.lanes != 0,
     )

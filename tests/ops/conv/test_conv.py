@@ -5,7 +5,7 @@ import itertools
 import conv_reference as reference
 import numpy as np
 import pytest
-from conv_cases import FACTORS, FORMATS, PAIRS, THREES, algorithms, make_case, upload
+from conv_cases import FACTORS, FORMATS, LAYERS, PAIRS, THREES, algorithms, make_case, upload
 from conv_reference import check_close
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -76,28 +76,6 @@ def test_any_convolution(device, some, memory_format):
         equal(found, reference.conv2d(x, w, **options), np.float32)
 
     run()
-
-
-# The layers of published networks, their images cut down: channels, kernels, strides and pads stay.
-LAYERS = {
-    "ResNet-50 stem": ((1, 3, 61, 64), (64, 3, 7, 7), {"stride": 2, "padding": 3}),
-    "ResNet-50 1x1 up": ((2, 64, 14, 14), (256, 64, 1, 1), {}),
-    "ResNet-50 1x1 stride 2": ((1, 256, 14, 14), (512, 256, 1, 1), {"stride": 2}),
-    "ResNet-50 3x3": ((2, 128, 14, 14), (128, 128, 3, 3), {"padding": 1}),
-    "ResNet-50 3x3 stride 2": ((1, 128, 15, 14), (128, 128, 3, 3), {"stride": 2, "padding": 1}),
-    "ResNet-50 last": ((1, 512, 7, 7), (512, 512, 3, 3), {"padding": 1}),
-    "ResNeXt": ((1, 128, 14, 14), (128, 4, 3, 3), {"padding": 1, "groups": 32}),
-    "AlexNet first": ((1, 3, 63, 63), (64, 3, 11, 11), {"stride": 4, "padding": 2}),
-    "GoogLeNet 5x5": ((2, 16, 14, 14), (48, 16, 5, 5), {"padding": 2}),
-    "MobileNet depthwise": ((2, 96, 14, 13), (96, 1, 3, 3), {"padding": 1, "groups": 96}),
-    "MobileNet depthwise stride 2": (
-        (1, 144, 15, 14),
-        (144, 1, 3, 3),
-        {"stride": 2, "padding": 1, "groups": 144},
-    ),
-    "fully connected": ((2, 64, 6, 6), (100, 64, 6, 6), {}),
-    "Inception 1x7": ((1, 64, 17, 17), (96, 64, 1, 7), {"padding": (0, 3)}),
-}
 
 
 @pytest.mark.optimised

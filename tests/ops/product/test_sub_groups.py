@@ -8,6 +8,7 @@ import dataclasses
 import numpy as np
 import pytest
 from conv_reference import conv2d, conv2d_input, conv2d_weight, conv_transpose2d
+from lanes import of_size
 from support import BFLOAT16, Guard, equal, numbers, same_bits
 
 import clprim as cp
@@ -24,15 +25,6 @@ def lanes(device):
     if not device.traits.sub_groups:
         pytest.skip("the device has no sub-groups whose size can be asked for")
     return device
-
-
-def of_size(device, monkeypatch, size, **traits):
-    """Lets a device be planned for as if it had sub-groups of one size only."""
-    if size not in device.traits.sub_groups:
-        pytest.skip(f"its sub-groups have {device.traits.sub_groups} lanes")
-    planned = dataclasses.replace(device.traits, sub_groups=(size,), **traits)
-    monkeypatch.setitem(device.__dict__, "traits", planned)
-    Calls.forget()
 
 
 @pytest.fixture(params=[8, 16])
