@@ -180,6 +180,8 @@ def sub_groups():
         line = on(line, rows=dataclasses.replace(line.rows, kernel=1, before=0, after=0))
         yield PRODUCTS.plan(forward(line), LANES, "sub_groups").stages
     yield mm(64, 64, 64, "TN", traits=LANES, name="sub_groups")
+    for dtype, depth in ((BFLOAT16, 64), (np.float16, 48), (np.float16, 47)):
+        yield mm(64, 64, depth, dtype=dtype, traits=LANES, name="sub_groups")
     yield mm(64, 64, 50, "TN", traits=LANES, name="sub_groups")
 
 

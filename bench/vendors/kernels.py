@@ -10,9 +10,12 @@ import numpy as np
 
 from bench.work.networks import NETWORKS
 from clprim.language.definition import define_pointwise, define_reduction
+from clprim.language.grouped import define_grouped
 from clprim.plan.conv.dense import dense_convolution, dense_depthwise
 from clprim.plan.conv.family import CONVOLUTIONS
 from clprim.plan.conv.lowering import forward
+from clprim.plan.grouped.planner import plan_groups
+from clprim.plan.grouped.problem import Groups
 from clprim.plan.kernel import KernelPlan
 from clprim.plan.pointwise.planner import plan_pointwise
 from clprim.plan.product.dense import dense_product
@@ -35,6 +38,7 @@ def kernels(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
     yield from _depthwise(traits)
     yield from _pointwise(traits)
     yield from _reductions(traits)
+    yield from _groups(traits)
 
 
 def _contractions(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
@@ -148,3 +152,35 @@ def _reductions(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
         )
         for n, stage in enumerate(plan.stages):
             yield name if n == 0 else f"{name}, merged", stage
+
+
+def _groups(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
+    """Softmax and layer normalisation of rows: passes that reduce, and one that maps."""
+    x, rows = _array((4096, 1000)), (4096, 1000)
+    strings = {
+        "softmax of rows": {
+            "expr": "y0 = x0; y1 = 1;",
+            "init": "reduce_y0 = lowest_reduce_y0; reduce_y1 = 0;",
+            "step": "typeof_reduce_y0 most = max(reduce_y0, y0); "
+            "reduce_y1 = reduce_y1 * exp(reduce_y0 - most) + exp(y0 - most); reduce_y0 = most;",
+            "combine": "typeof_reduce_y0 most = max(reduce_y0, other_y0); "
+            "reduce_y1 = reduce_y1 * exp(reduce_y0 - most) + other_y1 * exp(other_y0 - most); "
+            "reduce_y0 = most;",
+            "finalize": "group_y0 = reduce_y0; group_y1 = 1 / reduce_y1;",
+            "each": "y0 = exp(x0 - group_y0) * group_y1;",
+        },
+        "normalised rows": {
+            "expr": "y0 = x0; y1 = x0 * x0;",
+            "init": "reduce_y0 = 0; reduce_y1 = 0;",
+            "step": "reduce_y0 += y0; reduce_y1 += y1;",
+            "combine": None,
+            "finalize": "group_y0 = reduce_y0 / count; "
+            "group_y1 = rsqrt(reduce_y1 / count - group_y0 * group_y0);",
+            "each": "y0 = (x0 - group_y0) * group_y1;",
+        },
+    }
+    for name, text in strings.items():
+        definition = define_grouped(**text, name=None, preamble="")
+        problem = Groups(definition, rows, (1,), FLOAT, (x,), (), (x,), (None, None))
+        for stage in plan_groups(problem, traits).stages:
+            yield f"{name}, {stage.code.name}", stage

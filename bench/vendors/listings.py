@@ -7,6 +7,7 @@ That part of the datasheet's peak is the most it can reach, if nothing waits for
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,6 +16,7 @@ from bench.page.report import Report, Table
 from bench.vendors.account import Account, account_of
 from bench.vendors.gpus import GPUS, Gpu
 from bench.vendors.kernels import kernels, layers
+from bench.vendors.machine_code import Loop
 from bench.vendors.offline import Compiled, available, compile_for
 from clprim.plan.kernel import KernelPlan
 from clprim.plan.product.sub_groups import SubGroupsCode
@@ -141,6 +143,43 @@ def bounds(rows: Sequence[Row]) -> Table:
     return Table("2048³ and ResNet-50's layers but the first: bounds", columns, tuple(cells))
 
 
+def exchanges(rows: Sequence[Row]) -> Table:
+    """Returns what reductions take to pass partials through local memory, beside their memory.
+
+    Sub-groups that pass values from lane to lane would save a part of that, and at most all.
+
+    Args:
+        rows: What `run_vendors` returned.
+    """
+    cells = []
+    for row in rows:
+        tree = _tree((row.compiled and row.compiled.loops) or ())
+        if tree is None or not row.gpu.peak or not row.plan.template.startswith("reduction/"):
+            continue
+        lanes = (row.compiled and row.compiled.lanes) or row.gpu.traits.sub_group_size
+        sub_groups = math.prod(row.plan.global_size) / lanes
+        # A cycle is as many products as a unit has lanes, which at the peak are two operations.
+        clock = 1e12 * row.gpu.peak / (2 * (8 if row.compiled and row.compiled.lanes else lanes))
+        seconds = tree * sub_groups / clock
+        memory = row.plan.nbytes / (1e9 * row.gpu.bandwidth)
+        times = (f"{1e3 * value:.3f}" for value in (memory, seconds))
+        cells.append((row.gpu.name, row.kernel, *times, _share(seconds / memory)))
+    columns = ("GPU", "kernel", "memory, ms", "trees, ms", "of memory's time")
+    return Table("Reductions: trees in local memory beside reading", columns, tuple(cells))
+
+
+def _tree(found: Sequence[Loop]) -> float | None:
+    """Cycles of a result beside the loops that read: an unrolled tree, and what becomes of it."""
+    waiting = [loop for loop in found if loop.waits]
+    if not waiting:
+        return None
+    whole, reads = waiting[0], [loop for loop in found if not loop.waits]
+    if not reads or reads[-1].instructions >= whole.instructions:
+        return None
+    most = reads[-1].pipes
+    return max(cycles - most.get(pipe, 0.0) for pipe, cycles in whole.pipes.items())
+
+
 def _least(rows: Sequence[Row]) -> str:
     return _share(min((row.account.bound for row in rows if row.account), default=None))
 
@@ -164,6 +203,7 @@ def tables(rows: Sequence[Row]) -> list[Table]:
             tuple(_summary(gpu, some) for gpu, some in by_gpu.items()),
         ),
         *([bounds(rows)] if any(row.count for row in rows) else []),
+        *([shuffled] if (shuffled := exchanges(rows)).rows else []),
     ]
     columns = tuple(
         "kernel,tile,builds,registers,spilled,local,occupancy,all,inner loop,loops,B a product,"
@@ -249,6 +289,9 @@ _NOTES = (
     "a subslice for Gen9, 128 of a core or compute unit elsewhere. bound: the part of the peak "
     "that is left, less what tiles compute past the edges.",
     "gfx90a's peak is the packed one: two products an instruction.",
+    "trees: the cycles of the fullest pipe for all that a result takes beside the loop that reads, "
+    "beside the time in which the datasheet's bandwidth reads the operands. Other work-groups read "
+    "meanwhile.",
     "roofline: the least time that the datasheet allows: arithmetic at that bound, or every "
     "operand once through memory, whichever takes longer.",
     "of the peak: the least bound of float32 times the datasheet's peak.",

@@ -63,6 +63,7 @@ class Dialect:
 
 # Eight lanes of numbers are calculated in a cycle, fewer take one as well.
 _LANES = re.compile(r"\((\d+)\|M\d+\)")
+_BARRIER = re.compile(r"s_barrier|BAR\.SYNC|^(\(W\)\s*)?wait\b|sync\.bar")
 _ANY = re.compile("")
 _NEVER = re.compile(r"(?!)")
 
@@ -124,6 +125,7 @@ class Loop:
         flops: Products that those compute: some are two.
         needed: Cycles that these would take by themselves at the peak.
         pipes: Cycles of every pipe, by its name.
+        waits: Whether work-items of a group wait for each other in it.
     """
 
     instructions: int
@@ -131,6 +133,7 @@ class Loop:
     flops: int
     needed: float = field(default=0.0, compare=False)
     pipes: Mapping[str, float] = field(default_factory=dict, compare=False)
+    waits: bool = field(default=False, compare=False)
 
     @property
     def share(self) -> float:
@@ -164,7 +167,9 @@ def loops(assembly: str, dialect: Dialect) -> list[Loop]:
             cycles[dialect.pipe(line)] += dialect.cycles(line)
         needed = sum(dialect.cycles(line) for line in products)
         needed *= (len(products) + pairs) / dialect.rate / max(1, len(products))
-        found.append(Loop(len(inside), len(products), len(products) + pairs, needed, dict(cycles)))
+        waits = any(_BARRIER.search(line) for line in inside)
+        flops = len(products) + pairs
+        found.append(Loop(len(inside), len(products), flops, needed, dict(cycles), waits))
     return sorted(found, key=lambda loop: loop.instructions)
 
 

@@ -31,6 +31,12 @@ def contraction(what, strategy="auto"):
     return lambda traits: PRODUCTS.plan(what, traits, strategy).stages
 
 
+def lanes(what):
+    """Of a device whose sub-groups pass values between lanes, while its work-groups hold one."""
+    lane = {"sub_groups": (8, 16), "block_reads": True, "short_block_reads": True}
+    return lambda traits: PRODUCTS.plan(what, dataclasses.replace(traits, **lane)).stages
+
+
 def planes(what):
     return lambda traits: plan_depthwise(what, traits).stages
 
@@ -56,6 +62,12 @@ FAMILIES = {
             convolution(8, 64, 28, 64, last=last), strategy
         )
         for strategy, last in itertools.product(("panels", "tiles"), (False, True))
+    },
+    **{
+        f"sub-groups{', transposed' if transposed else ''}": lanes(
+            product(300, 200, 500, transposed=(transposed, False))
+        )
+        for transposed in (False, True)
     },
     "split depth": contraction(product(16, 16, 20_000), "tiles"),
     **{

@@ -40,6 +40,7 @@ def test_traits_are_what_the_driver_says_and_the_compiler_bears_out(device):
     sizes = [size for size in said.sub_groups if f"sub_groups_{size}" in found]
     assert refined.sub_groups == tuple(sizes)
     assert refined.block_reads <= said.block_reads
+    assert refined.short_block_reads <= said.short_block_reads
 
 
 def test_each_answer_is_that_of_its_program(device, monkeypatch):
@@ -116,6 +117,12 @@ def test_sub_groups_that_do_not_hand_values_over_are_not_used(monkeypatch):
     monkeypatch.setattr(probe, "abilities", lambda device: found)
     refined = probe.refine(said, None)
     assert (refined.sub_groups, refined.block_reads) == ((8, 16), False)
+    said = DeviceTraits(sub_groups=(8,), block_reads=True, short_block_reads=True)
+    for short in (True, False):
+        found = frozenset({"sub_groups_8", "block_reads_8", *["short_block_reads_8"] * short})
+        monkeypatch.setattr(probe, "abilities", lambda device, found=found: found)
+        refined = probe.refine(said, None)
+        assert (refined.block_reads, refined.short_block_reads) == (True, short)
 
 
 def test_a_device_is_found_by_another_process(device):

@@ -187,8 +187,9 @@ class _Form:
 
 
 def takes_sub_groups(what: Contraction, traits: DeviceTraits) -> bool:
-    """Whether there are sub-groups, and sums are floats."""
-    return what.value == np.float32 and any(size in traits.sub_groups for size in SIZES)
+    """Whether there are sub-groups, work-groups that hold one, and sums are floats."""
+    most = traits.max_work_group_size
+    return what.value == np.float32 and any(s in traits.sub_groups and s <= most for s in SIZES)
 
 
 def suits_sub_groups(what: Contraction, traits: DeviceTraits) -> bool:

@@ -30,11 +30,6 @@ static inline float x_at(__global const float *memory, place_t place)
     __global const float *x_memory = (__global const float *)((__global const char *)memory + place);
     return (float)x_memory[0];
 }
-// Every lane reads one of neighbouring elements, by the address of the first.
-static inline float block_at(__global const float *memory, place_t place)
-{
-    return as_float(intel_sub_group_block_read((__global const uint *)((__global const char *)memory + place)));
-}
 
 __kernel __attribute__((intel_reqd_sub_group_size(16))) __attribute__((reqd_work_group_size(128, 1, 1))) void conv2d(
     __global const float *x_memory,

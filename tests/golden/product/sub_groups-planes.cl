@@ -56,11 +56,6 @@ static inline float x_at(__global const float *memory, place_t place)
     __global const float *x_memory = (__global const float *)((__global const char *)memory + place);
     return (float)x_memory[0];
 }
-// Every lane reads one of neighbouring elements, by the address of the first.
-static inline float block_at(__global const float *memory, place_t place)
-{
-    return as_float(intel_sub_group_block_read((__global const uint *)((__global const char *)memory + place)));
-}
 
 __kernel __attribute__((intel_reqd_sub_group_size(16))) __attribute__((reqd_work_group_size(128, 1, 1))) void conv2d(
     __global const float *x_memory,
@@ -238,7 +233,7 @@ __kernel __attribute__((intel_reqd_sub_group_size(16))) __attribute__((reqd_work
                     {
 #line 1 "snippet:epilogue"
 y0 = max(y0, 0);
-#line 242 "kernel"
+#line 237 "kernel"
                     }
                     y0_memory[(place_t)(y0_row + y0_columns[v])] = y0;
                 }

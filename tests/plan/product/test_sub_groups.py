@@ -68,7 +68,12 @@ def test_neighbours_are_read_as_blocks_where_all_of_them_are_there():
     assert blocks(product(64, 64, 63))  # all but the last steps
     assert blocks(product(64, 64, 64, transposed=(True, False)))
     assert not blocks(product(63, 64, 64, transposed=(True, False)))
-    assert not blocks(product(64, 64, 64, dtype=np.float16))
+    assert blocks(product(64, 64, 64, dtype=np.float16))
+    # Every second row begins within a word.
+    assert not blocks(product(64, 64, 63, dtype=np.float16))
+    lacking = dataclasses.replace(LANES, short_block_reads=False)
+    half = product(64, 64, 64, dtype=np.float16)
+    assert not plan_sub_groups(half, lacking).main.code.x_blocks
     assert blocks(convolution(2, 64, 14, 64, last=True))
     assert not blocks(convolution(2, 24, 14, 64, last=True))
     assert not blocks(convolution(2, 64, 14, 64))
