@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from bench.vendors.gpus import Gpu
 from bench.vendors.machine_code import Loop, nest
 from clprim.plan.kernel import KernelPlan
-from clprim.plan.product.sub_groups import SubGroupsCode
+from clprim.plan.product.sub_group_code import SubGroupsCode
 from clprim.plan.product.tiles import TilesCode
 
 __all__ = ["Account", "account_of", "near_bytes"]

@@ -19,7 +19,7 @@ from bench.vendors.kernels import kernels, layers
 from bench.vendors.machine_code import Loop
 from bench.vendors.offline import Compiled, available, compile_for
 from clprim.plan.kernel import KernelPlan
-from clprim.plan.product.sub_groups import SubGroupsCode
+from clprim.plan.product.sub_group_code import SubGroupsCode
 from clprim.plan.product.tiles import TilesCode
 from clprim.render import render
 

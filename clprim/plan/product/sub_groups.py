@@ -17,7 +17,6 @@ import numpy as np
 from clprim.dtypes import stored_type
 from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import (
-    KernelCode,
     KernelPlan,
     OperandCode,
     Plan,
@@ -27,23 +26,21 @@ from clprim.plan.product.pixels import piece_of
 from clprim.plan.product.problem import Contraction, index_of, moved_bytes, span_of
 from clprim.plan.product.splits import (
     Cut,
-    TileCode,
     cut_depth,
     gathers_rows,
     numbers_of,
-    output_steps,
     output_wanted,
     stored_at,
     with_finish,
     without_bounds,
 )
+from clprim.plan.product.sub_group_code import SubGroupsCode, pack_panels
 from clprim.plan.product.walk import Walk, depths_of, lanes_of
 from clprim.plan.store import add_store, storing
 from clprim.traits import DeviceTraits
 
 __all__ = [
     "SubGroupTile",
-    "SubGroupsCode",
     "fits_sub_groups",
     "plan_sub_groups",
     "sub_group_tile",
@@ -61,12 +58,8 @@ SIZES = (16, 8, 32)
 NEIGHBOURS = 8
 # Sub-groups of a compute unit that hide each other's latencies.
 BUSY = 8
-# Vectors that are read at once of the other operand: more of them would not stay in registers.
-AHEAD = 2
 # Vectors of the second kernel.
 WIDTH = 4
-# Steps of depth and work-items of a group that packs.
-PACK_RUN, PACK_ITEMS = 8, 64
 # Sums of padding, beside those of the result, that tiles of local memory are better than.
 MOST_PADDING = 1.0
 
@@ -102,77 +95,6 @@ class SubGroupTile:
             and self.rows * self.columns <= MOST_SUMS * self.lanes
             and self.lanes * self.sub_groups <= traits.max_work_group_size
         )
-
-
-@dataclass(frozen=True)
-class SubGroupsCode(TileCode):
-    """What product/sub_groups.cl.jinja prints.
-
-    Attributes:
-        lanes: Of a sub-group.
-        sub_groups: Of a work-group.
-        rows, columns: Of a sub-group's tile.
-        x: The gathered operand.
-        along: What the lanes of its vectors are: steps of ``depth``, or its ``lanes``.
-        bounds: Whether its windows leave the plane.
-        nested: Whether places grow evenly along depth, or along the last digit of it.
-        blocks: Whether neighbouring elements are read by one address.
-        x_blocks: Whether those of the gathered operand are such.
-        depth_digits: How many digits a step of depth has.
-        ragged: Whether the last steps of depth may be fewer.
-    """
-
-    lanes: int
-    sub_groups: int
-    rows: int
-    columns: int
-    x: OperandCode
-    along: str
-    bounds: bool
-    nested: bool
-    blocks: bool
-    x_blocks: bool
-    depth_digits: int
-    ragged: bool
-
-    @property
-    def gathered_lanes(self) -> int:
-        """Lanes of the gathered operand in a tile."""
-        return self.rows if self.gathered == "rows" else self.columns
-
-    @property
-    def vectors(self) -> int:
-        """Vectors of so many lanes."""
-        return -(-self.gathered_lanes // self.lanes)
-
-    @property
-    def other_vectors(self) -> int:
-        """Vectors of the other operand for a step of depth."""
-        return (self.columns if self.gathered == "rows" else self.rows) // self.lanes
-
-    @property
-    def ahead(self) -> int:
-        """Steps of depth that are read at a time of what is read step by step."""
-        return max(1, AHEAD // self.other_vectors)
-
-
-@dataclass(frozen=True)
-class PanelCode(KernelCode):
-    """What product/sub_groups_pack.cl.jinja prints.
-
-    Attributes:
-        w: The operand.
-        tile: Outputs of a tile.
-        run: Steps of depth that a work-item packs.
-        depth_digits: How many digits a step of depth has.
-        digits: Whether outputs are numbers of three digits.
-    """
-
-    w: OperandCode
-    tile: int
-    run: int
-    depth_digits: int
-    digits: bool
 
 
 @dataclass(frozen=True)
@@ -338,7 +260,8 @@ def plan_sub_groups(
         2 * what.groups * form.lanes.size * what.outputs * form.depths.size,
     )
     elements = what.groups * numbers["depth_padded"] * cut.output_tiles * _outputs(code)
-    plan = with_finish(what, main, numbers, cut, traits, (_pack(form, code, numbers, elements),))
+    panels = pack_panels(what, form.depths, code, numbers, elements, traits)
+    plan = with_finish(what, main, numbers, cut, traits, (panels,))
     return replace(plan, workspace={**plan.workspace, "packed": (elements, what.value)})
 
 
@@ -456,44 +379,3 @@ def _wanted(code: SubGroupsCode) -> list[str]:
     last += ["output_1", "output_2"] if code.digits and not code.split else []
     last += output_wanted(code, split=code.split, stores=not code.split)
     return [*inner, *first, *last]
-
-
-def _pack(form: _Form, code: SubGroupsCode, numbers: dict[str, int], elements: int) -> KernelPlan:
-    """Plans the kernel that packs the other operand."""
-    what, w = form.what, form.what.packed
-    operand = OperandCode.of("w", w.dtype, what.value, 0)
-    run = min(PACK_RUN, code.lanes)
-    found = Arguments(code.index)
-    found.memory(operand.storage, "w_memory", w.buffer)
-    found.memory(code.value, "packed", read_only=False)
-    digits = range(3 - code.depth_digits, 3)
-    wanted = ["outputs", "groups", "output_tiles", "depth", "depth_padded", "w_start"]
-    wanted += output_steps(code, "w")
-    wanted += ["output_1", "output_2"] if code.digits else []
-    wanted += [f"w_depth_{d}" for d in digits]
-    wanted += [f"depth_{d}" for d in digits[1:]]
-    found.numbers(**{name: numbers[name] for name in wanted})
-    return KernelPlan(
-        "product/sub_groups_pack",
-        PanelCode(
-            name=f"{what.name}_pack",
-            preamble="",
-            parameters=tuple(found.parameters),
-            constants=(),
-            index=code.index,
-            unified=(),
-            doubles=operand.value == "double" or operand.storage == "double",
-            own=(),
-            w=operand,
-            tile=_outputs(code),
-            run=run,
-            depth_digits=code.depth_digits,
-            digits=code.digits,
-        ),
-        tuple(found.arguments),
-        (round_up(elements // run, PACK_ITEMS),),
-        (PACK_ITEMS,),
-        what.groups * form.depths.size * what.outputs * w.dtype.itemsize + elements * 4,
-        0,
-        once=True,
-    )

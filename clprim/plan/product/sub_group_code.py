@@ -1,0 +1,147 @@
+"""What the kernels of sub-groups print, and the kernel that packs one of their operands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clprim.plan.arguments import Arguments
+from clprim.plan.kernel import KernelCode, KernelPlan, OperandCode, round_up
+from clprim.plan.product.problem import Contraction
+from clprim.plan.product.splits import TileCode, output_steps
+from clprim.plan.product.walk import Walk
+from clprim.traits import DeviceTraits
+
+__all__ = ["PanelCode", "SubGroupsCode", "pack_panels"]
+
+# Vectors that are read at once of the other operand: more of them would not stay in registers.
+AHEAD = 2
+# Steps of depth and work-items of a group that packs.
+PACK_RUN, PACK_ITEMS = 8, 64
+
+
+@dataclass(frozen=True)
+class SubGroupsCode(TileCode):
+    """What product/sub_groups.cl.jinja prints.
+
+    Attributes:
+        lanes: Of a sub-group.
+        sub_groups: Of a work-group.
+        rows, columns: Of a sub-group's tile.
+        x: The gathered operand.
+        along: What the lanes of its vectors are: steps of ``depth``, or its ``lanes``.
+        bounds: Whether its windows leave the plane.
+        nested: Whether places grow evenly along depth, or along the last digit of it.
+        blocks: Whether neighbouring elements are read by one address.
+        x_blocks: Whether those of the gathered operand are such.
+        depth_digits: How many digits a step of depth has.
+        ragged: Whether the last steps of depth may be fewer.
+    """
+
+    lanes: int
+    sub_groups: int
+    rows: int
+    columns: int
+    x: OperandCode
+    along: str
+    bounds: bool
+    nested: bool
+    blocks: bool
+    x_blocks: bool
+    depth_digits: int
+    ragged: bool
+
+    @property
+    def gathered_lanes(self) -> int:
+        """Lanes of the gathered operand in a tile."""
+        return self.rows if self.gathered == "rows" else self.columns
+
+    @property
+    def vectors(self) -> int:
+        """Vectors of so many lanes."""
+        return -(-self.gathered_lanes // self.lanes)
+
+    @property
+    def other_vectors(self) -> int:
+        """Vectors of the other operand for a step of depth."""
+        return (self.columns if self.gathered == "rows" else self.rows) // self.lanes
+
+    @property
+    def ahead(self) -> int:
+        """Steps of depth that are read at a time of what is read step by step."""
+        return max(1, AHEAD // self.other_vectors)
+
+
+@dataclass(frozen=True)
+class PanelCode(KernelCode):
+    """What product/sub_groups_pack.cl.jinja prints.
+
+    Attributes:
+        w: The operand.
+        tile: Outputs of a tile.
+        run: Steps of depth that a work-item packs.
+        depth_digits: How many digits a step of depth has.
+        digits: Whether outputs are numbers of three digits.
+    """
+
+    w: OperandCode
+    tile: int
+    run: int
+    depth_digits: int
+    digits: bool
+
+
+def pack_panels(
+    what: Contraction,
+    depths: Walk,
+    code: SubGroupsCode,
+    numbers: dict[str, int],
+    elements: int,
+    traits: DeviceTraits,
+) -> KernelPlan:
+    """Plans the kernel that packs the other operand, once for all calls.
+
+    Args:
+        what: The contraction.
+        depths: Its steps of depth.
+        code: Of the kernel that multiplies.
+        numbers: Every number that a kernel may ask for.
+        elements: Of the packed operand.
+        traits: Of the device.
+    """
+    w = what.packed
+    operand = OperandCode.of("w", w.dtype, what.value, 0)
+    run, items = min(PACK_RUN, code.lanes), min(PACK_ITEMS, traits.max_work_group_size)
+    found = Arguments(code.index)
+    found.memory(operand.storage, "w_memory", w.buffer)
+    found.memory(code.value, "packed", read_only=False)
+    digits = range(3 - code.depth_digits, 3)
+    wanted = ["outputs", "groups", "output_tiles", "depth", "depth_padded", "w_start"]
+    wanted += output_steps(code, "w")
+    wanted += ["output_1", "output_2"] if code.digits else []
+    wanted += [f"w_depth_{d}" for d in digits]
+    wanted += [f"depth_{d}" for d in digits[1:]]
+    found.numbers(**{name: numbers[name] for name in wanted})
+    return KernelPlan(
+        "product/sub_groups_pack",
+        PanelCode(
+            name=f"{what.name}_pack",
+            preamble="",
+            parameters=tuple(found.parameters),
+            constants=(),
+            index=code.index,
+            unified=(),
+            doubles=operand.value == "double" or operand.storage == "double",
+            own=(),
+            w=operand,
+            tile=code.other_vectors * code.lanes,
+            run=run,
+            depth_digits=code.depth_digits,
+            digits=code.digits,
+        ),
+        tuple(found.arguments),
+        (round_up(elements // run, items),),
+        (items,),
+        what.groups * depths.size * what.outputs * w.dtype.itemsize + elements * 4,
+        0,
+        once=True,
+    )
