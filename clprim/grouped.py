@@ -20,6 +20,8 @@ from clprim.call.call import Call, bind
 from clprim.call.scalars import scalar_dtypes, split_arguments, weaken
 from clprim.call.signature import Calls
 from clprim.errors import DTypeError, ShapeError, shorten, titled
+from clprim.gradients.grouped import GroupedGradient
+from clprim.gradients.kernels import register
 from clprim.language.definition import texts
 from clprim.language.grouped import define_grouped
 from clprim.plan.grouped.planner import plan_groups
@@ -194,6 +196,53 @@ class Grouped:
             raise
         return results[0] if len(results) == 1 else results
 
+    def gradient(self, wrt: Any = None, *, saves: Any = ()) -> GroupedGradient:
+        """Returns the operator's gradient, whose strings are derived from its own.
+
+        It is one kernel of the same kind: sums over a group, and a map of its elements. Steps are
+        understood as in `Reduction.gradient`; means and variances also where ``finalize`` makes
+        them of other sums. What was broadcast is summed behind it.
+
+        Args:
+            wrt: Names of the arguments that gradients are wanted of, such as ``("x0", "w1")``;
+                every array of a floating dtype by default, in order.
+            saves: Results ``"y0"`` and values ``"group_y0"`` that a call will be given as
+                ``saved=``, so that they need not be computed again.
+
+        Returns:
+            What is called with the operator's arguments, ``axis=`` and ``grad=``, and prints as
+            its strings.
+
+        Raises:
+            DefinitionError: A gradient would pass something that has none, or a step that is not
+                understood; with line and caret.
+
+        Example:
+            >>> import numpy as np, clprim as cp
+            >>> share = cp.Grouped(
+            ...     "y0 = x0;",
+            ...     init="reduce_y0 = 0;",
+            ...     step="reduce_y0 += y0;",
+            ...     each="y0 = x0 / group_y0;",
+            ... )
+            >>> g = share.gradient(saves=("y0", "group_y0"))
+            >>> print(g)
+            // added up over a group
+            sum0 = gy0 * y0;
+            // once a group
+            typeof_part0 t0 = 1 / group_y0;
+            part0 = t0;
+            part1 = -(sum0 * t0);
+            // of every element
+            gx0 = gy0 * part0 + part1;
+            >>> x = cp.asarray(np.float32([[1, 3], [2, 6]]))
+            >>> grad = cp.asarray(np.float32([[1, 0], [0, 8]]))
+            >>> g(x, axis=1, grad=grad, saved=share(x, axis=1, keep=[True])).get()
+            array([[ 0.1875, -0.0625],
+                   [-0.75  ,  0.25  ]], dtype=float32)
+        """
+        return GroupedGradient(self.definition, self._what, wrt=wrt, saves=saves)
+
     def source(self, *args: Any, axis: Any = -1, out: Any = None, keep: Sequence[Any] = ()) -> str:
         """Returns the OpenCL C that these arguments would run, without running or building it."""
         outs = None if out is None else as_results(self._what, out, self.definition.results)
@@ -306,3 +355,6 @@ class Grouped:
         check_aliases(what, kept, [arrays[n] for n in sorted(once)])
         rest = [a for n, a in enumerate(arrays) if n not in once]
         check_aliases(what, kept, rest, same_allowed=False)
+
+
+register("Grouped", Grouped)

@@ -15,7 +15,7 @@ from clprim.language.gradient.by_hand import HandWritten
 from clprim.language.gradient.derive import Derivation
 from clprim.plan.strides import broadcast_shapes, memory_order
 
-__all__ = ["REAL", "Stage", "StageMaker"]
+__all__ = ["REAL", "Stage", "StageMaker", "covers", "lies_otherwise"]
 
 #: dtypes of real operands.
 REAL = {"float": np.float32, "double": np.float64}
@@ -26,9 +26,9 @@ class Stage:
     """One kernel of a call.
 
     Attributes:
-        operator: A `Pointwise` or a `Reduction`.
+        operator: A `Pointwise`, a `Reduction` or a `Grouped`.
         operands: Names of what it is given: ``x0``, ``gy0``, ``w0``.
-        options: ``shape=``, or ``axis=`` and ``keepdims=``.
+        options: ``shape=``, ``axis=``, ``keepdims=``, ``keep=``.
         results: Names of what it makes, and shapes; None for the shape that it has.
     """
 
@@ -37,13 +37,19 @@ class Stage:
     options: Mapping[str, Any]
     results: tuple[tuple[str, tuple[int, ...] | None], ...]
 
-    def run(self, values: dict[str, Any]) -> tuple[tuple[int, ...], ...]:
+    def run(self, values: dict[str, Any], out: Any = None) -> tuple[tuple[int, ...], ...]:
         """Launches the kernel on some of the values, and adds what it made to them.
+
+        Args:
+            values: By name.
+            out: Where the result goes, if anywhere.
 
         Returns:
             The shapes that the operator gave its results.
         """
-        made = self.operator(*[values[name] for name in self.operands], **self.options)
+        taken = [values[name] for name in self.operands]
+        into = {} if out is None else {"out": out}
+        made = self.operator(*taken, **self.options, **into)
         made = made if isinstance(made, tuple) else (made,)
         for (name, shape), array in zip(self.results, made, strict=True):
             same = shape is None or array.shape == shape
@@ -90,11 +96,11 @@ class StageMaker:
         names = [f"g{name}" for name in wrt]
         used = derivation.uses(names, self.saves)
         arrays = [name for name in values if name in used and is_array(values[name])]
-        if axes and not _covers(whole, [values[name].shape for name in arrays]):
+        if axes and not covers(whole, [values[name].shape for name in arrays]):
             # Some for their shape alone.
             arrays = [name for name in values if is_array(values[name])]
             arrays = [n for n in arrays if n[0] in "xg" or n in used]
-        elif not axes and _lies_otherwise(whole, values.get(wrt[0]), [values[n] for n in arrays]):
+        elif not axes and lies_otherwise(whole, values.get(wrt[0]), [values[n] for n in arrays]):
             arrays.insert(0, wrt[0])  # for its memory format alone
         scalars = [name for name in values if name in used and not is_array(values[name])]
         real = np.dtype(REAL[derivation.real])
@@ -147,7 +153,7 @@ class StageMaker:
         )
 
 
-def _lies_otherwise(whole: tuple[int, ...], argument: Any, operands: Sequence[Any]) -> bool:
+def lies_otherwise(whole: tuple[int, ...], argument: Any, operands: Sequence[Any]) -> bool:
     """Whether a map of these operands would not have the memory format of its argument."""
     if not isinstance(argument, cl_array.Array) or any(a is argument for a in operands):
         return False
@@ -157,6 +163,6 @@ def _lies_otherwise(whole: tuple[int, ...], argument: Any, operands: Sequence[An
     return order != memory_order(whole, [a.strides for a in operands if a.shape == whole])
 
 
-def _covers(whole: tuple[int, ...], shapes: Sequence[tuple[int, ...]]) -> bool:
+def covers(whole: tuple[int, ...], shapes: Sequence[tuple[int, ...]]) -> bool:
     """Whether arrays of these shapes broadcast to the whole one."""
     return bool(shapes) and broadcast_shapes("", list(shapes)) == whole

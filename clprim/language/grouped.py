@@ -127,7 +127,8 @@ class GroupedDefinition:
         if self.finalize.numbers("x"):
             return None
         names = {f"group_y{n}": f"y{n}" for n in range(self.group_values)}
-        return self._reduction(names)
+        # A whole number in a reduction, in other kernels a real one: 1 / count is not 0.
+        return self._reduction(names | {"count": "(typeof_y0)count"})
 
     def _reduction(self, finalize: dict[str, str] | None) -> Reducing:
         taken, preamble = self.taken, self.preamble

@@ -11,11 +11,12 @@ from clprim.language.gradient.by_hand import HandWritten
 from clprim.language.gradient.derive import Derivation, refused, start, terms_of
 from clprim.language.gradient.reverse import Reverse
 from clprim.language.gradient.simplify import Algebra
-from clprim.language.gradient.steps import Kept, classify
+from clprim.language.gradient.steps import classify
 from clprim.language.gradient.terms import Term, below
+from clprim.language.gradient.trials import Kept
 from clprim.language.gradient.values import Refusal
 
-__all__ = ["Folded", "derive_reduction"]
+__all__ = ["Folded", "derive_reduction", "shares"]
 
 #: What is handed to every element as it is, if it takes no more operators than this.
 _SHORT = 3
@@ -64,6 +65,35 @@ def derive_reduction(
         DefinitionError: A gradient passes what has none, or a step that is not understood.
     """
     return _Fold(definition, real, ctypes, lenient).gradients(grads, wrt)
+
+
+def shares(
+    algebra: Algebra, kept: Kept, partials: Sequence[Term], own: Term, shared: Term
+) -> list[tuple[Term, Term]]:
+    """What a partial hands to the terms that it takes of an element.
+
+    Args:
+        algebra: Of the terms.
+        kept: What it keeps: a sum, deviations or exponentials.
+        partials: All of them, as terms.
+        own: This one.
+        shared: Its gradient.
+    """
+    if kept.kind == "sum":
+        return [(kept.element[0], shared)]
+    if kept.kind == "deviations":
+        a, b = kept.element
+        around = [partials[k] for k in kept.of]
+        return [
+            (a, algebra.mul(shared, algebra.sub(b, around[1]))),
+            (b, algebra.mul(shared, algebra.sub(a, around[0]))),
+        ]
+    difference = algebra.sub(kept.element[-1], partials[kept.of[0]])
+    share = algebra.mul(shared, algebra.terms.make("call", (difference,), own.ctype, "exp"))
+    if len(kept.element) == 1:
+        return [(kept.element[0], share)]
+    weight, exponent = kept.element
+    return [(weight, share), (exponent, algebra.mul(share, weight))]
 
 
 class _Fold:
@@ -189,8 +219,8 @@ class _Fold:
                 continue
             own, elements = self.partials[n], kept.element
             match kept.kind:
-                case "sum":
-                    parts.append((elements[0], passed(n, g)))
+                case "sum" | "deviations":
+                    parts += shares(algebra, kept, self.partials, own, passed(n, g))
                 case "mean":
                     parts.append((elements[0], passed(n, algebra.div(g, self.leaf("count")))))
                 case "product":
@@ -216,22 +246,9 @@ class _Fold:
                     place = self.position_beside(n)
                     won = make("==", (place[0], place[1]), "int")
                     parts.append((elements[0], algebra.select(won, passed(n, g), algebra.zero)))
-                case "deviations":
-                    shared = passed(n, g)
-                    a, b = elements
-                    around = [self.partials[k] for k in kept.of]
-                    parts.append((a, algebra.mul(shared, algebra.sub(b, around[1]))))
-                    parts.append((b, algebra.mul(shared, algebra.sub(a, around[0]))))
                 case "exponentials":
                     top = kept.of[0]
-                    shared = passed(n, g)
-                    weight = elements[0] if len(elements) == 2 else None
-                    difference = algebra.sub(elements[-1], self.partials[top])
-                    share = algebra.mul(shared, make("call", (difference,), own.ctype, "exp"))
-                    if weight is not None:
-                        parts.append((weight, share))
-                        share = algebra.mul(share, weight)
-                    parts.append((elements[-1], share))
+                    parts += shares(algebra, kept, self.partials, own, passed(n, g))
                     whole = g.args[0] if g.op == "/" and g.args[1] is own else None
                     moved = algebra.mul(g, own) if whole is None else whole
                     same = moved is handed[top]

@@ -9,36 +9,13 @@ and in every trial, its derivative is that statistic's. Everything else is refus
 
 from __future__ import annotations
 
-import math
-import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
-from clprim.language.gradient.evaluate import Unknown, evaluate
 from clprim.language.gradient.simplify import Algebra
 from clprim.language.gradient.terms import Term, Terms, below
+from clprim.language.gradient.trials import Kept, tried
 
-__all__ = ["Kept", "classify"]
-
-_TRIALS, _ELEMENTS, _CLOSE = 3, 7, 1e-10
-
-
-@dataclass(frozen=True)
-class Kept:
-    """What a partial keeps.
-
-    Attributes:
-        kind: ``sum``, ``product``, ``max``, ``min``, ``winner`` (what the element that won another
-            partial brought), ``position``, ``count``, ``mean``, ``deviations`` (a sum of squares
-            around a mean, or of products around two), ``exponentials`` (a sum relative to a
-            maximum, each times a weight or not); ``unknown``.
-        element: What it takes of an element; of deviations and exponentials two.
-        of: The partial that decides: whose winner, whose mean, whose maximum.
-    """
-
-    kind: str
-    element: tuple[Term, ...] = ()
-    of: tuple[int, ...] = field(default=())
+__all__ = ["classify", "elements_in"]
 
 
 def classify(
@@ -64,10 +41,10 @@ def classify(
         if kept.kind == "unknown" and _counts(update, partials[n]):
             found[n] = Kept("count")
     if any(kept.kind == "unknown" for kept in found):
-        tried = _tried(starts, updates, values, partials)
+        statistics = tried(starts, updates, values, partials)
         found = [
             t if k.kind == "unknown" and t is not None else k
-            for k, t in zip(found, tried, strict=True)
+            for k, t in zip(found, statistics, strict=True)
         ]
     return found
 
@@ -191,6 +168,17 @@ class _Forms:
                 found[n] = Kept(kind, (plain if position else mine,), (decider,))
 
 
+def elements_in(updates: Sequence[Term], partials: Sequence[Term]) -> list[Term]:
+    """Returns the longest terms of an element alone that steps are made of."""
+    own = frozenset(partials)
+    free: dict[Term, bool] = {}
+    for term in below(updates):
+        free[term] = term not in own and all(free[a] for a in term.args)
+    inside = [a for term in free if not free[term] for a in term.args]
+    found = [t for t in dict.fromkeys(inside) if free[t] and t.real and t.args]
+    return [t for t in found if any(n.text[:1] == "x" for n in below([t]))]
+
+
 def _counts(update: Term, own: Term) -> bool:
     """Whether elements only decide what becomes of a partial, so that it has no gradient in them.
 
@@ -207,112 +195,3 @@ def _counts(update: Term, own: Term) -> bool:
         seen.add(term)
         ahead.extend(term.args[1:] if term.op == "?:" else term.args)
     return True
-
-
-def _tried(
-    starts: Sequence[Term | None],
-    updates: Sequence[Term],
-    values: Sequence[Term],
-    partials: Sequence[Term],
-) -> list[Kept | None]:
-    """What partials keep, by what becomes of random numbers."""
-    nothing: list[Kept | None] = [None] * len(partials)
-    if any(start is None for start in starts):
-        return nothing
-    draw = random.Random(20)
-    names = sorted(
-        {t.text for t in below([*updates, *values]) if t.op == "name" and t not in partials}
-    )
-    left: list[list[Kept]] | None = None
-    for _ in range(_TRIALS):
-        try:
-            found = _trial(draw, names, starts, updates, values, partials)
-        except Unknown:
-            return nothing
-        if left is None:
-            left = found
-        else:
-            left = [[k for k in a if k in b] for a, b in zip(left, found, strict=True)]
-    assert left is not None
-    return [kept[0] if kept else None for kept in left]
-
-
-def _trial(
-    draw: random.Random,
-    names: Sequence[str],
-    starts: Sequence[Term | None],
-    updates: Sequence[Term],
-    values: Sequence[Term],
-    partials: Sequence[Term],
-) -> list[list[Kept]]:
-    """One sequence of elements: the statistics that every partial may be."""
-    fixed = {name: draw.uniform(0.5, 2) for name in names if name[0] == "w"}
-    for n in range(len(partials)):
-        fixed |= {f"lowest_reduce_y{n}": -math.inf, f"highest_reduce_y{n}": math.inf}
-    fixed |= {"FLT_MAX": 3.4e38, "MAXFLOAT": 3.4e38}
-    state = evaluate([s for s in starts if s is not None], fixed)
-    rows: list[list[float]] = []
-    for item in range(_ELEMENTS):
-        leaves = {
-            name: fixed[name]
-            if name in fixed
-            else float(item)
-            if name == "reduce_item"
-            else draw.uniform(-2, 2)
-            for name in names
-        }
-        if any("(" in name for name in leaves):  # coord(0)
-            raise Unknown
-        leaves |= {p.text: v for p, v in zip(partials, state, strict=True)}
-        rows.append(evaluate(list(values), leaves))
-        state = evaluate(list(updates), leaves)
-    columns = list(zip(*rows, strict=True))
-    known = list(_statistics(values, columns))
-    found = [
-        [kept for kept, right in known if abs(value - right) <= _CLOSE * _size(right)]
-        for value in state
-    ]
-    # What is relative to a maximum or a mean must have that partial beside it.
-    return [[k for k in (_placed(k, found) for k in kept) if k is not None] for kept in found]
-
-
-def _size(value: float) -> float:
-    return 1 + abs(value)
-
-
-def _placed(kept: Kept, found: Sequence[Sequence[Kept]]) -> Kept | None:
-    """A statistic with the partials that it is relative to."""
-    wanted = {"deviations": "mean", "exponentials": "max"}.get(kept.kind)
-    if wanted is None:
-        return kept
-    of: list[int] = []
-    for element in kept.element if kept.kind == "deviations" else kept.element[-1:]:
-        places = [n for n, ks in enumerate(found) if Kept(wanted, (element,)) in ks]
-        if not places:
-            return None
-        of.append(places[0])
-    return Kept(kept.kind, kept.element, tuple(of))
-
-
-def _statistics(
-    values: Sequence[Term], columns: Sequence[Sequence[float]]
-) -> list[tuple[Kept, float]]:
-    """All statistics that are known, of some elements."""
-    count = len(columns[0])
-    found: list[tuple[Kept, float]] = [(Kept("count"), float(count)), (Kept("count"), 0.0)]
-    means = [math.fsum(c) / count for c in columns]
-    for n, a in enumerate(columns):
-        found.append((Kept("sum", (values[n],)), math.fsum(a)))
-        found.append((Kept("mean", (values[n],)), means[n]))
-        found.append((Kept("max", (values[n],)), max(a)))
-        found.append((Kept("min", (values[n],)), min(a)))
-        top = max(a)
-        powers = [math.exp(v - top) for v in a]
-        found.append((Kept("exponentials", (values[n],)), math.fsum(powers)))
-        for m, b in enumerate(columns):
-            around = math.fsum((p - means[n]) * (q - means[m]) for p, q in zip(a, b, strict=True))
-            if m <= n:
-                found.append((Kept("deviations", (values[n], values[m])), around))
-            weighted = math.fsum(q * p for p, q in zip(powers, b, strict=True))
-            found.append((Kept("exponentials", (values[m], values[n])), weighted))
-    return found

@@ -1,0 +1,231 @@
+"""The gradient of a `Grouped`: one kernel of the same kind, and sums of what was broadcast."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from clprim.call.signature import Calls
+from clprim.errors import DefinitionError, DTypeError, ShapeError
+from clprim.gradients.arguments import (
+    Given,
+    as_names,
+    as_tuple,
+    is_array,
+    is_floating,
+    kind_of,
+    read_arguments,
+    sum_axes,
+)
+from clprim.gradients.fused import GroupStages
+from clprim.gradients.stages import Stage
+from clprim.language.gradient.groups import Grouping, derive_groups
+from clprim.language.grouped import GroupedDefinition
+from clprim.plan.strides import broadcast_shapes, normalize_axes
+from clprim.runtime.device import current_device
+
+__all__ = ["GroupedGradient"]
+
+
+class GroupedGradient:
+    """Gradients of a `Grouped` in its arguments; see `Grouped.gradient`.
+
+    Printed, it is the derived strings: what is added up, what is computed once a group, and what
+    every element takes.
+
+    Args:
+        definition: Of the operator.
+        what: The operator, for messages.
+        wrt: Names of arguments; None for every floating array.
+        saves: Results ``yN`` and values ``group_yN`` that will be at hand.
+    """
+
+    def __init__(
+        self, definition: GroupedDefinition, what: str, *, wrt: Any = None, saves: Any = ()
+    ) -> None:
+        self.definition = definition
+        self._what = f"gradient of {what}"
+        self._counts = (definition.inputs, definition.scalars, definition.results)
+        self._wrt = as_names(self._what, wrt, *self._counts[:2])
+        self._saves = (saves,) if isinstance(saves, str) else tuple(saves)
+        known = [f"y{n}" for n in range(definition.results)]
+        known += [f"group_y{n}" for n in range(definition.group_values)]
+        for name in self._saves:
+            if name not in known:
+                raise DefinitionError(
+                    f"{self._what}: saves={saves!r}; results and values are {known}"
+                )
+        self._derived = lru_cache(maxsize=64)(self._derive)
+        self._stages = GroupStages(definition, self._what)
+        self._calls: Calls[tuple[tuple[Stage, ...], tuple[str, ...], int]] = Calls()
+        self._definite()  # what cannot be derived is refused now
+
+    def __repr__(self) -> str:
+        return f"<clprim.{self._what}>"
+
+    def __str__(self) -> str:
+        return self._stages.text(self._definite())
+
+    def gradient(self, wrt: Any = None) -> Any:
+        """Refuses a second derivative.
+
+        Raises:
+            DefinitionError: Always.
+        """
+        del wrt
+        raise DefinitionError(f"{self._what}: the second derivative of a Grouped is not known")
+
+    def reads(self, name: str) -> bool:
+        """Whether the gradients depend on an argument, something saved or a gradient."""
+        return self._stages.reads(self._definite(), name)
+
+    def _definite(self) -> Grouping:
+        """The derivation for float arrays."""
+        inputs, scalars, results = self._counts
+        names = [f"x{n}" for n in range(inputs)] + [f"w{n}" for n in range(scalars)]
+        ctypes = tuple((name, "float") for name in names)
+        wrt = self._wrt or tuple(names[:inputs])
+        return self._derived("float", ctypes, ("array",) * results, wrt, False, True)
+
+    def _derive(
+        self,
+        real: str,
+        ctypes: tuple[tuple[str, str], ...],
+        kinds: tuple[str, ...],
+        wrt: tuple[str, ...],
+        ahead: bool,
+        lenient: bool = False,
+    ) -> Grouping:
+        return derive_groups(
+            self.definition, real, dict(ctypes), kinds, wrt, self._saves, ahead, lenient=lenient
+        )
+
+    def __call__(
+        self, *args: Any, grad: Any = None, axis: Any = -1, saved: Any = (), out: Any = None
+    ) -> Any:
+        """Computes the gradients.
+
+        Args:
+            args: The arguments of the operator: arrays x0, x1, …, then scalars w0, w1, ….
+            grad: The gradient of the result, an array of its shape or a number; for several
+                results a tuple, in which None stands for 0.
+            axis: As in the operator's call.
+            saved: What ``saves=`` names, an array or a tuple of them; values of groups have size 1
+                along the axes, as ``keep=`` returns them.
+            out: Where the gradient goes, if it is one and nothing of it is summed.
+
+        Returns:
+            An array of the shape and dtype of each argument asked for, a tuple for several. What
+            was broadcast is summed; of a scalar the gradient is an array of shape ().
+
+        Raises:
+            ShapeError: Wrong number of arguments, a gradient of another shape than the result's.
+            DTypeError: An argument that is no array or no number, no floating array at all.
+            DeviceError: An array of another context.
+            BuildError: The OpenCL compiler refused a snippet.
+        """
+        stages, order, values = self._staged(args, grad, axis, saved)
+        if out is not None and (len(order) > 1 or len(stages[-1].results) > 1):
+            raise ShapeError(f"{self._what}: out= is for one gradient, of what is not summed")
+        for stage in stages:
+            stage.run(values, out if stage is stages[-1] else None)
+        results = tuple([values[name] for name in order])
+        return results[0] if len(results) == 1 else results
+
+    def source(self, *args: Any, grad: Any = None, axis: Any = -1, saved: Any = ()) -> str:
+        """Returns the OpenCL C that these arguments run, stage by stage; all but the last run."""
+        stages, _, values = self._staged(args, grad, axis, saved)
+        texts = []
+        for stage in stages:
+            texts.append(stage.source(values))
+            stage.run(values)
+        return "\n".join(texts)
+
+    def _staged(
+        self, args: tuple[Any, ...], grad: Any, axis: Any, saved: Any
+    ) -> tuple[tuple[Stage, ...], tuple[str, ...], dict[str, Any]]:
+        """The kernels of a call, made for a new signature, and its arguments by name."""
+        device = current_device()
+        grads, extra = as_tuple(grad), as_tuple(saved)
+        arrays, scalars = args[: self._counts[0]], args[self._counts[0] :]
+        options = (tuple([kind_of(g) for g in grads]), axis)
+        operands = (*arrays, *extra, *[g for g in grads if is_array(g)])
+        found, signature = self._calls.look_up(device, operands, (), scalars, options)
+        if found is None:
+            given = read_arguments(self._what, args, self._counts, grad, device, extra)
+            found = self._prepare(given, extra, axis)
+            self._calls.remember(signature, found)
+        stages, order, count = found
+        return stages, order, self._values(arrays, scalars, grads, extra, count)
+
+    def _values(
+        self, arrays: Any, scalars: Any, grads: Any, extra: Any, count: int
+    ) -> dict[str, Any]:
+        values = {f"x{n}": a for n, a in enumerate(arrays)}
+        values |= {f"w{n}": w for n, w in enumerate(scalars)}
+        values |= {f"gy{n}": g for n, g in enumerate(grads)}
+        values |= dict(zip(self._saves, extra, strict=True))
+        values["count"] = float(count)  # 1 / count is no whole number
+        return values
+
+    def _prepare(
+        self, given: Given, extra: Sequence[Any], axis: Any
+    ) -> tuple[tuple[Stage, ...], tuple[str, ...], int]:
+        """Checks a call and makes its kernels; see `_staged`."""
+        what = self._what
+        if len(extra) != len(self._saves):
+            raise ShapeError(
+                f"{what}: saved= holds {len(extra)} arrays, expected those of "
+                f"{', '.join(self._saves) or 'nothing'}"
+            )
+        wrt = self._wrt
+        if wrt is None:
+            wrt = tuple(f"x{n}" for n, a in enumerate(given.arrays) if is_floating(a.dtype))
+            if not wrt:
+                raise DTypeError(f"{what}: no argument is an array of a floating dtype")
+        whole = broadcast_shapes(what, [a.shape for a in given.arrays])
+        axes = normalize_axes(what, axis, len(whole))
+        kept = tuple(1 if d in axes else size for d, size in enumerate(whole))
+        self._check_shapes(given, extra, whole, kept, axes)
+        count = math.prod(whole[d] for d in axes)
+        values = self._values(given.arrays, given.scalars, given.grads, extra, max(1, count))
+        once = {f"x{n}" for n in self.definition.finalized}
+        summed: dict[str, tuple[int, ...]] = {}
+        for name in wrt:
+            argument = values[name]
+            if name[0] == "x" and not is_floating(argument.dtype):
+                raise DTypeError(f"{what}: {name} is {argument.dtype}, which has no gradient")
+            shape = argument.shape if name[0] == "x" else ()
+            of_group = name[0] == "w" or name in once
+            summed[name] = sum_axes(shape, kept if of_group else whole)
+        ahead = not any(not summed[n] for n in wrt if n[0] == "x" and n not in once)
+        kinds = tuple(kind_of(g) for g in given.grads)
+        grouping = self._derived(given.real, given.ctypes, kinds, wrt, ahead)
+        stages = self._stages.made(grouping, values, whole, axes, summed)
+        return tuple(stages), tuple(f"g{name}" for name in wrt), max(1, count)
+
+    def _check_shapes(
+        self,
+        given: Given,
+        extra: Sequence[Any],
+        whole: tuple[int, ...],
+        kept: tuple[int, ...],
+        axes: tuple[int, ...],
+    ) -> None:
+        """Refuses gradients and saved arrays of other shapes than results and values have."""
+        expected = [(f"grad= of y{n}", g, whole) for n, g in enumerate(given.grads)]
+        for name, array in zip(self._saves, extra, strict=True):
+            expected.append((f"saved= of {name}", array, whole if name[0] == "y" else kept))
+        for label, array, shape in expected:
+            if is_array(array) and array.shape != shape:
+                raise ShapeError(f"{self._what}: {label} has shape {array.shape}, expected {shape}")
+        for n in sorted(self.definition.finalized):
+            shape = given.arrays[n].shape
+            spread = (1,) * (len(whole) - len(shape)) + shape
+            if any(spread[d] != 1 for d in axes):
+                raise ShapeError(
+                    f"{self._what}: finalize reads x{n}, whose shape {shape} is more than one "
+                    f"value a group; expected size 1 along axis {axes}"
+                )
