@@ -390,7 +390,7 @@ class _Kernel:
             result_type=dtypes or (np.dtype(np.float32),),
             partial_type=np.dtype(REAL[grouping.real]),
             preamble=_derivation(grouping, everything).helpers(list(everything)),
-            name="gradient",
+            name=f"{self.definition.name}_gradient",
         )
 
 

@@ -87,7 +87,7 @@ class GroupedGradient:
         names = [f"x{n}" for n in range(inputs)] + [f"w{n}" for n in range(scalars)]
         ctypes = tuple((name, "float") for name in names)
         wrt = self._wrt or tuple(names[:inputs])
-        return self._derived("float", ctypes, ("array",) * results, wrt, False, True)
+        return self._derived("float", ctypes, ("array",) * results, wrt, False, (), True)
 
     def _derive(
         self,
@@ -96,10 +96,12 @@ class GroupedGradient:
         kinds: tuple[str, ...],
         wrt: tuple[str, ...],
         ahead: bool,
+        once: tuple[str, ...],
         lenient: bool = False,
     ) -> Grouping:
+        saves = self._saves
         return derive_groups(
-            self.definition, real, dict(ctypes), kinds, wrt, self._saves, ahead, lenient=lenient
+            self.definition, real, dict(ctypes), kinds, wrt, saves, ahead, once, lenient=lenient
         )
 
     def __call__(
@@ -127,7 +129,7 @@ class GroupedGradient:
             BuildError: The OpenCL compiler refused a snippet.
         """
         stages, order, values = self._staged(args, grad, axis, saved)
-        if out is not None and (len(order) > 1 or len(stages[-1].results) > 1):
+        if out is not None and (len(order) > 1 or "keepdims" in stages[-1].options):
             raise ShapeError(f"{self._what}: out= is for one gradient, of what is not summed")
         for stage in stages:
             stage.run(values, out if stage is stages[-1] else None)
@@ -192,6 +194,12 @@ class GroupedGradient:
         count = math.prod(whole[d] for d in axes)
         values = self._values(given.arrays, given.scalars, given.grads, extra, max(1, count))
         once = {f"x{n}" for n in self.definition.finalized}
+        if count > 1:
+            once |= {
+                f"x{n}"
+                for n, a in enumerate(given.arrays)
+                if not {*axes}.difference(sum_axes(a.shape, whole))
+            }
         summed: dict[str, tuple[int, ...]] = {}
         for name in wrt:
             argument = values[name]
@@ -202,7 +210,7 @@ class GroupedGradient:
             summed[name] = sum_axes(shape, kept if of_group else whole)
         ahead = not any(not summed[n] for n in wrt if n[0] == "x" and n not in once)
         kinds = tuple(kind_of(g) for g in given.grads)
-        grouping = self._derived(given.real, given.ctypes, kinds, wrt, ahead)
+        grouping = self._derived(given.real, given.ctypes, kinds, wrt, ahead, tuple(sorted(once)))
         stages = self._stages.made(grouping, values, whole, axes, summed)
         return tuple(stages), tuple(f"g{name}" for name in wrt), max(1, count)
 

@@ -225,7 +225,7 @@ class PointwiseGradient:
 
     # Calls
 
-    def __call__(self, *args: Any, grad: Any = None, saved: Any = ()) -> Any:
+    def __call__(self, *args: Any, grad: Any = None, saved: Any = (), out: Any = None) -> Any:
         """Computes the gradients.
 
         Args:
@@ -233,6 +233,7 @@ class PointwiseGradient:
             grad: The gradient of the result, an array of its shape or a number; for several
                 results a tuple, in which None stands for 0.
             saved: The results that ``saves=`` names, an array or a tuple of them.
+            out: Where the gradient goes, if it is one and nothing of it is summed.
 
         Returns:
             An array of the shape and dtype of each argument asked for, a tuple for several. What
@@ -245,10 +246,12 @@ class PointwiseGradient:
             BuildError: The OpenCL compiler refused a snippet.
         """
         if self._is_plain(args):
-            return self._plain(*args, grad=grad, saved=saved)
+            return self._plain(*args, grad=grad, saved=saved, out=out)
         stages, order, values = self._staged(args, grad, saved)
+        if out is not None and (len(order) > 1 or "keepdims" in stages[0].options):
+            raise ShapeError(f"{self._what}: out= is for one gradient, of what is not summed")
         for stage in stages:
-            stage.run(values)
+            stage.run(values, out)
         results = tuple([values[name] for name in order])
         return results[0] if len(results) == 1 else results
 

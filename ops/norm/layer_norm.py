@@ -13,8 +13,9 @@ from typing import Any
 from clprim.arrays.array import Array
 from clprim.call.repeat import repeatable
 from clprim.dtypes import AnyDType
-from clprim.grouped import Grouped
+from clprim.gradients.grouped import GroupedGradient
 from clprim.ops.norm.arguments import (
+    allocate,
     check_gradient,
     check_mask,
     check_result,
@@ -29,8 +30,6 @@ from clprim.ops.norm.moments import (
 )
 from clprim.ops.norm.rows import check_rows, row_shape
 from clprim.ops.shared.arguments import real
-from clprim.ops.shared.sums import added
-from clprim.reduction import Reduction
 
 __all__ = ["layer_norm", "layer_norm_backward"]
 
@@ -97,9 +96,7 @@ def layer_norm_backward(
 ) -> tuple[Array | None, Array | None, Array | None]:
     """Returns the gradients (dx, dweight, dbias) of a layer normalisation.
 
-    With xhat = (x - mean) · rstd, g = grad · weight and means over the last dimensions:
-    dx = rstd · (g - mean(g) - xhat · mean(g · xhat)); dweight = Σ grad · xhat and dbias = Σ grad
-    over the others.
+    They are derived from its strings.
 
     Args:
         grad: Of the result, of the shape of ``x``.
@@ -122,42 +119,35 @@ def layer_norm_backward(
         mean, _, rstd = (spread_view(s, axes) for s in moments(x, axes, real(what, "eps", eps)))
     check_statistics(what, "mean", mean, row_shape(x, axes))
     check_statistics(what, "rstd", rstd, row_shape(x, axes))
-    kind = statistics_dtype(dtype)
+    # Distances are from the mean, which is at hand, whatever the origin was.
     gains = () if weight is None else (weight,)
+    saved = {"grad": grad, "axis": axes, "saved": (mean, rstd)}
     dx = dweight = dbias = None
     if wanted[0]:
-        dx = _gradient(dtype, weight is not None)(grad, x, mean, rstd, *gains, axis=axes)
+        dx = _gradient(dtype, weight is not None)(x, mean, *gains, 0.0, **saved)
     if wanted[1] or wanted[2]:
-        leading = tuple(range(len(x.shape) - len(axes)))
-        types = (kind if weight is None else weight.dtype, kind)
-        found = _parameter_sums(types)(grad, x, mean, rstd, axis=leading)
-        dweight, dbias = (f if w else None for f, w in zip(found, wanted[1:], strict=True))
+        kind, shape = statistics_dtype(dtype), x.shape[len(x.shape) - len(axes) :]
+        # Nothing of them is read but shape and dtype.
+        places = [allocate(shape, kind if n or weight is None else weight.dtype) for n in range(2)]
+        dweight, dbias = _parameter_gradients(dtype)(x, mean, *places, 0.0, **saved)
+        dweight, dbias = (
+            d if w else None for d, w in zip((dweight, dbias), wanted[1:], strict=True)
+        )
     return dx, dweight, dbias
+
+
+_SAVES = ("group_y0", "group_y1")  # mean and 1 / deviation
 
 
 # --- kernels --------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=64)
-def _gradient(dtype: AnyDType, weight: bool) -> Grouped:
-    """From grad, x, mean, 1 / deviation and, if there, weight."""
-    g = "x0 * x4" if weight else "x0"
-    return Grouped(
-        f"y0 = {g}; y1 = y0 * (x1 - x2);",
-        **added(2),
-        finalize="group_y0 = reduce_y0 / count; group_y1 = reduce_y1 / count * x3 * x3;",
-        each=f"y0 = ({g} - group_y0 - (x1 - x2) * group_y1) * x3;",
-        result_type=dtype,
-        partial_type=statistics_dtype(dtype),
-        name="layer_norm_dx",
-    )
+def _gradient(dtype: AnyDType, weight: bool) -> GroupedGradient:
+    return standardizing(dtype, 1, weight, False, "layer_norm").gradient("x0", saves=_SAVES)
 
 
 @lru_cache(maxsize=64)
-def _parameter_sums(types: tuple[AnyDType, AnyDType]) -> Reduction:
-    return Reduction(
-        "y0 = x0 * ((x1 - x2) * x3); y1 = x0;",
-        **added(2),
-        result_type=types,
-        name="norm_parameter_sums",
-    )
+def _parameter_gradients(dtype: AnyDType) -> GroupedGradient:
+    operator = standardizing(dtype, 1, True, True, "layer_norm")
+    return operator.gradient(("x2", "x3"), saves=_SAVES)

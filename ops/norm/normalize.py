@@ -7,8 +7,10 @@ from functools import lru_cache
 from typing import Any
 
 from clprim.arrays.array import Array
+from clprim.call.repeat import repeatable
 from clprim.dtypes import AnyDType
 from clprim.errors import DefinitionError, DTypeError, ShapeError
+from clprim.gradients.grouped import GroupedGradient
 from clprim.grouped import Grouped
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.ops.shared.dims import one_axis
@@ -51,6 +53,7 @@ def normalize(
     return result
 
 
+@repeatable
 def normalize_backward(
     grad: Any,
     x: Any,
@@ -66,7 +69,7 @@ def normalize_backward(
     dtype_of(what, "grad", grad)
     if grad.shape != x.shape:
         raise ShapeError(f"{what}: grad has shape {grad.shape}, expected that of x, {x.shape}")
-    result: Array = _backward(x.dtype, numbers[0])(x, grad, *numbers, axis=found)
+    result: Array = _backward(x.dtype, numbers[0])(x, *numbers, grad=grad, axis=found)
     return result
 
 
@@ -82,18 +85,18 @@ def _arguments(
     return found, (norm, real(what, "eps", eps))
 
 
-def _parts(p: float) -> tuple[str, str, str]:
-    """Of a norm: what is summed up, the length, and the slope of the length times its power."""
+def _parts(p: float) -> tuple[str, str]:
+    """Of a norm: what is summed up, and the length."""
     if p == 2:
-        return "x0 * x0", "sqrt(reduce_y0)", "x0"
+        return "x0 * x0", "sqrt(reduce_y0)"
     if p == 1:
-        return "fabs(x0)", "reduce_y0", "sign(x0)"
-    return "pow(fabs(x0), w0)", "pow(reduce_y0, 1 / w0)", "sign(x0) * pow(fabs(x0), w0 - 1)"
+        return "fabs(x0)", "reduce_y0"
+    return "pow(fabs(x0), w0)", "pow(reduce_y0, 1 / w0)"
 
 
 @lru_cache(maxsize=32)
 def _forward(dtype: AnyDType, p: float) -> Grouped:
-    term, length, _ = _parts(p)
+    term, length = _parts(p)
     # w0 is the norm, w1 the least length.
     return Grouped(
         f"y0 = {term} + 0 * w0;",
@@ -106,18 +109,5 @@ def _forward(dtype: AnyDType, p: float) -> Grouped:
 
 
 @lru_cache(maxsize=32)
-def _backward(dtype: AnyDType, p: float) -> Grouped:
-    term, length, slope = _parts(p)
-    return Grouped(
-        f"y0 = {term} + 0 * w0; y1 = x0 * x1;",
-        **added(2),
-        finalize=f"""
-            typeof_reduce_y0 n = {length};
-            typeof_reduce_y0 l = n < w1 ? w1 : n;
-            group_y0 = 1 / l;
-            group_y1 = n < w1 ? 0 : reduce_y1 / (l * l * pow(n, w0 - 1));
-        """,
-        each=f"y0 = x1 * group_y0 - group_y1 * ({slope});",
-        result_type=dtype,
-        name="normalized_backward",
-    )
+def _backward(dtype: AnyDType, p: float) -> GroupedGradient:
+    return _forward(dtype, p).gradient()

@@ -15,8 +15,10 @@ import numpy as np
 from clprim.arrays.array import Array
 from clprim.call.repeat import repeatable
 from clprim.dtypes import AnyDType
+from clprim.gradients.grouped import GroupedGradient
 from clprim.grouped import Grouped
 from clprim.ops.norm.arguments import (
+    allocate,
     check_gradient,
     check_mask,
     check_result,
@@ -84,8 +86,7 @@ def rms_norm_backward(
 ) -> tuple[Array | None, Array | None]:
     """Returns the gradients (dx, dweight) of `rms_norm`.
 
-    With xhat = x · rstd and g = grad · weight: dx = rstd · (g - xhat · mean(g · xhat)) and
-    dweight = Σ grad · xhat.
+    They are derived from its strings.
 
     Args:
         grad: Of the result, of the shape of ``x``.
@@ -106,16 +107,15 @@ def rms_norm_backward(
     if rstd is None:
         rstd = _root_mean_square(what, x, axes, eps)
     check_statistics(what, "rstd", rstd, row_shape(x, axes))
-    kind = statistics_dtype(dtype)
     gains = () if weight is None else (weight,)
+    saved = {"grad": grad, "axis": axes, "saved": rstd}
     dx = dweight = None
     if wanted[0]:
-        dx = _gradient(dtype, weight is not None)(grad, x, rstd, *gains, axis=axes)
+        dx = _gradient(dtype, weight is not None)(x, *gains, 0.0, **saved)
     if wanted[1]:
-        leading = tuple(range(len(x.shape) - len(axes)))
-        dweight = _weight_sums(kind if weight is None else weight.dtype)(
-            grad, x, rstd, axis=leading
-        )
+        if weight is None:  # nothing of it is read but shape and dtype
+            weight = allocate(x.shape[len(x.shape) - len(axes) :], statistics_dtype(dtype))
+        dweight = _gradient(dtype, True, "x1")(x, weight, 0.0, **saved)
     return dx, dweight
 
 
@@ -149,28 +149,8 @@ def _scaling(dtype: AnyDType, weight: bool) -> Grouped:
 
 
 @lru_cache(maxsize=64)
-def _gradient(dtype: AnyDType, weight: bool) -> Grouped:
-    """From grad, x, 1 / root of the mean square and, if there, weight."""
-    g = "x0 * x3" if weight else "x0"
-    return Grouped(
-        f"y0 = {g} * x1;",
-        **added(1),
-        finalize="group_y0 = reduce_y0 / count * x2 * x2;",
-        each=f"y0 = ({g} - x1 * group_y0) * x2;",
-        result_type=dtype,
-        partial_type=statistics_dtype(dtype),
-        name="rms_norm_dx",
-    )
-
-
-@lru_cache(maxsize=64)
-def _weight_sums(dtype: AnyDType) -> Reduction:
-    return Reduction(
-        "y0 = x0 * (x1 * x2);",
-        **added(1),
-        result_type=dtype,
-        name="norm_weight_sums",
-    )
+def _gradient(dtype: AnyDType, weight: bool, wrt: str = "x0") -> GroupedGradient:
+    return _scaling(dtype, weight).gradient(wrt, saves="group_y0")
 
 
 @lru_cache(maxsize=8)

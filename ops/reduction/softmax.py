@@ -11,12 +11,14 @@ from functools import lru_cache
 from typing import Any
 
 from clprim.arrays.array import Array
+from clprim.call.repeat import repeatable
 from clprim.dtypes import AnyDType, as_dtype, value_dtype
-from clprim.errors import DTypeError
+from clprim.errors import DTypeError, ShapeError
+from clprim.gradients.grouped import GroupedGradient
 from clprim.grouped import Grouped
+from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.dims import one_axis
 from clprim.ops.shared.exponentials import exponentials
-from clprim.ops.shared.sums import added
 
 __all__ = [
     "log_softmax",
@@ -55,17 +57,14 @@ def softmax(
         array([[0.25, 0.75],
                [0.5 , 0.5 ]], dtype=float32)
     """
-    return _along(
-        "softmax", "exp(x0 - group_y0) * group_y1", _INVERSE, "x0", x, dim, axis, dtype, out
-    )
+    return _along("softmax", x, dim, axis, dtype, out)
 
 
 def softmin(
     x: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None, out: Any = None
 ) -> Array:
     """Returns the softmax of -x; see `softmax`."""
-    each = "exp(-x0 - group_y0) * group_y1"
-    return _along("softmin", each, _INVERSE, "-x0", x, dim, axis, dtype, out)
+    return _along("softmin", x, dim, axis, dtype, out)
 
 
 def log_softmax(
@@ -79,14 +78,14 @@ def log_softmax(
         >>> ops.log_softmax(cp.asarray(np.float32([1000, 1000]))).get().round(4)
         array([-0.6931, -0.6931], dtype=float32)
     """
-    each = "(x0 - group_y0) - group_y1"
-    return _along("log_softmax", each, _LOGARITHM, "x0", x, dim, axis, dtype, out)
+    return _along("log_softmax", x, dim, axis, dtype, out)
 
 
+@repeatable
 def softmax_backward(
     grad: Any, output: Any, dim: int | None = None, *, axis: int | None = None, out: Any = None
 ) -> Array:
-    """Returns the gradient of `softmax`, y · (grad - Σ grad · y), from its result y.
+    """Returns the gradient of `softmax`, derived from its strings, from its result.
 
     Args:
         grad: Of the result.
@@ -98,57 +97,61 @@ def softmax_backward(
     Raises:
         ShapeError, DTypeError, DeviceError: With what was given and what was expected.
     """
-    strings = ("y0 = x0 * x1;", "y0 = x1 * (x0 - group_y0);")
-    return _back("softmax_backward", strings, grad, output, dim, axis, out)
+    return _back("softmax", grad, output, dim, axis, out)
 
 
+@repeatable
 def softmin_backward(
     grad: Any, output: Any, dim: int | None = None, *, axis: int | None = None, out: Any = None
 ) -> Array:
-    """Returns the gradient of `softmin`, y · (Σ grad · y - grad); see `softmax_backward`."""
-    strings = ("y0 = x0 * x1;", "y0 = x1 * (group_y0 - x0);")
-    return _back("softmin_backward", strings, grad, output, dim, axis, out)
+    """Returns the gradient of `softmin` from its result; see `softmax_backward`."""
+    return _back("softmin", grad, output, dim, axis, out)
 
 
+@repeatable
 def log_softmax_backward(
     grad: Any, output: Any, dim: int | None = None, *, axis: int | None = None, out: Any = None
 ) -> Array:
-    """Returns the gradient of `log_softmax`, grad - exp(y) · Σ grad; see `softmax_backward`."""
-    strings = ("y0 = x0;", "y0 = x0 - exp(x1) * group_y0;")
-    return _back("log_softmax_backward", strings, grad, output, dim, axis, out)
+    """Returns the gradient of `log_softmax` from its result; see `softmax_backward`."""
+    return _back("log_softmax", grad, output, dim, axis, out)
 
 
-def _along(
-    what: str,
-    each: str,
-    finalize: str,
-    element: str,
-    x: Any,
-    dim: Any,
-    axis: Any,
-    dtype: Any,
-    out: Any,
-) -> Array:
+# What is computed of every element, what of a group, and what exponentials are taken of.
+_STRINGS = {
+    "softmax": ("exp(x0 - group_y0) * group_y1", _INVERSE, "x0"),
+    "softmin": ("exp(-x0 - group_y0) * group_y1", _INVERSE, "-x0"),
+    "log_softmax": ("(x0 - group_y0) - group_y1", _LOGARITHM, "x0"),
+}
+
+
+def _along(what: str, x: Any, dim: Any, axis: Any, dtype: Any, out: Any) -> Array:
     found = one_axis(what, x, dim, axis, default=-1)
     if dtype is None and x.dtype.kind in "biu":
         raise DTypeError(f"{what}: x is {x.dtype}; expected floating-point numbers, or dtype=")
     dtype = x.dtype if dtype is None else as_dtype(dtype)
-    operator = _map(what, each, finalize, element, dtype)
-    result: Array = operator(x, axis=found if x.shape else (), out=out)
+    result: Array = _map(what, dtype)(x, axis=found if x.shape else (), out=out)
     return result
 
 
-def _back(
-    what: str, strings: tuple[str, str], grad: Any, output: Any, dim: Any, axis: Any, out: Any
-) -> Array:
+def _back(name: str, grad: Any, output: Any, dim: Any, axis: Any, out: Any) -> Array:
+    what = f"{name}_backward"
+    dtype_of(what, "grad", grad)
     found = one_axis(what, output, dim, axis, default=-1)
-    operator = _slope(what, *strings, output.dtype)
-    result: Array = operator(grad, output, axis=found if output.shape else (), out=out)
+    if grad.shape != output.shape:
+        raise ShapeError(
+            f"{what}: grad has shape {grad.shape}, expected that of output, {output.shape}"
+        )
+    axis = found if output.shape else ()
+    # The result stands for the input, of which nothing is read.
+    result: Array = _gradient(name, output.dtype)(
+        output, grad=grad, saved=output, axis=axis, out=out
+    )
     return result
 
 
 @lru_cache(maxsize=64)
-def _map(name: str, each: str, finalize: str, element: str, dtype: AnyDType) -> Grouped:
+def _map(name: str, dtype: AnyDType) -> Grouped:
+    each, finalize, element = _STRINGS[name]
     return Grouped(
         "",
         **exponentials(element),
@@ -161,5 +164,5 @@ def _map(name: str, each: str, finalize: str, element: str, dtype: AnyDType) -> 
 
 
 @lru_cache(maxsize=64)
-def _slope(name: str, expr: str, each: str, dtype: AnyDType) -> Grouped:
-    return Grouped(expr, **added(1), each=each, result_type=dtype, name=name)
+def _gradient(name: str, dtype: AnyDType) -> GroupedGradient:
+    return _map(name, dtype).gradient(saves="y0")

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from grouped_cases import CASES, SUM, WHOLE, arrays
-from support import BFLOAT16, numbers
+from grouped_cases import CASES, WHOLE, arrays
 
 import clprim as cp
 

@@ -15,7 +15,7 @@ the exponential in it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,6 +83,7 @@ def derive_groups(
     wrt: Sequence[str],
     saves: Sequence[str],
     ahead: bool = False,
+    once: Iterable[str] = (),
     *,
     lenient: bool = False,
 ) -> Grouping:
@@ -96,12 +97,13 @@ def derive_groups(
         wrt: Names of what is asked for.
         saves: Results ``yN`` and values ``group_yN`` that are at hand.
         ahead: Whether values of groups are computed before, in any case.
+        once: Names of arrays that have one value a group, beside those that ``finalize`` reads.
         lenient: Whether arrays may turn out to hold whole numbers.
 
     Raises:
         DefinitionError: A gradient passes what has none, or a step that is not understood.
     """
-    made = _Groups(definition, real, ctypes, saves, lenient)
+    made = _Groups(definition, real, ctypes, saves, once, lenient)
     made.before = ahead
     try:
         return made.gradients(grads, wrt)
@@ -116,6 +118,7 @@ class _Groups:
         real: str,
         ctypes: Mapping[str, str],
         saves: Sequence[str],
+        once: Iterable[str],
         lenient: bool,
     ) -> None:
         self.definition, self.saves = definition, saves
@@ -134,7 +137,7 @@ class _Groups:
         run.lenient = lenient
         self.run, self.types, self.algebra = run, types, Algebra(run.terms)
         self.monomials = Monomials(self.algebra)
-        self.once = {f"x{n}" for n in definition.finalized}
+        self.once = {f"x{n}" for n in definition.finalized} | {*once}
         self.count = self.leaf("count")
         self.partials = [self.leaf(name) for name in kinds]
         self.values = [self.leaf(name) for name in values]
@@ -468,12 +471,17 @@ class _Groups:
         return self.ahead() or not text.startswith(_COMPUTED)
 
     def ahead(self) -> bool:
-        """Whether sums need partials, or what is computed from them, that are not at hand."""
-        names = {t.text for t in below(self.sums) if t.op == "name"}
-        return self.before or any(n.startswith(_COMPUTED) and n not in self.saves for n in names)
+        """Whether values of groups that are not at hand are computed before the sums."""
+        return self.before or self.computes(self.sums)
+
+    def computes(self, roots: Iterable[Term]) -> bool:
+        """Whether terms need partials, or what is computed from them, that are not at hand."""
+        names = {t.text for t in below(roots) if t.op == "name"}
+        return any(n.startswith(_COMPUTED) and n not in self.saves for n in names)
 
     def grouping(self, elements: dict[str, Term], groups: dict[str, Term]) -> Grouping:
         parts = {leaf.text: term for term, leaf in self.parts.items()}
+        everything = [*self.sums, *self.parts, *elements.values(), *groups.values()]
         return Grouping(
             self.run.terms,
             self.definition.taken.expr.preamble,
@@ -484,7 +492,7 @@ class _Groups:
             groups,
             self.defined,
             self.taken,
-            self.ahead(),
+            self.ahead() and self.computes(everything),
         )
 
 

@@ -1,6 +1,8 @@
 """PyTorch's overloads, a family a file, each a few lines over `clprim.ops`."""
 
 from clprim.torch.kernels import (
+    activation,
+    choices,
     distance,
     elementwise,
     gate,
@@ -25,6 +27,8 @@ from clprim.torch.kernels import (
 __all__ = ["all_families"]
 
 all_families = (
+    activation,
+    choices,
     distance,
     elementwise,
     gate,

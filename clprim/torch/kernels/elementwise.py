@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from clprim import ops
 from clprim.arrays.array import Array
-from clprim.arrays.creation import empty
 from clprim.arrays.expressions import statements
 from clprim.pointwise import Pointwise
 from clprim.torch.memory import kind_of, numpy_dtype
 from clprim.torch.table import kernel
 
-__all__ = ["apply", "promoted"]
+__all__ = ["apply", "floating", "promoted", "typed"]
 
 _BOOL = np.dtype(np.bool_)
 
@@ -144,7 +142,7 @@ _SAME_UNARY = {
 }
 
 
-def _typed(expr: str) -> str:
+def typed(expr: str) -> str:
     """Statements in which operands have the result's type first."""
     letters = [letter for letter in "abcdefgh" if f"{{{letter}}}" in expr]
     heads = "".join(f"const typeof_y0 c{n} = {{{n}}}; " for n in letters)
@@ -161,8 +159,8 @@ def _unary(name: str, whole: str, real: str, keep: bool) -> None:
         if keep:
             if kind is torch.bool and name in ("neg", "relu"):
                 raise RuntimeError(f"{name}: not for tensors of bool")
-            return apply(_typed(real if kind.is_floating_point else whole), x, kind=kind, out=out)
-        return apply(_typed(real), x, kind=floating(kind), out=out)
+            return apply(typed(real if kind.is_floating_point else whole), x, kind=kind, out=out)
+        return apply(typed(real), x, kind=floating(kind), out=out)
 
 
 for _name, _expr in _FLOAT_UNARY.items():
@@ -180,7 +178,7 @@ def _round(x: Array, *, decimals: int = 0, out: Array | None = None) -> Any:
             raise RuntimeError(f"round: whole numbers have no digits to round at {decimals}")
         return apply("{a}", x, kind=kind, out=out)
     expr = "rint({a} * {b}) / {b}" if decimals >= 0 else "rint({a} / {b}) * {b}"
-    return apply(_typed(expr), x, 10.0 ** abs(decimals), kind=kind, out=out)
+    return apply(typed(expr), x, 10.0 ** abs(decimals), kind=kind, out=out)
 
 
 def _predicate(name: str, real: str, whole: str) -> None:
@@ -217,7 +215,7 @@ def _binary(
         if result is not None:
             kind = result(kind)
         return apply(
-            _typed(real if kind.is_floating_point or not whole else whole), a, b, kind=kind, out=out
+            typed(real if kind.is_floating_point or not whole else whole), a, b, kind=kind, out=out
         )
 
 
@@ -235,8 +233,8 @@ def _sum(sign: str) -> Callable[..., Any]:
                 )
             return apply("({a} != 0) | ({b} != 0)", a, b, kind=kind, out=out)
         if alpha == 1:
-            return apply(_typed(f"{{a}} {sign} {{b}}"), a, b, kind=kind, out=out)
-        return apply(_typed(f"{{a}} {sign} {{c}} * {{b}}"), a, b, alpha, kind=kind, out=out)
+            return apply(typed(f"{{a}} {sign} {{b}}"), a, b, kind=kind, out=out)
+        return apply(typed(f"{{a}} {sign} {{c}} * {{b}}"), a, b, alpha, kind=kind, out=out)
 
     return run
 
@@ -258,7 +256,7 @@ kernel("sub.Scalar", out=True)(_sum("-"))
 
 @kernel("rsub.Tensor", "rsub.Scalar")
 def _rsub(a: Any, b: Any, alpha: Any = 1) -> Any:
-    return apply(_typed("{b} - {c} * {a}"), a, b, alpha, kind=promoted(a, b))
+    return apply(typed("{b} - {c} * {a}"), a, b, alpha, kind=promoted(a, b))
 
 
 _binary(_forms("mul", "Scalar"), "{a} * {b}")
@@ -285,7 +283,7 @@ def _of_statements(name: str, *overloads: str) -> None:
 def _div_mode(a: Any, b: Any, *, rounding_mode: str | None = None, out: Array | None = None) -> Any:
     kind = promoted(a, b)
     if rounding_mode is None:
-        return apply(_typed("{a} / {b}"), a, b, kind=floating(kind), out=out)
+        return apply(typed("{a} / {b}"), a, b, kind=floating(kind), out=out)
     return _stated(f"{rounding_mode}_divide", a, b, kind, out)
 
 
@@ -320,8 +318,8 @@ def _pow(a: Any, b: Any, *, out: Array | None = None) -> Any:
     if kind.is_floating_point:
         simple = {2: "{a} * {a}", 3: "{a} * {a} * {a}", 0.5: "sqrt({a})", 1: "{a}", -1: "1 / {a}"}
         if not isinstance(b, Array) and b in simple:
-            return apply(_typed(simple[b]), a, kind=kind, out=out)
-        return apply(_typed("pow({a}, {b})"), a, b, kind=kind, out=out)
+            return apply(typed(simple[b]), a, kind=kind, out=out)
+        return apply(typed("pow({a}, {b})"), a, b, kind=kind, out=out)
     if not isinstance(b, Array) and b < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
     return _stated("power", a, b, kind, out)
@@ -376,190 +374,3 @@ for _name in ("left", "right"):
         f"bitwise_{_name}_shift.Tensor",
         f"bitwise_{_name}_shift.Tensor_Scalar",
     )
-
-# --- several operands ----------------------------------------------------------------------------
-
-
-@kernel("where.self", out=True)
-def _where(condition: Array, a: Any, b: Any, *, out: Array | None = None) -> Any:
-    return apply(
-        "{a} ? (typeof_y0){b} : (typeof_y0){c}", condition, a, b, kind=promoted(a, b), out=out
-    )
-
-
-@kernel("addcmul", out=True)
-def _addcmul(a: Array, b: Array, c: Array, *, value: Any = 1, out: Array | None = None) -> Any:
-    return apply(_typed("{a} + {d} * {b} * {c}"), a, b, c, value, kind=promoted(a, b, c), out=out)
-
-
-@kernel("addcdiv", out=True)
-def _addcdiv(a: Array, b: Array, c: Array, *, value: Any = 1, out: Array | None = None) -> Any:
-    return apply(_typed("{a} + {d} * {b} / {c}"), a, b, c, value, kind=promoted(a, b, c), out=out)
-
-
-@kernel("lerp.Scalar", "lerp.Tensor", out=True)
-def _lerp(a: Array, b: Array, weight: Any, *, out: Array | None = None) -> Any:
-    expr = "fabs({c}) < (typeof_y0)0.5 ? {a} + {c} * ({b} - {a}) : {b} - ({b} - {a}) * (1 - {c})"
-    return apply(_typed(expr), a, b, weight, kind=kind_of(a.dtype), out=out)
-
-
-@kernel("clamp", "clamp.Tensor", out=True)
-def _clamp(x: Array, min: Any = None, max: Any = None, *, out: Array | None = None) -> Any:
-    if min is None and max is None:
-        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    ends = [v for v in (min, max) if v is not None]
-    kind = promoted(x, *ends)
-    real = kind.is_floating_point
-
-    def bound(value: str, limit: str, sign: str) -> str:
-        # NaN of the value or of a limit that is an array stays.
-        nan = f"isnan({limit}) || " if real else ""
-        return f"({nan}{value} {sign} {limit} ? {limit} : {value})"
-
-    if max is None:
-        return apply(_typed(bound("{a}", "{b}", "<")), x, min, kind=kind, out=out)
-    if min is None:
-        return apply(_typed(bound("{a}", "{b}", ">")), x, max, kind=kind, out=out)
-    expr = "typeof_y0 v = {a}; const typeof_y0 lo = {b}; const typeof_y0 hi = {c}; "
-    expr += f"v = {bound('v', 'lo', '<')}; y0 = {bound('v', 'hi', '>')};"
-    return apply(expr, x, min, max, kind=kind, out=out)
-
-
-@kernel("clamp_min", "clamp_min.Tensor", out=True)
-def _clamp_min(x: Array, min: Any, *, out: Array | None = None) -> Any:
-    return _clamp(x, min, out=out)
-
-
-@kernel("clamp_max", "clamp_max.Tensor", out=True)
-def _clamp_max(x: Array, max: Any, *, out: Array | None = None) -> Any:
-    return _clamp(x, None, max, out=out)
-
-
-@kernel("hardtanh", out=True)
-def _hardtanh(x: Array, low: Any = -1, high: Any = 1, *, out: Array | None = None) -> Any:
-    return _clamp(x, low, high, out=out)
-
-
-@kernel("nan_to_num")
-def _nan_to_num(x: Array, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
-    kind = kind_of(x.dtype)
-    if not kind.is_floating_point:
-        return apply("{a}", x, kind=kind)
-    info = torch.finfo(kind)
-    expr = "isnan({a}) ? {b} : {a} == INFINITY ? {c} : {a} == -INFINITY ? {d} : {a}"
-    high = info.max if posinf is None else posinf
-    low = info.min if neginf is None else neginf
-    return apply(_typed(expr), x, nan or 0.0, float(high), float(low), kind=kind)
-
-
-@kernel("masked_fill.Scalar", "masked_fill.Tensor")
-def _masked_fill(x: Array, mask: Array, value: Any) -> Any:
-    return apply("{b} ? (typeof_y0){c} : (typeof_y0){a}", x, mask, value, kind=kind_of(x.dtype))
-
-
-# --- activations and their gradients --------------------------------------------------------------
-
-
-def _activation(name: str) -> None:
-    """Registers an operator that is one of `clprim.ops`, and its gradient."""
-    forward: Callable[..., Any] = getattr(ops, name)
-    backward: Callable[..., Any] = getattr(ops, f"{name}_backward")
-
-    @kernel(name, out=True)
-    def run(x: Array, *args: Any, out: Array | None = None, **options: Any) -> Any:
-        if out is None or out.dtype == x.dtype:
-            return forward(x, *args, out=out, **options)
-        return apply("{a}", forward(x, *args, **options), kind=kind_of(out.dtype), out=out)
-
-    @kernel(f"{name}_backward")
-    def gradient(grad: Array, x: Array, *args: Any, **options: Any) -> Any:
-        return backward(grad, x, *args, **options)
-
-
-for _name in ("gelu", "hardsigmoid", "hardswish", "mish", "silu", "softplus"):
-    _activation(_name)
-
-
-@kernel("leaky_relu", out=True)
-def _leaky_relu(x: Array, slope: Any = 0.01, *, out: Array | None = None) -> Any:
-    return apply(_typed("{a} > 0 ? {a} : {a} * {b}"), x, slope, kind=kind_of(x.dtype), out=out)
-
-
-@kernel("elu", out=True)
-def _elu(
-    x: Array, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1, *, out: Array | None = None
-) -> Any:
-    expr = "{a} <= 0 ? {b} * {c} * expm1({a} * {d}) : {c} * {a}"
-    return apply(_typed(expr), x, alpha, scale, input_scale, kind=kind_of(x.dtype), out=out)
-
-
-@kernel("elu_backward")
-def _elu_backward(
-    grad: Array, alpha: Any, scale: Any, input_scale: Any, is_result: bool, x: Array
-) -> Any:
-    if is_result:
-        expr = "{b} <= 0 ? {a} * {e} * ({b} + {c} * {d}) : {a} * {d}"
-    else:
-        expr = "{b} <= 0 ? {a} * {e} * {c} * {d} * exp({b} * {e}) : {a} * {d}"
-    return apply(_typed(expr), grad, x, alpha, scale, input_scale, kind=kind_of(grad.dtype))
-
-
-@kernel("threshold", out=True)
-def _threshold(x: Array, threshold: Any, value: Any, *, out: Array | None = None) -> Any:
-    return apply(
-        _typed("{a} <= {b} ? {c} : {a}"), x, threshold, value, kind=kind_of(x.dtype), out=out
-    )
-
-
-@kernel("threshold_backward", out=True)
-def _threshold_backward(grad: Array, x: Array, threshold: Any, *, out: Array | None = None) -> Any:
-    return apply(
-        _typed("{b} <= {c} ? 0 : {a}"), grad, x, threshold, kind=kind_of(grad.dtype), out=out
-    )
-
-
-_BACKWARD = {
-    "sigmoid_backward": "{a} * {b} * (1 - {b})",
-    "tanh_backward": "{a} * (1 - {b} * {b})",
-}
-for _name, _expr in _BACKWARD.items():
-    _binary((_name,), _expr)
-
-
-@kernel("leaky_relu_backward")
-def _leaky_relu_backward(grad: Array, x: Array, slope: Any, is_result: bool) -> Any:
-    return apply(_typed("{b} > 0 ? {a} : {a} * {c}"), grad, x, slope, kind=kind_of(grad.dtype))
-
-
-@kernel("hardtanh_backward")
-def _hardtanh_backward(grad: Array, x: Array, low: Any, high: Any) -> Any:
-    return apply(
-        _typed("{b} <= {c} || {b} >= {d} ? 0 : {a}"), grad, x, low, high, kind=kind_of(grad.dtype)
-    )
-
-
-@kernel("log_sigmoid", out=True)
-def _log_sigmoid(x: Array, *, out: Array | None = None) -> Any:
-    found = ops.logsigmoid(x, out=out if out is None or out.dtype == x.dtype else None)
-    return found if out is None or found is out else apply("{a}", found, kind=None, out=out)
-
-
-@kernel("log_sigmoid_forward")
-def _log_sigmoid_forward(x: Array) -> Any:
-    return ops.logsigmoid(x), empty((0,), x.dtype)
-
-
-@kernel("log_sigmoid_backward")
-def _log_sigmoid_backward(grad: Array, x: Array, buffer: Any) -> Any:
-    return ops.logsigmoid_backward(grad, x)
-
-
-@kernel("logit", out=True)
-def _logit(x: Array, eps: float | None = None, *, out: Array | None = None) -> Any:
-    kind = floating(kind_of(x.dtype))
-    if eps is None:
-        return apply(_typed("log({a} / (1 - {a}))"), x, kind=kind, out=out)
-    expr = (
-        "typeof_y0 v = {a}; v = v < {b} ? {b} : v > 1 - {b} ? 1 - {b} : v; y0 = log(v / (1 - v));"
-    )
-    return apply(expr, x, eps, kind=kind, out=out)

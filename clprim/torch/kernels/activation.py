@@ -1,0 +1,127 @@
+"""Activations; their gradients are derived from strings, those of `clprim.ops` or these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from clprim import ops
+from clprim.arrays.array import Array
+from clprim.arrays.creation import empty
+from clprim.pointwise import Pointwise
+from clprim.torch.kernels.elementwise import apply, floating, typed
+from clprim.torch.memory import kind_of
+from clprim.torch.table import kernel
+
+__all__: list[str] = []
+
+
+def _activation(name: str) -> None:
+    """Registers an operator that is one of `clprim.ops`, and its gradient."""
+    forward: Callable[..., Any] = getattr(ops, name)
+    backward: Callable[..., Any] = getattr(ops, f"{name}_backward")
+
+    @kernel(name, out=True)
+    def run(x: Array, *args: Any, out: Array | None = None, **options: Any) -> Any:
+        if out is None or out.dtype == x.dtype:
+            return forward(x, *args, out=out, **options)
+        return apply("{a}", forward(x, *args, **options), kind=kind_of(out.dtype), out=out)
+
+    @kernel(f"{name}_backward")
+    def gradient(grad: Array, x: Array, *args: Any, **options: Any) -> Any:
+        return backward(grad, x, *args, **options)
+
+
+for _name in ("gelu", "hardsigmoid", "hardswish", "mish", "silu", "softplus"):
+    _activation(_name)
+
+
+_elu_gradient = Pointwise(
+    "typeof_y0 x = x0; y0 = x <= 0 ? w0 * w1 * expm1(x * w2) : w1 * x;", name="elu"
+).gradient("x0")
+_threshold_gradient = Pointwise("y0 = x0 <= w0 ? w1 : x0;", name="threshold").gradient("x0")
+_tanh_gradient = Pointwise("y0 = tanh(x0);", name="tanh").gradient(saves="y0")
+
+
+@kernel("leaky_relu", out=True)
+def _leaky_relu(x: Array, slope: Any = 0.01, *, out: Array | None = None) -> Any:
+    return apply(typed("{a} > 0 ? {a} : {a} * {b}"), x, slope, kind=kind_of(x.dtype), out=out)
+
+
+@kernel("elu", out=True)
+def _elu(
+    x: Array, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1, *, out: Array | None = None
+) -> Any:
+    expr = "{a} <= 0 ? {b} * {c} * expm1({a} * {d}) : {c} * {a}"
+    return apply(typed(expr), x, alpha, scale, input_scale, kind=kind_of(x.dtype), out=out)
+
+
+@kernel("elu_backward")
+def _elu_backward(
+    grad: Array, alpha: Any, scale: Any, input_scale: Any, is_result: bool, x: Array
+) -> Any:
+    if not is_result:
+        return _elu_gradient(x, alpha, scale, input_scale, grad=grad)
+    # Of the result alone: what is derived takes the input, of which an inverse would be computed.
+    expr = "{b} <= 0 ? {a} * {e} * ({b} + {c} * {d}) : {a} * {d}"
+    return apply(typed(expr), grad, x, alpha, scale, input_scale, kind=kind_of(grad.dtype))
+
+
+@kernel("threshold", out=True)
+def _threshold(x: Array, threshold: Any, value: Any, *, out: Array | None = None) -> Any:
+    return apply(
+        typed("{a} <= {b} ? {c} : {a}"), x, threshold, value, kind=kind_of(x.dtype), out=out
+    )
+
+
+@kernel("threshold_backward", out=True)
+def _threshold_backward(grad: Array, x: Array, threshold: Any, *, out: Array | None = None) -> Any:
+    return _threshold_gradient(x, threshold, 0, grad=grad, out=out)
+
+
+@kernel("leaky_relu_backward")
+def _leaky_relu_backward(grad: Array, x: Array, slope: Any, is_result: bool) -> Any:
+    return ops.leaky_relu_backward(grad, x, slope)
+
+
+@kernel("hardtanh_backward")
+def _hardtanh_backward(grad: Array, x: Array, low: Any, high: Any) -> Any:
+    return ops.hardtanh_backward(grad, x, low, high)
+
+
+@kernel("sigmoid_backward", out=True)
+def _sigmoid_backward(grad: Array, y: Array, *, out: Array | None = None) -> Any:
+    # Of the result alone, in which the exponential of the input does not occur.
+    return apply(typed("{a} * {b} * (1 - {b})"), grad, y, kind=kind_of(grad.dtype), out=out)
+
+
+@kernel("tanh_backward", out=True)
+def _tanh_backward(grad: Array, y: Array, *, out: Array | None = None) -> Any:
+    return _tanh_gradient(y, grad=grad, saved=y, out=out)
+
+
+@kernel("log_sigmoid", out=True)
+def _log_sigmoid(x: Array, *, out: Array | None = None) -> Any:
+    found = ops.logsigmoid(x, out=out if out is None or out.dtype == x.dtype else None)
+    return found if out is None or found is out else apply("{a}", found, kind=None, out=out)
+
+
+@kernel("log_sigmoid_forward")
+def _log_sigmoid_forward(x: Array) -> Any:
+    return ops.logsigmoid(x), empty((0,), x.dtype)
+
+
+@kernel("log_sigmoid_backward")
+def _log_sigmoid_backward(grad: Array, x: Array, buffer: Any) -> Any:
+    return ops.logsigmoid_backward(grad, x)
+
+
+@kernel("logit", out=True)
+def _logit(x: Array, eps: float | None = None, *, out: Array | None = None) -> Any:
+    kind = floating(kind_of(x.dtype))
+    if eps is None:
+        return apply(typed("log({a} / (1 - {a}))"), x, kind=kind, out=out)
+    expr = (
+        "typeof_y0 v = {a}; v = v < {b} ? {b} : v > 1 - {b} ? 1 - {b} : v; y0 = log(v / (1 - v));"
+    )
+    return apply(expr, x, eps, kind=kind, out=out)

@@ -1,0 +1,91 @@
+"""Overloads of several operands: choices between them, bounds, sums with a factor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from clprim.arrays.array import Array
+from clprim.torch.kernels.elementwise import apply, promoted, typed
+from clprim.torch.memory import kind_of
+from clprim.torch.table import kernel
+
+__all__: list[str] = []
+
+
+@kernel("where.self", out=True)
+def _where(condition: Array, a: Any, b: Any, *, out: Array | None = None) -> Any:
+    return apply(
+        "{a} ? (typeof_y0){b} : (typeof_y0){c}", condition, a, b, kind=promoted(a, b), out=out
+    )
+
+
+@kernel("addcmul", out=True)
+def _addcmul(a: Array, b: Array, c: Array, *, value: Any = 1, out: Array | None = None) -> Any:
+    return apply(typed("{a} + {d} * {b} * {c}"), a, b, c, value, kind=promoted(a, b, c), out=out)
+
+
+@kernel("addcdiv", out=True)
+def _addcdiv(a: Array, b: Array, c: Array, *, value: Any = 1, out: Array | None = None) -> Any:
+    return apply(typed("{a} + {d} * {b} / {c}"), a, b, c, value, kind=promoted(a, b, c), out=out)
+
+
+@kernel("lerp.Scalar", "lerp.Tensor", out=True)
+def _lerp(a: Array, b: Array, weight: Any, *, out: Array | None = None) -> Any:
+    expr = "fabs({c}) < (typeof_y0)0.5 ? {a} + {c} * ({b} - {a}) : {b} - ({b} - {a}) * (1 - {c})"
+    return apply(typed(expr), a, b, weight, kind=kind_of(a.dtype), out=out)
+
+
+@kernel("clamp", "clamp.Tensor", out=True)
+def _clamp(x: Array, min: Any = None, max: Any = None, *, out: Array | None = None) -> Any:
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    ends = [v for v in (min, max) if v is not None]
+    kind = promoted(x, *ends)
+    real = kind.is_floating_point
+
+    def bound(value: str, limit: str, sign: str) -> str:
+        # NaN of the value or of a limit that is an array stays.
+        nan = f"isnan({limit}) || " if real else ""
+        return f"({nan}{value} {sign} {limit} ? {limit} : {value})"
+
+    if max is None:
+        return apply(typed(bound("{a}", "{b}", "<")), x, min, kind=kind, out=out)
+    if min is None:
+        return apply(typed(bound("{a}", "{b}", ">")), x, max, kind=kind, out=out)
+    expr = "typeof_y0 v = {a}; const typeof_y0 lo = {b}; const typeof_y0 hi = {c}; "
+    expr += f"v = {bound('v', 'lo', '<')}; y0 = {bound('v', 'hi', '>')};"
+    return apply(expr, x, min, max, kind=kind, out=out)
+
+
+@kernel("clamp_min", "clamp_min.Tensor", out=True)
+def _clamp_min(x: Array, min: Any, *, out: Array | None = None) -> Any:
+    return _clamp(x, min, out=out)
+
+
+@kernel("clamp_max", "clamp_max.Tensor", out=True)
+def _clamp_max(x: Array, max: Any, *, out: Array | None = None) -> Any:
+    return _clamp(x, None, max, out=out)
+
+
+@kernel("hardtanh", out=True)
+def _hardtanh(x: Array, low: Any = -1, high: Any = 1, *, out: Array | None = None) -> Any:
+    return _clamp(x, low, high, out=out)
+
+
+@kernel("nan_to_num")
+def _nan_to_num(x: Array, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
+    kind = kind_of(x.dtype)
+    if not kind.is_floating_point:
+        return apply("{a}", x, kind=kind)
+    info = torch.finfo(kind)
+    expr = "isnan({a}) ? {b} : {a} == INFINITY ? {c} : {a} == -INFINITY ? {d} : {a}"
+    high = info.max if posinf is None else posinf
+    low = info.min if neginf is None else neginf
+    return apply(typed(expr), x, nan or 0.0, float(high), float(low), kind=kind)
+
+
+@kernel("masked_fill.Scalar", "masked_fill.Tensor")
+def _masked_fill(x: Array, mask: Array, value: Any) -> Any:
+    return apply("{b} ? (typeof_y0){c} : (typeof_y0){a}", x, mask, value, kind=kind_of(x.dtype))
