@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 import torch
 from grouped_cases import CASES, WHOLE, arrays
+from support import BFLOAT16, numbers
 
 import clprim as cp
 
 
 def _references(case, inputs, grads):
-    numbers = map(np.float64, case.scalars)
-    tensors = [torch.tensor(a, requires_grad=True) for a in (*inputs, *numbers)]
+    scalars = map(np.float64, case.scalars)
+    tensors = [torch.tensor(a, requires_grad=True) for a in (*inputs, *scalars)]
     count = case.reference.__code__.co_argcount
     results = case.reference(*tensors[:count])
     results = results if isinstance(results, tuple) else (results,)
@@ -48,3 +49,113 @@ def test_like_pytorch(double_device, unoptimised, name):
             np.testing.assert_allclose(
                 result.get(), right, rtol=1e-9, atol=1e-10, err_msg=f"{n} with {saves}\n{gradient}"
             )
+
+
+SUM = {"init": "reduce_y0 = 0;", "step": "reduce_y0 += y0;"}
+RMS = {
+    "expr": "y0 = x0 * x0;",
+    "init": "reduce_y0 = 0;",
+    "step": "reduce_y0 += y0;",
+    "finalize": "group_y0 = 1 / sqrt(reduce_y0 / count + 0.1);",
+    "each": "y0 = x0 * group_y0 * x1;",
+}
+
+
+@pytest.mark.parametrize(
+    ("axis", "shape"),
+    [
+        (1, (12, 1, 1)),  # a weight for every channel of a group
+        ((2, 3), (12, 1, 1)),  # one for every group, summed with it
+        ((0, 2, 3), (12, 1, 1)),
+        ((-3, -2, -1), (12, 6, 1)),
+        (None, ()),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    ("order", "dtype"),
+    [("C", np.float32), ("channels_last", np.float16), ("channels_last", BFLOAT16)],
+    ids=["float32", "float16-nhwc", "bfloat16-nhwc"],
+)
+def test_axes_formats_and_short_floats(device, unoptimised, axis, shape, order, dtype):
+    a = (numbers((5, 12, 6, 18)) / 8).astype(dtype)
+    weight, grad = numbers(shape, seed=1).astype(dtype), numbers(a.shape, seed=2).astype(dtype)
+    x = cp.asarray(a) if order == "C" else cp.asarray(a, memory_format=order)
+    gx, gw = cp.Grouped(**RMS).gradient()(x, cp.asarray(weight), grad=cp.asarray(grad), axis=axis)
+    t, w = (torch.tensor(v.astype(np.float64), requires_grad=True) for v in (a, weight))
+    dims = tuple(range(4)) if axis is None else axis
+    result = t / torch.sqrt((t * t).mean(dims, keepdim=True) + 0.1) * w
+    expected = torch.autograd.grad(result, (t, w), torch.tensor(grad.astype(np.float64)))
+    unit = 2.0**-22 if dtype is np.float32 else 2.0 ** (-7 if dtype is BFLOAT16 else -10)
+    assert gx.strides == x.strides and gx.dtype == gw.dtype == dtype and gw.shape == shape
+    for found, tensor in zip((gx, gw), expected, strict=True):
+        right = tensor.numpy()
+        scale = np.abs(right).max()
+        # A value near the greatest is rounded twice; sums of a thousand, in their order.
+        assert np.abs(found.get().astype(np.float64) - right).max() <= 4 * unit * scale
+
+
+def test_views_and_memory_that_is_there(device, unoptimised):
+    a, gy = numbers((9, 70)), numbers((9, 70), seed=1)
+    mean = "group_y0 = reduce_y0 / count;"
+    g = cp.Grouped("y0 = x0;", **SUM, finalize=mean, each="y0 = x0 - group_y0;").gradient()
+    x, grad = cp.asarray(a)[::-1, 1::2], cp.asarray(gy)[:, ::-1][:, :35]
+    seen = np.ascontiguousarray(gy[:, ::-1][:, :35])
+    expected = seen - np.float64(seen).mean(1, keepdims=True)
+    place = cp.zeros((9, 35))
+    assert g(x, grad=grad, out=place) is place
+    np.testing.assert_allclose(place.get(), expected, rtol=2e-6, atol=2e-6)
+    assert "__kernel" in g.source(x, grad=grad)
+    np.testing.assert_allclose(g(x, grad=1.0).get(), 0, atol=1e-6)
+
+
+def test_one_kernel_where_the_group_is_near(device, unoptimised):
+    if not device.traits.is_cpu:
+        pytest.skip("runs are for CPUs")
+    saved = cp.zeros((64, 1))
+    x, w = cp.full((64, 256), 1.0), cp.full(256, 1.0)
+    g = cp.Grouped(**RMS).gradient("x0", saves="group_y0")
+    assert g.source(x, w, grad=x, saved=saved).count("__kernel") == 1
+    again = cp.Grouped(**RMS).gradient("x0")  # with the operator's own sum beside its own
+    assert again.source(x, w, grad=x).count("__kernel") == 1
+
+
+def test_the_operator_of_a_gradient_is_checked(double_device, unoptimised):
+    rng = np.random.default_rng(0)
+    cp.check_gradient(cp.Grouped(**RMS), rng.normal(size=(3, 40)), rng.normal(size=40), axis=1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"init": "reduce_y0 = 1;", "step": "reduce_y0 *= y0;"}, "what reduce_y0 keeps"),
+        ({"each": "y0 = as_float(as_int(x0)) * group_y0;"}, "'as_"),
+        ({"each": "for (int i = 0; i < x0; ++i) y0 = group_y0;"}, "each, line 1: a gradient needs"),
+    ],
+)
+def test_what_has_no_gradient_is_refused_with_its_place(change, message):
+    strings = {"expr": "y0 = x0;", **SUM, "each": "y0 = x0 * group_y0;"} | change
+    with pytest.raises(cp.DefinitionError, match=message):
+        cp.Grouped(**strings).gradient()
+
+
+def test_wrong_arguments_are_refused(device):
+    operator = cp.Grouped(**RMS)
+    x, w = cp.zeros((4, 8)), cp.zeros(8)
+    with pytest.raises(cp.DefinitionError, match="saves="):
+        operator.gradient(saves="group_y1")
+    with pytest.raises(cp.DefinitionError, match="second derivative"):
+        operator.gradient().gradient()
+    g = operator.gradient(saves="group_y0")
+    with pytest.raises(
+        cp.ShapeError, match=r"saved= of group_y0 has shape \(8,\), expected \(4, 1"
+    ):
+        g(x, w, grad=x, saved=w)
+    with pytest.raises(cp.ShapeError, match=r"grad= of y0 has shape \(8,\)"):
+        g(x, w, grad=w, saved=cp.zeros((4, 1)))
+    with pytest.raises(cp.ShapeError, match="saved= holds 0 arrays"):
+        g(x, w, grad=x)
+    with pytest.raises(cp.ShapeError, match="out= is for one gradient"):
+        g(x, w, grad=x, saved=cp.zeros((4, 1)), out=x)
+    with pytest.raises(cp.DTypeError, match="no argument is an array of a floating dtype"):
+        operator.gradient()(cp.zeros((4, 8), np.int32), cp.zeros(8, np.int32), grad=1.0)

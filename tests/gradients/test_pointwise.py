@@ -253,6 +253,7 @@ REFUSED = {
     "y0 = x0;\nfor (int i = 0; i < w0; ++i)\n    y0 *= x0;": "line 2: .*surely ends after 128",
     "y0 = nextafter(x0, 1);": "no gradient passes 'nextafter'",
     "y0 = as_float(as_int(x0) + 1);": "no gradient passes 'as_float': it takes bits",
+    "y0 = as_float(as_int(x0) + 1) * x1;": "no gradient passes 'as_float': it takes bits",
     "int e; y0 = frexp(x0, &e);": "no gradient passes 'frexp'|derived through 'frexp'",
     "y0 = at_x0(coord(0));": "no gradient passes 'at_x0': it reads x0 anywhere",
     "switch ((int)x0) { case 1: y0 = x0; break; default: y0 = 0; }": "derived through 'switch",

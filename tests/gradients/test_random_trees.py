@@ -1,4 +1,4 @@
-"""Gradients of random expressions against PyTorch's, which runs the same tree."""
+"""Gradients of random expressions against PyTorch's, which runs the same tree, and differences."""
 
 import re
 
@@ -72,7 +72,11 @@ def test_random_trees(double_device, forest):
         names = "".join(f"(void)x{3 * n + k};" for k in range(3))
         text.append(f"{names} y{n} = {moved};")
     arrays = [cp.asarray(data[k % 3]) for k in range(3 * len(forest))]
-    found = cp.Pointwise("\n".join(text)).gradient()(*arrays, grad=(1.5,) * len(forest))
+    operator = cp.Pointwise("\n".join(text))
+    gradient = operator.gradient()
+    # Central differences, of a few elements: all trees at once.
+    cp.check_gradient(operator, *(a[:3] for a in arrays), gradient=gradient)
+    found = gradient(*arrays, grad=(1.5,) * len(forest))
     for n, (tree, value) in enumerate(forest):
         xs = [torch.tensor(d, requires_grad=True) for d in data]
         result = value(*xs)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from clprim.language.gradient import ctypes
+from clprim.language.gradient.bounds import surely_false
 from clprim.language.gradient.expressions import DEEPEST, Expressions
 from clprim.language.gradient.terms import Term
 from clprim.language.gradient.values import Elements, Value
@@ -147,7 +148,7 @@ class Run(Expressions):
         for turn in range(UNROLL + 1):
             if condition is not None and not (first and turn == 0):
                 going = self.condition(condition)
-                if going.value == 0:
+                if going.value == 0 or (left and surely_false(going)):
                     return self.leave(left, returned)
                 if going.value is None:
                     left.append((self.negation(going), dict(self.cells)))
@@ -170,8 +171,8 @@ class Run(Expressions):
                 self.value(step, unused=True)
         raise self.refusal(
             statement,
-            f"a gradient needs a loop that surely ends after {UNROLL} turns, a number known when "
-            'it is defined; write for (int i = 0; i < 8; i++), or give gradient="…" by hand',
+            f"a gradient needs a loop that surely ends after {UNROLL} turns, as i < 8 or "
+            'i < min(n, 8) says when it is defined; or give gradient="…" by hand',
         )
 
     def leave(self, left: Sequence[tuple[Term, dict[str, Value | None]]], exits: Exits) -> Exits:

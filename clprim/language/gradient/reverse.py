@@ -85,6 +85,9 @@ class Reverse:
             if term not in live:
                 self._require_none(term, touched)
                 continue
+            for argument in term.args[1:] if term.op == "?:" else term.args:
+                if argument not in live:
+                    self._require_none(argument, touched)
             for argument, part in self.parts(term, own, live):
                 take(argument, part)
         zero = self.algebra.zero
@@ -265,8 +268,15 @@ class Reverse:
 
     def _require_none(self, term: Term, touched: frozenset[Term]) -> None:
         """Refuses a number made of another one's bits, which is no step and has no gradient 0."""
-        if term.op == "call" and term in touched and term.real and term.text not in RULES:
-            raise self._refusal(term)
+        ahead, seen = [term], set[Term]()
+        while ahead:
+            t = ahead.pop()
+            if t in seen or not t.real or t not in touched:
+                continue
+            seen.add(t)
+            if t.op == "call" and t.text not in RULES:
+                raise self._refusal(t)
+            ahead.extend(t.args[1:] if t.op == "?:" else t.args)
 
     def _refusal(self, term: Term) -> Refusal:
         known = self.reasons.get(term)

@@ -218,4 +218,5 @@ class _Writer:
 
 
 def _may_trap(term: Term) -> bool:
-    return term.op == "index" or (term.op in ("/", "%") and not term.real)
+    whole = term.op in ("/", "%") and not term.real
+    return term.op == "index" or (whole and not term.args[1].value)

@@ -40,7 +40,7 @@ _elu_gradient = Pointwise(
     "typeof_y0 x = x0; y0 = x <= 0 ? w0 * w1 * expm1(x * w2) : w1 * x;", name="elu"
 ).gradient("x0")
 _threshold_gradient = Pointwise("y0 = x0 <= w0 ? w1 : x0;", name="threshold").gradient("x0")
-_tanh_gradient = Pointwise("y0 = tanh(x0);", name="tanh").gradient(saves="y0")
+_tanh_gradient = Pointwise("y0 = tanh(x0);").gradient(saves="y0")
 
 
 @kernel("leaky_relu", out=True)
