@@ -33,7 +33,7 @@ def test_refusals(device):
     for message, call in [
         ("expected a finite number above 0", lambda: ops.normalize(cp.zeros((2, 2)), 0)),
         ("expected floating-point", lambda: ops.normalize(cp.zeros((2, 2), np.int32))),
-        ("axis 1 is out of bounds", lambda: ops.normalize(cp.zeros((2,)))),
+        ("dim=1 is out of bounds", lambda: ops.normalize(cp.zeros((2,)))),
     ]:
         with pytest.raises(cp.ClprimError, match=message):
             call()
