@@ -180,10 +180,11 @@ def _cut(
         # Each of several work-groups then gathers the same tiles again.
         packed_a_group = max(1, packed_tiles * parallel // enough)
         parallel *= -(-packed_tiles // packed_a_group)
-    splits = -(-depth // LONGEST_CHAIN)
+    splits = least = max(1, -(-depth // LONGEST_CHAIN))
     if parallel < enough or deep:
-        splits = max(splits, min(-(-wanted // parallel), depth // 512))
-    splits = max(1, splits)
+        splits = max(least, min(-(-wanted // parallel), depth // 512))
+    if splits > traits.compute_units:  # then all of them are busy until the end
+        splits = max(least, splits - splits % traits.compute_units)
     chunk = max(1, round_up(-(-depth // splits), code.unit))
     splits = max(1, -(-depth // chunk))
 
