@@ -282,6 +282,8 @@ def _parameters(what: str, function: Callable[..., Any]) -> list[inspect.Paramet
     for p in found:
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             raise DefinitionError(f"{what}: {p} stands for any number of elements; name each")
+        if p.kind is p.KEYWORD_ONLY:
+            raise DefinitionError(f"{what}: {p} can only be named; put it before the *")
     return found
 
 

@@ -31,6 +31,8 @@ class DeviceTraits:
         streaming: It knows how to write past the caches.
         vector_trigonometry: ``sin``, ``cos`` and ``tan`` of a vector are those of its components;
             in some compilers one large component spoils the others.
+        widened_comparisons: A 32-bit integer that is made a 64-bit one compares with constants
+            as the number that it is.
         c_version: OpenCL C version that the *device* compiles, as (major, minor).
         cache_bytes: Data larger than this is assumed to come from memory.
         max_allocation: Bytes of the largest buffer.
@@ -51,6 +53,7 @@ class DeviceTraits:
     prefetch: bool = False
     streaming: bool = True
     vector_trigonometry: bool = True
+    widened_comparisons: bool = True
     c_version: tuple[int, int] = (1, 2)
     cache_bytes: int = 4 << 20
     max_allocation: int = 1 << 30

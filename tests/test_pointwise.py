@@ -125,6 +125,24 @@ def test_sixteen_bits(device, dtype, size):
 
 
 @pytest.mark.oclgrind
+def test_positions_compare_with_constants(device):
+    # Mesa 22.3's compiler finds a 32-bit integer made a 64-bit one greater than any constant.
+    x = cp.asarray(numbers((3, 5)))
+    texts = ("y0 = coord(1) > 1;", "y0 = index < 7;", "long c = size(0); y0 = c > 3 ? 1 : c;")
+    row, column = np.mgrid[:3, :5]
+    expected = (column > 1, row * 5 + column < 7, np.full((3, 5), 3))
+    for text, wanted in zip(texts, expected, strict=True):
+        equal(cp.Pointwise(f"{text} (void)x0;", result_type="int32")(x), wanted)
+    counted = cp.Reduction(
+        "y0 = x0 == x0;",
+        init="reduce_y0 = 0;",
+        step="if (reduce_item > 2) reduce_y0 += y0;",
+        combine="reduce_y0 += other_y0;",
+    )
+    equal(counted(x, axis=1), np.full(3, 2))
+
+
+@pytest.mark.oclgrind
 def test_small_kernels_of_other_devices(traits):
     # Made here, for plans of the traits: tails, broadcasts, views, results in other orders.
     add = cp.Pointwise("y0 = x0 + 2 * x1;")

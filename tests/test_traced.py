@@ -1,5 +1,6 @@
 """Kernels from Python functions: the strings that they come to, and what they compute."""
 
+import functools
 import math
 
 import numpy as np
@@ -116,6 +117,10 @@ def test_truth_values_are_bool(device):
     equal(found, [False, False, True, True, False])
 
 
+def _endless(x):
+    return _endless(x)
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [
@@ -129,8 +134,11 @@ def test_truth_values_are_bool(device):
         (lambda x: x + "a", "expected an element or a number, got str"),
         (lambda x: None, "returned NoneType"),
         (lambda *xs: xs[0], "stands for any number"),
+        (lambda x, *, a=2.0: x * a, r"a=2\.0 can only be named"),
+        (lambda x: functools.reduce(lambda a, b: a + b, [x] * 9000), "nested too deeply"),
+        (_endless, "calls itself without end"),
     ],
-    ids=range(10),
+    ids=range(13),
 )
 def test_what_has_no_string_is_refused(function, message):
     with pytest.raises(DefinitionError, match=message):

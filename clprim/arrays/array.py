@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any, cast
 
@@ -203,7 +203,10 @@ class Array(Operators, Methods, Protocols, Exchange, Display, cl_array.Array):
         """
         if order != "C":
             raise ShapeError(f"reshape: order={order!r} is not supported; expected 'C'")
-        wanted = tuple(shape[0]) if len(shape) == 1 and not is_integer(shape[0]) else shape
+        several = len(shape) == 1 and isinstance(shape[0], Iterable)
+        wanted = tuple(shape[0]) if several else shape
+        if not all(is_integer(s) for s in wanted):
+            raise ShapeError(f"reshape: expected integers, got {wanted}")
         known = math.prod(s for s in wanted if s != -1)
         if wanted.count(-1) == 1 and known and self.size % known == 0:
             wanted = tuple(self.size // known if s == -1 else s for s in wanted)

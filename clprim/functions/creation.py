@@ -32,9 +32,9 @@ _eye = Pointwise("y0 = coord(1) - coord(0) == w0;", name="eye")
 def _number(what: str, value: Any) -> Any:
     if isinstance(value, np.generic | Array):
         value = value.item()
-    if isinstance(value, int | float):
-        return value
-    raise DTypeError(f"{what}: expected a number, got {type(value).__name__}")
+    if not isinstance(value, int | float):
+        raise DTypeError(f"{what}: expected a number, got {type(value).__name__}")
+    return value
 
 
 def arange(
@@ -67,7 +67,10 @@ def arange(
     kind = int if dtype.kind in "iu" else float
     with nullcontext() if device is None else on(device):
         whole = all(isinstance(v, int) for v in (start, stop, step))
-        count = -((start - stop) // step) if whole else int(np.ceil((stop - start) / step))
+        count = -((start - stop) // step) if whole else np.ceil((stop - start) / step)
+        if not np.isfinite(float(count)):
+            raise ShapeError(f"arange: from {start} to {stop} by {step} there is no end")
+        count = int(count)
         out = empty(max(0, count), dtype)
         if out.size:
             _range(kind(start), kind(step), out=out)

@@ -7,10 +7,11 @@ local. Loops and branches of Python run while it is read; a branch on a value ha
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -412,6 +413,26 @@ class Traced:
     of_floats: str
 
 
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+
+def _not_too_deep(written: Callable[Given, Result]) -> Callable[Given, Result]:
+    """Makes Python's limit of nested calls an error that says where it comes from."""
+
+    @functools.wraps(written)
+    def checked(*args: Given.args, **named: Given.kwargs) -> Result:
+        try:
+            return written(*args, **named)
+        except RecursionError:
+            raise DefinitionError(
+                f"{args[0]}: it calls itself without end, or its terms are nested too deeply"
+            ) from None
+
+    return checked
+
+
+@_not_too_deep
 def trace(what: str, function: Callable[..., Any], names: Sequence[str]) -> list[Value]:
     """Returns what a function makes of elements of these names.
 
@@ -429,6 +450,7 @@ def trace(what: str, function: Callable[..., Any], names: Sequence[str]) -> list
         raise DefinitionError(f"{what} returned {type(found).__name__}: {error}") from None
 
 
+@_not_too_deep
 def write(
     what: str, targets: Sequence[str], values: Sequence[Value], local_type: str | None = None
 ) -> Traced:

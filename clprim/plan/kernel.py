@@ -335,15 +335,24 @@ def random_arguments() -> tuple[list[Parameter], list[Argument]]:
     return [Parameter.number("ulong", name) for name in names], [SEED, CALL]
 
 
-def index_type(space: Space, lookups: Iterable[Operand] = ()) -> str:
+def index_type(
+    space: Space, lookups: Iterable[Operand] = (), *, compared: bool = False, traits: DeviceTraits
+) -> str:
     """Returns the index type that reaches every element: ``int`` where 31 bits do, else ``long``.
+
+    Positions are long for snippets; a compiler that compares widened integers wrongly gets them as
+    long from the beginning.
 
     A margin of 2²⁰ leaves room for the work-items past the end of the last work-group.
 
     Args:
         space: The loops.
         lookups: Arrays that are read at coordinates.
+        compared: Whether snippets see positions or sizes.
+        traits: Of the device.
     """
+    if compared and not traits.widened_comparisons:
+        return "long"
     limit = 2**31 - 2**20
     for a in lookups:
         reach = sum(abs(s) * n for s, n in zip(a.strides, a.shape, strict=True))

@@ -47,6 +47,11 @@ _USES = {
         "if (!(fabs(sin(t).s7 - sin(t.s7)) + fabs(cos(t).s7 - cos(t.s7)) "
         "+ fabs(tan(t).s7 - tan(t.s7)) < 1e-6f)) v = -1;",
     ),
+    # Mesa 22.3 finds 1 > 2 in the first of these.
+    "widening": (
+        "",
+        "const long wide = i, narrow = a[0]; if (wide > 2 ? i < 3 : i > 2 || narrow > 5) v = -1;",
+    ),
     "streaming": (
         "#if !defined(__has_builtin) || !__has_builtin(__builtin_nontemporal_store)\n#error none\n"
         "#endif\n#define STORE(to, from) __builtin_nontemporal_store(from, to)",
@@ -153,6 +158,7 @@ def refine(traits: DeviceTraits, device: cl.Device) -> DeviceTraits:
         short_block_reads=traits.short_block_reads
         and all(f"short_block_reads_{s}" in found for s in sizes),
         vector_trigonometry="trigonometry" in found,
+        widened_comparisons="widening" in found,
     )
 
 

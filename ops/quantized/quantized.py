@@ -248,6 +248,8 @@ def _scales(what: str, x: Any, scale: Any, zero_point: Any, dim: Any) -> tuple[A
                 raise DTypeError(f"{what}: {label}={given!r}: expected numbers of {kind}")
             if label == "scale" and not (host > 0).all():
                 raise ShapeError(f"{what}: scale={given!r} must be positive")
+            if not np.isfinite(host.astype(kind)).all():
+                raise ShapeError(f"{what}: {label}={given!r}: expected finite numbers")
             array = asarray(np.atleast_1d(host).astype(kind))
         if array.shape not in ((count,), (1,)):
             raise ShapeError(f"{what}: {label} has shape {array.shape}, expected ({count},)")

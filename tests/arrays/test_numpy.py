@@ -180,6 +180,11 @@ def test_dtypes_of_what_rules_make(device):
     assert last[-1].item() == np.float32(0.7)
     with pytest.raises(ShapeError, match="step=0"):
         cp.arange(1, 2, 0)
+    for end in (np.nan, np.inf):
+        with pytest.raises(ShapeError, match="no end"):
+            cp.arange(end)
+    with pytest.raises(ShapeError, match="expected integers"):
+        cp.zeros(4).reshape(np.nan)
 
 
 # --- what changes an array ------------------------------------------------------------------------

@@ -108,7 +108,24 @@ def test_answers_refine_traits(monkeypatch):
         prefetch=False,
         streaming=False,
         vector_trigonometry=False,
+        widened_comparisons=False,
     )
+
+
+def test_positions_are_long_from_the_beginning_where_widened_ones_compare_wrongly(
+    device, monkeypatch
+):
+    traits = dataclasses.replace(device.traits, widened_comparisons=False)
+    monkeypatch.setitem(device.__dict__, "traits", traits)
+    monkeypatch.setattr(device, "index", f"{device.index} narrow")
+    x = cp.zeros((3, 4))
+    for text in ("y0 = x0 + index;", "y0 = x0 + coord(1);", "y0 = x0 + size(0);"):
+        assert "typedef long index_t" in cp.Pointwise(text).source(x)
+    assert "typedef int index_t" in cp.Pointwise("y0 = x0 + 1;").source(x)
+    scan = cp.Scan("y0 = x0 * index;", init="scan_y0 = 0;", step="scan_y0 += y0;")
+    assert "typedef long index_t" in scan.source(x, axis=1)
+    last = cp.Reduction("y0 = x0 * index;", init="reduce_y0 = 0;", step="reduce_y0 += y0;")
+    assert "typedef long index_t" in last.source(x, axis=1)
 
 
 def test_sub_groups_that_do_not_hand_values_over_are_not_used(monkeypatch):

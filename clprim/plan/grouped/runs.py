@@ -155,7 +155,7 @@ def plan_runs(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
     dtypes = [*(a.dtype for a in arrays), *problem.scalars]
     if any(d.kind in "biu" or value_dtype(d, [d]) != value for d in dtypes):
         return None
-    loops = _loops(problem)
+    loops = _loops(problem, traits)
     if loops is None:
         return None
     outer, group, row, run = loops.outer, loops.group, loops.row, loops.run
@@ -248,7 +248,7 @@ def plan_runs(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
     return KernelPlan("grouped/runs", code, tuple(arguments), size, (1,), moved, flops * elements)
 
 
-def _loops(problem: Groups) -> _Loops | None:
+def _loops(problem: Groups, traits: DeviceTraits) -> _Loops | None:
     """Returns the loops, if what is reduced are runs of one axis or two."""
     strides = [broadcast_strides(a, problem.shape) for a in problem.arrays]
     read = min(problem.definition.reduced)
@@ -263,7 +263,7 @@ def _loops(problem: Groups) -> _Loops | None:
     once = Dim(1, (0,) * len(starts))
     outer, group = (once, once, *kept)[-2:]
     row, run = (once, *reduced)[-2:]
-    return _Loops(outer, group, row, run, space.offsets, index_type(space))
+    return _Loops(outer, group, row, run, space.offsets, index_type(space, traits=traits))
 
 
 def _pays(

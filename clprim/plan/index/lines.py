@@ -108,7 +108,7 @@ def plan_lines(
         ),
         space.offsets,
     )
-    kind = index_type(whole)
+    kind = index_type(whole, traits=traits)
     found = Arguments(kind)
     steps = [a.in_elements(s) for a, s in zip(arrays, inner.strides, strict=True)]
     stored = stored_type(y.dtype)

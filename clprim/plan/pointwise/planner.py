@@ -140,7 +140,12 @@ def plan_pointwise(
         value, operands, lookups = along
     periodic = None if lookups else _periodic(dims, len(arrays), len(results), value, traits)
     nbytes = sum(_touched(a, shape) for a in (*results, *inputs))
-    index = index_type(Space(dims, space.offsets), [inputs[int(k.name[1:])] for k in lookups])
+    index = index_type(
+        Space(dims, space.offsets),
+        [inputs[int(k.name[1:])] for k in lookups],
+        compared=bool(position_names or sizes or lookups),
+        traits=traits,
+    )
     parameters, arguments = _memory([*operands, *lookups], len(results))
     for n, code in enumerate(scalar_codes):
         prefix = "arg_" if code.value == "bool" else ""

@@ -185,7 +185,7 @@ class _Planner:
                 numbers += [(f"{label}_r{d}", dim.strides[k]) for d, dim in enumerate(reduced)]
         numbers += [(f"size_{axis}", self.shape[axis]) for axis in sorted({a for _, a in sizes})]
 
-        index = index_type(space)
+        index = index_type(space, compared=bool(names or sizes), traits=self.traits)
         nbytes = sum(min(a.size, math.prod(self.shape)) * a.dtype.itemsize for a in self.inputs)
         written = sum(r.size * r.dtype.itemsize for r in self.results)
         stored = sum(p.itemsize for p in self.partials) * outputs * schedule.splits

@@ -178,7 +178,7 @@ class _Planner:
             stages,
             schedule,
             tuple(numbers),
-            index_type(walked),
+            index_type(walked, compared=bool(names or sizes), traits=stages.traits),
             inputs,
             results,
             tuple(PositionCode(name) for name in names),
