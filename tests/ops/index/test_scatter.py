@@ -59,6 +59,24 @@ def test_many_to_one_place_is_accurate_and_repeats(device):
     assert same_bits(found, ops.scatter_add(x, 0, i, s))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_an_index_for_whole_rows(device, dtype):
+    # Vectors of 16 and what is left of a row; a work-item has a part of the columns.
+    x = RNG.integers(-9, 9, (30, 37)).astype(dtype)
+    source = RNG.integers(-9, 9, (90, 37)).astype(dtype)
+    index = RNG.integers(-30, 30, 90)
+    index[:3] = 30, -31, 99  # out of bounds
+    inside = (index >= -30) & (index < 30)
+    expected = x.copy()
+    np.add.at(expected, index[inside], source[inside])
+    found = ops.index_add(*upload(x), 0, *upload(index, source))
+    np.testing.assert_array_equal(found.get(), expected)
+    rows = np.broadcast_to(index[:, None], source.shape)
+    found = ops.scatter_reduce(found, 0, *upload(np.ascontiguousarray(rows), source), "amax")
+    np.maximum.at(expected, index[inside], source[inside])
+    np.testing.assert_array_equal(found.get(), expected)
+
+
 @pytest.mark.parametrize("dim", [0, 1, 2, 3])
 def test_lines_of_views_in_place(device, dim):
     x = RNG.integers(-9, 9, (2, 4, 6, 8, 10)).astype(np.float32)[:, :, ::-1, ::2]

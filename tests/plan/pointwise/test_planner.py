@@ -67,6 +67,15 @@ def test_plans_are_values():
     assert render("pointwise/elements", one.code) == render("pointwise/elements", two.code)
 
 
+@pytest.mark.parametrize("columns, local", [(112, (128, 8)), (56, (64, 16)), (1500, (512, 2))])
+def test_groups_of_a_cpu_have_whole_rows(columns, local):
+    # Reads at coordinates along columns are no vectors: a work-item an element.
+    x = array((500, 3000))
+    expr = "y0 = at_x0(coord(0), 2 * coord(1));"
+    result = array((500, columns))
+    assert plan(expr, x, out=result).local_size == local
+
+
 @pytest.mark.parametrize("traits", [CPU, GPU, SMALL], ids=["cpu", "gpu", "small"])
 def test_few_work_group_sizes_serve_all_shapes(traits):
     # Some runtimes compile a kernel once more for every size of work-group it is launched with.
