@@ -75,6 +75,7 @@ def test_every_dtype_is_exact(device, memory_format, dtype):
         ((5, 5), 1e-5),
         ((1, 3), 1e-5),
         ((5, 2), 1e-5),
+        ((1, 7), 1e-5),
         ((3, 3), 5e-7),
     ],
     ids=str,
@@ -230,7 +231,7 @@ def test_gradients_are_added_to_what_is_there(device, small_tiles, memory_format
 
 
 @pytest.mark.parametrize("memory_format", FORMATS)
-@pytest.mark.parametrize("kernel", [(3, 3), (2, 2), (5, 5), (1, 3), (5, 2)], ids=str)
+@pytest.mark.parametrize("kernel", [(3, 3), (2, 2), (5, 5), (1, 3), (5, 2), (1, 7)], ids=str)
 def test_errors_of_gradients_are_at_most_those_allowed(device, memory_format, kernel):
     rng = np.random.default_rng(3)
     x = rng.standard_normal((2, 24, 23, 37)).astype(np.float32)

@@ -63,7 +63,7 @@ WINOGRAD: Strategy[Contraction] = Strategy(
     meant=_pays,
     examples=_examples,
     needs=(
-        "windows of 2, 3 or 5 elements, stride 1 and no dilation, of floats, on a CPU, and errors "
-        "that cp.options(convolution_error=) admits"
+        "windows of 2, 3, 5 or 7 elements, stride 1 and no dilation, of floats, on a CPU, and "
+        "errors that cp.options(convolution_error=) admits"
     ),
 )

@@ -34,8 +34,8 @@ __all__ = [
 
 # Taps along an axis that there are transforms of, and outputs of a tile that are worth a try: with
 # more of them errors grow faster than products become fewer.
-TAPS = (1, 2, 3, 5)
-OUTPUTS = {2: (2, 4), 3: (2, 4), 5: (2,)}
+TAPS = (1, 2, 3, 5, 7)
+OUTPUTS = {2: (2, 4), 3: (2, 4), 5: (2,), 7: (2, 3)}
 # Bytes of local memory for lines of transformed pixels: a part of a core's nearest cache.
 LINE_BYTES = 28 << 10
 # Bytes of transformed tiles and products of a block: a part of a second cache.
