@@ -37,9 +37,17 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    # Tests that render the same kernel share its binary, and leave none in the user's cache. The
-    # workers of pytest-xdist inherit the folder.
-    if _CACHE not in os.environ:
+    # Tests that render the same kernel share its binary, also with the next run (a changed kernel
+    # or driver has another key), and leave none in the user's cache. The workers of pytest-xdist
+    # inherit the folder.
+    if _CACHE in os.environ:
+        return
+    os.environ.setdefault("CLPRIM_CACHE_SIZE", "2048")
+    if config.pluginmanager.hasplugin("cacheprovider"):
+        folder = config.cache.mkdir("clprim")
+        folder.chmod(0o700)  # where others could write, nothing is read
+        os.environ[_CACHE] = str(folder)
+    else:
         config.stash[_own_cache] = os.environ[_CACHE] = tempfile.mkdtemp(prefix="clprim-tests-")
 
 
