@@ -205,10 +205,9 @@ def sub_group_tiles(what: Contraction, traits: DeviceTraits) -> Iterator[SubGrou
     for size in SIZES:
         if form.along == "depth":
             # Places of every lane take the registers of eight rows, halves before they are floats
-            # those of four.
-            rows = 8
-            if _neighbours(form, size, rows, size, traits):
-                rows = 16 if what.gathered.dtype == np.float32 else 12
+            # as many.
+            whole = what.gathered.dtype == np.float32 and _neighbours(form, size, 16, size, traits)
+            rows = 16 if whole else 8
             shapes = [(rows, 2 * size), (rows, size), (8, 2 * size)]
         elif form.rows:
             shapes = [(size, 2 * size), (2 * size, size), (size, size)]

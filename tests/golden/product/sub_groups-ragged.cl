@@ -1,13 +1,13 @@
 // A matrix product without local memory and without barriers: a sub-group of 16 lanes computes a
-// tile of 12 x 32, and passes the factors of its rows from lane to lane.
+// tile of 8 x 32, and passes the factors of its rows from lane to lane.
 //
 //                        columns: 32
-//                      +----+----+         A lane keeps 2 of the columns of every row: 24 sums
+//                      +----+----+         A lane keeps 2 of the columns of every row: 16 sums
 //         depth: 16    | b: lanes|         in registers. Of 16 steps of depth,
 //                      +----+----+         b: a vector of 16 lanes is 16 columns of a step;
 //        +----------+  +----+----+         a: one is 16 steps of a row.
 //   rows | a        |  |         |         Factor (row, step) of a is the value of one lane for
-//     12 |          |  |   sums  |         all: lane `step` of vector `row`.
+//      8 |          |  |   sums  |         all: lane `step` of vector `row`.
 //        +----------+  +----+----+
 //
 // Rows are the lanes of what is gathered, columns the outputs. 8 sub-groups that follow each
@@ -37,10 +37,10 @@ static inline float block_at(__global const half *memory, place_t place)
     const ushort bits = intel_sub_group_block_read_us((__global const ushort *)((__global const char *)memory + place));
     return vload_half(0, (const half *)&bits);
 }
-static inline void multiply_step(float sum[12][2], const float *x_values, const float *w_values, int step)
+static inline void multiply_step(float sum[8][2], const float *x_values, const float *w_values, int step)
 {
     #pragma unroll
-    for (int i = 0; i < 12; ++i) {
+    for (int i = 0; i < 8; ++i) {
         const float factor = from_lane(x_values[i], step);
         #pragma unroll
         for (int v = 0; v < 2; ++v)
@@ -85,15 +85,15 @@ __kernel __attribute__((intel_reqd_sub_group_size(16))) __attribute__((reqd_work
     #pragma unroll
     for (int n = 0; n < 1; ++n) {
         // Past the end the last ones are read again; their sums are never stored.
-        const index_t number = min(lane_tile * 12 + n * 16 + lane, lanes - 1);
+        const index_t number = min(lane_tile * 8 + n * 16 + lane, lanes - 1);
         index_t digit_2;
         digit_2 = number;
         x_places[n] = x_start + group * x_group + digit_2 * x_lane_2;
     }
     place_t w_place = ((place_t)(group * output_tiles + output_tile) * depth_padded + begin) * 128;
-    float sum[12][2];
+    float sum[8][2];
     #pragma unroll
-    for (int i = 0; i < 12; ++i)
+    for (int i = 0; i < 8; ++i)
         #pragma unroll
         for (int v = 0; v < 2; ++v)
             sum[i][v] = 0;
@@ -109,18 +109,18 @@ __kernel __attribute__((intel_reqd_sub_group_size(16))) __attribute__((reqd_work
             x_from[n] = x_places[n];
         }
         for (; from < stop; from += 16) {
-            float x_values[12];
+            float x_values[8];
             if (from + 16 > end) {
                 const uint inside = (uint)-(from + lane < end);
                 #pragma unroll
-                for (int i = 0; i < 12; ++i) {
+                for (int i = 0; i < 8; ++i) {
                     const place_t place = from_lane(x_from[i / 16], i % 16) + (inside ? x_step_at + lane * x_step : 0);
                     x_values[i] = as_float(as_uint(x_at(x_memory, place)) & inside);
                 }
             } else
             {
                 #pragma unroll
-                for (int i = 0; i < 12; ++i)
+                for (int i = 0; i < 8; ++i)
                     x_values[i] = block_at(x_memory, from_lane(x_from[i / 16], i % 16) + (x_step_at));
             }
             float w_values[2];
@@ -177,7 +177,7 @@ __kernel __attribute__((intel_reqd_sub_group_size(16))) __attribute__((reqd_work
         x_step_at = 0;
     }
 
-    const index_t first_row = lane_tile * 12, first_column = output_tile * 32;
+    const index_t first_row = lane_tile * 8, first_column = output_tile * 32;
     index_t y0_rows[1];
     #pragma unroll
     for (int n = 0; n < 1; ++n) {
@@ -193,7 +193,7 @@ __kernel __attribute__((intel_reqd_sub_group_size(16))) __attribute__((reqd_work
         y0_columns[n] = y0_start + group * y0_group + number * y0_output;
     }
     #pragma unroll
-    for (int i = 0; i < 12; ++i) {
+    for (int i = 0; i < 8; ++i) {
         const index_t y0_row = from_lane(y0_rows[i / 16], i % 16);
         if (first_row + i < lanes) {
             #pragma unroll
