@@ -1,0 +1,365 @@
+"""Values that stand for elements while a function is read, and NumPy's functions of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from clprim.errors import DefinitionError
+from clprim.language.value_text import shown, text_of
+
+__all__ = ["FUNCTIONS", "Value", "apply", "as_value"]
+
+_COMPARISONS = frozenset("< <= > >= == !=".split())
+# Of two truth values.
+_LOGICAL = {"&": "&&", "|": "||", "^": "!="}
+
+
+class Value:
+    """What stands for an element while a function is read: an expression of C.
+
+    Attributes:
+        kind: ``name``, ``sign``, ``binary``, ``call`` or ``choice``.
+        word: The name, operator or function.
+        parts: The values that it is made of.
+        logical: Whether it is a truth value.
+        of_floats: What of it integers do in another way in C, such as ``/``; empty for nothing.
+    """
+
+    __slots__ = ("kind", "logical", "of_floats", "parts", "word")
+    __hash__ = None  # type: ignore[assignment] # == is an expression
+
+    def __init__(
+        self,
+        kind: str,
+        word: str,
+        parts: Sequence[Value] = (),
+        *,
+        logical: bool = False,
+        of_floats: str = "",
+    ) -> None:
+        self.kind, self.word, self.parts, self.logical = kind, word, tuple(parts), logical
+        self.of_floats = of_floats
+
+    def __repr__(self) -> str:
+        return f"<value {text_of(self, {})}>"
+
+    # --- what Python asks for an answer to ------------------------------------------------------
+
+    def __bool__(self) -> bool:
+        raise DefinitionError(
+            f"if, and, or, not, min and max need one answer, and {shown(self)} has one for every "
+            "element: write cp.where(condition, a, b), &, |, ~, cp.minimum or cp.maximum"
+        )
+
+    def __float__(self) -> float:
+        raise DefinitionError(
+            f"{shown(self)} is no number yet: write cp.exp(x) for math.exp(x), and so on"
+        )
+
+    __int__ = __index__ = __complex__ = __float__
+
+    def __iter__(self, *_: Any) -> Any:
+        raise DefinitionError(f"{shown(self)} is one element; it has no parts")
+
+    __len__ = __getitem__ = __iter__
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise DefinitionError(
+            f"{shown(self)}.{name}: an element has no methods; write cp.{name}(…), or a string "
+            "for what has no function here"
+        )
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Value:
+        if method != "__call__" or any(v is not None for v in options.values()):
+            raise DefinitionError(f"numpy.{ufunc.__name__}.{method} of an element: write a string")
+        return apply(ufunc.__name__, *inputs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Value:
+        if kwargs:
+            raise DefinitionError(f"{func.__name__} of an element takes no options; write a string")
+        return apply(func.__name__, *args)
+
+    # --- operators -------------------------------------------------------------------------------
+
+    def __add__(self, other: Any) -> Value:
+        return apply("add", self, other)
+
+    def __radd__(self, other: Any) -> Value:
+        return apply("add", other, self)
+
+    def __sub__(self, other: Any) -> Value:
+        return apply("subtract", self, other)
+
+    def __rsub__(self, other: Any) -> Value:
+        return apply("subtract", other, self)
+
+    def __mul__(self, other: Any) -> Value:
+        return apply("multiply", self, other)
+
+    def __rmul__(self, other: Any) -> Value:
+        return apply("multiply", other, self)
+
+    def __truediv__(self, other: Any) -> Value:
+        return apply("divide", self, other)
+
+    def __rtruediv__(self, other: Any) -> Value:
+        return apply("divide", other, self)
+
+    def __floordiv__(self, other: Any) -> Value:
+        return apply("floor_divide", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Value:
+        return apply("floor_divide", other, self)
+
+    def __mod__(self, other: Any) -> Value:
+        return apply("remainder", self, other)
+
+    def __rmod__(self, other: Any) -> Value:
+        return apply("remainder", other, self)
+
+    def __pow__(self, other: Any) -> Value:
+        return apply("power", self, other)
+
+    def __rpow__(self, other: Any) -> Value:
+        return apply("power", other, self)
+
+    def __and__(self, other: Any) -> Value:
+        return apply("bitwise_and", self, other)
+
+    __rand__ = __and__
+
+    def __or__(self, other: Any) -> Value:
+        return apply("bitwise_or", self, other)
+
+    __ror__ = __or__
+
+    def __xor__(self, other: Any) -> Value:
+        return apply("bitwise_xor", self, other)
+
+    __rxor__ = __xor__
+
+    def __lshift__(self, other: Any) -> Value:
+        return apply("left_shift", self, other)
+
+    def __rshift__(self, other: Any) -> Value:
+        return apply("right_shift", self, other)
+
+    def __lt__(self, other: Any) -> Value:
+        return apply("less", self, other)
+
+    def __le__(self, other: Any) -> Value:
+        return apply("less_equal", self, other)
+
+    def __gt__(self, other: Any) -> Value:
+        return apply("greater", self, other)
+
+    def __ge__(self, other: Any) -> Value:
+        return apply("greater_equal", self, other)
+
+    def __eq__(self, other: object) -> Value:  # type: ignore[override]
+        return apply("equal", self, other)
+
+    def __ne__(self, other: object) -> Value:  # type: ignore[override]
+        return apply("not_equal", self, other)
+
+    def __neg__(self) -> Value:
+        return apply("negative", self)
+
+    def __pos__(self) -> Value:
+        return self
+
+    def __abs__(self) -> Value:
+        return apply("absolute", self)
+
+    def __invert__(self) -> Value:
+        return apply("invert", self)
+
+    def __round__(self, digits: int | None = None) -> Value:
+        return apply("rint", self)
+
+    def __floor__(self) -> Value:
+        return apply("floor", self)
+
+    def __ceil__(self) -> Value:
+        return apply("ceil", self)
+
+    def __trunc__(self) -> Value:
+        return apply("trunc", self)
+
+
+def as_value(given: Any) -> Value:
+    """Returns a value or a number of Python's or NumPy's as a value."""
+    if isinstance(given, Value):
+        return given
+    if isinstance(given, np.generic):
+        given = given.item()
+    if isinstance(given, bool):
+        return Value("name", "1" if given else "0", logical=True)
+    if isinstance(given, int) and -(2**63) < given < 2**63:
+        number = Value("name", str(abs(given)))
+    elif isinstance(given, float):
+        word = "NAN" if math.isnan(given) else "INFINITY" if math.isinf(given) else repr(abs(given))
+        number = Value("name", word)
+    else:
+        raise DefinitionError(
+            f"expected an element or a number, got {type(given).__name__} {given!r}"
+            if isinstance(given, int | str)
+            else f"expected an element or a number, got {type(given).__name__}"
+        )
+    return Value("sign", "-", [number]) if given < 0 else number
+
+
+def _binary(word: str, a: Value, b: Value, of_floats: str = "") -> Value:
+    if a.logical and b.logical:
+        word = _LOGICAL.get(word, word)
+    logical = word in _COMPARISONS or word in ("&&", "||")
+    return Value("binary", word, [a, b], logical=logical, of_floats=of_floats)
+
+
+def _operator(word: str, of_floats: str = "") -> Callable[..., Value]:
+    return lambda a, b: _binary(word, a, b, of_floats)
+
+
+def _call(word: str) -> Callable[..., Value]:
+    return lambda *parts: Value("call", word, parts, of_floats=f"{word}()")
+
+
+def _choice(condition: Value, a: Value, b: Value) -> Value:
+    return Value("choice", "?", [_truth(condition), a, b], logical=a.logical and b.logical)
+
+
+def _is_number(value: Value) -> bool:
+    inner = value.parts[0] if value.kind == "sign" else value
+    return inner.kind == "name" and not inner.word[0].isalpha()
+
+
+def _extreme(less: str) -> Callable[[Value, Value], Value]:
+    """The one of two that compares so; NaN where either is."""
+
+    def extreme(a: Value, b: Value) -> Value:
+        if _is_number(a):
+            a, b = b, a
+        if _is_number(b):  # of which none is NaN
+            return _choice(_binary(less, a, b), b, a)
+        more = {"<": ">", ">": "<"}[less]
+        return _choice(_binary("||", _binary(more, a, b), _binary("!=", a, a)), a, b)
+
+    return extreme
+
+
+def _power(a: Value, b: Value) -> Value:
+    if b.kind == "name" and b.word == "2":
+        return _binary("*", a, a)
+    if b.kind == "name" and b.word == "0.5":
+        return _call("sqrt")(a)
+    if _is_number(b) and b.word.isdecimal():
+        b = Value("name", f"{b.word}.0")  # OpenCL C has no pow of a float and an int
+    return _call("pow")(a, b)
+
+
+def _remainder(a: Value, b: Value) -> Value:
+    quotient = _call("floor")(_binary("/", a, b, "%"))
+    return _binary("-", a, _binary("*", b, quotient))
+
+
+def _invert(a: Value) -> Value:
+    return Value("sign", "!" if a.logical else "~", [a], logical=a.logical)
+
+
+def _clip(x: Value, low: Value | None = None, high: Value | None = None) -> Value:
+    if low is not None:
+        x = _extreme("<")(x, low)
+    return x if high is None else _extreme(">")(x, high)
+
+
+def _logical(word: str) -> Callable[[Value, Value], Value]:
+    return lambda a, b: _binary(word, _truth(a), _truth(b))
+
+
+def _truth(a: Value) -> Value:
+    return a if a.logical else _binary("!=", a, as_value(0))
+
+
+#: NumPy's functions of elements, as C has them.
+FUNCTIONS: dict[str, Callable[..., Value]] = {
+    "add": _operator("+"),
+    "subtract": _operator("-"),
+    "multiply": _operator("*"),
+    "divide": _operator("/", "/"),
+    "floor_divide": lambda a, b: _call("floor")(_binary("/", a, b, "//")),
+    "remainder": _remainder,
+    "power": _power,
+    "bitwise_and": _operator("&"),
+    "bitwise_or": _operator("|"),
+    "bitwise_xor": _operator("^"),
+    "left_shift": _operator("<<"),
+    "right_shift": _operator(">>"),
+    "less": _operator("<"),
+    "less_equal": _operator("<="),
+    "greater": _operator(">"),
+    "greater_equal": _operator(">="),
+    "equal": _operator("=="),
+    "not_equal": _operator("!="),
+    "negative": lambda a: Value("sign", "-", [a]),
+    "positive": lambda a: a,
+    "invert": _invert,
+    "logical_and": _logical("&&"),
+    "logical_or": _logical("||"),
+    "logical_not": lambda a: _invert(_truth(a)),
+    "absolute": _call("fabs"),
+    "sign": lambda a: _choice(
+        _binary(">", a, as_value(0)),
+        as_value(1),
+        _choice(_binary("<", a, as_value(0)), as_value(-1), a),
+    ),
+    "square": lambda a: _binary("*", a, a),
+    "reciprocal": lambda a: _binary("/", as_value(1), a, "1 / x"),
+    "isnan": lambda a: _binary("!=", a, a),
+    "isfinite": lambda a: _binary("==", _binary("-", a, a), as_value(0)),
+    "maximum": _extreme("<"),
+    "minimum": _extreme(">"),
+    "where": _choice,
+    "clip": _clip,
+    **{
+        name: _call(name)
+        for name in (
+            "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh "
+            "tanh asinh acosh atanh erf erfc lgamma floor ceil trunc rint atan2 hypot copysign "
+            "fmax fmin nextafter"
+        ).split()
+    },
+}
+_ALIASES = {
+    "abs": "absolute",
+    "fabs": "absolute",
+    "pow": "power",
+    "mod": "remainder",
+    "round": "rint",
+    "true_divide": "divide",
+    "bitwise_invert": "invert",
+    "bitwise_not": "invert",
+    "bitwise_left_shift": "left_shift",
+    "bitwise_right_shift": "right_shift",
+    "concat": "concatenate",
+    **{f"arc{f}": f"a{f}" for f in "sin cos tan sinh cosh tanh".split()},
+    "arctan2": "atan2",
+}
+FUNCTIONS |= {alias: FUNCTIONS[name] for alias, name in _ALIASES.items() if name in FUNCTIONS}
+
+
+def apply(name: str, *args: Any) -> Value:
+    """Returns a function of values and numbers as a value.
+
+    Raises:
+        DefinitionError: A function that C does not have, or an argument that is no element.
+    """
+    function = FUNCTIONS.get(name)
+    if function is None:
+        raise DefinitionError(f"{name} of an element has no expression in C; write a string")
+    return function(*(None if a is None and name == "clip" else as_value(a) for a in args))
