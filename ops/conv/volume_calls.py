@@ -1,0 +1,255 @@
+"""Volumes convolved as images: the planes of a volume, or the volume flattened.
+
+The planes that one result plane sees are put side by side as channels: (N, C, D, H, W) becomes
+N · OD images of C · KD channels, and the weight (O, C, KD, KH, KW) is, where it lies, one of as
+many channels. So a volume is convolved by whatever is fastest for images, the epilogue runs at its
+store and each sum is added up in one go; a sum over KD convolutions that add to each other's
+results would read and write the result KD times, and round it as often. The copy costs
+KD / (O · KH · KW) of the arithmetic. There is none where a kernel is one plane deep, or one element
+high and wide.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from clprim.arrays.array import new_dense, view_of
+from clprim.call.packed import PackedWeight, matrix_of
+from clprim.call.repeat import repeatable
+from clprim.dtypes import AnyDType
+from clprim.ops.conv.forward import conv2d
+from clprim.ops.conv.gradient import conv2d_input, conv2d_weight
+from clprim.ops.product.arguments import product_dtypes
+from clprim.ops.shared.epilogue import append
+from clprim.plan.conv.problem import Axis
+from clprim.pointwise import Pointwise
+from clprim.runtime.device import current_device
+
+__all__ = ["Axes", "convolve", "correlate", "spread"]
+
+Axes = tuple[Axis, ...]
+
+
+def _thin(found: Axes) -> bool:
+    """Whether windows are one element high and wide: volumes are images D high and H · W wide."""
+    return all(
+        (a.kernel, a.stride, a.before, a.after) == (1, 1, 0, 0) for a in (found[1], found[2])
+    )
+
+
+def _merged(array: Any, d: int, sizes: tuple[int, int] | None = None) -> Any:
+    """The array with dimensions d and d + 1 as one, or None where that would be a copy.
+
+    It is None as well where it would not broadcast to such sizes any more.
+    """
+    if sizes is not None and array.shape[d : d + 2] not in (sizes, (1, 1)):
+        return None
+    (m, n), (outer, inner) = array.shape[d : d + 2], array.strides[d : d + 2]
+    if m == 1 or outer == n * inner:
+        step = inner
+    elif n == 1:
+        step = outer
+    else:
+        return None
+    shape = (*array.shape[:d], m * n, *array.shape[d + 2 :])
+    return view_of(array, shape, (*array.strides[:d], step, *array.strides[d + 2 :]), array.offset)
+
+
+def _planes(array: Any) -> Any:
+    """(N, C, D, H, W) as (N, D, C, H, W)."""
+    return array.transpose(0, 2, 1, 3, 4)
+
+
+def _images(array: Any) -> Any:
+    """(N, C, D, H, W) as N · D images; a copy where they are not evenly apart."""
+    found = _merged(_planes(array), 0)
+    return _merged(_planes(array).copy(), 0) if found is None else found
+
+
+def _matrix(w: Any) -> Any:
+    """A weight (O, C, KD, KH, KW) as one of C · KD channels; packed once if it was to be."""
+    array = matrix_of(w)
+    view = _merged(array, 1)
+    if view is None:
+        view = _merged(array.copy(), 1)
+    return PackedWeight(view, w) if isinstance(w, PackedWeight) else view
+
+
+def _as_weight(w: Any) -> Any:
+    """A weight of thin windows as one of images, (O, C, KD, 1)."""
+    array = matrix_of(w)
+    view = view_of(array, array.shape[:4], array.strides[:4], array.offset)
+    return PackedWeight(view, w) if isinstance(w, PackedWeight) else view
+
+
+def _settings(rows: Axis, columns: Axis) -> dict[str, Any]:
+    return {
+        "stride": (rows.stride, columns.stride),
+        "padding": (rows.before, rows.after, columns.before, columns.after),
+        "dilation": (rows.dilation, columns.dilation),
+    }
+
+
+def _settings_of(found: Axes) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Settings of images: those of planes, and those where windows are thin."""
+    return _settings(*found[1:]), _settings(found[0], Axis(1, 1, 1, 1, 0, 0))
+
+
+def _seen(x: Any, axis: Axis) -> Any:
+    """Returns (N, OD, C · KD, H, W): the planes that each result plane sees, as channels."""
+    if axis.kernel == 1 and not axis.leaves:
+        return _planes(x)[:, : (axis.windows - 1) * axis.stride + 1 : axis.stride]
+    n, c, _, h, w = x.shape
+    shape = (n, axis.windows, c, axis.kernel, h, w)
+    last = c > 1 and abs(x.strides[1]) < min(abs(x.strides[3]), abs(x.strides[4]))
+    out = new_dense(shape, x.dtype, (0, 1, 4, 5, 2, 3) if last else range(6))
+    _look(axis, x.dtype)(x, shape=shape, out=out)
+    return _merged(out, 2)
+
+
+@lru_cache(maxsize=256)
+def _look(axis: Axis, dtype: AnyDType) -> Pointwise:
+    place = f"coord(1) * {axis.stride} + coord(3) * {axis.dilation} - {axis.before}"
+    text = f"""
+        int z = (int)({place});
+        int d = clamp(z, 0, (int)size_x0(2) - 1);
+        typeof_x0 v = at_x0(coord(0), coord(2), d, coord(4), coord(5));
+        y0 = d == z ? v : 0;"""
+    return Pointwise(text, name="conv3d_planes", result_type=dtype)
+
+
+@lru_cache(maxsize=256)
+def _fold(what: str, axis: Axis, bias: bool, epilogue: str | None, dtype: AnyDType) -> Pointwise:
+    """Adds up what the taps of depth passed on, (N, OD, O, KD, H, W), and the bias."""
+    text = f"""
+        typeof_y0 sum = 0;
+        for (int k = 0; k < {axis.kernel}; ++k) {{
+            int from = (int)coord(2) + {axis.before} - k * {axis.dilation};
+            int o = clamp(from / {axis.stride}, 0, (int)size_x0(1) - 1);
+            typeof_y0 v = at_x0(coord(0), o, coord(1), k, coord(3), coord(4));
+            sum += o * {axis.stride} == from ? v : 0;
+        }}
+        y0 = sum{" + x1" if bias else ""};"""
+    return Pointwise(append(what, text, epilogue, 1 + bias, 0), name=what, result_type=dtype)
+
+
+@repeatable
+def convolve(
+    x: Any,
+    w: Any,
+    bias: Any,
+    args: tuple[Any, ...],
+    out: Any,
+    numbers: tuple[tuple[int, ...], ...],
+    groups: int,
+    epilogue: str | None,
+    scalars: tuple[Any, ...],
+    beta: float,
+    algorithm: str,
+    error: float,  # an option, that the algorithm depends on
+) -> Any:
+    """Every window becomes an element of the result."""
+    found = tuple(Axis(*n) for n in numbers)
+    across, down = _settings_of(found)
+    options: dict[str, Any] = {"groups": groups, "beta": beta, "algorithm": algorithm}
+    if _thin(found):
+        flat = [_merged(a, 3, x.shape[3:]) for a in (x, out, *args)]
+        if all(a is not None for a in flat):
+            images, result, *rest = flat
+            call = {**down, **options, "out": result, "epilogue": epilogue}
+            conv2d(images, _as_weight(w), bias, epilogue_args=(*rest, *scalars), **call)
+            return out
+    weight = _matrix(w)
+    options = {**across, **options, "epilogue": epilogue}
+    stacks = [_seen(x, found[0]), *(_planes(a) for a in (out, *args))]
+    whole = [_merged(a, 0, stacks[0].shape[:2]) for a in stacks]
+    if all(a is not None for a in whole):
+        images, result, *rest = whole
+        conv2d(images, weight, bias, epilogue_args=(*rest, *scalars), out=result, **options)
+        return out
+    for n in range(x.shape[0]):
+        images, result, *rest = (a[min(n, len(a) - 1)] for a in stacks)
+        conv2d(images, weight, bias, epilogue_args=(*rest, *scalars), out=result, **options)
+    return out
+
+
+@repeatable
+def spread(
+    what: str,
+    x: Any,
+    w: Any,
+    bias: Any,
+    args: tuple[Any, ...],
+    out: Any,
+    numbers: tuple[tuple[int, ...], ...],
+    groups: int,
+    epilogue: str | None,
+    scalars: tuple[Any, ...],
+    beta: float,
+    algorithm: str,
+    error: float,
+) -> Any:
+    """Every element of x adds its multiple of the weight to the result."""
+    found = tuple(Axis(*n) for n in numbers)
+    across, _ = _settings_of(found)
+    depth, value = found[0], product_dtypes(what, current_device(), x.dtype, w.dtype)[1]
+    channels = out.shape[1] * depth.kernel
+    images = _images(x)
+    shape = (len(images), channels, *out.shape[3:])
+    order = (0, 2, 3, 1) if images.strides[1] < images.strides[3] else (0, 1, 2, 3)
+    sums = new_dense(shape, value, order)
+    options: dict[str, Any] = {**across, "groups": groups, "algorithm": algorithm}
+    conv2d_input(shape, _matrix(w), images, out=sums, **options)
+    step = sums.strides
+    taps = view_of(
+        sums,
+        (x.shape[0], x.shape[2], out.shape[1], depth.kernel, *shape[2:]),
+        (x.shape[2] * step[0], step[0], depth.kernel * step[1], step[1], *step[2:]),
+        0,
+    )
+    operands = [taps]
+    if bias is not None:
+        strides = (0, bias.strides[0], 0, 0, 0)
+        operands.append(view_of(bias, (1, bias.shape[0], 1, 1, 1), strides, bias.offset))
+    kernel = _fold(what, depth, bias is not None, epilogue, out.dtype)
+    if not beta:
+        return kernel(*operands, *args, *scalars, shape=out.shape, out=out)
+    return _ADD(kernel(*operands, *args, *scalars, shape=out.shape), out, beta, out=out)
+
+
+@repeatable
+def correlate(
+    x: Any,
+    grad: Any,
+    out: Any,
+    numbers: tuple[tuple[int, ...], ...],
+    groups: int,
+    beta: float,
+    algorithm: str,
+    error: float,
+) -> Any:
+    """Every element of the gradient adds its multiple of a window to the weight's."""
+    found = tuple(Axis(*n) for n in numbers)
+    across, down = _settings_of(found)
+    options: dict[str, Any] = {"groups": groups, "algorithm": algorithm}
+    flat = [_merged(a, 3) for a in (x, grad)] if _thin(found) else [None]
+    if all(a is not None for a in flat):
+        call = {**down, **options, "out": _as_weight(out), "beta": beta}
+        conv2d_weight(flat[0], out.shape[:4], flat[1], **call)
+        return out
+    images = _images(_planes(_seen(x, found[0])))
+    result = _merged(out, 1)
+    target = new_dense(out.shape, out.dtype) if result is None else out
+    matrix = _matrix(target)
+    call = {**across, **options, "out": matrix, "beta": beta if target is out else 0}
+    conv2d_weight(images, matrix.shape, _images(grad), **call)
+    if target is out:
+        return out
+    if not beta:
+        return _COPY(target, out=out)
+    return _ADD(target, out, beta, out=out)
+
+
+_COPY = Pointwise("y0 = x0;", name="copy")
+_ADD = Pointwise("y0 = x0 + w0 * x1;", name="conv3d_weight")
