@@ -7,8 +7,9 @@ from clprim.plan.depthwise.flat import FLAT
 from clprim.plan.depthwise.lanes import LANES
 from clprim.plan.depthwise.planes import WHOLE_PLANES
 from clprim.plan.depthwise.runs import RUNS
-from clprim.plan.depthwise.weight.code import GRADIENT_LANES
-from clprim.plan.depthwise.weight.rows import GRADIENT_CHANNELS, GRADIENT_PLANES
+from clprim.plan.depthwise.weight.channels import GRADIENT_CHANNELS
+from clprim.plan.depthwise.weight.lanes import GRADIENT_LANES
+from clprim.plan.depthwise.weight.planes import GRADIENT_PLANES
 from clprim.plan.depthwise.weight.windows import GRADIENT_WINDOWS
 from clprim.plan.depthwise.windows import WINDOWS
 

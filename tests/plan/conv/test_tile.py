@@ -1,10 +1,12 @@
 """Which tiles Winograd's algorithm gets: by error, by size, and those worth timing."""
 
-import dataclasses
+from dataclasses import replace
 
 import pytest
 from planning import CPU, GPU, convolution
 
+from clprim.plan.conv.dense import dense_convolution
+from clprim.plan.conv.family import CONVOLUTIONS
 from clprim.plan.conv.winograd.tile import (
     fits_winograd,
     near_winograd,
@@ -13,12 +15,12 @@ from clprim.plan.conv.winograd.tile import (
     winograd_tile,
 )
 
-CPU2 = dataclasses.replace(CPU, compute_units=2, local_memory=1 << 18)
+CPU2 = replace(CPU, compute_units=2, local_memory=1 << 18)
 
 
 def problem(channels, size, images=8, error=5e-6, **options):
     found = convolution(images, channels, size, channels, last=True, **options)
-    return dataclasses.replace(found, error=error)
+    return replace(found, error=error)
 
 
 @pytest.mark.parametrize(
@@ -48,14 +50,22 @@ def test_small_and_narrow_convolutions_stay_sums():
         assert not pays_winograd(what, CPU2, winograd_tile(what, CPU2))
 
 
+@pytest.mark.parametrize("last", [False, True])
+def test_the_gradient_in_the_weight_of_layers_of_networks(last):
+    what = dense_convolution(8, 64, 56, 64, 3, last=last, direction="weight")
+    assert CONVOLUTIONS.plan(replace(what, error=5e-6), CPU2).choice.strategy == "winograd/weight"
+    assert CONVOLUTIONS.plan(replace(what, error=0), CPU2).choice.strategy == "panels"
+    assert CONVOLUTIONS.plan(replace(what, error=5e-6), GPU).choice.strategy == "tiles"
+
+
 def test_devices_and_windows_that_it_does_not_know():
     assert not takes_winograd(problem(64, 28), GPU)
-    assert not takes_winograd(problem(64, 28), dataclasses.replace(CPU2, local_memory=1 << 14))
+    assert not takes_winograd(problem(64, 28), replace(CPU2, local_memory=1 << 14))
     assert not takes_winograd(problem(64, 28, kernel=1, padding=0), CPU2)
     assert not takes_winograd(problem(64, 28, kernel=4, padding=0), CPU2)
 
 
-@pytest.mark.parametrize("traits", [CPU2, dataclasses.replace(CPU2, vector_bytes=32)])
+@pytest.mark.parametrize("traits", [CPU2, replace(CPU2, vector_bytes=32)])
 @pytest.mark.parametrize("what", [problem(64, 56), problem(512, 7), problem(20, 9, 1)])
 def test_tiles_worth_timing_fit_and_differ_from_the_rules(what, traits):
     rule = winograd_tile(what, traits)
