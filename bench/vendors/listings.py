@@ -21,6 +21,7 @@ from bench.vendors.offline import Compiled, available, compile_for
 from clprim.plan.kernel import KernelPlan
 from clprim.plan.product.sub_group_code import SubGroupsCode
 from clprim.plan.product.tiles import TilesCode
+from clprim.plan.reduction.code import ReductionCode
 from clprim.render import render
 
 __all__ = ["Row", "run_vendors", "tables", "vendors_report"]
@@ -153,8 +154,11 @@ def exchanges(rows: Sequence[Row]) -> Table:
     """
     cells = []
     for row in rows:
+        code = row.plan.code
+        if not isinstance(code, ReductionCode) or code.lanes * code.rows == 1 or not row.gpu.peak:
+            continue
         tree = _tree((row.compiled and row.compiled.loops) or ())
-        if tree is None or not row.gpu.peak or not row.plan.template.startswith("reduction/"):
+        if tree is None:
             continue
         lanes = (row.compiled and row.compiled.lanes) or row.gpu.traits.sub_group_size
         sub_groups = math.prod(row.plan.global_size) / lanes
@@ -170,10 +174,12 @@ def exchanges(rows: Sequence[Row]) -> Table:
 
 def _tree(found: Sequence[Loop]) -> float | None:
     """Cycles of a result beside the loops that read: an unrolled tree, and what becomes of it."""
-    waiting = [loop for loop in found if loop.waits]
-    if not waiting:
+    if not found:
         return None
-    whole, reads = waiting[0], [loop for loop in found if not loop.waits]
+    # Compilers leave out the barriers of one sub-group: the longest loop is then that of results.
+    waiting = [loop for loop in found if loop.waits]
+    whole = waiting[0] if waiting else max(found, key=lambda loop: loop.instructions)
+    reads = [loop for loop in found if not loop.waits and loop is not whole]
     if not reads or reads[-1].instructions >= whole.instructions:
         return None
     most = reads[-1].pipes

@@ -33,6 +33,9 @@ PREFETCH = 512
 CPU_GROUP_WORK = 32768
 # Groups for every compute unit: enough that the last ones to finish do not matter.
 GROUPS_PER_UNIT = 8
+# Vectors of a row that a GPU's work-item takes at least, where rows keep the device busy and a
+# work-group is a sub-group or more: fewer work-items are fewer rounds of the tree that follows.
+STEPS_OF_MANY = 16
 
 
 @dataclass(frozen=True)
@@ -231,16 +234,29 @@ def _gpu_shape(
     group = 256
     if last.reduced and (last.size >= 32 or len(space.dims) == 1):
         vector = width if last.size >= 4 * width * 32 else 1
-        lanes = 32
-        while lanes < group and lanes * vector * 4 <= length:
+        one, outputs = _one_sub_group(traits), math.prod(d.size for d in space.select(False))
+        many = outputs >= traits.compute_units * GROUPS_PER_UNIT
+        lanes = min(32, one)
+        while lanes < group:
+            # What a further doubling is to leave every work-item, in vectors.
+            steps = STEPS_OF_MANY if many and lanes >= one else 4
+            if lanes * vector * steps > length:
+                break
             lanes *= 2
-        unroll = 2 if last.size >= 8 * lanes * vector else 1
+        # Rows that keep the device busy hide each other's latency.
+        unroll = 2 if last.size >= (STEPS_OF_MANY if many else 8) * lanes * vector else 1
         return Schedule("reduction/inner", vector, unroll, lanes)
     lanes = _columns(space, 64)
     rows = 1
     while rows * lanes < group and rows * 4 <= length:
         rows *= 2
     return Schedule("reduction/lanes", lanes=lanes, rows=rows)
+
+
+def _one_sub_group(traits: DeviceTraits) -> int:
+    """Work-items that are one sub-group, whose barriers compilers leave out; 32 where unknown."""
+    sizes = traits.sub_groups or (traits.sub_group_size,)
+    return min((size for size in (16, 32, 64) if size in sizes), default=32)
 
 
 def _columns(space: Space, most: int) -> int:

@@ -14,6 +14,7 @@ from planning import reduce_plan as plan
 from clprim.errors import ShapeError
 from clprim.plan.kernel import BAKED_DIMS, Buffer, Scalar
 from clprim.plan.reduction.code import Scaling
+from clprim.plan.reduction.schedule import GROUPS_PER_UNIT
 from clprim.render import render
 from clprim.traits import DeviceTraits
 
@@ -242,11 +243,34 @@ def test_shapes_of_one_class_share_their_code(traits, calls):
         stage.code for shape, axes in calls for stage in plan(array(shape), axes, traits).stages
     }
     assert len(codes) <= 4
-    # In the second stage, as many work-items share an output as its splits are worth.
+    # In the second stage, as many work-items share an output as its splits are worth; a GPU's
+    # work-groups are smaller where rows alone keep it busy.
     plans = [plan(array(shape), axes, traits) for shape, axes in calls[1:3]]
-    if len({len(p.stages) for p in plans}) == 1:
+    busy = {
+        numbers(p.stages[0])["outputs"] >= GROUPS_PER_UNIT * traits.compute_units for p in plans
+    }
+    if len({len(p.stages) for p in plans}) == 1 and (traits.is_cpu or len(busy) == 1):
         assert len({p.stages[0].code for p in plans}) == 1
         assert len({dataclasses.replace(p.stages[-1].code, lanes=1) for p in plans}) == 1
+
+
+@pytest.mark.parametrize(
+    ("sizes", "size", "lanes"),
+    [((8, 16, 32), 32, 16), ((), 32, 32), ((), 64, 64), ((), 1, 32), ((8,), 8, 32)],
+)
+def test_many_short_rows_are_a_sub_group_each(sizes, size, lanes):
+    traits = DeviceTraits(
+        compute_units=16, max_work_group_size=256, sub_groups=sizes, sub_group_size=size
+    )
+
+    def group(rows, length):
+        (stage,) = plan(array((rows, length)), (1,), traits).stages
+        assert stage.template == "reduction/inner"
+        return stage.code.lanes
+
+    assert group(GROUPS_PER_UNIT * 16, 1000) == lanes
+    assert group(GROUPS_PER_UNIT * 16 - 1, 1000) == 64
+    assert group(GROUPS_PER_UNIT * 16, 1 << 16) == 256  # long ones share a large group
 
 
 @each_device
