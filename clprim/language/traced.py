@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from clprim.errors import DefinitionError
-from clprim.language.value import FUNCTIONS, Value, apply, as_value
-from clprim.language.value_text import LONGEST, in_order, text_of
+from clprim.language.traced_text import LONGEST, in_order, text_of
+from clprim.language.traced_value import FUNCTIONS, Value, apply, as_value
 
 __all__ = ["FUNCTIONS", "Traced", "Value", "apply", "reads", "trace", "write"]
 

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from clprim.language.node import Mark, Node, Piece, Span, children, fold, rewrite, walk
-from clprim.language.terms import (
+from clprim.language.tree_expressions import (
     ASSIGNMENT,
     CONDITIONAL,
     STRENGTH,

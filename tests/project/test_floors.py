@@ -1,6 +1,7 @@
 """A module imports from its own floor and from those below, as docs/design.md says."""
 
 import ast
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -82,3 +83,27 @@ def test_the_map_names_every_folder():
     for folder in (ROOT / "clprim").iterdir():
         if folder.is_dir() and (folder / "__init__.py").is_file() and folder.name != "tuned":
             assert f"{folder.name}/" in table, f"{folder.name}/ is on no floor of docs/design.md"
+
+
+def test_the_map_names_every_package():
+    text = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    table = text.split("## Folders")[1].split("## Decisions")[0]
+    for file in sorted(ROOT.glob("*/*/**/__init__.py")):
+        folder = file.parent.relative_to(ROOT).as_posix()
+        if folder.split("/")[0] in ("clprim", "ops", "bench"):
+            assert f"`{folder}/`" in table, f"{folder}/ is not in the folders of docs/design.md"
+
+
+def test_every_path_on_the_map_exists():
+    text = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    roots = (ROOT, ROOT / "clprim", ROOT / "templates")
+    paths = re.findall(r"`([\w*./]+(?:/|\.py|\.jinja|\.json|\.cl))`", text)
+    assert len(paths) > 80
+    for path in paths:
+        if "FAMILY" in path:
+            continue
+        # A name without a folder is of a file that the sentence's folder holds.
+        found = any([*root.glob(path)] for root in roots) or (
+            "/" not in path and any([*root.rglob(path)] for root in roots[1:])
+        )
+        assert found, f"docs/design.md names {path}, which does not exist"

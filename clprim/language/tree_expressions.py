@@ -18,6 +18,7 @@ __all__ = [
     "Call",
     "Cast",
     "Expr",
+    "Expression",
     "Index",
     "Member",
     "Name",
@@ -25,7 +26,6 @@ __all__ = [
     "Opaque",
     "Postfix",
     "String",
-    "Term",
     "Ternary",
     "Type",
     "Unary",
@@ -56,7 +56,7 @@ VALUE = 16
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Term(Node):
+class Expression(Node):
     """An expression."""
 
     def _printed(self) -> tuple[int, Sequence[Piece]]:
@@ -64,28 +64,28 @@ class Term(Node):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Number(Term):
+class Number(Expression):
     """A literal without a sign, as written: ``2``, ``1.5f``, ``0x1F``."""
 
     text: str
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class String(Term):
+class String(Expression):
     """A literal in quotes, as written: ``"a" "b"``, ``'c'``."""
 
     text: str
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Name(Term):
+class Name(Expression):
     """A variable or a constant."""
 
     text: str
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Type(Term):
+class Type(Expression):
     """A type: ``const float``, ``typeof_y0``, ``struct pair``; an argument of ``sizeof``.
 
     Attributes:
@@ -100,7 +100,7 @@ class Type(Term):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Unary(Term):
+class Unary(Expression):
     """``op a``, where op is one of ``+ - ! ~ * & ++ -- sizeof``."""
 
     op: str
@@ -108,7 +108,7 @@ class Unary(Term):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Postfix(Term):
+class Postfix(Expression):
     """``a++`` or ``a--``."""
 
     op: str
@@ -116,7 +116,7 @@ class Postfix(Term):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Binary(Term):
+class Binary(Expression):
     """``a op b``; op may be a comma, or ``?:`` as compilers have it: ``a ?: b``."""
 
     op: str
@@ -125,7 +125,7 @@ class Binary(Term):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Assign(Term):
+class Assign(Expression):
     """``target op value`` where op is ``=``, ``+=``, …."""
 
     target: Expr
@@ -134,7 +134,7 @@ class Assign(Term):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ternary(Term):
+class Ternary(Expression):
     """``condition ? a : b``."""
 
     condition: Expr
@@ -143,7 +143,7 @@ class Ternary(Term):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Call(Term):
+class Call(Expression):
     """``function(args...)``, where the function is named."""
 
     function: str
@@ -151,7 +151,7 @@ class Call(Term):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Cast(Term):
+class Cast(Expression):
     """``(type)a``, and ``(type){…}`` where a is `Braces`."""
 
     type: Type
@@ -159,7 +159,7 @@ class Cast(Term):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Vector(Term):
+class Vector(Expression):
     """``(float4)(a, b, c, d)``: a vector of several values; of one it is a `Cast`."""
 
     type: Type
@@ -167,14 +167,14 @@ class Vector(Term):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Braces(Term):
+class Braces(Expression):
     """``{a, b}``, what an array or a structure starts with."""
 
     elements: tuple[Expr, ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Index(Term):
+class Index(Expression):
     """``a[i]``."""
 
     a: Expr
@@ -182,7 +182,7 @@ class Index(Term):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Member(Term):
+class Member(Expression):
     """``a.name`` or ``a->name``; of a vector its components: ``v.xy``, ``v.s0``, ``v.lo``."""
 
     a: Expr
@@ -191,7 +191,7 @@ class Member(Term):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Opaque(Term):
+class Opaque(Expression):
     """What is kept as it was written: macros, rare declarations, what no compiler knows.
 
     It may stand for an expression, a statement or a declaration. Nobody may conclude anything of

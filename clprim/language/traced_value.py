@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from clprim.errors import DefinitionError
-from clprim.language.value_text import shown, text_of
+from clprim.language.traced_text import shown, text_of
 
 __all__ = ["FUNCTIONS", "Value", "apply", "as_value"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from clprim.language.value import Value
+    from clprim.language.traced_value import Value
 
 __all__ = ["LONGEST", "in_order", "shown", "text_of"]
 
