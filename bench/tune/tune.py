@@ -5,6 +5,7 @@ What wins is written to the user's table of the device, which every later plan l
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -107,23 +108,30 @@ class _Recorder(tuning.Table):
 def record(jobs: Iterable[Job], device: Device) -> list[Case]:
     """Returns the contractions of some jobs, of each class the first one.
 
+    A convolution that an algorithm with errors can do is one more, if these are allowed: there
+    `cp.options(convolution_error=)` decides what is timed.
+
     Args:
         jobs: Rows of ``bench conv`` and ``bench gemm``; each is run once.
         device: Where.
     """
     found: dict[Key, Case] = {}
-    for job in jobs:
+    errors = dict.fromkeys((0.0, cp.options.current().convolution_error))
+    for job, error in itertools.product(jobs, errors):
         recorder = _Recorder()
         Calls.forget()
-        with using(recorder), cp.options(convolution_error=0):  # sums of products only
+        with using(recorder), cp.options(convolution_error=error):
             Packs(device).prepare(job, Inputs(job))  # runs it once
         for family, problem in recorder.asked:
             if isinstance(problem, Contraction) and problem.digits is not None:
                 continue  # results whose outputs become pixels: memory decides there
-            if not family.candidates(problem, device.traits):
+            tried = family.candidates(problem, device.traits)
+            if not tried:
                 continue  # left to another family, whose problem follows
-            title = ", ".join(filter(None, (job.title, _where(job))))
-            case = Case(title, family, problem)
+            if error and not any(family.error(problem, device.traits, choice) for choice in tried):
+                continue  # sums of products, as they are without errors
+            words = (job.title, _where(job), f"errors up to {error:g}" if error else "")
+            case = Case(", ".join(filter(None, words)), family, problem)
             found.setdefault(case.key, case)
     Calls.forget()
     return list(found.values())
@@ -131,6 +139,8 @@ def record(jobs: Iterable[Job], device: Device) -> list[Case]:
 
 def tune(case: Case, device: Device, rounds: int, *, clock: Clock = race) -> Tuned | None:
     """Times the candidates of one case; None where there is but one.
+
+    Sums of products shall agree bit for bit, and what has errors with them up to these.
 
     Args:
         case: Which.
@@ -143,13 +153,15 @@ def tune(case: Case, device: Device, rounds: int, *, clock: Clock = race) -> Tun
         return None
     rule = tried[0]
     bench = _Bench(case, device)
+    errors = {choice: case.family.error(case.problem, device.traits, choice) for choice in tried}
     contenders, wrong, expected = {}, [], None
-    for choice in tried:
+    for choice in sorted(tried, key=lambda choice: errors[choice] > 0):  # sums of products first
         run = bench.call(choice)
-        result = bench.result(run)
-        if expected is None:
-            expected = result
-        if not np.array_equal(result, expected):
+        result, error = bench.result(run), errors[choice]
+        expected = result if expected is None else expected
+        if error and result.dtype != case.problem.value:
+            error += float(cp.finfo(result.dtype).eps)
+        if not _agree(result, expected, error):
             wrong.append(str(choice))
             continue
         contenders[choice] = stream(str(choice), 1, run, device.synchronize)
@@ -227,12 +239,14 @@ class _Bench:
         self.x, self.w = (_small(size, dtype, n) for n, (size, dtype) in enumerate(operands, 1))
 
     def call(self, choice: Choice) -> Callable[[], Any]:
-        """Returns what runs a candidate once, its operand packed beforehand."""
+        """Returns what runs a candidate once, a weight that stays packed beforehand."""
         device, problem = self.device, self.case.problem
         plan = self.case.family.tuned(problem, device.traits, choice)
         assert plan is not None  # candidates fit
         call = bind(device, problem.name, plan, ("y0", "x", "w"))
-        arrays, weight = (self.y, self.x, self.w), {"w": PackedWeight(self.w)}
+        arrays = self.y, self.x, self.w
+        stays = problem.kept and getattr(problem, "direction", "") != "weight"
+        weight = {"w": PackedWeight(self.w)} if stays else {}
         return lambda: call.run(device, arrays, (), weight)
 
     def result(self, run: Callable[[], Any]) -> np.ndarray[Any, Any]:
@@ -240,6 +254,14 @@ class _Bench:
         self.y.fill(0)
         run()
         return self.y.get()
+
+
+def _agree(result: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], error: float) -> bool:
+    """Whether a result is another one but for a relative root mean square error."""
+    if not error:
+        return np.array_equal(result, expected)
+    y, exact = result.astype(np.float64), expected.astype(np.float64)
+    return bool(np.linalg.norm(y - exact) <= error * np.linalg.norm(exact))
 
 
 def _small(size: int, dtype: Any, seed: int) -> Any:
@@ -277,7 +299,8 @@ def tune_report(found: Sequence[Tuned], cases: int, kept: str) -> Report:
         f"{len(changed)} of them got another tile than the rule's"
         + (f", at most {most.gain:.2f}×: {most.case.title}" if changed and most else ""),
         f"a tile is taken if it is {100 * (_WORTH - 1):.0f} % faster than the rule's in the median "
-        "of rounds that both took part in; results were equal bit for bit",
+        "of rounds that both took part in; results of sums of products were equal bit for bit, "
+        "others within the error that their tile has",
         kept,
     ]
     if cases > len(found):
@@ -286,5 +309,5 @@ def tune_report(found: Sequence[Tuned], cases: int, kept: str) -> Report:
         f"{t.case.title}: wrong result of {', '.join(t.wrong)}" for t in found if t.wrong
     )
     title = "Tiles of contractions: the rule's and the fastest"
-    table = Table("Milliseconds of a call, operands packed beforehand", columns, rows)
+    table = Table("Milliseconds of a call, weights that stay packed beforehand", columns, rows)
     return Report("tune", title, (table,), notes=tuple(notes), failures=failures)

@@ -66,6 +66,8 @@ class Strategy(Generic[P]):
         meant: Whether it is to be chosen for a problem that it takes, if no one names it.
         needs: What it takes, for messages.
         examples: Problems of the family it stands in, that reach every branch of its templates.
+        error: Relative root mean square error that a tile has, of random numbers; None where
+            results are sums of products.
     """
 
     name: str
@@ -78,6 +80,7 @@ class Strategy(Generic[P]):
     meant: Callable[[P, DeviceTraits], bool] = _always
     examples: Callable[[], Iterable[Example[Any]]] = _none
     needs: str = ""
+    error: Callable[[Any, P], float] | None = None
 
     @property
     def label(self) -> str:
@@ -121,6 +124,7 @@ def lowered(
         assert found is not None  # it takes the problem
         return found
 
+    error = strategy.error
     return Strategy(
         strategy.name,
         strategy.tile,
@@ -132,6 +136,7 @@ def lowered(
         lambda problem, traits: not unless(problem) and taken(strategy.meant)(problem, traits),
         strategy.examples,
         strategy.needs,
+        None if error is None else lambda tile, problem: error(tile, of(problem)),
     )
 
 
@@ -217,7 +222,7 @@ class Family(Generic[P]):
         """
         self.check(what, name)
         known = table.choice(self, problem)
-        if known is not None and any(s.name == known.strategy for s in self._own(name)):
+        if known is not None and name in ("auto", known.strategy, known.strategy.partition("/")[0]):
             tuned = self.tuned(problem, traits, known)
             if tuned is not None:
                 return tuned
@@ -242,27 +247,35 @@ class Family(Generic[P]):
 
     def tuned(self, problem: P, traits: DeviceTraits, choice: Choice) -> Plan | None:
         """Plans one strategy with one tile; None where strategy or tile do not fit."""
-        for strategy in self._own("auto"):
+        for strategy, part in self._able(problem, traits):
             if strategy.name == choice.strategy:
-                return strategy.tuned(problem, traits, choice.numbers)
+                return strategy.tuned(part, traits, choice.numbers)
         return None
+
+    def error(self, problem: P, traits: DeviceTraits, choice: Choice) -> float:
+        """Returns the relative root mean square error of a choice; 0 of sums of products."""
+        for strategy, part in self._able(problem, traits):
+            if strategy.name == choice.strategy and strategy.error is not None:
+                return strategy.error(strategy.tile(*choice.numbers), part)
+        return 0.0
 
     def candidates(self, problem: P, traits: DeviceTraits) -> list[Choice]:
         """Returns the rule's choice, its strategy's other tiles, then other strategies'.
 
-        Of other strategies those that are meant for the device; all fit.
+        Of other strategies those that are meant for the device, and those whose errors are allowed:
+        beside these stand sums of products, even where they are another family's. All fit.
         """
         found: dict[Choice, None] = {}
         first = self.plan(problem, traits).choice
-        strategies = [s for s in self._own("auto") if s.takes(problem, traits)]
-        strategies.sort(key=lambda s: first is None or s.name != first.strategy)
-        for strategy in strategies:
-            if not strategy.meant(problem, traits):
+        able = self._able(problem, traits)
+        able.sort(key=lambda entry: first is None or entry[0].name != first.strategy)
+        for strategy, part in able:
+            if strategy.error is None and not strategy.meant(part, traits):
                 continue
-            rule = strategy.rule(problem, traits)
-            for tile in (rule, *strategy.near(rule, problem, traits)):
+            rule = strategy.rule(part, traits)
+            for tile in (rule, *strategy.near(rule, part, traits)):
                 choice = Choice(strategy.name, astuple(tile))
-                if self.tuned(problem, traits, choice) is not None:
+                if strategy.tuned(part, traits, choice.numbers) is not None:
                     found.setdefault(choice)
         return list(found)
 
@@ -274,12 +287,40 @@ class Family(Generic[P]):
                 yield name, strategy.planned(example.problem, example.traits, example.tile)
 
     def strategy(self, name: str) -> Strategy[P]:
-        """Returns the strategy of its own that has a name.
+        """Returns the strategy that has a name, its own or of a family that it goes on to.
 
         Raises:
             KeyError: There is none.
         """
-        return {s.name: s for s in self._own("auto")}[name]
+        return self._known()[name]
+
+    def _known(self) -> dict[str, Strategy[Any]]:
+        found: dict[str, Strategy[Any]] = {}
+        for entry in self.strategies:
+            more = entry.family._known() if isinstance(entry, Via) else {entry.name: entry}
+            found = {**more, **found}
+        return found
+
+    def _able(self, problem: P, traits: DeviceTraits) -> list[tuple[Strategy[Any], Any]]:
+        """Returns the strategies that tables and tuning choose from, each with its problem.
+
+        Those of its own that can do it. If one of them has errors, sums of products as well,
+        whosever they are: without errors their own family's table decides.
+        """
+        own = [(s, problem) for s in self._own("auto") if s.takes(problem, traits)]
+        if all(strategy.error is None for strategy, _ in own):
+            return own
+        return [(s, part) for s, part in self._whole(problem) if s.takes(part, traits)]
+
+    def _whole(self, problem: P) -> Iterator[tuple[Strategy[Any], Any]]:
+        """Yields the strategies that compute it as one problem, each with what it is to them."""
+        for entry in self.strategies:
+            if not isinstance(entry, Via):
+                yield entry, problem
+                continue
+            parts = entry.lower(problem)
+            if len(parts) == 1:
+                yield from entry.family._whole(parts[0])
 
     def _entries(self, name: str) -> list[Strategy[P] | Via[P]]:
         """Returns the entries of the list that a name stands for."""

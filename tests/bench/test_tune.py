@@ -27,6 +27,16 @@ from clprim.plan.table import Entry, TuningFile
 
 LAYER = Layer(20, 20, 3, 8, 1, 1, 20)
 DEPTHWISE_ROW = Conv(LAYER, 1, "channels_last", "forward")
+# Three by three, of a size that Winograd's algorithm is meant for.
+WINDOWS_ROW = Conv(Layer(64, 64, 3, 14, 1, 1), 2, "channels_last", "forward")
+
+
+@pytest.fixture(scope="module")
+def windows():
+    """Sums of products and, as another case, algorithms with errors of the same layer."""
+    if not cp.current_device().traits.is_cpu:
+        pytest.skip("Winograd's algorithm is for CPUs")
+    return record([WINDOWS_ROW], cp.current_device())
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +118,40 @@ def test_a_wrong_result_never_wins(case, monkeypatch):
     (failure,) = tune_report([found], 1, "").failures
     assert str(other) in failure
     assert rule == found.rule
+
+
+def test_a_layer_is_recorded_for_each_error_that_decides(windows):
+    exact, allowed = windows
+    assert (exact.family.name, allowed.family.name) == ("product", "windows")
+    assert exact.problem.error == 0 < allowed.problem.error
+    assert "errors up to 5e-06" in allowed.title
+    traits = cp.current_device().traits
+    errors = {allowed.family.error(allowed.problem, traits, c) for c in choices(allowed)}
+    assert len(errors) == 3  # none, F(2 x 2) and F(4 x 4)
+    assert set(choices(exact)) < set(choices(allowed))
+    with cp.options(convolution_error=0):
+        assert [c.key for c in record([WINDOWS_ROW], cp.current_device())] == [exact.key]
+
+
+def test_algorithms_with_errors_agree_within_these(windows, monkeypatch):
+    case = windows[1]
+    few = choices(case)
+    names = [c.strategy for c in few]
+    winograd, other = few[0], few[1]
+    product = few[names.index("in_place")]
+    monkeypatch.setattr(type(case.family), "candidates", lambda *_: [winograd, other, product])
+    found = run(case, {str(product): 0.5})
+    assert (found.rule, found.best, found.tried, found.wrong) == (winograd, product, 3, ())
+    # What is further from sums of products than its error is wrong, and so are other sums.
+    result = tune_module._Bench.result
+    order = iter([product, winograd, other])
+
+    def damaged(self, run):
+        return result(self, run) * (1 + 1e-5 * (next(order) == other))
+
+    monkeypatch.setattr(tune_module._Bench, "result", damaged)
+    found = run(case, {str(other): 0.1, str(product): 0.5})
+    assert (found.best, found.wrong) == (product, (str(other),))
 
 
 def test_results_are_computed(case):

@@ -6,6 +6,8 @@ import json
 import pytest
 from planning import CPU, GPU, convolution, product
 
+from clprim.plan.conv.family import WINDOWS, WindowsClass
+from clprim.plan.conv.winograd.tile import winograd_tile
 from clprim.plan.families import FAMILIES
 from clprim.plan.kernel import Choice
 from clprim.plan.product.family import PRODUCTS, ContractionClass
@@ -85,6 +87,57 @@ def test_a_table_serves_devices_that_have_room_for_its_tiles():
     for shrunk in ({"max_work_group_size": 32}, {"local_memory": 2048}, {"register_bytes": 512}):
         small = dataclasses.replace(traits, **shrunk)
         assert plan(what, small, "auto", table(what, choice)) == plan(what, small)
+
+
+def windows(choice, what):
+    return Table({("windows", WindowsClass.of(what)): choice})
+
+
+def image(error, **options):
+    found = convolution(8, 64, 28, 64, last=True, **options)
+    return dataclasses.replace(found, error=error)
+
+
+def test_an_algorithm_is_taken_where_its_error_is_allowed():
+    what = image(5e-6)
+    rule = WINDOWS.plan(what, CPU).choice
+    four = dataclasses.replace(winograd_tile(what, CPU), outputs=4, tiles=56)
+    two = dataclasses.replace(four, outputs=2)
+    choices = [Choice("winograd", dataclasses.astuple(tile)) for tile in (two, four)]
+    assert rule not in choices
+    small, large = (WINDOWS.error(what, CPU, choice) for choice in choices)
+    assert 0 < small < large < 5e-6
+    between = (small + large) / 2
+    for error, taken in ((5e-6, choices), (between, choices[:1]), (small / 2, []), (0, [])):
+        given = image(error)
+        for choice in choices:
+            found = WINDOWS.plan(given, CPU, "auto", windows(choice, what))
+            assert (found.choice == choice) == (choice in taken)
+            if choice not in taken:
+                assert found == WINDOWS.plan(given, CPU)
+    assert WINDOWS.plan(image(0), CPU).choice.strategy == "in_place"
+
+
+def test_a_table_prefers_sums_of_products_to_an_algorithm():
+    what = image(5e-6)
+    choice = Choice("in_place", (4, 2))
+    assert WINDOWS.error(what, CPU, choice) == 0
+    known = windows(choice, what)
+    assert WINDOWS.plan(what, CPU, "auto", known).choice == choice
+    # Where no error is allowed, the table of products decides.
+    assert WINDOWS.plan(image(0), CPU, "auto", known) == WINDOWS.plan(image(0), CPU)
+    # Who names an algorithm gets it, and no other window's choice.
+    assert WINDOWS.plan(what, CPU, "winograd", windows(choice, what)).choice != choice
+    for other in (image(5e-6, kernel=5, padding=2), dataclasses.replace(what, kept=False)):
+        assert WINDOWS.plan(other, CPU, "auto", windows(choice, what)) == WINDOWS.plan(other, CPU)
+
+
+def test_a_file_holds_choices_between_algorithms():
+    what = image(5e-6)
+    for choice in WINDOWS.candidates(what, CPU):
+        entries = {("windows", WindowsClass.of(what)): Entry(choice, 1.5)}
+        given = file(entries=entries)
+        assert TuningFile.parse(given.text(FAMILIES), FAMILIES) == given
 
 
 def test_classes_tell_apart_what_tiles_depend_on():

@@ -6,9 +6,12 @@ convolution by planes, nor any other of its own, is a product, or several of the
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
+
 from clprim.plan.conv.lowering import contractions
 from clprim.plan.conv.problem import Convolution, ConvolutionClass
 from clprim.plan.conv.winograd.strategy import WINOGRAD
+from clprim.plan.conv.winograd.tile import image_of
 from clprim.plan.conv.winograd.weight import WINOGRAD_WEIGHT
 from clprim.plan.depthwise.family import GRADIENTS, PLANES
 from clprim.plan.depthwise.problem import depthwise_of, is_product
@@ -16,12 +19,47 @@ from clprim.plan.depthwise.weight.code import gradient_of
 from clprim.plan.product.family import PRODUCTS, ContractionClass
 from clprim.plan.product.problem import Contraction
 from clprim.plan.strategy import Family, Via, lowered
+from clprim.plan.table import near_size
 
-__all__ = ["CONVOLUTIONS", "WINDOWS"]
+__all__ = ["CONVOLUTIONS", "WINDOWS", "WindowsClass"]
+
+
+@dataclass(frozen=True)
+class WindowsClass(ContractionClass):
+    """A class of contractions whose best algorithm depends on their windows.
+
+    The error that is allowed is none of it: a choice whose error is larger does not fit.
+
+    Attributes:
+        kernel_rows, kernel_columns: Of the windows.
+        channels: That are summed up, exact up to 256.
+        pixelwise: Whether windows move pixel by pixel.
+        kept: Whether the weight stays what it is.
+    """
+
+    kernel_rows: int
+    kernel_columns: int
+    channels: int
+    pixelwise: bool
+    kept: bool
+
+    @classmethod
+    def of(cls, problem: Contraction) -> WindowsClass:
+        """Returns the class of a contraction."""
+        rows, columns, channels = problem.depths
+        return cls(
+            **asdict(ContractionClass.of(problem)),
+            kernel_rows=rows,
+            kernel_columns=columns,
+            channels=near_size(channels),
+            pixelwise=image_of(problem) is not None,
+            kept=problem.kept,
+        )
+
 
 #: What is left of a convolution, or of each phase of its stride, that is no planes.
 WINDOWS: Family[Contraction] = Family(
-    "windows", ContractionClass, (WINOGRAD, Via(PRODUCTS, lambda problem: (problem,)))
+    "windows", WindowsClass, (WINOGRAD, Via(PRODUCTS, lambda problem: (problem,)))
 )
 CONVOLUTIONS: Family[Convolution] = Family(
     "conv",

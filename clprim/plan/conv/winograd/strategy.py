@@ -15,6 +15,7 @@ from clprim.plan.conv.winograd.tile import (
     near_winograd,
     pays_winograd,
     takes_winograd,
+    winograd_error,
     winograd_tile,
 )
 from clprim.plan.product.problem import Contraction
@@ -26,6 +27,11 @@ __all__ = ["WINOGRAD"]
 
 def _pays(problem: Contraction, traits: DeviceTraits) -> bool:
     return pays_winograd(problem, traits, winograd_tile(problem, traits))
+
+
+def _error(tile: WinogradTile, problem: Contraction) -> float:
+    *taps, channels = problem.depths
+    return winograd_error(taps, channels, problem.value, tile.outputs)
 
 
 def _examples() -> Iterator[Example[Contraction]]:
@@ -66,4 +72,5 @@ WINOGRAD: Strategy[Contraction] = Strategy(
         "windows of 2, 3, 5 or 7 elements, stride 1 and no dilation, of floats, on a CPU, and "
         "errors that cp.options(convolution_error=) admits"
     ),
+    error=_error,
 )

@@ -26,6 +26,7 @@ from clprim.plan.conv.winograd.weight_tile import (
     fits_weight,
     near_weight,
     takes_weight,
+    weight_error,
     weight_pays,
     weight_tile,
 )
@@ -345,4 +346,5 @@ WINOGRAD_WEIGHT: Strategy[Convolution] = Strategy(
     near=near_weight,
     meant=weight_pays,
     examples=_examples,
+    error=lambda tile, problem: weight_error(problem, tile.gradients),
 )

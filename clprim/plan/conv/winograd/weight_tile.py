@@ -24,6 +24,7 @@ __all__ = [
     "fits_weight",
     "near_weight",
     "takes_weight",
+    "weight_error",
     "weight_gain",
     "weight_pays",
     "weight_tile",
@@ -188,11 +189,11 @@ def _admitted(p: Convolution, traits: DeviceTraits) -> tuple[int, ...]:
     some = math.prod(p.x_shape) * math.prod(p.y_shape) > 0
     if not (device and some) or math.prod(taps) <= 1 or any(r not in TAPS for r in taps):
         return ()
-    return tuple(m for m in OUTPUTS[max(taps)] if _error(p, m) <= p.error)
+    return tuple(m for m in OUTPUTS[max(taps)] if weight_error(p, m) <= p.error)
 
 
-def _error(p: Convolution, gradients: int) -> float:
-    """The relative root mean square error that random numbers have."""
+def weight_error(p: Convolution, gradients: int) -> float:
+    """Returns the relative root mean square error that random numbers have."""
     down, across = _transforms(p, gradients)
     tiles = -(-p.rows.windows // down.r) * -(-p.columns.windows // across.r) * p.images
     unit = 2.0**-24 if p.value.itemsize == 4 else 2.0**-53
