@@ -168,6 +168,14 @@ from clprim.ops.loss.ctc import (
     ctc_loss,
     ctc_loss_backward,
 )
+from clprim.ops.loss.distance import (
+    pairwise_distance,
+    pairwise_distance_backward,
+    triplet_margin_loss,
+    triplet_margin_loss_backward,
+    triplet_margin_with_distance_loss,
+    triplet_margin_with_distance_loss_backward,
+)
 from clprim.ops.loss.elementwise import (
     binary_cross_entropy,
     binary_cross_entropy_backward,
@@ -194,15 +202,20 @@ from clprim.ops.loss.elementwise import (
     soft_margin_loss,
     soft_margin_loss_backward,
 )
+from clprim.ops.loss.margin import (
+    multi_margin_loss,
+    multi_margin_loss_backward,
+    multilabel_margin_loss,
+    multilabel_margin_loss_backward,
+    multilabel_soft_margin_loss,
+    multilabel_soft_margin_loss_backward,
+)
+from clprim.ops.loss.pdist import pdist, pdist_backward
 from clprim.ops.loss.similarity import (
     cosine_embedding_loss,
     cosine_embedding_loss_backward,
     cosine_similarity,
     cosine_similarity_backward,
-    pairwise_distance,
-    pairwise_distance_backward,
-    triplet_margin_loss,
-    triplet_margin_loss_backward,
 )
 from clprim.ops.norm.batch_norm import batch_norm, batch_norm_stats, batch_norm_train
 from clprim.ops.norm.batch_norm_gradient import batch_norm_backward
@@ -388,7 +401,6 @@ from clprim.ops.sort.search import (
     masked_select,
     nonzero,
     searchsorted,
-    unique,
 )
 from clprim.ops.sort.sort import (
     argsort,
@@ -399,6 +411,7 @@ from clprim.ops.sort.sort import (
     sort_backward,
     topk,
 )
+from clprim.ops.sort.unique import unique
 
 __all__ = [
     "abs",
@@ -627,6 +640,12 @@ __all__ = [
     "mse_loss",
     "mse_loss_backward",
     "mul",
+    "multi_margin_loss",
+    "multi_margin_loss_backward",
+    "multilabel_margin_loss",
+    "multilabel_margin_loss_backward",
+    "multilabel_soft_margin_loss",
+    "multilabel_soft_margin_loss_backward",
     "nll_loss",
     "nll_loss_backward",
     "nonzero",
@@ -639,6 +658,8 @@ __all__ = [
     "pad_backward",
     "pairwise_distance",
     "pairwise_distance_backward",
+    "pdist",
+    "pdist_backward",
     "pixel_shuffle",
     "pixel_unshuffle",
     "poisson_nll_loss",
@@ -722,6 +743,8 @@ __all__ = [
     "tril",
     "triplet_margin_loss",
     "triplet_margin_loss_backward",
+    "triplet_margin_with_distance_loss",
+    "triplet_margin_with_distance_loss_backward",
     "triu",
     "trunc",
     "unbind",

@@ -1,4 +1,4 @@
-"""Searching in what is sorted, and what that finds: counts, positions of ones, distinct values."""
+"""Searching in what is sorted, and what that finds: counts and positions of ones."""
 
 from __future__ import annotations
 
@@ -14,11 +14,19 @@ from clprim.ops.reduction.reduce import amax, amin
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel, lower_bound, places
-from clprim.ops.sort.sort import sort
 from clprim.plan.strides import broadcasts_to
 from clprim.scan import Scan
 
-__all__ = ["bincount", "bucketize", "histc", "masked_select", "nonzero", "searchsorted", "unique"]
+__all__ = [
+    "FIRST",
+    "bincount",
+    "bucketize",
+    "histc",
+    "masked_select",
+    "nonzero",
+    "numbered",
+    "searchsorted",
+]
 
 _INT64 = np.dtype(np.int64)
 
@@ -165,7 +173,7 @@ def histc(x: Any, bins: int = 100, min: float = 0, max: float = 0) -> Array:
 _number = Scan("y0 = x0 != 0;", init="scan_y0 = 0;", step="scan_y0 += y0;", result_type=_INT64)
 
 
-def _numbered(flags: Any) -> tuple[Array, int]:
+def numbered(flags: Any) -> tuple[Array, int]:
     """How many ones there are up to each element of a flat array, and in all."""
     if not flags.size:
         return flags, 0
@@ -179,7 +187,7 @@ def _flat_flags(x: Any) -> Array:
     return flags.reshape(-1)
 
 
-_FIRST = lower_bound("size_x0(0)", "at_x0(middle)", "(coord(0) + 1)")
+FIRST = lower_bound("size_x0(0)", "at_x0(middle)", "(coord(0) + 1)")
 
 
 def nonzero(x: Any) -> Array:
@@ -198,11 +206,11 @@ def nonzero(x: Any) -> Array:
                [1, 0]])
     """
     dtype_of("nonzero", "x", x)
-    numbers, count = _numbered(_flat_flags(x))
+    numbers, count = numbered(_flat_flags(x))
     ndim = x.ndim
     if not count or not ndim:
         return new_dense((count, ndim), _INT64)
-    lines = [_FIRST, "long rest = low, place = 0;"]
+    lines = [FIRST, "long rest = low, place = 0;"]
     steps = [int(np.prod(x.shape[d + 1 :], dtype=np.int64)) for d in range(ndim)]
     lines += [f"if (coord(1) == {d}) place = rest / w{d}; rest %= w{d};" for d in range(ndim)]
     text = "\n".join([*lines, "y0 = place;"])
@@ -234,10 +242,10 @@ def masked_select(x: Any, mask: Any) -> Array:
     if x.shape != shape:
         values = new_dense(shape, dtype)
         kernel("y0 = x0;", "copy", dtype)(x, out=values)
-    numbers, count = _numbered(flags.reshape(-1))
+    numbers, count = numbered(flags.reshape(-1))
     if not count:
         return new_dense((0,), dtype)
-    text = _FIRST + "y0 = at_x1(low);"
+    text = FIRST + "y0 = at_x1(low);"
     return kernel(text, what, dtype)(numbers, values.reshape(-1), shape=(count,))
 
 
@@ -247,54 +255,3 @@ def _broadcast(a: Any, b: Any) -> bool:
     except ValueError:
         return False
     return broadcasts_to(a.shape, shape)
-
-
-def unique(
-    x: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
-) -> Any:
-    """Returns the distinct elements of an array in order, each NaN by itself.
-
-    The host waits for their number.
-
-    Args:
-        x: An array.
-        sorted: Taken as PyTorch has it; they are always sorted.
-        return_inverse: Whether to return as well which of them each element is.
-        return_counts: Whether to return as well how often each occurs.
-
-    Returns:
-        The elements, or a tuple.
-
-    Raises:
-        DTypeError: No device array.
-    """
-    dtype = dtype_of("unique", "x", x)
-    flat = new_dense(x.shape, dtype)
-    kernel("y0 = x0;", "copy", dtype)(x, out=flat)
-    flat = flat.reshape(-1)
-    if not flat.size:
-        empty = new_dense((0,), _INT64)
-        found = [flat]
-        found += [empty.reshape(x.shape)] if return_inverse else []
-        found += [empty] if return_counts else []
-        return found[0] if len(found) == 1 else tuple(found)
-    values, order = sort(flat, 0)
-    text = "y0 = coord(0) == 0 || at_x0(coord(0)) != at_x0(coord(0) - 1);"
-    flags = kernel(text, "unique", np.dtype(np.bool_))(values, shape=values.shape)
-    numbers, count = _numbered(flags)
-    line = (count,)
-    text = _FIRST + "y0 = at_x1(low);"
-    found = [kernel(text, "unique", dtype)(numbers, values, shape=line)]
-    if return_inverse:
-        _, back = sort(order, 0)
-        which = kernel("y0 = at_x1(x0) - 1;", "unique", _INT64)(back, numbers)
-        found.append(which.reshape(x.shape))
-    if return_counts:
-        text = f"""
-            long first;
-            {{ {_FIRST} first = low; }}
-            {_FIRST.replace("(coord(0) + 1)", "(coord(0) + 2)")}
-            y0 = low - first;
-        """
-        found.append(kernel(text, "unique", _INT64)(numbers, shape=line))
-    return found[0] if len(found) == 1 else tuple(found)

@@ -119,6 +119,10 @@ SAMPLES = {
     },
     "margin_ranking_loss": lambda f, x: f(x, x, x, reduction="none"),
     "triplet_margin_loss": lambda f, x: f(x, x, x, reduction="none"),
+    "triplet_margin_with_distance_loss": lambda f, x: f(x, x, x, reduction="none"),
+    "multi_margin_loss": lambda f, x: f(x[:, :, 0, 0], cp.empty(0, np.int64)),
+    "multilabel_margin_loss": lambda f, x: f(x[:, :, 0, 0], cp.empty((0, 3), np.int64)),
+    "pdist": lambda f, x: f(x[:, :, 0, 0]),
     "scaled_dot_product_attention": lambda f, x: f(x, x, x),
     **{
         name: lambda f, x: f(x, 1, cp.empty((0, 3, 4, 4), np.int64), x)

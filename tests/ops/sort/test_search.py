@@ -70,6 +70,22 @@ def test_unique(device):
     assert np.isnan(ops.unique(cp.asarray(np.float32([np.nan, 1, np.nan]))).get()[1:]).all()
 
 
+def test_unique_slices(device):
+    rng = np.random.default_rng(3)
+    for shape, dim in [((30, 5), 0), ((6, 20, 3), -2), ((7,), 0)]:
+        x = rng.integers(-1, 1, shape).astype(np.float32)
+        found = ops.unique(cp.asarray(x), return_inverse=True, return_counts=True, dim=dim)
+        options = {"return_inverse": True, "return_counts": True, "dim": dim}
+        for a, b in zip(found, torch.unique(torch.tensor(x), **options), strict=True):
+            equal(a, b)
+    rows = cp.asarray(np.float32([[np.nan, 1], [0, 1], [np.nan, 1], [-0.0, 1]]))
+    assert ops.unique(rows, dim=0).shape == (3, 2)
+    found = ops.unique(cp.zeros((0, 3)), dim=0, return_counts=True)
+    assert [a.shape for a in found] == [(0, 3), (0,)]
+    with pytest.raises(cp.ShapeError, match="no elements"):
+        ops.unique(cp.zeros((3, 0)), dim=0)
+
+
 def test_refusals(device):
     x, i = cp.zeros((3, 4)), cp.zeros((3,), np.int32)
     for message, call in [

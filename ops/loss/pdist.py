@@ -1,0 +1,109 @@
+"""Distances of every two rows of a matrix."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+from clprim.arrays.array import Array
+from clprim.dtypes import AnyDType, value_dtype
+from clprim.errors import ShapeError
+from clprim.ops.loss.distance import norm_order, power_of, slope_of
+from clprim.ops.loss.reduced import check_floats
+from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.strings import lower_bound
+from clprim.pointwise import Pointwise
+
+__all__ = ["pdist", "pdist_backward"]
+
+
+def pdist(x: Any, p: float = 2.0) -> Array:
+    """Returns the p-norms of the differences of every two rows, as `torch.nn.functional.pdist`.
+
+    Args:
+        x: (N, D), of floating-point numbers.
+        p: The norm: ∞, or more than 0.
+
+    Returns:
+        (N (N - 1) / 2,): of rows 0 and 1, 0 and 2, …, 1 and 2, ….
+
+    Raises:
+        ShapeError, DTypeError, DeviceError: With what was given and what was expected.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> ops.pdist(cp.asarray(np.float32([[0, 0], [3, 4], [0, 1]]))).get().round(4)
+        array([5.    , 1.    , 4.2426], dtype=float32)
+    """
+    p = _rows("pdist", x, p)
+    rows = x.shape[0]
+    result: Array = _row_distances(x.dtype, p)(x, shape=(max(0, rows * (rows - 1) // 2),))
+    return result
+
+
+def pdist_backward(grad: Any, x: Any, p: float = 2.0) -> Array:
+    """Returns the gradient of `pdist`; of equal rows it is 0.
+
+    Args:
+        grad: Of the result.
+        x: As in `pdist`.
+        p: Likewise.
+
+    Raises:
+        ShapeError, DTypeError, DeviceError: With what was given and what was expected.
+    """
+    what = "pdist_backward"
+    p, rows = _rows(what, x, p), x.shape[0]
+    dtype_of(what, "grad", grad)
+    shape = (max(0, rows * (rows - 1) // 2),)
+    if grad.shape != shape:
+        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {shape}")
+    distances = _row_distances(value_dtype(x.dtype, [x.dtype]), p)(x, shape=shape)
+    result: Array = _row_slopes(x.dtype, p)(x, distances, grad, 0.0)
+    return result
+
+
+def _rows(what: str, x: Any, p: Any) -> float:
+    check_floats(what, "x", x)
+    if x.ndim != 2:
+        raise ShapeError(f"{what}: x has shape {x.shape}, expected (N, D)")
+    return norm_order(what, p)
+
+
+@lru_cache(maxsize=64)
+def _row_distances(dtype: AnyDType, p: float) -> Pointwise:
+    term, norm = power_of(p) if not math.isinf(p) else ("fabs(d)", "reduce_y0")
+    step = "sum += term;" if not math.isinf(p) else "sum = sum >= term || sum != sum ? sum : term;"
+    norm = norm.replace("typeof_reduce_y0", "typeof_y0").replace("reduce_y0", "sum")
+    start = "middle * (2 * size_x0(0) - middle - 1) / 2"  # of the pairs of a row with later ones
+    text = f"""
+        {lower_bound("size_x0(0)", f"({start})", "coord(0)", after=True)}
+        long i = low - 1, j = coord(0) - i * (2 * size_x0(0) - i - 1) / 2 + i + 1;
+        typeof_y0 sum = 0;
+        for (long n = 0; n < size_x0(1); ++n) {{
+            typeof_y0 d = at_x0(i, n) - at_x0(j, n);
+            typeof_y0 term = {term};
+            {step}
+        }}
+        y0 = {norm};
+    """
+    return Pointwise(text, result_type=dtype, name="pdist")
+
+
+@lru_cache(maxsize=64)
+def _row_slopes(dtype: AnyDType, p: float) -> Pointwise:
+    text = f"""
+        long i = coord(0);
+        typeof_y0 sum = 0;
+        for (long j = 0; j < size_x0(0); ++j) {{
+            if (j == i) continue;
+            long a = min(i, j), b = max(i, j);
+            long pair = a * (2 * size_x0(0) - a - 1) / 2 + b - a - 1;
+            {slope_of(0, "x0", "at_x0(j, coord(1))", "at_x1(pair)", "at_x2(pair)", p)}
+            sum += d0 == 0 ? 0 : s0;
+        }}
+        y0 = sum;
+    """
+    return Pointwise(text, result_type=dtype, name="pdist_backward")

@@ -1,0 +1,137 @@
+"""Distinct values, or distinct slices along an axis."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from clprim.arrays.array import Array, new_dense
+from clprim.errors import ShapeError
+from clprim.ops.index.gather import index_select
+from clprim.ops.scan.cumulative import cumsum
+from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.dims import one_axis
+from clprim.ops.shared.strings import kernel
+from clprim.ops.sort.keys import with_axis
+from clprim.ops.sort.search import FIRST, numbered
+from clprim.ops.sort.sort import sort
+
+__all__ = ["unique"]
+
+_INT64 = np.dtype(np.int64)
+
+
+def unique(
+    x: Any,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """Returns the distinct elements of an array in order, or the distinct slices along an axis.
+
+    Each NaN is by itself. Slices are in lexicographic order. The host waits for their number.
+
+    Args:
+        x: An array.
+        sorted: Taken as PyTorch has it; they are always sorted.
+        return_inverse: Whether to return as well which of them each element, or slice, is.
+        return_counts: Whether to return as well how often each occurs.
+        dim: The axis of the slices; None for elements.
+
+    Returns:
+        The elements or slices, or a tuple.
+
+    Raises:
+        ShapeError: An axis that is not there, or slices without elements.
+        DTypeError: No device array.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> x = cp.asarray(np.array([[3, 1], [2, 9], [3, 1]]))
+        >>> rows, inverse = ops.unique(x, return_inverse=True, dim=0)
+        >>> rows.get().tolist(), inverse.get().tolist()
+        ([[2, 9], [3, 1]], [1, 0, 1])
+    """
+    dtype = dtype_of("unique", "x", x)
+    if dim is None:
+        axis, shape = 0, x.shape
+        flat = new_dense(shape, dtype)
+        kernel("y0 = x0;", "copy", dtype)(x, out=flat)
+        flat = flat.reshape(-1)
+    else:
+        axis = one_axis("unique", x, dim, None)
+        shape = x.shape[axis : axis + 1]
+        flat = _slices(x, axis)
+    if not flat.size:
+        empty = new_dense((0,), _INT64)
+        found = [flat if dim is None else x]
+        found += [empty.reshape(shape)] if return_inverse else []
+        found += [empty] if return_counts else []
+        return found[0] if len(found) == 1 else tuple(found)
+    values, order = sort(flat, 0)
+    text = "y0 = coord(0) == 0 || at_x0(coord(0)) != at_x0(coord(0) - 1);"
+    flags = kernel(text, "unique", np.dtype(np.bool_))(values, shape=values.shape)
+    numbers, count = numbered(flags)
+    line = (count,)
+    text = FIRST + "y0 = at_x1(low);"
+    if dim is None:
+        found = [kernel(text, "unique", dtype)(numbers, values, shape=line)]
+    else:
+        found = [index_select(x, axis, kernel(text, "unique", _INT64)(numbers, order, shape=line))]
+    if return_inverse:
+        _, back = sort(order, 0)
+        which = kernel("y0 = at_x1(x0) - 1;", "unique", _INT64)(back, numbers)
+        found.append(which.reshape(shape))
+    if return_counts:
+        text = f"""
+            long first;
+            {{ {FIRST} first = low; }}
+            {FIRST.replace("(coord(0) + 1)", "(coord(0) + 2)")}
+            y0 = low - first;
+        """
+        found.append(kernel(text, "unique", _INT64)(numbers, shape=line))
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _slices(x: Any, axis: int) -> Array:
+    """A number for each slice: equal ones have the same, and they order as the slices do.
+
+    Numbers of the elements at each place are put together by pairs of neighbours, and these are
+    numbered again, so that a slice of n elements takes about log2(n) sorts of all.
+    """
+    length = x.shape[axis] if x.ndim else 0
+    places = math.prod(x.shape) // length if length else math.prod(x.shape[:axis])
+    if not x.ndim or (length and not places):
+        raise ShapeError(f"unique: slices of shape {x.shape} along axis {axis} have no elements")
+    if not length:
+        return new_dense((0,), _INT64)
+    moved = with_axis(x, axis, -1)
+    lines = new_dense(moved.shape, x.dtype)
+    kernel("y0 = x0;", "copy", x.dtype)(moved, out=lines)
+    ranks = _ranks(lines.reshape(places, length))
+    while ranks.shape[0] > 1:
+        # A last place without a neighbour is put together with zeros.
+        text = """
+            long i = 2 * coord(0), j = coord(1);
+            y0 = at_x0(i, j) * size_x0(1) + (inside_x0(i + 1, j) ? at_x0(i + 1, j) : 0);
+        """
+        pairs = ((ranks.shape[0] + 1) // 2, length)
+        ranks = _ranks(kernel(text, "unique_pairs", _INT64)(ranks, shape=pairs))
+    return ranks.reshape(length)
+
+
+def _ranks(lines: Any) -> Array:
+    """How many distinct elements of its line are less than each element."""
+    values, order = sort(lines, 1)
+    text = """
+        long i = coord(0), j = coord(1);
+        y0 = j && at_x0(i, j) != at_x0(i, j - 1);
+    """
+    steps = cumsum(kernel(text, "unique_steps", _INT64)(values, shape=values.shape), 1)
+    _, back = sort(order, 1)
+    found: Array = kernel("y0 = at_x1(coord(0), x0);", "unique_ranks", _INT64)(back, steps)
+    return found
