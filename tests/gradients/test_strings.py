@@ -46,6 +46,10 @@ def test_dead_terms_go():
     assert printed("y0 = max(x0, 0) * x1;", "x1") == "gx1 = gy0 * max(x0, 0);"
 
 
+def test_a_number_that_is_not_finite_stays_in_its_branch():
+    assert printed("y0 = x0 > 1 ? x0 * NAN : x0;") == "gx0 = x0 > 1 ? NAN * gy0 : gy0;"
+
+
 def test_a_saved_result_spares_what_it_is_made_of():
     sigmoid = "typeof_y0 e = exp(-x0); y0 = 1 / (1 + e);"
     assert printed("y0 = tanh(x0 * w0);", saves=("y0",)) == "gx0 = gy0 * (1 - y0 * y0) * w0;"

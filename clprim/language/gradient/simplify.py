@@ -131,10 +131,10 @@ class Algebra:
         """``a * b``."""
         if b.value is not None and a.value is None:
             a, b = b, a
+        if _is(a, 0) or _is(b, 0):
+            return self.zero  # before numbers, of which NaN would pass a branch not taken
         if a.value is not None and b.value is not None:
             return self.number(a.value * b.value)
-        if _is(a, 0):
-            return self.zero
         if _is(a, 1):
             return b
         if _is(a, -1):

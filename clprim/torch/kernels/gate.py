@@ -1,4 +1,4 @@
-"""Activations that shrink or gate."""
+"""Activations that shrink or gate; their gradients are derived from strings."""
 
 from __future__ import annotations
 
@@ -6,24 +6,35 @@ from typing import Any
 
 from clprim import ops
 from clprim.arrays.array import Array
+from clprim.pointwise import Pointwise
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
 # As PyTorch's: a negative limit, which `clprim.ops` refuses, keeps everything.
 _INSIDE = "v >= -({b}) && v <= {b}"
+_HARDSHRINK = f"typeof_y0 v = {{a}}; y0 = {_INSIDE} ? 0 : v;"
+_hardshrink_gradient = Pointwise(_HARDSHRINK.format(a="x0", b="w0"), name="hardshrink").gradient(
+    "x0"
+)
+_prelu_gradient = Pointwise("y0 = x0 > 0 ? x0 : x0 * x1;", name="prelu").gradient()
+# The slope of what lies outside is NaN, as PyTorch's; the logarithms of 0 have infinite ones.
+_logit_gradient = Pointwise(
+    "y0 = x0 < 0 || x0 > 1 ? x0 * NAN : log(x0) - log1p(-x0);", name="logit"
+).gradient("x0")
+_logit_between_gradient = Pointwise(
+    "y0 = x0 < w0 || x0 > 1 - w0 ? 0 : log(x0) - log1p(-x0);", name="logit"
+).gradient("x0")
 
 
 @kernel("hardshrink")
 def _hardshrink(x: Array, lambd: Any = 0.5) -> Any:
-    expr = f"typeof_y0 v = {{a}}; y0 = {_INSIDE} ? 0 : v;"
-    return apply(expr, x, lambd, kind=kind_of(x.dtype))
+    return apply(_HARDSHRINK, x, lambd, kind=kind_of(x.dtype))
 
 
 @kernel("hardshrink_backward")
 def _hardshrink_backward(grad: Array, x: Array, lambd: Any) -> Any:
-    expr = f"typeof_y0 v = {{a}}; y0 = {_INSIDE} ? 0 : (typeof_y0){{c}};"
-    return apply(expr, x, lambd, grad, kind=kind_of(grad.dtype))
+    return _hardshrink_gradient(x, lambd, grad=grad)
 
 
 @kernel("softshrink")
@@ -46,9 +57,7 @@ def _prelu(x: Array, weight: Array) -> Any:
 
 @kernel("_prelu_kernel_backward")
 def _prelu_backward(grad: Array, x: Array, weight: Array) -> Any:
-    kind = kind_of(x.dtype)
-    slope = apply("typeof_y0 g = {a}; y0 = {b} > 0 ? g : g * {c};", grad, x, weight, kind=kind)
-    return slope, apply("typeof_y0 g = {a}; y0 = {b} > 0 ? 0 : g * {b};", grad, x, kind=kind)
+    return _prelu_gradient(x, weight, grad=grad)
 
 
 @kernel("glu")
@@ -63,10 +72,6 @@ def _glu_backward(grad: Array, x: Array, dim: int) -> Any:
 
 @kernel("logit_backward")
 def _logit_backward(grad: Array, x: Array, eps: float | None = None) -> Any:
-    kind = kind_of(grad.dtype)
-    slope = "typeof_y0 g = {a}; typeof_y0 v = {b}; "
     if eps is None:
-        slope += "y0 = v < 0 || v > 1 ? (typeof_y0)NAN : g / (v * (1 - v));"
-        return apply(slope, grad, x, kind=kind)
-    slope += "y0 = v < {c} || v > 1 - {c} ? 0 : g / (v * (1 - v));"
-    return apply(slope, grad, x, eps, kind=kind)
+        return _logit_gradient(x, grad=grad)
+    return _logit_between_gradient(x, eps, grad=grad)
