@@ -285,6 +285,12 @@ from clprim.ops.quantized.quantized import (
     quantized_conv2d,
     quantized_matmul,
 )
+from clprim.ops.random.alpha import (
+    alpha_dropout,
+    alpha_dropout_backward,
+    rrelu,
+    rrelu_backward,
+)
 from clprim.ops.random.dropout import (
     dropout,
     dropout1d,
@@ -435,6 +441,8 @@ __all__ = [
     "affine_grid",
     "affine_grid_backward",
     "all",
+    "alpha_dropout",
+    "alpha_dropout_backward",
     "amax",
     "amin",
     "any",
@@ -689,6 +697,8 @@ __all__ = [
     "rotary_embedding",
     "rotary_embedding_backward",
     "round",
+    "rrelu",
+    "rrelu_backward",
     "rsqrt",
     "scaled_dot_product_attention",
     "scaled_dot_product_attention_backward",

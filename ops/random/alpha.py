@@ -1,0 +1,207 @@
+"""Random slopes and dropout that keeps mean and variance; gradients draw the numbers again."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, overload
+
+from clprim.arrays.array import Array
+from clprim.errors import DTypeError, ShapeError
+from clprim.ops.elementwise.activation import leaky_relu
+from clprim.ops.elementwise.activation_gradient import leaky_relu_backward
+from clprim.ops.shared.arguments import dtype_of, real
+from clprim.pointwise import Pointwise
+from clprim.runtime.randomness import State, at, get_state
+
+__all__ = [
+    "alpha_dropout",
+    "alpha_dropout_backward",
+    "rrelu",
+    "rrelu_backward",
+]
+
+# What selu tends to: Klambauer et al., Self-Normalizing Neural Networks, 2017.
+_ALPHA = 1.7580993408473766
+_alpha = Pointwise("y0 = (rand() < w0 ? -w3 : x0) * w1 + w2;", name="alpha_dropout")
+_alpha_slope = Pointwise("y0 = rand() < w0 ? 0 : x0 * w1;", name="alpha_dropout_backward")
+_rrelu = Pointwise("typeof_y0 r = w0 + rand() * w1; y0 = x0 <= 0 ? r * x0 : x0;", name="rrelu")
+_rrelu_slope = Pointwise(
+    "typeof_y0 r = w0 + rand() * w1; y0 = x1 <= 0 ? r * x0 : x0;", name="rrelu_backward"
+)
+
+
+@overload
+def alpha_dropout(
+    x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[False] = ...
+) -> Array: ...
+@overload
+def alpha_dropout(
+    x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[True]
+) -> tuple[Array, State | None]: ...
+def alpha_dropout(
+    x: Any, p: float = 0.5, training: bool = False, *, return_state: bool = False
+) -> Array | tuple[Array, State | None]:
+    """Returns ``x`` with elements at random set to what `selu` tends to, as PyTorch does.
+
+    What is returned has the mean and the variance of ``x``, where these are 0 and 1.
+
+    Args:
+        x: An array of floating numbers.
+        p: Probability that an element is dropped.
+        training: Whether anything happens at all; if not, ``x`` itself comes back.
+        return_state: Whether to return what `alpha_dropout_backward` needs as well.
+
+    Returns:
+        An array, or (array, state).
+
+    Raises:
+        ShapeError: A probability that is not in [0, 1].
+        DTypeError: No device array of floating numbers.
+
+    Example:
+        >>> import clprim as cp
+        >>> from clprim import ops
+        >>> y = ops.alpha_dropout(cp.full((50,), 1.0), 0.5, training=True)
+        >>> len(set(y.get().round(3).tolist()))
+        2
+    """
+    p = _probability("alpha_dropout", "x", x, p)
+    if not training or p == 0:
+        return (x, None) if return_state else x
+    state = get_state()
+    scale = _scale(p)
+    y: Array = _alpha(x, p, scale, _ALPHA * p * scale, _ALPHA)
+    return (y, state) if return_state else y
+
+
+def alpha_dropout_backward(grad: Any, state: State | None, p: float = 0.5) -> Array:
+    """Returns the gradient of `alpha_dropout` in its input.
+
+    Args:
+        grad: Gradient in the result.
+        state: What `alpha_dropout` returned beside it; None where it did nothing.
+        p: As it was then.
+
+    Raises:
+        ShapeError: A probability that is not in [0, 1].
+        DTypeError: No device array of floating numbers.
+    """
+    p = _probability("alpha_dropout_backward", "grad", grad, p)
+    found: Array = grad
+    if state is not None and p:
+        with at(state):
+            found = _alpha_slope(grad, p, _scale(p))
+    return found
+
+
+def _scale(p: float) -> float:
+    """What makes the variance 1 again; at p = 1 everything is 0, as in PyTorch."""
+    return 1 / math.sqrt((_ALPHA * _ALPHA * p + 1) * (1 - p)) if p < 1 else 0.0
+
+
+def _probability(what: str, label: str, x: Any, p: Any) -> float:
+    _floats(what, label, x)
+    probability = real(what, "p", p)
+    if not 0 <= probability <= 1:
+        raise ShapeError(f"{what}: p={p} is no probability: expected 0 to 1")
+    return probability
+
+
+@overload
+def rrelu(
+    x: Any,
+    lower: float = ...,
+    upper: float = ...,
+    training: bool = ...,
+    *,
+    return_state: Literal[False] = ...,
+) -> Array: ...
+@overload
+def rrelu(
+    x: Any,
+    lower: float = ...,
+    upper: float = ...,
+    training: bool = ...,
+    *,
+    return_state: Literal[True],
+) -> tuple[Array, State | None]: ...
+def rrelu(
+    x: Any,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = False,
+    *,
+    return_state: bool = False,
+) -> Array | tuple[Array, State | None]:
+    """Returns ``x`` where it is above 0, else times a random slope, as PyTorch does.
+
+    Args:
+        x: An array of floating numbers.
+        lower: The least slope.
+        upper: The greatest one.
+        training: Whether slopes are random; if not, they are the mean of the two.
+        return_state: Whether to return what `rrelu_backward` needs as well.
+
+    Returns:
+        An array, or (array, state).
+
+    Raises:
+        ShapeError: A least slope above the greatest.
+        DTypeError: No device array of floating numbers.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> ops.rrelu(cp.asarray(np.float32([-1, 0, 2])), 0.25, 0.75).get()
+        array([-0.5,  0. ,  2. ], dtype=float32)
+    """
+    low, high = _slopes("rrelu", x, lower, upper)
+    if not training:
+        y: Array = leaky_relu(x, (low + high) / 2)
+        return (y, None) if return_state else y
+    state = get_state()
+    y = _rrelu(x, low, high - low)
+    return (y, state) if return_state else y
+
+
+def rrelu_backward(
+    grad: Any, x: Any, state: State | None, lower: float = 1 / 8, upper: float = 1 / 3
+) -> Array:
+    """Returns the gradient of `rrelu` in its input.
+
+    Args:
+        grad: Gradient in the result.
+        x: As in `rrelu`.
+        state: What `rrelu` returned beside it; None where slopes were not random.
+        lower: As it was then.
+        upper: Likewise.
+
+    Raises:
+        ShapeError: Another shape than that of ``x``, or a least slope above the greatest.
+        DTypeError: No device array of floating numbers.
+    """
+    what = "rrelu_backward"
+    low, high = _slopes(what, x, lower, upper)
+    _floats(what, "grad", grad)
+    if grad.shape != x.shape:
+        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {x.shape}")
+    if state is None:
+        found: Array = leaky_relu_backward(grad, x, (low + high) / 2)
+    else:
+        with at(state):
+            found = _rrelu_slope(grad, x, low, high - low)
+    return found
+
+
+def _slopes(what: str, x: Any, lower: Any, upper: Any) -> tuple[float, float]:
+    _floats(what, "x", x)
+    low, high = real(what, "lower", lower), real(what, "upper", upper)
+    if not low <= high:
+        raise ShapeError(f"{what}: lower={lower} is more than upper={upper}")
+    return low, high
+
+
+def _floats(what: str, label: str, x: Any) -> None:
+    dtype = dtype_of(what, label, x)
+    if dtype.kind in "biu":
+        raise DTypeError(f"{what}: {label} is {dtype}, expected a floating dtype")
