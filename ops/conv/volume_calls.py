@@ -19,7 +19,8 @@ from clprim.call.packed import PackedWeight, matrix_of
 from clprim.call.repeat import repeatable
 from clprim.dtypes import AnyDType
 from clprim.ops.conv.forward import conv2d
-from clprim.ops.conv.gradient import conv2d_input, conv2d_weight
+from clprim.ops.conv.gradient import conv2d_weight
+from clprim.ops.conv.transpose import conv_transpose2d
 from clprim.ops.product.arguments import product_dtypes
 from clprim.ops.shared.epilogue import append
 from clprim.plan.conv.problem import Axis
@@ -200,7 +201,13 @@ def spread(
     order = (0, 2, 3, 1) if images.strides[1] < images.strides[3] else (0, 1, 2, 3)
     sums = new_dense(shape, value, order)
     options: dict[str, Any] = {**across, "groups": groups, "algorithm": algorithm}
-    conv2d_input(shape, _matrix(w), images, out=sums, **options)
+    # What no window reaches: it may be more than the padding, and that be less than nothing then.
+    options["padding"] = tuple(max(0, n) for n in across["padding"])
+    options["output_padding"] = tuple(
+        a.size - ((a.windows - 1) * a.stride - a.before - max(0, a.after) + a.reach)
+        for a in found[1:]
+    )
+    conv_transpose2d(images, _matrix(w), out=sums, **options)
     step = sums.strides
     taps = view_of(
         sums,

@@ -71,6 +71,8 @@ def _clamp_max(x: Array, max: Any, *, out: Array | None = None) -> Any:
 
 @kernel("hardtanh", out=True)
 def _hardtanh(x: Array, low: Any = -1, high: Any = 1, *, out: Array | None = None) -> Any:
+    if not kind_of(x.dtype).is_floating_point:
+        low, high = int(low), int(high)  # whole numbers stay such
     return _clamp(x, low, high, out=out)
 
 
@@ -88,4 +90,9 @@ def _nan_to_num(x: Array, nan: Any = None, posinf: Any = None, neginf: Any = Non
 
 @kernel("masked_fill.Scalar", "masked_fill.Tensor")
 def _masked_fill(x: Array, mask: Array, value: Any) -> Any:
+    if isinstance(value, Array) and value.ndim:
+        raise RuntimeError(
+            "masked_fill only supports a 0-dimensional value tensor, but got tensor with "
+            f"{value.ndim} dimension(s)"
+        )
     return apply("{b} ? (typeof_y0){c} : (typeof_y0){a}", x, mask, value, kind=kind_of(x.dtype))

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from clprim import ops
 from clprim.arrays.array import Array
+from clprim.torch.kernels.elementwise import apply
+from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
 
@@ -62,7 +66,12 @@ def _avg(dimensions: int) -> None:
         divisor_override: int | None = None,
     ) -> Any:
         how = map(_numbers, (size, stride, padding))
-        return forward(x, *how, ceil_mode, count_include_pad, divisor_override)
+        if x.dtype.kind != "i":
+            return forward(x, *how, ceil_mode, count_include_pad, divisor_override)
+        real = apply("{a}", x, kind=torch.float64)
+        mean = forward(real, *how, ceil_mode, count_include_pad, divisor_override)
+        # Cut towards zero, as PyTorch divides; a mean that is whole may be off by a rounding.
+        return apply("trunc({a} + copysign((typeof_y0)1e-7, {a}))", mean, kind=kind_of(x.dtype))
 
     @kernel(f"avg_pool{dimensions}d_backward")
     def gradient(

@@ -13,7 +13,7 @@ from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
 from clprim.torch import private
 from clprim.torch.copying import copy_into
-from clprim.torch.kernels.elementwise import apply
+from clprim.torch.kernels.elementwise import apply, promoted
 from clprim.torch.memory import array_of, kind_of
 from clprim.torch.table import kernel
 
@@ -109,4 +109,5 @@ def _dropout(x: Array, p: float, train: bool | None) -> Any:
 
 @kernel("native_dropout_backward")
 def _dropout_backward(grad: Array, kept: Array, scale: float) -> Any:
-    return apply("{b} ? {a} * {c} : 0", grad, kept, float(scale), kind=kind_of(grad.dtype))
+    kind = promoted(grad, float(scale))
+    return apply("{b} ? {a} * {c} : 0", grad, kept, float(scale), kind=kind)
