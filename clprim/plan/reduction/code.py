@@ -67,6 +67,8 @@ class ReductionCode(KernelCode):
         streaming: Whether it should do so past the cache.
         levels: Levels of accumulators above a tile, 4 steps each, which keep chains of additions
             short; 0 where nothing is added up.
+        quads: Whether 4 steps at a time are made between two looks at the levels (of
+            ``reduce_inner`` and ``reduce_narrow``).
         added: Names of the partials that the last level adds up without losing anything.
         still: Names of the inputs that the reduced loops do not move: one value an output.
         random: Whether the snippets draw random numbers.
@@ -100,6 +102,7 @@ class ReductionCode(KernelCode):
     ahead: int
     streaming: bool
     levels: int
+    quads: bool
     added: tuple[str, ...]
     still: tuple[str, ...]
     random: bool

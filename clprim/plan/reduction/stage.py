@@ -38,6 +38,8 @@ LEVELS = 3
 SHORT_CHAIN = 32
 # Such that need none: of eight equal numbers 1.5e-7 may be lost.
 SINGLE_CHAIN = 8
+# Vectors side by side up to which four steps are made without a test between them.
+QUAD_UNROLL = 4
 
 
 @dataclass
@@ -274,6 +276,8 @@ class Stages:
             store_tiles=store_tiles,
             ahead=schedule.ahead,
             levels=levels,
+            # Where the accumulators fit the registers and few steps are left over.
+            quads=levels == LEVELS and len(self.partials) == 1 and schedule.unroll <= QUAD_UNROLL,
             added=self._added() if levels == LEVELS else (),
             streaming=store_tiles
             and not partial

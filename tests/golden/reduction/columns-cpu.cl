@@ -111,7 +111,8 @@ reduce_y0 += y0;
                     tile_reduce_y0[u] = reduce_y0;
 
                 }
-                if ((++tile_steps & 3) == 0) {
+                tile_steps += 1;
+                if ((tile_steps & 3) < 1) {
                     #pragma unroll
                     for (int u = 0; u < 9; ++u)
                         take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
@@ -122,7 +123,7 @@ reduce_y0 += y0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 126 "kernel"
+#line 127 "kernel"
                         }
 
                         #pragma unroll
@@ -131,7 +132,7 @@ reduce_y0 = 0;
                         }
                     }
 
-                    if ((tile_steps & 15) == 0) {
+                    if ((tile_steps & 15) < 1) {
                         #pragma unroll
                         for (int u = 0; u < 9; ++u)
                             take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
@@ -142,7 +143,7 @@ reduce_y0 = 0;
                             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 146 "kernel"
+#line 147 "kernel"
                             }
 
                             #pragma unroll
@@ -151,7 +152,7 @@ reduce_y0 = 0;
                             }
                         }
 
-                        if ((tile_steps & 63) == 0) {
+                        if ((tile_steps & 63) < 1) {
                             #pragma unroll
                             for (int u = 0; u < 9; ++u)
                                 {
@@ -168,7 +169,7 @@ reduce_y0 = 0;
                                 {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 172 "kernel"
+#line 173 "kernel"
                                 }
 
                                 #pragma unroll

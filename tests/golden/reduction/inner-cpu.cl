@@ -190,7 +190,9 @@ reduce_y0 += y0;
                     tile_reduce_y0[u] = reduce_y0;
 
                 }
-                if ((++tile_steps & 3) == 0) {
+
+                tile_steps += 1;
+                if ((tile_steps & 3) < 1) {
                     #pragma unroll
                     for (int u = 0; u < 4; ++u)
                         {
@@ -203,7 +205,7 @@ reduce_y0 += y0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 207 "kernel"
+#line 209 "kernel"
                         }
 
                         #pragma unroll
@@ -227,17 +229,18 @@ reduce_y0 = 0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 231 "kernel"
+#line 233 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 236 "kernel"
+#line 238 "kernel"
                 }
 
                 tile_reduce_y0[u] = reduce_y0;
 
-                if ((++tile_steps & 3) == 0) {
+                tile_steps += 1;
+                if ((tile_steps & 3) < 1) {
                     #pragma unroll
                     for (int u = 0; u < 4; ++u)
                         {
@@ -250,7 +253,7 @@ reduce_y0 += y0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 254 "kernel"
+#line 257 "kernel"
                         }
 
                         #pragma unroll
@@ -273,17 +276,18 @@ reduce_y0 = 0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 277 "kernel"
+#line 280 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 282 "kernel"
+#line 285 "kernel"
                 }
 
                 rest_reduce_y0[0] = reduce_y0;
 
-                if ((++rest_steps & 3) == 0) {
+                rest_steps += 1;
+                if ((rest_steps & 3) < 1) {
                     #pragma unroll
                     for (int u = 0; u < 1; ++u)
                         {
@@ -296,7 +300,7 @@ reduce_y0 += y0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 300 "kernel"
+#line 304 "kernel"
                         }
 
                         #pragma unroll

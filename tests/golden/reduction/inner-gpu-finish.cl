@@ -77,7 +77,8 @@ reduce_y0 = 0;
 
     for (index_t split = lane; split < splits; split += 16) {
         take_partial(&tile_reduce_y0[0], reduce_y0_memory[split * outputs + o]);
-        if ((++tile_steps & 3) == 0) {
+        tile_steps += 1;
+        if ((tile_steps & 3) < 1) {
             #pragma unroll
             for (int u = 0; u < 1; ++u)
                 take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
@@ -88,7 +89,7 @@ reduce_y0 = 0;
                 {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 92 "kernel"
+#line 93 "kernel"
                 }
 
                 #pragma unroll
@@ -97,7 +98,7 @@ reduce_y0 = 0;
                 }
             }
 
-            if ((tile_steps & 15) == 0) {
+            if ((tile_steps & 15) < 1) {
                 #pragma unroll
                 for (int u = 0; u < 1; ++u)
                     take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
@@ -108,7 +109,7 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 112 "kernel"
+#line 113 "kernel"
                     }
 
                     #pragma unroll
@@ -117,7 +118,7 @@ reduce_y0 = 0;
                     }
                 }
 
-                if ((tile_steps & 63) == 0) {
+                if ((tile_steps & 63) < 1) {
                     #pragma unroll
                     for (int u = 0; u < 1; ++u)
                         {
@@ -134,7 +135,7 @@ reduce_y0 = 0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 138 "kernel"
+#line 139 "kernel"
                         }
 
                         #pragma unroll

@@ -131,6 +131,7 @@ reduce_y0 += y0;
                     tile_reduce_y0[u] = reduce_y0;
 
                 }
+
             }
             for (; e + 1024 <= stop; e += 1024) {
                 const int u = 0;
@@ -144,12 +145,12 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 148 "kernel"
+#line 149 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 153 "kernel"
+#line 154 "kernel"
                 }
 
                 tile_reduce_y0[u] = reduce_y0;
@@ -164,12 +165,12 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 168 "kernel"
+#line 169 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 173 "kernel"
+#line 174 "kernel"
                 }
 
             }

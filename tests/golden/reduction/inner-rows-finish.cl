@@ -67,7 +67,8 @@ reduce_y0 = 0;
         #pragma unroll
         for (int u = 0; u < 1; ++u)
             take_partial(&tile_reduce_y0[u], vload16(u, reduce_y0_memory + split * outputs + from));
-        if ((++tile_steps & 3) == 0) {
+        tile_steps += 1;
+        if ((tile_steps & 3) < 1) {
             #pragma unroll
             for (int u = 0; u < 1; ++u)
                 take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
@@ -78,7 +79,7 @@ reduce_y0 = 0;
                 {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 82 "kernel"
+#line 83 "kernel"
                 }
 
                 #pragma unroll
@@ -87,7 +88,7 @@ reduce_y0 = 0;
                 }
             }
 
-            if ((tile_steps & 15) == 0) {
+            if ((tile_steps & 15) < 1) {
                 #pragma unroll
                 for (int u = 0; u < 1; ++u)
                     take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
@@ -98,7 +99,7 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 102 "kernel"
+#line 103 "kernel"
                     }
 
                     #pragma unroll
@@ -107,7 +108,7 @@ reduce_y0 = 0;
                     }
                 }
 
-                if ((tile_steps & 63) == 0) {
+                if ((tile_steps & 63) < 1) {
                     #pragma unroll
                     for (int u = 0; u < 1; ++u)
                         {
@@ -124,7 +125,7 @@ reduce_y0 = 0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 128 "kernel"
+#line 129 "kernel"
                         }
 
                         #pragma unroll

@@ -158,6 +158,7 @@ reduce_y0 += y0;
                     tile_reduce_y0[u] = reduce_y0;
 
                 }
+
             }
             for (; e + 16 <= stop; e += 16) {
                 const int u = 0;
@@ -171,12 +172,12 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 175 "kernel"
+#line 176 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 180 "kernel"
+#line 181 "kernel"
                 }
 
                 tile_reduce_y0[u] = reduce_y0;
@@ -191,12 +192,12 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 195 "kernel"
+#line 196 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 200 "kernel"
+#line 201 "kernel"
                 }
 
             }

@@ -114,7 +114,8 @@ reduce_y0 += y0;
 
             tile_reduce_y0[0] = reduce_y0;
 
-            if ((++tile_steps & 3) == 0) {
+            tile_steps += 1;
+            if ((tile_steps & 3) < 1) {
                 #pragma unroll
                 for (int u = 0; u < 1; ++u)
                     take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
@@ -125,7 +126,7 @@ reduce_y0 += y0;
                     {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 129 "kernel"
+#line 130 "kernel"
                     }
 
                     #pragma unroll
@@ -134,7 +135,7 @@ reduce_y0 = 0;
                     }
                 }
 
-                if ((tile_steps & 15) == 0) {
+                if ((tile_steps & 15) < 1) {
                     #pragma unroll
                     for (int u = 0; u < 1; ++u)
                         take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
@@ -145,7 +146,7 @@ reduce_y0 = 0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 149 "kernel"
+#line 150 "kernel"
                         }
 
                         #pragma unroll
@@ -154,7 +155,7 @@ reduce_y0 = 0;
                         }
                     }
 
-                    if ((tile_steps & 63) == 0) {
+                    if ((tile_steps & 63) < 1) {
                         #pragma unroll
                         for (int u = 0; u < 1; ++u)
                             {
@@ -171,7 +172,7 @@ reduce_y0 = 0;
                             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 175 "kernel"
+#line 176 "kernel"
                             }
 
                             #pragma unroll

@@ -90,32 +90,37 @@ reduce_y0 = 0;
     uint tile_steps = 0;
 
     index_t e = begin;
-    for (; e + 48 <= end; e += 48) {
+    while (e + 192 <= end) {
         #pragma unroll
-        for (int u = 0; u < 3; ++u) {
-            const index_t at = e + u * 16;
+        for (int quarter = 0; quarter < 4; ++quarter) {
+            #pragma unroll
+            for (int u = 0; u < 3; ++u) {
+                const index_t at = e + u * 16;
 
-            typedef float16 typeof_reduce_y0;
-            typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
-            typedef float16 typeof_x0;
-            const typeof_x0 x0 = vload16(0, x0_memory + x0_at + at);
-            typedef float16 typeof_y0;
-            typeof_y0 y0 = 0;
-            {
+                typedef float16 typeof_reduce_y0;
+                typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
+                typedef float16 typeof_x0;
+                const typeof_x0 x0 = vload16(0, x0_memory + x0_at + at);
+                typedef float16 typeof_y0;
+                typeof_y0 y0 = 0;
+                {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 108 "kernel"
-            }
-            {
+#line 110 "kernel"
+                }
+                {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 113 "kernel"
+#line 115 "kernel"
+                }
+
+                tile_reduce_y0[u] = reduce_y0;
+
             }
-
-            tile_reduce_y0[u] = reduce_y0;
-
+            e += 48;
         }
-        if ((++tile_steps & 3) == 0) {
+        tile_steps += 4;
+        {
             #pragma unroll
             for (int u = 0; u < 3; ++u)
                 take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
@@ -126,7 +131,7 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 130 "kernel"
+#line 135 "kernel"
                 }
 
                 #pragma unroll
@@ -135,7 +140,7 @@ reduce_y0 = 0;
                 }
             }
 
-            if ((tile_steps & 15) == 0) {
+            if ((tile_steps & 15) < 4) {
                 #pragma unroll
                 for (int u = 0; u < 3; ++u)
                     take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
@@ -146,7 +151,7 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 150 "kernel"
+#line 155 "kernel"
                     }
 
                     #pragma unroll
@@ -155,7 +160,7 @@ reduce_y0 = 0;
                     }
                 }
 
-                if ((tile_steps & 63) == 0) {
+                if ((tile_steps & 63) < 4) {
                     #pragma unroll
                     for (int u = 0; u < 3; ++u)
                         {
@@ -172,7 +177,108 @@ reduce_y0 = 0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 176 "kernel"
+#line 181 "kernel"
+                        }
+
+                        #pragma unroll
+                        for (int u = 0; u < 3; ++u) {
+                            tile_level2_reduce_y0[u] = reduce_y0;
+                        }
+                    }
+
+                }
+
+            }
+
+        }
+
+    }
+
+    for (; e + 48 <= end; e += 48) {
+        #pragma unroll
+        for (int u = 0; u < 3; ++u) {
+            const index_t at = e + u * 16;
+
+            typedef float16 typeof_reduce_y0;
+            typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
+            typedef float16 typeof_x0;
+            const typeof_x0 x0 = vload16(0, x0_memory + x0_at + at);
+            typedef float16 typeof_y0;
+            typeof_y0 y0 = 0;
+            {
+#line 1 "snippet:expr"
+y0 = x0;
+#line 212 "kernel"
+            }
+            {
+#line 1 "snippet:step"
+reduce_y0 += y0;
+#line 217 "kernel"
+            }
+
+            tile_reduce_y0[u] = reduce_y0;
+
+        }
+
+        tile_steps += 1;
+        if ((tile_steps & 3) < 1) {
+            #pragma unroll
+            for (int u = 0; u < 3; ++u)
+                take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
+
+            {
+                typedef float16 typeof_reduce_y0;
+                typeof_reduce_y0 reduce_y0 = 0;
+                {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 236 "kernel"
+                }
+
+                #pragma unroll
+                for (int u = 0; u < 3; ++u) {
+                    tile_reduce_y0[u] = reduce_y0;
+                }
+            }
+
+            if ((tile_steps & 15) < 1) {
+                #pragma unroll
+                for (int u = 0; u < 3; ++u)
+                    take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
+
+                {
+                    typedef float16 typeof_reduce_y0;
+                    typeof_reduce_y0 reduce_y0 = 0;
+                    {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 256 "kernel"
+                    }
+
+                    #pragma unroll
+                    for (int u = 0; u < 3; ++u) {
+                        tile_level1_reduce_y0[u] = reduce_y0;
+                    }
+                }
+
+                if ((tile_steps & 63) < 1) {
+                    #pragma unroll
+                    for (int u = 0; u < 3; ++u)
+                        {
+                            const float16 old_reduce_y0 = tile_level3_reduce_y0[u];
+                            take_partial(&tile_level3_reduce_y0[u], tile_level2_reduce_y0[u]);
+                            const float16 part_reduce_y0 = tile_level3_reduce_y0[u] - old_reduce_y0;
+                            tile_lost_reduce_y0[u] += (old_reduce_y0 - (tile_level3_reduce_y0[u] - part_reduce_y0))
+                                + (tile_level2_reduce_y0[u] - part_reduce_y0);
+                        }
+
+                    {
+                        typedef float16 typeof_reduce_y0;
+                        typeof_reduce_y0 reduce_y0 = 0;
+                        {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 282 "kernel"
                         }
 
                         #pragma unroll
@@ -222,7 +328,7 @@ reduce_y0 = 0;
         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 226 "kernel"
+#line 332 "kernel"
         }
 
         // The last rows fill no tile.
@@ -234,12 +340,12 @@ reduce_y0 = 0;
             {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 238 "kernel"
+#line 344 "kernel"
             }
             {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 243 "kernel"
+#line 349 "kernel"
             }
 
         }

@@ -194,6 +194,7 @@ reduce_y0 += y0;
                     tile_reduce_y0[u] = reduce_y0;
 
                 }
+
             }
             for (; e + 16 <= stop; e += 16) {
                 const int u = 0;
@@ -209,12 +210,12 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:expr"
 y0 = x0 * x1 * w0;
-#line 213 "kernel"
+#line 214 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 218 "kernel"
+#line 219 "kernel"
                 }
 
                 tile_reduce_y0[u] = reduce_y0;
@@ -231,12 +232,12 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:expr"
 y0 = x0 * x1 * w0;
-#line 235 "kernel"
+#line 236 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 240 "kernel"
+#line 241 "kernel"
                 }
 
             }

@@ -119,7 +119,8 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
 
     for (index_t split = 0; split < splits; split += 1) {
         take_partial(&tile_reduce_y0[0], &tile_reduce_y1[0], &tile_reduce_y2[0], reduce_y0_memory[split * outputs + o], reduce_y1_memory[split * outputs + o], reduce_y2_memory[split * outputs + o]);
-        if ((++tile_steps & 3) == 0) {
+        tile_steps += 1;
+        if ((tile_steps & 3) < 1) {
             #pragma unroll
             for (int u = 0; u < 1; ++u)
                 take_partial(&tile_level1_reduce_y0[u], &tile_level1_reduce_y1[u], &tile_level1_reduce_y2[u], tile_reduce_y0[u], tile_reduce_y1[u], tile_reduce_y2[u]);
@@ -134,7 +135,7 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
                 {
 #line 1 "snippet:init"
 reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
-#line 138 "kernel"
+#line 139 "kernel"
                 }
 
                 #pragma unroll
@@ -145,7 +146,7 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
                 }
             }
 
-            if ((tile_steps & 15) == 0) {
+            if ((tile_steps & 15) < 1) {
                 #pragma unroll
                 for (int u = 0; u < 1; ++u)
                     take_partial(&tile_level2_reduce_y0[u], &tile_level2_reduce_y1[u], &tile_level2_reduce_y2[u], tile_level1_reduce_y0[u], tile_level1_reduce_y1[u], tile_level1_reduce_y2[u]);
@@ -160,7 +161,7 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
                     {
 #line 1 "snippet:init"
 reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
-#line 164 "kernel"
+#line 165 "kernel"
                     }
 
                     #pragma unroll
@@ -171,7 +172,7 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
                     }
                 }
 
-                if ((tile_steps & 63) == 0) {
+                if ((tile_steps & 63) < 1) {
                     #pragma unroll
                     for (int u = 0; u < 1; ++u)
                         {
@@ -188,7 +189,7 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
-#line 192 "kernel"
+#line 193 "kernel"
                         }
 
                         #pragma unroll
@@ -232,7 +233,7 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
     {
 #line 1 "snippet:finalize"
 y0 = reduce_y0; y1 = reduce_y1 / count;
-#line 236 "kernel"
+#line 237 "kernel"
     }
     y0_memory[y0_at] = y0;
     y1_memory[y1_at] = y1;

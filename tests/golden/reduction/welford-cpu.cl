@@ -145,6 +145,7 @@ reduce_y1 += delta * (y0 - reduce_y0);
                     tile_reduce_y2[u] = reduce_y2;
 
                 }
+
             }
             for (; e + 16 <= stop; e += 16) {
                 const int u = 0;
@@ -162,7 +163,7 @@ reduce_y1 += delta * (y0 - reduce_y0);
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 166 "kernel"
+#line 167 "kernel"
                 }
                 {
 #line 1 "snippet:step"
@@ -170,7 +171,7 @@ reduce_y2 += 1;
 typeof_reduce_y0 delta = y0 - reduce_y0;
 reduce_y0 += delta / reduce_y2;
 reduce_y1 += delta * (y0 - reduce_y0);
-#line 174 "kernel"
+#line 175 "kernel"
                 }
 
                 tile_reduce_y0[u] = reduce_y0;
@@ -187,7 +188,7 @@ reduce_y1 += delta * (y0 - reduce_y0);
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 191 "kernel"
+#line 192 "kernel"
                 }
                 {
 #line 1 "snippet:step"
@@ -195,7 +196,7 @@ reduce_y2 += 1;
 typeof_reduce_y0 delta = y0 - reduce_y0;
 reduce_y0 += delta / reduce_y2;
 reduce_y1 += delta * (y0 - reduce_y0);
-#line 199 "kernel"
+#line 200 "kernel"
                 }
 
             }
