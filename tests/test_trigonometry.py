@@ -7,7 +7,7 @@ import pytest
 
 import clprim as cp
 from clprim import ops
-from clprim.plan.kernel import unified_functions
+from clprim.plan.snippets import unified_functions
 
 SMALL = np.linspace(-3, 3, 512).astype(np.float32).reshape(16, 32)
 ANGLES = SMALL.copy()

@@ -9,7 +9,12 @@ from typing import Any, Protocol, TypeVar
 from clprim.dtypes import AnyDType, stored_type
 from clprim.plan.arguments import Arguments
 from clprim.plan.epilogue import Epilogue, Named, is_position
-from clprim.plan.kernel import KernelCode, OperandCode, inner_step, own_names, unified_functions
+from clprim.plan.kernel import (
+    KernelCode,
+    OperandCode,
+    inner_step,
+)
+from clprim.plan.snippets import own_names, unified_functions
 from clprim.traits import DeviceTraits
 
 __all__ = ["StoredCode", "StoringCode", "add_store", "storing"]

@@ -15,7 +15,7 @@ from clprim.language.composed import Composed
 from clprim.language.epilogue import appended, define_epilogue
 from clprim.ops.shared.arguments import number
 from clprim.plan.epilogue import Epilogue, Read, positions
-from clprim.plan.kernel import resolve_dims
+from clprim.plan.snippets import resolve_dims
 from clprim.plan.strides import broadcasts_to
 from clprim.runtime.device import Device
 

@@ -21,10 +21,8 @@ from clprim.plan.kernel import (
     KernelPlan,
     OperandCode,
     Plan,
-    own_names,
     power_of_two,
     round_up,
-    unified_functions,
 )
 from clprim.plan.place import Place
 from clprim.plan.product.pack import pack_plan
@@ -32,6 +30,7 @@ from clprim.plan.product.problem import Contraction
 from clprim.plan.product.problem import index_of as contraction_index
 from clprim.plan.product.register_code import ContractionCode, contraction_code
 from clprim.plan.product.register_tile import Tile
+from clprim.plan.snippets import own_names, unified_functions
 from clprim.plan.store import add_store
 from clprim.traits import DeviceTraits
 

@@ -30,11 +30,9 @@ from clprim.plan.kernel import (
     Parameter,
     Scalar,
     ScalarCode,
-    index_type,
-    own_names,
-    unified_functions,
 )
 from clprim.plan.reduction.code import PartialCode, partial_code
+from clprim.plan.snippets import index_type, own_names, unified_functions
 from clprim.plan.strides import Dim, Space, broadcast_strides, collapse, memory_order
 from clprim.traits import DeviceTraits
 

@@ -30,18 +30,15 @@ from clprim.plan.kernel import (
     PositionCode,
     Scalar,
     ScalarCode,
-    index_type,
     inner_step,
-    own_names,
     random_arguments,
-    resolve_dims,
     round_up,
-    unified_functions,
     work_group,
 )
 from clprim.plan.pointwise.code import PointwiseCode, TileCode
 from clprim.plan.pointwise.lookups import plan_lookups, vector_lanes
 from clprim.plan.pointwise.tiling import find_tiling, place_tiles
+from clprim.plan.snippets import index_type, own_names, resolve_dims, unified_functions
 from clprim.plan.strides import (
     Dim,
     Operand,

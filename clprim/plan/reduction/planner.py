@@ -28,13 +28,12 @@ from clprim.plan.kernel import (
     OperandCode,
     Plan,
     PositionCode,
-    index_type,
-    resolve_dims,
     round_up,
 )
 from clprim.plan.reduction.code import PartialCode, ReductionCode, Scaling
 from clprim.plan.reduction.schedule import Schedule, choose_schedule
 from clprim.plan.reduction.stage import Stages
+from clprim.plan.snippets import index_type, resolve_dims
 from clprim.plan.strides import (
     Dim,
     Operand,

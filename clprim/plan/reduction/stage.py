@@ -20,12 +20,11 @@ from clprim.plan.kernel import (
     PositionCode,
     Scalar,
     ScalarCode,
-    own_names,
     random_arguments,
-    unified_functions,
 )
 from clprim.plan.reduction.code import ReductionCode, Scaling, partial_code
 from clprim.plan.reduction.schedule import Schedule
+from clprim.plan.snippets import own_names, unified_functions
 from clprim.plan.strides import Operand
 from clprim.traits import DeviceTraits
 

@@ -33,17 +33,14 @@ from clprim.plan.kernel import (
     Plan,
     PositionCode,
     Scalar,
-    index_type,
-    own_names,
     random_arguments,
-    resolve_dims,
     round_up,
-    unified_functions,
 )
 from clprim.plan.reduction.code import Scaling
 from clprim.plan.reduction.stage import Stages
 from clprim.plan.scan.code import ScanCode
 from clprim.plan.scan.schedule import Schedule, choose_schedule
+from clprim.plan.snippets import index_type, own_names, resolve_dims, unified_functions
 from clprim.plan.strides import (
     Dim,
     Operand,

@@ -1,0 +1,99 @@
+"""What a kernel needs to know of the snippets it is made of: index type, functions, names."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+
+from clprim.errors import ShapeError
+from clprim.language.names import (
+    BUILTINS,
+    KEYWORDS,
+    QUALIFIERS,
+    RESERVED,
+    TRIGONOMETRY,
+    TYPES,
+    UNIFIED,
+)
+from clprim.language.snippet import Snippet, is_engine_name
+from clprim.plan.strides import Operand, Space
+from clprim.traits import DeviceTraits
+
+__all__ = ["index_type", "own_names", "resolve_dims", "unified_functions"]
+
+_DIRECTIVES = frozenset("define undef if ifdef ifndef elif else endif defined pragma line".split())
+# Families of names that OpenCL C gives, for what a preamble may use of them.
+_OPENCL = re.compile(r"(v(load|store)|convert_|as_|get_|atom|async_|CLK_|cl_|CL|_|mem_fence)")
+
+
+def index_type(
+    space: Space, lookups: Iterable[Operand] = (), *, compared: bool = False, traits: DeviceTraits
+) -> str:
+    """Returns the index type that reaches every element: ``int`` where 31 bits do, else ``long``.
+
+    Positions are long for snippets; a compiler that compares widened integers wrongly gets them as
+    long from the beginning.
+
+    A margin of 2²⁰ leaves room for the work-items past the end of the last work-group.
+
+    Args:
+        space: The loops.
+        lookups: Arrays that are read at coordinates.
+        compared: Whether snippets see positions or sizes.
+        traits: Of the device.
+    """
+    if compared and not traits.widened_comparisons:
+        return "long"
+    limit = 2**31 - 2**20
+    for a in lookups:
+        reach = sum(abs(s) * n for s, n in zip(a.strides, a.shape, strict=True))
+        if (a.offset + reach) // a.dtype.itemsize >= limit or any(n >= limit for n in a.shape):
+            return "long"
+    if math.prod(d.size for d in space.dims) >= limit:
+        return "long"
+    for k, offset in enumerate(space.offsets):
+        low = offset + sum(min(0, d.strides[k] * (d.size - 1)) for d in space.dims)
+        high = offset + sum(max(0, d.strides[k] * (d.size - 1)) for d in space.dims)
+        if low < -limit or high >= limit:
+            return "long"
+    return "int"
+
+
+def unified_functions(
+    snippets: Iterable[Snippet], preamble: str, traits: DeviceTraits
+) -> tuple[tuple[str, int], ...]:
+    """Returns the built-ins among those that snippets call which a template defines anew.
+
+    They are those with several arguments of one type, and those whose vectors the device computes
+    wrongly. Functions that the preamble mentions are left alone: it may define its own of that
+    name.
+    """
+    called = {t.text for s in snippets for t in s.tokens if t.kind == "name"}
+    anew = UNIFIED if traits.vector_trigonometry else UNIFIED | dict.fromkeys(TRIGONOMETRY, 1)
+    return tuple((f, n) for f, n in sorted(anew.items()) if f in called and f not in preamble)
+
+
+def own_names(snippets: Iterable[Snippet], preamble: str) -> tuple[str, ...]:
+    """Returns the names of locals and helpers that the user chose."""
+    found = set(re.findall(r"[A-Za-z_]\w*", preamble))
+    found.update(t.text for s in snippets for t in s.tokens if t.kind == "name")
+    found -= BUILTINS | KEYWORDS | QUALIFIERS | TYPES | RESERVED.keys() | _DIRECTIVES
+    return tuple(sorted(n for n in found if not (is_engine_name(n) or _OPENCL.match(n))))
+
+
+def resolve_dims(
+    what: str, snippets: Iterable[Snippet], ndim: int
+) -> Iterator[tuple[str, int, int]]:
+    """Yields (function, dimension as written, axis) for every ``coord(d)`` and ``size(d)``.
+
+    Raises:
+        ShapeError: The broadcast shape has no such dimension.
+    """
+    for function, d in sorted(frozenset().union(*(s.dims for s in snippets))):
+        if not -ndim <= d < ndim:
+            raise ShapeError(
+                f"{what}: {function}({d}) is out of bounds for a broadcast shape of "
+                f"{ndim} dimensions"
+            )
+        yield function, d, d % ndim
