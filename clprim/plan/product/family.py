@@ -51,7 +51,7 @@ LANES = replace(
 # What examples do to results.
 RELU, RESIDUAL = "y0 = max(y0, 0);", "y0 = max(y0 + x0, 0);"
 # Tiles worth timing, of each strategy: every one is compiled, which takes a second.
-NEAR_IN_PLACE, NEAR_PANELS, NEAR_TILES = 6, 3, 10
+NEAR_IN_PLACE, NEAR_PANELS, NEAR_TILES, NEAR_WIDE = 6, 3, 10, 3
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,8 @@ def _near_tiles(_: LocalTile, problem: Contraction, traits: DeviceTraits) -> Ite
     if code.gathered == "columns":
         sizes = sizes[1], sizes[0]
     batch = problem.groups * max(1, depth // SHORTEST_CHAIN)
-    return local_tiles(*sizes, batch, problem.value.itemsize, traits)[:NEAR_TILES]
+    arguments = *sizes, batch, problem.value.itemsize, traits
+    return local_tiles(*arguments)[:NEAR_TILES] + local_tiles(*arguments, wide=True)[:NEAR_WIDE]
 
 
 def _examples_in_place() -> Iterator[Example[Contraction]]:

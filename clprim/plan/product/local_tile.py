@@ -19,6 +19,9 @@ __all__ = ["LocalTile", "busy_items", "choose_local_tile", "local_tiles", "most_
 # addresses, 64 floats come to 102 to 128 registers of 4 bytes, 32 floats on a GPU that has half as
 # many to 128 of its own, and 64 would be spilled there.
 SUMS_PART = 4
+# Times as many sums as the rule takes are worth timing: 128 floats come to 180 to 210 registers,
+# which no trait promises, and which pay where reading local memory is what takes the time.
+WIDE = 2
 # A device of small work-groups is taken for one that has few registers as well.
 SMALL_GROUP = 64
 # What every device has.
@@ -89,7 +92,7 @@ class LocalTile:
             and steps
             and self.width == max(2, 16 // itemsize)
             and self.items <= traits.max_work_group_size
-            and self.rows * self.columns <= most_sums(self.width, itemsize, traits)
+            and self.rows * self.columns <= WIDE * most_sums(self.width, itemsize, traits)
             and self.local_bytes(itemsize) <= traits.local_memory
         )
 
@@ -129,11 +132,22 @@ def choose_local_tile(
 
 
 def local_tiles(
-    rows: int, columns: int, batch: int, itemsize: int, traits: DeviceTraits
+    rows: int, columns: int, batch: int, itemsize: int, traits: DeviceTraits, *, wide: bool = False
 ) -> list[LocalTile]:
-    """Returns the tiles that fit a device, what promises most first; arguments as above."""
+    """Returns the tiles that fit a device, what promises most first.
+
+    Args:
+        rows: Of every result.
+        columns: Of every result.
+        batch: How many results.
+        itemsize: Bytes of a sum.
+        traits: Of the device.
+        wide: Instead, tiles of up to `WIDE` times as many sums as that, of which there may be none.
+    """
     width = max(2, 16 // itemsize)
-    sums = most_sums(width, itemsize, traits)
+    fewest, sums = 0, most_sums(width, itemsize, traits)
+    if wide:
+        fewest, sums = sums, WIDE * sums
     largest = min(256, 1 << (traits.max_work_group_size.bit_length() - 1))
     # Several groups at a time find room where there is more.
     memory = min(traits.local_memory, LOCAL_BYTES)
@@ -145,8 +159,8 @@ def local_tiles(
         if items % y == 0 and (y <= 4 * (items // y) and items // y <= 4 * y)
         for x in (items // y,)
         for r in (2 * width, width)
-        for c in (2 * width, width)
-        if r * c <= sums
+        for c in (4 * width, 2 * width, width)[not wide :]
+        if fewest < r * c <= sums
     ]
     tiles = [
         LocalTile(y, x, r, c, width, steps)
@@ -154,9 +168,8 @@ def local_tiles(
         for steps in (_steps(LocalTile(y, x, r, c, width, 1), itemsize, memory),)
         if steps
     ]
-    smallest = LocalTile(1, 1, width, width, width, 1)
     tiles.sort(key=lambda tile: _cost(tile, rows, columns, batch, traits))
-    return tiles or [smallest]
+    return tiles or ([] if wide else [LocalTile(1, 1, width, width, width, 1)])
 
 
 def _steps(tile: LocalTile, itemsize: int, memory: int) -> int:

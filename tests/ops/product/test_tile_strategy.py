@@ -79,7 +79,14 @@ def test_transposed_convolution(gpu):
 
 
 # Work-groups and sums of any shape, with steps that a work-group's items note one by one.
-SHAPES = [(1, 1, 4, 4, 1), (4, 1, 4, 8, 2), (2, 8, 8, 4, 16), (16, 16, 8, 8, 8), (4, 16, 4, 4, 4)]
+SHAPES = [
+    (1, 1, 4, 4, 1),
+    (4, 1, 4, 8, 2),
+    (2, 8, 8, 4, 16),
+    (16, 16, 8, 8, 8),
+    (4, 16, 4, 4, 4),
+    (2, 4, 8, 16, 4),
+]
 
 
 @pytest.mark.everywhere

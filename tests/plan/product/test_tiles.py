@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from planning import convolution, numbers, product
 
-from clprim.plan.product.local_tile import LocalTile, choose_local_tile
+from clprim.plan.product.family import PRODUCTS
+from clprim.plan.product.local_tile import LocalTile, choose_local_tile, local_tiles
 from clprim.plan.product.problem import Bounds
 from clprim.plan.product.splits import LONGEST_CHAIN
 from clprim.plan.product.tiles import plan_tiles
@@ -231,3 +232,17 @@ def test_little_of_a_tile_is_wasted():
     assert flat.tile_rows <= 32
     square = choose_local_tile(4096, 4096, 1, 4, TRAITS["large"])
     assert square.tile_rows * square.tile_columns == 128 * 128
+
+
+def test_wider_tiles_are_timed_and_not_chosen_unseen():
+    traits = TRAITS["large"]
+    chosen, wide = (local_tiles(4096, 4096, 1, 4, traits, wide=wide) for wide in (False, True))
+    assert all(tile.rows * tile.columns <= 64 for tile in chosen)
+    assert {(tile.rows, tile.columns) for tile in wide} == {(8, 16)}
+    assert all(tile.fits(4, traits) for tile in wide)
+    problem = product(4096, 4096, 4096)
+    (strategy,) = (s for s in PRODUCTS.strategies if s.name == "tiles")
+    near = list(strategy.near(chosen[0], problem, traits))
+    assert set(wide) & set(near) and near[0] == chosen[0]
+    few = local_tiles(4096, 4096, 1, 4, TRAITS["narrow"], wide=True)
+    assert {tile.rows * tile.columns for tile in few} == {64}
