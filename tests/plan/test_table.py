@@ -84,7 +84,7 @@ def test_a_table_serves_devices_that_have_room_for_its_tiles():
     what, traits, _ = CASES["tiles"]
     choice = Choice("tiles", (8, 8, 8, 8, 4, 8))
     assert PRODUCTS.tuned(what, traits, choice) is not None
-    for shrunk in ({"max_work_group_size": 32}, {"local_memory": 2048}, {"register_bytes": 512}):
+    for shrunk in ({"max_work_group_size": 32}, {"local_memory": 2048}, {"register_bytes": 256}):
         small = dataclasses.replace(traits, **shrunk)
         assert plan(what, small, "auto", table(what, choice)) == plan(what, small)
 
