@@ -263,6 +263,8 @@ def _distances_by(
     reduction: Any,
 ) -> tuple[list[Any], float]:
     check_reduction(what, reduction)
+    if not callable(function):
+        raise DefinitionError(f"{what}: distance_function={function!r}: expected a function")
     for label, array in zip(("anchor", "positive", "negative"), arrays, strict=True):
         check_floats(what, label, array)
         if array.shape != arrays[0].shape:

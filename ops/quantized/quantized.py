@@ -54,7 +54,8 @@ def quantize(
         out: Where the result goes.
 
     Raises:
-        ShapeError: Not as many scales as elements, a scale that is not positive, no such dimension.
+        ShapeError: Not as many scales as elements, a scale that is not positive, a zero point
+            that the dtype does not hold, no such dimension.
         DTypeError: No such arrays, or another dtype.
 
     Example:
@@ -78,7 +79,7 @@ def quantize(
     text = f"""
         float q = rint((float)x0 / (float)x1 + (float)x2);
         y0 = (typeof_y0)clamp(q, (float)({info.min + 1} - 1), (float){float(most)!r});"""
-    arrays = _scales(what, x, scale, zero_point, dim)
+    arrays = _scales(what, x, kind, scale, zero_point, dim)
     return kernel(text, what, kind)(x, *arrays, shape=x.shape, out=out)
 
 
@@ -110,7 +111,7 @@ def dequantize(
     kind = as_dtype(dtype)
     if kind.kind in "biu":
         raise DTypeError(f"{what}: dtype={kind}: expected a floating dtype")
-    arrays = _scales(what, x, scale, zero_point, dim)
+    arrays = _scales(what, x, np.dtype(x.dtype), scale, zero_point, dim)
     text = "y0 = (float)(x0 - x2) * (float)x1;"
     return kernel(text, what, kind)(x, *arrays, shape=x.shape, out=out)
 
@@ -235,8 +236,10 @@ def _requantizing(
     return {"epilogue": _REQUANTIZE, "epilogue_args": (bits, zero, least)}
 
 
-def _scales(what: str, x: Any, scale: Any, zero_point: Any, dim: Any) -> tuple[Array, Array]:
-    """Scales and zero points as arrays that broadcast to ``x``."""
+def _scales(
+    what: str, x: Any, stored: np.dtype[Any], scale: Any, zero_point: Any, dim: Any
+) -> tuple[Array, Array]:
+    """Scales and zero points, which are ``stored`` integers, as arrays that broadcast to ``x``."""
     at = None if dim is None else one_dim(what, x.ndim, dim)
     count = 1 if at is None else x.shape[at]
     found = []
@@ -250,6 +253,11 @@ def _scales(what: str, x: Any, scale: Any, zero_point: Any, dim: Any) -> tuple[A
                 raise ShapeError(f"{what}: scale={given!r} must be positive")
             if not np.isfinite(host.astype(kind)).all():
                 raise ShapeError(f"{what}: {label}={given!r}: expected finite numbers")
+            if (
+                label == "zero_point"
+                and not ((np.iinfo(stored).min <= host) & (host <= np.iinfo(stored).max)).all()
+            ):
+                raise ShapeError(f"{what}: zero_point={given!r} is outside of {stored}")
             array = asarray(np.atleast_1d(host).astype(kind))
         if array.shape not in ((count,), (1,)):
             raise ShapeError(f"{what}: {label} has shape {array.shape}, expected ({count},)")

@@ -12,7 +12,7 @@ from clprim.errors import ShapeError
 from clprim.ops.index.gather import index_select
 from clprim.ops.scan.cumulative import cumsum
 from clprim.ops.shared.arguments import dtype_of
-from clprim.ops.shared.dims import one_axis
+from clprim.ops.shared.dims import named_once, one_axis
 from clprim.ops.shared.strings import kernel
 from clprim.ops.sort.keys import with_axis
 from clprim.ops.sort.search import FIRST, numbered
@@ -29,6 +29,8 @@ def unique(
     return_inverse: bool = False,
     return_counts: bool = False,
     dim: int | None = None,
+    *,
+    axis: int | None = None,
 ) -> Any:
     """Returns the distinct elements of an array in order, or the distinct slices along an axis.
 
@@ -40,12 +42,13 @@ def unique(
         return_inverse: Whether to return as well which of them each element, or slice, is.
         return_counts: Whether to return as well how often each occurs.
         dim: The axis of the slices; None for elements.
+        axis: Another name of ``dim``.
 
     Returns:
         The elements or slices, or a tuple.
 
     Raises:
-        ShapeError: An axis that is not there, or slices without elements.
+        ShapeError: An axis that is not there or named twice, or slices without elements.
         DTypeError: No device array.
 
     Example:
@@ -57,15 +60,16 @@ def unique(
         ([[2, 9], [3, 1]], [1, 0, 1])
     """
     dtype = dtype_of("unique", "x", x)
+    dim = named_once("unique", dim, axis)
     if dim is None:
-        axis, shape = 0, x.shape
+        along, shape = 0, x.shape
         flat = new_dense(shape, dtype)
         kernel("y0 = x0;", "copy", dtype)(x, out=flat)
         flat = flat.reshape(-1)
     else:
-        axis = one_axis("unique", x, dim, None)
-        shape = x.shape[axis : axis + 1]
-        flat = _slices(x, axis)
+        along = one_axis("unique", x, dim, None)
+        shape = x.shape[along : along + 1]
+        flat = _slices(x, along)
     if not flat.size:
         empty = new_dense((0,), _INT64)
         found = [flat if dim is None else x]
@@ -81,7 +85,7 @@ def unique(
     if dim is None:
         found = [kernel(text, "unique", dtype)(numbers, values, shape=line)]
     else:
-        found = [index_select(x, axis, kernel(text, "unique", _INT64)(numbers, order, shape=line))]
+        found = [index_select(x, along, kernel(text, "unique", _INT64)(numbers, order, shape=line))]
     if return_inverse:
         _, back = sort(order, 0)
         which = kernel("y0 = at_x1(x0) - 1;", "unique", _INT64)(back, numbers)

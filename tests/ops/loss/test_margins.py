@@ -107,3 +107,9 @@ def test_refusals():
     ]:
         with pytest.raises(cp.ClprimError, match=message):
             call()
+
+
+def test_a_distance_that_is_no_function_is_refused(device):
+    x = cp.zeros((2, 3))
+    with pytest.raises(cp.DefinitionError, match="distance_function=3: expected a function"):
+        ops.triplet_margin_with_distance_loss(x, x, x, distance_function=3)

@@ -83,3 +83,11 @@ def test_refusals(device):
     ]:
         with pytest.raises(cp.ClprimError, match=message):
             call()
+
+
+@pytest.mark.parametrize(("dtype", "zero"), [("int8", 128), ("uint8", -1), ("int32", 2**40)])
+def test_zero_points_that_the_dtype_does_not_hold_are_refused(device, dtype, zero):
+    with pytest.raises(cp.ShapeError, match=f"zero_point={zero} is outside of {dtype}"):
+        ops.quantize(cp.zeros(3), 0.1, zero, dtype)
+    with pytest.raises(cp.ShapeError, match=f"zero_point={zero} is outside of {dtype}"):
+        ops.dequantize(cp.zeros(3, dtype), 0.1, zero)

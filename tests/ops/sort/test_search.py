@@ -80,6 +80,10 @@ def test_unique_slices(device):
             equal(a, b)
     rows = cp.asarray(np.float32([[np.nan, 1], [0, 1], [np.nan, 1], [-0.0, 1]]))
     assert ops.unique(rows, dim=0).shape == (3, 2)
+    one, same = ops.unique(rows, axis=0).get(), ops.unique(rows, dim=0).get()
+    assert np.array_equal(one, same, equal_nan=True)
+    with pytest.raises(cp.ShapeError, match="dim=0 and axis=1 are one argument; give one"):
+        ops.unique(rows, dim=0, axis=1)
     found = ops.unique(cp.zeros((0, 3)), dim=0, return_counts=True)
     assert [a.shape for a in found] == [(0, 3), (0,)]
     with pytest.raises(cp.ShapeError, match="no elements"):
