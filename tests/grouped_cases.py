@@ -6,12 +6,14 @@ Operands: ``x0`` (4, 6, 33), whose groups extend along the last axis; of others 
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-import torch.nn.functional as F
+import pytest
 
 from clprim.ops.norm.moments import about_origin
 from clprim.ops.shared.exponentials import exponentials
 from clprim.ops.shared.sums import added
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
 
 WHOLE, ROW, GROUP = (4, 6, 33), (33,), (4, 6, 1)
 

@@ -1,8 +1,10 @@
 """Reductions as strings, and the same in PyTorch: what their gradients are held to."""
 
 import numpy as np
-import torch
+import pytest
 from support import numbers
+
+torch = pytest.importorskip("torch")
 
 SUM = {"init": "reduce_y0 = 0;", "step": "reduce_y0 += y0;"}
 SUMS = {

@@ -4,10 +4,11 @@ import re
 
 import numpy as np
 import pytest
-import torch
 from gradient_cases import CASES, FAMILIES, PREAMBLE, SPECIAL, data
 
 import clprim as cp
+
+torch = pytest.importorskip("torch")
 
 BATCH = 12
 

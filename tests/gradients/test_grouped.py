@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-import torch
 from grouped_cases import CASES, WHOLE, arrays
 from support import BFLOAT16, numbers
 
 import clprim as cp
+
+torch = pytest.importorskip("torch")
 
 
 def _references(case, inputs, grads):

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-import torch
 
 import clprim as cp
+
+torch = pytest.importorskip("torch")
 
 # How many turns an operand n asks for, as strings bound it, and as Python does.
 COUNTS = {

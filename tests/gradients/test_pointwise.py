@@ -5,11 +5,12 @@ import re
 
 import numpy as np
 import pytest
-import torch
 from gradient_cases import CASES, PREAMBLE, data
 from support import BFLOAT16, numbers, roundoff
 
 import clprim as cp
+
+torch = pytest.importorskip("torch")
 
 
 def torch_of(array):

@@ -3,11 +3,13 @@
 import re
 
 import numpy as np
-import torch
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import clprim as cp
+
+torch = pytest.importorskip("torch")
 
 UNARY = {
     "exp(-({0}) * ({0}))": lambda a: torch.exp(-a * a),

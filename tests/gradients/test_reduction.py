@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-import torch
 from reduction_cases import CASES, SUM, arrays, norm
 from support import numbers
 
 import clprim as cp
+
+torch = pytest.importorskip("torch")
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-import torch
 
 import clprim as cp
 from clprim import ops
 from clprim.ops.attention import attention
+
+torch = pytest.importorskip("torch")
 
 RNG = np.random.default_rng(0)
 

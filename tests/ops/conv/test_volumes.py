@@ -2,14 +2,15 @@
 
 import numpy as np
 import pytest
-import torch
-import torch.nn.functional as F
 from conv_reference import check_close
 from support import BFLOAT16, equal, numbers, same_bits
 
 import clprim as cp
 from clprim import ops
 from clprim.errors import ClprimError, DefinitionError, DTypeError, ShapeError
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
 
 FORWARD = {1: ops.conv1d, 2: ops.conv2d, 3: ops.conv3d}
 INPUT = {1: ops.conv1d_input, 2: ops.conv2d_input, 3: ops.conv3d_input}

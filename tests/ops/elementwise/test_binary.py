@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-import torch
 from support import equal
 
 import clprim as cp
 from clprim import DefinitionError, DTypeError, ops
+
+torch = pytest.importorskip("torch")
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 

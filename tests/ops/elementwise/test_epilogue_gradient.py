@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-import torch
 from support import numbers
 
 import clprim as cp
 from clprim import ops
+
+torch = pytest.importorskip("torch")
 
 GATE = """
     typeof_y0 t = y0 + x0;

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-import torch
 from support import same_bits
 
 import clprim as cp
 from clprim import ops
+
+torch = pytest.importorskip("torch")
 
 RNG = np.random.default_rng(0)
 X = RNG.integers(-9, 9, (6, 9, 5)).astype(np.float32)

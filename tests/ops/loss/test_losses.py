@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-import torch
-import torch.nn.functional as F
 from support import BFLOAT16
 
 import clprim as cp
 from clprim import ops
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
 
 pytestmark = [
     pytest.mark.usefixtures("device"),

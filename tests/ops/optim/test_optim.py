@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-import torch
 from support import same_bits
 
 import clprim as cp
 from clprim import ops
+
+torch = pytest.importorskip("torch")
 
 SHAPES = [(7, 5), (33,), ()]
 STEPS = 100

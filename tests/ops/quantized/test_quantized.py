@@ -3,12 +3,13 @@
 import conv_reference as reference
 import numpy as np
 import pytest
-import torch
 from conv_cases import FORMATS, upload
 from support import equal, numbers
 
 import clprim as cp
 from clprim import ops
+
+torch = pytest.importorskip("torch")
 
 
 def int8(shape, seed=0):

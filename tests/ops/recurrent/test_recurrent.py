@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-import torch
 from support import same_bits
 
 import clprim as cp
 from clprim import ops
+
+torch = pytest.importorskip("torch")
 
 RNG = np.random.default_rng(0)
 T, N, F, H = 7, 3, 5, 6

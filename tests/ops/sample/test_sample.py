@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-import torch
-import torch.nn.functional as F
 from support import BFLOAT16, equal, numbers, same_bits
 
 import clprim as cp
 from clprim import ops
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
 
 FORMATS = ["contiguous", "channels_last"]
 # Weights are products of a few factors, each rounded, and results sums of up to 16 of them.

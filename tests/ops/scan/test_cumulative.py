@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-import torch
 
 import clprim as cp
 from clprim import ops
+
+torch = pytest.importorskip("torch")
 
 SPECIAL = np.array([1, 3, 3, np.nan, 2, np.nan, 5, -np.inf, np.inf, 0], np.float64)
 

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-import torch
-import torch.nn.functional as F
 from support import equal, numbers
 
 import clprim as cp
 from clprim import ops
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
 
 CASES = [(3, 1, 1, 2), ((2, 3), (2, 1), (0, 1), (1, 2)), (2, 1, 0, 2)]
 

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-import torch
 from support import BFLOAT16
 
 import clprim as cp
 from clprim import ops
+
+torch = pytest.importorskip("torch")
 
 DTYPES = [np.float32, np.float64, np.float16, np.int8, np.uint8, np.int32, np.int64, np.bool_]
 
