@@ -2,10 +2,8 @@
 
 import dataclasses
 import gc
-import importlib.util
 import os
 import shutil
-import sys
 import tempfile
 import zlib
 
@@ -17,11 +15,6 @@ from clprim.call.signature import Calls
 from clprim.runtime import device as device_module
 from clprim.runtime import program
 from clprim.runtime.device import devices, set_device
-
-# Where there is no PyTorch, Python would take the folder tests/torch for it, as a namespace.
-_torch = importlib.util.find_spec("torch")
-if _torch is None or _torch.origin is None:
-    sys.modules["torch"] = None  # type: ignore[assignment]
 
 _CACHE = "CLPRIM_CACHE_DIR"
 _OPTIONS, _UNOPTIMISED = "CLPRIM_BUILD_OPTIONS", "-cl-opt-disable"

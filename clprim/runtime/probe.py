@@ -57,6 +57,10 @@ _USES = {
         "#endif\n#define STORE(to, from) __builtin_nontemporal_store(from, to)",
         "",
     ),
+    # Registers that the processor has and an older compiler does not know of: it promises them, and
+    # then passes such vectors by another convention than its own library, or fails to split them.
+    "vectors_32": ("#if defined(__SSE2__) && !defined(__AVX__)\n#error none\n#endif", ""),
+    "vectors_64": ("#if defined(__SSE2__) && !defined(__AVX512F__)\n#error none\n#endif", ""),
 }
 _SOURCE = """\
 {before}
@@ -159,7 +163,15 @@ def refine(traits: DeviceTraits, device: cl.Device) -> DeviceTraits:
         and all(f"short_block_reads_{s}" in found for s in sizes),
         vector_trigonometry="trigonometry" in found,
         widened_comparisons="widening" in found,
+        vector_bytes=_vector_bytes(traits.vector_bytes, found),
     )
+
+
+def _vector_bytes(promised: int, found: frozenset[str]) -> int:
+    for size in (64, 32):
+        if promised >= size and f"vectors_{size}" not in found:
+            promised = size // 2
+    return promised
 
 
 @lru_cache(maxsize=64)

@@ -89,6 +89,16 @@ def test_a_compiler_that_hangs_is_survived(device, monkeypatch):
     assert probe.abilities(device.cl) <= others
 
 
+def test_vectors_are_no_wider_than_what_the_compiler_splits_them_into(device, monkeypatch):
+    said = dataclasses.replace(device.traits, vector_bytes=64)
+    for found, size in (({"vectors_32", "vectors_64"}, 64), ({"vectors_32"}, 32), (set(), 16)):
+        monkeypatch.setattr(probe, "abilities", lambda device, found=found: frozenset(found))
+        assert probe.refine(said, None).vector_bytes == size
+    # On a processor with wider ones, PoCL 3.0 gave no kernel for this.
+    x = cp.asarray(numbers((1000,)))
+    equal(cp.Pointwise("y0 = x0 * 2;")(x), x.get() * 2)
+
+
 @pytest.mark.parametrize("executable", ["", None, "/usr/bin/an-application", "/nowhere/python3"])
 def test_without_a_child_the_driver_is_believed(device, monkeypatch, executable):
     monkeypatch.setattr(sys, "executable", executable)
@@ -100,7 +110,8 @@ def test_without_a_child_the_driver_is_believed(device, monkeypatch, executable)
 
 def test_answers_refine_traits(monkeypatch):
     said = DeviceTraits(is_cpu=True, fp16=True, fp64=True)
-    monkeypatch.setattr(probe, "abilities", lambda device: frozenset({"kernel", "lanes", "fp16"}))
+    found = frozenset({"kernel", "lanes", "fp16", "vectors_32", "vectors_64"})
+    monkeypatch.setattr(probe, "abilities", lambda device: found)
     assert probe.refine(said, None) == dataclasses.replace(
         said,
         is_cpu=False,
