@@ -62,6 +62,7 @@ _USES = {
     "vectors_32": ("#if defined(__SSE2__) && !defined(__AVX__)\n#error none\n#endif", ""),
     "vectors_64": ("#if defined(__SSE2__) && !defined(__AVX512F__)\n#error none\n#endif", ""),
 }
+_VECTORS = (64, 32)  # bytes
 _SOURCE = """\
 {before}
 #ifndef STORE
@@ -168,7 +169,7 @@ def refine(traits: DeviceTraits, device: cl.Device) -> DeviceTraits:
 
 
 def _vector_bytes(promised: int, found: frozenset[str]) -> int:
-    for size in (64, 32):
+    for size in _VECTORS:
         if promised >= size and f"vectors_{size}" not in found:
             promised = size // 2
     return promised
@@ -204,6 +205,7 @@ def _ask(device: cl.Device) -> frozenset[str] | None:
         return None
     promised = query.query_traits(device)
     lacking = {use for use in ("fp16", "fp64") if not getattr(promised, use)}
+    lacking |= {f"vectors_{size}" for size in _VECTORS if size > promised.vector_bytes}
     uses = [use for use in _USES if use not in lacking]
     others = ["lanes"] if query.may_share_lanes(device) else []
     reads = [read for read in _READS if getattr(promised, read)]
