@@ -20,6 +20,7 @@ from clprim.gradients.arguments import (
     sum_axes,
 )
 from clprim.gradients.fused import GroupStages
+from clprim.gradients.group_parts import inner_axes
 from clprim.gradients.stages import Stage
 from clprim.language.gradient.groups import Grouping, derive_groups
 from clprim.language.grouped import GroupedDefinition
@@ -208,10 +209,16 @@ class GroupedGradient:
             shape = argument.shape if name[0] == "x" else ()
             of_group = name[0] == "w" or name in once
             summed[name] = sum_axes(shape, kept if of_group else whole)
-        ahead = not any(not summed[n] for n in wrt if n[0] == "x" and n not in once)
+        # Values of groups are wanted before a map of elements, or sums of parts of groups.
+        along = [summed[n] for n in wrt if n[0] == "x" and n not in once]
+        ahead = all(along)
+        full = [values[n] for n in wrt if n[0] == "x" and n not in once and not summed[n]]
+        strides = full[0].strides if full else None
+        inner = inner_axes(whole, axes, [a for a in along if a], strides)
+        ahead = ahead or bool(inner)
         kinds = tuple(kind_of(g) for g in given.grads)
         grouping = self._derived(given.real, given.ctypes, kinds, wrt, ahead, tuple(sorted(once)))
-        stages = self._stages.made(grouping, values, whole, axes, summed)
+        stages = self._stages.made(grouping, values, whole, axes, summed, inner)
         return tuple(stages), tuple(f"g{name}" for name in wrt), max(1, count)
 
     def _check_shapes(

@@ -17,6 +17,7 @@ from clprim.arrays.array import Array, view_of
 from clprim.call.repeat import repeatable
 from clprim.dtypes import AnyDType
 from clprim.errors import ShapeError
+from clprim.gradients.grouped import GroupedGradient
 from clprim.ops.norm.arguments import (
     allocate,
     allocate_like,
@@ -36,9 +37,6 @@ from clprim.ops.norm.moments import (
     statistics_dtype,
 )
 from clprim.ops.shared.arguments import real
-from clprim.ops.shared.sums import added
-from clprim.pointwise import Pointwise
-from clprim.reduction import Reduction
 
 __all__ = [
     "check_groups",
@@ -110,7 +108,7 @@ def group_norm_backward(
 
     With xhat = (x - mean) · rstd, g = grad · weight and means over a group:
     dx = rstd · (g - mean(g) - xhat · mean(g · xhat)); dweight = Σ grad · xhat and dbias = Σ grad
-    over images and pixels. One fused reduction and one pass read ``grad`` and ``x``.
+    over images and pixels. They are derived from the strings of `group_norm`.
 
     Args:
         grad: Of the result, of the shape of ``x``.
@@ -204,82 +202,42 @@ def groups_backward(
         mean, _, rstd = moments(grouped, axes, real(what, "eps", eps))
     check_statistics(what, "mean", mean, (x.shape[0], groups))
     check_statistics(what, "rstd", rstd, (x.shape[0], groups))
+    axes = tuple(range(2, len(grouped.shape)))
+    mean, rstd = (spread_view(a, axes) for a in (mean, rstd))
+    # Distances are from the mean, which is at hand, whatever the origin was.
+    saved = {"grad": _grouped(grad, groups), "axis": axes, "saved": (mean, rstd)}
     pixels = tuple(range(2, len(x.shape)))
-    # Sums a channel of an image are all that groups, and weights, need of grad and x.
-    tables = [allocate(x.shape[:2], kind) for _ in range(4)]
-    views = [_grouped(table, groups) for table in tables]
-    _copy(spread_view(mean, (2,)), out=views[0])
-    sums = _gradient_sums(kind)(grad, x, spread_view(tables[0], pixels), axis=pixels)
-    group_sums = [_grouped(s, groups) for s in sums]
+    gains = () if weight is None else (spread_view(_groups_of(weight, groups), pixels),)
     dx = dweight = dbias = None
-    if wanted[0]:
-        gains = () if weight is None else (_groups_of(weight, groups),)
-        totals = _group_sums(weight is not None)(*group_sums, *gains, axis=2, keepdims=True)
-        count = math.prod(grouped.shape[2:])
-        factors = _gradient_tables(weight is not None)
-        factors(*totals, spread_view(rstd, (2,)), *gains, 1 / max(1, count), out=tuple(views[1:]))
-        arrays = [spread_view(table, pixels) for table in tables]
-        dx = _gradient(x.dtype)(grad, x, *arrays)
-    if wanted[1] or wanted[2]:
-        types = (kind if weight is None else weight.dtype, kind)
-        found = _parameter_sums(types)(*group_sums, spread_view(rstd, (2,)), axis=0)
-        dweight, dbias = (
-            view_of(f, (f.size,), f.strides[1:], f.offset) if w else None
-            for f, w in zip(found, wanted[1:], strict=True)
-        )
-    return dx, dweight, dbias
+    if wanted[0] and (weight is None or not any(wanted[1:])):
+        dx = _gradient(x.dtype, bool(gains), False)(grouped, mean, *gains, 0.0, **saved)
+    if any(wanted[1:]):
+        # Nothing of these is read but shape and dtype.
+        places = [spread_view(_groups_of(allocate((x.shape[1],), kind), groups), pixels)]
+        places = [*gains, *places] if gains else places * 2
+        together = wanted[0] and weight is not None
+        operator = _gradient(x.dtype, together, True)
+        *found, dweight, dbias = operator(grouped, mean, *places, 0.0, **saved)
+        dx = found[0] if found else dx
+    return (
+        None if dx is None else _ungrouped(dx, x.shape),
+        _flat(dweight) if wanted[1] else None,
+        _flat(dbias) if wanted[2] else None,
+    )
 
 
 # --- kernels --------------------------------------------------------------------------------------
 
-_copy = Pointwise("y0 = x0;", name="group_mean")
-
-
-@lru_cache(maxsize=8)
-def _gradient_sums(kind: AnyDType) -> Reduction:
-    """From grad, x and mean: Σ grad and Σ grad · (x - mean)."""
-    return Reduction(
-        "y0 = x0; y1 = x0 * (x1 - x2);", **added(2), result_type=kind, name="gradient_sums"
-    )
-
-
-@lru_cache(maxsize=2)
-def _group_sums(weight: bool) -> Reduction:
-    gain = " * x2" if weight else ""
-    return Reduction(
-        f"y0 = x0{gain}; y1 = x1{gain};",
-        **added(2),
-        name="group_sums",
-    )
-
-
-@lru_cache(maxsize=2)
-def _gradient_tables(weight: bool) -> Pointwise:
-    """From Σ g, Σ g · (x - mean), rstd and weight: the factors of grad and x, and a constant."""
-    return Pointwise(
-        f"""
-        y0 = x2{" * x3" if weight else ""};
-        y1 = x1 * w0 * x2 * x2 * x2;
-        y2 = x0 * w0 * x2;
-        """,
-        name="group_gradient_tables",
-    )
-
 
 @lru_cache(maxsize=64)
-def _gradient(dtype: AnyDType) -> Pointwise:
-    expr = "y0 = x0 * x3 - x5 - (x1 - x2) * x4;"
-    return Pointwise(expr, result_type=dtype, name="group_norm_dx")
+def _gradient(dtype: AnyDType, weight: bool, parameters: bool) -> GroupedGradient:
+    """The gradient in x, with a weight or without, and in weight and bias, alone or beside it."""
+    wrt = ("x0",) * (weight or not parameters) + ("x2", "x3") * parameters
+    operator = standardizing(dtype, 1, weight or parameters, parameters, "group_norm")
+    return operator.gradient(wrt, saves=_SAVES)
 
 
-@lru_cache(maxsize=64)
-def _parameter_sums(types: tuple[AnyDType, AnyDType]) -> Reduction:
-    return Reduction(
-        "y0 = x1 * x2; y1 = x0;",
-        **added(2),
-        result_type=types,
-        name="group_parameter_sums",
-    )
+_SAVES = ("group_y0", "group_y1")  # mean and 1 / deviation
 
 
 # --- arguments and views --------------------------------------------------------------------------
@@ -312,3 +270,17 @@ def _groups_of(vector: Any, groups: int) -> Array:
     each = vector.size // groups
     (stride,) = vector.strides
     return view_of(vector, (groups, each), (each * stride, stride), vector.offset)
+
+
+def _ungrouped(x: Any, shape: tuple[int, ...]) -> Array:
+    """Views (N, G, C / G, …) as (N, C, …)."""
+    groups, each = x.shape[1:3]
+    n, outer, inner, *rest = x.strides
+    if groups > 1 and each > 1 and outer != each * inner:
+        return x.reshape(shape)
+    return view_of(x, shape, (n, inner if each > 1 else outer, *rest), x.offset)
+
+
+def _flat(vector: Any) -> Array:
+    """A gradient a channel as a vector."""
+    return vector.reshape(vector.size)

@@ -1,5 +1,7 @@
 """`Grouped.gradient` against PyTorch: what groups add up, what is saved, axes, refusals."""
 
+import re
+
 import numpy as np
 import pytest
 from grouped_cases import CASES, WHOLE, arrays
@@ -119,6 +121,62 @@ def test_one_kernel_where_the_group_is_near(device, unoptimised):
     assert g.source(x, w, grad=x, saved=saved).count("__kernel") == 1
     again = cp.Grouped(**RMS).gradient("x0")  # with the operator's own sum beside its own
     assert again.source(x, w, grad=x).count("__kernel") == 1
+
+
+STANDARD = {
+    "expr": "y0 = x0;",
+    "init": "reduce_y0 = 0; reduce_y1 = 0;",
+    "step": "reduce_y0 += y0; reduce_y1 += y0 * y0;",
+    "finalize": """
+        typeof_group_y0 mean = reduce_y0 / count;
+        group_y0 = mean;
+        group_y1 = 1 / sqrt(reduce_y1 / count - mean * mean + 0.1);
+    """,
+    "each": "y0 = (x0 - group_y0) * group_y1 * x1 + x2;",
+}
+
+
+@pytest.mark.parametrize("nearest", ["pixels", "channels"])
+@pytest.mark.parametrize("saves", [(), ("group_y0", "group_y1")], ids=["again", "saved"])
+@pytest.mark.parametrize("wrt", [("x0", "x1", "x2"), ("x0",), ("x2", "x0"), ("x1",)], ids=str)
+def test_groups_of_channels_add_up_a_channel_first(double_device, unoptimised, nearest, saves, wrt):
+    shape, weights = (3, 2, 5, 4, 3), (2, 5, 1, 1)  # images, groups, their channels, pixels
+    a, gy = numbers(shape).astype(np.float64), numbers(shape, seed=1).astype(np.float64)
+    w, b = (numbers(weights, seed=n).astype(np.float64) for n in (2, 3))
+
+    def laid(array):
+        if nearest == "pixels":
+            return cp.asarray(array)
+        return cp.asarray(np.ascontiguousarray(array.transpose(0, 3, 4, 1, 2))).transpose(
+            0, 3, 4, 1, 2
+        )
+
+    operator = cp.Grouped(**STANDARD)
+    args = [laid(a), cp.asarray(w), cp.asarray(b)]
+    kept = operator(*args, axis=(2, 3, 4), keep=[True, True])[1:]
+    g = operator.gradient(wrt, saves=saves)
+    found = g(*args, grad=laid(gy), axis=(2, 3, 4), saved=kept if saves else ())
+    t = [torch.tensor(v, requires_grad=True) for v in (a, w, b)]
+    dims = (2, 3, 4)
+
+    def expected(grad):
+        mean, variance = t[0].mean(dims, keepdim=True), t[0].var(dims, False, keepdim=True)
+        y = (t[0] - mean) / torch.sqrt(variance + 0.1) * t[1] + t[2]
+        return torch.autograd.grad(y, [t[int(n[1:])] for n in wrt], grad)
+
+    def close(found, grad):
+        found = found if len(wrt) > 1 else (found,)
+        for result, right in zip(found, expected(grad), strict=True):
+            np.testing.assert_allclose(result.get(), right.numpy(), rtol=1e-9, atol=1e-9)
+
+    close(found, torch.tensor(gy))
+    text = g.source(*args, grad=laid(gy), axis=dims, saved=kept if saves else ())
+    if wrt == ("x0", "x1", "x2") and saves:  # only the first sums and the map read the elements
+        names = re.findall(r"void (gradient\w*)\(", text)
+        kinds = ["_values", "_sums", "_sums", "_values", "", ""]
+        assert names == [f"gradient{kind}" for kind in kinds]
+    once = g(*args, grad=1.0, axis=dims, saved=kept if saves else ())
+    close(once, torch.ones(shape, dtype=torch.float64))
 
 
 def test_the_operator_of_a_gradient_is_checked(double_device, unoptimised):
