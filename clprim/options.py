@@ -6,10 +6,10 @@ what that thread (or task) does there.
 
 from __future__ import annotations
 
-import math
 import os
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, fields, replace
+from numbers import Real
 from types import TracebackType
 from typing import Any
 
@@ -107,7 +107,11 @@ def _read_environment() -> Options:
         variable = f"CLPRIM_{field.name.upper()}"
         text = os.environ.get(variable)
         if text is not None:
-            given[field.name] = _checked(field.name, text, variable)
+            try:
+                value: float | str = float(text)
+            except ValueError:
+                value = text
+            given[field.name] = _checked(field.name, value, variable)
     _process = Options(**given)
     return _process
 
@@ -121,10 +125,7 @@ def _checked(name: str, value: Any, where: str) -> float:
     known = [field.name for field in fields(Options)]
     if name not in known:
         raise DefinitionError(f"{where}: {name} is unknown; expected {', '.join(known)}")
-    try:
-        number = float("nan" if isinstance(value, bool) else value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not number >= 0:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not (is_number and value >= 0):
         raise DefinitionError(f"{where}: {name}={value!r}: expected a number of at least 0")
-    return number
+    return float(value)

@@ -3,7 +3,10 @@
 import sys
 import threading
 from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
 
+import numpy as np
 import pytest
 
 import clprim as cp
@@ -62,17 +65,27 @@ def test_the_environment_decides_first(monkeypatch: pytest.MonkeyPatch) -> None:
     assert current_options() == Options(1e-7)
 
 
-def test_a_wrong_value_in_the_environment_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CLPRIM_CONVOLUTION_ERROR", "small")
-    with pytest.raises(cp.DefinitionError, match=r"CLPRIM_CONVOLUTION_ERROR.*'small'"):
+@pytest.mark.parametrize("text", ["small", "", "-1", "nan"])
+def test_a_wrong_value_in_the_environment_is_named(
+    monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv("CLPRIM_CONVOLUTION_ERROR", text)
+    with pytest.raises(cp.DefinitionError, match=f"CLPRIM_CONVOLUTION_ERROR: .*{text}"):
         current_options()
 
 
-@pytest.mark.parametrize("value", [-1, float("nan"), "x", None, True])
+@pytest.mark.parametrize("value", [-1, float("nan"), "x", "1", b"1", None, True, [1], 1j])
 def test_wrong_values_are_refused(value: object) -> None:
     with pytest.raises(cp.DefinitionError, match="convolution_error"):
         cp.options(convolution_error=value)
     assert current_options() == Options()
+
+
+@pytest.mark.parametrize("value", [np.float32(0.5), np.int64(1), Fraction(1, 2)])
+def test_numbers_of_other_kinds_are_taken(value: Any) -> None:
+    cp.options(convolution_error=value)
+    assert current_options() == Options(float(value))
+    assert type(current_options().convolution_error) is float
 
 
 def test_an_unknown_option_names_those_that_there_are() -> None:

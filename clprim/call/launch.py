@@ -13,7 +13,7 @@ from clprim.errors import DeviceError
 from clprim.plan.kernel import Buffer, KernelCode, KernelPlan, Scalar
 from clprim.runtime import recording
 from clprim.runtime.device import Device
-from clprim.runtime.program import build, cl_std_option
+from clprim.runtime.program import cl_std_option, kernel_of
 from clprim.runtime.source_cache import source_of
 from clprim.runtime.stats import counters
 
@@ -99,16 +99,14 @@ class Launch:
     ) -> None:
         _require_room(device, plan, title)
         source = source_of(plan.template, plan.code)
-        program = build(device, source, _options(plan.code, device), title=title, lines=snippets)
         self._device = device
         self._plan = plan
         self._name = plan.code.name
         self._global = plan.global_size
         self._local = plan.local_size
-        try:
-            self._kernel = cl.Kernel(program, plan.code.name)
-        except cl.Error as error:
-            raise DeviceError(f"{title}: {device} gives no kernel: {error}") from error
+        self._kernel = kernel_of(
+            device, source, _options(plan.code, device), self._name, title=title, lines=snippets
+        )
         # pyopencl packs a number fastest through the entry that its generated code calls;
         # `set_arg` takes eight microseconds for the same.
         self._set_number = getattr(self._kernel, "_set_arg_buf_pack_multi", self._set_slowly)

@@ -135,7 +135,8 @@ ANSWERS = (
 )
 _LANES_GAIN = 3.0  # of four lanes, the fewest there are; without lanes it is 1
 
-_TIMEOUT = 30.0  # seconds for all of it; a second where the machine is idle
+_TIMEOUT = 30.0  # seconds for a child; one where the machine is idle
+_TIMEOUTS = 2  # children that may run out of it before the rest is not asked
 _PREFIX = "clprim: "
 _CHILD = "import sys; sys.path[:] = {path!r}; from clprim.runtime.probe import main; main({task!r})"
 
@@ -191,14 +192,18 @@ def abilities(device: cl.Device) -> frozenset[str] | None:
     kept = disk_cache.load(key)
     if kept is not None:
         return frozenset(kept.decode().split())
-    found = _ask(device)
-    if found is not None:
+    answers = _ask(device)
+    if answers is None:
+        return None
+    found = frozenset(name for name, answer in answers.items() if answer)
+    # No answer is taken for a no by this process alone: the machine may only have been busy.
+    if None not in answers.values():
         disk_cache.store(key, " ".join(sorted(found)).encode())
     return found
 
 
-def _ask(device: cl.Device) -> frozenset[str] | None:
-    """Asks child processes until every question has its answer; a death is a no."""
+def _ask(device: cl.Device) -> dict[str, bool | None] | None:
+    """Asks child processes; a death is a no, and None what was not answered in time."""
     # An interpreter that is part of another program, or frozen into one, cannot be started again.
     python = Path(sys.executable or "").name.startswith(("python", "pypy"))
     if not python or getattr(sys, "frozen", False):
@@ -210,39 +215,39 @@ def _ask(device: cl.Device) -> frozenset[str] | None:
     others = ["lanes"] if query.may_share_lanes(device) else []
     reads = [read for read in _READS if getattr(promised, read)]
     others += [f"{read}_{size}" for size in promised.sub_groups for read in reads]
-    deadline = time.monotonic() + _TIMEOUT
     # Most compilers know it all, which one program shows; else each has one of its own.
-    answers = _run_children(device, [["kernel", *uses], *([other] for other in others)], deadline)
+    answers = _run_children(device, [["kernel", *uses], *([other] for other in others)])
     if answers is None:
         return None
+    apart: list[bool | None] | None = [True] * (1 + len(uses))
     if not answers[0]:
-        single = [["kernel"], *([use] for use in uses)]
-        answers = (_run_children(device, single, deadline) or [False] * len(single)) + answers[1:]
-    else:
-        answers = [True] * (1 + len(uses)) + answers[1:]
-    names = ("kernel", *uses, *others)
-    return frozenset(name for name, yes in zip(names, answers, strict=False) if yes)
+        apart = _run_children(device, [["kernel"], *([use] for use in uses)])
+    apart = apart or [None] * (1 + len(uses))
+    return dict(zip(("kernel", *uses, *others), apart + answers[1:], strict=True))
 
 
 def _run_children(
-    device: cl.Device, questions: Sequence[Sequence[str]], deadline: float
-) -> list[bool] | None:
-    """Returns an answer for each list of uses; None where no child could be asked."""
-    answers: list[bool] = []
-    while len(answers) < len(questions):
-        given = _run_child(device, questions[len(answers) :], deadline - time.monotonic())
-        if given is None:
-            return answers + [False] * (len(questions) - len(answers)) if answers else None
-        answers += given
+    device: cl.Device, questions: Sequence[Sequence[str]]
+) -> list[bool | None] | None:
+    """Returns an answer for each list of uses, as `_ask`; None where no child could be asked."""
+    answers: list[bool | None] = []
+    left = _TIMEOUTS
+    while left and len(answers) < len(questions):
+        given, in_time = _run_child(device, questions[len(answers) :])
+        if given is None and in_time:
+            break
+        answers += given or []
+        left -= not in_time
         if len(answers) < len(questions):
-            answers.append(False)  # it died of this one
-    return answers
+            answers.append(False if in_time else None)  # it died of this one, or waits for it
+    missing = len(questions) - len(answers)
+    return answers + [None] * missing if answers else None
 
 
 def _run_child(
-    device: cl.Device, questions: Sequence[Sequence[str]], seconds: float
-) -> list[bool] | None:
-    """Returns the answers that a child gave before it ended; None where it asked nothing."""
+    device: cl.Device, questions: Sequence[Sequence[str]]
+) -> tuple[list[bool] | None, bool]:
+    """Returns the answers that a child gave, None where it asked nothing; and if it was in time."""
     task = json.dumps([query.whereabouts(device), questions])
     path = [entry or os.getcwd() for entry in sys.path]  # noqa: PTH109 - a string is wanted
     command = [sys.executable, "-c", _CHILD.format(path=path, task=task)]
@@ -255,15 +260,17 @@ def _run_child(
             env={**os.environ, "PYTHONWARNINGS": "ignore"},
         )
     except OSError:
-        return None
+        return None, True
+    in_time = True
     try:
-        said, _ = child.communicate(timeout=max(seconds, 1.0))
+        said, _ = child.communicate(timeout=_TIMEOUT)
     except subprocess.TimeoutExpired:
+        in_time = False
         child.kill()
         said, _ = child.communicate()
     lines = said.decode(errors="replace").split("\n")
     answers = [line[len(_PREFIX) :] for line in lines if line.startswith(_PREFIX)]
-    return [answer == "yes" for answer in answers[1:]] if answers else None
+    return ([answer == "yes" for answer in answers[1:]] if answers else None), in_time
 
 
 def main(task: str) -> None:

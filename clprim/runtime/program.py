@@ -24,7 +24,7 @@ from clprim.traits import DeviceTraits
 if TYPE_CHECKING:
     from clprim.runtime.device import Device
 
-__all__ = ["build", "cl_std_option", "forget"]
+__all__ = ["build", "cl_std_option", "forget", "kernel_of"]
 
 # ``cl.Program.build`` keeps a cache of its own, warns of every remark of a compiler, and can be
 # told to do neither only by settings of the whole process. The class beneath does one thing.
@@ -64,13 +64,13 @@ def build(
         lines: The user's text of every part (``"expr"``, ``"step"``, …), quoted in an error.
 
     Returns:
-        A program; make kernels with ``cl.Kernel(program, name)``.
+        A program; `kernel_of` makes a kernel of it.
 
     Raises:
         BuildError: The compiler refused the source; ``.log`` holds all it said and ``.source``
             what it read.
     """
-    key = (device, source, (*options, *os.environ.get(_OPTIONS, "").split()))
+    key = _key(device, source, options)
     program, lock = _find(key)
     if program is not None:
         return program
@@ -88,6 +88,59 @@ def build(
         with _guard:
             _building.pop(key, None)
     return program
+
+
+def kernel_of(
+    device: Device,
+    source: str,
+    options: Sequence[str],
+    name: str,
+    *,
+    title: str = "generated kernel",
+    lines: Mapping[str, str] | None = None,
+) -> cl.Kernel:
+    """Makes a kernel of a program, which is found or built as `build` does.
+
+    Some drivers load a binary that another compiler left and tell only here that nothing is in it:
+    such a one is dropped, and the program built anew.
+
+    Args:
+        device: Whom to build for.
+        source: Likewise.
+        options: Likewise.
+        name: Which kernel.
+        title: Whose kernel it is; the first words of an error's message.
+        lines: The user's text of every part, quoted in an error.
+
+    Raises:
+        BuildError: The compiler refused the source.
+        DeviceError: The driver gives no such kernel of a program that it has just compiled.
+    """
+    program = build(device, source, options, title=title, lines=lines)
+    try:
+        return cl.Kernel(program, name)
+    except cl.Error:
+        _drop(_key(device, source, options), program)
+    program = build(device, source, options, title=title, lines=lines)
+    try:
+        return cl.Kernel(program, name)
+    except cl.Error as error:
+        raise DeviceError(f"{title}: {device} gives no kernel: {error}") from error
+
+
+def _key(device: Device, source: str, options: Sequence[str]) -> _Key:
+    return device, source, (*options, *os.environ.get(_OPTIONS, "").split())
+
+
+def _drop(key: _Key, program: cl.Program) -> None:
+    """Forgets a program here and on disk, unless another thread has put one in its place."""
+    with _guard:
+        known = _programs.pop(key, program)
+        if known is not program:
+            _programs[key] = known
+            return
+    device, source, flags = key
+    disk_cache.remove(_disk_key(device, source, " ".join(flags).encode()))
 
 
 def forget() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
+import clprim as cp
 from clprim.errors import BuildError, DeviceError
 from clprim.runtime import disk_cache, program
 from clprim.runtime.program import build, cl_std_option, forget
@@ -113,6 +114,57 @@ def test_a_binary_that_the_driver_refuses_is_compiled_again(device, own_cache):
     check(device, build(device, render(), OPTIONS))
     assert counted(before) == (1, 0, 0)
     assert disk_cache.load(entry.stem)[:17] != b"no program at all"
+
+
+def test_a_binary_without_the_kernel_is_compiled_again(device, own_cache):
+    # It loads, and only `clCreateKernel` tells.
+    program.kernel_of(device, render(), OPTIONS, "k")
+    (entry,) = own_cache.iterdir()
+    program.kernel_of(device, render().replace("void k(", "void other("), OPTIONS, "other")
+    (other,) = set(own_cache.iterdir()) - {entry}
+    disk_cache.store(entry.stem, disk_cache.load(other.stem))
+    forget()
+    before = stats()
+    kernel = program.kernel_of(device, render(), OPTIONS, "k")
+    assert kernel.function_name == "k"
+    assert counted(before) == (1, 1, 0)
+    forget()
+    before = stats()
+    check(device, build(device, render(), OPTIONS))
+    assert counted(before) == (0, 1, 0)
+
+
+def test_an_operator_survives_a_binary_without_its_kernel(device, own_cache):
+    x = cp.asarray(np.arange(7, dtype=np.float32))
+    cp.Pointwise("y0 = x0 + 3;").source(x)
+    printed = set(own_cache.iterdir()) if own_cache.exists() else set()
+    cp.Pointwise("y0 = x0 + 3;")(x)
+    (entry,) = set(own_cache.iterdir()) - printed
+    build(device, render(), OPTIONS)
+    (other,) = set(own_cache.iterdir()) - {entry, *printed}
+    disk_cache.store(entry.stem, disk_cache.load(other.stem))
+    forget()
+    before = stats()
+    np.testing.assert_array_equal(cp.Pointwise("y0 = x0 + 3;")(x).get(), np.arange(7) + 3)
+    assert counted(before) == (1, 1, 0)
+
+
+def test_a_program_that_another_thread_has_built_meanwhile_is_taken(device, own_cache):
+    first = build(device, render(), OPTIONS)
+    key = program._key(device, render(), OPTIONS)
+    forget()
+    second = build(device, render(), OPTIONS)
+    program._drop(key, first)
+    assert build(device, render(), OPTIONS) is second
+    program._drop(key, second)
+    assert not list(own_cache.iterdir())
+
+
+def test_a_kernel_that_is_not_there_is_an_error(device):
+    before = stats()
+    with pytest.raises(DeviceError, match=r"Pointwise 'y0': .* gives no kernel: "):
+        program.kernel_of(device, render(), OPTIONS, "missing", title="Pointwise 'y0'")
+    assert counted(before) == (2, 0, 0)  # once more, and no more
 
 
 def test_without_a_folder_everything_works(device, monkeypatch, tmp_path, capfd):
