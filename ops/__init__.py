@@ -251,6 +251,12 @@ from clprim.ops.pool.avg_pool import (
     avg_pool3d,
     avg_pool3d_backward,
 )
+from clprim.ops.pool.fractional import (
+    fractional_max_pool2d,
+    fractional_max_pool2d_backward,
+    fractional_max_pool3d,
+    fractional_max_pool3d_backward,
+)
 from clprim.ops.pool.lp_pool import (
     lp_pool1d,
     lp_pool1d_backward,
@@ -275,6 +281,7 @@ from clprim.ops.pool.unpool import (
     max_unpool3d,
     max_unpool3d_backward,
 )
+from clprim.ops.product.bilinear import bilinear, bilinear_backward
 from clprim.ops.product.einsum import (
     einsum,
 )
@@ -288,6 +295,8 @@ from clprim.ops.quantized.quantized import (
 from clprim.ops.random.alpha import (
     alpha_dropout,
     alpha_dropout_backward,
+    feature_alpha_dropout,
+    feature_alpha_dropout_backward,
     rrelu,
     rrelu_backward,
 )
@@ -463,6 +472,8 @@ __all__ = [
     "batch_norm_backward",
     "batch_norm_stats",
     "batch_norm_train",
+    "bilinear",
+    "bilinear_backward",
     "binary_cross_entropy",
     "binary_cross_entropy_backward",
     "binary_cross_entropy_with_logits",
@@ -536,6 +547,8 @@ __all__ = [
     "exp",
     "exp2",
     "expm1",
+    "feature_alpha_dropout",
+    "feature_alpha_dropout_backward",
     "flip",
     "floor",
     "floor_divide",
@@ -545,6 +558,10 @@ __all__ = [
     "fold",
     "fold_backward",
     "fold_batch_norm",
+    "fractional_max_pool2d",
+    "fractional_max_pool2d_backward",
+    "fractional_max_pool3d",
+    "fractional_max_pool3d_backward",
     "gather",
     "gather_backward",
     "gaussian_nll_loss",

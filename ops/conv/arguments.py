@@ -32,6 +32,7 @@ __all__ = [
     "placed",
     "result_of",
     "unbatched",
+    "unbatched_gradient",
 ]
 
 Shape4 = tuple[int, int, int, int]
@@ -49,6 +50,11 @@ def batched(array: Any) -> Any:
 def unbatched(array: Any) -> Array:
     """The only image of a batch."""
     return view_of(array, array.shape[1:], array.strides[1:], array.offset)
+
+
+def unbatched_gradient(shape: Any, grad: Any, rank: int) -> bool:
+    """Whether a shape that a user gave, and a gradient, leave out the batch."""
+    return isinstance(shape, Sequence) and len(shape) == rank == getattr(grad, "ndim", 0)
 
 
 def check_whole(what: str, label: str, value: Any) -> None:

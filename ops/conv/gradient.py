@@ -14,11 +14,14 @@ from clprim.call.product import Planned, run_contraction
 from clprim.call.signature import Calls
 from clprim.errors import ShapeError
 from clprim.ops.conv.arguments import (
+    batched,
     check_rank,
     checked_windows,
     given_shape,
     place_of,
     result_of,
+    unbatched,
+    unbatched_gradient,
 )
 from clprim.ops.conv.pixels import check_shuffle, shuffle_of
 from clprim.ops.conv.windows import Padding, Pair, key
@@ -61,9 +64,9 @@ def conv2d_input(
     """Returns the gradient of `conv2d` in its input.
 
     Args:
-        input_shape: (N, C, H, W).
+        input_shape: (N, C, H, W), or (C, H, W).
         w: (O, C / groups, KH, KW), or what `pack_weight` made of it.
-        grad: (N, O, OH, OW), the gradient in the result.
+        grad: (N, O, OH, OW), or (O, OH, OW), the gradient in the result.
         stride: Of the convolution.
         padding: Of the convolution.
         dilation: Of the convolution.
@@ -77,7 +80,7 @@ def conv2d_input(
         algorithm: As in `conv2d`.
 
     Returns:
-        (N, C, H, W) in the memory format of ``grad``. The same inputs give the same bits.
+        As ``input_shape`` in the memory format of ``grad``. The same inputs give the same bits.
 
     Raises:
         ShapeError, DTypeError, DeviceError: As `conv2d` does.
@@ -91,21 +94,23 @@ def conv2d_input(
                  [2., 4., 2.],
                  [1., 2., 1.]]]], dtype=float32)
     """
-    return input_gradient(
+    single = unbatched_gradient(input_shape, grad, 3)
+    dx = input_gradient(
         "conv2d_input",
-        input_shape,
+        (1, *input_shape) if single else input_shape,
         w,
-        grad,
+        batched(grad) if single else grad,
         stride=stride,
         padding=padding,
         dilation=dilation,
         groups=groups,
         depth_to_space=depth_to_space,
         mode=mode,
-        out=out,
+        out=batched(out) if single else out,
         beta=beta,
         algorithm=algorithm,
     )
+    return out if out is not None else unbatched(dx) if single else dx
 
 
 def input_gradient(
@@ -188,9 +193,9 @@ def conv2d_weight(
     """Returns the gradient of `conv2d` in its weight.
 
     Args:
-        x: (N, C, H, W), the input.
+        x: (N, C, H, W), or (C, H, W), the input.
         weight_shape: (O, C / groups, KH, KW).
-        grad: (N, O, OH, OW), the gradient in the result.
+        grad: (N, O, OH, OW), or (O, OH, OW), the gradient in the result.
         stride: Of the convolution.
         padding: Of the convolution.
         dilation: Of the convolution.
@@ -217,11 +222,12 @@ def conv2d_weight(
         array([[[[ 8., 12.],
                  [20., 24.]]]], dtype=float32)
     """
-    return weight_gradient(
+    single = getattr(x, "ndim", 0) == 3 and getattr(grad, "ndim", 0) == 3
+    dw: Array = weight_gradient(
         "conv2d_weight",
-        x,
+        batched(x) if single else x,
         weight_shape,
-        grad,
+        batched(grad) if single else grad,
         stride=stride,
         padding=padding,
         dilation=dilation,
@@ -232,6 +238,7 @@ def conv2d_weight(
         beta=beta,
         algorithm=algorithm,
     )
+    return dw
 
 
 def weight_gradient(
@@ -320,7 +327,9 @@ _bias_gradient = Reduction(
 
 
 def conv2d_bias(grad: Any, *, out: Any = None, beta: float = 0) -> Array:
-    """Returns the gradient of `conv2d` in its bias: the sums (O,) of ``grad`` (N, O, OH, OW).
+    """Returns the gradient of `conv2d` in its bias: the sums (O,) of ``grad``.
+
+    That is (N, O, OH, OW), or (O, OH, OW).
 
     Of the large picture's gradient, as ``depth_to_space=`` makes it, take `space_to_depth` first.
 
@@ -330,6 +339,7 @@ def conv2d_bias(grad: Any, *, out: Any = None, beta: float = 0) -> Array:
         >>> ops.conv2d_bias(cp.full((2, 3, 4, 4), 1.0)).get()
         array([32., 32., 32.], dtype=float32)
     """
-    if len(getattr(grad, "shape", (0,) * 4)) != 4:
-        raise ShapeError(f"conv2d_bias: grad has shape {grad.shape}, expected 4 dimensions")
-    return _bias_gradient(grad, axis=(0, 2, 3), out=out, beta=beta)
+    rank = len(getattr(grad, "shape", (0,) * 4))
+    if rank not in (3, 4):
+        raise ShapeError(f"conv2d_bias: grad has shape {grad.shape}, expected 3 or 4 dimensions")
+    return _bias_gradient(grad, axis=(1, 2) if rank == 3 else (0, 2, 3), out=out, beta=beta)

@@ -8,7 +8,13 @@ from typing import Any
 from clprim.arrays.array import Array, view_of
 from clprim.call.packed import PackedWeight, matrix_of
 from clprim.errors import ShapeError
-from clprim.ops.conv.arguments import batched, check_rank, check_shapes, unbatched
+from clprim.ops.conv.arguments import (
+    batched,
+    check_rank,
+    check_shapes,
+    unbatched,
+    unbatched_gradient,
+)
 from clprim.ops.conv.forward import convolve
 from clprim.ops.conv.gradient import input_gradient, weight_gradient
 from clprim.ops.conv.transpose import transposed
@@ -138,7 +144,7 @@ def conv1d_input(
     beta: float = 0,
     algorithm: str = "auto",
 ) -> Array:
-    """Returns the gradient of `conv1d` in its input, (N, C, L); see `conv2d_input`.
+    """Returns the gradient of `conv1d` in its input, (N, C, L) or (C, L); see `conv2d_input`.
 
     Example:
         >>> import clprim as cp
@@ -147,6 +153,8 @@ def conv1d_input(
         array([[[1., 2., 1.]]], dtype=float32)
     """
     what = "conv1d_input"
+    single = unbatched_gradient(input_shape, grad, 2)
+    grad, input_shape = (batched(grad), (1, *input_shape)) if single else (grad, input_shape)
     check_operands(what, current_device(), w=matrix_of(w), grad=grad)
     check_rank(what, "grad", grad.shape, 3)
     check_rank(what, "w", w.shape, 3)
@@ -158,11 +166,11 @@ def conv1d_input(
         _row(grad),
         **_settings(what, shape[3], w.shape[2], stride, padding, dilation),
         groups=groups,
-        out=_checked_out(what, out, False),
+        out=_checked_out(what, out, single),
         beta=beta,
         algorithm=algorithm,
     )
-    return out if out is not None else _line(y, False)
+    return out if out is not None else _line(y, single)
 
 
 def conv1d_weight(
@@ -188,6 +196,8 @@ def conv1d_weight(
         array([[[1., 3.]]], dtype=float32)
     """
     what = "conv1d_weight"
+    if getattr(x, "ndim", 0) == 2 and getattr(grad, "ndim", 0) == 2:
+        x, grad = batched(x), batched(grad)
     check_operands(what, current_device(), x=x, grad=grad)
     check_rank(what, "grad", grad.shape, 3)
     check_rank(what, "x", x.shape, 3)

@@ -13,7 +13,14 @@ from clprim.arrays.array import Array, new_dense, view_of
 from clprim.call.packed import matrix_of
 from clprim.dtypes import AnyDType
 from clprim.errors import DefinitionError, ShapeError
-from clprim.ops.conv.arguments import batched, check_rank, check_shapes, check_whole, unbatched
+from clprim.ops.conv.arguments import (
+    batched,
+    check_rank,
+    check_shapes,
+    check_whole,
+    unbatched,
+    unbatched_gradient,
+)
 from clprim.ops.conv.volume_calls import Axes, convolve, correlate, spread
 from clprim.ops.conv.windows import Padding, Pair, axes, transposed_axes
 from clprim.ops.product.arguments import check_operands, check_result, product_dtypes
@@ -77,7 +84,7 @@ def conv3d(
     check_operands(what, device, x=x, w=matrix)
     single = x.ndim == 4
     x = batched(x) if single else x
-    out = batched(out) if single and getattr(out, "ndim", 0) == 4 else out
+    given_out, out = out, batched(out) if single and getattr(out, "ndim", 0) == 4 else out
     outputs, _ = check_shapes(what, x.shape, matrix.shape, groups, rank=5)
     found = axes(what, x.shape[2:], matrix.shape[2:], stride, padding, dilation)
     dtype, value = product_dtypes(what, device, x.dtype, matrix.dtype)
@@ -90,7 +97,7 @@ def conv3d(
     error = current_options().convolution_error
     given = (_numbers(found), groups, epilogue, numbers, beta, algorithm, error)
     y = convolve(x, w, bias, args, out, *given) if math.prod(shape) else out
-    return unbatched(y) if single else y
+    return given_out if given_out is not None else unbatched(y) if single else y
 
 
 def conv_transpose3d(
@@ -145,7 +152,7 @@ def conv_transpose3d(
     check_operands(what, device, x=x, w=matrix)
     single = x.ndim == 4
     x = batched(x) if single else x
-    out = batched(out) if single and getattr(out, "ndim", 0) == 4 else out
+    given_out, out = out, batched(out) if single and getattr(out, "ndim", 0) == 4 else out
     check_rank(what, "x", x.shape, 5)
     check_rank(what, "w", matrix.shape, 5)
     check_whole(what, "groups", groups)
@@ -166,7 +173,7 @@ def conv_transpose3d(
     error = current_options().convolution_error
     given = (_numbers(found), groups, epilogue, numbers, beta, algorithm, error)
     y = spread(what, x, w, bias, args, out, *given) if math.prod(shape) else out
-    return unbatched(y) if single else y
+    return given_out if given_out is not None else unbatched(y) if single else y
 
 
 def conv3d_input(
@@ -182,7 +189,9 @@ def conv3d_input(
     beta: float = 0,
     algorithm: str = "auto",
 ) -> Array:
-    """Returns the gradient of `conv3d` in its input, (N, C, D, H, W); see `conv2d_input`.
+    """Returns the gradient of `conv3d` in its input; see `conv2d_input`.
+
+    The input is (N, C, D, H, W) or (C, D, H, W).
 
     Example:
         >>> import clprim as cp
@@ -192,6 +201,10 @@ def conv3d_input(
         array([1., 2., 1.], dtype=float32)
     """
     what = "conv3d_input"
+    single = unbatched_gradient(input_shape, grad, 4)
+    if single:
+        input_shape, grad = (1, *input_shape), batched(grad)
+    given_out, out = out, batched(out) if single and getattr(out, "ndim", 0) == 4 else out
     device, matrix = current_device(), matrix_of(w)
     CONVOLUTIONS.check(what, algorithm)
     check_operands(what, device, w=matrix, grad=grad)
@@ -203,7 +216,8 @@ def conv3d_input(
         out = empty_like(grad, shape, dtype)
     error = current_options().convolution_error
     given = (_numbers(found), groups, None, (), beta, algorithm, error)
-    return spread(what, grad, w, None, (), out, *given) if math.prod(shape) else out
+    dx = spread(what, grad, w, None, (), out, *given) if math.prod(shape) else out
+    return given_out if given_out is not None else unbatched(dx) if single else dx
 
 
 def conv3d_weight(
@@ -232,6 +246,8 @@ def conv3d_weight(
     """
     what = "conv3d_weight"
     device = current_device()
+    if getattr(x, "ndim", 0) == 4 and getattr(grad, "ndim", 0) == 4:
+        x, grad = batched(x), batched(grad)
     CONVOLUTIONS.check(what, algorithm)
     check_operands(what, device, x=x, grad=grad)
     check_rank(what, "x", x.shape, 5)

@@ -15,13 +15,16 @@ import numpy as np
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import empty
 from clprim.call.repeat import repeatable
+from clprim.dtypes import value_dtype
 from clprim.errors import ShapeError
 from clprim.ops.pool.max_pool import lowest
 from clprim.ops.pool.windows import check_floats, check_gradient
 from clprim.ops.reduction.reduce import mean
 from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
 from clprim.ops.shared.strings import kernel, places
 from clprim.plan.strides import is_channels_last
+from clprim.runtime.device import current_device
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -41,17 +44,34 @@ __all__ = [
 Size = int | None | Sequence[int | None]
 
 
-def adaptive_avg_pool1d(x: Any, output_size: Size) -> Array:
+def adaptive_avg_pool1d(
+    x: Any,
+    output_size: Size,
+    *,
+    epilogue: str | None = None,
+    epilogue_args: Any = (),
+    out: Any = None,
+) -> Array:
     """Returns means of (N, C, L) or (C, L); see `adaptive_avg_pool2d`."""
-    return _avg("adaptive_avg_pool1d", 1, x, output_size)
+    return _avg("adaptive_avg_pool1d", 1, x, output_size, epilogue, epilogue_args, out)
 
 
-def adaptive_avg_pool2d(x: Any, output_size: Size) -> Array:
+def adaptive_avg_pool2d(
+    x: Any,
+    output_size: Size,
+    *,
+    epilogue: str | None = None,
+    epilogue_args: Any = (),
+    out: Any = None,
+) -> Array:
     """Returns means of as many windows as are wanted.
 
     Args:
         x: (N, C, H, W) or (C, H, W) of floating-point numbers, in any memory format.
         output_size: Height and width of the result: a number, or one for each; None keeps x's.
+        epilogue: As in `max_pool2d`.
+        epilogue_args: Likewise.
+        out: Where the result goes.
 
     Raises:
         ShapeError: Another number of dimensions, sizes that are none.
@@ -64,50 +84,105 @@ def adaptive_avg_pool2d(x: Any, output_size: Size) -> Array:
         >>> ops.adaptive_avg_pool2d(x, (1, 2)).get()
         array([[[4.5, 6.5]]], dtype=float32)
     """
-    return _avg("adaptive_avg_pool2d", 2, x, output_size)
+    return _avg("adaptive_avg_pool2d", 2, x, output_size, epilogue, epilogue_args, out)
 
 
-def adaptive_avg_pool3d(x: Any, output_size: Size) -> Array:
+def adaptive_avg_pool3d(
+    x: Any,
+    output_size: Size,
+    *,
+    epilogue: str | None = None,
+    epilogue_args: Any = (),
+    out: Any = None,
+) -> Array:
     """Returns means of (N, C, D, H, W) or (C, D, H, W); see `adaptive_avg_pool2d`."""
-    return _avg("adaptive_avg_pool3d", 3, x, output_size)
+    return _avg("adaptive_avg_pool3d", 3, x, output_size, epilogue, epilogue_args, out)
 
 
-def adaptive_max_pool1d(x: Any, output_size: Size, return_indices: bool = False) -> Array:
+def adaptive_max_pool1d(
+    x: Any,
+    output_size: Size,
+    return_indices: bool = False,
+    *,
+    epilogue: str | None = None,
+    epilogue_args: Any = (),
+    out: Any = None,
+) -> Array:
     """Returns greatest elements of (N, C, L) or (C, L); see `adaptive_max_pool2d`."""
-    return _max("adaptive_max_pool1d", 1, x, output_size, return_indices)
+    given = (output_size, return_indices, epilogue, epilogue_args, out)
+    return _max("adaptive_max_pool1d", 1, x, *given)
 
 
-def adaptive_max_pool2d(x: Any, output_size: Size, return_indices: bool = False) -> Array:
+def adaptive_max_pool2d(
+    x: Any,
+    output_size: Size,
+    return_indices: bool = False,
+    *,
+    epilogue: str | None = None,
+    epilogue_args: Any = (),
+    out: Any = None,
+) -> Array:
     """Returns the greatest elements of as many windows as are wanted.
 
     Args:
         x: (N, C, H, W) or (C, H, W), in any memory format and dtype.
         output_size: Height and width of the result: a number, or one for each; None keeps x's.
         return_indices: Whether to return (result, indices), as `max_pool2d` does.
+        epilogue: As there.
+        epilogue_args: As there.
+        out: As there.
 
     Raises:
         ShapeError: Another number of dimensions, sizes that are none.
         DTypeError: No device array.
     """
-    return _max("adaptive_max_pool2d", 2, x, output_size, return_indices)
+    given = (output_size, return_indices, epilogue, epilogue_args, out)
+    return _max("adaptive_max_pool2d", 2, x, *given)
 
 
-def adaptive_max_pool3d(x: Any, output_size: Size, return_indices: bool = False) -> Array:
+def adaptive_max_pool3d(
+    x: Any,
+    output_size: Size,
+    return_indices: bool = False,
+    *,
+    epilogue: str | None = None,
+    epilogue_args: Any = (),
+    out: Any = None,
+) -> Array:
     """Returns greatest elements of (N, C, D, H, W) or (C, D, H, W); see `adaptive_max_pool2d`."""
-    return _max("adaptive_max_pool3d", 3, x, output_size, return_indices)
+    given = (output_size, return_indices, epilogue, epilogue_args, out)
+    return _max("adaptive_max_pool3d", 3, x, *given)
 
 
 @repeatable
-def _avg(what: str, ndim: int, x: Any, output_size: Size) -> Array:
+def _avg(
+    what: str,
+    ndim: int,
+    x: Any,
+    output_size: Size,
+    epilogue: str | None,
+    epilogue_args: Any,
+    out: Any,
+) -> Array:
     dtype = check_floats(what, "x", x)
     lead, outputs = _sizes(what, x, ndim, output_size)
     shape = (*x.shape[:lead], *outputs)
+    check_epilogue(what, current_device(), epilogue, epilogue_args, shape)
+    args, scalars = split_arguments(epilogue_args)
     if set(outputs) == {1}:
         # In x's memory format, which a reduction would not keep where only channels are left.
-        out = empty(shape, dtype, memory_format=None if x.ndim != 4 else _format(x))
-        reduced = view_of(out, shape[:lead], out.strides[:lead], out.offset)
-        mean(x, axis=tuple(range(lead, x.ndim)), out=reduced)
-        return out
+        memory_format = None if x.ndim != 4 else _format(x)
+        plain = epilogue is None and out is None
+        value = dtype if plain else value_dtype(dtype, [dtype])
+        means = empty(shape, value, memory_format=memory_format)
+        reduced = view_of(means, shape[:lead], means.strides[:lead], means.offset)
+        mean(x, axis=tuple(range(lead, x.ndim)), dtype=value, out=reduced)
+        if plain:
+            return means
+        if out is None:
+            out = empty(shape, dtype, memory_format=memory_format)
+        text = append(what, "y0 = x0;", epilogue, 1, 0)
+        return kernel(text, what, dtype)(means, *args, *scalars, out=out)
     counts = " * ".join(f"(stop{d} - start{d})" for d in range(ndim))
     element = places(lead + ndim, {lead + d: f"i{d}" for d in range(ndim)})
     body = f"""
@@ -115,15 +190,26 @@ def _avg(what: str, ndim: int, x: Any, output_size: Size) -> Array:
         LOOPS
             sum += at_x0({element});
         y0 = sum / (float)({counts});"""
-    expr = _over_window(lead, ndim, body)
-    return kernel(expr, what, dtype)(x, shape=shape)
+    text = append(what, _over_window(lead, ndim, body), epilogue, 1, 0)
+    return kernel(text, what, dtype)(x, *args, *scalars, shape=shape, out=out)
 
 
 @repeatable
-def _max(what: str, ndim: int, x: Any, output_size: Size, return_indices: bool) -> Any:
+def _max(
+    what: str,
+    ndim: int,
+    x: Any,
+    output_size: Size,
+    return_indices: bool,
+    epilogue: str | None,
+    epilogue_args: Any,
+    out: Any,
+) -> Any:
     dtype = dtype_of(what, "x", x)
     lead, outputs = _sizes(what, x, ndim, output_size)
     shape = (*x.shape[:lead], *outputs)
+    check_epilogue(what, current_device(), epilogue, epilogue_args, shape)
+    args, scalars = split_arguments(epilogue_args)
     element = places(lead + ndim, {lead + d: f"i{d}" for d in range(ndim)})
     flat = "i0"
     for d in range(1, ndim):
@@ -151,7 +237,8 @@ def _max(what: str, ndim: int, x: Any, output_size: Size, return_indices: bool) 
             }}
             y0 = best;"""
     dtypes = (dtype, np.dtype(np.int64)) if return_indices else (dtype,)
-    return kernel(_over_window(lead, ndim, body), what, *dtypes)(x, shape=shape)
+    text = append(what, _over_window(lead, ndim, body), epilogue, 1, 0)
+    return kernel(text, what, *dtypes)(x, *args, *scalars, shape=shape, out=out)
 
 
 def _over_window(lead: int, ndim: int, body: str) -> str:

@@ -12,7 +12,9 @@ from clprim.dtypes import value_dtype
 from clprim.ops.pool.avg_pool import divisor_of
 from clprim.ops.pool.windows import Numbers, Windows, check_floats, check_gradient, windows
 from clprim.ops.shared.arguments import real
+from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
 from clprim.ops.shared.strings import kernel, places
+from clprim.runtime.device import current_device
 
 __all__ = [
     "lp_pool1d",
@@ -30,9 +32,14 @@ def lp_pool1d(
     kernel_size: Numbers,
     stride: Numbers | None = None,
     ceil_mode: bool = False,
+    *,
+    epilogue: str | None = None,
+    epilogue_args: Any = (),
+    out: Any = None,
 ) -> Array:
     """Returns (Σ xᵖ)^(1/p) of every window of (N, C, L) or (C, L); see `lp_pool2d`."""
-    return _lp_pool("lp_pool1d", 1, x, norm_type, kernel_size, stride, ceil_mode)
+    given = (norm_type, kernel_size, stride, ceil_mode)
+    return _lp_pool("lp_pool1d", 1, x, *given, epilogue, epilogue_args, out)
 
 
 def lp_pool2d(
@@ -41,6 +48,10 @@ def lp_pool2d(
     kernel_size: Numbers,
     stride: Numbers | None = None,
     ceil_mode: bool = False,
+    *,
+    epilogue: str | None = None,
+    epilogue_args: Any = (),
+    out: Any = None,
 ) -> Array:
     """Returns (Σ xᵖ)^(1/p) of every window; where the sum is negative, the result is 0.
 
@@ -51,11 +62,15 @@ def lp_pool2d(
         stride: From one window to the next, likewise; None is the size of a window.
         ceil_mode: Whether a last window may reach beyond x; as PyTorch has it, the sum of such a
             window is scaled as if it had as many elements as the others.
+        epilogue: As in `max_pool2d`.
+        epilogue_args: Likewise.
+        out: Where the result goes.
 
     Raises:
         ShapeError, DTypeError: As `avg_pool2d`.
     """
-    return _lp_pool("lp_pool2d", 2, x, norm_type, kernel_size, stride, ceil_mode)
+    given = (norm_type, kernel_size, stride, ceil_mode)
+    return _lp_pool("lp_pool2d", 2, x, *given, epilogue, epilogue_args, out)
 
 
 def lp_pool3d(
@@ -64,9 +79,14 @@ def lp_pool3d(
     kernel_size: Numbers,
     stride: Numbers | None = None,
     ceil_mode: bool = False,
+    *,
+    epilogue: str | None = None,
+    epilogue_args: Any = (),
+    out: Any = None,
 ) -> Array:
     """Returns (Σ xᵖ)^(1/p) of every window of (N, C, D, H, W) or (C, D, H, W); see `lp_pool2d`."""
-    return _lp_pool("lp_pool3d", 3, x, norm_type, kernel_size, stride, ceil_mode)
+    given = (norm_type, kernel_size, stride, ceil_mode)
+    return _lp_pool("lp_pool3d", 3, x, *given, epilogue, epilogue_args, out)
 
 
 @repeatable
@@ -78,15 +98,21 @@ def _lp_pool(
     kernel_size: Numbers,
     stride: Numbers | None,
     ceil_mode: bool,
+    epilogue: str | None,
+    epilogue_args: Any,
+    out: Any,
 ) -> Array:
     dtype = check_floats(what, "x", x)
     p = real(what, "norm_type", norm_type)
     w = windows(what, x, ndim, kernel_size, stride, 0, 1, ceil_mode)
     root = {1.0: "sum > 0 ? sum : 0", 2.0: "sqrt(sum > 0 ? sum : 0)"}.get(p)
     end = f"y0 = {root or 'pow(sum > 0 ? sum : 0, 1 / w0)'};"
-    operator = kernel(_powers(what, w, p, end), what, dtype)
     shape = (*x.shape[: w.lead], *w.outputs)
-    return operator(x, *(() if root else (p,)), shape=shape)
+    check_epilogue(what, current_device(), epilogue, epilogue_args, shape)
+    args, scalars = split_arguments(epilogue_args)
+    numbers = () if root else (p,)
+    text = append(what, _powers(what, w, p, end), epilogue, 1, len(numbers))
+    return kernel(text, what, dtype)(x, *args, *numbers, *scalars, shape=shape, out=out)
 
 
 def _powers(what: str, w: Windows, p: float, end: str) -> str:

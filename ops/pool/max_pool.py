@@ -38,6 +38,7 @@ __all__ = [
     "max_pool2d_backward",
     "max_pool3d",
     "max_pool3d_backward",
+    "planes_of",
 ]
 
 _INDEX = np.dtype(np.int64)
@@ -269,7 +270,7 @@ def _max_pool_backward(
         _, indices = _max_pool(what, ndim, x, *given, True, None, (), None)
     check_indices(what, indices, shape)
     found = empty_like(x, x.shape, grad.dtype)
-    y, places, taken = (_planes(a, w.lead) for a in (found, indices, grad))
+    y, places, taken = (planes_of(a, w.lead) for a in (found, indices, grad))
     if all(a is not None for a in (y, places, taken)) and take_lines(
         what, y, places, taken, w.lead, "sum", lambda: found.fill(0)
     ):
@@ -279,7 +280,7 @@ def _max_pool_backward(
     return operator(x, grad, indices)
 
 
-def _planes(a: Any, lead: int) -> Any:
+def planes_of(a: Any, lead: int) -> Any:
     """An array with its last dimensions as one; None where no stride walks them."""
     sizes, strides = a.shape[lead:], a.strides[lead:]
     for outer, inner, size in zip(strides, strides[1:], sizes[1:], strict=False):

@@ -9,6 +9,7 @@ from clprim.arrays.array import Array
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.elementwise.activation import leaky_relu
 from clprim.ops.elementwise.activation_gradient import leaky_relu_backward
+from clprim.ops.random.dropout import channel_factors
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.pointwise import Pointwise
 from clprim.runtime.randomness import State, at, get_state
@@ -16,6 +17,8 @@ from clprim.runtime.randomness import State, at, get_state
 __all__ = [
     "alpha_dropout",
     "alpha_dropout_backward",
+    "feature_alpha_dropout",
+    "feature_alpha_dropout_backward",
     "rrelu",
     "rrelu_backward",
 ]
@@ -24,6 +27,8 @@ __all__ = [
 _ALPHA = 1.7580993408473766
 _alpha = Pointwise("y0 = (rand() < w0 ? -w3 : x0) * w1 + w2;", name="alpha_dropout")
 _alpha_slope = Pointwise("y0 = rand() < w0 ? 0 : x0 * w1;", name="alpha_dropout_backward")
+_features = Pointwise("y0 = (x1 == 0 ? -w2 : x0) * w0 + w1;", name="feature_alpha_dropout")
+_features_slope = Pointwise("y0 = x1 == 0 ? 0 : x0 * w0;", name="feature_alpha_dropout_backward")
 _rrelu = Pointwise("typeof_y0 r = w0 + rand() * w1; y0 = x0 <= 0 ? r * x0 : x0;", name="rrelu")
 _rrelu_slope = Pointwise(
     "typeof_y0 r = w0 + rand() * w1; y0 = x1 <= 0 ? r * x0 : x0;", name="rrelu_backward"
@@ -92,6 +97,61 @@ def alpha_dropout_backward(grad: Any, state: State | None, p: float = 0.5) -> Ar
         with at(state):
             found = _alpha_slope(grad, p, _scale(p))
     return found
+
+
+@overload
+def feature_alpha_dropout(
+    x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[False] = ...
+) -> Array: ...
+@overload
+def feature_alpha_dropout(
+    x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[True]
+) -> tuple[Array, State | None]: ...
+def feature_alpha_dropout(
+    x: Any, p: float = 0.5, training: bool = False, *, return_state: bool = False
+) -> Array | tuple[Array, State | None]:
+    """Returns ``x`` with whole channels set to what `selu` tends to; see `alpha_dropout`.
+
+    Args:
+        x: (N, C, …) of floating numbers.
+        p: Probability that a channel is dropped.
+        training: Whether anything happens at all; if not, ``x`` itself comes back.
+        return_state: Whether to return what `feature_alpha_dropout_backward` needs as well.
+
+    Raises:
+        ShapeError: A probability that is not in [0, 1], less than 2 dimensions.
+        DTypeError: No device array of floating numbers.
+    """
+    what = "feature_alpha_dropout"
+    p = _probability(what, "x", x, p)
+    first = _first(what, "x", x)
+    if not training or p == 0:
+        return (x, None) if return_state else x
+    state = get_state()
+    scale = _scale(p)
+    y: Array = _features(x, channel_factors(first, p, 1.0), scale, _ALPHA * p * scale, _ALPHA)
+    return (y, state) if return_state else y
+
+
+def feature_alpha_dropout_backward(grad: Any, state: State | None, p: float = 0.5) -> Array:
+    """Returns the gradient of `feature_alpha_dropout`; see `alpha_dropout_backward`."""
+    what = "feature_alpha_dropout_backward"
+    p = _probability(what, "grad", grad, p)
+    first = _first(what, "grad", grad)
+    found: Array = grad
+    if state is not None and p:
+        with at(state):
+            found = _features_slope(grad, channel_factors(first, p, 1.0), _scale(p))
+    return found
+
+
+def _first(what: str, label: str, x: Any) -> Any:
+    """The first element of every channel."""
+    if x.ndim < 2:
+        raise ShapeError(f"{what}: {label} has shape {x.shape}, expected (N, C, …)")
+    pixel: tuple[slice, ...] = (slice(1),) * (x.ndim - 2)
+    first = (Ellipsis, *pixel)
+    return x[first]
 
 
 def _scale(p: float) -> float:

@@ -11,6 +11,7 @@ from clprim.pointwise import Pointwise
 from clprim.runtime.randomness import State, at, get_state
 
 __all__ = [
+    "channel_factors",
     "dropout",
     "dropout1d",
     "dropout1d_backward",
@@ -22,7 +23,8 @@ __all__ = [
 ]
 
 _dropout = Pointwise("y0 = rand() < w0 ? 0 : x0 * w1;", name="dropout")
-_factors = Pointwise("y0 = rand() < w0 ? 0 : w1 + 0 * x0;", name="dropout_channels")
+# Of the first elements only dtype and shape matter: they may be no numbers.
+_factors = Pointwise("(void)x0; y0 = rand() < w0 ? 0 : w1;", name="dropout_channels")
 _times = Pointwise("y0 = x1 == 0 ? 0 : x0 * x1;", name="dropout_channels")
 
 
@@ -194,8 +196,12 @@ def _channels_back(what: str, grad: Any, state: State | None, p: Any, spatial: i
 
 
 def _run_factors(first: Any, kept: float) -> Array:
-    """0 or a factor for every channel."""
-    found: Array = _factors(first, 1 - kept, 1 / kept if kept else 0.0, shape=first.shape)
+    return channel_factors(first, 1 - kept, 1 / kept if kept else 0.0)
+
+
+def channel_factors(first: Any, p: float, factor: float) -> Array:
+    """Returns 0, with the probability p, or a factor for every channel, of its first element."""
+    found: Array = _factors(first, p, factor, shape=first.shape)
     return found
 
 

@@ -12,8 +12,11 @@ from clprim.ops.recurrent.cells import cell_gradient
 from clprim.ops.recurrent.layers import Line, Saved, copy_to
 from clprim.ops.reduction.reduce import sum as add_up
 from clprim.ops.shared.arguments import dtype_of
+from clprim.pointwise import Pointwise
 
 __all__ = ["gru_backward", "lstm_backward", "rnn_backward"]
+
+_ADD = Pointwise("y0 = x0 + x1;", name="add")
 
 
 def lstm_backward(
@@ -73,7 +76,7 @@ def _backward(
     if not isinstance(saved, Saved) or saved.layers.what != what:
         raise DTypeError(f"{name}: saved: expected what {what}(…, return_saved=True) returned")
     layers = saved.layers
-    rows, width = saved.lines[0].x.shape[0], layers.hidden * layers.directions
+    rows, width = saved.lines[0].x.shape[0], layers.width * layers.directions
     shape = (*layers.shape[:-1], width)
     for label, grad, wanted in (
         ("grad_output", grad_output, shape),
@@ -97,18 +100,20 @@ def _backward(
     for layer in reversed(range(layers.count // layers.directions)):
         x = saved.lines[layer * layers.directions].x
         dx = new_dense(x.shape, layers.dtype)
-        for direction, part in enumerate(layers.parts(dy)):
+        for direction, part in enumerate(layers.ways(dy)):
             number = layer * layers.directions + direction
             line = saved.lines[number]
             running = [place[number] for place in first]
-            dgiven, down = _steps(saved, line, number, part, running)
-            weight, _, *biases = layers.params[number]
+            dgiven, down, dstate = _steps(saved, line, number, part, running)
+            weight, _, biases, _ = layers.weights(number)
             matmul(dgiven, weight, out=dx, beta=float(direction > 0))
             found = [
                 matmul(dgiven, x, transpose_a=True),
                 matmul(down, line.before, transpose_a=True),
             ]
             found += [add_up(d, 0) for d in (dgiven, down)] if biases else []
+            if dstate is not None:
+                found.append(matmul(dstate, line.hidden, transpose_a=True))
             dparams[number] = found
         dy = dropout_backward(dx, saved.dropped[layer], saved.dropout)
     return layers.as_given(dy), first, [array for found in dparams for array in found]
@@ -116,10 +121,16 @@ def _backward(
 
 def _steps(
     saved: Saved, line: Line, number: int, dy: Any, running: list[Array]
-) -> tuple[Array, Array]:
-    """Goes back through the steps, and returns the gradients of all gates: input's and state's."""
+) -> tuple[Array, Array, Array | None]:
+    """Goes back through the steps.
+
+    Returns:
+        The gradients of all gates, input's and state's, and of the states that were projected.
+    """
     layers, kind = saved.layers, saved.layers.kind
-    recurrent = layers.params[number][1]
+    _, recurrent, _, projection = layers.weights(number)
+    dstate = None if projection is None else new_dense(line.before.shape, layers.dtype)
+    nothing = new_dense((1, 1), layers.dtype).fill(0)
     dgiven = new_dense(line.given.shape, layers.dtype)
     down = new_dense(line.own.shape, layers.dtype) if kind == "gru" else dgiven
     direct = new_dense((layers.batch, layers.hidden), layers.dtype) if kind == "gru" else None
@@ -128,20 +139,25 @@ def _steps(
         first, end = line.steps[n]
         size = end - first
         dh = running[0][:size]
-        arrays = [*layers.parts(line.given[first:end]), *layers.parts(line.own[first:end])]
-        outs = layers.parts(dgiven[first:end])
+        arrays = [*layers.gates(line.given[first:end]), *layers.gates(line.own[first:end])]
+        outs = layers.gates(dgiven[first:end])
         extra: dict[str, Any] = {}
         if kind == "lstm":
             dc = running[1][:size]
-            arrays += [line.memory[n], dy[first:end], dh, dc]
+            above: tuple[Any, Any] = (dy[first:end], dh)
+            if dstate is not None:
+                state = dstate[first:end]
+                _ADD(*above, out=state)
+                above = (matmul(state, projection), nothing)
+            arrays += [line.memory[n], *above, dc]
             outs.append(dc)
         elif direct is not None:
             arrays += [line.before[first:end], dy[first:end], dh]
-            r, z, new = layers.parts(down[first:end])
+            r, z, new = layers.gates(down[first:end])
             outs += [new, direct[:size], r, z]
             extra = {"epilogue": "y0 = y0 + x0;", "epilogue_args": (direct[:size],)}
         else:
             arrays += [dy[first:end], dh]
         kernel(*arrays, out=tuple(outs) if len(outs) > 1 else outs[0])
         matmul(down[first:end], recurrent, out=dh, **extra)
-    return dgiven, down
+    return dgiven, down, dstate

@@ -34,7 +34,8 @@ class Line:
     Attributes:
         x: Its input, (rows, …).
         given, own: What input and state gave to the gates, (rows, gates × H).
-        before: The state before each step, (rows, H).
+        before: The state before each step, (rows, P).
+        hidden: What was projected to the state, (rows, H); None where nothing is projected.
         memory: The memory before each step, one array a step in the order they ran; empty without.
         steps: First row and end of every step, in the order they ran.
     """
@@ -43,6 +44,7 @@ class Line:
     given: Array
     own: Array
     before: Array
+    hidden: Array | None
     memory: tuple[Array, ...]
     steps: tuple[tuple[int, int], ...]
 
@@ -109,25 +111,29 @@ class Layers:
         self.packed = len({*self.sizes}) > 1
         count = num_layers * self.directions
         each = 4 if has_biases else 2
+        self.projected = what == "lstm" and len(params) == (each + 1) * count
+        each += self.projected
         if len(params) != each * count or num_layers < 1:
+            projected = f", or {(each + 1) * count} with a projection" if what == "lstm" else ""
             raise ShapeError(
                 f"{what}: {len(params)} parameters: {num_layers} layers of {self.directions} "
-                f"directions have {each * count}"
+                f"directions have {each * count}{projected}"
             )
         self.params = [tuple(params[n * each : (n + 1) * each]) for n in range(count)]
         for n, state in enumerate(states):
             dtype_of(what, f"hx[{n}]", state)
-        hidden = states[0].shape[-1] if states[0].ndim else 0
+        # The memory is as wide as a gate; so is the state, unless it is projected.
+        widths = [s.shape[-1] if s.ndim else 0 for s in states]
+        width, hidden = widths[0], widths[-1] if self.projected else widths[0]
         for n, state in enumerate(states):
-            if state.shape != (count, self.batch, hidden):
-                raise ShapeError(
-                    f"{what}: hx[{n}] has shape {state.shape}, "
-                    f"expected {(count, self.batch, hidden)}"
-                )
+            expected = (count, self.batch, hidden if n else width)
+            if state.shape != expected:
+                raise ShapeError(f"{what}: hx[{n}] has shape {state.shape}, expected {expected}")
         for n, given in enumerate(self.params):
-            size = features if n < self.directions else hidden * self.directions
-            shapes: list[tuple[int, ...]] = [(gates * hidden, size), (gates * hidden, hidden)]
-            shapes += [(gates * hidden,)] * (each - 2)
+            size = features if n < self.directions else width * self.directions
+            shapes: list[tuple[int, ...]] = [(gates * hidden, size), (gates * hidden, width)]
+            shapes += [(gates * hidden,)] * (2 * bool(has_biases))
+            shapes += [(width, hidden)] * self.projected
             for m, (array, shape) in enumerate(zip(given, shapes, strict=True)):
                 label = f"params[{n * each + m}]"
                 found = dtype_of(what, label, array)
@@ -135,7 +141,8 @@ class Layers:
                     raise DTypeError(f"{what}: {label} is {found}, input {dtype}")
                 if array.shape != shape:
                     raise ShapeError(f"{what}: {label} has shape {array.shape}, expected {shape}")
-        self.states, self.hidden, self.dtype, self.count = states, hidden, dtype, count
+        self.states, self.dtype, self.count = states, dtype, count
+        self.hidden, self.width = hidden, width
 
     def steps(self, direction: int) -> tuple[tuple[int, int], ...]:
         """Returns first row and end of every step, in the order that a direction goes."""
@@ -143,10 +150,19 @@ class Layers:
         found = [(end - size, end) for size, end in zip(self.sizes, ends, strict=True)]
         return tuple(reversed(found) if direction else found)
 
-    def parts(self, array: Any) -> list[Any]:
+    def weights(self, number: int) -> tuple[Any, Any, tuple[Any, ...], Any]:
+        """Returns those of input and state, the biases, and the projection or None."""
+        weight, recurrent, *more = self.params[number]
+        projection = more.pop() if self.projected else None
+        return weight, recurrent, tuple(more), projection
+
+    def gates(self, array: Any) -> list[Any]:
         """Returns each gate of (rows, gates × H)."""
-        count = array.shape[1] // self.hidden
-        return [array[:, n * self.hidden : (n + 1) * self.hidden] for n in range(count)]
+        return _columns(array, array.shape[1] // self.hidden if self.hidden else GATES[self.kind])
+
+    def ways(self, array: Any) -> list[Any]:
+        """Returns each direction of (rows, directions × P)."""
+        return _columns(array, self.directions)
 
     def as_given(self, rows: Array) -> Array:
         """Returns (rows, …) in the shape that the input came in."""
@@ -166,8 +182,8 @@ class Layers:
             if layer and dropout:
                 x, state = drop(x, dropout, return_state=True)
             dropped.append(state)
-            output = new_dense((x.shape[0], self.hidden * self.directions), self.dtype)
-            for direction, part in enumerate(self.parts(output)):
+            output = new_dense((x.shape[0], self.width * self.directions), self.dtype)
+            for direction, part in enumerate(self.ways(output)):
                 number = layer * self.directions + direction
                 line = self._line(number, x, part, self.steps(direction), last, save)
                 if line is not None:
@@ -186,11 +202,12 @@ class Layers:
         save: bool,
     ) -> Line | None:
         """One layer in one direction. What the input gives to the gates is one product."""
-        weight, recurrent, *biases = self.params[number]
+        weight, recurrent, biases, projection = self.weights(number)
         rows, hidden, wide = x.shape[0], self.hidden, recurrent.shape[0]
         given = matmul(x, weight, transpose_b=True, bias=biases[0] if biases else None)
         bias = biases[1] if biases else None
         kept = PackedWeight(recurrent)
+        projecting = None if projection is None else PackedWeight(projection)
         states = [s[number] for s in self.states]
         kernel = cell(self.kind, self.dtype)
         # Running states lie where the last ones go: of sequences that ended they stay.
@@ -198,7 +215,8 @@ class Layers:
         for state, place in zip(states, running, strict=True):
             copy_to(state, out=place)
         lstm = self.kind == "lstm"
-        before = new_dense((rows, hidden), self.dtype) if save else None
+        before = new_dense((rows, self.width), self.dtype) if save else None
+        inner = None if projection is None else new_dense((rows, hidden), self.dtype)
         own = new_dense((rows, wide), self.dtype) if save else None
         cells = new_dense((rows, hidden), self.dtype) if save and lstm else None
         memory: list[Array] = []
@@ -211,13 +229,16 @@ class Layers:
                 copy_to(h, out=before[first:end])
             product = None if own is None else own[first:end]
             gates = matmul(h, kept, transpose_b=True, bias=bias, out=product)
-            arrays = [*self.parts(given[first:end]), *self.parts(gates)]
+            arrays = [*self.gates(given[first:end]), *self.gates(gates)]
             if lstm:
                 c = running[1][:size]
                 if cells is not None:
                     copy_to(c, out=cells[first:end])
                     memory.append(cells[first:end])
-                kernel(*arrays, c, out=(output[first:end], c))
+                place = (output if inner is None else inner)[first:end]
+                kernel(*arrays, c, out=(place, c))
+                if projecting is not None:
+                    matmul(place, projecting, transpose_b=True, out=output[first:end])
             else:
                 kernel(*arrays, *([h] if self.kind == "gru" else []), out=output[first:end])
             h = output[first:end]
@@ -227,4 +248,10 @@ class Layers:
             copy_to(h, out=running[0])
         if before is None or own is None:
             return None
-        return Line(x, given, own, before, tuple(memory), steps)
+        return Line(x, given, own, before, inner, tuple(memory), steps)
+
+
+def _columns(array: Any, count: int) -> list[Any]:
+    """An array's columns in so many equal parts."""
+    size = array.shape[1] // count
+    return [array[:, n * size : (n + 1) * size] for n in range(count)]

@@ -60,9 +60,10 @@ def lstm(
 
     Args:
         input: (T, N, I), or (N, T, I) with ``batch_first``, or with ``batch_sizes`` (rows, I).
-        hx: (h_0, c_0), each (layers × directions, N, H).
-        params: For each layer and direction w_ih (4 H, …), w_hh (4 H, H), and with biases b_ih
-            and b_hh.
+        hx: (h_0, c_0), each (layers × directions, N, H); with a projection h_0 is (…, N, P).
+        params: For each layer and direction w_ih (4 H, …), w_hh (4 H, H), with biases b_ih and
+            b_hh, and with a projection of the state (``proj_size`` of `torch.nn.LSTM`) w_hr
+            (P, H); w_hh is (4 H, P) then.
         has_biases: Whether there are biases.
         num_layers: How many layers.
         dropout: Between layers, where ``train``.

@@ -48,6 +48,7 @@ SAMPLES = {
     "addcdiv": lambda f, x: f(x, x, x),
     "addcmul": lambda f, x: f(x, x, x),
     "batch_norm": lambda f, x: f(x, *[cp.empty(3, _like(x))] * 2),
+    "bilinear": lambda f, x: f(x, x, cp.empty((2, 4, 4), x.dtype)),
     "cat": lambda f, x: f([x, x]),
     "stack": lambda f, x: f([x, x]),
     "channel_shuffle": lambda f, x: f(x, 3),
@@ -101,6 +102,12 @@ SAMPLES = {
     **{f"avg_pool{n}d": lambda f, x, n=n: f(_image(x, n), 2) for n in (1, 2, 3)},
     **{f"adaptive_avg_pool{n}d": lambda f, x, n=n: f(_image(x, n), 2) for n in (1, 2, 3)},
     **{f"adaptive_max_pool{n}d": lambda f, x, n=n: f(_image(x, n), 2) for n in (1, 2, 3)},
+    **{
+        f"fractional_max_pool{n}d": lambda f, x, n=n: f(
+            _image(x, n), 2, 2, random_samples=cp.empty((0, 3, n))
+        )
+        for n in (2, 3)
+    },
     **{
         f"max_unpool{n}d": lambda f, x, n=n: f(
             _image(x, n), cp.empty(_image(x, n).shape, np.int64), 2

@@ -155,7 +155,7 @@ def test_paddings_by_name_and_inputs_without_a_batch(device, ndim):
         equal(FORWARD[ndim](a, b, **options), expected)
         equal(FORWARD[ndim](a[1], b, **options), expected[1])
     out = cp.zeros(expected.shape[1:])
-    FORWARD[ndim](a[0], b, groups=2, out=out)
+    assert FORWARD[ndim](a[0], b, groups=2, out=out) is out
     equal(out, expected[0])
     grad = numbers(x.shape[:1] + w.shape[:1] + x.shape[2:], seed=2)
     tx, tw = double(x, requires_grad=True), double(w, requires_grad=True)
@@ -163,6 +163,19 @@ def test_paddings_by_name_and_inputs_without_a_batch(device, ndim):
     g = cp.asarray(grad)
     equal(INPUT[ndim](x.shape, b, g, padding="same", groups=2), tx.grad.numpy())
     equal(WEIGHT[ndim](a, w.shape, g, padding="same", groups=2), tw.grad.numpy())
+    tx, tw = double(x[1], requires_grad=True), double(w, requires_grad=True)
+    THEIRS[ndim](tx, tw, padding="same", groups=2).backward(double(grad[1]))
+    for out in (None, cp.empty(x.shape[1:])):
+        dx = INPUT[ndim](x.shape[1:], b, g[1], padding="same", groups=2, out=out)
+        assert out is None or dx is out
+        equal(dx, tx.grad.numpy())
+    equal(WEIGHT[ndim](a[1], w.shape, g[1], padding="same", groups=2), tw.grad.numpy())
+    if ndim == 2:
+        equal(ops.conv2d_bias(g[1]), grad[1].sum((1, 2)))
+    with pytest.raises(ShapeError, match="input_shape"):
+        INPUT[ndim](x.shape[1:], b, g, padding="same", groups=2)
+    with pytest.raises(ShapeError, match="x has shape"):
+        WEIGHT[ndim](a[1], w.shape, g, padding="same", groups=2)
     turned = numbers((4, 3, 4, 3, 2)[: ndim + 2], seed=3)
     options = {"stride": 2, "padding": 1, "output_padding": 1, "groups": 2}
     expected = BACK[ndim](double(x), double(turned), **options).numpy()

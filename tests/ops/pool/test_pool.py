@@ -316,6 +316,26 @@ def test_epilogues(device, memory_format):
     check(indices, chosen, x)
     found = ops.avg_pool2d(x, (2, 4), 1, (0, 1), False, False, **text)
     check(found, F.relu(F.avg_pool2d(t, (2, 4), 1, (0, 1), False, False) + b), x, exact=False)
+    for name, args in [("adaptive_avg_pool2d", (1,)), ("adaptive_avg_pool2d", ((4, 3),)),
+                       ("adaptive_max_pool2d", ((4, 3),)), ("lp_pool2d", (2, 3, 2, True)),
+                       ("lp_pool2d", (3, 3, 2))]:  # fmt: skip
+        expected = F.relu(getattr(F, name)(t.abs(), *args) + b)
+        found = getattr(ops, name)(ops.abs(x), *args, **text)
+        check(found, expected, x, exact=False)
+        out = cp.empty(found.shape)
+        scaled = {"epilogue": "y0 = y0 * w0 + x0;", "epilogue_args": (x[:1, :, :1, :1], 2.5)}
+        assert getattr(ops, name)(ops.abs(x), *args, out=out, **scaled) is out
+        check(out, getattr(F, name)(t.abs(), *args) * 2.5 + t[:1, :, :1, :1], exact=False)
+        with pytest.raises(cp.DefinitionError, match=f"{name} epilogue"):
+            getattr(ops, name)(x, *args, epilogue="y0 = z;")
+    y, indices = ops.adaptive_max_pool2d(x, (4, 3), True, **text)
+    expected, chosen = F.adaptive_max_pool2d(t, (4, 3), True)
+    check(y, F.relu(expected + b), x)
+    check(indices, chosen, x)
+    y, indices = cp.empty(y.shape), cp.empty(y.shape, np.int64)
+    ops.adaptive_max_pool2d(x, (4, 3), True, out=(y, indices))
+    check(y, expected)
+    check(indices, chosen)
     with pytest.raises(cp.DefinitionError, match="max_pool2d epilogue"):
         ops.max_pool2d(x, 2, epilogue="y0 = z;")
     with pytest.raises(cp.ShapeError, match="does not broadcast"):

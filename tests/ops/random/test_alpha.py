@@ -30,6 +30,26 @@ def test_alpha_dropout_keeps_mean_and_variance(device):
     assert ops.alpha_dropout(d) is d and not ops.alpha_dropout(d, 1.0, True).get().any()
 
 
+def test_feature_alpha_dropout_drops_channels(device):
+    x = np.random.default_rng(0).normal(size=(40, 30, 3, 5)).astype(np.float32)
+    x[:, :, 0, 0] = np.nan  # the others of its channel are numbers all the same
+    d = cp.asarray(x, memory_format="channels_last")
+    y, state = ops.feature_alpha_dropout(d, 0.25, True, return_state=True)
+    g = ops.feature_alpha_dropout_backward(cp.full(x.shape, 2.0), state, 0.25).get()
+    assert y.strides == d.strides
+    one = F.feature_alpha_dropout(torch.ones(1, 1000).double(), 0.25, True)
+    low, kept = one.min().item(), one.max().item()
+    zero = F.feature_alpha_dropout(torch.zeros(1, 1000).double(), 0.25, True).max().item()
+    dropped = g[:, :, :1, :1] == 0
+    assert (g == np.where(dropped, 0, g[:, :, :1, :1])).all()
+    assert abs(dropped.mean() - 0.25) < 0.05
+    np.testing.assert_allclose(y.get(), np.where(dropped, low, x * (kept - zero) + zero),
+                               rtol=1e-4, atol=1e-5)  # fmt: skip
+    np.testing.assert_allclose(g[g != 0], 2 * (kept - zero), rtol=1e-5)
+    assert ops.feature_alpha_dropout(d) is d
+    assert not ops.feature_alpha_dropout(cp.zeros((3, 4)), 1.0, True).get().any()
+
+
 def test_rrelu(device):
     x = np.random.default_rng(0).normal(size=(50, 60)).astype(np.float32)
     d = cp.asarray(x)
@@ -49,6 +69,9 @@ def test_refusals(device):
     for message, call in [
         ("no probability", lambda: ops.alpha_dropout(x, 1.5)),
         ("expected a floating", lambda: ops.alpha_dropout(cp.zeros((3,), np.int32))),
+        ("no probability", lambda: ops.feature_alpha_dropout(x, -1)),
+        ("expected \\(N, C", lambda: ops.feature_alpha_dropout(x)),
+        ("expected \\(N, C", lambda: ops.feature_alpha_dropout_backward(x, None)),
         ("more than upper", lambda: ops.rrelu(x, 1, 0)),
         ("grad has shape", lambda: ops.rrelu_backward(x[:1], x, None)),
     ]:

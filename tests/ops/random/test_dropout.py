@@ -55,6 +55,11 @@ def test_whole_channels_become_zero(device, spatial):
     assert abs((found == 0).mean() - 0.25) < 0.06
     back = getattr(ops, f"dropout{spatial}d_backward")(cp.full(shape, 1.5), state, 0.25)
     np.testing.assert_array_equal(back.get(), y.get() / 2)
+    start = (..., *(slice(1),) * spatial)
+    x[start] = np.nan  # what is first in a channel decides nothing about the others
+    with cp.random.at(state):
+        again = dropout(x, 0.25).get().reshape(16, 40, -1)
+    np.testing.assert_array_equal(again[..., 1:], found[..., 1:])
     assert dropout(x[0], 1.0).get().any() == 0 and dropout(x, 0.5, False) is x
     with pytest.raises(cp.ShapeError, match="expected"):
         dropout(cp.zeros((3,)), 0.5)

@@ -103,6 +103,37 @@ def test_gradients(device, name, packed):
     assert same_bits(backward(*upload(*grads), found[-1])[0], dx)
 
 
+@pytest.mark.parametrize("packed", [False, True], ids=["one length", "packed"])
+@pytest.mark.parametrize("biases", [True, False])
+def test_projection(device, packed, biases):
+    """States of 4 numbers and memories of 6, in two layers and both directions, with gradients."""
+    torch.manual_seed(2)
+    options = {"num_layers": 2, "bidirectional": True, "batch_first": not packed, "bias": biases}
+    module = torch.nn.LSTM(F, H, proj_size=4, **options).double()
+    x = torch.tensor(RNG.normal(size=(N, T, F)), requires_grad=True)
+    states = [torch.tensor(RNG.normal(size=(4, N, n)), requires_grad=True) for n in (4, H)]
+    lengths = [T, 4, 3]
+    given = torch.nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True) if packed else x
+    output, last = module(given, tuple(states))
+    rows, out = (given.data, output.data) if packed else (x, output)
+    sizes = given.batch_sizes.tolist() if packed else None
+    arguments = (*upload(rows), tuple(upload(*states)), upload(*module.parameters()), biases, 2)
+    arguments += (0.0, False, True, not packed)
+    *found, saved = ops.lstm(*arguments, batch_sizes=sizes, return_saved=True)
+    unsaved = ops.lstm(*arguments, batch_sizes=sizes)
+    for a, b, c in zip(found, unsaved, (out, *last), strict=True):
+        near(a, c)
+        assert same_bits(a, b)
+    grads = [torch.tensor(RNG.normal(size=tuple(t.shape))) for t in (out, *last)]
+    sum((t * g).sum() for t, g in zip((out, *last), grads, strict=True)).backward()
+    dx, dh, dparams = ops.lstm_backward(*upload(*grads), saved)
+    if packed:
+        expected = torch.nn.utils.rnn.pack_padded_sequence(x.grad, lengths, batch_first=True).data
+    near(dx, expected if packed else x.grad)
+    for a, b in zip((*dh, *dparams), (*states, *module.parameters()), strict=True):
+        near(a, b.grad)
+
+
 def test_gates_that_are_shut_have_a_gradient(device):
     x, h = cp.full((1, 1, 1), -200.0), cp.zeros((1, 1, 1))
     params = [cp.full((4, 1), 1.0), cp.full((4, 1), 1.0)]
@@ -124,6 +155,8 @@ def test_refusals(device):
     x, h = cp.zeros((T, N, F)), cp.zeros((1, N, H))
     params = [cp.zeros((H, F)), cp.zeros((H, H)), cp.zeros((H,)), cp.zeros((H,))]
     saved = ops.rnn(x, h, params, return_saved=True)[-1]
+    shapes = ((4 * H, F), (4 * H, H), (4 * H,), (4 * H,), (H, H + 1))
+    projected = [cp.zeros(s) for s in shapes]
     for message, call in [
         ("4 parameters", lambda: ops.rnn(x, h, params, num_layers=2)),
         ("h_0, c_0", lambda: ops.lstm(x, h, params)),
@@ -132,6 +165,9 @@ def test_refusals(device):
         ("nonlinearity", lambda: ops.rnn(x, h, params, nonlinearity="gelu")),
         ("expected \\(T, N, I\\)", lambda: ops.rnn(x[0], h, params)),
         ("expected a device array", lambda: ops.rnn(np.zeros(3), h, params)),
+        ("or 5 with a projection", lambda: ops.lstm(x, (h, h), params[:3])),
+        (r"params\[4\] has shape", lambda: ops.lstm(x, (h, h), projected)),
+        ("return_saved", lambda: ops.lstm_backward(x, None, None, saved)),
         ("batch_sizes", lambda: ops.rnn(x[0], h, params, batch_sizes=[1, 2])),
         ("return_saved", lambda: ops.rnn_backward(x, None, ops.rnn(x, h, params))),
         ("grad_output has shape", lambda: ops.rnn_backward(x, None, saved)),

@@ -1,0 +1,225 @@
+"""Pooling by windows that are a fraction of an element apart (Graham 2015): after PyTorch.
+
+Window o begins at ⌊(o + u) · α⌋ - ⌊u · α⌋ with α = (I - K) / (O - 1), where u is drawn for every
+plane; the last one ends where the input does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from clprim import random
+from clprim.arrays.array import Array, new_dense, view_of
+from clprim.errors import DTypeError, ShapeError
+from clprim.ops.index.scatter import scatter_add
+from clprim.ops.pool.max_pool import check_indices, lowest, planes_of
+from clprim.ops.pool.windows import Numbers, check_floats, check_gradient, numbers
+from clprim.ops.shared.arguments import dtype_of, real
+from clprim.ops.shared.dims import empty_like
+from clprim.ops.shared.strings import kernel, places
+
+__all__ = [
+    "fractional_max_pool2d",
+    "fractional_max_pool2d_backward",
+    "fractional_max_pool3d",
+    "fractional_max_pool3d_backward",
+]
+
+Ratio = float | Sequence[float]
+
+
+def fractional_max_pool2d(
+    x: Any,
+    kernel_size: Numbers,
+    output_size: Numbers | None = None,
+    output_ratio: Ratio | None = None,
+    return_indices: bool = False,
+    random_samples: Any = None,
+) -> Any:
+    """Returns the greatest elements of windows that are a fraction of an element apart.
+
+    Args:
+        x: (N, C, H, W) or (C, H, W) of floating-point numbers, in any memory format.
+        kernel_size: Height and width of a window: a number, or one for each.
+        output_size: Height and width of the result, likewise.
+        output_ratio: What these are of those of x, if they are not given: between 0 and 1.
+        return_indices: Whether to return (result, indices), as `max_pool2d` does.
+        random_samples: (N, C, 2) of float32 from 0 to 1, for widths and heights as PyTorch has it;
+            by default drawn by `clprim.random`.
+
+    Raises:
+        ShapeError: Another number of dimensions, not one of size and ratio, windows that do not
+            fit into x, samples of another shape.
+        DTypeError: No device arrays of floating-point numbers.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> x = cp.asarray(np.arange(25, dtype=np.float32).reshape(1, 5, 5))
+        >>> ops.fractional_max_pool2d(x, 2, 2, random_samples=cp.zeros((1, 1, 2))).get()
+        array([[[ 6.,  9.],
+                [21., 24.]]], dtype=float32)
+    """
+    given = (kernel_size, output_size, output_ratio, return_indices, random_samples)
+    return _pool("fractional_max_pool2d", 2, x, *given)
+
+
+def fractional_max_pool3d(
+    x: Any,
+    kernel_size: Numbers,
+    output_size: Numbers | None = None,
+    output_ratio: Ratio | None = None,
+    return_indices: bool = False,
+    random_samples: Any = None,
+) -> Any:
+    """Returns the greatest elements of windows of (N, C, D, H, W) or (C, D, H, W).
+
+    The samples are (N, C, 3), for depths, heights and widths; see `fractional_max_pool2d`.
+    """
+    given = (kernel_size, output_size, output_ratio, return_indices, random_samples)
+    return _pool("fractional_max_pool3d", 3, x, *given)
+
+
+def _pool(
+    what: str,
+    ndim: int,
+    x: Any,
+    kernel_size: Numbers,
+    output_size: Numbers | None,
+    output_ratio: Ratio | None,
+    return_indices: bool,
+    samples: Any,
+) -> Any:
+    dtype = check_floats(what, "x", x)
+    lead = _lead(what, x, ndim)
+    sizes = x.shape[lead:]
+    windows = numbers(what, "kernel_size", kernel_size, ndim, 1)
+    outputs = _outputs(what, sizes, output_size, output_ratio)
+    for n, k, o in zip(sizes, windows, outputs, strict=True):
+        if o + k - 1 > n:
+            raise ShapeError(
+                f"{what}: {o} windows of {k} do not fit into {n} elements of x, whose shape is "
+                f"{x.shape}"
+            )
+    planes = (x.shape[0] if lead == 2 else 1, x.shape[lead - 1])
+    if samples is None:
+        samples = random.uniform((*planes, ndim))
+    if dtype_of(what, "random_samples", samples) != np.float32:
+        raise DTypeError(f"{what}: random_samples are {samples.dtype}, expected float32")
+    if samples.shape != (*planes, ndim):
+        raise ShapeError(
+            f"{what}: random_samples have shape {samples.shape}, expected {(*planes, ndim)}"
+        )
+    steps = [
+        np.float32(n - k) / np.float32(o - 1) if o > 1 else np.float32(0)
+        for n, k, o in zip(sizes, windows, outputs, strict=True)
+    ]
+    plane = "coord(0), coord(1)" if lead == 2 else "0, coord(0)"
+    lines = []
+    for d in range(ndim):
+        sample = f"at_x1({plane}, {1 - d if ndim == 2 else d})"
+        at = f"coord({lead + d})"
+        begin = f"(int)((float)((float){at} + s{d}) * w{d}) - (int)(s{d} * w{d})"
+        last = f"{at} == size({lead + d}) - 1"
+        lines += [
+            f"float s{d} = {sample};",
+            f"int from{d} = {last} ? size_x0({lead + d}) - {windows[d]} : {begin};",
+        ]
+    loops = " ".join(
+        f"for (int i{d} = from{d}; i{d} < from{d} + {windows[d]}; ++i{d})" for d in range(ndim)
+    )
+    flat = "(long)i0"
+    for d in range(1, ndim):
+        flat = f"({flat}) * size_x0({lead + d}) + i{d}"
+    element = places(lead + ndim, {lead + d: f"i{d}" for d in range(ndim)})
+    text = "\n".join(lines)
+    text += f"""
+        typeof_y0 best = {lowest(dtype)};
+        long chosen = -1;
+        {loops} {{
+            typeof_y0 v = at_x0({element});
+            if (v > best || v != v || chosen < 0) {{
+                best = v;
+                chosen = {flat};
+            }}
+        }}
+        y0 = best;"""
+    dtypes = (dtype,)
+    if return_indices:
+        text, dtypes = text + "\ny1 = chosen;", (dtype, np.dtype(np.int64))
+    shape = (*x.shape[:lead], *outputs)
+    return kernel(text, what, *dtypes)(x, samples, *(float(s) for s in steps), shape=shape)
+
+
+def _lead(what: str, x: Any, ndim: int) -> int:
+    lead: int = x.ndim - ndim
+    if lead not in (1, 2):
+        raise ShapeError(
+            f"{what}: expected x of {ndim + 2} dimensions, or {ndim + 1} without a batch, got "
+            f"shape {x.shape}"
+        )
+    return lead
+
+
+def _outputs(
+    what: str, sizes: tuple[int, ...], output_size: Any, output_ratio: Any
+) -> tuple[int, ...]:
+    if (output_size is None) == (output_ratio is None):
+        raise ShapeError(f"{what}: expected one of output_size= and output_ratio=")
+    count = len(sizes)
+    if output_size is not None:
+        return numbers(what, "output_size", output_size, count, 1)
+    several = isinstance(output_ratio, Sequence)
+    given = tuple(output_ratio) if several else (output_ratio,) * count
+    ratios = [real(what, "output_ratio", r) for r in given]
+    if len(ratios) != count or not all(0 < r < 1 for r in ratios):
+        raise ShapeError(
+            f"{what}: output_ratio={output_ratio!r}: expected a number between 0 and 1, or {count}"
+        )
+    found = tuple(int(n * r) for n, r in zip(sizes, ratios, strict=True))
+    if min(found) < 1:
+        raise ShapeError(f"{what}: output_ratio={output_ratio!r} leaves nothing of {sizes}")
+    return found
+
+
+def fractional_max_pool2d_backward(grad: Any, x: Any, indices: Any) -> Array:
+    """Returns the gradient of `fractional_max_pool2d` in x.
+
+    Args:
+        grad: Of the result.
+        x: What was pooled, in whose memory format the gradient is; its elements do not matter.
+        indices: As the call returned them.
+
+    Raises:
+        ShapeError, DTypeError: With what was given and what was expected.
+    """
+    return _backward("fractional_max_pool2d_backward", 2, grad, x, indices)
+
+
+def fractional_max_pool3d_backward(grad: Any, x: Any, indices: Any) -> Array:
+    """Returns the gradient of `fractional_max_pool3d`; see `fractional_max_pool2d_backward`."""
+    return _backward("fractional_max_pool3d_backward", 3, grad, x, indices)
+
+
+def _backward(what: str, ndim: int, grad: Any, x: Any, indices: Any) -> Array:
+    check_floats(what, "x", x)
+    check_floats(what, "grad", grad)
+    lead = _lead(what, x, ndim)
+    if grad.ndim != x.ndim:
+        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {x.ndim} dimensions")
+    check_gradient(what, "grad", grad, (*x.shape[:lead], *grad.shape[lead:]))
+    check_indices(what, indices, grad.shape)
+    found = empty_like(x, x.shape, grad.dtype)
+    lines = planes_of(found, lead)
+    if lines is None:  # neither memory format
+        found = new_dense(x.shape, grad.dtype)
+        lines = planes_of(found, lead)
+    found.fill(0)
+    flat = (*grad.shape[:lead], math.prod(grad.shape[lead:]))
+    chosen, given = (view_of(a, a.shape, a.strides, a.offset) for a in (indices, grad))
+    scatter_add(lines, -1, chosen.reshape(flat), given.reshape(flat), out=lines)
+    return found
