@@ -268,6 +268,12 @@ def lines_at_indices():
     y = source = array((100, 64))
     shared = dataclasses.replace(index, strides=(8, 0))
     yield "index/lines-shared", plan_lines(y, shared, source, 0, "sum", CPU).main
+    yield "index/lines-copied", plan_lines(y, index, source, 1, "sum", CPU, y).main
+    y = array((100_000, 1000))
+    yield (
+        "index/lines-ahead",
+        plan_lines(y, shared, source, 0, "sum", dataclasses.replace(CPU, prefetch=True)).main,
+    )
 
 
 @lru_cache(maxsize=1)

@@ -9,12 +9,14 @@ from clprim.arrays.memory import memory_relation, operand_of
 from clprim.call.call import Call, bind
 from clprim.call.signature import Calls
 from clprim.plan.index.lines import plan_lines
+from clprim.plan.kernel import Buffer
 from clprim.runtime.device import current_device
 from clprim.runtime.stats import counters
 
 __all__ = ["take_lines"]
 
-_calls: Calls[Call] = Calls()
+# The call, and whether it copies what is there before.
+_calls: Calls[tuple[Call, bool]] = Calls()
 
 
 def take_lines(
@@ -25,6 +27,7 @@ def take_lines(
     axis: int,
     how: str,
     before: Callable[[], object],
+    own: Any = None,
 ) -> bool:
     """Takes elements of ``source`` into ``y`` where ``index`` says; see `plan_lines`.
 
@@ -36,24 +39,32 @@ def take_lines(
         axis: Along which indices count.
         how: ``sum``, ``prod``, ``amax``, ``amin`` or ``last``.
         before: What writes to ``y`` what is there before.
+        own: The array that it copies, of the same shape and dtype, if it does nothing else.
 
     Returns:
         Whether it did; if not, nothing was written, and ``before`` was not called.
     """
     if any(memory_relation(y.base_data, a.base_data) for a in (index, source)):
         return False  # what is written is read later
+    if own is not None and memory_relation(y.base_data, own.base_data):
+        own = None
+    inputs = (index, source) if own is None else (index, source, own)
     device = current_device()
-    call, signature = _calls.look_up(device, (index, source), (y,), (), (what, axis, how))
+    found, signature = _calls.look_up(device, inputs, (y,), (), (what, axis, how))
     if signature is None:
         return False  # an array of another context, say: others check what they are given
-    if call is None:
+    if found is None:
         operands = (operand_of(y), operand_of(index), operand_of(source))
-        plan = plan_lines(*operands, axis, how, device.traits)
+        before_it = None if own is None else operand_of(own)
+        plan = plan_lines(*operands, axis, how, device.traits, before_it)
         if plan is None:
             return False
-        call = bind(device, what, plan, ("y", "index", "source"))
+        copies = any(Buffer("x") in stage.arguments for stage in plan.stages)
+        found = bind(device, what, plan, ("y", "index", "source", "x")), copies
         counters.plans += 1
-        _calls.remember(signature, call)
-    before()
-    call.run(device, (y, index, source))
+        _calls.remember(signature, found)
+    call, copies = found
+    if not copies:
+        before()
+    call.run(device, (y, *inputs))
     return True

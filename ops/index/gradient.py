@@ -51,7 +51,7 @@ def _added(what: str, grad: Any, sizes: Sequence[int], places: Any) -> Array:
     shape = tuple(whole(what, "sizes", n, 0) for n in sizes)
     zeros = new_dense((math.prod(shape),), grad.dtype)
     zeros.fill(0)
-    return scatter_add(zeros, 0, places.reshape(-1), grad.reshape(-1)).reshape(shape)
+    return scatter_add(zeros, 0, places.reshape(-1), grad.reshape(-1), out=zeros).reshape(shape)
 
 
 def take_along_dim_backward(
@@ -91,7 +91,7 @@ def take_along_dim_backward(
     steps = tuple(0 if n == 1 else s for n, s in zip(indices.shape, indices.strides, strict=True))
     wide = view_of(indices, grad.shape, steps, indices.offset)
     zeros = empty_like(grad, (*grad.shape[:at], shape[at], *grad.shape[at + 1 :]), grad.dtype)
-    found = scatter_add(zeros.fill(0), at, wide, grad)
+    found = scatter_add(zeros.fill(0), at, wide, grad, out=zeros)
     repeated = tuple(d for d in range(grad.ndim) if d != at and shape[d] < grad.shape[d])
     return add_up(found, repeated, keepdims=True) if repeated else found
 
@@ -199,7 +199,8 @@ def embedding_bag_backward(
         typeof_x0 v = at_x0(b, coord(1));
         y0 = inside ? v * {factor} : 0;"""
     source = kernel(text, what, dtype)(*arrays, np.int64(rows), shape=(flat.shape[0], width))
-    dweight = index_add(new_dense(weight.shape, dtype).fill(0), 0, numbers, source)
+    zeros = new_dense(weight.shape, dtype).fill(0)
+    dweight = index_add(zeros, 0, numbers, source, out=zeros)
     if not weighted:
         return dweight, None
     text = """

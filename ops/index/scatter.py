@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array, new_dense, view_of
+from clprim.arrays.memory import is_dense
 from clprim.call.lines import take_lines
 from clprim.call.order import order_of_keys
 from clprim.errors import DTypeError, ShapeError
@@ -20,6 +21,7 @@ from clprim.ops.shared.arguments import dtype_of, is_array, number
 from clprim.ops.shared.dims import empty_like, one_axis, whole
 from clprim.ops.shared.strings import kernel, lower_bound, places
 from clprim.ops.sort.keys import with_axis
+from clprim.plan.strides import dense_strides
 
 __all__ = [
     "embedding_backward",
@@ -112,7 +114,8 @@ def _take(
             if out is not x:
                 kernel("y0 = x0;", "copy", x.dtype)(x, out=out)
 
-        if take_lines(what, out, _spread(index, at, source.shape), source, at, how, copy):
+        spread, own = _spread(index, at, source.shape), None if out is x else x
+        if take_lines(what, out, spread, source, at, how, copy, own):
             return out
     order, starts = runs(what, index, 0 if line else at, x.shape[at])
     own = f"coord({at})"
@@ -289,7 +292,8 @@ def gather_backward(grad: Any, sizes: Sequence[int], dim: int, index: Any) -> Ar
         dim: Along which axis.
         index: As it was then.
     """
-    return scatter_add(_zeros(sizes, grad), dim, index, grad)
+    zeros = _zeros(sizes, grad)
+    return scatter_add(zeros, dim, index, grad, out=zeros)
 
 
 def _zeros(sizes: Sequence[int], like: Any) -> Array:
@@ -366,7 +370,8 @@ def index_copy(
 
 def index_select_backward(grad: Any, sizes: Sequence[int], dim: int, index: Any) -> Array:
     """Returns the gradient of `index_select` in the array that was read; see `gather_backward`."""
-    return index_add(_zeros(sizes, grad), dim, index, grad)
+    zeros = _zeros(sizes, grad)
+    return index_add(zeros, dim, index, grad, out=zeros)
 
 
 def index_put(
@@ -463,8 +468,14 @@ def embedding_backward(
     padding = whole(what, "padding_idx", padding_idx)
     text = "long i = x0; i = i < 0 ? i + w0 : i; y0 = i == w1 ? w0 : i;"
     kernel(text, what, flat.dtype)(indices, np.int64(rows), np.int64(padding), out=flat)
-    dense = new_dense(grad.shape, dtype)
-    kernel("y0 = x0;", "copy", dtype)(grad, out=dense)
+    dense = grad
+    if not is_dense(grad, range(grad.ndim)):
+        dense = new_dense(grad.shape, dtype)
+        kernel("y0 = x0;", "copy", dtype)(grad, out=dense)
+    shape = (flat.size, *row)
+    lines = view_of(
+        dense, shape, dense_strides(shape, dtype.itemsize, range(len(shape))), dense.offset
+    )
     zeros = new_dense((rows, *row), dtype)
     zeros.fill(0)
     how = "mean" if scale_grad_by_freq else "sum"
@@ -473,7 +484,8 @@ def embedding_backward(
         zeros,
         0,
         flat.reshape(-1),
-        dense.reshape((flat.size, *row)),
+        lines,
         how,
         include_self=not scale_grad_by_freq,
+        out=zeros,
     )

@@ -52,23 +52,32 @@ class LinesCode(KernelCode):
 
     Attributes:
         value: Type that elements are taken in as.
-        y, index_code, source: The arrays.
+        arrays: All: ``y``, ``index``, ``source`` and, where copied, ``x``; ``inner`` is along the
+            axis, of a single line.
         taken: An expression of ``y`` and ``v``.
         single: Whether a work-item has one line.
+        copied: Whether it first copies that line from ``x``, which is then in a near cache.
         vector: Neighbouring lines taken at a time where an index holds for all of them; else 1.
+        ahead: Whether places are asked for before they are written.
     """
 
     value: str
-    y: OperandCode
-    index_code: OperandCode
-    source: OperandCode
+    arrays: tuple[OperandCode, ...]
     taken: str
     single: bool
+    copied: bool
     vector: int
+    ahead: bool
 
 
 def plan_lines(
-    y: Operand, index: Operand, source: Operand, axis: int, how: str, traits: DeviceTraits
+    y: Operand,
+    index: Operand,
+    source: Operand,
+    axis: int,
+    how: str,
+    traits: DeviceTraits,
+    own: Operand | None = None,
 ) -> Plan | None:
     """Plans taking elements of ``source`` into ``y`` where ``index`` says, along an axis.
 
@@ -79,6 +88,8 @@ def plan_lines(
         axis: Along which indices count.
         how: A key of `HOW`.
         traits: Of the device.
+        own: What ``y`` is to hold before, of the same shape and dtype, for the kernel to copy if it
+            can; then ``x`` is one of its buffers.
 
     Returns:
         The plan, or None where it does not suit: on a GPU, with few lines and many cores, sums of
@@ -90,7 +101,8 @@ def plan_lines(
     busy = lines >= LEAST_LINES * traits.compute_units or traits.compute_units <= FEW_UNITS
     if not traits.is_cpu or narrow or y.dtype.kind == "b" or not busy:
         return None
-    arrays = (y, index, source)
+    copied = own is not None and _copied(own, y, index, axis, lines, traits)
+    arrays = (y, index, source, own) if copied and own else (y, index, source)
     others.sort(key=lambda d: -abs(y.strides[d]))
     dims = [Dim(index.shape[d], tuple(a.strides[d] for a in arrays)) for d in others]
     space = collapse(Space(tuple(dims), tuple(a.offset for a in arrays)), turn=False)
@@ -98,13 +110,15 @@ def plan_lines(
     if len(loops) > MOST_DIMS:
         return None
     while len(loops) < MOST_DIMS:
-        loops.insert(0, Dim(1, (0, 0, 0)))
+        loops.insert(0, Dim(1, (0,) * len(arrays)))
     *outer, inner = loops
     # Neighbours in a line of the cache are one work-item's, but where they are of one line.
     apart = abs(inner.strides[0]) > abs(y.strides[axis])
     items = math.prod(d.size for d in outer)
     run = 1 if apart else max(LEAST_RUN, -(-inner.size * items // traits.compute_units))
     run = min(run, inner.size)
+    if copied and run > 1:
+        return plan_lines(y, index, source, axis, how, traits)
     runs = -(-inner.size // run)
     value = stored_type(y.dtype).value
     whole = Space(
@@ -120,10 +134,11 @@ def plan_lines(
     stored = stored_type(y.dtype)
     same = stored.load == "direct" and stored.storage == value and source.dtype == y.dtype
     vector = 16 if same and run >= 16 and steps == [1, 0, 1] else 1
-    codes = (
-        OperandCode.of("y", y.dtype, y.dtype, 2),
-        OperandCode.of("index", index.dtype, _INT64, 2),
-        OperandCode.of("source", source.dtype, y.dtype, 2),
+    along = [a.in_elements(a.strides[axis]) for a in arrays]
+    known = along if run == 1 else [2] * len(arrays)
+    codes = tuple(
+        OperandCode.of(name, a.dtype, _INT64 if name == "index" else y.dtype, step)
+        for name, a, step in zip(("y", "index", "source", "x"), arrays, known, strict=False)
     )
     for code in codes:
         found.memory(code.storage, f"{code.name}_memory", read_only=code.name != "y")
@@ -133,13 +148,14 @@ def plan_lines(
         run=run,
         **{f"size_{n}": d.size for n, d in enumerate(loops)},
     )
-    for k, (code, a) in enumerate(zip(codes, arrays, strict=True)):
+    for k, (code, a, step) in enumerate(zip(codes, arrays, along, strict=True)):
         strides = [a.in_elements(d.strides[k]) for d in loops]
         found.numbers(
             **{f"{code.name}_start": a.in_elements(space.offsets[k])},
             **{f"{code.name}_{n}": stride for n, stride in enumerate(strides)},
-            **{f"{code.name}_step": a.in_elements(a.strides[axis])},
         )
+        if code.inner != "one":
+            found.numbers(**{f"{code.name}_step": step})
     return Plan(
         (
             KernelPlan(
@@ -154,12 +170,14 @@ def plan_lines(
                     doubles=value == "double",
                     own=(),
                     value=value,
-                    y=codes[0],
-                    index_code=codes[1],
-                    source=codes[2],
+                    arrays=codes,
                     taken=HOW[how],
                     single=run == 1,
+                    copied=copied,
                     vector=vector,
+                    ahead=vector > 1
+                    and traits.prefetch
+                    and y.size * y.dtype.itemsize > traits.cache_bytes,
                 ),
                 tuple(found.arguments),
                 (runs, items),
@@ -169,3 +187,15 @@ def plan_lines(
             ),
         )
     )
+
+
+def _copied(
+    own: Operand, y: Operand, index: Operand, axis: int, lines: int, traits: DeviceTraits
+) -> bool:
+    """Whether work-items that take lines in can copy them before: all of them, and side by side."""
+    every = all(
+        n == m or d == axis for d, (n, m) in enumerate(zip(y.shape, index.shape, strict=True))
+    )
+    dense = own.strides[axis] == y.strides[axis] == y.dtype.itemsize
+    shared = lines >= traits.compute_units or y.shape[axis] <= index.shape[axis]
+    return every and dense and shared and stored_type(y.dtype).load == "direct"

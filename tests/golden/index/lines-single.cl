@@ -20,35 +20,31 @@ __kernel void index_lines(
     const int y_1,
     const int y_2,
     const int y_3,
-    const int y_step,
     const int index_start,
     const int index_0,
     const int index_1,
     const int index_2,
     const int index_3,
-    const int index_step,
     const int source_start,
     const int source_0,
     const int source_1,
     const int source_2,
-    const int source_3,
-    const int source_step)
+    const int source_3)
 {
     const index_t first = (index_t)get_global_id(0) * run;
     const index_t line = get_global_id(1);
     const index_t c2 = line % size_2, c1 = line / size_2 % size_1, c0 = line / size_2 / size_1;
-    const index_t y_at = y_start + c0 * y_0 + c1 * y_1 + c2 * y_2;
-    const index_t index_at = index_start + c0 * index_0 + c1 * index_1 + c2 * index_2;
-    const index_t source_at = source_start + c0 * source_0 + c1 * source_1 + c2 * source_2;
-    const index_t c = first;
+    y_memory += y_start + c0 * y_0 + c1 * y_1 + c2 * y_2 + first * y_3;
+    index_memory += index_start + c0 * index_0 + c1 * index_1 + c2 * index_2 + first * index_3;
+    source_memory += source_start + c0 * source_0 + c1 * source_1 + c2 * source_2 + first * source_3;
     for (index_t k = 0; k < length; ++k) {
-        const long named = (long)index_memory[index_at + k * index_step + c * index_3];
+        const long named = (long)index_memory[k];
         const long place = named + (places & named >> 63);  // from the end where negative
         if ((ulong)place >= (ulong)places)
             continue; // out of bounds
 
-        const index_t to = y_at + (index_t)place * y_step + c * y_3;
-        const float v = (float)source_memory[source_at + k * source_step + c * source_3];
+        const long to = place;
+        const float v = (float)source_memory[k];
         const float y = (float)y_memory[to];
         y_memory[to] = (v);
 

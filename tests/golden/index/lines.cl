@@ -38,18 +38,18 @@ __kernel void index_lines(
     const index_t last = min(first + run, size_3);
     const index_t line = get_global_id(1);
     const index_t c2 = line % size_2, c1 = line / size_2 % size_1, c0 = line / size_2 / size_1;
-    const index_t y_at = y_start + c0 * y_0 + c1 * y_1 + c2 * y_2;
-    const index_t index_at = index_start + c0 * index_0 + c1 * index_1 + c2 * index_2;
-    const index_t source_at = source_start + c0 * source_0 + c1 * source_1 + c2 * source_2;
+    y_memory += y_start + c0 * y_0 + c1 * y_1 + c2 * y_2;
+    index_memory += index_start + c0 * index_0 + c1 * index_1 + c2 * index_2;
+    source_memory += source_start + c0 * source_0 + c1 * source_1 + c2 * source_2;
     for (index_t k = 0; k < length; ++k)
         for (index_t c = first; c < last; ++c) {
-            const long named = (long)index_memory[index_at + k * index_step + c * index_3];
+            const long named = (long)index_memory[k * index_step + c * index_3];
             const long place = named + (places & named >> 63);  // from the end where negative
             if ((ulong)place >= (ulong)places)
                 continue; // out of bounds
 
-            const index_t to = y_at + (index_t)place * y_step + c * y_3;
-            const float v = (float)source_memory[source_at + k * source_step + c * source_3];
+            const index_t to = (index_t)place * y_step + c * y_3;
+            const float v = (float)source_memory[k * source_step + c * source_3];
             const float y = (float)y_memory[to];
             y_memory[to] = (y + v);
 

@@ -51,6 +51,10 @@ __kernel void pointwise(
     const index_t coord_2_row = coord_2_start + i0 * coord_2_s0 + i1 * coord_2_s1;
     typedef float typeof_x0;
 
+    // Once a row: results may lie anywhere, so compilers would load these again for every vector.
+    const float x1 = (float)x1_memory[x1_row];
+    typedef float typeof_x1;
+
     const index_t stop = min(cp_i + run, n);
 #undef at_x0
 #define at_x0(c0, c1, c2) (vload_half16(0, x0_memory + x0_from + (index_t)(c0) * x0_d0 + (index_t)(c1) + (index_t)(c2) * x0_d2))
@@ -58,8 +62,6 @@ __kernel void pointwise(
         const long coord_0 = coord_0_row;
         const long coord_1 = coord_1_row + cp_i;
         const long coord_2 = coord_2_row;
-        const float x1 = (float)x1_memory[x1_row];
-        typedef float typeof_x1;
         typedef float16 typeof_x0;
         typedef float16 typeof_y0;
         typeof_y0 y0 = 0;
@@ -69,7 +71,7 @@ typeof_y0 sum = 0;
 for (int i = 0; i < 2; ++i)
     sum += at_x0(coord(0), coord(1), 2 * coord(2) + i);
 y0 = sum * x1;
-#line 73 "kernel"
+#line 75 "kernel"
         }
         vstore16(y0, 0, y0_memory + y0_row + cp_i);
 
@@ -81,8 +83,6 @@ y0 = sum * x1;
         const long coord_0 = coord_0_row;
         const long coord_1 = coord_1_row + cp_i;
         const long coord_2 = coord_2_row;
-        const float x1 = (float)x1_memory[x1_row];
-        typedef float typeof_x1;
         typedef float typeof_y0;
         typeof_y0 y0 = 0;
         {

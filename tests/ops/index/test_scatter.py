@@ -78,6 +78,40 @@ def test_an_index_for_whole_rows(device, dtype):
     np.testing.assert_array_equal(found.get(), expected)
 
 
+@pytest.mark.parametrize("rows", [slice(None), slice(None, None, 2), slice(3, 3 + 13)])
+@pytest.mark.parametrize("length", [5, 90])
+def test_lines_that_are_copied_before(device, rows, length):
+    # Whole lines whose length is none of vectors, also as columns of the result.
+    x = RNG.integers(-9, 9, (26, 37)).astype(np.float32)
+    given = cp.asarray(x)[rows]
+    count = given.shape[0]
+    index = RNG.integers(-37, 37, (count, length))
+    index[:, :2] = 37, -38  # out of bounds
+    source = RNG.integers(-9, 9, index.shape).astype(np.float32)
+    inside = (index >= -37) & (index < 37)
+    expected = x[rows].copy()
+    lines = np.broadcast_to(np.arange(count)[:, None], index.shape)
+    np.add.at(expected, (lines[inside], index[inside]), source[inside])
+    found = ops.scatter_add(given, 1, *upload(index, source))
+    np.testing.assert_array_equal(found.get(), expected)
+    np.testing.assert_array_equal(given.get(), x[rows])
+    into = cp.zeros((40, count)).T[:, 2:39]
+    ops.scatter_add(given, 1, *upload(index, source), out=into)
+    np.testing.assert_array_equal(into.get(), expected)
+
+
+def test_a_table_that_no_cache_holds(device):
+    # Rows are asked for before they are written; the last ones and those out of bounds are not.
+    rows, index = 200_000, RNG.integers(-200_000, 200_000, 500)
+    index[[0, 4, 5, 499]] = rows, -rows - 1, 7, 7
+    source = RNG.integers(-9, 9, (500, 64)).astype(np.float32)
+    found = ops.index_add(cp.zeros((rows, 64)), 0, *upload(index, source)).get()
+    inside = (index >= -rows) & (index < rows)
+    expected = np.zeros((rows, 64), np.float32)
+    np.add.at(expected, index[inside], source[inside])
+    np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize("dim", [0, 1, 2, 3])
 def test_lines_of_views_in_place(device, dim):
     x = RNG.integers(-9, 9, (2, 4, 6, 8, 10)).astype(np.float32)[:, :, ::-1, ::2]

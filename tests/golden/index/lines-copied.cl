@@ -1,0 +1,65 @@
+typedef int index_t;
+
+// Takes elements of a source into a result where an index says, along an axis. A work-item has `run`
+// neighbouring lines to itself, and takes their elements in in order:
+//
+//    index: 2 0 2     source: a b c     y[2] = y[2] a c, y[0] = y[0] b
+__kernel void index_lines(
+    __global float *y_memory,
+    __global const long *index_memory,
+    __global const float *source_memory,
+    __global const float *x_memory,
+    const int length,
+    const int places,
+    const int run,
+    const int size_0,
+    const int size_1,
+    const int size_2,
+    const int size_3,
+    const int y_start,
+    const int y_0,
+    const int y_1,
+    const int y_2,
+    const int y_3,
+    const int index_start,
+    const int index_0,
+    const int index_1,
+    const int index_2,
+    const int index_3,
+    const int source_start,
+    const int source_0,
+    const int source_1,
+    const int source_2,
+    const int source_3,
+    const int x_start,
+    const int x_0,
+    const int x_1,
+    const int x_2,
+    const int x_3)
+{
+    const index_t first = (index_t)get_global_id(0) * run;
+    const index_t line = get_global_id(1);
+    const index_t c2 = line % size_2, c1 = line / size_2 % size_1, c0 = line / size_2 / size_1;
+    y_memory += y_start + c0 * y_0 + c1 * y_1 + c2 * y_2 + first * y_3;
+    index_memory += index_start + c0 * index_0 + c1 * index_1 + c2 * index_2 + first * index_3;
+    source_memory += source_start + c0 * source_0 + c1 * source_1 + c2 * source_2 + first * source_3;
+    x_memory += x_start + c0 * x_0 + c1 * x_1 + c2 * x_2 + first * x_3;
+    // What is there before: the cache keeps it until it is needed.
+    index_t done = 0;
+    for (; done + 16 <= places; done += 16)
+        vstore16(vload16(0, x_memory + done), 0, y_memory + done);
+    for (; done < places; ++done)
+        y_memory[done] = x_memory[done];
+    for (index_t k = 0; k < length; ++k) {
+        const long named = (long)index_memory[k];
+        const long place = named + (places & named >> 63);  // from the end where negative
+        if ((ulong)place >= (ulong)places)
+            continue; // out of bounds
+
+        const long to = place;
+        const float v = (float)source_memory[k];
+        const float y = (float)y_memory[to];
+        y_memory[to] = (y + v);
+
+    }
+}
