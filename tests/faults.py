@@ -230,7 +230,7 @@ FAULTS = (
         "templates/_shared.cl.jinja",
         "bits + 0x7fff + ((bits >> 16) & 1)",
         "bits",
-        f"{MAP} sixteen_bits",
+        "tests/test_dtypes.py -k nearest_even",
     ),
     Fault(
         "a signature without strides",
@@ -285,7 +285,7 @@ if CHOSEN in os.environ:  # pytest's plugin, in the child
 
 
 def caught(number: int) -> bool:
-    """Whether tests notice a fault."""
+    """Whether tests notice a fault: one fails, or a read elsewhere ends the process."""
     import shlex
 
     with tempfile.TemporaryDirectory() as cache:
@@ -297,8 +297,8 @@ def caught(number: int) -> bool:
         run = subprocess.run(
             command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False
         )
-    assert run.returncode in (0, 1), run.stdout[-2000:] + run.stderr[-2000:]
-    return run.returncode == 1
+    assert run.returncode <= 1, run.stdout[-2000:] + run.stderr[-2000:]
+    return run.returncode != 0
 
 
 def main() -> None:

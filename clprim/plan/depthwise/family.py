@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from clprim.plan.depthwise.channels import CHANNELS
-from clprim.plan.depthwise.flat import FLAT
 from clprim.plan.depthwise.lanes import LANES
 from clprim.plan.depthwise.planes import WHOLE_PLANES
 from clprim.plan.depthwise.runs import RUNS
@@ -16,6 +15,6 @@ from clprim.plan.depthwise.windows import WINDOWS
 __all__ = ["GRADIENTS", "PLANES"]
 
 #: Forward, and the gradient in the input.
-PLANES = (CHANNELS, RUNS, FLAT, WHOLE_PLANES, WINDOWS, LANES)
+PLANES = (CHANNELS, RUNS, WHOLE_PLANES, WINDOWS, LANES)
 #: The gradient in the weight.
 GRADIENTS = (GRADIENT_CHANNELS, GRADIENT_PLANES, GRADIENT_WINDOWS, GRADIENT_LANES)

@@ -27,7 +27,6 @@ from clprim.plan.depthwise.code import (
     spread_rows,
     stores,
 )
-from clprim.plan.depthwise.flat import FLAT
 from clprim.plan.depthwise.problem import Depthwise, Line, moved_bytes
 from clprim.plan.kernel import KernelPlan, OperandCode, Plan, round_up
 from clprim.plan.strategy import Example, Strategy
@@ -39,8 +38,10 @@ __all__ = ["RUNS", "RunsCode", "RunsTile"]
 SCRATCH_BYTES = 64 << 10
 # What the copy of a band of rows should take of it, to stay in a core's nearest cache.
 BAND_BYTES = 8 << 10
-# Rows of so many vectors or more lose little at their ends.
-MOST_VECTORS = 4
+# Longer rows lose little at their ends, and less so where taps are many or apart.
+MOST_VECTORS, FEW_VECTORS = 8, 4
+# The largest part of its vectors that a row may fill, by the taps of a row.
+FILLED = {5: 0.875, 7: 0.5}
 # Work-items a compute unit, unless a table says otherwise.
 ITEMS = 8
 
@@ -99,7 +100,7 @@ class _Margins:
 
 
 def _takes(what: Depthwise, traits: DeviceTraits) -> bool:
-    """Whether this strategy can do a convolution, and is meant for it."""
+    """Whether this strategy can do a convolution."""
     h, v = what.rows, what.columns
     width = plane_vector(what, traits)
     if what.adjoint or what.x.column != 1 or what.y.column != 1 or width < 2:
@@ -260,11 +261,19 @@ def _examples() -> Iterator[Example[Convolution]]:
 def _meant(what: Depthwise, traits: DeviceTraits) -> bool:
     """Whether it is the faster one of two kernels that take planes which keep their size.
 
-    Measured beside depthwise/flat on two cores with AVX-512, medians: 1.2 times as fast for rows of
-    14 to 56 columns, 0.9 for rows of 7, less than half a vector.
+    What vectors across the ends of rows save, every tap pays in addresses and masks. Measured
+    beside depthwise/planes on two cores with AVX-512, times as fast, of two runtimes:
+
+    * 3 columns of taps: rows of 7 1.5 and 1.6, of 12 and 56 1.2 to 1.8, of 16, 32 and 64 (whole
+      vectors) 0.9 to 1.3, of 96 and 112 0.9 to 1.15 and 1.15 to 1.45, longer ones 0.85 and 1.1.
+    * 5: rows of 7 1.3 and 1.3, of 14, 24, 28 and 56 0.95 to 1.2, fuller ones 0.7 to 0.9.
+    * 7: rows of 14 to 56 0.6 to 0.77.
     """
-    short = 2 * what.columns.outputs < plane_vector(what, traits)
-    return traits.is_cpu and not (short and FLAT.takes(what, traits))
+    v, width = what.columns, plane_vector(what, traits)
+    vectors = -(-v.outputs // width)
+    filled = v.stride > 1 or v.outputs <= FILLED.get(v.kernel, 1) * vectors * width
+    few = vectors <= FEW_VECTORS or (v.stride == 1 and v.kernel == 3)
+    return traits.is_cpu and filled and few
 
 
 RUNS: Strategy[Depthwise] = Strategy(

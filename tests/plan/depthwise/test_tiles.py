@@ -34,7 +34,6 @@ def convolution(*shape, **options):
 CASES = {
     "channels": (depthwise(8, 96, 56, last=True), CPU, (1, 8, 3, 2)),
     "channels, by input": (depthwise(8, 96, 56, last=True, **BACK), CPU, (2, 4, 3, 2)),
-    "flat": (depthwise(8, 96, 112), CPU, (3,)),
     "runs": (depthwise(8, 96, 56, stride=2), CPU, (5, 2)),
     "planes": (depthwise(8, 96, 56, padding=0), CPU, (2, 10, 4)),
     "planes, by input": (depthwise(8, 96, 56, **BACK), CPU, (4, 6, 2)),
@@ -109,7 +108,7 @@ def test_a_tile_that_cannot_be_is_left_to_the_rule():
     [
         Choice("tiles", (8, 8, 4, 4, 8)),
         Choice("in_place", (4, 2)),
-        Choice("depthwise/flat", (2,)),
+        Choice("depthwise/runs", (5, 2)),
         Choice("depthwise/weight/planes", (7, 2)),
     ],
     ids=str,
@@ -122,7 +121,7 @@ def test_a_kernel_of_something_else_is_left_to_the_rule(wrong):
 
 
 def test_products_take_no_depthwise_tile():
-    product, choice = convolution(8, 64, 28, 64), Choice("depthwise/flat", (2,))
+    product, choice = convolution(8, 64, 28, 64), Choice("depthwise/runs", (5, 2))
     assert tuned(product, CPU, choice) is None
     wrong = table(product, choice)
     assert plan(product, CPU, "auto", wrong) == plan(product, CPU)
@@ -188,7 +187,7 @@ def test_a_file_holds_everything():
         for what, traits, tile in CASES.values()
     }
     file = TuningFile(("GeForm",), "Vendor", "1.2", {"compute_units": 8}, entries)
-    assert len(file.entries) == 10  # what GPUs and CPUs do is of one class
+    assert len(file.entries) == 9  # what GPUs and CPUs do is of one class
     assert TuningFile.parse(file.text(FAMILIES), FAMILIES) == file
     old = json.loads(file.text(FAMILIES))
     del old["tiles"][0]["problem"]["lanes"]
