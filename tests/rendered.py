@@ -21,12 +21,14 @@ from planning import (
 )
 from support import BFLOAT16
 
+from clprim.language.definition import define_pointwise
 from clprim.language.grouped import define_grouped
 from clprim.plan.families import FAMILIES
 from clprim.plan.fused.inverted_residual import plan_inverted_residual
 from clprim.plan.grouped.problem import Groups
 from clprim.plan.grouped.runs import plan_runs
 from clprim.plan.index.lines import plan_lines
+from clprim.plan.pointwise.lists import plan_lists
 from clprim.plan.reduction.code import Scaling
 from clprim.plan.scan.planner import plan_scan
 from clprim.plan.sort.planner import plan_order
@@ -121,6 +123,15 @@ def maps():
             preamble="// of ones own\ndouble twice(double a)\n{\n    return 2 * a;\n}",
         ),
     )
+    momentum = "y0 = x0 - x1 * w0; y1 = x2 + x1;", "if (x1 > 0)\n    y1 = x2;\ny0 = x0 - x1 * w0;"
+    halves = [HALF, FLOAT, FLOAT]
+    for name, text, dtypes, traits in [
+        ("lists", momentum[0], [FLOAT] * 3, CPU),
+        ("lists-half", momentum[1], halves, GPU),
+    ]:
+        step = define_pointwise(text, name="momentum", preamble="")
+        rows = [[array((n,), d) for d in dtypes] for n in (100, 20_000, 7)]
+        yield f"pointwise/{name}", plan_lists(step, rows, (0, 2), [FLOAT], traits)
     yield "pointwise/periodic", map_plan("y0 = x0 + x1;", image, channel, out=image)
     yield from moves()
 

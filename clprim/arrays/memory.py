@@ -14,7 +14,15 @@ from clprim.errors import DeviceError
 from clprim.plan.strides import Operand, dense_strides
 from clprim.runtime.device import Device, wait_for
 
-__all__ = ["Described", "allocate_workspace", "is_dense", "join", "memory_relation", "operand_of"]
+__all__ = [
+    "Described",
+    "allocate_workspace",
+    "is_dense",
+    "join",
+    "memory_of",
+    "memory_relation",
+    "operand_of",
+]
 
 # An array to be allocated: shape, dtype, strides in bytes, number of elements.
 Described = tuple[tuple[int, ...], AnyDType, tuple[int, ...], int]
@@ -65,6 +73,17 @@ def _root(buffer: Any) -> tuple[Any, int]:
     parent = buffer.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
     start: Any = buffer.get_info(cl.mem_info.OFFSET)
     return (buffer, start) if parent is None else (parent, start)
+
+
+def memory_of(buffer: Any) -> tuple[int, int]:
+    """Returns a number that tells a buffer's memory from that of others, and where it starts there.
+
+    Equal numbers mean the same memory as long as both buffers live.
+    """
+    if type(buffer) is PooledBuffer:
+        return id(buffer), 0
+    root, start = _root(buffer)
+    return (root.int_ptr if isinstance(root, cl.MemoryObjectHolder) else id(root)), start
 
 
 def allocate_workspace(device: Device, sizes: Sequence[int]) -> list[Any]:

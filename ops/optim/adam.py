@@ -6,7 +6,7 @@ import math
 from functools import lru_cache
 
 from clprim.errors import ShapeError
-from clprim.ops.optim.lists import Lists, fraction, gradient_sign, lists, not_negative
+from clprim.ops.optim.lists import Lists, fraction, gradient_sign, lists, not_negative, run_all
 from clprim.pointwise import Pointwise
 
 __all__ = ["adam", "adamw"]
@@ -34,13 +34,13 @@ def _kernel(amsgrad: bool, maximize: bool) -> Pointwise:
 def _step(
     what: str,
     given: tuple[Lists, Lists, Lists, Lists, Lists | None],
-    numbers: tuple[float, float, float, float],
+    settings: tuple[float, float, float, float],
     betas: tuple[float, float],
     step: int,
     maximize: bool,
 ) -> None:
     params, grads, exp_avgs, exp_avg_sqs, greatest = given
-    kept, decay, lr, eps = numbers
+    kept, decay, lr, eps = settings
     if not isinstance(step, int) or step < 1:
         raise ShapeError(f"{what}: step={step!r}: expected the number of the step, from 1")
     if not isinstance(betas, tuple | list) or len(betas) != 2:
@@ -51,8 +51,10 @@ def _step(
         state["max_exp_avg_sqs"] = greatest
     rate, root = lr / (1 - beta1**step), 1 / math.sqrt(1 - beta2**step)
     kernel = _kernel(greatest is not None, bool(maximize))
-    for p, g, *own in lists(what, params, grads=grads, **state):
-        kernel(p, g, *own, kept, decay, 1 - beta1, beta2, 1 - beta2, rate, root, eps, out=(p, *own))
+    numbers = (kept, decay, 1 - beta1, beta2, 1 - beta2, rate, root, eps)
+    run_all(
+        kernel, lists(what, params, grads=grads, **state), numbers, 0, *range(2, 2 + len(state))
+    )
 
 
 def adam(

@@ -12,7 +12,7 @@ from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
 from clprim.dtypes import promote
 from clprim.errors import ShapeError
-from clprim.ops.optim.lists import Lists, lists, not_negative
+from clprim.ops.optim.lists import Lists, lists, not_negative, run_all
 from clprim.ops.shared.arguments import real
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
@@ -91,5 +91,4 @@ def clip_grad_value(grads: Lists, clip_value: float) -> None:
         DTypeError: No arrays of floating numbers.
     """
     (most,) = not_negative("clip_grad_value", clip_value=clip_value)
-    for (g,) in lists("clip_grad_value", grads):
-        _clamp()(g, most, out=g)
+    run_all(_clamp(), lists("clip_grad_value", grads), (most,), 0)

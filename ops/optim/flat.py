@@ -9,7 +9,7 @@ import numpy as np
 from clprim.arrays.array import Array, new_dense
 from clprim.arrays.creation import zeros
 from clprim.errors import DTypeError, ShapeError
-from clprim.ops.optim.lists import Lists, lists, not_negative
+from clprim.ops.optim.lists import Lists, lists, not_negative, run_all
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
@@ -31,8 +31,8 @@ def flat(arrays: Lists, *, fill: float | None = None) -> list[Array]:
     """Returns arrays of the same shapes and values that lie side by side in one memory.
 
     Where parameters, gradients and states all do, a step of an optimizer, `ema` and
-    `clip_grad_norm` are one kernel, however many parameters there are. Gradient operators write
-    into them by ``out=``.
+    `clip_grad_norm` are one kernel, however many parameters there are; of arrays that lie apart a
+    kernel of an optimizer or of `ema` takes some 20. Gradient operators write into them by ``out=``.
 
     Args:
         arrays: Of one floating dtype.
@@ -73,7 +73,7 @@ def flat(arrays: Lists, *, fill: float | None = None) -> list[Array]:
 
 @lru_cache(maxsize=1)
 def _mix() -> Pointwise:
-    return Pointwise("y0 = x0 + w0 * (x1 - x0);", name="average")
+    return Pointwise("y0 = x1 + w0 * (x0 - x1);", name="average")
 
 
 def ema(averages: Lists, params: Lists, *, decay: float = 0.999) -> None:
@@ -93,8 +93,7 @@ def ema(averages: Lists, params: Lists, *, decay: float = 0.999) -> None:
     (kept,) = not_negative("ema", decay=decay)
     if kept > 1:
         raise ShapeError(f"ema: decay={decay} must not be more than 1")
-    for param, average in lists("ema", params, averages=averages):
-        _mix()(average, param, 1 - kept, out=average)
+    run_all(_mix(), lists("ema", params, averages=averages), (1 - kept,), 1)
 
 
 def swa(averages: Lists, params: Lists, *, count: int) -> None:
@@ -113,10 +112,11 @@ def swa(averages: Lists, params: Lists, *, count: int) -> None:
     """
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
         raise ShapeError(f"swa: count={count!r}: expected a whole number of at least 0")
-    for param, average in lists("swa", params, averages=averages):
-        if count:
-            _mix()(average, param, 1 / (count + 1), out=average)
-        else:
+    rows = lists("swa", params, averages=averages)
+    if count:
+        run_all(_mix(), rows, (1 / (count + 1),), 1)
+    else:
+        for param, average in rows:
             _COPY(param, out=average)
 
 
@@ -156,8 +156,8 @@ def unscale(grads: Lists, scale: float) -> Array:
         raise ShapeError(f"unscale: scale={scale} must be positive")
     rows = lists("unscale", grads)
     found = zeros((max(1, len(rows)),))
+    run_all(_times(), rows, (1 / factor,), 0)
     for n, (g,) in enumerate(rows):
-        _times()(g, 1 / factor, out=g)
         _ANY(g, out=found[n : n + 1].reshape(()))
     result: Array = _GREATEST(found)
     return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from clprim.errors import ShapeError
-from clprim.ops.optim.lists import Lists, fraction, gradient_sign, lists, not_negative
+from clprim.ops.optim.lists import Lists, fraction, gradient_sign, lists, not_negative, run_all
 from clprim.pointwise import Pointwise
 
 __all__ = ["lion"]
@@ -58,5 +58,5 @@ def lion(
         raise ShapeError(f"lion: betas={betas!r}: expected two numbers")
     beta1, beta2 = fraction("lion", **{"betas[0]": betas[0], "betas[1]": betas[1]})
     kernel = _kernel(bool(maximize))
-    for p, g, m in lists("lion", params, grads=grads, exp_avgs=exp_avgs):
-        kernel(p, g, m, 1 - lr * decay, lr, beta1, 1 - beta1, beta2, 1 - beta2, out=(p, m))
+    numbers = (1 - lr * decay, lr, beta1, 1 - beta1, beta2, 1 - beta2)
+    run_all(kernel, lists("lion", params, grads=grads, exp_avgs=exp_avgs), numbers, 0, 2)

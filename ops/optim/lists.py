@@ -7,10 +7,12 @@ from typing import Any
 
 from clprim.arrays.array import view_of
 from clprim.arrays.memory import is_dense
+from clprim.call.lists import run_lists
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.shared.arguments import dtype_of, real
+from clprim.pointwise import Pointwise
 
-__all__ = ["Lists", "fraction", "gradient_sign", "lists", "not_negative"]
+__all__ = ["Lists", "fraction", "gradient_sign", "lists", "not_negative", "run_all"]
 
 Lists = Sequence[Any]
 
@@ -72,6 +74,26 @@ def _line(run: list[tuple[Any, ...]]) -> tuple[Any, ...]:
         return run[0]
     count = sum(row[0].size for row in run)
     return tuple(view_of(a, (count,), (a.dtype.itemsize,), a.offset) for a in run[0])
+
+
+def run_all(
+    kernel: Pointwise, rows: Sequence[Sequence[Any]], numbers: Sequence[Any], *written: int
+) -> None:
+    """Runs a kernel on the arrays of every row, by as few launches as there can be.
+
+    Args:
+        kernel: What is run.
+        rows: What `lists` returned.
+        numbers: The run-time scalars.
+        written: Number of the array that y0, y1, … are written to.
+    """
+    what = kernel.definition.name
+    left = (
+        range(1) if len(rows) == 1 else run_lists(what, kernel.definition, rows, written, numbers)
+    )
+    for k in left:
+        outs = tuple(rows[k][n] for n in written)
+        kernel(*rows[k], *numbers, out=outs if len(outs) > 1 else outs[0])
 
 
 def gradient_sign(*, maximize: bool) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from clprim.errors import ShapeError
-from clprim.ops.optim.lists import Lists, fraction, gradient_sign, lists, not_negative
+from clprim.ops.optim.lists import Lists, fraction, gradient_sign, lists, not_negative, run_all
 from clprim.pointwise import Pointwise
 
 __all__ = ["rmsprop"]
@@ -83,5 +83,5 @@ def rmsprop(
         state["momentum_buffers"] = momentum_buffers
         numbers.append(momentum)
     kernel = _kernel(bool(centered), momentum > 0, bool(maximize))
-    for p, g, *own in lists("rmsprop", params, grads=grads, **state):
-        kernel(p, g, *own, *numbers, out=(p, *own))
+    rows = lists("rmsprop", params, grads=grads, **state)
+    run_all(kernel, rows, numbers, 0, *range(2, 2 + len(state)))

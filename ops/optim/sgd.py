@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from clprim.errors import ShapeError
-from clprim.ops.optim.lists import Lists, gradient_sign, lists, not_negative
+from clprim.ops.optim.lists import Lists, gradient_sign, lists, not_negative, run_all
 from clprim.ops.shared.arguments import real
 from clprim.pointwise import Pointwise
 
@@ -67,8 +67,8 @@ def sgd(
     if nesterov and (momentum == 0 or dampening != 0):
         raise ShapeError("sgd: nesterov=True needs a momentum and no dampening")
     if momentum == 0:
-        for p, g in lists("sgd", params, grads=grads):
-            _kernel(False, False, bool(maximize))(p, g, lr, decay, out=p)
+        kernel = _kernel(False, False, bool(maximize))
+        run_all(kernel, lists("sgd", params, grads=grads), (lr, decay), 0)
         return
     if momentum_buffers is None:
         raise ShapeError(f"sgd: momentum={momentum} needs momentum_buffers=, zeros at first")
@@ -76,5 +76,5 @@ def sgd(
         raise ShapeError("sgd: dampening= needs step=, the number of the step from 1")
     taken = 1.0 if step == 1 else 1 - dampening
     kernel = _kernel(True, bool(nesterov), bool(maximize))
-    for p, g, b in lists("sgd", params, grads=grads, momentum_buffers=momentum_buffers):
-        kernel(p, g, b, lr, decay, momentum, taken, out=(p, b))
+    rows = lists("sgd", params, grads=grads, momentum_buffers=momentum_buffers)
+    run_all(kernel, rows, (lr, decay, momentum, taken), 0, 2)

@@ -1,0 +1,102 @@
+"""Plans one kernel that computes the same of several lists of arrays, as an optimizer's step does.
+
+Each list is a line of elements in every one of its arrays, and lines may have any lengths. The
+launch is one row of work-groups; each finds the list that it belongs to by its number, so that all
+of its work-items read the same arrays. OpenCL promises room for so many arguments only, and passes
+pointers in no other way: there are as many lists a kernel as fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+from clprim.dtypes import AnyDType
+from clprim.language.definition import PointwiseDefinition
+from clprim.plan.kernel import Argument, Buffer, KernelPlan, Parameter, Scalar
+from clprim.plan.pointwise.code import PointwiseCode
+from clprim.plan.pointwise.planner import ARGUMENT_BYTES, RUN, plan_pointwise
+from clprim.plan.strides import Operand
+from clprim.traits import DeviceTraits
+
+__all__ = ["ListsCode", "lists_that_fit", "plan_lists"]
+
+
+@dataclass(frozen=True)
+class ListsCode(PointwiseCode):
+    """What pointwise/lists.cl.jinja prints.
+
+    Attributes:
+        lists: How many there are.
+        written: Number of the input whose place each result takes.
+    """
+
+    lists: int
+    written: tuple[int, ...]
+
+
+def lists_that_fit(definition: PointwiseDefinition) -> int:
+    """Returns how many lists one kernel takes: a pointer, a start, a length and an end for each."""
+    numbers = 4 * (definition.inputs + 2)
+    return (ARGUMENT_BYTES - 8 * definition.scalars) // (8 * definition.inputs + numbers)
+
+
+def plan_lists(
+    definition: PointwiseDefinition,
+    lists: Sequence[Sequence[Operand]],
+    written: Sequence[int],
+    scalars: Sequence[AnyDType],
+    traits: DeviceTraits,
+) -> KernelPlan:
+    """Plans one kernel.
+
+    Args:
+        definition: The checked snippet, which computes every element by itself.
+        lists: For each list its arrays x0, x1, …, of so many elements without gaps; arrays of one
+            number have one dtype. Addresses are below 2³¹.
+        written: Number of the array that y0, y1, … are written to.
+        scalars: dtypes of the run-time scalars.
+        traits: Of the device.
+
+    Returns:
+        A kernel whose buffers are called ``0x0``, ``0x1``, …, ``1x0``, …, by list and array.
+    """
+    # The kernel is that of one line, but for where it lies.
+    line = [Operand((RUN,), (a.dtype.itemsize,), 0, a.dtype) for a in lists[0]]
+    one = plan_pointwise(definition, (RUN,), [line[n] for n in written], line, scalars, traits)
+    code = one.code
+    assert isinstance(code, PointwiseCode)
+    vectors = code.vector > 1
+    run = RUN if vectors and traits.is_cpu else code.vector
+    group = 1 if run == RUN else min(1024 if traits.is_cpu else 256, traits.max_work_group_size)
+    parameters: list[Parameter] = []
+    arguments: list[Argument] = []
+    groups = 0
+    for k, arrays in enumerate(lists):
+        groups += -(-arrays[0].size // (run * group))
+        numbers = [(f"n{k}", arrays[0].size), (f"end{k}", groups)]
+        for n, (x, array) in enumerate(zip(code.inputs, arrays, strict=True)):
+            name, read_only = f"x{n}_memory{k}", n not in written
+            parameters.append(Parameter.memory(x.storage, name, read_only=read_only))
+            arguments.append(Buffer(f"{k}x{n}"))
+            numbers.append((f"x{n}_start{k}", array.in_elements(array.offset)))
+        parameters += [Parameter.number("int", name) for name, _ in numbers]
+        arguments += [number for _, number in numbers]
+    for n, w in enumerate(code.scalars):
+        prefix = "arg_" if w.value == "bool" else ""
+        parameters.append(Parameter.number(w.argument, prefix + w.name))
+        arguments.append(Scalar(n))
+    parameters.append(Parameter.number("int", "run"))
+    arguments.append(run)
+    kept = {f.name: getattr(code, f.name) for f in fields(PointwiseCode)}
+    kept |= {"parameters": tuple(parameters), "constants": (), "index": "int", "streaming": False}
+    elements = sum(arrays[0].size for arrays in lists)
+    return KernelPlan(
+        template="pointwise/lists",
+        code=ListsCode(**kept, lists=len(lists), written=tuple(written)),
+        arguments=tuple(arguments),
+        global_size=(groups * group,),
+        local_size=(group,),
+        nbytes=elements * sum(line[n].dtype.itemsize for n in (*range(len(line)), *written)),
+        flops=definition.expr.flops * elements,
+    )
