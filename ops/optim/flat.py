@@ -32,7 +32,8 @@ def flat(arrays: Lists, *, fill: float | None = None) -> list[Array]:
 
     Where parameters, gradients and states all do, a step of an optimizer, `ema` and
     `clip_grad_norm` are one kernel, however many parameters there are; of arrays that lie apart a
-    kernel of an optimizer or of `ema` takes some 20. Gradient operators write into them by ``out=``.
+    kernel of an optimizer or of `ema` takes some 20. Gradient operators write into them by
+    ``out=``.
 
     Args:
         arrays: Of one floating dtype.
