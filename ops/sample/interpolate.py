@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from clprim.arrays.array import Array
 from clprim.call.repeat import repeatable
@@ -25,12 +28,14 @@ from clprim.ops.pool.adaptive_pool import (
 )
 from clprim.ops.sample.antialias import antialiased, antialiased_backward
 from clprim.ops.sample.passes import along_each
-from clprim.ops.sample.taps import RADIUS, Taps, taps
+from clprim.ops.sample.taps import RADIUS, Taps, nearest, taps
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.ops.shared.dims import empty_like, whole
-from clprim.ops.shared.strings import kernel, places
+from clprim.ops.shared.strings import kernel, lower_bound, places
 
 __all__ = ["interpolate", "interpolate_backward"]
+
+_INT32 = np.dtype(np.int32)
 
 Size = int | Sequence[int] | None
 Factor = float | Sequence[float] | None
@@ -141,6 +146,9 @@ def interpolate_backward(
         raise ShapeError(f"{what}: grad has shape {grad.shape}, expected (N, C, *{sizes})")
     if kind == "area":
         return _area_backward(grad, given)
+    if kind.startswith("nearest"):
+        starts = partial(_starts, kind)
+        return along_each(what, _NEAREST_BACKWARD, grad, given[2:], scales, given=starts)
     expr = antialiased_backward(kind) if antialias else _backward(kind, corners)
     return along_each(what, expr, grad, given[2:], scales)
 
@@ -237,13 +245,30 @@ def _mixed(along: list[Taps], d: int, chosen: dict[int, str]) -> str:
     )
 
 
+# Those that an element was the nearest of are neighbours.
+_NEAREST_BACKWARD = """
+    int end = at_x1(coord(1) + 1);
+    typeof_x0 sum = 0;
+    for (int o = at_x1(coord(1)); o < end; ++o) sum += at_x0(coord(0), o, coord(2));
+    y0 = sum;"""
+
+
+def _starts(kind: str, grad: Any, dx: Any, scale: float) -> tuple[Array]:
+    """Where those begin, along dimension 1, that each element was the nearest of, and the end."""
+    element = nearest(kind, "middle", "w1", "w0")
+    text = lower_bound("w2", element, "coord(0)") + "y0 = low;"
+    number = np.dtype(np.float64 if grad.dtype == np.float64 else np.float32).type(scale)
+    sizes = np.int32(dx.shape[1]), np.int32(grad.shape[1])
+    shape = (dx.shape[1] + 1,)
+    return (kernel(text, "interpolate_starts", _INT32)(number, *sizes, shape=shape),)
+
+
 def _backward(kind: str, corners: bool) -> str:
     """The gradient along dimension 1 of 3: an element looks at the results near it."""
     radius = RADIUS[kind]
-    half = "" if corners or kind == "nearest" else " + 0.5f"
+    half = "" if corners else " + 0.5f"
     found = taps(kind, 0, "o0", "n0", "w0", corners)
-    weights = found.weights or ("1",)
-    terms = [f"(here0 == {p} ? {v} : 0)" for p, v in zip(found.places, weights, strict=True)]
+    terms = [f"(here0 == {p} ? {v} : 0)" for p, v in zip(found.places, found.weights, strict=True)]
     return "\n".join(
         [
             "int n0 = size(1), m0 = size_x0(1), here0 = coord(1);",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ def along_each(
     sizes: Sequence[int],
     numbers: Sequence[float],
     out: Any = None,
+    given: Callable[[Any, Any, float], tuple[Any, ...]] = lambda x, y, number: (number,),
 ) -> Array:
     """Returns x with each dimension behind the second in another size.
 
@@ -30,11 +31,13 @@ def along_each(
 
     Args:
         what: The operator, for messages.
-        text: What one pass does along dimension 1 of 3, from x0 and the number w0.
+        text: What one pass does along dimension 1 of 3, from x0 and what is given with it.
         x: (N, C, …).
         sizes: Of the result, from the third dimension on.
         numbers: One for each of them.
         out: Where the result goes.
+        given: Of what a pass reads and writes, and its number: what comes behind x0; by default the
+            number, w0.
     """
     images = range(2, x.ndim)
     # A dimension of one element has any stride: the others say where the channels are.
@@ -53,7 +56,7 @@ def along_each(
         y = new_dense((*x.shape[:axis], size, *x.shape[axis + 1 :]), kept, order)
         if y.size:
             lines = [_lines(a, order, axis) for a in (x, y)]
-            kernel(text, what, kept)(lines[0], number, out=lines[1])
+            kernel(text, what, kept)(lines[0], *given(*lines, number), out=lines[1])
         x = y
     if out is not None:
         kernel("y0 = x0;", what, dtype)(x, out=out)

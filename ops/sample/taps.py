@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["RADIUS", "Taps", "cubic_slopes", "cubic_weights", "position", "taps"]
+__all__ = ["RADIUS", "Taps", "cubic_slopes", "cubic_weights", "nearest", "position", "taps"]
 
 #: How far from its position an element still counts.
-RADIUS = {"nearest": 1, "nearest-exact": 1, "linear": 1, "cubic": 2}
+RADIUS = {"linear": 1, "cubic": 2}
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,12 @@ def position(o: str, scale: str, align_corners: bool) -> str:
     return f"{o} * {scale}" if align_corners else f"({o} + 0.5f) * {scale} - 0.5f"
 
 
+def nearest(mode: str, o: str, n: str, scale: str) -> str:
+    """Returns which of n elements is the nearest, of the modes that take it; see `taps`."""
+    half = " + 0.5f" if mode == "nearest-exact" else ""
+    return f"min((int)floor(({o}{half}) * {scale}), {n} - 1)"
+
+
 def taps(mode: str, d: int, o: str, n: str, scale: str, align_corners: bool) -> Taps:
     """Returns the elements that count for an element of the result.
 
@@ -46,10 +52,7 @@ def taps(mode: str, d: int, o: str, n: str, scale: str, align_corners: bool) -> 
         align_corners: What the positions are; of no meaning for the nearest.
     """
     if mode.startswith("nearest"):
-        half = " + 0.5f" if mode == "nearest-exact" else ""
-        return Taps(
-            (f"int i{d} = min((int)floor(({o}{half}) * {scale}), {n} - 1);",), (f"i{d}",), ()
-        )
+        return Taps((f"int i{d} = {nearest(mode, o, n, scale)};",), (f"i{d}",), ())
     at = position(f"(typeof_{scale}){o}", scale, align_corners)
     lines = [f"typeof_{scale} at{d} = {at};"]
     if mode == "linear":
