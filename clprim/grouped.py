@@ -36,7 +36,6 @@ from clprim.plan.strides import (
 )
 from clprim.runtime.device import Device, current_device
 from clprim.runtime.source_cache import source_of
-from clprim.runtime.stats import counters
 
 __all__ = ["Grouped"]
 
@@ -257,9 +256,7 @@ class Grouped:
         """Checks and plans a call of a new signature, and builds its kernels."""
         problem, results = self._problem(device, request)
         plan = plan_groups(problem, device.traits)
-        call = bind(device, self._what, plan, problem.names, results, texts(self.definition))
-        counters.plans += 1
-        return call
+        return bind(device, self._what, plan, problem.names, results, texts(self.definition))
 
     def _problem(self, device: Device, request: _Request) -> tuple[Groups, tuple[Described, ...]]:
         what, definition = self._what, self.definition

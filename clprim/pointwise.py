@@ -19,13 +19,13 @@ from clprim.call.arguments import (
     check_out,
     result_dtypes,
 )
-from clprim.call.call import Call, bind
+from clprim.call.call import Call, bind_strings
 from clprim.call.scalars import scalar_dtypes, split_arguments, weaken
 from clprim.call.signature import Calls
 from clprim.errors import DTypeError, ShapeError, shorten, titled
 from clprim.gradients.kernels import make, register
 from clprim.gradients.pointwise import PointwiseGradient
-from clprim.language.definition import define_pointwise, texts
+from clprim.language.definition import define_pointwise
 from clprim.plan.kernel import KernelPlan, Plan
 from clprim.plan.pointwise.planner import plan_pointwise
 from clprim.plan.strides import (
@@ -38,7 +38,6 @@ from clprim.plan.strides import (
 )
 from clprim.runtime.device import Device, current_device
 from clprim.runtime.source_cache import source_of
-from clprim.runtime.stats import counters
 
 __all__ = ["Pointwise"]
 
@@ -198,10 +197,7 @@ class Pointwise:
         """Checks and plans a call of a new signature, and builds its kernel."""
         plan, results = self._plan(device, args, out, shape)
         kernels = None if plan is None else Plan((plan,))
-        arrays = [f"y{n}" for n in range(len(results))] + [f"x{n}" for n in range(self._inputs)]
-        call = bind(device, self._what, kernels, arrays, results, texts(self.definition))
-        counters.plans += 1
-        return call
+        return bind_strings(device, self._what, self.definition, kernels, results, self._inputs)
 
     def _plan(
         self, device: Device, args: tuple[Any, ...], out: Any, wanted: tuple[int, ...] | None = None

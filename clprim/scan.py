@@ -18,12 +18,12 @@ from clprim.call.arguments import (
     check_out,
     result_dtypes,
 )
-from clprim.call.call import Call, bind
+from clprim.call.call import Call, bind_strings
 from clprim.call.partials import default_partials, default_results
 from clprim.call.scalars import scalar_dtypes, split_arguments, weaken
 from clprim.call.signature import Calls
 from clprim.errors import DTypeError, ShapeError, shorten, titled
-from clprim.language.definition import define_reduction, texts
+from clprim.language.definition import define_reduction
 from clprim.plan.scan.planner import ScanPlan, plan_scan
 from clprim.plan.strides import (
     Operand,
@@ -35,7 +35,6 @@ from clprim.plan.strides import (
 )
 from clprim.runtime.device import Device, current_device
 from clprim.runtime.source_cache import source_of
-from clprim.runtime.stats import counters
 
 __all__ = ["Scan"]
 
@@ -200,10 +199,7 @@ class Scan:
     def _prepare(self, device: Device, request: _Request) -> Call:
         """Checks and plans a call of a new signature, and builds its kernels."""
         plan, results = self._plan(device, request)
-        arrays = [f"y{n}" for n in range(len(results))] + [f"x{n}" for n in range(self._inputs)]
-        call = bind(device, self._what, plan, arrays, results, texts(self.definition))
-        counters.plans += 1
-        return call
+        return bind_strings(device, self._what, self.definition, plan, results, self._inputs)
 
     def _plan(
         self, device: Device, request: _Request

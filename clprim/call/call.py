@@ -17,11 +17,13 @@ from clprim.arrays.memory import Described, allocate_workspace
 from clprim.call.launch import Launch, Places
 from clprim.call.packed import PackedWeight
 from clprim.errors import ClprimError, DTypeError, quoted
+from clprim.language.definition import Definition, texts
 from clprim.plan.kernel import Plan
 from clprim.runtime.device import Device
 from clprim.runtime.randomness import advance
+from clprim.runtime.stats import counters
 
-__all__ = ["Call", "Once", "Stage", "bind"]
+__all__ = ["Call", "Once", "Stage", "bind", "bind_strings"]
 
 _NOTHING: Mapping[str, PackedWeight] = {}
 _numbers: dict[Hashable, int] = {}
@@ -144,7 +146,7 @@ def bind(
     results: tuple[Described, ...] = (),
     snippets: Mapping[str, str] | None = None,
 ) -> Call:
-    """Builds the kernels of a plan.
+    """Builds the kernels of a plan: for a call of a new signature.
 
     Args:
         device: Where.
@@ -157,6 +159,7 @@ def bind(
     Raises:
         BuildError: The OpenCL compiler refused a kernel.
     """
+    counters.plans += 1
     if plan is None:
         return Call(what, (), results)
     slots = {name: n for n, name in enumerate(arrays)}
@@ -176,3 +179,25 @@ def bind(
         stages.append(Stage(launch, launch.places(slots)))
     draws = any(kernel.draws for kernel in plan.stages)
     return Call(what, tuple(stages), results, tuple(once), tuple(sizes.values()), draws)
+
+
+def bind_strings(
+    device: Device,
+    what: str,
+    definition: Definition,
+    plan: Plan | None,
+    results: tuple[Described, ...],
+    inputs: int,
+) -> Call:
+    """Builds the kernels of a plan of the user's strings, whose arrays are y0, …, x0, ….
+
+    Args:
+        device: Where.
+        what: The operator, for messages.
+        definition: The strings.
+        plan: See `bind`.
+        results: Likewise.
+        inputs: How many arrays are read.
+    """
+    arrays = [f"y{n}" for n in range(len(results))] + [f"x{n}" for n in range(inputs)]
+    return bind(device, what, plan, arrays, results, texts(definition))

@@ -11,7 +11,6 @@ from clprim.call.signature import Calls
 from clprim.plan.index.lines import plan_lines
 from clprim.plan.kernel import Buffer
 from clprim.runtime.device import current_device
-from clprim.runtime.stats import counters
 
 __all__ = ["take_lines"]
 
@@ -61,7 +60,6 @@ def take_lines(
             return False
         copies = any(Buffer("x") in stage.arguments for stage in plan.stages)
         found = bind(device, what, plan, ("y", "index", "source", "x")), copies
-        counters.plans += 1
         _calls.remember(signature, found)
     call, copies = found
     if not copies:

@@ -14,7 +14,6 @@ from clprim.errors import ShapeError
 from clprim.plan.sort.planner import plan_order
 from clprim.plan.sort.select import ORDERED, plan_select, selects
 from clprim.runtime.device import current_device
-from clprim.runtime.stats import counters
 
 __all__ = ["first_of_keys", "order_of_keys"]
 
@@ -42,7 +41,6 @@ def order_of_keys(what: str, keys: Any, bits: int) -> Array:
         lines = math.prod(keys.shape[:-1])
         plan = plan_order(lines, length, bits, keys.dtype.itemsize, device.traits)
         call = bind(device, what, plan, ("order", "keys"))
-        counters.plans += 1
         _calls.remember(signature, call)
     order = new_dense(keys.shape, np.dtype(np.int32))
     call.run(device, (order, keys))
@@ -75,7 +73,6 @@ def first_of_keys(what: str, keys: Any, bits: int, k: int) -> tuple[Array, Array
         lines = math.prod(keys.shape[:-1])
         plan = plan_select(lines, length, k, bits, keys.dtype.itemsize, device.traits)
         call = bind(device, what, plan, (*("places", "order")[: len(arrays)], "keys"))
-        counters.plans += 1
         _first.remember(signature, call)
     call.run(device, (*arrays, keys))
     return arrays[0], arrays[1] if len(arrays) > 1 else None

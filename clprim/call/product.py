@@ -20,7 +20,6 @@ from clprim.plan.epilogue import Epilogue, is_position
 from clprim.plan.kernel import Plan
 from clprim.plan.strategy import Family
 from clprim.runtime.device import Device, current_device
-from clprim.runtime.stats import counters
 from clprim.runtime.tables import table_of
 
 __all__ = ["Planned", "run_contraction"]
@@ -122,6 +121,4 @@ def _build(device: Device, what: str, planned: Planned) -> Call:
         traits, family = device.traits, planned.family
         plans.append(family.plan(problem, traits, planned.algorithm, table, what))
     plan = Plan.joined(plans) if plans else None
-    call = bind(device, what, plan, arrays, (planned.result,), snippets)
-    counters.plans += 1
-    return call
+    return bind(device, what, plan, arrays, (planned.result,), snippets)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from clprim.plan.kernel import Argument, Buffer, Parameter, Scalar
+from collections.abc import Sequence
+
+from clprim.plan.kernel import CALL, SEED, Argument, Buffer, Parameter, Scalar, ScalarCode
 
 __all__ = ["Arguments"]
 
@@ -37,6 +39,18 @@ class Arguments:
         """Adds the call's run-time scalar of that number."""
         self.parameters.append(Parameter.number(type_name, name))
         self.arguments.append(Scalar(number))
+
+    def scalars(self, codes: Sequence[ScalarCode]) -> None:
+        """Adds the call's run-time scalars w0, w1, … as snippets find them."""
+        for n, code in enumerate(codes):
+            prefix = "arg_" if code.value == "bool" else ""
+            self.scalar(code.argument, prefix + code.name, n)
+
+    def random(self) -> None:
+        """Adds the seed and the number of the call, which end the call's numbers."""
+        for name, given in (("cp_seed", SEED), ("cp_call", CALL)):
+            self.parameters.append(Parameter.number("ulong", name))
+            self.arguments.append(given)
 
     def numbers(self, **values: int) -> None:
         """Adds sizes and strides."""

@@ -28,7 +28,6 @@ __all__ = [
     "inner_step",
     "mask_type",
     "power_of_two",
-    "random_arguments",
     "round_up",
     "work_group",
 ]
@@ -304,12 +303,6 @@ class KernelCode:
     unified: tuple[tuple[str, int], ...]
     doubles: bool
     own: tuple[str, ...]
-
-
-def random_arguments() -> tuple[list[Parameter], list[Argument]]:
-    """Returns the seed and the number of the call, which end the call's numbers."""
-    names = ("cp_seed", "cp_call")
-    return [Parameter.number("ulong", name) for name in names], [SEED, CALL]
 
 
 def mask_type(value: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from clprim.errors import ShapeError
 from clprim.language.names import (
@@ -17,10 +17,12 @@ from clprim.language.names import (
     UNIFIED,
 )
 from clprim.language.snippet import Snippet, is_engine_name
-from clprim.plan.strides import Operand, Space
+from clprim.plan.strides import Operand, Space, row_major_strides
 from clprim.traits import DeviceTraits
 
-__all__ = ["index_type", "own_names", "resolve_dims", "unified_functions"]
+__all__ = ["index_type", "own_names", "resolve_dims", "resolve_positions", "unified_functions"]
+
+Pairs = tuple[tuple[int, int], ...]
 
 _DIRECTIVES = frozenset("define undef if ifdef ifndef elif else endif defined pragma line".split())
 # Families of names that OpenCL C gives, for what a preamble may use of them.
@@ -80,6 +82,41 @@ def own_names(snippets: Iterable[Snippet], preamble: str) -> tuple[str, ...]:
     found.update(t.text for s in snippets for t in s.tokens if t.kind == "name")
     found -= BUILTINS | KEYWORDS | QUALIFIERS | TYPES | RESERVED.keys() | _DIRECTIVES
     return tuple(sorted(n for n in found if not (is_engine_name(n) or _OPENCL.match(n))))
+
+
+def resolve_positions(
+    what: str,
+    snippets: Collection[Snippet],
+    shape: tuple[int, ...],
+    counted: Mapping[str, Iterable[int] | None],
+) -> tuple[list[str], list[tuple[int, ...]], Pairs, Pairs]:
+    """Returns the positions that snippets use, as operands without memory.
+
+    ``index`` walks the broadcast shape in C order, ``coord_D`` steps by one along D alone.
+    Collapsing then takes care of them by itself.
+
+    Args:
+        what: The operator, for messages.
+        snippets: All of it.
+        shape: The broadcast shape.
+        counted: Numbers that are used, with the axes in whose C order they count; None for all.
+
+    Returns:
+        Names and strides, then for ``coord(d)`` and ``size(d)`` each d as written with its axis.
+
+    Raises:
+        ShapeError: The broadcast shape has no such dimension.
+    """
+    names = list(counted)
+    strides = [row_major_strides(shape, axes) for axes in counted.values()]
+    coords: list[tuple[int, int]] = []
+    sizes: list[tuple[int, int]] = []
+    for function, d, axis in resolve_dims(what, snippets, len(shape)):
+        (coords if function == "coord" else sizes).append((d, axis))
+    for axis in sorted({axis for _, axis in coords}):
+        names.append(f"coord_{axis}")
+        strides.append(row_major_strides(shape, [axis]))
+    return names, strides, tuple(coords), tuple(sizes)
 
 
 def resolve_dims(

@@ -33,7 +33,6 @@ from clprim.plan.fused.inverted_residual import InvertedResidual, plan_inverted_
 from clprim.plan.place import Place
 from clprim.plan.strides import Operand, dense_strides
 from clprim.runtime.device import Device, current_device
-from clprim.runtime.stats import counters
 
 __all__ = ["inverted_residual"]
 
@@ -300,7 +299,6 @@ def _prepare(
     names += [n for n, bias in zip(parts, biases, strict=True) if bias is not None]
     names += ["x0"] if added else []
     call = bind(device, _WHAT, fused, names, (described,), plan.activation.texts)
-    counters.plans += 1
     return _Planned(call, added)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from clprim.dtypes import stored_type
@@ -25,6 +26,7 @@ __all__ = [
     "ITEMS_WORTH_TIMING",
     "NEEDS",
     "UNROLLED",
+    "BandTile",
     "DepthwiseCode",
     "PackCode",
     "add_place",
@@ -33,6 +35,7 @@ __all__ = [
     "around",
     "is_masked",
     "joins_rows",
+    "near_bands",
     "on_cpus",
     "pack_taps",
     "passes_cache",
@@ -54,6 +57,20 @@ ITEMS_WORTH_TIMING = (1, 2, 4, 8, 16)
 IMAGE_AXES = ("image", "channel", "row", "column")
 # Square kernels, and those one row high, whose taps are unrolled.
 UNROLLED = (3, 5, 7)
+
+
+@dataclass(frozen=True)
+class BandTile:
+    """What a table keeps of strategies that copy bands of rows.
+
+    Attributes:
+        band: Rows of the result (or of the gradient that is given) whose input is in
+            local memory at a time.
+        items: Work-items a compute unit.
+    """
+
+    band: int
+    items: int
 
 
 @dataclass(frozen=True)
@@ -116,6 +133,14 @@ def stores(
 def around(number: int) -> list[int]:
     """Returns numbers worth timing beside one that a rule chose."""
     return sorted({1, max(1, number // 2), number, 2 * number})
+
+
+def near_bands(rule: BandTile, *_: object) -> Iterator[BandTile]:
+    """Yields tiles worth timing beside the rule's."""
+    for band in around(rule.band):
+        yield replace(rule, band=band)
+    for items in ITEMS_WORTH_TIMING:
+        yield replace(rule, items=items)
 
 
 def on_cpus(_: object, traits: DeviceTraits) -> bool:

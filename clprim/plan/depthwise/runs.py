@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from clprim.plan.conv.dense import CPU, dense_depthwise
 from clprim.plan.conv.problem import Convolution
 from clprim.plan.depthwise.code import (
     CLIP,
-    ITEMS_WORTH_TIMING,
     NEEDS,
     UNROLLED,
+    BandTile,
     DepthwiseCode,
     arguments_of,
-    around,
     is_masked,
     joins_rows,
+    near_bands,
     passes_cache,
     plane_vector,
     spread_rows,
@@ -32,7 +32,7 @@ from clprim.plan.kernel import KernelPlan, OperandCode, Plan, round_up
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
-__all__ = ["RUNS", "RunsCode", "RunsTile"]
+__all__ = ["RUNS", "RunsCode"]
 
 # Of local memory.
 SCRATCH_BYTES = 64 << 10
@@ -44,19 +44,6 @@ MOST_VECTORS, FEW_VECTORS = 8, 4
 FILLED = {5: 0.875, 7: 0.5}
 # Work-items a compute unit, unless a table says otherwise.
 ITEMS = 8
-
-
-@dataclass(frozen=True)
-class RunsTile:
-    """What a table keeps of this strategy.
-
-    Attributes:
-        band: Rows of the result whose input is in local memory at a time.
-        items: Work-items a compute unit.
-    """
-
-    band: int
-    items: int
 
 
 @dataclass(frozen=True)
@@ -114,19 +101,19 @@ def _takes(what: Depthwise, traits: DeviceTraits) -> bool:
     return joins_rows(what) and _margins(what, traits) is not None
 
 
-def _tile(what: Depthwise, traits: DeviceTraits) -> RunsTile:
+def _tile(what: Depthwise, traits: DeviceTraits) -> BandTile:
     """Returns the rule's tile of a convolution that `_takes`."""
     margins = _margins(what, traits)
     assert margins is not None
-    return RunsTile(margins.rows, ITEMS)
+    return BandTile(margins.rows, ITEMS)
 
 
-def _fits(tile: RunsTile, what: Depthwise, traits: DeviceTraits) -> bool:
+def _fits(tile: BandTile, what: Depthwise, traits: DeviceTraits) -> bool:
     """Whether local memory holds a tile's band."""
     return _margins(what, traits, tile.band) is not None
 
 
-def _plan(what: Depthwise, traits: DeviceTraits, tile: RunsTile) -> Plan:
+def _plan(what: Depthwise, traits: DeviceTraits, tile: BandTile) -> Plan:
     """Plans the kernel of a convolution that `_takes`.
 
     Args:
@@ -246,13 +233,6 @@ def _margins(what: Depthwise, traits: DeviceTraits, band: int | None = None) -> 
     return _Margins(above, below, left, right, part(rows), rows)
 
 
-def _near(rule: RunsTile, *_: object) -> Iterator[RunsTile]:
-    for band in around(rule.band):
-        yield replace(rule, band=band)
-    for items in ITEMS_WORTH_TIMING:
-        yield replace(rule, items=items)
-
-
 def _examples() -> Iterator[Example[Convolution]]:
     yield Example("", dense_depthwise(2, 32, 14, stride=2, epilogue=CLIP), CPU)
     yield Example("whole", dense_depthwise(2, 32, 14, epilogue=CLIP, beta=True), CPU)
@@ -278,12 +258,12 @@ def _meant(what: Depthwise, traits: DeviceTraits) -> bool:
 
 RUNS: Strategy[Depthwise] = Strategy(
     "depthwise/runs",
-    RunsTile,
+    BandTile,
     takes=_takes,
     rule=_tile,
     plan=_plan,
     fits=_fits,
-    near=_near,
+    near=near_bands,
     examples=_examples,
     needs=NEEDS,
     meant=_meant,

@@ -9,19 +9,19 @@ every element then is copied about once, and not once for each window it is in.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from clprim.plan.epilogue import NO_EPILOGUE
 from clprim.plan.kernel import KernelPlan, Plan
+from clprim.plan.product.cut import cut_loops
 from clprim.plan.product.pack import pack_plan, passes_in_place
 from clprim.plan.product.panels import LONGEST_CHAIN
 from clprim.plan.product.problem import Bounds, Contraction, Digits, moved_bytes
 from clprim.plan.product.register_code import (
-    ContractionCode,
     contraction_code,
     parameters_of,
 )
-from clprim.plan.product.register_tile import PANEL_BYTES, ROWS, Tile, lanes_of, panel_of
+from clprim.plan.product.register_tile import ROWS, Tile, lanes_of, panel_of
 from clprim.traits import DeviceTraits
 
 __all__ = ["plan_in_place"]
@@ -30,12 +30,6 @@ __all__ = ["plan_in_place"]
 UNROLL = 4
 # Taps of a row that it takes at a time, where these follow each other.
 MOST_TAPS = 7
-# Gathered tiles that a work-group takes: each strip of the packed operand is fetched from the far
-# cache once and then used this many times.
-TILES = 32
-# Bytes of the matrix that a work-group keeps while it streams all packed tiles: part of an L2.
-# A smaller one does no harm, since a tile reads its rows at only a few bytes a cycle.
-NEAR_BYTES = 3 << 19
 # If the packed operand is at most this large, it stays in cache and gathered tiles are streamed:
 # the result is then written line by line instead of strip by strip.
 STAYS_BYTES = 256 << 10
@@ -50,8 +44,6 @@ SHORT = 32
 AHEAD = 8
 # Outputs whose places are known at a time.
 NOTED = 512
-# Fewest lanes that a strip of the packed operand is used for, if it is fetched from a far cache.
-FEW_LANES = 32
 # Lines of memory, one a step of depth, that columns are read from in place.
 MOST_LINES = 1024
 # What a tile costs that needs every register.
@@ -128,7 +120,7 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
     if planar:
         assert bounds is not None
         code = replace(code, step=bounds.column_lane[1], taps_inside=taps_inside)
-    cut = _cut(what, code, traits)
+    cut = cut_loops(what, code, traits)
     if cut is None:
         return None
     depth = math.prod(what.depths)
@@ -239,7 +231,9 @@ def _is_crossed(what: Contraction, bounds: Bounds, traits: DeviceTraits) -> bool
 
     Copied to the band by channels, as planes, neighbouring pixels are a vector all the same: there
     are as many times fewer products as outputs are fewer than a vector's elements. The outputs of a
-    pixel are woven when they are stored.
+    pixel are woven when they are stored. Measured beside the kernel that is taken otherwise, on two
+    cores with AVX-512 and two runtimes: 2.7 to 4.4 times as fast with 3 outputs (3 to 64 channels,
+    windows of 3×3 and 9×9), 1.4 and 2.2 with 4, 7 to 34 with one.
     """
     x, width = what.gathered, traits.vector_bytes // what.value.itemsize
     images = x.depth[2] == 1 and x.lane[2] != 1 and bounds.column_lane[1] == 1
@@ -363,74 +357,3 @@ def _column_tile(
     if best is None or -(-lanes // (best[2] * width)) * best[2] * width > WASTE * lanes:
         return None
     return Tile(best[1], best[2])
-
-
-@dataclass(frozen=True)
-class _Cut:
-    """How the loops are cut; a work-group takes so many rows of so many tiles."""
-
-    tiles: int
-    packed_tiles: int
-    tiles_a_group: int
-    rows_a_group: int
-    packed_a_group: int
-
-    def row_groups(self, what: Contraction) -> int:
-        return what.lanes[0] * -(-what.lanes[1] // self.rows_a_group)
-
-
-def _cut(what: Contraction, code: ContractionCode, traits: DeviceTraits) -> _Cut | None:
-    images, rows, lanes = what.lanes
-    tiles = -(-lanes // code.lanes)
-    packed_tiles = -(-what.outputs // code.packed_lanes)
-    wanted = 8 * traits.compute_units
-    enough = 4 * traits.compute_units
-    channels = what.depths[2]
-    bounds = what.gathered.bounds
-
-    # The gathered tiles stay in the L2 cache while the packed ones are streamed.
-    near = TILES
-    if bounds is None:
-        near = max(1, NEAR_BYTES // what.value.itemsize // (code.lanes * channels))
-    products = images * rows * tiles * packed_tiles * what.groups // wanted
-    # The shape of a block of tiles that reads the least of both operands together.
-    fair = math.isqrt(products * code.packed_lanes // code.lanes)
-    fair = max(1, images * rows * tiles * what.groups // wanted, fair)
-    tiles_a_group = -(-tiles // -(-tiles // min(tiles, TILES, near, fair)))
-    rows_a_group = max(1, min(rows, TILES // tiles_a_group)) if tiles_a_group == tiles else 1
-    if code.crossed and tiles_a_group == tiles:
-        rows_a_group = rows  # as many as the band has room for: its rows overlap
-    # Several work-groups may share lines, each with some of the packed tiles: better than few lines
-    # each, for which a strip would come from afar again and again.
-    shares = what.groups * packed_tiles
-    while rows_a_group > 1 and images * -(-rows // rows_a_group) * shares < wanted:
-        rows_a_group -= 1
-    if bounds is not None:
-        while _band(what, bounds, code, tiles_a_group, rows_a_group) + code.width > code.panel:
-            if rows_a_group > 1:
-                rows_a_group -= 1
-            elif tiles_a_group > 1:
-                tiles_a_group -= 1
-            else:
-                return None
-        strip = code.packed_lanes * math.prod(what.depths) * what.value.itemsize
-        passed = rows_a_group * min(tiles_a_group * code.lanes, lanes)
-        if strip > PANEL_BYTES and passed < FEW_LANES:
-            return None  # a panel holds windows of several images
-    parallel = images * -(-rows // rows_a_group) * -(-tiles // tiles_a_group) * what.groups
-    packed_a_group = packed_tiles
-    if parallel < wanted:
-        packed_a_group = max(1, packed_tiles * parallel // wanted)
-        parallel *= -(-packed_tiles // packed_a_group)
-    if parallel < enough and math.prod(what.depths) >= 1024 and what.plain is None:
-        return None  # splitting the depth gives more
-    return _Cut(tiles, packed_tiles, tiles_a_group, rows_a_group, packed_a_group)
-
-
-def _band(what: Contraction, bounds: Bounds, code: ContractionCode, tiles: int, rows: int) -> int:
-    """Elements of the band that so many rows of so many tiles need."""
-    height = (rows - 1) * bounds.row_lane[1] + (what.depths[0] - 1) * bounds.row_depth[0] + 1
-    lanes = min(tiles * code.lanes, what.lanes[2])
-    width = (lanes - 1) * bounds.column_lane[1]
-    width += (what.depths[1] - 1) * bounds.column_depth[0] + 1
-    return height * width * what.depths[2]

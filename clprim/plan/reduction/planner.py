@@ -33,7 +33,7 @@ from clprim.plan.kernel import (
 from clprim.plan.reduction.code import PartialCode, ReductionCode, Scaling
 from clprim.plan.reduction.schedule import Schedule, choose_schedule
 from clprim.plan.reduction.stage import Stages
-from clprim.plan.snippets import index_type, resolve_dims
+from clprim.plan.snippets import index_type, resolve_positions
 from clprim.plan.strides import (
     Dim,
     Operand,
@@ -41,7 +41,6 @@ from clprim.plan.strides import (
     broadcast_strides,
     collapse,
     memory_order,
-    row_major_strides,
 )
 from clprim.traits import DeviceTraits
 
@@ -103,7 +102,16 @@ class _Planner:
         definition = self.definition
         arrays = [*self.inputs, *self.results]
         strides = [broadcast_strides(a, self.shape) for a in arrays]
-        names, position_strides, coords, sizes = self._positions()
+        definition = self.definition
+        used = definition.expr.used | definition.step.used
+        counted: dict[str, tuple[int, ...] | None] = {}
+        if "index" in used or definition.draws:
+            counted["index"] = None
+        if "reduce_item" in used:
+            counted["reduce_item"] = self.axes
+        names, position_strides, coords, sizes = resolve_positions(
+            definition.name, definition.snippets, self.shape, counted
+        )
         everything = [*strides, *position_strides]
         order = list(memory_order(self.shape, strides))
         if definition.positions:
@@ -260,25 +268,3 @@ class _Planner:
             global_size=(round_up(items, group), 1),
             local_size=(group, 1),
         )
-
-    def _positions(
-        self,
-    ) -> tuple[
-        list[str], list[tuple[int, ...]], tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]
-    ]:
-        definition, shape = self.definition, self.shape
-        used = definition.expr.used | definition.step.used
-        names: list[str] = []
-        strides: list[tuple[int, ...]] = []
-        for name, axes in (("index", None), ("reduce_item", self.axes)):
-            if name in used or (name == "index" and definition.draws):
-                names.append(name)
-                strides.append(row_major_strides(shape, axes))
-        coords: list[tuple[int, int]] = []
-        sizes: list[tuple[int, int]] = []
-        for function, d, axis in resolve_dims(definition.name, definition.snippets, len(shape)):
-            (coords if function == "coord" else sizes).append((d, axis))
-        for axis in sorted({axis for _, axis in coords}):
-            names.append(f"coord_{axis}")
-            strides.append(row_major_strides(shape, [axis]))
-        return names, strides, tuple(coords), tuple(sizes)

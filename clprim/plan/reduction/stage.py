@@ -10,17 +10,13 @@ from dataclasses import dataclass
 
 from clprim.dtypes import AnyDType, promote, stored_type, value_dtype
 from clprim.language.definition import ReductionDefinition
+from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import (
     BAKED_DIMS,
-    Argument,
-    Buffer,
     KernelPlan,
     OperandCode,
-    Parameter,
     PositionCode,
-    Scalar,
     ScalarCode,
-    random_arguments,
 )
 from clprim.plan.reduction.code import ReductionCode, Scaling, partial_code
 from clprim.plan.reduction.schedule import Schedule
@@ -190,44 +186,28 @@ class Stages:
             local_size: Likewise; by default what ``schedule`` says.
         """
         definition = self.definition
-        parameters: list[Parameter] = []
-        arguments: list[Argument] = []
-
-        def memory(storage: str, name: str, *, read_only: bool) -> None:
-            parameters.append(Parameter.memory(storage, f"{name}_memory", read_only=read_only))
-            arguments.append(Buffer(name))
-
+        found = Arguments(index)
         if not partial:
             for y in self.result_codes:
-                memory(y.storage, y.name, read_only=False)
+                found.memory(y.storage, f"{y.name}_memory", read_only=False)
         for x in inputs:
-            memory(x.storage, x.name, read_only=True)
+            found.memory(x.storage, f"{x.name}_memory")
         if partial or template == "reduction/finish":
             for p in self.partial_codes:
-                memory(p.storage, p.name, read_only=not partial)
-        for n, w in enumerate(self.scalar_codes):
-            prefix = "arg_" if w.value == "bool" else ""
-            parameters.append(Parameter.number(w.argument, prefix + w.name))
-            arguments.append(Scalar(n))
+                found.memory(p.storage, f"{p.name}_memory", read_only=not partial)
+        found.scalars(self.scalar_codes)
         draws = definition.draws and template != "reduction/finish"
         if draws:
-            more, given = random_arguments()
-            parameters += more
-            arguments += given
+            found.random()
         if not partial:
             number = len(self.scalar_codes)
             for n, (kind, type_name) in enumerate(self.scale_types):
                 for factor in {"plain": (), "scaled": ("alpha",)}.get(kind, ("alpha", "beta")):
-                    parameters.append(Parameter.number(type_name, f"{factor}{n}"))
-                    arguments.append(Scalar(number))
+                    found.scalar(type_name, f"{factor}{n}", number)
                     number += 1
-
-        constants: tuple[tuple[str, int], ...] = ()
-        if space_dims > BAKED_DIMS:
-            constants = tuple(numbers)
-        else:
-            parameters += [Parameter.number(index, name) for name, _ in numbers]
-            arguments += [value for _, value in numbers]
+        baked = space_dims > BAKED_DIMS
+        if not baked:
+            found.numbers(**dict(numbers))
         store_tiles = template == "reduction/columns" and schedule.vector > 1
         if not partial:
             store_tiles &= definition.finalize is None
@@ -242,8 +222,8 @@ class Stages:
         code = ReductionCode(
             name=definition.name + suffix,
             preamble=definition.preamble,
-            parameters=tuple(parameters),
-            constants=constants,
+            parameters=tuple(found.parameters),
+            constants=tuple(numbers) if baked else (),
             index=index,
             unified=unified_functions(definition.snippets, definition.preamble, self.traits),
             doubles=self.doubles,
@@ -288,7 +268,7 @@ class Stages:
         return KernelPlan(
             template=template,
             code=code,
-            arguments=tuple(arguments),
+            arguments=tuple(found.arguments),
             global_size=global_size,
             local_size=local_size or (schedule.lanes, schedule.rows),
             nbytes=nbytes,

@@ -23,24 +23,20 @@ from dataclasses import dataclass, field, replace
 from clprim.dtypes import AnyDType
 from clprim.language.componentwise import is_componentwise
 from clprim.language.definition import ReductionDefinition
+from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import (
     BAKED_DIMS,
-    Argument,
-    Buffer,
     KernelPlan,
     OperandCode,
-    Parameter,
     Plan,
     PositionCode,
-    Scalar,
-    random_arguments,
     round_up,
 )
 from clprim.plan.reduction.code import Scaling
 from clprim.plan.reduction.stage import Stages
 from clprim.plan.scan.code import ScanCode
 from clprim.plan.scan.schedule import Schedule, choose_schedule
-from clprim.plan.snippets import index_type, own_names, resolve_dims, unified_functions
+from clprim.plan.snippets import index_type, own_names, resolve_positions, unified_functions
 from clprim.plan.strides import (
     Dim,
     Operand,
@@ -48,7 +44,6 @@ from clprim.plan.strides import (
     broadcast_strides,
     collapse,
     memory_order,
-    row_major_strides,
 )
 from clprim.traits import DeviceTraits
 
@@ -115,7 +110,16 @@ class _Planner:
 
     def plan(self) -> ScanPlan:
         stages, shape = self.stages, self.shape
-        names, position_strides, coords, sizes = self._positions()
+        definition = self.stages.definition
+        used = frozenset().union(*(s.used for s in definition.snippets))
+        counted: dict[str, tuple[int, ...] | None] = {}
+        if "index" in used or definition.draws:
+            counted["index"] = None
+        if "scan_item" in used:
+            counted["scan_item"] = (self.axis,)
+        names, position_strides, coords, sizes = resolve_positions(
+            definition.name, definition.snippets, self.shape, counted
+        )
         arrays = [*stages.inputs, *stages.results]
         strides = [broadcast_strides(a, shape) for a in arrays]
         order = memory_order(shape, strides)
@@ -217,28 +221,6 @@ class _Planner:
             width //= 2
         return width if width <= inner.size else 1
 
-    def _positions(
-        self,
-    ) -> tuple[
-        list[str], list[tuple[int, ...]], tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]
-    ]:
-        definition, shape = self.stages.definition, self.shape
-        used = frozenset().union(*(s.used for s in definition.snippets))
-        names: list[str] = []
-        strides: list[tuple[int, ...]] = []
-        for name, axes in (("index", None), ("scan_item", (self.axis,))):
-            if name in used or (name == "index" and definition.draws):
-                names.append(name)
-                strides.append(row_major_strides(shape, axes))
-        coords: list[tuple[int, int]] = []
-        sizes: list[tuple[int, int]] = []
-        for function, d, axis in resolve_dims(definition.name, definition.snippets, len(shape)):
-            (coords if function == "coord" else sizes).append((d, axis))
-        for axis in sorted({axis for _, axis in coords}):
-            names.append(f"coord_{axis}")
-            strides.append(row_major_strides(shape, [axis]))
-        return names, strides, tuple(coords), tuple(sizes)
-
 
 _PLACES = {"index", "scan_item"}
 
@@ -264,36 +246,24 @@ class _Kernel:
         """Plans one stage: the one that stores totals of pieces, or the one that stores results."""
         stages, schedule = self.stages, self.schedule
         definition = stages.definition
-        parameters: list[Parameter] = []
-        arguments: list[Argument] = []
-
-        def memory(storage: str, name: str, *, read_only: bool) -> None:
-            parameters.append(Parameter.memory(storage, f"{name}_memory", read_only=read_only))
-            arguments.append(Buffer(name))
-
+        found = Arguments(self.index)
         if not totals:
             for y in self.results:
-                memory(y.storage, y.name, read_only=False)
+                found.memory(y.storage, f"{y.name}_memory", read_only=False)
         for x in self.inputs:
-            memory(x.storage, x.name, read_only=True)
+            found.memory(x.storage, f"{x.name}_memory")
         if schedule.pieces > 1:
             for p in stages.partial_codes:
-                memory(p.storage, p.name, read_only=not totals)
-        for n, w in enumerate(stages.scalar_codes):
-            prefix = "arg_" if w.value == "bool" else ""
-            parameters.append(Parameter.number(w.argument, prefix + w.name))
-            arguments.append(Scalar(n))
+                found.memory(p.storage, f"{p.name}_memory", read_only=not totals)
+        found.scalars(stages.scalar_codes)
         if definition.draws:
-            more, given = random_arguments()
-            parameters += more
-            arguments += given
+            found.random()
         if not self.baked:
-            parameters += [Parameter.number(self.index, name) for name, _ in self.numbers]
-            arguments += [value for _, value in self.numbers]
+            found.numbers(**dict(self.numbers))
         code = ScanCode(
             name=definition.name + ("_totals" if totals else ""),
             preamble=definition.preamble,
-            parameters=tuple(parameters),
+            parameters=tuple(found.parameters),
             constants=self.numbers if self.baked else (),
             index=self.index,
             unified=unified_functions(definition.snippets, definition.preamble, stages.traits),
@@ -335,7 +305,7 @@ class _Kernel:
         return KernelPlan(
             template=schedule.template,
             code=code,
-            arguments=tuple(arguments),
+            arguments=tuple(found.arguments),
             global_size=(groups * local, schedule.pieces - totals),
             local_size=(local, 1),
             nbytes=nbytes,

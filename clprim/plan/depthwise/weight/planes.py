@@ -6,14 +6,14 @@ depthwise/weight/planes.cl.jinja draws it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from clprim.plan.conv.dense import CPU, dense_depthwise
 from clprim.plan.conv.problem import Convolution
 from clprim.plan.depthwise.code import (
-    ITEMS_WORTH_TIMING,
     NEEDS,
-    around,
+    BandTile,
+    near_bands,
     on_cpus,
     spread_rows,
     unrolls,
@@ -30,26 +30,13 @@ from clprim.plan.kernel import Plan, round_up
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
-__all__ = ["GRADIENT_PLANES", "GradientPlanesCode", "GradientPlanesTile"]
+__all__ = ["GRADIENT_PLANES", "GradientPlanesCode"]
 
 # Work-items a compute unit, unless a table says otherwise.
 ITEMS = 8
 # Of local memory, for rows of x.
 SCRATCH_BYTES = 64 << 10
 NEAR_BYTES = 16 << 10
-
-
-@dataclass(frozen=True)
-class GradientPlanesTile:
-    """What a table keeps of this strategy.
-
-    Attributes:
-        band: Rows of the gradient below which x is in local memory at a time.
-        items: Work-items a compute unit; each has splits of its own.
-    """
-
-    band: int
-    items: int
 
 
 @dataclass(frozen=True)
@@ -70,21 +57,17 @@ def takes_gradient_planes(what: DepthwiseGradient, traits: DeviceTraits) -> bool
     return together and unrolls(what.rows, what.columns) and _band(what, traits) > 0
 
 
-def gradient_planes_tile(what: DepthwiseGradient, traits: DeviceTraits) -> GradientPlanesTile:
+def gradient_planes_tile(what: DepthwiseGradient, traits: DeviceTraits) -> BandTile:
     """Returns the rule's tile."""
-    return GradientPlanesTile(_band(what, traits), ITEMS)
+    return BandTile(_band(what, traits), ITEMS)
 
 
-def fits_gradient_planes(
-    tile: GradientPlanesTile, what: DepthwiseGradient, traits: DeviceTraits
-) -> bool:
+def fits_gradient_planes(tile: BandTile, what: DepthwiseGradient, traits: DeviceTraits) -> bool:
     """Whether local memory holds x below a tile's band."""
     return _copied(what, traits, tile.band) <= _source(what, traits)
 
 
-def plan_gradient_planes(
-    what: DepthwiseGradient, traits: DeviceTraits, tile: GradientPlanesTile
-) -> Plan:
+def plan_gradient_planes(what: DepthwiseGradient, traits: DeviceTraits, tile: BandTile) -> Plan:
     """Plans the kernels of a gradient that `takes_gradient_planes`.
 
     Args:
@@ -178,25 +161,18 @@ def _band(what: DepthwiseGradient, traits: DeviceTraits) -> int:
     return rows
 
 
-def _near(rule: GradientPlanesTile, *_: object) -> Iterator[GradientPlanesTile]:
-    for band in around(rule.band):
-        yield replace(rule, band=band)
-    for items in ITEMS_WORTH_TIMING:
-        yield replace(rule, items=items)
-
-
 def _examples() -> Iterator[Example[Convolution]]:
     yield Example("", dense_depthwise(2, 32, 14, direction="weight"), CPU)
 
 
 GRADIENT_PLANES: Strategy[DepthwiseGradient] = Strategy(
     "depthwise/weight/planes",
-    GradientPlanesTile,
+    BandTile,
     takes=takes_gradient_planes,
     rule=gradient_planes_tile,
     plan=plan_gradient_planes,
     fits=fits_gradient_planes,
-    near=_near,
+    near=near_bands,
     examples=_examples,
     needs=NEEDS,
     meant=on_cpus,

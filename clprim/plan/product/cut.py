@@ -1,0 +1,99 @@
+"""How the loops of a contraction whose rows are read in place are cut into work-groups."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from clprim.plan.product.problem import Bounds, Contraction
+from clprim.plan.product.register_code import ContractionCode
+from clprim.plan.product.register_tile import PANEL_BYTES
+from clprim.traits import DeviceTraits
+
+__all__ = ["Cut", "cut_loops"]
+
+# Gathered tiles that a work-group takes: each strip of the packed operand is fetched from the far
+# cache once and then used this many times.
+TILES = 32
+# Bytes of the matrix that a work-group keeps while it streams all packed tiles: part of an L2.
+# A smaller one does no harm, since a tile reads its rows at only a few bytes a cycle.
+NEAR_BYTES = 3 << 19
+# Fewest lanes that a strip of the packed operand is used for, if it is fetched from a far cache.
+FEW_LANES = 32
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How the loops are cut; a work-group takes so many rows of so many tiles."""
+
+    tiles: int
+    packed_tiles: int
+    tiles_a_group: int
+    rows_a_group: int
+    packed_a_group: int
+
+    def row_groups(self, what: Contraction) -> int:
+        """Work-groups that share the rows of all images."""
+        return what.lanes[0] * -(-what.lanes[1] // self.rows_a_group)
+
+
+def cut_loops(what: Contraction, code: ContractionCode, traits: DeviceTraits) -> Cut | None:
+    """Returns what a work-group takes, or None where rows are not to be read in place.
+
+    That is where no band fits into local memory, a strip would serve too few lanes, or splitting
+    the depth keeps more of the device busy.
+    """
+    images, rows, lanes = what.lanes
+    tiles = -(-lanes // code.lanes)
+    packed_tiles = -(-what.outputs // code.packed_lanes)
+    wanted = 8 * traits.compute_units
+    enough = 4 * traits.compute_units
+    channels = what.depths[2]
+    bounds = what.gathered.bounds
+
+    # The gathered tiles stay in the L2 cache while the packed ones are streamed.
+    near = TILES
+    if bounds is None:
+        near = max(1, NEAR_BYTES // what.value.itemsize // (code.lanes * channels))
+    products = images * rows * tiles * packed_tiles * what.groups // wanted
+    # The shape of a block of tiles that reads the least of both operands together.
+    fair = math.isqrt(products * code.packed_lanes // code.lanes)
+    fair = max(1, images * rows * tiles * what.groups // wanted, fair)
+    tiles_a_group = -(-tiles // -(-tiles // min(tiles, TILES, near, fair)))
+    rows_a_group = max(1, min(rows, TILES // tiles_a_group)) if tiles_a_group == tiles else 1
+    if code.crossed and tiles_a_group == tiles:
+        rows_a_group = rows  # as many as the band has room for: its rows overlap
+    # Several work-groups may share lines, each with some of the packed tiles: better than few lines
+    # each, for which a strip would come from afar again and again.
+    shares = what.groups * packed_tiles
+    while rows_a_group > 1 and images * -(-rows // rows_a_group) * shares < wanted:
+        rows_a_group -= 1
+    if bounds is not None:
+        while _band(what, bounds, code, tiles_a_group, rows_a_group) + code.width > code.panel:
+            if rows_a_group > 1:
+                rows_a_group -= 1
+            elif tiles_a_group > 1:
+                tiles_a_group -= 1
+            else:
+                return None
+        strip = code.packed_lanes * math.prod(what.depths) * what.value.itemsize
+        passed = rows_a_group * min(tiles_a_group * code.lanes, lanes)
+        if strip > PANEL_BYTES and passed < FEW_LANES:
+            return None  # a panel holds windows of several images
+    parallel = images * -(-rows // rows_a_group) * -(-tiles // tiles_a_group) * what.groups
+    packed_a_group = packed_tiles
+    if parallel < wanted:
+        packed_a_group = max(1, packed_tiles * parallel // wanted)
+        parallel *= -(-packed_tiles // packed_a_group)
+    if parallel < enough and math.prod(what.depths) >= 1024 and what.plain is None:
+        return None  # splitting the depth gives more
+    return Cut(tiles, packed_tiles, tiles_a_group, rows_a_group, packed_a_group)
+
+
+def _band(what: Contraction, bounds: Bounds, code: ContractionCode, tiles: int, rows: int) -> int:
+    """Elements of the band that so many rows of so many tiles need."""
+    height = (rows - 1) * bounds.row_lane[1] + (what.depths[0] - 1) * bounds.row_depth[0] + 1
+    lanes = min(tiles * code.lanes, what.lanes[2])
+    width = (lanes - 1) * bounds.column_lane[1]
+    width += (what.depths[1] - 1) * bounds.column_depth[0] + 1
+    return height * width * what.depths[2]
