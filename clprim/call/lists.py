@@ -16,7 +16,6 @@ from clprim.language.definition import PointwiseDefinition, texts
 from clprim.plan.kernel import Plan
 from clprim.plan.pointwise.lists import lists_that_fit, plan_lists
 from clprim.runtime.device import Device, current_device
-from clprim.runtime.stats import counters
 
 __all__ = ["run_lists"]
 
@@ -67,7 +66,6 @@ def run_lists(
     if found is None:
         prepared = _prepare(device, what, definition, lists, places, written, numbers)
         found = (*prepared, definition)
-        counters.plans += 1
         _calls.remember(signature, found)
     taken, call, _ = found
     call.run(device, [a for k in taken for a in lists[k]], numbers)

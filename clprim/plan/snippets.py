@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from clprim.errors import ShapeError
 from clprim.language.names import (
@@ -88,7 +88,7 @@ def resolve_positions(
     what: str,
     snippets: Collection[Snippet],
     shape: tuple[int, ...],
-    counted: Mapping[str, Iterable[int] | None],
+    counted: Mapping[str, Sequence[int] | None],
 ) -> tuple[list[str], list[tuple[int, ...]], Pairs, Pairs]:
     """Returns the positions that snippets use, as operands without memory.
 

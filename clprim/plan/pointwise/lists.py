@@ -15,7 +15,8 @@ from clprim.dtypes import AnyDType
 from clprim.language.definition import PointwiseDefinition
 from clprim.plan.kernel import Argument, Buffer, KernelPlan, Parameter, Scalar
 from clprim.plan.pointwise.code import PointwiseCode
-from clprim.plan.pointwise.planner import ARGUMENT_BYTES, RUN, plan_pointwise
+from clprim.plan.pointwise.planner import ARGUMENT_BYTES, plan_pointwise
+from clprim.plan.pointwise.schedule import RUN
 from clprim.plan.strides import Operand
 from clprim.traits import DeviceTraits
 
