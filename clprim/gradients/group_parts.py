@@ -8,7 +8,7 @@
     elements  a map of the elements
     summed    gradients of what is one value a part
 
-The elements are read twice, as often as where nothing but their own gradients is wanted.
+The elements are read twice, whatever is wanted.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SMALLEST = 8
 def inner_axes(
     whole: Sequence[int],
     axes: Sequence[int],
-    summed: Sequence[Sequence[int]],
+    repeated: Sequence[Sequence[int]],
     strides: Sequence[int] | None,
 ) -> tuple[int, ...]:
     """Returns the axes of a part: none where groups are better left whole.
@@ -46,18 +46,20 @@ def inner_axes(
     Args:
         whole: The shape that arrays broadcast to.
         axes: Of a group.
-        summed: Along which axes gradients of elements are, those that are: a part's are among all.
+        repeated: Along which axes arrays are, those that are: a part's are among all.
         strides: Of the array whose gradient is not summed, or None.
     """
-    found = [d for d in axes if whole[d] > 1 and all(d in along for along in summed)]
-    if not summed:
+    if strides is None:
+        return ()
+    found = [d for d in axes if whole[d] > 1 and all(d in along for along in repeated)]
+    if not repeated:
         # What lies between elements of a group parts it: a kept axis that is nearer in memory.
         order = sorted((d for d in range(len(whole)) if whole[d] > 1), key=lambda d: -strides[d])
         kept = [n for n, d in enumerate(order) if d not in axes]
         ends = order and order[-1] in axes and kept
         found = [d for d in order[: kept[-1]] if d in axes] if ends else []
     parts = math.prod(whole[d] for d in found)
-    return tuple(sorted(found)) if strides is not None and parts >= SMALLEST else ()
+    return tuple(sorted(found)) if parts >= SMALLEST else ()
 
 
 class PartStages:

@@ -196,10 +196,9 @@ class GroupedGradient:
         values = self._values(given.arrays, given.scalars, given.grads, extra, max(1, count))
         once = {f"x{n}" for n in self.definition.finalized}
         if count > 1:
+            long = {d for d in axes if whole[d] > 1}
             once |= {
-                f"x{n}"
-                for n, a in enumerate(given.arrays)
-                if not {*axes}.difference(sum_axes(a.shape, whole))
+                f"x{n}" for n, a in enumerate(given.arrays) if long <= {*sum_axes(a.shape, whole)}
             }
         summed: dict[str, tuple[int, ...]] = {}
         for name in wrt:
@@ -214,7 +213,10 @@ class GroupedGradient:
         ahead = all(along)
         full = [values[n] for n in wrt if n[0] == "x" and n not in once and not summed[n]]
         strides = full[0].strides if full else None
-        inner = inner_axes(whole, axes, [a for a in along if a], strides)
+        repeated = [
+            sum_axes(a.shape, whole) for n, a in enumerate(given.arrays) if f"x{n}" not in once
+        ]
+        inner = inner_axes(whole, axes, [a for a in repeated if a], strides)
         ahead = ahead or bool(inner)
         kinds = tuple(kind_of(g) for g in given.grads)
         grouping = self._derived(given.real, given.ctypes, kinds, wrt, ahead, tuple(sorted(once)))
