@@ -35,7 +35,10 @@ __all__ = [
     "threshold_backward",
 ]
 
-_sigmoid = Pointwise("y0 = x0 * ((1 - x1) * x1);", name="sigmoid_backward")
+# PyTorch keeps the result alone; the derived one takes the exponential of the input.
+_sigmoid_of_result = Pointwise(
+    "y0 = 1 / (1 + exp(-x0));", gradient="gx0 = gy0 * ((1 - y0) * y0);", name="sigmoid"
+).gradient(saves="y0")
 
 
 @cache
@@ -118,7 +121,8 @@ def sigmoid_backward(grad: Any, output: Any) -> Array:
     """Returns the gradient of `sigmoid`; as in PyTorch from its *result*."""
     dtype_of("sigmoid_backward", "grad", grad)
     dtype_of("sigmoid_backward", "output", output)
-    return _sigmoid(grad, output)
+    found: Array = _sigmoid_of_result(output, grad=grad, saved=output)
+    return found
 
 
 def silu_backward(grad: Any, x: Any) -> Array:

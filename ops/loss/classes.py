@@ -15,9 +15,9 @@ from typing import Any
 from clprim.arrays.array import Array
 from clprim.call.repeat import repeatable
 from clprim.dtypes import AnyDType
+from clprim.gradients.grouped import GroupedGradient
 from clprim.grouped import Grouped
 from clprim.ops.loss.class_rows import Rows
-from clprim.ops.norm.arguments import allocate_like
 from clprim.ops.norm.moments import statistics_dtype
 from clprim.ops.shared.exponentials import exponentials
 from clprim.pointwise import Pointwise
@@ -88,8 +88,8 @@ def nll_loss_backward(
     rows = Rows("nll_loss_backward", input, target, weight, ignore_index, reduction)
     grad = rows.per_row(grad)
     counted, number, *total = rows.tables()
-    dx: Array = allocate_like(input, input.dtype)
-    _picked_slope(input.dtype, bool(total))(rows.numbers(), number, counted, grad, *total, out=dx)
+    operands = (input, rows.numbers(), number, counted, grad, *total)
+    dx: Array = _picked_gradient(input.dtype, bool(total))(*operands, grad=1.0)
     return dx
 
 
@@ -187,18 +187,16 @@ def cross_entropy_backward(
     result: Array
     if rows.soft:
         scale = 1 / max(1, math.prod(rows.shape)) if reduction == "mean" else 1.0
-        operator = _soft_slope(input.dtype, bool(gains), smooth)
+        operands = [input, target, grad, *gains]
         numbers = (*rows.parts(), scale)
-        result = operator(input, target, grad, *gains, *numbers, axis=rows.axis)
-        return result
-    counted, number, *total = rows.tables()
-    operands = [input, rows.numbers(), number, counted, grad, *total]
-    if not smooth:
-        result = _slope(input.dtype, bool(total), None)(*operands, axis=rows.axis)
-        return result
-    operands += [rows.even(), *gains]
-    operator = _slope(input.dtype, bool(total), bool(gains))
-    result = operator(*operands, *rows.parts(), axis=rows.axis)
+        operator = _gradient(input.dtype, _soft_rows(bool(gains), smooth))
+    else:
+        counted, number, *total = rows.tables()
+        operands = [input, rows.numbers(), number, counted, grad, *total]
+        operands += [rows.even(), *gains] if smooth else []
+        numbers = rows.parts()
+        operator = _gradient(input.dtype, _hard(bool(total), smooth, bool(gains)))
+    result: Array = operator(*operands, *numbers, grad=1.0, axis=rows.axis)
     return result
 
 
@@ -236,59 +234,51 @@ def _even_sums(kind: AnyDType, weight: bool) -> Reduction:
 
 
 @lru_cache(maxsize=64)
-def _picked_slope(dtype: AnyDType, mean: bool) -> Pointwise:
-    scale = "x3 / x4" if mean else "x3"
-    return Pointwise(
-        f"y0 = x0 == x1 ? -x2 * ({scale}) : 0;", result_type=dtype, name="nll_loss_backward"
-    )
+def _picked_gradient(dtype: AnyDType, mean: bool) -> Any:
+    """Of logarithms, classes' numbers; of a row its class, weight, gradient; then Σ weights."""
+    scale = "x4 / x5" if mean else "x4"
+    expr = f"y0 = x1 == x2 ? -x0 * (x3 * ({scale})) : 0;"
+    return Pointwise(expr, result_type=dtype, name="nll_loss").gradient("x0")
 
 
 @lru_cache(maxsize=64)
-def _slope(dtype: AnyDType, mean: bool, smooth: bool | None) -> Grouped:
-    """Of logits, classes' numbers; of a row its class, weight, gradient; then Σ, weights.
+def _gradient(dtype: AnyDType, each: str) -> GroupedGradient:
+    """The gradient of what adds up to the cross entropy of a row, in the logits.
 
-    ``smooth`` is None where labels are not smoothed, else whether classes have weights.
+    Values of a row are its greatest logit, 1 / Σ exp of distances from it, 1 / number of classes.
     """
-    scale, n = ("x4 / x5", 6) if mean else ("x4", 5)
-    finalize = f"""
-        typeof_group_y0 scale = {scale};
-        group_y0 = reduce_y0;
-        group_y1 = 1 / reduce_y1 + (reduce_y0 - reduce_y0);
-        group_y2 = x2 < 0 ? 0 : scale * x3{"" if smooth is None else " * w0"};
-    """
-    each = "typeof_y0 p = exp(x0 - group_y0) * group_y1;"
-    if smooth is None:
-        each += "y0 = p * group_y2 - (x1 == x2 ? group_y2 : 0);"
-    else:
-        finalize += f"group_y3 = x2 < 0 ? 0 : scale * w1; group_y4 = group_y2 + group_y3 * x{n};"
-        gain = f" * x{n + 1}" if smooth else ""
-        each += f"y0 = p * group_y4 - (x1 == x2 ? group_y2 : 0) - group_y3{gain};"
     return Grouped(
         "",
         **exponentials(),
-        finalize=finalize,
-        each=each,
+        finalize="""
+            group_y0 = reduce_y0;
+            group_y1 = 1 / reduce_y1 + (reduce_y0 - reduce_y0);
+            group_y2 = 1 / count;
+        """,
+        each="typeof_y0 top = group_y0 - log(group_y1);" + each,
         result_type=dtype,
         partial_type=statistics_dtype(dtype),
-        name="cross_entropy_backward",
-    )
+        name="cross_entropy",
+    ).gradient("x0")
 
 
-@lru_cache(maxsize=64)
-def _soft_slope(dtype: AnyDType, weight: bool, smooth: bool) -> Grouped:
+def _hard(mean: bool, smooth: bool, weight: bool) -> str:
+    """Of logits, numbers; of a row its class, weight, gradient; Σ of rows, of classes, weights."""
+    # Where all rows are ignored, so is the sum of no weights.
+    scale, n = ("x4 / (x5 + (x5 == 0))", 6) if mean else ("x4", 5)
+    # log Σ exp of the row, which every class counts with its weight, goes to all in equal parts.
+    if not smooth:
+        return f"typeof_y0 f = x3 * ({scale}); y0 = f * top * group_y2 - (x1 == x2 ? f * x0 : 0);"
+    gain = f" * x{n + 1}" if weight else ""
+    return f"""
+        typeof_y0 scale = ({scale}) * (x2 >= 0);
+        typeof_y0 f = scale * (x3 * w0);
+        typeof_y0 even = scale * w1;
+        y0 = (f + even * x{n}) * top * group_y2 - (x1 == x2 ? f * x0 : 0) - even{gain} * x0;
+    """
+
+
+def _soft_rows(weight: bool, smooth: bool) -> str:
     """Of logits, probabilities, a row's gradient, weights."""
     t = _soft(" * x3" if weight else "", smooth, "x1")
-    return Grouped(
-        f"y0 = {t};",
-        **exponentials(sums=1),
-        finalize=f"""
-            typeof_group_y0 scale = x2 * w{2 if smooth else 0};
-            group_y0 = reduce_y0;
-            group_y1 = reduce_y2 / reduce_y1 * scale + (reduce_y0 - reduce_y0);
-            group_y2 = scale;
-        """,
-        each=f"y0 = exp(x0 - group_y0) * group_y1 - {t} * group_y2;",
-        result_type=dtype,
-        partial_type=statistics_dtype(dtype),
-        name="cross_entropy_backward",
-    )
+    return f"y0 = {t} * (x2 * w{2 if smooth else 0}) * (top - x0);"

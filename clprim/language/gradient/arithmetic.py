@@ -127,6 +127,12 @@ class Arithmetic:
                 return self.number(int(term.value), ctype)
         if ctype == "bool":
             return self.truth(term)
+        if term.op == "?:" and ctypes.is_real(ctype) and not term.real:
+            condition, a, b = term.args
+            if a.value is not None and b.value is not None:  # vectors have it, too
+                return self.terms.make(
+                    "?:", (condition, self.cast(a, ctype), self.cast(b, ctype)), ctype
+                )
         return self.terms.make("cast", (term,), ctype)
 
     def converted(self, value: Value, ctype: str, node: Node) -> Value:

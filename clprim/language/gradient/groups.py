@@ -155,14 +155,16 @@ class _Groups:
         for name, leaf in zip(kinds, self.partials, strict=True):
             run.cells[name] = leaf
         found = self.ran(definition.finalize, values)
-        self.finalized = [_plain(t) for t in found if t is not None]
+        whole = [t for t in found if t is not None]
+        self.finalized = [_plain(t) for t in whole]
         # Means and variances are known as such, whatever they are computed from.
         self.statistics: dict[Term, tuple[str, Term, Term]] = {}
         self.defined: dict[Term, Term] = {}
         stand = recognised(starts, plain, known, self.partials, self.finalized, self.once)
         self.recognise(stand)
-        for leaf, term in zip(self.values, self.finalized, strict=True):
-            self.defined[leaf] = term
+        leaves = {term: leaf for leaf, term in self.defined.items()}
+        for leaf, term in zip(self.values, whole, strict=True):
+            self.defined[leaf] = exchanged(self.algebra, term, leaves)
         for name, leaf in zip(values, self.values, strict=True):
             run.cells[name] = leaf
         self.results = self.ran(definition.each, elements[: definition.results])

@@ -8,6 +8,7 @@ from typing import Any
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
+from clprim.ops.elementwise.activation_gradient import _sigmoid_of_result
 from clprim.pointwise import Pointwise
 from clprim.torch.kernels.elementwise import apply, floating, typed
 from clprim.torch.memory import kind_of
@@ -36,9 +37,12 @@ for _name in ("gelu", "hardsigmoid", "hardswish", "mish", "silu", "softplus"):
     _activation(_name)
 
 
-_elu_gradient = Pointwise(
-    "typeof_y0 x = x0; y0 = x <= 0 ? w0 * w1 * expm1(x * w2) : w1 * x;", name="elu"
-).gradient("x0")
+_ELU = "typeof_y0 x = x0; y0 = x <= 0 ? w0 * w1 * expm1(x * w2) : w1 * x;"
+_elu_gradient = Pointwise(_ELU, name="elu").gradient("x0")
+# Of the result alone: what is derived takes the input, of which an inverse would be computed.
+_elu_of_result = Pointwise(
+    _ELU, gradient="gx0 = y0 <= 0 ? gy0 * w2 * (y0 + w0 * w1) : gy0 * w1;", name="elu"
+).gradient("x0", saves="y0")
 _threshold_gradient = Pointwise("y0 = x0 <= w0 ? w1 : x0;", name="threshold").gradient("x0")
 _tanh_gradient = Pointwise("y0 = tanh(x0);").gradient(saves="y0")
 
@@ -62,9 +66,7 @@ def _elu_backward(
 ) -> Any:
     if not is_result:
         return _elu_gradient(x, alpha, scale, input_scale, grad=grad)
-    # Of the result alone: what is derived takes the input, of which an inverse would be computed.
-    expr = "{b} <= 0 ? {a} * {e} * ({b} + {c} * {d}) : {a} * {d}"
-    return apply(typed(expr), grad, x, alpha, scale, input_scale, kind=kind_of(grad.dtype))
+    return _elu_of_result(x, alpha, scale, input_scale, grad=grad, saved=x)
 
 
 @kernel("threshold", out=True)
@@ -91,8 +93,7 @@ def _hardtanh_backward(grad: Array, x: Array, low: Any, high: Any) -> Any:
 
 @kernel("sigmoid_backward", out=True)
 def _sigmoid_backward(grad: Array, y: Array, *, out: Array | None = None) -> Any:
-    # Of the result alone, in which the exponential of the input does not occur.
-    return apply(typed("{a} * {b} * (1 - {b})"), grad, y, kind=kind_of(grad.dtype), out=out)
+    return _sigmoid_of_result(y, grad=grad, saved=y, out=out)
 
 
 @kernel("tanh_backward", out=True)

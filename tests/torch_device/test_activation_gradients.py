@@ -1,0 +1,47 @@
+"""Gradients of activations on the device, at kinks, bounds, infinities and NaN, like PyTorch's."""
+
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch.nn import functional as F  # noqa: E402
+
+import clprim.torch as ct  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("unoptimised")
+
+ACTIVATIONS = {
+    "logit": torch.logit,
+    "logit_between": lambda x: torch.logit(x, eps=0.125),
+    "sigmoid": torch.sigmoid,  # from its result, as the next two
+    "elu_in_place": lambda x: F.elu_(x.clone(), alpha=0.75),
+    "selu_in_place": lambda x: F.selu_(x.clone()),
+    "elu": lambda x: F.elu(x, alpha=0.75),
+    "hardshrink": lambda x: F.hardshrink(x, 0.5),
+    "softshrink": lambda x: F.softshrink(x, 0.5),
+    "tanh": torch.tanh,
+}
+
+
+@pytest.fixture(autouse=True)
+def strict():
+    ct.fallback("error")
+    yield
+    ct.fallback("warn")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_like_pytorch(name, dtype):
+    special = [0, -0.0, 0.5, -0.5, 0.125, 0.875, 1, -1, 2, -20, math.inf, -math.inf, math.nan]
+    x = torch.cat([torch.tensor(special), torch.linspace(-3, 3, 31), torch.rand(20)]).to(dtype)
+    grad = torch.linspace(-2, 2, len(x)).to(dtype)
+    found = []
+    for device in ("opencl", "cpu"):
+        leaf = x.to(device).detach().clone().requires_grad_()
+        ACTIVATIONS[name](leaf).backward(grad.to(device))
+        found.append(leaf.grad.cpu().double())
+    unit = 2e-6 if dtype is torch.float32 else 4e-3
+    torch.testing.assert_close(*found, rtol=unit, atol=unit / 8, equal_nan=True)
