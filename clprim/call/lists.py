@@ -104,9 +104,9 @@ def _prepare(
             for n, x in enumerate(written):
                 array = lists[chunk[0]][x]
                 check_out(what, n, array, array.shape, promoted)
-            plan = plan_lists(definition, rows, written, types, device.traits)
+            kernel = plan_lists(definition, rows, written, types, device.traits)
             called = {f"{n}x{x}": f"{k}x{x}" for n, k in enumerate(chunk) for x in range(width)}
-            stages.append(plan.renamed(called))
+            stages.append(kernel.renamed(called))
     names = [f"{k}x{n}" for k in taken for n in range(width)]
     plan = Plan(tuple(stages)) if stages else None
     return tuple(taken), bind(device, what, plan, names, (), texts(definition))
