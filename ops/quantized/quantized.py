@@ -1,11 +1,12 @@
 """Numbers of 8 bits that stand for real ones: to them and back, products and convolutions.
 
-An integer q stands for ``(q − zero_point) · scale``. Products of int8 are added up in int32, and
-brought back to int8 by an epilogue in the kernel that stores them.
+An integer q stands for ``(q − zero_point) · scale``. Products of 8 bits are added up in int32, and
+brought back to 8 bits by an epilogue in the kernel that stores them.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,21 +15,35 @@ from clprim.arrays.array import Array, array_over, new_dense, view_of
 from clprim.arrays.creation import asarray
 from clprim.arrays.formats import order_like
 from clprim.call.arguments import check_array
-from clprim.dtypes import as_dtype
+from clprim.call.packed import matrix_of
+from clprim.dtypes import AnyDType, as_dtype
 from clprim.errors import DTypeError, ShapeError
+from clprim.ops.conv.arguments import check_shapes
 from clprim.ops.conv.forward import conv2d
 from clprim.ops.conv.windows import Padding, Pair, windows
+from clprim.ops.product.arguments import check_bias
 from clprim.ops.product.matmul import matmul
+from clprim.ops.quantized.zero_points import (
+    column_terms,
+    spread,
+    weight_zeros,
+    window_sums,
+    zero_of,
+)
+from clprim.ops.reduction.reduce import sum as add_up
+from clprim.ops.shape.pad import pad
 from clprim.ops.shared.arguments import dtype_of, is_array, real
-from clprim.ops.shared.dims import one_dim, whole
+from clprim.ops.shared.dims import one_dim
 from clprim.ops.shared.strings import kernel
 from clprim.runtime.device import current_device
 
 __all__ = ["dequantize", "quantize", "quantized_conv2d", "quantized_matmul"]
 
-_INT8, _INT32, _FLOAT32 = np.dtype(np.int8), np.dtype(np.int32), np.dtype(np.float32)
+_INT8, _UINT8 = np.dtype(np.int8), np.dtype(np.uint8)
+_INT32, _FLOAT32 = np.dtype(np.int32), np.dtype(np.float32)
 # Scales come as the bits of floats, as an epilogue of integer sums reads integers.
-_REQUANTIZE = "y0 = clamp((int)rint((float)y0 * as_float(x0)) + w0, w1, 127);"
+_REQUANTIZE = "y0 = clamp((int)rint((float)y0 * as_float(x0)) + w0, w1, w2);"
+_WRAP = " y0 = y0 > 127 ? y0 - 256 : y0;"  # the same bits of a number with a sign
 
 
 def quantize(
@@ -122,25 +137,34 @@ def quantized_matmul(
     scale: Any,
     zero_point: int = 0,
     *,
+    a_zero_point: int = 0,
+    b_zero_point: Any = 0,
     bias: Any = None,
     transpose_b: bool = False,
     relu: bool = False,
     out: Any = None,
 ) -> Array:
-    """Returns clamp(round((a @ b + bias) · scale) + zero_point) of int8, from sums in int32.
+    """Returns clamp(round(((a - u) @ (b - v) + bias) · scale) + zero_point) of 8 bits.
+
+    Sums are in int32, of the integers as they are; what zero points add to them is added to the
+    sums, so that such a product costs a sum of each column of b more, and where b has zero points
+    one of each row of a.
 
     Args:
-        a: (M, K) of int8, whose zero point is 0.
+        a: (M, K) of int8 or uint8.
         b: (K, N) likewise, or what `pack_weight` made of it.
         scale: Of a, times that of b, over that of the result: a number or (N,).
         zero_point: Of the result.
+        a_zero_point: u, of a.
+        b_zero_point: v, of b: a number or (N,), by which a per-channel weight is asymmetric.
         bias: (N,) of int32, in steps of a's scale times b's.
         transpose_b: Whether b is (N, K), as the weight of a linear layer.
         relu: Whether what is below 0 becomes 0.
-        out: Where the result goes, of int8.
+        out: Where the result goes, of int8 or uint8; by default of a's dtype.
 
     Raises:
-        ShapeError, DTypeError: As `matmul`, of arrays that are no int8, and of other scales.
+        ShapeError, DTypeError: As `matmul`, of arrays that have no 8 bits, of other scales, and of
+            zero points that the dtype does not hold.
 
     Example:
         >>> import numpy as np, clprim as cp
@@ -150,13 +174,27 @@ def quantized_matmul(
         array([[25]], dtype=int8)
     """
     what = "quantized_matmul"
-    _int8(what, a=a, b=b)
+    _eight_bits(what, a=a, b=b)
     columns = b.shape[-2 if transpose_b else -1] if len(b.shape) > 1 else 1
     if out is None:
-        out = new_dense((*a.shape[:-1], columns), _INT8)
-    _int8(what, out=out)
-    epilogue = _requantizing(what, scale, zero_point, relu, columns, 1)
-    return matmul(a, b, transpose_b=transpose_b, bias=bias, out=out, **epilogue)
+        out = new_dense((*a.shape[:-1], columns), a.dtype)
+    _eight_bits(what, out=out)
+    zero = zero_of(what, "a_zero_point", a_zero_point, a.dtype)
+    zeros = weight_zeros(what, "b_zero_point", b_zero_point, b.dtype, columns)
+    if (zero or zeros is not None) and (len(b.shape) != 2 or not a.ndim):
+        raise ShapeError(f"{what}: b has shape {b.shape}: zero points expect 2 dimensions")
+    epilogue = _requantizing(what, out.dtype, scale, zero_point, relu, columns, 1)
+    _check_bias(what, bias, columns)
+    depth = b.shape[1 if transpose_b else 0]
+    if zeros is not None and a.shape[-1] == depth:
+        sums = add_up(a, -1, keepdims=True, dtype=_INT32)
+        epilogue = _less(epilogue, sums, zeros)
+    if zero:
+        axes = (1 if transpose_b else 0,)
+        bias = column_terms(matrix_of(b), axes, zero, zeros, bias, depth)
+        bias = _for_all(bias, columns)
+    matmul(a, b, transpose_b=transpose_b, bias=bias, out=_signed(out), **epilogue)
+    return out
 
 
 def quantized_conv2d(
@@ -165,6 +203,8 @@ def quantized_conv2d(
     scale: Any,
     zero_point: int = 0,
     *,
+    x_zero_point: int = 0,
+    w_zero_point: Any = 0,
     bias: Any = None,
     stride: Pair = 1,
     padding: Padding = 0,
@@ -173,53 +213,108 @@ def quantized_conv2d(
     relu: bool = False,
     out: Any = None,
 ) -> Array:
-    """Returns clamp(round((x ∗ w + bias) · scale) + zero_point) of int8, from sums in int32.
+    """Returns clamp(round(((x - u) ∗ (w - v) + bias) · scale) + zero_point) of 8 bits.
+
+    See `quantized_matmul`. What is padded is u, which stands for 0; a zero point of x costs a copy
+    of it with its border, one of w the sum of every window.
 
     Args:
-        x: (N, C, H, W) of int8, whose zero point is 0.
+        x: (N, C, H, W) of int8 or uint8.
         w: (O, C / groups, KH, KW) likewise, or what `pack_weight` made of it.
         scale: Of x, times that of w, over that of the result: a number or (O,).
         zero_point: Of the result.
+        x_zero_point: u, of x.
+        w_zero_point: v, of w: a number or (O,).
         bias: (O,) of int32, in steps of x's scale times w's.
         stride: As in `conv2d`.
         padding: Likewise.
         dilation: Likewise.
         groups: Likewise.
         relu: Whether what is below 0 becomes 0.
-        out: Where the result goes, of int8.
+        out: Where the result goes, of int8 or uint8; by default of x's dtype.
 
     Raises:
-        ShapeError, DTypeError: As `conv2d`, of arrays that are no int8, and of other scales.
+        ShapeError, DTypeError: As `conv2d`, of arrays that have no 8 bits, of other scales, and of
+            zero points that the dtype does not hold.
     """
     what = "quantized_conv2d"
-    _int8(what, x=x, w=w)
+    _eight_bits(what, x=x, w=w)
     sizes: dict[str, Any] = {"stride": stride, "padding": padding, "dilation": dilation}
     if x.ndim != 4 or len(w.shape) != 4:
         raise ShapeError(f"{what}: x has shape {x.shape}, w {w.shape}: expected 4 dimensions")
+    check_shapes(what, x.shape, w.shape, groups)
+    outputs = w.shape[0]
+    found = windows(what, x.shape[2:], w.shape[2:], **sizes)
     if out is None:
-        found = windows(what, x.shape[2:], w.shape[2:], **sizes)
-        shape = (x.shape[0], w.shape[0], found.y.windows, found.x.windows)
-        out = new_dense(shape, _INT8, order_like(x))
-    _int8(what, out=out)
-    epilogue = _requantizing(what, scale, zero_point, relu, w.shape[0], 3)
-    result: Array = conv2d(x, w, bias=bias, groups=groups, out=out, **sizes, **epilogue)
-    return result
+        shape = (x.shape[0], outputs, found.y.windows, found.x.windows)
+        out = new_dense(shape, x.dtype, order_like(x))
+    _eight_bits(what, out=out)
+    zero = zero_of(what, "x_zero_point", x_zero_point, x.dtype)
+    zeros = weight_zeros(what, "w_zero_point", w_zero_point, w.dtype, outputs)
+    epilogue = _requantizing(what, out.dtype, scale, zero_point, relu, outputs, 3)
+    _check_bias(what, bias, outputs)
+    sides = (found.x.before, found.x.after, found.y.before, found.y.after)
+    if zero and any(sides):
+        x, sizes = pad(x, sides, value=zero), {**sizes, "padding": 0}
+    if zeros is not None:
+        epilogue = _less(epilogue, window_sums(x, w.shape, groups, sizes), spread(zeros, 3))
+    if zero:
+        depth = math.prod(w.shape[1:])
+        bias = column_terms(matrix_of(w), (1, 2, 3), zero, zeros, bias, depth)
+        bias = _for_all(bias, outputs)
+    conv2d(x, w, bias=bias, groups=groups, out=_signed(out), **sizes, **epilogue)
+    return out
 
 
-def _int8(what: str, **arrays: Any) -> None:
+def _eight_bits(what: str, **arrays: Any) -> None:
     for label, array in arrays.items():
         dtype = array.dtype if hasattr(array, "array") else dtype_of(what, label, array)
-        if dtype != _INT8:
-            raise DTypeError(f"{what}: {label} is {dtype}, expected int8")
+        if dtype not in (_INT8, _UINT8):
+            raise DTypeError(f"{what}: {label} is {dtype}, expected int8 or uint8")
+
+
+def _signed(array: Any) -> Array:
+    """The bytes of an array as int8, which sums in int32 may be stored to."""
+    return _as(array, array.shape, array.strides, _INT8)
+
+
+def _as(array: Any, shape: tuple[int, ...], strides: tuple[int, ...], dtype: AnyDType) -> Array:
+    """The same bits as another dtype."""
+    where = array.base_data, shape, dtype, strides, array.offset
+    return array_over(current_device(), *where, array.size)
+
+
+def _check_bias(what: str, bias: Any, count: int) -> None:
+    if bias is not None:
+        check_bias(what, current_device(), bias, _INT32)
+        if bias.shape != (count,):
+            raise ShapeError(f"{what}: bias has shape {bias.shape}, expected ({count},)")
+
+
+def _for_all(terms: Any, count: int) -> Array:
+    """(1,) or (O,) as (O,): a bias of a single output may have come of numbers alone."""
+    return view_of(terms, (count,), (terms.strides[0] if terms.size > 1 else 0,), terms.offset)
+
+
+def _less(epilogue: dict[str, Any], sums: Array, zeros: Array) -> dict[str, Any]:
+    """The epilogue, with what zero points of weights take away before it."""
+    bits, *numbers = epilogue["epilogue_args"]
+    text = f"y0 = y0 - x1 * x2; {epilogue['epilogue']}"
+    return {"epilogue": text, "epilogue_args": (bits, sums, zeros, *numbers)}
 
 
 def _requantizing(
-    what: str, scale: Any, zero_point: Any, relu: bool, count: int, ndim: int
+    what: str,
+    dtype: AnyDType,
+    scale: Any,
+    zero_point: Any,
+    relu: bool,
+    count: int,
+    ndim: int,
 ) -> dict[str, Any]:
     """The epilogue that brings sums back to 8 bits, and its arguments."""
-    zero = whole(what, "zero_point", zero_point)
-    if not -128 <= zero <= 127:
-        raise ShapeError(f"{what}: zero_point={zero} is no int8")
+    zero = zero_of(what, "zero_point", zero_point, dtype)
+    info = np.iinfo(dtype.name)
     if not is_array(scale):
         scale = asarray(np.full(1, real(what, "scale", scale), np.float32))
     if scale.dtype != _FLOAT32:
@@ -229,11 +324,10 @@ def _requantizing(
     check_array(what, "scale", scale, current_device())
     shape = (*scale.shape, *(1,) * (ndim - 1))
     strides = (*scale.strides, *(0,) * (ndim - 1))
-    bits = array_over(
-        current_device(), scale.base_data, shape, _INT32, strides, scale.offset, scale.size
-    )
-    least = zero if relu else -128
-    return {"epilogue": _REQUANTIZE, "epilogue_args": (bits, zero, least)}
+    bits = _as(scale, shape, strides, _INT32)
+    least = zero if relu else int(info.min)
+    text = _REQUANTIZE if dtype == _INT8 else _REQUANTIZE + _WRAP
+    return {"epilogue": text, "epilogue_args": (bits, zero, least, int(info.max))}
 
 
 def _scales(

@@ -16,9 +16,9 @@ def int8(shape, seed=0):
     return np.random.default_rng(seed).integers(-128, 128, shape).astype(np.int8)
 
 
-def requantized(sums, scale, zero=0, least=-128):
+def requantized(sums, scale, zero=0, least=-128, dtype=np.int8):
     scaled = np.rint(sums.astype(np.float32) * np.float32(scale))
-    return np.clip(scaled + zero, least, 127).astype(np.int8)
+    return np.clip(scaled + zero, least, np.iinfo(dtype).max).astype(dtype)
 
 
 @pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
@@ -67,8 +67,91 @@ def test_convolutions(device, memory_format):
     equal(found, requantized(sums, scales[:, None, None], 0, 0), np.int8)
 
 
+ZEROS = [(0, -3), (7, 0), (-100, 5), (9, "each")]
+
+
+def drawn(shape, dtype, seed=0):
+    info = np.iinfo(dtype)
+    return np.random.default_rng(seed).integers(info.min, info.max + 1, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("kinds", [(np.int8, np.int8), (np.uint8, np.int8), (np.uint8, np.uint8)])
+@pytest.mark.parametrize("zeros", ZEROS, ids=str)
+def test_zero_points_of_products(device, zeros, kinds):
+    a, b = drawn((17, 41), kinds[0]), drawn((9, 41), kinds[1], 1)
+    u, v = abs(zeros[0]) if kinds[0] == np.uint8 else zeros[0], zeros[1]
+    v = np.arange(9) * 3 if v == "each" else abs(v) if kinds[1] == np.uint8 else v
+    bias, scales = numbers((9,), np.int32, 2, -999, 999), np.float32(2.0 ** -np.arange(9, 18))
+    sums = (a.astype(int) - u) @ (b.astype(int) - np.reshape(v, (-1, 1))).T
+    options = {"a_zero_point": u, "b_zero_point": v}
+    x, w = cp.asarray(a), cp.asarray(b)
+    least = np.iinfo(kinds[0]).min
+    found = ops.quantized_matmul(x, w.T, 2.0**-12, 3, **options)
+    equal(found, requantized(sums, 2.0**-12, 3, least, kinds[0]), kinds[0])
+    options |= {"bias": cp.asarray(bias), "transpose_b": True, "relu": True}
+    if np.ndim(v):
+        options["b_zero_point"] = cp.asarray(v)
+    packed = ops.pack_weight(w)
+    out = cp.empty((17, 9), np.uint8)
+    found = ops.quantized_matmul(x, packed, cp.asarray(scales), 7, out=out, **options)
+    assert found is out
+    equal(found, requantized(sums + bias, scales, 7, 7, np.uint8))
+
+
+@pytest.mark.parametrize("memory_format", FORMATS)
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("zeros", ZEROS, ids=str)
+def test_zero_points_of_convolutions(device, zeros, groups, memory_format):
+    x, w = drawn((2, 6, 9, 8), np.uint8), drawn((8, 6 // groups, 3, 3), np.int8, 1)
+    u, v = abs(zeros[0]), np.arange(8) * 3 if zeros[1] == "each" else zeros[1]
+    bias, scales = numbers((8,), np.int32, 2, -999, 999), np.float32(2.0 ** -np.arange(9, 17))
+    options = {"padding": (1, 2, 0, 1), "stride": (2, 1), "groups": groups}
+    real = [x.astype(np.float64) - u, w.astype(np.float64) - np.reshape(v, (-1, 1, 1, 1))]
+    sums = reference.conv2d(*real, bias.astype(np.float64), **options)
+    found = ops.quantized_conv2d(
+        upload(x, memory_format),
+        ops.pack_weight(cp.asarray(w), groups=groups),
+        cp.asarray(scales),
+        100,
+        x_zero_point=u,
+        w_zero_point=v,
+        bias=cp.asarray(bias),
+        **options,
+    )
+    equal(found, requantized(sums, scales[:, None, None], 100, 0, np.uint8), np.uint8)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_convolutions_of_asymmetric_images_are_pytorchs(device):
+    """A quantised layer of PyTorch: images of uint8 whose 0 is somewhere, weights of int8."""
+    x, w = np.random.default_rng(0).normal(0.4, 1, (2, 8, 11, 9)), numbers((6, 8, 3, 3), seed=1)
+    qx = torch.quantize_per_tensor(torch.tensor(x).float(), 0.02, 97, torch.quint8)
+    qw = torch.quantize_per_channel(
+        torch.tensor(w).float(),
+        torch.linspace(0.1, 0.2, 6).double(),
+        torch.zeros(6, dtype=torch.int64),
+        0,
+        torch.qint8,
+    )
+    bias = torch.linspace(-1, 1, 6)
+    layer = torch.ao.nn.quantized.functional.conv2d
+    expected = layer(qx, qw, bias, 1, 1, scale=0.5, zero_point=121).int_repr().numpy()
+    scales = qw.q_per_channel_scales().numpy().astype(np.float32) * np.float32(0.02)
+    found = ops.quantized_conv2d(
+        cp.asarray(qx.int_repr().numpy()),
+        cp.asarray(qw.int_repr().numpy()),
+        cp.asarray(scales / np.float32(0.5)),
+        121,
+        x_zero_point=97,
+        bias=cp.asarray(np.rint(bias.numpy() / scales).astype(np.int32)),
+        padding=1,
+    ).get()
+    assert found.dtype == np.uint8 and abs(found.astype(int) - expected).max() <= 1
+
+
 def test_refusals(device):
     x, q = cp.zeros((4, 3)), cp.zeros((4, 3), np.int8)
+    i = cp.zeros((3,), np.int32)
     for message, call in [
         ("dtype=int64", lambda: ops.quantize(x, 1, dtype=np.int64)),
         ("scale=0", lambda: ops.quantize(x, 0)),
@@ -79,6 +162,14 @@ def test_refusals(device):
         ("a is float32", lambda: ops.quantized_matmul(x, q.T, 1)),
         ("zero_point=200", lambda: ops.quantized_matmul(q, q.T, 1, 200)),
         ("scale has shape", lambda: ops.quantized_matmul(q, q.T, x[0])),
+        ("a_zero_point=200", lambda: ops.quantized_matmul(q, q.T, 1, a_zero_point=200)),
+        ("b_zero_point=-200", lambda: ops.quantized_matmul(q, q.T, 1, b_zero_point=-200)),
+        ("holds 3 zero", lambda: ops.quantized_matmul(q, q.T, 1, b_zero_point=[1, 2, 3])),
+        ("has shape", lambda: ops.quantized_matmul(q, q.T, 1, b_zero_point=q[0])),
+        ("expected integers", lambda: ops.quantized_matmul(q, q.T, 1, b_zero_point=x[0])),
+        ("columns meet", lambda: ops.quantized_matmul(q, q, 1, b_zero_point=1)),
+        ("expect 2 dim", lambda: ops.quantized_matmul(q, q[0], 1, a_zero_point=1)),
+        ("bias has shape", lambda: ops.quantized_matmul(q, q.T, 1, a_zero_point=1, bias=i[:1])),
         ("expected 4 dimensions", lambda: ops.quantized_conv2d(q, q, 1)),
         ("out is float32", lambda: ops.quantized_matmul(q, q.T, 1, out=x)),
     ]:
