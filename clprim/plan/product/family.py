@@ -14,6 +14,14 @@ from clprim.plan.conv.lowering import contractions, forward
 from clprim.plan.conv.pixels import Shuffle
 from clprim.plan.kernel import Plan
 from clprim.plan.product.dense import dense_product
+from clprim.plan.product.dots import (
+    DotsTile,
+    dots_tile,
+    fits_dots,
+    plan_dots,
+    suits_dots,
+    takes_dots,
+)
 from clprim.plan.product.in_place import plan_in_place
 from clprim.plan.product.local_tile import LocalTile, local_tiles
 from clprim.plan.product.panels import plan_panels
@@ -220,11 +228,30 @@ def _examples_sub_groups() -> Iterator[Example[Contraction]]:
     yield Example("pixels", image(2, 32, 14, 64, last=True, shuffle=pixels), LANES)
 
 
-#: Each but `in_place` and `sub_groups` does every contraction, on any device.
+def _examples_dots() -> Iterator[Example[Contraction]]:
+    """Lanes side by side in the result, and not; a bias; halves."""
+    swapped = dense_product(512, 6, 100, "NT", beta=True)
+    y = replace(swapped.y, output=512, lane=(0, 0, 1))
+    yield Example("", replace(swapped, y=y), CPU)
+    yield Example("half", dense_product(50, 3, 64, "NT", dtype=np.float16, epilogue=RELU), CPU)
+
+
+#: Each but `dots`, `in_place` and `sub_groups` does every contraction, on any device.
 PRODUCTS: Family[Contraction] = Family(
     "product",
     ContractionClass,
     (
+        Strategy(
+            "dots",
+            DotsTile,
+            takes=takes_dots,
+            rule=dots_tile,
+            plan=plan_dots,
+            fits=fits_dots,
+            meant=suits_dots,
+            examples=_examples_dots,
+            needs="operands that are matrices, with steps of depth side by side",
+        ),
         Strategy(
             "in_place",
             Tile,

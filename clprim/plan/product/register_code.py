@@ -1,6 +1,7 @@
 """What the templates of contractions on CPUs print.
 
-product/panels.cl.jinja, product/in_place.cl.jinja and fused/inverted_residual.cl.jinja share it.
+product/panels.cl.jinja, product/in_place.cl.jinja, product/dots.cl.jinja and
+fused/inverted_residual.cl.jinja share it.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class ContractionCode(StoringCode):
         partial: Whether sums are kept outside of registers between blocks of depth.
         split: Whether another kernel adds up and stores what the splits give.
         x: The gathered operand.
+        w: The other one, where it is read where it lies along its depth.
         passed_in_place: Whether the other one is read where it lies as well.
         band: Whether rows are copied to local memory first (product/in_place.cl.jinja).
         dense: Whether pixels of a row follow each other without a gap.
@@ -78,6 +80,7 @@ class ContractionCode(StoringCode):
     partial: bool
     split: bool
     x: OperandCode
+    w: OperandCode | None = None
     passed_in_place: bool = False
     band: bool = False
     dense: bool = False
@@ -248,7 +251,9 @@ def parameters_of(
     found = Arguments(code.index)
     if not finish:
         found.memory(code.x.storage, "x_memory", what.gathered.buffer)
-        if code.passed_in_place:
+        if code.w is not None:
+            found.memory(code.w.storage, "w_memory", what.packed.buffer)
+        elif code.passed_in_place:
             found.memory(code.value, "packed", what.packed.buffer)
         else:
             found.memory(code.value, "packed")

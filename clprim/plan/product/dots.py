@@ -1,0 +1,148 @@
+"""Products of few outputs whose operands both lie along the depth: inner products, on CPUs.
+
+A layer of a network that sees few images reads its weight once and does little with it. Here its
+rows are read as they lie, several at a time, each beside all of a tile's outputs;
+product/dots.cl.jinja draws it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from clprim.plan.kernel import KernelPlan, OperandCode, Plan
+from clprim.plan.product.panels import LONGEST_CHAIN
+from clprim.plan.product.problem import Contraction, moved_bytes
+from clprim.plan.product.register_code import ContractionCode, contraction_code, parameters_of
+from clprim.plan.product.register_tile import Tile, lanes_of
+from clprim.traits import DeviceTraits
+
+__all__ = [
+    "DotsCode",
+    "DotsTile",
+    "dots_tile",
+    "fits_dots",
+    "plan_dots",
+    "suits_dots",
+    "takes_dots",
+]
+
+# Outputs of a tile, which is another kernel to compile, and lanes that are read side by side.
+_OUTPUTS, _LANES = (1, 2, 4, 8), (8, 4, 2, 1)
+# Above these, the panels of a product read the packed operand less often.
+FEW = 64
+
+
+@dataclass(frozen=True)
+class DotsTile:
+    """What registers hold.
+
+    Attributes:
+        outputs: Of a tile.
+        lanes: Read side by side; sums are ``outputs`` × ``lanes`` vectors along the depth.
+    """
+
+    outputs: int
+    lanes: int
+
+
+@dataclass(frozen=True)
+class DotsCode(ContractionCode):
+    """What product/dots.cl.jinja prints.
+
+    Attributes:
+        side_by_side: Lanes that are read at a time.
+        halves: Lengths of the halves that a vector of sums is added up by.
+    """
+
+    side_by_side: int = 1
+    halves: tuple[int, ...] = ()
+
+
+def takes_dots(what: Contraction, traits: DeviceTraits) -> bool:
+    """Whether both operands are matrices that lie along the depth."""
+    x, w, width = what.gathered, what.packed, lanes_of(what.value.itemsize, traits)
+    matrices = x.bounds is None and what.digits is None and what.plain is None
+    lines = what.depths[:2] == (1, 1) and x.depth[2] == 1 == w.depth[2]
+    return matrices and lines and what.depths[2] <= LONGEST_CHAIN * width
+
+
+def suits_dots(what: Contraction, traits: DeviceTraits) -> bool:
+    """Whether there are few outputs, lanes for all work-items, and these are columns."""
+    width = lanes_of(what.value.itemsize, traits)
+    few = what.outputs <= FEW and what.depths[2] >= width
+    many = math.prod(what.lanes) * what.groups >= width * traits.compute_units
+    columns = what.near.lane[2] == 1 and what.gathered.lane[2] != 1
+    return traits.is_cpu and few and many and columns
+
+
+def fits_dots(tile: DotsTile, _: Contraction, traits: DeviceTraits) -> bool:
+    """Whether registers hold a tile's sums, and its lanes divide a vector."""
+    powers = tile.outputs in _OUTPUTS and tile.lanes in _LANES
+    return powers and tile.outputs * tile.lanes <= traits.sums
+
+
+def dots_tile(what: Contraction, traits: DeviceTraits) -> DotsTile:
+    """Returns the tile of the fewest outputs that has room for all, and of the most lanes."""
+    outputs = next((n for n in _OUTPUTS if n >= what.outputs), _OUTPUTS[-1])
+    width = lanes_of(what.value.itemsize, traits)
+    return next(
+        tile
+        for lanes in _LANES
+        if fits_dots(tile := DotsTile(outputs, lanes), what, traits) and lanes <= width
+    )
+
+
+def plan_dots(what: Contraction, traits: DeviceTraits, tile: DotsTile | None = None) -> Plan:
+    """Plans the kernel of a contraction that `takes_dots`.
+
+    Args:
+        what: The contraction; neither lanes nor outputs nor groups may be 0.
+        traits: Of the device.
+        tile: The tile to use; chosen by a rule where left out.
+    """
+    tile = dots_tile(what, traits) if tile is None else tile
+    width = lanes_of(what.value.itemsize, traits)
+    base = contraction_code(
+        what,
+        Tile(tile.outputs, 1),
+        width=width,
+        along="depth",
+        unit=1,
+        gathered_rows=False,
+        traits=traits,
+    )
+    fields = {name: getattr(base, name) for name in base.__dataclass_fields__}
+    fields.update(
+        w=OperandCode.of("w", what.packed.dtype, what.value, 0),
+        side_by_side=min(tile.lanes, width),
+        halves=tuple(width >> n for n in range(1, width.bit_length())),
+    )
+    code = DotsCode(**fields)
+    lanes, depth = math.prod(what.lanes), what.depths[2]
+    x, w = what.gathered, what.packed
+    numbers = {
+        "lanes": lanes,
+        "lane_1": max(1, what.lanes[1]),
+        "lane_2": max(1, what.lanes[2]),
+        "outputs": what.outputs,
+        "packed_tiles": -(-what.outputs // tile.outputs),
+        "depth": depth,
+        "x_start": x.start,
+        "x_group": x.group,
+        **{f"x_lane_{d}": stride for d, stride in enumerate(x.lane)},
+        "w_start": w.start,
+        "w_group": w.group,
+        "w_output": w.output,
+    }
+    parameters, arguments = parameters_of(code, numbers, what)
+    main = KernelPlan(
+        "product/dots",
+        replace(code, parameters=parameters),
+        arguments,
+        (-(-lanes // width), 1, what.groups),
+        (1, 1, 1),
+        moved_bytes(what),
+        2 * what.groups * lanes * what.outputs * depth,
+    )
+    return Plan((main,), {})

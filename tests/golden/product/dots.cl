@@ -1,0 +1,160 @@
+// A matrix product of few outputs, both of whose operands lie along the depth: inner products.
+//
+//                   depth                      A work-item takes 16 lanes, 2 at a time. Their rows
+//     +-----------------------------+          are read once, a vector of 16 steps of depth
+//     | x: 2 lanes                  |          after the other, and multiplied by those of
+//     +-----------------------------+          8 outputs, which stay in a near cache. Sums are
+//     +-----------------------------+          vectors along the depth until its end; then their
+//     | w: 8 outputs                |          elements are added up, and 16 lanes are stored
+//     +-----------------------------+          side by side.
+typedef int index_t;
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
+    __global const float *x_memory,
+    __global const float *w_memory,
+    __global float *y0_memory,
+    const float beta,
+    const int lanes,
+    const int lane_1,
+    const int lane_2,
+    const int outputs,
+    const int packed_tiles,
+    const int depth,
+    const int x_start,
+    const int x_group,
+    const int x_lane_0,
+    const int x_lane_1,
+    const int x_lane_2,
+    const int w_start,
+    const int w_group,
+    const int w_output,
+    const int y0_start,
+    const int y0_group,
+    const int y0_channel,
+    const int y0_0,
+    const int y0_1,
+    const int y0_2)
+{
+    const index_t first = (index_t)get_group_id(0);
+    const index_t group = (index_t)get_group_id(2);
+    const int count = 1, tile = 0;
+    const index_t x_at = x_start + group * x_group;
+    const index_t y0_at = y0_start + group * y0_group;
+    index_t lane_places[16];
+    index_t y0_places[16];
+    {
+        index_t number = first * 16;
+        index_t digit_2 = number % lane_2;
+        number /= lane_2;
+        index_t digit_1 = number % lane_1;
+        index_t digit_0 = number / lane_1;
+        for (int lane = 0; lane < count * 16; ++lane) {
+            // Lanes past the end copy the last one, and are never stored.
+            lane_places[lane] = digit_0 * x_lane_0 + digit_1 * x_lane_1 + digit_2 * x_lane_2;
+            y0_places[lane] = digit_0 * y0_0 + digit_1 * y0_1 + digit_2 * y0_2;
+            if (first * 16 + lane + 1 >= lanes)
+                continue;
+            if (++digit_2 == lane_2) {
+                digit_2 = 0;
+                if (++digit_1 == lane_1) {
+                    digit_1 = 0;
+                    ++digit_0;
+                }
+            }
+        }
+    }
+
+    char whole[1];
+    for (int v = 0; v < count * 1; ++v) {
+        bool neighbours = true;
+        for (int u = 1; u < 16; ++u) {
+            const int lane = v * 16 + u;
+            neighbours &= y0_places[lane] - y0_places[lane - 1] == 1;
+        }
+        whole[v] = neighbours;
+    }
+
+    for (index_t other = 0; other < packed_tiles; ++other) {
+        const index_t row = other * 8;
+        const int rows_left = min((index_t)8, outputs - row);
+        const int columns_left = min((index_t)16, lanes - first * 16);
+        // Outputs past the end are the last one again, and never stored.
+        index_t w_places[8];
+        #pragma unroll
+        for (int j = 0; j < 8; ++j)
+            w_places[j] = w_start + group * w_group + min(row + j, outputs - 1) * w_output;
+        float sums[128];
+        for (int lane = 0; lane < 16; lane += 2) {
+            index_t places[2];
+            #pragma unroll
+            for (int i = 0; i < 2; ++i)
+                places[i] = x_at + lane_places[lane + i];
+            float16 part[2][8];
+            #pragma unroll
+            for (int i = 0; i < 2; ++i)
+                #pragma unroll
+                for (int j = 0; j < 8; ++j)
+                    part[i][j] = 0;
+            index_t k = 0;
+            for (; k + 16 <= depth; k += 16) {
+                float16 x[2];
+                #pragma unroll
+                for (int i = 0; i < 2; ++i)
+                    x[i] = vload16(0, x_memory + places[i] + k);
+                #pragma unroll
+                for (int j = 0; j < 8; ++j) {
+                    const float16 w = vload16(0, w_memory + w_places[j] + k);
+                    #pragma unroll
+                    for (int i = 0; i < 2; ++i)
+                        part[i][j] = x[i] * w + part[i][j];
+                }
+            }
+            #pragma unroll
+            for (int i = 0; i < 2; ++i)
+                #pragma unroll
+                for (int j = 0; j < 8; ++j) {
+                    const float8 half_8 = part[i][j].lo + part[i][j].hi;
+                    const float4 half_4 = half_8.lo + half_8.hi;
+                    const float2 half_2 = half_4.lo + half_4.hi;
+                    const float half_1 = half_2.lo + half_2.hi;
+                    sums[j * 16 + lane + i] = half_1;
+                }
+            for (; k < depth; ++k)
+                for (int i = 0; i < 2; ++i)
+                    for (int j = 0; j < 8; ++j)
+                        sums[j * 16 + lane + i] += (float)x_memory[places[i] + k] * (float)w_memory[w_places[j] + k];
+        }
+        float16 sum[8][1];
+        #pragma unroll
+        for (int j = 0; j < 8; ++j)
+            sum[j][0] = vload16(j, sums);
+        if (columns_left >= 16 && whole[tile * 1 + 0]) {
+            #pragma unroll
+            for (int j = 0; j < 8; ++j)
+                if (j < rows_left) {
+                    #pragma unroll
+                    for (int v = 0; v < 1; ++v) {
+                        const int c = v * 16;
+                        float16 y0 = sum[j][v];
+                        y0 += beta * (vload16(0, y0_memory + y0_at + y0_places[tile * 16 + c] + (row + j) * y0_channel));
+                        vstore16(y0, 0, y0_memory + y0_at + y0_places[tile * 16 + c] + (row + j) * y0_channel);
+                    }
+                }
+            continue;
+        }
+        // At the edges, and where columns do not lie side by side: element by element.
+        float elements[128];
+        #pragma unroll
+        for (int j = 0; j < 8; ++j)
+            #pragma unroll
+            for (int v = 0; v < 1; ++v)
+                vstore16(sum[j][v], j * 1 + v, elements);
+        for (int j = 0; j < rows_left; ++j)
+            for (int c = 0; c < columns_left; ++c) {
+                float y0 = elements[j * 16 + c];
+                y0 += beta * ((float)y0_memory[y0_at + y0_places[tile * 16 + c] + (row + j) * y0_channel]);
+                y0_memory[y0_at + y0_places[tile * 16 + c] + (row + j) * y0_channel] = y0;
+            }
+
+    }
+}
