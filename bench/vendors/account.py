@@ -8,13 +8,15 @@ lanes that read one element are eight elements to local memory.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.vendors.gpus import Gpu
 from bench.vendors.machine_code import Loop, nest
-from clprim.plan.kernel import KernelPlan
+from clprim.plan.conv.winograd.local import WinogradLocalCode
+from clprim.plan.kernel import KernelPlan, round_up
 from clprim.plan.product.sub_group_code import SubGroupsCode
 from clprim.plan.product.tiles import TilesCode
 
@@ -65,7 +67,7 @@ def account_of(gpu: Gpu, plan: KernelPlan, loops: Sequence[Loop]) -> Account | N
         loops: That the compiler made of it.
     """
     code, nested = plan.code, nest(loops)
-    if not isinstance(code, TilesCode | SubGroupsCode) or not nested:
+    if not isinstance(code, TilesCode | SubGroupsCode | WinogradLocalCode) or not nested:
         return None
     cycles, needed = Counter(nested[0].pipes), nested[0].needed
     trips = _trips(plan, nested[0].flops)
@@ -88,7 +90,7 @@ def account_of(gpu: Gpu, plan: KernelPlan, loops: Sequence[Loop]) -> Account | N
     )
 
 
-def near_bytes(gpu: Gpu, code: TilesCode | SubGroupsCode) -> float:
+def near_bytes(gpu: Gpu, code: TilesCode | SubGroupsCode | WinogradLocalCode) -> float:
     """Returns the bytes that a multiply-add takes of local memory and caches, by the tile.
 
     Args:
@@ -99,12 +101,17 @@ def near_bytes(gpu: Gpu, code: TilesCode | SubGroupsCode) -> float:
         x, w = code.gathered_lanes, code.rows * code.columns // code.gathered_lanes
         stored = 2 if code.x.storage in ("half", "ushort") else 4
         return (x * stored + w * 4) / (x * w)
-    rows, columns, itemsize = code.rows, code.columns, 8 if code.value == "double" else 4
-    tile = code.items_y * rows, code.items_x * columns
+    itemsize = 8 if code.value == "double" else 4
+    if isinstance(code, WinogradLocalCode):  # what there is of every element
+        rows, columns, across = code.tile.rows, code.tile.columns, code.tile.item_columns
+        tile = code.tile.tiles, code.tile.strip
+    else:
+        rows, columns, across = code.rows, code.columns, code.items_x
+        tile = code.items_y * rows, across * columns
     written = (tile[0] + tile[1]) / (tile[0] * tile[1])
     if not gpu.copies:  # a sub-group of so many lanes reads each element that it needs once
         lanes = gpu.traits.sub_group_size
-        across = min(lanes, code.items_x)
+        across = min(lanes, across)
         rows, columns = rows * (lanes // across), columns * across
     return itemsize * ((rows + columns) / (rows * columns) + written)
 
@@ -121,6 +128,8 @@ def _trips(plan: KernelPlan, flops: int) -> list[float]:
         rounds = max(1.0, code.steps * code.rows * code.columns / flops)
         noted = max(1.0, code.items / code.steps) if code.record else numbers["chunk"] / code.steps
         return [rounds, noted] if rounds > 1 else [noted]
+    if isinstance(code, WinogradLocalCode):
+        return [max(1.0, code.tile.steps * code.tile.rows * code.tile.columns / flops)]
     assert isinstance(code, SubGroupsCode)
     rounds = code.rows * code.columns / flops
     taps = numbers.get("depth_2", numbers["depth"]) / code.lanes
@@ -130,6 +139,10 @@ def _trips(plan: KernelPlan, flops: int) -> list[float]:
 def _used(plan: KernelPlan) -> float:
     """The part of all tiles that is stored."""
     code, numbers = plan.code, _numbers(plan)
+    if isinstance(code, WinogradLocalCode):
+        cut = code.tile
+        sizes = {"tiles": cut.tiles, "outputs": cut.strip, "channels": cut.steps}
+        return math.prod(numbers[n] / round_up(numbers[n], size) for n, size in sizes.items())
     assert isinstance(code, TilesCode | SubGroupsCode)
     if isinstance(code, TilesCode):
         rows, columns = code.items_y * code.rows, code.items_x * code.columns

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from clprim.language.grouped import define_grouped
 from clprim.plan.conv.dense import dense_convolution, dense_depthwise
 from clprim.plan.conv.family import CONVOLUTIONS
 from clprim.plan.conv.lowering import forward
+from clprim.plan.conv.winograd.local_tile import local_tiles
+from clprim.plan.conv.winograd.strategy import WINOGRAD_LOCAL
 from clprim.plan.grouped.planner import plan_groups
 from clprim.plan.grouped.problem import Groups
 from clprim.plan.kernel import KernelPlan
@@ -35,6 +38,7 @@ _LAST = (0, 2, 3, 1)
 def kernels(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
     """Yields the kernels of every family as a GPU of these traits gets them, with their names."""
     yield from _contractions(traits)
+    yield from _winograd(traits)
     yield from _depthwise(traits)
     yield from _pointwise(traits)
     yield from _reductions(traits)
@@ -72,6 +76,23 @@ def _contractions(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
             elif stage.code not in packed:
                 packed.add(stage.code)
                 yield f"{name}, packed", stage
+
+
+def _winograd(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
+    """By Winograd's algorithm, with the best tile of each size by the rule."""
+    for last in (True, False):
+        shape = dense_convolution(64, 128, 56, 128, last=last)
+        problem = replace(forward(shape), error=5e-6)
+        tiles = local_tiles(problem, traits)
+        for outputs in (2, 4):
+            tile = next((tile for tile in tiles if tile.outputs == outputs), None)
+            if tile is None:
+                continue
+            name = f"conv 3×3 128→128 56² {'NHWC' if last else 'NCHW'}, F({outputs}×{outputs})"
+            weight, main = WINOGRAD_LOCAL.planned(problem, traits, tile).stages
+            yield name, main
+            if last:
+                yield f"{name}, weight", weight
 
 
 def layers(traits: DeviceTraits, *, last: bool) -> Iterator[tuple[KernelPlan, int]]:

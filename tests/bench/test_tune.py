@@ -35,7 +35,7 @@ WINDOWS_ROW = Conv(Layer(64, 64, 3, 14, 1, 1), 2, "channels_last", "forward")
 def windows():
     """Sums of products and, as another case, algorithms with errors of the same layer."""
     if not cp.current_device().traits.is_cpu:
-        pytest.skip("Winograd's algorithm is for CPUs")
+        pytest.skip("the choices below are a CPU's")
     return record([WINDOWS_ROW], cp.current_device())
 
 

@@ -76,7 +76,14 @@ def test_everything_builds_and_stays_in_registers(gpu):
 
 @pytest.mark.parametrize("target", ["gfx1030", "sm_90"])
 @pytest.mark.parametrize(
-    "name", ["matmul NT 2048³", "conv 3×3 128→128 56² NHWC", "conv 3×3 128→128 56² NCHW"]
+    "name",
+    [
+        "matmul NT 2048³",
+        "conv 3×3 128→128 56² NHWC",
+        "conv 3×3 128→128 56² NCHW",
+        "conv 3×3 128→128 56² NHWC, F(2×2)",
+        "conv 3×3 128→128 56² NCHW, F(2×2)",
+    ],
 )
 def test_the_inner_loop_multiplies(target, name):
     plan = dict(kernels(BY_TARGET[target].traits))[name]
@@ -84,9 +91,12 @@ def test_the_inner_loop_multiplies(target, name):
     if row.compiled.loops is None:
         pytest.skip("not installed: nvdisasm")
     assert row.inner >= 0.8
-    assert row.inner >= row.round >= 0.7
+    code = row.plan.code
+    tile = getattr(code, "tile", code)
+    # Transforms are a part of a round, and of 2.25 times fewer products.
+    assert row.inner >= row.round >= (0.7 if tile is code else 0.55)
     inner, _ = product_loops(row.compiled.loops)
-    assert inner.flops % (row.plan.code.rows * row.plan.code.columns) == 0
+    assert inner.flops % (tile.rows * tile.columns) == 0
 
 
 def test_the_devices_version_of_the_language_decides():

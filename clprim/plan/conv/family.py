@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 
 from clprim.plan.conv.lowering import contractions
 from clprim.plan.conv.problem import Convolution, ConvolutionClass
-from clprim.plan.conv.winograd.strategy import WINOGRAD
+from clprim.plan.conv.winograd.strategy import WINOGRAD, WINOGRAD_LOCAL
 from clprim.plan.conv.winograd.tile import image_of
 from clprim.plan.conv.winograd.weight import WINOGRAD_WEIGHT
 from clprim.plan.depthwise.family import GRADIENTS, PLANES
@@ -59,7 +59,9 @@ class WindowsClass(ContractionClass):
 
 #: What is left of a convolution, or of each phase of its stride, that is no planes.
 WINDOWS: Family[Contraction] = Family(
-    "windows", WindowsClass, (WINOGRAD, Via(PRODUCTS, lambda problem: (problem,)))
+    "windows",
+    WindowsClass,
+    (WINOGRAD, WINOGRAD_LOCAL, Via(PRODUCTS, lambda problem: (problem,))),
 )
 CONVOLUTIONS: Family[Convolution] = Family(
     "conv",

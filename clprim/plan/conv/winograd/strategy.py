@@ -6,9 +6,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from clprim.plan.conv.dense import CPU, dense_convolution
+from clprim.plan.conv.dense import CPU, GPU, dense_convolution
 from clprim.plan.conv.lowering import forward
+from clprim.plan.conv.pixels import Shuffle
 from clprim.plan.conv.winograd.kernels import plan_winograd
+from clprim.plan.conv.winograd.local import plan_local
+from clprim.plan.conv.winograd.local_tile import (
+    WinogradLocalTile,
+    fits_local,
+    local_tile,
+    local_tiles,
+    pays_local,
+    takes_local,
+)
 from clprim.plan.conv.winograd.tile import (
     WinogradTile,
     fits_winograd,
@@ -22,14 +32,21 @@ from clprim.plan.product.problem import Contraction
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
-__all__ = ["WINOGRAD"]
+__all__ = ["WINOGRAD", "WINOGRAD_LOCAL"]
+
+NEEDS = (
+    "windows of 2, 3, 5 or 7 elements, stride 1 and no dilation, of floats, and errors that "
+    "cp.options(convolution_error=) admits"
+)
+# What an example does to its results.
+RESIDUAL = "y0 = max(y0 + x0, 0);"
 
 
 def _pays(problem: Contraction, traits: DeviceTraits) -> bool:
     return pays_winograd(problem, traits, winograd_tile(problem, traits))
 
 
-def _error(tile: WinogradTile, problem: Contraction) -> float:
+def _error(tile: WinogradTile | WinogradLocalTile, problem: Contraction) -> float:
     *taps, channels = problem.depths
     return winograd_error(taps, channels, problem.value, tile.outputs)
 
@@ -45,16 +62,31 @@ def _examples() -> Iterator[Example[Contraction]]:
         tile: dict[str, int],
         **options: Any,
     ) -> Example[Contraction]:
-        problem = replace(forward(dense_convolution(*shape, **options)), error=1.0)
+        problem = _admitting(*shape, **options)
         return Example(name, problem, traits, replace(winograd_tile(problem, traits), **tile))
 
-    image, relu = (2, 32, 14, 64), "y0 = max(y0 + x0, 0);"
-    residual = {"last": True, "bias": True, "epilogue": relu}
+    image, residual = (2, 32, 14, 64), {"last": True, "bias": True, "epilogue": RESIDUAL}
     yield example("fused", asking, image, {"kernels": 1, "outputs": 4}, **residual)
-    yield example("fused-planes", CPU, image, {"kernels": 1, "outputs": 2}, epilogue=relu)
+    yield example("fused-planes", CPU, image, {"kernels": 1, "outputs": 2}, epilogue=RESIDUAL)
     yield example("fused-few", CPU, (2, 3, 14, 24), {"kernels": 1}, last=True)
     yield example("staged", asking, image, {"kernels": 3}, **residual)
     yield example("in-place", asking, image, {"kernels": 2}, **residual)
+
+
+def _admitting(*shape: int, **options: Any) -> Contraction:
+    """A convolution that may have any error."""
+    return replace(forward(dense_convolution(*shape, **options)), error=1.0)
+
+
+def _local_examples() -> Iterator[Example[Contraction]]:
+    """Channels and columns side by side, and a group of which a part transforms."""
+    image = (2, 30, 14, 70)
+    problem = _admitting(*image, last=True, bias=True, epilogue=RESIDUAL)
+    small = replace(GPU, max_work_group_size=64, local_memory=4096)
+    yield Example("", problem, GPU, WinogradLocalTile(2, 32, 32, 8, 8, 8))
+    yield Example("planes", _admitting(*image, beta=True), GPU)
+    pixels = Shuffle(2, "CRD", 16, "ijc")
+    yield Example("pixels", _admitting(2, 32, 14, 64, last=True, shuffle=pixels), small)
 
 
 #: Its errors are not those of sums of products: `Contraction.error` says which are allowed.
@@ -68,9 +100,20 @@ WINOGRAD: Strategy[Contraction] = Strategy(
     near=near_winograd,
     meant=_pays,
     examples=_examples,
-    needs=(
-        "windows of 2, 3, 5 or 7 elements, stride 1 and no dilation, of floats, on a CPU, and "
-        "errors that cp.options(convolution_error=) admits"
-    ),
+    needs=NEEDS,
+    error=_error,
+)
+#: Likewise for GPUs.
+WINOGRAD_LOCAL: Strategy[Contraction] = Strategy(
+    "winograd/local",
+    WinogradLocalTile,
+    takes=takes_local,
+    rule=local_tile,
+    plan=plan_local,
+    fits=fits_local,
+    near=lambda tile, p, traits: (other for other in local_tiles(p, traits) if other != tile),
+    meant=pays_local,
+    examples=_local_examples,
+    needs=NEEDS,
     error=_error,
 )

@@ -15,6 +15,7 @@ from clprim.plan.product.problem import Contraction
 from clprim.traits import DeviceTraits
 
 __all__ = [
+    "LEAST_OPERATIONS",
     "LINE_BYTES",
     "NEAR_BYTES",
     "Image",
@@ -25,6 +26,7 @@ __all__ = [
     "near_winograd",
     "pays_winograd",
     "takes_winograd",
+    "tile_count",
     "transforms_of",
     "vector_width",
     "winograd_error",
@@ -126,20 +128,16 @@ def takes_winograd(problem: Contraction, traits: DeviceTraits) -> bool:
     return images and _admitted(problem, traits) != ()
 
 
-def admitted(
-    taps: Sequence[int], channels: int, value: AnyDType, traits: DeviceTraits, error: float
-) -> tuple[int, ...]:
+def admitted(taps: Sequence[int], channels: int, value: AnyDType, error: float) -> tuple[int, ...]:
     """Returns the outputs of tiles that have a transform and no larger error than is allowed.
 
     Args:
         taps: Rows and columns of a window.
         channels: That are summed up.
         value: dtype of sums.
-        traits: Of the device.
         error: Relative root mean square error that is allowed.
     """
-    device = traits.is_cpu and traits.local_memory >= LINE_BYTES
-    if not (device and value.kind == "f" and channels > 0):
+    if value.kind != "f" or channels <= 0:
         return ()
     if math.prod(taps) <= 1 or any(r not in TAPS for r in taps):
         return ()
@@ -209,7 +207,7 @@ def winograd_gain(problem: Contraction, traits: DeviceTraits, tile: WinogradTile
     down, across = transforms_of(problem, tile.outputs)
     width = vector_width(problem, traits)
     elements, channels = down.size * across.size, problem.depths[2]
-    tiles = _count(problem, tile.outputs)
+    tiles = tile_count(problem, tile.outputs)
     outputs = round_up(problem.outputs, width)
     weights = channels * outputs * problem.value.itemsize
     passes = 1 if tile.kernels == 3 else -(-tiles // tile.tiles)
@@ -236,19 +234,21 @@ def _streaming(nbytes: int, passes: int, traits: DeviceTraits) -> float:
 
 
 def _admitted(problem: Contraction, traits: DeviceTraits) -> tuple[int, ...]:
+    if not traits.is_cpu or traits.local_memory < LINE_BYTES:
+        return ()
     *taps, channels = problem.depths
-    return admitted(taps, channels, problem.value, traits, problem.error)
+    return admitted(taps, channels, problem.value, problem.error)
 
 
-def _count(problem: Contraction, outputs: int) -> int:
-    """Tiles of all images."""
+def tile_count(problem: Contraction, outputs: int) -> int:
+    """Returns how many tiles all images have, of so many rows and columns of outputs."""
     sizes = zip(problem.lanes[1:], transforms_of(problem, outputs), strict=True)
     return problem.lanes[0] * math.prod(-(-n // t.m) for n, t in sizes)
 
 
 def _tile_of(problem: Contraction, traits: DeviceTraits, outputs: int) -> WinogradTile:
     """The rule's tile of F(outputs, …)."""
-    tiles = _count(problem, outputs)
+    tiles = tile_count(problem, outputs)
     vectors = -(-problem.outputs // vector_width(problem, traits))
     rows, wide = _register_tile(tiles, vectors, traits)
     tile = WinogradTile(outputs, rows, wide, 1, kernels=1)
@@ -271,7 +271,7 @@ def _tile_of(problem: Contraction, traits: DeviceTraits, outputs: int) -> Winogr
 def _block(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> int:
     """Tiles of a block: what a cache has room for, in equal shares."""
     down, across = transforms_of(problem, tile.outputs)
-    width, tiles = vector_width(problem, traits), _count(problem, tile.outputs)
+    width, tiles = vector_width(problem, traits), tile_count(problem, tile.outputs)
     itemsize = down.size * across.size * problem.value.itemsize
     if tile.fused:
         room = SECOND_BYTES // (itemsize * (problem.depths[2] + tile.vectors * width))
@@ -289,7 +289,7 @@ def _chunks(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> i
     """Parts of the tiles that are multiplied while some weights are near; None where too many."""
     down, across = transforms_of(problem, tile.outputs)
     strip = tile.vectors * vector_width(problem, traits)
-    elements, tiles = down.size * across.size, _count(problem, tile.outputs)
+    elements, tiles = down.size * across.size, tile_count(problem, tile.outputs)
     if elements * problem.depths[2] * problem.outputs * problem.value.itemsize < 4 * SECOND_BYTES:
         return None
     room = PRODUCT_BYTES // (elements * strip * problem.value.itemsize) // tile.rows * tile.rows

@@ -1,0 +1,208 @@
+"""Chooses the tiles of Winograd's convolutions that work-groups of a GPU keep in local memory.
+
+No GPU has timed this. What is counted here are instructions, set by what vendors' compilers make of
+the kernels: with F(2 × 2) products take 0.7 of the slots, where those of a direct convolution take
+0.9, and are 2.25 times fewer. The smallest tile is the rule's, as larger ones read more for each
+product and leave caches less time; the tuner times those too.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from clprim.plan.conv.winograd.tile import (
+    LEAST_OPERATIONS,
+    admitted,
+    image_of,
+    tile_count,
+    transforms_of,
+)
+from clprim.plan.kernel import power_of_two, round_up
+from clprim.plan.product.local_tile import LOCAL_BYTES, WIDE, busy_items, most_sums
+from clprim.plan.product.problem import Contraction
+from clprim.plan.product.sub_groups import suits_sub_groups
+from clprim.traits import DeviceTraits
+
+__all__ = [
+    "WinogradLocalTile",
+    "fits_local",
+    "local_gain",
+    "local_tile",
+    "local_tiles",
+    "pays_local",
+    "takes_local",
+]
+
+# Work-items of a group at most, and channels that are in local memory at a time.
+MOST_ITEMS, MOST_STEPS = 288, 16
+# Instructions beside the products: of an element of a transformed tile (address, load, its share of
+# additions, store), of a transformed weight that is copied, of an element that is transformed back,
+# of one that the transform of weights writes.
+INPUT, COPY, OUTPUT, WEIGHT = 8.0, 4.0, 6.0, 10.0
+# What sums of products need for a product, counted alike, and how many times fewer instructions are
+# worth another algorithm's errors, as long as nobody has timed it.
+DIRECT, LEAST_GAIN = 1.15, 1.25
+# Tiles worth timing, of each size.
+NEAR = 3
+
+
+@dataclass(frozen=True)
+class WinogradLocalTile:
+    """How a work-group cuts its loops; every size is a power of two.
+
+    Attributes:
+        outputs: Rows and columns of outputs of a tile, m; 1 along an axis with one tap.
+        tiles: Of a group.
+        strip: Outputs of a group.
+        rows, columns: Tiles × outputs whose products, of one element, a work-item sums up.
+        steps: Channels that are in local memory at a time.
+    """
+
+    outputs: int
+    tiles: int
+    strip: int
+    rows: int
+    columns: int
+    steps: int
+
+    @property
+    def item_rows(self) -> int:
+        """Work-items along the tiles of an element."""
+        return self.tiles // self.rows
+
+    @property
+    def item_columns(self) -> int:
+        """Work-items along its outputs."""
+        return self.strip // self.columns
+
+    def items(self, elements: int) -> int:
+        """Returns the work-items of a group.
+
+        Args:
+            elements: Of a transformed tile.
+        """
+        return elements * self.item_rows * self.item_columns
+
+    def local(self, elements: int, width: int) -> int:
+        """Returns the elements of local memory: both operands, and in their place some products.
+
+        Args:
+            elements: Of a transformed tile.
+            width: Elements of a vector.
+        """
+        products = self.tiles * self.item_columns * width
+        return elements * max(self.steps * (self.tiles + self.strip), products)
+
+
+def takes_local(problem: Contraction, traits: DeviceTraits) -> bool:
+    """Whether a work-group can do a convolution, with the error that is allowed."""
+    images = image_of(problem) is not None
+    return not traits.is_cpu and images and next(_candidates(problem, traits), None) is not None
+
+
+def local_tile(problem: Contraction, traits: DeviceTraits) -> WinogradLocalTile:
+    """Returns the rule's tile: the best one of the smallest size, which has the smallest error."""
+    return local_tiles(problem, traits)[0]
+
+
+def local_tiles(problem: Contraction, traits: DeviceTraits) -> list[WinogradLocalTile]:
+    """Returns the tiles worth timing, the smallest first, and of a size what promises most."""
+    found = sorted(_candidates(problem, traits), key=lambda tile: _cost(problem, traits, tile))
+    return [
+        tile
+        for outputs in _admitted(problem)
+        for tile in [tile for tile in found if tile.outputs == outputs][:NEAR]
+    ]
+
+
+def fits_local(tile: WinogradLocalTile, problem: Contraction, traits: DeviceTraits) -> bool:
+    """Whether a tile can be taken for a convolution that `takes_local`."""
+    itemsize = problem.value.itemsize
+    width = max(2, 16 // itemsize)
+    sizes = (tile.tiles, tile.strip, tile.rows, tile.columns, tile.steps)
+    whole = all(power_of_two(size) == size for size in sizes)
+    whole = whole and width <= tile.rows <= tile.tiles and width <= tile.columns <= tile.strip
+    # Every work-item copies as many vectors of weights.
+    whole = whole and tile.steps * tile.rows * tile.columns >= width * tile.tiles
+    if not whole or tile.outputs not in _admitted(problem):
+        return False
+    elements = _elements(problem, tile.outputs)
+    items = tile.items(elements)
+    return (
+        tile.tiles * tile.steps <= items <= traits.max_work_group_size
+        and tile.rows * tile.columns <= WIDE * most_sums(width, itemsize, traits)
+        and tile.local(elements, width) * itemsize <= traits.local_memory
+    )
+
+
+def pays_local(problem: Contraction, traits: DeviceTraits) -> bool:
+    """Whether the rule's tile promises enough beside sums of products.
+
+    Not where those need no local memory, which delivers half of what is multiplied here.
+    """
+    if suits_sub_groups(problem, traits):
+        return False
+    sums = math.prod(problem.lanes) * math.prod(problem.depths) * problem.outputs
+    large = 2 * problem.groups * sums >= LEAST_OPERATIONS
+    return large and local_gain(problem, traits, local_tile(problem, traits)) > LEAST_GAIN
+
+
+def local_gain(problem: Contraction, traits: DeviceTraits, tile: WinogradLocalTile) -> float:
+    """Returns how many times as fast as sums of products a tile promises to be."""
+    sums = math.prod(problem.lanes) * math.prod(problem.depths) * problem.outputs
+    return DIRECT * problem.groups * sums / _cost(problem, traits, tile)
+
+
+def _admitted(problem: Contraction) -> Sequence[int]:
+    *taps, channels = problem.depths
+    return admitted(taps, channels, problem.value, problem.error)
+
+
+def _elements(problem: Contraction, outputs: int) -> int:
+    down, across = transforms_of(problem, outputs)
+    return down.size * across.size
+
+
+def _candidates(problem: Contraction, traits: DeviceTraits) -> Iterator[WinogradLocalTile]:
+    """Yields what fits in any order; sums and a transformed tile share half of the registers."""
+    itemsize = problem.value.itemsize
+    width = max(2, 16 // itemsize)
+    sums = most_sums(width, itemsize, traits)
+    memory = min(traits.local_memory, LOCAL_BYTES) // itemsize
+    most = min(MOST_ITEMS, traits.max_work_group_size)
+    for outputs in _admitted(problem):
+        elements = _elements(problem, outputs)
+        for rows, columns in itertools.product((2 * width, width), repeat=2):
+            room = traits.register_bytes // 2 // itemsize - elements
+            if rows * columns > max(min(sums, room), width * width):
+                continue
+            for y, x in itertools.product((8, 4, 2, 1), repeat=2):
+                if elements * y * x > most or not y <= 2 * x <= 4 * y:
+                    continue
+                tile = WinogradLocalTile(outputs, y * rows, x * columns, rows, columns, 1)
+                limit = min(MOST_STEPS, tile.items(elements) // tile.tiles)
+                limit = min(limit, memory // (elements * (tile.tiles + tile.strip)))
+                if limit >= 1:
+                    found = replace(tile, steps=1 << (limit.bit_length() - 1))
+                    within = found.local(elements, width) <= memory
+                    if within and fits_local(found, problem, traits):
+                        yield found
+
+
+def _cost(problem: Contraction, traits: DeviceTraits, tile: WinogradLocalTile) -> float:
+    """Instructions of all, in units of a product, and how idle the device is."""
+    width = max(2, 16 // problem.value.itemsize)
+    elements, channels = _elements(problem, tile.outputs), problem.depths[2]
+    strips = -(-problem.outputs // tile.strip)
+    groups = -(-tile_count(problem, tile.outputs) // tile.tiles) * strips * problem.groups
+    read = (1 / tile.rows + 1 / tile.columns) / width
+    step = tile.tiles * tile.strip * (1 + read) + INPUT * tile.tiles + COPY * tile.strip
+    depth = round_up(channels, tile.steps)
+    cost = groups * elements * (depth * step + OUTPUT * tile.tiles * tile.strip)
+    idle = max(1.0, busy_items(traits) / (groups * tile.items(elements)))
+    if problem.kept:
+        return cost * idle
+    return cost * idle + WEIGHT * problem.groups * elements * strips * tile.strip * depth
