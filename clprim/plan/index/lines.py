@@ -57,7 +57,8 @@ class LinesCode(KernelCode):
         taken: An expression of ``y`` and ``v``.
         single: Whether a work-item has one line.
         copied: Whether it first copies that line from ``x``, which is then in a near cache.
-        vector: Neighbouring lines taken at a time where an index holds for all of them; else 1.
+        vector: Neighbouring lines taken at a time where an index holds for all of them, or elements
+            copied at a time; else 1.
         ahead: Whether places are asked for before they are written.
     """
 
@@ -133,7 +134,9 @@ def plan_lines(
     steps = [a.in_elements(s) for a, s in zip(arrays, inner.strides, strict=True)]
     stored = stored_type(y.dtype)
     same = stored.load == "direct" and stored.storage == value and source.dtype == y.dtype
-    vector = 16 if same and run >= 16 and steps == [1, 0, 1] else 1
+    lanes = traits.lanes(y.dtype.itemsize)
+    across = same and run >= lanes and steps == [1, 0, 1]
+    vector = lanes if copied or across else 1
     along = [a.in_elements(a.strides[axis]) for a in arrays]
     known = along if run == 1 else [2] * len(arrays)
     codes = tuple(
@@ -175,7 +178,8 @@ def plan_lines(
                     single=run == 1,
                     copied=copied,
                     vector=vector,
-                    ahead=vector > 1
+                    ahead=run > 1
+                    and vector > 1
                     and traits.prefetch
                     and y.size * y.dtype.itemsize > traits.cache_bytes,
                 ),

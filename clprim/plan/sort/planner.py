@@ -65,6 +65,7 @@ class SortCode(KernelCode):
         first: Whether elements are still in the order that they came in.
         last: Whether keys are not needed any more.
         ordered: Whether the least keys are kept in order, of a selection.
+        lanes: Keys that a selection looks at at a time.
     """
 
     key: str
@@ -73,6 +74,7 @@ class SortCode(KernelCode):
     first: bool
     last: bool
     ordered: bool = False
+    lanes: int = 1
 
 
 def plan_order(lines: int, length: int, bits: int, key_bytes: int, traits: DeviceTraits) -> Plan:
@@ -168,6 +170,7 @@ class Sort:
             first=first,
             last=last,
             ordered=kept is not None and kept[0] == kept[1],
+            lanes=self.traits.lanes(self.key_bytes) if kept else 1,
         )
         elements = self.lines * self.length
         return KernelPlan(
