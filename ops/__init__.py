@@ -142,18 +142,18 @@ from clprim.ops.index.gather import (
     take_along_dim,
 )
 from clprim.ops.index.gradient import (
+    embedding_backward,
     embedding_bag_backward,
+    gather_backward,
     index_backward,
+    index_select_backward,
     take_along_dim_backward,
     take_backward,
 )
 from clprim.ops.index.scatter import (
-    embedding_backward,
-    gather_backward,
     index_add,
     index_copy,
     index_put,
-    index_select_backward,
     scatter,
     scatter_add,
     scatter_reduce,

@@ -108,8 +108,8 @@ def _prepare(
             called = {f"{n}x{x}": f"{k}x{x}" for n, k in enumerate(chunk) for x in range(width)}
             stages.append(kernel.renamed(called))
     names = [f"{k}x{n}" for k in taken for n in range(width)]
-    plan = Plan(tuple(stages)) if stages else None
-    return tuple(taken), bind(device, what, plan, names, (), texts(definition))
+    kernels = Plan(tuple(stages)) if stages else None
+    return tuple(taken), bind(device, what, kernels, names, (), texts(definition))
 
 
 def _is_line(row: Sequence[Any]) -> bool:

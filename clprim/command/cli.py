@@ -21,6 +21,7 @@ from clprim.arrays.creation import full
 from clprim.command.explain import COMMON, Sketch, explanation_of
 from clprim.command.explain_page import Timing, explain_page
 from clprim.command.progress import waiting
+from clprim.command.words import join_axes, read_axes, read_number, read_positive, read_shape
 from clprim.dtypes import as_dtype
 from clprim.errors import ClprimError, DefinitionError, DeviceError, ShapeError
 from clprim.pointwise import Pointwise
@@ -59,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status: 0, 1 for a demo whose results are wrong, or 2 for an error.
     """
     parser = _parser()
-    args = parser.parse_args(_join_axes(sys.argv[1:] if argv is None else argv))
+    args = parser.parse_args(join_axes(sys.argv[1:] if argv is None else argv))
     if args.command is None:
         parser.print_help()
         return 0
@@ -111,8 +112,10 @@ def _parser() -> argparse.ArgumentParser:
 
     demo = commands.add_parser("demo", help="a photograph, three strings, a kernel, a race")
     demo.add_argument("--device", metavar="SPEC", help="an index, part of a name, cpu or gpu")
-    demo.add_argument("--batch", type=_positive, default=64, help="crops of the photograph (64)")
-    demo.add_argument("--runs", type=_positive, default=15, help="timed runs of each (15)")
+    demo.add_argument(
+        "--batch", type=read_positive, default=64, help="crops of the photograph (64)"
+    )
+    demo.add_argument("--runs", type=read_positive, default=15, help="timed runs of each (15)")
     demo.add_argument("--full", action="store_true", help="print whole kernels, not their heart")
     demo.set_defaults(command=_demo)
 
@@ -140,14 +143,16 @@ def _add_explain_arguments(parser: argparse.ArgumentParser) -> None:
     snippets.add_argument("--step", help="take one element into the partial results")
     snippets.add_argument("--combine", help="merge two partial results (derived if left out)")
     snippets.add_argument("--finalize", help="make the results of the partial ones")
-    snippets.add_argument("--axis", type=_axes, help="axes to reduce, as in 0,2,3; all by default")
+    snippets.add_argument(
+        "--axis", type=read_axes, help="axes to reduce, as in 0,2,3; all by default"
+    )
     snippets.add_argument("--keepdims", action="store_true", help="keep reduced axes, of size 1")
 
     inputs = parser.add_argument_group("arguments (once, or once for each array x0, x1, …)")
     inputs.add_argument(
         "--shape",
         action="append",
-        type=_shape,
+        type=read_shape,
         help="as in 32,64,112,112, which is the default; empty for no dimensions",
     )
     inputs.add_argument("--dtype", action="append", help="NumPy's name, or bfloat16 (float32)")
@@ -160,7 +165,7 @@ def _add_explain_arguments(parser: argparse.ArgumentParser) -> None:
     inputs.add_argument(
         "--scalar",
         action="append",
-        type=_number,
+        type=read_number,
         metavar="W",
         help="value of a run-time scalar w0, w1, … (1): its kind decides with the result's dtype",
     )
@@ -368,55 +373,3 @@ def _doctor(args: argparse.Namespace) -> int:
     from clprim.command import doctor
 
     return doctor.run(args.output, quick=args.quick, keep=args.keep)
-
-
-# --- what arguments look like --------------------------------------------------------------------
-
-
-def _join_axes(argv: Sequence[str]) -> list[str]:
-    """Makes ``--axis -1,-2`` one word; argparse would take its second word for an option."""
-    joined: list[str] = []
-    for word in argv:
-        if joined and joined[-1] == "--axis":
-            joined[-1] += f"={word}"
-        else:
-            joined.append(word)
-    return joined
-
-
-def _integers(text: str) -> tuple[int, ...]:
-    words = text.strip().strip("()").replace("×", ",").replace("x", ",").split(",")
-    return tuple(int(word) for word in words if word.strip())
-
-
-def _shape(text: str) -> tuple[int, ...]:
-    try:
-        shape = _integers(text)
-    except ValueError:
-        shape = (-1,)
-    if any(size < 0 for size in shape):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no shape; expected sizes as in 32,64,112,112"
-        )
-    return shape
-
-
-def _axes(text: str) -> tuple[int, ...]:
-    try:
-        return _integers(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected axes as in 0,2,3") from None
-
-
-def _number(text: str) -> int | float:
-    try:
-        number = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
-    return int(text) if text.strip().lstrip("+-").isdecimal() else number
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a positive whole number")
-    return int(text)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
-import re
 import statistics
-import sys
 import tempfile
 import textwrap
 import time
@@ -19,13 +17,14 @@ from typing import Any
 import numpy as np
 
 import clprim as cp
+from clprim.command.excerpt import colour, excerpt, paint
 from clprim.command.picture import png, terminal_picture
 from clprim.command.progress import waiting
 from clprim.errors import ClprimError, ShapeError
 from clprim.plan.reduction.schedule import LONGEST_CHAIN
 from clprim.text_table import format_table
 
-__all__ = ["excerpt", "run"]
+__all__ = ["run"]
 
 SIZE = 224
 WIDTH = 100
@@ -108,7 +107,7 @@ def run(*, batch: int = 64, runs: int = 15, full: bool = False) -> int:
         (normalise, normalise.source(x, s, s2, 1 / pixels, 1e-5)),
     ):
         shown = source if full else excerpt(source, HEART)
-        print(_paint(shown))
+        print(paint(shown))
         lines = source.count("\n")
         more = "" if full else ": its heart; clprim demo --full prints all"
         print(_dim(f"// {operator.definition.name}, {lines} lines of OpenCL C{more}\n"))
@@ -182,55 +181,6 @@ def _show(images: Host, y: cp.Array) -> None:
 
 
 # --- the kernel ----------------------------------------------------------------------------------
-
-
-def excerpt(source: str, most: int) -> str:
-    """Returns the lines around the user's own: the widest block that has at most ``most`` lines.
-
-    ``#line`` directives are left out and the user's lines indented and marked.
-
-    Args:
-        source: What `Pointwise.source` or `Reduction.source` gives.
-        most: Lines at most, but the innermost block at least.
-    """
-    lines, first = _mark(source)
-    blocks: list[tuple[int, int]] = []
-    opened: list[int] = []
-    for at, line in enumerate(lines):
-        for bracket in re.findall(r"[{}]", line):
-            if bracket == "{":
-                opened.append(at)
-            elif opened:
-                blocks.append((opened.pop(), at))
-    around = sorted((b for b in blocks if b[0] < first <= b[1]), key=lambda b: b[1] - b[0])
-    if not around:
-        return "\n".join(lines)
-    chosen = around[0]
-    for block in around:
-        if block[1] - block[0] < most:
-            chosen = block
-    return textwrap.dedent("\n".join(lines[chosen[0] : chosen[1] + 1]))
-
-
-def _mark(source: str) -> tuple[list[str], int]:
-    """Returns the lines without ``#line``, and the number of the first one of ``expr``."""
-    lines: list[str] = []
-    first, part, indent = 0, "", ""
-    for line in source.split("\n"):
-        directive = re.match(r'#line \d+ "(?:snippet:(\w+)|kernel)"', line)
-        if directive:
-            part = directive[1] or ""
-            indent = re.match(r"\s*", lines[-1])[0] + "    " if part and lines else indent  # type: ignore[index] # always matches
-            if part == "expr" and not first:
-                first = len(lines)
-        elif part:
-            if line.strip():
-                lines.append(f"{indent}{line.strip()}  // ← {part}")
-        elif line.strip() == "}" and lines and not lines[-1]:
-            lines[-1] = line
-        elif line.strip() or (lines and lines[-1]):
-            lines.append(line)
-    return lines, first
 
 
 def _definition() -> str:
@@ -384,22 +334,11 @@ def _table(title: str, competitors: Competitors, runs: int) -> None:
 
 
 def _heading(text: str) -> None:
-    print(f"\n{_colour(f'── {text} '.ljust(WIDTH, '─'), '1;36')}\n")
-
-
-def _paint(source: str) -> str:
-    """Brings out the user's lines, where there are colours."""
-    return "\n".join(
-        _colour(line, "1;33") if "// ←" in line else line for line in source.split("\n")
-    )
+    print(f"\n{colour(f'── {text} '.ljust(WIDTH, '─'), '1;36')}\n")
 
 
 def _dim(text: str) -> str:
-    return _colour(text, "2")
-
-
-def _colour(text: str, code: str) -> str:
-    return f"\033[{code}m{text}\033[0m" if sys.stdout.isatty() else text
+    return colour(text, "2")
 
 
 def _megabytes(array: Host) -> str:

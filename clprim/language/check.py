@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from clprim.errors import DefinitionError, shorten
 from clprim.language import hints, names
 from clprim.language.composed import Composed, Piece
 from clprim.language.cursor import Fault
 from clprim.language.lookups import Lookup, lookup_of
-from clprim.language.node import Span, children
+from clprim.language.node import Span
 from clprim.language.parser import parse_snippet
 from clprim.language.preamble import Preamble
+from clprim.language.scopes import Enter, Known, Step, steps_below
 from clprim.language.snippet import (
     NUMBERED,
     PER_DIMENSION,
@@ -27,14 +27,9 @@ from clprim.language.tokens import Token, caret_message, scan, with_newlines
 from clprim.language.tree import (
     Assign,
     Binary,
-    Block,
     Call,
     Cast,
-    Declare,
-    DoWhile,
     Expr,
-    For,
-    If,
     Index,
     Jump,
     Member,
@@ -44,17 +39,12 @@ from clprim.language.tree import (
     Opaque,
     Postfix,
     String,
-    Switch,
     Type,
     Unary,
-    Variable,
-    While,
     walk,
 )
 
 __all__ = ["check"]
-
-_LOOP = frozenset(["break", "continue"])
 
 
 def check(rules: Rules, text: object, preamble: Preamble | None = None) -> Snippet:
@@ -74,26 +64,6 @@ def check(rules: Rules, text: object, preamble: Preamble | None = None) -> Snipp
         )
     pieces = text.pieces if isinstance(text, Composed) else ()
     return _Checker(rules, with_newlines(text), preamble or Preamble(), pieces).run()
-
-
-@dataclass(frozen=True)
-class _Enter:
-    """A block begins, in which these jumps may stand beside those outside of it."""
-
-    jumps: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True)
-class _Known:
-    """A local is declared: from here on its name is known."""
-
-    name: str
-    span: Span
-    pointer: bool = True
-
-
-_LEAVE = "leave"
-_Step = Node | _Enter | _Known | str
 
 
 class _Checker:
@@ -190,47 +160,19 @@ class _Checker:
 
     def walk(self, nodes: Iterable[Node]) -> None:
         """Checks nodes and all below them, in the order of the text."""
-        ahead: list[_Step] = [*reversed([*nodes])]
+        ahead: list[Step] = [*reversed([*nodes])]
         while ahead:
             step = ahead.pop()
-            if isinstance(step, _Enter):
+            if isinstance(step, Enter):
                 locals_, jumps = self.scopes[-1]
                 self.scopes.append((dict(locals_), jumps | step.jumps))
-            elif isinstance(step, _Known):
+            elif isinstance(step, Known):
                 self.declare(step)
             elif isinstance(step, str):
                 self.scopes.pop()
             else:
                 self.node(step)
-                ahead.extend(reversed(self.below(step)))
-
-    def below(self, node: Node) -> list[_Step]:
-        """What to check below a node, and where blocks begin and end there."""
-        match node:
-            case Block(body):
-                return [_Enter(), *body, _LEAVE]
-            case If(condition, then, otherwise):
-                return [condition, _Enter(), *then, _LEAVE, _Enter(), *otherwise, _LEAVE]
-            case For() | While() | DoWhile():
-                return [_Enter(_LOOP), *children(node), _LEAVE]
-            case Switch(value, body):
-                return [value, _Enter(frozenset(["break"])), *body, _LEAVE]
-            case Declare(kind, variables):
-                steps: list[_Step] = [kind]
-                plain = kind.text in names.TYPES or kind.text.startswith("typeof_")
-                for v in variables:
-                    if isinstance(v, Variable):
-                        may_be_pointer = bool(v.pointer or v.sizes) or not plain
-                        steps += [*v.sizes, _Known(v.name, v.span, may_be_pointer)]
-                        steps += [] if v.value is None else [v.value]
-                    else:
-                        steps += [v]
-                return steps
-            case Type(_, parts, declares):
-                return [*parts, *(_Known(name, node.span) for name in declares)]
-            case Opaque(_, parts, declares):
-                return [*(_Known(name, node.span) for name in declares), *parts]
-        return [*children(node)]
+                ahead.extend(reversed(steps_below(step)))
 
     def node(self, node: Node) -> None:
         """Checks one node by itself."""
@@ -307,7 +249,7 @@ class _Checker:
                     raise self.unknown(token.span, token.text)
                 self.operand(token.span, token.text)
 
-    def declare(self, known: _Known) -> None:
+    def declare(self, known: Known) -> None:
         """Takes note of a local."""
         name = known.name
         if is_engine_name(name):

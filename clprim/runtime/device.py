@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -96,11 +95,11 @@ class Device:
     def __init__(self, device: cl.Device, index: int) -> None:
         self.cl = device
         self.index = index
-        self.name = _text(device, "name")
-        self.platform = _text(device.platform, "name")
+        self.name = query.text(device, "name")
+        self.platform = query.text(device.platform, "name")
         self.type = query.device_type(device)
-        self.version = _text(device, "version")
-        self.driver = _text(device, "driver_version")
+        self.version = query.text(device, "version")
+        self.driver = query.text(device, "driver_version")
 
     @functools.cached_property
     def traits(self) -> DeviceTraits:
@@ -218,7 +217,7 @@ def devices() -> list[Device]:
                 platforms = cl.get_platforms()
             except cl.Error:  # the loader's way to say that there is none
                 platforms = []
-            handles = [handle for platform in platforms for handle in _devices_of(platform)]
+            handles = [handle for platform in platforms for handle in query.devices_of(platform)]
             handles.sort(key=query.rank)
             _found.extend(Device(handle, index) for index, handle in enumerate(handles))
         return list(_found)
@@ -357,21 +356,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_leave_the_parents_devices)
 
 
-def _text(owner: cl.Device | cl.Platform, attribute: str) -> str:
-    """Return a queried string on one line; a driver that does not answer has an empty one."""
-    try:
-        return " ".join(str(getattr(owner, attribute)).replace("\0", " ").split())
-    except cl.Error:
-        return ""
-
-
-def _devices_of(platform: cl.Platform) -> list[cl.Device]:
-    try:
-        return platform.get_devices()
-    except cl.Error:  # a platform without devices may say so by an error
-        return []
-
-
 def _find(spec: int | str | Device | cl.Device) -> Device:
     """Return the device that ``spec`` describes, or raise the error that lists all."""
     if isinstance(spec, Device):
@@ -387,7 +371,7 @@ def _find(spec: int | str | Device | cl.Device) -> Device:
     elif isinstance(spec, str) and spec.strip().isdecimal():
         matching = found[int(spec) : int(spec) + 1]
     elif isinstance(spec, str):
-        ranked = [(_match(device, spec), device.index) for device in found]
+        ranked = [(query.match(device.cl, spec), device.index) for device in found]
         ranked = sorted((quality, index) for quality, index in ranked if quality is not None)
         matching = [found[index] for _, index in ranked]
     else:
@@ -400,32 +384,3 @@ def _find(spec: int | str | Device | cl.Device) -> Device:
             f'"gpu". Devices found:{listing}'
         )
     return matching[0]
-
-
-def _match(device: Device, spec: str) -> int | None:
-    """Return how well the words of ``spec`` describe ``device``: 0 is best, None not at all.
-
-    A platform's name counts before a device's: CPU runtimes of every origin name the processor,
-    and with it its vendor, as their device.
-    """
-    words = spec.lower().split()
-    if not words:
-        return None
-    if spec.strip().lower() == device.name.lower():
-        return 0
-    # Every driver's version starts with the OpenCL version, which "pocl 3.0" does not mean.
-    version = re.sub(r"^OpenCL \d+\.\d+", "", _text(device.cl.platform, "version"))
-    driver = f"{device.platform} {version} {device.driver}".lower()
-    hardware = f"{device.name} {_text(device.cl, 'vendor')}".lower()
-    worst = 0
-    for word in words:
-        if word in {"cpu", "gpu", "accelerator"}:
-            quality = 1 if word == device.type else None
-        elif word in driver:
-            quality = 1
-        else:
-            quality = 2 if word in hardware else None
-        if quality is None:
-            return None
-        worst = max(worst, quality)
-    return worst

@@ -1,4 +1,4 @@
-"""Asks an OpenCL device what it is: its traits, and its place among other devices."""
+"""Asks an OpenCL device what it is: its names, its traits, and its place among other devices."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ from clprim.traits import DeviceTraits
 __all__ = [
     "SUB_GROUPS",
     "device_type",
+    "devices_of",
     "find",
     "identity",
+    "match",
     "may_share_lanes",
     "query_traits",
     "rank",
+    "text",
     "whereabouts",
 ]
 
@@ -146,6 +149,51 @@ def _processor() -> str:
             if line.startswith(("flags", "Features")):
                 return line
     return f"{platform.machine()} {platform.processor()}"
+
+
+def text(owner: cl.Device | cl.Platform, attribute: str) -> str:
+    """Return a queried string on one line; a driver that does not answer has an empty one."""
+    try:
+        return " ".join(str(getattr(owner, attribute)).replace("\0", " ").split())
+    except cl.Error:
+        return ""
+
+
+def devices_of(platform: cl.Platform) -> list[cl.Device]:
+    """Return the devices of a platform; it may have none."""
+    try:
+        return platform.get_devices()
+    except cl.Error:  # a platform without devices may say so by an error
+        return []
+
+
+def match(device: cl.Device, spec: str) -> int | None:
+    """Return how well the words of ``spec`` describe ``device``: 0 is best, None not at all.
+
+    A platform's name counts before a device's: CPU runtimes of every origin name the processor,
+    and with it its vendor, as their device.
+    """
+    words, name = spec.lower().split(), text(device, "name")
+    if not words:
+        return None
+    if spec.strip().lower() == name.lower():
+        return 0
+    # Every driver's version starts with the OpenCL version, which "pocl 3.0" does not mean.
+    version = re.sub(r"^OpenCL \d+\.\d+", "", text(device.platform, "version"))
+    driver = f"{text(device.platform, 'name')} {version} {text(device, 'driver_version')}".lower()
+    hardware = f"{name} {text(device, 'vendor')}".lower()
+    worst = 0
+    for word in words:
+        if word in {"cpu", "gpu", "accelerator"}:
+            quality = 1 if word == device_type(device) else None
+        elif word in driver:
+            quality = 1
+        else:
+            quality = 2 if word in hardware else None
+        if quality is None:
+            return None
+        worst = max(worst, quality)
+    return worst
 
 
 def rank(device: cl.Device) -> tuple[Any, ...]:

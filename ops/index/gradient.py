@@ -9,22 +9,53 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array, new_dense, view_of
+from clprim.arrays.memory import is_dense
 from clprim.errors import DefinitionError, ShapeError
 from clprim.ops.index.gather import check_index, index
 from clprim.ops.index.scatter import index_add, scatter_add
+from clprim.ops.index.taking import take_in
 from clprim.ops.reduction.reduce import sum as add_up
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.dims import empty_like, one_dim, whole
 from clprim.ops.shared.strings import kernel, lower_bound
+from clprim.plan.strides import dense_strides
 
 __all__ = [
+    "embedding_backward",
     "embedding_bag_backward",
+    "gather_backward",
     "index_backward",
+    "index_select_backward",
     "take_along_dim_backward",
     "take_backward",
 ]
 
 _INT64 = np.dtype(np.int64)
+
+
+def gather_backward(grad: Any, sizes: Sequence[int], dim: int, index: Any) -> Array:
+    """Returns the gradient of `gather` or `take_along_dim` in the array that was read.
+
+    Args:
+        grad: Gradient in the result.
+        sizes: Shape of the array.
+        dim: Along which axis.
+        index: As it was then.
+    """
+    zeros = _zeros(sizes, grad)
+    return scatter_add(zeros, dim, index, grad, out=zeros)
+
+
+def _zeros(sizes: Sequence[int], like: Any) -> Array:
+    out = empty_like(like, tuple(sizes), like.dtype)
+    out.fill(0)
+    return out
+
+
+def index_select_backward(grad: Any, sizes: Sequence[int], dim: int, index: Any) -> Array:
+    """Returns the gradient of `index_select` in the array that was read; see `gather_backward`."""
+    zeros = _zeros(sizes, grad)
+    return index_add(zeros, dim, index, grad, out=zeros)
 
 
 def take_backward(grad: Any, sizes: Sequence[int], index: Any) -> Array:
@@ -239,4 +270,58 @@ def _of_bags(what: str, mode: str, begins: Any, ends: Any, numbers: Any, weight:
     shape = (begins.shape[0], weight.shape[1]) if columns else begins.shape
     return kernel(text, what, _INT64 if columns else weight.dtype)(
         *arrays, np.int64(weight.shape[0]), shape=shape
+    )
+
+
+def embedding_backward(
+    grad: Any,
+    indices: Any,
+    num_weights: int,
+    padding_idx: int = -1,
+    scale_grad_by_freq: bool = False,
+) -> Array:
+    """Returns the gradient of `embedding` in its table, (num_weights, …).
+
+    Args:
+        grad: Gradient in the result.
+        indices: As they were then.
+        num_weights: Rows of the table.
+        padding_idx: A row whose gradient is zero; -1 for none.
+        scale_grad_by_freq: Whether a row's gradient is divided by how often it was read.
+
+    Raises:
+        ShapeError: Shapes that do not fit.
+        DTypeError: No such arrays.
+    """
+    what = "embedding_backward"
+    dtype = dtype_of(what, "grad", grad)
+    check_index(what, "indices", indices)
+    rows = whole(what, "num_weights", num_weights, 1)
+    if grad.shape[: indices.ndim] != indices.shape:
+        raise ShapeError(f"{what}: grad {grad.shape} does not fit indices {indices.shape}")
+    row = grad.shape[indices.ndim :]
+    flat = new_dense(indices.shape, np.dtype(np.int64))
+    padding = whole(what, "padding_idx", padding_idx)
+    text = "long i = x0; i = i < 0 ? i + w0 : i; y0 = i == w1 ? w0 : i;"
+    kernel(text, what, flat.dtype)(indices, np.int64(rows), np.int64(padding), out=flat)
+    dense = grad
+    if not is_dense(grad, range(grad.ndim)):
+        dense = new_dense(grad.shape, dtype)
+        kernel("y0 = x0;", "copy", dtype)(grad, out=dense)
+    shape = (flat.size, *row)
+    lines = view_of(
+        dense, shape, dense_strides(shape, dtype.itemsize, range(len(shape))), dense.offset
+    )
+    zeros = new_dense((rows, *row), dtype)
+    zeros.fill(0)
+    how = "mean" if scale_grad_by_freq else "sum"
+    return take_in(
+        what,
+        zeros,
+        0,
+        flat.reshape(-1),
+        lines,
+        how,
+        include_self=not scale_grad_by_freq,
+        out=zeros,
     )

@@ -1,8 +1,4 @@
-"""Writing at indices: each place of the result gathers what goes there, in order.
-
-Indices are sorted, and what belongs to one place is then neighbours. So nothing is added
-atomically, and results repeat bit for bit.
-"""
+"""Writing at indices, element by element or in whole slices; `clprim.ops.index.taking` does it."""
 
 from __future__ import annotations
 
@@ -12,149 +8,21 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array, new_dense, view_of
-from clprim.arrays.memory import is_dense
-from clprim.call.lines import take_lines
-from clprim.call.order import order_of_keys
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.index.gather import check_index
+from clprim.ops.index.taking import take_in
 from clprim.ops.shared.arguments import dtype_of, is_array, number
-from clprim.ops.shared.dims import empty_like, one_axis, whole
-from clprim.ops.shared.strings import kernel, lower_bound, places
-from clprim.ops.sort.keys import with_axis
-from clprim.plan.strides import dense_strides
+from clprim.ops.shared.dims import one_axis
+from clprim.ops.shared.strings import kernel
 
 __all__ = [
-    "embedding_backward",
-    "gather_backward",
     "index_add",
     "index_copy",
     "index_put",
-    "index_select_backward",
-    "runs",
     "scatter",
     "scatter_add",
     "scatter_reduce",
 ]
-
-_UINT32 = np.dtype(np.uint32)
-_INT32 = np.dtype(np.int32)
-
-
-def runs(what: str, index: Any, at: int, places_there: int) -> tuple[Array, Array]:
-    """Returns (order, starts) of indices along an axis.
-
-    ``order`` says which index comes first when they are sorted, and ``starts`` where those begin
-    that name each place, and at the end where those begin that name none. Negative indices count
-    from the end.
-    """
-    moved = with_axis(index, at, -1)
-    keys = new_dense(moved.shape, _UINT32)
-    text = "long i = x0; i = i < 0 ? i + w0 : i; y0 = i >= 0 && i < w0 ? (uint)i : (uint)w0;"
-    operator = kernel(text, f"{what}_keys", _UINT32)
-    operator(moved, np.int64(places_there), out=keys)
-    kept = keys.copy()
-    order = order_of_keys(what, keys, places_there.bit_length())
-    last = index.ndim - 1
-    ordered = kernel(f"y0 = at_x1({places(index.ndim, {last: 'x0'})});", what, _UINT32)(order, kept)
-    element = f"at_x0({places(index.ndim, {last: 'middle'})})"
-    text = lower_bound(f"size_x0({last})", element, f"coord({last})") + "y0 = low;"
-    shape = (*moved.shape[:-1], places_there + 1)
-    starts = kernel(text, what, _INT32)(ordered, shape=shape)
-    return with_axis(order, last, at), with_axis(starts, last, at)
-
-
-# How several elements become one: the start, a step, the end. A sum begins anew every 64 elements.
-_ADD = "block += v; if (++taken % 64 == 0) {{ sum += block; block = 0; }}"
-_BEST = "best = !any || v {beats} best || v != v ? v : best; any = true; ++taken;"
-_TAKE = {
-    "sum": ("typeof_y0 block = 0, sum = {own};", _ADD, "y0 = sum + block;"),
-    "mean": (
-        "typeof_y0 block = 0, sum = {own};",
-        _ADD,
-        "y0 = (sum + block) / (taken + {self} == 0 ? 1 : taken + {self});",
-    ),
-    "prod": ("typeof_y0 product = {own};", "product *= v; ++taken;", "y0 = product;"),
-    "amax": ("typeof_y0 best = {own}; bool any = {self};", _BEST, "y0 = best;"),
-    "amin": ("typeof_y0 best = {own}; bool any = {self};", _BEST, "y0 = best;"),
-    "last": ("typeof_y0 best = {own};", "best = v; ++taken;", "y0 = best;"),
-}
-_NEUTRAL = {"sum": "0", "mean": "0", "prod": "1", "amax": "0", "amin": "0", "last": "0"}
-
-
-def _take(
-    what: str,
-    x: Any,
-    at: int,
-    index: Any,
-    source: Any,
-    how: str,
-    *,
-    include_self: bool = True,
-    alpha: float = 1,
-    out: Any = None,
-) -> Array:
-    """Takes elements of ``source`` into those of ``x`` that an index names along an axis.
-
-    ``index`` has as many dimensions as ``x`` and ``source``, or one.
-    """
-    if out is None:
-        out = empty_like(x, x.shape, x.dtype)
-    if not x.size:
-        return out
-    if not index.size:
-        kernel("y0 = x0;", "copy", x.dtype)(x, out=out)
-        return out
-    ndim = x.ndim
-    line = index.ndim == 1
-    # Another result is refused below, by the operator's name.
-    fits = is_array(out) and out.shape == x.shape and out.dtype == x.dtype
-    if fits and include_self and alpha == 1 and how != "mean":
-
-        def copy() -> None:
-            if out is not x:
-                kernel("y0 = x0;", "copy", x.dtype)(x, out=out)
-
-        spread, own = _spread(index, at, source.shape), None if out is x else x
-        if take_lines(what, out, spread, source, at, how, copy, own):
-            return out
-    order, starts = runs(what, index, 0 if line else at, x.shape[at])
-    own = f"coord({at})"
-
-    def element(array: str, place: str) -> str:
-        return f"at_{array}({place if line else places(ndim, {at: place})})"
-
-    begin, step, end = _TAKE[how]
-    self_ = "1" if include_self else "0"
-    begin = begin.format(own="x0" if include_self else _NEUTRAL[how], self=self_)
-    inside = " && ".join(
-        ["true", *(f"coord({d}) < size_x1({d})" for d in range(ndim) if d != at and not line)]
-    )
-    scale = "v *= w0;" if alpha != 1 else ""
-    text = f"""
-        {begin}
-        long taken = 0;
-        if ({inside}) {{
-            long first = {element("x2", own)}, last = {element("x2", f"{own} + 1")};
-            for (long j = first; j < last; ++j) {{
-                long from = {element("x1", "j")};
-                typeof_y0 v = at_x3({places(ndim, {at: "from"})});
-                {scale}
-                {step.format(beats=">" if how == "amax" else "<")}
-            }}
-        }}
-        {end.format(self=self_)}
-        {"" if include_self else "y0 = taken == 0 ? x0 : y0;"}
-    """
-    numbers = (alpha,) if alpha != 1 else ()
-    return kernel(text, what, x.dtype)(x, order, starts, source, *numbers, out=out)
-
-
-def _spread(index: Any, at: int, shape: tuple[int, ...]) -> Any:
-    """An index of as many dimensions as the source: a line of indices holds for all lines."""
-    if index.ndim == len(shape):
-        return index
-    strides = tuple(index.strides[0] if d == at else 0 for d in range(len(shape)))
-    return view_of(index, shape, strides, index.offset)
 
 
 def _along(what: str, x: Any, dim: Any, axis: Any, index: Any, src: Any) -> int:
@@ -219,7 +87,7 @@ def scatter(
     at = _along("scatter", x, dim, axis, index, given)
     if not is_array(given):
         given = _filled(index, number("scatter", "value", given), x.dtype)
-    return _take("scatter", x, at, index, given, how, out=out)
+    return take_in("scatter", x, at, index, given, how, out=out)
 
 
 def _filled(index: Any, value: Any, dtype: Any) -> Array:
@@ -244,7 +112,7 @@ def scatter_add(
     """
     at = _along("scatter_add", x, dim, axis, index, src)
     dtype_of("scatter_add", "src", src)
-    return _take("scatter_add", x, at, index, src, "sum", out=out)
+    return take_in("scatter_add", x, at, index, src, "sum", out=out)
 
 
 def scatter_reduce(
@@ -278,28 +146,9 @@ def scatter_reduce(
         raise ShapeError(f"scatter_reduce: reduce={reduce!r}: sum, prod, mean, amax or amin")
     at = _along("scatter_reduce", x, dim, axis, index, src)
     dtype_of("scatter_reduce", "src", src)
-    return _take(
+    return take_in(
         "scatter_reduce", x, at, index, src, reduce, include_self=bool(include_self), out=out
     )
-
-
-def gather_backward(grad: Any, sizes: Sequence[int], dim: int, index: Any) -> Array:
-    """Returns the gradient of `gather` or `take_along_dim` in the array that was read.
-
-    Args:
-        grad: Gradient in the result.
-        sizes: Shape of the array.
-        dim: Along which axis.
-        index: As it was then.
-    """
-    zeros = _zeros(sizes, grad)
-    return scatter_add(zeros, dim, index, grad, out=zeros)
-
-
-def _zeros(sizes: Sequence[int], like: Any) -> Array:
-    out = empty_like(like, tuple(sizes), like.dtype)
-    out.fill(0)
-    return out
 
 
 # --- whole slices --------------------------------------------------------------------------------
@@ -351,7 +200,7 @@ def index_add(
     """
     at = _slices("index_add", x, dim, axis, index, source)
     alpha = number("index_add", "alpha", alpha)
-    return _take("index_add", x, at, index, source, "sum", alpha=alpha, out=out)
+    return take_in("index_add", x, at, index, source, "sum", alpha=alpha, out=out)
 
 
 def index_copy(
@@ -365,13 +214,7 @@ def index_copy(
 ) -> Array:
     """Returns ``x`` with slices replaced, of several for one place by the last; see `index_add`."""
     at = _slices("index_copy", x, dim, axis, index, source)
-    return _take("index_copy", x, at, index, source, "last", out=out)
-
-
-def index_select_backward(grad: Any, sizes: Sequence[int], dim: int, index: Any) -> Array:
-    """Returns the gradient of `index_select` in the array that was read; see `gather_backward`."""
-    zeros = _zeros(sizes, grad)
-    return index_add(zeros, dim, index, grad, out=zeros)
+    return take_in("index_copy", x, at, index, source, "last", out=out)
 
 
 def index_put(
@@ -423,7 +266,7 @@ def index_put(
     rest = x.shape[count:]
     dense = new_dense(x.shape, dtype)
     kernel("y0 = x0;", "copy", dtype)(x, out=dense)
-    found = _take(
+    found = take_in(
         what,
         dense.reshape((total, *rest)),
         0,
@@ -435,57 +278,3 @@ def index_put(
         return found
     kernel("y0 = x0;", "copy", dtype)(found, out=out)
     return out
-
-
-def embedding_backward(
-    grad: Any,
-    indices: Any,
-    num_weights: int,
-    padding_idx: int = -1,
-    scale_grad_by_freq: bool = False,
-) -> Array:
-    """Returns the gradient of `embedding` in its table, (num_weights, …).
-
-    Args:
-        grad: Gradient in the result.
-        indices: As they were then.
-        num_weights: Rows of the table.
-        padding_idx: A row whose gradient is zero; -1 for none.
-        scale_grad_by_freq: Whether a row's gradient is divided by how often it was read.
-
-    Raises:
-        ShapeError: Shapes that do not fit.
-        DTypeError: No such arrays.
-    """
-    what = "embedding_backward"
-    dtype = dtype_of(what, "grad", grad)
-    check_index(what, "indices", indices)
-    rows = whole(what, "num_weights", num_weights, 1)
-    if grad.shape[: indices.ndim] != indices.shape:
-        raise ShapeError(f"{what}: grad {grad.shape} does not fit indices {indices.shape}")
-    row = grad.shape[indices.ndim :]
-    flat = new_dense(indices.shape, np.dtype(np.int64))
-    padding = whole(what, "padding_idx", padding_idx)
-    text = "long i = x0; i = i < 0 ? i + w0 : i; y0 = i == w1 ? w0 : i;"
-    kernel(text, what, flat.dtype)(indices, np.int64(rows), np.int64(padding), out=flat)
-    dense = grad
-    if not is_dense(grad, range(grad.ndim)):
-        dense = new_dense(grad.shape, dtype)
-        kernel("y0 = x0;", "copy", dtype)(grad, out=dense)
-    shape = (flat.size, *row)
-    lines = view_of(
-        dense, shape, dense_strides(shape, dtype.itemsize, range(len(shape))), dense.offset
-    )
-    zeros = new_dense((rows, *row), dtype)
-    zeros.fill(0)
-    how = "mean" if scale_grad_by_freq else "sum"
-    return _take(
-        what,
-        zeros,
-        0,
-        flat.reshape(-1),
-        lines,
-        how,
-        include_self=not scale_grad_by_freq,
-        out=zeros,
-    )

@@ -13,7 +13,7 @@ import numpy as np
 from clprim.arrays.array import Array, new_dense
 from clprim.call.repeat import repeatable
 from clprim.dtypes import value_dtype
-from clprim.ops.index.scatter import runs
+from clprim.ops.index.taking import runs
 from clprim.ops.pool.windows import check_floats, check_gradient
 from clprim.ops.sample.grid import Positions, check_grid, element, inside, positions
 from clprim.ops.shared.dims import empty_like
