@@ -25,6 +25,7 @@ from clprim.language.definition import define_pointwise
 from clprim.language.grouped import define_grouped
 from clprim.plan.families import FAMILIES
 from clprim.plan.fused.inverted_residual import plan_inverted_residual
+from clprim.plan.grouped.lanes import plan_lanes
 from clprim.plan.grouped.problem import Groups
 from clprim.plan.grouped.runs import plan_runs
 from clprim.plan.index.lines import plan_lines
@@ -237,6 +238,11 @@ def groups():
         kept = (None, one) if definition.group_values == 2 else (None,)
         problem = Groups(definition, x.shape, (0, 2, 3), FLOAT, inputs, scalars, (x,), kept)
         yield name, plan_runs(problem, CPU)
+    x, one, gain = array((10_000, 21)), array((10_000, 1)), array((21,))
+    sums["finalize"] = "group_y0 = reduce_y0 + x1; group_y1 = rsqrt(reduce_y1 * w0);"
+    definition = define_grouped(**sums, name="group", preamble="")
+    given = (x, one, gain), (FLOAT,), (x,), (None, one)
+    yield "grouped/lanes", plan_lanes(Groups(definition, x.shape, (1,), FLOAT, *given), CPU)
 
 
 def scans():

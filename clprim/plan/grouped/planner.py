@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from clprim.plan.grouped.lanes import plan_lanes
 from clprim.plan.grouped.passes import plan_passes
 from clprim.plan.grouped.problem import Groups
 from clprim.plan.grouped.runs import plan_runs
@@ -23,5 +24,7 @@ def plan_groups(problem: Groups, traits: DeviceTraits) -> Plan:
         problem: What to compute; where there are no elements, only values of groups may be.
         traits: Of the device.
     """
-    near = plan_runs(problem, traits) if math.prod(problem.shape) else None
+    near = None
+    if math.prod(problem.shape):
+        near = plan_runs(problem, traits) or plan_lanes(problem, traits)
     return plan_passes(problem, traits) if near is None else Plan((near,))

@@ -16,7 +16,7 @@ times as fast as two passes, on two cores).
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from clprim.dtypes import stored_type, value_dtype
@@ -36,7 +36,17 @@ from clprim.plan.snippets import index_type, own_names, unified_functions
 from clprim.plan.strides import Dim, Space, broadcast_strides, collapse, memory_order
 from clprim.traits import DeviceTraits
 
-__all__ = ["RunsCode", "plan_runs"]
+__all__ = [
+    "FEW_ITEMS",
+    "ITEMS",
+    "SMALLEST",
+    "Loops",
+    "RunsCode",
+    "group_kernel",
+    "loops_of",
+    "plan_runs",
+    "walk_together",
+]
 
 # Of a group, what the second pass still finds in a core's second cache; and the core's part of the
 # last one, where that is more.
@@ -116,7 +126,7 @@ class RunsCode(KernelCode):
 
 
 @dataclass(frozen=True)
-class _Loops:
+class Loops:
     """What a group is in memory.
 
     Attributes:
@@ -138,6 +148,11 @@ class _Loops:
         """How many."""
         return self.outer.size * self.group.size
 
+    @property
+    def moving(self) -> list[int]:
+        """Numbers of the arrays that have more than one element a group."""
+        return [n for n in range(len(self.starts)) if self.run.strides[n] or self.row.strides[n]]
+
 
 def plan_runs(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
     """Plans the kernel, or returns None where a group is no such thing as above, or too large.
@@ -146,20 +161,13 @@ def plan_runs(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
         problem: What to compute; nothing of it may be empty.
         traits: Of the device: a CPU, whose caches the kernel counts on.
     """
-    definition, value = problem.definition, problem.value
-    if not (traits.is_cpu and definition.componentwise and value.kind == "f"):
-        return None
-    arrays, names = problem.arrays, problem.names
-    dtypes = [*(a.dtype for a in arrays), *problem.scalars]
-    if any(d.kind in "biu" or value_dtype(d, [d]) != value for d in dtypes):
-        return None
-    loops = _loops(problem, traits)
+    loops = loops_of(problem, traits)
     if loops is None:
         return None
+    definition = problem.definition
     outer, group, row, run = loops.outer, loops.group, loops.row, loops.run
-    moving = [n for n in range(len(names)) if run.strides[n] or row.strides[n]]
-    width = max(1, min(16, traits.vector_bytes // value.itemsize))
-    if not _pays(problem, loops, moving, width, traits):
+    width = max(1, min(16, traits.vector_bytes // problem.value.itemsize))
+    if not _pays(problem, loops, width, traits):
         return None
     unroll = UNROLL if run.size >= 2 * UNROLL * width else 1
     unroll = max(1, min(unroll, REGISTERS // definition.taken.partials))
@@ -168,7 +176,6 @@ def plan_runs(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
     if steps > MOST_CHAINS or row.size > MOST_CHAINS * rows_a_chain:
         return None
     an_item = max(1, loops.groups // (ITEMS * traits.compute_units))
-
     numbers = {
         "groups": loops.groups,
         "inner_groups": group.size,
@@ -177,32 +184,66 @@ def plan_runs(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
         "n": run.size,
         "rows_a_chain": rows_a_chain,
     }
-    for n, name in enumerate(names):
+    moving = loops.moving
+    for n, name in enumerate(problem.names):
         numbers[f"{name}_start"] = loops.starts[n]
         numbers[f"{name}_outer"] = outer.strides[n]
         numbers[f"{name}_group"] = group.strides[n]
         if n in moving:
             numbers[f"{name}_row"] = row.strides[n]
+    widths = _widths(width, definition.combine_componentwise)
+    items = -(-loops.groups // an_item)
+    return group_kernel(
+        "grouped/runs", problem, loops, numbers, widths, items, traits, unroll=unroll, vectors=True
+    )
+
+
+def group_kernel(
+    template: str,
+    problem: Groups,
+    loops: Loops,
+    numbers: Mapping[str, int],
+    widths: tuple[int, ...],
+    items: int,
+    traits: DeviceTraits,
+    *,
+    unroll: int = 1,
+    vectors: bool = False,
+) -> KernelPlan:
+    """Returns the kernel that a template prints.
+
+    Args:
+        template: That prints it.
+        problem: What to compute.
+        loops: Of it.
+        numbers: Its sizes and strides.
+        widths: Elements of a vector, and of shorter ones for what is left; the last is 1.
+        items: Work-items.
+        traits: Of the device.
+        unroll: Independent partials of a run.
+        vectors: Whether vectors are of one run: they may go past the cache, and the next run is
+            asked for.
+    """
+    definition, arrays, names = problem.definition, problem.arrays, problem.names
+    run, value = loops.run, stored_type(problem.value).value
     operands = tuple(
-        OperandCode.of(name, a.dtype, value, step)
+        OperandCode.of(name, a.dtype, problem.value, step)
         for name, a, step in zip(names, arrays, run.strides, strict=True)
     )
-    value_type = stored_type(value).value
+    results = operands[: definition.results]
     written = len(arrays) - len(problem.inputs)
-    scalars = tuple(ScalarCode(f"w{n}", value_type) for n in range(definition.scalars))
+    scalars = tuple(ScalarCode(f"w{n}", value) for n in range(definition.scalars))
     parameters = [
         *(
             Parameter.memory(o.storage, f"{o.name}_memory", read_only=n >= written)
             for n, o in enumerate(operands)
         ),
-        *(Parameter.number(value_type, w.name) for w in scalars),
+        *(Parameter.number(value, w.name) for w in scalars),
         *(Parameter.number(loops.index, name) for name in numbers),
     ]
     elements = math.prod(problem.shape)
-    moved = elements * sum(arrays[n].dtype.itemsize for n in moving if run.strides[n])
-    results = operands[: definition.results]
-    taken = definition.taken
-    snippets = definition.snippets
+    moved = elements * sum(arrays[n].dtype.itemsize for n in loops.moving if run.strides[n])
+    taken, snippets = definition.taken, definition.snippets
     code = RunsCode(
         name=definition.name,
         preamble=definition.preamble,
@@ -210,21 +251,21 @@ def plan_runs(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
         constants=(),
         index=loops.index,
         unified=unified_functions(snippets, definition.preamble, traits),
-        doubles=value_type == "double",
+        doubles=value == "double",
         own=own_names(snippets, definition.preamble),
-        value=value_type,
-        widths=_widths(width, definition.combine_componentwise),
+        value=value,
+        widths=widths,
         unroll=unroll,
         arrays=operands,
-        still=tuple(name for n, name in enumerate(names) if n not in moving),
-        inputs=tuple(o for o in operands if o.name in _inputs(definition.reduced)),
+        still=tuple(name for n, name in enumerate(names) if n not in loops.moving),
+        inputs=tuple(o for o in operands if o.name in inputs_of(definition.reduced)),
         results=results,
-        finalized=_inputs(definition.finalized),
-        mapped=_inputs(definition.mapped),
+        finalized=inputs_of(definition.finalized),
+        mapped=inputs_of(definition.mapped),
         kept=tuple((n, f"group_y{n}") for n, k in enumerate(problem.kept) if k is not None),
         group_values=definition.group_values,
-        partials=tuple(partial_code(n, value) for n in range(taken.partials)),
-        values=tuple((f"y{n}", value_type) for n in range(taken.values)),
+        partials=tuple(partial_code(n, problem.value) for n in range(taken.partials)),
+        values=tuple((f"y{n}", value) for n in range(taken.values)),
         scalars=scalars,
         expr=taken.expr.body,
         init=taken.init.body,
@@ -233,21 +274,27 @@ def plan_runs(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
         finalize=definition.finalize.body,
         each=definition.each.body,
         combine_vectors=definition.combine_componentwise,
-        streaming=traits.streaming
+        streaming=vectors
+        and traits.streaming
         and moved > traits.cache_bytes
-        and _aligned(loops, results, width),
-        ahead=traits.prefetch,
+        and _aligned(loops, results, widths[0]),
+        ahead=vectors and traits.prefetch,
     )
     arguments: list[Argument] = [Buffer(name) for name in names]
     arguments += [Scalar(n) for n in range(len(scalars))]
     arguments += numbers.values()
     flops = taken.expr.flops + taken.step.flops + definition.each.flops
-    size = (-(-loops.groups // an_item),)
-    return KernelPlan("grouped/runs", code, tuple(arguments), size, (1,), moved, flops * elements)
+    return KernelPlan(template, code, tuple(arguments), (items,), (1,), moved, flops * elements)
 
 
-def _loops(problem: Groups, traits: DeviceTraits) -> _Loops | None:
-    """Returns the loops, if what is reduced are runs of one axis or two."""
+def loops_of(problem: Groups, traits: DeviceTraits) -> Loops | None:
+    """Returns the loops, if vectors do and what is reduced are runs of one axis or two."""
+    definition = problem.definition
+    if not (traits.is_cpu and definition.componentwise and problem.value.kind == "f"):
+        return None
+    dtypes = [*(a.dtype for a in problem.arrays), *problem.scalars]
+    if any(d.kind in "biu" or value_dtype(d, [d]) != problem.value for d in dtypes):
+        return None
     strides = [broadcast_strides(a, problem.shape) for a in problem.arrays]
     read = min(problem.definition.reduced)
     first = broadcast_strides(problem.inputs[read], problem.shape)
@@ -261,30 +308,39 @@ def _loops(problem: Groups, traits: DeviceTraits) -> _Loops | None:
     once = Dim(1, (0,) * len(starts))
     outer, group = (once, once, *kept)[-2:]
     row, run = (once, *reduced)[-2:]
-    return _Loops(outer, group, row, run, space.offsets, index_type(space, traits=traits))
+    return Loops(outer, group, row, run, space.offsets, index_type(space, traits=traits))
 
 
-def _pays(
-    problem: Groups, loops: _Loops, moving: Collection[int], width: int, traits: DeviceTraits
-) -> bool:
-    """Whether runs are vectors, and a cache holds a group; ``moving`` arrays walk along it."""
+def _pays(problem: Groups, loops: Loops, width: int, traits: DeviceTraits) -> bool:
+    """Whether runs are vectors, and a cache holds a group."""
     row, run, names = loops.row, loops.run, problem.names
     size = row.size * run.size
     if size < SMALLEST * width or (run.size < width and row.size > 1):
         return False
-    reduced = _inputs(problem.definition.reduced)
-    once = _inputs(problem.definition.finalized)
-    if any(names[n] in once for n in moving):
-        return False
-    read = {*reduced, *(f"y{n}" for n in range(len(problem.results)))}
-    if any(run.strides[n] not in ((1,) if names[n] in read else (0, 1)) for n in moving):
+    reduced = inputs_of(problem.definition.reduced)
+    if not walk_together(problem, loops):
         return False
     near = max(NEAR_BYTES, traits.cache_bytes // (SHARE * traits.compute_units))
-    nbytes = size * sum(problem.arrays[n].dtype.itemsize for n in moving if names[n] in reduced)
+    nbytes = size * sum(
+        problem.arrays[n].dtype.itemsize for n in loops.moving if names[n] in reduced
+    )
     return nbytes <= near and loops.groups >= FEW_ITEMS * traits.compute_units
 
 
-def _aligned(loops: _Loops, results: tuple[OperandCode, ...], width: int) -> bool:
+def walk_together(problem: Groups, loops: Loops) -> bool:
+    """Whether arrays of more than one element a group have neighbours where a run has."""
+    names, moving = problem.names, loops.moving
+    once = inputs_of(problem.definition.finalized)
+    if any(names[n] in once for n in moving):
+        return False
+    read = {
+        *inputs_of(problem.definition.reduced),
+        *(f"y{n}" for n in range(len(problem.results))),
+    }
+    return all(loops.run.strides[n] in ((1,) if names[n] in read else (0, 1)) for n in moving)
+
+
+def _aligned(loops: Loops, results: tuple[OperandCode, ...], width: int) -> bool:
     """Whether the vectors of results are those of memory, and lie where these begin."""
     places = [loops.run.size]
     for n in range(len(results)):
@@ -299,6 +355,6 @@ def _widths(width: int, combine_vectors: bool) -> tuple[int, ...]:
     return tuple(dict.fromkeys(w for w in wanted if w <= width))
 
 
-def _inputs(numbers: Collection[int]) -> tuple[str, ...]:
+def inputs_of(numbers: Collection[int]) -> tuple[str, ...]:
     """Their names."""
     return tuple(f"x{n}" for n in sorted(numbers))

@@ -56,6 +56,34 @@ def test_softmin_and_another_dtype():
     )
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+@pytest.mark.parametrize("count", [2, 21, 63])
+def test_short_rows_side_by_side(count, dtype):
+    # More than a core has vectors' lanes, and some that are left; of a wider array, and in place.
+    wide = np.random.default_rng(0).normal(0, 5, (331, count + 9)).astype(dtype)
+    wide[7, 3], wide[20, 2:], wide[330, 3] = np.inf, -np.inf, np.nan
+    x = wide[:, 2 : 2 + count].astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        top = np.exp(x - x.max(1, keepdims=True))
+        expected = top / top.sum(1, keepdims=True)
+    expected[[7, 330]] = np.where(count > 1, np.nan, 1)
+    given = cp.asarray(wide)[:, 2 : 2 + count]
+    close = {"rtol": {2: 2e-3, 4: 1e-5, 8: 1e-12}[np.dtype(dtype).itemsize], "atol": 1e-7}
+    np.testing.assert_allclose(ops.softmax(given, 1).get(), expected, **close)
+    lines = np.isfinite(expected).all(1)
+    slope = np.random.default_rng(1).standard_normal(x.shape).astype(dtype)
+    back = ops.softmax_backward(cp.asarray(slope), cp.asarray(expected.astype(dtype)), 1).get()
+    wanted = expected * (slope - (expected * slope).sum(1, keepdims=True))
+    np.testing.assert_allclose(
+        back[lines],
+        wanted[lines],
+        rtol=2 * close["rtol"],
+        atol=2e-3 if dtype == np.float16 else 1e-6,
+    )
+    ops.softmax(given, 1, out=given)
+    np.testing.assert_allclose(given.get(), expected, **close)
+
+
 @pytest.mark.parametrize("count", [4, 70])
 def test_what_is_not_finite(count):
     inf, nan = np.inf, np.nan

@@ -1,0 +1,61 @@
+"""Plans of short groups side by side: which groups, and what they cover."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from planning import CPU, GPU, array, numbers
+
+from clprim.language.grouped import define_grouped
+from clprim.plan.grouped.lanes import plan_lanes
+from clprim.plan.grouped.planner import plan_groups
+from clprim.plan.grouped.problem import Groups
+
+TWO = dataclasses.replace(CPU, compute_units=2)
+FLOAT = np.dtype(np.float32)
+STRINGS = {
+    "init": "reduce_y0 = 0;",
+    "step": "reduce_y0 += y0;",
+    "combine": None,
+    "finalize": "group_y0 = 1 / reduce_y0;",
+    "each": "y0 = exp(x0 - group_y0) * x1;",
+}
+
+
+def problem(x, axes=(1,), extra=None, **strings):
+    definition = define_grouped("y0 = x0;", **(STRINGS | strings), name="group", preamble="")
+    more = array(x.shape[-1:]) if extra is None else extra
+    kept = array(tuple(1 if d in axes else n for d, n in enumerate(x.shape)))
+    out = dataclasses.replace(x, offset=0)
+    return Groups(definition, x.shape, axes, FLOAT, (x, more), (), (out,), (kept,))
+
+
+def test_rows_of_a_few_classes():
+    given = problem(array((1000, 21)))
+    found = plan_lanes(given, TWO)
+    assert found.template == "grouped/lanes"
+    assert plan_groups(given, TWO).main.template == "grouped/lanes"
+    seen = numbers(found)
+    assert (seen["groups"], seen["n"], seen["x0_group"], seen["x1_group"]) == (1000, 21, 21, 0)
+    assert seen["groups_an_item"] % found.code.vector == 0
+    assert (found.global_size[0] - 1) * seen["groups_an_item"] < 1000
+    assert found.global_size[0] * seen["groups_an_item"] >= 1000
+    # The key holds no sizes.
+    assert plan_lanes(problem(array((5000, 9))), TWO).code == found.code
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "traits", "strings"),
+    [
+        ((1000, 21), (1,), GPU, {}),
+        ((1000, 64), (1,), TWO, {}),  # vectors of its own
+        ((60, 21), (1,), TWO, {}),  # too few for the cores
+        ((21, 1000), (0,), TWO, {}),  # groups are neighbours, and no runs
+        ((1000, 3, 7), (1,), TWO, {}),
+        # A number of all lanes, which a vector's arithmetic is not known to agree with.
+        ((1000, 21), (1,), TWO, {"finalize": "group_y0 = reduce_y0 / count;"}),
+        ((1000, 21), (1,), TWO, {"each": "if (x0 > 0) y0 = x0 * x1; else y0 = group_y0;"}),
+    ],
+)
+def test_what_is_left_to_others(shape, axes, traits, strings):
+    assert plan_lanes(problem(array(shape), axes, **strings), traits) is None
