@@ -44,6 +44,7 @@ CONV = "tests/ops/conv/test_conv.py -k any_convolution"
 MATMUL = "tests/ops/product/test_matmul.py -k"
 DEPTHWISE = "tests/ops/conv/test_depthwise.py -k"
 WINOGRAD = "tests/ops/conv/test_winograd.py -k"
+LOCAL = "tests/ops/conv/test_winograd_local.py -k"
 REDUCTION = "tests/test_reduction.py -k"
 MAP = "tests/test_pointwise.py -k"
 
@@ -168,6 +169,27 @@ FAULTS = (
         "weight.append([Fraction(j == r - 1)",
         "weight.append([Fraction(j == r - 2)",
         f"{WINOGRAD} every_size",
+    ),
+    Fault(
+        "the last column of an image that tiles in local memory cover",
+        "templates/conv/winograd/local.cl.jinja",
+        "column + j < y_columns",
+        "column + j + 1 < y_columns",
+        f"{LOCAL} every_size",
+    ),
+    Fault(
+        "what a tile in local memory reads beside its image",
+        "templates/conv/winograd/local.cl.jinja",
+        "&& column_{{ j }} ? pixels",
+        "? pixels",
+        f"{LOCAL} every_size",
+    ),
+    Fault(
+        "transformed weights of channels that are not there",
+        "templates/conv/winograd/local_weight.cl.jinja",
+        "channel < channels && output",
+        "output",
+        f"{LOCAL} every_size",
     ),
     Fault(
         "the tail of a row",

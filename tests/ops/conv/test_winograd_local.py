@@ -225,6 +225,8 @@ def test_auto_takes_it_where_it_pays_and_is_allowed(traits):
     # Gradients in the weight are sums of products.
     names = kernels_of(lambda: ops.conv2d_weight(x, w.shape, x, padding=1))
     assert names and not any("winograd" in name for name in names)
+    with pytest.raises(cp.DefinitionError, match="for gradients in the weight a CPU"):
+        ops.conv2d_weight(x, w.shape, x, padding=1, algorithm="winograd")
 
 
 @gpus

@@ -35,8 +35,8 @@ from clprim.traits import DeviceTraits
 __all__ = ["WINOGRAD", "WINOGRAD_LOCAL"]
 
 NEEDS = (
-    "windows of 2, 3, 5 or 7 elements, stride 1 and no dilation, of floats, and errors that "
-    "cp.options(convolution_error=) admits"
+    "windows of 2, 3, 5 or 7 elements, stride 1 and no dilation, of floats, errors that "
+    "cp.options(convolution_error=) admits, and for gradients in the weight a CPU"
 )
 # What an example does to its results.
 RESIDUAL = "y0 = max(y0 + x0, 0);"
