@@ -265,7 +265,7 @@ def _gradient(dtype: AnyDType, each: str) -> GroupedGradient:
 def _hard(mean: bool, smooth: bool, weight: bool) -> str:
     """Of logits, numbers; of a row its class, weight, gradient; Σ of rows, of classes, weights."""
     # Where all rows are ignored, so is the sum of no weights.
-    scale, n = ("x4 / (x5 + (x5 == 0))", 6) if mean else ("x4", 5)
+    scale, n = ("x4 / (x5 == 0 ? 1 : x5)", 6) if mean else ("x4", 5)
     # log Σ exp of the row, which every class counts with its weight, goes to all in equal parts.
     if not smooth:
         return f"typeof_y0 f = x3 * ({scale}); y0 = f * top * group_y2 - (x1 == x2 ? f * x0 : 0);"
