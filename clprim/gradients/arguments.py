@@ -13,6 +13,7 @@ from clprim import dtypes
 from clprim.call.arguments import check_array
 from clprim.call.scalars import scalar_dtypes, split_arguments
 from clprim.errors import DefinitionError, DTypeError, ShapeError
+from clprim.language.gradient.by_hand import HandWritten
 from clprim.runtime.device import Device
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Standing",
     "as_names",
     "as_tuple",
+    "asked_of",
     "is_array",
     "is_floating",
     "kind_of",
@@ -69,6 +71,12 @@ def is_array(value: object) -> bool:
 def as_tuple(value: Any) -> tuple[Any, ...]:
     """Several values as they are, one as a tuple of it."""
     return tuple(value) if isinstance(value, tuple | list) else (value,)
+
+
+def asked_of(by_hand: HandWritten | None, arrays: Sequence[str]) -> tuple[str, ...]:
+    """Of these arrays, those that gradients are of where none are named."""
+    given = None if by_hand is None else by_hand.gradients
+    return tuple(name for name in arrays if given is None or f"g{name}" in given)
 
 
 def kind_of(grad: object) -> str:

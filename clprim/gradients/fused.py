@@ -87,6 +87,8 @@ class GroupStages:
         axes: tuple[int, ...],
         summed: Mapping[str, tuple[int, ...]],
         inner: tuple[int, ...] = (),
+        *,
+        apart: bool = False,
     ) -> list[Stage]:
         """Returns the kernels of a call.
 
@@ -97,6 +99,7 @@ class GroupStages:
             axes: Of a group.
             summed: Along which axes the gradient of each argument is summed.
             inner: Axes of a part of a group, where groups have parts.
+            apart: Whether sums and maps are kernels of their own, which have gradients.
         """
         kept = tuple(1 if d in axes else size for d, size in enumerate(whole))
         stages = self._ahead(grouping, values, kept, axes) if grouping.ahead else []
@@ -108,10 +111,14 @@ class GroupStages:
         parts, sums = self._needed(
             grouping, [*(grouping.elements[f"g{n}"] for n in full), *later, *groups.values()]
         )
+        if apart and sums:
+            stages.append(self._of_parts.sums(grouping, values, sums, axes))
+            values |= dict.fromkeys(sums, standing)
+            sums = {}
         if inner and sums:
-            along = {n: summed[n] for n in rest}
+            repeated = {n: summed[n] for n in rest}
             made = self._of_parts.made(
-                grouping, values, whole, axes, inner, (parts, sums), full, along
+                grouping, values, whole, axes, inner, (parts, sums), full, repeated
             )
             if made is not None:
                 stages += made

@@ -107,7 +107,7 @@ class PartStages:
         parts, sums = needed
 
         def constant(name: str) -> bool:
-            value = values.get(name)
+            value: Any = values.get(name)
             if is_array(value):
                 shape = (1,) * (len(whole) - len(value.shape)) + value.shape
                 return all(shape[d] == 1 for d in inner)
@@ -124,10 +124,10 @@ class PartStages:
         if found.early:
             stages += self._mapped(grouping, values, found.early, each)
             values |= dict.fromkeys(found.early, of_part)
-        stages.append(self._sums(grouping, values, found.inner, inner))
+        stages.append(self.sums(grouping, values, found.inner, inner))
         values |= dict.fromkeys(found.inner, of_part)
         if found.sums:
-            stages.append(self._sums(grouping, values, found.sums, axes))
+            stages.append(self.sums(grouping, values, found.sums, axes))
             values |= dict.fromkeys(found.sums, of_group)
         if grouping.groups:
             stages += self._mapped(grouping, values, grouping.groups, kept)
@@ -151,7 +151,7 @@ class PartStages:
             stages.append(self._maker.stage(terms, values, each, along, names))
         return stages
 
-    def _sums(
+    def sums(
         self,
         grouping: Grouping,
         values: Mapping[str, Any],

@@ -21,6 +21,7 @@ from clprim.gradients.arguments import (
 )
 from clprim.gradients.fused import GroupStages
 from clprim.gradients.group_parts import inner_axes
+from clprim.gradients.second import SecondOfGroups
 from clprim.gradients.stages import Stage
 from clprim.language.gradient.groups import Grouping, derive_groups
 from clprim.language.grouped import GroupedDefinition
@@ -69,14 +70,38 @@ class GroupedGradient:
     def __str__(self) -> str:
         return self._stages.text(self._definite())
 
-    def gradient(self, wrt: Any = None) -> Any:
-        """Refuses a second derivative.
+    def gradient(self, wrt: Any = None) -> SecondOfGroups:
+        """Returns the gradient of this gradient.
+
+        It is called with the arrays of the operator, the gradients that ``grad=`` held, and the
+        scalars, and with its ``axis=``; ``grad=`` takes one gradient for each that this one
+        returns. Where the former are left out, they are 1.
+
+        Args:
+            wrt: Names of arguments; ``x`` and a number for the gradients too, behind the arrays.
+                Every floating array by default.
 
         Raises:
-            DefinitionError: Always.
+            DefinitionError: A gradient passes what has none.
+
+        Example:
+            >>> import numpy as np, clprim as cp
+            >>> share = cp.Grouped(
+            ...     "y0 = x0;",
+            ...     init="reduce_y0 = 0;",
+            ...     step="reduce_y0 += y0;",
+            ...     each="y0 = x0 / group_y0;",
+            ... )
+            >>> x, grad = (cp.asarray(np.float32(v)) for v in ([1, 3], [1, 0]))
+            >>> second = share.gradient().gradient("x0")
+            >>> second(x, grad, grad=grad).get()
+            array([-0.09375,  0.03125], dtype=float32)
         """
-        del wrt
-        raise DefinitionError(f"{self._what}: the second derivative of a Grouped is not known")
+        first = self
+        if self._saves:  # what was saved depends on the arguments, too
+            what = self._what.removeprefix("gradient of ")
+            first = GroupedGradient(self.definition, what, wrt=self._wrt)
+        return SecondOfGroups(first, wrt)
 
     def reads(self, name: str) -> bool:
         """Whether the gradients depend on an argument, something saved or a gradient."""
@@ -146,19 +171,25 @@ class GroupedGradient:
             stage.run(values)
         return "\n".join(texts)
 
+    def apart(
+        self, args: tuple[Any, ...], grad: Any, axis: Any
+    ) -> tuple[tuple[Stage, ...], tuple[str, ...], dict[str, Any]]:
+        """The kernels of a call with sums and maps apart; see `_staged`."""
+        return self._staged(args, grad, axis, (), apart=True)
+
     def _staged(
-        self, args: tuple[Any, ...], grad: Any, axis: Any, saved: Any
+        self, args: tuple[Any, ...], grad: Any, axis: Any, saved: Any, *, apart: bool = False
     ) -> tuple[tuple[Stage, ...], tuple[str, ...], dict[str, Any]]:
         """The kernels of a call, made for a new signature, and its arguments by name."""
         device = current_device()
         grads, extra = as_tuple(grad), as_tuple(saved)
         arrays, scalars = args[: self._counts[0]], args[self._counts[0] :]
-        options = (tuple([kind_of(g) for g in grads]), axis)
+        options = (tuple([kind_of(g) for g in grads]), axis, apart)
         operands = (*arrays, *extra, *[g for g in grads if is_array(g)])
         found, signature = self._calls.look_up(device, operands, (), scalars, options)
         if found is None:
             given = read_arguments(self._what, args, self._counts, grad, device, extra)
-            found = self._prepare(given, extra, axis)
+            found = self._prepare(given, extra, axis, apart)
             self._calls.remember(signature, found)
         stages, order, count = found
         return stages, order, self._values(arrays, scalars, grads, extra, count)
@@ -174,7 +205,7 @@ class GroupedGradient:
         return values
 
     def _prepare(
-        self, given: Given, extra: Sequence[Any], axis: Any
+        self, given: Given, extra: Sequence[Any], axis: Any, apart: bool
     ) -> tuple[tuple[Stage, ...], tuple[str, ...], int]:
         """Checks a call and makes its kernels; see `_staged`."""
         what = self._what
@@ -216,11 +247,11 @@ class GroupedGradient:
         repeated = [
             sum_axes(a.shape, whole) for n, a in enumerate(given.arrays) if f"x{n}" not in once
         ]
-        inner = inner_axes(whole, axes, [a for a in repeated if a], strides)
-        ahead = ahead or bool(inner)
+        inner = () if apart else inner_axes(whole, axes, [a for a in repeated if a], strides)
+        ahead = ahead or apart or bool(inner)
         kinds = tuple(kind_of(g) for g in given.grads)
         grouping = self._derived(given.real, given.ctypes, kinds, wrt, ahead, tuple(sorted(once)))
-        stages = self._stages.made(grouping, values, whole, axes, summed, inner)
+        stages = self._stages.made(grouping, values, whole, axes, summed, inner, apart=apart)
         return tuple(stages), tuple(f"g{name}" for name in wrt), max(1, count)
 
     def _check_shapes(

@@ -12,6 +12,7 @@ from clprim.gradients.arguments import (
     Given,
     as_names,
     as_tuple,
+    asked_of,
     is_array,
     is_floating,
     kind_of,
@@ -143,17 +144,12 @@ class PointwiseGradient:
         """The derivation for float arrays, and the gradients in order."""
         inputs, scalars, results = self._counts
         names = [f"x{n}" for n in range(inputs)] + [f"w{n}" for n in range(scalars)]
-        wrt = self._wrt or self._default(names[:inputs])
+        wrt = self._wrt or asked_of(self._hand, names[:inputs])
         if not wrt:
             raise DefinitionError(f"{self._what}: without arrays, name scalars in wrt=")
         ctypes = tuple((name, "float") for name in names)
         kinds = ("array",) * results
         return self._derived("float", ctypes, kinds, wrt, True), tuple(f"g{n}" for n in wrt)
-
-    def _default(self, arrays: Sequence[str]) -> tuple[str, ...]:
-        """Of these arrays, those that gradients are of where none are named."""
-        given = None if self._hand is None else self._hand.gradients
-        return tuple(name for name in arrays if given is None or f"g{name}" in given)
 
     def _derive(
         self,
@@ -189,7 +185,7 @@ class PointwiseGradient:
         return self._next(("array",) * self._counts[2], wrt, saves)
 
     def _next(self, kinds: tuple[str, ...], wrt: Any, saves: Any) -> PointwiseGradient:
-        wanted = self._wrt or self._default([f"x{n}" for n in range(self._counts[0])])
+        wanted = self._wrt or asked_of(self._hand, [f"x{n}" for n in range(self._counts[0])])
         definition = self._as_definition(wanted, kinds)
         return PointwiseGradient(definition, self._what, wrt=wrt, saves=saves, previous=self)
 
@@ -306,8 +302,8 @@ class PointwiseGradient:
             )
         wrt = self._wrt
         if wrt is None:
-            wrt = self._default(
-                [f"x{n}" for n, a in enumerate(given.arrays) if is_floating(a.dtype)]
+            wrt = asked_of(
+                self._hand, [f"x{n}" for n, a in enumerate(given.arrays) if is_floating(a.dtype)]
             )
             if not wrt:
                 raise DTypeError(f"{self._what}: no argument is an array of a floating dtype")

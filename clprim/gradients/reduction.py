@@ -13,6 +13,7 @@ from clprim.gradients.arguments import (
     Given,
     as_names,
     as_tuple,
+    asked_of,
     is_array,
     is_floating,
     kind_of,
@@ -20,7 +21,7 @@ from clprim.gradients.arguments import (
     sum_axes,
 )
 from clprim.gradients.partials import PartialStages
-from clprim.gradients.second import SecondGradient
+from clprim.gradients.second import SecondOfReduction
 from clprim.gradients.stages import Stage, StageMaker
 from clprim.language.definition import ReductionDefinition
 from clprim.language.gradient.by_hand import HandWritten
@@ -99,7 +100,7 @@ class ReductionGradient:
                 parts.append(f"{title}\n{derivation.helpers(wanted, self._saves)}{text}")
         return "\n".join(parts)
 
-    def gradient(self, wrt: Any = None) -> SecondGradient:
+    def gradient(self, wrt: Any = None) -> SecondOfReduction:
         """Returns the gradient of this gradient.
 
         It is called with the arrays of the operator, the gradients that ``grad=`` held, and the
@@ -131,21 +132,16 @@ class ReductionGradient:
                 partial_types=self._partial_types,
                 by_hand=None if self._hand is None else self._hand.text,
             )
-        return SecondGradient(first, wrt)
+        return SecondOfReduction(first, wrt)
 
     def _definite(self) -> tuple[Folded, tuple[str, ...]]:
         """The derivation for float arrays, and the gradients in order."""
         inputs, scalars, results = self._counts
         names = [f"x{n}" for n in range(inputs)] + [f"w{n}" for n in range(scalars)]
-        wrt = self._wrt or self._default(names[:inputs])
+        wrt = self._wrt or asked_of(self._hand, names[:inputs])
         ctypes = tuple((name, "float") for name in names)
         folded = self._derived("float", ctypes, ("array",) * results, wrt, True)
         return folded, tuple(f"g{n}" for n in wrt)
-
-    def _default(self, arrays: Sequence[str]) -> tuple[str, ...]:
-        """Of these arrays, those that gradients are of where none are named."""
-        given = None if self._hand is None else self._hand.gradients
-        return tuple(name for name in arrays if given is None or f"g{name}" in given)
 
     def _derive(
         self,
@@ -212,6 +208,12 @@ class ReductionGradient:
             stage.run(values)
         return "\n".join(texts)
 
+    def apart(
+        self, args: tuple[Any, ...], grad: Any, axis: Any, keepdims: bool
+    ) -> tuple[tuple[Stage, ...], tuple[str, ...], dict[str, Any]]:
+        """The kernels of a call, each of which has a gradient; see `_staged`."""
+        return self._staged(args, grad, axis, keepdims, ())
+
     def _staged(
         self, args: tuple[Any, ...], grad: Any, axis: Any, keepdims: bool, saved: Any
     ) -> tuple[tuple[Stage, ...], tuple[str, ...], dict[str, Any]]:
@@ -256,8 +258,8 @@ class ReductionGradient:
             )
         wrt = self._wrt
         if wrt is None:
-            wrt = self._default(
-                [f"x{n}" for n, a in enumerate(given.arrays) if is_floating(a.dtype)]
+            wrt = asked_of(
+                self._hand, [f"x{n}" for n, a in enumerate(given.arrays) if is_floating(a.dtype)]
             )
             if not wrt:
                 raise DTypeError(f"{what}: no argument is an array of a floating dtype")

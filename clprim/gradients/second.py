@@ -1,4 +1,4 @@
-"""The gradient of a `Reduction`'s gradient: its kernels, walked backwards.
+"""The gradient of a `Reduction`'s or a `Grouped`'s gradient: its kernels, walked backwards.
 
 A gradient is a list of kernels, each a `Pointwise` or a `Reduction` that has a gradient itself.
 They run once more, and then every one hands the gradients of its results to its operands.
@@ -26,9 +26,10 @@ from clprim.gradients.stages import REAL, Stage
 from clprim.runtime.device import current_device
 
 if TYPE_CHECKING:
+    from clprim.gradients.grouped import GroupedGradient
     from clprim.gradients.reduction import ReductionGradient
 
-__all__ = ["SecondGradient"]
+__all__ = ["SecondGradient", "SecondOfGroups", "SecondOfReduction"]
 
 
 @dataclass(frozen=True)
@@ -41,30 +42,25 @@ class _Step:
 
 
 class SecondGradient:
-    """Gradients of a `Reduction`'s gradient; see `ReductionGradient.gradient`.
+    """Gradients of a gradient.
 
     Args:
         first: That gradient.
+        names: Of what it returns.
         wrt: Names of arguments: ``x`` and a number for arrays and, behind these, for what ``grad=``
             held; every floating array by default.
     """
 
-    def __init__(self, first: ReductionGradient, wrt: Any = None) -> None:
-        self._first = first
+    def __init__(
+        self, first: ReductionGradient | GroupedGradient, names: tuple[str, ...], wrt: Any
+    ) -> None:
+        self._first, self._names = first, names
         self._what = f"gradient of {first._what}"
         self._counts = first._counts
         inputs, scalars, results = self._counts
         self._wrt = as_names(self._what, wrt, inputs + results, scalars)
         self._gradients: dict[tuple[Any, tuple[str, ...]], Any] = {}
         self._add: Any = None
-        folded, self._names = first._definite()
-        for name in folded.taken.gradients:
-            if folded.kept[int(name[1:])].kind == "product":
-                raise first.definition.step.error(
-                    f"reduce_y{name[1:]}",
-                    "the second derivative of a product of elements is not known where one is 0; "
-                    "give the sum of their logarithms",
-                )
 
     def __repr__(self) -> str:
         return f"<clprim.{self._what}>"
@@ -79,37 +75,10 @@ class SecondGradient:
             DefinitionError: Always.
         """
         del wrt
-        raise DefinitionError(f"{self._what}: a third derivative of a Reduction is not known")
-
-    def __call__(
-        self, *args: Any, grad: Any = None, axis: Any = None, keepdims: bool = False
-    ) -> Any:
-        """Computes the gradients.
-
-        Args:
-            args: The arrays of the operator, what ``grad=`` of its gradient was (1 where they are
-                left out), its scalars.
-            grad: A gradient for each that the gradient of the operator returns, arrays of the
-                shape of its arguments or numbers; a tuple for several.
-            axis: As in the operator's call.
-            keepdims: Likewise.
-
-        Returns:
-            An array of the shape and dtype of each argument asked for, a tuple for several.
-
-        Raises:
-            ShapeError, DTypeError, DeviceError, BuildError: As the gradient of the operator.
-        """
-        return self._run(args, grad, axis, keepdims, None)
-
-    def source(self, *args: Any, grad: Any = None, axis: Any = None, keepdims: bool = False) -> str:
-        """Returns the OpenCL C that these arguments run, kernel by kernel."""
-        texts: list[str] = []
-        self._run(args, grad, axis, keepdims, texts)
-        return "\n".join(texts)
+        raise DefinitionError(f"{self._what}: a third derivative is not known")
 
     def _run(
-        self, args: tuple[Any, ...], grad: Any, axis: Any, keepdims: bool, texts: list[str] | None
+        self, args: tuple[Any, ...], grad: Any, options: tuple[Any, ...], texts: list[str] | None
     ) -> Any:
         inputs, scalars, results = self._counts
         plain = len(args) == inputs + scalars
@@ -123,8 +92,8 @@ class SecondGradient:
         )
         wanted = self._wanted(given.arrays)
         handed = first_grads if results > 1 else first_grads[0]
-        stages, order, values = self._first._staged(
-            (*given.arrays[:inputs], *given.scalars), handed, axis, keepdims, ()
+        stages, order, values = self._first.apart(
+            (*given.arrays[:inputs], *given.scalars), handed, *options
         )
         named = {f"x{inputs + n}": f"gy{n}" for n in range(results)}
         wrt = tuple(named.get(name, name) for name in wanted)
@@ -231,6 +200,91 @@ class SecondGradient:
         if self._add is None:
             self._add = make("Pointwise", "y0 = x0 + x1;", name="gradient_sum")
         return self._add(a, _as_shape(b, a.shape))
+
+
+class SecondOfReduction(SecondGradient):
+    """Gradients of a `Reduction`'s gradient; see `ReductionGradient.gradient`.
+
+    Args:
+        first: That gradient.
+        wrt: As in `SecondGradient`.
+    """
+
+    def __init__(self, first: ReductionGradient, wrt: Any = None) -> None:
+        folded, names = first._definite()
+        super().__init__(first, names, wrt)
+        for name in folded.taken.gradients:
+            if folded.kept[int(name[1:])].kind == "product":
+                raise first.definition.step.error(
+                    f"reduce_y{name[1:]}",
+                    "the second derivative of a product of elements is not known where one is 0; "
+                    "give the sum of their logarithms",
+                )
+
+    def __call__(
+        self, *args: Any, grad: Any = None, axis: Any = None, keepdims: bool = False
+    ) -> Any:
+        """Computes the gradients.
+
+        Args:
+            args: The arrays of the operator, what ``grad=`` of its gradient was (1 where they are
+                left out), its scalars.
+            grad: A gradient for each that the gradient of the operator returns, arrays of the
+                shape of its arguments or numbers; a tuple for several.
+            axis: As in the operator's call.
+            keepdims: Likewise.
+
+        Returns:
+            An array of the shape and dtype of each argument asked for, a tuple for several.
+
+        Raises:
+            ShapeError, DTypeError, DeviceError, BuildError: As the gradient of the operator.
+        """
+        return self._run(args, grad, (axis, keepdims), None)
+
+    def source(self, *args: Any, grad: Any = None, axis: Any = None, keepdims: bool = False) -> str:
+        """Returns the OpenCL C that these arguments run, kernel by kernel."""
+        texts: list[str] = []
+        self._run(args, grad, (axis, keepdims), texts)
+        return "\n".join(texts)
+
+
+class SecondOfGroups(SecondGradient):
+    """Gradients of a `Grouped`'s gradient; see `GroupedGradient.gradient`.
+
+    Args:
+        first: That gradient.
+        wrt: As in `SecondGradient`.
+    """
+
+    def __init__(self, first: GroupedGradient, wrt: Any = None) -> None:
+        inputs = first._counts[0]
+        wanted = first._wrt or tuple(f"x{n}" for n in range(inputs))
+        super().__init__(first, tuple(f"g{n}" for n in wanted), wrt)
+
+    def __call__(self, *args: Any, grad: Any = None, axis: Any = -1) -> Any:
+        """Computes the gradients.
+
+        Args:
+            args: The arrays of the operator, what ``grad=`` of its gradient was (1 where they are
+                left out), its scalars.
+            grad: A gradient for each that the gradient of the operator returns, arrays of the
+                shape of its arguments or numbers; a tuple for several.
+            axis: As in the operator's call.
+
+        Returns:
+            An array of the shape and dtype of each argument asked for, a tuple for several.
+
+        Raises:
+            ShapeError, DTypeError, DeviceError, BuildError: As the gradient of the operator.
+        """
+        return self._run(args, grad, (axis,), None)
+
+    def source(self, *args: Any, grad: Any = None, axis: Any = -1) -> str:
+        """Returns the OpenCL C that these arguments run, kernel by kernel."""
+        texts: list[str] = []
+        self._run(args, grad, (axis,), texts)
+        return "\n".join(texts)
 
 
 def _as_shape(array: Any, shape: tuple[int, ...]) -> Any:

@@ -11,7 +11,7 @@ from clprim.language.gradient.by_hand import HandWritten
 from clprim.language.gradient.derive import Derivation, refused, start, terms_of
 from clprim.language.gradient.reverse import Reverse
 from clprim.language.gradient.simplify import Algebra
-from clprim.language.gradient.steps import classify
+from clprim.language.gradient.steps import classify, elements_in
 from clprim.language.gradient.terms import Term, below
 from clprim.language.gradient.trials import Kept
 from clprim.language.gradient.values import Refusal
@@ -116,7 +116,7 @@ class _Fold:
         run = start(definition.expr.preamble, real, types, leaves)
         run.lenient = lenient
         self.run, self.algebra, self.types = run, Algebra(run.terms), types
-        self.partials = [self.leaf(name) for name in self.names]
+        self.partials = [self.run.leaf(name) for name in self.names]
         # The start of a partial, the value of an element, the step from one to the next.
         self.assign(self.names, types)
         terms_of(run, definition.init)
@@ -129,9 +129,9 @@ class _Fold:
         terms_of(run, definition.step)
         updates = [self.held(name) for name in self.names]
         known = [term for term in elements if term is not None and term.real]
-        known += [self.leaf(f"x{n}") for n in range(definition.inputs)]
+        known += [self.run.leaf(f"x{n}") for n in range(definition.inputs)]
         plain = [update for update in updates if update is not None]
-        unique = list(dict.fromkeys(known))
+        unique = list(dict.fromkeys([*known, *elements_in(plain, self.partials)]))
         self.kept = classify(run.terms, starts, plain, unique, self.partials)
         # The results.
         self.results = list(self.partials)
@@ -154,25 +154,20 @@ class _Fold:
         found = self.run.cells[name]
         return found if isinstance(found, Term) else None
 
-    def leaf(self, name: str) -> Term:
-        found = self.run.leaves[name]
-        assert isinstance(found, Term)
-        return found
-
     def gradients(self, grads: Sequence[str], wrt: Sequence[str]) -> Folded:
         """All of it."""
         run, snippets = self.run, self.definition.snippets
         given = [
-            (result, self.leaf(f"gy{n}"))
+            (result, self.run.leaf(f"gy{n}"))
             for n, (result, kind) in enumerate(zip(self.results, grads, strict=True))
             if kind != "none"
         ]
-        numbers = [self.leaf(name) for name in wrt if name[0] == "w"]
+        numbers = [self.run.leaf(name) for name in wrt if name[0] == "w"]
         reverse = Reverse(run.terms, run.reasons)
         try:
             handed = reverse.gradients(given, [*self.partials, *numbers])
             outputs, parts, taken = self.handed([handed[p] for p in self.partials])
-            leaves = [self.leaf(name) for name in wrt]
+            leaves = [self.run.leaf(name) for name in wrt]
             found = reverse.gradients(parts, leaves)
         except Refusal as refusal:
             raise refused(refusal, snippets) from None
@@ -209,7 +204,7 @@ class _Fold:
             if self.is_short(gradient):
                 return gradient
             outputs[f"{family}{n}"] = gradient
-            return self.leaf(f"{family}{n}")
+            return self.run.leaf(f"{family}{n}")
 
         # Sums of exponentials depend on their maximum, which takes its share before it hands on.
         order = sorted(range(len(handed)), key=lambda n: self.kept[n].kind in ("max", "min"))
@@ -222,25 +217,25 @@ class _Fold:
                 case "sum" | "deviations":
                     parts += shares(algebra, kept, self.partials, own, passed(n, g))
                 case "mean":
-                    parts.append((elements[0], passed(n, algebra.div(g, self.leaf("count")))))
+                    parts.append((elements[0], passed(n, algebra.div(g, self.run.leaf("count")))))
                 case "product":
                     taken[f"e{n}"] = elements[0]
-                    rest, zeros = self.leaf(f"rest{n}"), self.leaf(f"zeros{n}")
+                    rest, zeros = self.run.leaf(f"rest{n}"), self.run.leaf(f"zeros{n}")
                     product, zero = algebra.mul(g, rest), algebra.zero
                     none = make("==", (zeros, zero), "int")
                     alone = make("==", (zeros, algebra.one), "int")
                     outputs[f"ay{n}"] = algebra.select(none, product, zero)
                     outputs[f"by{n}"] = algebra.select(alone, product, zero)
                     is_zero = make("==", (elements[0], zero), "int")
-                    others = algebra.div(self.leaf(f"ay{n}"), elements[0])
+                    others = algebra.div(self.run.leaf(f"ay{n}"), elements[0])
                     parts.append(
-                        (elements[0], algebra.select(is_zero, self.leaf(f"by{n}"), others))
+                        (elements[0], algebra.select(is_zero, self.run.leaf(f"by{n}"), others))
                     )
                 case "max" | "min":
                     taken[f"e{n}"] = elements[0]
-                    outputs[f"ay{n}"] = algebra.div(g, self.leaf(f"ties{n}"))
+                    outputs[f"ay{n}"] = algebra.div(g, self.run.leaf(f"ties{n}"))
                     won = make("==", (elements[0], own), "int")
-                    share = algebra.select(won, self.leaf(f"ay{n}"), algebra.zero)
+                    share = algebra.select(won, self.run.leaf(f"ay{n}"), algebra.zero)
                     parts.append((elements[0], share))
                 case "winner":
                     place = self.position_beside(n)

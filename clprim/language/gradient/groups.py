@@ -17,16 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from clprim.language.gradient.derive import refused, start, terms_of
+from clprim.language.gradient.derive import refused
 from clprim.language.gradient.fold import shares
-from clprim.language.gradient.monomials import Monomial, Monomials, exchanged
+from clprim.language.gradient.group_terms import GroupTerms
+from clprim.language.gradient.monomials import Monomial, exchanged
 from clprim.language.gradient.reverse import Reverse
 from clprim.language.gradient.simplify import Algebra
-from clprim.language.gradient.steps import classify, elements_in
 from clprim.language.gradient.terms import Term, Terms, below
-from clprim.language.gradient.trials import recognised
 from clprim.language.gradient.values import Refusal
 from clprim.language.grouped import GroupedDefinition
 from clprim.language.preamble import Preamble
@@ -111,131 +109,7 @@ def derive_groups(
         raise refused(refusal, definition.snippets) from None
 
 
-class _Groups:
-    def __init__(
-        self,
-        definition: GroupedDefinition,
-        real: str,
-        ctypes: Mapping[str, str],
-        saves: Sequence[str],
-        once: Iterable[str],
-        lenient: bool,
-    ) -> None:
-        self.definition, self.saves = definition, saves
-        self.before = False
-        taken = definition.taken
-        positions = definition.reduction.definition.positions
-        kinds = {f"reduce_y{n}": "long" if n in positions else real for n in range(taken.partials)}
-        elements = [f"y{n}" for n in range(max(taken.values, definition.results))]
-        values = [f"group_y{n}" for n in range(definition.group_values)]
-        types = {**ctypes, **kinds, **dict.fromkeys([*elements, *values], real)}
-        leaves = [*ctypes.items(), ("index", "long"), ("reduce_item", "long"), ("count", real)]
-        leaves += [(f"gy{n}", real) for n in range(definition.results)]
-        leaves += [(f"{end}_{n}", kind) for n, kind in kinds.items() for end in _ENDS]
-        leaves += [*kinds.items(), *((v, real) for v in values)]
-        run = start(taken.expr.preamble, real, types, leaves)
-        run.lenient = lenient
-        self.run, self.types, self.algebra = run, types, Algebra(run.terms)
-        self.monomials = Monomials(self.algebra)
-        self.once = {f"x{n}" for n in definition.finalized} | {*once}
-        self.count = self.leaf("count")
-        self.partials = [self.leaf(name) for name in kinds]
-        self.values = [self.leaf(name) for name in values]
-        starts = self.ran(taken.init, list(kinds))
-        self.taken = [t for t in self.ran(taken.expr, elements[: taken.values]) if t is not None]
-        for name, leaf in zip(kinds, self.partials, strict=True):
-            run.cells[name] = leaf
-        updates = self.ran(taken.step, list(kinds), fresh=False)
-        known = [t for t in self.taken if t.real]
-        inputs = [f"x{n}" for n in range(definition.inputs)]
-        known += [self.leaf(name) for name in inputs if name not in self.once]
-        plain = [update for update in updates if update is not None]
-        known = list(dict.fromkeys([*known, *elements_in(plain, self.partials)]))
-        self.kept = classify(run.terms, starts, plain, known, self.partials)
-        for name, leaf in zip(kinds, self.partials, strict=True):
-            run.cells[name] = leaf
-        found = self.ran(definition.finalize, values)
-        whole = [t for t in found if t is not None]
-        self.finalized = [_plain(t) for t in whole]
-        # Means and variances are known as such, whatever they are computed from.
-        self.statistics: dict[Term, tuple[str, Term, Term]] = {}
-        self.defined: dict[Term, Term] = {}
-        stand = recognised(starts, plain, known, self.partials, self.finalized, self.once)
-        self.recognise(stand)
-        leaves = {term: leaf for leaf, term in self.defined.items()}
-        for leaf, term in zip(self.values, whole, strict=True):
-            self.defined[leaf] = exchanged(self.algebra, term, leaves)
-        for name, leaf in zip(values, self.values, strict=True):
-            run.cells[name] = leaf
-        self.results = self.ran(definition.each, elements[: definition.results])
-        self.sums: dict[Term, Term] = {}
-        self.parts: dict[Term, Term] = {}
-        self.instead: dict[Term, Term] = {}
-        self.logarithms: dict[Term, Monomial] = {}
-        for leaf, term in zip(self.values, self.finalized, strict=True):
-            self.stands_for(leaf, term)
-        same = self.monomials.same
-        same |= {exchanged(self.algebra, t, self.instead): m for t, m in same.items()}
-
-    # What the snippets compute
-
-    def leaf(self, name: str) -> Term:
-        found = self.run.leaves[name]
-        assert isinstance(found, Term)
-        return found
-
-    def ran(self, snippet: Any, names: Sequence[str], *, fresh: bool = True) -> list[Term | None]:
-        """Runs a snippet; returns what it assigned to these names."""
-        for name in names:
-            self.run.target(name, self.types[name])
-            if fresh:
-                self.run.cells[name] = None
-        terms_of(self.run, snippet)
-        found = [self.run.cells[name] for name in names]
-        return [term if isinstance(term, Term) else None for term in found]
-
-    def recognise(self, found: Mapping[Term, Sequence[Any]]) -> None:
-        """Gives leaves to a mean and a variance that values of the group are computed from.
-
-        Nothing is gained where there is a mean alone: that is a sum.
-        """
-        inside = below(self.finalized)
-        means = {k.element[0]: t for t in inside for k in found.get(t, ()) if k.kind == "mean"}
-        spread = [
-            (t, k.element[0])
-            for t in inside
-            for k in found.get(t, ())
-            if k.kind == "variance" and k.element[0] in means
-        ]
-        if not spread:
-            return
-        # The element whose mean is a value of the group, if there is one; the last term of equals.
-        variance, element = max(
-            spread, key=lambda pair: (means[pair[1]] in self.finalized, inside.index(pair[0]))
-        )
-        make = self.run.terms.leaf
-        leaves = {means[element]: make("mean0", self.run.terms.real)}
-        leaves[variance] = make("variance0", self.run.terms.real)
-        for term, leaf in leaves.items():
-            self.defined[leaf] = term
-            self.statistics[leaf] = (leaf.text[:-1], element, leaves[means[element]])
-        self.finalized = [exchanged(self.algebra, term, leaves) for term in self.finalized]
-
-    def stands_for(self, leaf: Term, term: Term) -> None:
-        """Lets a value of the group stand for what it is a power or a logarithm of."""
-        if term.op == "call" and term.text in ("log", "native_log"):
-            self.logarithms[leaf] = self.monomials.product(term.args[0])
-        m = self.monomials.product(term)
-        if len(m.powers) != 1 or abs(m.powers[0][1]) != 1 or not m.factor:
-            return
-        (factor, exponent) = m.powers[0]
-        if factor in self.monomials.same or factor is leaf:
-            return
-        own = Monomial(1.0, ((leaf, 1),)).times(Monomial(m.factor), -1).to(exponent)
-        self.monomials.same[factor] = own
-        if m.factor == 1 and exponent == 1:
-            self.instead[factor] = leaf
-
+class _Groups(GroupTerms):
     def solve(self, name: str, result: Term) -> None:
         """Lets a result that is at hand stand for the one part of it that differs in a group."""
         saved = self.run.terms.leaf(name, self.run.terms.real)
@@ -252,25 +126,6 @@ class _Groups:
             rest = [m for ms, e in parts if not e.powers for m in ms]
             term = self.algebra.sub(saved, self.monomials.term(rest))
             self.instead[factor] = term if shared.factor == 1 else self.algebra.neg(term)
-
-    # What belongs to a group
-
-    def of_group(self, term: Term) -> bool:
-        """Whether a term is one value a group."""
-        return not any(self.varies(t) for t in below([term]))
-
-    def varies(self, term: Term) -> bool:
-        """Whether a leaf differs from element to element."""
-        if term.op == "call" and term.text.startswith(("at_", "inside_")):
-            return True
-        if term.op != "name":
-            return False
-        text = term.text
-        if text.startswith("gy"):
-            return self.grads[int(text[2:])] == "array"
-        if text[0] == "x" and text[1:].isdigit():
-            return text not in self.once
-        return (text[0] == "y" and text[1:].isdigit()) or text in _PLACES or "(" in text
 
     def simplest(self, term: Term) -> Term:
         """A term with what is at hand in place of what it is computed from."""
@@ -358,13 +213,13 @@ class _Groups:
             if result is not None:
                 self.solve(name, result)
         given = [
-            (result, self.leaf(f"gy{n}"))
+            (result, self.run.leaf(f"gy{n}"))
             for n, (result, kind) in enumerate(zip(self.results, grads, strict=True))
             if kind != "none" and result is not None
         ]
         reverse = Reverse(self.run.terms, self.run.reasons)
-        numbers = [self.leaf(n) for n in wrt if n[0] == "w" or n in self.once]
-        arrays = [self.leaf(n) for n in wrt if n[0] == "x" and n not in self.once]
+        numbers = [self.run.leaf(n) for n in wrt if n[0] == "w" or n in self.once]
+        arrays = [self.run.leaf(n) for n in wrt if n[0] == "x" and n not in self.once]
         direct = reverse.gradients(given, [*self.values, *numbers])
         back = [
             (term, self.summed(direct[leaf]))
@@ -498,17 +353,6 @@ class _Groups:
         )
 
 
-def _plain(term: Term) -> Term:
-    """A value without ``+ (a - a)``, which is 0, or NaN as the value at hand is then."""
-    if term.op == "+" and term.real:
-        for one, other in (term.args, term.args[::-1]):
-            if other.op == "-" and other.args[0] is other.args[1]:
-                return _plain(one)
-    return term
-
-
-_ENDS = ("lowest", "highest")
 _FINITE = frozenset("name number + - * neg".split())
-_PLACES = frozenset(["index", "reduce_item"])
 #: What is computed from partials, and these.
 _COMPUTED = ("reduce_y", "group_y", "mean0", "variance0")

@@ -49,6 +49,12 @@ class Run(Expressions):
         calls: See `Calls`.
     """
 
+    def leaf(self, name: str) -> Term:
+        """The term of an operand, or of another number that the engine gives."""
+        found = self.leaves[name]
+        assert isinstance(found, Term)
+        return found
+
     def block(self, statements: Sequence[Statement | Function]) -> Exits:
         """Runs statements in a scope of their own."""
         self.scopes.append({})
