@@ -28,7 +28,7 @@ from clprim.ops.pool.adaptive_pool import (
 )
 from clprim.ops.sample.antialias import antialiased, antialiased_backward
 from clprim.ops.sample.passes import along_each
-from clprim.ops.sample.taps import RADIUS, Taps, nearest, taps
+from clprim.ops.sample.taps import RADIUS, Taps, nearest, position, taps
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.ops.shared.dims import empty_like, whole
 from clprim.ops.shared.strings import kernel, lower_bound, places
@@ -146,11 +146,11 @@ def interpolate_backward(
         raise ShapeError(f"{what}: grad has shape {grad.shape}, expected (N, C, *{sizes})")
     if kind == "area":
         return _area_backward(grad, given)
-    if kind.startswith("nearest"):
-        starts = partial(_starts, kind)
-        return along_each(what, _NEAREST_BACKWARD, grad, given[2:], scales, given=starts)
-    expr = antialiased_backward(kind) if antialias else _backward(kind, corners)
-    return along_each(what, expr, grad, given[2:], scales)
+    if antialias:
+        return along_each(what, antialiased_backward(kind), grad, given[2:], scales)
+    expr = _NEAREST_BACKWARD if kind.startswith("nearest") else _backward(kind, corners)
+    starts = partial(_starts, kind, corners)
+    return along_each(what, expr, grad, given[2:], scales, given=starts)
 
 
 def _into(y: Any, out: Any) -> Any:
@@ -253,32 +253,34 @@ _NEAREST_BACKWARD = """
     y0 = sum;"""
 
 
-def _starts(kind: str, grad: Any, dx: Any, scale: float) -> tuple[Array]:
-    """Where those begin, along dimension 1, that each element was the nearest of, and the end."""
+def _starts(kind: str, corners: bool, grad: Any, dx: Any, scale: float) -> tuple[Any, ...]:
+    """Where along dimension 1 those begin that lie at each element or behind it, and the end.
+
+    These, and the scale where weights need it.
+    """
     element = nearest(kind, "middle", "w1", "w0")
+    if not kind.startswith("nearest"):
+        at = position("middle", "w0", corners)
+        element = f"clamp((int)floor({at}), 0, (int)w1 - 1)"
     text = lower_bound("w2", element, "coord(0)") + "y0 = low;"
     number = np.dtype(np.float64 if grad.dtype == np.float64 else np.float32).type(scale)
     sizes = np.int32(dx.shape[1]), np.int32(grad.shape[1])
     shape = (dx.shape[1] + 1,)
-    return (kernel(text, "interpolate_starts", _INT32)(number, *sizes, shape=shape),)
+    starts = kernel(text, "interpolate_starts", _INT32)(number, *sizes, shape=shape)
+    return (starts,) if kind.startswith("nearest") else (starts, scale)
 
 
 def _backward(kind: str, corners: bool) -> str:
     """The gradient along dimension 1 of 3: an element looks at the results near it."""
     radius = RADIUS[kind]
-    half = "" if corners else " + 0.5f"
     found = taps(kind, 0, "o0", "n0", "w0", corners)
     terms = [f"(here0 == {p} ? {v} : 0)" for p, v in zip(found.places, found.weights, strict=True)]
     return "\n".join(
         [
-            "int n0 = size(1), m0 = size_x0(1), here0 = coord(1);",
-            # One more on either side, as these are rounded, and all at the ends and without steps.
-            f"typeof_w0 low0 = (here0 - {radius}{half}) / w0{half.replace('+', '-')} - 1;",
-            f"typeof_w0 high0 = (here0 + {radius}{half}) / w0{half.replace('+', '-')} + 1;",
-            "int from0 = here0 == 0 || w0 == 0 || low0 < 0 ? 0 : (int)low0;",
-            "int to0 = here0 == n0 - 1 || w0 == 0 || high0 > m0 - 1 ? m0 - 1 : (int)high0;",
+            "int n0 = size(1), here0 = coord(1);",
+            f"int end0 = at_x1(min(here0 + {radius}, n0));",
             "typeof_x0 sum = 0;",
-            "for (int o0 = from0; o0 <= to0; ++o0) {",
+            f"for (int o0 = at_x1(max(here0 - {radius}, 0)); o0 < end0; ++o0) {{",
             *found.lines,
             f"typeof_w0 weight0 = {' + '.join(terms)};",
             "if (weight0 == 0) continue;",
