@@ -190,8 +190,9 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void conv2d_winograd(
                 pixels[11] = v2;
                 pixels[15] = v3;
             }
-            // Work-items side by side write to different banks.
-            __local float *to = (__local float *)memory + k_own * 128 + (t_own ^ k_own % 2 * 4);
+            // Work-items side by side write to different banks, or two of them to one: channels of a pair
+            // have the same places, so that the products of both look for them once.
+            __local float *to = (__local float *)memory + k_own * 128 + (t_own ^ k_own / 2 % 2 * 4);
             {
                 const float d0 = pixels[0];
                 const float d1 = pixels[1];
@@ -257,7 +258,7 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void conv2d_winograd(
             float factors[4];
             #pragma unroll
             for (int v = 0; v < 1; ++v)
-                vstore4(a[k * 32 + ((v * 2 + item_y) ^ k % 2)], v, factors);
+                vstore4(a[k * 32 + ((v * 2 + item_y) ^ k / 2 % 2)], v, factors);
             float4 vectors[2];
             #pragma unroll
             for (int v = 0; v < 2; ++v)

@@ -216,8 +216,9 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d_winograd(
                 pixels[11] = v2;
                 pixels[15] = v3;
             }
-            // Work-items side by side write to different banks.
-            __local float *to = (__local float *)memory + k_own * 512 + (t_own ^ k_own % 8 * 4);
+            // Work-items side by side write to different banks, or two of them to one: channels of a pair
+            // have the same places, so that the products of both look for them once.
+            __local float *to = (__local float *)memory + k_own * 512 + (t_own ^ k_own / 2 % 8 * 4);
             {
                 const float d0 = pixels[0];
                 const float d1 = pixels[1];
@@ -283,7 +284,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d_winograd(
             float factors[8];
             #pragma unroll
             for (int v = 0; v < 2; ++v)
-                vstore4(a[k * 128 + ((v * 4 + item_y) ^ k % 8)], v, factors);
+                vstore4(a[k * 128 + ((v * 4 + item_y) ^ k / 2 % 8)], v, factors);
             float4 vectors[2];
             #pragma unroll
             for (int v = 0; v < 2; ++v)
@@ -412,7 +413,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d_winograd(
                         {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 416 "kernel"
+#line 417 "kernel"
                         }
                         y0_memory[y0_at + i * y0_1 + j * y0_2] = y0;
                     }
