@@ -52,6 +52,8 @@ _USES = {
         "",
         "const long wide = i, narrow = a[0]; if (wide > 2 ? i < 3 : i > 2 || narrow > 5) v = -1;",
     ),
+    # llvmpipe stops after 65,535 steps, silently. Volatile, or compilers know the sum.
+    "loops": ("", "volatile int k = 0; while (k < 70000) ++k; if (k != 70000) v = -1;"),
     "streaming": (
         "#if !defined(__has_builtin) || !__has_builtin(__builtin_nontemporal_store)\n#error none\n"
         "#endif\n#define STORE(to, from) __builtin_nontemporal_store(from, to)",
@@ -165,6 +167,7 @@ def refine(traits: DeviceTraits, device: cl.Device) -> DeviceTraits:
         and all(f"short_block_reads_{s}" in found for s in sizes),
         vector_trigonometry="trigonometry" in found,
         widened_comparisons="widening" in found,
+        long_loops="loops" in found,
         vector_bytes=_vector_bytes(traits.vector_bytes, found),
     )
 

@@ -4,10 +4,12 @@ import dataclasses
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from support import equal, numbers
 
 import clprim as cp
+from clprim import ops
 from clprim.runtime import disk_cache, probe, query
 from clprim.traits import DeviceTraits
 
@@ -170,6 +172,7 @@ def test_answers_refine_traits(monkeypatch):
         streaming=False,
         vector_trigonometry=False,
         widened_comparisons=False,
+        long_loops=False,
     )
 
 
@@ -187,6 +190,29 @@ def test_positions_are_long_from_the_beginning_where_widened_ones_compare_wrongl
     assert "typedef long index_t" in scan.source(x, axis=1)
     last = cp.Reduction("y0 = x0 * index;", init="reduce_y0 = 0;", step="reduce_y0 += y0;")
     assert "typedef long index_t" in last.source(x, axis=1)
+
+
+def test_long_work_of_a_work_item_is_refused_where_loops_are_cut_short(device, monkeypatch):
+    # llvmpipe's sums lacked what came after 65,535 steps of all loops of a work-item.
+    if device.platform == "rusticl":
+        assert not device.traits.long_loops
+    monkeypatch.setattr(device, "index", f"{device.index} short loops")
+    traits = dataclasses.replace(
+        device.traits, long_loops=False, compute_units=2, vector_bytes=16, max_work_group_size=256
+    )
+    monkeypatch.setitem(device.__dict__, "traits", traits)
+    refused = []
+    for rows, depth, columns in ((2, 64, 3), (64, 576, 196), (256, 2048, 256)):
+        a, b = numbers((rows, depth)), numbers((depth, columns))
+        try:
+            y = ops.matmul(cp.asarray(a), cp.asarray(b), algorithm="panels").get()
+        except cp.DefinitionError as error:
+            assert "after 65,535 steps" in str(error)
+            refused.append(depth)
+        else:
+            np.testing.assert_allclose(y, a @ b, rtol=1e-4, atol=1e-3)
+    assert 64 not in refused
+    assert 2048 in refused
 
 
 def test_sub_groups_that_do_not_hand_values_over_are_not_used(monkeypatch):

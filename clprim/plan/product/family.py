@@ -27,7 +27,7 @@ from clprim.plan.product.local_tile import LocalTile, local_tiles
 from clprim.plan.product.panels import plan_panels
 from clprim.plan.product.problem import Contraction
 from clprim.plan.product.register_code import ContractionCode
-from clprim.plan.product.register_tile import MOST_TILES, Tile, near_tiles
+from clprim.plan.product.register_tile import MOST_TILES, Tile, lanes_of, near_tiles
 from clprim.plan.product.splits import SHORTEST_CHAIN
 from clprim.plan.product.sub_groups import (
     SubGroupTile,
@@ -47,6 +47,8 @@ __all__ = ["PRODUCTS", "ContractionClass"]
 
 # More lanes than these keep any device busy.
 MANY = 1 << 16
+# Steps that the loops of a work-item make in all where a device stops them.
+SHORT_LOOPS = 65535
 # A GPU whose sub-groups share registers.
 LANES = replace(
     GPU,
@@ -119,7 +121,21 @@ def _register_tile(plan: Plan) -> Tile:
 
 
 def _takes_in_place(problem: Contraction, traits: DeviceTraits) -> bool:
-    return plan_in_place(problem, traits) is not None
+    plan = plan_in_place(problem, traits)
+    return plan is not None and _ends(plan, problem, traits)
+
+
+def _takes_panels(problem: Contraction, traits: DeviceTraits) -> bool:
+    return traits.long_loops or _ends(plan_panels(problem, traits), problem, traits)
+
+
+def _ends(plan: Plan, problem: Contraction, traits: DeviceTraits) -> bool:
+    """Whether the loops of a work-item run to their end; beside sums they copy and store."""
+    if traits.long_loops:
+        return True
+    main, tile = plan.main, _register_tile(plan)
+    sums = tile.rows * tile.vectors * lanes_of(problem.value.itemsize, traits)
+    return main.flops < 2 * SHORT_LOOPS // 4 * sums * math.prod(main.global_size)
 
 
 def _in_place(problem: Contraction, traits: DeviceTraits, tile: Tile | None = None) -> Plan:
@@ -266,13 +282,14 @@ PRODUCTS: Family[Contraction] = Family(
         Strategy(
             "panels",
             Tile,
-            takes=lambda *_: True,
+            takes=_takes_panels,
             rule=lambda problem, traits: _register_tile(plan_panels(problem, traits)),
             plan=plan_panels,
             fits=lambda tile, p, traits: tile.fits(p.value.itemsize, MOST_TILES, traits),
             near=lambda _, p, traits: _near_registers(p, traits, math.prod(p.lanes), NEAR_PANELS),
             meant=_is_cpu,
             examples=_examples_panels,
+            needs="a device that does not stop the loops of a work-item after 65,535 steps",
         ),
         Strategy(
             "sub_groups",
