@@ -10,12 +10,10 @@ import torch
 from torch import fx, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from clprim import ops
 from clprim.errors import DefinitionError
-from clprim.torch import private
-from clprim.torch.memory import adopt, array_of, on_device
+from clprim.torch.fused_layers import FusedConcat, FusedConv2d, FusedMaxPool2d
 
-__all__ = ["FusedConv2d", "fuse"]
+__all__ = ["fuse"]
 
 _F = nn.functional
 # By module, function and method: the epilogue's name.
@@ -37,15 +35,6 @@ _ACTIVATIONS: dict[Any, str] = {
     "relu_": "relu",
     "sigmoid": "sigmoid",
 }
-_EPILOGUES = {
-    "": "",
-    "relu": "y0 = y0 < 0 ? 0 : y0;",
-    "relu6": "y0 = y0 < 0 ? 0 : y0 > 6 ? 6 : y0;",
-    "silu": "y0 = y0 / (1 + exp(-y0));",
-    "sigmoid": "y0 = 1 / (1 + exp(-y0));",
-    "hardswish": "y0 = y0 < -3 ? 0 : y0 > 3 ? y0 : y0 * (y0 + 3) / 6;",
-    "hardsigmoid": "y0 = y0 < -3 ? 0 : y0 > 3 ? 1 : (y0 + 3) / 6;",
-}
 # What leaves its input as it is outside of training: modules, and functions by name.
 _IDLE = (nn.Identity, nn.Dropout, nn.Dropout2d)
 _IDLE_FUNCTIONS = ("stochastic_depth",)
@@ -53,80 +42,13 @@ _SUMS = {operator.add, torch.add, "add"}
 _SUMS_IN_PLACE = {operator.iadd, "add_"}  # of the convolution's own result, or not at all
 
 
-class FusedConv2d(nn.Module):  # type: ignore[misc]
-    """A convolution whose kernel adds another tensor and applies an activation before it stores.
-
-    Its weight is packed once, and again where it was replaced or written to (not by ``.data``,
-    which PyTorch does not count).
-
-    Args:
-        conv: The convolution, batch normalisation folded into it.
-        activation: Empty, or the name of a function of ``torch.nn.functional``.
-    """
-
-    def __init__(self, conv: Any, activation: str = "") -> None:
-        super().__init__()
-        self.conv, self.activation = conv, activation
-        self._packed: tuple[Any, int, Any] | None = None  # of which memory and version
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_packed": None}
-
-    def extra_repr(self) -> str:
-        """What is done beside the convolution."""
-        return f"activation={self.activation!r}"
-
-    def forward(self, x: torch.Tensor, other: torch.Tensor | None = None) -> torch.Tensor:
-        """Returns the activation of the convolution and, where given, another tensor's sum."""
-        conv = self.conv
-        differentiated = torch.is_grad_enabled() and any(
-            t is not None and t.requires_grad for t in (x, other, conv.weight, conv.bias)
-        )
-        if not on_device(x) or differentiated or x.ndim != 4 or not self._fits(x, other):
-            y = conv(x) if other is None else conv(x) + other
-            return getattr(nn.functional, self.activation)(y) if self.activation else y
-        found = ops.conv2d(
-            array_of(x),
-            self._weight(),
-            None if conv.bias is None else array_of(conv.bias),
-            stride=conv.stride,
-            padding=conv.padding,
-            dilation=conv.dilation,
-            groups=conv.groups,
-            epilogue=("" if other is None else "y0 += x0; ") + _EPILOGUES[self.activation] or None,
-            epilogue_args=() if other is None else (array_of(other),),
-        )
-        return adopt(found)
-
-    def _weight(self) -> Any:
-        weight = self.conv.weight
-        if weight.is_inference():  # PyTorch does not count what is written to it
-            return array_of(weight)
-        memory, version = private.storage_of(weight).clprim, weight._version
-        packed = self._packed
-        if packed is None or packed[0] is not memory or packed[1] != version:
-            made = ops.pack_weight(array_of(weight), groups=self.conv.groups)
-            self._packed = packed = memory, version, made
-        return packed[2]
-
-    def _fits(self, x: torch.Tensor, other: torch.Tensor | None) -> bool:
-        """Whether a tensor has the result's dtype and shape, so that its sum broadcasts nothing."""
-        if other is None:
-            return True
-        conv, shape = self.conv, [x.shape[0], self.conv.out_channels]
-        for d in range(2):
-            room = x.shape[d + 2] + 2 * conv.padding[d]
-            reach = conv.dilation[d] * (conv.kernel_size[d] - 1) + 1
-            shape.append((room - reach) // conv.stride[d] + 1)
-        return other.dtype == x.dtype and list(other.shape) == shape
-
-
 def fuse(model: Any) -> Any:
     """Returns a copy of an eval-mode network that runs its convolutions with what follows them.
 
     Batch normalisation is folded into the weights, which are packed once; a sum with another tensor
-    and ReLU, ReLU6, SiLU, the sigmoid and their hard forms run in the convolution's kernel; dropout
-    is left out. Results differ by rounding alone.
+    and ReLU, ReLU6, SiLU, the sigmoid and their hard forms run in the convolution's kernel, which
+    also writes straight into a concatenation of channels; maxima leave out their positions, and
+    dropout is left out. Results differ by rounding alone.
 
     Args:
         model: In eval mode; `torch.fx` must be able to trace it.
@@ -151,6 +73,11 @@ def fuse(model: Any) -> Any:
             continue
         if conv.padding_mode == "zeros" and type(conv.padding) is tuple:
             _fuse_one(traced, modules, node, conv)
+    for node in list(traced.graph.nodes):
+        if node.op == "call_module" and type(modules[node.target]) is nn.MaxPool2d:
+            _replace(traced, modules, node, FusedMaxPool2d(modules[node.target]), node.args)
+        elif node.op == "call_function" and node.target in (torch.cat, torch.concat):
+            _concatenate(traced, modules, node)
     traced.graph.eliminate_dead_code()
     traced.delete_all_unused_submodules()
     traced.recompile()
@@ -197,13 +124,44 @@ def _fuse_one(traced: Any, modules: dict[str, Any], node: Any, conv: Any) -> Non
     activation = _activation(user, modules)
     if activation:
         last = user
-    name = f"{node.target}_fused".replace(".", "_")
-    traced.add_submodule(name, FusedConv2d(conv, activation))
+    image = node.args[0] if node.args else node.kwargs["input"]
+    given = (image, *([] if other is None else [other]))
+    _replace(traced, modules, last, FusedConv2d(conv, activation), given, node.target)
+
+
+def _replace(
+    traced: Any, modules: dict[str, Any], node: Any, module: Any, args: Any, name: str = ""
+) -> None:
+    """Puts a module in the place of a node; what only led there is dead then."""
+    name = f"{name or node.target}_fused".replace(".", "_")
+    traced.add_submodule(name, module)
     modules[name] = traced.get_submodule(name)
-    with traced.graph.inserting_before(last):
-        image = node.args[0] if node.args else node.kwargs["input"]
-        made = traced.graph.call_module(name, (image, *([] if other is None else [other])))
-    last.replace_all_uses_with(made)  # the nodes that it replaces are dead now
+    with traced.graph.inserting_before(node):
+        made = traced.graph.call_module(name, tuple(args))
+    node.replace_all_uses_with(made)
+
+
+def _concatenate(traced: Any, modules: dict[str, Any], node: Any) -> None:
+    """Lets the convolutions whose results are channels of one tensor write them there."""
+    parts = node.args[0] if node.args else ()
+    dim = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim", 0)
+    if dim != 1 or not isinstance(parts, (list, tuple)) or len(set(parts)) != len(parts):
+        return
+
+    def fused(part: Any) -> Any:
+        module = modules.get(part.target) if part.op == "call_module" else None
+        return module if type(module) is FusedConv2d and _only_user(part) is node else None
+
+    # A tensor's channels must be known before the first convolution makes room for all.
+    if any(fused(part) is None for part in parts):
+        return
+    channels = [fused(part).conv.out_channels for part in parts]
+    first = min(parts, key=list(traced.graph.nodes).index)
+    for n, part in enumerate(parts):
+        fused(part).place = sum(channels[:n]), sum(channels)
+        if part is not first:
+            part.kwargs = {"room": first}
+    _replace(traced, modules, node, FusedConcat(), parts, node.name)
 
 
 def _is_sum(node: Any, first: Any) -> bool:

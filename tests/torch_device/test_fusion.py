@@ -89,3 +89,53 @@ def test_a_residual_block():
 def test_a_network_in_training_mode_is_refused():
     with pytest.raises(cp.DefinitionError, match="expected a network in eval mode"):
         ct.fuse(Block())
+
+
+class Branches(nn.Module):
+    """Two convolutions whose results are channels of one tensor, and one that is used twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.pool = nn.MaxPool2d(3, 2, 1, ceil_mode=True)
+        self.a, self.b = nn.Conv2d(4, 6, 1), nn.Conv2d(4, 5, 3, padding=1)
+        self.c, self.d = nn.Conv2d(11, 3, 1), nn.Conv2d(11, 3, 1)
+
+    def forward(self, x):
+        x = self.pool(x)
+        y = torch.cat([torch.relu(self.a(x)), self.b(x)], 1)
+        c, d = self.c(y), self.d(y)
+        return torch.cat((c, d, y), dim=1) + torch.cat([d, c, y * c.sum()], dim=1)
+
+
+@pytest.mark.usefixtures("unoptimised")
+@pytest.mark.parametrize("order", [torch.contiguous_format, torch.channels_last])
+def test_convolutions_write_into_their_concatenation(order):
+    torch.manual_seed(0)
+    model = Branches().eval()
+    x = torch.randn(2, 4, 7, 10)
+    expected = model(x).detach()
+    model = model.to("opencl")
+    fused, there = ct.fuse(model), x.to("opencl").contiguous(memory_format=order)
+    found = fused(there)
+    torch.testing.assert_close(found.cpu(), expected, rtol=1e-5, atol=1e-5)
+    # Of three concatenations one has nothing but convolutions that nobody else reads.
+    kinds = [type(fused.get_submodule(n.target)).__name__ for n in fused.graph.nodes
+             if n.op == "call_module"]  # fmt: skip
+    assert kinds.count("FusedConcat") == 1 and kinds.count("FusedMaxPool2d") == 1
+    with cp.profile() as p:
+        fused(there)
+        before = sum(event.name == "copy" for event in p.events)
+        model(there)
+    copies = sum(event.name == "copy" for event in p.events)
+    assert copies - before > before  # the plain network copies two more parts
+    # With other images, with gradients and on the CPU it is PyTorch's own.
+    smaller = x[:1, :, 1:, 2:]
+    torch.testing.assert_close(
+        fused(smaller.to("opencl")).cpu(), model.cpu()(smaller), rtol=1e-5, atol=1e-5
+    )
+    with_gradient = x.to("opencl").requires_grad_()
+    fused(with_gradient).sum().backward()
+    host = x.clone().requires_grad_()
+    model(host).sum().backward()
+    torch.testing.assert_close(with_gradient.grad.cpu(), host.grad, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(fused.cpu()(x), expected, rtol=1e-5, atol=1e-5)
