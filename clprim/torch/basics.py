@@ -187,8 +187,8 @@ def _item(x: torch.Tensor) -> Any:
 
 
 def _arange(start: Any, end: Any, step: Any = 1, *, out: torch.Tensor) -> torch.Tensor:
-    if step == 0:
-        raise RuntimeError("arange: step must be nonzero")
+    if step == 0 or not (out.dtype.is_floating_point or int(step)):
+        raise RuntimeError(f"arange: step must be nonzero, got {step} for {out.dtype}")
     whole = all(isinstance(v, int) for v in (start, end, step))
     count = -((start - end) // step) if whole else math.ceil((end - start) / step)
     if count < 0:

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_flatten
 
 from clprim.arrays.array import Array
 from clprim.torch import private
 from clprim.torch.copying import cast, copy_into
-from clprim.torch.memory import adopt, array_of
+from clprim.torch.memory import adopt, array_of, kind_of, numpy_dtype
 
 __all__ = ["Kernel", "kernel", "kernels", "register_all"]
 
@@ -110,15 +111,58 @@ def _in_place(entry: Kernel) -> Callable[..., Any]:
     return run
 
 
-def _to_out(entry: Kernel, names: tuple[str, ...]) -> Callable[..., Any]:
-    function = entry.function
+# What PyTorch refuses to write to one of its operands, or as another dtype than the result's.
+_APART = {"cat", "gather", "index_select", "kthvalue", "masked_select", "take"}
+_OF_ONE_DTYPE = {"amax", "amin", "aminmax", "gather"}
+
+
+def _check_targets(name: str, targets: Sequence[torch.Tensor], operands: Any) -> None:
+    """Refuses results that would overwrite each other or, of some operators, an operand."""
+    for target in targets:
+        if any(
+            step == 0 < size - 1 for step, size in zip(target.stride(), target.shape, strict=True)
+        ):
+            raise RuntimeError(
+                f"unsupported operation: {name}: more than one element of the written-to tensor "
+                "refer to a single memory location; clone() it first"
+            )
+        for operand in operands if name in _APART else ():
+            if _overlap(target, operand):
+                raise RuntimeError(
+                    f"unsupported operation: {name}: some elements of an input tensor and of the "
+                    "written-to tensor refer to a single memory location; clone() one first"
+                )
+
+
+def _overlap(a: torch.Tensor, b: Any) -> bool:
+    """Whether two tensors share memory, as far as the ranges that they lie in tell."""
+    if not isinstance(b, torch.Tensor) or not a.numel() or not b.numel():
+        return False
+    if private.storage_of(a)._cdata != private.storage_of(b)._cdata:
+        return False
+
+    def last(t: torch.Tensor) -> int:
+        reach = sum((n - 1) * s for n, s in zip(t.shape, t.stride(), strict=True))
+        return int(t.storage_offset() + reach)
+
+    return bool(a.storage_offset() <= last(b) and b.storage_offset() <= last(a))
+
+
+def _to_out(name: str, entry: Kernel, names: tuple[str, ...]) -> Callable[..., Any]:
+    function, packet = entry.function, name.partition(".")[0]
 
     def run(*args: Any, **options: Any) -> Any:
         targets = [options.pop(name) for name in names]
+        _check_targets(packet, targets, tree_flatten((args, options))[0])
         options = {name: given(value) for name, value in options.items()}
         found = function(*[given(a) for a in args], **options)
         results = found if isinstance(found, (list, tuple)) else (found,)
         for target, result in zip(targets, results, strict=True):
+            if packet in _OF_ONE_DTYPE and numpy_dtype(target.dtype) != result.dtype:
+                raise RuntimeError(
+                    f"{packet}: Expected out tensor to have dtype {kind_of(result.dtype)}, but "
+                    f"got {target.dtype} instead"
+                )
             if tuple(target.shape) != result.shape:
                 private.adopt(target, adopt(cast(result, target.dtype)))
             else:
@@ -182,7 +226,7 @@ def register_all(families: Sequence[object]) -> None:
             for sibling, other in _siblings(name):
                 outs = tuple(x.name for x in other._schema.arguments if x.is_out)
                 if outs:
-                    forms.append((sibling, _to_out(entry, outs)))
+                    forms.append((sibling, _to_out(name, entry, outs)))
                 elif other._schema.is_mutable:
                     forms.append((sibling, _in_place(entry)))
             for form, function in forms:

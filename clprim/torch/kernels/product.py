@@ -74,7 +74,11 @@ def _addmv(old: Array, a: Array, b: Array, *, beta: Any = 1, alpha: Any = 1) -> 
 
 @kernel("addbmm")
 def _addbmm(old: Array, a: Array, b: Array, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    return _add_product(old, ops.sum(ops.matmul(a, b), 0), beta, alpha)
+    if a.ndim != 3 or b.ndim != 3 or a.shape[0] != b.shape[0] or a.shape[2] != b.shape[1]:
+        raise RuntimeError(f"addbmm: batches of shapes {_sizes(a)} and {_sizes(b)} do not match")
+    # One product of all batches side by side: no product is rounded before it is added up.
+    rows = a.transpose(1, 0, 2).reshape(a.shape[1], -1)
+    return _add_product(old, _mm(rows, b.reshape(-1, b.shape[2])), beta, alpha)
 
 
 @kernel("linalg_cross")
