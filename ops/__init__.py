@@ -136,7 +136,6 @@ from clprim.ops.index.embedding import (
 )
 from clprim.ops.index.gather import (
     gather,
-    index,
     index_select,
     take,
     take_along_dim,
@@ -150,10 +149,13 @@ from clprim.ops.index.gradient import (
     take_along_dim_backward,
     take_backward,
 )
+from clprim.ops.index.index import (
+    index,
+    index_put,
+)
 from clprim.ops.index.scatter import (
     index_add,
     index_copy,
-    index_put,
     scatter,
     scatter_add,
     scatter_reduce,

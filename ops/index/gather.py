@@ -6,10 +6,9 @@ error, and must not read what belongs to others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from clprim.arrays.array import Array, is_integer, view_of
+from clprim.arrays.array import Array, view_of
 from clprim.call.repeat import repeatable
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.shared.arguments import dtype_of
@@ -17,10 +16,10 @@ from clprim.ops.shared.dims import one_dim
 from clprim.ops.shared.strings import kernel, places
 from clprim.plan.strides import broadcast_shapes
 
-__all__ = ["check_index", "gather", "index", "index_select", "take", "take_along_dim"]
+__all__ = ["WRAPPED", "check_index", "gather", "index_select", "take", "take_along_dim"]
 
 # From an index to a coordinate.
-_WRAPPED = "long {c} = {i}; {c} = {c} < 0 ? {c} + {n} : {c};\n"
+WRAPPED = "long {c} = {i}; {c} = {c} < 0 ? {c} + {n} : {c};\n"
 
 
 def check_index(what: str, label: str, array: Any) -> None:
@@ -57,7 +56,7 @@ def take(x: Any, index: Any, *, out: Any = None) -> Array:
     if x.ndim == 0:
         x = view_of(x, (1,), (0,), x.offset)
     total = " * ".join(f"size_x0({d})" for d in range(x.ndim))
-    lines = [_WRAPPED.format(c="c", i="x1", n=total)]
+    lines = [WRAPPED.format(c="c", i="x1", n=total)]
     lines += [f"long total = {total}, rest = c;"]
     for d in range(x.ndim - 1, 0, -1):
         lines.append(f"long c{d} = rest % size_x0({d}); rest /= size_x0({d});")
@@ -146,7 +145,7 @@ def _along(
 ) -> Array:
     if not x.shape[at]:
         raise ShapeError(f"{what}: dimension {at} of x, of shape {x.shape}, has no elements")
-    lines = _WRAPPED.format(c="c", i="x1", n=f"size_x0({at})")
+    lines = WRAPPED.format(c="c", i="x1", n=f"size_x0({at})")
     lines += f"bool inside = c >= 0 && c < size_x0({at});\n"
     lines += f"c = inside ? c : 0;\ny0 = at_x0({places(x.ndim, {at: 'c'})});\n"
     lines += "if (!inside) y0 = 0;"
@@ -197,74 +196,3 @@ def index_select(
     )
     shape = (*x.shape[:at], count, *x.shape[at + 1 :])
     return _along(what, x, spread, at, out, shape)
-
-
-@repeatable
-def index(x: Any, indices: Sequence[Any], *, out: Any = None) -> Array:
-    """Returns ``x[indices]`` with arrays of integers, as NumPy's indexing with arrays.
-
-    Args:
-        x: A device array.
-        indices: For each of the first dimensions an array of integers, which broadcast together, an
-            integer, or None for all of a dimension (NumPy's ``:``).
-        out: Where the result goes.
-
-    Returns:
-        The arrays' dimensions stand where they were, if they are neighbours, and else in front, as
-        in NumPy.
-
-    Raises:
-        ShapeError: More indices than dimensions, shapes that do not broadcast.
-        DTypeError: Not such arrays.
-
-    Example:
-        >>> import numpy as np, clprim as cp
-        >>> from clprim import ops
-        >>> x = cp.asarray(np.arange(6, dtype=np.float32).reshape(2, 3))
-        >>> ops.index(x, (cp.asarray(np.array([1, 0])), cp.asarray(np.array([2, 1])))).get()
-        array([5., 1.], dtype=float32)
-    """
-    what = "index"
-    dtype = dtype_of(what, "x", x)
-    given: list[Any] = list(indices) if isinstance(indices, list | tuple) else [indices]
-    if len(given) > x.ndim:
-        raise ShapeError(f"{what}: {len(given)} indices for x of shape {x.shape}")
-    for d, i in enumerate(given):
-        if i is not None and not is_integer(i):
-            check_index(what, f"index {d}", i)
-    axes = [d for d, i in enumerate(given) if i is not None]
-    if not axes:
-        raise ShapeError(f"{what}: no array among the indices")
-    numbers = {d: int(given[d]) for d in axes if is_integer(given[d])}
-    arrays = {d: given[d] for d in axes if d not in numbers}
-    for d, n in numbers.items():
-        if not -x.shape[d] <= n < x.shape[d]:
-            raise ShapeError(f"{what}: index {n} is out of bounds for x of shape {x.shape}")
-    common = broadcast_shapes(what, [i.shape for i in arrays.values()])
-    rest = [d for d in range(x.ndim) if d not in axes]
-    together = axes[-1] - axes[0] + 1 == len(axes)
-    front = len([d for d in rest if d < axes[0]]) if together else 0
-    shape = (*(x.shape[d] for d in rest[:front]), *common, *(x.shape[d] for d in rest[front:]))
-    behind = len(rest) - front
-    lines: list[str] = []
-    coordinates: dict[int, str] = {}
-    spread: list[Array] = []
-    for k, (d, i) in enumerate(arrays.items(), 1):
-        tail = (1,) * behind
-        spread.append(view_of(i, (*i.shape, *tail), (*i.strides, *(0,) * behind), i.offset))
-        lines.append(_WRAPPED.format(c=f"c{d}", i=f"x{k}", n=f"size_x0({d})"))
-        lines.append(f"inside = inside && c{d} >= 0 && c{d} < size_x0({d});\n")
-        lines.append(f"c{d} = inside ? c{d} : 0;\n")
-        coordinates[d] = f"c{d}"
-    for d, n in numbers.items():
-        coordinates[d] = str(n % x.shape[d])
-    for place, d in enumerate(rest):
-        at = place if place < front else place + len(common)
-        coordinates[d] = f"coord({at})"
-    element = ", ".join(coordinates[d] for d in range(x.ndim))
-    expr = "bool inside = true;\n" + "".join(lines)
-    expr += f"y0 = at_x0({element});\nif (!inside) y0 = 0;"
-    if not all(x.shape[d] for d in arrays):
-        raise ShapeError(f"{what}: x of shape {x.shape} has no elements along an index")
-    operator = kernel(expr, what, dtype)
-    return operator(x, *spread, shape=shape, out=out)

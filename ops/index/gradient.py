@@ -11,7 +11,8 @@ import numpy as np
 from clprim.arrays.array import Array, new_dense, view_of
 from clprim.arrays.memory import is_dense
 from clprim.errors import DefinitionError, ShapeError
-from clprim.ops.index.gather import check_index, index
+from clprim.ops.index.gather import check_index
+from clprim.ops.index.index import index
 from clprim.ops.index.scatter import index_add, scatter_add
 from clprim.ops.index.taking import take_in
 from clprim.ops.reduction.reduce import sum as add_up

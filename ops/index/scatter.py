@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from clprim.arrays.array import Array, new_dense, view_of
 from clprim.errors import DTypeError, ShapeError
@@ -13,12 +10,10 @@ from clprim.ops.index.gather import check_index
 from clprim.ops.index.taking import take_in
 from clprim.ops.shared.arguments import dtype_of, is_array, number
 from clprim.ops.shared.dims import one_axis
-from clprim.ops.shared.strings import kernel
 
 __all__ = [
     "index_add",
     "index_copy",
-    "index_put",
     "scatter",
     "scatter_add",
     "scatter_reduce",
@@ -215,66 +210,3 @@ def index_copy(
     """Returns ``x`` with slices replaced, of several for one place by the last; see `index_add`."""
     at = _slices("index_copy", x, dim, axis, index, source)
     return take_in("index_copy", x, at, index, source, "last", out=out)
-
-
-def index_put(
-    x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False, *, out: Any = None
-) -> Array:
-    """Returns ``x`` with ``y[indices] = values``, or ``+=`` where ``accumulate`` is set.
-
-    Args:
-        x: An array.
-        indices: Arrays of integers for its first dimensions, which broadcast together.
-        values: What is written, of their shape and that of a slice, or what broadcasts to it.
-        accumulate: Whether values are added, those that go to one place in order.
-        out: Where the result goes; it may be ``x``.
-
-    Raises:
-        ShapeError: More indices than dimensions, shapes that do not fit.
-        DTypeError: No such arrays.
-    """
-    what = "index_put"
-    dtype = dtype_of(what, "x", x)
-    if not isinstance(indices, tuple | list) or not 0 < len(indices) <= x.ndim:
-        raise ShapeError(f"{what}: expected arrays of indices for some of {x.ndim} dimensions")
-    for n, index in enumerate(indices):
-        check_index(what, f"indices[{n}]", index)
-    if dtype_of(what, "values", values) != dtype:
-        raise DTypeError(f"{what}: values are {values.dtype}, x {dtype}: expected the same dtype")
-    try:
-        shape = np.broadcast_shapes(*(index.shape for index in indices))
-        whole_shape = (*shape, *x.shape[len(indices) :])
-        if np.broadcast_shapes(values.shape, whole_shape) != whole_shape:
-            raise ValueError
-    except ValueError:
-        given = ", ".join(str(index.shape) for index in indices)
-        raise ShapeError(
-            f"{what}: indices of {given} and values of {values.shape} do not fit x of {x.shape}"
-        ) from None
-    lines = ["long place = 0, inside = 1;"]
-    for n in range(len(indices)):
-        lines.append(f"long i{n} = x{n}; i{n} = i{n} < 0 ? i{n} + w{n} : i{n};")
-        lines.append(f"inside = inside && i{n} >= 0 && i{n} < w{n}; place = place * w{n} + i{n};")
-    count = len(indices)
-    sizes = [np.int64(n) for n in x.shape[:count]]
-    total = int(np.prod(x.shape[:count], dtype=np.int64))
-    text = "\n".join([*lines, f"y0 = inside ? place : w{count};"])
-    flat = new_dense(shape, np.dtype(np.int64))
-    kernel(text, what, flat.dtype)(*indices, *sizes, np.int64(total), out=flat)
-    spread = new_dense(whole_shape, dtype)
-    kernel("y0 = x0;", "copy", dtype)(values, out=spread)
-    rest = x.shape[count:]
-    dense = new_dense(x.shape, dtype)
-    kernel("y0 = x0;", "copy", dtype)(x, out=dense)
-    found = take_in(
-        what,
-        dense.reshape((total, *rest)),
-        0,
-        flat.reshape(-1),
-        spread.reshape((flat.size, *rest)),
-        "sum" if accumulate else "last",
-    ).reshape(x.shape)
-    if out is None:
-        return found
-    kernel("y0 = x0;", "copy", dtype)(found, out=out)
-    return out

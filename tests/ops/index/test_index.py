@@ -97,6 +97,51 @@ def test_index(device):
         equal(ops.index(x, found), expected)
 
 
+def mixes():
+    """Indices of an array of (4, 5, 6): positions, masks, numbers and whole dimensions."""
+    rng = np.random.default_rng(9)
+    line, plane, all_ = np.array([0, 3, -1]), rng.random((4, 5)) > 0.5, slice(None)
+    two, rows = np.array([0, 1]), np.array([True, False, True, True])
+    return [
+        (line,), (all_, line), (line, all_, line), (all_, line, line), (line[:, None], line % 5),
+        (plane,), (rows,), (rows, all_, line), (two, np.arange(5) % 3 == 0), (all_, plane.any(0)),
+        (rng.random((4, 5, 6)) > 0.3,), (np.zeros(4, bool),), (plane, np.arange(plane.sum()) % 6),
+        (line, np.arange(30).reshape(5, 6) % 13 == 2),
+        (2, line), (line, 1), (all_, two, 3), (np.zeros((0,), int), all_, two[:0]),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("mix", mixes(), ids=lambda m: ",".join(str(np.shape(i)) for i in m))
+def test_positions_and_masks_read_and_written(device, mix):
+    a, x = both((4, 5, 6))
+    expected = a[mix]
+    ours = tuple(None if isinstance(i, slice) else cp.asarray(i) if np.ndim(i) else i for i in mix)
+    equal(ops.index(x, ours), expected)
+    values = np.random.default_rng(1).integers(-9, 9, expected.shape).astype(a.dtype)
+    added = a.copy()
+    np.add.at(added, mix, values)
+    equal(ops.index_put(x, ours, cp.asarray(values), accumulate=True), added)
+    grad = np.zeros_like(a)
+    np.add.at(grad, mix, values)
+    equal(ops.index_backward(cp.asarray(values), a.shape, ours), grad)
+    written = a.copy()
+    written[mix] = 7
+    equal(ops.index_put(x, ours, cp.full((1,), 7, a.dtype)), written)
+
+
+def test_masks_that_do_not_fit(device):
+    _, x = both((4, 5))
+    one = cp.full((1,), 1, x.dtype)
+    for mask in (np.ones(5, bool), np.ones((4, 4), bool), np.ones((4, 5, 1), bool)):
+        for call in (ops.index, lambda x, i: ops.index_put(x, i, one)):
+            with pytest.raises(cp.ShapeError, match="mask of shape"):
+                call(x, (cp.asarray(mask),))
+    with pytest.raises(cp.ShapeError, match="out of bounds"):
+        ops.index_put(x, (4,), one)
+    with pytest.raises(cp.ShapeError, match="no array"):
+        ops.index_put(x, (None, None), one)
+
+
 def test_embedding(device):
     a, weight = both((10, 5))
     i, index = indices((2, 3), 10)
