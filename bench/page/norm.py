@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from statistics import geometric_mean
+from collections.abc import Sequence
 
 from bench.clock.timing import Spread
 from bench.page.report import Report, Table
-from bench.page.targets import Target, Verdict, judge
+from bench.page.targets import Target, Verdict, judge, mean_times
 from bench.work.norm import TORCH, NormRow
 from clprim.runtime.device import Device
 
@@ -87,14 +86,10 @@ def _verdicts(
                 where = memory_format if kind != "layer norm" else "all rows"
                 of = f"as fast as PyTorch: {kind}, geometric mean, {where}"
                 target = Target(kind, bound, of, unit="×")
-                values = {kind: _mean(members)}
+                values = {kind: mean_times(members)}
                 verdict = judge([target], f"{len(members)} rows", values, "--quick" * quick)
                 found[members[-1].job.group, "mean"] = verdict
     return found
-
-
-def _mean(rows: Iterable[NormRow]) -> float:
-    return geometric_mean(row.times.median for row in rows if row.times)
 
 
 def _table(
@@ -119,7 +114,7 @@ def _table(
     ]
     if any(row.times for row in rows):
         outcome = "\n".join(map(str, verdicts.get((group, "mean"), ())))
-        lines.append(("geometric mean", "", "", "", "", f"{_mean(rows):.2f}×", outcome))
+        lines.append(("geometric mean", "", "", "", "", f"{mean_times(rows):.2f}×", outcome))
     return Table(
         f"{group} (ms)",
         ("", "x", "clprim", "share", TORCH, "times as fast", "target"),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from statistics import geometric_mean
+from collections.abc import Sequence
 
 from bench.page.report import Report, Table
-from bench.page.targets import Target, Verdict, judge
+from bench.page.targets import Target, Verdict, judge, mean_times
 from bench.work.operator_cases import MEMORY
 from bench.work.operators import TORCH, OpRow
 from clprim.runtime.device import Device
@@ -45,7 +44,7 @@ def ops_report(
     compared = [row for row in rows if row.job.case.family != MEMORY and row.times]
     if compared:
         subject = f"{len(compared)} rows"
-        found += judge([_MEAN], subject, {"mean": _mean(compared)}, "--quick" * quick)
+        found += judge([_MEAN], subject, {"mean": mean_times(compared)}, "--quick" * quick)
     return Report(
         "ops",
         "Operators next to PyTorch",
@@ -74,16 +73,12 @@ def _verdicts(row: OpRow, device: Device, *, quick: bool) -> list[Verdict]:
     return []
 
 
-def _mean(rows: Iterable[OpRow]) -> float:
-    return geometric_mean(row.times.median for row in rows if row.times)
-
-
 def _table(family: str, rows: Sequence[OpRow], verdicts: dict[int, list[Verdict]]) -> Table:
     bound = any(row.share is not None for row in rows)
     lines = [_line(row, verdicts[id(row)], bound=bound) for row in rows]
     if any(row.times for row in rows):
         blank = ("",) if bound else ()
-        lines.append(("geometric mean", "", "", *blank, "", f"{_mean(rows):.2f}×", ""))
+        lines.append(("geometric mean", "", "", *blank, "", f"{mean_times(rows):.2f}×", ""))
     columns = ("", "x", "clprim", *(("share",) if bound else ()), TORCH, "times as fast", "target")
     return Table(f"{family} (ms)", columns, tuple(lines))
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from statistics import geometric_mean
+from typing import Any, NamedTuple
 
-__all__ = ["Summary", "Target", "Verdict", "judge", "summarize"]
+__all__ = ["Summary", "Target", "Verdict", "judge", "mean_times", "summarize"]
 
 HIT, MISSED, NOT_JUDGED = "hit", "MISSED", "not judged"
 
@@ -124,6 +125,11 @@ def judge(
         )
         for target in targets
     ]
+
+
+def mean_times(rows: Iterable[Any]) -> float:
+    """Return the geometric mean of how many times as fast rows with a peer are."""
+    return geometric_mean(row.times.median for row in rows if row.times)
 
 
 def summarize(verdicts: Iterable[Verdict]) -> list[Summary]:

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Any
 
 import numpy as np
 
 import clprim as cp
 from bench.clock.bandwidth import Ceilings
-from bench.clock.timing import Spread, measured_call, race, ratio, stream
-from bench.peers.compute import keep_memory
+from bench.clock.timing import Spread
+from bench.work.beside import TORCH, race_torch, run_rows
 from clprim import ops
 from clprim.runtime.device import Device
 
 __all__ = ["NORM_NETWORKS", "TORCH", "NormJob", "NormRow", "norm_jobs", "run_norm"]
 
 _BATCH = 32
-_CALM = 0.1  # NumPy's and PyTorch's threads spin for a while after their work
-TORCH = "PyTorch"
 
 # (channels, height and width) of every distinct batch normalisation, with how often it occurs.
 # He, Zhang, Ren, Sun: Deep residual learning for image recognition, 2015, table 1; strides at the
@@ -242,31 +237,14 @@ def _measure(
     job: NormJob, device: Device, ceilings: Ceilings, repeats: int, tick: Callable[[], None]
 ) -> NormRow:
     data = _Data(job)
-    call = _own(job, data)
-    contenders = [stream("clprim", job.nbytes, call, device.synchronize)]
-    correct = True
-    peer = importlib.util.find_spec("torch") is not None
-    if peer:
+
+    def rival() -> tuple[Callable[[], Any], bool]:
         other = _theirs(job, data)
-        correct = _agree(call(), other())
-        contenders.append(stream(TORCH, job.nbytes, other, lambda: None))
-        time.sleep(_CALM)
-    finalists = []
-    if job.kind == "statistics":
-        finalists = ceilings.finalists("read", job.nbytes)
-        contenders += [measured_call("on the device", job.nbytes, call, device), *finalists]
-    results = race(contenders, repeats, before=ceilings.before(job.nbytes), tick=tick)
-    share = None
-    if finalists:
-        best = max((results[f.name] for f in finalists), key=lambda r: r.rate("device"))
-        share = ratio(results["on the device"], best, "device")
+        return other, _agree(call(), other())
+
+    call, bound = _own(job, data), "read" if job.kind == "statistics" else ""
     return NormRow(
-        job,
-        seconds=median(results["clprim"].seconds("host")),
-        share=share,
-        theirs=median(results[TORCH].seconds("host")) if peer else None,
-        times=ratio(results["clprim"], results[TORCH], "host") if peer else None,
-        correct=correct,
+        job, *race_torch(job.nbytes, call, rival, bound, device, ceilings, repeats, tick)
     )
 
 
@@ -288,17 +266,11 @@ def run_norm(
     Returns:
         The rows, and a remark on each row that the device has no room for.
     """
-    keep_memory()
-    ceilings = Ceilings(device)
-    rows, refused = [], []
-    part = 1 / (len(jobs) * repeats)
-    for job in jobs:
-        about = f"{job.group}: {job.title}"
-        progress(about, 0)
-        try:
-            tick = lambda about=about: progress(about, part)  # noqa: E731
-            rows.append(_measure(job, device, ceilings, repeats, tick))
-        except cp.DeviceError as error:
-            refused.append(f"{about}: not measured: {error}")
-        device.pool.free_held()
-    return rows, refused
+    return run_rows(
+        jobs,
+        device,
+        _measure,
+        lambda job: f"{job.group}: {job.title}",
+        repeats=repeats,
+        progress=progress,
+    )

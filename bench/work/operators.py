@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Any
 
 import numpy as np
 
 import clprim as cp
 from bench.clock.bandwidth import Ceilings
-from bench.clock.timing import Spread, measured_call, race, ratio, stream
-from bench.peers.compute import keep_memory
+from bench.clock.timing import Spread
+from bench.work.beside import TORCH, race_torch, run_rows
 from bench.work.operator_cases import Input, OpCase, op_cases
 from clprim.runtime.device import Device
 
 __all__ = ["TORCH", "OpJob", "OpRow", "op_jobs", "run_ops"]
-
-TORCH = "PyTorch"
-_CALM = 0.1  # NumPy's and PyTorch's threads spin for a while after their work
 
 
 @dataclass(frozen=True)
@@ -122,33 +116,14 @@ def _measure(
     call = job.case.own(*arrays)
     found = call()
     nbytes = sum(a.nbytes for a in (*arrays, *found))
-    correct = True
-    contenders = [stream("clprim", nbytes, call, device.synchronize)]
-    peer = importlib.util.find_spec("torch") is not None
-    if peer:
+
+    def rival() -> tuple[Callable[[], Any], bool]:
         # A step of an optimizer changes what it is given: only the first ones are compared.
         other = job.case.theirs(*_tensors(job, host))
-        correct = _agree(job.case.own(*arrays)(), other())
-        contenders.append(stream(TORCH, nbytes, other, lambda: None))
-        time.sleep(_CALM)
-    finalists = []
-    if job.case.ceiling:
-        finalists = ceilings.finalists(job.case.ceiling, nbytes)
-        contenders += [measured_call("on the device", nbytes, call, device), *finalists]
-    results = race(contenders, repeats, before=ceilings.before(nbytes), tick=tick)
-    share = None
-    if finalists:
-        best = max((results[f.name] for f in finalists), key=lambda r: r.rate("device"))
-        share = ratio(results["on the device"], best, "device")
-    return OpRow(
-        job,
-        nbytes,
-        seconds=median(results["clprim"].seconds("host")),
-        share=share,
-        theirs=median(results[TORCH].seconds("host")) if peer else None,
-        times=ratio(results["clprim"], results[TORCH], "host") if peer else None,
-        correct=correct,
-    )
+        return other, _agree(job.case.own(*arrays)(), other())
+
+    raced = race_torch(nbytes, call, rival, job.case.ceiling, device, ceilings, repeats, tick)
+    return OpRow(job, nbytes, *raced)
 
 
 def run_ops(
@@ -169,17 +144,11 @@ def run_ops(
     Returns:
         The rows, and a remark on each row that the device has no room for.
     """
-    keep_memory()
-    ceilings = Ceilings(device)
-    rows, refused = [], []
-    part = 1 / (len(jobs) * repeats)
-    for job in jobs:
-        about = f"{job.case.family}: {job.title}"
-        progress(about, 0)
-        try:
-            tick = lambda about=about: progress(about, part)  # noqa: E731
-            rows.append(_measure(job, device, ceilings, repeats, tick))
-        except cp.DeviceError as error:
-            refused.append(f"{about}: not measured: {error}")
-        device.pool.free_held()
-    return rows, refused
+    return run_rows(
+        jobs,
+        device,
+        _measure,
+        lambda job: f"{job.case.family}: {job.title}",
+        repeats=repeats,
+        progress=progress,
+    )
