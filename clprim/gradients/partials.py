@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from clprim.errors import ShapeError
-from clprim.gradients.arguments import Standing, is_array
+from clprim.gradients.arguments import Standing, is_array, sum_axes
 from clprim.gradients.kernels import make
 from clprim.gradients.stages import REAL, Stage, StageMaker
 from clprim.language.definition import ReductionDefinition
+from clprim.language.gradient.derive import Derivation
 from clprim.language.gradient.fold import Folded
 
 __all__ = ["PartialStages"]
@@ -118,6 +119,85 @@ class PartialStages:
             stages.append(self._handing(folded, values, handed, kept, dtype))
             values |= dict.fromkeys(handed, standing)
         return stages
+
+    def near(
+        self,
+        folded: Folded,
+        values: Mapping[str, Any],
+        whole: tuple[int, ...],
+        axes: tuple[int, ...],
+        wrt: Sequence[str],
+    ) -> Stage | None:
+        """One kernel for all: a `Grouped`, which finds the elements in a near cache again.
+
+        Returns:
+            None where gradients are summed, or need more than partials and what they hand on.
+        """
+        outputs, elements, own = folded.outputs, folded.elements, self.definition
+        if not isinstance(elements, Derivation) or folded.late or folded.taken.gradients:
+            return None
+        real = np.dtype(REAL[elements.real])
+        if own.positions or any(t != real for t in self._partial_types or ()):
+            return None
+        arguments = [values[name] for name in wrt]
+        if any(not is_array(a) or sum_axes(a.shape, whole) for a in arguments):
+            return None
+        handed = [name for name in outputs.gradients if name[0] != "g"]
+        names = [f"g{name}" for name in wrt]
+        mapped = elements.uses(names, self._saves)
+        used = {*mapped, *outputs.uses(handed, self._saves)} if handed else {*mapped}
+        again = [name for name in mapped if name.startswith("reduce_y")]
+        if not any(name.startswith("reduce_y") for name in used):
+            return None
+        if any(name == "reduce_item" or name[0] == "y" for name in used):
+            return None
+        arrays = [f"x{n}" for n in range(self._counts[0])]
+        arrays += [n for n in values if n in used and n not in arrays and is_array(values[n])]
+        scalars = [f"w{n}" for n in range(self._counts[1])]
+        scalars += [
+            n for n in values if n in mapped and n not in scalars and not is_array(values[n])
+        ]
+        scalars += [n for n in values if n in used and n[:2] == "gy" and n not in scalars + arrays]
+        key = (folded, "near", *names, None, *arrays, None, *scalars, *(a.dtype for a in arguments))
+        operator = self._operators.get(key)
+        if operator is None:
+            written = {n: f"x{k}" for k, n in enumerate(arrays)}
+            written |= {n: f"w{k}" for k, n in enumerate(scalars)}
+            kept = {name: f"group_y{k}" for k, name in enumerate([*handed, *again])}
+            once = written | {"count": "count"}
+            finalize = "".join(f"{kept[name]} = {name};\n" for name in again)
+            if handed:
+                results = [(kept[name], name) for name in handed]
+                finalize += outputs.snippet(
+                    results, lambda n: once.get(n, n), self._saves, f"typeof_{kept[handed[0]]}"
+                )
+            both = {**outputs.gradients, **elements.gradients}
+            whole_text = replace(elements, gradients=both)
+            each = elements.snippet(
+                [(f"y{n}", name) for n, name in enumerate(names)],
+                lambda n: (written | kept).get(n, n),
+                self._saves,
+            )
+            texts = (own.expr, own.init, own.step, own.combine)
+            read = frozenset[str]().union(*(s.used for s in texts)) | used
+            each = (
+                "".join(f"(void){n};\n" for name, n in written.items() if name not in read) + each
+            )
+            operator = self._operators[key] = make(
+                "Grouped",
+                own.expr.body,
+                init=own.init.text,
+                step=own.step.text,
+                combine=own.combine.text,
+                finalize=finalize,
+                each=each,
+                result_type=tuple(a.dtype for a in arguments),
+                partial_type=real,
+                preamble=whole_text.helpers([*handed, *names], self._saves),
+                name="gradient",
+            )
+        shown = tuple((name, a.shape) for name, a in zip(names, arguments, strict=True))
+        return Stage(operator, (*arrays, *scalars), {"axis": axes}, shown)
 
     def _folding(
         self,

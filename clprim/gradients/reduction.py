@@ -212,21 +212,28 @@ class ReductionGradient:
         self, args: tuple[Any, ...], grad: Any, axis: Any, keepdims: bool
     ) -> tuple[tuple[Stage, ...], tuple[str, ...], dict[str, Any]]:
         """The kernels of a call, each of which has a gradient; see `_staged`."""
-        return self._staged(args, grad, axis, keepdims, ())
+        return self._staged(args, grad, axis, keepdims, (), apart=True)
 
     def _staged(
-        self, args: tuple[Any, ...], grad: Any, axis: Any, keepdims: bool, saved: Any
+        self,
+        args: tuple[Any, ...],
+        grad: Any,
+        axis: Any,
+        keepdims: bool,
+        saved: Any,
+        *,
+        apart: bool = False,
     ) -> tuple[tuple[Stage, ...], tuple[str, ...], dict[str, Any]]:
         """The kernels of a call, made for a new signature, and its arguments by name."""
         device = current_device()
         grads, extra = as_tuple(grad), as_tuple(saved)
         arrays, scalars = args[: self._counts[0]], args[self._counts[0] :]
-        options = (tuple([kind_of(g) for g in grads]), axis, keepdims)
+        options = (tuple([kind_of(g) for g in grads]), axis, keepdims, apart)
         operands = (*arrays, *extra, *[g for g in grads if is_array(g)])
         found, signature = self._calls.look_up(device, operands, (), scalars, options)
         if found is None:
             given = read_arguments(self._what, args, self._counts, grad, device, extra)
-            found = self._prepare(given, extra, axis, keepdims)
+            found = self._prepare(given, extra, axis, keepdims, apart)
             self._calls.remember(signature, found)
         stages, order, kept = found
         return stages, order, self._values(arrays, scalars, grads, extra, kept)
@@ -247,7 +254,7 @@ class ReductionGradient:
         return values
 
     def _prepare(
-        self, given: Given, extra: Sequence[Any], axis: Any, keepdims: bool
+        self, given: Given, extra: Sequence[Any], axis: Any, keepdims: bool, apart: bool
     ) -> tuple[tuple[Stage, ...], tuple[str, ...], tuple[int, ...]]:
         """Checks a call and makes its kernels; see `_staged`."""
         what = self._what
@@ -277,6 +284,11 @@ class ReductionGradient:
         kinds = tuple(kind_of(g) for g in given.grads)
         folded = self._derived(given.real, given.ctypes, kinds, wrt)
         values = self._values(given.arrays, given.scalars, given.grads, extra, kept)
+        order = tuple(f"g{name}" for name in wrt)
+        if not apart:
+            near = self._partial_stages.near(folded, values, whole, axes, wrt)
+            if near is not None:
+                return (near,), order, kept
         stages = self._partial_stages.before(folded, values, kept, axes, given.real)
         groups: dict[tuple[int, ...], list[str]] = {}
         for name in wrt:
@@ -289,7 +301,6 @@ class ReductionGradient:
         written = {"reduce_item": _position(axes)}
         for summed, names in groups.items():
             stages.append(self._maker.stage(folded.elements, values, whole, summed, names, written))
-        order = tuple(f"g{name}" for name in wrt)
         if folded.late:
             stages += self._partial_stages.late(folded, values, kept)
         return tuple(stages), order, kept

@@ -11,6 +11,7 @@ from clprim.arrays.array import Array
 from clprim.call.repeat import repeatable
 from clprim.dtypes import AnyDType, promote, value_dtype
 from clprim.errors import DefinitionError, ShapeError
+from clprim.gradients.reduction import ReductionGradient
 from clprim.ops.loss.reduced import Elementwise, above_0, check_floats, check_reduction
 from clprim.ops.norm.moments import spread_view
 from clprim.ops.shared.arguments import dtype_of, real
@@ -88,11 +89,7 @@ def pairwise_distance_backward(
     if grad.shape != expected:
         raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {expected}")
     p, eps = norm_order(what, p), real(what, "eps", eps)
-    axis = len(x1.shape) - 1
-    distance = _distance(value_dtype(dtype, [dtype]), p)(x1, x2, eps, axis=-1)
-    grad = grad if keepdim else spread_view(grad, (axis,))
-    operator = _pair_slopes((x1.dtype, x2.dtype), p)
-    g1, g2 = operator(x1, x2, spread_view(distance, (axis,)), grad, eps)
+    g1, g2 = _distance_gradient(dtype, p)(x1, x2, eps, grad=grad, axis=-1, keepdims=keepdim)
     return g1, g2
 
 
@@ -306,14 +303,25 @@ def _distances(
 
 
 def power_of(p: float) -> tuple[str, str]:
-    """A term of the norm of difference d, and the norm of their sum."""
-    if p == 2:
-        return "d * d", "sqrt(reduce_y0)"
+    """A term of the norm of difference d, and the norm of their sum.
+
+    At 0 both are apart, so that gradients are 0 there, as PyTorch's.
+    """
     if p == 1:
         return "fabs(d)", "reduce_y0"
-    return f"pow(fabs(d), (typeof_y0){p!r})", f"pow(reduce_y0, (typeof_reduce_y0){1 / p!r})"
+    if p == 2:
+        return "d * d", "(reduce_y0 == 0 ? 0 : sqrt(reduce_y0))"
+    root = f"pow(reduce_y0, (typeof_reduce_y0){1 / p!r})"
+    return f"(d == 0 ? 0 : pow(fabs(d), (typeof_y0){p!r}))", f"(reduce_y0 == 0 ? 0 : {root})"
 
 
+# As in PyTorch, all that are as far count whole.
+_FARTHEST = """
+    typeof_gx0 d = x0 - x1 + w0;
+    typeof_gx0 s = y0 != 0 && fabs(d) == y0 ? (d > 0 ? gy0 : -gy0) : 0;
+    gx0 = s;
+    gx1 = -s;
+"""
 _LARGER = "reduce_y0 = {0} > reduce_y0 || {0} != {0} ? {0} : reduce_y0;"
 
 
@@ -327,6 +335,7 @@ def _distance(dtype: AnyDType, p: float) -> Reduction:
             init="reduce_y0 = 0;",
             step=_LARGER.format("y0"),
             combine=_LARGER.format("other_y0"),
+            gradient=_FARTHEST,
             **types,
             name="pairwise_distance",
         )
@@ -338,6 +347,11 @@ def _distance(dtype: AnyDType, p: float) -> Reduction:
         **types,
         name="pairwise_distance",
     )
+
+
+@lru_cache(maxsize=64)
+def _distance_gradient(dtype: AnyDType, p: float) -> ReductionGradient:
+    return _distance(dtype, p).gradient()
 
 
 def slope_of(n: int, a: str, b: str, r: str, g: str, p: float) -> str:
@@ -352,13 +366,6 @@ def slope_of(n: int, a: str, b: str, r: str, g: str, p: float) -> str:
     else:
         value = f"{sign} * pow(fabs(d{n}) / {r}, (typeof_y0){p - 1!r})"
     return f"typeof_y0 d{n} = {a} - {b} + w0; typeof_y0 s{n} = {r} == 0 ? 0 : {g} * ({value}); "
-
-
-@lru_cache(maxsize=64)
-def _pair_slopes(types: tuple[AnyDType, ...], p: float) -> Pointwise:
-    """Of two vectors, their distance, and its gradient."""
-    expr = slope_of(0, "x0", "x1", "x2", "x3", p) + "y0 = s0; y1 = -s0;"
-    return Pointwise(expr, result_type=types, name="pairwise_distance_backward")
 
 
 @lru_cache(maxsize=64)

@@ -9,9 +9,8 @@ from clprim.arrays.array import Array
 from clprim.call.repeat import repeatable
 from clprim.dtypes import AnyDType, promote, value_dtype
 from clprim.errors import ShapeError
-from clprim.grouped import Grouped
+from clprim.gradients.reduction import ReductionGradient
 from clprim.ops.loss.reduced import Elementwise, above_0, check_floats, check_reduction
-from clprim.ops.norm.moments import spread_view
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.ops.shared.dims import one_axis
 from clprim.ops.shared.sums import added
@@ -108,10 +107,8 @@ def cosine_similarity_backward(
     dtype_of(what, "grad", grad)
     if grad.shape != shape:
         raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {shape}")
-    types = (x1.dtype, x2.dtype)
-    operator = _cosine_slopes(types, value_dtype(dtype, [dtype]), _COSINE, True)
-    numbers = (real(what, "eps", eps),)
-    g1, g2 = operator(x1, x2, spread_view(grad, (axis,)), *numbers, axis=axis)
+    eps = real(what, "eps", eps)
+    g1, g2 = _cosine_gradient(dtype, _COSINE)(x1, x2, eps, grad=grad, axis=axis)
     return g1, g2
 
 
@@ -157,10 +154,8 @@ def cosine_embedding_loss_backward(
     what = "cosine_embedding_loss_backward"
     cosine, margin = _embedded(what, input1, input2, target, margin, reduction)
     slope = _embedding.backward(reduction, grad, (cosine, target), (margin,))
-    axis = len(input1.shape) - 1
-    types = (input1.dtype, input2.dtype)
-    operator = _cosine_slopes(types, cosine.dtype, _EMBEDDED, False)
-    g1, g2 = operator(input1, input2, spread_view(slope, (axis,)), _EMBEDDING_EPS, axis=axis)
+    operator = _cosine_gradient(cosine.dtype, _EMBEDDED)
+    g1, g2 = operator(input1, input2, _EMBEDDING_EPS, grad=slope, axis=-1)
     return g1, g2
 
 
@@ -215,24 +210,5 @@ def _cosine(dtype: AnyDType, lengths: str) -> Reduction:
 
 
 @lru_cache(maxsize=64)
-def _cosine_slopes(
-    types: tuple[AnyDType, ...], kind: AnyDType, lengths: str, least: bool
-) -> Grouped:
-    """Of two vectors, and the gradient of their cosine."""
-    # The slope of |x| is x / |x|, and 0 where eps stands for it.
-    own = "{0} == w0 ? 0 : " if least else ""
-    return Grouped(
-        _PRODUCTS,
-        **added(3),
-        finalize=lengths.format("typeof_group_y0")
-        + f"""
-            typeof_group_y0 cosine = reduce_y0 / (a * b);
-            group_y0 = x2 / (a * b);
-            group_y1 = {own.format("a")}x2 * cosine / (a * a);
-            group_y2 = {own.format("b")}x2 * cosine / (b * b);
-        """,
-        each="y0 = x1 * group_y0 - x0 * group_y1; y1 = x0 * group_y0 - x1 * group_y2;",
-        result_type=types,
-        partial_type=kind,
-        name="cosine_slopes",
-    )
+def _cosine_gradient(dtype: AnyDType, lengths: str) -> ReductionGradient:
+    return _cosine(dtype, lengths).gradient()

@@ -149,3 +149,24 @@ def test_wrong_arguments(device):
         g(a, axis=2, grad=1.0)
     with pytest.raises(cp.DTypeError, match="no argument is an array of a floating dtype"):
         g(cp.asarray(numbers((3, 4), np.int32)), axis=1, grad=1.0)
+
+
+def test_partials_and_elements_are_one_kernel_where_the_group_is_near(device, unoptimised):
+    if not device.traits.is_cpu:
+        pytest.skip("runs are for CPUs")
+    length = cp.Reduction("y0 = x0 * x0;", **SUM, finalize="y0 = sqrt(reduce_y0 + w0) * w1;")
+    a, gy = numbers((6, 70)), numbers((6,), seed=1)
+    g = length.gradient()
+    found = g(cp.asarray(a), 0.5, 3.0, axis=1, grad=cp.asarray(gy))
+    right = 3 * gy[:, None] * a / np.sqrt((np.float64(a) ** 2).sum(1, keepdims=True) + 0.5)
+    np.testing.assert_allclose(found.get(), right, rtol=3e-6)
+    one = g.source(cp.asarray(a), 0.5, 3.0, axis=1, grad=cp.asarray(gy))
+    assert one.count("__kernel") == 1 and "sqrt" in one
+    number = g(cp.asarray(a), 0.5, 3.0, axis=1, grad=2.0)
+    np.testing.assert_allclose(number.get(), right * 2 / gy[:, None], rtol=3e-6)
+    b = numbers((70,), seed=2)  # what is summed is a kernel of its own
+    dot = cp.Reduction("y0 = x0 * x1;", **SUM, finalize="y0 = reduce_y0 * reduce_y0;").gradient()
+    ga, gb = dot(cp.asarray(a), cp.asarray(b), axis=1, grad=cp.asarray(gy))
+    dots = (np.float64(a) @ b) * 2 * gy
+    np.testing.assert_allclose(ga.get(), dots[:, None] * b, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(gb.get(), dots @ np.float64(a), rtol=1e-4, atol=1e-4)
