@@ -326,13 +326,15 @@ from clprim.ops.recurrent.recurrent import (
     lstm,
     rnn,
 )
-from clprim.ops.reduction.reduce import (
-    all,
+from clprim.ops.reduction.extrema import (
     amax,
     amin,
-    any,
     argmax,
     argmin,
+)
+from clprim.ops.reduction.reduce import (
+    all,
+    any,
     count_nonzero,
     logsumexp,
     mean,

@@ -11,7 +11,7 @@ from clprim.arrays.array import Array, view_of
 from clprim.call.repeat import repeatable
 from clprim.errors import DefinitionError, DTypeError, ShapeError
 from clprim.ops.index.gather import check_index
-from clprim.ops.reduction.reduce import amax
+from clprim.ops.reduction.extrema import amax
 from clprim.ops.shared.arguments import Operator, dtype_of, is_array, number
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel

@@ -6,7 +6,7 @@ from typing import Any, Literal, overload
 
 from clprim.arrays.array import Array
 from clprim.errors import DTypeError, ShapeError
-from clprim.ops.reduction.reduce import argmax
+from clprim.ops.reduction.extrema import argmax
 from clprim.ops.reduction.softmax import softmax, softmax_backward
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.ops.shared.dims import one_axis

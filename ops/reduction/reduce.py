@@ -1,12 +1,12 @@
 """Reductions: each is what one element does to a partial result, and how two partials merge.
 
-Arguments are NumPy's: ``axis`` is an axis, several, or None for all; reduced axes stay with size 1
-where ``keepdims`` is set; ``out`` is an array to write to. A NaN comes through, except where said.
+Arguments are NumPy's: ``axis``, or by PyTorch's name ``dim``, is an axis, several, or None for all;
+reduced axes stay with size 1 where ``keepdims`` is set; ``out`` is an array to write to. A NaN
+comes through, except where said.
 """
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 from typing import Any, cast
 
@@ -16,10 +16,11 @@ from clprim.arrays import arithmetic
 from clprim.arrays.array import Array
 from clprim.call.arguments import as_results, check_aliases, check_array, check_out
 from clprim.dtypes import AnyDType, as_dtype, value_dtype
-from clprim.errors import DTypeError, ShapeError
+from clprim.errors import DTypeError
 from clprim.ops.norm.arguments import allocate
 from clprim.ops.norm.moments import flat_view, moments, spread_view, statistics_dtype
 from clprim.ops.shared.arguments import Axis, Operator, by_kind, dtype_of, real
+from clprim.ops.shared.dims import named_once
 from clprim.ops.shared.exponentials import exponentials
 from clprim.plan.strides import normalize_axes
 from clprim.reduction import Reduction
@@ -27,11 +28,7 @@ from clprim.runtime.device import current_device
 
 __all__ = [
     "all",
-    "amax",
-    "amin",
     "any",
-    "argmax",
-    "argmin",
     "count_nonzero",
     "logsumexp",
     "mean",
@@ -88,7 +85,13 @@ def _converting(name: str, usual: Operator, x: Any, dtype: Any, **options: Any) 
 
 
 def sum(
-    x: Any, axis: Axis = None, *, keepdims: bool = False, dtype: Any = None, out: Any = None
+    x: Any,
+    axis: Axis = None,
+    *,
+    dim: Axis = None,
+    keepdims: bool = False,
+    dtype: Any = None,
+    out: Any = None,
 ) -> Array:
     """Returns the sum along ``axis``.
 
@@ -102,13 +105,20 @@ def sum(
         >>> ops.sum(x, axis=1).get()
         array([ 3., 12.], dtype=float32)
     """
+    axis = named_once("sum", dim, axis)
     if dtype is None:
         return _sum(x, axis=axis, keepdims=keepdims, out=out)
     return _converting("sum", _sum, x, dtype, axis=axis, keepdims=keepdims, out=out)
 
 
 def mean(
-    x: Any, axis: Axis = None, *, keepdims: bool = False, dtype: Any = None, out: Any = None
+    x: Any,
+    axis: Axis = None,
+    *,
+    dim: Axis = None,
+    keepdims: bool = False,
+    dtype: Any = None,
+    out: Any = None,
 ) -> Array:
     """Returns the arithmetic mean along ``axis``; of nothing NaN.
 
@@ -118,25 +128,36 @@ def mean(
     Raises:
         DTypeError: A ``dtype`` of integers.
     """
+    axis = named_once("mean", dim, axis)
     if dtype is None:
         return _mean(x, axis=axis, keepdims=keepdims, out=out)
     return _converting("mean", _mean, x, dtype, axis=axis, keepdims=keepdims, out=out)
 
 
 def prod(
-    x: Any, axis: Axis = None, *, keepdims: bool = False, dtype: Any = None, out: Any = None
+    x: Any,
+    axis: Axis = None,
+    *,
+    dim: Axis = None,
+    keepdims: bool = False,
+    dtype: Any = None,
+    out: Any = None,
 ) -> Array:
     """Returns the product along ``axis``; of integers in int64 or uint64, of nothing 1.
 
     With ``dtype=`` every element is converted to it first.
     """
+    axis = named_once("prod", dim, axis)
     if dtype is None:
         return _prod(x, axis=axis, keepdims=keepdims, out=out)
     return _converting("prod", _prod, x, dtype, axis=axis, keepdims=keepdims, out=out)
 
 
-def count_nonzero(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Array:
+def count_nonzero(
+    x: Any, axis: Axis = None, *, dim: Axis = None, keepdims: bool = False, out: Any = None
+) -> Array:
     """Returns how many elements along ``axis`` are not zero, in int64; NaN is not zero."""
+    axis = named_once("count_nonzero", dim, axis)
     return _count_nonzero(x, axis=axis, keepdims=keepdims, out=out)
 
 
@@ -147,6 +168,7 @@ def var_mean(
     x: Any,
     axis: Axis = None,
     *,
+    dim: Axis = None,
     correction: float = 1,
     keepdims: bool = False,
     out: Any = None,
@@ -159,6 +181,7 @@ def var_mean(
     Args:
         x: An array.
         axis: Which axes to reduce.
+        dim: The same by PyTorch's name.
         correction: The sum of squares is divided by ``max(0, count - correction)``: 1 for the
             unbiased variance of a sample, 0 for the biased one. One element, or none, without a
             degree of freedom has the variance NaN.
@@ -172,6 +195,7 @@ def var_mean(
         >>> variance.item(), mean.item()
         (1.0, 2.0)
     """
+    axis = named_once("var_mean", dim, axis)
     what = "var_mean"
     dtype = dtype_of(what, "x", x)
     check_array(what, "x", x, current_device())
@@ -199,128 +223,6 @@ def var_mean(
     return variance, mean
 
 
-# --- extrema -------------------------------------------------------------------------------------
-
-# x != x holds for NaN alone: it is taken where it comes, and then nothing is greater.
-_amax: Operator = Reduction(
-    "",
-    init="reduce_y0 = lowest_reduce_y0;",
-    step="reduce_y0 = x0 > reduce_y0 || x0 != x0 ? x0 : reduce_y0;",
-    combine="reduce_y0 = other_y0 > reduce_y0 || other_y0 != other_y0 ? other_y0 : reduce_y0;",
-    name="amax",
-)
-_amin: Operator = Reduction(
-    "",
-    init="reduce_y0 = highest_reduce_y0;",
-    step="reduce_y0 = x0 < reduce_y0 || x0 != x0 ? x0 : reduce_y0;",
-    combine="reduce_y0 = other_y0 < reduce_y0 || other_y0 != other_y0 ? other_y0 : reduce_y0;",
-    name="amin",
-)
-
-# A NaN beats numbers. Operators without branches, as runtimes make vector code of those.
-_BEATS = """
-#define GREATER(a, b) (((b) == (b)) & !((a) <= (b)))
-#define LESS(a, b) (((b) == (b)) & !((a) >= (b)))
-"""
-
-
-@lru_cache(maxsize=256)
-def _position(name: str, start: str, beats: str, in_order: bool, dtype: AnyDType) -> Operator:
-    """The position of the element that beats all others, and among equals the first.
-
-    Where a partial meets its elements in their order, the first of equals is there first. The
-    start value can only tie with elements that are all like it, so its position 0 is right.
-    """
-    tie = "" if in_order else f" | (!{beats}(reduce_y0, x0) & (reduce_item < reduce_y1))"
-    return Reduction(
-        "",
-        init=f"reduce_y0 = {start}_reduce_y0; reduce_y1 = 0;",
-        step=f"""
-            const int take = {beats}(x0, reduce_y0){tie};
-            reduce_y0 = take ? x0 : reduce_y0;
-            reduce_y1 = take ? reduce_item : reduce_y1;
-        """,
-        combine=f"""
-            if ({beats}(other_y0, reduce_y0)
-                | (!{beats}(reduce_y0, other_y0) & (other_y1 < reduce_y1))) {{
-                reduce_y0 = other_y0;
-                reduce_y1 = other_y1;
-            }}
-        """,
-        finalize="y0 = reduce_y1;",
-        preamble=_BEATS,
-        partial_type=(value_dtype(dtype, [dtype]), np.int64),
-        result_type=np.int64,
-        name=name,
-    )
-
-
-def _find(name: str, start: str, beats: str, x: Any, axis: Axis, **options: Any) -> Array:
-    dtype = dtype_of(name, "x", x)
-    _require_elements(name, x, axis)
-    axes = normalize_axes(name, axis, len(x.shape))
-    steps = [x.strides[d] for d in axes if x.shape[d] > 1]
-    in_order = steps == sorted(steps, reverse=True) and (not steps or steps[-1] > 0)
-    return _position(name, start, beats, in_order, dtype)(x, axis=axis, **options)
-
-
-def amax(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Array:
-    """Returns the greatest element along ``axis``, in the dtype of ``x``.
-
-    Raises:
-        ShapeError: There are no elements along ``axis``.
-    """
-    _require_elements("amax", x, axis)
-    return _amax(x, axis=axis, keepdims=keepdims, out=out)
-
-
-def amin(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Array:
-    """Returns the least element along ``axis``, in the dtype of ``x``.
-
-    Raises:
-        ShapeError: There are no elements along ``axis``.
-    """
-    _require_elements("amin", x, axis)
-    return _amin(x, axis=axis, keepdims=keepdims, out=out)
-
-
-def argmax(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Array:
-    """Returns the position of the greatest element along ``axis``, in int64.
-
-    Of equal elements the first counts, and a NaN is greater than any number. Over several axes
-    (None: all) the position is that in C order, whatever the memory format.
-
-    Raises:
-        ShapeError: There are no elements along ``axis``.
-
-    Example:
-        >>> import numpy as np, clprim as cp
-        >>> from clprim import ops
-        >>> x = cp.asarray(np.array([[3, 1], [7, 7]], np.float32))
-        >>> ops.argmax(x, axis=1).get(), ops.argmax(x).item()
-        (array([0, 0]), 2)
-    """
-    return _find("argmax", "lowest", "GREATER", x, axis, keepdims=keepdims, out=out)
-
-
-def argmin(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Array:
-    """Returns the position of the least element along ``axis``, in int64; see `argmax`.
-
-    Raises:
-        ShapeError: There are no elements along ``axis``.
-    """
-    return _find("argmin", "highest", "LESS", x, axis, keepdims=keepdims, out=out)
-
-
-def _require_elements(what: str, x: Any, axis: Axis) -> None:
-    """Refuses extrema of nothing, which have no value to start from."""
-    if getattr(x, "size", 1):
-        return
-    axes = normalize_axes(what, axis, len(x.shape))
-    if math.prod(size for d, size in enumerate(x.shape) if d not in axes):
-        raise ShapeError(f"{what}: shape {x.shape} has no elements along axis={axis}")
-
-
 # --- logarithm of sums ---------------------------------------------------------------------------
 
 _LOGSUMEXP: dict[str, Any] = {
@@ -334,7 +236,9 @@ _logsumexp = by_kind(
 )
 
 
-def logsumexp(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Array:
+def logsumexp(
+    x: Any, axis: Axis = None, *, dim: Axis = None, keepdims: bool = False, out: Any = None
+) -> Array:
     """Returns log Σ exp(x) along ``axis``, in one read of ``x`` and without overflow.
 
     Of nothing, or of -∞ alone, it is -∞. Integers give float32, as in PyTorch.
@@ -345,6 +249,7 @@ def logsumexp(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = N
         >>> round(ops.logsumexp(cp.asarray(np.array([1000, 1000], np.float32))).item(), 3)
         1000.693
     """
+    axis = named_once("logsumexp", dim, axis)
     return _logsumexp(x, axis=axis, keepdims=keepdims, out=out)
 
 
@@ -371,11 +276,17 @@ _all: Operator = Reduction(
 )
 
 
-def any(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Array:
+def any(
+    x: Any, axis: Axis = None, *, dim: Axis = None, keepdims: bool = False, out: Any = None
+) -> Array:
     """Returns whether any element along ``axis`` is not zero (NaN is not); of nothing False."""
+    axis = named_once("any", dim, axis)
     return _any(x, axis=axis, keepdims=keepdims, out=out)
 
 
-def all(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Array:
+def all(
+    x: Any, axis: Axis = None, *, dim: Axis = None, keepdims: bool = False, out: Any = None
+) -> Array:
     """Returns whether no element along ``axis`` is zero (NaN is not); of nothing True."""
+    axis = named_once("all", dim, axis)
     return _all(x, axis=axis, keepdims=keepdims, out=out)

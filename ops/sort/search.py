@@ -10,7 +10,7 @@ from clprim.arrays.array import Array, new_dense
 from clprim.call.order import order_of_keys
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.index.scatter import index_add
-from clprim.ops.reduction.reduce import amax, amin
+from clprim.ops.reduction.extrema import amax, amin
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel, lower_bound, places

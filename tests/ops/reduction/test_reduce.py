@@ -7,7 +7,7 @@ from support import BFLOAT16, DTYPES, VIEWS, numbers, pair, roundoff, same_bits,
 import clprim as cp
 from clprim import ops
 from clprim.call.signature import Calls
-from clprim.ops.reduction import reduce
+from clprim.ops.reduction import extrema, reduce
 
 NUMPY = {
     name: getattr(np, name)
@@ -352,7 +352,7 @@ def test_schedules_of_other_devices_agree(traits):
     x = cp.asarray(host)
     Calls.forget()  # what was planned for the device as it is
     lse = cp.Reduction("", **reduce._LOGSUMEXP)
-    position = reduce._position.__wrapped__("argmin", "highest", "LESS", False, host.dtype)
+    position = extrema._position.__wrapped__("argmin", "highest", "LESS", False, host.dtype)
     exact = host.astype(np.float64)
     for axis in (2, (0, 1)) if traits.is_cpu else [(0, 1)]:
         check_variance(ops.var_mean(x, axis)[0], exact, axis, 2800, condition=1 + 2800 / 64)
@@ -419,3 +419,18 @@ def test_truth_of_nan(device):
 
 def test_counts_beyond_what_a_float_counts(device):
     assert ops.count_nonzero(cp.full((1 << 24) + 1, 1, np.int8)).item() == (1 << 24) + 1
+
+
+@pytest.mark.parametrize(
+    "name", "sum mean prod count_nonzero var_mean amax amin argmax argmin logsumexp any all".split()
+)
+def test_dim_is_axis(device, name):
+    x = cp.asarray(np.arange(24, dtype=np.float32).reshape(2, 3, 4) % 5)
+    reduce = getattr(ops, name)
+    for given in (1, (0, -1), None):
+        by_dim, by_axis = reduce(x, dim=given, keepdims=True), reduce(x, given, keepdims=True)
+        pairs = zip(*(r if isinstance(r, tuple) else (r,) for r in (by_dim, by_axis)), strict=True)
+        for a, b in pairs:
+            np.testing.assert_array_equal(a.get(), b.get())
+    with pytest.raises(cp.ShapeError, match="are one argument"):
+        reduce(x, 1, dim=1)

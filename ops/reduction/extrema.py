@@ -1,0 +1,150 @@
+"""Reductions to the greatest and the least element and their positions; see `reduce`."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from clprim.arrays.array import Array
+from clprim.dtypes import AnyDType, value_dtype
+from clprim.errors import ShapeError
+from clprim.ops.shared.arguments import Axis, Operator, dtype_of
+from clprim.ops.shared.dims import named_once
+from clprim.plan.strides import normalize_axes
+from clprim.reduction import Reduction
+
+__all__ = ["amax", "amin", "argmax", "argmin"]
+
+# x != x holds for NaN alone: it is taken where it comes, and then nothing is greater.
+_amax: Operator = Reduction(
+    "",
+    init="reduce_y0 = lowest_reduce_y0;",
+    step="reduce_y0 = x0 > reduce_y0 || x0 != x0 ? x0 : reduce_y0;",
+    combine="reduce_y0 = other_y0 > reduce_y0 || other_y0 != other_y0 ? other_y0 : reduce_y0;",
+    name="amax",
+)
+_amin: Operator = Reduction(
+    "",
+    init="reduce_y0 = highest_reduce_y0;",
+    step="reduce_y0 = x0 < reduce_y0 || x0 != x0 ? x0 : reduce_y0;",
+    combine="reduce_y0 = other_y0 < reduce_y0 || other_y0 != other_y0 ? other_y0 : reduce_y0;",
+    name="amin",
+)
+
+# A NaN beats numbers. Operators without branches, as runtimes make vector code of those.
+_BEATS = """
+#define GREATER(a, b) (((b) == (b)) & !((a) <= (b)))
+#define LESS(a, b) (((b) == (b)) & !((a) >= (b)))
+"""
+
+
+@lru_cache(maxsize=256)
+def _position(name: str, start: str, beats: str, in_order: bool, dtype: AnyDType) -> Operator:
+    """The position of the element that beats all others, and among equals the first.
+
+    Where a partial meets its elements in their order, the first of equals is there first. The
+    start value can only tie with elements that are all like it, so its position 0 is right.
+    """
+    tie = "" if in_order else f" | (!{beats}(reduce_y0, x0) & (reduce_item < reduce_y1))"
+    return Reduction(
+        "",
+        init=f"reduce_y0 = {start}_reduce_y0; reduce_y1 = 0;",
+        step=f"""
+            const int take = {beats}(x0, reduce_y0){tie};
+            reduce_y0 = take ? x0 : reduce_y0;
+            reduce_y1 = take ? reduce_item : reduce_y1;
+        """,
+        combine=f"""
+            if ({beats}(other_y0, reduce_y0)
+                | (!{beats}(reduce_y0, other_y0) & (other_y1 < reduce_y1))) {{
+                reduce_y0 = other_y0;
+                reduce_y1 = other_y1;
+            }}
+        """,
+        finalize="y0 = reduce_y1;",
+        preamble=_BEATS,
+        partial_type=(value_dtype(dtype, [dtype]), np.int64),
+        result_type=np.int64,
+        name=name,
+    )
+
+
+def _find(name: str, start: str, beats: str, x: Any, axis: Axis, **options: Any) -> Array:
+    dtype = dtype_of(name, "x", x)
+    _require_elements(name, x, axis)
+    axes = normalize_axes(name, axis, len(x.shape))
+    steps = [x.strides[d] for d in axes if x.shape[d] > 1]
+    in_order = steps == sorted(steps, reverse=True) and (not steps or steps[-1] > 0)
+    return _position(name, start, beats, in_order, dtype)(x, axis=axis, **options)
+
+
+def amax(
+    x: Any, axis: Axis = None, *, dim: Axis = None, keepdims: bool = False, out: Any = None
+) -> Array:
+    """Returns the greatest element along ``axis``, in the dtype of ``x``.
+
+    Raises:
+        ShapeError: There are no elements along ``axis``.
+    """
+    axis = named_once("amax", dim, axis)
+    _require_elements("amax", x, axis)
+    return _amax(x, axis=axis, keepdims=keepdims, out=out)
+
+
+def amin(
+    x: Any, axis: Axis = None, *, dim: Axis = None, keepdims: bool = False, out: Any = None
+) -> Array:
+    """Returns the least element along ``axis``, in the dtype of ``x``.
+
+    Raises:
+        ShapeError: There are no elements along ``axis``.
+    """
+    axis = named_once("amin", dim, axis)
+    _require_elements("amin", x, axis)
+    return _amin(x, axis=axis, keepdims=keepdims, out=out)
+
+
+def argmax(
+    x: Any, axis: Axis = None, *, dim: Axis = None, keepdims: bool = False, out: Any = None
+) -> Array:
+    """Returns the position of the greatest element along ``axis``, in int64.
+
+    Of equal elements the first counts, and a NaN is greater than any number. Over several axes
+    (None: all) the position is that in C order, whatever the memory format.
+
+    Raises:
+        ShapeError: There are no elements along ``axis``.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> x = cp.asarray(np.array([[3, 1], [7, 7]], np.float32))
+        >>> ops.argmax(x, axis=1).get(), ops.argmax(x).item()
+        (array([0, 0]), 2)
+    """
+    axis = named_once("argmax", dim, axis)
+    return _find("argmax", "lowest", "GREATER", x, axis, keepdims=keepdims, out=out)
+
+
+def argmin(
+    x: Any, axis: Axis = None, *, dim: Axis = None, keepdims: bool = False, out: Any = None
+) -> Array:
+    """Returns the position of the least element along ``axis``, in int64; see `argmax`.
+
+    Raises:
+        ShapeError: There are no elements along ``axis``.
+    """
+    axis = named_once("argmin", dim, axis)
+    return _find("argmin", "highest", "LESS", x, axis, keepdims=keepdims, out=out)
+
+
+def _require_elements(what: str, x: Any, axis: Axis) -> None:
+    """Refuses extrema of nothing, which have no value to start from."""
+    if getattr(x, "size", 1):
+        return
+    axes = normalize_axes(what, axis, len(x.shape))
+    if math.prod(size for d, size in enumerate(x.shape) if d not in axes):
+        raise ShapeError(f"{what}: shape {x.shape} has no elements along axis={axis}")
