@@ -18,6 +18,7 @@ from bench.vendors.gpus import GPUS, Gpu
 from bench.vendors.kernels import kernels, layers
 from bench.vendors.machine_code import Loop
 from bench.vendors.offline import Compiled, available, compile_for
+from clprim.plan.conv.winograd.local import WinogradLocalCode
 from clprim.plan.kernel import KernelPlan
 from clprim.plan.product.sub_group_code import SubGroupsCode
 from clprim.plan.product.tiles import TilesCode
@@ -235,7 +236,12 @@ def _summary(gpu: Gpu, rows: Sequence[Row]) -> tuple[str, ...]:
     compiled = [row.compiled for row in rows if row.compiled is not None]
     if not compiled:
         return gpu.name, f"not installed: {rows[0].missing}", "", "", "", ""
-    floats = [row for row in rows if row.plan.code.doubles is False]
+    # Of Winograd's kernels transforms take a part, and of its products there are fewer.
+    floats = [
+        row
+        for row in rows
+        if row.plan.code.doubles is False and not isinstance(row.plan.code, WinogradLocalCode)
+    ]
     least = min((row.account.bound for row in floats if row.account), default=None)
     inner = [row.inner for row in floats if row.inner is not None]
     rounds = [row.round for row in floats if row.round is not None]
@@ -256,6 +262,9 @@ def _cells(row: Row) -> tuple[str, ...]:
     if isinstance(code, TilesCode) and row.plan.template == "product/tiles":
         lanes = (code.items_y * code.rows, code.items_x * code.columns)
         tile = f"{lanes[0]}×{lanes[1]}×{code.steps}, {code.rows}×{code.columns} each"
+    if isinstance(code, WinogradLocalCode):
+        cut = code.tile
+        tile = f"{cut.tiles}×{cut.strip}×{cut.steps}, {cut.rows}×{cut.columns} each"
     if isinstance(code, SubGroupsCode):
         tile = f"{code.rows}×{code.columns} of {code.lanes} lanes"
     if c is None or not c.builds:
