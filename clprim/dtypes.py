@@ -87,7 +87,7 @@ def as_dtype(dtype: object) -> AnyDType:
         return bfloat16()
     try:
         found: AnyDType = np.dtype(cast(Any, dtype))
-    except TypeError as error:
+    except (TypeError, ValueError) as error:  # an encoding's is a ValueError
         raise DTypeError(f"{dtype!r} is not a dtype") from error
     stored_type(found)
     return found

@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import pyopencl.array as cl_array
-
 from clprim import dtypes
 from clprim.arrays.array import Array
 from clprim.arrays.memory import Described, operand_of
@@ -21,7 +19,7 @@ from clprim.call.arguments import (
 )
 from clprim.call.call import Call, bind_strings
 from clprim.call.scalars import scalar_dtypes, split_arguments, weaken
-from clprim.call.signature import Calls
+from clprim.call.signature import Calls, outputs_of
 from clprim.errors import DTypeError, ShapeError, shorten, titled
 from clprim.gradients.kernels import make, register
 from clprim.gradients.pointwise import PointwiseGradient
@@ -128,7 +126,7 @@ class Pointwise:
         """
         device = current_device()
         arrays, scalars = args[: self._inputs], args[self._inputs :]
-        outs: Any = () if out is None else (out,) if isinstance(out, cl_array.Array) else out
+        outs = outputs_of(out)
         if shape is not None:
             shape = as_shape(self._what, shape)
         call, signature = self._calls.look_up(device, arrays, outs, scalars, shape)

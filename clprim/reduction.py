@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyopencl.array as cl_array
-
 from clprim import dtypes
 from clprim.arrays.array import Array
 from clprim.arrays.memory import Described, operand_of
@@ -23,7 +21,7 @@ from clprim.call.call import Call, bind_strings
 from clprim.call.partials import default_partials, default_results
 from clprim.call.scalars import scalar_dtypes, split_arguments, weaken
 from clprim.call.scaling import scale_numbers, scale_results, scale_signature
-from clprim.call.signature import Calls
+from clprim.call.signature import Calls, outputs_of
 from clprim.errors import DTypeError, ShapeError, quoted, shorten, titled
 from clprim.gradients.kernels import make, register
 from clprim.gradients.reduction import ReductionGradient
@@ -185,7 +183,7 @@ class Reduction:
         """
         device = current_device()
         arrays, scalars = args[: self._inputs], args[self._inputs :]
-        outs: Any = () if out is None else (out,) if isinstance(out, cl_array.Array) else out
+        outs = outputs_of(out)
         plain = alpha == 1 and beta == 0 if alpha.__class__ is beta.__class__ is int else False
         scaling = () if plain else scale_signature(alpha, beta)
         options = (axis, keepdims, scaling)

@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import pyopencl.array as cl_array
-
 from clprim import dtypes
 from clprim.arrays.array import Array
 from clprim.arrays.memory import Described, operand_of
@@ -21,7 +19,7 @@ from clprim.call.arguments import (
 from clprim.call.call import Call, bind_strings
 from clprim.call.partials import default_partials, default_results
 from clprim.call.scalars import scalar_dtypes, split_arguments, weaken
-from clprim.call.signature import Calls
+from clprim.call.signature import Calls, outputs_of
 from clprim.errors import DTypeError, ShapeError, shorten, titled
 from clprim.language.definition import define_reduction
 from clprim.plan.scan.planner import ScanPlan, plan_scan
@@ -166,7 +164,7 @@ class Scan:
         """
         device = current_device()
         arrays, scalars = args[: self._inputs], args[self._inputs :]
-        outs: Any = () if out is None else (out,) if isinstance(out, cl_array.Array) else out
+        outs = outputs_of(out)
         options = (axis, exclusive, reverse)
         call, signature = self._calls.look_up(device, arrays, outs, scalars, options)
         if call is None:

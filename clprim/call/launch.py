@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping, Sequence
-from struct import calcsize
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 
-from clprim.errors import DeviceError
+from clprim.errors import DeviceError, ShapeError, quoted
 from clprim.plan.kernel import Buffer, KernelCode, KernelPlan, Scalar
 from clprim.runtime import recording
 from clprim.runtime.device import Device
@@ -42,7 +42,7 @@ def _require_room(device: Device, plan: KernelPlan, title: str) -> None:
         DeviceError: Too many.
     """
     kinds = [parameter.format for parameter in plan.code.parameters]
-    needed = sum(calcsize(f"={kind}") if kind else _POINTER for kind in kinds)
+    needed = sum(struct.calcsize(f"={kind}") if kind else _POINTER for kind in kinds)
     most = device.cl.max_parameter_size
     if needed > most:
         memory = kinds.count("")
@@ -124,7 +124,12 @@ class Launch:
             elif isinstance(argument, Scalar):
                 scalars.append((position, argument.number, parameter.format.encode()))
             else:
-                self._set_number((position, parameter.format.encode(), argument))
+                try:
+                    self._set_number((position, parameter.format.encode(), argument))
+                except (RuntimeError, OverflowError, struct.error) as error:
+                    raise ShapeError(
+                        f"{title}: the kernel cannot count to {quoted(argument)}: smaller shapes"
+                    ) from error
         self._positions = tuple(positions)
         self.buffers, self.written = tuple(names), tuple(written)
         self._scalars = tuple(scalars)

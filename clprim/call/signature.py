@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Sequence, Sized
 from typing import Any, ClassVar, Generic, TypeVar
 
+import pyopencl.array as cl_array
 from pyopencl.tools import PooledBuffer
 
 from clprim.arrays.memory import join, memory_relation
 from clprim.runtime.device import Device
 
-__all__ = ["MAX_CALLS", "Calls"]
+__all__ = ["MAX_CALLS", "Calls", "outputs_of"]
 
 # Signatures an operator remembers; a program that never repeats a shape must not grow for ever.
 MAX_CALLS = 1024
 
 T = TypeVar("T")
+
+
+def outputs_of(out: Any) -> Any:
+    """Returns the arrays of ``out=``: none where it is None, and a missing one of ``[]``."""
+    if out is None:
+        return ()
+    if isinstance(out, cl_array.Array):
+        return (out,)
+    return (None,) if isinstance(out, Sized) and not len(out) else out
 
 
 class Calls(Generic[T]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from clprim.errors import DefinitionError, quoted
 from clprim.language.check import check
 from clprim.language.composed import Composed, Piece
 from clprim.language.rename import renamed
@@ -15,7 +16,6 @@ __all__ = ["appended", "define_epilogue"]
 _READS = frozenset(["x", "w", "index", "coord", "size"])
 
 
-@lru_cache(maxsize=256)
 def define_epilogue(owner: str, text: str) -> Snippet:
     """Checks an epilogue, which changes ``y0``.
 
@@ -26,6 +26,13 @@ def define_epilogue(owner: str, text: str) -> Snippet:
     Raises:
         DefinitionError: With the snippet's line and a caret.
     """
+    if not isinstance(text, str):
+        raise DefinitionError(f"{owner}: epilogue={quoted(text)}: expected a string of OpenCL C")
+    return _defined(owner, text)
+
+
+@lru_cache(maxsize=256)
+def _defined(owner: str, text: str) -> Snippet:
     snippet = check(Rules(owner, "epilogue", _READS, frozenset(["y"])), text)
     others = sorted(snippet.numbers("y") - {0})
     if others:

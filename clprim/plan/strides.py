@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -202,7 +202,8 @@ def normalize_axes(what: str, axis: int | Sequence[int] | None, ndim: int) -> tu
     """
     if axis is None:
         return tuple(range(ndim))
-    given = tuple(axis) if isinstance(axis, Iterable) else (axis,)
+    words = isinstance(axis, str | bytes | Mapping)
+    given = tuple(axis) if isinstance(axis, Iterable) and not words else (axis,)
     found: set[int] = set()
     for a in given:
         if not isinstance(a, int | np.integer) or isinstance(a, bool):

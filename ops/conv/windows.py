@@ -168,7 +168,8 @@ def whole_numbers(
     Raises:
         ShapeError: Something else, or a number below ``least`` or too large.
     """
-    numbers = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
+    several = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+    numbers = tuple(value) if several else value
     if not isinstance(numbers, tuple):
         numbers = (numbers,)
     whole = all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in numbers)

@@ -9,6 +9,7 @@ import numpy as np
 
 from clprim.arrays.array import Array, view_of
 from clprim.call.repeat import repeatable
+from clprim.dtypes import as_dtype
 from clprim.errors import DefinitionError, DTypeError, ShapeError
 from clprim.ops.index.gather import check_index
 from clprim.ops.reduction.extrema import amax
@@ -247,5 +248,5 @@ def one_hot(indices: Any, num_classes: int = -1, *, dtype: Any = np.int64) -> Ar
     if count < 1:
         raise ShapeError(f"{what}: num_classes={num_classes}: expected at least 1")
     spread = view_of(indices, (*indices.shape, 1), (*indices.strides, 0), indices.offset)
-    operator = kernel("y0 = x0 == coord(-1);", what, np.dtype(dtype))
+    operator = kernel("y0 = x0 == coord(-1);", what, as_dtype(dtype))
     return operator(spread, shape=(*indices.shape, count))

@@ -15,7 +15,7 @@ import numpy as np
 from clprim.arrays import arithmetic
 from clprim.arrays.array import Array, view_of
 from clprim.call.repeat import repeatable
-from clprim.errors import DefinitionError, ShapeError
+from clprim.errors import DefinitionError, DTypeError, ShapeError
 from clprim.ops.shared.arguments import dtype_of, number
 from clprim.ops.shared.dims import empty_like, whole
 from clprim.ops.shared.strings import kernel, places
@@ -122,6 +122,8 @@ def _borders(what: str, shape: Sequence[int], pad: Any, mode: str) -> list[tuple
     """Elements before and after each dimension."""
     if mode not in _MODES:
         raise DefinitionError(f"{what}: mode={mode!r} is unknown; expected one of {_MODES}")
+    if not isinstance(pad, Sequence | np.ndarray):
+        raise DTypeError(f"{what}: pad={pad!r}: expected a sequence of integers")
     given = [whole(what, "pad", n) for n in pad]
     if len(given) % 2 or len(given) > 2 * len(shape):
         raise ShapeError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from clprim.arrays.array import Array, is_integer, new_array
@@ -68,7 +68,8 @@ def several_dims(
         ShapeError: None or both are given, not integers, out of bounds, or named twice.
     """
     given = named_once(what, dims, axis, default)
-    several = given if isinstance(given, Iterable) else (given,)
+    words = isinstance(given, str | bytes | Mapping)
+    several = given if isinstance(given, Iterable) and not words else (given,)
     found = tuple(one_dim(what, ndim, d) for d in several)
     if len({*found}) != len(found):
         raise ShapeError(f"{what}: dim={given!r} names a dimension twice")

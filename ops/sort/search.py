@@ -114,6 +114,8 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Array:
     what = "bincount"
     if dtype_of(what, "x", x).kind not in "iu":
         raise DTypeError(f"{what}: x is {x.dtype}, expected integers")
+    if weights is not None:
+        dtype_of(what, "weights", weights)
     if x.ndim != 1 or (weights is not None and weights.shape != x.shape):
         raise ShapeError(f"{what}: expected a line, and weights of its shape, got {x.shape}")
     bins = whole(what, "minlength", minlength, 0)

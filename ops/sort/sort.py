@@ -285,8 +285,11 @@ def quantile(
         raise DTypeError(f"{what}: x is {x.dtype}, expected a floating dtype")
     if interpolation not in _BETWEEN:
         raise ShapeError(f"{what}: interpolation={interpolation!r}: one of {', '.join(_BETWEEN)}")
-    given = np.asarray(q.get() if is_array(q) else q, np.float64)
-    if given.ndim > 1 or not ((given >= 0) & (given <= 1)).all():
+    try:
+        given = np.asarray(q.get() if is_array(q) else q, np.float64)
+    except (TypeError, ValueError, OverflowError):  # words, and what float takes of no number
+        given = np.full((), np.nan)
+    if given.ndim > 1 or isinstance(q, str | bytes) or not ((given >= 0) & (given <= 1)).all():
         raise ShapeError(f"{what}: q={q!r}: expected a number in [0, 1], or some of them")
     ndim = x.ndim
     flat = dim is None and axis is None
