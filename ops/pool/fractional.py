@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -32,6 +32,25 @@ __all__ = [
 Ratio = float | Sequence[float]
 
 
+@overload
+def fractional_max_pool2d(
+    x: Any,
+    kernel_size: Numbers,
+    output_size: Numbers | None = ...,
+    output_ratio: Ratio | None = ...,
+    return_indices: Literal[False] = ...,
+    random_samples: Any = ...,
+) -> Array: ...
+@overload
+def fractional_max_pool2d(
+    x: Any,
+    kernel_size: Numbers,
+    output_size: Numbers | None = ...,
+    output_ratio: Ratio | None = ...,
+    *,
+    return_indices: Literal[True],
+    random_samples: Any = ...,
+) -> tuple[Array, Array]: ...
 def fractional_max_pool2d(
     x: Any,
     kernel_size: Numbers,
@@ -39,7 +58,7 @@ def fractional_max_pool2d(
     output_ratio: Ratio | None = None,
     return_indices: bool = False,
     random_samples: Any = None,
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """Returns the greatest elements of windows that are a fraction of an element apart.
 
     Args:
@@ -65,9 +84,29 @@ def fractional_max_pool2d(
                 [21., 24.]]], dtype=float32)
     """
     given = (kernel_size, output_size, output_ratio, return_indices, random_samples)
-    return _pool("fractional_max_pool2d", 2, x, *given)
+    found: Array | tuple[Array, Array] = _pool("fractional_max_pool2d", 2, x, *given)
+    return found
 
 
+@overload
+def fractional_max_pool3d(
+    x: Any,
+    kernel_size: Numbers,
+    output_size: Numbers | None = ...,
+    output_ratio: Ratio | None = ...,
+    return_indices: Literal[False] = ...,
+    random_samples: Any = ...,
+) -> Array: ...
+@overload
+def fractional_max_pool3d(
+    x: Any,
+    kernel_size: Numbers,
+    output_size: Numbers | None = ...,
+    output_ratio: Ratio | None = ...,
+    *,
+    return_indices: Literal[True],
+    random_samples: Any = ...,
+) -> tuple[Array, Array]: ...
 def fractional_max_pool3d(
     x: Any,
     kernel_size: Numbers,
@@ -75,13 +114,14 @@ def fractional_max_pool3d(
     output_ratio: Ratio | None = None,
     return_indices: bool = False,
     random_samples: Any = None,
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """Returns the greatest elements of windows of (N, C, D, H, W) or (C, D, H, W).
 
     The samples are (N, C, 3), for depths, heights and widths; see `fractional_max_pool2d`.
     """
     given = (kernel_size, output_size, output_ratio, return_indices, random_samples)
-    return _pool("fractional_max_pool3d", 3, x, *given)
+    found: Array | tuple[Array, Array] = _pool("fractional_max_pool3d", 3, x, *given)
+    return found
 
 
 def _pool(

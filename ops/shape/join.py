@@ -59,7 +59,7 @@ def cat(
 
 def cat_backward(
     grad: Any, sizes: Sequence[int], dim: int | None = None, *, axis: int | None = None
-) -> Any:
+) -> tuple[Array, ...]:
     """Returns the gradients of `cat` in its arrays: views of the result's gradient.
 
     Args:
