@@ -95,7 +95,7 @@ class GroupedGradient:
             >>> x, grad = (cp.asarray(np.float32(v)) for v in ([1, 3], [1, 0]))
             >>> second = share.gradient().gradient("x0")
             >>> second(x, grad, grad=grad).get()
-            array([-0.09375,  0.03125], dtype=float32)
+            array([-0.09375, -0.03125], dtype=float32)
         """
         first = self
         if self._saves:  # what was saved depends on the arguments, too
