@@ -184,7 +184,6 @@ def cross_entropy_backward(
     grad = rows.per_row(grad)
     smooth = rows.smoothing != 0
     gains = () if weight is None else (rows.per_class(weight),)
-    result: Array
     if rows.soft:
         scale = 1 / max(1, math.prod(rows.shape)) if reduction == "mean" else 1.0
         operands = [input, target, grad, *gains]

@@ -188,7 +188,7 @@ def _pool(
             }}
         }}
         y0 = best;"""
-    dtypes = (dtype,)
+    dtypes: tuple[np.dtype[Any], ...] = (dtype,)
     if return_indices:
         text, dtypes = text + "\ny1 = chosen;", (dtype, np.dtype(np.int64))
     shape = (*x.shape[:lead], *outputs)

@@ -55,8 +55,8 @@ def along_each(
         kept = dtype if d == last else wide
         y = new_dense((*x.shape[:axis], size, *x.shape[axis + 1 :]), kept, order)
         if y.size:
-            lines = [_lines(a, order, axis) for a in (x, y)]
-            kernel(text, what, kept)(lines[0], *given(*lines, number), out=lines[1])
+            read, written = _lines(x, order, axis), _lines(y, order, axis)
+            kernel(text, what, kept)(read, *given(read, written, number), out=written)
         x = y
     if out is not None:
         kernel("y0 = x0;", what, dtype)(x, out=out)
