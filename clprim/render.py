@@ -70,7 +70,8 @@ def _tidy(text: str, own: tuple[str, ...]) -> str:
     carets fit; other lines lose trailing blanks and doubled empty lines, and names that the user
     chose as well get a prefix that no user's name has.
     """
-    taken = re.compile(rf"\b({'|'.join(own)})\b") if own else None
+    # Not what follows a dot: components of vectors, and the f of a number.
+    taken = re.compile(rf"(?<!\.)\b({'|'.join(own)})\b") if own else None
     lines: list[str] = []
     indent: int | None = None  # of the snippet we are in
     for line in text.split("\n"):
@@ -82,7 +83,8 @@ def _tidy(text: str, own: tuple[str, ...]) -> str:
             indent = len(line) - len(stripped) if stripped.startswith("#line 1 ") else None
             lines.append(stripped)
         elif stripped or (lines and lines[-1]):
-            lines.append((taken.sub(r"cp_\1", line) if taken else line).rstrip())
+            ours = taken if not stripped.startswith("#pragma") else None
+            lines.append((ours.sub(r"cp_\1", line) if ours else line).rstrip())
     return "\n".join(lines).strip("\n") + "\n"
 
 

@@ -177,3 +177,10 @@ def test_refusals(device):
         with pytest.raises(error, match=message):
             call()
     assert cp.random.get_state() == (SEED, 0)
+
+
+@pytest.mark.parametrize("name", ["x", "s0", "f"])
+def test_a_local_may_be_called_as_a_component(device, name):
+    # The engine's own lines have `words.x`, `v.s0` and `0.f`, in which a local has no part.
+    found = cp.Pointwise(f"float {name} = x0 * 2; y0 = {name} + rand();")(cp.ones(100, "float32"))
+    assert ((found.get() >= 2) & (found.get() < 3)).all()

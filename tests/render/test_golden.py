@@ -11,7 +11,7 @@ import jinja2
 import pytest
 from rendered import kernels
 
-from clprim.render import environment, render
+from clprim.render import _tidy, environment, render
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
@@ -200,3 +200,10 @@ VENDORS = re.compile(r"nvidia|\bamd\b|amdgcn|radeon|geforce|intel|cuda|rocm|pocl
 def test_plans_and_templates_name_no_vendor(file):
     for number, line in enumerate(file.read_text(encoding="utf-8").split("\n"), 1):
         assert not VENDORS.search(EXTENSIONS.sub("", line)), f"{file.name}:{number}: {line}"
+
+
+def test_names_of_the_user_leave_components_numbers_and_pragmas_alone():
+    text = "#pragma unroll\nunroll = a.s0 + s0 * 1.f + f;"
+    assert _tidy(text, ("s0", "f", "unroll")) == (
+        "#pragma unroll\ncp_unroll = a.s0 + cp_s0 * 1.f + cp_f;\n"
+    )
