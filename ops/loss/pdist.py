@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from clprim.arrays.array import Array
+from clprim.arrays.creation import zeros_like
 from clprim.dtypes import AnyDType, value_dtype
 from clprim.errors import ShapeError
 from clprim.ops.loss.distance import norm_order, power_of, slope_of
@@ -23,7 +24,7 @@ def pdist(x: Any, p: float = 2.0) -> Array:
 
     Args:
         x: (N, D), of floating-point numbers.
-        p: The norm: ∞, or more than 0.
+        p: The norm: ∞, more than 0, or 0, which counts the elements that differ.
 
     Returns:
         (N (N - 1) / 2,): of rows 0 and 1, 0 and 2, …, 1 and 2, ….
@@ -60,6 +61,8 @@ def pdist_backward(grad: Any, x: Any, p: float = 2.0) -> Array:
     shape = (max(0, rows * (rows - 1) // 2),)
     if grad.shape != shape:
         raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {shape}")
+    if p == 0:
+        return zeros_like(x)
     distances = _row_distances(value_dtype(x.dtype, [x.dtype]), p)(x, shape=shape)
     result: Array = _row_slopes(x.dtype, p)(x, distances, grad, 0.0)
     return result
@@ -69,12 +72,15 @@ def _rows(what: str, x: Any, p: Any) -> float:
     check_floats(what, "x", x)
     if x.ndim != 2:
         raise ShapeError(f"{what}: x has shape {x.shape}, expected (N, D)")
-    return norm_order(what, p)
+    return 0.0 if isinstance(p, (int, float)) and p == 0 else norm_order(what, p)
 
 
 @lru_cache(maxsize=64)
 def _row_distances(dtype: AnyDType, p: float) -> Pointwise:
-    term, norm = power_of(p) if not math.isinf(p) else ("fabs(d)", "reduce_y0")
+    if p == 0 or math.isinf(p):
+        term, norm = "fabs(d)" if p else "d != d ? d : d != 0 ? 1 : 0", "reduce_y0"
+    else:
+        term, norm = power_of(p)
     step = "sum += term;" if not math.isinf(p) else "sum = sum >= term || sum != sum ? sum : term;"
     norm = norm.replace("typeof_reduce_y0", "typeof_y0").replace("reduce_y0", "sum")
     start = "middle * (2 * size_x0(0) - middle - 1) / 2"  # of the pairs of a row with later ones

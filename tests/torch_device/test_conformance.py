@@ -19,6 +19,7 @@ nn.functional.interpolate.nearest nn.functional.layer_norm nn.functional.linear
 nn.functional.max_pool2d nn.functional.pad.constant softmax log_softmax
 nn.functional.cross_entropy nn.functional.mse_loss sort scatter_add __getitem__
 nn.functional.embedding nn.functional.prelu nn.functional.glu nn.functional.hardshrink
+nn.functional.multi_margin_loss nn.functional.multilabel_margin_loss nn.functional.pdist
 nn.functional.max_unpool2d nn.functional.unfold grid_sampler_2d nn.functional.silu unfold
 index_fill index_copy put unique isin bucketize repeat_interleave nanmedian
 renorm digamma special.zeta erfinv special.i1e frexp linspace eye
