@@ -21,7 +21,7 @@ _PAIRS = "y0 = (typeof_y0)x0 * x1;"
 _SUM = Reduction("y0 = x0 * x1;", init="reduce_y0 = 0;", step="reduce_y0 += y0;", name="bilinear")
 
 
-def bilinear(x1: Any, x2: Any, w: Any, bias: Any = None) -> Array:
+def bilinear(x1: Any, x2: Any, w: Any, bias: Any = None, *, out: Array | None = None) -> Array:
     """Returns Σᵢⱼ x1ᵢ · wₒᵢⱼ · x2ⱼ + biasₒ, as `torch.nn.functional.bilinear`.
 
     The I · J products of each row's elements take memory.
@@ -31,6 +31,7 @@ def bilinear(x1: Any, x2: Any, w: Any, bias: Any = None) -> Array:
         x2: (…, J).
         w: (O, I, J).
         bias: (O,).
+        out: Takes the result instead of a new array; of its shape and dtype.
 
     Returns:
         (…, O).
@@ -52,8 +53,19 @@ def bilinear(x1: Any, x2: Any, w: Any, bias: Any = None) -> Array:
         check_operands(what, current_device(), bias=bias)
         if bias.shape != (outputs,):
             raise ShapeError(f"{what}: bias has shape {bias.shape}, expected ({outputs},)")
+    dtype, shape = promote([x1.dtype, x2.dtype, w.dtype]), (*lead, outputs)
+    if out is not None:
+        check_operands(what, current_device(), out=out)
+        if out.shape != shape:
+            raise ShapeError(f"{what}: out has shape {out.shape}, expected {shape}")
+        if out.dtype != dtype:
+            raise DTypeError(f"{what}: out is {out.dtype}, expected {dtype}")
     y = linear(_pairs(what, x1, x2), _matrix(w), bias)
-    return _as(promote([x1.dtype, x2.dtype, w.dtype]), y.reshape((*lead, outputs)))
+    y = y.reshape(shape)
+    if out is None:
+        return _as(dtype, y)
+    copied: Array = kernel("y0 = x0;", what, dtype)(y, out=out)
+    return copied
 
 
 def bilinear_backward(

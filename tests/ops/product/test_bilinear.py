@@ -25,6 +25,8 @@ def test_values_and_gradients(device, dtype, lead):
     y = ops.bilinear(*arrays)
     unit = {2: 2.0**-7, 4: 1e-6, 8: 1e-12}[y.dtype.itemsize]
     assert y.dtype == dtype and y.shape == tuple(expected.shape)
+    out = cp.empty(y.shape, dtype)
+    assert ops.bilinear(*arrays, out=out) is out and same_bits(out, y)
     np.testing.assert_allclose(np.float64(y.get()), expected.detach().numpy(), rtol=unit)
     grad = (numbers(y.shape, dtype, seed=9) % 3).astype(dtype)
     expected.backward(torch.tensor(np.float64(grad)))
@@ -70,6 +72,8 @@ def test_refusals(device):
         ("do not fit", lambda: ops.bilinear(a, b, w[:, :2])),
         ("do not fit", lambda: ops.bilinear(a, b[:1], w)),
         ("do not fit", lambda: ops.bilinear(a, b, w[0])),
+        ("out has shape", lambda: ops.bilinear(a, b, w, out=cp.zeros((2, 4)))),
+        ("out is float16", lambda: ops.bilinear(a, b, w, out=cp.zeros((2, 5), np.float16))),
         ("bias has shape", lambda: ops.bilinear(a, b, w, cp.zeros((4,)))),
         ("expected a floating", lambda: ops.bilinear(a.astype(np.int32), b, w)),
         ("expected a device array", lambda: ops.bilinear(a, b.get(), w)),
