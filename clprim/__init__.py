@@ -47,6 +47,7 @@ from clprim.arrays.creation import (
     zeros,
     zeros_like,
 )
+from clprim.arrays.methods import INSTEAD
 from clprim.arrays.windows import windows
 from clprim.errors import (
     BuildError,
@@ -177,6 +178,10 @@ if not TYPE_CHECKING:  # a type checker would take it for leave to use any name
             found = getattr(importlib.import_module("clprim.functions"), name)
             globals()[name] = found
             return found
+        if name == "ops":
+            return _operators()
+        if name == "torch":  # importing it registers PyTorch's device, which is to be asked for
+            raise MissingNameError("clprim.torch is there after `import clprim.torch`")
         if name.startswith("_"):
             raise AttributeError(f"module 'clprim' has no attribute {name!r}")
         if hasattr(_operators(), name):
@@ -194,3 +199,5 @@ def __dir__() -> list[str]:
 # Arrays find their methods here: see `clprim.arrays.methods`.
 Array.namespace = sys.modules[__name__]
 Array._functions, Array._operators = _FUNCTIONS, staticmethod(_operators)
+Array.say_instead(INSTEAD)
+Array.say_instead({name: f"write cp.{name}(x)" for name in _FUNCTIONS})

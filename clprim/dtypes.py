@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 
@@ -21,7 +21,10 @@ __all__ = [
     "Scalar",
     "StoredType",
     "as_dtype",
+    "is_integer",
+    "is_real",
     "promote",
+    "require_real",
     "require_supported",
     "scalar_dtype",
     "stored_type",
@@ -30,6 +33,30 @@ __all__ = [
 
 AnyDType = np.dtype[Any]
 Scalar = bool | int | float | np.generic
+
+
+def is_integer(value: Any) -> TypeGuard[int]:
+    """Whether a value counts something: one of Python's or NumPy's integers.
+
+    bool and timedelta64, which their classes make integers as well, do not.
+    """
+    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
+
+
+def require_real(value: Any) -> None:
+    """Refuses complex numbers and times, which NumPy converts to floats and integers silently.
+
+    Raises:
+        TypeError: It is of such a dtype.
+    """
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "cmM":
+        raise TypeError(f"{value.dtype} is no dtype of real numbers")
+
+
+def is_real(value: Any) -> bool:
+    """Whether a value is a number on a line: one of Python's or NumPy's; bool is one as well."""
+    kinds = int | float | np.integer | np.floating | np.bool_
+    return isinstance(value, kinds) and not isinstance(value, np.timedelta64)
 
 
 @dataclass(frozen=True)
@@ -87,8 +114,8 @@ def as_dtype(dtype: object) -> AnyDType:
         return bfloat16()
     try:
         found: AnyDType = np.dtype(cast(Any, dtype))
-    except (TypeError, ValueError) as error:  # an encoding's is a ValueError
-        raise DTypeError(f"{dtype!r} is not a dtype") from error
+    except (TypeError, ValueError, RecursionError) as error:  # an encoding's is a ValueError
+        raise DTypeError(f"{quoted(dtype)} is not a dtype") from error
     stored_type(found)
     return found
 

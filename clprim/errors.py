@@ -11,6 +11,7 @@ __all__ = [
     "ExchangeError",
     "MissingNameError",
     "OutOfBoundsError",
+    "OverlapError",
     "ShapeError",
     "quoted",
     "shorten",
@@ -32,6 +33,10 @@ class DefinitionError(ClprimError, ValueError):
 
 class ShapeError(ClprimError, ValueError):
     """Shapes, axes, strides, overlap or the number of arguments do not fit the operation."""
+
+
+class OverlapError(ShapeError):
+    """A result lies over a part of an input, so that some elements would be read too late."""
 
 
 class OutOfBoundsError(ShapeError, IndexError):
@@ -69,9 +74,12 @@ class BuildError(ClprimError, RuntimeError):
 def quoted(value: object) -> str:
     """Returns what was given for a message that stays readable, whatever it was."""
     try:
+        shape = getattr(value, "shape", ())
+        if isinstance(shape, tuple) and shape:
+            return f"an array of shape {shorten(str(shape))}"
         return shorten(repr(value))
-    except ValueError:  # Python writes no integers of thousands of digits
-        return f"{type(value).__name__} of very many digits"
+    except Exception:  # Python writes no integers of thousands of digits, nor lists as deep
+        return f"{type(value).__name__} that cannot be printed"
 
 
 def shorten(text: str) -> str:
@@ -91,4 +99,4 @@ def titled(text: str, name: str | None) -> str:
 def upload_hint(value: object) -> str:
     """Returns how what was given becomes a device array, or nothing for what has no elements."""
     data = isinstance(value, list | tuple | range)
-    return ": upload it with cp.asarray" if data or hasattr(value, "__array__") else ""
+    return ": upload it with cp.asarray" if data or hasattr(type(value), "__array__") else ""

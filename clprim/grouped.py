@@ -17,9 +17,9 @@ from clprim.call.arguments import (
     result_dtypes,
 )
 from clprim.call.call import Call, bind
-from clprim.call.scalars import scalar_dtypes, split_arguments, weaken
+from clprim.call.scalars import as_numbers, scalar_dtypes, split_arguments, weaken
 from clprim.call.signature import Calls
-from clprim.errors import DTypeError, ShapeError, shorten, titled
+from clprim.errors import DTypeError, ShapeError, quoted, shorten, titled
 from clprim.gradients.grouped import GroupedGradient
 from clprim.gradients.kernels import register
 from clprim.language.definition import texts
@@ -32,7 +32,7 @@ from clprim.plan.strides import (
     broadcast_strides,
     dense_strides,
     memory_order,
-    normalize_axes,
+    reduced_axes,
 )
 from clprim.runtime.device import Device, current_device
 from clprim.runtime.source_cache import source_of
@@ -159,7 +159,7 @@ class Grouped:
             BuildError: The OpenCL compiler refused a snippet.
         """
         outs = None if out is None else as_results(self._what, out, self.definition.results)
-        request = _Request(args, axis, outs, tuple(keep), trusted=False)
+        request = _Request(args, axis, outs, self._listed(keep), trusted=False)
         return self._run(request)  # type: ignore[no-any-return] # several are a tuple of arrays
 
     def apply(self, *args: Any, axis: tuple[int, ...], out: Any, keep: Sequence[Any] = ()) -> Any:
@@ -173,7 +173,8 @@ class Grouped:
 
     def _run(self, request: _Request) -> Any:
         device = current_device()
-        arrays, scalars = request.args[: self._inputs], request.args[self._inputs :]
+        args = as_numbers(request.args, self._inputs)
+        arrays, scalars = args[: self._inputs], args[self._inputs :]
         into = [k for k in request.keep if k is not None and not isinstance(k, bool)]
         outs = [*(request.out or ()), *into]
         flags = tuple(k if isinstance(k, bool) else k is not None for k in request.keep)
@@ -245,7 +246,7 @@ class Grouped:
     def source(self, *args: Any, axis: Any = -1, out: Any = None, keep: Sequence[Any] = ()) -> str:
         """Returns the OpenCL C that these arguments would run, without running or building it."""
         outs = None if out is None else as_results(self._what, out, self.definition.results)
-        request = _Request(args, axis, outs, tuple(keep), trusted=False)
+        request = _Request(args, axis, outs, self._listed(keep), trusted=False)
         device = current_device()
         plan = plan_groups(self._problem(device, request)[0], device.traits)
         if not plan.stages:
@@ -267,7 +268,7 @@ class Grouped:
             check_array(what, f"out= of y{n}", o, device)
         inputs = [operand_of(a) for a in arrays]
         shape = broadcast_shapes(what, [a.shape for a in inputs])
-        axes = normalize_axes(what, request.axis, len(shape))
+        axes = reduced_axes(what, request.axis, len(shape))
         for n in sorted(definition.finalized):
             spread = (1,) * (len(shape) - len(inputs[n].shape)) + inputs[n].shape
             if any(spread[d] != 1 for d in axes):
@@ -313,6 +314,12 @@ class Grouped:
         written = (*results, *(k for k in kept if k is not None))
         described = tuple((o.shape, o.dtype, o.strides, o.size) for o in written)
         return problem, described
+
+    def _listed(self, keep: Any) -> tuple[Any, ...]:
+        if not isinstance(keep, list | tuple):
+            given = quoted(keep)
+            raise ShapeError(f"{self._what}: keep={given}: expected a list of flags and arrays")
+        return tuple(keep)
 
     def _kept(
         self,

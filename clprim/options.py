@@ -13,7 +13,7 @@ from numbers import Real
 from types import TracebackType
 from typing import Any
 
-from clprim.errors import DefinitionError
+from clprim.errors import DefinitionError, quoted
 
 __all__ = ["Options", "current_options", "options"]
 
@@ -27,7 +27,7 @@ class Options:
 
     Attributes:
         convolution_error: Relative root mean square error that the algorithm of a convolution may
-            have, of random numbers; 0 admits none but sums of products.
+            have, of independent inputs; 0 admits none but sums of products.
     """
 
     convolution_error: float = _CONVOLUTION_ERROR
@@ -127,5 +127,5 @@ def _checked(name: str, value: Any, where: str) -> float:
         raise DefinitionError(f"{where}: {name} is unknown; expected {', '.join(known)}")
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     if not (is_number and value >= 0):
-        raise DefinitionError(f"{where}: {name}={value!r}: expected a number of at least 0")
+        raise DefinitionError(f"{where}: {name}={quoted(value)}: expected a number of at least 0")
     return float(value)

@@ -18,7 +18,7 @@ from clprim.call.arguments import (
     result_dtypes,
 )
 from clprim.call.call import Call, bind_strings
-from clprim.call.scalars import scalar_dtypes, split_arguments, weaken
+from clprim.call.scalars import as_numbers, scalar_dtypes, split_arguments, weaken
 from clprim.call.signature import Calls, outputs_of
 from clprim.errors import DTypeError, ShapeError, shorten, titled
 from clprim.gradients.kernels import make, register
@@ -125,8 +125,9 @@ class Pointwise:
             BuildError: The OpenCL compiler refused the snippet.
         """
         device = current_device()
+        args = as_numbers(args, self._inputs)
         arrays, scalars = args[: self._inputs], args[self._inputs :]
-        outs = outputs_of(out)
+        outs = () if out is None else outputs_of(out)
         if shape is not None:
             shape = as_shape(self._what, shape)
         call, signature = self._calls.look_up(device, arrays, outs, scalars, shape)
@@ -225,11 +226,12 @@ class Pointwise:
         dtypes_ = self._result_type or (
             (dtypes.promote([*array_dtypes, *scalar_types]),) * self.definition.results
         )
+        in_place = False
         if outs is not None:
             for n, (o, dtype) in enumerate(zip(outs, dtypes_, strict=True)):
                 check_out(what, n, o, shape, dtype if inputs else o.dtype)
             elsewhere = {k.array for k in self.definition.expr.lookups if k.function == "at"}
-            check_aliases(what, outs, arrays, elsewhere=elsewhere)
+            in_place = check_aliases(what, outs, arrays, elsewhere=elsewhere)
             results = [operand_of(o) for o in outs]
         else:
             # One that is read at coordinates need not have the result's sizes, so that even where
@@ -248,7 +250,15 @@ class Pointwise:
         described = tuple((r.shape, r.dtype, r.strides, r.size) for r in results)
         if not math.prod(shape):
             return None, described
-        plan = plan_pointwise(self.definition, shape, results, inputs, scalar_types, device.traits)
+        plan = plan_pointwise(
+            self.definition,
+            shape,
+            results,
+            inputs,
+            scalar_types,
+            device.traits,
+            in_place=in_place,
+        )
         return plan, described
 
 

@@ -24,9 +24,10 @@ import pyopencl.array as cl_array
 
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
+from clprim.call.door import checked
 from clprim.call.order import order_of_keys
-from clprim.dtypes import AnyDType, as_dtype
-from clprim.errors import DTypeError, ShapeError
+from clprim.dtypes import AnyDType, as_dtype, is_integer
+from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.pointwise import Pointwise
 from clprim.runtime.randomness import State, at, get_state, set_state
 from clprim.scan import Scan
@@ -48,8 +49,10 @@ __all__ = [
 
 Shape = int | Sequence[int]
 
-_uniform = Pointwise("y0 = w0 + (w1 - w0) * rand();", name="uniform")
-_normal = Pointwise("y0 = w0 + w1 * randn();", name="normal")
+_uniform = Pointwise(
+    "y0 = fma((typeof_y0)(w1 - w0), (typeof_y0)rand(), (typeof_y0)w0);", name="uniform"
+)
+_normal = Pointwise("y0 = fma((typeof_y0)w1, (typeof_y0)randn(), (typeof_y0)w0);", name="normal")
 _exponential = Pointwise("y0 = -log(1 - rand()) / w0;", name="exponential")
 _integers = Pointwise("y0 = randint(w0, w1);", name="random_integers")
 _coins = Pointwise("y0 = rand() < w0;", name="bernoulli")
@@ -153,8 +156,8 @@ def randint(low: int, high: int, shape: Shape, *, dtype: Any = np.int64) -> Arra
     if found.kind not in "iu":
         raise DTypeError(f"random.randint: dtype {found}: expected one of integers")
     for label, bound in {"low": low, "high": high}.items():
-        if not isinstance(bound, int | np.integer):
-            raise DTypeError(f"random.randint: {label}={bound!r}: expected an integer")
+        if not is_integer(bound):
+            raise DTypeError(f"random.randint: {label}={quoted(bound)}: expected an integer")
     if low >= high:
         raise ShapeError(f"random.randint: there is no integer in [{low}, {high})")
     limits = np.iinfo(found)
@@ -199,7 +202,7 @@ def randperm(n: int) -> Array:
         ShapeError: A negative number.
         DTypeError: No integer.
     """
-    if not isinstance(n, int | np.integer) or isinstance(n, bool):
+    if not is_integer(n):
         raise DTypeError(f"random.randperm: expected an integer, got {type(n).__name__}")
     if n < 0:
         raise ShapeError(f"random.randperm: n={n} must not be negative")
@@ -210,6 +213,7 @@ def randperm(n: int) -> Array:
     return order_of_keys("randperm", keys, 64).astype(np.int64)
 
 
+@checked
 def multinomial(weights: Any, num_samples: int, replacement: bool = False) -> Array:
     """Returns positions along the last axis, each as likely as its weight says, as int64.
 
@@ -228,7 +232,7 @@ def multinomial(weights: Any, num_samples: int, replacement: bool = False) -> Ar
     what = "random.multinomial"
     if not isinstance(weights, cl_array.Array) or weights.dtype.kind in "biu":
         raise DTypeError(f"{what}: expected a device array of floating numbers for weights")
-    if not isinstance(num_samples, int | np.integer) or isinstance(num_samples, bool):
+    if not is_integer(num_samples):
         raise DTypeError(f"{what}: expected an integer, got {type(num_samples).__name__}")
     shape = weights.shape
     if len(shape) not in (1, 2) or not shape[-1] or num_samples < 0:
@@ -256,15 +260,18 @@ def _draw(what: str, kernel: Pointwise, shape: Shape, dtype: AnyDType, **given: 
             )
     out = empty(_shape(what, shape), dtype)
     kind = np.float64 if dtype == np.float64 else np.float32
-    kernel(*map(kind, given.values()), out=out)
+    try:
+        kernel(*map(kind, given.values()), out=out)
+    except OverflowError:
+        raise DTypeError(f"random.{what}: a number is out of bounds for {out.dtype}") from None
     return out
 
 
 def _shape(what: str, shape: Shape) -> tuple[int, ...]:
     given = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     for size in given:
-        if not isinstance(size, int | np.integer) or isinstance(size, bool) or size < 0:
-            raise ShapeError(f"random.{what}: shape={shape!r}: expected sizes")
+        if not is_integer(size) or size < 0:
+            raise ShapeError(f"random.{what}: shape={quoted(shape)}: expected sizes")
     return tuple(map(int, given))
 
 

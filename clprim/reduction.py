@@ -18,8 +18,9 @@ from clprim.call.arguments import (
     result_dtypes,
 )
 from clprim.call.call import Call, bind_strings
+from clprim.call.door import flag
 from clprim.call.partials import default_partials, default_results
-from clprim.call.scalars import scalar_dtypes, split_arguments, weaken
+from clprim.call.scalars import as_numbers, scalar_dtypes, split_arguments, weaken
 from clprim.call.scaling import scale_numbers, scale_results, scale_signature
 from clprim.call.signature import Calls, outputs_of
 from clprim.errors import DTypeError, ShapeError, quoted, shorten, titled
@@ -33,7 +34,7 @@ from clprim.plan.strides import (
     broadcast_strides,
     dense_strides,
     memory_order,
-    normalize_axes,
+    reduced_axes,
 )
 from clprim.runtime.device import Device, current_device
 from clprim.runtime.source_cache import source_of
@@ -182,10 +183,11 @@ class Reduction:
             BuildError: The OpenCL compiler refused a snippet.
         """
         device = current_device()
+        args = as_numbers(args, self._inputs)
         arrays, scalars = args[: self._inputs], args[self._inputs :]
         outs = outputs_of(out)
         plain = alpha == 1 and beta == 0 if alpha.__class__ is beta.__class__ is int else False
-        scaling = () if plain else scale_signature(alpha, beta)
+        scaling = None if plain else scale_signature(alpha, beta)
         options = (axis, keepdims, scaling)
         call, signature = self._calls.look_up(device, arrays, outs, scalars, options)
         if call is None:
@@ -275,8 +277,9 @@ class Reduction:
     def _plan(
         self, device: Device, request: Request
     ) -> tuple[ReductionPlan | None, tuple[Described, ...]]:
-        out, keepdims, alpha, beta = request.out, request.keepdims, request.alpha, request.beta
+        out, alpha, beta = request.out, request.alpha, request.beta
         what, definition = self._what, self.definition
+        keepdims = flag(what, "keepdims", request.keepdims)
         arrays, scalars = split_arguments(what, request.args, self._inputs, self._scalars)
         outs = None if out is None else as_results(what, out, definition.results)
         for n, a in enumerate(arrays):
@@ -285,7 +288,7 @@ class Reduction:
             check_array(what, f"out= of y{n}", o, device)
         inputs = [operand_of(a) for a in arrays]
         shape = broadcast_shapes(what, [a.shape for a in inputs])
-        axes = normalize_axes(what, request.axis, len(shape))
+        axes = reduced_axes(what, request.axis, len(shape))
         kept = tuple(1 if d in axes else size for d, size in enumerate(shape))
         result_shape = kept if keepdims else tuple(s for d, s in enumerate(shape) if d not in axes)
 

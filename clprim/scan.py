@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from clprim import dtypes
 from clprim.arrays.array import Array
+from clprim.arrays.creation import zeros
 from clprim.arrays.memory import Described, operand_of
 from clprim.call.arguments import (
     as_results,
@@ -17,11 +22,13 @@ from clprim.call.arguments import (
     result_dtypes,
 )
 from clprim.call.call import Call, bind_strings
+from clprim.call.door import flag
 from clprim.call.partials import default_partials, default_results
-from clprim.call.scalars import scalar_dtypes, split_arguments, weaken
+from clprim.call.scalars import as_numbers, scalar_dtypes, split_arguments, weaken
 from clprim.call.signature import Calls, outputs_of
-from clprim.errors import DTypeError, ShapeError, shorten, titled
-from clprim.language.definition import define_reduction
+from clprim.errors import DTypeError, ShapeError, quoted, shorten, titled
+from clprim.language.definition import ReductionDefinition, define_reduction
+from clprim.language.segmented import segmented
 from clprim.plan.scan.planner import ScanPlan, plan_scan
 from clprim.plan.strides import (
     Operand,
@@ -29,8 +36,9 @@ from clprim.plan.strides import (
     broadcast_strides,
     dense_strides,
     memory_order,
-    normalize_axes,
+    normalize_axis,
 )
+from clprim.pointwise import Pointwise
 from clprim.runtime.device import Device, current_device
 from clprim.runtime.source_cache import source_of
 
@@ -46,6 +54,7 @@ class _Request:
     exclusive: bool
     reverse: bool
     out: Any
+    segments: Any
 
 
 class Scan:
@@ -80,6 +89,9 @@ class Scan:
     Lines are cut in blocks, and blocks summed up by themselves first, so errors of sums grow with
     the length of a block and the number of blocks, and not with the length of the line.
 
+    With ``segments=`` a scan begins anew wherever a key differs from the one before it, as Thrust's
+    ``inclusive_scan_by_key`` does.
+
     Example:
         >>> import numpy as np, clprim as cp
         >>> scan = cp.Scan("y0 = x0;", init="scan_y0 = 0;", step="scan_y0 += y0;")
@@ -90,6 +102,10 @@ class Scan:
         >>> scan(x, axis=0, exclusive=True).get()
         array([[0., 0., 0.],
                [1., 2., 3.]], dtype=float32)
+        >>> keys = cp.asarray(np.array([7, 7, 4]))
+        >>> scan(x, segments=keys).get()
+        array([[1., 3., 3.],
+               [4., 9., 6.]], dtype=float32)
     """
 
     def __init__(
@@ -130,6 +146,7 @@ class Scan:
             else result_dtypes(self._what, partial_type, self.definition.partials)
         )
         self._calls: Calls[Call] = Calls()
+        self._segmented: dict[bool, ReductionDefinition] = {}
 
     def __repr__(self) -> str:
         return f"<clprim.{self._text}>"
@@ -140,6 +157,7 @@ class Scan:
         axis: int = -1,
         exclusive: bool = False,
         reverse: bool = False,
+        segments: Any = None,
         out: Any = None,
     ) -> Array:
         """Computes every partial result along an axis.
@@ -150,6 +168,10 @@ class Scan:
             exclusive: Whether an element's result is what came before it: the first one's is the
                 neutral start.
             reverse: Whether to begin at the end of the axis.
+            segments: Keys, an array of any dtype that broadcasts to the inputs' shape: neighbours
+                along the axis that have equal keys are a segment, and each is scanned by itself.
+                A key that comes back begins another segment. ``scan_item`` counts on. Of flags that
+                are 1 where segments begin, ``ops.cumsum`` makes such keys.
             out: An array (for several results a tuple of them) to write to. It may be an input.
 
         Returns:
@@ -157,25 +179,29 @@ class Scan:
 
         Raises:
             ShapeError: Wrong number of arguments, shapes that do not broadcast, an axis out of
-                range, ``out`` of another shape or overlapping an input in part.
+                range, keys of another shape, ``out`` of another shape or overlapping an input in
+                part.
             DTypeError: An argument that is no array or no number, a dtype the device lacks.
             DeviceError: An array of another context.
             BuildError: The OpenCL compiler refused a snippet.
         """
         device = current_device()
+        args = as_numbers(args, self._inputs)
         arrays, scalars = args[: self._inputs], args[self._inputs :]
         outs = outputs_of(out)
-        options = (axis, exclusive, reverse)
+        request = _Request(args, axis, exclusive, reverse, out, segments)
+        if segments is not None:
+            arrays = (*arrays, self._marks(device, request))
+        options = (axis, exclusive, reverse, segments is None)
         call, signature = self._calls.look_up(device, arrays, outs, scalars, options)
         if call is None:
-            call = self._prepare(device, _Request(args, axis, exclusive, reverse, out))
+            call = self._prepare(device, request, arrays)
             self._calls.remember(signature, call)
         results = call.allocate(device) if out is None else outs
         try:
             call.run(device, (*results, *arrays), scalars)
         except DTypeError:
-            # Says what is wrong with which number:
-            self._prepare(device, _Request(args, axis, exclusive, reverse, out))
+            self._prepare(device, request, arrays)  # says what is wrong with which number
             raise
         found: Any = results[0] if len(results) == 1 else results
         return found  # type: ignore[no-any-return] # several are a tuple of arrays
@@ -186,21 +212,59 @@ class Scan:
         axis: int = -1,
         exclusive: bool = False,
         reverse: bool = False,
+        segments: Any = None,
         out: Any = None,
     ) -> str:
-        """Returns the OpenCL C that these arguments would run, without running or building it."""
-        plan, _ = self._plan(current_device(), _Request(args, axis, exclusive, reverse, out))
+        """Returns the OpenCL C that these arguments would run, without building it."""
+        device, arrays = current_device(), args[: self._inputs]
+        request = _Request(args, axis, exclusive, reverse, out, segments)
+        if segments is not None:
+            arrays = (*arrays, self._marks(device, request))
+        plan, _ = self._plan(device, request, arrays)
         if plan is None:
             return "// no elements: nothing runs\n"
         return "\n".join(source_of(stage.template, stage.code) for stage in plan.stages)
 
-    def _prepare(self, device: Device, request: _Request) -> Call:
+    def _marks(self, device: Device, request: _Request) -> Array:
+        """Where segments begin, as bool of the keys' shape."""
+        what, keys = self._what, request.segments
+        arrays, _ = split_arguments(what, request.args, self._inputs, self._scalars)
+        for label, array in [*((f"x{n}", a) for n, a in enumerate(arrays)), ("segments", keys)]:
+            check_array(what, label, array, device)
+        shape = broadcast_shapes(what, [a.shape for a in arrays])
+        fitting = zip(reversed(keys.shape), reversed(shape), strict=False)
+        if keys.ndim > len(shape) or any(own not in (1, size) for own, size in fitting):
+            raise ShapeError(
+                f"{what}: segments has shape {keys.shape}, expected {shape} or one that "
+                "broadcasts to it"
+            )
+        axis = self._axis(request.axis, len(shape)) - len(shape) + keys.ndim
+        if axis < 0 or axis >= keys.ndim or keys.shape[axis] == 1:  # one key for a whole line
+            return zeros((1,) * keys.ndim, bool)
+        return _beginnings(keys.ndim, axis, bool(request.reverse))(keys)
+
+    def _axis(self, axis: Any, ndim: int) -> int:
+        if axis is None or isinstance(axis, tuple | list):
+            raise ShapeError(f"{self._what}: axis={quoted(axis)}: a scan goes along one axis")
+        # As in NumPy and PyTorch, a number by itself is a line of one element.
+        return normalize_axis(self._what, axis, ndim or 1)
+
+    def _segments(self, exclusive: bool) -> ReductionDefinition:
+        """The definition that takes marks beside its arrays; see `segmented`."""
+        if exclusive not in self._segmented:
+            self._segmented[exclusive] = segmented(self.definition, exclusive=exclusive)
+        return self._segmented[exclusive]
+
+    def _prepare(self, device: Device, request: _Request, arrays: Sequence[Any]) -> Call:
         """Checks and plans a call of a new signature, and builds its kernels."""
-        plan, results = self._plan(device, request)
-        return bind_strings(device, self._what, self.definition, plan, results, self._inputs)
+        plan, results = self._plan(device, request, arrays)
+        definition = self.definition
+        if request.segments is not None:
+            definition = self._segments(bool(request.exclusive))
+        return bind_strings(device, self._what, definition, plan, results, len(arrays))
 
     def _plan(
-        self, device: Device, request: _Request
+        self, device: Device, request: _Request, marked: Sequence[Any]
     ) -> tuple[ScanPlan | None, tuple[Described, ...]]:
         what, definition = self._what, self.definition
         arrays, scalars = split_arguments(what, request.args, self._inputs, self._scalars)
@@ -211,10 +275,7 @@ class Scan:
             check_array(what, f"out= of y{n}", o, device)
         inputs = [operand_of(a) for a in arrays]
         shape = broadcast_shapes(what, [a.shape for a in inputs])
-        if request.axis is None or isinstance(request.axis, tuple | list):
-            raise ShapeError(f"{what}: axis={request.axis!r}: a scan goes along one axis")
-        # As in NumPy and PyTorch, a number by itself is a line of one element.
-        (axis,) = normalize_axes(what, request.axis, len(shape) or 1)
+        axis = self._axis(request.axis, len(shape))
 
         array_dtypes = [a.dtype for a in inputs]
         scalar_types = scalar_dtypes(what, scalars, array_dtypes)
@@ -241,6 +302,10 @@ class Scan:
         described = tuple((r.shape, r.dtype, r.strides, r.size) for r in results)
         if not math.prod(shape):
             return None, described
+        if request.segments is not None:
+            definition = self._segments(bool(request.exclusive))
+            inputs.append(operand_of(marked[-1]))
+            partials = (*partials, np.dtype(np.int32))
         plan = plan_scan(
             definition,
             shape,
@@ -249,8 +314,17 @@ class Scan:
             inputs,
             scalar_types,
             partials,
-            exclusive=bool(request.exclusive),
-            reverse=bool(request.reverse),
+            exclusive=flag(what, "exclusive", request.exclusive),
+            reverse=flag(what, "reverse", request.reverse),
             traits=device.traits,
         )
         return plan, described
+
+
+@lru_cache(maxsize=64)
+def _beginnings(ndim: int, axis: int, reverse: bool) -> Pointwise:
+    """Where a key differs from the one that is scanned before it."""
+    step, other = ("+ 1", f"size({axis}) - 1") if reverse else ("- 1", "0")
+    before = ", ".join(f"coord({d}) {step if d == axis else ''}".strip() for d in range(ndim))
+    text = f"y0 = coord({axis}) != {other} && x0 != at_x0({before});"
+    return Pointwise(text, result_type=bool, name="segments")

@@ -27,6 +27,8 @@ class DeviceTraits:
         register_bytes: Registers of a work-item, in bytes: what does not fit goes to memory.
         fp16: ``cl_khr_fp16``: half is a type to calculate in (storage never needs it).
         fp64: double is supported.
+        integer_dots: Sums of four products of bytes are faster than four products
+            (``cl_khr_integer_dot_product``, in OpenCL C 3.0).
         prefetch: The compiler knows how to ask for memory ahead of reading it.
         streaming: It knows how to write past the caches.
         vector_trigonometry: ``sin``, ``cos`` and ``tan`` of a vector are those of its components;
@@ -52,6 +54,7 @@ class DeviceTraits:
     register_bytes: int = 1024
     fp16: bool = False
     fp64: bool = True
+    integer_dots: bool = False
     prefetch: bool = False
     streaming: bool = True
     vector_trigonometry: bool = True

@@ -4,12 +4,17 @@ One family a file. Arrays may have any strides; a result has the memory format o
 that has all its dimensions.
 """
 
+from clprim.arrays.array import Array
+from clprim.call.door import check_arguments
 from clprim.ops import (
     optim,
 )
 from clprim.ops.attention.attention import (
     scaled_dot_product_attention,
     scaled_dot_product_attention_backward,
+)
+from clprim.ops.attention.multi_head import (
+    multi_head_attention_forward,
 )
 from clprim.ops.attention.rotary import (
     rotary_embedding,
@@ -94,10 +99,12 @@ from clprim.ops.elementwise.functions import (
     cosh,
     erf,
     erfc,
+    erfinv,
     exp,
     exp2,
     expm1,
     floor,
+    frac,
     lgamma,
     log,
     log1p,
@@ -108,12 +115,29 @@ from clprim.ops.elementwise.functions import (
     rsqrt,
     sign,
     sin,
+    sinc,
     sinh,
     sqrt,
     square,
     tan,
     tanh,
     trunc,
+)
+from clprim.ops.elementwise.pairs import (
+    allclose,
+    atan2,
+    atan2_backward,
+    copysign,
+    copysign_backward,
+    heaviside,
+    hypot,
+    hypot_backward,
+    isclose,
+    logaddexp,
+    logaddexp_backward,
+    nextafter,
+    xlogy,
+    xlogy_backward,
 )
 from clprim.ops.elementwise.shrinkage import (
     glu,
@@ -127,12 +151,26 @@ from clprim.ops.elementwise.shrinkage import (
     tanhshrink,
     tanhshrink_backward,
 )
+from clprim.ops.elementwise.special import (
+    erfinv_backward,
+    logit,
+    logit_backward,
+    nan_to_num,
+    nan_to_num_backward,
+    sinc_backward,
+)
 from clprim.ops.index.embedding import (
     embedding,
     embedding_bag,
     masked_fill,
     masked_fill_backward,
     one_hot,
+)
+from clprim.ops.index.fill import (
+    index_fill,
+    index_fill_backward,
+    masked_scatter,
+    masked_scatter_backward,
 )
 from clprim.ops.index.gather import (
     gather,
@@ -160,6 +198,10 @@ from clprim.ops.index.scatter import (
     scatter_add,
     scatter_reduce,
 )
+from clprim.ops.loss.cdist import (
+    cdist,
+    cdist_backward,
+)
 from clprim.ops.loss.classes import (
     cross_entropy,
     cross_entropy_backward,
@@ -170,39 +212,33 @@ from clprim.ops.loss.ctc import (
     ctc_loss,
     ctc_loss_backward,
 )
+from clprim.ops.loss.difference import (
+    huber_loss,
+    huber_loss_backward,
+    l1_loss,
+    l1_loss_backward,
+    mse_loss,
+    mse_loss_backward,
+    smooth_l1_loss,
+    smooth_l1_loss_backward,
+)
 from clprim.ops.loss.distance import (
     pairwise_distance,
     pairwise_distance_backward,
-    triplet_margin_loss,
-    triplet_margin_loss_backward,
-    triplet_margin_with_distance_loss,
-    triplet_margin_with_distance_loss_backward,
 )
-from clprim.ops.loss.elementwise import (
+from clprim.ops.loss.entropy import (
     binary_cross_entropy,
     binary_cross_entropy_backward,
     binary_cross_entropy_with_logits,
     binary_cross_entropy_with_logits_backward,
-    gaussian_nll_loss,
-    gaussian_nll_loss_backward,
-    hinge_embedding_loss,
-    hinge_embedding_loss_backward,
-    huber_loss,
-    huber_loss_backward,
     kl_div,
     kl_div_backward,
-    l1_loss,
-    l1_loss_backward,
-    margin_ranking_loss,
-    margin_ranking_loss_backward,
-    mse_loss,
-    mse_loss_backward,
+)
+from clprim.ops.loss.likelihood import (
+    gaussian_nll_loss,
+    gaussian_nll_loss_backward,
     poisson_nll_loss,
     poisson_nll_loss_backward,
-    smooth_l1_loss,
-    smooth_l1_loss_backward,
-    soft_margin_loss,
-    soft_margin_loss_backward,
 )
 from clprim.ops.loss.margin import (
     multi_margin_loss,
@@ -213,11 +249,25 @@ from clprim.ops.loss.margin import (
     multilabel_soft_margin_loss_backward,
 )
 from clprim.ops.loss.pdist import pdist, pdist_backward
+from clprim.ops.loss.signs import (
+    hinge_embedding_loss,
+    hinge_embedding_loss_backward,
+    margin_ranking_loss,
+    margin_ranking_loss_backward,
+    soft_margin_loss,
+    soft_margin_loss_backward,
+)
 from clprim.ops.loss.similarity import (
     cosine_embedding_loss,
     cosine_embedding_loss_backward,
     cosine_similarity,
     cosine_similarity_backward,
+)
+from clprim.ops.loss.triplet import (
+    triplet_margin_loss,
+    triplet_margin_loss_backward,
+    triplet_margin_with_distance_loss,
+    triplet_margin_with_distance_loss_backward,
 )
 from clprim.ops.norm.batch_norm import batch_norm, batch_norm_stats, batch_norm_train
 from clprim.ops.norm.batch_norm_gradient import batch_norm_backward
@@ -229,6 +279,9 @@ from clprim.ops.norm.local_response_norm import local_response_norm, local_respo
 from clprim.ops.norm.normalize import (
     normalize,
     normalize_backward,
+)
+from clprim.ops.norm.renorm import (
+    renorm,
 )
 from clprim.ops.norm.rms_norm import rms_norm, rms_norm_backward
 from clprim.ops.pool.adaptive_pool import (
@@ -283,11 +336,18 @@ from clprim.ops.pool.unpool import (
     max_unpool3d,
     max_unpool3d_backward,
 )
+from clprim.ops.product.added import addbmm, addmm, addmv, baddbmm, bmm, mm, mv
 from clprim.ops.product.bilinear import bilinear, bilinear_backward
 from clprim.ops.product.einsum import (
     einsum,
 )
 from clprim.ops.product.matmul import linear, linear_backward, matmul
+from clprim.ops.product.outer import (
+    cross,
+    cross_backward,
+    kron,
+    kron_backward,
+)
 from clprim.ops.quantized.quantized import (
     dequantize,
     quantize,
@@ -350,6 +410,16 @@ from clprim.ops.reduction.softmax import (
     softmin,
     softmin_backward,
 )
+from clprim.ops.reduction.statistics import (
+    aminmax,
+    corrcoef,
+    cov,
+    nanmean,
+    nansum,
+    std,
+    std_mean,
+    var,
+)
 from clprim.ops.sample.grid import (
     affine_grid,
     affine_grid_backward,
@@ -373,6 +443,24 @@ from clprim.ops.scan.cumulative import (
     cumsum_backward,
     logcumsumexp,
     logcumsumexp_backward,
+)
+from clprim.ops.scan.differences import (
+    cumulative_trapezoid,
+    diff,
+    diff_backward,
+    trapezoid,
+)
+from clprim.ops.shape.diagonals import (
+    block_diag,
+    block_diag_backward,
+    chunk_backward,
+    diag_embed,
+    diag_embed_backward,
+    flip_backward,
+    roll_backward,
+    split_backward,
+    stack_backward,
+    unbind_backward,
 )
 from clprim.ops.shape.join import (
     cat,
@@ -413,10 +501,18 @@ from clprim.ops.shape.unfold import (
     unfold,
     unfold_backward,
 )
+from clprim.ops.sort.quantile import (
+    median,
+    mode,
+    nanmedian,
+    nanquantile,
+    quantile,
+)
 from clprim.ops.sort.search import (
     bincount,
     bucketize,
     histc,
+    histogram,
     masked_select,
     nonzero,
     searchsorted,
@@ -424,13 +520,11 @@ from clprim.ops.sort.search import (
 from clprim.ops.sort.sort import (
     argsort,
     kthvalue,
-    median,
-    quantile,
     sort,
     sort_backward,
     topk,
 )
-from clprim.ops.sort.unique import unique
+from clprim.ops.sort.unique import unique, unique_consecutive
 
 __all__ = [
     "abs",
@@ -449,15 +543,20 @@ __all__ = [
     "adaptive_max_pool3d",
     "adaptive_max_pool3d_backward",
     "add",
+    "addbmm",
     "addcdiv",
     "addcmul",
+    "addmm",
+    "addmv",
     "affine_grid",
     "affine_grid_backward",
     "all",
+    "allclose",
     "alpha_dropout",
     "alpha_dropout_backward",
     "amax",
     "amin",
+    "aminmax",
     "any",
     "argmax",
     "argmin",
@@ -465,6 +564,8 @@ __all__ = [
     "asin",
     "asinh",
     "atan",
+    "atan2",
+    "atan2_backward",
     "atanh",
     "avg_pool1d",
     "avg_pool1d_backward",
@@ -472,6 +573,7 @@ __all__ = [
     "avg_pool2d_backward",
     "avg_pool3d",
     "avg_pool3d_backward",
+    "baddbmm",
     "batch_norm",
     "batch_norm_backward",
     "batch_norm_stats",
@@ -483,14 +585,20 @@ __all__ = [
     "binary_cross_entropy_with_logits",
     "binary_cross_entropy_with_logits_backward",
     "bincount",
+    "block_diag",
+    "block_diag_backward",
+    "bmm",
     "bucketize",
     "cat",
     "cat_backward",
+    "cdist",
+    "cdist_backward",
     "ceil",
     "celu",
     "celu_backward",
     "channel_shuffle",
     "chunk",
+    "chunk_backward",
     "clamp",
     "contiguous",
     "conv1d",
@@ -506,6 +614,9 @@ __all__ = [
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
+    "copysign",
+    "copysign_backward",
+    "corrcoef",
     "cos",
     "cosh",
     "cosine_embedding_loss",
@@ -513,6 +624,9 @@ __all__ = [
     "cosine_similarity",
     "cosine_similarity_backward",
     "count_nonzero",
+    "cov",
+    "cross",
+    "cross_backward",
     "cross_entropy",
     "cross_entropy_backward",
     "ctc_loss",
@@ -525,10 +639,15 @@ __all__ = [
     "cumprod_backward",
     "cumsum",
     "cumsum_backward",
+    "cumulative_trapezoid",
     "depth_to_space",
     "dequantize",
     "diag",
+    "diag_embed",
+    "diag_embed_backward",
     "diagonal",
+    "diff",
+    "diff_backward",
     "div",
     "dropout",
     "dropout1d",
@@ -548,12 +667,15 @@ __all__ = [
     "epilogue_backward",
     "erf",
     "erfc",
+    "erfinv",
+    "erfinv_backward",
     "exp",
     "exp2",
     "expm1",
     "feature_alpha_dropout",
     "feature_alpha_dropout_backward",
     "flip",
+    "flip_backward",
     "floor",
     "floor_divide",
     "fmax",
@@ -562,6 +684,7 @@ __all__ = [
     "fold",
     "fold_backward",
     "fold_batch_norm",
+    "frac",
     "fractional_max_pool2d",
     "fractional_max_pool2d_backward",
     "fractional_max_pool3d",
@@ -590,15 +713,21 @@ __all__ = [
     "hardswish_backward",
     "hardtanh",
     "hardtanh_backward",
+    "heaviside",
     "hinge_embedding_loss",
     "hinge_embedding_loss_backward",
     "histc",
+    "histogram",
     "huber_loss",
     "huber_loss_backward",
+    "hypot",
+    "hypot_backward",
     "index",
     "index_add",
     "index_backward",
     "index_copy",
+    "index_fill",
+    "index_fill_backward",
     "index_put",
     "index_select",
     "index_select_backward",
@@ -607,8 +736,11 @@ __all__ = [
     "interpolate",
     "interpolate_backward",
     "inverted_residual",
+    "isclose",
     "kl_div",
     "kl_div_backward",
+    "kron",
+    "kron_backward",
     "kthvalue",
     "l1_loss",
     "l1_loss_backward",
@@ -628,8 +760,12 @@ __all__ = [
     "log10",
     "log_softmax",
     "log_softmax_backward",
+    "logaddexp",
+    "logaddexp_backward",
     "logcumsumexp",
     "logcumsumexp_backward",
+    "logit",
+    "logit_backward",
     "logsigmoid",
     "logsigmoid_backward",
     "logsumexp",
@@ -645,6 +781,8 @@ __all__ = [
     "margin_ranking_loss_backward",
     "masked_fill",
     "masked_fill_backward",
+    "masked_scatter",
+    "masked_scatter_backward",
     "masked_select",
     "matmul",
     "max_pool1d",
@@ -666,15 +804,26 @@ __all__ = [
     "minimum",
     "mish",
     "mish_backward",
+    "mm",
+    "mode",
     "mse_loss",
     "mse_loss_backward",
     "mul",
+    "multi_head_attention_forward",
     "multi_margin_loss",
     "multi_margin_loss_backward",
     "multilabel_margin_loss",
     "multilabel_margin_loss_backward",
     "multilabel_soft_margin_loss",
     "multilabel_soft_margin_loss_backward",
+    "mv",
+    "nan_to_num",
+    "nan_to_num_backward",
+    "nanmean",
+    "nanmedian",
+    "nanquantile",
+    "nansum",
+    "nextafter",
     "nll_loss",
     "nll_loss_backward",
     "nonzero",
@@ -707,6 +856,7 @@ __all__ = [
     "relu6_backward",
     "relu_backward",
     "remainder",
+    "renorm",
     "repeat",
     "repeat_interleave",
     "rms_norm",
@@ -714,6 +864,7 @@ __all__ = [
     "rnn",
     "rnn_backward",
     "roll",
+    "roll_backward",
     "rot90",
     "rotary_embedding",
     "rotary_embedding_backward",
@@ -735,6 +886,8 @@ __all__ = [
     "silu",
     "silu_backward",
     "sin",
+    "sinc",
+    "sinc_backward",
     "sinh",
     "smooth_l1_loss",
     "smooth_l1_loss_backward",
@@ -754,9 +907,13 @@ __all__ = [
     "sort_backward",
     "space_to_depth",
     "split",
+    "split_backward",
     "sqrt",
     "square",
     "stack",
+    "stack_backward",
+    "std",
+    "std_mean",
     "sub",
     "sum",
     "take",
@@ -771,6 +928,7 @@ __all__ = [
     "threshold_backward",
     "tile",
     "topk",
+    "trapezoid",
     "tril",
     "triplet_margin_loss",
     "triplet_margin_loss_backward",
@@ -779,9 +937,24 @@ __all__ = [
     "triu",
     "trunc",
     "unbind",
+    "unbind_backward",
     "unfold",
     "unfold_backward",
     "unique",
+    "unique_consecutive",
+    "var",
     "var_mean",
     "where",
+    "xlogy",
+    "xlogy_backward",
 ]
+
+Array.say_instead(
+    {
+        name: f"write ops.{name}(x), with `from clprim import ops`"
+        for name in __all__
+        if callable(globals()[name])
+    }
+)
+
+check_arguments(globals(), __all__)

@@ -1,11 +1,12 @@
 """Fixtures shared by all tests: every OpenCL device in turn, one cache of compiled kernels."""
 
+import ctypes
 import dataclasses
 import gc
 import os
-import shutil
-import tempfile
 import zlib
+from collections import Counter, defaultdict
+from pathlib import Path
 
 import pytest
 from support import TRAITS, device_ids
@@ -15,15 +16,18 @@ from clprim.call.signature import Calls
 from clprim.runtime import device as device_module
 from clprim.runtime import program
 from clprim.runtime.device import devices, set_device
+from clprim.runtime.stats import stats
 
-_CACHE = "CLPRIM_CACHE_DIR"
+_CACHE, _SIZE = "CLPRIM_CACHE_DIR", "CLPRIM_CACHE_SIZE"
 _OPTIONS, _UNOPTIMISED = "CLPRIM_BUILD_OPTIONS", "-cl-opt-disable"
-_own_cache, _as_users = pytest.StashKey(), pytest.StashKey()
-# Operators whose kernels take longest to compile, and marks of tests that run everywhere or once.
-_LARGE, _EVERYWHERE = {"conv", "product"}, ("everywhere", "oclgrind", "optimised")
+_as_users = pytest.StashKey()
+# Operators whose kernels take longest to compile, and marks of tests that run elsewhere or once.
+_LARGE, _ELSEWHERE = {"conv", "product"}, ("oclgrind", "optimised")
 _ALONE = ("refusal", "large", "alone")
-_built_last: dict[str, str | None] = {}
+_built_last: dict[str, object] = {}
 BROKEN: list[str] = []
+# glibc keeps what a compiler has freed, some 2 MiB a program, until it is told to give it back.
+_trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
 
 
 def pytest_report_header(config):
@@ -36,26 +40,25 @@ def pytest_addoption(parser):
     )
 
 
-def pytest_configure(config):
-    # Tests that render the same kernel share its binary, also with the next run (a changed kernel
-    # or driver has another key), and leave none in the user's cache. The workers of pytest-xdist
-    # inherit the folder.
+def _use_own_cache():
+    """Lets tests share binaries, also with the next run, and leave none in the user's cache.
+
+    A changed kernel or driver has another key. The workers of pytest-xdist inherit the folder, and
+    find there what this process asks of the devices.
+    """
     if _CACHE in os.environ:
         return
-    os.environ.setdefault("CLPRIM_CACHE_SIZE", "2048")
-    if config.pluginmanager.hasplugin("cacheprovider"):
-        folder = config.cache.mkdir("clprim")
-        folder.chmod(0o700)  # where others could write, nothing is read
-        os.environ[_CACHE] = str(folder)
-    else:
-        config.stash[_own_cache] = os.environ[_CACHE] = tempfile.mkdtemp(prefix="clprim-tests-")
+    folder = Path(__file__).resolve().parents[1] / ".pytest_cache" / "clprim"
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)  # where others could write, nothing is read
+    os.environ.update({_CACHE: str(folder), _SIZE: os.environ.get(_SIZE, "2048")})
 
 
-def pytest_unconfigure(config):
-    folder = config.stash.get(_own_cache, None)
-    if folder is not None:
-        os.environ.pop(_CACHE, None)
-        shutil.rmtree(folder, ignore_errors=True)
+_use_own_cache()
+# For pytest-xdist's workers, which this process starts with its own environment: threads of a
+# reference's product go on spinning for some 20 ms, on the cores that compile for other tests.
+for _threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(_threads, "1")
 
 
 def _wanted_devices():
@@ -83,34 +86,82 @@ def _is_first(item):
 
 
 def _is_asked_elsewhere(item, number):
-    """Whether other devices run some case of a function, the given one of its file."""
-    operators = "ops" in item.path.parts
+    """Whether another device runs some case of a function, the given one of its file.
+
+    Several others share the functions among them, but for those that every device runs.
+    """
+    parts = item.path.parts
+    operators = "ops" in parts
     differ = (None, "modest") if operators else (None, "gpu", "modest")
     ordinary = "traits" in item.fixturenames and item.callspec.params["traits"] not in differ
     if ordinary or any(map(item.get_closest_marker, _ALONE)):
         return False
-    if not operators or any(map(item.get_closest_marker, _EVERYWHERE)):
+    if item.get_closest_marker("everywhere"):
         return True
-    return number % 3 == 0 and not _LARGE & {*item.path.parts}
+    marked = any(map(item.get_closest_marker, _ELSEWHERE))
+    if operators and not marked and (number % 6 or _LARGE & {*parts}):
+        return False
+    if "runtime" not in parts and number % 3:
+        return False
+    others = [param.values[0] for param in DEVICES[1:]]
+    turn = zlib.crc32(f"{item.path.name} {item.originalname}".encode())
+    if "traits" in item.fixturenames:
+        turn += differ.index(item.callspec.params["traits"])
+    device = item.callspec.params["device"]
+    # A test's own device, such as one that claims other traits, is not among them.
+    return device not in others or others[turn % len(others)] == device
+
+
+def _not_their_turn(items):
+    """The cases of the first device that leave their turn to others: planned for all of `TRAITS`.
+
+    Of a function with three cases or more, traits apart, each of them is planned for two devices
+    out of six, and each of these gets a third of the cases.
+    """
+    families = defaultdict(lambda: defaultdict(dict))
+    for item in items:
+        named = any("traits" in mark.args[0] for mark in item.iter_markers("parametrize"))
+        if {"traits", "device"} <= {*item.fixturenames} and _is_first(item) and not named:
+            name = item.callspec.params["traits"]
+            rest = item.callspec.id.split("-")
+            rest.remove(name)
+            families[item.path, item.originalname]["-".join(rest)][name] = item
+    return {
+        item
+        for family in families.values()
+        if len(family) >= 3
+        for turn, case in enumerate(family.values())
+        for number, name in enumerate(TRAITS)
+        if (item := case.get(name)) and (turn + turn // 3 + number) % 3
+    }
 
 
 def pytest_collection_modifyitems(config, items):
     """Chooses what runs where: compiling kernels is nearly all of the suite's time.
 
-    The first device runs every case. The others are asked whether plans and templates hold on their
-    runtimes: of each function one case, of tests of traits one for those that differ most from the
-    device's own. Of operators they run every third function, and where kernels are large what is
-    marked so. ``CLPRIM_TEST_DEVICES`` names one to make it the first.
+    The first device runs every case, planned for two of the six devices that `TRAITS` names: each
+    of these gets a third of a function's cases. The others are asked whether plans and templates
+    hold on their runtimes, whose compilers take several times as long: of every third function one
+    of them runs one case, of tests of traits one for those that differ most from the device's own.
+    Of operators it is every sixth, and where kernels are large what is marked so; what drives a
+    runtime they share whole. ``CLPRIM_TEST_DEVICES`` names one to make it the first.
     """
-    cases, functions, left_out = {}, {}, []
+    cases, numbers, in_file, left_out = {}, {}, Counter(), []
+    # Who names marks, such as those of Oclgrind, asks for all of theirs.
+    of_others = set() if config.option.markexpr else _not_their_turn(items)
     for item in items:
         name, which = (item.path, item.originalname), ""
+        if name not in numbers:
+            numbers[name] = in_file[item.path]
+            in_file[item.path] += 1
         if not _is_first(item):
-            names = functions.setdefault(item.path, {})
-            if not _is_asked_elsewhere(item, names.setdefault(name, len(names))):
+            if not _is_asked_elsewhere(item, numbers[name]):
                 left_out.append(item)
                 continue
             which = f"{item.callspec.params['device'].index} {item.callspec.params.get('traits')}"
+        elif item in of_others:
+            left_out.append(item)
+            continue
         cases.setdefault((*name, which), []).append(item)
     for (path, name, which), found in cases.items():
         # Not always the first one, so that dtypes, formats and shapes all have their turn.
@@ -118,11 +169,17 @@ def pytest_collection_modifyitems(config, items):
         if which:
             left_out += [item for item in found if item is not one]
         else:
-            one.stash[_as_users] = True
+            one.stash[_as_users] = numbers[path, name] % 4 == 0
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         gone = set(left_out)
         items[:] = [item for item in items if item not in gone]
+
+
+def pytest_collection_finish():
+    # What was collected stays: a search for garbage need not go through it, some hundred times.
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -138,10 +195,18 @@ def pytest_runtest_call(item):
 
 def pytest_runtest_teardown(item, nextitem):
     # Thousands of programs would fill gigabytes; few of one file are of use to the next.
-    if nextitem is None or nextitem.path != item.path:
+    built = stats().builds
+    if nextitem is None or nextitem.path != item.path or built > _built_last.get("builds", 0) + 150:
+        _built_last["builds"] = built
         program.forget()
         Calls.forget()
         gc.collect()
+        for parameter in DEVICES:
+            pool = parameter.values[0].__dict__.get("pool")
+            if pool is not None:
+                pool.free_held()  # after a test of the largest arrays that is 7 GB
+        if _trim is not None:
+            _trim(0)
 
 
 @pytest.fixture(params=DEVICES)
@@ -171,18 +236,19 @@ def traits(request, device, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def built(request, monkeypatch):
-    """Kernels as they are written, but for one case of each function on the first device.
+    """Kernels as they are written, but for some cases on the first device.
 
-    Optimising a large kernel takes five to twenty times as long as building it. Tests that are
-    marked ``optimised`` have kernels as users have them in every case and on every device: random
-    definitions, dtypes, accuracy, layers of networks, the examples.
+    Optimising a kernel takes up to twenty times as long as building it: it is one case of every
+    fourth function. Tests that are marked ``optimised`` have kernels
+    as users have them in every case, on whichever device runs it: random definitions, dtypes,
+    accuracy, layers of networks, the examples.
     """
     if not _is_first(request.node) and "runtime" not in request.path.parts:
         # Few tests share binaries, and one runtime compiles once more to have one.
         monkeypatch.setenv(_CACHE, "off")
     asked = {"unoptimised", "traits", "modest"} & {*request.fixturenames}
     usual = any(map(request.node.get_closest_marker, ("optimised", "large")))
-    usual = usual or _as_users in request.node.stash
+    usual = usual or request.node.stash.get(_as_users, False)
     if usual and not asked:
         monkeypatch.delenv(_OPTIONS, raising=False)
     else:

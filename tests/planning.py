@@ -34,7 +34,16 @@ def array(shape, dtype=np.float32, order=None, offset=0, steps=1):
 
 
 def map_plan(
-    expr, *inputs, out=None, scalars=(), traits=CPU, results=1, dtype=None, preamble="", name=None
+    expr,
+    *inputs,
+    out=None,
+    scalars=(),
+    traits=CPU,
+    results=1,
+    dtype=None,
+    preamble="",
+    name=None,
+    in_place=False,
 ):
     """Plans a `Pointwise`; ``dtype`` is that of the results, float32 if left out."""
     definition = define_pointwise(expr, name=name, preamble=preamble)
@@ -42,7 +51,7 @@ def map_plan(
     shape = broadcast_shapes("test", [*read, *([out.shape] if out is not None else [])])
     outs = [out] if out is not None else [array(shape, dtype or np.float32)] * results
     types = [scalar_dtype(s, FLOAT) for s in scalars]
-    return plan_pointwise(definition, shape, outs, list(inputs), types, traits)
+    return plan_pointwise(definition, shape, outs, list(inputs), types, traits, in_place=in_place)
 
 
 def define(expr="y0 = x0;", init="reduce_y0 = 0;", step="reduce_y0 += y0;", **options):

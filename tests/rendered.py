@@ -24,6 +24,7 @@ from support import BFLOAT16
 from clprim.language.definition import define_pointwise
 from clprim.language.grouped import define_grouped
 from clprim.plan.families import FAMILIES
+from clprim.plan.fused.attention import plan_attention
 from clprim.plan.fused.inverted_residual import plan_inverted_residual
 from clprim.plan.grouped.lanes import plan_lanes
 from clprim.plan.grouped.problem import Groups
@@ -70,6 +71,13 @@ def maps():
             array((30, 40), order=(1, 0)),
         ),
     )
+    back = [
+        dataclasses.replace(
+            array((60, 70), d, offset=69 * d.itemsize), strides=(70 * d.itemsize, -d.itemsize)
+        )
+        for d in (FLOAT, HALF)
+    ]
+    yield "pointwise/backwards", map_plan("y0 = x0 + x1;", *back)
     yield (
         "pointwise/half",
         map_plan(
@@ -293,6 +301,23 @@ def lines_at_indices():
     )
 
 
+def attentions():
+    """Causal, of heads in one dimension; masks of keys and of pairs; doubles, apart in memory."""
+    x, sums = array((2, 3, 50, 64)), array((2, 3, 50, 1))
+    of_keys = dataclasses.replace(array((2, 3, 50, 50), np.bool_), strides=(0, 0, 0, 1))
+    of_pairs = array((2, 3, 50, 50), np.float16)
+    double, wide = (array(s, np.float64) for s in (x.shape, sums.shape))
+    apart = array(x.shape, double.dtype, steps=2)
+    traits = dataclasses.replace(CPU, local_memory=256 << 10)
+    for name, given, mask, causal in (
+        ("causal", (x, x, x, x, sums), None, True),
+        ("mask", (x, x, x, x, sums), of_pairs, False),
+        ("mask-of-keys", (x, x, x, x, sums), of_keys, False),
+        ("double", (apart, apart, apart, double, wide), array(of_keys.shape, of_keys.dtype), False),
+    ):
+        yield f"fused/attention-{name}", plan_attention(*given, mask, causal, traits).main
+
+
 @lru_cache(maxsize=1)
 def kernels():
     """Every kernel of this file, as (name, template, code)."""
@@ -300,6 +325,8 @@ def kernels():
     for name, plan in reductions():
         for n, stage in enumerate(plan.stages):
             found.append((name if n == 0 else f"{name}-finish", stage.template, stage.code))
-    plans = itertools.chain(strategies(), blocks(), groups(), scans(), lines_at_indices())
+    plans = itertools.chain(
+        strategies(), blocks(), groups(), scans(), lines_at_indices(), attentions()
+    )
     found += [(name, plan.template, plan.code) for name, plan in plans]
     return found

@@ -474,7 +474,9 @@ def test_stores_past_the_cache(device, monkeypatch):
     monkeypatch.setitem(device.__dict__, "traits", planned)
     double = cp.Pointwise("y0 = 2 * x0; // past the cache")
     a = numbers(1027)
-    assert "stream" in double.source(cp.asarray(a))
+    x = cp.asarray(a)
+    assert "stream" in double.source(x)
+    assert "stream" not in double.source(x, out=x)  # the cache has its lines
     for size in (1027, 64, 33):
         out = Guard(size)
         double(cp.asarray(a[:size]), out=out.array)
@@ -546,11 +548,28 @@ def test_a_profile_shows_the_kernel(device):
 
 
 def test_more_results_than_a_kernel_takes_arguments_are_refused_at_once(device):
-    many = cp.Pointwise("".join(f"y{n} = x0 + {n};" for n in range(2000)))
+    many = cp.Pointwise("".join(f"y{n} = x0 + {n};" for n in range(1000)))
     before = stats()
-    with pytest.raises(cp.DeviceError, match=r"takes 2001 arrays .* of arguments; .* at most"):
+    with pytest.raises(cp.DeviceError, match=r"takes 1001 arrays .* of arguments; .* at most"):
         many(cp.asarray(numbers(10)))
     assert (stats() - before).builds == 0
+
+
+def test_more_operands_than_any_device_takes_are_refused_at_the_definition():
+    def each(text):
+        return "".join(text.replace("N", str(n)) for n in range(2000))
+
+    total = {"init": "reduce_y0 = 0;", "step": "reduce_y0 += y0;"}
+    for define in (
+        lambda: cp.Pointwise(each("yN = x0;")),
+        lambda: cp.Pointwise("y0 = 0" + each(" + xN") + ";"),
+        lambda: cp.Pointwise("y0 = x0" + each(" + wN") + ";"),
+        lambda: cp.Reduction("y0 = x0;", **total, finalize=each("yN = reduce_y0;")),
+        lambda: cp.Grouped("y0 = x0;", **total, each=each("yN = x0;")),
+        lambda: cp.Scan("y0 = x0;", init=each("scan_yN = 0;"), step=each("scan_yN += y0;")),
+    ):
+        with pytest.raises(cp.DefinitionError, match=r"takes \w+0 to \w+1023 at most"):
+            define()
 
 
 def test_results_repeat_bit_for_bit(device):

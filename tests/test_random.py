@@ -1,5 +1,7 @@
 """Random numbers: Philox beside NumPy's integers, the same on every device, cut and layout."""
 
+import zlib
+
 import numpy as np
 import pytest
 from support import same_bits
@@ -124,6 +126,40 @@ def test_float64_has_53_bits(device):
     word = (high << np.uint64(32) | low) >> np.uint64(11)
     found = cp.random.uniform((100,), dtype=np.float64).get()
     np.testing.assert_array_equal(found, word.astype(np.float64) * 2.0**-53)
+
+
+@pytest.mark.everywhere
+@pytest.mark.optimised
+def test_normal_numbers_are_the_same_bits_on_every_device(device):
+    """The bits that other runtimes gave: no device's own logarithm, cosine, root or fusing."""
+    n = 20_000
+    plain = cp.random.normal((n,))
+    cp.random.seed(SEED)
+    shifted, within = cp.random.normal((n,), 2.5, 3.25), cp.random.uniform((n,), -1.5, 3.25)
+    cp.random.seed(SEED)
+    added = cp.Pointwise("y0 = x0 + randn();")(cp.full((n,), 0.3))
+    found = [zlib.crc32(x.get().tobytes()) for x in (plain, shifted, within, added)]
+    assert found == [550477379, 1657198037, 2300141787, 2298686331]
+    if device.traits.fp64:
+        cp.random.seed(SEED)
+        assert zlib.crc32(cp.random.normal((n,), dtype="float64").get().tobytes()) == 4085536998
+
+
+def test_normal_numbers_are_box_and_mullers(device):
+    radius, turn, *_ = words(20_000)
+    u = (radius.astype(np.float32) * np.float32(2**-32) + np.float32(2**-33)).astype(np.float64)
+    turn = (turn >> np.uint64(8)).astype(np.float64) * 2.0**-24
+    expected = np.sqrt(-2 * np.log(u)) * np.cos(2 * np.pi * turn)
+    found = cp.random.normal((20_000,)).get()
+    assert np.all(np.abs(found - expected) <= 4 * np.spacing(np.abs(expected).astype(np.float32)))
+    if device.traits.fp64:
+        a, b, c, d = words(20_000)
+        pairs = [high << np.uint64(32) | low for high, low in [(a, b), (c, d)]]
+        u, turn = [(pair >> np.uint64(11)) * 2.0**-53 for pair in pairs]
+        expected = np.sqrt(-2 * np.log1p(-u)) * np.cos(2 * np.pi * turn)
+        cp.random.seed(SEED)
+        found = cp.random.normal((20_000,), dtype="float64").get()
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
 
 
 def test_the_same_seed_gives_the_same_bits(device):

@@ -640,3 +640,22 @@ def test_names_of_ones_own_in_the_preamble(device, name):
     else:
         a = numbers((5, 33))
         equal(own(cp.asarray(a), axis=1), 3 * a.sum(1))
+
+
+def test_a_step_with_locals_and_conditions_merges_as_its_updates_do(device):
+    host = numbers((70_003,), np.int8, low=-100, high=100)
+    host[-1] = -101
+    found = cp.Reduction(
+        "y0 = x0;",
+        init="reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;",
+        step="""
+            typeof_y0 span = y0 < 0 ? -y0 : y0;
+            if (span > 100) span = 1000;
+            if (y0 > 0) { reduce_y0 += y0; reduce_y1 += 1; } else reduce_y0 -= 2 * y0;
+            if (span > reduce_y2) reduce_y2 = span;
+        """,
+        result_type=(np.int64, np.int64, np.int64),
+    )(cp.asarray(host))
+    wide = host.astype(np.int64)
+    expected = np.where(wide > 0, wide, -2 * wide).sum(), (wide > 0).sum(), 1000
+    assert tuple(int(f.get()) for f in found) == expected

@@ -12,6 +12,7 @@ LIMIT = 2e-7
 FORMS = {
     "all": ((1_000_000,), None, False),
     "columns": ((40_000, 64), 0, False),
+    "a piece of columns": ((511, 640), 0, False),
     "narrow": ((400_000, 3), 0, False),
     "rows": ((12, 100_000), 1, False),
     "short rows": ((40, 500), 1, False),

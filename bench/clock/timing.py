@@ -34,15 +34,16 @@ __all__ = [
 
 Clock = Literal["host", "device"]
 
-# OpenMP's threads spin for milliseconds after their work and would slow the next contender down
-# (by a half, on two cores); after this pause they sleep.
-_SETTLE = 0.005
+# OpenMP's threads spin for milliseconds after their work, 8 on some machines, and would slow the
+# next contender down (by a half, on two cores); after this pause they sleep.
+_SETTLE = 0.012
 
 #: A sample of a stream lasts this long at least: tenths of a millisecond drown in the noise.
 SAMPLE = 0.004
 _MOST_CALLS = 100  # of one stream
-# So many calls tell how long one takes: the first ones wake threads and touch new pages.
-_LOOKS = 5
+# So many calls tell how long one takes: the first ones wake threads and touch new pages, and any
+# may be disturbed. Those of hundreds of milliseconds need no second look.
+_LOOKS, _LONG = 5, 50
 
 # A gauge this much slower than at its best shared its processor with somebody.
 _DISTURBED = 1.2
@@ -307,7 +308,7 @@ def stream(
         call()
         finish()
         taken = min(taken, time.perf_counter() - start)
-        if taken > seconds:
+        if taken > _LONG * seconds:
             break
     turns = range(max(1, math.ceil(seconds / max(taken, seconds / _MOST_CALLS))))
 

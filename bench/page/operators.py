@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bench.page.report import Report, Table
 from bench.page.targets import Target, Verdict, judge, mean_times
-from bench.work.operator_cases import MEMORY
+from bench.work.operator_case import MEMORY
 from bench.work.operators import TORCH, OpRow
 from clprim.runtime.device import Device
 

@@ -22,7 +22,7 @@ _MEANS = {
 _MEMORY = Target("memory", 1.1, "PyTorch's memory of a training step", at_most=True, unit="×")
 _NOTES = (
     "Images a second by the host's clock, from the call until the results are there, median run. "
-    "Contenders take turns; PyTorch's threads have 5 ms to fall asleep between. PyTorch "
+    "Contenders take turns; PyTorch's threads have 12 ms to fall asleep between. PyTorch "
     "runs as it comes: it takes fresh pages from the system for every large tensor. "
     "`--keep-memory` tells the C library to keep what is freed, which spares it these.",
     "A training step is forward, cross entropy, backward and SGD with momentum (`fused=True` of "

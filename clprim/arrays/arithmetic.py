@@ -14,7 +14,8 @@ from clprim import dtypes
 from clprim.arrays.array import Array
 from clprim.arrays.expressions import comparison, statements
 from clprim.arrays.operators import Arithmetic, Operators
-from clprim.errors import DTypeError, quoted, upload_hint
+from clprim.dtypes import require_real
+from clprim.errors import DTypeError, OverlapError, quoted, upload_hint
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 from clprim.runtime.device import current_device
@@ -64,7 +65,7 @@ sum = Reduction("y0 = x0;", init="reduce_y0 = 0;", step="reduce_y0 += y0;", name
 
 def copy(x: Any, *, out: Any) -> Array:
     """Writes ``x``, which broadcasts, to ``out``, converted to its dtype as C converts."""
-    return _operator("y0 = x0;", "copy", out.dtype)(x, out=out)
+    return _apart(_operator("y0 = x0;", "copy", out.dtype), x, out=out)
 
 
 def astype(x: Any, dtype: Any) -> Array:
@@ -79,6 +80,7 @@ def fill(x: Any, value: Any) -> None:
         DTypeError: A value that the dtype cannot hold.
     """
     try:
+        require_real(value)
         value = x.dtype.type(value).item() if x.dtype.kind in "biuf" else float(value)
     except (TypeError, ValueError, OverflowError) as error:
         raise DTypeError(f"fill: {quoted(value)} is no {x.dtype}: {error}") from None
@@ -125,7 +127,17 @@ def binary(
     expr = expr.replace("@", label)
     if swapped:
         expr = _swap(expr, label)
-    return _operator(expr, name, common)(a, b, out=out)
+    operator = _operator(expr, name, common)
+    return operator(a, b) if out is None else _apart(operator, a, b, out=out)
+
+
+def _apart(operator: Callable[..., Array], *given: Any, out: Any) -> Array:
+    """Calls an operator; where ``out`` lies over a part of an operand, with copies, as NumPy."""
+    try:
+        return operator(*given, out=out)
+    except OverlapError:
+        copies = (astype(a, a.dtype) if isinstance(a, cl_array.Array) else a for a in given)
+        return operator(*copies, out=out)
 
 
 def _compare(name: str, a: Any, b: Any, is_array: bool, out: Any) -> Array:

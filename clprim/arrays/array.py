@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any, cast
 
@@ -19,12 +19,12 @@ from clprim.arrays.methods import Methods
 from clprim.arrays.operators import Operators
 from clprim.arrays.protocols import Protocols
 from clprim.arrays.transfer import download, upload
-from clprim.dtypes import AnyDType, as_dtype
-from clprim.errors import DeviceError, OutOfBoundsError, ShapeError, quoted
-from clprim.plan.strides import ADDRESS_BASE, addresses, dense_strides, memory_order
+from clprim.dtypes import AnyDType, as_dtype, is_integer, require_real
+from clprim.errors import DeviceError, DTypeError, OutOfBoundsError, ShapeError, quoted, shorten
+from clprim.plan.strides import ADDRESS_BASE, addresses, dense_strides, elements_of, memory_order
 from clprim.runtime.device import Device, current_device, device_of, on
 
-__all__ = ["Array", "array_over", "is_integer", "new_array", "new_dense", "view_of"]
+__all__ = ["Array", "array_over", "new_array", "new_dense", "view_of"]
 
 Shape = tuple[int, ...]
 
@@ -60,6 +60,8 @@ class Array(Operators, Methods, Protocols, Exchange, Display, cl_array.Array):
             queue: On which queue; the array's own by default.
             ary: An array of the same shape to write into and return.
         """
+        if queue is not None and not isinstance(queue, cl.CommandQueue):
+            raise DTypeError(f"get: expected a command queue, got {quoted(queue)}")
         order = memory_order(self.shape, [self.strides])
         source = self
         if not is_dense(self, order):
@@ -75,6 +77,8 @@ class Array(Operators, Methods, Protocols, Exchange, Display, cl_array.Array):
         found = download(source, order, queue)
         if ary is None:
             return found
+        if not isinstance(ary, np.ndarray):
+            raise DTypeError(f"get: expected a host array for ary, got {quoted(ary)}")
         if ary.shape != self.shape:
             raise ShapeError(f"get: expected a host array of shape {self.shape}, got {ary.shape}")
         ary[...] = found
@@ -92,6 +96,8 @@ class Array(Operators, Methods, Protocols, Exchange, Display, cl_array.Array):
         """
         if index:
             found = self.ravel()[index[0]] if len(index) == 1 else self[index]
+            if found.size != 1:
+                raise ShapeError(f"item: {quoted(index)} names {found.size} elements, not one")
             return found.get().item()
         if self.size != 1:
             raise ShapeError(
@@ -141,7 +147,11 @@ class Array(Operators, Methods, Protocols, Exchange, Display, cl_array.Array):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if not isinstance(value, cl_array.Array):
-            host = np.asarray(value, dtype=None if np.ndim(value) else self.dtype)
+            try:
+                require_real(value)
+                host = np.asarray(value, dtype=None if np.ndim(value) else self.dtype)
+            except (TypeError, ValueError, OverflowError) as error:
+                raise DTypeError(f"{quoted(value)} is no {self.dtype}: {error}") from None
             value = new_dense(host.shape, as_dtype(host.dtype))
             upload(value, host, current_device())
         if any(map(indexing.is_advanced, indexing.parts_of(index))):
@@ -177,6 +187,8 @@ class Array(Operators, Methods, Protocols, Exchange, Display, cl_array.Array):
             return self._reinterpret(addresses(operand_of(self))[parts])
         except IndexError as error:
             raise OutOfBoundsError(f"array of shape {self.shape}: {error}") from None
+        except ValueError as error:  # a step of 0
+            raise ShapeError(f"array[{quoted(index)}]: {error}") from None
 
     def transpose(self, *axes: Any) -> Array:
         """Returns a view with permuted axes; all reversed by default.
@@ -187,7 +199,8 @@ class Array(Operators, Methods, Protocols, Exchange, Display, cl_array.Array):
         try:
             return self._reinterpret(addresses(operand_of(self)).transpose(*axes))
         except (ValueError, TypeError) as error:
-            raise ShapeError(f"transpose{axes} of shape {self.shape}: {error}") from None
+            given, why = quoted(axes), shorten(str(error))
+            raise ShapeError(f"transpose{given} of shape {self.shape}: {why}") from None
 
     @property
     def T(self) -> Array:  # noqa: N802 — NumPy's name
@@ -201,17 +214,17 @@ class Array(Operators, Methods, Protocols, Exchange, Display, cl_array.Array):
             shape: The new shape, as several arguments or one sequence; one size may be -1.
             order: Only ``"C"``.
         """
-        if order != "C":
-            raise ShapeError(f"reshape: order={order!r} is not supported; expected 'C'")
-        several = len(shape) == 1 and isinstance(shape[0], Iterable)
-        wanted = tuple(shape[0]) if several else shape
+        if not isinstance(order, str) or order != "C":
+            raise ShapeError(f"reshape: order={quoted(order)} is not supported; expected 'C'")
+        several = elements_of(shape[0]) if len(shape) == 1 and not is_integer(shape[0]) else None
+        wanted = shape if several is None else several
         if not all(is_integer(s) for s in wanted):
-            raise ShapeError(f"reshape: expected integers, got {wanted}")
+            raise ShapeError(f"reshape: expected integers, got {quoted(wanted)}")
         known = math.prod(s for s in wanted if s != -1)
         if wanted.count(-1) == 1 and known and self.size % known == 0:
             wanted = tuple(self.size // known if s == -1 else s for s in wanted)
         if math.prod(wanted) != self.size or any(s < 0 for s in wanted):
-            raise ShapeError(f"cannot reshape an array of shape {self.shape} into {wanted}")
+            raise ShapeError(f"cannot reshape an array of shape {self.shape} into {quoted(wanted)}")
         source = self if is_dense(self, range(self.ndim)) else self.copy()
         wanted = tuple(int(s) for s in wanted)
         strides = dense_strides(wanted, self.dtype.itemsize, range(len(wanted)))
@@ -244,8 +257,8 @@ class Array(Operators, Methods, Protocols, Exchange, Display, cl_array.Array):
         Raises:
             ShapeError: Another order.
         """
-        if order not in ("C", "K"):
-            raise ShapeError(f"copy: order={order!r} is not supported; expected 'C' or 'K'")
+        if not isinstance(order, str) or order not in ("C", "K"):
+            raise ShapeError(f"copy: order={quoted(order)} is not supported; expected 'C' or 'K'")
         axes = memory_order(self.shape, [self.strides]) if order == "K" else None
         out = new_dense(self.shape, self.dtype, axes)
         return self.arithmetic.copy(self, out=out)
@@ -258,11 +271,6 @@ class Array(Operators, Methods, Protocols, Exchange, Display, cl_array.Array):
         """Writes ``value`` to every element and returns the array."""
         self.arithmetic.fill(self, value)
         return self
-
-
-def is_integer(value: object) -> bool:
-    """Whether a value is one of Python's or NumPy's integers."""
-    return isinstance(value, int | np.integer)
 
 
 def view_of(base: cl_array.Array, shape: Shape, strides: Shape, offset: int) -> Array:

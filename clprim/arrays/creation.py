@@ -10,18 +10,20 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array as cl_array
 
-from clprim.arrays.array import Array, array_over, is_integer, new_dense, view_of
+from clprim.arrays.array import Array, array_over, new_dense, view_of
 from clprim.arrays.exchange import host_array
 from clprim.arrays.formats import order_of
 from clprim.arrays.memory import is_dense
 from clprim.arrays.transfer import upload
-from clprim.dtypes import as_dtype
+from clprim.call.door import checked
+from clprim.dtypes import as_dtype, is_integer, require_real
 from clprim.errors import ClprimError, DeviceError, DTypeError, ShapeError, quoted
-from clprim.plan.strides import dense_strides, memory_order
+from clprim.plan.strides import dense_strides, elements_of, memory_order
 from clprim.runtime.device import Device, current_device, device_of, on
 
 __all__ = [
     "array",
+    "as_shape",
     "asarray",
     "empty",
     "empty_like",
@@ -40,12 +42,14 @@ _ALIGNMENT = 64
 _MOST_ELEMENTS = 2**63
 
 
-def _as_shape(shape: Any) -> Shape:
-    try:
-        given = (shape,) if is_integer(shape) else tuple(shape)
-    except TypeError:
-        given = (shape,)
-    if not all(is_integer(s) and 0 <= s < _MOST_ELEMENTS for s in given):
+def as_shape(shape: Any) -> Shape:
+    """Returns a shape as a tuple.
+
+    Raises:
+        ShapeError: Not a non-negative integer, nor a sequence of such.
+    """
+    given = (shape,) if is_integer(shape) else elements_of(shape)
+    if given is None or not all(is_integer(s) and 0 <= s < _MOST_ELEMENTS for s in given):
         raise ShapeError(f"shape {quoted(shape)}: expected non-negative integers")
     return tuple(int(s) for s in given)
 
@@ -64,14 +68,15 @@ def empty(
         shape: An integer or a sequence of them.
         dtype: Anything NumPy takes for a dtype, or ``"bfloat16"``; float32 by default.
         device: Where, in `set_device`'s words; the current device by default.
-        memory_format: ``"contiguous"`` (the default) or, for (N, C, H, W), ``"channels_last"``:
-            the shape stays, the strides are those of NHWC.
+        memory_format: ``"contiguous"`` (the default) or, for (N, C, H, W) and (N, C, D, H, W),
+            ``"channels_last"``: the shape stays, the strides are those of NHWC or NDHWC.
+            ``"channels_last_3d"`` is PyTorch's name for the latter.
 
     Raises:
         ShapeError, DTypeError: A shape, dtype or memory format that is none.
         DeviceError: No device, or not enough memory.
     """
-    shape = _as_shape(shape)
+    shape = as_shape(shape)
     dtype = as_dtype(np.float32 if dtype is None else dtype)
     with _on(device):
         return new_dense(shape, dtype, order_of(shape, memory_format))
@@ -91,7 +96,9 @@ def full(
     """
     if dtype is None:
         python_float = isinstance(fill_value, float) and not isinstance(fill_value, np.generic)
-        dtype = np.float32 if python_float else np.asarray(fill_value).dtype
+        dtype = np.dtype(np.float32) if python_float else np.asarray(fill_value).dtype
+        if dtype.kind == "O":
+            raise DTypeError(f"full: {quoted(fill_value)} is no number of 64 bits")
     with _on(device):
         return empty(shape, dtype, memory_format=memory_format).fill(fill_value)
 
@@ -144,6 +151,7 @@ def ones_like(x: Any, dtype: Any = None, *, device: Any = None) -> Array:
     return full_like(x, 1, dtype, device=device)
 
 
+@checked
 def array(
     obj: Any,
     dtype: Any = None,
@@ -162,6 +170,7 @@ def array(
     return asarray(obj, dtype, device=device, memory_format=memory_format, copy=copy)
 
 
+@checked
 def asarray(
     array: Any,
     dtype: Any = None,
@@ -180,8 +189,7 @@ def asarray(
             in `full`; NumPy's keep their dtype.
         device: Where to, in `set_device`'s words; by default the current device, or where a
             device array is.
-        memory_format: ``"contiguous"`` or ``"channels_last"`` (of shape (N, C, H, W), whose strides
-            become those of NHWC). By default an array without gaps keeps its memory order.
+        memory_format: As for `empty`. By default an array without gaps keeps its memory order.
         copy: ``False`` shares the host's memory instead of copying it, which takes a CPU device
             and an array without gaps that is writable and aligned to 64 bytes. The device array
             keeps the host array alive. Call `synchronize` after launching kernels and before
@@ -205,6 +213,7 @@ def asarray(
     return result
 
 
+@checked
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
     """Takes an array of any library that has DLPack: NumPy, PyTorch, CuPy, JAX, ….
 
@@ -252,6 +261,8 @@ def _on_host(array: Any, dtype: Any) -> np.ndarray[Any, Any]:
     elif not isinstance(array, np.ndarray | np.generic) and hasattr(array, "__dlpack_device__"):
         array = host_array(array)
     try:
+        if wanted is not None:
+            require_real(array)
         host = np.asarray(array, wanted)
     except ClprimError:
         raise

@@ -59,12 +59,13 @@ class Display:
         )
 
     def __dir__(self: Any) -> list[str]:
+        listed = {*dir(type(self))}
         own = {
             name
             for kind in type(self).__mro__
             if kind.__module__.startswith("clprim.")
             for name in vars(kind)
-            if not name.startswith("_") or name.startswith("__")
+            if name in listed and (not name.startswith("_") or name.startswith("__"))
         }
         return sorted(own | {*_OF_PYOPENCL, *dir(object)})
 

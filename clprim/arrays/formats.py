@@ -6,27 +6,40 @@ from collections.abc import Sequence
 
 import pyopencl.array as cl_array
 
-from clprim.errors import ShapeError
+from clprim.errors import ShapeError, quoted
 from clprim.plan.strides import is_channels_last
 
 __all__ = ["order_like", "order_of"]
+
+# By the number of dimensions, the shapes that a format is for.
+_CHANNELS_LAST = {
+    "channels_last": {4: "(N, C, H, W)", 5: "(N, C, D, H, W)"},
+    "channels_last_3d": {5: "(N, C, D, H, W)"},
+}
 
 
 def order_of(shape: Sequence[int], memory_format: str | None) -> Sequence[int]:
     """Returns the order of axes in memory, the slowest first, that a format stands for.
 
     Raises:
-        ShapeError: An unknown format, or channels last of a shape that has not four dimensions.
+        ShapeError: An unknown format, or channels last of a shape without channels.
     """
-    if memory_format in (None, "contiguous"):
+    if memory_format is None or quoted(memory_format) == "'contiguous'":
         return range(len(shape))
-    if memory_format == "channels_last":
-        if len(shape) != 4:
-            raise ShapeError(f"memory_format='channels_last' needs (N, C, H, W), got shape {shape}")
-        return (0, 2, 3, 1)
-    raise ShapeError(
-        f"memory_format={memory_format!r} is unknown; expected 'contiguous' or 'channels_last'"
-    )
+    if not isinstance(memory_format, str) or memory_format not in tuple(_CHANNELS_LAST):
+        raise ShapeError(
+            f"memory_format={quoted(memory_format)} is unknown; expected 'contiguous', "
+            "'channels_last' "
+            "or 'channels_last_3d'"
+        )
+    shapes = _CHANNELS_LAST[memory_format]
+    if len(shape) not in shapes:
+        raise ShapeError(
+            f"memory_format={quoted(memory_format)} needs {' or '.join(shapes.values())}, got "
+            "shape "
+            f"{tuple(shape)}"
+        )
+    return (0, *range(2, len(shape)), 1)
 
 
 def order_like(array: cl_array.Array) -> tuple[int, ...]:

@@ -184,7 +184,10 @@ def _number(x: Any, part: Any, at: int) -> int:
 
 def _checked(part: Any) -> Any:
     """Returns a mask or positions as an array, of the device or the host."""
-    found = part if isinstance(part, cl_array.Array) else np.asarray(part)
+    try:
+        found = part if isinstance(part, cl_array.Array) else np.asarray(part)
+    except ValueError:  # lists of several lengths
+        found = np.asarray(None)
     if not found.size and found.dtype.kind == "f":
         return found.astype(np.int64)  # NumPy's dtype of an empty list
     if found.dtype.kind not in "biu" or (isinstance(found, np.ndarray) and not found.ndim):

@@ -7,8 +7,7 @@ by the package, and loads its functions when the first of them is asked for.
 from __future__ import annotations
 
 from ast import literal_eval
-from collections.abc import Callable
-from difflib import get_close_matches
+from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -17,7 +16,7 @@ from clprim.errors import MissingNameError
 if TYPE_CHECKING:
     from clprim.arrays.array import Array
 
-__all__ = ["Methods"]
+__all__ = ["INSTEAD", "Methods"]
 
 
 def _signature(text: str) -> Signature:
@@ -49,7 +48,7 @@ _OF_DTYPE = "axis=None, *, dtype=None, keepdims=False, out=None"
 _SPREAD = "axis=None, *, ddof=0, keepdims=False, out=None"
 
 # What users of other libraries type, and what there is instead.
-_INSTEAD = {
+INSTEAD = {
     "numpy": "x.get() downloads",
     "cpu": "x.get() downloads to NumPy, x.to_device(cp.devices()[n]) moves to another device",
     "cuda": 'x.to_device("gpu") moves to another device',
@@ -88,7 +87,32 @@ _INSTEAD = {
 }
 
 
-class Methods:
+class _Missing:
+    """An attribute that arrays lack: reading it says what to write instead.
+
+    A ``__getattr__`` would answer for every name, and slow down every read of every attribute.
+    """
+
+    def __init__(self, instead: str) -> None:
+        self._instead = instead
+
+    def __set_name__(self, owner: type[Any], name: str) -> None:
+        self._name = name
+
+    def __get__(self, array: Any, owner: Any = None) -> Any:
+        raise MissingNameError(f"arrays have no {self._name!r}: {self._instead}")
+
+
+class _Listed(type):
+    """The class of arrays' class: names that are missing are not listed."""
+
+    def __dir__(cls) -> list[str]:
+        every = ((name, value) for kind in cls.__mro__ for name, value in vars(kind).items())
+        missing = {name for name, value in every if isinstance(value, _Missing)}
+        return [name for name in super().__dir__() if name not in missing]
+
+
+class Methods(metaclass=_Listed):
     """Methods that compute with the functions of the package's namespace."""
 
     namespace: ClassVar[Any]
@@ -132,20 +156,15 @@ class Methods:
         """Returns the package, which follows the Python Array API standard."""
         return self.namespace
 
-    if not TYPE_CHECKING:  # a type checker would take it for leave to use any name
+    @classmethod
+    def say_instead(cls, names: Mapping[str, str]) -> None:
+        """Lets names that arrays lack say what to write instead.
 
-        def __getattr__(self, name):  # noqa: ANN001, ANN204
-            # Reached only for what is not there.
-            if name.startswith("_"):
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            raise MissingNameError(f"arrays have no {name!r}: {self._instead(name)}")
-
-    def _instead(self, name: str) -> str:
-        if name in _INSTEAD:
-            return _INSTEAD[name]
-        if name in self._functions:
-            return f"write cp.{name}(x)"
-        if callable(getattr(self._operators(), name, None)):
-            return f"write ops.{name}(x), with `from clprim import ops`"
-        near = get_close_matches(name, dir(self), 1)
-        return f"did you mean {near[0]!r}?" if near else "x.get() is a NumPy array, if that has it"
+        Args:
+            names: Which, and what; those that arrays have, or that say so already, stay.
+        """
+        known = {name for kind in cls.__mro__ for name in vars(kind)}
+        for name in names.keys() - known:
+            missing = _Missing(names[name])
+            missing.__set_name__(cls, name)
+            setattr(cls, name, missing)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from clprim.arrays.array import Array, is_integer, view_of
-from clprim.errors import DTypeError, ShapeError
-from clprim.plan.strides import normalize_axes
+from clprim.arrays.array import Array, view_of
+from clprim.dtypes import is_integer
+from clprim.errors import DTypeError, ShapeError, quoted
+from clprim.plan.strides import elements_of, normalize_axes
 
 __all__ = ["windows"]
 
@@ -50,7 +51,9 @@ def windows(
     if axis is None:
         axes = tuple(range(x.ndim - len(sizes), x.ndim))
         if axes and axes[0] < 0:
-            raise ShapeError(f"windows: size={size!r} has more axes than x of shape {x.shape}")
+            raise ShapeError(
+                f"windows: size={quoted(size)} has more axes than x of shape {x.shape}"
+            )
     else:
         axes = normalize_axes("windows", axis, x.ndim)
     sizes = sizes * len(axes) if len(sizes) == 1 else sizes
@@ -58,7 +61,8 @@ def windows(
     steps = steps * len(axes) if len(steps) == 1 else steps
     if not len(sizes) == len(steps) == len(axes):
         raise ShapeError(
-            f"windows: size={size!r} and stride={stride!r}: expected a number, or one for each of "
+            f"windows: size={quoted(size)} and stride={quoted(stride)}: expected a number, or "
+            "one for each of "
             f"the axes {axes}"
         )
     shape, strides = [*x.shape], [*x.strides]
@@ -75,7 +79,7 @@ def windows(
 
 
 def _numbers(label: str, value: Any) -> tuple[int, ...]:
-    given = (value,) if is_integer(value) else tuple(value)
+    given = (value,) if is_integer(value) else elements_of(value)
     if not given or not all(is_integer(n) and n > 0 for n in given):
-        raise ShapeError(f"windows: {label}={value!r}: expected numbers of at least 1")
+        raise ShapeError(f"windows: {label}={quoted(value)}: expected numbers of at least 1")
     return tuple(int(n) for n in given)

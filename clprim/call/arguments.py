@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyopencl.array as cl_array
 
-from clprim.arrays.array import is_integer
 from clprim.arrays.memory import memory_relation, operand_of
-from clprim.dtypes import as_dtype, stored_type
-from clprim.errors import DefinitionError, DeviceError, DTypeError, ShapeError, upload_hint
-from clprim.plan.strides import Operand, overlaps_itself, shares_memory
+from clprim.dtypes import as_dtype, is_integer, stored_type
+from clprim.errors import (
+    DefinitionError,
+    DeviceError,
+    DTypeError,
+    OverlapError,
+    ShapeError,
+    quoted,
+    upload_hint,
+)
+from clprim.plan.strides import Operand, elements_of, overlaps_itself, shares_memory
 from clprim.runtime.device import Device
 
 __all__ = [
@@ -72,9 +79,9 @@ def as_shape(what: str, shape: object) -> tuple[int, ...]:
     Raises:
         ShapeError: Not a sequence of integers that are not negative.
     """
-    sizes = tuple(shape) if isinstance(shape, Iterable) else (None,)
-    if not all(is_integer(n) and not isinstance(n, bool) and n >= 0 for n in sizes):
-        raise ShapeError(f"{what}: shape={shape!r}: expected a tuple of sizes")
+    sizes = elements_of(shape)
+    if sizes is None or not all(is_integer(n) and n >= 0 for n in sizes):
+        raise ShapeError(f"{what}: shape={quoted(shape)}: expected a tuple of sizes")
     return tuple(map(int, sizes))
 
 
@@ -109,15 +116,19 @@ def check_aliases(
     *,
     same_allowed: bool = True,
     elsewhere: Collection[int] = (),
-) -> None:
+) -> bool:
     """Refuses results that overlap an input in part, or another result at all.
 
     The same elements in the same places are fine: every element is read before it is written. That
     does not hold for inputs whose numbers are in ``elsewhere``, which are read at other places.
 
+    Returns:
+        Whether there is such a result, in the place of an input.
+
     Raises:
         ShapeError: Quotes both arrays' shapes and strides.
     """
+    in_place = False
     for n, out in enumerate(outs):
         for m, other in enumerate([*outs[:n], *inputs]):
             relation = memory_relation(out.base_data, other.base_data)
@@ -129,10 +140,11 @@ def check_aliases(
             is_input = m >= n
             read_elsewhere = is_input and m - n in elsewhere
             if same and is_input and same_allowed and not read_elsewhere:
+                in_place = True
                 continue
             if _overlap(a, b, relation):
                 label = f"x{m - n}" if is_input else f"y{m}"
-                raise ShapeError(
+                raise (OverlapError if is_input else ShapeError)(
                     f"{what}: out= for y{n} (shape {a.shape}, strides {a.strides}) overlaps "
                     f"{label} (shape {b.shape}, strides {b.strides}); "
                     + (
@@ -143,6 +155,7 @@ def check_aliases(
                         else "results must lie apart"
                     )
                 )
+    return in_place
 
 
 def _overlap(a: Operand, b: Operand, relation: tuple[int, int]) -> bool:

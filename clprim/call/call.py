@@ -66,7 +66,7 @@ class Once(NamedTuple):
         found = None if weight is None else weight.kept.get(self.key)
         if found is None:
             found = allocate_workspace(device, (self.nbytes,))[0]
-            self.launch([*memory, found], self.places, ())
+            self.launch.enqueue([*memory, found], self.places, ())
             if weight is not None:
                 weight.kept[self.key] = found
         return found
@@ -120,15 +120,16 @@ class Call:
             DeviceError: Not enough memory, or a refusal of the driver.
         """
         memory = [a.base_data for a in arrays]
-        for stage in self.once:
-            memory.append(stage.buffer(device, memory, kept.get(stage.weight)))
+        if self.once:
+            for stage in self.once:
+                memory.append(stage.buffer(device, memory, kept.get(stage.weight)))
         if self.workspace:
             memory += allocate_workspace(device, self.workspace)
         if self.draws:
             numbers = (*numbers, *advance())
         try:
             for launch, places, fixed in self.stages:
-                launch(memory, places, numbers if fixed is None else fixed)
+                launch.enqueue(memory, places, numbers if fixed is None else fixed)
         except ClprimError:
             raise
         except (TypeError, ValueError, OverflowError, RuntimeError) as error:

@@ -26,7 +26,7 @@ _POINTER = 8  # bytes, also for a host of 32 bits: its devices have as many
 
 
 def _options(code: KernelCode, device: Device) -> tuple[str, ...]:
-    options = [cl_std_option(device.traits)]
+    options = [cl_std_option(device.traits, code.c_version)]
     if not code.doubles:
         # 0.5 in a snippet over float32 is a float32, as a Python 0.5 is beside a NumPy array.
         options.append("-cl-single-precision-constant")
@@ -145,7 +145,7 @@ class Launch:
         slots_ = (slots[name] for name in self.buffers)
         return tuple(zip(self._positions, slots_, strict=True))
 
-    def __call__(self, memory: Sequence[Any], places: Places, scalars: Sequence[float]) -> cl.Event:
+    def enqueue(self, memory: Sequence[Any], places: Places, scalars: Sequence[float]) -> cl.Event:
         """Enqueues the kernel, on the queue that its device has now.
 
         Args:

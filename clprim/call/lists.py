@@ -31,6 +31,7 @@ def run_lists(
     lists: Lists,
     written: Sequence[int],
     numbers: Sequence[Any],
+    shared: int = 0,
 ) -> list[int]:
     """Runs the kernel on every list that it can take.
 
@@ -40,6 +41,7 @@ def run_lists(
         lists: For each list its arrays x0, x1, …, of one shape.
         written: Number of the array that y0, y1, … are written to.
         numbers: The run-time scalars.
+        shared: How many arrays, the last ones of each list, are of one element for all of it.
 
     Returns:
         The numbers of the lists that are left: of arrays with gaps, say.
@@ -55,6 +57,7 @@ def run_lists(
         device.index,
         tuple(written),
         len(lists),
+        shared,
         *((a.shape, a.strides, a.dtype, a.offset) for a in arrays),
         *((numbered[memory], start) for memory, start in places),
         *map(type, numbers),
@@ -64,7 +67,7 @@ def run_lists(
             join(a, device)
     found = _calls.get(signature)
     if found is None:
-        prepared = _prepare(device, what, definition, lists, places, written, numbers)
+        prepared = _prepare(device, what, definition, lists, places, written, numbers, shared)
         found = (*prepared, definition)
         _calls.remember(signature, found)
     taken, call, _ = found
@@ -81,6 +84,7 @@ def _prepare(
     places: Sequence[tuple[Hashable, int]],
     written: Sequence[int],
     numbers: Sequence[Any],
+    shared: int,
 ) -> tuple[tuple[int, ...], Call]:
     taken: list[int] = []
     stages = []
@@ -104,7 +108,7 @@ def _prepare(
             for n, x in enumerate(written):
                 array = lists[chunk[0]][x]
                 check_out(what, n, array, array.shape, promoted)
-            kernel = plan_lists(definition, rows, written, types, device.traits)
+            kernel = plan_lists(definition, rows, written, types, device.traits, shared)
             called = {f"{n}x{x}": f"{k}x{x}" for n, k in enumerate(chunk) for x in range(width)}
             stages.append(kernel.renamed(called))
     names = [f"{k}x{n}" for k in taken for n in range(width)]

@@ -81,7 +81,7 @@ def _signature(
             _add(value, device, found, arrays)
         for value in options.values():
             _add(value, device, found, arrays)
-    except _UnknownError:
+    except (_UnknownError, RecursionError):
         return None
     buffers = [a.base_data for a in arrays]
     places: dict[int, int] = {}

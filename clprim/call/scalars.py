@@ -10,7 +10,20 @@ import numpy as np
 from clprim import dtypes
 from clprim.errors import DTypeError, ShapeError
 
-__all__ = ["scalar_dtypes", "split_arguments", "weaken"]
+__all__ = ["as_numbers", "scalar_dtypes", "split_arguments", "weaken"]
+
+
+def as_numbers(args: tuple[Any, ...], arrays: int) -> tuple[Any, ...]:
+    """Returns positional arguments with a number for every NumPy array without dimensions.
+
+    Args:
+        args: Arrays, then scalars. This is asked on every call.
+        arrays: How many of them are arrays; these stay what they are.
+    """
+    if np.ndarray not in map(type, args[arrays:]):
+        return args
+    numbers = (w[()] if type(w) is np.ndarray and not w.ndim else w for w in args[arrays:])
+    return (*args[:arrays], *numbers)
 
 
 def split_arguments(
@@ -27,6 +40,7 @@ def split_arguments(
             f"{what}: expected {len(expected)} argument{'s' if len(expected) != 1 else ''} "
             f"({', '.join(expected)}), got {len(args)}"
         )
+    args = as_numbers(args, arrays)
     return args[:arrays], args[arrays:]
 
 

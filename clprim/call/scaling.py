@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from clprim.dtypes import AnyDType, value_dtype
+from clprim.dtypes import AnyDType, is_integer, is_real, value_dtype
 from clprim.errors import DTypeError, ShapeError
 from clprim.plan.reduction.code import Scaling
 from clprim.traits import DeviceTraits
@@ -52,9 +52,9 @@ def scale_signature(alpha: Any, beta: Any) -> tuple[Any, ...]:
     alphas = alpha if isinstance(alpha, tuple | list) else (alpha,)
     betas = beta if isinstance(beta, tuple | list) else (beta,)
     return (
-        *((type(a), a == 1) for a in alphas),
+        *((type(a), is_real(a) and a == 1) for a in alphas),
         None,
-        *((type(b), b == 0) for b in betas),
+        *((type(b), is_real(b) and b == 0) for b in betas),
     )
 
 
@@ -72,7 +72,7 @@ def _per_result(what: str, label: str, value: Any, results: int) -> tuple[Any, .
     if len(given) != results:
         raise ShapeError(f"{what}: {label}= holds {len(given)} numbers for {results} results")
     for number in given:
-        if not isinstance(number, int | float | np.integer | np.floating):
+        if not is_real(number):
             raise DTypeError(f"{what}: {label}= expects a number, got {type(number).__name__}")
     return given
 
@@ -81,6 +81,6 @@ def _dtype(result: AnyDType, alpha: Any, beta: Any, traits: DeviceTraits) -> Any
     """In which dtype the result is scaled: whole numbers scale whole results exactly."""
     if result.kind not in "biu":
         return value_dtype(result, [result])
-    if all(isinstance(f, int | np.integer) for f in (alpha, beta)):
+    if all(is_integer(f) for f in (alpha, beta)):
         return np.dtype(np.int64)
     return np.dtype(np.float64 if traits.fp64 else np.float32)

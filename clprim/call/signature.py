@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Hashable, Sequence, Sized
+from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
-import pyopencl.array as cl_array
 from pyopencl.tools import PooledBuffer
 
 from clprim.arrays.memory import join, memory_relation
 from clprim.runtime.device import Device
+from clprim.runtime.program import programs_met
 
-__all__ = ["MAX_CALLS", "Calls", "outputs_of"]
+__all__ = ["MAX_CALLS", "MAX_PROGRAMS", "Calls", "outputs_of"]
 
 # Signatures an operator remembers; a program that never repeats a shape must not grow for ever.
 MAX_CALLS = 1024
+# A planned call keeps its kernels' programs in memory, which are MiBs each. After this many
+# different ones all operators begin anew; calls of the same programs, however many, let none go.
+MAX_PROGRAMS = 512
 
 T = TypeVar("T")
 
@@ -24,15 +27,24 @@ def outputs_of(out: Any) -> Any:
     """Returns the arrays of ``out=``: none where it is None, and a missing one of ``[]``."""
     if out is None:
         return ()
-    if isinstance(out, cl_array.Array):
-        return (out,)
-    return (None,) if isinstance(out, Sized) and not len(out) else out
+    if isinstance(out, tuple | list):
+        return out or (None,)
+    return (out,)
+
+
+def _kinds(options: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Returns the types of options, nested ones too: they tell apart 1, 1.0 and True."""
+    kinds = tuple(map(type, options))
+    if tuple in kinds:
+        return (*kinds, *[_kinds(o) for o in options if o.__class__ is tuple])
+    return kinds
 
 
 class Calls(Generic[T]):
     """The planned calls of one operator, by their signatures."""
 
     _every: ClassVar[weakref.WeakSet[Calls[Any]]] = weakref.WeakSet()
+    _allowed: ClassVar[int] = MAX_PROGRAMS  # programs met until all are forgotten
 
     def __init__(self) -> None:
         self._known: dict[Hashable, T] = {}
@@ -61,17 +73,19 @@ class Calls(Generic[T]):
         """
         context, queue = device.context, device.queue
         found: list[Any] = [device.index, len(arrays), options]
+        if isinstance(options, tuple):
+            found.append(_kinds(options))
         try:
             for a in arrays:
-                if a.context is not context and a.context != context:
-                    return None, None
-                if a.queue is not queue:
+                if a.queue is not queue:  # a queue has one context
+                    if a.context is not context and a.context != context:
+                        return None, None
                     join(a, device)
                 found += (a.shape, a.strides, a.dtype, a.offset)
             for o in outs:
-                if o.context is not context and o.context != context:
-                    return None, None
                 if o.queue is not queue:
+                    if o.context is not context and o.context != context:
+                        return None, None
                     join(o, device)
                 found += (o.shape, o.strides, o.dtype, o.offset)
                 memory = o.base_data
@@ -94,12 +108,15 @@ class Calls(Generic[T]):
         """Keeps a planned call for the next one of the same signature."""
         if signature is None:
             return
-        if len(self._known) >= MAX_CALLS:
+        if programs_met() >= Calls._allowed:
+            Calls.forget()
+        elif len(self._known) >= MAX_CALLS:
             self._known.clear()
         self._known[signature] = call
 
     @staticmethod
     def forget() -> None:
         """Forgets the planned calls of all operators: the next ones find what was tuned since."""
+        Calls._allowed = programs_met() + MAX_PROGRAMS
         for calls in list(Calls._every):
             calls._known.clear()

@@ -4,6 +4,7 @@ The package shows them as its own (`clprim.exp`), arrays as methods, and NumPy's
 them by name. Each is a line or two over the operators, whose names and arguments are PyTorch's.
 """
 
+from clprim.call.door import check_arguments
 from clprim.functions import creation, elementwise, linalg, order, reduction, shape, types
 from clprim.functions.creation import *  # noqa: F403
 from clprim.functions.elementwise import *  # noqa: F403
@@ -21,3 +22,5 @@ __all__ += order.__all__
 __all__ += reduction.__all__
 __all__ += shape.__all__
 __all__ += types.__all__
+
+check_arguments(globals(), __all__)

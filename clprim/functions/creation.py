@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from clprim.arrays.array import Array, is_integer
+from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
-from clprim.dtypes import as_dtype
-from clprim.errors import DTypeError, ShapeError
+from clprim.dtypes import as_dtype, is_integer
+from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.shape.join import meshgrid as _meshgrid
+from clprim.ops.shared.arguments import real
 from clprim.pointwise import Pointwise
 from clprim.runtime.device import on
 
@@ -34,6 +35,8 @@ def _number(what: str, value: Any) -> Any:
         value = value.item()
     if not isinstance(value, int | float):
         raise DTypeError(f"{what}: expected a number, got {type(value).__name__}")
+    if isinstance(value, int):
+        real(what, "a number", value)
     return value
 
 
@@ -103,7 +106,7 @@ def linspace(
         [0.0, 0.25, 0.5, 0.75, 1.0]
     """
     if not is_integer(num) or num < 0:
-        raise ShapeError(f"linspace: num={num!r}: expected a number of elements")
+        raise ShapeError(f"linspace: num={quoted(num)}: expected a number of elements")
     start, stop = (float(_number("linspace", v)) for v in (start, stop))
     dtype = as_dtype(np.float32 if dtype is None else dtype)
     with nullcontext() if device is None else on(device):

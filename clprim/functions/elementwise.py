@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from inspect import Parameter, Signature
 from typing import Any
 
@@ -12,9 +11,10 @@ import numpy as np
 from clprim import ops
 from clprim.arrays import arithmetic
 from clprim.arrays.array import Array
-from clprim.errors import DTypeError, upload_hint
+from clprim.errors import DTypeError, ShapeError, upload_hint
 from clprim.language import traced
-from clprim.ops.shared.arguments import ByKind, dtype_of, is_array, of_reals
+from clprim.ops.shared.arguments import ByKind, dtype_of, is_array
+from clprim.ops.shared.dims import whole
 from clprim.pointwise import Pointwise
 
 __all__ = [
@@ -152,6 +152,8 @@ def _operator(name: str) -> Callable[..., Any]:
 
     def compute(x: Any, *, out: Any = None) -> Any:
         dtype_of(name, "x", x)
+        if out is not None:
+            dtype_of(name, "out", out)
         found = arithmetic.unary(name, x)
         return found if out is None else arithmetic.copy(found, out=out)
 
@@ -234,9 +236,12 @@ def round(x: Any, decimals: int = 0, /, *, out: Any = None) -> Array:
     """Returns the nearest number of so many decimals, of two the even one; integers as they are."""
     if _is_value(x):
         return traced.apply("rint", x)  # type: ignore[return-value]
-    if not decimals or dtype_of("round", "x", x).kind in "biu":
+    places = whole("round", "decimals", decimals)
+    if not places or dtype_of("round", "x", x).kind in "biu":
         return ops.round(x, out=out)
-    return _round(x, 10.0**decimals, out=out)
+    if not -308 <= places <= 308:
+        raise ShapeError(f"round: decimals={places}: expected -308 to 308")
+    return _round(x, 10.0**places, out=out)
 
 
 _round = Pointwise("y0 = rint(x0 * w0) / w0;", name="round_to")
@@ -266,38 +271,21 @@ def _arithmetic(name: str) -> Callable[..., Any]:
     return compute
 
 
-def _either(name: str, text: str, result_type: Any = None) -> Callable[..., Any]:
-    """A string in ``@a`` and ``@b``, of which one may be a number."""
-
-    @lru_cache(maxsize=3)
-    def kernel(a: str, b: str) -> Any:
-        replaced = text.replace("@a", a).replace("@b", b)
-        if result_type is None:
-            return of_reals(replaced, f"{name}_of")
-        return Pointwise(replaced, name=f"{name}_of", result_type=result_type)
+def _logical(name: str, word: str) -> Callable[..., Any]:
+    """A string of two, of which one may be a number."""
+    text = f"y0 = (@ != 0) {word} (x0 != 0);"
+    of_arrays, of_number = (
+        Pointwise(text.replace("@", other), name=f"logical_{name}_of", result_type=np.bool_)
+        for other in ("x1", "w0")
+    )
 
     def compute(a: Any, b: Any, *, out: Any = None) -> Any:
-        _checked(name, a, b)
-        if is_array(a):
-            return kernel("x0", "x1" if is_array(b) else "w0")(a, b, out=out)
-        return kernel("w0", "x0")(b, a, out=out)
+        _checked(f"logical_{name}", a, b)
+        if is_array(a) and is_array(b):
+            return of_arrays(a, b, out=out)
+        return of_number(*((a, b) if is_array(a) else (b, a)), out=out)
 
     return compute
-
-
-# The greater one, and log(1 + exp(-distance)) ≤ log 2; a distance of NaN is one of infinities.
-_LOGADDEXP = """
-typeof_y0 a = @a, b = @b, d = fabs(a - b);
-y0 = a == b ? a + log((typeof_y0)2) : (a > b ? a : b) + log1p(exp(-d)) + (d != d ? d : 0);
-"""
-
-
-def _called(word: str) -> str:
-    return f"y0 = {word}((typeof_y0)@a, (typeof_y0)@b);"
-
-
-def _logical(name: str, word: str) -> Callable[..., Any]:
-    return _either(f"logical_{name}", f"y0 = (@a != 0) {word} (@b != 0);", np.bool_)
 
 
 add = _of_two("add", _arithmetic("add"), "a + b")
@@ -328,15 +316,11 @@ maximum = _of_two("maximum", ops.maximum, "the greater of two, or NaN where eith
 minimum = _of_two("minimum", ops.minimum, "the lesser of two, or NaN where either is")
 fmax = _of_two("fmax", ops.fmax, "the greater of two, or the one that is not NaN")
 fmin = _of_two("fmin", ops.fmin, "the lesser of two, or the one that is not NaN")
-atan2 = arctan2 = _of_two(
-    "atan2", _either("atan2", _called("atan2")), "the angle of the point (b, a), in radians"
-)
-hypot = _of_two("hypot", _either("hypot", _called("hypot")), "√(a² + b²)")
-copysign = _of_two("copysign", _either("copysign", _called("copysign")), "a with the sign of b")
-nextafter = _of_two(
-    "nextafter", _either("nextafter", _called("nextafter")), "the next number from a towards b"
-)
-logaddexp = _of_two("logaddexp", _either("logaddexp", _LOGADDEXP), "log(exp(a) + exp(b))")
+atan2 = arctan2 = _of_two("atan2", ops.atan2, "the angle of the point (b, a), in radians")
+hypot = _of_two("hypot", ops.hypot, "√(a² + b²)")
+copysign = _of_two("copysign", ops.copysign, "a with the sign of b")
+nextafter = _of_two("nextafter", ops.nextafter, "the next number from a towards b")
+logaddexp = _of_two("logaddexp", ops.logaddexp, "log(exp(a) + exp(b))")
 logical_and = _of_two("logical_and", _logical("and", "&&"), "whether both are not 0")
 logical_or = _of_two("logical_or", _logical("or", "||"), "whether either is not 0")
 logical_xor = _of_two("logical_xor", _logical("xor", "!="), "whether one of them is not 0")
@@ -367,26 +351,21 @@ def clip(x: Any, /, min: Any = None, max: Any = None, *, out: Any = None) -> Arr
     return ops.clamp(x, min, max, out=out)
 
 
-def nan_to_num(x: Any, /, *, nan: float = 0.0) -> Array:
-    """Returns elements of ``x``, and ``nan`` where it is NaN."""
-    return _no_nan(x, nan)
+def nan_to_num(
+    x: Any, /, *, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Array:
+    """Returns elements of ``x``, and numbers where it is NaN or infinite.
 
-
-_no_nan = Pointwise("y0 = x0 != x0 ? w0 : x0;", name="nan_to_num")
-_close = Pointwise(
-    "y0 = x0 == x1 || fabs(x0 - x1) <= w0 + w1 * fabs(x1) || (w2 != 0 && x0 != x0 && x1 != x1);",
-    name="isclose",
-    result_type=np.bool_,
-)
+    ``nan`` stands for NaN, ``posinf`` for ∞ and ``neginf`` for -∞: by default 0, the greatest
+    number of the dtype and the least one.
+    """
+    return ops.nan_to_num(x, nan, posinf, neginf)
 
 
 def isclose(
     a: Array, b: Any, /, rtol: float = 1e-5, atol: float = 1e-8, *, equal_nan: bool = False
 ) -> Array:
     """Returns whether elements are within ``atol + rtol · |b|`` of each other."""
-    dtype = dtype_of("isclose", "a", a)
-    if not is_array(b):
-        like = a.dtype if dtype.kind not in "biu" else np.dtype(np.float32)
-        b = Array.namespace.asarray(b, like)
-    floats = [v if v.dtype.kind not in "biu" else v.astype(np.float32) for v in (a, b)]
-    return _close(*floats, float(atol), float(rtol), float(equal_nan))
+    if not is_array(b) and not isinstance(b, int | float | np.generic):
+        b = Array.namespace.asarray(b)
+    return ops.isclose(a, b, rtol, atol, equal_nan)

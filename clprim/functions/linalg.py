@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from clprim import ops
-from clprim.arrays.array import Array, is_integer
-from clprim.errors import DTypeError, ShapeError
+from clprim.arrays.array import Array
+from clprim.dtypes import is_integer
+from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.functions.reduction import sum as _sum
 from clprim.functions.shape import diagonal
 from clprim.ops.shared.arguments import dtype_of
-from clprim.plan.strides import normalize_axes
+from clprim.plan.strides import elements_of, normalize_axis
 
 __all__ = [
     "dot",
@@ -59,8 +60,8 @@ def dot(a: Any, b: Any, /) -> Array:
 def vecdot(a: Array, b: Array, /, *, axis: int = -1) -> Array:
     """Returns the sum of products along an axis, of arrays that broadcast."""
     if not isinstance(axis, int) or axis >= 0:
-        (axis,) = (d - a.ndim for d in normalize_axes("vecdot", axis, a.ndim))
-    if a.shape[axis] != b.shape[axis]:
+        axis = normalize_axis("vecdot", axis, a.ndim) - a.ndim
+    if not min(a.ndim, b.ndim) >= -axis or a.shape[axis] != b.shape[axis]:
         raise ShapeError(f"vecdot: axis {axis} of {a.shape} and {b.shape} is not of one length")
     return _sum(a * b, axis=axis)
 
@@ -95,9 +96,13 @@ def tensordot(a: Array, b: Array, /, axes: Any = 2) -> Array:
     if is_integer(axes):
         pairs: Sequence[Any] = (range(a.ndim - axes, a.ndim), range(axes))
     else:
-        pairs = [(given,) if is_integer(given) else tuple(given) for given in axes]
+        pairs = [(n,) if is_integer(n) else elements_of(n) for n in elements_of(axes) or ()]
+        if len(pairs) != 2 or None in pairs:
+            raise ShapeError(
+                f"tensordot: axes={quoted(axes)}: expected how many, or the axes of each"
+            )
     of_a, of_b = (
-        [normalize_axes("tensordot", d, x.ndim)[0] for d in given]
+        [normalize_axis("tensordot", d, x.ndim) for d in given]
         for given, x in zip(pairs, (a, b), strict=True)
     )
     if [a.shape[d] for d in of_a] != [b.shape[d] for d in of_b]:

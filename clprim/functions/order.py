@@ -8,9 +8,9 @@ import numpy as np
 
 from clprim import ops
 from clprim.arrays.array import Array
-from clprim.errors import ShapeError
+from clprim.errors import ShapeError, quoted
 from clprim.ops.shared.arguments import dtype_of, is_array
-from clprim.plan.strides import normalize_axes
+from clprim.plan.strides import normalize_axis
 
 __all__ = [
     "argsort",
@@ -68,7 +68,7 @@ def flatnonzero(x: Array, /) -> Array:
 def searchsorted(x1: Array, x2: Any, /, side: str = "left", *, sorter: Any = None) -> Array:
     """Returns where elements would go in a sorted line: before or (``"right"``) behind equals."""
     if side not in ("left", "right"):
-        raise ShapeError(f"searchsorted: side={side!r}: expected 'left' or 'right'")
+        raise ShapeError(f"searchsorted: side={quoted(side)}: expected 'left' or 'right'")
     line = x1 if sorter is None else ops.take(x1, sorter)
     wanted = x2 if is_array(x2) else x1.namespace.asarray(x2, x1.dtype)
     return ops.searchsorted(line, wanted, right=side == "right")
@@ -94,7 +94,7 @@ def take(x: Array, indices: Any, /, axis: int | None = None) -> Array:
         indices = x.namespace.asarray(np.asarray(indices))
     if axis is None:
         return ops.take(x, indices)
-    (at,) = normalize_axes("take", axis, x.ndim)
+    at = normalize_axis("take", axis, x.ndim)
     return ops.index(x, [*[None] * at, indices])
 
 

@@ -44,27 +44,27 @@ __all__ = [
 
 
 def sum(
-    x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, out: Any = None
+    x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, out: Any = None
 ) -> Array:
     """Returns the sum along ``axis`` (all axes by default), in NumPy's dtype."""
     return ops.sum(_as(x, dtype), axis, keepdims=keepdims, out=out)
 
 
 def prod(
-    x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, out: Any = None
+    x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, out: Any = None
 ) -> Array:
     """Returns the product along ``axis``, in NumPy's dtype."""
     return ops.prod(_as(x, dtype), axis, keepdims=keepdims, out=out)
 
 
 def mean(
-    x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, out: Any = None
+    x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, out: Any = None
 ) -> Array:
     """Returns the mean along ``axis``; of integers in float64."""
     return ops.mean(_as(x, dtype), axis, keepdims=keepdims, out=out)
 
 
-def average(x: Any, /, axis: Any = None, weights: Any = None) -> Array:
+def average(x: Array, /, axis: Any = None, weights: Any = None) -> Array:
     """Returns the mean along ``axis``, weighted by an array that broadcasts."""
     if weights is None:
         return mean(x, axis)
@@ -73,7 +73,7 @@ def average(x: Any, /, axis: Any = None, weights: Any = None) -> Array:
 
 
 def var(
-    x: Any,
+    x: Array,
     /,
     axis: Any = None,
     *,
@@ -92,7 +92,7 @@ def var(
 
 
 def std(
-    x: Any,
+    x: Array,
     /,
     axis: Any = None,
     *,
@@ -106,12 +106,12 @@ def std(
     return ops.sqrt(variance, out=variance if out is None else out)
 
 
-def max(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
+def max(x: Array, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
     """Returns the greatest element along ``axis``, or NaN where one is."""
     return ops.amax(x, axis, keepdims=keepdims, out=out)
 
 
-def min(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
+def min(x: Array, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
     """Returns the least element along ``axis``, or NaN where one is."""
     return ops.amin(x, axis, keepdims=keepdims, out=out)
 
@@ -119,39 +119,39 @@ def min(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = None)
 amax, amin = max, min
 
 
-def ptp(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
+def ptp(x: Array, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
     """Returns the greatest less the least element along ``axis``."""
     return arithmetic.binary(
         "subtract", max(x, axis, keepdims=keepdims), min(x, axis, keepdims=keepdims), out=out
     )
 
 
-def argmax(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
+def argmax(x: Array, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
     """Returns the position of the greatest element along ``axis``, the first of equal ones."""
     return ops.argmax(x, axis, keepdims=keepdims, out=out)
 
 
-def argmin(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
+def argmin(x: Array, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
     """Returns the position of the least element along ``axis``, the first of equal ones."""
     return ops.argmin(x, axis, keepdims=keepdims, out=out)
 
 
-def all(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
+def all(x: Array, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
     """Returns whether no element along ``axis`` is 0."""
     return ops.all(x, axis, keepdims=keepdims, out=out)
 
 
-def any(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
+def any(x: Array, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
     """Returns whether an element along ``axis`` is not 0."""
     return ops.any(x, axis, keepdims=keepdims, out=out)
 
 
-def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Array:
+def count_nonzero(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     """Returns how many elements along ``axis`` are not 0."""
     return ops.count_nonzero(x, axis, keepdims=keepdims)
 
 
-def median(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Array:
+def median(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     """Returns the median along ``axis``: of an even number of elements the mean of the middle two.
 
     Raises:
@@ -169,32 +169,32 @@ def median(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     return ops.quantile(x, 0.5, axis, keepdims)
 
 
-def cumsum(x: Any, /, axis: Any = None, *, dtype: Any = None) -> Array:
+def cumsum(x: Array, /, axis: Any = None, *, dtype: Any = None) -> Array:
     """Returns the sums of all elements up to each along ``axis``; None takes x as flat."""
     return ops.cumsum(*_line(x, axis), dtype=dtype)
 
 
-def cumprod(x: Any, /, axis: Any = None, *, dtype: Any = None) -> Array:
+def cumprod(x: Array, /, axis: Any = None, *, dtype: Any = None) -> Array:
     """Returns the products of all elements up to each along ``axis``; None takes x as flat."""
     return ops.cumprod(*_line(x, axis), dtype=dtype)
 
 
 def cumulative_sum(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    x: Array, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Array:
     """Returns the sums of all elements up to each along ``axis``, after a 0 if asked for."""
     return _after(0, cumsum(_one_axis(x, axis), axis, dtype=dtype), x, axis, include_initial)
 
 
 def cumulative_prod(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    x: Array, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Array:
     """Returns the products of all elements up to each along ``axis``, after a 1 if asked for."""
     return _after(1, cumprod(_one_axis(x, axis), axis, dtype=dtype), x, axis, include_initial)
 
 
 def diff(
-    x: Any, /, n: int = 1, axis: int = -1, *, prepend: Any = None, append: Any = None
+    x: Array, /, n: int = 1, axis: int = -1, *, prepend: Any = None, append: Any = None
 ) -> Array:
     """Returns the differences of neighbours along ``axis``, n times over.
 
@@ -205,15 +205,7 @@ def diff(
         prepend: An array that comes before x, along that axis.
         append: One that comes behind.
     """
-    joined = [a for a in (prepend, x, append) if a is not None]
-    found: Array = x if len(joined) == 1 else ops.cat(joined, axis)
-    name = "not_equal" if found.dtype.kind == "b" else "subtract"
-    (at,) = normalize_axes("diff", axis, found.ndim)
-    before = (slice(None),) * at
-    for _ in range(n):
-        later, earlier = (*before, slice(1, None)), (*before, slice(None, -1))
-        found = arithmetic.binary(name, found[later], found[earlier])
-    return found
+    return ops.diff(x, n, axis, prepend, append)
 
 
 def _one_axis(x: Any, axis: int | None) -> Any:

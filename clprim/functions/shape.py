@@ -8,11 +8,20 @@ from typing import Any
 import numpy as np
 
 from clprim import ops
-from clprim.arrays.array import Array, is_integer, view_of
+from clprim.arrays.array import Array, view_of
+from clprim.arrays.creation import as_shape
 from clprim.arrays.memory import operand_of
-from clprim.errors import ShapeError
+from clprim.dtypes import is_integer
+from clprim.errors import ShapeError, quoted
 from clprim.ops.shared.arguments import dtype_of
-from clprim.plan.strides import broadcast_strides, broadcasts_to, normalize_axes
+from clprim.ops.shared.dims import whole
+from clprim.plan.strides import (
+    broadcast_strides,
+    broadcasts_to,
+    elements_of,
+    normalize_axes,
+    normalize_axis,
+)
 
 __all__ = [
     "atleast_1d",
@@ -82,7 +91,7 @@ def matrix_transpose(x: Array, /) -> Array:
 
 def swapaxes(x: Array, /, axis1: int, axis2: int) -> Array:
     """Returns a view with two axes swapped."""
-    (a,), (b,) = (normalize_axes("swapaxes", axis, x.ndim) for axis in (axis1, axis2))
+    a, b = (normalize_axis("swapaxes", axis, x.ndim) for axis in (axis1, axis2))
     order = list(range(x.ndim))
     order[a], order[b] = b, a
     return x.transpose(*order)
@@ -90,10 +99,12 @@ def swapaxes(x: Array, /, axis1: int, axis2: int) -> Array:
 
 def moveaxis(x: Array, source: Any, destination: Any, /) -> Array:
     """Returns a view with axes moved to other places; the others keep their order."""
-    pairs = [[axes] if is_integer(axes) else list(axes) for axes in (source, destination)]
-    old, new = ([normalize_axes("moveaxis", a, x.ndim)[0] for a in axes] for axes in pairs)
+    what = "moveaxis"
+    pairs = [_integers(what, "source", source), _integers(what, "destination", destination)]
+    old, new = ([normalize_axes(what, a, x.ndim)[0] for a in axes] for axes in pairs)
     if len(old) != len(new) or len({*old}) != len(old) or len({*new}) != len(new):
-        raise ShapeError(f"moveaxis: {source!r} to {destination!r}: expected as many, each once")
+        moved = f"{quoted(source)} to {quoted(destination)}"
+        raise ShapeError(f"moveaxis: {moved}: expected as many, each once")
     order = [d for d in range(x.ndim) if d not in old]
     for to, axis in sorted(zip(new, old, strict=True)):
         order.insert(to, axis)
@@ -102,7 +113,7 @@ def moveaxis(x: Array, source: Any, destination: Any, /) -> Array:
 
 def expand_dims(x: Array, /, axis: Any = 0) -> Array:
     """Returns a view with axes of size 1 added, at their places in the result."""
-    wanted = (axis,) if is_integer(axis) else tuple(axis)
+    wanted = _integers("expand_dims", "axis", axis)
     at = normalize_axes("expand_dims", wanted, x.ndim + len(wanted))
     return x[tuple(None if d in at else slice(None) for d in range(x.ndim + len(wanted)))]
 
@@ -130,7 +141,7 @@ def broadcast_to(x: Array, /, shape: Any) -> Array:
         ShapeError: The array does not broadcast to it.
     """
     dtype_of("broadcast_to", "x", x)
-    wanted = (int(shape),) if is_integer(shape) else tuple(int(n) for n in shape)
+    wanted = as_shape(shape)
     if not broadcasts_to(x.shape, wanted):
         raise ShapeError(f"broadcast_to: shape {x.shape} does not broadcast to {wanted}")
     steps = broadcast_strides(operand_of(x), wanted)
@@ -201,15 +212,16 @@ def split(x: Array, indices_or_sections: Any, /, axis: int = 0) -> list[Array]:
     Raises:
         ShapeError: It has no so many equal pieces.
     """
-    (at,) = normalize_axes("split", axis, x.ndim)
+    at = normalize_axis("split", axis, x.ndim)
     n = x.shape[at]
     if is_integer(indices_or_sections):
         count = int(indices_or_sections)
         if count < 1 or n % count:
-            raise ShapeError(f"split: axis {at} of shape {x.shape} has no {count} equal pieces")
+            given = quoted(count)
+            raise ShapeError(f"split: axis {at} of shape {x.shape} has no {given} equal pieces")
         cuts = [n // count * k for k in range(1, count)]
     else:
-        cuts = [int(c) for c in indices_or_sections]
+        cuts = _integers("split", "indices_or_sections", indices_or_sections)
     bounds = zip([0, *cuts], [*cuts, n], strict=True)
     before = (slice(None),) * at
     pieces = [(*before, slice(a, b)) for a, b in bounds]
@@ -226,10 +238,8 @@ def repeat(x: Array, repeats: Any, /, axis: int | None = None) -> Array:
     """
     if is_integer(repeats):
         return ops.repeat_interleave(x, int(repeats), axis)
-    counts = np.asarray(repeats.get() if isinstance(repeats, Array) else repeats)
-    line, at = (x.reshape(-1), 0) if axis is None else (x, axis)
-    places = np.repeat(np.arange(line.shape[at]), counts)
-    return ops.index_select(line, at, x.namespace.asarray(places))
+    counts = repeats if isinstance(repeats, Array) else x.namespace.asarray(repeats)
+    return ops.repeat_interleave(x, atleast_1d(counts), axis)
 
 
 def tile(x: Array, repetitions: Any, /) -> Array:
@@ -260,10 +270,11 @@ def rot90(x: Array, k: int = 1, axes: Sequence[int] = (0, 1)) -> Array:
 
 def roll(x: Array, /, shift: Any, axis: Any = None) -> Array:
     """Returns elements moved on along axes; those that leave at the end enter at the start."""
-    if not is_integer(shift) and is_integer(axis):
-        axis = (axis,) * len(shift)
-    elif is_integer(shift) and axis is not None and not is_integer(axis):
-        shift = (shift,) * len(axis)
+    steps, axes = elements_of(shift), elements_of(axis)
+    if steps is not None and is_integer(axis):
+        axis = (axis,) * len(steps)
+    elif is_integer(shift) and axes is not None:
+        shift = (shift,) * len(axes)
     return ops.roll(x, shift, axis)
 
 
@@ -276,7 +287,12 @@ def pad(x: Array, pad_width: Any, mode: str = "constant", *, constant_values: fl
         mode: ``"constant"``, ``"edge"``, ``"reflect"`` or ``"wrap"``.
         constant_values: Of a constant border.
     """
-    pairs = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2)).tolist()
+    try:
+        pairs = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2)).tolist()
+    except (TypeError, ValueError, RuntimeError):
+        raise ShapeError(
+            f"pad: pad_width={quoted(pad_width)}: expected a number, a pair, or {x.ndim} pairs"
+        ) from None
     turned = [n for pair in reversed(pairs) for n in pair]
     named = {"edge": "replicate", "wrap": "circular"}.get(mode, mode)
     return ops.pad(x, turned, named, constant_values if named == "constant" else None)
@@ -303,3 +319,9 @@ def tril(x: Array, /, k: int = 0) -> Array:
 def triu(x: Array, /, k: int = 0) -> Array:
     """Returns matrices with zeros below the diagonal ``k``."""
     return ops.triu(x, k)
+
+
+def _integers(what: str, label: str, value: Any) -> list[int]:
+    """Returns one integer, or several, as a list."""
+    several = None if is_integer(value) else elements_of(value)
+    return [whole(what, label, n) for n in ((value,) if several is None else several)]

@@ -8,7 +8,7 @@ import numpy as np
 
 from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, as_dtype, promote
-from clprim.errors import DTypeError
+from clprim.errors import DTypeError, quoted
 from clprim.runtime.device import Device, current_device, devices
 
 __all__ = [
@@ -74,7 +74,9 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     if not isinstance(kind, str):
         return found == as_dtype(kind)
     if kind not in _KINDS:
-        raise DTypeError(f"isdtype: kind={kind!r}: expected a dtype or one of {', '.join(_KINDS)}")
+        raise DTypeError(
+            f"isdtype: kind={quoted(kind)}: expected a dtype or one of {', '.join(_KINDS)}"
+        )
     letter = "f" if found.name == "bfloat16" else found.kind
     return letter in _KINDS[kind]
 

@@ -12,8 +12,9 @@ import pyopencl.array as cl_array
 from clprim import dtypes
 from clprim.call.arguments import check_array
 from clprim.call.scalars import scalar_dtypes, split_arguments
-from clprim.errors import DefinitionError, DTypeError, ShapeError
+from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.language.gradient.by_hand import HandWritten
+from clprim.plan.strides import elements_of
 from clprim.runtime.device import Device
 
 __all__ = [
@@ -144,6 +145,12 @@ def read_arguments(
     return Given(arrays, scalars, grads, real, tuple(zip(names, values, strict=True)))
 
 
+def given_names(value: Any) -> tuple[Any, ...]:
+    """Returns one name, or several, as a tuple; of what it holds nothing is known."""
+    several = elements_of(value)
+    return (value,) if several is None else several
+
+
 def as_names(what: str, wrt: Any, inputs: int, scalars: int) -> tuple[str, ...] | None:
     """Returns ``wrt=`` as names, or None where it is left out.
 
@@ -152,13 +159,15 @@ def as_names(what: str, wrt: Any, inputs: int, scalars: int) -> tuple[str, ...] 
     """
     if wrt is None:
         return None
-    names = (wrt,) if isinstance(wrt, str) else tuple(wrt)
+    names = given_names(wrt)
     known = [f"x{n}" for n in range(inputs)] + [f"w{n}" for n in range(scalars)]
     for name in names:
-        if name not in known:
-            raise DefinitionError(f"{what}: wrt={wrt!r} names {name!r}; there are {known}")
+        if not isinstance(name, str) or name not in known:
+            raise DefinitionError(
+                f"{what}: wrt={quoted(wrt)} names {quoted(name)}; there are {known}"
+            )
     if not names or len({*names}) < len(names):
-        raise DefinitionError(f"{what}: wrt={wrt!r}, expected each of some names once")
+        raise DefinitionError(f"{what}: wrt={quoted(wrt)}, expected each of some names once")
     return names
 
 

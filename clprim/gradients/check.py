@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.creation import asarray
-from clprim.errors import ClprimError, DefinitionError
+from clprim.dtypes import is_integer, is_real
+from clprim.errors import ClprimError, DefinitionError, DTypeError, quoted
 from clprim.gradients.arguments import as_tuple, is_array, is_floating
 from clprim.gradients.kernels import register
 from clprim.runtime.device import current_device
@@ -67,10 +68,17 @@ it is 1.14, but differences give 2.27
     """
     dtype = np.dtype(np.float64 if current_device().traits.fp64 else np.float32)
     exact = dtype == np.float64
-    step = step or (6e-6 if exact else 5e-3)
-    tolerance = tolerance or (1e-6 if exact else 2e-2)
+    step = (6e-6 if exact else 5e-3) if step is None else step
+    tolerance = (1e-6 if exact else 2e-2) if tolerance is None else tolerance
     if not hasattr(operator, "gradient"):
-        raise DefinitionError(f"check_gradient: {operator!r} has no gradient")
+        raise DefinitionError(f"check_gradient: {quoted(operator)} has no gradient")
+    for label, value in {"step": step, "tolerance": tolerance}.items():
+        if not is_real(value):
+            raise DTypeError(f"check_gradient: expected a number for {label}, got {quoted(value)}")
+    if gradient is not None and not callable(gradient):
+        raise DefinitionError(f"check_gradient: gradient={quoted(gradient)} cannot be called")
+    if not is_integer(seed) or seed < 0:
+        raise DTypeError(f"check_gradient: seed={quoted(seed)}: expected an integer of at least 0")
     if gradient is None:
         gradient = operator.gradient() if wrt is None else operator.gradient(wrt)
     hosts = [_host(a, dtype) for a in args]

@@ -68,6 +68,11 @@ class GroupStages:
         used = names_in([*roots, *parts.values(), *sums.values()])
         return name in used
 
+    def strings(self, grouping: Grouping, names: Mapping[str, str]) -> dict[str, Any]:
+        """Returns the strings of one `Grouped` that computes all of it; see `GroupedGradient`."""
+        needed = self._needed(grouping, [*grouping.elements.values(), *grouping.groups.values()])
+        return GroupKernel(self.definition, {}, grouping, names, needed, again=False).texts()
+
     @staticmethod
     def _needed(
         grouping: Grouping, roots: Iterable[Term]

@@ -119,9 +119,32 @@ class GroupKernel:
         dtypes: tuple[Any, ...],
     ) -> Any:
         """Defines the kernel."""
-        grouping, taken = self.grouping, self.definition.taken
         written = {n: f"x{k}" for k, n in enumerate(arrays)}
         written |= {n: f"w{k}" for k, n in enumerate(scalars)}
+        return make(
+            "Grouped",
+            **self._texts(elements, once, kept, written, unread),
+            result_type=dtypes or (np.dtype(np.float32),),
+            partial_type=np.dtype(REAL[self.grouping.real]),
+            name=f"{self.definition.name}_gradient",
+        )
+
+    def texts(self) -> dict[str, Any]:
+        """Its strings: operands are called as ``values`` says, values of a group lead."""
+        grouping = self.grouping
+        once = {n: self._from_partials(t) for n, t in {**self.parts, **grouping.groups}.items()}
+        return self._texts(grouping.elements, once, [*grouping.groups], self.values, ())
+
+    def _texts(
+        self,
+        elements: Mapping[str, Term],
+        once: Mapping[str, Term],
+        kept: Sequence[str],
+        written: Mapping[str, str],
+        unread: Sequence[str],
+    ) -> dict[str, Any]:
+        """The strings of the kernel."""
+        grouping, taken = self.grouping, self.definition.taken
         own_values = len(grouping.taken) if self.again else 0
         own_partials = taken.partials if self.again else 0
         init, step, combine = "", "", ""
@@ -153,23 +176,21 @@ class GroupKernel:
         results = [(f"y{n}", name) for n, name in enumerate(elements)]
         each = "".join(f"(void){written[name]};\n" for name in unread)
         if elements:
-            each += _printed(grouping, elements, results, lambda n: (written | values).get(n, n))
+            each += _printed(
+                grouping, elements, results, lambda n: ({**written, **values}).get(n, n)
+            )
         else:
             each += "y0 = 0;"
         everything = {**added, **once, **elements}
-        return make(
-            "Grouped",
-            expr,
-            init=init,
-            step=step,
-            combine=combine,
-            finalize=finalize,
-            each=each,
-            result_type=dtypes or (np.dtype(np.float32),),
-            partial_type=np.dtype(REAL[grouping.real]),
-            preamble=derivation_of(grouping, everything).helpers(list(everything)),
-            name=f"{self.definition.name}_gradient",
-        )
+        return {
+            "expr": expr,
+            "init": init,
+            "step": step,
+            "combine": combine,
+            "finalize": finalize,
+            "each": each,
+            "preamble": derivation_of(grouping, everything).helpers(list(everything)),
+        }
 
 
 def _less(written: Mapping[str, str]) -> dict[str, str]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from clprim.call.scalars import as_numbers
 from clprim.call.signature import Calls
-from clprim.errors import DefinitionError, DTypeError, ShapeError
+from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.gradients.arguments import (
     Given,
     as_names,
     as_tuple,
+    given_names,
     is_array,
     is_floating,
     kind_of,
@@ -25,7 +27,7 @@ from clprim.gradients.second import SecondOfGroups
 from clprim.gradients.stages import Stage
 from clprim.language.gradient.groups import Grouping, derive_groups
 from clprim.language.grouped import GroupedDefinition
-from clprim.plan.strides import broadcast_shapes, normalize_axes
+from clprim.plan.strides import broadcast_shapes, reduced_axes
 from clprim.runtime.device import current_device
 
 __all__ = ["GroupedGradient"]
@@ -51,13 +53,13 @@ class GroupedGradient:
         self._what = f"gradient of {what}"
         self._counts = (definition.inputs, definition.scalars, definition.results)
         self._wrt = as_names(self._what, wrt, *self._counts[:2])
-        self._saves = (saves,) if isinstance(saves, str) else tuple(saves)
+        self._saves = given_names(saves)
         known = [f"y{n}" for n in range(definition.results)]
         known += [f"group_y{n}" for n in range(definition.group_values)]
         for name in self._saves:
-            if name not in known:
+            if not isinstance(name, str) or name not in known:
                 raise DefinitionError(
-                    f"{self._what}: saves={saves!r}; results and values are {known}"
+                    f"{self._what}: saves={quoted(saves)}; results and values are {known}"
                 )
         self._derived = lru_cache(maxsize=64)(self._derive)
         self._stages = GroupStages(definition, self._what)
@@ -171,6 +173,27 @@ class GroupedGradient:
             stage.run(values)
         return "\n".join(texts)
 
+    def strings(
+        self, names: Mapping[str, str], once: Iterable[str] = (), real: str = "float"
+    ) -> dict[str, Any]:
+        """Returns the strings of one `Grouped` that computes the gradients, to add to them.
+
+        Its results are the gradients of what differs within a group, in order; the first values of
+        its groups are those of what is one value a group.
+
+        Args:
+            names: What is read, and what it is called there: ``{"gy0": "x0", "x0": "x1"}``. What
+                ``saves=`` names is given, too.
+            once: Names of arrays that have one value a group.
+            real: ``float``, or ``double``.
+        """
+        inputs, scalars, results = self._counts
+        known = [f"x{n}" for n in range(inputs)] + [f"w{n}" for n in range(scalars)]
+        ctypes = tuple((name, real) for name in known)
+        wrt, kinds = self._wrt or tuple(known[:inputs]), ("array",) * results
+        grouping = self._derived(real, ctypes, kinds, wrt, False, tuple(sorted(once)))
+        return self._stages.strings(grouping, names)
+
     def apart(
         self, args: tuple[Any, ...], grad: Any, axis: Any
     ) -> tuple[tuple[Stage, ...], tuple[str, ...], dict[str, Any]]:
@@ -182,6 +205,7 @@ class GroupedGradient:
     ) -> tuple[tuple[Stage, ...], tuple[str, ...], dict[str, Any]]:
         """The kernels of a call, made for a new signature, and its arguments by name."""
         device = current_device()
+        args = as_numbers(args, self._counts[0])
         grads, extra = as_tuple(grad), as_tuple(saved)
         arrays, scalars = args[: self._counts[0]], args[self._counts[0] :]
         options = (tuple([kind_of(g) for g in grads]), axis, apart)
@@ -220,7 +244,7 @@ class GroupedGradient:
             if not wrt:
                 raise DTypeError(f"{what}: no argument is an array of a floating dtype")
         whole = broadcast_shapes(what, [a.shape for a in given.arrays])
-        axes = normalize_axes(what, axis, len(whole))
+        axes = reduced_axes(what, axis, len(whole))
         kept = tuple(1 if d in axes else size for d, size in enumerate(whole))
         self._check_shapes(given, extra, whole, kept, axes)
         count = math.prod(whole[d] for d in axes)

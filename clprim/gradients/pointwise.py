@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
+from clprim.call.scalars import as_numbers
 from clprim.call.signature import Calls
-from clprim.errors import DefinitionError, DTypeError, ShapeError
+from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.gradients.arguments import (
     Given,
     as_names,
     as_tuple,
     asked_of,
+    given_names,
     is_array,
     is_floating,
     kind_of,
@@ -105,11 +107,13 @@ class PointwiseGradient:
         self._what = f"gradient of {what}"
         self._counts = (definition.inputs, definition.scalars, definition.results)
         self._wrt = as_names(self._what, wrt, *self._counts[:2])
-        self._saves = (saves,) if isinstance(saves, str) else tuple(saves)
+        self._saves = given_names(saves)
         results = [f"y{n}" for n in range(definition.results)]
         for name in self._saves:
-            if name not in results:
-                raise DefinitionError(f"{self._what}: saves={saves!r}; the results are {results}")
+            if not isinstance(name, str) or name not in results:
+                raise DefinitionError(
+                    f"{self._what}: saves={quoted(saves)}; the results are {results}"
+                )
         self._result_types = result_types
         self._previous = previous
         self._derived = lru_cache(maxsize=64)(self._derive)
@@ -270,6 +274,7 @@ class PointwiseGradient:
     ) -> tuple[tuple[Stage, ...], tuple[str, ...], dict[str, Any]]:
         """The kernels of a call, made for a new signature, and its arguments by name."""
         device = current_device()
+        args = as_numbers(args, self._counts[0])
         grads, extra = as_tuple(grad), as_tuple(saved)
         arrays, scalars = args[: self._counts[0]], args[self._counts[0] :]
         kinds = tuple([kind_of(g) for g in grads])

@@ -7,13 +7,16 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from clprim.call.door import flag
+from clprim.call.scalars import as_numbers
 from clprim.call.signature import Calls
-from clprim.errors import DefinitionError, DTypeError, ShapeError
+from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.gradients.arguments import (
     Given,
     as_names,
     as_tuple,
     asked_of,
+    given_names,
     is_array,
     is_floating,
     kind_of,
@@ -28,7 +31,7 @@ from clprim.language.gradient.by_hand import HandWritten
 from clprim.language.gradient.derive import Derivation
 from clprim.language.gradient.fold import Folded, derive_reduction
 from clprim.language.gradient.terms import Terms
-from clprim.plan.strides import broadcast_shapes, normalize_axes
+from clprim.plan.strides import broadcast_shapes, reduced_axes
 from clprim.runtime.device import current_device
 
 __all__ = ["ReductionGradient"]
@@ -62,11 +65,13 @@ class ReductionGradient:
         self._what = f"gradient of {what}"
         self._counts = (definition.inputs, definition.scalars, definition.results)
         self._wrt = as_names(self._what, wrt, *self._counts[:2])
-        self._saves = (saves,) if isinstance(saves, str) else tuple(saves)
+        self._saves = given_names(saves)
         results = [f"y{n}" for n in range(definition.results)]
         for name in self._saves:
-            if name not in results:
-                raise DefinitionError(f"{self._what}: saves={saves!r}; the results are {results}")
+            if not isinstance(name, str) or name not in results:
+                raise DefinitionError(
+                    f"{self._what}: saves={quoted(saves)}; the results are {results}"
+                )
         self._partial_types = partial_types
         self._maker = StageMaker(self._saves)
         self._derived = lru_cache(maxsize=64)(self._derive)
@@ -226,6 +231,7 @@ class ReductionGradient:
     ) -> tuple[tuple[Stage, ...], tuple[str, ...], dict[str, Any]]:
         """The kernels of a call, made for a new signature, and its arguments by name."""
         device = current_device()
+        args = as_numbers(args, self._counts[0])
         grads, extra = as_tuple(grad), as_tuple(saved)
         arrays, scalars = args[: self._counts[0]], args[self._counts[0] :]
         options = (tuple([kind_of(g) for g in grads]), axis, keepdims, apart)
@@ -271,8 +277,9 @@ class ReductionGradient:
             if not wrt:
                 raise DTypeError(f"{what}: no argument is an array of a floating dtype")
         whole = broadcast_shapes(what, [a.shape for a in given.arrays])
-        axes = normalize_axes(what, axis, len(whole))
+        axes = reduced_axes(what, axis, len(whole))
         kept = tuple(1 if d in axes else size for d, size in enumerate(whole))
+        keepdims = flag(what, "keepdims", keepdims)
         shape = kept if keepdims else tuple(s for d, s in enumerate(whole) if d not in axes)
         labels = [f"grad= of y{n}" for n in range(len(given.grads))]
         labels += [f"saved= of {name}" for name in self._saves]

@@ -10,19 +10,18 @@ from clprim.language.composed import Composed, Piece
 from clprim.language.cursor import Fault
 from clprim.language.lookups import Lookup, lookup_of
 from clprim.language.node import Span
-from clprim.language.parser import parse_snippet
-from clprim.language.preamble import Preamble
-from clprim.language.scopes import Enter, Known, Step, steps_below
-from clprim.language.snippet import (
+from clprim.language.operands import (
     NUMBERED,
     PER_DIMENSION,
     RANDOM,
-    Rules,
-    Snippet,
     is_engine_name,
     operand_number,
     without_prefix,
 )
+from clprim.language.parser import parse_snippet
+from clprim.language.preamble import Preamble
+from clprim.language.scopes import Enter, Known, Step, steps_below
+from clprim.language.snippet import Rules, Snippet
 from clprim.language.tokens import Token, caret_message, scan, with_newlines
 from clprim.language.tree import (
     Assign,
@@ -85,6 +84,7 @@ class _Checker:
         self.assigned: set[str] = set()
         self.dims: set[tuple[str, int]] = set()
         self.lookups: set[Lookup] = set()
+        self.handed: set[Span] = set()  #: Where arguments of helpers stand.
 
     def fail(self, at: Token | Span, problem: str, length: int = 0) -> DefinitionError:
         """An error with carets under a token, or under ``length`` characters of a node."""
@@ -223,6 +223,10 @@ class _Checker:
             self.operand(span, text)
         elif not self.is_known(text):
             raise self.unknown(span, text)
+        elif text in names.FUNCTIONS - self.helpers - {*self.scopes[-1][0]} and (
+            span not in self.handed  # a macro may call it
+        ):
+            raise self.fail(span, f"{text!r} is a function, written {text}(…)", len(text))
 
     def is_known(self, text: str) -> bool:
         return text in self.scopes[-1][0] or text in names.BUILTINS or text in self.helpers
@@ -273,7 +277,9 @@ class _Checker:
             self.element(Name(function, span=node.span))
         elif not self.is_known(function):
             raise self.unknown(node.span, function)
-        elif function in self.helpers or not hints.takes_floats(function):
+        elif function in self.helpers:
+            self.handed |= {a.span for a in args}
+        elif not hints.takes_floats(function):
             return
         elif args and all(map(hints.is_integer, args)):
             first = f"(float)({args[0]})" if isinstance(args[0], Binary) else f"(float){args[0]}"

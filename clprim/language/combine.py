@@ -11,12 +11,16 @@ at the *form* of each update:
   wins as a whole. Where one of the results is the element's position, equal values are decided
   by it, so that the first (``<``, ``>``) or last (``<=``, ``>=``) one wins however work was split.
 
-Everything else is asked for.
+Locals that are made of the element alone may come before, and updates may stand under conditions on
+it, so long as a partial is updated in one way. Everything else is asked for.
 """
 
 from __future__ import annotations
 
-from clprim.language.snippet import Snippet, operand_number
+from collections.abc import Sequence
+
+from clprim.language.operands import operand_number
+from clprim.language.snippet import Snippet
 from clprim.language.tree import (
     Assign,
     Binary,
@@ -24,7 +28,9 @@ from clprim.language.tree import (
     Evaluate,
     Expr,
     If,
+    Jump,
     Name,
+    Opaque,
     Statement,
     Ternary,
     flat,
@@ -69,11 +75,11 @@ def position_results(expr: Snippet, step: Snippet) -> frozenset[int]:
 def summed_results(step: Snippet) -> frozenset[int]:
     """The partials that ``step`` adds up or multiplies: NumPy widens small integers for these."""
     found: set[int | None] = set()
-    for statement in flat(step.statements):
-        match statement:
-            case Evaluate(Assign(Name(target), "+=" | "-=" | "*=", _)):
+    for node in walk(step.tree):  # under conditions, too
+        match node:
+            case Assign(Name(target), "+=" | "-=" | "*=", _):
                 found.add(_partial_number(target))
-            case Evaluate(Assign(Name() as target, "=", Binary("+" | "*", a, b))):
+            case Assign(Name() as target, "=", Binary("+" | "*", a, b)):
                 if target in (a, b):
                     found.add(_partial_number(target.text))
     return frozenset(n for n in found if n is not None)
@@ -101,19 +107,58 @@ def added_results(combine: Snippet) -> frozenset[int]:
 
 def derive_combine(expr: Snippet, step: Snippet) -> str | None:
     """Returns the ``combine`` snippet that ``step`` implies, or None where none is sound."""
-    positions = position_results(expr, step)
-    updated: set[str] = set()
-    merged: list[str] = []
-    for statement in flat(step.statements):
-        result = _merge(statement, positions)
-        if result is None:
-            return None
-        text, targets = result
-        if updated & targets:  # a second update of one partial: the two may not commute
-            return None
-        updated |= targets
-        merged.append(text)
-    return "\n".join(merged) or None
+    if any(token.text in step.preamble.names & {*_FUNCTIONS} for token in step.tokens):
+        return None  # the preamble may have a max of its own
+    merged = _merge_all(step.statements, position_results(expr, step), step.preamble.names)
+    return "\n".join(merged) or None if merged is not None else None
+
+
+def _merge_all(
+    statements: Sequence[Statement], positions: frozenset[int], hidden: frozenset[str]
+) -> dict[str, set[str]] | None:
+    """Returns what merges the partials that statements update, and which ones each of it does.
+
+    Args:
+        statements: Of a step, or of a branch of it.
+        positions: The partials that hold positions.
+        hidden: Names that may stand for a partial.
+    """
+    merged: dict[str, set[str]] = {}
+    for statement in flat(statements):
+        if _is_of_the_element(statement, hidden):
+            continue
+        match statement:
+            case If(condition, then, otherwise) if not _partials(condition):
+                # Which elements are taken, and how they are, is up to the element.
+                found: dict[str, set[str]] = {}
+                for branch in (then, otherwise):
+                    inner = _merge_all(branch, positions, hidden)
+                    if inner is None or _clash(found, inner):
+                        return None
+                    found |= inner
+            case _:
+                one = _merge(statement, positions)
+                if one is None:
+                    return None
+                found = dict([one])
+        if any(targets & more for targets in merged.values() for more in found.values()):
+            return None  # a second update of one partial: the two may not commute
+        merged |= found
+    return merged
+
+
+def _clash(one: dict[str, set[str]], other: dict[str, set[str]]) -> bool:
+    """Whether two branches merge one partial in different ways."""
+    return any(a != b and targets & more for a, targets in one.items() for b, more in other.items())
+
+
+def _is_of_the_element(statement: Statement, hidden: frozenset[str]) -> bool:
+    """Whether a statement has to do with an element and locals only, and partials are none of it.
+
+    A local that is computed from a partial is so in a statement that names it, which is refused.
+    """
+    known = not any(isinstance(node, Opaque | Jump) for node in walk(statement))
+    return known and not any(_is_partial(n) or n in hidden for n in names_in(statement))
 
 
 def _merge(statement: Statement, positions: frozenset[int]) -> tuple[str, set[str]] | None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from enum import Enum
 
-from clprim.language.names import COMPONENTWISE, INTEGER_FORMS
-from clprim.language.snippet import Snippet, operand_number
+from clprim.language.names import BUILTINS, COMPONENTWISE, INTEGER_FORMS
+from clprim.language.operands import operand_number
+from clprim.language.snippet import Snippet
 from clprim.language.tree import (
     Assign,
     Binary,
@@ -61,6 +62,8 @@ def is_componentwise(*snippets: Snippet) -> bool:
         for snippet in snippets:
             local: set[str] = set()
             _require(not snippet.dims)
+            own = snippet.preamble.names & BUILTINS  # the preamble may have a max of its own
+            _require(not any(token.text in own for token in snippet.tokens))
             for statement in flat(snippet.statements):
                 match statement:
                     case Declare(Type(text), variables) if _is_operands(text):

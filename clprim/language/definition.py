@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from clprim.errors import DefinitionError
+from clprim.errors import DefinitionError, quoted
 from clprim.language import names
 from clprim.language.check import check
 from clprim.language.combine import added_results, derive_combine, position_results, summed_results
 from clprim.language.componentwise import is_componentwise, needs_float
 from clprim.language.lookups import LOOKUPS
+from clprim.language.operands import RANDOM
 from clprim.language.preamble import Preamble, read_preamble
-from clprim.language.snippet import RANDOM, Rules, Snippet
+from clprim.language.snippet import Rules, Snippet
 from clprim.language.tree import Assign, Evaluate, Name
 
 __all__ = [
@@ -101,6 +103,7 @@ class ReductionDefinition:
         positions: Partials that hold an element's position.
         summed: Partials that add up or multiply, which NumPy widens for small integers.
         added: Partials that merge by addition.
+        values_are_partials: Whether what ``expr`` assigns has the dtypes of the partials.
         family: What partials are called: ``reduce_y``, or ``scan_y`` in a scan.
     """
 
@@ -119,6 +122,7 @@ class ReductionDefinition:
     positions: frozenset[int]
     summed: frozenset[int]
     added: frozenset[int]
+    values_are_partials: bool
     family: str = "reduce_y"
 
     @property
@@ -149,8 +153,24 @@ class ReductionDefinition:
         return needs_float(self.expr, self.init, self.step, self.combine)
 
 
+#: Operands of a family. Devices take 1,024 to 32,764 bytes of arguments, 8 an array; planning and
+#: printing more would take seconds before a call is refused.
+MOST_OPERANDS = 1024
+
+
+def _require_few(snippet: Snippet, family: str, numbers: Collection[int]) -> None:
+    highest = max(numbers, default=0)
+    if highest >= MOST_OPERANDS:
+        raise snippet.error(
+            f"{family}{highest}",
+            f"a definition takes {family}0 to {family}{MOST_OPERANDS - 1} at most",
+        )
+
+
 def count_operands(owner: str, family: str, snippets: tuple[Snippet, ...]) -> int:
     """Counts operands of a family; they must be numbered from 0 without a gap."""
+    for snippet in snippets:
+        _require_few(snippet, family, snippet.numbers(family))
     numbers = frozenset().union(*(s.numbers(family) for s in snippets))
     for n in range(len(numbers)):
         if n not in numbers:
@@ -168,6 +188,7 @@ def require_assigned(snippet: Snippet, family: str) -> int:
     """Counts the results that a snippet assigns, from 0 without a gap."""
     assigned = snippet.assigned_numbers(family)
     mentioned = snippet.numbers(family)
+    _require_few(snippet, family, mentioned)
     for n in range(max(mentioned, default=-1) + 1):
         if n not in assigned:
             problem = f"{family}{n} is never assigned"
@@ -352,6 +373,7 @@ def define_reduction(
         positions=position_results(taken.expr, taken.step),
         summed=summed_results(taken.step),
         added=added_results(taken.combine),
+        values_are_partials=finalize is None and taken.values <= partials,
         family=family,
     )
 
@@ -373,7 +395,7 @@ def kernel_name(name: str | None, default: str, helpers: frozenset[str]) -> str:
             default += "_"
         return default
     if not isinstance(name, str) or not name.isidentifier() or not name.isascii():
-        raise DefinitionError(f"name={name!r}: expected a C identifier for the kernel's name")
+        raise DefinitionError(f"name={quoted(name)}: expected a C identifier for the kernel's name")
     if is_taken(name):
         raise DefinitionError(f"name={name!r} is a name of OpenCL C; choose another")
     if name in helpers:

@@ -58,12 +58,13 @@ def appended(first: str, epilogue: Snippet, arrays: int, numbers: int) -> Compos
     names |= {f"w{n}": f"w{n + numbers}" for n in epilogue.numbers("w")}
     text = renamed(epilogue, names)
     before = first.pieces if isinstance(first, Composed) else ()
-    line = first.count("\n") + 1
+    line = first.count("\n") + 2
     shifted = tuple(
         Piece(line + p.line, _part(p.part, len(before) + n), p.text)
         for n, p in enumerate(text.pieces)
     )
-    return Composed(f"{first}\n{text}", (*before, *shifted))
+    # In braces: both may declare locals of one name.
+    return Composed(f"{first}\n{{\n{text}\n}}", (*before, *shifted))
 
 
 def _part(name: str, number: int) -> str:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import NoReturn
 
-from clprim.language.cursor import Cursor, Fault
+from clprim.language.cursor import DEEPEST, Cursor, Fault
 from clprim.language.names import BUILTINS, STORAGE, is_vector_type
 from clprim.language.node import Node, Span
 from clprim.language.tree import (
@@ -257,6 +257,8 @@ class Expressions(Cursor, ABC):
         before: list[tuple[int, str | Type]] = []
         value: Expr | None = None
         while value is None:
+            if len(before) > DEEPEST:
+                raise self.too_deep()
             start = self.at
             if self.text in _PREFIX:
                 before.append((start, self.text))

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from clprim.errors import shorten
 from clprim.language import names
 from clprim.language.cursor import Fault
+from clprim.language.operands import NUMBERED, is_engine_name
 from clprim.language.parser import parse_snippet
-from clprim.language.snippet import NUMBERED, is_engine_name
 from clprim.language.tokens import Token, scan
 from clprim.language.tree import (
     Binary,

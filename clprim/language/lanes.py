@@ -15,7 +15,8 @@ from enum import Enum
 
 from clprim.language.lookups import lookup_of
 from clprim.language.names import BUILTINS, COMPONENTWISE
-from clprim.language.snippet import Snippet, operand_number, without_prefix
+from clprim.language.operands import operand_number, without_prefix
+from clprim.language.snippet import Snippet
 from clprim.language.tree import (
     Assign,
     Binary,

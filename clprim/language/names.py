@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = [
     "BUILTINS",
     "COMPONENTWISE",
+    "FUNCTIONS",
     "INTEGER_FORMS",
     "KEYWORDS",
     "QUALIFIERS",
@@ -110,9 +111,8 @@ _CONSTANTS = (
 ).split()
 _FLOAT_CONSTANTS = [f"{name}_F" for name in _CONSTANTS if name.startswith("M_")]
 
-BUILTINS = frozenset(
-    [*COMPONENTWISE, *_OTHER_FUNCTIONS, *_CONVERSIONS, *_CONSTANTS, *_FLOAT_CONSTANTS]
-)
+FUNCTIONS = frozenset([*COMPONENTWISE, *_OTHER_FUNCTIONS, *_CONVERSIONS])
+BUILTINS = FUNCTIONS | {*_CONSTANTS, *_FLOAT_CONSTANTS}
 
 
 _PLAIN = {*_SCALARS, *"bool void size_t ptrdiff_t intptr_t uintptr_t unsigned signed".split()}

@@ -6,10 +6,12 @@ import re
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from clprim.errors import DefinitionError
+from clprim.errors import DefinitionError, shorten
+from clprim.language import names as c
 from clprim.language.cursor import Words
+from clprim.language.operands import is_engine_name
 from clprim.language.parser import parse_preamble, parse_value
-from clprim.language.tokens import scan, with_newlines
+from clprim.language.tokens import Token, caret_message, scan, with_newlines
 from clprim.language.tree import Function, Node, Opaque, Tree, Type, names_in
 
 __all__ = ["Preamble", "read_preamble"]
@@ -18,8 +20,15 @@ _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _MACRO = re.compile(
     r"#\s*define\s+(?P<name>[A-Za-z_]\w*)(?:\([^)]*\))?(?P<body>.*)", re.DOTALL | re.ASCII
 )
+_RENAMED = re.compile(r"#\s*(?:define|undef)\s+([A-Za-z_]\w*)", re.ASCII)
+# Words of the language, and what kernels call or take of vectors beside the functions in `c`.
+_LANGUAGE = c.TYPES | c.KEYWORDS | c.QUALIFIERS | c.FUNCTIONS | {*c.RESERVED}
+_OF_KERNELS = re.compile(r"(v(load|store)|get_|CLK_|cp_|__)\w+$|s[0-9a-fA-F]$|lo$|hi$")
 _CONDITION = re.compile(r"#\s*(if|undef)")
 _INCLUDE = re.compile(r"#\s*include")
+_DEPTHS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
+_SIGNS = frozenset("! ~ - + -- ++ & *".split())
+_DEEPEST = 255  # Clang's own limit, but not where it evaluates constants
 _IMPLEMENTATION = re.compile(r"_[_A-Z]")
 
 
@@ -64,6 +73,14 @@ def read_preamble(owner: str, text: object) -> Preamble:
         return Preamble()
     text = with_newlines(text)
     tokens = scan(owner, "preamble", text)
+    depth = signs = 0
+    for token in tokens:
+        _refuse_macro(owner, text, token)
+        depth += _DEPTHS.get(token.text, 0)
+        signs = signs + 1 if token.text in _SIGNS else 0
+        if max(depth, signs) > _DEEPEST:
+            problem = f"brackets and signs nest more than {_DEEPEST} deep: compilers crash of them"
+            raise DefinitionError(caret_message(owner, "preamble", text, token.start, 1, problem))
     directives = [token.text for token in tokens if token.kind == "directive"]
     names = {token.text for token in tokens if token.kind == "name"}
     names.update(name for directive in directives for name in _NAME.findall(directive))
@@ -81,6 +98,22 @@ def read_preamble(owner: str, text: object) -> Preamble:
     tree, words = parse_preamble(text, tokens, words)
     includes = any(_INCLUDE.match(directive) for directive in directives)
     return Preamble(words.names, words.types, words.opaque, text, tree, includes)
+
+
+def _refuse_macro(owner: str, text: str, token: Token) -> None:
+    """Refuses a macro that would change the kernel around the snippets."""
+    found = _RENAMED.match(token.text) if token.kind == "directive" else None
+    if found is None:
+        return
+    name = found[1]
+    if is_engine_name(name):
+        whose = "the engine declares it"
+    elif name in _LANGUAGE or _OF_KERNELS.match(name):
+        whose = "the kernel around a snippet uses it"
+    else:
+        return
+    at, problem = token.start + found.start(1), f"no macro may be called {shorten(name)!r}: {whose}"
+    raise DefinitionError(caret_message(owner, "preamble", text, at, len(name), problem))
 
 
 def _meaning(body: str) -> Node | None:

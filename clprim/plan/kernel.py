@@ -59,7 +59,8 @@ class OperandCode:
         storage: OpenCL C type in memory.
         value: OpenCL C type in the snippet.
         load: ``direct``, ``half``, ``bfloat16`` or ``bool``: how storage becomes a value.
-        inner: Stride along the innermost loop: ``one``, ``zero`` or ``any`` (an argument).
+        inner: Stride along the innermost loop: ``one``, ``zero`` or ``any`` (an argument); in
+            elementwise kernels also ``back``, minus one.
     """
 
     name: str
@@ -303,6 +304,11 @@ class KernelCode:
     unified: tuple[tuple[str, int], ...]
     doubles: bool
     own: tuple[str, ...]
+
+    @property
+    def c_version(self) -> tuple[int, int]:
+        """OpenCL C that it is written in."""
+        return (1, 2)
 
 
 def mask_type(value: str) -> str:

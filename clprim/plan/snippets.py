@@ -16,7 +16,8 @@ from clprim.language.names import (
     TYPES,
     UNIFIED,
 )
-from clprim.language.snippet import Snippet, is_engine_name
+from clprim.language.operands import is_engine_name
+from clprim.language.snippet import Snippet
 from clprim.plan.strides import Operand, Space, row_major_strides
 from clprim.traits import DeviceTraits
 
@@ -24,7 +25,10 @@ __all__ = ["index_type", "own_names", "resolve_dims", "resolve_positions", "unif
 
 Pairs = tuple[tuple[int, int], ...]
 
-_DIRECTIVES = frozenset("define undef if ifdef ifndef elif else endif defined pragma line".split())
+_DIRECTIVES = frozenset("define undef if ifdef ifndef elif else endif defined pragma".split())
+_ATTRIBUTES = frozenset(
+    "aligned always_inline intel_reqd_sub_group_size overloadable reqd_work_group_size".split()
+)
 # Families of names that OpenCL C gives, for what a preamble may use of them.
 _OPENCL = re.compile(r"(v(load|store)|convert_|as_|get_|atom|async_|CLK_|cl_|CL|_|mem_fence)")
 
@@ -80,7 +84,8 @@ def own_names(snippets: Iterable[Snippet], preamble: str) -> tuple[str, ...]:
     """Returns the names of locals and helpers that the user chose."""
     found = set(re.findall(r"[A-Za-z_]\w*", preamble))
     found.update(t.text for s in snippets for t in s.tokens if t.kind == "name")
-    found -= BUILTINS | KEYWORDS | QUALIFIERS | TYPES | RESERVED.keys() | _DIRECTIVES
+    found -= BUILTINS | KEYWORDS | QUALIFIERS | TYPES | RESERVED.keys()
+    found -= _DIRECTIVES | _ATTRIBUTES
     return tuple(sorted(n for n in found if not (is_engine_name(n) or _OPENCL.match(n))))
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from clprim.dtypes import AnyDType
-from clprim.errors import ShapeError
+from clprim.dtypes import AnyDType, is_integer
+from clprim.errors import ShapeError, quoted
 
 __all__ = [
     "ADDRESS_BASE",
+    "NO_SEQUENCES",
     "Dim",
     "Operand",
     "Space",
@@ -23,15 +24,30 @@ __all__ = [
     "broadcasts_to",
     "collapse",
     "dense_strides",
+    "elements_of",
     "is_channels_last",
     "memory_order",
     "normalize_axes",
+    "normalize_axis",
     "overlaps_itself",
+    "reduced_axes",
     "row_major_strides",
     "shares_memory",
 ]
 
 Shape = tuple[int, ...]
+# Iterable, but nothing that holds integers in an order.
+NO_SEQUENCES: tuple[type, ...] = (bytes, bytearray, memoryview, dict, set, frozenset, np.flexible)
+
+
+def elements_of(value: Any) -> tuple[Any, ...] | None:
+    """Returns what a sequence holds in its order; None for anything else, as words and sets."""
+    if isinstance(value, (str, *NO_SEQUENCES)):
+        return None
+    try:
+        return tuple(value)
+    except Exception:  # what looks like a sequence may say itself that it is none: a closed file
+        return None
 
 
 @dataclass(frozen=True)
@@ -194,6 +210,18 @@ def dense_strides(shape: Shape, itemsize: int, order: Sequence[int]) -> tuple[in
     return tuple(strides)
 
 
+def reduced_axes(what: str, axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
+    """Returns the axes of a reduction; of a number by itself 0 and -1 are none, as in NumPy.
+
+    Raises:
+        ShapeError: As `normalize_axes` does.
+    """
+    one = axis[0] if isinstance(axis, tuple | list) and len(axis) == 1 else axis
+    if not ndim and is_integer(one) and one in (0, -1):
+        return ()
+    return normalize_axes(what, axis, ndim)
+
+
 def normalize_axes(what: str, axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     """Returns axes as sorted non-negative numbers; None is all of them.
 
@@ -202,18 +230,31 @@ def normalize_axes(what: str, axis: int | Sequence[int] | None, ndim: int) -> tu
     """
     if axis is None:
         return tuple(range(ndim))
-    words = isinstance(axis, str | bytes | Mapping)
-    given = tuple(axis) if isinstance(axis, Iterable) and not words else (axis,)
+    several = None if is_integer(axis) else elements_of(axis)
+    given = (axis,) if several is None else several
     found: set[int] = set()
     for a in given:
-        if not isinstance(a, int | np.integer) or isinstance(a, bool):
-            raise ShapeError(f"{what}: axis={axis!r} is not an integer or a tuple of integers")
+        if not is_integer(a):
+            raise ShapeError(
+                f"{what}: axis={quoted(axis)} is not an integer or a tuple of integers"
+            )
         if not -ndim <= a < ndim:
-            raise ShapeError(f"{what}: axis {a} is out of bounds for {ndim} dimensions")
+            raise ShapeError(f"{what}: axis {quoted(a)} is out of bounds for {ndim} dimensions")
         if int(a) % ndim in found:
-            raise ShapeError(f"{what}: axis {a} is named twice in axis={axis!r}")
+            raise ShapeError(f"{what}: axis {a} is named twice in axis={quoted(axis)}")
         found.add(int(a) % ndim)
     return tuple(sorted(found))
+
+
+def normalize_axis(what: str, axis: Any, ndim: int) -> int:
+    """Returns one axis, counted from 0.
+
+    Raises:
+        ShapeError: Not an integer, or out of range.
+    """
+    if not is_integer(axis):
+        raise ShapeError(f"{what}: axis={quoted(axis)} is not an integer")
+    return normalize_axes(what, axis, ndim)[0]
 
 
 def collapse(space: Space, *, turn: bool = True) -> Space:

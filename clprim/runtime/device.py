@@ -8,9 +8,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from clprim.errors import DeviceError
+from clprim.dtypes import is_integer
+from clprim.errors import DeviceError, quoted
 from clprim.runtime import icd
 from clprim.traits import DeviceTraits
 
@@ -49,9 +50,6 @@ _FORKED = """\
 this process was forked from one that had listed its OpenCL devices, and no driver works on both
 sides of a fork. Start processes afresh: multiprocessing.get_context("spawn"), or fork before the
 first use of a device."""
-# What `open` makes.
-_OPENED = ("context", "lock", "pool", "profiles", "queue", "queues")
-
 _lock = threading.RLock()
 _found: list[Device] = []
 _current: Device | None = None
@@ -59,6 +57,26 @@ _here: ContextVar[Device | None] = ContextVar("clprim_device", default=None)
 _drivers_are_loaded = False
 _was_forked = False
 _inherited: list[object] = []  # a parent's objects, which this process must not even release
+
+
+class _Opened:
+    """An attribute that `Device.open` sets: reading it opens the device on first use.
+
+    Once it is set it hides this, so that a read costs next to nothing: a ``__getattr__`` would slow
+    down every read of every attribute.
+    """
+
+    def __set_name__(self, owner: type[Device], name: str) -> None:
+        self._name = name
+
+    def __get__(self, device: Device | None, owner: type[Device]) -> Any:
+        if device is None:
+            return self
+        device.open()
+        return device.__dict__[self._name]
+
+
+_OPENED: Any = _Opened  # for a type checker, what it stands for
 
 
 class Device:
@@ -85,12 +103,12 @@ class Device:
     """
 
     # Set by `open`: from then on each is a plain attribute of the instance, as the hot path needs.
-    context: cl.Context
-    queue: cl.CommandQueue
-    queues: list[cl.CommandQueue]
-    lock: threading.Lock
-    profiles: tuple[Profile, ...]
-    pool: pyopencl.tools.MemoryPool
+    context: cl.Context = _OPENED()
+    queue: cl.CommandQueue = _OPENED()
+    queues: list[cl.CommandQueue] = _OPENED()
+    lock: threading.Lock = _OPENED()
+    profiles: tuple[Profile, ...] = _OPENED()
+    pool: pyopencl.tools.MemoryPool = _OPENED()
 
     def __init__(self, device: cl.Device, index: int) -> None:
         self.cl = device
@@ -130,15 +148,6 @@ class Device:
             self.queue, self.queues, self.pool = queue, [queue], pool
             self.lock, self.profiles = threading.Lock(), ()
             self.context = context  # last: it says that the others are there
-
-    if not TYPE_CHECKING:  # a type checker would take it for leave to read any attribute
-
-        def __getattr__(self, name):  # noqa: ANN001, ANN204
-            # Reached only while the attribute is missing: opens the device on first use.
-            if name in _OPENED:
-                self.open()
-                return self.__dict__[name]
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @functools.cached_property
     def compiles(self) -> bool:
@@ -183,16 +192,20 @@ class Device:
     def __hash__(self) -> int:
         return hash(self.cl)
 
-    def __str__(self) -> str:
+    @functools.cached_property
+    def _described(self) -> str:
         try:
             memory = f"{self.cl.global_mem_size / 2**30:.1f} GiB"
         except cl.Error:
             memory = "? GiB"
         units = query.query_traits(self.cl).compute_units
         return (
-            f"{self.index}: {self.name} | {self.platform} {self.driver} | {self.type}, {memory}, "
+            f"{self.name} | {self.platform} {self.driver} | {self.type}, {memory}, "
             f"{units} compute unit{'' if units == 1 else 's'}"
         )
+
+    def __str__(self) -> str:
+        return f"{self.index}: {self._described}"
 
     def __repr__(self) -> str:
         return f"<clprim.Device {self}>"
@@ -228,7 +241,8 @@ def set_device(spec: int | str | Device | cl.Device) -> Device:
 
     Args:
         spec: An index into `devices`; a word or words that each occur in the name of the platform,
-            of the driver or of the device (``"intel"``, ``"pocl 3.0"``; case does not matter);
+            of the driver or of the device (``"intel"``, ``"pocl 3.0"``; case does not matter,
+            and ``-`` and ``_`` part words as a blank does);
             ``"cpu"`` or ``"gpu"``; or a device. Of several that match, one whose platform matches
             is taken before one whose own name does, then the best.
 
@@ -348,8 +362,9 @@ def _leave_the_parents_devices() -> None:
         return
     _was_forked, _current = True, None
     _here.set(None)
+    opened = [name for name, value in vars(Device).items() if isinstance(value, _Opened)]
     for device in _found:
-        _inherited.extend(device.__dict__.pop(name, None) for name in _OPENED)
+        _inherited.extend(device.__dict__.pop(name, None) for name in opened)
 
 
 if hasattr(os, "register_at_fork"):
@@ -366,7 +381,7 @@ def _find(spec: int | str | Device | cl.Device) -> Device:
         raise DeviceError(f"no OpenCL device was found: {wrong}" if wrong else _NOTHING_FOUND)
     if isinstance(spec, cl.Device):
         matching = [device for device in found if device.cl == spec]
-    elif isinstance(spec, int) and not isinstance(spec, bool):
+    elif is_integer(spec):
         matching = found[spec : spec + 1] if spec >= 0 else []
     elif isinstance(spec, str) and spec.strip().isdecimal():
         matching = found[int(spec) : int(spec) + 1]
@@ -376,11 +391,11 @@ def _find(spec: int | str | Device | cl.Device) -> Device:
         matching = [found[index] for _, index in ranked]
     else:
         message = f"a device is an index, a name or a Device, not {type(spec).__name__}"
-        raise DeviceError(f"{message} {spec!r}")
+        raise DeviceError(f"{message} {quoted(spec)}")
     if not matching:
         listing = "".join(f"\n  {device}" for device in found)
         raise DeviceError(
-            f'no OpenCL device matches {spec!r}; expected an index, part of a name, "cpu" or '
+            f'no OpenCL device matches {quoted(spec)}; expected an index, part of a name, "cpu" or '
             f'"gpu". Devices found:{listing}'
         )
     return matching[0]

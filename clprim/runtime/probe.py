@@ -22,6 +22,7 @@ import numpy as np
 import pyopencl as cl
 
 from clprim.runtime import disk_cache, icd, query
+from clprim.runtime.probe_times import TIMED, kernel_of, shares_lanes, sums_four_products
 from clprim.traits import DeviceTraits
 
 __all__ = ["ANSWERS", "abilities", "main", "refine"]
@@ -77,7 +78,7 @@ __kernel void probe(__global int *a)
     int v = i;
     {within}
     turned[3 - i] = v;
-    barrier(CLK_LOCAL_MEM_FENCE);
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     if (i == 0)
         STORE((__global int4 *)a, (int4)(turned[0], turned[1], turned[2], turned[3]));
 }}"""
@@ -118,27 +119,20 @@ _READS = {
     "block_reads": "(int)intel_sub_group_block_read((__global const uint *)(a + first))",
     "short_block_reads": "(int)short_block_read((__global const ushort *)(a + first), lane)",
 }
-# A chain of operations that nothing can run ahead of, in each of many work-items.
-_CHAIN = """
-__kernel void probe(__global float *a)
-{
-    float x = a[get_global_id(0)];
-    for (int k = 0; k < 20000; ++k)
-        x = x * 0.999f + 0.5f;
-    a[get_global_id(0)] = x;
-}"""
 # `lanes`: the work-items of a group share vector instructions, and a group of one wastes them.
 #: What is asked: `kernel` is a program without any of the others.
 ANSWERS = (
     "kernel",
     *_USES,
     "lanes",
+    "dots",
     *(f"{read}_{size}" for size in query.SUB_GROUPS for read in _READS),
 )
-_LANES_GAIN = 3.0  # of four lanes, the fewest there are; without lanes it is 1
-
 _TIMEOUT = 30.0  # seconds for a child; one where the machine is idle
 _TIMEOUTS = 2  # children that may run out of it before the rest is not asked
+# Seconds for which processes go by what was not answered, instead of waiting for it again.
+_PATIENCE = 3600.0
+_UNTIL = "until:"
 _PREFIX = "clprim: "
 _CHILD = "import sys; sys.path[:] = {path!r}; from clprim.runtime.probe import main; main({task!r})"
 
@@ -159,6 +153,7 @@ def refine(traits: DeviceTraits, device: cl.Device) -> DeviceTraits:
         is_cpu=traits.is_cpu and "lanes" not in found,
         fp16=traits.fp16 and "fp16" in found,
         fp64=traits.fp64 and "fp64" in found,
+        integer_dots=traits.integer_dots and "dots" in found,
         prefetch="prefetch" in found,
         streaming="streaming" in found,
         sub_groups=sizes,
@@ -190,19 +185,35 @@ def abilities(device: cl.Device) -> frozenset[str] | None:
         identity = query.identity(device)
     except cl.Error:  # a driver that does not even tell names
         return None
-    texts = (*identity, repr((_SOURCE, _USES, _CHAIN, _LANES_GAIN, _SUB_GROUPS, _READS)).encode())
+    texts = (*identity, repr((_SOURCE, _USES, _SUB_GROUPS, _READS, TIMED)).encode())
     key = hashlib.sha256(b"abilities:" + repr(texts).encode()).hexdigest()
     kept = disk_cache.load(key)
-    if kept is not None:
-        return frozenset(kept.decode().split())
+    found = None if kept is None else _still_true(kept.decode())
+    if found is not None:
+        return found
     answers = _ask(device)
     if answers is None:
         return None
     found = frozenset(name for name, answer in answers.items() if answer)
-    # No answer is taken for a no by this process alone: the machine may only have been busy.
-    if None not in answers.values():
-        disk_cache.store(key, " ".join(sorted(found)).encode())
+    words = sorted(found)
+    if None in answers.values():
+        # No answer is taken for a no, but not for long: the machine may only have been busy.
+        words.insert(0, f"{_UNTIL}{int(time.time() + _PATIENCE)}")
+    disk_cache.store(key, " ".join(words).encode())
     return found
+
+
+def _still_true(kept: str) -> frozenset[str] | None:
+    """Returns the answers in an entry on disk; None where they hold no longer."""
+    words = kept.split()
+    if not words or not words[0].startswith(_UNTIL):
+        return frozenset(words)
+    try:
+        left = float(words[0][len(_UNTIL) :]) - time.time()
+    except ValueError:
+        return None
+    # More than it was given is the work of a clock that was set back.
+    return frozenset(words[1:]) if 0 < left <= _PATIENCE else None
 
 
 def _ask(device: cl.Device) -> dict[str, bool | None] | None:
@@ -216,6 +227,7 @@ def _ask(device: cl.Device) -> dict[str, bool | None] | None:
     lacking |= {f"vectors_{size}" for size in _VECTORS if size > promised.vector_bytes}
     uses = [use for use in _USES if use not in lacking]
     others = ["lanes"] if query.may_share_lanes(device) else []
+    others += ["dots"] if promised.integer_dots else []
     reads = [read for read in _READS if getattr(promised, read)]
     others += [f"{read}_{size}" for size in promised.sub_groups for read in reads]
     # Most compilers know it all, which one program shows; else each has one of its own.
@@ -306,12 +318,6 @@ def _leave_no_core_file() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _kernel(queue: cl.CommandQueue, source: str) -> cl.Kernel:
-    raw = cl._cl._Program(queue.context, source)
-    raw._build(options=b"-cl-std=CL1.2", devices=[queue.device])
-    return cl.Kernel(cl.Program(raw), "probe")
-
-
 def _source(uses: Sequence[str]) -> str:
     used = [_USES[use] for use in uses if use in _USES]
     before, within = ("\n".join(lines) for lines in zip(*used, strict=True)) if used else ("", "")
@@ -320,13 +326,15 @@ def _source(uses: Sequence[str]) -> str:
 
 def _is_so(queue: cl.CommandQueue, uses: Sequence[str]) -> bool:
     if "lanes" in uses:
-        return _shares_lanes(queue)
+        return shares_lanes(queue)
+    if "dots" in uses:
+        return sums_four_products(queue)
     read, _, size = uses[0].rpartition("_")
     return _hands_over(queue, read, int(size)) if read in _READS else _works(queue, uses)
 
 
 def _hands_over(queue: cl.CommandQueue, read: str, size: int) -> bool:
-    kernel = _kernel(queue, _SUB_GROUPS.format(size=size, items=2 * size, read=_READS[read]))
+    kernel = kernel_of(queue, _SUB_GROUPS.format(size=size, items=2 * size, read=_READS[read]))
     given = np.arange(2 * size, dtype=np.int32)
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
     memory = cl.Buffer(queue.context, flags, hostbuf=given)
@@ -339,7 +347,7 @@ def _hands_over(queue: cl.CommandQueue, read: str, size: int) -> bool:
 
 
 def _works(queue: cl.CommandQueue, uses: Sequence[str]) -> bool:
-    kernel = _kernel(queue, _source(uses))
+    kernel = kernel_of(queue, _source(uses))
     result = np.full(len(_RESULT), -1, np.int32)
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
     memory = cl.Buffer(queue.context, flags, hostbuf=result)
@@ -347,20 +355,3 @@ def _works(queue: cl.CommandQueue, uses: Sequence[str]) -> bool:
     cl.enqueue_nd_range_kernel(queue, kernel, (result.size,), (result.size,))
     cl.enqueue_copy(queue, result, memory)
     return bool(result.tolist() == _RESULT)
-
-
-def _shares_lanes(queue: cl.CommandQueue) -> bool:
-    kernel = _kernel(queue, _CHAIN)
-    items = 64 * max(1, queue.device.max_compute_units)
-    memory = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, 4 * items)
-    cl.enqueue_fill_buffer(queue, memory, np.float32(1), 0, 4 * items)
-    kernel.set_arg(0, memory)
-    times: dict[int, float] = {}
-    for _ in range(3):
-        for group in (1, 64):
-            queue.finish()
-            start = time.perf_counter()  # the clocks of some drivers stand
-            cl.enqueue_nd_range_kernel(queue, kernel, (items,), (group,)).wait()
-            taken = time.perf_counter() - start
-            times[group] = min(taken, times.get(group, taken))
-    return times[1] > _LANES_GAIN * times[64]

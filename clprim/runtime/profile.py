@@ -6,15 +6,12 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 import pyopencl as cl
 
 from clprim.errors import DeviceError
+from clprim.runtime.device import Device, current_device
 from clprim.text_table import format_table
-
-if TYPE_CHECKING:
-    from clprim.runtime.device import Device
 
 __all__ = ["KernelEvent", "Profile", "profile"]
 
@@ -175,11 +172,7 @@ def profile(device: Device | None = None) -> Profile:
         ...     y = scale(x, 2.0)
         >>> print(p.table())  # doctest: +SKIP
     """
-    if device is None:
-        from clprim.runtime.device import current_device
-
-        device = current_device()
-    return Profile(device)
+    return Profile(current_device() if device is None else device)
 
 
 def _profiling_queue(device: Device) -> cl.CommandQueue:

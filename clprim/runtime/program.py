@@ -24,20 +24,21 @@ from clprim.traits import DeviceTraits
 if TYPE_CHECKING:
     from clprim.runtime.device import Device
 
-__all__ = ["build", "cl_std_option", "forget", "kernel_of"]
+__all__ = ["build", "cl_std_option", "forget", "kernel_of", "programs_met"]
 
 # ``cl.Program.build`` keeps a cache of its own, warns of every remark of a compiler, and can be
 # told to do neither only by settings of the whole process. The class beneath does one thing.
 _RawProgram = cl._cl._Program
 
 # Programs that are found again by their source; what still is called keeps its program anyway. A
-# network has some hundred kernels, and a program takes from tens of KiB to a MiB of the host.
+# network has some hundred kernels, and a program takes from tens of KiB to 5 MiB of the host.
 _MOST = 512
 _OPTIONS = "CLPRIM_BUILD_OPTIONS"
 
 _Key = tuple["Device", str, tuple[str, ...]]
 _programs: OrderedDict[_Key, cl.Program] = OrderedDict()  # what was used last comes last
 _building: dict[_Key, threading.Lock] = {}
+_met: set[int] = set()  # hashes of all keys there ever were
 _guard = threading.Lock()  # of both
 
 
@@ -82,6 +83,7 @@ def build(
             program = _load_or_compile(device, source, key[2], title, lines)
             with _guard:
                 _programs[key] = program
+                _met.add(hash(key))
                 while len(_programs) > _MOST:
                     _programs.popitem(last=False)
     finally:
@@ -141,6 +143,11 @@ def _drop(key: _Key, program: cl.Program) -> None:
             return
     device, source, flags = key
     disk_cache.remove(_disk_key(device, source, " ".join(flags).encode()))
+
+
+def programs_met() -> int:
+    """Returns how many different programs this process has had; one built anew is the same."""
+    return len(_met)
 
 
 def forget() -> None:

@@ -81,6 +81,9 @@ def query_traits(device: cl.Device) -> DeviceTraits:
         "register_bytes": lambda: _register_bytes(device, is_cpu),
         "fp16": lambda: "cl_khr_fp16" in _extensions(device),
         "fp64": lambda: "cl_khr_fp64" in _extensions(device) or device.double_fp_config != 0,
+        "integer_dots": lambda: (
+            "cl_khr_integer_dot_product" in _extensions(device) and _c_version(device) >= (3, 0)
+        ),
         "c_version": lambda: _c_version(device),
         "cache_bytes": lambda: _cache_bytes(device, is_cpu),
         "max_allocation": lambda: device.max_mem_alloc_size,
@@ -173,7 +176,8 @@ def match(device: cl.Device, spec: str) -> int | None:
     A platform's name counts before a device's: CPU runtimes of every origin name the processor,
     and with it its vendor, as their device.
     """
-    words, name = spec.lower().split(), text(device, "name")
+    words, name = re.split(r"[\s_-]+", spec.lower()), text(device, "name")
+    words = [word for word in words if word]
     if not words:
         return None
     if spec.strip().lower() == name.lower():

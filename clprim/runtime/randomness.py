@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from clprim.errors import DTypeError, quoted
 from clprim.runtime import recording
 
 __all__ = ["State", "advance", "at", "get_state", "set_state"]
@@ -74,6 +75,9 @@ def advance() -> State:
 @contextmanager
 def at(state: State) -> Iterator[None]:
     """Makes the calls of this thread inside a ``with`` draw from ``state`` on."""
+    whole = isinstance(state, tuple) and all(isinstance(n, int) for n in state)
+    if not whole or len(state) != len(State._fields):
+        raise DTypeError(f"expected a state as a call returned it, got {quoted(state)}")
     before, _given.state = _given.state, State(*state)
     try:
         yield

@@ -3,7 +3,7 @@
 The device is clprim's current one. What has no kernel of clprim's runs on the CPU, with a warning.
 """
 
-from clprim.torch import autocast, basics, private, saving, table
+from clprim.torch import autocast, basics, generators, private, saving, table
 from clprim.torch.device import DeviceModule
 from clprim.torch.function import operator
 from clprim.torch.fusion import fuse
@@ -22,3 +22,4 @@ optimizer.register()
 table.register_all(all_families)
 private.register_fallback(run_on_cpu)
 autocast.register()
+generators.register()

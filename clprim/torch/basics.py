@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 
-from clprim.errors import DeviceError
-from clprim.torch import private
+from clprim.torch import numbers, private
 from clprim.torch.copying import cast, copy_into, duplicate
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.memory import adopt, array_of, download, new, on_device, upload
@@ -36,12 +35,13 @@ def _preserved(like: torch.Tensor) -> tuple[int, ...]:
     return _strides(shape, order)
 
 
-def _check_index(device: Any) -> None:
-    if device is not None and torch.device(device).index not in (None, 0):
-        raise DeviceError(
-            f"{device}: PyTorch makes tensors of a device written in Python on {private.NAME}:0 "
-            "alone; clprim.set_device chooses which device that is, before the first tensor"
-        )
+def _elsewhere(device: Any) -> bool:
+    """Whether a device is asked for that is not the first; it may be used from now on."""
+    number = None if device is None else torch.device(device).index
+    if not number:
+        return False
+    numbers.begin(number)
+    return True
 
 
 def _empty(
@@ -53,7 +53,9 @@ def _empty(
     pin_memory: Any = None,
     memory_format: torch.memory_format | None = None,
 ) -> torch.Tensor:
-    _check_index(device)
+    if _elsewhere(device):
+        how = {"dtype": dtype, "device": device, "memory_format": memory_format}
+        return _aten.empty.memory_format(size, **how)
     order = _CHANNELS_LAST.get(memory_format) if memory_format else None
     strides = None if order is None else _strides(size, order)
     return new(tuple(size), dtype or torch.get_default_dtype(), strides)
@@ -68,7 +70,8 @@ def _empty_strided(
     device: Any = None,
     pin_memory: Any = None,
 ) -> torch.Tensor:
-    _check_index(device)
+    if _elsewhere(device):
+        return _aten.empty_strided.default(size, stride, dtype=dtype, device=device)
     return new(tuple(size), dtype or torch.get_default_dtype(), tuple(stride))
 
 
@@ -84,10 +87,11 @@ def _to_copy(
 ) -> torch.Tensor:
     kind = dtype or x.dtype
     target = torch.device(device) if device is not None else x.device
-    if target.type == private.NAME:
-        _check_index(target)
-    else:
+    if target.type != private.NAME:
         return download(x).to(device=target, dtype=kind, **_format(memory_format))
+    if device is not None and _elsewhere(target):
+        how = {"dtype": dtype, "device": device, "memory_format": memory_format}
+        return _aten._to_copy.default(x, **how)
     if not on_device(x):
         return upload(x.detach().to(kind, **_format(memory_format)))
     if memory_format in _CHANNELS_LAST or memory_format is torch.contiguous_format:
@@ -233,8 +237,21 @@ def _scattered(view: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]
     return run
 
 
+def _pinned(original: Any) -> Any:
+    """Memory of the host is as it is: PyTorch asks for pinned one in C++, and nothing needs it."""
+
+    def pin_memory(tensor: torch.Tensor, *args: Any) -> Any:
+        kind = torch.accelerator.current_accelerator()
+        if kind is not None and kind.type == private.NAME:
+            return tensor
+        return original(tensor, *args)
+
+    return pin_memory
+
+
 def register() -> None:
     """Registers them all."""
+    private.replace_method("pin_memory", _pinned)
     table: dict[str, Any] = {
         "empty.memory_format": _empty,
         "empty_strided": _empty_strided,

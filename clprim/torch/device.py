@@ -6,6 +6,7 @@ import contextlib
 import struct
 import time
 from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,9 +15,9 @@ import torch
 
 from clprim import random
 from clprim.errors import DeviceError
-from clprim.runtime.device import current_device, devices
-from clprim.runtime.device import synchronize as wait
-from clprim.torch.memory import supports_bfloat16, usage
+from clprim.runtime.device import Device, devices
+from clprim.torch import numbers, private
+from clprim.torch.memory import placement, supports_bfloat16
 
 __all__ = ["DeviceModule"]
 
@@ -38,7 +39,8 @@ class QueueEvent:
     def record(self, stream: Any = None) -> None:
         """Puts the event behind all that was launched."""
         self._done = None
-        self._marker = marker = cl.enqueue_marker(current_device().queue)
+        device = _current() if stream is None else stream.opened
+        self._marker = marker = cl.enqueue_marker(device.queue)
         if self._timing:
 
             def done(_: int) -> None:
@@ -46,7 +48,7 @@ class QueueEvent:
                     self._done = time.perf_counter()
 
             marker.set_callback(cl.command_execution_status.COMPLETE, done)
-        current_device().queue.flush()
+        device.queue.flush()
 
     def wait(self, stream: Any = None) -> None:
         """Makes what is launched next wait: it does so already, in the one queue."""
@@ -80,20 +82,21 @@ class QueueEvent:
 
 
 class QueueStream:
-    """The device's one queue, in which everything runs in order; all streams are this one."""
+    """A device's one queue, in which everything runs in order; all its streams are this one."""
 
     def __init__(self, device: Any = None, priority: int = 0) -> None:
         self.stream_id = 0
+        self.opened = _opened(device)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, QueueStream)
+        return isinstance(other, QueueStream) and self.opened == other.opened
 
     def __hash__(self) -> int:
-        return 0
+        return hash(self.opened)
 
     def synchronize(self) -> None:
         """Waits until everything that was launched is done."""
-        wait()
+        self.opened.synchronize()
 
     def query(self) -> bool:
         """Whether everything that was launched is done."""
@@ -103,14 +106,18 @@ class QueueStream:
     def record_event(self, event: QueueEvent | None = None) -> QueueEvent:
         """Puts an event behind all that was launched."""
         event = QueueEvent() if event is None else event
-        event.record()
+        event.record(self)
         return event
 
     def wait_event(self, event: QueueEvent) -> None:
         """Does nothing: the queue is in order."""
+        if event._marker is not None and event._marker.context != self.opened.context:
+            event.synchronize()
 
     def wait_stream(self, stream: QueueStream) -> None:
-        """Does nothing: there is one queue."""
+        """Does nothing where it is the same queue; else the host waits for the other one."""
+        if stream != self:
+            stream.synchronize()
 
     def __enter__(self) -> QueueStream:
         return self
@@ -119,8 +126,34 @@ class QueueStream:
         pass
 
 
+# What `torch.opencl.device` names, by thread and task.
+_inside: ContextVar[int] = ContextVar("clprim_torch_device", default=0)
+
+
+def _number(device: Any) -> int:
+    """A device's number: given as one, as ``"opencl:1"``, or none for the one that is current."""
+    if device is None:
+        return _inside.get()
+    if isinstance(device, int):
+        return numbers.check(device)
+    found = torch.device(device)
+    if found.type != private.NAME:
+        raise DeviceError(f"{device}: expected a number or {private.NAME}, as {private.NAME}:0")
+    return numbers.check(found.index)
+
+
+def _opened(device: Any) -> Device:
+    return numbers.device(_number(device))
+
+
+def _current() -> Device:
+    return _opened(None)
+
+
 class DeviceModule:
-    """The module: one device, clprim's current one at the time of the import."""
+    """The module. ``opencl:0`` is clprim's current device, and what ``opencl`` alone stands for."""
+
+    _initialized = True  # checkpoints keep random states of what says so
 
     def is_initialized(self) -> bool:
         """Whether it may be used: always."""
@@ -131,32 +164,42 @@ class DeviceModule:
         return bool(devices())
 
     def device_count(self) -> int:
-        """How many devices tensors can be on: one."""
-        return min(1, len(devices()))
+        """How many devices tensors can be on."""
+        return len(devices())
 
     def current_device(self) -> int:
-        """The number of the device that tensors are on."""
-        return 0
+        """The number of the device that this module's functions speak of: 0, but for `device`."""
+        return _inside.get()
 
     def set_device(self, device: Any) -> None:
-        """Takes 0, the only one; `clprim.set_device` chooses which that is."""
-        number = torch.device(device).index if not isinstance(device, int) else device
-        if number not in (None, 0):
-            raise DeviceError(f"opencl:{number}: there is one device, opencl:0")
+        """Takes 0: ``opencl`` alone always stands for it, as PyTorch has no way to change that.
+
+        Raises:
+            DeviceError: Another number.
+        """
+        if _number(device):
+            raise DeviceError(
+                f"set_device: {private.NAME} alone stands for {private.NAME}:0, got {device!r}; "
+                f'write "{private.NAME}:{_number(device)}" where tensors are made, or let '
+                "clprim.set_device choose which device number 0 is, before the first tensor"
+            )
 
     @contextlib.contextmanager
     def device(self, device: Any) -> Iterator[None]:
-        """A context in which a device is the current one."""
-        self.set_device(device)
-        yield
+        """A context in which this module's functions speak of a device; tensors name their own."""
+        before = _inside.set(_number(device))
+        try:
+            yield
+        finally:
+            _inside.reset(before)
 
     def get_device_name(self, device: Any = None) -> str:
-        """What the driver calls the device."""
-        return current_device().name
+        """What the driver calls a device."""
+        return _opened(device).name
 
     def get_device_properties(self, device: Any = None) -> SimpleNamespace:
         """Name, ``total_memory`` in bytes and number of compute units."""
-        found = current_device()
+        found = _opened(device)
         return SimpleNamespace(
             name=found.name,
             total_memory=found.cl.global_mem_size,
@@ -166,8 +209,8 @@ class DeviceModule:
     Event, Stream = QueueEvent, QueueStream
 
     def current_stream(self, device: Any = None) -> QueueStream:
-        """The one stream."""
-        return QueueStream()
+        """A device's one stream."""
+        return QueueStream(device)
 
     default_stream = current_stream
 
@@ -184,23 +227,25 @@ class DeviceModule:
 
     def synchronize(self, device: Any = None) -> None:
         """Waits until everything that was launched is done."""
-        wait()
+        _opened(device).synchronize()
 
     def memory_allocated(self, device: Any = None) -> int:
         """Bytes that tensors hold."""
-        return usage.now
+        return placement.usage[_number(device)].now
 
     def max_memory_allocated(self, device: Any = None) -> int:
         """Bytes that tensors held at most since `reset_peak_memory_stats`."""
-        return usage.peak
+        return placement.usage[_number(device)].peak
 
     def reset_peak_memory_stats(self, device: Any = None) -> None:
         """Lets `max_memory_allocated` begin anew."""
+        usage = placement.usage[_number(device)]
         usage.peak = usage.now
 
     def empty_cache(self) -> None:
         """Gives memory that no tensor holds back to the driver."""
-        current_device().pool.free_held()
+        for found in numbers.opened():
+            found.pool.free_held()
 
     def manual_seed_all(self, seed: int) -> None:
         """Seeds the device's random numbers."""
@@ -229,7 +274,7 @@ class DeviceModule:
         random.set_state(random.State(*_STATE.unpack(bytes(state.tolist()))))
 
     def get_rng_state_all(self) -> list[torch.Tensor]:
-        """The state of every device."""
+        """The one state that all devices have."""
         return [self.get_rng_state()]
 
     def set_rng_state_all(self, states: Iterable[torch.Tensor]) -> None:

@@ -11,6 +11,7 @@ from clprim.errors import DTypeError
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 from clprim.torch.memory import adopt, array_of, on_device
+from clprim.torch.numbers import run_on
 
 __all__ = ["operator"]
 
@@ -43,7 +44,7 @@ def operator(definition: Any) -> Callable[..., Any]:
             ctx.options = options
             ctx.numbers = args[inputs:]
             ctx.save_for_backward(*args[:inputs])
-            found = definition(*arrays, **options)
+            found = run_on(args, definition, *arrays, **options)
             return tuple(map(adopt, found)) if isinstance(found, tuple) else adopt(found)
 
         @staticmethod
@@ -52,7 +53,9 @@ def operator(definition: Any) -> Callable[..., Any]:
             wanted = [n for n in range(inputs) if ctx.needs_input_grad[n + 1]]
             gradient = definition.gradient(wrt=tuple(f"x{n}" for n in wanted))
             given = tuple(None if g is None else array_of(g.contiguous()) for g in grads)
-            found = gradient(
+            found = run_on(
+                tensors,
+                gradient,
                 *map(array_of, tensors),
                 *ctx.numbers,
                 grad=given[0] if len(given) == 1 else given,

@@ -13,6 +13,7 @@ from clprim.arrays.array import Array
 from clprim.plan.strides import is_channels_last
 from clprim.torch import private
 from clprim.torch.memory import adopt, array_of, on_device
+from clprim.torch.numbers import run_on
 
 __all__ = ["FusedConcat", "FusedConv2d", "FusedMaxPool2d", "whole_of"]
 
@@ -90,7 +91,12 @@ class FusedConv2d(nn.Module):  # type: ignore[misc]
         if not usable or not self._fits(x, other):
             y = conv(x) if other is None else conv(x) + other
             return getattr(nn.functional, self.activation)(y) if self.activation else y
-        given = array_of(x)
+        return run_on((x, other), self._run, x, other, room)
+
+    def _run(
+        self, x: torch.Tensor, other: torch.Tensor | None, room: torch.Tensor | None
+    ) -> torch.Tensor:
+        conv, given = self.conv, array_of(x)
         made = None if self.place is None else self._room(x, given, room)
         found = ops.conv2d(
             given,
@@ -161,10 +167,8 @@ class FusedMaxPool2d(nn.Module):  # type: ignore[misc]
         if not on_device(x) or x.ndim != 4 or p.return_indices or _differentiated(x):
             return p(x)
         stride = p.kernel_size if p.stride is None else p.stride
-        given = array_of(x)
-        return adopt(
-            ops.max_pool2d(given, p.kernel_size, stride, p.padding, p.dilation, p.ceil_mode)
-        )
+        how = p.kernel_size, stride, p.padding, p.dilation, p.ceil_mode
+        return adopt(run_on((x,), ops.max_pool2d, array_of(x), *how))
 
 
 class FusedConcat(nn.Module):  # type: ignore[misc]

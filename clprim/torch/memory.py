@@ -7,6 +7,8 @@ share, keeps the array whose memory it is; it is freed with the storage.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -22,15 +24,16 @@ from clprim.torch import private
 __all__ = [
     "array",
     "array_of",
+    "array_or_none",
     "download",
     "kind_of",
     "new",
     "numpy_dtype",
     "on_device",
+    "placement",
     "supports_bfloat16",
     "tensor",
     "upload",
-    "upload_bytes",
 ]
 
 _NUMPY: dict[torch.dtype, np.dtype[Any]] = {
@@ -64,27 +67,40 @@ class Usage:
     def __init__(self) -> None:
         self.now = self.peak = 0
 
-    def add(self, nbytes: int) -> None:
-        """Counts memory that was taken, or given back where negative."""
-        self.now += nbytes
-        self.peak = max(self.peak, self.now)
+
+class Placement:
+    """Which device arrays are on, and how much memory tensors take there.
+
+    Attributes:
+        number_of: Of an array the number of its device; None while tensors are on the first alone.
+        usage: By number.
+    """
+
+    def __init__(self) -> None:
+        self.number_of: Callable[[Array], int] | None = None
+        self.usage: dict[int, Usage] = defaultdict(Usage)
 
 
-usage = Usage()
+placement = Placement()
+usage = placement.usage[0]
+_empty_tensor = private.empty_tensor
 
 
 class _Memory:
-    """What a storage keeps: its array, and the count of its bytes."""
+    """What a storage keeps: its array, how tensors see that, and the count of its bytes."""
 
-    __slots__ = ("nbytes", "root")
+    __slots__ = ("kind", "nbytes", "root", "shape", "steps", "usage")
 
-    def __init__(self, root: Array) -> None:
-        self.root = root
-        self.nbytes = getattr(root.base_data, "size", 0) or 0
-        usage.add(self.nbytes)
+    def __init__(
+        self, root: Array, kind: torch.dtype, steps: tuple[int, ...], nbytes: int, usage: Usage
+    ) -> None:
+        self.root, self.kind, self.shape, self.steps = root, kind, root.shape, steps
+        self.nbytes, self.usage = nbytes, usage
+        usage.now = now = usage.now + nbytes
+        usage.peak = max(usage.peak, now)
 
     def __del__(self) -> None:
-        usage.add(-self.nbytes)
+        self.usage.now -= self.nbytes
 
 
 def numpy_dtype(kind: torch.dtype) -> np.dtype[Any]:
@@ -118,14 +134,34 @@ def on_device(value: object) -> bool:
 def array_of(tensor: torch.Tensor) -> Array:
     """Returns the array that a tensor on the device is."""
     memory: _Memory = private.storage_of(tensor).clprim
+    return memory.root if _is_whole(tensor, memory) else _part(tensor, memory)
+
+
+def array_or_none(value: torch.Tensor) -> Array | None:
+    """Returns the array that a tensor is; None of one that is not on the device."""
+    memory: _Memory | None = getattr(private.storage_of(value), "clprim", None)
+    if memory is None:
+        return None
+    return memory.root if _is_whole(value, memory) else _part(value, memory)
+
+
+def _is_whole(tensor: torch.Tensor, memory: _Memory) -> bool:
+    """Whether a tensor is what its storage was made for."""
+    return (
+        tensor.shape == memory.shape
+        and tensor.dtype is memory.kind
+        and tensor.stride() == memory.steps
+        and not tensor.storage_offset()
+    )
+
+
+def _part(tensor: torch.Tensor, memory: _Memory) -> Array:
     root = memory.root
     dtype = numpy_dtype(tensor.dtype)
     itemsize = dtype.itemsize
     shape = tuple(tensor.shape)
     strides = tuple([s * itemsize for s in tensor.stride()])
     offset = tensor.storage_offset() * itemsize
-    if not offset and root.strides == strides and root.shape == shape and root.dtype == dtype:
-        return root
     if root.dtype != dtype:
         root = _read_as(root, dtype)
     offset += root.offset
@@ -159,19 +195,26 @@ def _read_as(root: Array, dtype: np.dtype[Any]) -> Array:
 
 def adopt(found: Array) -> torch.Tensor:
     """Makes a tensor of an array that no other tensor holds."""
-    kind = _TORCH.get(found.dtype)
+    dtype, shape = found.dtype, found.shape
+    kind = _TORCH.get(dtype)
     if kind is None:
-        raise DTypeError(f"arrays of {found.dtype} cannot be tensors")
-    made = private.empty_tensor(found.shape, kind)
-    private.storage_of(made).clprim = _Memory(found)
-    itemsize = found.dtype.itemsize
-    strides = tuple([s // itemsize for s in found.strides])
-    if strides != made.stride():
-        if found.size and min(strides, default=0) < 0:
+        raise DTypeError(f"arrays of {dtype} cannot be tensors")
+    number = placement.number_of(found) if placement.number_of else 0
+    made = private.empty_tensor_on(number, shape, kind) if number else _empty_tensor(shape, kind)
+    itemsize = dtype.itemsize
+    steps = tuple([s // itemsize for s in found.strides])
+    dense = steps == made.stride()
+    # The driver is asked for a buffer's size only where elements may lie outside of the first ones.
+    whole = dense and not found.offset
+    nbytes = found.nbytes if whole else getattr(found.base_data, "size", 0) or 0
+    counted = placement.usage[number] if number else usage
+    private.storage_of(made).clprim = _Memory(found, kind, steps, nbytes, counted)
+    if not dense:
+        if found.size and min(steps, default=0) < 0:
             raise ShapeError(
                 f"strides {found.strides} run backwards, which tensors cannot; copy it"
             )
-        made = private.restride(made, found.shape, strides)
+        made = private.restride(made, shape, steps)
     return made
 
 
@@ -193,11 +236,6 @@ def new(
 def upload(host: torch.Tensor) -> torch.Tensor:
     """Copies a tensor of the host, with its strides where it has no gaps."""
     return adopt(asarray(as_numpy(host)))
-
-
-def upload_bytes(host: np.ndarray[Any, Any]) -> Array:
-    """Copies bytes to the device."""
-    return asarray(host)
 
 
 def as_numpy(host: torch.Tensor) -> np.ndarray[Any, Any]:
@@ -236,7 +274,8 @@ def tensor(array: Array) -> torch.Tensor:
     """Returns a tensor of an array: the same memory.
 
     Args:
-        array: Of the current device; strides may not be negative.
+        array: Of the current device or, once tensors are on others too, of any; strides may not
+            be negative.
 
     Raises:
         DTypeError: Not a device array, or of a dtype that tensors lack.
@@ -244,6 +283,6 @@ def tensor(array: Array) -> torch.Tensor:
     """
     if not isinstance(array, Array):
         raise DTypeError(f"clprim.torch.tensor: expected an array, got {type(array).__name__}")
-    if array.context != current_device().context:
+    if not placement.number_of and array.context != current_device().context:
         raise DTypeError("clprim.torch.tensor: the array is of another device than the current one")
     return adopt(array)

@@ -60,7 +60,7 @@ def run_on_cpu(overload: Any, *args: Any, **options: Any) -> Any:
         warnings.warn(
             f"{name} has no kernel on {private.NAME!r} and runs on the CPU; "
             "clprim.torch.fallback() chooses 'silent' or 'error'",
-            stacklevel=2,
+            stacklevel=3,
         )
     counts[name] = counts.get(name, 0) + 1
     given: dict[int, torch.Tensor] = {}

@@ -6,7 +6,9 @@ the version that was found and those that the device was run with.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from typing import Any
 
 import torch
@@ -18,7 +20,10 @@ __all__ = [
     "adopt",
     "alias",
     "autocast_falls_through",
+    "backward_in_this_thread",
     "empty_tensor",
+    "empty_tensor_on",
+    "make_generators",
     "print_with",
     "register_autocast",
     "register_device",
@@ -27,6 +32,7 @@ __all__ = [
     "replace_method",
     "restride",
     "storage_of",
+    "wrap_kernels",
 ]
 
 #: The device's name: ``tensor.to("opencl")``.
@@ -36,7 +42,9 @@ _KEY = "PrivateUse1"
 _NEEDED = (
     "utils.backend_registration._setup_privateuseone_for_python_backend",
     "_C._acc.create_empty_tensor",
+    "_C._acc.DeviceGuard",
     "_C._acc.PrivateUse1Hooks",
+    "_C._set_multithreading_enabled",
     "_C.DispatchKeySet",
 )
 
@@ -66,10 +74,52 @@ empty_tensor: Callable[[Sequence[int], torch.dtype], torch.Tensor] = (
 )
 
 
+class _Elsewhere(torch.Tensor):  # type: ignore[misc]
+    """What has a storage of any device; aliases of it are plain tensors."""
+
+    @classmethod
+    def __torch_dispatch__(cls, *_: Any) -> Any:  # PyTorch wants one; nothing calls it
+        raise NotImplementedError
+
+
+def empty_tensor_on(number: int, shape: Sequence[int], kind: torch.dtype) -> torch.Tensor:
+    """Returns a tensor without memory on another device than the first."""
+    device = torch.device(NAME, number)
+    made = torch.Tensor._make_wrapper_subclass(_Elsewhere, tuple(shape), dtype=kind, device=device)
+    return restride(made, shape, torch.empty(shape, device="meta").stride())
+
+
+def backward_in_this_thread() -> None:
+    """Lets this thread run its backward passes itself: PyTorch's own is for one device."""
+    torch._C._set_multithreading_enabled(False)
+
+
+class _Guard(torch._C._acc.DeviceGuard):  # type: ignore[misc]
+    """What PyTorch asks, twice an operator that is differentiated, for the kind of the device."""
+
+    type_ = repeat(torch._C._autograd.DeviceType.PrivateUse1).__next__
+
+
+def make_generators(make: Callable[[torch.device], Any]) -> None:
+    """Lets ``torch.Generator`` of the device be made; PyTorch asks for them in C++."""
+    kind: Any = type(torch.Generator)
+    if kind is type:
+        return  # of a version whose type cannot be changed: PyTorch says that it has none
+
+    def call(cls: Any, *args: Any, **options: Any) -> Any:
+        if cls is torch.Generator:
+            device = args[0] if args else options.get("device")
+            if device is not None and torch.device(device).type == NAME:
+                return make(torch.device(device))
+        return type.__call__(cls, *args, **options)
+
+    kind.__call__ = call
+
+
 def register_device(module: object) -> None:
     """Registers the device and its module, ``torch.opencl``."""
     torch.utils.backend_registration._setup_privateuseone_for_python_backend(
-        NAME, backend_module=module
+        NAME, backend_module=module, device_guard=_Guard()
     )
 
 
@@ -79,16 +129,37 @@ def _aten_library() -> Any:
     return _of_aten[0]
 
 
+_kernels: dict[str, Callable[..., Any]] = {}
+_fallback: list[Callable[..., Any]] = []
+
+
 def register_kernel(name: str, function: Callable[..., Any]) -> None:
     """Registers what runs for an overload, as ``add.Tensor``, of tensors on the device."""
+    _kernels[name] = function
     _aten_library().impl(name, function, _KEY)
 
 
 def register_fallback(function: Callable[..., Any]) -> None:
     """Registers what runs for every overload that has no kernel; it gets the overload first."""
+    _fallback.append(function)
     library = torch.library.Library("_", "IMPL")
-    library.fallback(function, _KEY)
+
+    def latest(*args: Any, **options: Any) -> Any:
+        return _fallback[-1](*args, **options)  # PyTorch takes one registration alone
+
+    library.fallback(latest, _KEY)
     _libraries.append(library)
+
+
+def wrap_kernels(wrap: Callable[[str, Callable[..., Any]], Callable[..., Any]]) -> None:
+    """Replaces every kernel, and the fallback, by what is made of its name and itself."""
+    library = torch.library.Library("aten", "IMPL")
+    _libraries.append(library)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that there was one before is known
+        for name, function in _kernels.items():
+            library.impl(name, wrap(name, function), _KEY, allow_override=True)
+    _fallback.append(wrap("", _fallback[-1]))
 
 
 def register_autocast(name: str, function: Callable[..., Any]) -> None:
@@ -139,9 +210,9 @@ def adopt(tensor: torch.Tensor, other: torch.Tensor) -> None:
     )
 
 
-def replace_method(name: str, make: Callable[[Any], Any]) -> None:
-    """Replaces a method of tensors by one that is made of it."""
-    setattr(torch.Tensor, name, make(getattr(torch.Tensor, name)))
+def replace_method(name: str, make: Callable[[Any], Any], kind: Any = torch.Tensor) -> None:
+    """Replaces a method of tensors, or of another kind, by one that is made of it."""
+    setattr(kind, name, make(getattr(kind, name)))
 
 
 def print_with(host_copy: Callable[[torch.Tensor], torch.Tensor]) -> None:

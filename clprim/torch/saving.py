@@ -1,35 +1,36 @@
 """Saving, loading and deep copies: storages of the device have no bytes that PyTorch could read.
 
-A tensor is saved as its copy on the host, and comes back to the device; ``map_location="opencl"``
-brings tensors there that were saved from elsewhere.
+A tensor is saved as its copy on the host, whose storage says where it was; ``map_location=``
+decides as ever where it comes to.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 
 from clprim.torch import private
-from clprim.torch.memory import adopt, on_device, upload, upload_bytes
+from clprim.torch.memory import on_device
 
 __all__ = ["register"]
-
-
-def rebuild(host: torch.Tensor, requires_grad: bool) -> torch.Tensor:
-    """Returns a saved tensor of the device."""
-    found = host if on_device(host) else upload(host)  # map_location= may have brought it there
-    return found.requires_grad_(requires_grad)
 
 
 def _reduce(original: Any) -> Any:
     def reduce(tensor: torch.Tensor, protocol: Any) -> Any:
         if on_device(tensor) and type(tensor) is torch.Tensor:
-            return rebuild, (tensor.detach().cpu(), tensor.requires_grad)
+            host = tensor.detach().cpu()
+            private.storage_of(host).clprim_location = str(tensor.device)
+            return original(host.requires_grad_(tensor.requires_grad), protocol)
         return original(tensor, protocol)
 
     return reduce
+
+
+def _location(storage: Any) -> str | None:
+    """Where a storage that is saved was; None of others than the device's."""
+    found: str | None = getattr(storage, "clprim_location", None)
+    return found
 
 
 def _deepcopy(original: Any) -> Any:
@@ -48,14 +49,39 @@ def _restore(storage: Any, location: str) -> Any:
     """Moves a storage that was read from a file to the device, if that is where it is wanted."""
     if location.partition(":")[0] != private.NAME:
         return None
-    host = np.frombuffer(bytes(storage), np.uint8)
-    return private.storage_of(adopt(upload_bytes(host)))
+    host = torch.empty(0, dtype=torch.uint8).set_(storage)
+    return private.storage_of(host.to(location))
+
+
+def _set_from_file(original: Any) -> Any:
+    """Storages of the old format, which pickle uses as well, are filled after they are made."""
+
+    def fill(storage: Any, *args: Any) -> Any:
+        if storage.device.type != private.NAME:
+            return original(storage, *args)
+        target = torch.empty(0, dtype=torch.uint8, device=storage.device)
+        size = storage.clprim.root.size
+        host = torch.UntypedStorage(size)
+        original(host, *args)
+        target.set_(storage, 0, (size,), (1,))
+        target.copy_(torch.empty(0, dtype=torch.uint8).set_(host))
+        return storage
+
+    return fill
+
+
+def _data_ptr(original: Any) -> Any:
+    def data_ptr(storage: Any) -> Any:
+        return 0 if storage.device.type == private.NAME else original(storage)
+
+    return data_ptr
 
 
 def register() -> None:
     """Lets PyTorch save, load and copy tensors of the device."""
     private.replace_method("__reduce_ex__", _reduce)
     private.replace_method("__deepcopy__", _deepcopy)
-    torch.serialization.add_safe_globals([rebuild])
+    private.replace_method("data_ptr", _data_ptr, torch.UntypedStorage)  # torch.load asks for it
+    private.replace_method("_set_from_file", _set_from_file, torch.UntypedStorage)
     # Before PyTorch's own entry for the device, which asks storages for their bytes.
-    torch.serialization.register_package(5, lambda _: None, _restore)
+    torch.serialization.register_package(5, _location, _restore)

@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_flatten
 from clprim.arrays.array import Array
 from clprim.torch import private
 from clprim.torch.copying import cast, copy_into
-from clprim.torch.memory import adopt, array_of, kind_of, numpy_dtype
+from clprim.torch.memory import adopt, array_of, array_or_none, kind_of, numpy_dtype
 
 __all__ = ["Kernel", "kernel", "kernels", "register_all"]
 
@@ -62,8 +62,9 @@ def kernels() -> tuple[Kernel, ...]:
 def given(value: Any) -> Any:
     """Returns an argument as kernels take it: tensors on the device as arrays."""
     if isinstance(value, torch.Tensor):
-        if value.device.type == private.NAME:
-            return array_of(value)
+        found = array_or_none(value)
+        if found is not None:
+            return found
         if value.ndim == 0:
             return value.item()  # a number that somebody wrapped
         raise RuntimeError(
@@ -88,9 +89,13 @@ def _functional(entry: Kernel) -> Callable[..., Any]:
     function = entry.function
 
     def run(*args: Any, **options: Any) -> Any:
+        values = [given(a) for a in args]
         if options:
             options = {name: given(value) for name, value in options.items()}
-        return returned(function(*[given(a) for a in args], **options))
+            found = function(*values, **options)
+        else:
+            found = function(*values)
+        return adopt(found) if type(found) is Array else returned(found)
 
     return run
 

@@ -1,8 +1,9 @@
 """Attention by blocks of queries: what queries make of keys is never stored for all of them.
 
-A block of queries is multiplied with all keys; the products, of a few megabytes, stay in a cache
-while they become weights and are multiplied with the values. The gradient makes the weights of a
-block again, from the logarithm of each query's sum.
+On CPUs the result is one kernel's, unless weights drop out. Elsewhere, and in the gradient, a block
+of queries is multiplied with all keys; the products, of a few megabytes, stay in a cache while they
+become weights and are multiplied with the values. The gradient makes the weights of a block again,
+from the logarithm of each query's sum.
 """
 
 from __future__ import annotations
@@ -11,21 +12,19 @@ import math
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from clprim.arrays.array import Array, new_dense, view_of
 from clprim.errors import DTypeError, ShapeError
+from clprim.ops.attention.fused import attend
+from clprim.ops.attention.problem import Problem
 from clprim.ops.product.matmul import matmul
-from clprim.ops.shared.arguments import dtype_of, real
-from clprim.plan.strides import broadcasts_to
+from clprim.ops.shared.arguments import dtype_of
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 from clprim.runtime.randomness import State, at, get_state
 
 __all__ = ["scaled_dot_product_attention", "scaled_dot_product_attention_backward"]
 
-# Bytes of products that are in memory at a time.
-BLOCK_BYTES = 4 << 20
+_WHAT = "scaled_dot_product_attention"
 
 
 def _score(mask: str, causal: bool, number: int) -> str:
@@ -96,124 +95,6 @@ _delta = Reduction("y0 = x0 * x1;", init="reduce_y0 = 0;", step="reduce_y0 += y0
 _sum = Reduction("", init="reduce_y0 = 0;", step="reduce_y0 += x0;", name="sum_of_groups")
 
 
-class _Problem:
-    """The arguments of a call, checked, with groups of queries as a dimension of their own."""
-
-    def __init__(
-        self,
-        what: str,
-        query: Any,
-        key: Any,
-        value: Any,
-        attn_mask: Any,
-        dropout_p: Any,
-        is_causal: bool,
-        scale: Any,
-        enable_gqa: bool,
-    ) -> None:
-        arrays = {"query": query, "key": key, "value": value}
-        dtypes = {dtype_of(what, label, a) for label, a in arrays.items()}
-        if len(dtypes) != 1 or query.dtype.kind in "biu":
-            given = ", ".join(str(a.dtype) for a in arrays.values())
-            raise DTypeError(f"{what}: query, key, value are {given}: expected one floating dtype")
-        shapes = ", ".join(str(a.shape) for a in arrays.values())
-        wrong = ShapeError(f"{what}: query, key, value of shapes {shapes} do not fit")
-        if len({a.ndim for a in arrays.values()}) != 1 or query.ndim < 2:
-            raise wrong
-        if query.shape[-1] != key.shape[-1] or key.shape[:-1] != value.shape[:-1]:
-            raise wrong
-        self.groups = 1
-        if enable_gqa:
-            if query.ndim < 3 or not key.shape[-3] or query.shape[-3] % key.shape[-3]:
-                raise ShapeError(
-                    f"{what}: enable_gqa: heads of query must be a multiple of those of key; "
-                    f"shapes are {shapes}"
-                )
-            self.groups = query.shape[-3] // key.shape[-3]
-        batch, heads = query.shape[:-2], key.shape[:-2]
-        if self.groups > 1:
-            heads = (*heads[:-1], query.shape[-3])
-        if batch != heads:
-            raise wrong
-        self.dropout = real(what, "dropout_p", dropout_p)
-        if not 0 <= self.dropout <= 1:
-            raise ShapeError(f"{what}: dropout_p={dropout_p} is no probability: expected 0 to 1")
-        if attn_mask is not None and is_causal:
-            raise ShapeError(f"{what}: attn_mask and is_causal=True exclude each other")
-        self.mask, self.mask_kind = None, ""
-        self.full = (*batch, query.shape[-2], key.shape[-2])
-        if attn_mask is not None:
-            kind = dtype_of(what, "attn_mask", attn_mask)
-            if kind.kind in "iu":
-                raise DTypeError(f"{what}: attn_mask is {kind}, expected bool or a floating dtype")
-            if not broadcasts_to(attn_mask.shape, self.full):
-                raise ShapeError(
-                    f"{what}: attn_mask of shape {attn_mask.shape} does not broadcast to "
-                    f"{self.full}"
-                )
-            self.mask_kind = "bool" if kind.kind == "b" else "float"
-            steps = (0,) * (len(self.full) - attn_mask.ndim) + tuple(
-                0 if n == 1 else s for n, s in zip(attn_mask.shape, attn_mask.strides, strict=True)
-            )
-            self.mask = self.split(view_of(attn_mask, self.full, steps, attn_mask.offset))
-        self.causal = bool(is_causal)
-        size = query.shape[-1]
-        self.scale = 1 / math.sqrt(max(1, size)) if scale is None else real(what, "scale", scale)
-        self.query, self.key, self.value = self.split(query), self.spread(key), self.spread(value)
-        self.dtype = query.dtype
-        # Products and sums are calculated in float32 at least.
-        self.wide = np.dtype(np.float64 if self.dtype == np.float64 else np.float32)
-        row = max(1, math.prod(self.full[:-2]) * self.full[-1] * self.wide.itemsize)
-        self.rows = max(16, BLOCK_BYTES // row)
-
-    def split(self, array: Any) -> Any:
-        """Heads of queries as (heads of keys, groups)."""
-        if self.groups == 1:
-            return array
-        at = array.ndim - 3
-        heads = array.shape[at]
-        shape = (*array.shape[:at], heads // self.groups, self.groups, *array.shape[at + 1 :])
-        step = array.strides[at]
-        strides = (*array.strides[:at], step * self.groups, step, *array.strides[at + 1 :])
-        return view_of(array, shape, strides, array.offset)
-
-    def spread(self, array: Any) -> Any:
-        """Keys or values with a dimension for the groups, which share them."""
-        if self.groups == 1:
-            return array
-        at = array.ndim - 2
-        shape = (*array.shape[:at], 1, *array.shape[at:])
-        strides = (*array.strides[:at], 0, *array.strides[at:])
-        return view_of(array, shape, strides, array.offset)
-
-    def blocks(self) -> list[slice]:
-        """The queries of each block."""
-        length = self.full[-2]
-        return [slice(n, min(n + self.rows, length)) for n in range(0, length, self.rows)]
-
-    def products(self, block: slice) -> tuple[list[Any], list[float]]:
-        """Queries of a block times the keys they see, the mask; and the numbers beside them."""
-        query = self.query[..., block, :]
-        seen = self.seen(block)
-        shape = (*query.shape[:-1], seen.stop)
-        out = new_dense(shape, self.wide)
-        matmul(query, self.key[..., seen, :], transpose_b=True, out=out)
-        arrays = [out] if self.mask is None else [out, self.mask[..., block, :]]
-        numbers: list[float] = [self.scale]
-        if self.causal:
-            numbers.append(block.start)
-        return arrays, numbers
-
-    def seen(self, block: slice) -> slice:
-        """The keys that queries of a block may see."""
-        return slice(0, min(block.stop, self.full[-1]) if self.causal else self.full[-1])
-
-    def dropped(self) -> list[float]:
-        """The numbers of dropout."""
-        kept = 1 - self.dropout
-        return [self.dropout, 1 / kept if kept else 0.0] if self.dropout else []
-
-
 def scaled_dot_product_attention(
     query: Any,
     key: Any,
@@ -259,8 +140,7 @@ def scaled_dot_product_attention(
         array([[[1., 2.],
                 [2., 3.]]], dtype=float32)
     """
-    what = "scaled_dot_product_attention"
-    p = _Problem(what, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    p = Problem(_WHAT, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     out = new_dense((*query.shape[:-1], value.shape[-1]), p.dtype)
     sums = new_dense(query.shape[:-1], p.wide)
     state = get_state() if p.dropout else None
@@ -268,19 +148,31 @@ def scaled_dot_product_attention(
         out.fill(0)
         sums.fill(-math.inf)
     elif out.size:
-        grouped, sums_of = p.split(out), _rows(p, sums)
-        for block in p.blocks():
-            arrays, numbers = p.products(block)
-            rows = sums_of[..., block, :]
-            _sums(p.mask_kind, p.causal)(*arrays, *numbers, axis=-1, keepdims=True, out=rows)
-            weights = _weights(p.mask_kind, p.causal, bool(p.dropout))
-            weights(*arrays, rows, *numbers, *p.dropped(), out=arrays[0])
-            _multiply(arrays[0], p.value[..., p.seen(block), :], grouped[..., block, :])
+        grouped, rows = p.split(out), _rows(p, sums)
+        if p.dropout or not _attend(p, grouped, rows):
+            _by_blocks(p, grouped, rows)
     result: Any = (out, sums, state) if return_stats else out
     return result
 
 
-def _rows(p: _Problem, sums: Any) -> Any:
+def _attend(p: Problem, out: Any, sums: Any) -> bool:
+    """Computes the result and the logarithms of sums in one kernel, if the device has one."""
+    key, value = (_as(a, p.wide) for a in (p.key, p.value))
+    return attend(_WHAT, p.query, key, value, p.mask, p.causal, p.scale, out, sums)
+
+
+def _by_blocks(p: Problem, out: Any, sums: Any) -> None:
+    """Likewise, by a product of matrices, two kernels and another product for each block."""
+    for block in p.blocks():
+        arrays, numbers = p.products(block)
+        rows = sums[..., block, :]
+        _sums(p.mask_kind, p.causal)(*arrays, *numbers, axis=-1, keepdims=True, out=rows)
+        weights = _weights(p.mask_kind, p.causal, bool(p.dropout))
+        weights(*arrays, rows, *numbers, *p.dropped(), out=arrays[0])
+        _multiply(arrays[0], p.value[..., p.seen(block), :], out[..., block, :])
+
+
+def _rows(p: Problem, sums: Any) -> Any:
     """A number for each query as a column."""
     column = view_of(sums, (*sums.shape, 1), (*sums.strides, 0), sums.offset)
     return p.split(column)
@@ -344,7 +236,7 @@ def scaled_dot_product_attention_backward(
         DTypeError: No device arrays of one floating dtype.
     """
     what = "scaled_dot_product_attention_backward"
-    p = _Problem(what, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    p = Problem(what, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     expected = (*query.shape[:-1], value.shape[-1])
     for label, array in {"grad": grad, "out": out}.items():
         if dtype_of(what, label, array) != p.dtype:
@@ -372,7 +264,7 @@ def scaled_dot_product_attention_backward(
     return dq, dk, dv
 
 
-def _grown(p: _Problem, array: Any) -> Any:
+def _grown(p: Problem, array: Any) -> Any:
     """Keys or values as if every group had its own."""
     if p.groups == 1:
         return array
@@ -380,7 +272,7 @@ def _grown(p: _Problem, array: Any) -> Any:
     return view_of(array, shape, array.strides, array.offset)
 
 
-def _accumulate(p: _Problem, grad: Any, out: Any, sums: Any, results: list[Any]) -> None:
+def _accumulate(p: Problem, grad: Any, out: Any, sums: Any, results: list[Any]) -> None:
     """Adds what each block of queries gives to the gradients."""
     query, key, value = (_as(a, p.wide) for a in (p.query, p.key, p.value))
     dq, dk, dv = results

@@ -9,7 +9,7 @@ from typing import Any
 
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.memory import Described, operand_of
-from clprim.dtypes import AnyDType
+from clprim.dtypes import AnyDType, is_integer
 from clprim.errors import ShapeError, quoted
 from clprim.ops.conv.windows import Padding, Pair, Windows, windows
 from clprim.ops.product.arguments import check_bias
@@ -63,7 +63,7 @@ def check_whole(what: str, label: str, value: Any) -> None:
     Raises:
         ShapeError: Quotes it.
     """
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    if not is_integer(value) or value < 1:
         raise ShapeError(f"{what}: {label}={quoted(value)}: expected a whole number of at least 1")
 
 
@@ -86,7 +86,7 @@ def given_shape(what: str, label: str, shape: Any) -> Shape4:
     try:
         a, b, c, d = (int(n) for n in shape)
     except (TypeError, ValueError):
-        raise ShapeError(f"{what}: {label}={shape!r}: expected 4 sizes") from None
+        raise ShapeError(f"{what}: {label}={quoted(shape)}: expected 4 sizes") from None
     if min(a, b, c, d) < 0:
         raise ShapeError(f"{what}: {label}={quoted(shape)}: expected 4 sizes of at least 0")
     return a, b, c, d

@@ -9,10 +9,11 @@ from clprim.arrays.array import Array, view_of
 from clprim.arrays.formats import order_like
 from clprim.arrays.memory import Described
 from clprim.call.call import Call
+from clprim.call.door import checked
 from clprim.call.packed import PackedWeight, matrix_of
 from clprim.call.product import Planned, run_contraction
 from clprim.call.signature import Calls
-from clprim.errors import DefinitionError, ShapeError
+from clprim.errors import DefinitionError, ShapeError, quoted
 from clprim.ops.conv.arguments import (
     batched,
     bias_place,
@@ -60,7 +61,7 @@ def pack_weight(w: Any, *, groups: int = 1, memory_format: str | None = None) ->
     """
     if memory_format not in (None, "contiguous", "channels_last"):
         raise DefinitionError(
-            f"pack_weight: memory_format={memory_format!r}; expected 'contiguous' or "
+            f"pack_weight: memory_format={quoted(memory_format)}; expected 'contiguous' or "
             "'channels_last'"
         )
     check_operands("pack_weight", current_device(), w=w)
@@ -202,6 +203,7 @@ class _Conv2d:
 
     __name__ = "conv2d"
 
+    @checked
     def __call__(
         self,
         x: Any,

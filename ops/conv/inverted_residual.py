@@ -12,7 +12,7 @@ from clprim.call.call import Call, bind
 from clprim.call.packed import PackedWeight, matrix_of
 from clprim.call.signature import Calls
 from clprim.dtypes import AnyDType
-from clprim.errors import DefinitionError, ShapeError
+from clprim.errors import DefinitionError, ShapeError, quoted
 from clprim.ops.conv.arguments import (
     Shape4,
     bias_place,
@@ -193,7 +193,8 @@ def _prepare(
     """Checks everything and plans the call."""
     if algorithm not in ("auto", *_ALGORITHMS):
         raise DefinitionError(
-            f"{_WHAT}: algorithm={algorithm!r}: expected 'auto' or one of {', '.join(_ALGORITHMS)}"
+            f"{_WHAT}: algorithm={quoted(algorithm)}: expected 'auto' or one of "
+            f"{', '.join(_ALGORITHMS)}"
         )
     expand, taps, project = weights
     named = {"w_expand": expand, "w_depthwise": taps, "w_project": project}
@@ -225,7 +226,7 @@ def _prepare(
     if residual and not same:
         raise ShapeError(
             f"{_WHAT}: residual=True adds x of shape {x.shape} to a result of shape {shape} with "
-            f"stride={stride!r}; expected the same shape, and a stride of 1"
+            f"stride={quoted(stride)}; expected the same shape, and a stride of 1"
         )
     added = same if residual is None else bool(residual)
 

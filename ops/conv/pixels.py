@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from clprim.arrays.array import is_integer
-from clprim.errors import DefinitionError, DTypeError, ShapeError
+from clprim.dtypes import is_integer
+from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.plan.conv.pixels import Shuffle
 
 __all__ = ["check_shuffle", "shuffle_of"]
@@ -20,13 +20,13 @@ def check_shuffle(what: str, block: Any, mode: Any) -> None:
         ShapeError: A side below 1.
     """
     if mode not in ("DCR", "CRD"):
-        raise DefinitionError(f"{what}: mode={mode!r} is unknown; expected 'DCR' or 'CRD'")
+        raise DefinitionError(f"{what}: mode={quoted(mode)} is unknown; expected 'DCR' or 'CRD'")
     if block is None:
         return
-    if not is_integer(block) or isinstance(block, bool):
-        raise DTypeError(f"{what}: depth_to_space={block!r}: expected an integer")
+    if not is_integer(block):
+        raise DTypeError(f"{what}: depth_to_space={quoted(block)}: expected an integer")
     if block < 1:
-        raise ShapeError(f"{what}: depth_to_space={block!r}: expected at least 1")
+        raise ShapeError(f"{what}: depth_to_space={quoted(block)}: expected at least 1")
 
 
 def shuffle_of(

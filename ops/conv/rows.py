@@ -7,7 +7,7 @@ from typing import Any
 
 from clprim.arrays.array import Array, view_of
 from clprim.call.packed import PackedWeight, matrix_of
-from clprim.errors import ShapeError
+from clprim.errors import ShapeError, quoted
 from clprim.ops.conv.arguments import (
     batched,
     check_rank,
@@ -232,7 +232,7 @@ def _shape_of_row(what: str, label: str, shape: Any) -> Sides:
     try:
         a, b, c = (int(n) for n in shape)
     except (TypeError, ValueError):
-        raise ShapeError(f"{what}: {label}={shape!r}: expected 3 sizes") from None
+        raise ShapeError(f"{what}: {label}={quoted(shape)}: expected 3 sizes") from None
     return a, b, 1, c
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from clprim.arrays.array import Array, new_dense, view_of
 from clprim.call.packed import matrix_of
 from clprim.dtypes import AnyDType
-from clprim.errors import DefinitionError, ShapeError
+from clprim.errors import DefinitionError, ShapeError, quoted
 from clprim.ops.conv.arguments import (
     batched,
     check_rank,
@@ -271,7 +271,7 @@ def _shape(what: str, label: str, shape: Any) -> tuple[int, ...]:
     except (TypeError, ValueError):
         found = ()
     if len(found) != 5 or min(found) < 0:
-        raise ShapeError(f"{what}: {label}={shape!r}: expected 5 sizes of at least 0")
+        raise ShapeError(f"{what}: {label}={quoted(shape)}: expected 5 sizes of at least 0")
     return found
 
 

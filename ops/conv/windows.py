@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
+from clprim.dtypes import is_integer
 from clprim.errors import ShapeError, quoted
 from clprim.ops.shared.arguments import fits
 from clprim.plan.conv.problem import Axis
@@ -85,7 +84,9 @@ def axes(
     word = padding if isinstance(padding, str) else None
     if word == "same":
         if max(strides) > 1:
-            raise ShapeError(f"{what}: padding='same' needs a stride of 1, got stride={stride!r}")
+            raise ShapeError(
+                f"{what}: padding='same' needs a stride of 1, got stride={quoted(stride)}"
+            )
         missing = [d * (k - 1) for d, k in zip(dilations, kernel, strict=True)]
         sides = tuple(side for n in missing for side in (n // 2, n - n // 2))
     elif word == "valid":
@@ -133,14 +134,16 @@ def transposed_axes(
     for axis, more, n in zip(probe, (e.after for e in extra), size, strict=True):
         if more and more >= max(axis.stride, axis.dilation):
             raise ShapeError(
-                f"{what}: output_padding={output_padding!r} must be less than stride={stride!r} "
-                f"or dilation={dilation!r}"
+                f"{what}: output_padding={quoted(output_padding)} must be less than "
+                f"stride={quoted(stride)} "
+                f"or dilation={quoted(dilation)}"
             )
         result = (n - 1) * axis.stride - axis.before - axis.after + axis.reach + more
         if result < 1:
             raise ShapeError(
                 f"{what}: x of size {tuple(size)} with a kernel of {tuple(kernel)}, "
-                f"stride={stride!r} and padding={padding!r} leaves a result of size {result}"
+                f"stride={quoted(stride)} and padding={quoted(padding)} leaves a result of size "
+                f"{result}"
             )
         # Of what output_padding adds no window reaches more: there are as many as x has elements.
         found.append(replace(axis, size=result, after=axis.after - more))
@@ -172,7 +175,7 @@ def whole_numbers(
     numbers = tuple(value) if several else value
     if not isinstance(numbers, tuple):
         numbers = (numbers,)
-    whole = all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in numbers)
+    whole = all(map(is_integer, numbers))
     if not whole or len(numbers) not in lengths or not fits(numbers, least):
         forms = {1: "a number", 2: "a pair", 4: "(top, bottom, left, right)"}
         expected = ", ".join(forms.get(n, f"{n} numbers") for n in dict.fromkeys(lengths))
@@ -191,7 +194,7 @@ def key(value: Any) -> Any:
     """
     if type(value) is int or value is None or type(value) is str:
         return value
-    if isinstance(value, np.integer):
+    if is_integer(value):
         return int(value)
     if isinstance(value, tuple | list) and all(type(n) is int for n in value):
         return tuple(value)

@@ -12,7 +12,7 @@ from typing import Any
 
 from clprim.arrays.array import Array
 from clprim.arrays.creation import asarray
-from clprim.errors import DefinitionError, ShapeError
+from clprim.errors import DefinitionError, ShapeError, quoted
 from clprim.ops.shared.arguments import Operator, dtype_of, number, of_reals, real
 from clprim.pointwise import Pointwise
 
@@ -54,7 +54,8 @@ _hardsigmoid = of_reals(
     "hardsigmoid",
 )
 _hardswish = of_reals(
-    "typeof_y0 x = x0; typeof_y0 s = (x + 3) / 6; y0 = s <= 0 ? 0 : s < 1 ? x * s : x;",
+    # Of -∞ it is NaN, as in PyTorch.
+    "typeof_y0 x = x0; typeof_y0 s = (x + 3) / 6; y0 = s <= 0 ? x * 0 : s < 1 ? x * s : x;",
     "hardswish",
 )
 
@@ -238,5 +239,5 @@ def gelu(x: Any, approximate: str = "none", *, out: Any = None) -> Array:
         DefinitionError: Another word for ``approximate``.
     """
     if approximate not in ("none", "tanh"):
-        raise DefinitionError(f"gelu: approximate={approximate!r}; expected 'none' or 'tanh'")
+        raise DefinitionError(f"gelu: approximate={quoted(approximate)}; expected 'none' or 'tanh'")
     return (_gelu if approximate == "none" else _gelu_tanh)(x, out=out)

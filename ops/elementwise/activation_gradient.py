@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from clprim.arrays.array import Array
-from clprim.errors import DefinitionError, ShapeError
+from clprim.errors import DefinitionError, ShapeError, quoted
 from clprim.ops.elementwise import activation
 from clprim.ops.shared.arguments import ByKind, dtype_of, number, real
 from clprim.pointwise import Pointwise
@@ -170,6 +170,6 @@ def gelu_backward(grad: Any, x: Any, approximate: str = "none") -> Array:
     """
     if approximate not in ("none", "tanh"):
         raise DefinitionError(
-            f"gelu_backward: approximate={approximate!r}; expected 'none' or 'tanh'"
+            f"gelu_backward: approximate={quoted(approximate)}; expected 'none' or 'tanh'"
         )
     return _derived("gelu" if approximate == "none" else "gelu_tanh", grad, x)

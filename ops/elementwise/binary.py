@@ -16,7 +16,7 @@ from clprim.errors import DefinitionError, DTypeError, quoted
 from clprim.ops.shared.arguments import dtype_of, is_array, number
 from clprim.ops.shared.strings import kernel
 
-__all__ = ["add", "div", "floor_divide", "fmod", "mul", "pow", "remainder", "sub"]
+__all__ = ["add", "common_dtype", "div", "floor_divide", "fmod", "mul", "pow", "remainder", "sub"]
 
 
 def _apply(what: str, name: str, a: Any, b: Any, out: Any, dtype: Any = None) -> Array:
@@ -29,8 +29,8 @@ def _apply(what: str, name: str, a: Any, b: Any, out: Any, dtype: Any = None) ->
     return binary(name, b, number(what, "an operand", a), swapped=True, out=out, dtype=dtype)
 
 
-def _common(a: Any, b: Any) -> Any:
-    """The dtype that two operands promote to, of which one is an array."""
+def common_dtype(a: Any, b: Any) -> Any:
+    """Returns the dtype that two operands promote to, of which one is an array."""
     arrays = [v.dtype for v in (a, b) if is_array(v)]
     numbers = [scalar_dtype(v, arrays[0]) for v in (a, b) if not is_array(v)]
     return promote([*arrays, *numbers])
@@ -41,7 +41,7 @@ def _add(what: str, sign: str, a: Any, b: Any, alpha: Any, out: Any) -> Array:
     if alpha == 1 or not (is_array(a) or is_array(b)):
         return _apply(what, {"+": "add", "-": "subtract"}[sign], a, b, out)
     a, b = (v if is_array(v) else number(what, "an operand", v) for v in (a, b))
-    common = _common(a, b)
+    common = common_dtype(a, b)
     if common.kind == "b":
         raise DTypeError(f"{what}: alpha={quoted(alpha)} beside bool; use astype()")
     if common.kind in "iu" and not isinstance(alpha, int):

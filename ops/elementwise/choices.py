@@ -68,6 +68,9 @@ def where(condition: Any, a: Any, b: Any, *, out: Any = None) -> Array:
     dtype = promote(given)
     names = iter(("x1", "x2") if arrays else ()), iter(("w0", "w1"))
     labels = [next(names[0] if is_array(v) else names[1]) for v in (a, b)]
+    for v in (a, b):
+        if isinstance(v, int) and dtype.kind in "iu":
+            scalar_dtype(v, dtype)  # says which is out of bounds
     # A number is given the result's dtype, so that it need not fit the condition's.
     scalars = [
         dtype.type(v) if dtype.kind in "iu" or dtype == np.float64 else v

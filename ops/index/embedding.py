@@ -9,9 +9,11 @@ import numpy as np
 
 from clprim.arrays.array import Array, view_of
 from clprim.call.repeat import repeatable
-from clprim.dtypes import as_dtype
-from clprim.errors import DefinitionError, DTypeError, ShapeError
-from clprim.ops.index.gather import check_index
+from clprim.dtypes import AnyDType, as_dtype
+from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
+from clprim.ops.index.gather import check_index, index_select
+from clprim.ops.index.scatter import index_copy
+from clprim.ops.norm.renorm import renorm
 from clprim.ops.reduction.extrema import amax
 from clprim.ops.shared.arguments import Operator, dtype_of, is_array, number
 from clprim.ops.shared.dims import whole
@@ -27,21 +29,35 @@ __all__ = [
 ]
 
 
-@repeatable
-def embedding(indices: Any, weight: Any, *, out: Any = None) -> Array:
+def embedding(
+    indices: Any,
+    weight: Any,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    *,
+    out: Any = None,
+) -> Array:
     """Returns rows of a table by number.
 
     Args:
         indices: Of integers. A negative one counts from the end; one that is still out of bounds
             gives zeros.
         weight: (V, …), a row for each number.
+        padding_idx: A row that takes no part in training: it is read as any other, and
+            `embedding_backward` gives it no gradient.
+        max_norm: The rows that are read are brought to this norm first, *in the table*, where
+            theirs is greater; as in PyTorch.
+        norm_type: The order of that norm.
+        scale_grad_by_freq: Has to do with the gradient only: `embedding_backward` takes it, too.
         out: Where the result goes.
 
     Returns:
         The shape of the indices, and that of a row.
 
     Raises:
-        ShapeError: A table without dimensions or rows.
+        ShapeError: A table without dimensions or rows, ``padding_idx`` outside of it.
         DTypeError: Not such arrays.
 
     Example:
@@ -53,9 +69,25 @@ def embedding(indices: Any, weight: Any, *, out: Any = None) -> Array:
                [1., 2.]], dtype=float32)
     """
     what = "embedding"
-    dtype = dtype_of(what, "weight", weight)
+    dtype_of(what, "weight", weight)
     check_index(what, "indices", indices)
-    row = _row(what, weight)
+    _row(what, weight)
+    if padding_idx is not None:
+        row_number = whole(what, "padding_idx", padding_idx)
+        if not -weight.shape[0] <= row_number < weight.shape[0]:
+            raise ShapeError(
+                f"{what}: padding_idx={padding_idx} is out of bounds for {weight.shape[0]} rows"
+            )
+    if max_norm is not None:
+        lines = indices.reshape(-1)
+        bounded = renorm(index_select(weight, 0, lines), norm_type, 0, max_norm)
+        index_copy(weight, 0, lines, bounded, out=weight)
+    return _looked_up(indices, weight, out=out)
+
+
+@repeatable
+def _looked_up(indices: Any, weight: Any, *, out: Any) -> Array:
+    row = _row("embedding", weight)
     spread = view_of(
         indices,
         (*indices.shape, *(1 for _ in row)),
@@ -70,7 +102,7 @@ def embedding(indices: Any, weight: Any, *, out: Any = None) -> Array:
         c = inside ? c : 0;
         y0 = at_x1({element});
         if (!inside) y0 = 0;"""
-    operator = kernel(expr, what, dtype)
+    operator = kernel(expr, "embedding", weight.dtype)
     return operator(spread, weight, shape=(*indices.shape, *row), out=out)
 
 
@@ -78,6 +110,42 @@ def _row(what: str, weight: Any) -> tuple[int, ...]:
     if weight.ndim == 0 or not weight.shape[0]:
         raise ShapeError(f"{what}: expected weight of at least one row, got shape {weight.shape}")
     return tuple(weight.shape[1:])
+
+
+def check_bags(
+    what: str, indices: Any, weight: Any, offsets: Any, mode: str, per_sample_weights: Any
+) -> AnyDType:
+    """Checks the arguments of `embedding_bag`, and returns the dtype of the weight.
+
+    Raises:
+        ShapeError, DefinitionError, DTypeError: As there.
+    """
+    dtype: AnyDType = dtype_of(what, "weight", weight)
+    check_index(what, "indices", indices)
+    if mode not in ("sum", "mean", "max"):
+        raise DefinitionError(
+            f"{what}: mode={quoted(mode)} is unknown; expected 'sum', 'mean' or 'max'"
+        )
+    if per_sample_weights is not None:
+        if mode != "sum":
+            raise DefinitionError(f"{what}: per_sample_weights need mode='sum', got {quoted(mode)}")
+        dtype_of(what, "per_sample_weights", per_sample_weights)
+        if per_sample_weights.shape != indices.shape:
+            raise ShapeError(
+                f"{what}: per_sample_weights have shape {per_sample_weights.shape}, expected "
+                f"{indices.shape}"
+            )
+    if len(_row(what, weight)) != 1:
+        raise ShapeError(f"{what}: expected weight of 2 dimensions, got shape {weight.shape}")
+    if (indices.ndim, offsets is None) not in ((1, False), (2, True)):
+        raise ShapeError(
+            f"{what}: expected indices (B, N), or (N,) with offsets, got shape {indices.shape}"
+        )
+    if offsets is not None:
+        check_index(what, "offsets", offsets)
+        if offsets.ndim != 1:
+            raise ShapeError(f"{what}: expected offsets (B,), got shape {offsets.shape}")
+    return dtype
 
 
 @repeatable
@@ -111,37 +179,19 @@ def embedding_bag(
         DTypeError: Not such arrays.
     """
     what = "embedding_bag"
-    dtype = dtype_of(what, "weight", weight)
-    check_index(what, "indices", indices)
-    if mode not in ("sum", "mean", "max"):
-        raise DefinitionError(f"{what}: mode={mode!r} is unknown; expected 'sum', 'mean' or 'max'")
-    if per_sample_weights is not None:
-        if mode != "sum":
-            raise DefinitionError(f"{what}: per_sample_weights need mode='sum', got {mode!r}")
-        dtype_of(what, "per_sample_weights", per_sample_weights)
-        if per_sample_weights.shape != indices.shape:
-            raise ShapeError(
-                f"{what}: per_sample_weights have shape {per_sample_weights.shape}, expected "
-                f"{indices.shape}"
-            )
-    if len(_row(what, weight)) != 1:
-        raise ShapeError(f"{what}: expected weight of 2 dimensions, got shape {weight.shape}")
-    if (indices.ndim, offsets is None) not in ((1, False), (2, True)):
-        raise ShapeError(
-            f"{what}: expected indices (B, N), or (N,) with offsets, got shape {indices.shape}"
-        )
+    dtype = check_bags(what, indices, weight, offsets, mode, per_sample_weights)
     arrays = [indices, weight]
     if offsets is None:
         bags = indices.shape[0]
         begin, end, place = "0", "size_x0(1)", "coord(0), k"
     else:
-        check_index(what, "offsets", offsets)
         arrays.append(offsets)
         bags = offsets.shape[0] - bool(include_last_offset)
-        begin, place = "at_x2(coord(0))", "k"
+        begin, place = "max((long)at_x2(coord(0)), 0L)", "k"
         end = "at_x2(coord(0) + 1)"
         if not include_last_offset:
             end = "coord(0) + 1 < size_x2(0) ? at_x2(coord(0) + 1) : size_x0(0)"
+        end = f"min((long)({end}), (long)size_x0(0))"
     factor = ""
     if per_sample_weights is not None:
         factor = f" * at_x{len(arrays)}({place})"
@@ -200,10 +250,10 @@ def masked_fill(x: Any, mask: Any, value: Any, *, out: Any = None) -> Array:
     fill = number(what, "value", value)
     if dtype.kind in "iub":
         if fill != int(fill):
-            raise DTypeError(f"{what}: x of {dtype} cannot hold value={value!r}")
+            raise DTypeError(f"{what}: x of {dtype} cannot hold value={quoted(value)}")
         info = np.iinfo(dtype) if dtype.kind != "b" else None
         if info is not None and not info.min <= fill <= info.max:
-            raise DTypeError(f"{what}: x of {dtype} cannot hold value={value!r}")
+            raise DTypeError(f"{what}: x of {dtype} cannot hold value={quoted(value)}")
         fill = dtype.type(int(fill))
     return _masked("w0", dtype, what)(x, mask, fill, out=out)
 

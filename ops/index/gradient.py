@@ -10,7 +10,9 @@ import numpy as np
 
 from clprim.arrays.array import Array, new_dense, view_of
 from clprim.arrays.memory import is_dense
-from clprim.errors import DefinitionError, ShapeError
+from clprim.call.arguments import as_shape
+from clprim.errors import ShapeError
+from clprim.ops.index.embedding import check_bags
 from clprim.ops.index.gather import check_index
 from clprim.ops.index.index import index
 from clprim.ops.index.scatter import index_add, scatter_add
@@ -34,7 +36,14 @@ __all__ = [
 _INT64 = np.dtype(np.int64)
 
 
-def gather_backward(grad: Any, sizes: Sequence[int], dim: int, index: Any) -> Array:
+def gather_backward(
+    grad: Any,
+    sizes: Sequence[int],
+    dim: int | None = None,
+    index: Any = None,
+    *,
+    axis: int | None = None,
+) -> Array:
     """Returns the gradient of `gather` or `take_along_dim` in the array that was read.
 
     Args:
@@ -42,21 +51,31 @@ def gather_backward(grad: Any, sizes: Sequence[int], dim: int, index: Any) -> Ar
         sizes: Shape of the array.
         dim: Along which axis.
         index: As it was then.
+        axis: The same as ``dim``, by NumPy's name.
     """
+    dtype_of("gather_backward", "grad", grad)
     zeros = _zeros(sizes, grad)
-    return scatter_add(zeros, dim, index, grad, out=zeros)
+    return scatter_add(zeros, dim, index, grad, axis=axis, out=zeros)
 
 
 def _zeros(sizes: Sequence[int], like: Any) -> Array:
-    out = empty_like(like, tuple(sizes), like.dtype)
+    out = empty_like(like, as_shape("gradient", sizes), dtype_of("gradient", "grad", like))
     out.fill(0)
     return out
 
 
-def index_select_backward(grad: Any, sizes: Sequence[int], dim: int, index: Any) -> Array:
+def index_select_backward(
+    grad: Any,
+    sizes: Sequence[int],
+    dim: int | None = None,
+    index: Any = None,
+    *,
+    axis: int | None = None,
+) -> Array:
     """Returns the gradient of `index_select` in the array that was read; see `gather_backward`."""
+    dtype_of("index_select_backward", "grad", grad)
     zeros = _zeros(sizes, grad)
-    return index_add(zeros, dim, index, grad, out=zeros)
+    return index_add(zeros, dim, index, grad, axis=axis, out=zeros)
 
 
 def take_backward(grad: Any, sizes: Sequence[int], index: Any) -> Array:
@@ -179,23 +198,15 @@ def embedding_bag_backward(
     """
     what = "embedding_bag_backward"
     dtype = dtype_of(what, "grad", grad)
-    dtype_of(what, "weight", weight)
-    check_index(what, "indices", indices)
-    if mode not in ("sum", "mean", "max"):
-        raise DefinitionError(f"{what}: mode={mode!r} is unknown; expected 'sum', 'mean' or 'max'")
-    if (indices.ndim, offsets is None) not in ((1, False), (2, True)) or weight.ndim != 2:
-        raise ShapeError(
-            f"{what}: expected indices (B, N), or (N,) with offsets, and weight of 2 dimensions, "
-            f"got shapes {indices.shape} and {weight.shape}"
-        )
+    check_bags(what, indices, weight, offsets, mode, per_sample_weights)
     first = "index * w0" if offsets is None else "at_x0(index)"
     next_ = "(index + 1) * w0" if offsets is None else "at_x0(index + 1)"
-    if offsets is not None and not include_last_offset:
-        next_ = "index + 1 < size_x0(0) ? at_x0(index + 1) : w0"
     bags = indices.shape[0]
     if offsets is not None:
-        check_index(what, "offsets", offsets)
         bags = offsets.shape[0] - bool(include_last_offset)
+        if not include_last_offset:
+            next_ = "index + 1 < size_x0(0) ? at_x0(index + 1) : w0"
+        first, next_ = (f"clamp((long)({end}), 0L, (long)w0)" for end in (first, next_))
     flat = indices.reshape(-1)
     rows, width = weight.shape
     if grad.shape != (bags, width):

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from clprim.arrays.array import Array, is_integer, new_dense, view_of
+from clprim.arrays.array import Array, new_dense, view_of
 from clprim.call.repeat import repeatable
-from clprim.errors import DTypeError, ShapeError
+from clprim.dtypes import is_integer
+from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.index.gather import WRAPPED, check_index
 from clprim.ops.index.scatter import index_add, index_copy
 from clprim.ops.shared.arguments import dtype_of, is_array
@@ -60,7 +61,7 @@ def _read(x: Any, given: Sequence[Any], out: Any) -> Array:
     arrays = {d: given[d] for d in axes if d not in numbers}
     for d, n in numbers.items():
         if not -x.shape[d] <= n < x.shape[d]:
-            raise ShapeError(f"{what}: index {n} is out of bounds for x of shape {x.shape}")
+            raise ShapeError(f"{what}: index {quoted(n)} is out of bounds for x of shape {x.shape}")
     common = broadcast_shapes(what, [i.shape for i in arrays.values()])
     rest = [d for d in range(x.ndim) if d not in axes]
     together = axes[-1] - axes[0] + 1 == len(axes)
@@ -182,7 +183,8 @@ def _grids(what: str, x: Any, given: Sequence[Any]) -> list[Array]:
     axes = [d for d, i in enumerate(given) if i is not None]
     for d in axes:
         if is_integer(given[d]) and not -x.shape[d] <= given[d] < x.shape[d]:
-            raise ShapeError(f"{what}: index {given[d]} is out of bounds for x of shape {x.shape}")
+            index = f"index {quoted(given[d])}"
+            raise ShapeError(f"{what}: {index} is out of bounds for x of shape {x.shape}")
     common = broadcast_shapes(what, [given[d].shape for d in axes if is_array(given[d])])
     rest = [d for d, i in enumerate(given) if i is None]
     front = sum(d < axes[0] for d in rest) if axes[-1] - axes[0] + 1 == len(axes) else 0

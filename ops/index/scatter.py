@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clprim.arrays.array import Array, new_dense, view_of
-from clprim.errors import DTypeError, ShapeError
+from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.index.gather import check_index
 from clprim.ops.index.taking import take_in
 from clprim.ops.shared.arguments import dtype_of, is_array, number
@@ -77,7 +77,7 @@ def scatter(
     """
     how = {None: "last", "add": "sum", "multiply": "prod"}.get(reduce)
     if how is None:
-        raise ShapeError(f"scatter: reduce={reduce!r}: expected 'add' or 'multiply'")
+        raise ShapeError(f"scatter: reduce={quoted(reduce)}: expected 'add' or 'multiply'")
     given = value if src is None else src
     at = _along("scatter", x, dim, axis, index, given)
     if not is_array(given):
@@ -138,7 +138,7 @@ def scatter_reduce(
         DTypeError: No such arrays.
     """
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
-        raise ShapeError(f"scatter_reduce: reduce={reduce!r}: sum, prod, mean, amax or amin")
+        raise ShapeError(f"scatter_reduce: reduce={quoted(reduce)}: sum, prod, mean, amax or amin")
     at = _along("scatter_reduce", x, dim, axis, index, src)
     dtype_of("scatter_reduce", "src", src)
     return take_in(

@@ -62,6 +62,11 @@ _TAKE = {
     "amin": ("typeof_y0 best = {own}; bool any = {self};", _BEST, "y0 = best;"),
     "last": ("typeof_y0 best = {own};", "best = v; ++taken;", "y0 = best;"),
 }
+# Of integers the mean is rounded down, as PyTorch does.
+_MEAN_OF_INTEGERS = (
+    "long n = taken + {self}; n = n == 0 ? 1 : n; typeof_y0 all = sum + block;"
+    " y0 = all / n - (all % n < 0);"
+)
 _NEUTRAL = {"sum": "0", "mean": "0", "prod": "1", "amax": "0", "amin": "0", "last": "0"}
 
 
@@ -108,6 +113,8 @@ def take_in(
         return f"at_{array}({place if line else places(ndim, {at: place})})"
 
     begin, step, end = _TAKE[how]
+    if how == "mean" and x.dtype.kind in "iu":
+        end = _MEAN_OF_INTEGERS
     self_ = "1" if include_self else "0"
     begin = begin.format(own="x0" if include_self else _NEUTRAL[how], self=self_)
     inside = " && ".join(

@@ -9,11 +9,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from clprim.arrays.array import Array
-from clprim.dtypes import AnyDType
-from clprim.errors import DefinitionError, DTypeError, ShapeError
+from clprim.dtypes import AnyDType, is_integer
+from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.ops.loss.reduced import check_floats, check_reduction
 from clprim.ops.norm.arguments import allocate, channel_view, check_result
 from clprim.ops.norm.moments import flat_view, spread_view, statistics_dtype
@@ -74,15 +72,15 @@ class Rows:
                     f"{what}: weight has shape {weight.shape}, expected ({self.count},): one for "
                     "each class"
                 )
-        if isinstance(ignore_index, bool) or not isinstance(ignore_index, int | np.integer):
-            raise DTypeError(f"{what}: ignore_index={ignore_index!r}; expected an integer")
+        if not is_integer(ignore_index):
+            raise DTypeError(f"{what}: ignore_index={quoted(ignore_index)}; expected an integer")
         self.ignore_index = int(ignore_index)
         self.smoothing = 0.0
         if label_smoothing is not None:
             self.smoothing = real(what, "label_smoothing", label_smoothing)
             if not 0 <= self.smoothing <= 1:
                 raise DefinitionError(
-                    f"{what}: label_smoothing={label_smoothing!r}; expected 0 to 1"
+                    f"{what}: label_smoothing={quoted(label_smoothing)}; expected 0 to 1"
                 )
 
     def check_out(self, out: Any) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array, view_of
-from clprim.dtypes import AnyDType, value_dtype
-from clprim.errors import DefinitionError, DTypeError, ShapeError
-from clprim.ops.loss.elementwise import (
+from clprim.dtypes import AnyDType, is_real, value_dtype
+from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
+from clprim.ops.loss.entropy import (
     binary_cross_entropy_with_logits,
     binary_cross_entropy_with_logits_backward,
 )
@@ -103,8 +103,8 @@ def _one(
     """Returns the input as rows, targets and weights beside it, and what the strings need."""
     check_reduction(what, reduction)
     x = _as_rows(what, input)
-    if p not in (1, 2):
-        raise DefinitionError(f"{what}: p={p!r}; expected 1 or 2")
+    if not is_real(p) or p not in (1, 2):
+        raise DefinitionError(f"{what}: p={quoted(p)}; expected 1 or 2")
     dtype_of(what, "target", target)
     if target.dtype.kind not in "iu":
         raise DTypeError(f"{what}: target is {target.dtype}, expected integers")

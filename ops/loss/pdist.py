@@ -10,7 +10,7 @@ from clprim.arrays.array import Array
 from clprim.arrays.creation import zeros_like
 from clprim.dtypes import AnyDType, value_dtype
 from clprim.errors import ShapeError
-from clprim.ops.loss.distance import norm_order, power_of, slope_of
+from clprim.ops.loss.distance import norm_order, power_of
 from clprim.ops.loss.reduced import check_floats
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.strings import lower_bound
@@ -72,7 +72,7 @@ def _rows(what: str, x: Any, p: Any) -> float:
     check_floats(what, "x", x)
     if x.ndim != 2:
         raise ShapeError(f"{what}: x has shape {x.shape}, expected (N, D)")
-    return 0.0 if isinstance(p, (int, float)) and p == 0 else norm_order(what, p)
+    return norm_order(what, p, zero=True)
 
 
 @lru_cache(maxsize=64)
@@ -98,6 +98,20 @@ def _row_distances(dtype: AnyDType, p: float) -> Pointwise:
     return Pointwise(text, result_type=dtype, name="pdist")
 
 
+def _slope(a: str, b: str, r: str, g: str, p: float) -> str:
+    """Declares s, g times the slope of distance r by a: sign(d) (|d| / distance)^(p - 1)."""
+    sign = "(d0 > 0 ? 1 : d0 < 0 ? -1 : d0)"
+    if p == 2:
+        value = f"d0 / {r}"
+    elif p == 1:
+        value = sign
+    elif math.isinf(p):
+        value = f"(fabs(d0) == {r} ? {sign} : 0)"
+    else:
+        value = f"{sign} * pow(fabs(d0) / {r}, (typeof_y0){p - 1!r})"
+    return f"typeof_y0 d0 = {a} - {b} + w0; typeof_y0 s0 = {r} == 0 ? 0 : {g} * ({value}); "
+
+
 @lru_cache(maxsize=64)
 def _row_slopes(dtype: AnyDType, p: float) -> Pointwise:
     text = f"""
@@ -107,7 +121,7 @@ def _row_slopes(dtype: AnyDType, p: float) -> Pointwise:
             if (j == i) continue;
             long a = min(i, j), b = max(i, j);
             long pair = a * (2 * size_x0(0) - a - 1) / 2 + b - a - 1;
-            {slope_of(0, "x0", "at_x0(j, coord(1))", "at_x1(pair)", "at_x2(pair)", p)}
+            {_slope("x0", "at_x0(j, coord(1))", "at_x1(pair)", "at_x2(pair)", p)}
             sum += d0 == 0 ? 0 : s0;
         }}
         y0 = sum;

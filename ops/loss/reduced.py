@@ -11,7 +11,7 @@ import numpy as np
 
 from clprim.arrays.array import Array, view_of
 from clprim.dtypes import AnyDType, promote
-from clprim.errors import DefinitionError, DTypeError, ShapeError
+from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.sums import added
 from clprim.plan.strides import broadcast_shapes
@@ -32,7 +32,7 @@ def check_reduction(what: str, reduction: Any, more: tuple[str, ...] = ()) -> st
     known = (*REDUCTIONS, *more)
     if not isinstance(reduction, str) or reduction not in known:
         raise DefinitionError(
-            f"{what}: reduction={reduction!r}; expected {', '.join(map(repr, known))}"
+            f"{what}: reduction={quoted(reduction)}; expected {', '.join(map(repr, known))}"
         )
     return reduction
 

@@ -22,7 +22,6 @@ __all__ = [
     "channels_of",
     "check_floats",
     "check_gradient",
-    "check_mask",
     "check_result",
     "check_statistics",
     "check_vector",
@@ -118,25 +117,15 @@ def check_gradient(what: str, grad: Any, x: Any) -> None:
         raise ShapeError(f"{what}: grad has shape {grad.shape}, expected that of x, {x.shape}")
 
 
-def check_statistics(what: str, label: str, array: Any, shape: tuple[int, ...]) -> None:
-    """Refuses statistics of another shape.
+def check_statistics(what: str, shape: tuple[int, ...], **statistics: Any) -> None:
+    """Refuses statistics of another shape; None stands for what is to be computed.
 
     Raises:
         ShapeError, DTypeError, DeviceError: Says why.
     """
-    check_floats(what, label, array)
-    if array.shape != shape:
-        raise ShapeError(f"{what}: {label} has shape {array.shape}, expected {shape}")
-
-
-def check_mask(what: str, mask: Any, names: Sequence[str]) -> tuple[bool, ...]:
-    """Returns which gradients are wanted.
-
-    Raises:
-        ShapeError: Not as many as there are.
-    """
-    if not isinstance(mask, tuple | list) or len(mask) != len(names):
-        raise ShapeError(
-            f"{what}: output_mask={mask!r}; expected True or False for each of {', '.join(names)}"
-        )
-    return tuple(bool(wanted) for wanted in mask)
+    for label, array in statistics.items():
+        if array is None:
+            continue
+        check_floats(what, label, array)
+        if array.shape != shape:
+            raise ShapeError(f"{what}: {label} has shape {array.shape}, expected {shape}")

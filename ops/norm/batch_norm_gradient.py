@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from clprim.arrays.array import Array
 from clprim.call.arguments import check_aliases, check_array, check_out
 from clprim.call.repeat import repeatable
 from clprim.dtypes import AnyDType
-from clprim.errors import DTypeError, ShapeError
+from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.grouped import Grouped
 from clprim.ops.norm.arguments import (
     allocate,
@@ -19,13 +21,11 @@ from clprim.ops.norm.arguments import (
     channels_of,
     check_floats,
     check_gradient,
-    check_mask,
     check_vector,
 )
 from clprim.ops.norm.batch_norm import reduced_axes
-from clprim.ops.norm.moments import spread_view, statistics_dtype
-from clprim.ops.shared.arguments import real
-from clprim.ops.shared.sums import added
+from clprim.ops.norm.moments import spread_view, standardizing, statistics_dtype
+from clprim.ops.shared.arguments import check_mask, real
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 from clprim.runtime.device import current_device
@@ -125,15 +125,20 @@ def batch_norm_backward(
             *(b for b in betas if b),
             axis=axes,
             out=places[0],
-            keep=[
-                *(False,) * 3,
-                *(s if w else False for s, w in zip(sums, wanted[1:], strict=True)),
-            ],
+            keep=[s if w else False for s, w in zip(sums, wanted[1:], strict=True)],
         )
     else:
         if wanted[1] or wanted[2]:
-            _parameters(dtypes[:0:-1])(
-                grad, x, mean, invstd, axis=axes, out=tuple(places[:0:-1]), beta=betas[:0:-1]
+            of_grad, of_products = _sums(kind)(grad, x, mean, axis=axes, keepdims=True)
+            parameters = [spread_view(a, axes) for a in places[1:]]
+            old = [a for a, b in zip(parameters, betas[1:], strict=True) if b]
+            _parameters(dtypes[1:], tuple(b != 0 for b in betas[1:]))(
+                of_grad,
+                of_products,
+                invstd,
+                *old,
+                *(b for b in betas[1:] if b),
+                out=tuple(parameters),
             )
         if wanted[0]:
             old = [places[0], betas[0]] if betas[0] else []
@@ -147,36 +152,52 @@ def batch_norm_backward(
 def _gradients(dtype: AnyDType, weight: bool, accumulate: tuple[bool, ...]) -> Grouped:
     """From grad, x, mean, 1 / deviation, weight if there; then old values and their factors.
 
-    Values of a channel are mean(grad), a factor of x - mean, a gain; dweight, dbias.
+    The first values of a channel are dweight and dbias. Strings are derived from those of a
+    normalisation with an origin, weight and bias; what ``out=`` held is added to them.
     """
-    results = ["(x0 - group_y0 - (x1 - x2) * group_y1) * group_y2", "reduce_y1", "reduce_y0"]
+    names = {"gy0": "x0", "x0": "x1", "group_y0": "x2", "group_y1": "x3"}
+    names["x2"] = "x4" if weight else "1"
+    strings = _derived(dtype, ("x0", "x2", "x3"), names)
     old = 0
-    for n, added_to in enumerate(accumulate):
+    for added_to, part, result in zip(
+        accumulate, ("each", *("finalize",) * 2), ("y0", "group_y0", "group_y1"), strict=True
+    ):
         if added_to:
-            results[n] += f" + w{old} * x{4 + weight + old}"
+            strings[part] += f"\n{result} += w{old} * x{4 + weight + old};"
             old += 1
     return Grouped(
-        "y0 = x0; y1 = x0 * ((x1 - x2) * x3);",
-        **added(2),
-        finalize=f"""
-            group_y0 = reduce_y0 / count;
-            group_y1 = reduce_y1 / count * x3;
-            group_y2 = x3{" * x4" if weight else ""};
-            group_y3 = {results[1]};
-            group_y4 = {results[2]};
-        """,
-        each=f"y0 = {results[0]};",
+        **strings,
         result_type=dtype,
         partial_type=statistics_dtype(dtype),
         name="batch_norm_backward",
     )
 
 
+def _derived(dtype: AnyDType, wrt: tuple[str, ...], names: dict[str, str]) -> dict[str, Any]:
+    """The strings of gradients in x (x0), weight (x2) and bias (x3), statistics being at hand."""
+    normalizing = standardizing(dtype, 1, True, True, "batch_norm")
+    gradient = normalizing.gradient(wrt, saves=("group_y0", "group_y1"))
+    real = "double" if statistics_dtype(dtype) == np.float64 else "float"
+    return gradient.strings(names, ("x1", "x2", "x3"), real)
+
+
+@lru_cache(maxsize=8)
+def _sums(kind: AnyDType) -> Reduction:
+    """From grad, x and mean: what dweight and dbias are computed from, as in `_gradients`."""
+    strings = _derived(kind, ("x2", "x3"), {"gy0": "x0", "x0": "x1", "group_y0": "x2"})
+    texts = {name: strings[name] for name in ("expr", "init", "step")}
+    return Reduction(**texts, result_type=kind, name="norm_parameter_sums")
+
+
 @lru_cache(maxsize=64)
-def _parameters(types: tuple[AnyDType, ...]) -> Reduction:
-    """From grad, x, mean and 1 / deviation: dbias and dweight."""
-    expr = "y0 = x0; y1 = x0 * ((x1 - x2) * x3);"  # as in `_gradients`, to the bit
-    return Reduction(expr, **added(2), result_type=types, name="norm_parameter_sums")
+def _parameters(types: tuple[AnyDType, ...], accumulate: tuple[bool, ...]) -> Pointwise:
+    """From the sums, 1 / deviation, then old values and their factors: dweight and dbias."""
+    expr = _derived(types[1], ("x2", "x3"), {"group_y1": "x2"})["finalize"]
+    expr = expr.replace("reduce_y", "x").replace("group_y", "y")
+    for n, added_to in enumerate(accumulate):
+        old = sum(accumulate[:n])
+        expr += f"\ny{n} += w{old} * x{3 + old};" if added_to else ""
+    return Pointwise(expr, result_type=types, name="norm_parameters")
 
 
 @lru_cache(maxsize=64)
@@ -202,5 +223,7 @@ def _outputs(
         if not wanted and array is not None:
             raise ShapeError(f"{what}: out= holds {name}, which output_mask leaves out")
         if wanted and array is None and b != 0:
-            raise ShapeError(f"{what}: beta={b!r} needs out= for {name}, whose old value it scales")
+            raise ShapeError(
+                f"{what}: beta={quoted(b)} needs out= for {name}, whose old value it scales"
+            )
     return tuple(outs), tuple(b if wanted else 0.0 for b, wanted in zip(betas, mask, strict=True))

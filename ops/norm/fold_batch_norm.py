@@ -7,7 +7,7 @@ from typing import Any
 
 from clprim.arrays.array import Array, view_of
 from clprim.dtypes import AnyDType
-from clprim.errors import DTypeError, ShapeError
+from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.norm.arguments import allocate_like, check_floats, check_vector
 from clprim.ops.norm.moments import statistics_dtype
 from clprim.ops.reduction.reduce import all as all_of
@@ -106,7 +106,7 @@ def fold_batch_norm(
     if not all_of(_can_fold(var, eps)).item():
         raise DTypeError(
             f"{what}: cannot fold: var + eps must be positive and finite in every channel, "
-            f"eps={eps!r}"
+            f"eps={quoted(eps)}"
         )
 
     gains = () if gamma is None else (gamma,)

@@ -11,12 +11,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from clprim.arrays.array import Array, view_of
 from clprim.call.repeat import repeatable
-from clprim.dtypes import AnyDType
-from clprim.errors import ShapeError
+from clprim.dtypes import AnyDType, is_integer
+from clprim.errors import ShapeError, quoted
 from clprim.gradients.grouped import GroupedGradient
 from clprim.ops.norm.arguments import (
     allocate,
@@ -24,7 +22,6 @@ from clprim.ops.norm.arguments import (
     channels_of,
     check_floats,
     check_gradient,
-    check_mask,
     check_result,
     check_statistics,
     check_vector,
@@ -36,7 +33,7 @@ from clprim.ops.norm.moments import (
     standardizing,
     statistics_dtype,
 )
-from clprim.ops.shared.arguments import real
+from clprim.ops.shared.arguments import check_mask, real
 
 __all__ = [
     "check_groups",
@@ -197,11 +194,10 @@ def groups_backward(
     wanted = check_mask(what, mask, ("dx", "dweight", "dbias"))
     kind = statistics_dtype(x.dtype)
     grouped = _grouped(x, groups)
+    check_statistics(what, (x.shape[0], groups), mean=mean, rstd=rstd)
     if mean is None or rstd is None:
         axes = tuple(range(2, len(grouped.shape)))
         mean, _, rstd = moments(grouped, axes, real(what, "eps", eps))
-    check_statistics(what, "mean", mean, (x.shape[0], groups))
-    check_statistics(what, "rstd", rstd, (x.shape[0], groups))
     axes = tuple(range(2, len(grouped.shape)))
     mean, rstd = (spread_view(a, axes) for a in (mean, rstd))
     # Distances are from the mean, which is at hand, whatever the origin was.
@@ -247,9 +243,10 @@ def check_groups(what: str, x: Any, num_groups: int, parameters: dict[str, Any])
     """Checks x, the number of groups and the per-channel parameters; returns G."""
     check_floats(what, "x", x)
     channels = channels_of(what, x)
-    if not isinstance(num_groups, int | np.integer) or num_groups < 1 or channels % num_groups:
+    if not is_integer(num_groups) or num_groups < 1 or channels % num_groups:
         raise ShapeError(
-            f"{what}: num_groups={num_groups!r} does not divide the {channels} channels of x, "
+            f"{what}: num_groups={quoted(num_groups)} does not divide the {channels} channels "
+            "of x, "
             f"whose shape is {x.shape}"
         )
     for label, vector in parameters.items():

@@ -17,7 +17,6 @@ from clprim.gradients.grouped import GroupedGradient
 from clprim.ops.norm.arguments import (
     allocate,
     check_gradient,
-    check_mask,
     check_result,
     check_statistics,
 )
@@ -29,7 +28,7 @@ from clprim.ops.norm.moments import (
     statistics_dtype,
 )
 from clprim.ops.norm.rows import check_rows, row_shape
-from clprim.ops.shared.arguments import real
+from clprim.ops.shared.arguments import check_mask, real
 
 __all__ = ["layer_norm", "layer_norm_backward"]
 
@@ -115,10 +114,9 @@ def layer_norm_backward(
     dtype, axes = check_rows(what, x, normalized_shape, {"weight": weight})
     wanted = check_mask(what, output_mask, ("dx", "dweight", "dbias"))
     check_gradient(what, grad, x)
+    check_statistics(what, row_shape(x, axes), mean=mean, rstd=rstd)
     if mean is None or rstd is None:
         mean, _, rstd = (spread_view(s, axes) for s in moments(x, axes, real(what, "eps", eps)))
-    check_statistics(what, "mean", mean, row_shape(x, axes))
-    check_statistics(what, "rstd", rstd, row_shape(x, axes))
     # Distances are from the mean, which is at hand, whatever the origin was.
     gains = () if weight is None else (weight,)
     saved = {"grad": grad, "axis": axes, "saved": (mean, rstd)}

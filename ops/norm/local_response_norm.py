@@ -9,8 +9,8 @@ import numpy as np
 
 from clprim.arrays.array import Array, new_array, view_of
 from clprim.call.repeat import repeatable
-from clprim.dtypes import AnyDType
-from clprim.errors import ShapeError
+from clprim.dtypes import AnyDType, is_integer
+from clprim.errors import ShapeError, quoted
 from clprim.ops.norm.arguments import (
     allocate_like,
     check_floats,
@@ -146,6 +146,6 @@ def _check(
     """Checks shape and numbers, and returns the latter."""
     if len(x.shape) < 3:
         raise ShapeError(f"{what}: x has shape {x.shape}, expected (N, C, L) or (N, C, H, W)")
-    if not isinstance(size, int | np.integer) or size < 1:
-        raise ShapeError(f"{what}: size={size!r}; expected a positive integer")
+    if not is_integer(size) or size < 1:
+        raise ShapeError(f"{what}: size={quoted(size)}; expected a positive integer")
     return real(what, "alpha", alpha), real(what, "beta", beta), real(what, "k", k)

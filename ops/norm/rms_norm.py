@@ -20,13 +20,12 @@ from clprim.grouped import Grouped
 from clprim.ops.norm.arguments import (
     allocate,
     check_gradient,
-    check_mask,
     check_result,
     check_statistics,
 )
 from clprim.ops.norm.moments import statistics_dtype
 from clprim.ops.norm.rows import check_rows, row_shape
-from clprim.ops.shared.arguments import real
+from clprim.ops.shared.arguments import check_mask, real
 from clprim.ops.shared.sums import added
 from clprim.reduction import Reduction
 
@@ -106,7 +105,7 @@ def rms_norm_backward(
     check_gradient(what, grad, x)
     if rstd is None:
         rstd = _root_mean_square(what, x, axes, eps)
-    check_statistics(what, "rstd", rstd, row_shape(x, axes))
+    check_statistics(what, row_shape(x, axes), rstd=rstd)
     gains = () if weight is None else (weight,)
     saved = {"grad": grad, "axis": axes, "saved": rstd}
     dx = dweight = None

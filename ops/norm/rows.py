@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
-import numpy as np
-
-from clprim.dtypes import AnyDType
-from clprim.errors import ShapeError
+from clprim.dtypes import AnyDType, is_integer
+from clprim.errors import ShapeError, quoted
 from clprim.ops.norm.arguments import check_floats
 
 __all__ = ["check_rows", "row_shape"]
@@ -22,12 +20,12 @@ def check_rows(
     try:
         shape = (
             (int(normalized_shape),)
-            if isinstance(normalized_shape, int | np.integer)
-            else tuple(int(s) for s in normalized_shape)
+            if is_integer(normalized_shape)
+            else tuple(int(s) for s in cast("Sequence[int]", normalized_shape))
         )
     except (TypeError, ValueError):
         raise ShapeError(
-            f"{what}: normalized_shape={normalized_shape!r}; expected an integer or several"
+            f"{what}: normalized_shape={quoted(normalized_shape)}; expected an integer or several"
         ) from None
     if not shape or x.shape[len(x.shape) - len(shape) :] != shape or len(shape) > len(x.shape):
         raise ShapeError(

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from clprim.call.arguments import check_aliases, check_array
-from clprim.errors import DTypeError, ShapeError
+from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.norm.arguments import check_vector
 from clprim.ops.shared.arguments import is_array, real
 from clprim.pointwise import Pointwise
@@ -59,10 +59,12 @@ class RunningStatistics:
                     f"{what}: num_batches_tracked has shape {batches.shape} and dtype "
                     f"{batches.dtype}, expected one integer"
                 )
-        elif batches is not None and (
-            real(what, "num_batches_tracked", batches) < 0 or batches != int(batches)
-        ):
-            raise DTypeError(f"{what}: num_batches_tracked={batches!r}; expected an integer ≥ 0")
+        elif batches is not None:
+            count = real(what, "num_batches_tracked", batches)
+            if not (count >= 0 and count.is_integer()):
+                raise DTypeError(
+                    f"{what}: num_batches_tracked={quoted(batches)}; expected an integer ≥ 0"
+                )
         if momentum is None and batches is None and self.arrays:
             raise DTypeError(
                 f"{what}: momentum=None averages all batches: num_batches_tracked= is needed"

@@ -1,5 +1,7 @@
 """Optimizers: one step on lists of arrays, in place on parameters and state."""
 
+from clprim.call.door import check_arguments
+from clprim.ops.optim.adagrad import adagrad
 from clprim.ops.optim.adam import adam, adamw
 from clprim.ops.optim.clip import clip_grad_norm, clip_grad_value
 from clprim.ops.optim.flat import ema, flat, swa, unscale
@@ -8,6 +10,7 @@ from clprim.ops.optim.rmsprop import rmsprop
 from clprim.ops.optim.sgd import sgd
 
 __all__ = [
+    "adagrad",
     "adam",
     "adamw",
     "clip_grad_norm",
@@ -20,3 +23,5 @@ __all__ = [
     "swa",
     "unscale",
 ]
+
+check_arguments(globals(), __all__)

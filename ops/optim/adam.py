@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from clprim.errors import ShapeError
+from clprim.errors import ShapeError, quoted
 from clprim.ops.optim.lists import Lists, fraction, gradient_sign, lists, not_negative, run_all
 from clprim.pointwise import Pointwise
 
@@ -42,9 +42,9 @@ def _step(
     params, grads, exp_avgs, exp_avg_sqs, greatest = given
     kept, decay, lr, eps = settings
     if not isinstance(step, int) or step < 1:
-        raise ShapeError(f"{what}: step={step!r}: expected the number of the step, from 1")
+        raise ShapeError(f"{what}: step={quoted(step)}: expected the number of the step, from 1")
     if not isinstance(betas, tuple | list) or len(betas) != 2:
-        raise ShapeError(f"{what}: betas={betas!r}: expected two numbers")
+        raise ShapeError(f"{what}: betas={quoted(betas)}: expected two numbers")
     beta1, beta2 = fraction(what, **{"betas[0]": betas[0], "betas[1]": betas[1]})
     state = {"exp_avgs": exp_avgs, "exp_avg_sqs": exp_avg_sqs}
     if greatest is not None:

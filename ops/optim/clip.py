@@ -32,7 +32,9 @@ _GREATEST = Reduction(
 )
 _TOTAL = Reduction("", step="reduce_y0 += x0;", **_SUM)
 _ROOT = Pointwise("y0 = pow(x0, w0);", name="norm_root")
-_SCALE = Pointwise("y0 = x1 + w1 > w0 ? x0 * (w0 / (x1 + w1)) : x1 == x1 ? x0 : x0 * x1;")
+_SCALE = Pointwise(
+    "y0 = x1 + w1 > w0 ? x0 * (w0 / (x1 + w1)) : x1 == x1 ? x0 : x0 * x1;", name="clip_norm"
+)
 
 
 def clip_grad_norm(grads: Lists, max_norm: float, norm_type: float = 2.0) -> Array:
@@ -73,8 +75,7 @@ def clip_grad_norm(grads: Lists, max_norm: float, norm_type: float = 2.0) -> Arr
     total: Array = (_GREATEST if kernel is _GREATEST else _TOTAL)(norms)
     if order not in (1.0, math.inf):
         total = _ROOT(total, 1 / order)
-    for (g,) in rows:
-        _SCALE(g, total, most, 1e-6, out=g)
+    run_all(_SCALE, [(g, total) for (g,) in rows], (most, 1e-6), 0, shared=1)
     return total
 
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from clprim.arrays.array import Array, new_dense
 from clprim.arrays.creation import zeros
-from clprim.errors import DTypeError, ShapeError
+from clprim.dtypes import is_integer
+from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.optim.lists import Lists, lists, not_negative, run_all
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.pointwise import Pointwise
@@ -111,8 +112,8 @@ def swa(averages: Lists, params: Lists, *, count: int) -> None:
         ShapeError: Lists or shapes that differ, a negative count.
         DTypeError: No arrays of floating numbers.
     """
-    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-        raise ShapeError(f"swa: count={count!r}: expected a whole number of at least 0")
+    if not is_integer(count) or count < 0:
+        raise ShapeError(f"swa: count={quoted(count)}: expected a whole number of at least 0")
     rows = lists("swa", params, averages=averages)
     if count:
         run_all(_mix(), rows, (1 / (count + 1),), 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from clprim.errors import ShapeError
+from clprim.errors import ShapeError, quoted
 from clprim.ops.optim.lists import Lists, fraction, gradient_sign, lists, not_negative, run_all
 from clprim.pointwise import Pointwise
 
@@ -55,7 +55,7 @@ def lion(
     """
     lr, decay = not_negative("lion", lr=lr, weight_decay=weight_decay)
     if not isinstance(betas, tuple | list) or len(betas) != 2:
-        raise ShapeError(f"lion: betas={betas!r}: expected two numbers")
+        raise ShapeError(f"lion: betas={quoted(betas)}: expected two numbers")
     beta1, beta2 = fraction("lion", **{"betas[0]": betas[0], "betas[1]": betas[1]})
     kernel = _kernel(bool(maximize))
     numbers = (1 - lr * decay, lr, beta1, 1 - beta1, beta2, 1 - beta2)

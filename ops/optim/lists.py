@@ -30,7 +30,7 @@ def lists(what: str, params: Lists, **others: Lists) -> list[tuple[Any, ...]]:
     for name, given in {"params": params, **others}.items():
         if not isinstance(given, Sequence):
             raise DTypeError(
-                f"{what}: {name}= expects a list of arrays, got {type(given).__name__}"
+                f"{what}: expected a list of arrays for {name}, got {type(given).__name__}"
             )
         if len(given) != len(params):
             raise ShapeError(f"{what}: {name}= holds {len(given)} arrays, params {len(params)}")
@@ -77,7 +77,11 @@ def _line(run: list[tuple[Any, ...]]) -> tuple[Any, ...]:
 
 
 def run_all(
-    kernel: Pointwise, rows: Sequence[Sequence[Any]], numbers: Sequence[Any], *written: int
+    kernel: Pointwise,
+    rows: Sequence[Sequence[Any]],
+    numbers: Sequence[Any],
+    *written: int,
+    shared: int = 0,
 ) -> None:
     """Runs a kernel on the arrays of every row, by as few launches as there can be.
 
@@ -86,11 +90,12 @@ def run_all(
         rows: What `lists` returned.
         numbers: The run-time scalars.
         written: Number of the array that y0, y1, … are written to.
+        shared: How many arrays, the last ones of each row, are of one element for all of it.
     """
     what = kernel.definition.name
-    left = (
-        range(1) if len(rows) == 1 else run_lists(what, kernel.definition, rows, written, numbers)
-    )
+    left: Sequence[int] = range(1)
+    if len(rows) != 1:
+        left = run_lists(what, kernel.definition, rows, written, numbers, shared)
     for k in left:
         outs = tuple(rows[k][n] for n in written)
         kernel(*rows[k], *numbers, out=outs if len(outs) > 1 else outs[0])

@@ -15,9 +15,11 @@ import numpy as np
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import empty
 from clprim.call.repeat import repeatable
-from clprim.dtypes import value_dtype
-from clprim.errors import ShapeError
+from clprim.dtypes import is_integer, value_dtype
+from clprim.errors import ShapeError, quoted
+from clprim.ops.pool.avg_pool import mean_pool
 from clprim.ops.pool.max_pool import lowest
+from clprim.ops.pool.pairs import adaptive
 from clprim.ops.pool.windows import check_floats, check_gradient
 from clprim.ops.reduction.reduce import mean
 from clprim.ops.shared.arguments import dtype_of
@@ -40,6 +42,10 @@ __all__ = [
     "adaptive_max_pool3d",
     "adaptive_max_pool3d_backward",
 ]
+
+# Elements of windows that are all alike, up to which loops of known length are faster: 2 to 2.7
+# times at 4 and 25 to 36, 0.8 times at 64.
+KNOWN = 36
 
 Size = int | None | Sequence[int | None]
 
@@ -99,6 +105,7 @@ def adaptive_avg_pool3d(
     return _avg("adaptive_avg_pool3d", 3, x, output_size, epilogue, epilogue_args, out)
 
 
+@adaptive
 def adaptive_max_pool1d(
     x: Any,
     output_size: Size,
@@ -107,12 +114,13 @@ def adaptive_max_pool1d(
     epilogue: str | None = None,
     epilogue_args: Any = (),
     out: Any = None,
-) -> Array:
+) -> Array | tuple[Array, Array]:
     """Returns greatest elements of (N, C, L) or (C, L); see `adaptive_max_pool2d`."""
     given = (output_size, return_indices, epilogue, epilogue_args, out)
     return _max("adaptive_max_pool1d", 1, x, *given)
 
 
+@adaptive
 def adaptive_max_pool2d(
     x: Any,
     output_size: Size,
@@ -121,7 +129,7 @@ def adaptive_max_pool2d(
     epilogue: str | None = None,
     epilogue_args: Any = (),
     out: Any = None,
-) -> Array:
+) -> Array | tuple[Array, Array]:
     """Returns the greatest elements of as many windows as are wanted.
 
     Args:
@@ -140,6 +148,7 @@ def adaptive_max_pool2d(
     return _max("adaptive_max_pool2d", 2, x, *given)
 
 
+@adaptive
 def adaptive_max_pool3d(
     x: Any,
     output_size: Size,
@@ -148,7 +157,7 @@ def adaptive_max_pool3d(
     epilogue: str | None = None,
     epilogue_args: Any = (),
     out: Any = None,
-) -> Array:
+) -> Array | tuple[Array, Array]:
     """Returns greatest elements of (N, C, D, H, W) or (C, D, H, W); see `adaptive_max_pool2d`."""
     given = (output_size, return_indices, epilogue, epilogue_args, out)
     return _max("adaptive_max_pool3d", 3, x, *given)
@@ -183,6 +192,11 @@ def _avg(
             out = empty(shape, dtype, memory_format=memory_format)
         text = append(what, "y0 = x0;", epilogue, 1, 0)
         return kernel(text, what, dtype)(means, *args, *scalars, out=out)
+    if not any(n % o for n, o in zip(x.shape[lead:], outputs, strict=True)):
+        size = tuple(n // o for n, o in zip(x.shape[lead:], outputs, strict=True))
+        if math.prod(size) <= KNOWN:
+            given = (size, None, 0, False, True, None)
+            return mean_pool(what, ndim, x, *given, epilogue, epilogue_args, out)
     counts = " * ".join(f"(stop{d} - start{d})" for d in range(ndim))
     element = places(lead + ndim, {lead + d: f"i{d}" for d in range(ndim)})
     body = f"""
@@ -269,6 +283,7 @@ def _over_outputs(lead: int, ndim: int, array: str, body: str) -> str:
 
 def _sizes(what: str, x: Any, ndim: int, output_size: Size) -> tuple[int, tuple[int, ...]]:
     """Dimensions before the windows, and how many windows there are along the others."""
+    dtype_of(what, "x", x)
     lead = x.ndim - ndim
     if lead not in (1, 2):
         raise ShapeError(
@@ -278,9 +293,11 @@ def _sizes(what: str, x: Any, ndim: int, output_size: Size) -> tuple[int, tuple[
     given = tuple(output_size) if isinstance(output_size, Sequence) else (output_size,)
     given = given * ndim if len(given) == 1 else given
     sizes = tuple(n if g is None else g for g, n in zip(given[:ndim], x.shape[lead:], strict=False))
-    if len(given) != ndim or not all(isinstance(n, int | np.integer) and n > 0 for n in sizes):
+    if len(given) != ndim or not all(is_integer(n) and n > 0 for n in sizes):
         forms = "a number" if ndim == 1 else f"a number or {ndim} of them"
-        raise ShapeError(f"{what}: output_size={output_size!r}: expected {forms}, of at least 1")
+        raise ShapeError(
+            f"{what}: output_size={quoted(output_size)}: expected {forms}, of at least 1"
+        )
     if not math.prod(x.shape[1:]):
         raise ShapeError(f"{what}: x of shape {x.shape} has no elements to choose from")
     return lead, tuple(int(n) for n in sizes)

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from clprim.arrays.array import Array
 from clprim.call.repeat import repeatable
-from clprim.errors import ShapeError
+from clprim.dtypes import is_integer
+from clprim.errors import ShapeError, quoted
 from clprim.ops.pool.windows import (
     Numbers,
     Windows,
@@ -32,6 +31,7 @@ __all__ = [
     "avg_pool3d",
     "avg_pool3d_backward",
     "divisor_of",
+    "mean_pool",
 ]
 
 
@@ -49,7 +49,7 @@ def avg_pool1d(
 ) -> Array:
     """Returns the mean of every window of (N, C, L) or (C, L); see `avg_pool2d`."""
     given = (kernel_size, stride, padding, ceil_mode, count_include_pad, None)
-    return _avg_pool("avg_pool1d", 1, x, *given, epilogue, epilogue_args, out)
+    return mean_pool("avg_pool1d", 1, x, *given, epilogue, epilogue_args, out)
 
 
 def avg_pool2d(
@@ -93,7 +93,7 @@ def avg_pool2d(
         array([[[2.5, 4.5]]], dtype=float32)
     """
     given = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-    return _avg_pool("avg_pool2d", 2, x, *given, epilogue, epilogue_args, out)
+    return mean_pool("avg_pool2d", 2, x, *given, epilogue, epilogue_args, out)
 
 
 def avg_pool3d(
@@ -111,11 +111,11 @@ def avg_pool3d(
 ) -> Array:
     """Returns the mean of every window of (N, C, D, H, W) or (C, D, H, W); see `avg_pool2d`."""
     given = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-    return _avg_pool("avg_pool3d", 3, x, *given, epilogue, epilogue_args, out)
+    return mean_pool("avg_pool3d", 3, x, *given, epilogue, epilogue_args, out)
 
 
 @repeatable
-def _avg_pool(
+def mean_pool(
     what: str,
     ndim: int,
     x: Any,
@@ -129,6 +129,7 @@ def _avg_pool(
     epilogue_args: Any,
     out: Any,
 ) -> Array:
+    """Returns the mean of every window along the last ``ndim`` dimensions; see `avg_pool2d`."""
     dtype = check_floats(what, "x", x)
     w = windows(what, x, ndim, kernel_size, stride, padding, 1, ceil_mode)
     shape = (*x.shape[: w.lead], *w.outputs)
@@ -150,8 +151,10 @@ def _avg_pool(
 def divisor_of(what: str, w: Windows, array: str, padded: bool, override: int | None) -> str:
     """What the sum of the window that begins at ``FROM0``, ``FROM1``, … is divided by."""
     if override is not None:
-        if not isinstance(override, int | np.integer) or override == 0:
-            raise ShapeError(f"{what}: divisor_override={override!r}: expected a number but 0")
+        if not is_integer(override) or override == 0:
+            raise ShapeError(
+                f"{what}: divisor_override={quoted(override)}: expected a number but 0"
+            )
         return str(int(override))
     counts = []
     for d in w.axes:

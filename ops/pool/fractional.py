@@ -14,13 +14,15 @@ import numpy as np
 
 from clprim import random
 from clprim.arrays.array import Array, new_dense, view_of
-from clprim.errors import DTypeError, ShapeError
+from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.index.scatter import scatter_add
 from clprim.ops.pool.max_pool import check_indices, lowest, planes_of
 from clprim.ops.pool.windows import Numbers, check_floats, check_gradient, numbers
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.ops.shared.dims import empty_like
+from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
 from clprim.ops.shared.strings import kernel, places
+from clprim.runtime.device import current_device
 
 __all__ = [
     "fractional_max_pool2d",
@@ -40,6 +42,10 @@ def fractional_max_pool2d(
     output_ratio: Ratio | None = ...,
     return_indices: Literal[False] = ...,
     random_samples: Any = ...,
+    *,
+    epilogue: str | None = ...,
+    epilogue_args: Any = ...,
+    out: Any = ...,
 ) -> Array: ...
 @overload
 def fractional_max_pool2d(
@@ -50,6 +56,9 @@ def fractional_max_pool2d(
     *,
     return_indices: Literal[True],
     random_samples: Any = ...,
+    epilogue: str | None = ...,
+    epilogue_args: Any = ...,
+    out: Any = ...,
 ) -> tuple[Array, Array]: ...
 def fractional_max_pool2d(
     x: Any,
@@ -58,6 +67,10 @@ def fractional_max_pool2d(
     output_ratio: Ratio | None = None,
     return_indices: bool = False,
     random_samples: Any = None,
+    *,
+    epilogue: str | None = None,
+    epilogue_args: Any = (),
+    out: Any = None,
 ) -> Array | tuple[Array, Array]:
     """Returns the greatest elements of windows that are a fraction of an element apart.
 
@@ -69,6 +82,9 @@ def fractional_max_pool2d(
         return_indices: Whether to return (result, indices), as `max_pool2d` does.
         random_samples: (N, C, 2) of float32 from 0 to 1, for widths and heights as PyTorch has it;
             by default drawn by `clprim.random`.
+        epilogue: As in `max_pool2d`.
+        epilogue_args: Likewise.
+        out: Where the result goes; with indices a pair.
 
     Raises:
         ShapeError: Another number of dimensions, not one of size and ratio, windows that do not
@@ -84,7 +100,8 @@ def fractional_max_pool2d(
                 [21., 24.]]], dtype=float32)
     """
     given = (kernel_size, output_size, output_ratio, return_indices, random_samples)
-    found: Array | tuple[Array, Array] = _pool("fractional_max_pool2d", 2, x, *given)
+    store = (epilogue, epilogue_args, out)
+    found: Array | tuple[Array, Array] = _pool("fractional_max_pool2d", 2, x, *given, *store)
     return found
 
 
@@ -96,6 +113,10 @@ def fractional_max_pool3d(
     output_ratio: Ratio | None = ...,
     return_indices: Literal[False] = ...,
     random_samples: Any = ...,
+    *,
+    epilogue: str | None = ...,
+    epilogue_args: Any = ...,
+    out: Any = ...,
 ) -> Array: ...
 @overload
 def fractional_max_pool3d(
@@ -106,6 +127,9 @@ def fractional_max_pool3d(
     *,
     return_indices: Literal[True],
     random_samples: Any = ...,
+    epilogue: str | None = ...,
+    epilogue_args: Any = ...,
+    out: Any = ...,
 ) -> tuple[Array, Array]: ...
 def fractional_max_pool3d(
     x: Any,
@@ -114,13 +138,18 @@ def fractional_max_pool3d(
     output_ratio: Ratio | None = None,
     return_indices: bool = False,
     random_samples: Any = None,
+    *,
+    epilogue: str | None = None,
+    epilogue_args: Any = (),
+    out: Any = None,
 ) -> Array | tuple[Array, Array]:
     """Returns the greatest elements of windows of (N, C, D, H, W) or (C, D, H, W).
 
     The samples are (N, C, 3), for depths, heights and widths; see `fractional_max_pool2d`.
     """
     given = (kernel_size, output_size, output_ratio, return_indices, random_samples)
-    found: Array | tuple[Array, Array] = _pool("fractional_max_pool3d", 3, x, *given)
+    store = (epilogue, epilogue_args, out)
+    found: Array | tuple[Array, Array] = _pool("fractional_max_pool3d", 3, x, *given, *store)
     return found
 
 
@@ -133,6 +162,9 @@ def _pool(
     output_ratio: Ratio | None,
     return_indices: bool,
     samples: Any,
+    epilogue: str | None,
+    epilogue_args: Any,
+    out: Any,
 ) -> Any:
     dtype = check_floats(what, "x", x)
     lead = _lead(what, x, ndim)
@@ -192,7 +224,11 @@ def _pool(
     if return_indices:
         text, dtypes = text + "\ny1 = chosen;", (dtype, np.dtype(np.int64))
     shape = (*x.shape[:lead], *outputs)
-    return kernel(text, what, *dtypes)(x, samples, *(float(s) for s in steps), shape=shape)
+    check_epilogue(what, current_device(), epilogue, epilogue_args, shape)
+    arrays, scalars = split_arguments(epilogue_args)
+    operator = kernel(append(what, text, epilogue, 2, ndim), what, *dtypes)
+    numbers_ = (*(float(s) for s in steps), *scalars)
+    return operator(x, samples, *arrays, *numbers_, shape=shape, out=out)
 
 
 def _lead(what: str, x: Any, ndim: int) -> int:
@@ -218,11 +254,12 @@ def _outputs(
     ratios = [real(what, "output_ratio", r) for r in given]
     if len(ratios) != count or not all(0 < r < 1 for r in ratios):
         raise ShapeError(
-            f"{what}: output_ratio={output_ratio!r}: expected a number between 0 and 1, or {count}"
+            f"{what}: output_ratio={quoted(output_ratio)}: expected a number between 0 and 1, "
+            f"or {count}"
         )
     found = tuple(int(n * r) for n, r in zip(sizes, ratios, strict=True))
     if min(found) < 1:
-        raise ShapeError(f"{what}: output_ratio={output_ratio!r} leaves nothing of {sizes}")
+        raise ShapeError(f"{what}: output_ratio={quoted(output_ratio)} leaves nothing of {sizes}")
     return found
 
 

@@ -16,6 +16,7 @@ from clprim.call.lines import take_lines
 from clprim.call.repeat import repeatable
 from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError
+from clprim.ops.pool.pairs import sliding
 from clprim.ops.pool.windows import (
     Numbers,
     Windows,
@@ -44,6 +45,7 @@ __all__ = [
 _INDEX = np.dtype(np.int64)
 
 
+@sliding
 def max_pool1d(
     x: Any,
     kernel_size: Numbers,
@@ -56,12 +58,13 @@ def max_pool1d(
     epilogue: str | None = None,
     epilogue_args: Any = (),
     out: Any = None,
-) -> Array:
+) -> Array | tuple[Array, Array]:
     """Returns the greatest element of every window of (N, C, L) or (C, L); see `max_pool2d`."""
     given = (kernel_size, stride, padding, dilation, ceil_mode)
     return _max_pool("max_pool1d", 1, x, *given, return_indices, epilogue, epilogue_args, out)
 
 
+@sliding
 def max_pool2d(
     x: Any,
     kernel_size: Numbers,
@@ -74,7 +77,7 @@ def max_pool2d(
     epilogue: str | None = None,
     epilogue_args: Any = (),
     out: Any = None,
-) -> Array:
+) -> Array | tuple[Array, Array]:
     """Returns the greatest element of every window.
 
     Args:
@@ -107,6 +110,7 @@ def max_pool2d(
     return _max_pool("max_pool2d", 2, x, *given, return_indices, epilogue, epilogue_args, out)
 
 
+@sliding
 def max_pool3d(
     x: Any,
     kernel_size: Numbers,
@@ -119,7 +123,7 @@ def max_pool3d(
     epilogue: str | None = None,
     epilogue_args: Any = (),
     out: Any = None,
-) -> Array:
+) -> Array | tuple[Array, Array]:
     """Returns the greatest element of every window of (N, C, D, H, W); see `max_pool2d`."""
     given = (kernel_size, stride, padding, dilation, ceil_mode)
     return _max_pool("max_pool3d", 3, x, *given, return_indices, epilogue, epilogue_args, out)
@@ -171,15 +175,20 @@ def _forward(w: Windows, dtype: AnyDType, indices: bool) -> str:
             END
             y0 = best;"""
         return w.over_window("x0", body, edges=w.dilated)
-    guard = "inside && " if w.dilated else ""
+    # Comparisons and choices of 64 bits take two vectors for one of elements.
+    place = "int" if math.prod(w.sizes) < 2**31 else "long"
+    if w.dilated:
+        start, guard, none = "-1", "inside && ", " || chosen < 0"
+    else:  # what is nearest to the window's begin is its first element
+        start, guard, none = w.first("x0"), "", ""
     body = f"""
         typeof_y0 best = {lowest(dtype)};
-        long chosen = -1;
+        {place} chosen = {start};
         LOOPS {{
             typeof_y0 v = at_x0({element});
-            if ({guard}({greater} || chosen < 0)) {{
+            if ({guard}({greater}{none})) {{
                 best = v;
-                chosen = {w.flat("x0", "i")};
+                chosen = {w.flat("x0", "i", place)};
             }}
         END
         y0 = best;

@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array
+from clprim.call.arguments import as_shape
 from clprim.call.repeat import repeatable
-from clprim.errors import DTypeError, ShapeError
+from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.pool.max_pool import check_indices, gathered
 from clprim.ops.pool.windows import Numbers, Windows, numbers, windows
 from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
 from clprim.ops.shared.strings import kernel, places
+from clprim.runtime.device import current_device
 
 __all__ = [
     "max_unpool1d",
@@ -31,9 +34,14 @@ def max_unpool1d(
     stride: Numbers | None = None,
     padding: Numbers = 0,
     output_size: Any = None,
+    *,
+    epilogue: str | None = None,
+    epilogue_args: Any = (),
+    out: Any = None,
 ) -> Array:
     """Puts elements back where `max_pool1d` found them; see `max_unpool2d`."""
-    return _unpool("max_unpool1d", 1, x, indices, kernel_size, stride, padding, output_size)
+    given = (kernel_size, stride, padding, output_size)
+    return _unpool("max_unpool1d", 1, x, indices, *given, epilogue, epilogue_args, out)
 
 
 def max_unpool2d(
@@ -43,18 +51,26 @@ def max_unpool2d(
     stride: Numbers | None = None,
     padding: Numbers = 0,
     output_size: Any = None,
+    *,
+    epilogue: str | None = None,
+    epilogue_args: Any = (),
+    out: Any = None,
 ) -> Array:
     """Puts elements back where `max_pool2d` found them, between zeros.
 
     Args:
         x: (N, C, H, W) or (C, H, W): a value for every window.
         indices: As `max_pool2d` returned them, of the same windows: each of them lies in its
-            window. Where windows share an element, the last one decides.
+            window; one that does not is put nowhere. Where windows share an element, the last one
+            decides.
         kernel_size: As in that call.
         stride: Likewise.
         padding: Likewise.
         output_size: Shape of the result, or its height and width; by default of what the windows
             cover.
+        epilogue: A snippet on ``y0``, run on every element before it is stored, as in `max_pool2d`.
+        epilogue_args: What it reads.
+        out: Where the result goes.
 
     Raises:
         ShapeError, DTypeError: With what was given and what was expected.
@@ -67,7 +83,8 @@ def max_unpool2d(
         array([[[0., 5., 0., 0.],
                 [0., 0., 9., 0.]]], dtype=float32)
     """
-    return _unpool("max_unpool2d", 2, x, indices, kernel_size, stride, padding, output_size)
+    given = (kernel_size, stride, padding, output_size)
+    return _unpool("max_unpool2d", 2, x, indices, *given, epilogue, epilogue_args, out)
 
 
 def max_unpool3d(
@@ -77,9 +94,14 @@ def max_unpool3d(
     stride: Numbers | None = None,
     padding: Numbers = 0,
     output_size: Any = None,
+    *,
+    epilogue: str | None = None,
+    epilogue_args: Any = (),
+    out: Any = None,
 ) -> Array:
     """Puts elements back where `max_pool3d` found them; see `max_unpool2d`."""
-    return _unpool("max_unpool3d", 3, x, indices, kernel_size, stride, padding, output_size)
+    given = (kernel_size, stride, padding, output_size)
+    return _unpool("max_unpool3d", 3, x, indices, *given, epilogue, epilogue_args, out)
 
 
 @repeatable
@@ -92,6 +114,9 @@ def _unpool(
     stride: Numbers | None,
     padding: Numbers,
     output_size: Any,
+    epilogue: str | None,
+    epilogue_args: Any,
+    out: Any,
 ) -> Array:
     # One window an element: what must be said of them is what is said of a pooling of x itself.
     one = windows(what, x, ndim, 1, None, 0)
@@ -103,7 +128,7 @@ def _unpool(
         (n - 1) * s - 2 * p + k for n, s, p, k in zip(one.sizes, steps, pads, kernel_, strict=True)
     )
     if output_size is not None:
-        given = tuple(output_size)
+        given = as_shape(f"{what}: output_size", output_size)
         if given[: one.lead] == x.shape[: one.lead] and len(given) == x.ndim:
             given = given[one.lead :]
         close = len(given) == ndim and all(
@@ -111,13 +136,17 @@ def _unpool(
         )
         if not close:
             raise ShapeError(
-                f"{what}: output_size={output_size!r}: expected less than a stride from {sizes}"
+                f"{what}: output_size={quoted(output_size)}: expected less than a stride from "
+                f"{sizes}"
             )
         sizes = given
     w = Windows(one.lead, sizes, kernel_, steps, pads, (1,) * ndim, one.sizes)
     shape = (*x.shape[: one.lead], *sizes)
-    operator = kernel(gathered(w, "x0", "x1", "="), what, x.dtype)
-    return operator(x, indices, shape=shape)
+    check_epilogue(what, current_device(), epilogue, epilogue_args, shape)
+    arrays, scalars = split_arguments(epilogue_args)
+    text = append(what, gathered(w, "x0", "x1", "="), epilogue, 2, 0)
+    operator = kernel(text, what, x.dtype)
+    return operator(x, indices, *arrays, *scalars, shape=shape, out=out)
 
 
 def max_unpool1d_backward(grad: Any, indices: Any) -> Array:

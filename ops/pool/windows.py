@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from clprim.dtypes import is_integer
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.shared.arguments import dtype_of, fits
 
@@ -126,11 +125,26 @@ class Windows:
         loops.append(f"bool inside = {' && '.join(ends)};")
         return _looped(lines, loops, body, len(self.sizes))
 
-    def flat(self, array: str, names: str) -> str:
-        """Returns the position of the element ``names0``, ``names1``, … in its plane."""
+    def first(self, array: str) -> str:
+        """Returns the position of the first element of a window that is inside of its plane."""
+        flat = ""
+        for d in self.axes:
+            size = f"(int)size_{array}({self.lead + d})"
+            flat = f"({flat}) * {size} + " if flat else ""
+            flat += f"clamp(from{d}, 0, {size} - 1)"
+        return flat
+
+    def flat(self, array: str, names: str, kind: str = "long") -> str:
+        """Returns the position of the element ``names0``, ``names1``, … in its plane.
+
+        Args:
+            array: Of the plane.
+            names: Of coordinates.
+            kind: Type that it is calculated in.
+        """
         flat = f"{names}0"
         for d in self.axes[1:]:
-            flat = f"({flat}) * size_{array}({self.lead + d}) + {names}{d}"
+            flat = f"({flat}) * ({kind})size_{array}({self.lead + d}) + {names}{d}"
         return flat
 
 
@@ -146,12 +160,10 @@ def numbers(what: str, label: str, value: Any, count: int, least: int) -> tuple[
     Raises:
         ShapeError: Something else, or a number below ``least`` or too large.
     """
-    given = (value,) if isinstance(value, int | np.integer) else value
+    given = (value,) if is_integer(value) else value
     if isinstance(given, Sequence) and len(given) == 1:
         given = (*given,) * count
-    whole = isinstance(given, Sequence) and all(
-        isinstance(n, int | np.integer) and not isinstance(n, bool) for n in given
-    )
+    whole = isinstance(given, Sequence) and all(map(is_integer, given))
     if not whole or len(given) != count or not fits(given, least):
         forms = "a number" if count == 1 else f"a number or {count} of them"
         raise ShapeError(
@@ -201,7 +213,8 @@ def windows(
     for k, p, d in zip(kernel, pads, apart, strict=True):
         if p > ((k - 1) * d + 1) // 2:
             raise ShapeError(
-                f"{what}: padding={padding!r} is more than half of kernel_size={kernel_size!r}"
+                f"{what}: padding={quoted(padding)} is more than half of "
+                f"kernel_size={quoted(kernel_size)}"
             )
     sizes = x.shape[lead:]
     outputs = tuple(
@@ -210,8 +223,8 @@ def windows(
     )
     if min(outputs) < 1 or 0 in x.shape[lead - 1 :]:
         raise ShapeError(
-            f"{what}: x of shape {x.shape} has no window of kernel_size={kernel_size!r}, "
-            f"padding={padding!r}, dilation={dilation!r}"
+            f"{what}: x of shape {x.shape} has no window of kernel_size={quoted(kernel_size)}, "
+            f"padding={quoted(padding)}, dilation={quoted(dilation)}"
         )
     return Windows(lead, sizes, kernel, steps, pads, apart, outputs)
 

@@ -11,7 +11,7 @@ import pyopencl.array as cl_array
 
 from clprim.arrays.memory import operand_of
 from clprim.call.arguments import check_aliases, check_array, check_out
-from clprim.dtypes import AnyDType, promote, require_supported, value_dtype
+from clprim.dtypes import AnyDType, is_real, promote, require_supported, value_dtype
 from clprim.errors import DeviceError, DTypeError, ShapeError, quoted
 from clprim.runtime.device import Device
 
@@ -95,7 +95,7 @@ def check_result(
         DTypeError: A dtype that cannot hold the result, a ``beta`` that is no number.
         DeviceError: A result larger than any buffer.
     """
-    if isinstance(beta, bool) or not isinstance(beta, int | float | np.integer | np.floating):
+    if isinstance(beta, bool) or not is_real(beta):
         raise DTypeError(f"{what}: beta={quoted(beta)}: expected a number")
     if out is None:
         if beta:

@@ -11,6 +11,7 @@ from clprim.dtypes import AnyDType, promote, value_dtype
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.product.arguments import check_operands, product_dtypes
 from clprim.ops.product.matmul import linear, linear_backward
+from clprim.ops.shared.arguments import check_mask
 from clprim.ops.shared.strings import kernel
 from clprim.reduction import Reduction
 from clprim.runtime.device import current_device
@@ -93,7 +94,7 @@ def bilinear_backward(
     check_operands(what, current_device(), grad=grad)
     if grad.shape != (*lead, outputs):
         raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {(*lead, outputs)}")
-    first, second, weight, bias = (bool(wanted) for wanted in output_mask)
+    first, second, weight, bias = check_mask(what, output_mask, ("x1", "x2", "w", "bias"))
     rows = _dense(grad, (math.prod(lead), outputs))
     pairs = _pairs(what, x1, x2)
     mask = (first or second, weight, bias)

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from clprim.arrays.array import Array, view_of
-from clprim.errors import ShapeError
+from clprim.errors import ShapeError, quoted
 from clprim.ops.product.matmul import matmul
 from clprim.ops.reduction.reduce import sum as reduce_sum
 from clprim.ops.shared.arguments import dtype_of
@@ -58,7 +58,7 @@ def einsum(equation: str, *operands: Any) -> Array:
         for letter, size in zip(letters, array.shape, strict=True):
             if sizes.setdefault(letter, size) != size and 1 not in (size, sizes[letter]):
                 raise ShapeError(
-                    f"einsum: {equation!r}: {letter!r} is {sizes[letter]} and {size} long"
+                    f"einsum: {quoted(equation)}: {letter!r} is {sizes[letter]} and {size} long"
                 )
             sizes[letter] = max(size, sizes[letter]) if size and sizes[letter] else 0
     terms = [(t, _stretch(t, a, sizes)) for t, a in terms]
@@ -89,7 +89,9 @@ def _letters(equation: Any, operands: Sequence[Any]) -> tuple[list[str], str]:
     left, arrow, right = equation.replace(" ", "").partition("->")
     inputs = left.split(",")
     if len(inputs) != len(operands):
-        raise ShapeError(f"einsum: {equation!r} has {len(inputs)} terms for {len(operands)} arrays")
+        raise ShapeError(
+            f"einsum: {quoted(equation)} has {len(inputs)} terms for {len(operands)} arrays"
+        )
     free = [letter for letter in _LETTERS if letter not in equation]
     dots = 0
     for term, array in zip(inputs, operands, strict=True):
@@ -109,7 +111,9 @@ def _letters(equation: Any, operands: Sequence[Any]) -> tuple[list[str], str]:
     output = right.replace("...", hidden, 1)
     known = {*"".join(found)}
     if len({*output}) != len(output) or not {*output} <= known:
-        raise ShapeError(f"einsum: {equation!r}: {right!r} names a letter twice, or an unknown one")
+        raise ShapeError(
+            f"einsum: {quoted(equation)}: {right!r} names a letter twice, or an unknown one"
+        )
     return found, output
 
 
@@ -122,7 +126,9 @@ def _diagonal(equation: str, letters: str, array: Any) -> tuple[str, Any]:
     for letter in once:
         places = [d for d, c in enumerate(letters) if c == letter]
         if len({array.shape[d] for d in places}) != 1:
-            raise ShapeError(f"einsum: {equation!r}: {letter!r} has two lengths in {array.shape}")
+            raise ShapeError(
+                f"einsum: {quoted(equation)}: {letter!r} has two lengths in {array.shape}"
+            )
         shape.append(array.shape[places[0]])
         strides.append(sum(array.strides[d] for d in places))
     return once, view_of(array, tuple(shape), tuple(strides), array.offset)

@@ -16,7 +16,7 @@ from clprim.call.packed import PackedWeight, matrix_of
 from clprim.call.product import Planned, run_contraction
 from clprim.call.signature import Calls
 from clprim.dtypes import AnyDType
-from clprim.errors import ShapeError
+from clprim.errors import ShapeError, quoted
 from clprim.ops.product.arguments import (
     check_bias,
     check_operands,
@@ -24,6 +24,7 @@ from clprim.ops.product.arguments import (
     product_dtypes,
     span,
 )
+from clprim.ops.shared.arguments import check_mask
 from clprim.ops.shared.epilogue import check_epilogue, split_arguments
 from clprim.plan.epilogue import Epilogue, Read
 from clprim.plan.product.family import PRODUCTS
@@ -229,17 +230,20 @@ def linear_backward(
         )
     shapes = (x.shape, w.shape, w.shape[:1])
     pairs = ((grad, w), (grad, x), (grad, grad))
+    mask = check_mask(what, output_mask, ("dx", "dw", "db"))
+    if not isinstance(out, tuple | list) or len(out) != len(mask):
+        raise ShapeError(f"{what}: out={quoted(out)}: expected an array or None for each of three")
     # All three are checked before the first one is written.
-    for wanted, result, shape, (a, b) in zip(output_mask, out, shapes, pairs, strict=True):
+    for wanted, result, shape, (a, b) in zip(mask, out, shapes, pairs, strict=True):
         dtype, _ = product_dtypes(what, device, a.dtype, b.dtype)
         if wanted:
             inputs = (grad, x, w)
             check_result(what, result, device, shape, dtype, inputs=inputs, extras=(), beta=beta)
-    rows, columns = (_flat(grad), _flat(x)) if output_mask[1] else (grad, x)
-    dx = matmul(grad, w, out=out[0], beta=beta) if output_mask[0] else None
-    dw = matmul(rows, columns, transpose_a=True, out=out[1], beta=beta) if output_mask[1] else None
+    rows, columns = (_flat(grad), _flat(x)) if mask[1] else (grad, x)
+    dx = matmul(grad, w, out=out[0], beta=beta) if mask[0] else None
+    dw = matmul(rows, columns, transpose_a=True, out=out[1], beta=beta) if mask[1] else None
     axes = tuple(range(grad.ndim - 1))
-    db = _bias_gradient(grad, axis=axes, out=out[2], beta=beta) if output_mask[2] else None
+    db = _bias_gradient(grad, axis=axes, out=out[2], beta=beta) if mask[2] else None
     return dx, dw, db
 
 

@@ -17,7 +17,7 @@ from clprim.arrays.formats import order_like
 from clprim.call.arguments import check_array
 from clprim.call.packed import matrix_of
 from clprim.dtypes import AnyDType, as_dtype
-from clprim.errors import DTypeError, ShapeError
+from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.conv.arguments import check_shapes
 from clprim.ops.conv.forward import conv2d
 from clprim.ops.conv.windows import Padding, Pair, windows
@@ -340,18 +340,21 @@ def _scales(
     for label, given, kind in (("scale", scale, _FLOAT32), ("zero_point", zero_point, _INT32)):
         array = given
         if not is_array(given):
-            host = np.asarray(given)
+            try:
+                host = np.asarray(given)
+            except ValueError:  # lists of several lengths
+                host = np.asarray(None)
             if host.dtype.kind not in ("iu" if kind == _INT32 else "iuf"):
-                raise DTypeError(f"{what}: {label}={given!r}: expected numbers of {kind}")
+                raise DTypeError(f"{what}: {label}={quoted(given)}: expected numbers of {kind}")
             if label == "scale" and not (host > 0).all():
-                raise ShapeError(f"{what}: scale={given!r} must be positive")
+                raise ShapeError(f"{what}: scale={quoted(given)} must be positive")
             if not np.isfinite(host.astype(kind)).all():
-                raise ShapeError(f"{what}: {label}={given!r}: expected finite numbers")
+                raise ShapeError(f"{what}: {label}={quoted(given)}: expected finite numbers")
             if (
                 label == "zero_point"
                 and not ((np.iinfo(stored).min <= host) & (host <= np.iinfo(stored).max)).all()
             ):
-                raise ShapeError(f"{what}: zero_point={given!r} is outside of {stored}")
+                raise ShapeError(f"{what}: zero_point={quoted(given)} is outside of {stored}")
             array = asarray(np.atleast_1d(host).astype(kind))
         if array.shape not in ((count,), (1,)):
             raise ShapeError(f"{what}: {label} has shape {array.shape}, expected ({count},)")

@@ -21,6 +21,7 @@ from clprim.ops.shape.join import repeat_interleave
 from clprim.ops.shared.arguments import is_array
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
+from clprim.plan.strides import elements_of
 
 __all__ = ["column_terms", "spread", "weight_zeros", "window_sums", "zero_of"]
 
@@ -58,7 +59,8 @@ def weight_zeros(what: str, label: str, value: Any, dtype: AnyDType, count: int)
             )
         found: Array = kernel("y0 = x0;", "zero_points", _INT32)(value)
         return found
-    given = [value] if not isinstance(value, Sequence | np.ndarray) else [*value]
+    several = elements_of(value)
+    given = (value,) if several is None else several
     zeros = [zero_of(what, label, v, dtype) for v in given]
     if len(zeros) not in (1, count):
         raise ShapeError(f"{what}: {label} holds {len(zeros)} zero points, expected {count}")

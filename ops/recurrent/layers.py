@@ -13,7 +13,7 @@ from typing import Any
 
 from clprim.arrays.array import Array, new_dense
 from clprim.call.packed import PackedWeight
-from clprim.errors import DTypeError, ShapeError
+from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.product.matmul import matmul
 from clprim.ops.random.dropout import dropout as drop
 from clprim.ops.recurrent.cells import GATES, cell
@@ -103,17 +103,20 @@ class Layers:
             falling = list(self.sizes) == sorted(self.sizes, reverse=True)
             if not self.sizes or not falling or sum(self.sizes) != input.shape[0]:
                 raise ShapeError(
-                    f"{what}: batch_sizes={batch_sizes!r}: expected numbers that do not grow, of "
+                    f"{what}: batch_sizes={quoted(batch_sizes)}: expected numbers that do not "
+                    "grow, of "
                     f"{input.shape[0]} rows in all"
                 )
             self.input, self.length, self.batch = input, len(self.sizes), self.sizes[0]
         self.shape = input.shape
         self.packed = len({*self.sizes}) > 1
-        count = num_layers * self.directions
+        if not isinstance(params, tuple | list):
+            raise DTypeError(f"{what}: expected a list of arrays for params, got {quoted(params)}")
+        count = whole(what, "num_layers", num_layers, 1) * self.directions
         each = 4 if has_biases else 2
         self.projected = what == "lstm" and len(params) == (each + 1) * count
         each += self.projected
-        if len(params) != each * count or num_layers < 1:
+        if len(params) != each * count:
             projected = f", or {(each + 1) * count} with a projection" if what == "lstm" else ""
             raise ShapeError(
                 f"{what}: {len(params)} parameters: {num_layers} layers of {self.directions} "

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, overload
 
 from clprim.arrays.array import Array
-from clprim.errors import ShapeError
+from clprim.errors import ShapeError, quoted
 from clprim.ops.recurrent.layers import Layers, Saved
 
 __all__ = ["gru", "lstm", "rnn"]
@@ -189,7 +189,7 @@ def rnn(
     Args and errors are those of `lstm`; ``nonlinearity`` is tanh or relu.
     """
     if nonlinearity not in ("tanh", "relu"):
-        raise ShapeError(f"rnn: nonlinearity={nonlinearity!r}: expected 'tanh' or 'relu'")
+        raise ShapeError(f"rnn: nonlinearity={quoted(nonlinearity)}: expected 'tanh' or 'relu'")
     given = (params, has_biases, num_layers, bidirectional, batch_first, batch_sizes)
     layers = Layers("rnn", nonlinearity, input, (hx,), *given)
     output, (h,), saved = layers.run(dropout if train else 0.0, save=return_saved)

@@ -13,7 +13,7 @@ from clprim.dtypes import AnyDType, value_dtype
 from clprim.errors import ShapeError
 from clprim.ops.shared.arguments import Axis, Operator, dtype_of
 from clprim.ops.shared.dims import named_once
-from clprim.plan.strides import normalize_axes
+from clprim.plan.strides import reduced_axes
 from clprim.reduction import Reduction
 
 __all__ = ["amax", "amin", "argmax", "argmin"]
@@ -75,14 +75,20 @@ def _position(name: str, start: str, beats: str, in_order: bool, dtype: AnyDType
 def _find(name: str, start: str, beats: str, x: Any, axis: Axis, **options: Any) -> Array:
     dtype = dtype_of(name, "x", x)
     _require_elements(name, x, axis)
-    axes = normalize_axes(name, axis, len(x.shape))
+    axes = reduced_axes(name, axis, len(x.shape))
     steps = [x.strides[d] for d in axes if x.shape[d] > 1]
     in_order = steps == sorted(steps, reverse=True) and (not steps or steps[-1] > 0)
     return _position(name, start, beats, in_order, dtype)(x, axis=axis, **options)
 
 
 def amax(
-    x: Any, axis: Axis = None, *, dim: Axis = None, keepdims: bool = False, out: Any = None
+    x: Any,
+    axis: Axis = None,
+    keepdim: bool = False,
+    *,
+    dim: Axis = None,
+    keepdims: bool = False,
+    out: Any = None,
 ) -> Array:
     """Returns the greatest element along ``axis``, in the dtype of ``x``.
 
@@ -91,11 +97,17 @@ def amax(
     """
     axis = named_once("amax", dim, axis)
     _require_elements("amax", x, axis)
-    return _amax(x, axis=axis, keepdims=keepdims, out=out)
+    return _amax(x, axis=axis, keepdims=keepdims or keepdim, out=out)
 
 
 def amin(
-    x: Any, axis: Axis = None, *, dim: Axis = None, keepdims: bool = False, out: Any = None
+    x: Any,
+    axis: Axis = None,
+    keepdim: bool = False,
+    *,
+    dim: Axis = None,
+    keepdims: bool = False,
+    out: Any = None,
 ) -> Array:
     """Returns the least element along ``axis``, in the dtype of ``x``.
 
@@ -104,11 +116,17 @@ def amin(
     """
     axis = named_once("amin", dim, axis)
     _require_elements("amin", x, axis)
-    return _amin(x, axis=axis, keepdims=keepdims, out=out)
+    return _amin(x, axis=axis, keepdims=keepdims or keepdim, out=out)
 
 
 def argmax(
-    x: Any, axis: Axis = None, *, dim: Axis = None, keepdims: bool = False, out: Any = None
+    x: Any,
+    axis: Axis = None,
+    keepdim: bool = False,
+    *,
+    dim: Axis = None,
+    keepdims: bool = False,
+    out: Any = None,
 ) -> Array:
     """Returns the position of the greatest element along ``axis``, in int64.
 
@@ -126,11 +144,17 @@ def argmax(
         (array([0, 0]), 2)
     """
     axis = named_once("argmax", dim, axis)
-    return _find("argmax", "lowest", "GREATER", x, axis, keepdims=keepdims, out=out)
+    return _find("argmax", "lowest", "GREATER", x, axis, keepdims=keepdims or keepdim, out=out)
 
 
 def argmin(
-    x: Any, axis: Axis = None, *, dim: Axis = None, keepdims: bool = False, out: Any = None
+    x: Any,
+    axis: Axis = None,
+    keepdim: bool = False,
+    *,
+    dim: Axis = None,
+    keepdims: bool = False,
+    out: Any = None,
 ) -> Array:
     """Returns the position of the least element along ``axis``, in int64; see `argmax`.
 
@@ -138,13 +162,13 @@ def argmin(
         ShapeError: There are no elements along ``axis``.
     """
     axis = named_once("argmin", dim, axis)
-    return _find("argmin", "highest", "LESS", x, axis, keepdims=keepdims, out=out)
+    return _find("argmin", "highest", "LESS", x, axis, keepdims=keepdims or keepdim, out=out)
 
 
 def _require_elements(what: str, x: Any, axis: Axis) -> None:
     """Refuses extrema of nothing, which have no value to start from."""
     if getattr(x, "size", 1):
         return
-    axes = normalize_axes(what, axis, len(x.shape))
+    axes = reduced_axes(what, axis, len(x.shape))
     if math.prod(size for d, size in enumerate(x.shape) if d not in axes):
         raise ShapeError(f"{what}: shape {x.shape} has no elements along axis={axis}")

@@ -1,8 +1,8 @@
 """Reductions: each is what one element does to a partial result, and how two partials merge.
 
 Arguments are NumPy's: ``axis``, or by PyTorch's name ``dim``, is an axis, several, or None for all;
-reduced axes stay with size 1 where ``keepdims`` is set; ``out`` is an array to write to. A NaN
-comes through, except where said.
+reduced axes stay with size 1 where ``keepdims``, or ``keepdim``, is set; ``out`` is an array to
+write to. A NaN comes through, except where said.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from clprim.ops.norm.moments import flat_view, moments, spread_view, statistics_
 from clprim.ops.shared.arguments import Axis, Operator, by_kind, dtype_of, real
 from clprim.ops.shared.dims import named_once
 from clprim.ops.shared.exponentials import exponentials
-from clprim.plan.strides import normalize_axes
+from clprim.plan.strides import reduced_axes
 from clprim.reduction import Reduction
 from clprim.runtime.device import current_device
 
@@ -87,6 +87,7 @@ def _converting(name: str, usual: Operator, x: Any, dtype: Any, **options: Any) 
 def sum(
     x: Any,
     axis: Axis = None,
+    keepdim: bool = False,
     *,
     dim: Axis = None,
     keepdims: bool = False,
@@ -107,13 +108,14 @@ def sum(
     """
     axis = named_once("sum", dim, axis)
     if dtype is None:
-        return _sum(x, axis=axis, keepdims=keepdims, out=out)
-    return _converting("sum", _sum, x, dtype, axis=axis, keepdims=keepdims, out=out)
+        return _sum(x, axis=axis, keepdims=keepdims or keepdim, out=out)
+    return _converting("sum", _sum, x, dtype, axis=axis, keepdims=keepdims or keepdim, out=out)
 
 
 def mean(
     x: Any,
     axis: Axis = None,
+    keepdim: bool = False,
     *,
     dim: Axis = None,
     keepdims: bool = False,
@@ -130,13 +132,14 @@ def mean(
     """
     axis = named_once("mean", dim, axis)
     if dtype is None:
-        return _mean(x, axis=axis, keepdims=keepdims, out=out)
-    return _converting("mean", _mean, x, dtype, axis=axis, keepdims=keepdims, out=out)
+        return _mean(x, axis=axis, keepdims=keepdims or keepdim, out=out)
+    return _converting("mean", _mean, x, dtype, axis=axis, keepdims=keepdims or keepdim, out=out)
 
 
 def prod(
     x: Any,
     axis: Axis = None,
+    keepdim: bool = False,
     *,
     dim: Axis = None,
     keepdims: bool = False,
@@ -149,16 +152,22 @@ def prod(
     """
     axis = named_once("prod", dim, axis)
     if dtype is None:
-        return _prod(x, axis=axis, keepdims=keepdims, out=out)
-    return _converting("prod", _prod, x, dtype, axis=axis, keepdims=keepdims, out=out)
+        return _prod(x, axis=axis, keepdims=keepdims or keepdim, out=out)
+    return _converting("prod", _prod, x, dtype, axis=axis, keepdims=keepdims or keepdim, out=out)
 
 
 def count_nonzero(
-    x: Any, axis: Axis = None, *, dim: Axis = None, keepdims: bool = False, out: Any = None
+    x: Any,
+    axis: Axis = None,
+    *,
+    dim: Axis = None,
+    keepdims: bool = False,
+    keepdim: bool = False,
+    out: Any = None,
 ) -> Array:
     """Returns how many elements along ``axis`` are not zero, in int64; NaN is not zero."""
     axis = named_once("count_nonzero", dim, axis)
-    return _count_nonzero(x, axis=axis, keepdims=keepdims, out=out)
+    return _count_nonzero(x, axis=axis, keepdims=keepdims or keepdim, out=out)
 
 
 # --- mean and variance ---------------------------------------------------------------------------
@@ -170,7 +179,9 @@ def var_mean(
     *,
     dim: Axis = None,
     correction: float = 1,
+    unbiased: bool | None = None,
     keepdims: bool = False,
+    keepdim: bool = False,
     out: Any = None,
 ) -> tuple[Array, Array]:
     """Returns (variance, mean) along ``axis``, in one read of ``x``, as `torch.var_mean` does.
@@ -185,7 +196,9 @@ def var_mean(
         correction: The sum of squares is divided by ``max(0, count - correction)``: 1 for the
             unbiased variance of a sample, 0 for the biased one. One element, or none, without a
             degree of freedom has the variance NaN.
+        unbiased: The same in PyTorch's other words: True is a correction of 1 and False one of 0.
         keepdims: Whether reduced axes stay, with size 1.
+        keepdim: The same by PyTorch's name.
         out: A tuple of two arrays, for variance and mean.
 
     Example:
@@ -196,11 +209,16 @@ def var_mean(
         (1.0, 2.0)
     """
     axis = named_once("var_mean", dim, axis)
+    keepdims = keepdims or keepdim
     what = "var_mean"
     dtype = dtype_of(what, "x", x)
     check_array(what, "x", x, current_device())
     correction = real(what, "correction", correction)
-    axes = normalize_axes(what, axis, len(x.shape))
+    if unbiased is not None:
+        if correction != 1:
+            raise DTypeError(f"{what}: correction={correction} and unbiased= are one argument")
+        correction = float(unbiased)
+    axes = reduced_axes(what, axis, len(x.shape))
     wanted = np.dtype(np.float64) if dtype.kind in "biu" else dtype
     shape = tuple(size for d, size in enumerate(x.shape) if d not in axes)
     given = None if out is None else as_results(what, out, 2)
@@ -237,7 +255,13 @@ _logsumexp = by_kind(
 
 
 def logsumexp(
-    x: Any, axis: Axis = None, *, dim: Axis = None, keepdims: bool = False, out: Any = None
+    x: Any,
+    axis: Axis = None,
+    keepdim: bool = False,
+    *,
+    dim: Axis = None,
+    keepdims: bool = False,
+    out: Any = None,
 ) -> Array:
     """Returns log Σ exp(x) along ``axis``, in one read of ``x`` and without overflow.
 
@@ -250,7 +274,7 @@ def logsumexp(
         1000.693
     """
     axis = named_once("logsumexp", dim, axis)
-    return _logsumexp(x, axis=axis, keepdims=keepdims, out=out)
+    return _logsumexp(x, axis=axis, keepdims=keepdims or keepdim, out=out)
 
 
 # --- truth ---------------------------------------------------------------------------------------
@@ -277,16 +301,28 @@ _all: Operator = Reduction(
 
 
 def any(
-    x: Any, axis: Axis = None, *, dim: Axis = None, keepdims: bool = False, out: Any = None
+    x: Any,
+    axis: Axis = None,
+    keepdim: bool = False,
+    *,
+    dim: Axis = None,
+    keepdims: bool = False,
+    out: Any = None,
 ) -> Array:
     """Returns whether any element along ``axis`` is not zero (NaN is not); of nothing False."""
     axis = named_once("any", dim, axis)
-    return _any(x, axis=axis, keepdims=keepdims, out=out)
+    return _any(x, axis=axis, keepdims=keepdims or keepdim, out=out)
 
 
 def all(
-    x: Any, axis: Axis = None, *, dim: Axis = None, keepdims: bool = False, out: Any = None
+    x: Any,
+    axis: Axis = None,
+    keepdim: bool = False,
+    *,
+    dim: Axis = None,
+    keepdims: bool = False,
+    out: Any = None,
 ) -> Array:
     """Returns whether no element along ``axis`` is zero (NaN is not); of nothing True."""
     axis = named_once("all", dim, axis)
-    return _all(x, axis=axis, keepdims=keepdims, out=out)
+    return _all(x, axis=axis, keepdims=keepdims or keepdim, out=out)

@@ -11,7 +11,7 @@ from typing import Any
 from clprim.arrays.array import Array, view_of
 from clprim.call.repeat import repeatable
 from clprim.dtypes import AnyDType
-from clprim.errors import DefinitionError, ShapeError
+from clprim.errors import DefinitionError, ShapeError, quoted
 from clprim.ops.pool.windows import check_floats
 from clprim.ops.sample.taps import cubic_slopes, cubic_weights
 from clprim.ops.shared.arguments import Operator
@@ -88,10 +88,12 @@ def check_grid(what: str, x: Any, grid: Any, mode: Any, padding_mode: Any) -> tu
             f"{', '.join('DHW'[3 - ndim :])}, {ndim}) for x of shape {x.shape}"
         )
     if mode not in _MODES or (mode == "bicubic" and ndim == 3):
-        raise DefinitionError(f"{what}: mode={mode!r}: expected one of {_MODES}, the last in 2-D")
+        raise DefinitionError(
+            f"{what}: mode={quoted(mode)}: expected one of {_MODES}, the last in 2-D"
+        )
     if padding_mode not in _PADDINGS:
         raise DefinitionError(
-            f"{what}: padding_mode={padding_mode!r} is unknown; expected one of {_PADDINGS}"
+            f"{what}: padding_mode={quoted(padding_mode)} is unknown; expected one of {_PADDINGS}"
         )
     return dtype, ndim
 
@@ -297,7 +299,7 @@ def _theta(ndim: int, corners: bool) -> Operator:
 def _grid_sizes(what: str, size: Sequence[int]) -> tuple[int, tuple[int, ...]]:
     given = tuple(whole(what, "size", n, 1) for n in size)
     if len(given) not in (4, 5):
-        raise ShapeError(f"{what}: size={size!r}: expected (N, C, H, W) or (N, C, D, H, W)")
+        raise ShapeError(f"{what}: size={quoted(size)}: expected (N, C, H, W) or (N, C, D, H, W)")
     return len(given) - 2, (given[0], *given[2:])
 
 

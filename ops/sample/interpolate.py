@@ -17,7 +17,7 @@ import numpy as np
 
 from clprim.arrays.array import Array
 from clprim.call.repeat import repeatable
-from clprim.errors import DefinitionError, DTypeError, ShapeError
+from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.ops.pool.adaptive_pool import (
     adaptive_avg_pool1d,
     adaptive_avg_pool1d_backward,
@@ -93,7 +93,7 @@ def interpolate(
     dtype = dtype_of(what, "x", x)
     kind = _kind(what, x.ndim - 2, mode, align_corners, antialias, x.shape)
     if kind not in ("nearest", "nearest-exact") and dtype.kind in "biu":
-        raise DTypeError(f"{what}: mode={mode!r} needs floating-point numbers, got {dtype}")
+        raise DTypeError(f"{what}: mode={quoted(mode)} needs floating-point numbers, got {dtype}")
     corners = bool(align_corners)
     sizes, scales = _sizes(what, x.shape[2:], size, scale_factor, recompute_scale_factor, corners)
     if kind == "area":
@@ -148,7 +148,7 @@ def interpolate_backward(
         return _area_backward(grad, given)
     if antialias:
         return along_each(what, antialiased_backward(kind), grad, given[2:], scales)
-    expr = _NEAREST_BACKWARD if kind.startswith("nearest") else _backward(kind, corners)
+    expr = _NEAREST_BACKWARD if kind.startswith("nearest") else _backward(kind)
     starts = partial(_starts, kind, corners)
     return along_each(what, expr, grad, given[2:], scales, given=starts)
 
@@ -168,16 +168,18 @@ def _kind(
     if ndim not in (1, 2, 3):
         raise ShapeError(f"{what}: expected 3, 4 or 5 dimensions, got shape {tuple(shape)}")
     if mode not in _MODES:
-        raise DefinitionError(f"{what}: mode={mode!r} is unknown; expected one of {_MODES}")
+        raise DefinitionError(f"{what}: mode={quoted(mode)} is unknown; expected one of {_MODES}")
     wanted = {**_LINEAR, "bicubic": 2}.get(mode, ndim)
     if wanted != ndim:
         raise DefinitionError(
-            f"{what}: mode={mode!r} is for {wanted + 2} dimensions, got shape {tuple(shape)}"
+            f"{what}: mode={quoted(mode)} is for {wanted + 2} dimensions, got shape {tuple(shape)}"
         )
     if corners is not None and mode not in (*_LINEAR, "bicubic"):
-        raise DefinitionError(f"{what}: align_corners= has no meaning for mode={mode!r}")
+        raise DefinitionError(f"{what}: align_corners= has no meaning for mode={quoted(mode)}")
     if antialias and mode not in ("bilinear", "bicubic"):
-        raise DefinitionError(f"{what}: antialias=True is for bilinear and bicubic, got {mode!r}")
+        raise DefinitionError(
+            f"{what}: antialias=True is for bilinear and bicubic, got {quoted(mode)}"
+        )
     return {"bicubic": "cubic"}.get(mode, "linear" if mode in _LINEAR else mode)
 
 
@@ -202,13 +204,14 @@ def _sizes(
     else:
         given = factor if isinstance(factor, Sequence) else (factor,) * ndim
         factors = [real(what, "scale_factor", f) for f in given]
-        if len(factors) == ndim and all(f > 0 for f in factors):
+        if len(factors) == ndim and all(0 < f < math.inf for f in factors):
             outputs = tuple(math.floor(n * f) for n, f in zip(sizes, factors, strict=True))
         else:
             outputs = (0,)
     if len(outputs) != ndim or min(outputs) < 1:
         raise ShapeError(
-            f"{what}: size={size!r}, scale_factor={factor!r}: expected a number or {ndim} of them, "
+            f"{what}: size={quoted(size)}, scale_factor={quoted(factor)}: expected a number or "
+            f"{ndim} of them, "
             f"and a result of at least 1 element from {tuple(sizes)}"
         )
     if recompute:
@@ -256,7 +259,7 @@ _NEAREST_BACKWARD = """
 def _starts(kind: str, corners: bool, grad: Any, dx: Any, scale: float) -> tuple[Any, ...]:
     """Where along dimension 1 those begin that lie at each element or behind it, and the end.
 
-    These, and the scale where weights need it.
+    These, and their weights where they have any.
     """
     element = nearest(kind, "middle", "w1", "w0")
     if not kind.startswith("nearest"):
@@ -265,27 +268,38 @@ def _starts(kind: str, corners: bool, grad: Any, dx: Any, scale: float) -> tuple
     text = lower_bound("w2", element, "coord(0)") + "y0 = low;"
     number = np.dtype(np.float64 if grad.dtype == np.float64 else np.float32).type(scale)
     sizes = np.int32(dx.shape[1]), np.int32(grad.shape[1])
-    shape = (dx.shape[1] + 1,)
-    starts = kernel(text, "interpolate_starts", _INT32)(number, *sizes, shape=shape)
-    return (starts,) if kind.startswith("nearest") else (starts, scale)
+    ends = (dx.shape[1] + 1,)
+    starts = kernel(text, "interpolate_starts", _INT32)(number, *sizes, shape=ends)
+    if kind.startswith("nearest"):
+        return (starts,)
+    most = math.ceil(2 * RADIUS[kind] / scale) + 3 if scale else grad.shape[1]
+    shape = (dx.shape[1], min(most, grad.shape[1]))
+    weights = kernel(_weights(kind, corners), "interpolate_weights", number.dtype)
+    return starts, weights(starts, number, shape=shape)
 
 
-def _backward(kind: str, corners: bool) -> str:
-    """The gradient along dimension 1 of 3: an element looks at the results near it."""
+def _weights(kind: str, corners: bool) -> str:
+    """How much an element of dx, coordinate 0, counts for each of the results near it."""
     radius = RADIUS[kind]
     found = taps(kind, 0, "o0", "n0", "w0", corners)
     terms = [f"(here0 == {p} ? {v} : 0)" for p, v in zip(found.places, found.weights, strict=True)]
     return "\n".join(
         [
-            "int n0 = size(1), here0 = coord(1);",
-            f"int end0 = at_x1(min(here0 + {radius}, n0));",
-            "typeof_x0 sum = 0;",
-            f"for (int o0 = at_x1(max(here0 - {radius}, 0)); o0 < end0; ++o0) {{",
+            "int n0 = size(0), here0 = coord(0);",
+            f"int o0 = at_x0(max(here0 - {radius}, 0)) + (int)coord(1);",
             *found.lines,
-            f"typeof_w0 weight0 = {' + '.join(terms)};",
-            "if (weight0 == 0) continue;",
-            "sum += weight0 * at_x0(coord(0), o0, coord(2));",
-            "}",
-            "y0 = sum;",
+            f"y0 = o0 < at_x0(min(here0 + {radius}, n0)) ? {' + '.join(terms)} : 0;",
         ]
     )
+
+
+def _backward(kind: str) -> str:
+    """The gradient along dimension 1 of 3: an element looks at the results near it."""
+    radius = RADIUS[kind]
+    return f"""
+        int here = coord(1), begin = at_x1(max(here - {radius}, 0));
+        int end = at_x1(min(here + {radius}, (int)size(1)));
+        typeof_x0 sum = 0;
+        for (int o = begin; o < end; ++o)
+            sum += at_x2(here, o - begin) * at_x0(coord(0), o, coord(2));
+        y0 = sum;"""

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from clprim.arrays import arithmetic
 from clprim.arrays.array import Array, view_of
+from clprim.arrays.creation import asarray
 from clprim.call.repeat import repeatable
 from clprim.dtypes import promote
-from clprim.errors import DTypeError, ShapeError
-from clprim.ops.shared.arguments import dtype_of
+from clprim.errors import DTypeError, ShapeError, quoted
+from clprim.ops.index.gather import index_select
+from clprim.ops.shared.arguments import dtype_of, is_array
 from clprim.ops.shared.dims import empty_like, one_dim, whole
 
 __all__ = [
@@ -89,7 +93,7 @@ def stack(
 
 def _arrays(what: str, arrays: Any) -> list[Any]:
     if not isinstance(arrays, Sequence) or not arrays:
-        raise ShapeError(f"{what}: expected a list of arrays, got {arrays!r}")
+        raise ShapeError(f"{what}: expected a list of arrays, got {quoted(arrays)}")
     for n, a in enumerate(arrays):
         dtype_of(what, f"array {n}", a)
     return [*arrays]
@@ -222,7 +226,7 @@ def meshgrid(*arrays: Any, indexing: str = "ij") -> tuple[Array, ...]:
         if a.ndim != 1:
             raise ShapeError(f"{what}: array {n} has shape {a.shape}, expected one dimension")
     if indexing not in ("ij", "xy"):
-        raise ShapeError(f"{what}: indexing={indexing!r} is unknown; expected 'ij' or 'xy'")
+        raise ShapeError(f"{what}: indexing={quoted(indexing)} is unknown; expected 'ij' or 'xy'")
     places = [*range(len(given))]
     if indexing == "xy" and len(given) > 1:
         places[:2] = [1, 0]
@@ -298,26 +302,29 @@ def _tiled(what: str, x: Any, dims: int | Sequence[int]) -> Array:
 
 @repeatable
 def repeat_interleave(
-    x: Any, repeats: int, dim: int | None = None, *, axis: int | None = None
+    x: Any, repeats: Any, dim: int | None = None, *, axis: int | None = None
 ) -> Array:
     """Returns an array with each element repeated so many times along a dimension, side by side.
 
     Args:
         x: A device array.
-        repeats: How many times. (For a number of each element use `index_select`.)
+        repeats: How many times: a number, or an array of one for each element along the dimension,
+            for whose sum the host waits.
         dim: The dimension; None flattens x first.
         axis: The same, by NumPy's name.
 
     Raises:
-        ShapeError: A dimension out of bounds, a number below 0.
+        ShapeError: A dimension out of bounds, a number below 0, not as many numbers as elements.
         DTypeError: No device array, another kind of number.
     """
     what = "repeat_interleave"
     dtype = dtype_of(what, "x", x)
-    times = whole(what, "repeats", repeats, 0)
+    times = 0 if is_array(repeats) else whole(what, "repeats", repeats, 0)
     if dim is None and axis is None:
         x, dim = x.reshape(-1), 0
     at = one_dim(what, x.ndim, dim, axis)
+    if is_array(repeats):
+        return index_select(x, at, _repeated(what, repeats, x.shape[at]))
     shape = (*x.shape[:at], x.shape[at] * times, *x.shape[at + 1 :])
     out = empty_like(x, shape, dtype)
     if out.size:
@@ -329,3 +336,15 @@ def repeat_interleave(
             _inserted(x, at + 1, times, 0), out=view_of(out, wide, tuple(target), out.offset)
         )
     return out
+
+
+def _repeated(what: str, repeats: Any, length: int) -> Array:
+    """The number of each element, as often as it is repeated."""
+    if repeats.dtype.kind not in "iu":
+        raise DTypeError(f"{what}: repeats is {repeats.dtype}, expected integers")
+    if repeats.shape not in ((length,), (1,)):
+        raise ShapeError(f"{what}: repeats has shape {repeats.shape}, expected ({length},)")
+    each = np.broadcast_to(repeats.get(), (length,))
+    if (each < 0).any():
+        raise ShapeError(f"{what}: repeats={each.min()}: expected at least 0")
+    return asarray(np.repeat(np.arange(length), each))

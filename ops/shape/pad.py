@@ -15,7 +15,7 @@ import numpy as np
 from clprim.arrays import arithmetic
 from clprim.arrays.array import Array, view_of
 from clprim.call.repeat import repeatable
-from clprim.errors import DefinitionError, DTypeError, ShapeError
+from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.ops.shared.arguments import dtype_of, number
 from clprim.ops.shared.dims import empty_like, whole
 from clprim.ops.shared.strings import kernel, places
@@ -61,14 +61,18 @@ def pad(x: Any, pad: Sequence[int], mode: str = "constant", value: float | None 
     borders = _borders(what, x.shape, pad, mode)
     if mode != "constant":
         if value is not None:
-            raise DefinitionError(f"{what}: value={value!r} beside mode={mode!r}, which has none")
+            raise DefinitionError(
+                f"{what}: value={quoted(value)} beside mode={quoted(mode)}, which has none"
+            )
+        if mode == "circular":  # what is cut off does not come back at the other end
+            x, borders = _cropped(x, borders), _outside(borders)
         shape = tuple(
             n + before + after for n, (before, after) in zip(x.shape, borders, strict=True)
         )
         return _mirrored(x, shape, borders, mode)
     fill = number(what, "value", 0 if value is None else value)
     x = _cropped(x, borders)
-    borders = [(max(0, before), max(0, after)) for before, after in borders]
+    borders = _outside(borders)
     shape = _padded(x.shape, borders)
     out = empty_like(x, shape, dtype)
     if not x.size:
@@ -106,8 +110,12 @@ def pad_backward(
     shape = _padded(sizes, borders)
     if grad.shape != shape:
         raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {shape}")
-    if mode == "constant":
-        inner = _cropped(grad, [(-max(0, b), -max(0, a)) for b, a in borders])
+    if mode in ("constant", "circular"):
+        if mode == "constant":
+            inner = _cropped(grad, [(-max(0, b), -max(0, a)) for b, a in borders])
+        else:
+            kept = _padded(sizes, [(min(0, b), min(0, a)) for b, a in borders])
+            inner = _gathered(grad, kept, _outside(borders), mode)
         if all(b >= 0 and a >= 0 for b, a in borders):
             return inner
         outer = [n for b, a in reversed(borders) for n in (max(0, -b), max(0, -a))]
@@ -121,13 +129,14 @@ _with_border = pad
 def _borders(what: str, shape: Sequence[int], pad: Any, mode: str) -> list[tuple[int, int]]:
     """Elements before and after each dimension."""
     if mode not in _MODES:
-        raise DefinitionError(f"{what}: mode={mode!r} is unknown; expected one of {_MODES}")
+        raise DefinitionError(f"{what}: mode={quoted(mode)} is unknown; expected one of {_MODES}")
     if not isinstance(pad, Sequence | np.ndarray):
-        raise DTypeError(f"{what}: pad={pad!r}: expected a sequence of integers")
+        raise DTypeError(f"{what}: pad={quoted(pad)}: expected a sequence of integers")
     given = [whole(what, "pad", n) for n in pad]
     if len(given) % 2 or len(given) > 2 * len(shape):
         raise ShapeError(
-            f"{what}: pad={pad!r}: expected two numbers for each of at most {len(shape)} dimensions"
+            f"{what}: pad={quoted(pad)}: expected two numbers for each of at most {len(shape)} "
+            "dimensions"
         )
     pairs = [(given[k], given[k + 1]) for k in range(0, len(given), 2)]
     borders = [(0, 0)] * (len(shape) - len(pairs)) + pairs[::-1]
@@ -138,9 +147,14 @@ def _borders(what: str, shape: Sequence[int], pad: Any, mode: str) -> list[tuple
         if max(border) > max(0, most) or min(sum(border), *border) < -n:
             raise ShapeError(
                 f"{what}: a border of {border} around a dimension of {n} elements cannot be made "
-                f"by mode={mode!r}"
+                f"by mode={quoted(mode)}"
             )
     return borders
+
+
+def _outside(borders: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The borders without what they cut off."""
+    return [(max(0, before), max(0, after)) for before, after in borders]
 
 
 def _padded(sizes: Sequence[int], borders: Sequence[tuple[int, int]]) -> tuple[int, ...]:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from clprim.arrays.array import Array, is_integer, view_of
+from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import asarray, empty
-from clprim.errors import DefinitionError, DTypeError, ShapeError
+from clprim.dtypes import is_integer
+from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.ops.shared.arguments import dtype_of
 from clprim.plan.strides import is_channels_last
 from clprim.pointwise import Pointwise
@@ -199,11 +200,12 @@ def contiguous(x: Any, memory_format: str = "contiguous") -> Array:
     """Returns x in a memory format: itself where it has that already, else a copy.
 
     Args:
-        x: An array; of shape (N, C, H, W) for ``"channels_last"``.
-        memory_format: ``"contiguous"`` or ``"channels_last"``, whose strides are those of NHWC.
+        x: An array; of shape (N, C, H, W) or (N, C, D, H, W) for ``"channels_last"``.
+        memory_format: ``"contiguous"`` or ``"channels_last"``, whose strides are those of NHWC
+            or NDHWC; ``"channels_last_3d"`` is PyTorch's name for the latter.
 
     Raises:
-        ShapeError: Another memory format, or channels_last without four dimensions.
+        ShapeError: Another memory format, or channels last of another number of dimensions.
         DTypeError: No device array.
 
     Example:
@@ -216,13 +218,8 @@ def contiguous(x: Any, memory_format: str = "contiguous") -> Array:
         True
     """
     dtype_of("contiguous", "x", x)
-    if memory_format not in ("contiguous", "channels_last"):
-        raise ShapeError(
-            f"contiguous: memory_format={memory_format!r} is unknown; expected 'contiguous' or "
-            "'channels_last'"
-        )
-    if memory_format == "channels_last":
-        _check_rank("contiguous(memory_format='channels_last')", "x", x, 4, 4)
+    if memory_format is None:  # which asarray takes for "as it is"
+        raise ShapeError("contiguous: memory_format=None; expected 'contiguous' or 'channels_last'")
     return asarray(x, memory_format=memory_format)
 
 
@@ -302,7 +299,7 @@ def _memory_format(x: Any) -> str:
 
 def _check_mode(what: str, mode: str) -> None:
     if mode not in ("DCR", "CRD"):
-        raise DefinitionError(f"{what}: mode={mode!r} is unknown; expected 'DCR' or 'CRD'")
+        raise DefinitionError(f"{what}: mode={quoted(mode)} is unknown; expected 'DCR' or 'CRD'")
 
 
 def _check_rank(what: str, label: str, x: Any, least: int, most: int | None) -> None:
@@ -313,8 +310,8 @@ def _check_rank(what: str, label: str, x: Any, least: int, most: int | None) -> 
 
 
 def _factor(what: str, label: str, value: Any) -> int:
-    if not is_integer(value) or isinstance(value, bool):
-        raise DTypeError(f"{what}: expected an integer for {label}, got {value!r}")
+    if not is_integer(value):
+        raise DTypeError(f"{what}: expected an integer for {label}, got {quoted(value)}")
     if value < 1:
         raise ShapeError(f"{what}: {label} must be positive, got {value}")
     return int(value)

@@ -11,20 +11,23 @@ from clprim.arrays import arithmetic
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import zeros
 from clprim.call.repeat import repeatable
-from clprim.errors import ShapeError
+from clprim.errors import ShapeError, quoted
 from clprim.ops.shared.arguments import dtype_of
-from clprim.ops.shared.dims import empty_like, several_dims, whole
+from clprim.ops.shared.dims import empty_like, named_once, several_dims, whole
 from clprim.ops.shared.strings import kernel
 
 __all__ = ["diag", "diagonal", "flip", "roll", "rot90", "tril", "triu"]
 
 
-def flip(x: Any, dims: int | Sequence[int] | None = None, *, axis: Any = None) -> Array:
+def flip(
+    x: Any, dims: int | Sequence[int] | None = None, *, dim: Any = None, axis: Any = None
+) -> Array:
     """Returns an array back to front along some dimensions, as a view; it is its own gradient.
 
     Args:
         x: A device array.
         dims: The dimensions; of none the array stays as it is.
+        dim: The same, as other operators call it.
         axis: The same, by NumPy's name.
 
     Raises:
@@ -39,7 +42,7 @@ def flip(x: Any, dims: int | Sequence[int] | None = None, *, axis: Any = None) -
     """
     dtype_of("flip", "x", x)
     strides, offset = list(x.strides), x.offset
-    for d in several_dims("flip", x.ndim, dims, axis, ()):
+    for d in several_dims("flip", x.ndim, named_once("flip", dim, axis, (), dims=dims)):
         offset += max(0, x.shape[d] - 1) * strides[d]
         strides[d] = -strides[d]
     return view_of(x, x.shape, tuple(strides), offset)
@@ -60,7 +63,7 @@ def rot90(x: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Array:
     dtype_of("rot90", "x", x)
     plane = several_dims("rot90", x.ndim, dims)
     if len(plane) != 2:
-        raise ShapeError(f"rot90: dims={dims!r}: expected two dimensions")
+        raise ShapeError(f"rot90: dims={quoted(dims)}: expected two dimensions")
     turns = whole("rot90", "k", k) % 4
     if turns in (0, 2):
         return flip(x, plane if turns else ())
@@ -76,6 +79,7 @@ def roll(
     shifts: int | Sequence[int],
     dims: int | Sequence[int] | None = None,
     *,
+    dim: Any = None,
     axis: Any = None,
 ) -> Array:
     """Returns an array whose elements are moved on; those that leave it come in on the other side.
@@ -86,6 +90,7 @@ def roll(
         x: A device array.
         shifts: How far: a number, or one for each dimension.
         dims: The dimensions; None moves elements on in C order.
+        dim: The same, as other operators call it.
         axis: The same, by NumPy's name.
 
     Raises:
@@ -96,11 +101,12 @@ def roll(
     dtype = dtype_of(what, "x", x)
     given = shifts if isinstance(shifts, Sequence) else (shifts,)
     steps = [whole(what, "shifts", s) for s in given]
-    if dims is None and axis is None:
+    dims = named_once(what, dim, axis, dims=dims)
+    if dims is None:
         if len(steps) != 1:
-            raise ShapeError(f"{what}: shifts={shifts!r} without dims: expected one number")
+            raise ShapeError(f"{what}: shifts={quoted(shifts)} without dims: expected one number")
         return roll(x.reshape(-1), steps[0], 0).reshape(x.shape)
-    axes = several_dims(what, x.ndim, dims, axis)
+    axes = several_dims(what, x.ndim, dims)
     if len(steps) != len(axes):
         raise ShapeError(f"{what}: {len(steps)} shifts for {len(axes)} dimensions")
     out = empty_like(x, x.shape, dtype)

@@ -9,13 +9,15 @@ import numpy as np
 import pyopencl.array as cl_array
 
 from clprim.arrays.array import Array
-from clprim.errors import DTypeError, quoted, upload_hint
+from clprim.dtypes import is_real
+from clprim.errors import DTypeError, ShapeError, quoted, upload_hint
 from clprim.pointwise import Pointwise
 
 __all__ = [
     "Axis",
     "Operator",
     "by_kind",
+    "check_mask",
     "dtype_of",
     "fits",
     "is_array",
@@ -38,8 +40,7 @@ class ByKind:
 
     def __call__(self, x: Any, *args: Any, **options: Any) -> Any:
         """Computes with the one that the first array wants."""
-        dtype = getattr(x, "dtype", None)
-        chosen = self.floats if dtype is None or dtype.kind not in "biu" else self.others
+        chosen = self.others if is_array(x) and x.dtype.kind in "biu" else self.floats
         return chosen(x, *args, **options)
 
 
@@ -56,6 +57,20 @@ def of_reals(expr: str, name: str) -> ByKind:
 def is_array(value: object) -> bool:
     """Whether ``value`` is an array on a device."""
     return isinstance(value, cl_array.Array)
+
+
+def check_mask(what: str, mask: Any, names: Sequence[str]) -> tuple[bool, ...]:
+    """Returns which gradients are wanted.
+
+    Raises:
+        ShapeError: Not as many as there are.
+    """
+    if not isinstance(mask, tuple | list) or len(mask) != len(names):
+        raise ShapeError(
+            f"{what}: output_mask={quoted(mask)}; expected True or False for each of "
+            f"{', '.join(names)}"
+        )
+    return tuple(bool(wanted) for wanted in mask)
 
 
 def dtype_of(what: str, label: str, array: Any) -> Any:
@@ -78,10 +93,8 @@ def number(what: str, label: str, value: Any) -> Any:
     Raises:
         DTypeError: Not a number.
     """
-    if isinstance(value, np.bool_ | np.integer | np.floating):
-        return value.item()
-    if isinstance(value, int | float):
-        return value
+    if is_real(value):
+        return value.item() if isinstance(value, np.generic) else value
     raise DTypeError(f"{what}: expected a number for {label}, got {type(value).__name__}")
 
 

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import Any
 
-from clprim.arrays.array import Array, is_integer, new_array
-from clprim.dtypes import AnyDType
-from clprim.errors import DTypeError, ShapeError
+from clprim.arrays.array import Array, new_array
+from clprim.call.door import counted
+from clprim.dtypes import AnyDType, is_integer
+from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.shared.arguments import dtype_of
-from clprim.plan.strides import dense_strides, memory_order
+from clprim.plan.strides import dense_strides, elements_of, memory_order
 from clprim.runtime.device import current_device
 
 __all__ = ["empty_like", "named_once", "one_axis", "one_dim", "several_dims", "whole"]
 
 
-def named_once(what: str, dim: Any, axis: Any, default: Any = None) -> Any:
-    """Returns what was given as ``dim``, or by its other name ``axis``.
+def named_once(what: str, dim: Any, axis: Any, default: Any = None, *, dims: Any = None) -> Any:
+    """Returns what was given as ``dim``, or by its other names ``axis`` and ``dims``.
 
     Raises:
-        ShapeError: Both were given.
+        ShapeError: It was given twice.
     """
-    if dim is not None and axis is not None:
-        raise ShapeError(f"{what}: dim={dim!r} and axis={axis!r} are one argument; give one")
-    given = axis if dim is None else dim
-    return default if given is None else given
+    if dims is None and (dim is None or axis is None):  # on the way of nearly every call
+        given = axis if dim is None else dim
+        return default if given is None else given
+    named = {"dims": dims, "dim": dim, "axis": axis}
+    found = {name: value for name, value in named.items() if value is not None}
+    if len(found) > 1:
+        listed = " and ".join(f"{name}={quoted(value)}" for name, value in found.items())
+        raise ShapeError(f"{what}: {listed} are one argument; give one")
+    return dims
 
 
 def one_dim(what: str, ndim: int, dim: Any, axis: Any = None, default: int | None = None) -> int:
@@ -41,10 +46,10 @@ def one_dim(what: str, ndim: int, dim: Any, axis: Any = None, default: int | Non
         ShapeError: None or both are given, not an integer, or out of bounds.
     """
     given = named_once(what, dim, axis, default)
-    if not is_integer(given) or isinstance(given, bool):
-        raise ShapeError(f"{what}: dim={given!r}: expected an integer")
+    if not is_integer(given):
+        raise ShapeError(f"{what}: dim={quoted(given)}: expected an integer")
     if not -ndim <= given < ndim:
-        raise ShapeError(f"{what}: dim={given} is out of bounds for {ndim} dimensions")
+        raise ShapeError(f"{what}: dim={quoted(given)} is out of bounds for {ndim} dimensions")
     return int(given) % ndim
 
 
@@ -68,26 +73,25 @@ def several_dims(
         ShapeError: None or both are given, not integers, out of bounds, or named twice.
     """
     given = named_once(what, dims, axis, default)
-    words = isinstance(given, str | bytes | Mapping)
-    several = given if isinstance(given, Iterable) and not words else (given,)
-    found = tuple(one_dim(what, ndim, d) for d in several)
+    several = None if is_integer(given) else elements_of(given)
+    found = tuple(one_dim(what, ndim, d) for d in ((given,) if several is None else several))
     if len({*found}) != len(found):
-        raise ShapeError(f"{what}: dim={given!r} names a dimension twice")
+        raise ShapeError(f"{what}: dim={quoted(given)} names a dimension twice")
     return found
 
 
 def whole(what: str, label: str, value: Any, least: int | None = None) -> int:
-    """Returns a whole number.
+    """Returns a whole number of 64 bits.
 
     Raises:
         DTypeError: Not an integer.
-        ShapeError: Below ``least``.
+        ShapeError: Below ``least``, or too large.
     """
-    if not is_integer(value) or isinstance(value, bool):
-        raise DTypeError(f"{what}: expected an integer for {label}, got {value!r}")
+    if not is_integer(value):
+        raise DTypeError(f"{what}: expected an integer for {label}, got {quoted(value)}")
     if least is not None and value < least:
-        raise ShapeError(f"{what}: {label}={value}: expected at least {least}")
-    return int(value)
+        raise ShapeError(f"{what}: {label}={quoted(value)}: expected at least {least}")
+    return int(counted(what, label, value))
 
 
 def empty_like(x: Any, shape: tuple[int, ...], dtype: AnyDType) -> Array:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyopencl.array as cl_array
 
 from clprim.arrays.array import Array, new_dense
+from clprim.arrays.creation import asarray, zeros
 from clprim.call.order import order_of_keys
-from clprim.errors import DTypeError, ShapeError
+from clprim.dtypes import is_integer
+from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.index.scatter import index_add
 from clprim.ops.reduction.extrema import amax, amin
+from clprim.ops.reduction.reduce import sum as add_up
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel, lower_bound, places
@@ -22,6 +27,7 @@ __all__ = [
     "bincount",
     "bucketize",
     "histc",
+    "histogram",
     "masked_select",
     "nonzero",
     "numbered",
@@ -29,10 +35,17 @@ __all__ = [
 ]
 
 _INT64 = np.dtype(np.int64)
+_MOST_BINS = 1 << 24  # more edges than float32 tells apart
 
 
 def searchsorted(
-    sorted_sequence: Any, values: Any, *, out_int32: bool = False, right: bool = False
+    sorted_sequence: Any,
+    values: Any,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Any = None,
 ) -> Array:
     """Returns where values would be put into sorted lines, as `torch.searchsorted` does.
 
@@ -41,10 +54,12 @@ def searchsorted(
         values: What to look for; beside several lines of the same shape but for the last axis.
         out_int32: Whether the result is int32.
         right: Whether equal elements come before.
+        side: ``"left"`` or ``"right"``, the same in words.
+        sorter: Integers of the shape of ``sorted_sequence`` that sort its lines, if they are not.
 
     Raises:
-        ShapeError: Shapes that do not fit.
-        DTypeError: No device arrays.
+        ShapeError: Shapes that do not fit, another ``side``, or one that contradicts ``right``.
+        DTypeError: No device arrays, a sorter that is none of integers.
 
     Example:
         >>> import numpy as np, clprim as cp
@@ -62,10 +77,23 @@ def searchsorted(
             f"{what}: lines of shape {sorted_sequence.shape} and values of {values.shape}: "
             "expected one line, or shapes that are equal but for the last axis"
         )
-    element = f"at_x1({places(ndim, {ndim - 1: 'middle'})})"
-    text = lower_bound(f"size_x1({ndim - 1})", element, "x0", after=right) + "y0 = low;"
+    if side not in (None, "left", "right") or (right and side == "left"):
+        raise ShapeError(f"{what}: side={quoted(side)}, right={right}: expected 'left' or 'right'")
+    lines, place = [sorted_sequence], "middle"
+    if sorter is not None:
+        if dtype_of(what, "sorter", sorter).kind not in "iu":
+            raise DTypeError(f"{what}: sorter is {sorter.dtype}, expected integers")
+        if sorter.shape != sorted_sequence.shape:
+            raise ShapeError(
+                f"{what}: sorter has shape {sorter.shape}, expected {sorted_sequence.shape}"
+            )
+        lines.append(sorter)
+        place = f"at_x2({places(ndim, {ndim - 1: 'middle'})})"
+    element = f"at_x1({places(ndim, {ndim - 1: place})})"
+    after = right or side == "right"
+    text = lower_bound(f"size_x1({ndim - 1})", element, "x0", after=after) + "y0 = low;"
     operator = kernel(text, what, np.dtype(np.int32 if out_int32 else np.int64))
-    return operator(values, sorted_sequence)
+    return operator(values, *lines)
 
 
 def bucketize(
@@ -168,6 +196,104 @@ def histc(x: Any, bins: int = 100, min: float = 0, max: float = 0) -> Array:
     wide = np.float64 if x.dtype == np.float64 else np.float32
     kernel(text, what, keys.dtype)(x, wide(low), wide(high), wide(bins), out=keys)
     return _counts(what, keys.reshape(-1), bins).astype(x.dtype)
+
+
+def histogram(
+    x: Any,
+    bins: Any = 10,
+    *,
+    range: Any = None,
+    weight: Any = None,
+    density: bool = False,
+) -> tuple[Array, Array]:
+    """Returns (histogram, edges) of all elements, as `torch.histogram` and `numpy.histogram` do.
+
+    Elements outside, and NaN, count nowhere; the last interval has its upper edge.
+
+    Args:
+        x: An array of floating numbers.
+        bins: How many equal intervals, or their edges in order: a line of them, or numbers.
+        range: Where the first of equal intervals begins and the last ends; by default the least and
+            the greatest element, for which the host waits.
+        weight: Of the shape of ``x``: added up in place of ones.
+        density: Whether the result is divided so that its integral is 1.
+
+    Returns:
+        Arrays of n and n + 1 elements in the dtype of ``x``.
+
+    Raises:
+        ShapeError: No intervals, edges out of order, no such range, another shape of weights.
+        DTypeError: No device array of floating numbers.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> x = cp.asarray(np.array([1, 2, 1, 4], np.float32))
+        >>> counts, edges = ops.histogram(x, [0, 2, 3, 4])
+        >>> counts.get()
+        array([2., 1., 1.], dtype=float32)
+    """
+    what = "histogram"
+    dtype = dtype_of(what, "x", x)
+    if dtype.kind in "biu":
+        raise DTypeError(f"{what}: x is {dtype}, expected a floating dtype")
+    edges = _edges(what, x, bins, range)
+    count = edges.size - 1
+    text = f"""
+        {lower_bound("size_x1(0)", "at_x1(middle)", "x0", after=True)}
+        long last = size_x1(0) - 1;
+        low = low > last && x0 == at_x1(last) ? last : low;
+        y0 = low < 1 || low > last || x0 != x0 ? (uint)last : (uint)(low - 1);
+    """
+    keys = new_dense(x.shape, np.dtype(np.uint32))
+    kernel(text, what, keys.dtype)(x, edges, out=keys)
+    if weight is None:
+        found = _counts(what, keys.reshape(-1), count).astype(dtype)
+    else:
+        if dtype_of(what, "weight", weight) != dtype or weight.shape != x.shape:
+            raise ShapeError(
+                f"{what}: weight is {weight.dtype} of shape {weight.shape}, expected {dtype} of "
+                f"{x.shape}"
+            )
+        own = new_dense(x.shape, dtype)
+        kernel("y0 = x0;", "copy", dtype)(weight, out=own)
+        found = index_add(zeros((count + 1,), dtype), 0, keys.reshape(-1), own.reshape(-1))[:count]
+    if density:
+        found = kernel("y0 = x0 / (x1 * (at_x2(index + 1) - at_x2(index)));", what, dtype)(
+            found, add_up(found), edges
+        )
+    return found, edges
+
+
+def _edges(what: str, x: Any, bins: Any, range_: Any) -> Array:
+    """The edges of intervals in the dtype of x."""
+    if is_integer(bins):
+        count = whole(what, "bins", bins, 1)
+        if count > _MOST_BINS:
+            raise ShapeError(f"{what}: bins={count}: expected at most {_MOST_BINS:,}")
+        if range_ is None:
+            ends = (float(amin(x).item()), float(amax(x).item())) if x.size else (0.0, 1.0)
+        else:
+            if not isinstance(range_, Sequence) or len(range_) != 2:
+                raise ShapeError(f"{what}: range={quoted(range_)}: expected (least, greatest)")
+            ends = (real(what, "range[0]", range_[0]), real(what, "range[1]", range_[1]))
+        low, high = ends if ends[0] != ends[1] else (ends[0] - 0.5, ends[1] + 0.5)
+        if not low < high or not np.isfinite([low, high]).all():
+            raise ShapeError(f"{what}: range {ends}: expected finite bounds in order")
+        host = np.linspace(low, high, count + 1)
+    else:
+        if range_ is not None:
+            raise ShapeError(
+                f"{what}: bins are edges already; range={quoted(range_)} says so again"
+            )
+        try:
+            host = np.asarray(bins.get() if isinstance(bins, cl_array.Array) else bins, np.float64)
+        except (TypeError, ValueError, OverflowError):
+            host = np.empty(0)
+        if host.ndim != 1 or host.size < 2 or not (np.diff(host) >= 0).all():
+            raise ShapeError(f"{what}: bins={quoted(bins)}: expected a number, or edges in order")
+    wide = np.float64 if x.dtype == np.float64 else np.float32
+    return asarray(host.astype(wide)).astype(x.dtype)
 
 
 # --- positions and distinct values ---------------------------------------------------------------

@@ -3,26 +3,77 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from clprim.arrays.array import Array, new_dense
 from clprim.errors import ShapeError
 from clprim.ops.index.gather import index_select
+from clprim.ops.reduction.reduce import any as differ
 from clprim.ops.scan.cumulative import cumsum
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.dims import named_once, one_axis
-from clprim.ops.shared.strings import kernel
+from clprim.ops.shared.strings import kernel, places
 from clprim.ops.sort.keys import with_axis
 from clprim.ops.sort.search import FIRST, numbered
 from clprim.ops.sort.sort import sort
 
-__all__ = ["unique"]
+__all__ = ["unique", "unique_consecutive"]
 
 _INT64 = np.dtype(np.int64)
 
 
+@overload
+def unique(
+    x: Any,
+    sorted: bool = ...,
+    return_inverse: Literal[False] = ...,
+    return_counts: Literal[False] = ...,
+    dim: int | None = ...,
+    *,
+    axis: int | None = ...,
+) -> Array: ...
+@overload
+def unique(
+    x: Any,
+    sorted: bool = ...,
+    *,
+    return_inverse: Literal[True],
+    return_counts: Literal[False] = ...,
+    dim: int | None = ...,
+    axis: int | None = ...,
+) -> tuple[Array, Array]: ...
+@overload
+def unique(
+    x: Any,
+    sorted: bool = ...,
+    return_inverse: Literal[False] = ...,
+    *,
+    return_counts: Literal[True],
+    dim: int | None = ...,
+    axis: int | None = ...,
+) -> tuple[Array, Array]: ...
+@overload
+def unique(
+    x: Any,
+    sorted: bool = ...,
+    *,
+    return_inverse: Literal[True],
+    return_counts: Literal[True],
+    dim: int | None = ...,
+    axis: int | None = ...,
+) -> tuple[Array, Array, Array]: ...
+@overload
+def unique(
+    x: Any,
+    sorted: bool = ...,
+    return_inverse: bool = ...,
+    return_counts: bool = ...,
+    dim: int | None = ...,
+    *,
+    axis: int | None = ...,
+) -> Array | tuple[Array, ...]: ...
 def unique(
     x: Any,
     sorted: bool = True,
@@ -31,7 +82,7 @@ def unique(
     dim: int | None = None,
     *,
     axis: int | None = None,
-) -> Any:
+) -> Array | tuple[Array, ...]:
     """Returns the distinct elements of an array in order, or the distinct slices along an axis.
 
     Each NaN is by itself. Slices are in lexicographic order. The host waits for their number.
@@ -91,14 +142,131 @@ def unique(
         which = kernel("y0 = at_x1(x0) - 1;", "unique", _INT64)(back, numbers)
         found.append(which.reshape(shape))
     if return_counts:
-        text = f"""
-            long first;
-            {{ {FIRST} first = low; }}
-            {FIRST.replace("(coord(0) + 1)", "(coord(0) + 2)")}
-            y0 = low - first;
-        """
-        found.append(kernel(text, "unique", _INT64)(numbers, shape=line))
+        found.append(_lengths(numbers, count))
     return found[0] if len(found) == 1 else tuple(found)
+
+
+@overload
+def unique_consecutive(
+    x: Any,
+    return_inverse: Literal[False] = ...,
+    return_counts: Literal[False] = ...,
+    dim: int | None = ...,
+    *,
+    axis: int | None = ...,
+) -> Array: ...
+@overload
+def unique_consecutive(
+    x: Any,
+    *,
+    return_inverse: Literal[True],
+    return_counts: Literal[False] = ...,
+    dim: int | None = ...,
+    axis: int | None = ...,
+) -> tuple[Array, Array]: ...
+@overload
+def unique_consecutive(
+    x: Any,
+    return_inverse: Literal[False] = ...,
+    *,
+    return_counts: Literal[True],
+    dim: int | None = ...,
+    axis: int | None = ...,
+) -> tuple[Array, Array]: ...
+@overload
+def unique_consecutive(
+    x: Any,
+    *,
+    return_inverse: Literal[True],
+    return_counts: Literal[True],
+    dim: int | None = ...,
+    axis: int | None = ...,
+) -> tuple[Array, Array, Array]: ...
+@overload
+def unique_consecutive(
+    x: Any,
+    return_inverse: bool = ...,
+    return_counts: bool = ...,
+    dim: int | None = ...,
+    *,
+    axis: int | None = ...,
+) -> Array | tuple[Array, ...]: ...
+def unique_consecutive(
+    x: Any,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+    *,
+    axis: int | None = None,
+) -> Array | tuple[Array, ...]:
+    """Returns the first of each run of equal elements, or of equal slices along an axis.
+
+    Each NaN is by itself. The host waits for the number of runs.
+
+    Args:
+        x: An array.
+        return_inverse: Whether to return as well which run each element, or slice, is in.
+        return_counts: Whether to return as well how long each is.
+        dim: The axis of the slices; None for the elements in C order.
+        axis: Another name of ``dim``.
+
+    Returns:
+        The elements or slices, or a tuple.
+
+    Raises:
+        ShapeError: An axis that is not there or named twice.
+        DTypeError: No device array.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> x = cp.asarray(np.array([1, 1, 2, 2, 1]))
+        >>> ops.unique_consecutive(x, return_counts=True)[1].get()
+        array([2, 2, 1])
+    """
+    what = "unique_consecutive"
+    dtype = dtype_of(what, "x", x)
+    dim = named_once(what, dim, axis)
+    shape, along = x.shape, 0
+    if dim is None:
+        flat = new_dense(shape, dtype)
+        kernel("y0 = x0;", "copy", dtype)(x, out=flat)
+        x = flat.reshape(-1)
+    else:
+        along = one_axis(what, x, dim, None)
+        x = x.reshape(1) if not x.ndim else x
+        shape = x.shape[along : along + 1]
+    before = places(x.ndim, {along: f"coord({along}) - 1"})
+    text = f"y0 = coord({along}) == 0 || x0 != at_x0({before});"
+    flags = new_dense(x.shape, np.dtype(np.bool_))
+    kernel(text, what, flags.dtype)(x, out=flags)
+    if x.ndim > 1:
+        flags = differ(flags, axis=tuple(d for d in range(x.ndim) if d != along))
+    numbers, count = numbered(flags)
+    first = kernel(FIRST + "y0 = low;", what, _INT64)(numbers, shape=(count,)) if count else None
+    found = [x if first is None else index_select(x, along, first)]
+    if return_inverse:
+        which = new_dense(shape, _INT64)
+        if count:
+            which = kernel("y0 = x0 - 1;", what, _INT64)(numbers).reshape(shape)
+        found.append(which)
+    if return_counts:
+        found.append(_lengths(numbers, count))
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _lengths(numbers: Array, count: int) -> Array:
+    """How often each number from 1 occurs in an array that counts up to ``count``."""
+    if not count:
+        return new_dense((0,), _INT64)
+    text = f"""
+        long first;
+        {{ {FIRST} first = low; }}
+        {FIRST.replace("(coord(0) + 1)", "(coord(0) + 2)")}
+        y0 = low - first;
+    """
+    found: Array = kernel(text, "unique", _INT64)(numbers, shape=(count,))
+    return found
 
 
 def _slices(x: Any, axis: int) -> Array:

@@ -9,6 +9,7 @@ import pytest
 from support import BFLOAT16, DTYPES, VIEWS, aligned, equal, numbers, pair
 
 import clprim as cp
+from clprim import ops
 from clprim.errors import DeviceError, DTypeError, ShapeError
 
 # --- making -----------------------------------------------------------------------------------
@@ -69,11 +70,24 @@ def test_channels_last(device):
     assert cp.asarray(x) is x
     assert cp.zeros((2, 3, 4, 5), memory_format="channels_last").strides == x.strides
     assert cp.empty((2, 3, 4, 5), np.float16, memory_format="channels_last").strides[1] == 2
-    for shape in ((2, 3, 4), (2, 3, 4, 5, 6)):
-        with pytest.raises(ShapeError, match=r"'channels_last' needs \(N, C, H, W\), got shape"):
-            cp.zeros(shape, memory_format="channels_last")
+    with pytest.raises(ShapeError, match=r"'channels_last' needs \(N, C, H, W\) or .*, got shape"):
+        cp.zeros((2, 3, 4), memory_format="channels_last")
+    with pytest.raises(ShapeError, match=r"_3d' needs \(N, C, D, H, W\), got shape \(2, 3, 4, 5\)"):
+        cp.zeros((2, 3, 4, 5), memory_format="channels_last_3d")
     with pytest.raises(ShapeError, match="memory_format='nhwc' is unknown; expected 'contiguous'"):
         cp.asarray(a, memory_format="nhwc")
+
+
+@pytest.mark.parametrize("memory_format", ["channels_last", "channels_last_3d"])
+def test_channels_last_volumes(device, memory_format):
+    a = numbers((2, 3, 4, 5, 6))
+    for x in (
+        cp.asarray(a, memory_format=memory_format),
+        ops.contiguous(cp.asarray(a), memory_format),
+    ):
+        equal(x, a)
+        assert x.strides == (1440, 4, 360, 72, 12)
+    assert cp.empty(a.shape, np.float16, memory_format=memory_format).strides[1] == 2
 
 
 def test_empty_zeros_full(device):
@@ -293,9 +307,25 @@ def test_assignment_of_device_arrays(device):
     a[:, 0] = numbers(4, np.int32, 5)
     equal(x, a)
     with pytest.raises(ShapeError):
-        x[1:] = x[:-1]  # an overlap
-    with pytest.raises(ShapeError):
         x[0] = cp.zeros(3)
+    equal(x, a)
+
+
+def test_a_step_of_zero_is_refused(device):
+    with pytest.raises(ShapeError, match="slice step cannot be zero"):
+        cp.zeros(3)[::0]
+
+
+def test_assignment_within_an_array_reads_first(device):
+    a, x = pair(numbers((4, 4)))
+    x[1:] = x[:-1]
+    a[1:] = a[:-1]
+    x[:] = x[::-1]
+    a[:] = a[::-1].copy()
+    x += x.T
+    a += a.T
+    x[:, 1:] *= x[:, :-1]
+    a[:, 1:] *= a[:, :-1]
     equal(x, a)
 
 

@@ -370,7 +370,6 @@ def test_no_folder_stands_before_a_function():
         (lambda x: x.permute(1, 0), r"x\.transpose"),
         (lambda x: x.relu(), r"ops\.relu\(x\)"),
         (lambda x: x.exp(), r"cp\.exp\(x\)"),
-        (lambda x: x.maen(), "did you mean 'mean'"),
         (lambda x: x.backward(), "gradient"),
         (lambda x: cp.relu(x + 1), r"ops\.relu"),
         (lambda x: cp.concatenat([x]), r"did you mean cp\.concatenate"),
@@ -399,8 +398,26 @@ def test_missing_names_are_attribute_errors(device):
     assert getattr(x, "__cuda_array_interface__", None) is None
     with pytest.raises(MissingNameError):
         x.numpy()
+    missing = {"numpy", "exp", "relu"}
+    assert not missing & {*dir(x), *dir(cp.Array)}
+    assert {"shape", "mean", "get"} <= {*dir(x)}
+    with pytest.raises(AttributeError, match="maen"):
+        x.maen()
     with pytest.raises(ImportError):
         from clprim import relu  # noqa: F401
+
+
+def test_operators_are_found_without_an_import_of_their_own():
+    code = """
+import clprim as cp
+print(cp.ops.relu.__name__)
+try:
+    cp.torch
+except cp.MissingNameError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "relu\nclprim.torch is there after `import clprim.torch`\n"
 
 
 # --- devices --------------------------------------------------------------------------------------

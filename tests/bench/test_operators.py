@@ -8,7 +8,8 @@ from bench.__main__ import app
 from bench.clock.timing import Spread
 from bench.page.operators import ops_report
 from bench.work import operator_cases
-from bench.work.operator_cases import MEMORY, OpCase, op_cases
+from bench.work.operator_case import MEMORY, OpCase
+from bench.work.operator_cases import op_cases
 from bench.work.operators import OpJob, OpRow, op_jobs
 
 

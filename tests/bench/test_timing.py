@@ -1,6 +1,7 @@
 """Turns are fair and ratios are taken within a round."""
 
 import gc
+import time
 
 import numpy as np
 import pytest
@@ -137,9 +138,23 @@ def test_a_stream_counts_its_calls_once():
     assert 0 < sample.host < 1e-3
 
 
+def test_one_disturbed_look_makes_no_stream_a_single_call():
+    calls = []
+
+    def call():
+        calls.append(1)
+        if len(calls) == 2:
+            time.sleep(0.02)
+
+    contender = stream("s", 8, call, lambda: None, seconds=0.01)
+    before = len(calls)
+    contender.run()
+    assert len(calls) - before > 2
+
+
 def test_a_stream_of_long_calls_is_single_calls():
     calls = []
-    contender = stream("s", 8, lambda: calls.append(1), lambda: None, seconds=1e-9)
+    contender = stream("s", 8, lambda: calls.append(1), lambda: None, seconds=1e-12)
     assert len(calls) == 2
     contender.run()
     assert len(calls) == 3

@@ -9,6 +9,7 @@ import pytest
 from support import equal, numbers
 
 import clprim as cp
+from clprim import ops
 from clprim.call import launch as launch_module
 from clprim.errors import BuildError, ClprimError, DeviceError, DTypeError, ShapeError
 from clprim.runtime import device as device_module
@@ -348,6 +349,20 @@ def test_every_part_of_a_reduction_is_named(device, part):
     assert f"  {part}, line 3:\n    int t = one(1, 2);\n" in str(caught.value)
     assert "too many arguments" in str(caught.value)
     equal(out, [7, 7])
+
+
+def test_an_epilogue_inside_a_norm_is_told_in_its_own_lines(device):
+    image, line = cp.full((1, 2, 3, 3), 1.0), cp.full(2, 1.0)
+    out = cp.full((1, 2, 3, 3), 7.0)
+    for text, place in (
+        ("// one\ny0 += 1;\nint t = y0 % 2;", "  epilogue, line 3:\n    int t = y0 % 2;\n"),
+        ("// one\ny0 = unknown(y0);", "epilogue, line 2: unknown name 'unknown'"),
+    ):
+        with pytest.raises(cp.ClprimError) as caught:
+            ops.batch_norm(image, line, line, epilogue=text, out=out)
+        assert str(caught.value).startswith("batch_norm")
+        assert place in str(caught.value)
+    equal(out, np.full((1, 2, 3, 3), 7))
 
 
 # --- a device that fails ----------------------------------------------------------------------

@@ -6,6 +6,11 @@ import pytest
 import clprim as cp
 from clprim import ops
 
+
+def kind(value):
+    return type(value).__name__
+
+
 BAD = [{}, b"x", "\ud800", 1j, object(), [1, "a"]]
 CALLS = {
     "an epilogue": lambda f, m, image, bad: ops.matmul(m, f(5, 3), epilogue=bad),
@@ -30,7 +35,7 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("bad", BAD, ids=lambda bad: type(bad).__name__)
+@pytest.mark.parametrize("bad", BAD, ids=kind)
 @pytest.mark.parametrize("name", CALLS)
 def test_a_wrong_kind_is_refused(device, name, bad):
     def f(*shape):
@@ -63,3 +68,176 @@ def test_no_array_at_all_as_out_is_refused(device):
         for out in ([], (), {}):
             with pytest.raises(cp.ClprimError, match="out"):
                 operator(x, out=out)
+
+
+NO_AXES = [{1}, frozenset([1]), {1: 0}, b"\x01", bytearray(b"\x01"), "", b"", object(), 1.5]
+
+
+@pytest.mark.parametrize("bad", NO_AXES, ids=kind)
+def test_what_has_no_order_names_no_axes_and_no_sizes(device, bad):
+    x = cp.asarray(np.ones((3, 4), np.float32))
+    for call in (
+        lambda: ops.sum(x, axis=bad),
+        lambda: x.sum(axis=bad),
+        lambda: ops.var_mean(x, axis=bad),
+        lambda: ops.flip(x, bad),
+        lambda: x[None].squeeze(bad),
+        lambda: cp.expand_dims(x, axis=bad),
+        lambda: cp.moveaxis(x, bad, 0),
+        lambda: x.reshape(bad),
+        lambda: cp.broadcast_to(x[:1, :1], bad),
+        lambda: cp.zeros(bad),
+        lambda: cp.split(x, bad),
+    ):
+        with pytest.raises(cp.ClprimError):
+            call()
+
+
+@pytest.mark.parametrize("bad", ["abc", {1}, object(), 1.5, None, -1, [1, -1, 1], [1, 2]], ids=kind)
+def test_what_counts_no_times_is_refused(device, bad):
+    with pytest.raises(cp.ClprimError):
+        cp.repeat(cp.zeros((3, 4)), bad, axis=0)
+
+
+@pytest.mark.parametrize("bad", ["abc", b"x", object(), (3, 5), (7,)], ids=kind)
+def test_statistics_are_looked_at_whether_or_not_both_are_given(device, bad):
+    x, line = (cp.asarray(np.ones(shape, np.float32)) for shape in ((2, 4, 6), (4,)))
+    given = cp.zeros(bad) if isinstance(bad, tuple) else bad
+    for name in ("mean", "rstd"):
+        for call in (
+            lambda **one: ops.layer_norm_backward(x, x, (6,), **one),
+            lambda **one: ops.group_norm_backward(x, x, 2, line, **one),
+            lambda **one: ops.instance_norm_backward(x, x, line, **one),
+        ):
+            with pytest.raises(cp.ClprimError, match=name):
+                call(**{name: given})
+
+
+@pytest.mark.parametrize("bad", ["", "abc", {}, {1}, b"", 1, None, object(), [1], ["a"]], ids=kind)
+def test_what_is_kept_of_a_group_is_a_list(bad):
+    share = cp.Grouped(
+        "y0 = x0;", init="reduce_y0 = 0;", step="reduce_y0 += y0;", each="y0 = x0 / group_y0;"
+    )
+    x = cp.asarray(np.ones((3, 4), np.float32))
+    share(x, axis=1, keep=[True])
+    share(x, axis=1, keep=[cp.empty((3, 1))])
+    for call in (share, share.source):
+        with pytest.raises(cp.ClprimError, match="keep="):
+            call(x, axis=1, keep=bad)
+
+
+def test_bags_are_read_inside_of_their_arrays(device):
+    # Weights of another shape, and offsets past the end, were read where there is nothing.
+    indices, weight = cp.asarray(np.arange(6) % 4), cp.asarray(np.ones((4, 3), np.float32))
+    offsets, grad = cp.asarray(np.array([0, 2])), cp.zeros((2, 3))
+    for bad in (cp.zeros((2,)), cp.zeros((6, 1)), [1.0] * 6, 1.0):
+        for call in (
+            lambda **given: ops.embedding_bag(indices, weight, offsets, **given),
+            lambda **given: ops.embedding_bag_backward(grad, indices, weight, offsets, **given),
+        ):
+            with pytest.raises(cp.ClprimError, match="per_sample_weights"):
+                call(mode="sum", per_sample_weights=bad)
+    for far, sizes in (([0, 10**12], [6, 0]), ([-(10**12), 4], [4, 2]), ([2, 5], [3, 1])):
+        offsets = cp.asarray(np.array(far))
+        sums = ops.embedding_bag(indices, weight, offsets, mode="sum")
+        np.testing.assert_array_equal(sums.get(), np.repeat(sizes, 3).reshape(2, 3))
+        for mode in ("sum", "mean", "max"):
+            back = ops.embedding_bag_backward(cp.ones((2, 3)), indices, weight, offsets, mode=mode)
+            assert np.isfinite(back[0].get()).all()
+
+
+@pytest.mark.parametrize("bad", [10**5000, np.timedelta64(1, "s"), np.void(b"abc")], ids=kind)
+def test_what_python_cannot_print_or_numpy_calls_a_number_is_refused(device, bad):
+    x, image = cp.zeros((2, 4)), cp.zeros((1, 4, 4, 4))
+    total = cp.Reduction("y0 = x0;", init="reduce_y0 = 0;", step="reduce_y0 += y0;")
+    for call in (
+        lambda: ops.cat(bad),
+        lambda: ops.sum(x, bad),
+        lambda: ops.channel_shuffle(image, bad),
+        lambda: ops.adaptive_avg_pool2d(image, bad),
+        lambda: ops.avg_pool2d(image, 2, divisor_override=bad),
+        lambda: ops.conv2d(image, cp.zeros((4, 4, 1, 1)), groups=bad),
+        lambda: ops.dropout(x, bad, training=True),
+        lambda: total(x, alpha=bad),
+        lambda: cp.zeros(bad),
+        lambda: x.reshape(bad),
+    ):
+        with pytest.raises(cp.ClprimError):
+            call()
+
+
+@pytest.mark.parametrize("bad", [np.array(1.5), np.array(1), np.array(None)], ids=repr)
+def test_a_host_number_is_no_result(device, bad):
+    x = cp.zeros((2, 4))
+    for operator in (ops.relu, ops.sum, ops.amax, cp.Pointwise("y0 = x0 + 3;")):
+        with pytest.raises(cp.ClprimError):
+            operator(x, out=bad)
+
+
+LINE = cp.Pointwise("y0 = x0 * x0;")
+NUMPYS = {
+    "get": lambda x, bad: x.get(bad),
+    "get into": lambda x, bad: x.get(ary=bad),
+    "copy": lambda x, bad: x.copy(order=bad),
+    "reshape": lambda x, bad: x.reshape(3, order=bad),
+    "empty": lambda x, bad: cp.empty((3,), memory_format=bad),
+    "out": lambda x, bad: cp.abs(x, out=bad),
+    "one of several": cp.meshgrid,
+    "round": lambda x, bad: x.round(bad),
+    "windows": cp.windows,
+    "swapaxes": lambda x, bad: cp.swapaxes(x, bad, 0),
+    "split": lambda x, bad: cp.split(x, 3, bad),
+    "take": lambda x, bad: x.take(0, bad),
+    "vecdot": lambda x, bad: cp.vecdot(x, x, axis=bad),
+    "tensordot": lambda x, bad: cp.tensordot(x, x, bad),
+    "roll": lambda x, bad: cp.roll(x, (1, 1), bad),
+    "a gradient's saves": lambda x, bad: LINE.gradient(saves=bad),
+    "a gradient's wrt": lambda x, bad: LINE.gradient(bad),
+    "a gradient": lambda x, bad: cp.check_gradient(LINE, np.ones(3), gradient=bad),
+    "a gradient's step": lambda x, bad: cp.check_gradient(LINE, np.ones(3), step=bad),
+    "a gradient's seed": lambda x, bad: cp.check_gradient(LINE, np.ones(3), seed=bad),
+    "histogram": ops.histogram,
+    "linear_backward": lambda x, bad: ops.linear_backward(
+        x[None], x[None], cp.zeros((3, 3)), output_mask=bad
+    ),
+    "linear_backward out": lambda x, bad: ops.linear_backward(
+        x[None], x[None], cp.zeros((3, 3)), out=bad
+    ),
+}
+SEVERAL = {
+    "0-d": np.array(1.5),
+    "matrix": np.ones((4, 6)),
+    "ragged": [[1, 2], [3]],
+    "large": 2**62,
+    "none": (),
+    "words": ["a"],
+    "surrogate": "\ud800",
+    "time": np.datetime64("NaT"),
+    "set": {1},
+}
+RIGHT = {"a gradient's saves": "none", "a gradient's seed": "large"}
+
+
+@pytest.mark.parametrize("name", NUMPYS)
+def test_functions_of_numpys_names_refuse_by_our_errors(device, name):
+    x = cp.zeros((3,))
+    for kind_, bad in SEVERAL.items():
+        if kind_ != RIGHT.get(name):
+            with pytest.raises(cp.ClprimError):
+                NUMPYS[name](x, bad)
+
+
+@pytest.mark.parametrize("bad", [np.complex64(1j), np.datetime64("NaT"), np.array(1j)], ids=kind)
+def test_complex_numbers_and_times_are_not_converted_silently(device, bad):
+    x = cp.zeros((3,))
+    for call in (
+        lambda: x.fill(bad),
+        lambda: x.__setitem__(0, bad),
+        lambda: x.__setitem__(slice(None), np.broadcast_to(bad, 3)),
+        lambda: cp.asarray(np.broadcast_to(bad, 3), np.float32),
+        lambda: cp.full_like(x, bad),
+        lambda: cp.searchsorted(x, bad),
+    ):
+        with pytest.raises(cp.ClprimError):
+            call()
+    assert x.tolist() == [0, 0, 0]

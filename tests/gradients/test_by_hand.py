@@ -59,6 +59,8 @@ def test_words_that_are_no_gradient_are_refused():
         cp.Pointwise("y0 = x0;", gradient="y0 = x0;")
     with pytest.raises(cp.DefinitionError, match="names 'x1'"):
         cp.Pointwise("y0 = x0;", gradient="gx1 = gy0;")
+    with pytest.raises(cp.DefinitionError, match="wrt=3 names 3; there are"):
+        cp.Pointwise("y0 = x0;").gradient(wrt=3)
     with pytest.raises(cp.DefinitionError, match="unknown name 'grad'"):
         cp.Pointwise("y0 = x0;", gradient="gx0 = grad;")
     with pytest.raises(cp.DefinitionError, match="never assigns gx1, which is asked for"):

@@ -216,3 +216,22 @@ def test_wrong_arguments_are_refused(device):
         g(x, w, grad=x, saved=cp.zeros((4, 1)), out=x)
     with pytest.raises(cp.DTypeError, match="no argument is an array of a floating dtype"):
         operator.gradient()(cp.zeros((4, 8), np.int32), cp.zeros(8, np.int32), grad=1.0)
+
+
+def test_cubes_of_large_values_of_a_group_do_not_overflow(device):
+    # 1 / deviation is 1e14, whose cube no float32 holds.
+    x = cp.asarray((np.arange(12.0).reshape(2, 6) ** 2 * 1e-14).astype(np.float32))
+    grad = np.float32([[1, -2, 3, 1, 0, 2], [2, 1, 0, -1, 1, 3]])
+    rms = cp.Grouped(
+        "y0 = x0 * x0;",
+        init="reduce_y0 = 0;",
+        step="reduce_y0 += y0;",
+        finalize="group_y0 = 1 / sqrt(reduce_y0 / count);",
+        each="y0 = x0 * group_y0;",
+    )
+    _, r = rms(x, axis=1, keep=[True])
+    found = rms.gradient(saves="group_y0")(x, grad=cp.asarray(grad), axis=1, saved=r)
+    scale = 1 / np.sqrt(np.mean(x.get().astype(np.float64) ** 2, axis=1, keepdims=True))
+    y = x.get() * scale
+    expected = scale * (grad - y * np.mean(grad * y, axis=1, keepdims=True))
+    np.testing.assert_allclose(found.get(), expected, rtol=1e-4, atol=1e-5 * scale.max())

@@ -18,7 +18,7 @@ def test_quotients_by_one_divisor_share_its_reciprocal():
     assert printed("y0 = x0 / (1 + exp(-x0));") == (
         "typeof_gx0 t0 = exp(-x0);\n"
         "typeof_gx0 t1 = 1 / (1 + t0);\n"
-        "gx0 = gy0 * (t1 + x0 * t1 * t1 * t0);"
+        "gx0 = gy0 * (t1 + x0 * t1 * (t1 * t0));"
     )
     assert printed("y0 = x0 / x1;", "x0") == "gx0 = gy0 / x1;"
 
@@ -31,8 +31,27 @@ def test_what_a_step_looks_at_stays_a_quotient():
 def test_common_factors_are_taken_out():
     assert printed("y0 = x0 * x1 + x0 * w0;", "x0") == "gx0 = gy0 * (w0 + x1);"
     assert printed("typeof_y0 n = x0 * (x0 + 2); y0 = n / (n + 2);") == (
-        "typeof_gx0 t0 = 1 / (x0 * (x0 + 2) + 2);\ngx0 = 2 * gy0 * t0 * t0 * (2 + 2 * x0);"
+        "typeof_gx0 t0 = 1 / (x0 * (x0 + 2) + 2);\ngx0 = 4 * gy0 * t0 * (t0 * (1 + x0));"
     )
+
+
+@pytest.mark.parametrize("x", [-60.0, -80.0, 60.0])
+def test_a_product_begins_anew_at_a_quotient(x):
+    # exp(60) / (1 + exp(60))² would be 0 in float32, were the quotient squared first.
+    silu = cp.Pointwise("y0 = x0 / (1 + exp(-x0));").gradient()
+    found = silu(cp.full(1, x), grad=1.0).item()
+    s = 1 / (1 + np.exp(-x))
+    np.testing.assert_allclose(found, s * (1 + x * np.exp(-x) * s), rtol=1e-5)
+
+
+def test_what_the_user_multiplied_keeps_its_order():
+    text = printed("typeof_y0 t = 1 / x1; y0 = floor(x0 * t * x1 * x0 + t) * x0;", "x0")
+    assert "x0 * t * x1 * x0" in text
+
+
+def test_quotients_take_turns_with_what_is_behind_them():
+    mish = "typeof_y0 e = exp(x0 < 20 ? x0 : 20), n = e * (e + 2); y0 = x0 * (n / (n + 2));"
+    assert "4 * (gy0 * x0) * e * t0 * (t0 * (1 + e))" in printed(mish)
 
 
 @pytest.mark.parametrize("exponent", [1, 2, 3, 4, 5, 8, -1, -2, 0.5, 1.5])

@@ -37,6 +37,20 @@ SOUND = [
         "reduce_y0 += y0; reduce_y1 = fmin(reduce_y1, y1);",
         "reduce_y0 += other_y0;\nreduce_y1 = fmin(reduce_y1, other_y1);",
     ),
+    # locals of the element, and conditions on it
+    ("float t = y0; reduce_y0 += t;", "reduce_y0 += other_y0;"),
+    ("float t = y0; if (t > 1) t = 1; reduce_y0 *= t;", "reduce_y0 *= other_y0;"),
+    ("y0 *= 2; reduce_y0 += y0;", "reduce_y0 += other_y0;"),
+    ("if (y0 > 0) reduce_y0 += y0;", "reduce_y0 += other_y0;"),
+    ("if (y0 > 0) reduce_y0 += y0; else reduce_y0 -= y0;", "reduce_y0 += other_y0;"),
+    (
+        "if (y0 > 0) { reduce_y0 += y0; } else if (y0 < 0) reduce_y1 *= y0;",
+        "reduce_y0 += other_y0;\nreduce_y1 *= other_y1;",
+    ),
+    (
+        "float t = fabs(y0); if (t == t) if (t > reduce_y0) reduce_y0 = t;",
+        "if (other_y0 > reduce_y0) {…0}",
+    ),
     # the better one wins, as a whole
     ("reduce_y0 = y0 > reduce_y0 ? y0 : reduce_y0;", "if (other_y0 > reduce_y0) {…0}"),
     ("reduce_y0 = reduce_y0 < y0 ? y0 : reduce_y0;", "if (other_y0 > reduce_y0) {…0}"),
@@ -95,11 +109,13 @@ def test_a_sound_step_is_merged_in_its_own_way(step, combine):
         "reduce_y0 += y0; reduce_y0 *= 2;",
         "reduce_y0 += y0; reduce_y0 += y1;",
         "reduce_y0 += y0; reduce_y1 += reduce_y0;",
-        "float t = y0; reduce_y0 += t;",
-        "y0 *= 2; reduce_y0 += y0;",
+        "float t = reduce_y0; reduce_y0 += t;",
+        "float t = y0; if (reduce_y0 > 0) t = 0; reduce_y0 += t;",
+        "if (y0 > 0) reduce_y0 += y0; else reduce_y0 *= y0;",
+        "if (y0 > 0) reduce_y0 += y0; reduce_y0 += 1;",
+        "if (y0 > 0) { float t = reduce_y0; reduce_y0 += y0; y0 = t; }",
         "for (int i = 0; i < 2; i++) reduce_y0 += y0;",
         "reduce_y0++;",
-        "if (y0 > 0) reduce_y0 += y0;",
         "if (y0 > reduce_y0) reduce_y0 = y1;",
         "if (y0 > reduce_y0) reduce_y0 = y0; else reduce_y0 = 1;",
         "if (y0 == reduce_y0) reduce_y0 = y0;",
@@ -129,6 +145,7 @@ def test_a_combine_of_ones_own_is_taken_to_the_letter():
         ("y0 = x0;", "reduce_y0 += y0;", [], [0]),
         ("y0 = x0;", "reduce_y0 = y0 * reduce_y0;", [], [0]),
         ("y0 = x0;", "reduce_y0 -= y0; reduce_y1 *= y0;", [], [0, 1]),
+        ("y0 = x0;", "if (y0 > 0) reduce_y0 += y0;", [], [0]),
         ("y0 = x0;", "reduce_y0 = max(reduce_y0, y0); reduce_y1 |= y0;", [], []),
         (
             "y0 = x0;",
@@ -148,3 +165,9 @@ def test_a_combine_of_ones_own_is_taken_to_the_letter():
 def test_positions_and_sums_are_recognised(expr, step, positions, summed):
     found = define(step, expr)
     assert (found.positions, found.summed) == (set(positions), set(summed))
+
+
+def test_a_macro_may_stand_for_a_partial():
+    step = "IT *= 2; reduce_y0 += y0; reduce_y1 += y0;"
+    with pytest.raises(DefinitionError, match="cannot derive"):
+        define(step, preamble="#define IT reduce_y0", init="reduce_y0 = 0; reduce_y1 = 0;")

@@ -31,7 +31,8 @@ def test_a_second_epilogue_reads_what_follows_the_operands_of_the_first():
     )
     both = first.then(replace(second, beta=True))
     assert both.snippet.text == (
-        "y0 = y0 * w0 + x1 - x0 + index;\ny0 = max(y0, x2 + w2 * w1);\ny0 += coord(1) + index;"
+        "y0 = y0 * w0 + x1 - x0 + index;\n"
+        "{\ny0 = max(y0, x2 + w2 * w1);\ny0 += coord(1) + index;\n}"
     )
     assert [a.name for a in both.arrays] == ["bias", "x0", "x1", "x2", "index", "coord_1"]
     assert (both.numbers, both.coords, both.beta) == (3, ((1, 1),), True)

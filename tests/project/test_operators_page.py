@@ -97,6 +97,38 @@ SAMPLES = {
     "affine_grid": lambda f, x: f(cp.empty((1, 2, 3), x.dtype), (1, 1, 2, 2)),
     "interpolate": lambda f, x: f(x, 8, mode="bilinear"),
     "where": lambda f, x: f(x, x, x),
+    "addmm": lambda f, x: f(x[:, 0, 0], x[:, 0, 0], _empty(x, 4, 4)),
+    "addmv": lambda f, x: f(x[:, 0, 0, 0], x[:, 0, 0], _empty(x, 4)),
+    "addbmm": lambda f, x: f(_empty(x, 4, 4), x[:, 0], x[:, 0]),
+    "baddbmm": lambda f, x: f(x[:, 0], x[:, 0], x[:, 0]),
+    "bmm": lambda f, x: f(x[:, 0], x[:, 0]),
+    "mm": lambda f, x: f(x[:, 0, 0], _empty(x, 4, 4)),
+    "mv": lambda f, x: f(x[:, 0, 0], _empty(x, 4)),
+    "einsum": lambda f, x: f("ij,jk->ik", x[:, 0, 0], _empty(x, 4, 4)),
+    "block_diag": lambda f, x: f(x[:, :, 0, 0]),
+    "conv1d_input": lambda f, x: f((0, 4, 4), _empty(x, 2, 4, 3), _empty(x, 0, 2, 2)),
+    "conv1d_weight": lambda f, x: f(x[:, 0], (2, 4, 3), _empty(x, 0, 2, 2)),
+    "conv2d_input": lambda f, x: f(x.shape, _empty(x, 2, 3, 3, 3), _empty(x, 0, 2, 2, 2)),
+    "conv2d_weight": lambda f, x: f(x, (2, 3, 3, 3), _empty(x, 0, 2, 2, 2)),
+    "conv3d_input": lambda f, x: f(
+        (0, 3, 4, 4, 4), _empty(x, 2, 3, 2, 2, 2), _empty(x, 0, 2, 3, 3, 3)
+    ),
+    "conv3d_weight": lambda f, x: f(_image(x, 3), (2, 3, 2, 2, 2), _empty(x, 0, 2, 3, 3, 3)),
+    "cross": lambda f, x: f(x, x, 1),
+    "dropout1d": lambda f, x: f(x[:, 0]),
+    "gaussian_nll_loss": lambda f, x: f(x, x, x, reduction="none"),
+    "index_fill": lambda f, x: f(x, 1, cp.empty(2, np.int64), 1),
+    "index_put": lambda f, x: f(x, (cp.asarray(INDEX[:, 0]),), x),
+    "masked_scatter": lambda f, x: f(x, cp.empty(4, bool), x),
+    "multi_head_attention_forward": lambda f, x: f(
+        *[x[..., 0]] * 3, 4, 2, _empty(x, 12, 4), *[None] * 3, False, 0.0, _empty(x, 4, 4), None
+    ),
+    "renorm": lambda f, x: f(x, 2, 1, 1),
+    "rotary_embedding": lambda f, x: f(x, _empty(x, 4, 2), _empty(x, 4, 2)),
+    "scatter_reduce": lambda f, x: f(x, 1, cp.empty((0, 3, 4, 4), np.int64), x, "sum"),
+    **{name: lambda f, x: f(x, 1, 1) for name in ("kthvalue", "topk")},
+    **{name: lambda f, x: f(x, 1) for name in ("median", "nanmedian")},
+    **{name: lambda f, x: f(x, 0.5, 1) for name in ("nanquantile", "quantile")},
     **{f"lp_pool{n}d": lambda f, x, n=n: f(_image(x, n), 2, 2) for n in (1, 2, 3)},
     **{f"max_pool{n}d": lambda f, x, n=n: f(_image(x, n), 2) for n in (1, 2, 3)},
     **{f"avg_pool{n}d": lambda f, x, n=n: f(_image(x, n), 2) for n in (1, 2, 3)},
@@ -148,27 +180,27 @@ SAMPLES = {
 }
 DERIVED = {
     "channel_shuffle": "itself",
+    "frac": "the result's own",
     "cat": "`cat_backward`",
     "conv1d": "`conv1d_input`, `conv1d_weight`",
     "conv3d": "`conv3d_input`, `conv3d_weight`",
     "conv2d": "`conv2d_input`, `conv2d_weight`, `conv2d_bias`",
     "depth_to_space": "`space_to_depth`",
-    "flip": "itself",
     "pixel_shuffle": "`pixel_unshuffle`",
     "pixel_unshuffle": "`pixel_shuffle`",
-    "roll": "itself, with -shifts",
     "space_to_depth": "`depth_to_space`",
-    "split": "`cat`",
-    "stack": "`unbind`",
     "tril": "itself",
     "triu": "itself",
-    "unbind": "`stack`",
     "batch_norm_train": "`batch_norm_backward`",
 }
 
 
 def _like(x):
     return x.dtype if x.dtype.kind not in "biu" else np.float32
+
+
+def _empty(x, *shape):
+    return cp.empty(shape, x.dtype)
 
 
 def _image(x, ndim):

@@ -1,5 +1,6 @@
 """A user's file under `mypy --strict`: operators and arrays have types, and completion works."""
 
+import inspect
 import os
 import re
 import shutil
@@ -8,6 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from clprim import ops
 
 pytest.importorskip("mypy")
 ROOT = Path(__file__).parents[2]
@@ -20,6 +23,14 @@ LINES = {
     "ops.conv2d(x, x, padding=1)": "Array",
     "ops.matmul(x, x)": "Array",
     "ops.relu(x)": "Array",
+    "ops.max_pool2d(x, 2)": "Array",
+    "ops.max_pool2d(x, 2, return_indices=True)": "tuple[Array, Array]",
+    "ops.adaptive_max_pool1d(x, 2, True)": "tuple[Array, Array]",
+    "ops.median(x)": "Array",
+    "ops.median(x, axis=1)": "tuple[Array, Array]",
+    "ops.unique(x)": "Array",
+    "ops.unique(x, return_inverse=True)": "tuple[Array, Array]",
+    "ops.unique_consecutive(x, return_counts=True)": "tuple[Array, Array]",
     "ops.layer_norm(x, (3,))": "Array",
     "x + 1": "Array",
     "1 - x": "Array",
@@ -82,3 +93,14 @@ def test_a_users_file_is_typed(tmp_path):
     errors = [line for line in done.stdout.splitlines() if ": error:" in line]
     assert len(errors) == 2, done.stdout
     assert all("no_such_name" in line for line in errors)
+
+
+def test_no_operator_returns_anything():
+    functions = {name: inspect.unwrap(getattr(ops, name)) for name in ops.__all__}
+    said = {
+        name: str(function.__annotations__.get("return", "nothing"))
+        for name, function in functions.items()
+        if inspect.isfunction(function)
+    }
+    assert len(said) > 250
+    assert not {name: text for name, text in said.items() if re.search(r"\bAny\b|nothing", text)}

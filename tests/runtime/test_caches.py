@@ -10,8 +10,9 @@ import pytest
 from support import equal, numbers
 
 import clprim as cp
-from clprim.call.signature import MAX_CALLS
-from clprim.runtime.program import forget
+from clprim.call import signature
+from clprim.call.signature import Calls
+from clprim.runtime.program import forget, programs_met
 from clprim.runtime.stats import stats
 
 
@@ -102,12 +103,15 @@ def test_another_dtype_or_layout_is_another_kernel(device):
     assert double.source(cp.zeros(40)) == double.source(cp.zeros(80)[:40])
 
 
-def test_what_is_remembered_is_bounded(device):
+def test_what_is_remembered_is_bounded(device, monkeypatch):
+    monkeypatch.setattr(signature, "MAX_CALLS", 20)
     double = cp.Pointwise("y0 = 2 * x0;")
-    x = cp.asarray(numbers(MAX_CALLS + 50))
-    for size in range(1, MAX_CALLS + 50):
+    x = cp.asarray(numbers(50))
+    found = []
+    for size in range(1, 50):
         double(x[:size])
-        assert len(double._calls) <= MAX_CALLS
+        found.append(len(double._calls))
+    assert max(found) == 20
     equal(double(x), 2 * x.get())
 
 
@@ -197,3 +201,23 @@ def test_cold_and_warm_kernels_compute_the_same(device):
     assert (stats() - before).builds == 0
     for a, b in zip(cold, warm, strict=True):
         assert a.tobytes() == b.tobytes()
+
+
+def test_calls_let_go_of_their_programs_where_different_ones_come_without_end(device, monkeypatch):
+    monkeypatch.setattr(signature, "MAX_PROGRAMS", 4)
+    monkeypatch.setattr(Calls, "_allowed", programs_met() + 4)
+    kept = cp.Pointwise("y0 = x0 + 3; // lets go")
+    x = numbers((33,))
+    a = cp.asarray(x)
+    kept(a)
+    for size in range(40, 60):  # other shapes of the same program
+        kept(cp.asarray(numbers((size,))))
+    assert len(kept._calls) == 21
+    others = [cp.Pointwise(f"y0 = x0 + {n}; // lets go") for n in range(10, 16)]
+    for n, other in enumerate(others):
+        equal(other(a), x + np.float32(10 + n))
+    assert len(kept._calls) == 0
+    assert sum(len(other._calls) for other in others) < len(others)
+    before = stats()
+    equal(kept(a), x + np.float32(3))
+    assert (stats() - before).builds == 0

@@ -394,7 +394,7 @@ def test_the_first_device_is_the_default():
 
 @each_device
 def test_a_device_is_found_by_index_by_itself_and_by_its_handle(device):
-    for spec in (device.index, str(device.index), device, device.cl):
+    for spec in (device.index, np.int64(device.index), str(device.index), device, device.cl):
         assert set_device(spec) == device
         assert current_device() == device
 
@@ -432,6 +432,8 @@ def machine(platforms):
         ("pocl", ("Portable", "3.1+debian")),  # by the platform's version, the best of two
         ("portable", ("Portable", "3.1+debian")),
         ("pocl 3.0", ("Portable", "3.0-rc2")),  # the driver's version, not that of OpenCL
+        ("pocl-3.0", ("Portable", "3.0-rc2")),
+        ("PoCL_3.0 - rc2", ("Portable", "3.0-rc2")),
         ("PoCL rc2", ("Portable", "3.0-rc2")),
         ("cpu rc2", ("Portable", "3.0-rc2")),
         ("pthread", ("Portable", "3.1+debian")),
@@ -661,3 +663,14 @@ def test_threads_use_all_devices_in_turn(unoptimised):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_its_text_asks_the_driver_once(device, monkeypatch):
+    """Calls of a new shape name their device, in case it refuses a dtype."""
+    text = str(device)
+
+    def asked(_):
+        raise AssertionError("the driver was asked again")
+
+    monkeypatch.setattr(query, "query_traits", asked)
+    assert str(device) == text

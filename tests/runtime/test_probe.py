@@ -3,6 +3,7 @@
 import dataclasses
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -106,19 +107,36 @@ def test_a_compiler_that_hangs_is_survived(device, own_cache, monkeypatch):
     others = {"kernel", *probe.ANSWERS[probe.ANSWERS.index("lanes") :]}
     assert probe.abilities(device.cl) <= others
     assert sum(late) <= 2 * probe._TIMEOUTS  # not each of the programs
-    assert not own_cache.exists()
+    asked = len(late)
+    probe.abilities.cache_clear()  # as another process
+    assert probe.abilities(device.cl) <= others
+    assert len(late) == asked  # it does not wait again
 
 
-def test_what_was_not_answered_in_time_is_asked_again(device, own_cache, monkeypatch):
-    with monkeypatch.context() as slow:
-        hanging(slow, "'trigonometry' in uses", 4.0)
-        answers = probe._ask(device.cl)
-        assert answers["trigonometry"] is None  # it did not die
-        assert "trigonometry" not in probe.abilities(device.cl)
-        assert not own_cache.exists()
-    probe.abilities.cache_clear()
-    assert probe.abilities(device.cl) >= {name for name, yes in answers.items() if yes}
-    assert len(list(own_cache.iterdir())) == 1
+@pytest.mark.parametrize("later", [probe._PATIENCE + 1, -10.0], ids=["later", "set back"])
+def test_what_was_not_answered_in_time_is_asked_again_after_a_while(device, monkeypatch, later):
+    answers = {"kernel": True, "trigonometry": None}
+    asked = []
+    monkeypatch.setattr(probe, "_ask", lambda device: asked.append(device) or answers)
+    now = time.time()
+
+    def found(after):
+        probe.abilities.cache_clear()  # as another process
+        monkeypatch.setattr(time, "time", lambda: now + after)
+        return probe.abilities(device.cl)
+
+    assert found(0) == found(1) == {"kernel"}
+    assert len(asked) == 1
+    answers["trigonometry"] = True
+    assert found(later) == {"kernel", "trigonometry"}
+    assert found(10 * probe._PATIENCE) == {"kernel", "trigonometry"}
+    assert len(asked) == 2  # what was answered is kept for good
+
+
+def test_an_entry_of_nonsense_is_asked_again():
+    assert probe._still_true("until:never kernel") is None
+    assert probe._still_true("") == frozenset()
+    assert probe._still_true("fp64 kernel") == {"fp64", "kernel"}
 
 
 def test_every_child_has_the_whole_time(device, monkeypatch):

@@ -63,9 +63,11 @@ def test_a_step_with_an_infinite_gradient_is_left_out():
         ("SGD", {"momentum": 0.9, "weight_decay": 1e-2, "nesterov": True}),
         ("Adam", {"weight_decay": 1e-2, "amsgrad": True}),
         ("AdamW", {}),
+        ("Adagrad", {"lr_decay": 0.1, "weight_decay": 1e-2}),
     ],
 )
 def test_fused_steps(name, options):
+    ct.fallback("error")
     torch.manual_seed(1)
     start, slopes = torch.randn(4, 5), [torch.randn(4, 5) + 0.1 for _ in range(3)]
     ours, twin = start.to("opencl").requires_grad_(), start.double().requires_grad_()
@@ -104,17 +106,6 @@ def test_events_and_streams():
     assert torch.opencl.current_stream() == torch.opencl.default_stream()
     with pytest.raises(cp.DeviceError, match="enable_timing=True"):
         torch.opencl.Event().elapsed_time(end)
-
-
-def test_there_is_one_device():
-    assert torch.opencl.get_device_properties().name == cp.current_device().name
-    for make in (
-        lambda: torch.empty(2, device="opencl:1"),
-        lambda: torch.ones(2).to("opencl:1"),
-        lambda: torch.opencl.set_device(1),
-    ):
-        with pytest.raises(cp.DeviceError, match=r"opencl:1"):
-            make()
 
 
 def test_views_beyond_their_memory_are_refused():

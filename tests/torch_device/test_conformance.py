@@ -22,6 +22,8 @@ nn.functional.embedding nn.functional.prelu nn.functional.glu nn.functional.hard
 nn.functional.multi_margin_loss nn.functional.multilabel_margin_loss nn.functional.pdist
 nn.functional.max_unpool2d nn.functional.unfold grid_sampler_2d nn.functional.silu unfold
 index_fill index_copy put unique isin bucketize repeat_interleave nanmedian
+_upsample_bilinear2d_aa nn.functional.embedding_bag nn.functional.ctc_loss
+_segment_reduce.lengths _segment_reduce.offsets mode unique_consecutive histogram histogramdd
 renorm digamma special.zeta erfinv special.i1e frexp linspace eye
 """.split()
 

@@ -82,3 +82,28 @@ def test_optimizers(optimizer):
     torch.testing.assert_close(
         ours.weight.detach().cpu().double(), twin.weight.detach(), rtol=1e-5, atol=1e-6
     )
+
+
+def test_checkpoints_draw_the_same_numbers_again():
+    for reentrant in (False, True):
+        x = torch.ones(100, device="opencl", requires_grad=True)
+        drop = nn.Dropout(0.5)
+        found = torch.utils.checkpoint.checkpoint(drop, x, use_reentrant=reentrant)
+        found.sum().backward()
+        assert torch.equal(x.grad, found.detach())
+
+
+def test_loaders_may_pin_memory():
+    loader = torch.utils.data.DataLoader(torch.arange(6.0), batch_size=3, pin_memory=True)
+    assert [batch.to("opencl", non_blocking=True).sum().item() for batch in loader] == [3, 12]
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_weight_norm(dim):
+    torch.manual_seed(0)
+    twin = nn.utils.parametrizations.weight_norm(nn.Linear(3, 2), dim=dim)
+    ours = copy.deepcopy(twin).to("opencl")
+    for net in (twin, ours):
+        net(torch.arange(6.0).reshape(2, 3).to(net.bias.device)).square().sum().backward()
+    for a, b in zip(ours.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(a.grad.cpu(), b.grad, rtol=1e-5, atol=1e-5)

@@ -16,7 +16,7 @@ from clprim.language.gradient.simplify import Algebra
 from clprim.language.gradient.terms import Term, Terms
 from clprim.language.gradient.values import Elements, Reference, Refusal, Value, Vector
 from clprim.language.node import Node
-from clprim.language.snippet import is_engine_name
+from clprim.language.operands import is_engine_name
 from clprim.language.tree import Expr, Function
 
 __all__ = ["COMPARISONS", "LOGIC", "Arithmetic"]

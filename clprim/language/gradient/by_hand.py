@@ -12,6 +12,7 @@ from clprim.language.tokens import Token, caret_message, tokenize
 __all__ = ["HandWritten"]
 
 _ENGINE = re.compile(r"(typeof_)?((?:gx|gw|gy|reduce_y|x|w|y)\d+|count|reduce_item|index)$")
+_GRADIENT = re.compile(r"g[xw]\d+$", re.ASCII)
 _ASSIGNING = frozenset("= += -= *= /=".split())
 
 
@@ -47,7 +48,7 @@ class HandWritten:
             {
                 token.text
                 for token, after in zip(tokens, [*texts[1:], ""], strict=True)
-                if token.text[:2] in ("gx", "gw") and after in _ASSIGNING
+                if _GRADIENT.match(token.text) and after in _ASSIGNING
             },
             key=lambda name: (name[1] == "w", int(name[2:])),
         )

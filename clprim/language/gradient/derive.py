@@ -11,6 +11,7 @@ from clprim.language.gradient import ctypes
 from clprim.language.gradient.arithmetic import Macro
 from clprim.language.gradient.derivatives import PREAMBLE
 from clprim.language.gradient.divide import share_divisors
+from clprim.language.gradient.products import shorten_products
 from clprim.language.gradient.read import Run
 from clprim.language.gradient.reverse import Reverse
 from clprim.language.gradient.terms import Term, Terms, below
@@ -28,6 +29,8 @@ __all__ = ["Derivation", "derive", "refused", "start", "terms_of"]
 _MACRO = re.compile(
     r"#\s*define\s+(?P<name>[A-Za-z_]\w*)(?:\((?P<args>[^)]*)\))?(?P<body>.*)", re.DOTALL | re.ASCII
 )
+
+_TOO_DEEP = "expressions are nested too deeply for a gradient; name a part of them by a local"
 
 
 @dataclass(eq=False)
@@ -95,12 +98,12 @@ class Derivation:
             names: What the engine's names are called there.
             saves: Results that are at hand.
             real_name: What the type of real operands is called there.
-            exact: Whether to leave quotients as they are.
+            exact: Whether to leave quotients and products as they are.
         """
         known = self.known(saves)
         wanted = [self.gradients[gradient] for _, gradient in results]
         if not exact:
-            wanted = share_divisors(self.terms, wanted, known)
+            wanted = shorten_products(self.terms, *share_divisors(self.terms, wanted, known), known)
         lines = write(
             [(name, term) for (name, _), term in zip(results, wanted, strict=True)],
             real=self.terms.real,
@@ -157,6 +160,8 @@ def terms_of(run: Run, snippet: Snippet) -> None:
         run.block(snippet.statements)
     except Refusal as refusal:
         raise refused(refusal, [snippet]) from None
+    except RecursionError:
+        raise refused(Refusal(_TOO_DEEP), [snippet]) from None
 
 
 def derive(
@@ -182,6 +187,8 @@ def derive(
         found = Reverse(run.terms, run.reasons).gradients(results, leaves)
     except Refusal as refusal:
         raise refused(refusal, snippets) from None
+    except RecursionError:
+        raise refused(Refusal(_TOO_DEEP), snippets) from None
     return {f"g{name}": found[leaf] for name, leaf in names.items() if isinstance(leaf, Term)}
 
 

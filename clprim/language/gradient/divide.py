@@ -19,8 +19,12 @@ __all__ = ["share_divisors"]
 _SMOOTH = frozenset("+ - * / neg ?: cast".split())
 
 
-def share_divisors(terms: Terms, roots: Sequence[Term], known: Container[Term]) -> list[Term]:
+def share_divisors(
+    terms: Terms, roots: Sequence[Term], known: Container[Term]
+) -> tuple[list[Term], dict[Term, Term]]:
     """Returns terms of the same values in which divisors that are shared are inverted once.
+
+    Also what stands for which term now.
 
     Args:
         terms: Where terms are kept.
@@ -35,7 +39,7 @@ def share_divisors(terms: Terms, roots: Sequence[Term], known: Container[Term]) 
             quotients.setdefault(term.args[1], []).append(term)
     shared = {q for same in quotients.values() if len(same) > 1 for q in same}
     if not shared:
-        return list(roots)
+        return list(roots), {}
     found: dict[Term, Term] = {}
     for term in order:
         args = tuple(found.get(a, a) for a in term.args)
@@ -49,7 +53,7 @@ def share_divisors(terms: Terms, roots: Sequence[Term], known: Container[Term]) 
             continue
         new.hint = new.hint or term.hint
         found[term] = new
-    return [found.get(root, root) for root in roots]
+    return [found.get(root, root) for root in roots], found
 
 
 def _exact(order: Sequence[Term]) -> frozenset[Term]:

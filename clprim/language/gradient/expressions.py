@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
+from clprim.errors import shorten
 from clprim.language.gradient import ctypes
 from clprim.language.gradient.calls import BUILTIN_CONSTANTS
 from clprim.language.gradient.derivatives import PREAMBLE
@@ -16,7 +17,7 @@ from clprim.language.gradient.values import Reference, Refusal, Value, Vector
 from clprim.language.lookups import lookup_of
 from clprim.language.names import BUILTINS
 from clprim.language.node import Node
-from clprim.language.snippet import RANDOM
+from clprim.language.operands import RANDOM
 from clprim.language.tree import (
     Assign,
     Binary,
@@ -65,7 +66,7 @@ class Expressions(Places):
         """Runs an expression."""
         match node:
             case Number(text):
-                return self.literal(text)
+                return self.literal(text, node)
             case Name(text):
                 return self.name(text, node)
             case Unary("&", a):
@@ -93,8 +94,8 @@ class Expressions(Places):
             case Binary("?:", a, b):
                 value = self.term(a)
                 return self.selected(self.truth(value), value, self.value(b), node)
-            case Binary(op, a, b):
-                return self.binary(op, self.value(a), self.value(b), node)
+            case Binary():
+                return self.chain(node)
             case Ternary(condition, a, b):
                 chosen = self.value(condition)
                 if isinstance(chosen, Vector):
@@ -120,13 +121,29 @@ class Expressions(Places):
                 return self.call(function, args, node)
         raise self.refusal(node, f"a gradient cannot be derived through {node}")
 
-    def literal(self, text: str) -> Term:
+    def chain(self, node: Binary) -> Value:
+        """Runs ``a + b - c + …``: as many operators as a machine writes are no calls of calls."""
+        steps: list[Binary] = []
+        inner: Expr = node
+        while isinstance(inner, Binary) and inner.op not in (",", "&&", "||", "?:"):
+            steps.append(inner)
+            inner = inner.a
+        value = self.value(inner)
+        for step in reversed(steps):
+            value = self.binary(step.op, value, self.value(step.b), step)
+        return value
+
+    def literal(self, text: str, node: Node) -> Term:
         """``2``, ``0x1Fu``, ``1.5f``."""
         whole = _INTEGER.match(text)
         if whole:
             base = 8 if text[0] == "0" and whole[1].isdigit() and len(whole[1]) > 1 else 0
             suffix = whole[2].lower()
-            value = int(whole[1], base)
+            try:
+                value = int(whole[1], base)
+                float(value)
+            except (ValueError, OverflowError):  # 08, or more digits than any type has
+                raise self.refusal(node, f"{shorten(text)} is no number") from None
             ctype = ("u" if "u" in suffix else "") + ("long" if "l" in suffix else "int")
             if ctype == "int" and value >= 2**31:
                 ctype = "long" if value < 2**63 else "ulong"

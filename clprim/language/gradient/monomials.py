@@ -16,6 +16,8 @@ from clprim.language.gradient.terms import Term, below
 
 __all__ = ["Monomial", "Monomials", "exchanged"]
 
+#: Higher powers take fewer products by themselves.
+_ONE_BY_ONE = 3
 # Powers of a factor in the order in which it came up.
 Powers = tuple[tuple[Term, int], ...]
 
@@ -138,12 +140,17 @@ class Monomials:
         """A product as a term: what is above the line, over what is below."""
         algebra = self.algebra
         above, below = algebra.number(monomial.factor), algebra.one
-        for term, exponent in monomial.powers:
-            power = self._power(term, abs(exponent))
-            if exponent > 0:
-                above = algebra.mul(above, power)
-            else:
-                below = algebra.mul(below, power)
+        # Cubes last, and one by one: what they are multiplied with is often small where they are
+        # large, as the sum is beside the reciprocal of a deviation.
+        for term, exponent in sorted(monomial.powers, key=lambda p: abs(p[1]) > 1):
+            times, power = abs(exponent), term
+            if times > _ONE_BY_ONE:
+                times, power = 1, self._power(term, times)
+            for _ in range(times):
+                if exponent > 0:
+                    above = algebra.mul(above, power)
+                else:
+                    below = algebra.mul(below, power)
         return above if below is algebra.one else algebra.div(above, below)
 
     def _power(self, term: Term, exponent: int) -> Term:

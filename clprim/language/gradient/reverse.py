@@ -45,6 +45,7 @@ class Reverse:
     """
 
     def __init__(self, terms: Terms, reasons: Mapping[Term, Refusal] | None = None) -> None:
+        terms.end_of_snippets()
         self.terms = terms
         self.algebra = Algebra(terms)
         self.reasons = reasons or {}

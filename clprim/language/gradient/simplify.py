@@ -73,6 +73,11 @@ class Algebra:
         if factored is not None:
             common, p, q = factored
             return self.mul(common, self.add(p, q))
+        for one, other in ((a, b), (b, a)):
+            value, scaled = one.value, other.op == "*" and other.real
+            exact = value and value != 1 and math.frexp(value)[0] in (0.5, -0.5)
+            if exact and scaled and other.args[0].value == value:
+                return self.mul(one, self.add(self.one, other.args[1]))
         return self._commuting("+", a, b)
 
     def sub(self, a: Term, b: Term) -> Term:

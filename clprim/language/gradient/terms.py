@@ -33,6 +33,7 @@ class Term:
         ctype: Its type in C.
         text: Of a name, a literal, a function.
         value: Of a number.
+        number: How many terms there were before it.
         hint: A local of the user's that held it, for who prints.
     """
 
@@ -70,10 +71,14 @@ class Terms:
 
     Args:
         real: The type of the operands that are real numbers: ``float`` or ``double``.
+
+    Attributes:
+        written: How many of them the user's snippets made, before gradients.
     """
 
     def __init__(self, real: str) -> None:
         self.real = real
+        self.written: int | None = None
         self._all: dict[tuple[object, ...], Term] = {}
 
     def make(self, op: str, args: tuple[Term, ...], ctype: str, text: str = "") -> Term:
@@ -105,6 +110,11 @@ class Terms:
         if found is None:
             found = self._add(key, "number", (), ctype, text, value)
         return found
+
+    def end_of_snippets(self) -> None:
+        """Notes that all terms from here on are a gradient's."""
+        if self.written is None:
+            self.written = len(self._all)
 
     def _add(
         self,

@@ -13,9 +13,9 @@ from clprim.plan.grouped.problem import Groups
 from clprim.plan.grouped.runs import (
     FEW_ITEMS,
     ITEMS,
-    SMALLEST,
     group_kernel,
     loops_of,
+    shortest,
     walk_together,
 )
 from clprim.plan.kernel import KernelPlan, round_up
@@ -37,7 +37,7 @@ def plan_lanes(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
     width = min(16, traits.vector_bytes // problem.value.itemsize)
     n, groups = loops.run.size, loops.groups
     few = groups < width * FEW_ITEMS * traits.compute_units
-    if width < 2 or n >= SMALLEST * width or few or not walk_together(problem, loops):
+    if width < 2 or n >= shortest(loops, width) or few or not walk_together(problem, loops):
         return None
     if not is_componentwise(problem.definition.finalize):
         return None

@@ -39,12 +39,12 @@ from clprim.traits import DeviceTraits
 __all__ = [
     "FEW_ITEMS",
     "ITEMS",
-    "SMALLEST",
     "Loops",
     "RunsCode",
     "group_kernel",
     "loops_of",
     "plan_runs",
+    "shortest",
     "walk_together",
 ]
 
@@ -54,9 +54,9 @@ NEAR_BYTES = 1 << 20
 SHARE = 4
 # Work-items a compute unit, and how few still share the work evenly.
 ITEMS, FEW_ITEMS = 8, 2
-# Vectors of a group, below which the values of a group cost more than a second pass; of short runs
-# vectors are whole rarely.
-SMALLEST = 4
+# Vectors of a group, below which the values of a group cost more than lanes of other groups, of
+# which each element is fetched and put by itself: with two arrays, and one less an array more.
+SMALLEST, LEAST = 4, 2
 # Values taken one after another into one partial; then it is merged into the group's.
 LONGEST_CHAIN = 1024
 MOST_CHAINS = 4096
@@ -315,7 +315,7 @@ def _pays(problem: Groups, loops: Loops, width: int, traits: DeviceTraits) -> bo
     """Whether runs are vectors, and a cache holds a group."""
     row, run, names = loops.row, loops.run, problem.names
     size = row.size * run.size
-    if size < SMALLEST * width or (run.size < width and row.size > 1):
+    if size < shortest(loops, width) or (run.size < width and row.size > 1):
         return False
     reduced = inputs_of(problem.definition.reduced)
     if not walk_together(problem, loops):
@@ -325,6 +325,11 @@ def _pays(problem: Groups, loops: Loops, width: int, traits: DeviceTraits) -> bo
         problem.arrays[n].dtype.itemsize for n in loops.moving if names[n] in reduced
     )
     return nbytes <= near and loops.groups >= FEW_ITEMS * traits.compute_units
+
+
+def shortest(loops: Loops, width: int) -> int:
+    """Returns how many elements a group has at least whose runs are vectors of ``width``."""
+    return min(SMALLEST, max(LEAST, SMALLEST + 2 - len(loops.moving))) * width
 
 
 def walk_together(problem: Groups, loops: Loops) -> bool:

@@ -48,6 +48,7 @@ def plan_lists(
     written: Sequence[int],
     scalars: Sequence[AnyDType],
     traits: DeviceTraits,
+    shared: int = 0,
 ) -> KernelPlan:
     """Plans one kernel.
 
@@ -58,12 +59,17 @@ def plan_lists(
         written: Number of the array that y0, y1, … are written to.
         scalars: dtypes of the run-time scalars.
         traits: Of the device.
+        shared: How many arrays, the last ones of each list, are one element for all of its line.
 
     Returns:
         A kernel whose buffers are called ``0x0``, ``0x1``, …, ``1x0``, …, by list and array.
     """
     # The kernel is that of one line, but for where it lies.
-    line = [Operand((RUN,), (a.dtype.itemsize,), 0, a.dtype) for a in lists[0]]
+    own = len(lists[0]) - shared
+    line = [
+        Operand((RUN if n < own else 1,), (a.dtype.itemsize,), 0, a.dtype)
+        for n, a in enumerate(lists[0])
+    ]
     one = plan_pointwise(definition, (RUN,), [line[n] for n in written], line, scalars, traits)
     code = one.code
     assert isinstance(code, PointwiseCode)

@@ -72,6 +72,8 @@ def plan_pointwise(
     inputs: Sequence[Operand],
     scalars: Sequence[AnyDType],
     traits: DeviceTraits,
+    *,
+    in_place: bool = False,
 ) -> KernelPlan:
     """Plans one call.
 
@@ -82,6 +84,8 @@ def plan_pointwise(
         inputs: Where the inputs lie, before broadcasting.
         scalars: dtypes of the run-time scalars.
         traits: Of the device.
+        in_place: Whether results take the places of inputs, whose lines a cache then has: a store
+            past it would have to take them out first (a step of Adam took twice as long).
 
     Raises:
         ShapeError: ``coord(d)`` of a dimension that is not there, a lookup with more or fewer
@@ -122,6 +126,11 @@ def plan_pointwise(
         for k, (name, dtype, value) in enumerate(
             zip(_names(len(results), definition.broadcast), types, values, strict=True)
         )
+    ]
+    # What is read backwards is read by vectors, whose lanes change places.
+    operands = [
+        replace(o, inner="back") if inner.strides[k] == -1 and k >= len(results) else o
+        for k, o in enumerate(operands)
     ]
     scalar_codes = tuple(
         ScalarCode(f"w{n}", stored_type(value_dtype(d, dtypes)).value)
@@ -199,7 +208,8 @@ def plan_pointwise(
                     outer=placed.outer,
                     vector=tiling.vector,
                     patterns=1,
-                    streaming=all(
+                    streaming=not in_place
+                    and all(
                         may_stream(t, tiling.vector, nbytes, traits) for t in types[: len(results)]
                     ),
                     middle=placed.middle,
@@ -230,6 +240,7 @@ def plan_pointwise(
         outer = outer[:-1]
     streaming = (
         vector > 1
+        and not in_place
         and all(may_stream(t, vector, nbytes, traits) for t in types[: len(results)])
         and aligned(len(results), outer, space, vector)
     )

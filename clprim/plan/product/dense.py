@@ -35,7 +35,7 @@ def dense_product(
         form: Of both operands: ``N`` for rows without gaps, ``T`` for columns.
         groups: Products of a batch.
         start: Elements before the first of ``a``.
-        dtype: Of everything; sums of halves are floats.
+        dtype: Of everything; sums of halves are floats, those of short integers int32.
         epilogue: A snippet.
         beta: Whether the old result is added.
         options: More fields of the contraction.
@@ -50,7 +50,9 @@ def dense_product(
         lanes=(1, 1, m),
         depths=(1, 1, k),
         outputs=n,
-        value=np.dtype(np.float32) if stored.itemsize < 4 else stored,
+        value=np.dtype(np.int32 if stored.kind in "iu" else np.float32)
+        if stored.itemsize < 4
+        else stored,
         gathered=Gathered(stored, start, m * k, (0, 0, a_m), (0, 0, a_k), start + groups * m * k),
         packed=Packed(stored, 0, k * n, b_n, (0, 0, b_k)),
         y=Output("y0", stored, 0, m * n, 1, (0, 0, n)),

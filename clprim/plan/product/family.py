@@ -192,6 +192,7 @@ def _examples_in_place() -> Iterator[Example[Contraction]]:
     yield Example("strided", image(2, 32, 14, 64, last=True, stride=2, beta=True), CPU)
     yield Example("planes", image(2, 32, 28, 64, bias=True, epilogue=RELU), CPU)
     yield Example("planes-taps", image(2, 3, 28, 64, 7, stride=2), CPU)
+    yield Example("planes-short", image(2, 3, 28, 16), replace(CPU, vector_bytes=32))
     yield Example("crossed", image(2, 32, 28, 3, last=True, bias=True), CPU)
     yield Example("rows", dense_product(96, 128, 64), CPU)
     yield Example("columns", image(2, 64, 28, 8, 1), CPU)
@@ -222,6 +223,8 @@ def _examples_tiles() -> Iterator[Example[Contraction]]:
     yield Example("split", image(1, 32, 15, 16, 5, epilogue=RELU), GPU)
     whole = dense_product(512, 512, 64, dtype=np.float16, epilogue="y0 = tanh(y0);", beta=True)
     yield Example("matrix", whole, GPU)
+    bytes_ = dense_product(512, 512, 64, "NT", dtype=np.int8)
+    yield Example("words", bytes_, replace(GPU, integer_dots=True))
     pixels = Shuffle(2, "CRD", 16, "ijc")
     yield Example("pixels", image(2, 32, 14, 64, last=True, shuffle=pixels), GPU)
 

@@ -21,7 +21,15 @@ from clprim.plan.product.register_code import (
     contraction_code,
     parameters_of,
 )
-from clprim.plan.product.register_tile import ROWS, Tile, lanes_of, panel_of
+from clprim.plan.product.register_tile import (
+    FEW_SUMS,
+    Tile,
+    lanes_of,
+    panel_of,
+    register_tiles,
+    tile_rows,
+    tile_vectors,
+)
 from clprim.traits import DeviceTraits
 
 __all__ = ["plan_in_place"]
@@ -40,6 +48,11 @@ FEW_ROWS = 8
 # Steps of depth that are few enough to be written out, where a tile is one vector wide; wider ones
 # then want more registers than there are. Measured: 3→16 of 224² takes 0.65 to 0.7 of the time.
 SHORT = 32
+# The same where registers are 16, for every tile. Measured: 3→32 and 3→64 of 3×3 take 0.77 to 0.85
+# of the time, 7×7 and 5×5 of 3 channels 0.87, 6→12 of 5×5 and 16→16 of 3×3 0.95, planes 0.8 to
+# 0.95. There columns are better than planes that are turned over: 3→16 and 3→64 take 0.61 to 0.8 of
+# the time, 6→12 of 5×5 and 12→12 0.87. Written out they gain only if they are as short as `SHORT`.
+SHORT_OF_FEW = 150
 # Planes after which a line of the next one is copied: no hardware follows such steps.
 AHEAD = 8
 # Outputs whose places are known at a time.
@@ -85,7 +98,7 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
     taps_inside = planar and taps > run
     if taps_inside:
         taps, run = run, taps
-    if run < (2 if planar else 1 if crossed else UNROLL):
+    if run < (2 if planar else 1 if crossed or _is_short(what, traits, SHORT) else UNROLL):
         return None
     unit = min(run, MOST_TAPS if taps_inside else UNROLL)
     if crossed:
@@ -94,7 +107,7 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
         sizes = what.lanes[2], what.outputs, what.value.itemsize
         once = not rows and not _stays_near(what)
         aliased = bounds is None and x.lane[2] * x.dtype.itemsize % ALIASED == 0
-        most = FEW_ROWS if aliased else ROWS[0]
+        most = FEW_ROWS if aliased else what.lanes[2]
         found = _tile(*sizes, traits, most) if rows else _column_tile(*sizes, traits, once=once)
         if found is None:
             return None
@@ -173,7 +186,9 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
     # Measured, batch 8: 0.54 to 0.85 of the time where the result leaves the second cache, and no
     # difference elsewhere.
     code = replace(code, asks=traits.prefetch)
-    if bounds is not None and rows and not planar and tile.vectors == 1 and depth <= SHORT:
+    few = _is_short(what, traits, SHORT_OF_FEW if rows else SHORT)
+    one = rows and not planar and tile.vectors == 1 and depth <= SHORT
+    if bounds is not None and not crossed and (few or one):
         code = replace(code, unit=run, fixed=(what.depths[0], taps, run))
     if passes_in_place(what, code, math.prod(what.lanes) // code.lanes):
         code = replace(code, passed_in_place=True)
@@ -197,6 +212,12 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
     return Plan((pack, main), {"packed": (packed, what.value)})
 
 
+def _is_short(what: Contraction, traits: DeviceTraits, most: int) -> bool:
+    """Whether windows have at most so many elements, on a device of few registers."""
+    few = what.gathered.bounds is not None and traits.sums <= FEW_SUMS
+    return few and math.prod(what.depths) <= most
+
+
 def _plainly(what: Contraction) -> Contraction:
     """The same sums, stored with outputs as channels."""
     assert what.plain is not None
@@ -212,7 +233,13 @@ def _is_planar(what: Contraction, traits: DeviceTraits) -> bool:
     """
     x = what.gathered
     neighbours = x.depth[2] != 1 and (what.near.lane[2] == 1 or x.lane[2] == 1)
-    return neighbours and what.outputs * what.value.itemsize >= traits.vector_bytes
+    if not neighbours or what.outputs * what.value.itemsize < traits.vector_bytes:
+        return False
+    if not _is_short(what, traits, SHORT_OF_FEW) or not _has_columns(what):
+        return True
+    return (
+        _column_tile(what.lanes[2], what.outputs, what.value.itemsize, traits, once=False) is None
+    )
 
 
 def _taps_last(what: Contraction) -> Contraction:
@@ -302,9 +329,10 @@ def _tile(lanes: int, outputs: int, itemsize: int, traits: DeviceTraits, most: i
     sums = traits.sums
     wide = -(-outputs // width)
     best: tuple[float, int, int] | None = None
-    for rows in (r for r in ROWS if r <= min(lanes, most)):
-        vectors = next(v for v in (4, 2, 1) if v * rows <= sums or v == 1)
-        vectors = min(vectors, 4 if wide >= 3 else wide)
+    for rows, most_vectors in register_tiles(traits):
+        if rows > min(lanes, most):
+            continue
+        vectors = min(most_vectors, 4 if wide >= 3 else wide)
         # Of every step of depth: a product for each sum, and loads of what they share. Columns are
         # the dearer ones: few rows pass them by before others take their place.
         step = rows * vectors + rows + 2 * vectors
@@ -313,7 +341,7 @@ def _tile(lanes: int, outputs: int, itemsize: int, traits: DeviceTraits, most: i
             cost *= SPILL  # some compilers want a register more, for the factor of a row
         if lanes % rows:
             cost *= UNEVEN
-        if rows * vectors <= sums and (best is None or cost < best[0]):
+        if best is None or cost < best[0]:
             best = cost, rows, vectors
     assert best is not None
     return Tile(best[1], best[2])
@@ -345,11 +373,12 @@ def _column_tile(
     width = lanes_of(itemsize, traits)
     sums = traits.sums
     best: tuple[float, int, int] | None = None
-    for vectors in (1, 2, 4):
+    for vectors in reversed(tile_vectors(traits)):
         columns = vectors * width
         if columns > lanes:
             break
-        for rows in (r for r in ROWS if r * vectors <= sums and not (once and r < outputs)):
+        fitting = [r for r in tile_rows(traits) if r * vectors <= sums]
+        for rows in (r for r in fitting if r >= outputs or not once):
             tiles = -(-lanes // columns) * -(-outputs // rows)
             cost = tiles * (rows * vectors + rows + vectors)
             if best is None or cost < best[0]:

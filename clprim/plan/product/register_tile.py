@@ -3,25 +3,40 @@
 On CPUs the numbers follow from the registers: 32 vectors of 64 bytes, else 16. A tile of 14 × 2
 vectors fills 28 of 32 with sums and leaves room for a row of the other operand. Measured on two
 cores with AVX-512, all tiles from 6 × 2 to 28 × 1 vectors run at the peak; so the tile that wastes
-least at the edges is taken.
+least at the edges is taken. With 16 registers a step of depth reads nearly as often as it
+multiplies: there 6 × 2, 5 × 2 and 4 × 3 are as much as 1.3 times as fast as 4 × 2, 7 × 1 and 2 × 4.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clprim.traits import DeviceTraits
 
-__all__ = ["ROWS", "Tile", "choose_tile", "lanes_of", "near_tiles", "panel_of"]
+__all__ = [
+    "FEW_SUMS",
+    "Tile",
+    "choose_tile",
+    "lanes_of",
+    "near_tiles",
+    "panel_of",
+    "register_tiles",
+    "tile_rows",
+    "tile_vectors",
+]
 
 # Of the second cache, which the panel shares with a strip of the other operand: a part of it that
 # every CPU's local memory has room for.
 PANEL_BYTES = 256 << 10
 # Gathered tiles of a panel: enough that the other operand's strip is read from a near cache.
 MOST_TILES = 8
+# Vectors of sums that are so few that registers are 16.
+FEW_SUMS = 12
 # Rows that a tile may have: few, as each is another kernel to compile, and divisors of what images
 # measure.
 ROWS = (14, 13, 12, 10, 8, 7, 4, 2, 1)
+ROWS_OF_FEW = (12, 10, 8, 7, 6, 5, 4, 2, 1)
 
 
 @dataclass(frozen=True)
@@ -58,6 +73,24 @@ def panel_of(itemsize: int, traits: DeviceTraits) -> int:
     return min(traits.local_memory, PANEL_BYTES) // itemsize
 
 
+def tile_rows(traits: DeviceTraits) -> tuple[int, ...]:
+    """Returns the rows that tiles may have, the most first."""
+    return ROWS_OF_FEW if traits.sums <= FEW_SUMS else ROWS
+
+
+def tile_vectors(traits: DeviceTraits) -> tuple[int, ...]:
+    """Returns the vectors that tiles may have, the most first."""
+    return (4, 3, 2, 1) if traits.sums <= FEW_SUMS else (4, 2, 1)
+
+
+def register_tiles(traits: DeviceTraits) -> Iterator[tuple[int, int]]:
+    """Yields rows and vectors that registers have room for: where they are many, the widest."""
+    sums = traits.sums
+    for rows in tile_rows(traits):
+        fitting = [v for v in tile_vectors(traits) if rows * v <= sums]
+        yield from ((rows, v) for v in (fitting if sums <= FEW_SUMS else fitting[:1]))
+
+
 def near_tiles(
     rows: int, columns: int, itemsize: int, traits: DeviceTraits, count: int
 ) -> list[Tile]:
@@ -71,7 +104,8 @@ def near_tiles(
         count: How many.
     """
     width, most = lanes_of(itemsize, traits), traits.sums
-    tiles = [Tile(r, v) for r in ROWS for v in (1, 2, 4) if most // 4 <= r * v <= most]
+    found = ((r, v) for r in tile_rows(traits) for v in reversed(tile_vectors(traits)))
+    tiles = [Tile(r, v) for r, v in found if most // 4 <= r * v <= most]
 
     def cost(tile: Tile) -> float:
         work = -(-rows // tile.rows) * -(-columns // (tile.vectors * width))
@@ -94,6 +128,6 @@ def choose_tile(rows: int, columns: int, itemsize: int, traits: DeviceTraits) ->
     vectors = 1 if columns <= width else 2
     most = (registers - 4) // 2
     # A step of depth costs a row each, and about one more for the other operand.
-    candidates = [r for r in (14, 12, 8, 4, 2, 1) if r <= most]
+    candidates = [14, 12, 8, 4, 2, 1] if most >= 14 else [6, 5, 4, 2, 1]
     best = min(candidates, key=lambda r: -(-rows // r) * (r + 1))
     return Tile(best, vectors)

@@ -5,6 +5,7 @@ Both operands are read where they lie, so nothing is packed; product/tiles.cl.ji
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -35,6 +36,7 @@ from clprim.plan.product.splits import (
     without_bounds,
 )
 from clprim.plan.product.walk import Walk, depths_of, lanes_of
+from clprim.plan.product.words import in_words, sign_of
 from clprim.plan.store import add_store, storing
 from clprim.traits import DeviceTraits
 
@@ -91,6 +93,8 @@ class TilesCode(TileCode):
         unroll: Steps of depth that the inner loop takes at a time.
         shift: Whether rows of sums are stored by one piece of code, through which they move.
         ragged: Whether the last steps of depth may be fewer.
+        words: Where a step of depth is a word of four bytes: whether those of rows and of columns
+            have a sign, as ``su``; else "".
     """
 
     items_y: int
@@ -104,6 +108,22 @@ class TilesCode(TileCode):
     unroll: int
     shift: bool
     ragged: bool
+    words: str = ""
+
+    @property
+    def c_version(self) -> tuple[int, int]:
+        """OpenCL C that it is written in."""
+        return (3, 0) if self.words else super().c_version
+
+    @property
+    def four_bytes(self) -> list[str]:
+        """Types of a word of rows and of columns, as the bytes that they are."""
+        return ["char4" if sign == "s" else "uchar4" for sign in self.words]
+
+    @property
+    def dot(self) -> str:
+        """What OpenCL C calls the sum of their products."""
+        return f"dot_4x8packed_{self.words}_{'uint' if self.words == 'uu' else 'int'}"
 
     @property
     def items(self) -> int:
@@ -131,6 +151,8 @@ def plan_tiles(what: Contraction, traits: DeviceTraits, tile: LocalTile | None =
         tile: The tile to use; chosen by a rule where left out.
     """
     what = without_bounds(what)
+    words = in_words(what, traits)
+    bytes_, what = what, words or what
     lanes = lanes_of(what).merged().ordered("x", "y0").merged()
     near = "wx" if lanes.last("x") == 1 else "xw"
     depths = depths_of(what).merged().ordered(*near).merged()
@@ -143,6 +165,9 @@ def plan_tiles(what: Contraction, traits: DeviceTraits, tile: LocalTile | None =
     busy = busy_items(traits) // tile.items
     cut = cut_depth(what, shape, tile.steps, busy, gathered_rows=gathered_rows)
     code = _code(what, tile, lanes, depths, cut, traits, gathered_rows=gathered_rows)
+    if words is not None:
+        signs = sign_of(bytes_)
+        code = replace(code, words="".join(signs if gathered_rows else signs[::-1]))
     numbers = numbers_of(what, lanes, depths, cut)
     parameters, arguments = _parameters(what, code, numbers)
     groups = cut.lane_tiles * cut.output_tiles * what.groups * cut.splits
@@ -153,7 +178,7 @@ def plan_tiles(what: Contraction, traits: DeviceTraits, tile: LocalTile | None =
         (groups * code.items,),
         (code.items,),
         moved_bytes(what) + cut.partial(what.groups) * what.value.itemsize,
-        2 * what.groups * lanes.size * what.outputs * depths.size,
+        2 * what.groups * lanes.size * what.outputs * math.prod(bytes_.depths),
     )
     return with_finish(what, main, numbers, cut, traits)
 

@@ -64,6 +64,7 @@ class ReductionCode(KernelCode):
         exact: Whether what a split takes is one tile, without a remainder (likewise).
         store_tiles: Whether ``reduce_columns`` may store whole vectors as they are.
         ahead: How far ahead inputs are prefetched: elements, or rows of ``reduce_columns``.
+        line: Vectors in a line of the cache, one of which is prefetched.
         streaming: Whether it should do so past the cache.
         levels: Levels of accumulators above a tile, 4 steps each, which keep chains of additions
             short; 0 where nothing is added up.
@@ -100,6 +101,7 @@ class ReductionCode(KernelCode):
     exact: bool
     store_tiles: bool
     ahead: int
+    line: int
     streaming: bool
     levels: int
     quads: bool

@@ -2,7 +2,9 @@
 
 from clprim.torch.kernels import (
     activation,
+    bag,
     choices,
+    counts,
     distance,
     elementwise,
     gate,
@@ -19,6 +21,7 @@ from clprim.torch.kernels import (
     reduction,
     sample,
     scan,
+    segment,
     shape,
     special,
     statistics,
@@ -29,7 +32,9 @@ __all__ = ["all_families"]
 
 all_families = (
     activation,
+    bag,
     choices,
+    counts,
     distance,
     elementwise,
     gate,
@@ -46,6 +51,7 @@ all_families = (
     reduction,
     sample,
     scan,
+    segment,
     shape,
     special,
     statistics,

@@ -9,6 +9,7 @@ from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
 from clprim.ops.elementwise.activation_gradient import _sigmoid_of_result
+from clprim.ops.elementwise.special import LOGIT, LOGIT_WITHIN
 from clprim.pointwise import Pointwise
 from clprim.torch.kernels.elementwise import apply, floating, typed
 from clprim.torch.memory import kind_of
@@ -121,8 +122,5 @@ def _log_sigmoid_backward(grad: Array, x: Array, buffer: Any) -> Any:
 def _logit(x: Array, eps: float | None = None, *, out: Array | None = None) -> Any:
     kind = floating(kind_of(x.dtype))
     if eps is None:
-        return apply(typed("log({a} / (1 - {a}))"), x, kind=kind, out=out)
-    expr = (
-        "typeof_y0 v = {a}; v = v < {b} ? {b} : v > 1 - {b} ? 1 - {b} : v; y0 = log(v / (1 - v));"
-    )
-    return apply(expr, x, eps, kind=kind, out=out)
+        return apply(LOGIT, x, kind=kind, out=out)
+    return apply(LOGIT_WITHIN, x, eps, kind=kind, out=out)

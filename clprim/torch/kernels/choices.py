@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
+from clprim import ops
 from clprim.arrays.array import Array
 from clprim.torch.kernels.elementwise import apply, promoted, typed
 from clprim.torch.memory import kind_of
@@ -78,14 +77,7 @@ def _hardtanh(x: Array, low: Any = -1, high: Any = 1, *, out: Array | None = Non
 
 @kernel("nan_to_num")
 def _nan_to_num(x: Array, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
-    kind = kind_of(x.dtype)
-    if not kind.is_floating_point:
-        return apply("{a}", x, kind=kind)
-    info = torch.finfo(kind)
-    expr = "isnan({a}) ? {b} : {a} == INFINITY ? {c} : {a} == -INFINITY ? {d} : {a}"
-    high = info.max if posinf is None else posinf
-    low = info.min if neginf is None else neginf
-    return apply(typed(expr), x, nan or 0.0, float(high), float(low), kind=kind)
+    return ops.nan_to_num(x, nan or 0.0, posinf, neginf)
 
 
 @kernel("masked_fill.Scalar", "masked_fill.Tensor")

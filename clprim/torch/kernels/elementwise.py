@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,8 @@ import torch
 
 from clprim.arrays.array import Array
 from clprim.arrays.expressions import statements
+from clprim.ops.elementwise.functions import ERFINV, SINC
+from clprim.ops.elementwise.pairs import BODIES, next_after
 from clprim.pointwise import Pointwise
 from clprim.torch.memory import kind_of, numpy_dtype
 from clprim.torch.table import kernel
@@ -21,32 +23,47 @@ _BOOL = np.dtype(np.bool_)
 
 
 @lru_cache(maxsize=4096)
-def _pointwise(expr: str, dtype: Any) -> Pointwise:
-    return Pointwise(expr, result_type=dtype)
+def _pointwise(expr: str, of_arrays: tuple[bool, ...], dtype: Any) -> Pointwise:
+    """Returns the operator of a string whose operands ``a``, ``b``, … are arrays or numbers."""
+    names, counts = {}, {"x": 0, "w": 0}
+    for letter, is_array in zip("abcdefgh", of_arrays, strict=False):
+        sort = "x" if is_array else "w"
+        names[letter] = f"{sort}{counts[sort]}"
+        counts[sort] += 1
+    text = expr.format(**names)
+    return Pointwise(text if "y0 =" in text else f"y0 = {text};", result_type=dtype)
 
 
 def promoted(*values: Any) -> torch.dtype:
     """Returns the dtype of an operator's operands: of tensors with dimensions, then of numbers."""
     # Tensors without elements stand for arrays: their dtype and dimensions are all that counts.
+    return _promoted(
+        tuple([(v.dtype, v.ndim > 0) if isinstance(v, Array) else type(v) for v in values]),
+        torch.get_default_dtype(),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _promoted(operands: tuple[Any, ...], default: torch.dtype) -> torch.dtype:
     ranks: list[torch.dtype | None] = [None, None, None]
-    for value in values:
-        if isinstance(value, Array):
-            rank, kind = (0 if value.ndim else 1), kind_of(value.dtype)
-        elif isinstance(value, bool):
+    for operand in operands:
+        if isinstance(operand, tuple):
+            rank, kind = (0 if operand[1] else 1), kind_of(operand[0])
+        elif issubclass(operand, bool):
             rank, kind = 2, torch.bool
-        elif isinstance(value, int):
+        elif issubclass(operand, int):
             rank, kind = 2, torch.int64
         else:
-            rank, kind = 2, torch.get_default_dtype()
+            rank, kind = 2, default
         ranks[rank] = kind if ranks[rank] is None else torch.promote_types(ranks[rank], kind)
     result: torch.dtype | None = None
-    for kind in ranks:
-        if kind is None:
+    for found in ranks:
+        if found is None:
             continue
         if result is None:
-            result = kind
-        elif _category(kind) > _category(result):
-            result = torch.promote_types(result, kind)
+            result = found
+        elif _category(found) > _category(result):
+            result = torch.promote_types(result, found)
     assert result is not None
     return result
 
@@ -76,19 +93,13 @@ def apply(
         out: Where it goes.
         shape: Of the result, where operands are to broadcast to a larger one.
     """
-    arrays = [v for v in values if isinstance(v, Array)]
-    numbers = [v for v in values if not isinstance(v, Array)]
-    names, x, w = {}, 0, 0
-    for letter, value in zip("abcdefgh", values, strict=False):
-        if isinstance(value, Array):
-            names[letter], x = f"x{x}", x + 1
-        else:
-            names[letter], w = f"w{w}", w + 1
-    text = expr.format(**names)
-    if "y0 =" not in text:
-        text = f"y0 = {text};"
+    of_arrays = tuple([isinstance(v, Array) for v in values])
     dtype = out.dtype if out is not None else numpy_dtype(kind)
-    return _pointwise(text, dtype)(*arrays, *numbers, out=out, shape=shape)
+    if False in of_arrays:
+        arrays = [v for v in values if isinstance(v, Array)]
+        numbers = [v for v in values if not isinstance(v, Array)]
+        values = (*arrays, *numbers)
+    return _pointwise(expr, of_arrays, dtype)(*values, out=out, shape=shape)
 
 
 # --- one operand ---------------------------------------------------------------------------------
@@ -107,6 +118,7 @@ _FLOAT_UNARY = {
     "digamma": "",
     "erf": "erf({a})",
     "erfc": "erfc({a})",
+    "erfinv": ERFINV,
     "exp": "exp({a})",
     "exp2": "exp2({a})",
     "expm1": "expm1({a})",
@@ -120,7 +132,7 @@ _FLOAT_UNARY = {
     "rsqrt": "rsqrt({a})",
     "sigmoid": "1 / (1 + exp(-{a}))",
     "sin": "sin({a})",
-    "sinc": "{a} == 0 ? 1 : sinpi({a}) / ((typeof_y0)3.141592653589793 * {a})",
+    "sinc": SINC,
     "sinh": "sinh({a})",
     "sqrt": "sqrt({a})",
     "tan": "tan({a})",
@@ -142,6 +154,7 @@ _SAME_UNARY = {
 }
 
 
+@lru_cache(maxsize=4096)
 def typed(expr: str) -> str:
     """Statements in which operands have the result's type first."""
     letters = [letter for letter in "abcdefgh" if f"{{{letter}}}" in expr]
@@ -153,14 +166,23 @@ def typed(expr: str) -> str:
 
 
 def _unary(name: str, whole: str, real: str, keep: bool) -> None:
+    @cache
+    def operator(dtype: Any, stored: Any, default: torch.dtype) -> Pointwise:
+        kind = kind_of(dtype)
+        if keep and kind is torch.bool and name in ("neg", "relu"):
+            raise RuntimeError(f"{name}: not for tensors of bool")
+        expr = real if not keep or kind.is_floating_point else whole
+        result = stored or numpy_dtype(kind if keep or kind.is_floating_point else default)
+        # A string of `clprim.ops` calls its operand x0, as `_pointwise` does.
+        ready = "y0 =" in expr
+        text = expr.replace("{", "{{").replace("}", "}}") if ready else typed(expr)
+        return _pointwise(text, (True,), result)
+
     @kernel(name, out=True)
     def run(x: Array, *, out: Array | None = None) -> Any:
-        kind = kind_of(x.dtype)
-        if keep:
-            if kind is torch.bool and name in ("neg", "relu"):
-                raise RuntimeError(f"{name}: not for tensors of bool")
-            return apply(typed(real if kind.is_floating_point else whole), x, kind=kind, out=out)
-        return apply(typed(real), x, kind=floating(kind), out=out)
+        if out is None:
+            return operator(x.dtype, None, torch.get_default_dtype())(x)
+        return operator(x.dtype, out.dtype, torch.get_default_dtype())(x, out=out)
 
 
 for _name, _expr in _FLOAT_UNARY.items():
@@ -294,22 +316,31 @@ _binary(("maximum",), "isnan({a}) || {a} > {b} ? {a} : {b}", "{a} > {b} ? {a} : 
 _binary(("minimum",), "isnan({a}) || {a} < {b} ? {a} : {b}", "{a} < {b} ? {a} : {b}")
 _binary(("fmax",), "fmax({a}, {b})", "{a} > {b} ? {a} : {b}")
 _binary(("fmin",), "fmin({a}, {b})", "{a} < {b} ? {a} : {b}")
-_binary(("atan2",), "atan2({a}, {b})", result=floating)
-_binary(("hypot",), "hypot({a}, {b})", result=floating)
-_binary(("copysign.Tensor", "copysign.Scalar"), "copysign({a}, {b})", result=floating)
-_binary(("nextafter",), "nextafter({a}, {b})")
-_binary(
-    ("logaddexp",),
-    "{a} == {b} ? {a} + (typeof_y0)0.6931471805599453 : "
-    "fmax({a}, {b}) + log1p(exp(-fabs({a} - {b})))",
-    result=floating,
-)
-_binary(
-    ("xlogy.Tensor", "xlogy.Scalar_Self", "xlogy.Scalar_Other"),
-    "isnan({b}) ? {b} : {a} == 0 ? 0 : {a} * log({b})",
-    result=floating,
-)
-_binary(("heaviside",), "{a} == 0 ? {b} : (typeof_y0)({a} > 0)")
+
+
+def _of_body(name: str, *overloads: str, result: Callable[[Any], Any] | None = None) -> None:
+    """Registers an operator of two that is a string of `clprim.ops`."""
+    text = f"const typeof_y0 a = {{a}}, b = {{b}}; {BODIES[name]}"
+
+    @kernel(*overloads, out=True)
+    def run(a: Any, b: Any, *, out: Array | None = None) -> Any:
+        kind = promoted(a, b)
+        return apply(text, a, b, kind=kind if result is None else result(kind), out=out)
+
+
+_of_body("atan2", "atan2", result=floating)
+_of_body("hypot", "hypot", result=floating)
+_of_body("copysign", "copysign.Tensor", "copysign.Scalar", result=floating)
+_of_body("logaddexp", "logaddexp", result=floating)
+_of_body("xlogy", "xlogy.Tensor", "xlogy.Scalar_Self", "xlogy.Scalar_Other", result=floating)
+_of_body("heaviside", "heaviside")
+
+
+@kernel("nextafter", out=True)
+def _nextafter(a: Array, b: Array, *, out: Array | None = None) -> Any:
+    kind = promoted(a, b)
+    body = next_after(numpy_dtype(kind)).replace("{", "{{").replace("}", "}}")
+    return apply(f"const typeof_y0 a = {{a}}, b = {{b}}; {body}", a, b, kind=kind, out=out)
 
 
 @kernel("pow.Tensor_Tensor", "pow.Tensor_Scalar", "pow.Scalar", out=True)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
 from clprim import ops
 from clprim.arrays.array import Array
@@ -162,29 +161,7 @@ def _embedding_backward(
 def _masked_scatter(x: Array, mask: Array, source: Array) -> Any:
     if mask.dtype != np.dtype(np.bool_):
         raise RuntimeError(f"masked_scatter: expected a mask of bool, got {mask.dtype}")
-    # As the array and the mask broadcast to each other; the source is read in order.
-    shape = np.broadcast_shapes(x.shape, mask.shape)
-    kind = kind_of(x.dtype)
-    chosen = apply("{a} != 0", mask, kind=torch.int64, shape=shape).reshape(-1)
-    if not chosen.size:
-        return apply("{a}", x, kind=kind, shape=shape)
-    flat = apply("{a}", x, kind=kind, shape=shape).reshape(-1)
-    source = _copied(source)
-    if int(ops.sum(chosen).get()) > source.size:
-        raise RuntimeError(
-            "masked_scatter: expected self and source to have same dtypes and the source to have "
-            "as many elements as the mask has ones"
-        )
-    if not source.size:
-        return flat.reshape(shape)
-    place = ops.cumsum(chosen, 0)
-    expr = "{b} ? at_{d}({c} - 1) : {a}"
-    return apply(expr, flat, chosen, place, source, kind=kind).reshape(shape)
-
-
-def _copied(x: Array) -> Array:
-    """The elements in C order as one line."""
-    return duplicate(x, "contiguous").reshape(-1)
+    return ops.masked_scatter(x, mask, source)
 
 
 def _median(name: str) -> None:

@@ -119,3 +119,33 @@ def _bce_backward(
 ) -> Any:
     how = _REDUCTIONS[reduction]
     return ops.binary_cross_entropy_backward(grad, x, target, weight, reduction=how)
+
+
+@kernel("_ctc_loss", "_ctc_loss.Tensor")
+def _ctc(
+    x: Array,
+    targets: Array,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    zero_infinity: bool = False,
+) -> Any:
+    # PyTorch keeps the probabilities of paths for its gradient, which finds them again here.
+    given = (x, targets, input_lengths, target_lengths, blank)
+    return ops.ctc_loss(*given, reduction="none"), full((0,), 0, x.dtype)
+
+
+@kernel("_ctc_loss_backward", "_ctc_loss_backward.Tensor")
+def _ctc_backward(
+    grad: Array,
+    x: Array,
+    targets: Array,
+    input_lengths: Any,
+    target_lengths: Any,
+    losses: Any,
+    paths: Any,
+    blank: int,
+    zero_infinity: bool = False,
+) -> Any:
+    given = (grad, x, targets, input_lengths, target_lengths, blank)
+    return ops.ctc_loss_backward(*given, reduction="none", zero_infinity=zero_infinity)

@@ -71,6 +71,30 @@ def _sgd(
     )
 
 
+def _adagrad(
+    params: Tensors,
+    grads: Tensors,
+    state_sums: Tensors,
+    state_steps: Tensors,
+    *,
+    grad_scale: Any = None,
+    found_inf: Any = None,
+    lr: Any,
+    **how: Any,
+) -> None:
+    arrays = _unscaled(grads, grad_scale, found_inf)
+    if arrays is None:
+        for count in state_steps:
+            count.sub_(1)
+        return
+    lists = [_arrays(params), arrays, _arrays(state_sums)]
+    numbers = _steps(state_steps)
+    for number in set(numbers):
+        chosen = [n for n, found in enumerate(numbers) if found == number]
+        given_lists = ([entry[n] for n in chosen] for entry in lists)
+        ops.optim.adagrad(*given_lists, step=number, lr=float(lr), **how)
+
+
 def _adam(step: Callable[..., None]) -> Callable[..., None]:
     def run(
         params: Tensors,
@@ -156,6 +180,7 @@ def register() -> None:
     """Registers them; lists that are written to follow no other overload."""
     for form in ("", ".tensor_lr"):
         private.register_kernel(f"_fused_sgd_{form}", _sgd)
+        private.register_kernel(f"_fused_adagrad_{form}", _adagrad)
         private.register_kernel(f"_fused_adam_{form}", _adam(ops.optim.adam))
         private.register_kernel(f"_fused_adamw_{form}", _adam(ops.optim.adamw))
     private.register_kernel("_amp_foreach_non_finite_check_and_unscale_", _unscale)

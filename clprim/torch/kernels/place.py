@@ -12,7 +12,6 @@ from clprim.arrays.array import Array
 from clprim.arrays.creation import empty, full
 from clprim.torch.copying import cast, duplicate
 from clprim.torch.kernels.elementwise import apply, promoted
-from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
 
@@ -44,14 +43,7 @@ def _index_fill(x: Array, dim: int, index: Array, value: Any) -> Any:
             f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
             f"{value.ndim} dimension(s)."
         )
-    lines, index = _line(x), _line(index)
-    dim %= lines.ndim
-    shape = (*lines.shape[:dim], index.size, *lines.shape[dim + 1 :])
-    if isinstance(value, Array):
-        source = apply("{a}", value, kind=kind_of(x.dtype), shape=shape)
-    else:
-        source = full(shape, value, x.dtype)
-    return ops.index_copy(lines, dim, index, source).reshape(x.shape)
+    return ops.index_fill(x, dim, index, value)
 
 
 @kernel("index_reduce")

@@ -9,6 +9,7 @@ import torch
 
 from clprim import ops
 from clprim.arrays.array import Array
+from clprim.torch.copying import cast
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
@@ -120,3 +121,21 @@ def _adaptive(dimensions: int) -> None:
 
 _adaptive(2)
 _adaptive(3)
+
+
+def _fractional(dimensions: int) -> None:
+    forward: Callable[..., Any] = getattr(ops, f"fractional_max_pool{dimensions}d")
+    backward: Callable[..., Any] = getattr(ops, f"fractional_max_pool{dimensions}d_backward")
+
+    @kernel(f"fractional_max_pool{dimensions}d")
+    def pool(x: Array, size: Any, output_size: Any, samples: Array) -> Any:
+        samples = cast(samples, torch.float32)
+        return forward(x, tuple(size), tuple(output_size), None, True, samples)
+
+    @kernel(f"fractional_max_pool{dimensions}d_backward")
+    def gradient(grad: Array, x: Array, size: Any, output_size: Any, indices: Array) -> Any:
+        return backward(grad, x, indices)
+
+
+_fractional(2)
+_fractional(3)

@@ -44,8 +44,8 @@ def _fills(name: str, expr: str, *defaults: float) -> None:
 
 def register() -> None:
     """Registers what fills tensors in place."""
-    _fills("uniform_", "{a} + ({b} - {a}) * rand()", 0.0, 1.0)
-    _fills("normal_", "{a} + {b} * randn()", 0.0, 1.0)
+    _fills("uniform_", "fma((typeof_y0)({b} - {a}), (typeof_y0)rand(), (typeof_y0){a})", 0.0, 1.0)
+    _fills("normal_", "fma((typeof_y0){b}, (typeof_y0)randn(), (typeof_y0){a})", 0.0, 1.0)
     _fills("exponential_", "-log1p(-rand()) / {a}", 1.0)
     private.register_kernel("random_.from", _between)
     private.register_kernel("random_.to", _below)
@@ -111,3 +111,21 @@ def _dropout(x: Array, p: float, train: bool | None) -> Any:
 def _dropout_backward(grad: Array, kept: Array, scale: float) -> Any:
     kind = promoted(grad, float(scale))
     return apply("{b} ? {a} * {c} : 0", grad, kept, float(scale), kind=kind)
+
+
+@kernel("rrelu_with_noise")
+def _rrelu(
+    x: Array,
+    noise: Array,
+    lower: Any = 1 / 8,
+    upper: Any = 1 / 3,
+    training: bool = False,
+    generator: Any = None,
+) -> Any:
+    kind = kind_of(x.dtype)
+    if not training:
+        return apply("{a} > 0 ? {a} : {a} * {b}", x, (lower + upper) / 2, kind=kind)
+    with _drawn_by(generator):
+        expr = "{a} > 0 ? 1 : {b} + ({c} - {b}) * rand()"
+        apply(expr, x, float(lower), float(upper), kind=kind, out=noise)
+    return apply("{a} * {b}", x, noise, kind=kind)

@@ -1,7 +1,6 @@
 """Special functions: by series, recurrences and asymptotic expansions.
 
-Sources: Abramowitz and Stegun, Handbook of Mathematical Functions, 6.3, 6.4, 9.6, 9.7 and 23.2;
-Giles, Approximating the erfinv function, 2010.
+Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 6.3, 6.4, 9.6, 9.7 and 23.2.
 """
 
 from __future__ import annotations
@@ -79,32 +78,6 @@ def _polygamma(n: int, x: Array) -> Any:
 @kernel("special_zeta", "special_zeta.self_scalar", "special_zeta.other_scalar")
 def _zeta_of(order: Any, at: Any) -> Any:
     return apply(_zeta("{a}", "{b}", "sum"), order, at, kind=floating(promoted(order, at)))
-
-
-# Giles' polynomials, for float32; two steps of Newton's method make float64's digits.
-_CENTRE = (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
-           -0.00125372503, -0.00417768164, 0.246640727, 1.50140941)  # fmt: skip
-_TAIL = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
-         -0.0076224613, 0.00943887047, 1.00167406, 2.83297682)  # fmt: skip
-
-
-def _horner(coefficients: tuple[float, ...], at: str) -> str:
-    text = _c(coefficients[0])
-    for c in coefficients[1:]:
-        text = f"({text} * {at} + {_c(c)})"
-    return text
-
-
-@kernel("erfinv")
-def _erfinv(x: Array) -> Any:
-    newton = f"v -= (erf(v) - x) / ({_c(2 / math.sqrt(math.pi))} * exp(-v * v)); "
-    expr = (
-        f"{_T} x = {{a}}; {_T} w = -log((1 - x) * (1 + x)); {_T} c = w - {_c(2.5)}; "
-        f"{_T} t = sqrt(w) - 3; "
-        f"{_T} v = x * (w < 5 ? {_horner(_CENTRE, 'c')} : {_horner(_TAIL, 't')}); {newton}{newton}"
-        f"y0 = fabs(x) == 1 ? copysign(({_T})INFINITY, x) : fabs(x) < 1 ? v : ({_T})NAN;"
-    )
-    return apply(expr, x, kind=floating(kind_of(x.dtype)))
 
 
 def _bessel(order: int, scaled: bool) -> str:

@@ -71,10 +71,7 @@ def _trace(x: Array) -> Any:
 def _renorm(x: Array, p: Any, dim: int, maxnorm: Any) -> Any:
     if p <= 0 or maxnorm < 0 or x.ndim < 2:
         raise RuntimeError("renorm: expected p > 0, maxnorm of 0 or more and two dimensions")
-    axes = [d for d in range(x.ndim) if d != dim % x.ndim]
-    norms = _vector_norm(x, p, axes, True)
-    expr = "{b} > {c} ? {a} * ({c} / ({b} + (typeof_y0)1e-7)) : {a}"
-    return apply(expr, x, norms, maxnorm, kind=kind_of(x.dtype))
+    return ops.renorm(x, p, dim, maxnorm)
 
 
 @kernel("norm.ScalarOpt_dim")

@@ -72,13 +72,13 @@ reduce_y0 = 0;
         float16 tile_level1_reduce_y0[9];
         float16 tile_level2_reduce_y0[9];
         float16 tile_level3_reduce_y0[9];
-        float16 tile_lost_reduce_y0[9];
+        float16 tile_level4_reduce_y0[9];
         #pragma unroll
         for (int u = 0; u < 9; ++u) {
             tile_level1_reduce_y0[u] = tile_reduce_y0[u];
             tile_level2_reduce_y0[u] = tile_reduce_y0[u];
             tile_level3_reduce_y0[u] = tile_reduce_y0[u];
-            tile_lost_reduce_y0[u] = 0;
+            tile_level4_reduce_y0[u] = tile_reduce_y0[u];
         }
         uint tile_steps = 0;
 
@@ -155,13 +155,7 @@ reduce_y0 = 0;
                         if ((tile_steps & 63) < 1) {
                             #pragma unroll
                             for (int u = 0; u < 9; ++u)
-                                {
-                                    const float16 old_reduce_y0 = tile_level3_reduce_y0[u];
-                                    take_partial(&tile_level3_reduce_y0[u], tile_level2_reduce_y0[u]);
-                                    const float16 part_reduce_y0 = tile_level3_reduce_y0[u] - old_reduce_y0;
-                                    tile_lost_reduce_y0[u] += (old_reduce_y0 - (tile_level3_reduce_y0[u] - part_reduce_y0))
-                                        + (tile_level2_reduce_y0[u] - part_reduce_y0);
-                                }
+                                take_partial(&tile_level3_reduce_y0[u], tile_level2_reduce_y0[u]);
 
                             {
                                 typedef float16 typeof_reduce_y0;
@@ -169,13 +163,37 @@ reduce_y0 = 0;
                                 {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 173 "kernel"
+#line 167 "kernel"
                                 }
 
                                 #pragma unroll
                                 for (int u = 0; u < 9; ++u) {
                                     tile_level2_reduce_y0[u] = reduce_y0;
                                 }
+                            }
+
+                            if ((tile_steps & 255) < 1) {
+                                #pragma unroll
+                                for (int u = 0; u < 9; ++u)
+                                    {
+                                        take_partial(&tile_level4_reduce_y0[u], tile_level3_reduce_y0[u]);
+                                    }
+
+                                {
+                                    typedef float16 typeof_reduce_y0;
+                                    typeof_reduce_y0 reduce_y0 = 0;
+                                    {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 189 "kernel"
+                                    }
+
+                                    #pragma unroll
+                                    for (int u = 0; u < 9; ++u) {
+                                        tile_level3_reduce_y0[u] = reduce_y0;
+                                    }
+                                }
+
                             }
 
                         }
@@ -194,17 +212,13 @@ reduce_y0 = 0;
 
             take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
 
+            take_partial(&tile_level3_reduce_y0[u], tile_level2_reduce_y0[u]);
+
             {
-                const float16 old_reduce_y0 = tile_level3_reduce_y0[u];
-                take_partial(&tile_level3_reduce_y0[u], tile_level2_reduce_y0[u]);
-                const float16 part_reduce_y0 = tile_level3_reduce_y0[u] - old_reduce_y0;
-                tile_lost_reduce_y0[u] += (old_reduce_y0 - (tile_level3_reduce_y0[u] - part_reduce_y0))
-                    + (tile_level2_reduce_y0[u] - part_reduce_y0);
+                take_partial(&tile_level4_reduce_y0[u], tile_level3_reduce_y0[u]);
             }
 
-            tile_reduce_y0[u] = tile_level3_reduce_y0[u];
-            const float16 lost_reduce_y0 = tile_lost_reduce_y0[u];
-            tile_reduce_y0[u] += lost_reduce_y0 == lost_reduce_y0 ? lost_reduce_y0 : 0;
+            tile_reduce_y0[u] = tile_level4_reduce_y0[u];
         }
 
         if (own == from) {

@@ -5,7 +5,7 @@ import pytest
 
 import clprim as cp
 from clprim import ops
-from clprim.ops.attention import attention
+from clprim.ops.attention import attention, problem
 
 torch = pytest.importorskip("torch")
 
@@ -28,12 +28,30 @@ CASES = {
     "bool mask": ((2, 3, 9, 8), (2, 3, 21, 8), 8, {"attn_mask": RNG.random((3, 9, 21)) < 0.6}),
     "float mask": ((2, 3, 9, 8), (2, 3, 21, 8), 8, {"attn_mask": RNG.normal(size=(9, 1))}),
     "groups": ((2, 6, 19, 8), (2, 2, 19, 8), 8, {"enable_gqa": True, "is_causal": True}),
+    "more keys than a block": ((2, 31, 67), (2, 203, 67), 5, {"scale": 0.2}),
+    "few queries": ((3, 3, 8), (3, 100, 8), 70, {}),
+    "causal, more keys than a block": ((1, 205, 8), (1, 205, 8), 9, {"is_causal": True}),
+    "causal, fewer keys": ((1, 50, 8), (1, 30, 8), 8, {"is_causal": True}),
+    "mask of keys": ((2, 3, 11, 8), (2, 3, 130, 8), 8, {"attn_mask": RNG.random((1, 130)) < 0.2}),
+    "mask of pairs": ((3, 27, 8), (3, 101, 8), 8, {"attn_mask": RNG.normal(size=(1, 27, 101))}),
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_results_and_gradients(device, monkeypatch, name):
-    monkeypatch.setattr(attention, "BLOCK_BYTES", 1)  # several blocks, of 16 queries
+def by_blocks(monkeypatch):
+    """No kernel of its own, and several blocks, of 16 queries."""
+    monkeypatch.setattr(problem, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(attention, "attend", lambda *_: False)
+
+
+SHORT = ("plain", "causal", "bool mask", "float mask", "groups")
+
+
+@pytest.mark.parametrize(
+    ("name", "blocks"), [*((name, False) for name in CASES), *((name, True) for name in SHORT)]
+)
+def test_results_and_gradients(device, monkeypatch, name, blocks):
+    if blocks:
+        by_blocks(monkeypatch)
     shape, keys, features, options = CASES[name]
     q, k, v = (RNG.normal(size=s).astype(np.float32) for s in (shape, keys, (*keys[:-1], features)))
     g = RNG.normal(size=(*shape[:-1], features)).astype(np.float32)
@@ -60,6 +78,39 @@ def test_sixteen_bits_and_views(device):
     np.testing.assert_allclose(found.get(), expected, rtol=5e-3, atol=5e-3)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
+def test_other_dtypes_of_transposed_keys(device, dtype):
+    if dtype == "float64" and not cp.current_device().traits.fp64:
+        pytest.skip("no double")
+    q, k, v = (RNG.normal(size=s) for s in ((2, 30, 9), (2, 9, 110), (2, 110, 7)))
+    given = [cp.asarray(a.astype(np.float32)).astype(dtype) for a in (q, k, v)]
+    q, k, v = (a.astype(np.float32).get().astype(np.float64) for a in given)
+    expected, _ = reference(q, k.transpose(0, 2, 1), v, np.zeros((2, 30, 7)), is_causal=True)
+    found = ops.scaled_dot_product_attention(
+        given[0], given[1].transpose(0, 2, 1), given[2], is_causal=True
+    )
+    assert found.dtype == given[0].dtype
+    close = 1e-12 if dtype == "float64" else 1e-2
+    np.testing.assert_allclose(
+        np.asarray(found.get(), np.float64), expected, rtol=close, atol=close
+    )
+
+
+def test_scores_that_are_large_far_apart_and_no_numbers(device):
+    # Weights by the first key, then all by the last one, which lies in a later block.
+    q = np.ones((1, 5, 1), np.float32)
+    k = np.zeros((1, 200, 1), np.float32)
+    k[0, [0, 199], 0] = 300, 3e4
+    v = np.arange(200, dtype=np.float32).reshape(1, 200, 1)
+    run = ops.scaled_dot_product_attention
+    found, sums, _ = run(*map(cp.asarray, (q, k, v)), scale=1.0, return_stats=True)
+    np.testing.assert_allclose(found.get(), np.full((1, 5, 1), 199), rtol=1e-6)
+    np.testing.assert_allclose(sums.get(), np.full((1, 5), 3e4), rtol=1e-6)
+    q[0, 2] = np.nan
+    found = run(*map(cp.asarray, (q, k, v)), scale=1.0).get()[0, :, 0]
+    assert np.isnan(found[2]) and np.isfinite(np.delete(found, 2)).all()
+
+
 def test_a_query_that_sees_nothing_gets_zeros(device):
     x = cp.full((1, 3, 4), 1, np.float32)
     mask = cp.asarray(np.array([[1, 1, 1], [0, 0, 0], [1, 0, 0]], bool))
@@ -69,7 +120,7 @@ def test_a_query_that_sees_nothing_gets_zeros(device):
 
 
 def test_dropout_is_drawn_again_in_the_gradient(device, monkeypatch):
-    monkeypatch.setattr(attention, "BLOCK_BYTES", 1)
+    by_blocks(monkeypatch)
     n, p = 40, 0.3
     q = cp.zeros((1, n, 4))
     v = cp.asarray(np.eye(n, dtype=np.float32)[None])

@@ -152,13 +152,13 @@ CALLS = [
     (ShapeError, r"out=.*\(2, 12, 42\)", lambda c: c.conv(out=c.out.reshape(2, 12, 42))),
     (DTypeError, "out=.*int32", lambda c: c.conv(out=cp.zeros(Y, np.int32))),
     (ShapeError, "several elements", lambda c: c.conv(out=broadcast_to(c.out[:, :1], Y))),
-    (DTypeError, "beta='1'.* a number", lambda c: c.conv(beta="1")),
-    (DTypeError, "beta=None", lambda c: c.conv(beta=None)),
+    (DTypeError, "a number for beta, got '1'", lambda c: c.conv(beta="1")),
+    (DTypeError, "a number for beta, got None", lambda c: c.conv(beta=None)),
     (ShapeError, "beta=1 needs out=", lambda c: c.conv(out=None, beta=1)),
     # algorithm=
     (DefinitionError, "'fastest'", lambda c: c.conv(algorithm="fastest")),
-    (DefinitionError, "algorithm=None", lambda c: c.conv(algorithm=None)),
-    (DefinitionError, "one of auto, depthwise, .*panels", lambda c: c.conv(algorithm=["panels"])),
+    (DTypeError, "a string for algorithm, got None", lambda c: c.conv(algorithm=None)),
+    (DTypeError, "for algorithm, got .'panels'", lambda c: c.conv(algorithm=["panels"])),
     # epilogue
     (DefinitionError, r"z0(.|\n)*\^", lambda c: c.conv(epilogue="y0 = y0 + z0;")),
     (DefinitionError, "bracket|parenthesis|closed", lambda c: c.conv(epilogue="y0 = (y0;")),

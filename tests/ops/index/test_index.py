@@ -149,6 +149,24 @@ def test_embedding(device):
     b, wide = both((10, 2, 3), np.float16)
     equal(ops.embedding(index, wide), b[i], np.float16)
     equal(ops.embedding(index[:0], weight), a[i[:0]])
+    equal(ops.embedding(index, weight, padding_idx=-1), a[i])
+
+
+def test_embedding_brings_rows_to_a_norm(device):
+    host = np.float32([[3, 4], [0.3, 0.4], [6, 8], [30, 40]])
+    index = np.array([[2, 0], [2, 1]])
+    for order in (2.0, 1.0):
+        table, weight = torch.tensor(host), cp.asarray(host)
+        expected = torch.nn.functional.embedding(
+            torch.tensor(index), table, max_norm=1.0, norm_type=order
+        )
+        for _ in range(2):  # the second time the rows are that long already
+            found = ops.embedding(cp.asarray(index), weight, max_norm=1.0, norm_type=order)
+            np.testing.assert_allclose(found.get(), expected.numpy(), rtol=1e-5)
+        np.testing.assert_allclose(weight.get(), table.numpy(), rtol=1e-5)
+    with pytest.raises(cp.ShapeError, match="padding_idx=7"):
+        ops.embedding(cp.asarray(index), weight, 7, max_norm=0.1)
+    np.testing.assert_allclose(weight.get(), table.numpy(), rtol=1e-5)  # nothing was written
 
 
 def test_embedding_bag(device):
@@ -225,6 +243,7 @@ def test_masked_fill(device, dtype):
         (lambda x, i: ops.index(x, (i, 9)), "ShapeError", "out of bounds"),
         (lambda x, i: ops.embedding(x, x), "DTypeError", "integers for indices"),
         (lambda x, i: ops.embedding(i, x[:0]), "ShapeError", "at least one row"),
+        (lambda x, i: ops.embedding(i, x, 99), "ShapeError", "padding_idx=99 is out of bounds"),
         (lambda x, i: ops.embedding_bag(i, x, i[0]), "ShapeError", "with offsets"),
         (lambda x, i: ops.embedding_bag(i, x, mode="min"), "DefinitionError", "mode='min'"),
         (

@@ -44,6 +44,18 @@ def test_scatter_and_its_kin(device, dim):
     equal(ops.scatter(x, dim, i, s, reduce="add"), expected)
 
 
+@pytest.mark.parametrize("dtype", ["int64", "int8", "uint8"])
+@pytest.mark.parametrize("include", [True, False])
+def test_a_mean_of_integers_is_rounded_down(device, dtype, include):
+    low = -9 if dtype.startswith("i") else 0
+    x, src = (RNG.integers(low, 9, (n, 10)).astype(dtype) for n in (5, 7))
+    index = RNG.integers(0, 5, src.shape)
+    t = [torch.tensor(a) for a in (x, index, src)]
+    expected = torch.scatter_reduce(t[0], 0, t[1], t[2], "mean", include_self=include)
+    x, i, s = upload(x, index, src)
+    equal(ops.scatter_reduce(x, 0, i, s, "mean", include_self=include), expected)
+
+
 def test_the_last_of_several_counts(device):
     x, i, s = upload(np.zeros(3, "f"), np.array([1, 1, -1, 2, 5]), np.float32([1, 2, 3, 4, 5]))
     assert ops.scatter(x, 0, i, s).get().tolist() == [0, 2, 4]
@@ -148,6 +160,7 @@ def test_slices(device, dim):
     equal(ops.index_copy(x, dim, *upload(once, some)), expected)
     expected = torch.zeros(X.shape).index_add(dim, t[1], t[2])
     equal(ops.index_select_backward(s, X.shape, dim, i), expected)
+    equal(ops.index_select_backward(s, X.shape, index=i, axis=dim), expected)
 
 
 def test_index_put(device):
@@ -170,6 +183,7 @@ def test_gradients_of_reads(device):
     g = RNG.integers(-9, 9, y.shape).astype(np.float32)
     y.backward(torch.tensor(g))
     equal(ops.gather_backward(cp.asarray(g), X.shape, 1, cp.asarray(index)), t.grad)
+    equal(ops.gather_backward(cp.asarray(g), X.shape, axis=1, index=cp.asarray(index)), t.grad)
     words, grad = RNG.integers(0, 11, (7, 30)), RNG.integers(-9, 9, (7, 30, 16)).astype(np.float32)
     for padding, scale in [(-1, False), (3, False), (3, True)]:
         found = ops.embedding_backward(*upload(grad, words), 12, padding, scale)

@@ -69,6 +69,13 @@ CASES = {
         lambda p: torch.optim.AdamW(p, lr=0.02, amsgrad=True),
         3,
     ),
+    "adagrad": (
+        lambda p, g, s, step: ops.optim.adagrad(
+            p, g, s, step=step, lr=0.05, lr_decay=0.02, weight_decay=0.01, eps=1e-8
+        ),
+        lambda p: torch.optim.Adagrad(p, lr=0.05, lr_decay=0.02, weight_decay=0.01, eps=1e-8),
+        1,
+    ),
     "rmsprop": (
         lambda p, g, s, step: ops.optim.rmsprop(p, g, s, lr=0.005),
         lambda p: torch.optim.RMSprop(p, lr=0.005),
@@ -180,6 +187,37 @@ def test_clip_grad_norm(device, order):
             np.testing.assert_allclose(g.get(), r.grad.numpy(), rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float16], ids=str)
+def test_gradients_are_scaled_by_one_kernel(device, dtype):
+    """By a norm that lies on the device; tails, offsets, numbers, gaps and nothing among them."""
+    rng = np.random.default_rng(1)
+    hosts = [rng.standard_normal(s).astype(dtype) for s in [(7,), (8193,), (), (3, 5), (20_000,)]]
+
+    def uploaded():
+        arrays = [cp.asarray(h) for h in hosts]
+        offset = cp.zeros((40,), dtype)[9:16]
+        offset[...] = arrays[0]
+        return [offset, *arrays[1:]]
+
+    wide = [h.astype(np.float64) for h in hosts]
+    norm = np.sqrt(sum((w * w).sum() for w in wide))
+    grads = uploaded()
+    total = ops.optim.clip_grad_norm(grads, 2.0)
+    np.testing.assert_allclose(total.get(), norm, rtol=1e-5)
+    for g, w in zip(grads, wide, strict=True):
+        np.testing.assert_allclose(g.get(), w * (2 / (norm + 1e-6)), rtol=2e-3, atol=1e-7)
+    fresh = uploaded()
+    with cp.profile() as profile:
+        ops.optim.clip_grad_norm(fresh, 2.0)
+        cp.synchronize()
+    assert sum("clip_norm" in event.name for event in profile.events) == 1
+    gaps = [cp.full((6, 4), 3.0, dtype)[:, ::2], cp.zeros((0, 3), dtype), cp.full((2,), 4.0, dtype)]
+    ops.optim.clip_grad_norm(gaps, 1.0)
+    norm = np.sqrt(12 * 9 + 2 * 16)
+    np.testing.assert_allclose(gaps[0].get(), np.full((6, 2), 3 / norm), rtol=2e-3)
+    np.testing.assert_allclose(gaps[2].get(), np.full(2, 4 / norm), rtol=2e-3)
+
+
 def test_clip_grad_value_keeps_nan(device):
     g = cp.asarray(np.array([-3, -0.5, np.nan, 7], np.float32))
     ops.optim.clip_grad_value([g], 1)
@@ -194,12 +232,13 @@ def test_refusals(device):
         (r"grads\[0\] has shape \(2,\)", lambda: sgd(p, [cp.zeros((2,))], lr=1)),
         (r"grads\[0\] is int32", lambda: sgd(p, [cp.zeros((3,), np.int32)], lr=1)),
         ("expected a device array", lambda: sgd(p, [np.zeros(3)], lr=1)),
-        ("expects a list", lambda: sgd(p, g[0], lr=1)),
+        ("expected a list", lambda: sgd(p, g[0], lr=1)),
         ("lr=-1.0 must not be negative", lambda: sgd(p, g, lr=-1)),
         ("needs momentum_buffers", lambda: sgd(p, g, lr=1, momentum=0.5)),
         ("needs step=", lambda: sgd(p, g, g, lr=1, momentum=0.5, dampening=0.1)),
         ("nesterov", lambda: sgd(p, g, lr=1, nesterov=True)),
         ("from 1", lambda: adam(p, g, g, g, step=0)),
+        ("from 1", lambda: ops.optim.adagrad(p, g, g, step=0)),
         ("less than 1", lambda: adam(p, g, g, g, step=1, betas=(0.9, 1))),
         ("two numbers", lambda: ops.optim.lion(p, g, g, betas=0.9)),
         ("needs grad_avgs", lambda: ops.optim.rmsprop(p, g, g, centered=True)),

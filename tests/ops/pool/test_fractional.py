@@ -104,3 +104,25 @@ def test_refusals(device):
     ]:
         with pytest.raises(cp.ClprimError, match=message):
             call()
+
+
+def test_epilogues_and_memory_that_is_there(device):
+    x, bias = numbers((2, 3, 9, 8)), numbers((3, 1, 1), seed=1)
+    on_device, samples = cp.asarray(x), cp.full((2, 3, 2), 0.25)
+    options = {"random_samples": samples}
+    plain, chosen = ops.fractional_max_pool2d(on_device, 2, 4, return_indices=True, **options)
+    store = {"epilogue": "y0 = w0 * y0 + x0;", "epilogue_args": (cp.asarray(bias), 2)}
+    out = cp.empty(plain.shape, np.float32), cp.empty(plain.shape, np.int64)
+    found = ops.fractional_max_pool2d(
+        on_device, 2, 4, return_indices=True, **options, **store, out=out
+    )
+    assert found[0] is out[0]
+    np.testing.assert_array_equal(out[0].get(), 2 * plain.get() + bias)
+    np.testing.assert_array_equal(out[1].get(), chosen.get())
+    pooled, indices = ops.max_pool2d(on_device, 2, return_indices=True)
+    whole = ops.max_unpool2d(pooled, indices, 2, output_size=(9, 8))
+    into = cp.empty(whole.shape, np.float32)
+    assert ops.max_unpool2d(pooled, indices, 2, output_size=(9, 8), **store, out=into) is into
+    np.testing.assert_array_equal(into.get(), 2 * whole.get() + bias)
+    with pytest.raises(cp.ShapeError, match="does not broadcast"):
+        ops.max_unpool2d(pooled, indices, 2, epilogue="y0 += x0;", epilogue_args=(on_device,))

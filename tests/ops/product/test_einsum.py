@@ -46,7 +46,7 @@ def test_refusals(device):
         ("unknown", lambda: ops.einsum("ij->ik", x)),
         ("two lengths", lambda: ops.einsum("ii", x)),
         ("expected a device array", lambda: ops.einsum("ij", np.zeros((3, 4)))),
-        ("expected an equation", lambda: ops.einsum(3, x)),
+        ("expected a string for equation", lambda: ops.einsum(3, x)),
     ]:
         with pytest.raises(cp.ClprimError, match=message):
             call()

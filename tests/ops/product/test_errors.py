@@ -92,7 +92,7 @@ CALLS = [
     (ShapeError, "overlap", lambda c: c(c.out[:, :5])),
     (ShapeError, "overlap", lambda c: c(c.out, cp.zeros((6, 6)))),
     (ShapeError, "overlap", lambda c: c(bias=c.out[0])),
-    (DTypeError, "beta='1'.* a number", lambda c: c(beta="1")),
+    (DTypeError, "a number for beta, got '1'", lambda c: c(beta="1")),
     (DTypeError, "beta=0.5 beside int32: expected a whole", lambda c: c.whole(beta=0.5)),
     (DTypeError, "beta=inf beside int32: expected a whole", lambda c: c.whole(beta=math.inf)),
     # What an integer sum would cut off.

@@ -111,12 +111,23 @@ def test_repetition(device):
     assert y.strides == cp.empty(y.shape, memory_format="channels_last").strides
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.float16, np.float32, bool])
+def test_what_lies_backwards_is_read(device, dtype):
+    a = np.random.default_rng(3).integers(0, 2 if dtype is bool else 100, (5, 77)).astype(dtype)
+    x = cp.asarray(a)
+    equal(ops.contiguous(ops.flip(x, 1)), a[:, ::-1])
+    equal(ops.where(ops.flip(x, 1) > 1, ops.flip(x, 1), x), np.where(a[:, ::-1] > 1, a[:, ::-1], a))
+    equal(ops.contiguous(ops.flip(x[1:, 3:70], (0, 1))), a[:0:-1, 69:2:-1])
+
+
 def test_flip_and_rot90_are_views(device):
     a, x = both((3, 4, 5))
     for dims in ((0,), (1, 2), (0, -1), ()):
         y = ops.flip(x, dims)
         assert y.base_data is x.base_data
         equal(y, np.flip(a, dims))
+    equal(ops.flip(x, dim=1), np.flip(a, 1))
+    equal(ops.flip(x, axis=(0, 2)), np.flip(a, (0, 2)))
     for k in range(-1, 5):
         for dims in ((0, 1), (2, 0)):
             equal(ops.rot90(x, k, dims), np.rot90(a, k, dims))
@@ -127,6 +138,10 @@ def test_roll(device):
     a, x = both((4, 5, 6))
     for shifts, dims in [(2, 0), ((1, -2), (0, 2)), (7, 1), ((0, 3), (1, 2)), (-13, None)]:
         equal(ops.roll(x, shifts, dims), np.roll(a, shifts, dims))
+    equal(ops.roll(x, 1, dim=1), np.roll(a, 1, 1))
+    equal(ops.roll(x, (1, 2), axis=(0, 1)), np.roll(a, (1, 2), (0, 1)))
+    with pytest.raises(cp.ShapeError, match="are one argument; give one"):
+        ops.roll(x, 1, 0, dim=0)
     equal(ops.roll(cp.zeros((0, 2)), 1, 0), np.zeros((0, 2)))
 
 
@@ -235,3 +250,24 @@ def test_windows(device):
 def test_errors(device, call, error, message):
     with pytest.raises(getattr(cp, error), match=message):
         call(cp.zeros((3, 4)))
+
+
+def test_repeat_interleave_by_a_number_for_each_element(device):
+    x, times = numbers((3, 4)), np.array([0, 2, 1])
+    found = ops.repeat_interleave(cp.asarray(x), cp.asarray(times), 0)
+    np.testing.assert_array_equal(found.get(), np.repeat(x, times, 0))
+    for message, given in (("expected at least 0", [0, -1, 1]), ("has shape", [1, 2])):
+        with pytest.raises(cp.ShapeError, match=message):
+            ops.repeat_interleave(cp.asarray(x), cp.asarray(np.array(given)), 0)
+
+
+def test_circular_borders_beside_cut_ones(device):
+    torch = pytest.importorskip("torch")
+    x, borders = numbers((2, 3, 7, 9)), (-1, 2, 3, -2)
+    theirs = torch.tensor(x, requires_grad=True)
+    expected = torch.nn.functional.pad(theirs, borders, mode="circular")
+    found = ops.pad(cp.asarray(x), borders, mode="circular")
+    np.testing.assert_array_equal(found.get(), expected.detach().numpy())
+    expected.backward(expected.detach())
+    grad = ops.pad_backward(found, x.shape, borders, mode="circular")
+    np.testing.assert_allclose(grad.get(), theirs.grad.numpy(), rtol=1e-6)

@@ -96,7 +96,9 @@ SHAPES = [
 @pytest.mark.parametrize("memory_format", FORMATS)
 @pytest.mark.parametrize("mode", MODES)
 def test_shapes(device, some, mode, memory_format):
-    for shape, block in some(SHAPES, 4):
+    # Each of the shapes in one mode of each format.
+    turn = (MODES.index(mode) + FORMATS.index(memory_format)) % 2
+    for shape, block in some(SHAPES[turn::2], 2):
         a = distinct(shape)
         x = cp.asarray(a, memory_format=memory_format)
         y = ops.depth_to_space(x, block, mode)
@@ -282,7 +284,10 @@ def test_nothing(device, shape, expected):
 def test_errors(device):
     x = cp.zeros((2, 12, 4, 6))
     out = Guard((2, 3, 8, 12))
-    for mode in ("CDR", "dcr", "", None):
+    for name in (ops.depth_to_space, ops.space_to_depth):
+        with pytest.raises(cp.DTypeError, match="expected a string for mode, got None"):
+            name(x, 2, None)
+    for mode in ("CDR", "dcr", ""):
         with pytest.raises(cp.DefinitionError, match="expected 'DCR' or 'CRD'"):
             ops.depth_to_space(x, 2, mode, out=out.array)
         with pytest.raises(cp.DefinitionError, match="expected 'DCR' or 'CRD'"):
@@ -322,7 +327,7 @@ def test_errors(device):
         ops.channel_shuffle(x, 2, out=x)
     with pytest.raises(cp.ShapeError, match="'NHWC' is unknown"):
         ops.contiguous(x, "NHWC")
-    with pytest.raises(cp.ShapeError, match="4 dimensions"):
+    with pytest.raises(cp.ShapeError, match=r"needs \(N, C, H, W\) or .* got shape \(12, 4, 6\)"):
         ops.contiguous(x[0], "channels_last")
     with pytest.raises(cp.DTypeError, match="device array"):
         ops.contiguous(np.zeros(3))

@@ -106,3 +106,60 @@ def test_refusals(device):
     ]:
         with pytest.raises(cp.ClprimError, match=message):
             call()
+
+
+def test_histogram(device):
+    rng = np.random.default_rng(4)
+    x = rng.uniform(-2, 2, (10, 5)).astype(np.float32)
+    weight = rng.random((10, 5), np.float32)
+    edges = np.float32([-1, 0, 0.3, 1])
+    x[0, :4] = -1, 1, 0.3, 5
+    d, t = cp.asarray(x), torch.tensor(x)
+    for ours, theirs in [
+        (ops.histogram(d, 7), torch.histogram(t, 7)),
+        (
+            ops.histogram(d, 7, range=(-1, 0.5), density=True),
+            torch.histogram(t, 7, range=(-1, 0.5), density=True),
+        ),
+        (
+            ops.histogram(d, edges, weight=cp.asarray(weight)),
+            torch.histogram(t, torch.tensor(edges), weight=torch.tensor(weight)),
+        ),
+        (ops.histogram(cp.full(4, 1.0), 3), torch.histogram(torch.ones(4), 3)),
+    ]:
+        for found, expected in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(found.get(), expected.numpy(), rtol=1e-5)
+    with_nan = cp.asarray(np.float32([np.nan, 0, 1]))
+    assert ops.histogram(with_nan, [0, 0.5, 1])[0].get().tolist() == [1, 1]
+    for message, call in [
+        ("edges in order", lambda: ops.histogram(d, [1, 0])),
+        ("bins=0", lambda: ops.histogram(d, 0)),
+        ("finite bounds in order", lambda: ops.histogram(d, 3, range=(1, 0))),
+        ("weight is float32 of shape", lambda: ops.histogram(d, 3, weight=d[0])),
+    ]:
+        with pytest.raises(cp.ShapeError, match=message):
+            call()
+
+
+@pytest.mark.parametrize("dim", [None, 0, -1])
+def test_unique_consecutive(device, dim):
+    x = np.random.default_rng(5).integers(0, 2, (6, 3, 8))
+    x = np.repeat(x, 2, axis=1 if dim is None else dim)
+    found = ops.unique_consecutive(cp.asarray(x), True, True, dim)
+    expected = torch.unique_consecutive(torch.tensor(x), True, True, dim)
+    for ours, theirs in zip(found, expected, strict=True):
+        equal(ours, theirs)
+    nothing = ops.unique_consecutive(cp.zeros((0,)), True, True)
+    assert [a.shape for a in nothing] == [(0,)] * 3
+
+
+def test_searchsorted_by_side_and_sorter(device):
+    line = np.float32([3, 1, 2, 2])
+    order, values = np.argsort(line, kind="stable"), np.float32([0, 2, 9])
+    arguments = cp.asarray(line), cp.asarray(values)
+    found = ops.searchsorted(*arguments, side="right", sorter=cp.asarray(order))
+    assert found.get().tolist() == [0, 3, 4]
+    with pytest.raises(cp.ShapeError, match="side='left', right=True"):
+        ops.searchsorted(*arguments, side="left", right=True)
+    with pytest.raises(cp.DTypeError, match="sorter is float32"):
+        ops.searchsorted(*arguments, sorter=arguments[0])

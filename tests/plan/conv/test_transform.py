@@ -1,11 +1,15 @@
 """The algebra of Winograd's convolutions is exact, and its errors are what it says."""
 
+import itertools
 import random
+from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
+from clprim.plan.conv.winograd.tile import OUTPUTS, TAPS, winograd_error
 from clprim.plan.conv.winograd.transform import Linear, relative_error, transform
 
 CASES = [(m, r) for r in (1, 2, 3, 5) for m in range(1, 9) if 1 <= m + r - 2 <= 8]
@@ -57,21 +61,53 @@ def _product(matrix: object, axis: int, array: np.ndarray) -> np.ndarray:
     return np.moveaxis(np.array(found), 0, axis)
 
 
+def _error(m: int, taps: tuple[int, int], x: np.ndarray, w: np.ndarray) -> float:
+    """The error of tiles x, of channels, and filters w, of channels, relative to the result."""
+    down, across = (transform(m if r > 1 else 1, r) for r in taps)
+    v = _product(across.input, 3, _product(down.input, 2, x))
+    u = _product(across.weight, 3, _product(down.weight, 2, w))
+    total = np.zeros((len(w), *v.shape[1:]), np.float32)
+    for k, image in enumerate(v):  # the product is not rounded, as in a fused multiply-add
+        products = image.astype(np.float64) * u[:, k, None]
+        total = (total.astype(np.float64) + products).astype(np.float32)
+    y = _product(across.output, 3, _product(down.output, 2, total)).astype(np.float64)
+    windows = np.lib.stride_tricks.sliding_window_view(x.astype(np.float64), taps, (2, 3))
+    expected = np.einsum("ctyxij,ocij->otyx", windows, w.astype(np.float64), optimize=True)
+    return float(np.sqrt(np.mean((y - expected) ** 2) / np.mean(expected**2)))
+
+
 @pytest.mark.parametrize(("m", "r"), [(2, 3), (4, 3), (6, 3), (2, 5), (4, 2)])
 @pytest.mark.parametrize("channels", [16, 256])
 def test_errors_are_what_they_are_stated_to_be(m: int, r: int, channels: int) -> None:
     t = transform(m, r)
     rng = np.random.default_rng(0)
     x = rng.standard_normal((channels, 100, t.size, t.size)).astype(np.float32)
-    w = rng.standard_normal((channels, r, r)).astype(np.float32)
-    v = _product(t.input, 3, _product(t.input, 2, x))
-    u = _product(t.weight, 2, _product(t.weight, 1, w))
-    total = np.zeros(v.shape[1:], np.float32)
-    for k in range(channels):  # the product is not rounded, as in a fused multiply-add
-        total = (total.astype(np.float64) + v[k].astype(np.float64) * u[k]).astype(np.float32)
-    y = _product(t.output, 2, _product(t.output, 1, total)).astype(np.float64)
-    windows = np.lib.stride_tricks.sliding_window_view(x.astype(np.float64), (r, r), (2, 3))
-    expected = np.einsum("ctyxij,cij->tyx", windows, w.astype(np.float64))
-    error = np.sqrt(np.mean((y - expected) ** 2) / np.mean(expected**2))
-    stated = relative_error(t, t, channels, 2.0**-24)
-    assert stated / 1.5 < error < stated
+    w = rng.standard_normal((1, channels, r, r)).astype(np.float32)
+    stated = relative_error(t, t, channels, 2.0**-24, random_taps=True)
+    assert stated / 1.5 < _error(m, (r, r), x, w) < stated
+
+
+# Inputs and taps of a channel: such as follow a ReLU, have a mean, or blur.
+KINDS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "random": (np.random.Generator.standard_normal, np.random.Generator.standard_normal),
+    "uniform": (np.random.Generator.random, np.random.Generator.standard_normal),
+    "relu": (lambda g, s: np.maximum(g.standard_normal(s), 0), lambda g, s: g.uniform(-1, 1, s)),
+    "shifted": (lambda g, s: g.standard_normal(s) + 3, np.random.Generator.standard_normal),
+    "blur": (np.random.Generator.standard_normal, np.random.Generator.random),
+    "mean": (np.random.Generator.standard_normal, lambda g, s: np.ones(s)),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_window_and_tile_has_a_larger_error_than_is_stated(kind: str) -> None:
+    inputs, factors = KINDS[kind]
+    channels, found = 24, {}
+    for taps in itertools.product(TAPS, TAPS):
+        for m in OUTPUTS[max(taps)] if taps != (1, 1) else ():
+            down, across = (transform(m if r > 1 else 1, r) for r in taps)
+            rng = np.random.default_rng(0)
+            x = inputs(rng, (channels, 50, down.size, across.size)).astype(np.float32)
+            w = factors(rng, (8, channels, *taps)).astype(np.float32)
+            stated = winograd_error(taps, channels, np.dtype(np.float32), m)
+            found[m, taps] = _error(m, taps, x, w) / stated
+    assert not {key: ratio for key, ratio in found.items() if ratio > 1}

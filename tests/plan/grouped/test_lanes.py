@@ -44,6 +44,18 @@ def test_rows_of_a_few_classes():
     assert plan_lanes(problem(array((5000, 9))), TWO).code == found.code
 
 
+def test_the_more_arrays_move_the_fewer_vectors_make_a_run():
+    width = plan_lanes(problem(array((1000, 21))), TWO).code.vector
+
+    def template(vectors, extra):
+        x = array((1000, round(vectors * width)))
+        return plan_groups(problem(x, extra=extra), TWO).main.template
+
+    alone, along = array((1000, 1)), None  # one value a group, or weights beside the elements
+    assert template(4, alone) == "grouped/runs" and template(3.5, alone) == "grouped/lanes"
+    assert template(3, along) == "grouped/runs" and template(2.5, along) == "grouped/lanes"
+
+
 @pytest.mark.parametrize(
     ("shape", "axes", "traits", "strings"),
     [

@@ -42,7 +42,7 @@ def test_shapes_of_one_class_share_their_code(shapes, traits):
 def test_strides_offsets_and_scalars_are_arguments():
     codes = {
         plan("y0 = x0 * w0;", array((50, 90), offset=o, steps=s), scalars=(w,)).code
-        for o, s, w in itertools.product((0, 4, 400), (2, 3, -1), (1.0, 2.5))
+        for o, s, w in itertools.product((0, 4, 400), (2, 3, -2), (1.0, 2.5))
     }
     assert len(codes) == 1
 
@@ -52,6 +52,7 @@ def test_strides_offsets_and_scalars_are_arguments():
     [
         {"dtype": np.float64},
         {"steps": 2},
+        {"steps": -1},
         {"order": (1, 0)},
     ],
     ids=str,
@@ -157,6 +158,7 @@ def test_results_go_past_the_cache_where_they_would_not_stay():
     assert plan("y0 = x0;", large).code.streaming
     assert not plan("y0 = x0;", array((1 << 10, 1 << 10))).code.streaming
     assert not plan("y0 = x0;", large, traits=GPU).code.streaming
+    assert not plan("y0 = x0 + 1;", large, out=large, in_place=True).code.streaming
     assert not plan("y0 = x0;", large, out=array((1 << 12, 1 << 12), offset=4)).code.streaming
     half = array((1 << 13, 1 << 12), np.float16)
     assert not plan("y0 = x0 + 1;", half, out=half).code.streaming

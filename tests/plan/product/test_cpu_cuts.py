@@ -1,5 +1,6 @@
 """How the CPU strategies of contractions cut what caches and cores make dear."""
 
+import itertools
 from dataclasses import replace
 
 from clprim.plan.conv.dense import CPU, dense_convolution
@@ -21,3 +22,38 @@ def test_every_core_gets_as_many_splits():
     splits = plan_panels(deep, replace(CPU, compute_units=2)).main.global_size[2]
     assert splits > 2
     assert splits % 2 == 0
+
+
+def test_sixteen_registers_read_less_often_than_they_multiply():
+    few = replace(CPU, vector_bytes=32)
+    for size, outputs in itertools.product((14, 28, 56), (64, 256, 2048)):
+        windows = forward(dense_convolution(8, 64, size, outputs, stride=1, last=True))
+        for plan in (plan_in_place(windows, few), plan_panels(windows, few)):
+            code = plan.main.code
+            assert 8 <= code.rows * code.vectors <= 12
+            assert code.rows + code.vectors < code.rows * code.vectors
+
+
+def test_short_windows_have_kernels_of_their_own():
+    few = replace(CPU, vector_bytes=32)
+
+    def code(channels, outputs, kernel, traits, **options):
+        image = dense_convolution(1, channels, 56, outputs, kernel, **{"last": True, **options})
+        return plan_in_place(forward(image), traits).main.code
+
+    def fixed(*args):
+        return code(*args).fixed
+
+    assert fixed(3, 64, 3, few) == (3, 1, 9)
+    assert fixed(6, 12, 5, few) == (5, 1, 30)
+    assert fixed(32, 64, 3, few) is None
+    assert fixed(3, 64, 3, CPU) is None
+    assert fixed(3, 16, 3, CPU) == (3, 1, 9)
+    short = code(3, 64, 3, few, last=False)
+    assert not short.planar
+    assert short.fixed == (3, 3, 3)
+    strided = code(3, 64, 3, few, last=False, stride=2)
+    assert strided.planar
+    assert strided.fixed == (3, 3, 3)
+    assert code(32, 64, 3, few, last=False).planar
+    assert code(3, 64, 3, CPU, last=False).planar

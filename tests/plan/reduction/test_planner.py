@@ -425,3 +425,20 @@ def test_what_all_elements_of_an_output_read_alike_does_not_walk():
         assert "x1_at +=" not in render(stage.template, stage.code)
     walks = plan([array((100, 64)), array((100, 1))], (0,), TRAITS["cpu"], definition).stages[0]
     assert walks.code.still == ()
+
+
+@pytest.mark.parametrize(("vector_bytes", "line"), [(64, 1), (32, 2), (16, 4)])
+def test_a_line_of_the_cache_is_asked_for_once(vector_bytes, line):
+    traits = dataclasses.replace(TRAITS["cpu"], vector_bytes=vector_bytes, prefetch=True)
+    for shape, axes in (((4000, 512), (0,)), ((512, 4000), (1,))):
+        (first, *_) = plan(array(shape), axes, traits=traits).stages
+        condition = f"if (u % {line} == 0) " if line > 1 else ""
+        assert f"{condition}prefetch_line(x0_memory" in render(first.template, first.code)
+
+
+def test_levels_of_columns_end_their_chains():
+    for length in (33, 200, 511, 512, 513, 100_000):
+        (first, *_) = plan(array((length, 512)), (0,), traits=TRAITS["cpu"]).stages
+        assert first.template == "reduction/columns"
+        assert first.code.added == ()
+        assert 4 ** (first.code.levels + 1) >= numbers(first)["chunk"]

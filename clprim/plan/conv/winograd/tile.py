@@ -146,7 +146,7 @@ def admitted(taps: Sequence[int], channels: int, value: AnyDType, error: float) 
 
 
 def winograd_error(taps: Sequence[int], channels: int, value: AnyDType, outputs: int) -> float:
-    """Returns the relative root mean square error of F(outputs, taps), of random numbers."""
+    """Returns the relative root mean square error of F(outputs, taps); see `relative_error`."""
     unit = float(np.finfo(np.float32 if value.itemsize == 4 else np.float64).eps) / 2
     down, across = (transform(outputs if r > 1 else 1, r) for r in taps)
     return relative_error(down, across, channels, unit)

@@ -17,7 +17,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
+
+import numpy as np
 
 __all__ = ["Linear", "Matrix", "Sum", "Transform", "relative_error", "transform"]
 
@@ -117,6 +119,19 @@ class Transform:
         """Elements of a tile of inputs, and products."""
         return self.m + self.r - 1
 
+    @cached_property
+    def most_growth(self) -> float:
+        """`growth` with the taps g that have most of it, such as those of a mean, of length 1.
+
+        The root of the largest of Σ_ik Aᵀ²[i, k] · (G g)²[k] · |Bᵀ[k]|² / m.
+        """
+        output, weight, data = (
+            np.array([[float(f) for f in row] for row in matrix])
+            for matrix in (self.output, self.weight, self.input)
+        )
+        products = (output**2).mean(axis=0) * (data**2).sum(axis=1)
+        return math.sqrt(float(np.linalg.eigvalsh(weight.T * products @ weight)[-1]))
+
     @property
     def growth(self) -> float:
         """By how much rounding errors of products outgrow those of the sum of ``r`` products.
@@ -163,18 +178,21 @@ def transform(m: int, r: int) -> Transform:
     return Transform(m, r, *(tuple(map(tuple, rows)) for rows in (output, weight, inputs)))
 
 
-def relative_error(rows: Transform, columns: Transform, channels: int, unit: float) -> float:
+def relative_error(
+    rows: Transform, columns: Transform, channels: int, unit: float, *, random_taps: bool = False
+) -> float:
     """Returns the root mean square error of a convolution, relative to that of its result.
 
-    An upper estimate for random numbers, no bound for the worst ones.
+    An upper estimate for independent inputs and any taps, no bound for the worst inputs.
 
     Args:
         rows: The transform along columns of pixels.
         columns: The transform along rows of pixels.
         channels: That are summed up.
         unit: Unit roundoff of the sums: 2⁻²⁴ of float32.
+        random_taps: Whether taps are independent as well.
     """
-    growth = rows.growth * columns.growth
+    growth = math.prod(t.growth if random_taps else t.most_growth for t in (rows, columns))
     return unit * growth * math.sqrt(_TRANSFORMS + _ADDITION * channels)
 
 

@@ -197,7 +197,7 @@ def weight_error(p: Convolution, gradients: int) -> float:
     down, across = _transforms(p, gradients)
     tiles = -(-p.rows.windows // down.r) * -(-p.columns.windows // across.r) * p.images
     unit = 2.0**-24 if p.value.itemsize == 4 else 2.0**-53
-    return relative_error(down, across, min(tiles, MOST_TILES), unit)
+    return relative_error(down, across, min(tiles, MOST_TILES), unit, random_taps=True)
 
 
 def weight_tile(p: Convolution, traits: DeviceTraits) -> WeightTile:

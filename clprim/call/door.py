@@ -1,0 +1,199 @@
+"""What public functions look at before all else: whether arguments are of the annotated kind.
+
+Python takes anything for true, a word's bytes for sizes, and compares arrays element by element; so
+a flag, a word or a size of another kind is refused here, for all functions alike.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+import pyopencl.array as cl_array
+
+from clprim.dtypes import is_integer, is_real
+from clprim.errors import DTypeError, ShapeError, quoted, upload_hint
+from clprim.plan.strides import NO_SEQUENCES, elements_of
+
+__all__ = ["check_arguments", "checked", "counted", "flag"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_NEVER_SIZES = (*NO_SEQUENCES, complex)
+_LONG = 1 << 63
+
+
+def flag(what: str, label: str, value: Any) -> bool:
+    """Returns a flag as Python's own; NumPy's bools, and the integers 0 and 1, are such.
+
+    Raises:
+        DTypeError: Anything else: what Python would take for true is more likely a mistake.
+    """
+    if value is True or value is False:
+        return bool(value)
+    if isinstance(value, np.bool_) or (is_integer(value) and value in (0, 1)):
+        return bool(value)
+    raise DTypeError(f"{what}: expected True or False for {label}, got {quoted(value)}")
+
+
+def _word(what: str, label: str, value: Any) -> Any:
+    if isinstance(value, str):
+        return value
+    raise DTypeError(f"{what}: expected a string for {label}, got {quoted(value)}")
+
+
+def _number(what: str, label: str, value: Any) -> Any:
+    number = isinstance(value, int | float | np.generic)
+    if is_real(value) if number else getattr(value, "shape", None) == ():
+        return value
+    raise DTypeError(f"{what}: expected a number for {label}, got {quoted(value)}")
+
+
+def counted(what: str, label: str, value: Any) -> Any:
+    """Returns what was given, NumPy's integers as Python's.
+
+    Raises:
+        ShapeError: An integer of more than 64 bits.
+    """
+    if value.__class__ is not int:
+        return int(value) if is_integer(value) else value
+    if not -_LONG <= value < _LONG:
+        raise ShapeError(f"{what}: {label}={quoted(value)}: expected an integer of 64 bits")
+    return value
+
+
+def _sizes(what: str, label: str, value: Any) -> Any:
+    if isinstance(value, _NEVER_SIZES) or (isinstance(value, str) and not value):
+        raise ShapeError(f"{what}: {label}={quoted(value)}: expected an integer, or several")
+    return counted(what, label, value)
+
+
+def _integers(what: str, label: str, value: Any, expected: str) -> tuple[int, ...]:
+    given = elements_of(value)
+    if given is None or not all(map(is_integer, given)):
+        raise ShapeError(f"{what}: {label}={quoted(value)}: expected {expected}")
+    return tuple([counted(what, label, n) for n in given])
+
+
+def _axes(what: str, label: str, value: Any) -> Any:
+    if is_integer(value):
+        return counted(what, label, value)
+    return _integers(what, label, value, "an integer or a tuple of integers")
+
+
+def _one_or_several(what: str, label: str, value: Any) -> Any:
+    if is_integer(value):
+        return counted(what, label, value)
+    return _integers(what, label, value, "an integer or several")
+
+
+def _flags(what: str, label: str, value: Any) -> tuple[bool, ...]:
+    if not isinstance(value, tuple | list):
+        raise DTypeError(f"{what}: expected a tuple of flags for {label}, got {quoted(value)}")
+    return tuple([flag(what, f"{label}[{n}]", given) for n, given in enumerate(value)])
+
+
+def _array(what: str, label: str, value: Any) -> Any:
+    if isinstance(value, cl_array.Array):
+        return value
+    raise DTypeError(
+        f"{what}: expected a device array for {label}, got {quoted(value)}{upload_hint(value)}"
+    )
+
+
+def _list(what: str, label: str, value: Any) -> Any:
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray | memoryview):
+        return value
+    raise DTypeError(f"{what}: expected a list of arrays for {label}, got {quoted(value)}")
+
+
+def _several(what: str, label: str, value: Any) -> tuple[int, ...]:
+    return _integers(what, label, value, "several integers")
+
+
+# By what a parameter's annotation says, and whether None may be given as well.
+_CHECKS: dict[object, tuple[Callable[[str, str, Any], Any], bool]] = {
+    "bool": (flag, False),
+    "bool | None": (flag, True),
+    "str": (_word, False),
+    "str | None": (_word, True),
+    "float": (_number, False),
+    "float | None": (_number, True),
+    "int": (counted, False),
+    "int | None": (counted, True),
+    "Sequence[int]": (_several, False),
+    "Sequence[int] | None": (_several, True),
+    "tuple[int, ...]": (_several, False),
+    "Array": (_array, False),
+    "Array | None": (_array, True),
+    "Axis": (_axes, True),
+    "int | Sequence[int] | None": (_one_or_several, True),
+    "Sequence[bool]": (_flags, False),
+    "Sequence[bool] | None": (_flags, True),
+    "Lists": (_list, False),
+    "Lists | None": (_list, True),
+    "Sequence[Array]": (_list, False),
+}
+_CHECKS |= {
+    name: (_sizes, True)
+    for kind in ("Numbers", "Pair", "Size", "Padding")
+    for name in (kind, f"{kind} | None")
+} | {"int | Sequence[int]": (_one_or_several, False)}
+
+
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """Lets a function look at its arguments first, by what its parameters are annotated with.
+
+    Arguments of other annotations, as arrays are, it looks at itself.
+    """
+    parameters = list(inspect.signature(function).parameters.values())
+    checks = {p.name: _CHECKS[p.annotation] for p in parameters if p.annotation in _CHECKS}
+    if not checks:
+        return function
+    ordered = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    places = [(n, name, *checks[name]) for n, name in enumerate(ordered) if name in checks]
+    first = places[0][0] if places else len(parameters)
+    several = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
+    each = checks.pop(several, (None, False))[0] if several else None
+    what = function.__name__
+    if what == "__call__":  # of a class that is named after its only operator
+        what = function.__qualname__.split(".")[0].strip("_").lower()
+
+    @wraps(function)
+    def call(*args: P.args, **options: P.kwargs) -> R:
+        for name, value in options.items():
+            found = checks.get(name)
+            if found and (value is not None or not found[1]):
+                options[name] = found[0](what, name, value)
+        if each:
+            for n, value in enumerate(args[len(ordered) :]):
+                each(what, f"{several}[{n}]", value)
+        if len(args) <= first:
+            return function(*args, **options)
+        given: list[Any] = list(args)
+        for n, name, check, none in places:
+            if n < len(given) and (given[n] is not None or not none):
+                given[n] = check(what, name, given[n])
+        return function(*given, **options)
+
+    return call
+
+
+def check_arguments(namespace: MutableMapping[str, Any], names: Iterable[str]) -> None:
+    """Puts functions of a module, wherever they are defined, in their places as `checked`.
+
+    What calls them inside the package, by their own modules, may have taken them as they are.
+    """
+    for name in names:
+        function = namespace[name]
+        if not inspect.isfunction(function):
+            continue
+        namespace[name] = checked(function)
+        home, own = sys.modules[function.__module__], function.__name__
+        if getattr(home, own, None) is function:
+            setattr(home, own, namespace[name])  # pickle looks for it there

@@ -1,0 +1,214 @@
+"""Attention of several heads between linear layers, as `torch.nn.functional` has it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from clprim.arrays.array import Array
+from clprim.arrays.creation import zeros
+from clprim.errors import DTypeError, ShapeError
+from clprim.ops.attention.attention import scaled_dot_product_attention
+from clprim.ops.product.matmul import linear, matmul
+from clprim.ops.random.dropout import dropout
+from clprim.ops.reduction.reduce import mean
+from clprim.ops.reduction.softmax import softmax
+from clprim.ops.shape.join import cat
+from clprim.ops.shape.pad import pad
+from clprim.ops.shared.arguments import dtype_of, is_array
+from clprim.ops.shared.dims import whole
+from clprim.ops.shared.strings import kernel
+
+__all__ = ["multi_head_attention_forward"]
+
+_WHAT = "multi_head_attention_forward"
+
+
+def multi_head_attention_forward(
+    query: Any,
+    key: Any,
+    value: Any,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Any,
+    in_proj_bias: Any,
+    bias_k: Any,
+    bias_v: Any,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Any,
+    out_proj_bias: Any,
+    training: bool = True,
+    key_padding_mask: Any = None,
+    need_weights: bool = True,
+    attn_mask: Any = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Any = None,
+    k_proj_weight: Any = None,
+    v_proj_weight: Any = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+) -> tuple[Array, Array | None]:
+    """Returns what `torch.nn.MultiheadAttention` computes: projections, attention, a projection.
+
+    Args:
+        query: (L, N, E), or without the batch (L, E).
+        key: (S, N, E), or of other widths with weights of their own.
+        value: (S, N, E), likewise.
+        embed_dim_to_check: E.
+        num_heads: Into how many heads E is divided.
+        in_proj_weight: (3E, E), of query, key and value one below the other; None with weights of
+            their own.
+        in_proj_bias: (3E,) or None.
+        bias_k: (1, 1, E), a key for all, or None.
+        bias_v: Its value.
+        add_zero_attn: Whether there is a key, and a value, of zeros besides.
+        dropout_p: Probability of a weight to be 0, where ``training``.
+        out_proj_weight: (E, E).
+        out_proj_bias: (E,) or None.
+        training: Whether weights drop out.
+        key_padding_mask: (N, S): bool, where no query sees a key, or numbers to be added.
+        need_weights: Whether the weights are wanted; without, memory does not grow with L · S.
+        attn_mask: (L, S) or (N · heads, L, S): bool, where a query does not see a key, or numbers
+            to be added.
+        use_separate_proj_weight: Whether the next three are given.
+        q_proj_weight: (E, E).
+        k_proj_weight: (E, width of key).
+        v_proj_weight: (E, width of value).
+        average_attn_weights: Whether weights are the mean of all heads.
+        is_causal: A hint that ``attn_mask`` is causal, which is then not read unless the weights
+            are wanted or there is another mask.
+
+    Returns:
+        (L, N, E) and, if wanted, the weights: (N, L, S), or (N, heads, L, S) of every head.
+
+    Raises:
+        ShapeError: Shapes that do not fit, E that is no multiple of ``num_heads``.
+        DTypeError: Not such arrays, weights that are missing.
+    """
+    arrays = {"query": query, "key": key, "value": value}
+    for label, array in arrays.items():
+        dtype_of(_WHAT, label, array)
+    batched = query.ndim == 3
+    if query.ndim not in (2, 3) or key.ndim != query.ndim or value.ndim != query.ndim:
+        given = ", ".join(str(a.shape) for a in arrays.values())
+        raise ShapeError(f"{_WHAT}: query, key, value of shapes {given}: expected (L, N, E)")
+    if not batched:
+        same = key is query, value is query
+        query, key, value = (a[:, None] for a in (query, key, value))
+        key, value = (query if s else a for s, a in zip(same, (key, value), strict=True))
+        if is_array(key_padding_mask):
+            key_padding_mask = key_padding_mask[None]
+    length, batch, width = query.shape
+    heads = whole(_WHAT, "num_heads", num_heads, 1)
+    if width != embed_dim_to_check or width % heads:
+        raise ShapeError(
+            f"{_WHAT}: query is {width} wide, expected {embed_dim_to_check}, a multiple of "
+            f"{heads} heads"
+        )
+    if key.shape[:2] != value.shape[:2] or key.shape[1] != batch:
+        raise ShapeError(
+            f"{_WHAT}: key has shape {key.shape}, value {value.shape}; expected (S, {batch}, …)"
+        )
+    if (bias_k is None) != (bias_v is None):
+        raise DTypeError(f"{_WHAT}: bias_k and bias_v: expected both or none")
+    weights = in_proj_weight
+    if use_separate_proj_weight:
+        weights = (q_proj_weight, k_proj_weight, v_proj_weight)
+    q, k, v = _projected(query, key, value, weights, in_proj_bias)
+    extra = 0
+    if bias_k is not None:
+        k, v = (_joined(a, b) for a, b in ((k, bias_k), (v, bias_v)))
+        extra += 1
+    if add_zero_attn:
+        nothing = zeros((1, 1, width), k.dtype)
+        k, v = (_joined(a, nothing) for a in (k, v))
+        extra += 1
+    causal = is_causal and key_padding_mask is None and not need_weights and not extra
+    mask = _mask(
+        None if causal else attn_mask,
+        key_padding_mask,
+        (batch, heads, length, key.shape[0]),
+        extra,
+        query.dtype,
+    )
+    q, k, v = (
+        a.reshape(a.shape[0], batch, heads, width // heads).transpose(1, 2, 0, 3) for a in (q, k, v)
+    )
+    p = dropout_p if training else 0.0
+    found = None
+    if need_weights:
+        found = _weights(q, k, mask)
+        if p:
+            found = dropout(found, p)
+        seen = matmul(found, v)
+        found = mean(found, 1) if average_attn_weights else found
+        found = found if batched else found[0]
+    else:
+        seen = scaled_dot_product_attention(q, k, v, mask, p, is_causal=causal)
+    y = seen.transpose(2, 0, 1, 3).reshape(length, batch, width)
+    y = linear(y, out_proj_weight, out_proj_bias)
+    return (y if batched else y[:, 0]), found
+
+
+def _projected(query: Any, key: Any, value: Any, weights: Any, bias: Any) -> list[Array]:
+    width = query.shape[-1]
+    if is_array(weights):
+        if weights.shape != (3 * width, width):
+            raise ShapeError(
+                f"{_WHAT}: in_proj_weight has shape {weights.shape}, expected {(3 * width, width)}"
+            )
+        if query is key and key is value:
+            y = linear(query, weights, bias)
+            return [y[..., n * width : (n + 1) * width] for n in range(3)]
+        weights = [weights[n * width : (n + 1) * width] for n in range(3)]
+    if weights is None or any(not is_array(w) for w in weights):
+        raise DTypeError(
+            f"{_WHAT}: expected in_proj_weight, or with use_separate_proj_weight=True "
+            "q_proj_weight, k_proj_weight and v_proj_weight"
+        )
+    biases = [None if bias is None else bias[n * width : (n + 1) * width] for n in range(3)]
+    return [linear(a, w, b) for a, w, b in zip((query, key, value), weights, biases, strict=True)]
+
+
+def _joined(a: Array, row: Any) -> Array:
+    return cat([a, kernel("y0 = x0;", "copy", a.dtype)(row, shape=(1, *a.shape[1:]))], 0)
+
+
+def _weights(q: Any, k: Any, mask: Any) -> Array:
+    scale = math.sqrt(1 / q.shape[-1])
+    text, arrays = ("y0 = y0 * w0;", ()) if mask is None else ("y0 = y0 * w0 + x0;", (mask,))
+    products = matmul(q, k, transpose_b=True, epilogue=text, epilogue_args=(*arrays, scale))
+    return softmax(products, -1)
+
+
+def _mask(attn: Any, padding: Any, shape: tuple[int, ...], extra: int, dtype: Any) -> Any:
+    """What is added to products, (N, heads, L, S) or 1 each; None where nothing is masked."""
+    batch, heads, length, keys = shape
+    found = None
+    if attn is not None:
+        dtype_of(_WHAT, "attn_mask", attn)
+        if attn.shape not in ((length, keys), (batch * heads, length, keys)):
+            raise ShapeError(
+                f"{_WHAT}: attn_mask has shape {attn.shape}, expected {(length, keys)} or "
+                f"{(batch * heads, length, keys)}"
+            )
+        spread = (1, 1) if attn.ndim == 2 else (batch, heads)
+        found = _added(attn, dtype).reshape(*spread, length, keys)
+    if padding is not None:
+        dtype_of(_WHAT, "key_padding_mask", padding)
+        if padding.shape != (batch, keys):
+            raise ShapeError(
+                f"{_WHAT}: key_padding_mask has shape {padding.shape}, expected {(batch, keys)}"
+            )
+        hidden = _added(padding, dtype).reshape(batch, 1, 1, keys)
+        found = hidden if found is None else found + hidden
+    return found if found is None or not extra else pad(found, (0, extra))
+
+
+def _added(mask: Any, dtype: Any) -> Array:
+    text = "y0 = x0 ? -INFINITY : 0;" if mask.dtype == np.bool_ else "y0 = x0;"
+    found: Array = kernel(text, "attention_mask", dtype)(mask)
+    return found

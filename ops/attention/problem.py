@@ -1,0 +1,143 @@
+"""The arguments of attention, checked, and their blocks of queries."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from clprim.arrays.array import new_dense, view_of
+from clprim.errors import DTypeError, ShapeError
+from clprim.ops.product.matmul import matmul
+from clprim.ops.shared.arguments import dtype_of, real
+from clprim.plan.strides import broadcasts_to
+
+__all__ = ["Problem"]
+
+# Bytes of products that are in memory at a time; with half of them keys are packed, and gradients
+# in them read again, so often that it took 1.1 times as long.
+BLOCK_BYTES = 8 << 20
+# Of causal attention, at least: a block multiplies keys in vain that its last query alone may see.
+BLOCKS = 8
+
+
+class Problem:
+    """The arguments of a call, checked, with groups of queries as a dimension of their own."""
+
+    def __init__(
+        self,
+        what: str,
+        query: Any,
+        key: Any,
+        value: Any,
+        attn_mask: Any,
+        dropout_p: Any,
+        is_causal: bool,
+        scale: Any,
+        enable_gqa: bool,
+    ) -> None:
+        arrays = {"query": query, "key": key, "value": value}
+        dtypes = {dtype_of(what, label, a) for label, a in arrays.items()}
+        if len(dtypes) != 1 or query.dtype.kind in "biu":
+            given = ", ".join(str(a.dtype) for a in arrays.values())
+            raise DTypeError(f"{what}: query, key, value are {given}: expected one floating dtype")
+        shapes = ", ".join(str(a.shape) for a in arrays.values())
+        wrong = ShapeError(f"{what}: query, key, value of shapes {shapes} do not fit")
+        if len({a.ndim for a in arrays.values()}) != 1 or query.ndim < 2:
+            raise wrong
+        if query.shape[-1] != key.shape[-1] or key.shape[:-1] != value.shape[:-1]:
+            raise wrong
+        self.groups = 1
+        if enable_gqa:
+            if query.ndim < 3 or not key.shape[-3] or query.shape[-3] % key.shape[-3]:
+                raise ShapeError(
+                    f"{what}: enable_gqa: heads of query must be a multiple of those of key; "
+                    f"shapes are {shapes}"
+                )
+            self.groups = query.shape[-3] // key.shape[-3]
+        batch, heads = query.shape[:-2], key.shape[:-2]
+        if self.groups > 1:
+            heads = (*heads[:-1], query.shape[-3])
+        if batch != heads:
+            raise wrong
+        self.dropout = real(what, "dropout_p", dropout_p)
+        if not 0 <= self.dropout <= 1:
+            raise ShapeError(f"{what}: dropout_p={dropout_p} is no probability: expected 0 to 1")
+        if attn_mask is not None and is_causal:
+            raise ShapeError(f"{what}: attn_mask and is_causal=True exclude each other")
+        self.mask, self.mask_kind = None, ""
+        self.full = (*batch, query.shape[-2], key.shape[-2])
+        if attn_mask is not None:
+            kind = dtype_of(what, "attn_mask", attn_mask)
+            if kind.kind in "iu":
+                raise DTypeError(f"{what}: attn_mask is {kind}, expected bool or a floating dtype")
+            if not broadcasts_to(attn_mask.shape, self.full):
+                raise ShapeError(
+                    f"{what}: attn_mask of shape {attn_mask.shape} does not broadcast to "
+                    f"{self.full}"
+                )
+            self.mask_kind = "bool" if kind.kind == "b" else "float"
+            steps = (0,) * (len(self.full) - attn_mask.ndim) + tuple(
+                0 if n == 1 else s for n, s in zip(attn_mask.shape, attn_mask.strides, strict=True)
+            )
+            self.mask = self.split(view_of(attn_mask, self.full, steps, attn_mask.offset))
+        self.causal = bool(is_causal)
+        size = query.shape[-1]
+        self.scale = 1 / math.sqrt(max(1, size)) if scale is None else real(what, "scale", scale)
+        self.query, self.key, self.value = self.split(query), self.spread(key), self.spread(value)
+        self.dtype = query.dtype
+        # Products and sums are calculated in float32 at least.
+        self.wide = np.dtype(np.float64 if self.dtype == np.float64 else np.float32)
+        row = max(1, math.prod(self.full[:-2]) * self.full[-1] * self.wide.itemsize)
+        rows = BLOCK_BYTES // row
+        if self.causal:  # half of a block's rows and columns is multiplied in vain
+            rows = min(rows, -(-query.shape[-2] // BLOCKS))
+        self.rows = max(16, rows)
+
+    def split(self, array: Any) -> Any:
+        """Heads of queries as (heads of keys, groups)."""
+        if self.groups == 1:
+            return array
+        at = array.ndim - 3
+        heads = array.shape[at]
+        shape = (*array.shape[:at], heads // self.groups, self.groups, *array.shape[at + 1 :])
+        step = array.strides[at]
+        strides = (*array.strides[:at], step * self.groups, step, *array.strides[at + 1 :])
+        return view_of(array, shape, strides, array.offset)
+
+    def spread(self, array: Any) -> Any:
+        """Keys or values with a dimension for the groups, which share them."""
+        if self.groups == 1:
+            return array
+        at = array.ndim - 2
+        shape = (*array.shape[:at], 1, *array.shape[at:])
+        strides = (*array.strides[:at], 0, *array.strides[at:])
+        return view_of(array, shape, strides, array.offset)
+
+    def blocks(self) -> list[slice]:
+        """The queries of each block."""
+        length = self.full[-2]
+        return [slice(n, min(n + self.rows, length)) for n in range(0, length, self.rows)]
+
+    def products(self, block: slice) -> tuple[list[Any], list[float]]:
+        """Queries of a block times the keys they see, the mask; and the numbers beside them."""
+        query = self.query[..., block, :]
+        seen = self.seen(block)
+        shape = (*query.shape[:-1], seen.stop)
+        out = new_dense(shape, self.wide)
+        matmul(query, self.key[..., seen, :], transpose_b=True, out=out)
+        arrays = [out] if self.mask is None else [out, self.mask[..., block, :]]
+        numbers: list[float] = [self.scale]
+        if self.causal:
+            numbers.append(block.start)
+        return arrays, numbers
+
+    def seen(self, block: slice) -> slice:
+        """The keys that queries of a block may see."""
+        return slice(0, min(block.stop, self.full[-1]) if self.causal else self.full[-1])
+
+    def dropped(self) -> list[float]:
+        """The numbers of dropout."""
+        kept = 1 - self.dropout
+        return [self.dropout, 1 / kept if kept else 0.0] if self.dropout else []

@@ -1,0 +1,166 @@
+"""Losses that are likelihoods: names, arguments and meaning of `torch.nn.functional`.
+
+``reduction`` is ``"mean"``, ``"sum"`` or ``"none"``: sums run in float32 at least. Targets, and
+weights where there are any, broadcast to the input. ``NAME_backward(grad, …)`` returns the gradient
+with respect to the input; ``grad`` is that of the loss, of shape () unless ``reduction="none"``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clprim.arrays.array import Array
+from clprim.errors import DefinitionError, ShapeError
+from clprim.ops.loss.reduced import Elementwise, check_floats
+from clprim.ops.shared.arguments import real
+from clprim.ops.shared.sums import added
+from clprim.pointwise import Pointwise
+from clprim.reduction import Reduction
+
+__all__ = [
+    "gaussian_nll_loss",
+    "gaussian_nll_loss_backward",
+    "poisson_nll_loss",
+    "poisson_nll_loss_backward",
+]
+
+_POISSON = {True: "exp(x0) - x1 * x0", False: "x0 - x1 * log(x0 + w0)"}
+# Stirling's approximation of log(target!), where the target is more than 1.
+_STIRLING = "typeof_y0 t = x1; y0 += t > 1 ? t * log(t) - t + log(t * 6.283185307179586) / 2 : 0;"
+_poisson = {
+    (log_input, full): Elementwise("poisson_nll_loss", f"y0 = {loss};" + _STIRLING * full)
+    for log_input, loss in _POISSON.items()
+    for full in (False, True)
+}
+
+
+def poisson_nll_loss(
+    input: Any,
+    target: Any,
+    log_input: bool = True,
+    full: bool = False,
+    eps: float = 1e-8,
+    *,
+    reduction: str = "mean",
+    out: Any = None,
+) -> Array:
+    """Returns exp(input) - target · input, or input - target · log(input + eps).
+
+    Args:
+        input: The expected value, or with ``log_input`` its logarithm.
+        target: What was counted.
+        log_input: Whether the input is a logarithm.
+        full: Whether to add Stirling's approximation of log(target!).
+        eps: See above; of no consequence with ``log_input``.
+        reduction: See above.
+        out: Where the loss goes.
+
+    Raises:
+        ShapeError, DTypeError, DefinitionError: With what was given and what was expected.
+    """
+    numbers = () if log_input else (real("poisson_nll_loss", "eps", eps),)
+    return _poisson[bool(log_input), bool(full)](reduction, (input, target), numbers, out=out)
+
+
+def poisson_nll_loss_backward(
+    grad: Any,
+    input: Any,
+    target: Any,
+    log_input: bool = True,
+    full: bool = False,
+    eps: float = 1e-8,
+    *,
+    reduction: str = "mean",
+) -> Array:
+    """Returns the gradient of `poisson_nll_loss`."""
+    numbers = () if log_input else (real("poisson_nll_loss", "eps", eps),)
+    loss = _poisson[bool(log_input), bool(full)]
+    return loss.backward(reduction, grad, (input, target), numbers)
+
+
+# A variance below the least one counts as that; as in PyTorch its slope is then that at the least.
+_VARIANCE = "typeof_y0 d = x0 - x2; typeof_y0 v = x1 < w0 ? w0 : x1; "
+_gaussian = {
+    full: Elementwise(
+        "gaussian_nll_loss",
+        f"{_VARIANCE}y0 = (log(v) + d * d / v) / 2{' + 0.9189385332046727' * full};",
+        inputs=2,
+        gradient=f"{_VARIANCE}gx0 = gy0 * d / v; gx1 = gy0 * (1 - d * d / v) / (2 * v);",
+    )
+    for full in (False, True)
+}
+
+
+def gaussian_nll_loss(
+    input: Any,
+    target: Any,
+    var: Any,
+    full: bool = False,
+    eps: float = 1e-6,
+    *,
+    reduction: str = "mean",
+    out: Any = None,
+) -> Array:
+    """Returns (log v + (input - target)² / v) / 2, where v is the variance, at least ``eps``.
+
+    Args:
+        input: The expected value.
+        target: Broadcasts with it.
+        var: The variance, of the input's shape, or of that with a last dimension of size 1 or
+            none. Unlike PyTorch, negative ones are not looked for: they count as ``eps``.
+        full: Whether to add log(2π) / 2.
+        eps: See above.
+        reduction: See above.
+        out: Where the loss goes.
+
+    Raises:
+        ShapeError, DTypeError, DefinitionError: With what was given and what was expected.
+    """
+    arrays = (input, _variance("gaussian_nll_loss", input, var), target)
+    return _gaussian[bool(full)](reduction, arrays, (_least("gaussian_nll_loss", eps),), out=out)
+
+
+def gaussian_nll_loss_backward(
+    grad: Any,
+    input: Any,
+    target: Any,
+    var: Any,
+    full: bool = False,
+    eps: float = 1e-6,
+    *,
+    reduction: str = "mean",
+) -> tuple[Array, Array]:
+    """Returns the gradients of `gaussian_nll_loss` in the input and in the variance."""
+    what = "gaussian_nll_loss_backward"
+    spread = _variance(what, input, var)
+    arrays = (input, _copied(spread, shape=input.shape), target)
+    of_input, of_variance = _gaussian[bool(full)].backward(
+        reduction, grad, arrays, (_least(what, eps),)
+    )
+    if spread.shape != input.shape:
+        of_variance = _sums(of_variance, axis=-1, keepdims=True)
+    return of_input, of_variance.reshape(var.shape)
+
+
+_copied = Pointwise("y0 = x0;", name="gaussian_nll_loss_variance")
+_sums = Reduction("y0 = x0;", **added(1), name="gaussian_nll_loss_variance")
+
+
+def _variance(what: str, input: Any, var: Any) -> Any:
+    """The variance, so that it broadcasts to the input."""
+    check_floats(what, "input", input)
+    check_floats(what, "var", var)
+    shape = input.shape
+    if var.shape not in (shape, shape[:-1], (*shape[:-1], 1)):
+        raise ShapeError(
+            f"{what}: var has shape {var.shape}, expected {shape}, {(*shape[:-1], 1)} or "
+            f"{shape[:-1]}"
+        )
+    return var if len(var.shape) == len(shape) else var.reshape(*var.shape, 1)
+
+
+def _least(what: str, eps: Any) -> float:
+    found: float = real(what, "eps", eps)
+    if not found > 0:
+        raise DefinitionError(f"{what}: eps={eps}: expected a number above 0")
+    return found

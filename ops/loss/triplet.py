@@ -1,0 +1,316 @@
+"""Losses of three vectors, of which two are to be near, as in `torch.nn.functional`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from clprim.arrays.array import Array, view_of
+from clprim.call.repeat import repeatable
+from clprim.dtypes import AnyDType, promote, value_dtype
+from clprim.errors import DefinitionError, ShapeError, quoted
+from clprim.gradients.reduction import ReductionGradient
+from clprim.ops.loss.distance import (
+    LARGER,
+    norm_order,
+    pairwise_distance,
+    pairwise_distance_backward,
+    power_of,
+)
+from clprim.ops.loss.reduced import Elementwise, above_0, check_floats, check_reduction, scaled
+from clprim.ops.norm.moments import spread_view
+from clprim.ops.shared.arguments import dtype_of, real
+from clprim.ops.shared.sums import added
+from clprim.pointwise import Pointwise
+from clprim.reduction import Reduction
+
+__all__ = [
+    "triplet_margin_loss",
+    "triplet_margin_loss_backward",
+    "triplet_margin_with_distance_loss",
+    "triplet_margin_with_distance_loss_backward",
+]
+
+
+@repeatable
+def triplet_margin_loss(
+    anchor: Any,
+    positive: Any,
+    negative: Any,
+    margin: float = 1.0,
+    p: float = 2.0,
+    eps: float = 1e-6,
+    swap: bool = False,
+    *,
+    reduction: str = "mean",
+    out: Any = None,
+) -> Array:
+    """Returns max(0, margin + |anchor - positive| - |anchor - negative|), of p-norms.
+
+    Args:
+        anchor: (N, D) or (D,), of floating-point numbers.
+        positive: Likewise.
+        negative: Likewise.
+        margin: See above.
+        p: The norm: ∞, or more than 0.
+        eps: Added to every difference.
+        swap: Whether |positive - negative| counts where it is the shorter one of the last two.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+        out: Where the loss goes.
+
+    Raises:
+        ShapeError, DTypeError, DefinitionError: With what was given and what was expected.
+    """
+    what = "triplet_margin_loss"
+    arrays = (anchor, positive, negative)
+    dtype, numbers = _checked(what, arrays, margin, p, eps, reduction)
+    operator = _triplet_rows(dtype, norm_order(what, p), bool(swap), True)
+    if reduction == "none":
+        result: Array = operator(*arrays, *numbers, axis=-1, out=out)
+        return result
+    return _rows_together(reduction, (operator(*arrays, *numbers, axis=-1),), out=out)
+
+
+@repeatable
+def triplet_margin_loss_backward(
+    grad: Any,
+    anchor: Any,
+    positive: Any,
+    negative: Any,
+    margin: float = 1.0,
+    p: float = 2.0,
+    eps: float = 1e-6,
+    swap: bool = False,
+    *,
+    reduction: str = "mean",
+) -> tuple[Array, Array, Array]:
+    """Returns the gradients of `triplet_margin_loss` with respect to its three inputs."""
+    what = "triplet_margin_loss_backward"
+    arrays = (anchor, positive, negative)
+    dtype, numbers = _checked(what, arrays, margin, p, eps, reduction)
+    dtype_of(what, "grad", grad)
+    rows = anchor.shape[:-1]
+    expected = rows if reduction == "none" else ()
+    if grad.shape != expected:
+        raise ShapeError(
+            f"{what}: grad has shape {grad.shape}, expected that of the loss, {expected}"
+        )
+    grad = spread_view(grad, (len(rows),)) if expected else _repeated(grad, (*rows, 1))
+    part = scaled(reduction, rows)
+    operator = _triplet_gradient(dtype, norm_order(what, p), bool(swap), part == 1)
+    numbers += () if part == 1 else (part,)
+    ga, gp, gn = operator(*arrays, *numbers, grad=grad, axis=-1, keepdims=True)
+    return ga, gp, gn
+
+
+def _repeated(array: Any, shape: tuple[int, ...]) -> Array:
+    """A view of one value as an array of it."""
+    return view_of(array, shape, (0,) * len(shape), array.offset)
+
+
+_rows_together = Elementwise("triplet_margin_loss", "y0 = x0;")
+_triplet = {
+    swap: Elementwise(
+        "triplet_margin_loss",
+        f"typeof_y0 m = w0 + x0 - {shorter}; y0 = {above_0('m')};",
+        inputs=2 + swap,
+    )
+    for swap, shorter in ((False, "x1"), (True, "min(x1, x2)"))
+}
+
+
+def triplet_margin_with_distance_loss(
+    anchor: Any,
+    positive: Any,
+    negative: Any,
+    *,
+    distance_function: Callable[[Any, Any], Any] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Array:
+    """Returns max(0, margin + d(anchor, positive) - d(anchor, negative)), of any distance.
+
+    Args:
+        anchor: Of floating-point numbers.
+        positive: Likewise.
+        negative: Likewise.
+        distance_function: Of two arrays; `pairwise_distance` by default.
+        margin: See above.
+        swap: Whether d(positive, negative) counts where it is the shorter one of the last two.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Raises:
+        ShapeError, DTypeError, DefinitionError: With what was given and what was expected.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> a, b, c = (cp.asarray(np.float32([v])) for v in ([3, 4], [4, 3], [3, 1]))
+        >>> distance = lambda a, b: 1 - ops.cosine_similarity(a, b)
+        >>> loss = ops.triplet_margin_with_distance_loss(a, b, c, distance_function=distance)
+        >>> round(float(loss), 4)
+        0.8622
+    """
+    what = "triplet_margin_with_distance_loss"
+    function = pairwise_distance if distance_function is None else distance_function
+    arrays = (anchor, positive, negative)
+    distances, margin = _distances_by(what, function, arrays, margin, swap, reduction)
+    return _triplet[bool(swap)](reduction, distances, (margin,))
+
+
+def triplet_margin_with_distance_loss_backward(
+    grad: Any,
+    anchor: Any,
+    positive: Any,
+    negative: Any,
+    *,
+    distance_function: Callable[[Any, Any], Any] | None = None,
+    distance_backward: Callable[[Any, Any, Any], tuple[Any, Any]] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> tuple[Array, Array, Array]:
+    """Returns the gradients of `triplet_margin_with_distance_loss` in its three inputs.
+
+    Args:
+        grad: Of the loss.
+        anchor: As in `triplet_margin_with_distance_loss`.
+        positive: Likewise.
+        negative: Likewise.
+        distance_function: Likewise.
+        distance_backward: Of the gradient of a distance and the two arrays: returns the gradients
+            of these. Needed where there is a ``distance_function``.
+        margin: Likewise.
+        swap: Likewise.
+        reduction: Likewise.
+
+    Raises:
+        ShapeError, DTypeError, DefinitionError: With what was given and what was expected.
+    """
+    what = "triplet_margin_with_distance_loss_backward"
+    if (distance_function is None) != (distance_backward is None):
+        raise DefinitionError(f"{what}: expected distance_function and distance_backward, or none")
+    function = pairwise_distance if distance_function is None else distance_function
+    backward = distance_backward or pairwise_distance_backward
+    arrays = (anchor, positive, negative)
+    distances, margin = _distances_by(what, function, arrays, margin, swap, reduction)
+    slopes = _triplet[bool(swap)].backward(reduction, grad, distances, (margin,))
+    ga, gp = backward(slopes[0], anchor, positive)
+    ga2, gn = backward(slopes[1], anchor, negative)
+    if swap:
+        gp2, gn2 = backward(slopes[2], positive, negative)
+        gp, gn = _add(gp, gp2), _add(gn, gn2)
+    return _add(ga, ga2), gp, gn
+
+
+_add = Pointwise("y0 = x0 + x1;", name="add_gradients")
+
+
+def _distances_by(
+    what: str,
+    function: Callable[[Any, Any], Any],
+    arrays: tuple[Any, ...],
+    margin: Any,
+    swap: Any,
+    reduction: Any,
+) -> tuple[list[Any], float]:
+    check_reduction(what, reduction)
+    if not callable(function):
+        raise DefinitionError(f"{what}: distance_function={quoted(function)}: expected a function")
+    for label, array in zip(("anchor", "positive", "negative"), arrays, strict=True):
+        check_floats(what, label, array)
+        if array.shape != arrays[0].shape:
+            raise ShapeError(
+                f"{what}: {label} has shape {array.shape}, anchor {arrays[0].shape}; expected one"
+            )
+    anchor, positive, negative = arrays
+    pairs = [(anchor, positive), (anchor, negative), *([(positive, negative)] if swap else [])]
+    return [function(a, b) for a, b in pairs], real(what, "margin", margin)
+
+
+def _checked(
+    what: str, arrays: tuple[Any, ...], margin: Any, p: Any, eps: Any, reduction: Any
+) -> tuple[AnyDType, tuple[float, ...]]:
+    """Returns the dtype of distances, and ``eps`` and ``margin``."""
+    check_reduction(what, reduction)
+    for label, array in zip(("anchor", "positive", "negative"), arrays, strict=True):
+        check_floats(what, label, array)
+        if array.shape != arrays[0].shape or not array.shape:
+            raise ShapeError(
+                f"{what}: {label} has shape {array.shape}, anchor {arrays[0].shape}; expected "
+                "(N, D) or (D,) of all"
+            )
+    norm_order(what, p)
+    dtype = promote([a.dtype for a in arrays])
+    return value_dtype(dtype, [dtype]), (real(what, "eps", eps), real(what, "margin", margin))
+
+
+_PAIRS = ("x0 - x1", "x0 - x2", "x1 - x2")
+# As of one distance, all elements that are as far count whole.
+_FARTHEST_TRIPLET = """
+    typeof_gx0 m = w1 + reduce_y0 - {shorter};
+    typeof_gx0 g = m >= 0 ? gy0{factor} : 0;
+    {slopes}
+    gx0 = s0 - s1;
+    gx1 = -s0{positive};
+    gx2 = s1{negative};
+"""
+
+
+@lru_cache(maxsize=64)
+def _triplet_rows(dtype: AnyDType, p: float, swap: bool, whole: bool) -> Reduction:
+    """The loss of each row, of three vectors, ``eps`` and the margin, times w2 unless whole."""
+    pairs, factor = _PAIRS[: 2 + swap], "" if whole else " * w2"
+    term, norm = ("fabs(d)", "reduce_y0") if math.isinf(p) else power_of(p)
+    expr = "".join(
+        f"{{ typeof_y0 d = {pair} + w0; y{n} = {term}; }}\n" for n, pair in enumerate(pairs)
+    )
+    norms = [norm.replace("reduce_y0", f"reduce_y{n}") for n in range(len(pairs))]
+    shorter = "min(r1, r2)" if swap else "r1"
+    finalize = "".join(f"typeof_y0 r{n} = {text};\n" for n, text in enumerate(norms))
+    finalize += f"typeof_y0 m = w1 + r0 - {shorter}; y0 = {above_0('m')}{factor};"
+    strings: dict[str, Any] = added(len(pairs))
+    if math.isinf(p):
+        for part, other in (("step", "y"), ("combine", "other_y")):
+            strings[part] = "".join(
+                LARGER.format(f"{other}{n}").replace("reduce_y0", f"reduce_y{n}") + "\n"
+                for n in range(len(pairs))
+            )
+        strings["gradient"] = _farthest_triplet(pairs, factor)
+    return Reduction(
+        expr,
+        **strings,
+        finalize=finalize,
+        result_type=dtype,
+        partial_type=dtype,
+        name="triplet_margin_loss",
+    )
+
+
+def _farthest_triplet(pairs: tuple[str, ...], factor: str) -> str:
+    """The gradient in the greatest-difference norm."""
+    parts = ["g", "g"]
+    if len(pairs) == 3:
+        less = "reduce_y{0} < reduce_y{1} ? g : reduce_y{0} == reduce_y{1} ? g / 2 : 0"
+        parts = ["g", less.format(1, 2), less.format(2, 1)]
+    slopes = [
+        f"typeof_gx0 d{n} = {pair} + w0; typeof_gx0 g{n} = {part};\n"
+        f"typeof_gx0 s{n} = reduce_y{n} != 0 && fabs(d{n}) == reduce_y{n} ? "
+        f"(d{n} > 0 ? g{n} : -g{n}) : 0;\n"
+        for n, (pair, part) in enumerate(zip(pairs, parts, strict=True))
+    ]
+    return _FARTHEST_TRIPLET.format(
+        shorter="min(reduce_y1, reduce_y2)" if len(pairs) == 3 else "reduce_y1",
+        factor=factor,
+        slopes="".join(slopes),
+        positive=" - s2" if len(pairs) == 3 else "",
+        negative=" + s2" if len(pairs) == 3 else "",
+    )
+
+
+@lru_cache(maxsize=64)
+def _triplet_gradient(dtype: AnyDType, p: float, swap: bool, whole: bool) -> ReductionGradient:
+    return _triplet_rows(dtype, p, swap, whole).gradient()

@@ -1,0 +1,87 @@
+"""Types of poolings by the greatest element: a result, or with ``return_indices=True`` a pair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, Protocol, cast, overload
+
+from clprim.arrays.array import Array
+from clprim.ops.pool.windows import Numbers
+
+__all__ = ["AdaptivePool", "MaxPool", "adaptive", "sliding"]
+
+Pair = tuple[Array, Array]
+
+
+class MaxPool(Protocol):
+    """What `max_pool2d` is to a type checker."""
+
+    @overload
+    def __call__(
+        self,
+        x: Any,
+        kernel_size: Numbers,
+        stride: Numbers | None = ...,
+        padding: Numbers = ...,
+        dilation: Numbers = ...,
+        ceil_mode: bool = ...,
+        return_indices: Literal[False] = ...,
+        *,
+        epilogue: str | None = ...,
+        epilogue_args: Any = ...,
+        out: Any = ...,
+    ) -> Array: ...
+
+    @overload
+    def __call__(
+        self,
+        x: Any,
+        kernel_size: Numbers,
+        stride: Numbers | None = ...,
+        padding: Numbers = ...,
+        dilation: Numbers = ...,
+        ceil_mode: bool = ...,
+        *,
+        return_indices: Literal[True],
+        epilogue: str | None = ...,
+        epilogue_args: Any = ...,
+        out: Any = ...,
+    ) -> Pair: ...
+
+
+class AdaptivePool(Protocol):
+    """What `adaptive_max_pool2d` is to a type checker."""
+
+    @overload
+    def __call__(
+        self,
+        x: Any,
+        output_size: Any,
+        return_indices: Literal[False] = ...,
+        *,
+        epilogue: str | None = ...,
+        epilogue_args: Any = ...,
+        out: Any = ...,
+    ) -> Array: ...
+
+    @overload
+    def __call__(
+        self,
+        x: Any,
+        output_size: Any,
+        return_indices: Literal[True],
+        *,
+        epilogue: str | None = ...,
+        epilogue_args: Any = ...,
+        out: Any = ...,
+    ) -> Pair: ...
+
+
+def sliding(function: Callable[..., Array | Pair]) -> MaxPool:
+    """Returns the function, whose result depends on its arguments as `MaxPool` says."""
+    return cast("MaxPool", function)
+
+
+def adaptive(function: Callable[..., Array | Pair]) -> AdaptivePool:
+    """Returns the function, whose result depends on its arguments as `AdaptivePool` says."""
+    return cast("AdaptivePool", function)

@@ -1,0 +1,230 @@
+"""Variances, what NaN leave of sums, and covariances; arguments as in `sum`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clprim.arrays.arithmetic import copy
+from clprim.arrays.array import Array
+from clprim.arrays.creation import full
+from clprim.call.arguments import as_results
+from clprim.errors import DTypeError, ShapeError
+from clprim.ops.elementwise.functions import sqrt
+from clprim.ops.product.matmul import matmul
+from clprim.ops.reduction.extrema import amax, amin
+from clprim.ops.reduction.reduce import mean, sum, var_mean
+from clprim.ops.shared.arguments import Axis, Operator, dtype_of, real
+from clprim.ops.shared.dims import named_once
+from clprim.ops.shared.strings import kernel
+from clprim.reduction import Reduction
+
+__all__ = ["aminmax", "corrcoef", "cov", "nanmean", "nansum", "std", "std_mean", "var"]
+
+_nansum: Operator = Reduction(
+    "y0 = x0 == x0 ? x0 : 0;", init="reduce_y0 = 0;", step="reduce_y0 += y0;", name="nansum"
+)
+_nanmean: Operator = Reduction(
+    "y0 = x0 == x0 ? x0 : 0; y1 = x0 == x0;",
+    init="reduce_y0 = 0; reduce_y1 = 0;",
+    step="reduce_y0 += y0; reduce_y1 += y1;",
+    finalize="y0 = reduce_y0 / reduce_y1;",
+    name="nanmean",
+)
+
+
+def var(
+    x: Any,
+    axis: Axis = None,
+    *,
+    dim: Axis = None,
+    correction: float = 1,
+    unbiased: bool | None = None,
+    keepdims: bool = False,
+    keepdim: bool = False,
+    out: Any = None,
+) -> Array:
+    """Returns the variance along ``axis``; see `var_mean`, with its ``correction``."""
+    axis = named_once("var", dim, axis)
+    variance = var_mean(
+        x, axis, correction=correction, unbiased=unbiased, keepdims=keepdims, keepdim=keepdim
+    )[0]
+    return variance if out is None else copy(variance, out=out)
+
+
+def std(
+    x: Any,
+    axis: Axis = None,
+    *,
+    dim: Axis = None,
+    correction: float = 1,
+    unbiased: bool | None = None,
+    keepdims: bool = False,
+    keepdim: bool = False,
+    out: Any = None,
+) -> Array:
+    """Returns the standard deviation along ``axis``, the root of `var`."""
+    axis = named_once("std", dim, axis)
+    variance = var_mean(
+        x, axis, correction=correction, unbiased=unbiased, keepdims=keepdims, keepdim=keepdim
+    )[0]
+    return sqrt(variance, out=variance if out is None else out)
+
+
+def std_mean(
+    x: Any,
+    axis: Axis = None,
+    *,
+    dim: Axis = None,
+    correction: float = 1,
+    unbiased: bool | None = None,
+    keepdims: bool = False,
+    keepdim: bool = False,
+    out: Any = None,
+) -> tuple[Array, Array]:
+    """Returns (standard deviation, mean) along ``axis``, in one read of ``x``; see `var_mean`."""
+    axis = named_once("std_mean", dim, axis)
+    options: Any = {
+        "correction": correction,
+        "unbiased": unbiased,
+        "keepdims": keepdims,
+        "keepdim": keepdim,
+    }
+    variance, average = var_mean(x, axis, **options, out=out)
+    return sqrt(variance, out=variance), average
+
+
+def nansum(
+    x: Any,
+    axis: Axis = None,
+    keepdim: bool = False,
+    *,
+    dim: Axis = None,
+    keepdims: bool = False,
+    dtype: Any = None,
+    out: Any = None,
+) -> Array:
+    """Returns the sum along ``axis`` of what is no NaN; of nothing 0. See `sum`."""
+    axis, keepdims = named_once("nansum", dim, axis), keepdims or keepdim
+    if dtype is not None or dtype_of("nansum", "x", x).kind in "biu":
+        if dtype_of("nansum", "x", x).kind not in "biu":
+            x = kernel("y0 = x0 == x0 ? x0 : 0;", "nansum", x.dtype)(x)
+        return sum(x, axis, keepdims=keepdims, dtype=dtype, out=out)
+    return _nansum(x, axis=axis, keepdims=keepdims, out=out)
+
+
+def nanmean(
+    x: Any,
+    axis: Axis = None,
+    keepdim: bool = False,
+    *,
+    dim: Axis = None,
+    keepdims: bool = False,
+    out: Any = None,
+) -> Array:
+    """Returns the mean along ``axis`` of what is no NaN; of nothing NaN. See `mean`."""
+    axis, keepdims = named_once("nanmean", dim, axis), keepdims or keepdim
+    if dtype_of("nanmean", "x", x).kind in "biu":
+        return mean(x, axis, keepdims=keepdims, out=out)
+    return _nanmean(x, axis=axis, keepdims=keepdims, out=out)
+
+
+def aminmax(
+    x: Any,
+    axis: Axis = None,
+    *,
+    dim: Axis = None,
+    keepdims: bool = False,
+    keepdim: bool = False,
+    out: Any = None,
+) -> tuple[Array, Array]:
+    """Returns the least and the greatest element along ``axis``, as `torch.aminmax` does.
+
+    Raises:
+        ShapeError: There are no elements along ``axis``.
+    """
+    axis, keepdims = named_once("aminmax", dim, axis), keepdims or keepdim
+    least, greatest = (None, None) if out is None else as_results("aminmax", out, 2)
+    return (
+        amin(x, axis, keepdims=keepdims, out=least),
+        amax(x, axis, keepdims=keepdims, out=greatest),
+    )
+
+
+def cov(
+    x: Any,
+    *,
+    correction: float = 1,
+    fweights: Any = None,
+    aweights: Any = None,
+    out: Any = None,
+) -> Array:
+    """Returns the covariances of rows, as `torch.cov` and `numpy.cov` do.
+
+    Args:
+        x: (V, N): N observations of V variables; or a line, of one.
+        correction: What is taken away from the number of observations.
+        fweights: (N,) of integers: how often each observation counts.
+        aweights: (N,): what each of them weighs.
+        out: Where the result goes.
+
+    Returns:
+        (V, V), or for a line an array of no dimensions.
+
+    Raises:
+        ShapeError: More than two dimensions, weights of another length.
+        DTypeError: No device array of floating numbers, frequencies that are no integers.
+    """
+    what = "cov"
+    dtype = dtype_of(what, "x", x)
+    if dtype.kind in "biu":
+        raise DTypeError(f"{what}: x is {dtype}, expected a floating dtype")
+    if x.ndim > 2:
+        raise ShapeError(f"{what}: x has shape {x.shape}, expected rows of observations")
+    correction = real(what, "correction", correction)
+    rows = x if x.ndim == 2 else x.reshape(1, -1)
+    given = {"fweights": (fweights, "iu"), "aweights": (aweights, "f")}
+    weights = [
+        _weights(what, label, array, kinds, rows)
+        for label, (array, kinds) in given.items()
+        if array is not None
+    ]
+    if weights:
+        each = weights[0] if len(weights) == 1 else weights[0] * weights[1]
+        total = sum(each)
+        lost = 1 if aweights is None else sum(each * weights[-1]) / total
+        centred = rows - sum(rows * each, 1, keepdims=True) / total
+        product = matmul(centred, centred * each, transpose_b=True)
+        count = total - lost * correction
+    else:
+        centred = rows - mean(rows, 1, keepdims=True)
+        product = matmul(centred, centred, transpose_b=True)
+        count = full((), rows.shape[1] - correction, product.dtype)
+    shape = product.shape if x.ndim == 2 else ()
+    divided = kernel("y0 = x0 / (x1 > 0 ? x1 : 0);", what, dtype)
+    return divided(product.reshape(shape), count, out=out)
+
+
+def _weights(what: str, label: str, array: Any, kinds: str, rows: Array) -> Array:
+    """The weights of observations, in the dtype of these."""
+    if dtype_of(what, label, array).kind not in kinds:
+        expected = "integers" if kinds == "iu" else "floating-point numbers"
+        raise DTypeError(f"{what}: {label} is {array.dtype}, expected {expected}")
+    if array.shape != rows.shape[1:]:
+        raise ShapeError(f"{what}: {label} has shape {array.shape}, expected {rows.shape[1:]}")
+    return kernel("y0 = x0;", what, rows.dtype)(array)
+
+
+def corrcoef(x: Any, *, out: Any = None) -> Array:
+    """Returns the coefficients of correlation of rows; see `cov`.
+
+    Raises:
+        ShapeError, DTypeError: As there.
+    """
+    found = cov(x)
+    if not found.ndim:
+        return kernel("y0 = x0 / x0;", "corrcoef", found.dtype)(found, out=out)
+    text = """
+        typeof_y0 c = x0 / (sqrt(at_x0(coord(0), coord(0))) * sqrt(at_x0(coord(1), coord(1))));
+        y0 = c > 1 ? 1 : c < -1 ? -1 : c;
+    """
+    return kernel(text, "corrcoef", found.dtype)(found, out=out)

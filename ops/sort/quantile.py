@@ -1,0 +1,302 @@
+"""What sorting says of a line: its median, quantiles, and what occurs most often."""
+
+from __future__ import annotations
+
+from typing import Any, overload
+
+import numpy as np
+
+from clprim.arrays.array import Array
+from clprim.arrays.creation import asarray
+from clprim.errors import DTypeError, ShapeError, quoted
+from clprim.ops.index.gather import take_along_dim
+from clprim.ops.reduction.extrema import argmax
+from clprim.ops.shared.arguments import dtype_of, is_array
+from clprim.ops.shared.dims import one_axis
+from clprim.ops.shared.strings import kernel, places
+from clprim.ops.sort.sort import in_order, sort, without
+from clprim.scan import Scan
+
+__all__ = ["median", "mode", "nanmedian", "nanquantile", "quantile"]
+
+
+@overload
+def median(x: Any, dim: None = ..., keepdim: bool = ..., *, axis: None = ...) -> Array: ...
+@overload
+def median(x: Any, dim: int, keepdim: bool = ..., *, axis: None = ...) -> tuple[Array, Array]: ...
+@overload
+def median(x: Any, dim: None = ..., keepdim: bool = ..., *, axis: int) -> tuple[Array, Array]: ...
+@overload
+def median(
+    x: Any, dim: int | None = ..., keepdim: bool = ..., *, axis: int | None = ...
+) -> Array | tuple[Array, Array]: ...
+def median(
+    x: Any, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None
+) -> Array | tuple[Array, Array]:
+    """Returns the median: of all elements, or (values, indices) along an axis.
+
+    As `torch.median`: of an even number the lower one, and NaN where there is one.
+
+    Args:
+        x: An array.
+        dim: Along which axis; None for all elements.
+        keepdim: Whether the axis stays, with size 1.
+        axis: The same as ``dim``, by NumPy's name.
+
+    Raises:
+        ShapeError: No elements, or an axis that is not there.
+        DTypeError: No device array.
+    """
+    dtype_of("median", "x", x)
+    everything = dim is None and axis is None
+    if everything:
+        x = x.reshape(-1)
+    at = one_axis("median", x, dim, axis, -1)
+    length = x.shape[at] if x.ndim else 1
+    if not length:
+        raise ShapeError(f"median: no elements along axis {at} of shape {x.shape}")
+    values, indices = in_order("median", x, at, False, (length - 1) // 2, 1)
+    if x.dtype.kind not in "biu" and x.size:
+        # The greatest is a NaN if there is one; of several NaN, the first.
+        last, place = in_order("median", x, at, True, 0, 1)
+        text = "y0 = x1 != x1 ? x1 : x0; y1 = x1 != x1 ? x3 : x2;"
+        chosen = kernel(text, "median", x.dtype, np.dtype(np.int64))
+        values, indices = chosen(values, last, indices, place)
+    if everything:
+        return values.reshape(())
+    return (values, indices) if keepdim or not x.ndim else without(at, values, indices)
+
+
+@overload
+def nanmedian(x: Any, dim: None = ..., keepdim: bool = ..., *, axis: None = ...) -> Array: ...
+@overload
+def nanmedian(
+    x: Any, dim: int, keepdim: bool = ..., *, axis: None = ...
+) -> tuple[Array, Array]: ...
+@overload
+def nanmedian(
+    x: Any, dim: None = ..., keepdim: bool = ..., *, axis: int
+) -> tuple[Array, Array]: ...
+@overload
+def nanmedian(
+    x: Any, dim: int | None = ..., keepdim: bool = ..., *, axis: int | None = ...
+) -> Array | tuple[Array, Array]: ...
+def nanmedian(
+    x: Any, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None
+) -> Array | tuple[Array, Array]:
+    """Returns the median of what is no NaN; see `median`. It is NaN where there is nothing else.
+
+    Raises:
+        ShapeError: No elements, or an axis that is not there.
+        DTypeError: No device array.
+    """
+    what = "nanmedian"
+    if dtype_of(what, "x", x).kind in "biu":
+        return median(x, dim, keepdim, axis=axis)
+    everything = dim is None and axis is None
+    if everything:
+        x = x.reshape(-1)
+    at = one_axis(what, x, dim, axis, -1)
+    single = not x.ndim
+    x = x.reshape(1) if single else x
+    if not x.shape[at]:
+        raise ShapeError(f"{what}: no elements along axis {at} of shape {x.shape}")
+    values, order = sort(x, at)
+    text = f"""
+        {_numbers(x.ndim, at, "x0")}
+        long place = known ? (known - 1) / 2 : 0;
+        y0 = at_x0({places(x.ndim, {at: "place"})});
+        y1 = at_x1({places(x.ndim, {at: "place"})});
+    """
+    shape = (*x.shape[:at], 1, *x.shape[at + 1 :])
+    chosen = kernel(text, what, x.dtype, np.dtype(np.int64))
+    values, indices = chosen(values, order, shape=shape)
+    found = values, indices
+    if everything or single:
+        found = (found[0].reshape(()), found[1].reshape(()))
+        return found[0] if everything else found
+    return found if keepdim else without(at, found[0], found[1])
+
+
+def _numbers(ndim: int, at: int, ordered: str, shift: int = 0) -> str:
+    """C that declares ``known``: the elements of a sorted line that are no NaN."""
+    own = [f"coord({d + (shift if d < at else shift - (shift > 0))})" for d in range(ndim)]
+    own[at] = "middle"
+    element = f"at_{ordered}({', '.join(own)})"
+    return f"""
+        long known = 0, end = size_{ordered}({at});
+        while (known < end) {{
+            long middle = known + (end - known) / 2;
+            if ({element} == {element}) known = middle + 1;
+            else end = middle;
+        }}
+    """
+
+
+_RUNS = Scan(
+    "y0 = x0 == x0;",
+    init="scan_y0 = 0;",
+    step="scan_y0 += y0;",
+    result_type=np.int64,
+    name="run_lengths",
+)
+
+
+def mode(
+    x: Any, dim: int = -1, keepdim: bool = False, *, axis: int | None = None
+) -> tuple[Array, Array]:
+    """Returns (values, indices) of what occurs most often along an axis, as `torch.mode` does.
+
+    Of values that occur as often the least counts, and of its places the last. A NaN equals none.
+
+    Args:
+        x: An array.
+        dim: Along which axis.
+        keepdim: Whether the axis stays, with size 1.
+        axis: The same as ``dim``, by NumPy's name.
+
+    Raises:
+        ShapeError: No elements, or an axis that is not there.
+        DTypeError: No device array.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> from clprim import ops
+        >>> values, indices = ops.mode(cp.asarray(np.array([2, 9, 2, 9, 5])))
+        >>> values.item(), indices.item()
+        (2, 2)
+    """
+    what = "mode"
+    at = one_axis(what, x, None if axis is not None and dim == -1 else dim, axis, -1)
+    single = not x.ndim
+    x = x.reshape(1) if single else x
+    if not x.shape[at]:
+        raise ShapeError(f"{what}: no elements along axis {at} of shape {x.shape}")
+    values, order = sort(x, at)
+    longest = argmax(_RUNS(values, axis=at, segments=values), axis=at, keepdims=True)
+    found = [take_along_dim(a, longest, at) for a in (values, order)]
+    if single:
+        return found[0].reshape(()), found[1].reshape(())
+    return (found[0], found[1]) if keepdim else without(at, found[0], found[1])
+
+
+_BETWEEN = {
+    "linear": "y0 = low + (high - low) * part;",
+    "lower": "y0 = low;",
+    "higher": "y0 = part > 0 ? high : low;",
+    "midpoint": "y0 = part > 0 ? low + (high - low) / 2 : low;",
+    "nearest": "y0 = part > 0.5 || (part == 0.5 && below % 2 == 1) ? high : low;",
+}
+
+
+def quantile(
+    x: Any,
+    q: Any,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    axis: int | None = None,
+) -> Array:
+    """Returns quantiles of all elements, or along an axis; NaN where there is one.
+
+    Args:
+        x: An array of floating numbers.
+        q: A number in [0, 1], or a sequence of them, which become the first axis of the result.
+        dim: Along which axis; None for all elements.
+        keepdim: Whether the axis stays, with size 1.
+        interpolation: linear, lower, higher, nearest or midpoint.
+        axis: The same as ``dim``, by NumPy's name.
+
+    Raises:
+        ShapeError: No elements, a number outside, an axis that is not there.
+        DTypeError: No device array of floating numbers.
+    """
+    return _quantile("quantile", x, q, dim, keepdim, interpolation, axis)
+
+
+def nanquantile(
+    x: Any,
+    q: Any,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    axis: int | None = None,
+) -> Array:
+    """Returns quantiles of what is no NaN; see `quantile`. NaN where there is nothing else.
+
+    Raises:
+        ShapeError, DTypeError: As there.
+    """
+    return _quantile("nanquantile", x, q, dim, keepdim, interpolation, axis)
+
+
+def _quantile(
+    what: str, x: Any, q: Any, dim: Any, keepdim: bool, interpolation: str, axis: Any
+) -> Array:
+    if dtype_of(what, "x", x).kind in "biu":
+        raise DTypeError(f"{what}: x is {x.dtype}, expected a floating dtype")
+    if interpolation not in _BETWEEN:
+        raise ShapeError(
+            f"{what}: interpolation={quoted(interpolation)}: one of {', '.join(_BETWEEN)}"
+        )
+    try:
+        given = np.asarray(q.get() if is_array(q) else q, np.float64)
+    except (TypeError, ValueError, OverflowError):  # words, and what float takes of no number
+        given = np.full((), np.nan)
+    if given.ndim > 1 or isinstance(q, str | bytes) or not ((given >= 0) & (given <= 1)).all():
+        raise ShapeError(f"{what}: q={quoted(q)}: expected a number in [0, 1], or some of them")
+    ndim = x.ndim
+    flat = dim is None and axis is None
+    if flat:
+        x = x.reshape(-1)
+    at = one_axis(what, x, dim, axis, -1)
+    x = x if x.ndim else x.reshape(1)
+    length = x.shape[at]
+    if not length:
+        raise ShapeError(f"{what}: no elements along axis {at} of shape {x.shape}")
+    ordered, _ = sort(x, at)
+    kept = x.shape[:at] + x.shape[at + 1 :]
+    wide = np.dtype(np.float64 if x.dtype == np.float64 else np.float32)
+    spread = (-1, *(1 for _ in kept))
+
+    def element(place: str) -> str:
+        own = [f"coord({d + 1})" for d in range(len(kept))]
+        own.insert(at, place)
+        return f"at_x2({', '.join(own)})"
+
+    if what == "nanquantile":  # how many there are is known where they are
+        host = (given.astype(wide).reshape(spread), np.zeros((1,), wide))
+        places_ = f"""
+            {_numbers(x.ndim, at, "x2", shift=1)}
+            typeof_x0 place = x0 * (known ? known - 1 : 0) + x1;
+            long below = (long)floor(place), next = below + 1 < known ? below + 1 : below;
+            typeof_x0 part = place - below;
+        """
+    else:
+        where = given.reshape(-1) * (length - 1)
+        host = (
+            np.floor(where).astype(np.int64).reshape(spread),
+            (where - np.floor(where)).astype(wide).reshape(spread),
+        )
+        places_ = f"""
+            long below = x0, next = below + 1 < size_x2({at}) ? below + 1 : below;
+            typeof_y0 part = x1;
+        """
+    text = f"""
+        {places_}
+        typeof_y0 low = {element("below")}, high = {element("next")};
+        {_BETWEEN[interpolation]}
+    """
+    if what == "quantile":
+        text += f"""
+        typeof_y0 greatest = {element(f"size_x2({at}) - 1")};
+        y0 = greatest != greatest ? greatest : y0;
+        """
+    operator = kernel(text, what, x.dtype)
+    found: Array = operator(*map(asarray, host), ordered, shape=(given.size, *kept))
+    if keepdim:
+        rest = (1,) * ndim if flat else (*kept[:at], 1, *kept[at:])
+        found = found.reshape((given.size, *rest))
+    return found if given.ndim else found.reshape(found.shape[1:])

@@ -1,0 +1,211 @@
+#ifdef cl_khr_fp64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+typedef int index_t;
+
+// 2 to the power of what is at most 0; below the least normal number 0.
+static inline double8 power(double8 x)
+{
+    return exp2(x);
+}
+
+// softmax(q k' * scale + mask) v of 24 queries, which are the lanes of 3 vectors. Products with
+// 96 keys become weights, and these are multiplied with values, before the next keys are read;
+// where a larger product than all before is found, what was summed up is scaled.
+//
+//             queries                 queries
+//    keys  [ k q' -> p ]    values' [ sum += v' p ]
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
+    __global const double *q_memory,
+    __global const double *k_memory,
+    __global const double *v_memory,
+    __global double *y_memory,
+    __global double *sums_memory,
+    __global const uchar *mask_memory,
+    const double scale,
+    const int queries,
+    const int keys,
+    const int size,
+    const int features,
+    const int size_0,
+    const int size_1,
+    const int size_2,
+    const int size_3,
+    const int q_start,
+    const int q_0,
+    const int q_1,
+    const int q_2,
+    const int q_3,
+    const int q_row,
+    const int q_step,
+    const int k_start,
+    const int k_0,
+    const int k_1,
+    const int k_2,
+    const int k_3,
+    const int k_row,
+    const int k_step,
+    const int v_start,
+    const int v_0,
+    const int v_1,
+    const int v_2,
+    const int v_3,
+    const int v_row,
+    const int v_step,
+    const int y_start,
+    const int y_0,
+    const int y_1,
+    const int y_2,
+    const int y_3,
+    const int y_row,
+    const int sums_start,
+    const int sums_0,
+    const int sums_1,
+    const int sums_2,
+    const int sums_3,
+    const int sums_row,
+    const int mask_start,
+    const int mask_0,
+    const int mask_1,
+    const int mask_2,
+    const int mask_3,
+    const int mask_row,
+    const int mask_step)
+{
+    __local double turned[1536];
+    __local double weights[2304];
+    __local double found[1536];
+    const index_t first = (get_num_groups(0) - 1 - get_group_id(0)) * 24;
+    const int here = min((index_t)24, queries - first);
+    index_t head = get_group_id(1);
+    const index_t c3 = head % size_3;
+    head /= size_3;
+    const index_t c2 = head % size_2;
+    head /= size_2;
+    const index_t c1 = head % size_1, c0 = head / size_1;
+    q_memory += q_start + c0 * q_0 + c1 * q_1 + c2 * q_2 + c3 * q_3;
+    k_memory += k_start + c0 * k_0 + c1 * k_1 + c2 * k_2 + c3 * k_3;
+    v_memory += v_start + c0 * v_0 + c1 * v_1 + c2 * v_2 + c3 * v_3;
+    y_memory += y_start + c0 * y_0 + c1 * y_1 + c2 * y_2 + c3 * y_3;
+    sums_memory += sums_start + c0 * sums_0 + c1 * sums_1 + c2 * sums_2 + c3 * sums_3;
+    mask_memory += mask_start + c0 * mask_0 + c1 * mask_1 + c2 * mask_2 + c3 * mask_3;
+    // Lanes past the last query compute it again, and are never stored.
+    for (int lane = 0; lane < 24; ++lane) {
+        const index_t query = first + min(lane, here - 1);
+        for (index_t e = 0; e < size; ++e)
+            turned[e * 24 + lane] = (double)q_memory[query * q_row + e * q_step] * scale;
+    }
+    for (int e = 0; e < 192; ++e)
+        vstore8((double8)0, e, found);
+    double8 most[3], total[3];
+    for (int u = 0; u < 3; ++u) {
+        most[u] = -INFINITY;
+        total[u] = 0;
+    }
+    const index_t end = keys;
+    for (index_t at = 0; at < end; at += 96) {
+        const int count = min((index_t)96, end - at);
+        double8 top[3];
+        for (int u = 0; u < 3; ++u)
+            top[u] = most[u];
+        for (int j = 0; j < count; j += 8) {
+            double8 sum[8][3];
+            __global const double *row[8];
+            // Rows past the last key are that key again, and never looked at.
+            #pragma unroll
+            for (int i = 0; i < 8; ++i) {
+                row[i] = k_memory + (at + min(j + i, count - 1)) * k_row;
+                #pragma unroll
+                for (int u = 0; u < 3; ++u)
+                    sum[i][u] = 0;
+            }
+            for (index_t e = 0; e < size; ++e) {
+                double8 lanes[3];
+                #pragma unroll
+                for (int u = 0; u < 3; ++u)
+                    lanes[u] = vload8(u, turned + e * 24);
+                #pragma unroll
+                for (int i = 0; i < 8; ++i) {
+                    const double8 factor = row[i][e * k_step];
+                    #pragma unroll
+                    for (int u = 0; u < 3; ++u)
+                        sum[i][u] = factor * lanes[u] + sum[i][u];
+                }
+            }
+            #pragma unroll
+            for (int i = 0; i < 8; ++i) {
+                const index_t key = at + min(j + i, count - 1);
+                double apart[24];
+                for (int lane = 0; lane < 24; ++lane)
+                    apart[lane] = mask_memory[(first + min(lane, here - 1)) * mask_row + key * mask_step] != 0;
+                #pragma unroll
+                for (int u = 0; u < 3; ++u)
+                    sum[i][u] = vload8(u, apart) != 0 ? sum[i][u] : (double8)-INFINITY;
+            }
+            #pragma unroll
+            for (int i = 0; i < 8; ++i)
+                #pragma unroll
+                for (int u = 0; u < 3; ++u) {
+                    top[u] = sum[i][u] > top[u] ? sum[i][u] : top[u];
+                    vstore8(sum[i][u], (j + i) * 3 + u, weights);
+                }
+        }
+        double8 shrunk[3];
+        #pragma unroll
+        for (int u = 0; u < 3; ++u) {
+            const double8 zero = top[u] == -INFINITY ? (double8)0 : top[u];  // no key seen yet
+            shrunk[u] = power(most[u] - zero);
+            most[u] = top[u];
+            double8 added = 0;
+            for (int j = 0; j < count; ++j) {
+                const double8 p = power(vload8(j * 3 + u, weights) - zero);
+                vstore8(p, j * 3 + u, weights);
+                added += p;
+            }
+            total[u] = total[u] * shrunk[u] + added;
+        }
+        for (index_t f = 0; f < features; f += 8) {
+            double8 sum[8][3];
+            index_t column[8];
+            #pragma unroll
+            for (int i = 0; i < 8; ++i) {
+                const index_t element = min(f + i, features - 1);
+                column[i] = element * v_step;
+                #pragma unroll
+                for (int u = 0; u < 3; ++u)
+                    sum[i][u] = vload8((f + i) * 3 + u, found) * shrunk[u];
+            }
+            __global const double *row = v_memory + at * v_row;
+            for (int j = 0; j < count; ++j, row += v_row) {
+                double8 lanes[3];
+                #pragma unroll
+                for (int u = 0; u < 3; ++u)
+                    lanes[u] = vload8(u, weights + j * 24);
+                #pragma unroll
+                for (int i = 0; i < 8; ++i) {
+                    const double8 factor = row[column[i]];
+                    #pragma unroll
+                    for (int u = 0; u < 3; ++u)
+                        sum[i][u] = factor * lanes[u] + sum[i][u];
+                }
+            }
+            #pragma unroll
+            for (int i = 0; i < 8; ++i)
+                #pragma unroll
+                for (int u = 0; u < 3; ++u)
+                    vstore8(sum[i][u], (f + i) * 3 + u, found);
+        }
+    }
+    double parts[24], logarithms[24];
+    for (int u = 0; u < 3; ++u) {
+        // A query that sees no key has no weights.
+        vstore8(total[u] == 0 ? (double8)0 : 1 / total[u], u, parts);
+        vstore8(most[u] * M_LN2 + log(total[u]), u, logarithms);
+    }
+    for (int lane = 0; lane < here; ++lane) {
+        sums_memory[(first + lane) * sums_row] = logarithms[lane];
+        for (index_t f = 0; f < features; ++f) {
+            y_memory[(first + lane) * y_row + f] = found[f * 24 + lane] * parts[lane];
+        }
+    }
+}

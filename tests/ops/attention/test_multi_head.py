@@ -1,0 +1,131 @@
+"""`multi_head_attention_forward` against PyTorch in float64."""
+
+import numpy as np
+import pytest
+
+import clprim as cp
+from clprim import ops
+
+torch = pytest.importorskip("torch")
+
+E, HEADS, L, S, N = 12, 3, 5, 7, 2
+
+
+def _both(case, **changed):
+    """What PyTorch and clprim return of the same arguments."""
+    rng = np.random.default_rng(0)
+
+    def array(*shape):
+        return rng.standard_normal(shape)
+
+    batch = () if case == "unbatched" else (N,)
+    query = array(L, *batch, E)
+    key = value = array(S, *batch, E)
+    given = {
+        "query": query,
+        "key": key,
+        "value": value,
+        "embed_dim_to_check": E,
+        "num_heads": HEADS,
+        "in_proj_weight": array(3 * E, E),
+        "in_proj_bias": array(3 * E),
+        "bias_k": None,
+        "bias_v": None,
+        "add_zero_attn": False,
+        "dropout_p": 0.5,
+        "out_proj_weight": array(E, E),
+        "out_proj_bias": array(E),
+        "training": False,
+    }
+    if case == "self":
+        given |= {"key": query, "value": query}
+    if case == "padded":
+        given["key_padding_mask"] = np.arange(S) >= np.array([[S], [4]])
+    if case == "masked":
+        given["attn_mask"] = np.triu(np.ones((L, S), bool), 2)
+    if case == "unbatched":
+        given["key_padding_mask"] = np.arange(S) == 2
+    if case == "every head":
+        given |= {"attn_mask": array(N * HEADS, L, S), "average_attn_weights": False}
+        given["key_padding_mask"] = array(N, S)
+    if case == "more keys":
+        given |= {"bias_k": array(1, 1, E), "bias_v": array(1, 1, E), "add_zero_attn": True}
+        given["attn_mask"] = array(L, S)
+    if case == "own weights":
+        given |= {
+            "key": array(S, N, 5),
+            "value": array(S, N, 4),
+            "in_proj_weight": None,
+            "use_separate_proj_weight": True,
+            "q_proj_weight": array(E, E),
+            "k_proj_weight": array(E, 5),
+            "v_proj_weight": array(E, 4),
+        }
+    given |= changed
+    theirs, ours, made = {}, {}, {}
+    for name, a in given.items():
+        if not isinstance(a, np.ndarray):
+            theirs[name] = ours[name] = a
+            continue
+        if id(a) not in made:
+            kept = a if a.dtype == bool else a.astype(np.float32)
+            made[id(a)] = torch.tensor(a), cp.asarray(kept)
+        theirs[name], ours[name] = made[id(a)]
+    expected = torch.nn.functional.multi_head_attention_forward(**theirs)
+    return expected, ops.multi_head_attention_forward(**ours)
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize(
+    "case",
+    ["plain", "self", "padded", "masked", "unbatched", "every head", "more keys", "own weights"],
+)
+def test_equals_pytorch(device, case, need_weights):
+    expected, found = _both(case, need_weights=need_weights)
+    for e, f in zip(expected, found, strict=True):
+        assert (e is None) == (f is None)
+        if e is not None:
+            assert tuple(e.shape) == f.shape
+            np.testing.assert_allclose(f.get(), e.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_causal_hint(device):
+    mask = np.triu(np.ones((L, L), bool), 1)
+    for need in (True, False):
+        expected, found = _both("self", attn_mask=mask, is_causal=True, need_weights=need)
+        np.testing.assert_allclose(found[0].get(), expected[0].numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_dropout_repeats_for_a_seed(device):
+    results = []
+    for _ in range(2):
+        cp.random.seed(3)
+        results.append(_dropped())
+    np.testing.assert_array_equal(*results)
+    assert (results[0] != _dropped()).any()
+
+
+def _dropped():
+    x, w = cp.full((L, N, E), 1.0), cp.full((3 * E, E), 0.1)
+    given = (x, x, x, E, HEADS, w, None, None, None, False, 0.5, w[:E], None)
+    return ops.multi_head_attention_forward(*given, need_weights=False)[0].get()
+
+
+def test_refusals(device):
+    x, w = cp.zeros((L, N, E)), cp.zeros((3 * E, E))
+    rest = (None, None, None, False, 0.0, w[:E], None)
+
+    def call(query=x, key=x, value=x, width=E, heads=HEADS, weight=w, **more):
+        ops.multi_head_attention_forward(query, key, value, width, heads, weight, *rest, **more)
+
+    for error, message, given in [
+        (cp.ShapeError, "multiple of 5 heads", {"heads": 5}),
+        (cp.ShapeError, "expected 13", {"width": 13}),
+        (cp.ShapeError, r"in_proj_weight has shape \(12, 12\)", {"weight": w[:E]}),
+        (cp.ShapeError, r"attn_mask has shape \(5,\)", {"attn_mask": cp.zeros(5)}),
+        (cp.ShapeError, r"key_padding_mask has shape", {"key_padding_mask": cp.zeros((N, 3))}),
+        (cp.ShapeError, r"expected \(S, 2", {"key": x[:, :1], "value": x[:, :1]}),
+        (cp.DTypeError, "expected in_proj_weight", {"weight": None}),
+    ]:
+        with pytest.raises(error, match=message):
+            call(**given)

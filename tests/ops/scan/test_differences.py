@@ -1,0 +1,72 @@
+"""Differences of neighbours and areas below lines against NumPy and PyTorch."""
+
+import numpy as np
+import pytest
+from support import equal, numbers
+
+import clprim as cp
+from clprim import ops
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+@pytest.mark.parametrize("dim", [0, -1])
+def test_diff(device, n, dim):
+    host, ends = numbers((5, 6)), [numbers((5, 6), seed=s)[:2, :2] for s in (1, 2)]
+    ends = [
+        e[:, :1] * np.ones((2, 6), e.dtype) if dim == 0 else np.tile(e, (3, 1))[:5] for e in ends
+    ]
+    leaves = [torch.tensor(h, requires_grad=True) for h in (ends[0], host, ends[1])]
+    expected = torch.diff(leaves[1], n, dim, leaves[0], leaves[2])
+    x, before, behind = map(cp.asarray, (host, *ends))
+    equal(ops.diff(x, n, dim, before, behind) if n else ops.diff(x, n, dim),
+          expected.detach().numpy() if n else host, np.float32)  # fmt: skip
+    equal(ops.diff(x, n, dim), np.diff(host, n, dim))
+    if n:
+        grad = numbers(expected.shape, seed=4)
+        expected.backward(torch.tensor(grad))
+        found = ops.diff_backward(cp.asarray(grad), n, dim)
+        equal(found, np.concatenate([leaf.grad.numpy() for leaf in leaves], dim))
+
+
+def test_diff_of_truth_and_refusals(device):
+    host = np.array([True, True, False])
+    equal(ops.diff(cp.asarray(host)), [False, True], np.bool_)
+    equal(cp.diff(cp.asarray(host)), [False, True], np.bool_)
+    assert ops.diff(cp.zeros((2, 1))).shape == (2, 0)
+    with pytest.raises(cp.ShapeError, match="n=-1"):
+        ops.diff(cp.zeros(3), -1)
+    with pytest.raises(cp.ShapeError, match="0 dimensions"):
+        ops.diff(cp.zeros(()))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.float16])
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_areas(device, dtype, dim):
+    host = numbers((4, 5, 6), dtype)
+    y, t = cp.asarray(host), torch.tensor(host)
+    line = np.cumsum(np.arange(1, host.shape[dim] + 1)).astype(dtype)
+    places = numbers((4, 5, 6), dtype, seed=1)
+    for name in ("trapezoid", "cumulative_trapezoid"):
+        ours, theirs = getattr(ops, name), getattr(torch, name)
+        result = np.float32 if dtype == np.int32 else dtype
+        equal(ours(y, dim=dim), theirs(t, dim=dim).numpy(), result)
+        equal(ours(y, dx=0.5, dim=dim), theirs(t, dx=0.5, dim=dim).numpy(), result)
+        found = ours(y, cp.asarray(line), dim=dim)
+        equal(found, theirs(t, torch.tensor(line), dim=dim).numpy(), result)
+        found = ours(y, cp.asarray(places), dim=dim)
+        equal(found, theirs(t, torch.tensor(places), dim=dim).numpy(), result)
+
+
+def test_areas_of_nothing_and_refusals(device):
+    equal(ops.trapezoid(cp.full((3, 1), 5.0)), np.zeros(3), np.float32)
+    assert ops.cumulative_trapezoid(cp.full((3, 1), 5.0)).shape == (3, 0)
+    y = cp.zeros((3, 4))
+    for message, call in [
+        ("exclude each other", lambda: ops.trapezoid(y, y, dx=2)),
+        ("expected 4 places", lambda: ops.trapezoid(y, cp.zeros(3))),
+        ("out of bounds", lambda: ops.trapezoid(y, dim=2)),
+    ]:
+        with pytest.raises(cp.ShapeError, match=message):
+            call()
