@@ -32,25 +32,27 @@ Operator = Callable[..., Array]
 
 
 class ByKind:
-    """Two operators as one: one for a first array of floats, one for integers and bool."""
+    """Two operators as one: one for arrays of which any is of floats, one for integers and bool."""
 
     def __init__(self, floats: Callable[..., Any], others: Callable[..., Any]) -> None:
         self.floats = floats
         self.others = others
 
     def __call__(self, x: Any, *args: Any, **options: Any) -> Any:
-        """Computes with the one that the first array wants."""
-        chosen = self.others if is_array(x) and x.dtype.kind in "biu" else self.floats
-        return chosen(x, *args, **options)
+        """Computes with the one that the arrays want: NumPy promotes integers beside floats."""
+        whole = is_array(x) and x.dtype.kind in "biu"
+        for other in args if whole else ():
+            whole = whole and not (is_array(other) and other.dtype.kind not in "biu")
+        return (self.others if whole else self.floats)(x, *args, **options)
 
 
 def by_kind(floats: Callable[..., Any], others: Callable[..., Any]) -> ByKind:
-    """Joins two operators: one for a first array of floats, one for integers and bool."""
+    """Joins two operators: one for arrays of which any is of floats, one for integers and bool."""
     return ByKind(floats, others)
 
 
 def of_reals(expr: str, name: str) -> ByKind:
-    """Defines a function of real numbers: integers and bool become float32, PyTorch's default."""
+    """Defines a function of real numbers: of integers and bool alone in float32, as PyTorch."""
     return by_kind(Pointwise(expr, name=name), Pointwise(expr, name=name, result_type=np.float32))
 
 

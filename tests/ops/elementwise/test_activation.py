@@ -139,6 +139,16 @@ def test_no_digits_are_lost_in_the_tails(device):
     assert (ops.softplus(cp.asarray(x), 1.0, 1e9).get() == x).all()
 
 
+def test_integers_beside_slopes_of_floats_are_promoted_as_numpy_does(device):
+    host = np.array([[-3, 5], [-7, -2]], np.int32)
+    slopes = np.array([0.1, 0.3])
+    for x, weight in ((host, slopes), (host.astype(np.int8), slopes), (host + 0.5, slopes > 0.2)):
+        found = ops.prelu(cp.asarray(x), cp.asarray(weight))
+        assert found.dtype == np.float64
+        np.testing.assert_array_equal(found.get(), np.where(x > 0, x, x * weight))
+    assert ops.prelu(cp.asarray(host), cp.asarray(np.array([2, 3]))).dtype == np.float32
+
+
 def test_prelu_per_channel(device, functional):
     import torch
 

@@ -59,6 +59,18 @@ def test_areas(device, dtype, dim):
         equal(found, theirs(t, torch.tensor(places), dim=dim).numpy(), result)
 
 
+def test_areas_below_integers_at_places_of_floats_are_promoted_as_numpy_does(device):
+    y, x = np.array([1, 2, 4], np.int32), np.array([0, 0.1, 0.4])
+    heights, widths = (y[1:] + y[:-1]) / 2, np.diff(x)
+    for name, expected in (
+        ("trapezoid", heights @ widths),
+        ("cumulative_trapezoid", np.cumsum(heights * widths)),
+    ):
+        found = getattr(ops, name)(cp.asarray(y), cp.asarray(x))
+        assert found.dtype == np.float64
+        np.testing.assert_allclose(found.get(), expected, rtol=1e-15)
+
+
 def test_areas_of_nothing_and_refusals(device):
     equal(ops.trapezoid(cp.full((3, 1), 5.0)), np.zeros(3), np.float32)
     assert ops.cumulative_trapezoid(cp.full((3, 1), 5.0)).shape == (3, 0)
