@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeGuard, cast
 
 import numpy as np
@@ -21,6 +22,7 @@ __all__ = [
     "Scalar",
     "StoredType",
     "as_dtype",
+    "bounds",
     "is_integer",
     "is_real",
     "promote",
@@ -33,6 +35,10 @@ __all__ = [
 
 AnyDType = np.dtype[Any]
 Scalar = bool | int | float | np.generic
+# Asked at every call: a union written in place would be made anew each time.
+_INTEGERS = (int, np.integer)
+_NO_COUNTS = (bool, np.timedelta64)
+_REALS = (int, float, np.integer, np.floating, np.bool_)
 
 
 def is_integer(value: Any) -> TypeGuard[int]:
@@ -40,7 +46,7 @@ def is_integer(value: Any) -> TypeGuard[int]:
 
     bool and timedelta64, which their classes make integers as well, do not.
     """
-    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
+    return isinstance(value, _INTEGERS) and not isinstance(value, _NO_COUNTS)
 
 
 def require_real(value: Any) -> None:
@@ -55,8 +61,7 @@ def require_real(value: Any) -> None:
 
 def is_real(value: Any) -> bool:
     """Whether a value is a number on a line: one of Python's or NumPy's; bool is one as well."""
-    kinds = int | float | np.integer | np.floating | np.bool_
-    return isinstance(value, kinds) and not isinstance(value, np.timedelta64)
+    return isinstance(value, _REALS) and not isinstance(value, np.timedelta64)
 
 
 @dataclass(frozen=True)
@@ -135,6 +140,7 @@ def bfloat16() -> AnyDType:
     return cast(AnyDType, np.dtype(ml_dtypes.bfloat16))
 
 
+@lru_cache(maxsize=256)  # NumPy makes a dtype's name each time that it is asked
 def stored_type(dtype: AnyDType) -> StoredType:
     """Returns how a dtype is stored and calculated with.
 
@@ -170,7 +176,11 @@ def promote(dtypes: Iterable[AnyDType]) -> AnyDType:
 
     bfloat16 promotes as float16 does, and the two together make float32.
     """
-    given = list(dtypes)
+    return _promoted(tuple(dtypes))
+
+
+@lru_cache(maxsize=1024)
+def _promoted(given: tuple[AnyDType, ...]) -> AnyDType:
     has_bfloat16 = any(d.name == "bfloat16" for d in given)
     if not has_bfloat16:
         return np.result_type(*given)
@@ -203,8 +213,8 @@ def scalar_dtype(value: Scalar, arrays: AnyDType | None) -> AnyDType:
     if isinstance(value, int):
         dtype = _INT64 if arrays is None or arrays == _BOOL else arrays
         if dtype.kind in "iu":
-            bounds = np.iinfo(dtype)
-            if not bounds.min <= value <= bounds.max:
+            least, greatest = bounds(dtype)
+            if not least <= value <= greatest:
                 raise DTypeError(f"the scalar {quoted(value)} is out of bounds for {dtype}")
         elif abs(value) > _LARGEST:
             raise DTypeError(f"the scalar {quoted(value)} is out of bounds for {dtype}")
@@ -214,6 +224,14 @@ def scalar_dtype(value: Scalar, arrays: AnyDType | None) -> AnyDType:
     raise DTypeError(f"expected a number for a run-time scalar, got {type(value).__name__}")
 
 
+@lru_cache(maxsize=64)
+def bounds(dtype: AnyDType) -> tuple[int, int]:
+    """Returns the least and the greatest number of an integer dtype."""
+    found = np.iinfo(dtype)
+    return found.min, found.max
+
+
+@lru_cache(maxsize=64)
 def _is_float(dtype: AnyDType) -> bool:
     return dtype.kind == "f" or dtype.name == "bfloat16"
 

@@ -14,7 +14,7 @@ from clprim import dtypes
 from clprim.arrays.array import Array
 from clprim.arrays.expressions import comparison, statements
 from clprim.arrays.operators import Arithmetic, Operators
-from clprim.dtypes import require_real
+from clprim.dtypes import AnyDType, require_real
 from clprim.errors import DTypeError, OverlapError, quoted, upload_hint
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
@@ -26,6 +26,7 @@ __all__ = ["astype", "binary", "copy", "fill", "sum", "unary"]
 _A, _B = "(typeof_y0)x0", "(typeof_y0)@"
 _OPERANDS = "const typeof_y0 a = x0, b = @;"
 _BOOL = np.dtype(np.bool_)
+_NUMBERS = (int, float, np.generic)  # a union written in place would be made at every call
 _BINARY = {
     "add": f"y0 = {_A} + {_B};",
     "subtract": f"y0 = {_A} - {_B};",
@@ -104,31 +105,39 @@ def binary(
         DTypeError: ``b`` is neither, or the dtypes have no such operator.
     """
     is_array = isinstance(b, cl_array.Array)
-    if not is_array and not isinstance(b, int | float | np.generic):
+    if not is_array and not isinstance(b, _NUMBERS):
         raise DTypeError(
             f"{name}: expected a device array or a number, got {type(b).__name__}" + upload_hint(b)
         )
     if name in _COMPARISONS:
         return _compare(name, a, b, is_array, out)
     other = b.dtype if is_array else dtypes.scalar_dtype(b, a.dtype)
-    common = dtypes.promote([a.dtype, other]) if dtype is None else dtype
+    operator, common = _binary_operator(name, a.dtype, other, is_array, swapped, dtype)
+    if name == "power" and common.kind == "i" and not (is_array or swapped) and b < 0:
+        raise DTypeError(f"power: {quoted(b)} of {a.dtype}: a negative power is no integer")
+    return operator(a, b) if out is None else _apart(operator, a, b, out=out)
+
+
+@lru_cache(maxsize=1024)
+def _binary_operator(
+    name: str, a: AnyDType, other: AnyDType, is_array: bool, swapped: bool, dtype: AnyDType | None
+) -> tuple[Callable[..., Array], AnyDType]:
+    """Returns what computes a binary operator of two dtypes, and the result's dtype."""
+    common = dtypes.promote([a, other]) if dtype is None else dtype
     if name in _BITWISE and common.kind not in "biu":
-        raise DTypeError(f"{name}: {a.dtype} and {other} are not integers")
+        raise DTypeError(f"{name}: {a} and {other} are not integers")
     if name == "subtract" and common.kind == "b":
         raise DTypeError("subtract: bool arrays have no difference; use ^ or ~")
     if name == "divide" and common.kind in "biu":
         common = np.dtype(np.float64)
     if common.kind == "b" and name not in _BINARY:
         common = np.dtype(np.int8)
-    if name == "power" and common.kind == "i" and not (is_array or swapped) and b < 0:
-        raise DTypeError(f"power: {quoted(b)} of {a.dtype}: a negative power is no integer")
     expr = _BINARY.get(name) or f"{_OPERANDS} {statements(name, common)}"
     label = "x1" if is_array else "w0"
     expr = expr.replace("@", label)
     if swapped:
         expr = _swap(expr, label)
-    operator = _operator(expr, name, common)
-    return operator(a, b) if out is None else _apart(operator, a, b, out=out)
+    return _operator(expr, name, common), common
 
 
 def _apart(operator: Callable[..., Array], *given: Any, out: Any) -> Array:
@@ -143,15 +152,22 @@ def _apart(operator: Callable[..., Array], *given: Any, out: Any) -> Array:
 def _compare(name: str, a: Any, b: Any, is_array: bool, out: Any) -> Array:
     """Compares numbers as what they are, whichever dtypes hold them."""
     if type(b) is int and a.dtype.kind in "iu":
-        bounds = np.iinfo(a.dtype)
-        if not bounds.min <= b <= bounds.max:  # the same for all elements
+        least, greatest = dtypes.bounds(a.dtype)
+        if not least <= b <= greatest:  # the same for all elements
             return _operator("y0 = x0 != x0 || w0 != 0;", name, _BOOL)(
                 a, _COMPARISONS[name](0, b), out=out
             )
     other = b.dtype if is_array else dtypes.scalar_dtype(b, a.dtype)
     fp64 = current_device().traits.fp64
-    expr = comparison(name, "x0", "x1" if is_array else "w0", a.dtype, other, fp64)
-    return _operator(f"y0 = {expr};", name, _BOOL)(a, b, out=out)
+    return _comparison_operator(name, a.dtype, other, is_array, fp64)(a, b, out=out)
+
+
+@lru_cache(maxsize=1024)
+def _comparison_operator(
+    name: str, a: AnyDType, other: AnyDType, is_array: bool, fp64: bool
+) -> Callable[..., Array]:
+    expr = comparison(name, "x0", "x1" if is_array else "w0", a, other, fp64)
+    return _operator(f"y0 = {expr};", name, _BOOL)
 
 
 def _swap(expr: str, other: str) -> str:

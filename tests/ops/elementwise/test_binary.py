@@ -86,3 +86,17 @@ def test_refusals(device):
         ops.mul(1, 2)
     with pytest.raises(DTypeError, match="expected a number"):
         ops.mul(x, "two")
+
+
+@pytest.mark.parametrize("call", [ops.add, ops.div, lambda a, b: a * b])
+def test_dtypes_are_promoted_once(device, monkeypatch, call):
+    a, b = cp.asarray(np.float32([1, 2])), cp.asarray(np.int16([3, 4]))
+    expected = call(a, b).get()
+
+    def asked(*_):
+        raise AssertionError("NumPy was asked again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "result_type", asked)
+        found = call(a, b)
+    equal(found, expected)
