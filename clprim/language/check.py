@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
+from operator import attrgetter
 
 from clprim.errors import DefinitionError, shorten
 from clprim.language import hints, names
@@ -223,9 +225,9 @@ class _Checker:
             self.operand(span, text)
         elif not self.is_known(text):
             raise self.unknown(span, text)
-        elif text in names.FUNCTIONS - self.helpers - {*self.scopes[-1][0]} and (
-            span not in self.handed  # a macro may call it
-        ):
+        elif text in names.FUNCTIONS and not (
+            text in self.helpers or text in self.scopes[-1][0] or span in self.handed
+        ):  # a macro may call what it is handed
             raise self.fail(span, f"{text!r} is a function, written {text}(…)", len(text))
 
     def is_known(self, text: str) -> bool:
@@ -241,14 +243,15 @@ class _Checker:
             )
             return self.fail(span, f"unknown name {shorten(text)!r}: {what}", len(text))
         families = self.rules.reads | self.rules.writes
-        known = (*self.scopes[-1][0], *self.helpers)
-        hint = hints.unknown_name(text, known, families)
+        hint = hints.unknown_name(text, (*self.scopes[-1][0], *self.helpers), families)
         return self.fail(span, f"unknown name {shorten(text)!r}{hint}", len(text))
 
     def type(self, node: Type) -> None:
         """Records the operands whose types are taken."""
-        for token in self.code:
-            if node.span.start <= token.start < node.span.end and token.text.startswith("typeof_"):
+        at = attrgetter("start")
+        first = bisect_left(self.code, node.span.start, key=at)
+        for token in self.code[first : bisect_left(self.code, node.span.end, key=at)]:
+            if token.text.startswith("typeof_"):
                 if without_prefix(token.text) == token.text:
                     raise self.unknown(token.span, token.text)
                 self.operand(token.span, token.text)

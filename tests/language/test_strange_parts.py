@@ -1,5 +1,8 @@
 """Strange strings in the parts of reductions, scans and groups, in preambles and epilogues."""
 
+import itertools
+import sys
+
 import numpy as np
 import pytest
 
@@ -94,6 +97,27 @@ def test_a_preamble_that_crashes_a_compiler_is_refused(opened):
     # Intel's compiler ended the process on thousands.
     message = refused("y0 = x0;", f"// first\nconstant float z = {opened};")
     assert "preamble, line 2: brackets and signs nest more than 255 deep" in message
+
+
+def test_a_chain_of_divisions_is_derived_in_steps_in_proportion_to_its_length(device):
+    # A thousand took a minute: types, names and signs were looked for from the beginning, each.
+    x, steps = cp.zeros((8,)), []
+    for divisions in (20, 150, 300):
+        text = "y0 = x0" + " / x1 / x0" * (divisions // 2) + ";"
+        lines = itertools.count()
+
+        def count(frame, event, arg, lines=lines):
+            next(lines)
+            return count
+
+        before = sys.gettrace()
+        sys.settrace(count)
+        try:
+            cp.Pointwise(text).gradient().source(x, x, grad=x)
+        finally:
+            sys.settrace(before)
+        steps.append(next(lines))
+    assert steps[2] < 2.2 * steps[1]
 
 
 def test_gradients_of_what_machines_write():

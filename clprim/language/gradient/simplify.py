@@ -305,11 +305,8 @@ def _is(term: Term, value: float) -> bool:
 
 def _is_negative(term: Term) -> bool:
     """Whether a product or a quotient begins with a negative number."""
-    while term.op in ("*", "/") and term.real:
-        term = term.args[0]
-        if term.value is not None:
-            return term.value < 0
-    return False
+    first = None if term.first is None else term.first.value
+    return first is not None and first < 0
 
 
 def _has_zero_arm(term: Term) -> bool:

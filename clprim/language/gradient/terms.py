@@ -34,10 +34,11 @@ class Term:
         text: Of a name, a literal, a function.
         value: Of a number.
         number: How many terms there were before it.
+        first: Of a product or a quotient, however long: what it begins with.
         hint: A local of the user's that held it, for who prints.
     """
 
-    __slots__ = ("args", "ctype", "hint", "number", "op", "text", "value")
+    __slots__ = ("args", "ctype", "first", "hint", "number", "op", "text", "value")
 
     def __init__(
         self,
@@ -55,6 +56,8 @@ class Term:
         self.value = value
         self.number = number
         self.hint = ""
+        product = op in ("*", "/") and self.real
+        self.first: Term | None = (args[0].first or args[0]) if product else None
 
     @property
     def real(self) -> bool:

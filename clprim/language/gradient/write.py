@@ -76,6 +76,7 @@ class _Writer:
         self.printed: dict[Term, Expr] = {term: Name(name) for term, name in known.items()}
         self.taken = {*taken, *(name for name, _ in results)}
         self.locals: dict[Term, str] = {}
+        self.numbers: dict[str, int] = {}
 
     def lines(self) -> list[str]:
         """All statements."""
@@ -134,11 +135,12 @@ class _Writer:
         return size > _LONGEST or depth > _DEEPEST
 
     def _new_name(self, term: Term) -> str:
-        name, n = term.hint or "t0", 0
-        base = term.hint or "t"
+        name = term.hint or "t0"
+        n = self.numbers.get(term.hint, 0)  # all up to here are taken
         while name in self.taken:
             n += 1
-            name = f"{base}{n}" if not term.hint else f"{base}_{n}"
+            name = f"{term.hint}_{n}" if term.hint else f"t{n}"
+        self.numbers[term.hint] = n
         self.taken.add(name)
         return name
 
