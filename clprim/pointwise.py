@@ -18,6 +18,7 @@ from clprim.call.arguments import (
     result_dtypes,
 )
 from clprim.call.call import Call, bind_strings
+from clprim.call.door import flag
 from clprim.call.scalars import as_numbers, scalar_dtypes, split_arguments, weaken
 from clprim.call.signature import Calls, outputs_of
 from clprim.errors import DTypeError, ShapeError, shorten, titled
@@ -87,6 +88,7 @@ class Pointwise:
         self._scalars = self.definition.scalars
         self._text = f"Pointwise {shorten(expr)!r}"
         self._what = titled(self._text, name)
+        check = flag(self._what, "check", check)
         self._result_type = (
             None
             if result_type is None

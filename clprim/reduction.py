@@ -133,6 +133,7 @@ class Reduction:
         self._scalars = definition.scalars
         self._text = f"Reduction {shorten(expr or step)!r}"
         self._what = titled(self._text, name)
+        check = flag(self._what, "check", check)
         self._result_type = (
             None
             if result_type is None

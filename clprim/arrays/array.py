@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, cast
 
 import numpy as np
@@ -19,10 +19,11 @@ from clprim.arrays.methods import Methods
 from clprim.arrays.operators import Operators
 from clprim.arrays.protocols import Protocols
 from clprim.arrays.transfer import download, upload
+from clprim.call.door import checked
 from clprim.dtypes import AnyDType, as_dtype, is_integer, require_real
 from clprim.errors import DeviceError, DTypeError, OutOfBoundsError, ShapeError, quoted, shorten
 from clprim.plan.strides import ADDRESS_BASE, addresses, dense_strides, elements_of, memory_order
-from clprim.runtime.device import Device, current_device, device_of, on
+from clprim.runtime.device import Device, current_device, device_of, on, wait_for
 
 __all__ = ["Array", "array_over", "new_array", "new_dense", "view_of"]
 
@@ -53,15 +54,16 @@ class Array(Operators, Methods, Protocols, Exchange, Display, cl_array.Array):
     __array_priority__ = 1000  # before NumPy's, so that `ndarray + Array` comes to us
     __hash__ = None  # type: ignore[assignment] # == is elementwise, so arrays are no keys
 
-    def get(self, queue: Any = None, ary: Any = None, **_: Any) -> np.ndarray[Any, AnyDType]:
+    @checked
+    def get(
+        self, queue: cl.CommandQueue | None = None, ary: Any = None
+    ) -> np.ndarray[Any, AnyDType]:
         """Download: returns a NumPy array of the same shape, dtype and memory order.
 
         Args:
-            queue: On which queue; the array's own by default.
+            queue: On which queue, after what the device's own was given, which is the default.
             ary: An array of the same shape to write into and return.
         """
-        if queue is not None and not isinstance(queue, cl.CommandQueue):
-            raise DTypeError(f"get: expected a command queue, got {quoted(queue)}")
         order = memory_order(self.shape, [self.strides])
         source = self
         if not is_dense(self, order):
@@ -84,9 +86,11 @@ class Array(Operators, Methods, Protocols, Exchange, Display, cl_array.Array):
         ary[...] = found
         return cast("np.ndarray[Any, AnyDType]", ary)
 
-    def set(self, ary: Any, queue: Any = None, async_: bool = False, **_: Any) -> None:
+    @checked
+    def set(self, ary: Any, queue: cl.CommandQueue | None = None, async_: bool = False) -> None:
         """Upload ``ary``, which broadcasts to this array's shape, into this array's memory."""
-        self[...] = ary
+        with _beside(queue):
+            self[...] = ary
 
     def item(self, *index: int) -> Any:
         """Returns the only element, or the one of that index, as a Python number.
@@ -129,7 +133,8 @@ class Array(Operators, Methods, Protocols, Exchange, Display, cl_array.Array):
         """The `Device` that the array lies on; None for a context that clprim did not open."""
         return cast("Device", device_of(self.context))
 
-    def to_device(self, device: Any, *, stream: Any = None) -> Array:
+    @checked
+    def to_device(self, device: Any, *, stream: None = None) -> Array:
         """Returns the array on another device, through the host; itself if it is there.
 
         Args:
@@ -251,26 +256,56 @@ class Array(Operators, Methods, Protocols, Exchange, Display, cl_array.Array):
 
     # --- copies ----------------------------------------------------------------------------------
 
-    def copy(self, queue: Any = None, *, order: str = "C") -> Array:
+    @checked  # pyopencl's default is a class of its own
+    def copy(  # type: ignore[override]
+        self, queue: cl.CommandQueue | None = None, *, order: str = "C"
+    ) -> Array:
         """Returns a copy: C-contiguous, or with ``order="K"`` in the array's own memory order.
 
         Raises:
             ShapeError: Another order.
         """
-        if not isinstance(order, str) or order not in ("C", "K"):
+        if order not in ("C", "K"):
             raise ShapeError(f"copy: order={quoted(order)} is not supported; expected 'C' or 'K'")
         axes = memory_order(self.shape, [self.strides]) if order == "K" else None
         out = new_dense(self.shape, self.dtype, axes)
-        return self.arithmetic.copy(self, out=out)
+        with _beside(queue):
+            return self.arithmetic.copy(self, out=out)
 
-    def astype(self, dtype: Any, queue: Any = None) -> Array:
+    @checked
+    def astype(self, dtype: Any, queue: cl.CommandQueue | None = None) -> Array:
         """Returns a copy in another dtype, converted as C converts."""
-        return self.arithmetic.astype(self, as_dtype(dtype))
+        with _beside(queue):
+            return self.arithmetic.astype(self, as_dtype(dtype))
 
-    def fill(self, value: Any, queue: Any = None, wait_for: Any = None) -> Array:
-        """Writes ``value`` to every element and returns the array."""
-        self.arithmetic.fill(self, value)
+    @checked
+    def fill(
+        self,
+        value: Any,
+        queue: cl.CommandQueue | None = None,
+        wait_for: Sequence[cl.Event] | None = None,
+    ) -> Array:
+        """Writes ``value`` to every element, after the events, and returns the array."""
+        for event in wait_for or ():
+            event.wait()
+        with _beside(queue):
+            self.arithmetic.fill(self, value)
         return self
+
+
+def _beside(queue: cl.CommandQueue | None) -> AbstractContextManager[None]:
+    """The block of kernels that come after what a queue was given, and before what it will be."""
+    return nullcontext() if queue is None else _in_order(queue)
+
+
+@contextmanager
+def _in_order(queue: cl.CommandQueue) -> Iterator[None]:
+    own = current_device().queue  # where kernels run, whatever the user's queue
+    if queue != own:
+        wait_for(queue)
+    yield
+    if queue != own:
+        wait_for(own)
 
 
 def view_of(base: cl_array.Array, shape: Shape, strides: Shape, offset: int) -> Array:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.host import host_view
+from clprim.call.door import checked
 from clprim.dtypes import bfloat16
 from clprim.errors import DTypeError, ExchangeError
 from clprim.plan.strides import memory_order
@@ -28,6 +29,7 @@ _UINT, _BFLOAT = 1, 4
 class Exchange:
     """What other libraries ask of an array."""
 
+    @checked
     def __array__(self: Any, dtype: Any = None, copy: bool | None = None) -> Any:
         if not copy:
             view = host_view(self)
@@ -45,10 +47,11 @@ class Exchange:
         device = self.device
         return (_CPU, 0) if device.type == "cpu" else (_OPENCL, device.index)
 
+    @checked
     def __dlpack__(
         self: Any,
         *,
-        stream: Any = None,
+        stream: None = None,
         max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
@@ -57,6 +60,7 @@ class Exchange:
 
         Raises:
             ExchangeError: A device with memory of its own, where no copy on the host is asked for.
+            DTypeError: A stream: the host's memory has none.
         """
         view = None if copy else host_view(self)
         if view is None:

@@ -12,7 +12,7 @@ import pyopencl.array as cl_array
 from clprim.dtypes import AnyDType
 from clprim.errors import DeviceError
 from clprim.runtime import recording
-from clprim.runtime.device import Device, device_of
+from clprim.runtime.device import Device, device_of, wait_for
 
 __all__ = ["download", "upload"]
 
@@ -45,7 +45,7 @@ def download(
     Args:
         array: On a device.
         order: Of its axes in memory, the slowest first; the result has it too.
-        queue: On which queue; by default the device's own, if it is the current one.
+        queue: On which queue, after what the device's own was given; by default on that one.
 
     Raises:
         DeviceError: The driver refused.
@@ -54,11 +54,14 @@ def download(
         return np.empty(array.shape, array.dtype)
     recording.note_transfer()
     flat = np.empty(tuple(array.shape[d] for d in order), array.dtype)
-    if queue is None:
-        # Kernels run on the device's queue of the moment, which a profile replaces for a while.
-        owner = device_of(array.context)
-        queue = array.queue if owner is None else owner.queue
+    # Kernels run on the device's queue of the moment, which a profile replaces for a while.
+    owner = device_of(array.context)
+    own = array.queue if owner is None else owner.queue
     try:
+        if queue is None:
+            queue = own
+        elif queue != own and own is not None:
+            wait_for(own)
         for event in array.events:
             event.wait()
         cl.enqueue_copy(

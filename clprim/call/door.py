@@ -13,13 +13,14 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
+import pyopencl as cl
 import pyopencl.array as cl_array
 
 from clprim.dtypes import is_integer, is_real
 from clprim.errors import DTypeError, ShapeError, quoted, upload_hint
 from clprim.plan.strides import NO_SEQUENCES, elements_of
 
-__all__ = ["check_arguments", "checked", "counted", "flag"]
+__all__ = ["check_arguments", "checked", "counted", "flag", "instance"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -41,10 +42,34 @@ def flag(what: str, label: str, value: Any) -> bool:
     raise DTypeError(f"{what}: expected True or False for {label}, got {quoted(value)}")
 
 
-def _word(what: str, label: str, value: Any) -> Any:
-    if isinstance(value, str):
+def instance(what: str, label: str, value: Any, kind: type, expected: str) -> Any:
+    """Returns what was given, if it is of a class, which ``expected`` says in words.
+
+    Raises:
+        DTypeError: It is of another one.
+    """
+    if isinstance(value, kind):
         return value
-    raise DTypeError(f"{what}: expected a string for {label}, got {quoted(value)}")
+    raise DTypeError(f"{what}: expected {expected} for {label}, got {quoted(value)}")
+
+
+def _queue(what: str, label: str, value: Any) -> Any:
+    return instance(what, label, value, cl.CommandQueue, "a pyopencl.CommandQueue")
+
+
+def _events(what: str, label: str, value: Any) -> list[Any]:
+    given = [*value] if isinstance(value, list | tuple) else [None]
+    if all(isinstance(event, cl.Event) for event in given):
+        return given
+    raise DTypeError(f"{what}: expected a list of pyopencl.Event for {label}, got {quoted(value)}")
+
+
+def _nothing(what: str, label: str, value: Any) -> Any:
+    return instance(what, label, value, type(None), "None")
+
+
+def _word(what: str, label: str, value: Any) -> Any:
+    return instance(what, label, value, str, "a string")
 
 
 def _number(what: str, label: str, value: Any) -> Any:
@@ -116,6 +141,13 @@ def _several(what: str, label: str, value: Any) -> tuple[int, ...]:
     return _integers(what, label, value, "several integers")
 
 
+def _two(what: str, label: str, value: Any) -> tuple[int, ...]:
+    found = _integers(what, label, value, "two integers")
+    if len(found) == 2:
+        return found
+    raise ShapeError(f"{what}: {label}={quoted(value)}: expected two integers")
+
+
 # By what a parameter's annotation says, and whether None may be given as well.
 _CHECKS: dict[object, tuple[Callable[[str, str, Any], Any], bool]] = {
     "bool": (flag, False),
@@ -138,6 +170,10 @@ _CHECKS: dict[object, tuple[Callable[[str, str, Any], Any], bool]] = {
     "Lists": (_list, False),
     "Lists | None": (_list, True),
     "Sequence[Array]": (_list, False),
+    "cl.CommandQueue | None": (_queue, True),
+    "Sequence[cl.Event] | None": (_events, True),
+    "None": (_nothing, True),
+    "tuple[int, int] | None": (_two, True),
 }
 _CHECKS |= {
     name: (_sizes, True)

@@ -14,6 +14,7 @@ import pyopencl as cl
 import torch
 
 from clprim import random
+from clprim.call.door import instance
 from clprim.errors import DeviceError
 from clprim.runtime.device import Device, devices
 from clprim.torch import numbers, private
@@ -38,8 +39,8 @@ class QueueEvent:
 
     def record(self, stream: Any = None) -> None:
         """Puts the event behind all that was launched."""
+        device = _current() if stream is None else _stream("record", stream).opened
         self._done = None
-        device = _current() if stream is None else stream.opened
         self._marker = marker = cl.enqueue_marker(device.queue)
         if self._timing:
 
@@ -52,6 +53,8 @@ class QueueEvent:
 
     def wait(self, stream: Any = None) -> None:
         """Makes what is launched next wait: it does so already, in the one queue."""
+        if stream is not None:
+            _stream("wait", stream)
 
     def query(self) -> bool:
         """Whether all before it is done."""
@@ -69,7 +72,7 @@ class QueueEvent:
         Raises:
             DeviceError: Made without ``enable_timing=True``, or not recorded.
         """
-        for event in (self, end):
+        for event in (self, _event("elapsed_time", end)):
             if not event._timing or event._marker is None:
                 raise DeviceError(
                     "elapsed_time: both events must be made with enable_timing=True and recorded"
@@ -105,18 +108,19 @@ class QueueStream:
 
     def record_event(self, event: QueueEvent | None = None) -> QueueEvent:
         """Puts an event behind all that was launched."""
-        event = QueueEvent() if event is None else event
+        event = QueueEvent() if event is None else _event("record_event", event)
         event.record(self)
         return event
 
     def wait_event(self, event: QueueEvent) -> None:
         """Does nothing: the queue is in order."""
+        _event("wait_event", event)
         if event._marker is not None and event._marker.context != self.opened.context:
             event.synchronize()
 
     def wait_stream(self, stream: QueueStream) -> None:
         """Does nothing where it is the same queue; else the host waits for the other one."""
-        if stream != self:
+        if _stream("wait_stream", stream) != self:
             stream.synchronize()
 
     def __enter__(self) -> QueueStream:
@@ -124,6 +128,16 @@ class QueueStream:
 
     def __exit__(self, *_: object) -> None:
         pass
+
+
+def _event(what: str, given: Any) -> QueueEvent:
+    found: QueueEvent = instance(what, "event", given, QueueEvent, "a torch.opencl.Event")
+    return found
+
+
+def _stream(what: str, given: Any) -> QueueStream:
+    found: QueueStream = instance(what, "stream", given, QueueStream, "a torch.opencl.Stream")
+    return found
 
 
 # What `torch.opencl.device` names, by thread and task.
@@ -214,12 +228,13 @@ class DeviceModule:
 
     default_stream = current_stream
 
-    def stream(self, stream: QueueStream) -> QueueStream:
-        """A context in which a stream is the current one."""
-        return stream
+    def stream(self, stream: QueueStream | None) -> QueueStream:
+        """A context in which a stream is the current one; None leaves that as it is."""
+        return QueueStream() if stream is None else _stream("stream", stream)
 
     def set_stream(self, stream: QueueStream) -> None:
         """Takes the one stream."""
+        _stream("set_stream", stream)
 
     def is_bf16_supported(self) -> bool:
         """Whether tensors may be bfloat16: where the package ml_dtypes is there."""

@@ -1,6 +1,9 @@
 """Arguments of a wrong kind are refused by the library's own errors, by known calls as well."""
 
+import inspect
+
 import numpy as np
+import pyopencl as cl
 import pytest
 
 import clprim as cp
@@ -241,3 +244,65 @@ def test_complex_numbers_and_times_are_not_converted_silently(device, bad):
         with pytest.raises(cp.ClprimError):
             call()
     assert x.tolist() == [0, 0, 0]
+
+
+STRINGS = {"init": "reduce_y0 = 0;", "step": "reduce_y0 += y0;"}
+# What order and checks of launches are asked for with, and where: a function's every such name.
+ORDERED = {
+    ("Array.get", "queue"): lambda x, bad: x.get(bad),
+    ("Array.set", "queue"): lambda x, bad: x.set(np.ones(3), bad),
+    ("Array.set", "async_"): lambda x, bad: x.set(np.ones(3), async_=bad),
+    ("Array.copy", "queue"): lambda x, bad: x.copy(bad),
+    ("Array.astype", "queue"): lambda x, bad: x.astype(np.int32, queue=bad),
+    ("Array.fill", "queue"): lambda x, bad: x.fill(1, bad),
+    ("Array.fill", "wait_for"): lambda x, bad: x.fill(1, wait_for=bad),
+    ("Array.to_device", "stream"): lambda x, bad: x.to_device(x.device, stream=bad),
+    ("Exchange.__dlpack__", "stream"): lambda x, bad: x.__dlpack__(stream=bad),
+    ("Pointwise.__init__", "check"): lambda x, bad: cp.Pointwise("y0 = x0;", check=bad),
+    ("Reduction.__init__", "check"): lambda x, bad: cp.Reduction("y0 = x0;", **STRINGS, check=bad),
+}
+
+
+def test_every_name_of_a_queue_a_stream_an_event_and_a_check_is_tried():
+    names = {"queue", "wait_for", "stream", "check", "async_"}
+    public = [getattr(module, n) for module in (cp, ops, cp.random) for n in module.__all__]
+    classes = [kind for found in public if inspect.isclass(found) for kind in found.__mro__]
+    methods = [method for kind in classes for method in vars(kind).values()]
+    functions = [f for f in (*public, *methods) if inspect.isfunction(f)]
+    found = {
+        (function.__qualname__, name)
+        for function in functions
+        if function.__module__.startswith("clprim")
+        for name in names & {*inspect.signature(function).parameters}
+    }
+    assert found - {("Device.replace_queue", "queue")} == {*ORDERED}  # that one is profiles'
+
+
+@pytest.mark.parametrize("called", ORDERED, ids=".".join)
+def test_no_queue_no_stream_no_events_and_no_check_is_refused(device, called):
+    x, name = cp.zeros((3,)), called[1]
+    for bad in ("junk", 3.5, 7, np.ones(2), x, object(), [1], {}, ["abc"], (None,)):
+        with pytest.raises(cp.DTypeError, match=f"expected .* for {name}, got"):
+            ORDERED[called](x, bad)
+    assert x.tolist() == [0, 0, 0]
+
+
+def test_queues_and_events_are_taken(device):
+    x = cp.zeros((3,))
+    queue = cl.CommandQueue(device.context)
+    event = cl.enqueue_marker(queue)
+    assert x.fill(2, queue, [event]).copy(queue).astype(np.int32, queue).get(queue).sum() == 6
+    large = cp.zeros((1 << 22,))
+    cp.synchronize()
+    cl.enqueue_fill(queue, large.base_data, np.float32(2), large.nbytes)
+    assert large.copy(queue).get(queue).sum() == 2 << 22
+    assert large.fill(5, queue).get(queue).sum() == 5 << 22
+    x.set(np.ones(3, np.float32), queue, True)
+    assert x.fill(3, wait_for=()).to_device(device, stream=None).tolist() == [3, 3, 3]
+
+
+@pytest.mark.parametrize("bad", ["abc", 1, 1.5, (1,), (1, 2, 3), {1, 2}], ids=repr)
+def test_versions_and_devices_of_an_exchange_are_two_integers(device, bad):
+    for name in ("max_version", "dl_device"):
+        with pytest.raises(cp.ShapeError, match=f"{name}=.* expected two integers"):
+            cp.zeros((3,)).__dlpack__(**{name: bad})

@@ -104,8 +104,29 @@ def test_events_and_streams():
     with torch.opencl.stream(torch.opencl.Stream()):
         assert x.item() == 1000
     assert torch.opencl.current_stream() == torch.opencl.default_stream()
+    with torch.opencl.stream(None):
+        torch.opencl.current_stream().wait_event(torch.opencl.current_stream().record_event())
     with pytest.raises(cp.DeviceError, match="enable_timing=True"):
         torch.opencl.Event().elapsed_time(end)
+
+
+@pytest.mark.parametrize(
+    "bad", ["junk", 3.5, torch.ones(2), object()], ids=lambda b: type(b).__name__
+)
+def test_no_streams_and_no_events_are_refused(bad):
+    stream, event = torch.opencl.current_stream(), torch.opencl.Event(enable_timing=True)
+    for expected, call in [
+        ("stream", event.record),
+        ("stream", event.wait),
+        ("stream", stream.wait_stream),
+        ("stream", torch.opencl.stream),
+        ("stream", torch.opencl.set_stream),
+        ("event", stream.record_event),
+        ("event", stream.wait_event),
+        ("event", event.elapsed_time),
+    ]:
+        with pytest.raises(cp.DTypeError, match=f"for {expected}, got"):
+            call(bad)
 
 
 def test_views_beyond_their_memory_are_refused():
