@@ -112,6 +112,15 @@ def test_views_out_write_nothing_beside(device, view):
 
 
 @pytest.mark.oclgrind
+def test_rows_that_are_taken_together_end_anywhere(device):
+    a = numbers((2, 37, 530))
+    upwards = cp.Pointwise("y0 = at_x0(coord(0), size(1) - 1 - coord(1), coord(2));")
+    out = Guard((2, 37, 500))  # pieces of 16, 16 and 5 rows
+    upwards(cp.asarray(a), out=out.array)
+    out.check(a[:, ::-1, :500])
+
+
+@pytest.mark.oclgrind
 @pytest.mark.parametrize("dtype", [np.float16, BFLOAT16], ids=str)
 @pytest.mark.parametrize("size", [1, 15, 16, 67])
 def test_sixteen_bits(device, dtype, size):

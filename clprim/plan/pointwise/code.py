@@ -27,6 +27,7 @@ class PointwiseCode(KernelCode):
         streaming: Whether results go past the cache to memory, as they would only displace
             what is in it.
         random: Whether the snippet draws random numbers.
+        walks: Whether a work-item takes several rows, one after another.
     """
 
     part: str
@@ -43,6 +44,7 @@ class PointwiseCode(KernelCode):
     patterns: int
     streaming: bool
     random: bool
+    walks: bool
 
 
 @dataclass(frozen=True)

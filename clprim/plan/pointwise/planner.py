@@ -41,6 +41,7 @@ from clprim.plan.pointwise.schedule import (
     group_size,
     in_words,
     may_stream,
+    rows_together,
     run_length,
     vector_width,
     widest,
@@ -181,6 +182,7 @@ def plan_pointwise(
         "coords": coords,
         "sizes": sizes,
         "random": definition.draws,
+        "walks": False,
     }
     flops = definition.expr.flops * math.prod(shape)
 
@@ -246,11 +248,16 @@ def plan_pointwise(
     )
 
     labels = [*(o.name for o in operands), *position_names]
-    numbers = [("n", inner.size), ("rows", math.prod(d.size for d in outer))]
+    together = 1 if periodic else rows_together(inner.size, outer, vector, traits)
+    pieces = -(-outer[-1].size // together) if together > 1 else 1
+    rows = math.prod(d.size for d in (outer[:-1] if together > 1 else outer)) * pieces
+    numbers = [("n", inner.size), ("rows", rows)]
     numbers += [(f"n{d}", dim.size) for d, dim in enumerate(outer)]
     run = run_length(inner.size, vector, patterns, traits)
     if vector > 1:
         numbers.append(("run", run))
+    if together > 1:
+        numbers += [("pieces", pieces), ("together", together)]
     if periodic is not None:
         numbers.append(("period", period))
     steps = [o.inner for o in (*operands, *common["positions"])]
@@ -266,15 +273,15 @@ def plan_pointwise(
     if not baked:
         given.numbers(**dict(numbers))
 
-    work = (-(-inner.size // run), math.prod(d.size for d in outer))
-    group = group_size(inner.size // work[0], vector, traits)
+    work = (-(-inner.size // run), rows)
+    group = group_size(inner.size // work[0] * together, vector, traits)
     # A CPU's group that takes a piece of many rows reads lines of memory that it leaves at once:
     # images of 112 and 56 columns were resized four times as slowly by groups of 16 columns.
     local = work_group(work, group, whole_rows=traits.is_cpu and vector == 1)
     return KernelPlan(
         template="pointwise/elements" if periodic is None else "pointwise/periodic",
         code=PointwiseCode(
-            **common,
+            **common | {"walks": together > 1},
             parameters=tuple(given.parameters),
             constants=tuple(numbers) if baked else (),
             results=tuple(operands[: len(results)]),

