@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import clprim as cp
+from clprim import ops
 
 LIMIT = 2e-7
 # Shape, axis, whether every other element is taken.
@@ -53,6 +54,26 @@ def test_sums_are_right_to_two_units(traits, form):
         plus, minus = two(x, axis=axis)
         np.testing.assert_allclose(plus.get().astype(float), wanted, rtol=LIMIT)
         np.testing.assert_array_equal(minus.get(), -plus.get())
+
+
+@pytest.mark.optimised
+@pytest.mark.parametrize("rows", [10**8 >> 10, 10**9 >> 10])
+def test_sums_of_a_thousand_million(device, rows):
+    for make in VALUES.values():
+        row = make(np.random.default_rng(1), 1024).astype(np.float32)
+        x = cp.broadcast_to(cp.asarray(row), (rows, 1024))  # one row in memory
+        wanted = rows * math.fsum(row.astype(np.float64))
+        np.testing.assert_allclose(x.sum().get().astype(float), wanted, rtol=LIMIT)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_variances_are_right_to_1e_6_along_any_axis(device, axis):
+    host = np.random.default_rng(0).normal(1e4, 1e-2, (40_000, 8)).astype(np.float32)
+    host = host if axis == 0 else np.ascontiguousarray(host.T)
+    variance, mean = ops.var_mean(cp.asarray(host), axis)
+    exact = host.astype(np.float64)
+    np.testing.assert_allclose(variance.get(), exact.var(axis=axis, ddof=1), rtol=1e-6)
+    np.testing.assert_allclose(mean.get(), exact.mean(axis=axis), rtol=2.0**-23)
 
 
 @pytest.mark.usefixtures("unoptimised")
