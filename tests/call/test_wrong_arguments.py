@@ -1,6 +1,7 @@
 """Arguments of a wrong kind are refused by the library's own errors, by known calls as well."""
 
 import inspect
+import threading
 
 import numpy as np
 import pyopencl as cl
@@ -288,17 +289,30 @@ def test_no_queue_no_stream_no_events_and_no_check_is_refused(device, called):
 
 
 def test_queues_and_events_are_taken(device):
-    x = cp.zeros((3,))
-    queue = cl.CommandQueue(device.context)
+    x, queue = cp.zeros((3,)), cl.CommandQueue(device.context)
     event = cl.enqueue_marker(queue)
     assert x.fill(2, queue, [event]).copy(queue).astype(np.int32, queue).get(queue).sum() == 6
-    large = cp.zeros((1 << 22,))
-    cp.synchronize()
-    cl.enqueue_fill(queue, large.base_data, np.float32(2), large.nbytes)
-    assert large.copy(queue).get(queue).sum() == 2 << 22
-    assert large.fill(5, queue).get(queue).sum() == 5 << 22
     x.set(np.ones(3, np.float32), queue, True)
     assert x.fill(3, wait_for=()).to_device(device, stream=None).tolist() == [3, 3, 3]
+
+
+@pytest.mark.parametrize("late", ["own", "users", "event"])
+def test_queues_are_in_order(device, late):
+    x, queue = cp.zeros((3,)), cl.CommandQueue(device.context)
+    cp.synchronize()
+    event = cl.UserEvent(device.context)
+    timer = threading.Timer(0.1, event.set_status, [cl.command_execution_status.COMPLETE])
+    timer.start()
+    if late == "own":  # what it was given before is there for another queue
+        cl.enqueue_barrier(device.queue, wait_for=[event])
+        assert x.fill(2).get(queue).tolist() == [2, 2, 2]
+    elif late == "users":
+        cl.enqueue_fill(queue, x.base_data, np.float32(2), x.nbytes, wait_for=[event])
+        assert x.copy(queue).tolist() == [2, 2, 2]
+    else:
+        assert x.fill(2, wait_for=[event]).tolist() == [2, 2, 2]
+        assert event.command_execution_status == cl.command_execution_status.COMPLETE
+    timer.join()
 
 
 @pytest.mark.parametrize("bad", ["abc", 1, 1.5, (1,), (1, 2, 3), {1, 2}], ids=repr)
