@@ -10,9 +10,10 @@ import numpy as np
 
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
+from clprim.call.repeat import repeatable
 from clprim.dtypes import promote
 from clprim.errors import ShapeError
-from clprim.ops.optim.lists import Lists, lists, not_negative, run_all
+from clprim.ops.optim.lists import Lists, gathered, lists, not_negative, run_all
 from clprim.ops.shared.arguments import real
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
@@ -37,6 +38,7 @@ _SCALE = Pointwise(
 )
 
 
+@repeatable
 def clip_grad_norm(grads: Lists, max_norm: float, norm_type: float = 2.0) -> Array:
     """Scales gradients, in place, so that the norm of all of them is at most ``max_norm``.
 
@@ -67,10 +69,11 @@ def clip_grad_norm(grads: Lists, max_norm: float, norm_type: float = 2.0) -> Arr
         raise ShapeError(f"clip_grad_norm: norm_type={order} must be positive")
     rows = lists("clip_grad_norm", grads)
     dtype = promote([np.dtype(np.float32), *(g.dtype for (g,) in rows)])
-    norms = empty((len(rows),), dtype)
+    arrays = gathered(rows, dtype)
+    norms = empty((len(arrays),), dtype)
     kernel = {1.0: _MAGNITUDES, 2.0: _SQUARES, math.inf: _GREATEST}.get(order, _POWERS)
     numbers = (order,) if kernel is _POWERS else ()
-    for n, (g,) in enumerate(rows):
+    for n, g in enumerate(arrays):
         kernel(g, *numbers, out=norms[n : n + 1].reshape(()))
     total: Array = (_GREATEST if kernel is _GREATEST else _TOTAL)(norms)
     if order not in (1.0, math.inf):

@@ -7,10 +7,11 @@ from functools import lru_cache
 import numpy as np
 
 from clprim.arrays.array import Array, new_dense
-from clprim.arrays.creation import zeros
-from clprim.dtypes import is_integer
+from clprim.arrays.creation import empty, zeros
+from clprim.call.repeat import repeatable
+from clprim.dtypes import is_integer, promote
 from clprim.errors import DTypeError, ShapeError, quoted
-from clprim.ops.optim.lists import Lists, lists, not_negative, run_all
+from clprim.ops.optim.lists import Lists, gathered, lists, not_negative, run_all
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
@@ -127,6 +128,7 @@ def _times() -> Pointwise:
     return Pointwise("y0 = x0 * w0;", name="unscale")
 
 
+@repeatable
 def unscale(grads: Lists, scale: float) -> Array:
     """Divides gradients of a scaled loss by its scale, in place, and says whether one is no number.
 
@@ -157,9 +159,10 @@ def unscale(grads: Lists, scale: float) -> Array:
     if not factor > 0:
         raise ShapeError(f"unscale: scale={scale} must be positive")
     rows = lists("unscale", grads)
-    found = zeros((max(1, len(rows)),))
     run_all(_times(), rows, (1 / factor,), 0)
-    for n, (g,) in enumerate(rows):
+    arrays = gathered(rows, promote([np.dtype(np.float32), *(g.dtype for (g,) in rows)]))
+    found = empty((len(arrays),)) if arrays else zeros((1,))
+    for n, g in enumerate(arrays):
         _ANY(g, out=found[n : n + 1].reshape(()))
     result: Array = _GREATEST(found)
     return result

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from clprim.arrays.array import view_of
+from clprim.arrays.creation import empty
 from clprim.arrays.memory import is_dense
 from clprim.call.lists import run_lists
+from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.pointwise import Pointwise
 
-__all__ = ["Lists", "fraction", "gradient_sign", "lists", "not_negative", "run_all"]
+__all__ = ["Lists", "fraction", "gathered", "gradient_sign", "lists", "not_negative", "run_all"]
 
 Lists = Sequence[Any]
+
+# Elements of an array that is worth a launch of its own, and arrays that are few.
+SMALL = 1 << 16
+FEW = 4
 
 
 def lists(what: str, params: Lists, **others: Lists) -> list[tuple[Any, ...]]:
@@ -99,6 +106,32 @@ def run_all(
     for k in left:
         outs = tuple(rows[k][n] for n in written)
         kernel(*rows[k], *numbers, out=outs if len(outs) > 1 else outs[0])
+
+
+def gathered(rows: Sequence[Sequence[Any]], dtype: AnyDType) -> list[Any]:
+    """Returns the same elements for a reduction in fewer arrays: copies of small ones in one line.
+
+    A reduction of a small array takes less time than its launch, and a few launches copy hundreds.
+
+    Args:
+        rows: What `lists` returned of one list.
+        dtype: Of the copies.
+    """
+    small = [a for (a,) in rows if 0 < a.size <= SMALL]
+    if len(small) < FEW:
+        return [a for (a,) in rows]
+    line = empty((sum(a.size for a in small),), dtype)
+    pairs, start = [], 0
+    for a in small:
+        pairs.append((a, line[start : start + a.size].reshape(a.shape)))
+        start += a.size
+    run_all(_copy(), pairs, (), 1)
+    return [line, *(a for (a,) in rows if a.size > SMALL)]
+
+
+@lru_cache(maxsize=1)
+def _copy() -> Pointwise:
+    return Pointwise("(void)x1; y0 = x0;", name="gather")
 
 
 def gradient_sign(*, maximize: bool) -> str:

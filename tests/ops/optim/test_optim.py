@@ -218,6 +218,26 @@ def test_gradients_are_scaled_by_one_kernel(device, dtype):
     np.testing.assert_allclose(gaps[2].get(), np.full(2, 4 / norm), rtol=2e-3)
 
 
+def test_many_small_gradients_are_read_by_few_kernels(device):
+    hosts = [np.full((n + 1, 2), (-1) ** n * 0.5, np.float32) for n in range(60)]
+    hosts.append(np.ones(70_000, np.float32))  # read where it lies
+    grads = [cp.asarray(h) for h in hosts]
+    grads.append(cp.full((6, 4), 2.0)[:, ::2])
+    norm = np.sqrt(sum(float((h * h).sum()) for h in hosts) + 48)
+    for most, expected in ((1000.0, norm), (1.0, norm), (1.0, 1.0)):
+        total = ops.optim.clip_grad_norm(grads, most)
+        np.testing.assert_allclose(total.get(), expected, rtol=1e-5)
+    np.testing.assert_allclose(grads[3].get(), hosts[3] / norm, rtol=1e-5)
+    assert _launches(lambda: ops.optim.clip_grad_norm(grads, 1.0)) < 15
+    assert ops.optim.unscale(grads, 2.0).get() == 0
+    np.testing.assert_allclose(grads[3].get(), hosts[3] / (2 * norm), rtol=1e-5)
+    assert _launches(lambda: ops.optim.unscale(grads, 2.0)) < 15
+    for n in (7, 60, 61):
+        grads[n][0] = np.inf if n == 7 else np.nan
+        assert ops.optim.unscale(grads, 2.0).get() == 1
+        grads[n][0] = 0
+
+
 def test_clip_grad_value_keeps_nan(device):
     g = cp.asarray(np.array([-3, -0.5, np.nan, 7], np.float32))
     ops.optim.clip_grad_value([g], 1)
