@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import pyopencl as cl
@@ -35,13 +36,16 @@ def operand_of(array: cl_array.Array) -> Operand:
 
 def is_dense(array: cl_array.Array, order: Sequence[int]) -> bool:
     """Whether the elements lie without gaps, axes in ``order`` from the slowest to the fastest."""
-    expected = dense_strides(array.shape, array.dtype.itemsize, order)
-    return (
-        all(
-            size == 1 or have == want
-            for size, have, want in zip(array.shape, array.strides, expected, strict=True)
-        )
-        or not array.size
+    return _is_dense(array.shape, array.strides, array.dtype.itemsize, tuple(order))
+
+
+@lru_cache(maxsize=4096)
+def _is_dense(
+    shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int, order: tuple[int, ...]
+) -> bool:
+    expected = dense_strides(shape, itemsize, order)
+    return 0 in shape or all(
+        size == 1 or have == want for size, have, want in zip(shape, strides, expected, strict=True)
     )
 
 
