@@ -2,20 +2,20 @@
 
 Every mode is one kernel, in every memory format. The gradient is gathered: an element of the input
 looks at the results that lie near it, and takes the weights that they gave it. It has a kernel for
-each dimension, and so have the antialiased modes: what many elements of an image give is what a
-line gives, of lines.
+each dimension (nearest elements of channels-last images are taken in one), and so have the
+antialiased modes: what many elements of an image give is what a line gives, of lines.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from clprim.arrays.array import Array
+from clprim.arrays.array import Array, new_dense
 from clprim.call.repeat import repeatable
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.ops.pool.adaptive_pool import (
@@ -27,7 +27,7 @@ from clprim.ops.pool.adaptive_pool import (
     adaptive_avg_pool3d_backward,
 )
 from clprim.ops.sample.antialias import antialiased, antialiased_backward
-from clprim.ops.sample.passes import along_each
+from clprim.ops.sample.passes import along_each, dense_order
 from clprim.ops.sample.taps import RADIUS, Taps, nearest, position, taps
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.ops.shared.dims import empty_like, whole
@@ -95,7 +95,9 @@ def interpolate(
     if kind not in ("nearest", "nearest-exact") and dtype.kind in "biu":
         raise DTypeError(f"{what}: mode={quoted(mode)} needs floating-point numbers, got {dtype}")
     corners = bool(align_corners)
-    sizes, scales = _sizes(what, x.shape[2:], size, scale_factor, recompute_scale_factor, corners)
+    sizes, scales = _sizes(
+        what, x.shape[2:], size, scale_factor, recompute_scale_factor, kind, corners
+    )
     if kind == "area":
         y = _AREA[x.ndim - 3](x, sizes)
         return y if out is None else _into(y, out)
@@ -141,15 +143,23 @@ def interpolate_backward(
     kind = _kind(what, grad.ndim - 2, mode, align_corners, antialias, grad.shape)
     corners = bool(align_corners)
     wanted = None if scale_factor is not None else grad.shape[2:]
-    sizes, scales = _sizes(what, given[2:], wanted, scale_factor, recompute_scale_factor, corners)
+    sizes, scales = _sizes(
+        what, given[2:], wanted, scale_factor, recompute_scale_factor, kind, corners
+    )
     if sizes != grad.shape[2:]:
         raise ShapeError(f"{what}: grad has shape {grad.shape}, expected (N, C, *{sizes})")
     if kind == "area":
         return _area_backward(grad, given)
     if antialias:
         return along_each(what, antialiased_backward(kind), grad, given[2:], scales)
-    expr = _NEAREST_BACKWARD if kind.startswith("nearest") else _backward(kind)
     starts = partial(_starts, kind, corners)
+    if kind.startswith("nearest"):
+        # Where channels are neighbours one pass reads each element once, in vectors; the sums of
+        # many would be long, and of few places not parallel.
+        taken = math.prod(-(-m // n) for n, m in zip(given[2:], sizes, strict=True))
+        if dense_order(grad)[-1] == 1 and taken <= _FEW and 0 not in grad.shape:
+            return _nearest_backward(what, grad, given, scales, starts)
+    expr = _NEAREST_BACKWARD if kind.startswith("nearest") else _backward(kind)
     return along_each(what, expr, grad, given[2:], scales, given=starts)
 
 
@@ -189,6 +199,7 @@ def _sizes(
     size: Any,
     factor: Any,
     recompute: bool | None,
+    kind: str,
     corners: bool,
 ) -> tuple[tuple[int, ...], list[float]]:
     """Sizes of the result, and for each how many steps of the input one of its own is."""
@@ -220,6 +231,8 @@ def _sizes(
     for d, (n, m) in enumerate(zip(sizes, outputs, strict=True)):
         if corners:
             scales.append((n - 1) / (m - 1) if m > 1 else 0.0)
+        elif kind == "nearest" and m in (n, 2 * n):
+            scales.append(n / m)  # whatever the factor: so does PyTorch on the CPU
         else:
             scales.append(1 / factors[d] if factors else n / m)
     return outputs, scales
@@ -254,6 +267,33 @@ _NEAREST_BACKWARD = """
     typeof_x0 sum = 0;
     for (int o = at_x1(coord(1)); o < end; ++o) sum += at_x0(coord(0), o, coord(2));
     y0 = sum;"""
+
+
+# Elements of a result that came of one, of which a work-item reads all.
+_FEW = 16
+
+
+def _nearest_backward(
+    what: str,
+    grad: Any,
+    shape: tuple[int, ...],
+    scales: Sequence[float],
+    starts: Callable[..., tuple[Any, ...]],
+) -> Array:
+    """The gradient in all dimensions at once, of channels that are neighbours in memory."""
+    dx = new_dense(shape, grad.dtype, dense_order(grad))
+    numbered = [(d, f"at_x{1 + d}", f"coord({2 + d})") for d in range(grad.ndim - 2)]
+    lines = [f"int begin{d} = {at}({c}), end{d} = {at}({c} + 1);" for d, at, c in numbered]
+    loops = [f"for (int o{d} = begin{d}; o{d} < end{d}; ++o{d})" for d, _, _ in numbered]
+    places = ", ".join(f"o{d}" for d, _, _ in numbered)
+    add = f"sum += at_x0(coord(0), coord(1), {places});"
+    text = "\n".join([*lines, "typeof_x0 sum = 0;", *loops, add, "y0 = sum;"])
+    lengths = [
+        starts(grad.swapaxes(1, axis), dx.swapaxes(1, axis), scale)[0]
+        for axis, scale in enumerate(scales, 2)
+    ]
+    found: Array = kernel(text, what, grad.dtype)(grad, *lengths, shape=shape, out=dx)
+    return found
 
 
 def _starts(kind: str, corners: bool, grad: Any, dx: Any, scale: float) -> tuple[Any, ...]:

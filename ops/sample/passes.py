@@ -12,7 +12,15 @@ from clprim.arrays.array import Array, new_dense, view_of
 from clprim.arrays.memory import is_dense
 from clprim.ops.shared.strings import kernel
 
-__all__ = ["along_each"]
+__all__ = ["along_each", "dense_order"]
+
+
+def dense_order(x: Any) -> tuple[int, ...]:
+    """Returns the axes of an image's memory format, the slowest first: channels first or last."""
+    images = range(2, x.ndim)
+    # A dimension of one element has any stride: the others say where the channels are.
+    last = x.shape[1] > 1 and any(x.shape[d] > 1 and x.strides[d] > x.strides[1] for d in images)
+    return (0, *images, 1) if last else (0, 1, *images)
 
 
 def along_each(
@@ -39,10 +47,7 @@ def along_each(
         given: Of what a pass reads and writes, and its number: what comes behind x0; by default the
             number, w0.
     """
-    images = range(2, x.ndim)
-    # A dimension of one element has any stride: the others say where the channels are.
-    last = x.shape[1] > 1 and any(x.shape[d] > 1 and x.strides[d] > x.strides[1] for d in images)
-    order = (0, *images, 1) if last else (0, 1, *images)
+    order = dense_order(x)
     wide = np.dtype(np.float64 if x.dtype == np.float64 else np.float32)
     if not is_dense(x, order):
         dense = new_dense(x.shape, x.dtype, order)

@@ -37,6 +37,9 @@ def lies_as(x, memory_format):
 RESIZED = [
     ("nearest", {}, {"size": (11, 5)}),
     ("nearest", {}, {"scale_factor": (0.6, 1.7)}),
+    # As large, and twice as large: PyTorch's factors then are 1 and 2 (on its CPU).
+    ("nearest", {}, {"scale_factor": (1.1, 2.1)}),
+    ("nearest", {}, {"size": (40, 30)}),
     ("nearest-exact", {}, {"size": (3, 20)}),
     ("bilinear", {}, {"size": (11, 5)}),
     ("bilinear", {}, {"scale_factor": (0.6, 1.7)}),
