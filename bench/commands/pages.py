@@ -16,7 +16,7 @@ __all__ = ["PAGES", "pages", "refresh"]
 _ROOT = RESULTS.parents[1]
 #: Address of the recorded pages: the README is read on PyPI too.
 PAGES = "https://github.com/clprim/clprim/blob/main/bench/results/"
-SPEED_DEVICE = "Intel's OpenCL on 2 cores of an AVX-512 Xeon, float32"
+SPEED_DEVICE = "Intel's OpenCL on 2 cores of an AMD EPYC (AVX2), float32"
 
 
 def pages(

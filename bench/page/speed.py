@@ -42,22 +42,33 @@ _WORK = (
     ("batch norm, training, NHWC", "norm", "ResNet-50: training forward, chan", "PyTorch"),
     ("batch norm, backward, NCHW", "norm", "ResNet-50: backward, contig", "PyTorch"),
     ("layer norm", "norm", "Transformers: layer norm", "PyTorch"),
-    ("ResNet-50's convolutions, NCHW", "conv", "ResNet-50, batch 8, NCHW, forw", "oneDNN"),
+    (
+        "ResNet-50's convolutions, NCHW",
+        "conv-batch-8-peers-oneDNN",
+        "ResNet-50, batch 8, NCHW, forw",
+        "oneDNN",
+    ),
     (
         "ResNet-50's convolutions, NHWC",
-        "conv",
+        "conv-batch-8-peers-oneDNN",
         "ResNet-50, batch 8, NHWC, forw",
         "oneDNN prepacked",
     ),
     (
-        "… gradient by input, NHWC",
-        "conv-gradients-peers-oneDNN",
+        "VGG-16's convolutions, NHWC",
+        "conv-vgg16-batch-8-peers-oneDNN",
+        "VGG-16, batch 8, NHWC, forw",
+        "oneDNN prepacked",
+    ),
+    (
+        "ResNet-50, gradient by input, NHWC",
+        "conv-batch-8-gradients-peers-oneDNN",
         "ResNet-50, batch 8, NHWC, gradient by input",
         "oneDNN",
     ),
     (
-        "… gradient by weight, NHWC",
-        "conv-gradients-peers-oneDNN",
+        "ResNet-50, gradient by weight, NHWC",
+        "conv-batch-8-gradients-peers-oneDNN",
         "ResNet-50, batch 8, NHWC, gradient by weight",
         "oneDNN",
     ),
@@ -95,7 +106,7 @@ class Comparison:
     page: str
 
 
-def comparisons(folder: Path, device: str = "intel-opencl-xeon-processor") -> list[Comparison]:
+def comparisons(folder: Path, device: str = "intel-opencl-amd-epyc") -> list[Comparison]:
     """Return what the pages of a device say, by what a user waits for.
 
     Args:
