@@ -110,7 +110,7 @@ class Onnx(OnnxRuntime):
             t = node("DepthToSpace", [conv(t, n, f"c{n}")], f"t{n}", blocksize=2, mode="CRD")
         conv(t, 8, "y")
         n, _, height, width = x.shape
-        return self.session(nodes, {"x": x}, constants, (n, 3, 4 * height, 4 * width))
+        return self.session(nodes, {"x": x}, constants, n, 3, 4 * height, 4 * width)
 
 
 def subpixel_peers(device: Device) -> list[Torch | Onnx]:
