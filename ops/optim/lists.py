@@ -24,17 +24,25 @@ SMALL = 1 << 16
 FEW = 4
 
 
-def lists(what: str, params: Lists, **others: Lists) -> list[tuple[Any, ...]]:
+def lists(
+    what: str, params: Lists, *, called: str = "params", **others: Lists
+) -> list[tuple[Any, ...]]:
     """Returns a tuple for each parameter: itself, and what belongs to it of the other lists.
 
     Parameters that follow each other in memory, as `flat` lays them out, and so do their gradients
     and states, are one line of elements: one kernel then steps all of them.
 
+    Args:
+        what: The operator, for messages.
+        params: The first list.
+        called: What its caller names it.
+        others: Lists of as many arrays of the same shapes.
+
     Raises:
         ShapeError: Lists of different lengths, arrays of different shapes.
         DTypeError: No list, something that is no device array, or one of integers.
     """
-    for name, given in {"params": params, **others}.items():
+    for name, given in {called: params, **others}.items():
         if not isinstance(given, Sequence):
             raise DTypeError(
                 f"{what}: expected a list of arrays for {name}, got {type(given).__name__}"

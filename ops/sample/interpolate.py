@@ -147,7 +147,7 @@ def interpolate_backward(
         what, given[2:], wanted, scale_factor, recompute_scale_factor, kind, corners
     )
     if sizes != grad.shape[2:]:
-        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected (N, C, *{sizes})")
+        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {(*given[:2], *sizes)}")
     if kind == "area":
         return _area_backward(grad, given)
     if antialias:

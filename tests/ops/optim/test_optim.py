@@ -263,6 +263,7 @@ def test_refusals(device):
         ("two numbers", lambda: ops.optim.lion(p, g, g, betas=0.9)),
         ("needs grad_avgs", lambda: ops.optim.rmsprop(p, g, g, centered=True)),
         ("must be positive", lambda: ops.optim.clip_grad_norm(g, 1, 0)),
+        (r"for grads\[0\], got NoneType", lambda: ops.optim.clip_grad_norm([None], 1)),
     ]:
         with pytest.raises(cp.ClprimError, match=message):
             call()

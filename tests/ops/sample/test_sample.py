@@ -185,7 +185,11 @@ def test_affine_grid(device, ndim):
             "floating-point",
         ),
         (lambda x: ops.interpolate_backward(x, (1, 1, 2, 2), 3.0), "ShapeError", "does not fit"),
-        (lambda x: ops.interpolate_backward(x, (1, 2, 2, 2), 3.0), "ShapeError", r"\*\(6, 6\)"),
+        (
+            lambda x: ops.interpolate_backward(x, (1, 2, 2, 2), 3.0),
+            "ShapeError",
+            r"expected \(1, 2, 6, 6\)",
+        ),
         (lambda x: ops.grid_sample(x, x), "ShapeError", r"expected \(1, H, W, 2\)"),
         (lambda x: ops.grid_sample(x, x[..., :2], "cubic"), "DefinitionError", "mode='cubic'"),
         (
