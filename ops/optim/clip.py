@@ -67,7 +67,7 @@ def clip_grad_norm(grads: Lists, max_norm: float, norm_type: float = 2.0) -> Arr
     order = real("clip_grad_norm", "norm_type", norm_type)
     if not order > 0:
         raise ShapeError(f"clip_grad_norm: norm_type={order} must be positive")
-    rows = lists("clip_grad_norm", grads, called="grads")
+    rows = lists("clip_grad_norm", grads, "grads")
     dtype = promote([np.dtype(np.float32), *(g.dtype for (g,) in rows)])
     arrays = gathered(rows, dtype)
     norms = empty((len(arrays),), dtype)
@@ -95,4 +95,4 @@ def clip_grad_value(grads: Lists, clip_value: float) -> None:
         DTypeError: No arrays of floating numbers.
     """
     (most,) = not_negative("clip_grad_value", clip_value=clip_value)
-    run_all(_clamp(), lists("clip_grad_value", grads, called="grads"), (most,), 0)
+    run_all(_clamp(), lists("clip_grad_value", grads, "grads"), (most,), 0)

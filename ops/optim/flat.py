@@ -53,7 +53,7 @@ def flat(arrays: Lists, *, fill: float | None = None) -> list[Array]:
         >>> params[1].get()
         array([1.5, 1.5, 1.5], dtype=float32)
     """
-    lists("flat", arrays, called="arrays")
+    lists("flat", arrays, "arrays")
     if not arrays:
         return []
     dtype = dtype_of("flat", "arrays[0]", arrays[0])
@@ -158,7 +158,7 @@ def unscale(grads: Lists, scale: float) -> Array:
     factor = real("unscale", "scale", scale)
     if not factor > 0:
         raise ShapeError(f"unscale: scale={scale} must be positive")
-    rows = lists("unscale", grads, called="grads")
+    rows = lists("unscale", grads, "grads")
     run_all(_times(), rows, (1 / factor,), 0)
     arrays = gathered(rows, promote([np.dtype(np.float32), *(g.dtype for (g,) in rows)]))
     found = empty((len(arrays),)) if arrays else zeros((1,))

@@ -25,7 +25,7 @@ FEW = 4
 
 
 def lists(
-    what: str, params: Lists, *, called: str = "params", **others: Lists
+    what: str, params: Lists, called: str = "params", /, **others: Lists
 ) -> list[tuple[Any, ...]]:
     """Returns a tuple for each parameter: itself, and what belongs to it of the other lists.
 
