@@ -56,6 +56,30 @@ def test_of_a_scalar_it_is_a_sum_of_all(device):
     np.testing.assert_array_equal(gx.get(), x)
 
 
+PRODUCTS = {
+    "two arrays in turn": " * ".join(f"x{n % 2}" for n in range(500)),
+    "brackets": "x0 * (x1 * " * 125 + "x1" + ")" * 125,
+    "parts of both": " * ".join(["(x0 + 0.25f)", "x1", "sqrt(x0)", "-x1"] * 125),
+    "a square that is taken twice": "(x0 * x0) * (x1 * (x0 * x0)) * x1",
+    "different factors": " * ".join(f"(x{n % 2} + {n / 1000}f)" for n in range(200)),
+}
+
+
+@pytest.mark.parametrize("text", PRODUCTS.values(), ids=PRODUCTS)
+def test_products_of_many_factors(device, text):
+    # Where factors were equal, the terms grew by the square of their number, and were refused.
+    x = np.linspace(0.985, 1.015, 64).astype(np.float32)
+    y, grad = x[::-1].copy(), numbers((64,), seed=2)
+    found = cp.Pointwise(f"y0 = {text};").gradient()(
+        cp.asarray(x), cp.asarray(y), grad=cp.asarray(grad)
+    )
+    x0, x1 = torch_of(x), torch_of(y)
+    value = eval(re.sub(r"(?<=\d)f", "", text), {"x0": x0, "x1": x1, "sqrt": torch.sqrt})
+    expected = torch.autograd.grad(value, (x0, x1), torch.tensor(grad).double())
+    for one, right in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one.get(), right.numpy(), rtol=1e-4)
+
+
 def test_one_name_gives_one_array(device):
     x = cp.asarray(numbers((3, 4)))
     found = PRODUCT.gradient("x1")(x, x, 2.0, grad=2.0)

@@ -99,11 +99,13 @@ def test_a_preamble_that_crashes_a_compiler_is_refused(opened):
     assert "preamble, line 2: brackets and signs nest more than 255 deep" in message
 
 
-def test_a_chain_of_divisions_is_derived_in_steps_in_proportion_to_its_length(device):
-    # A thousand took a minute: types, names and signs were looked for from the beginning, each.
+@pytest.mark.parametrize("link", [" / x1 / x0", " * x1 * x0", " * -x1 * sin(x0)"])
+def test_a_chain_is_derived_in_steps_in_proportion_to_its_length(device, link):
+    # A thousand divisions took a minute: types, names and signs were looked for from the beginning,
+    # each. Products of more than 120 factors of which some were equal were refused.
     x, steps = cp.zeros((8,)), []
-    for divisions in (20, 150, 300):
-        text = "y0 = x0" + " / x1 / x0" * (divisions // 2) + ";"
+    for factors in (20, 150, 300):
+        text = "y0 = x0" + link * (factors // 2) + ";"
         lines = itertools.count()
 
         def count(frame, event, arg, lines=lines):

@@ -7,13 +7,14 @@ factor stays inside (see ``simplify``), so that the gradient of ``x > 0 ? log(x)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cache
 
 from clprim.language.gradient.arithmetic import COMPARISONS, LOGIC
 from clprim.language.gradient.calls import BUILTIN_CONSTANTS
 from clprim.language.gradient.derivatives import REFUSED, RULES, WHOLE
-from clprim.language.gradient.simplify import MOST, Algebra
+from clprim.language.gradient.simplify import Algebra
 from clprim.language.gradient.terms import Term, Terms, below
 from clprim.language.gradient.values import Refusal
 from clprim.language.parser import parse_value
@@ -50,6 +51,7 @@ class Reverse:
         self.algebra = Algebra(terms)
         self.reasons = reasons or {}
         self.sides: dict[Term, Term] = {}
+        self.repeated: dict[Term, list[int]] = {}
 
     def gradients(
         self, results: Sequence[tuple[Term, Term]], wrt: Sequence[Term]
@@ -68,6 +70,7 @@ class Reverse:
         live = active(roots, wrt)
         touched = self._touched(order, wrt)
         self.sides = self._sides(order)
+        self.repeated = self._repeated(order, {*roots, *wrt}, live)
         given: dict[Term, Term] = {}
 
         def take(term: Term, gradient: Term) -> None:
@@ -104,16 +107,12 @@ class Reverse:
                 parts = [g, algebra.neg(g)]
             case "neg":
                 parts = [algebra.neg(g)]
-            case "*" if (power := self._power(term)) is not None and power[0] in live:
-                base, exponent = power
-                rest = algebra.power(base, exponent - 1)
-                assert rest is not None
-                return [(base, algebra.mul(g, algebra.mul(algebra.number(exponent), rest)))]
             case "*":
-                a, b = args
-                parts = [self._times(g, b) if a in live else g, self._times(g, a)]
+                counts = self.repeated.get(term, (1, 1))
+                pairs = zip(args, args[::-1], counts, strict=True)
+                return [(a, self._times(g, b, n)) for a, b, n in pairs if n and a in live]
             case "/":
-                a, b = args
+                b = args[1]
                 parts = [algebra.div(g, b)]
                 if b in live:
                     parts.append(algebra.neg(algebra.div(algebra.mul(g, term), b)))
@@ -129,29 +128,13 @@ class Reverse:
                 parts = []
         return [(a, part) for a, part in zip(args, parts, strict=False) if a in live]
 
-    def _power(self, term: Term) -> tuple[Term, int] | None:
-        """What a product is a power of, if it is one."""
-        factors: list[Term] = []
-        ahead = [term]
-        while ahead and len(factors) <= MOST:
-            factor = ahead.pop()
-            if factor.op == "*":
-                ahead.extend(factor.args)
-            elif factors and factor is not factors[0]:
-                break
-            else:
-                factors.append(factor)
-        found = not ahead and 1 < len(factors) <= MOST and factor is factors[0]
-        if found:
-            return factors[0], len(factors)
-        a, b = term.args
-        return (a, 2) if a is b else None
-
-    def _times(self, g: Term, factor: Term) -> Term:
-        """A product with a factor that may be a comparison, and then is a selection."""
+    def _times(self, g: Term, factor: Term, count: int = 1) -> Term:
+        """A product with a factor that may be a comparison and then is a selection, times a count."""
         if factor.op in COMPARISONS or factor.op in LOGIC:
-            return self.algebra.select(factor, g, self.algebra.zero)
-        return self.algebra.mul(g, factor)
+            found = self.algebra.select(factor, g, self.algebra.zero)
+        else:
+            found = self.algebra.mul(g, factor)
+        return found if count == 1 else self.algebra.mul(self.algebra.number(count), found)
 
     def _call(self, term: Term, g: Term, live: frozenset[Term]) -> list[tuple[Term, Term]]:
         algebra = self.algebra
@@ -257,6 +240,37 @@ class Reverse:
             if a is not None and a.real and a not in found:
                 arms = (up, down) if positive else (down, up)
                 found[a] = self.algebra.select(condition, *arms)
+        return found
+
+    def _repeated(
+        self, order: Sequence[Term], ends: Container[Term], live: Container[Term]
+    ) -> dict[Term, list[int]]:
+        """For products in which a factor is there n times, how often each argument takes its part.
+
+        The last one takes it n times, the others never: a sum of n parts would be searched for
+        common factors again and again. Factors are those of a product and of the products in it
+        that nothing else takes.
+        """
+        taken = Counter(a for term in order for a in term.args)
+        found: dict[Term, list[int]] = {}
+        inner: set[Term] = set()
+        for term in reversed(order):
+            if term.op != "*" or term not in live or term in inner:
+                continue
+            places: dict[Term, list[tuple[Term, int]]] = {}
+            ahead = [term]
+            while ahead:
+                product = ahead.pop()
+                for n in (1, 0):
+                    factor = product.args[n]
+                    if factor.op != "*" or taken[factor] > 1 or factor in ends:
+                        places.setdefault(factor, []).append((product, n))
+                    elif factor in live:
+                        ahead.append(factor)
+                        inner.add(factor)
+            for here in places.values():
+                for k, (product, n) in enumerate(here):
+                    found.setdefault(product, [1, 1])[n] = 0 if k else len(here)
         return found
 
     def _touched(self, order: Iterable[Term], wrt: Iterable[Term]) -> frozenset[Term]:
