@@ -50,13 +50,15 @@ def is_integer(value: Any) -> TypeGuard[int]:
 
 
 def require_real(value: Any) -> None:
-    """Refuses complex numbers and times, which NumPy converts to floats and integers silently.
+    """Refuses what NumPy converts to floats silently: complex numbers, times, texts and None.
 
     Raises:
-        TypeError: It is of such a dtype.
+        TypeError: It is one of these.
     """
-    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "cmM":
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "cmMSU":
         raise TypeError(f"{value.dtype} is no dtype of real numbers")
+    if value is None or isinstance(value, str | bytes | bytearray):
+        raise TypeError(f"{type(value).__name__} is no type of real numbers")
 
 
 def is_real(value: Any) -> bool:

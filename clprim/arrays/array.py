@@ -90,7 +90,7 @@ class Array(Operators, Methods, Protocols, Exchange, Display, cl_array.Array):
     def set(self, ary: Any, queue: cl.CommandQueue | None = None, async_: bool = False) -> None:
         """Upload ``ary``, which broadcasts to this array's shape, into this array's memory."""
         with _beside(queue):
-            self[...] = ary
+            self._assign(..., ary, "set: ary")
 
     def item(self, *index: int) -> Any:
         """Returns the only element, or the one of that index, as a Python number.
@@ -151,12 +151,17 @@ class Array(Operators, Methods, Protocols, Exchange, Display, cl_array.Array):
         return self._view(index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        self._assign(index, value)
+
+    def _assign(self, index: Any, value: Any, what: str = "") -> None:
+        """Writes a value, which messages call ``what``, to the elements that an index names."""
         if not isinstance(value, cl_array.Array):
             try:
                 require_real(value)
                 host = np.asarray(value, dtype=None if np.ndim(value) else self.dtype)
             except (TypeError, ValueError, OverflowError) as error:
-                raise DTypeError(f"{quoted(value)} is no {self.dtype}: {error}") from None
+                named = what or indexing.named(index)
+                raise DTypeError(f"{named}: {quoted(value)} is no {self.dtype}: {error}") from None
             value = new_dense(host.shape, as_dtype(host.dtype))
             upload(value, host, current_device())
         if any(map(indexing.is_advanced, indexing.parts_of(index))):
@@ -164,7 +169,10 @@ class Array(Operators, Methods, Protocols, Exchange, Display, cl_array.Array):
                 value = self.arithmetic.astype(value, self.dtype)
             indexing.store(self, index, value)
         else:
-            self.arithmetic.copy(value, out=self._view(index))
+            view = self._view(index)
+            if value.shape != view.shape:
+                indexing.require_fitting(value, view.shape, what or indexing.named(index))
+            self.arithmetic.copy(value, out=view)
 
     def __len__(self) -> int:
         if not self.shape:

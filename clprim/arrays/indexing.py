@@ -14,7 +14,7 @@ import pyopencl.array as cl_array
 
 from clprim.errors import OutOfBoundsError, ShapeError, quoted
 
-__all__ = ["is_advanced", "parts_of", "select", "store"]
+__all__ = ["is_advanced", "named", "parts_of", "require_fitting", "select", "store"]
 
 
 def parts_of(index: Any) -> tuple[Any, ...]:
@@ -72,7 +72,7 @@ def store(x: Any, index: Any, value: Any) -> None:
     try:
         common = np.broadcast_shapes(*(a.shape for a in arrays))
     except ValueError as error:
-        raise ShapeError(f"array[{_named(index)}] = value: {error}") from None
+        raise ShapeError(f"{named(index)}: {error}") from None
     if all(isinstance(indices[d], int) for d in axes):
         common = ()
     together = axes[-1] - axes[0] + 1 == len(axes)
@@ -82,13 +82,8 @@ def store(x: Any, index: Any, value: Any) -> None:
         *common,
         *(view.shape[d] for d in rest[front:]),
     )
-    try:
-        value = x.namespace.broadcast_to(value, shape)
-    except ShapeError:
-        raise ShapeError(
-            f"array[{_named(index)}] = value: value of shape {value.shape} does not broadcast to "
-            f"{shape}"
-        ) from None
+    require_fitting(value, shape, named(index))
+    value = x.namespace.broadcast_to(value, shape)
     if not value.size:
         return
     order = [
@@ -98,6 +93,24 @@ def store(x: Any, index: Any, value: Any) -> None:
     ]
     turned = view.transpose(axes + rest)
     operators.index_put(turned, arrays, value.transpose(order), out=turned)
+
+
+def named(index: Any) -> str:
+    """What messages call a value that is assigned."""
+    return f"array[{_named(index)}] = value"
+
+
+def require_fitting(value: Any, shape: tuple[int, ...], what: str) -> None:
+    """Refuses a value that does not broadcast to a shape.
+
+    Raises:
+        ShapeError: It does not.
+    """
+    fits = len(value.shape) <= len(shape) and all(
+        n in (1, m) for n, m in zip(value.shape[::-1], shape[::-1], strict=False)
+    )
+    if not fits:
+        raise ShapeError(f"{what} of shape {value.shape} does not broadcast to {shape}")
 
 
 def _named(index: Any) -> str:

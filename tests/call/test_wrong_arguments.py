@@ -320,3 +320,35 @@ def test_versions_and_devices_of_an_exchange_are_two_integers(device, bad):
     for name in ("max_version", "dl_device"):
         with pytest.raises(cp.ShapeError, match=f"{name}=.* expected two integers"):
             cp.zeros((3,)).__dlpack__(**{name: bad})
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 2, 3), (0,), (3, 2)], ids=str)
+def test_what_does_not_broadcast_is_named_as_it_was_given(device, shape):
+    # The message spoke of `copy` and its `out=`, which nobody had written.
+    for dtype in (np.float32, np.int32):
+        x, value = cp.zeros((2, 3)), np.ones(shape, dtype)
+        for given in (value, cp.asarray(value)):
+            with pytest.raises(
+                cp.ShapeError, match=r"^set: ary of shape \(.*broadcast to \(2, 3\)"
+            ):
+                x.set(given)
+            with pytest.raises(cp.ShapeError, match=r"^array\[1\] = value of shape \(.* to \(3,\)"):
+                x[1] = given
+        assert not x.any()
+
+
+@pytest.mark.parametrize("bad", [None, "1.5", b"1.5", np.str_("2"), np.array("3"), 1j], ids=repr)
+def test_what_is_no_number_fills_no_array(device, bad):
+    # NumPy makes NaN of None, and numbers of texts.
+    x = cp.zeros((2, 3))
+    for call in (
+        lambda: x.set(bad),
+        lambda: x.__setitem__(0, bad),
+        lambda: x.__setitem__(x == 0, bad),
+        lambda: x.fill(bad),
+        lambda: cp.full(3, bad, dtype="float32"),
+        lambda: cp.asarray(bad, dtype="float32"),
+    ):
+        with pytest.raises(cp.ClprimError):
+            call()
+    assert not x.any()

@@ -129,7 +129,7 @@ class Reverse:
         return [(a, part) for a, part in zip(args, parts, strict=False) if a in live]
 
     def _times(self, g: Term, factor: Term, count: int = 1) -> Term:
-        """A product with a factor that may be a comparison and then is a selection, times a count."""
+        """A product with a factor, of which a comparison makes a selection, times a count."""
         if factor.op in COMPARISONS or factor.op in LOGIC:
             found = self.algebra.select(factor, g, self.algebra.zero)
         else:
