@@ -260,6 +260,36 @@ def test_floats_are_rounded_to_nearest_even(device, dtype, step):
     assert np.isnan(found.astype(np.float32)[~number]).all()
 
 
+@pytest.mark.parametrize("narrow", ["int8", "uint16", "int32", "bool"])
+def test_conversions_to_narrow_integers_are_those_of_the_docs(device, narrow):
+    # Of integers the low bits; of floating values what is left without the fraction, where that
+    # fits; and where it does not, what saturates.
+    dtype = np.dtype(narrow)
+    near = [0, 1, -1, 44, 127, 128, -128, -129, 255, 256, 300, -300, 65535, 2**31, -(2**40) + 3]
+    integers = np.array(near, np.int64)
+    assigned = cp.zeros(integers.shape, dtype)
+    assigned[:] = cp.asarray(integers)
+    copied = cp.Pointwise("y0 = x0;", result_type=dtype)(cp.asarray(integers))
+    for found in (copied, assigned):
+        equal(found, integers.astype(dtype), dtype)
+
+    floating = np.array([0.9, 1, -2.5, 99.99, 127.9, 1e9, -1e9, np.nan, np.inf, -np.inf, 0])
+    x = cp.asarray(floating.astype(np.float32))
+    if narrow == "bool":
+        equal(cp.Pointwise("y0 = x0;", result_type=dtype)(x), floating != 0, dtype)
+        return
+    word = {"int8": "char", "uint16": "ushort", "int32": "int"}[narrow]
+    plain, saturated = cp.Pointwise(
+        f"y0 = x0; y1 = convert_{word}_sat(x0);", result_type=(dtype, dtype)
+    )(x)
+    limits = np.iinfo(dtype)
+    whole = np.trunc(np.where(np.isnan(floating), 0, floating))
+    kept = np.clip(whole, limits.min, limits.max)
+    equal(saturated, kept.astype(dtype), dtype)
+    fits = (kept == whole) & ~np.isnan(floating)
+    np.testing.assert_array_equal(plain.get()[fits], kept[fits].astype(dtype))
+
+
 @pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: d.name)
 def test_infinities_and_nan_go_through(device, dtype):
     a = np.array([np.inf, -np.inf, np.nan, -0.0, 1], dtype)

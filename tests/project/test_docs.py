@@ -52,6 +52,16 @@ def test_there_are_pages_and_modules():
     assert {"clprim.pointwise", "clprim.ops.reduction.reduce"} <= set(MODULES)
 
 
+def test_one_place_says_that_strings_are_code():
+    told = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
+    assert [n for n, text in told.items() if "never feed those of strangers" in text] == [
+        "language.md"
+    ]
+    promised = re.search(r"## What is promised\n(.*?)\n## ", told["language.md"], re.DOTALL)[1]
+    for claim in (r"Strings are code", r"`preamble=` may\s+include files", r"no fence"):
+        assert re.search(claim, promised), claim
+
+
 # The README is read on PyPI as well, where only whole addresses lead somewhere.
 OWN = re.compile(
     r"https://(?:raw\.githubusercontent|github)\.com/clprim/clprim/(?:(?:blob|tree)/)?main/"

@@ -291,6 +291,20 @@ def test_an_error_in_the_generated_code_quotes_it(device):
     assert "op.source(...)" in str(caught.value)
 
 
+def test_preambles_may_include_files_of_which_errors_show_lines(device, tmp_path):
+    # As docs/language.md promises: who gives the strings reads what the process may read.
+    file = tmp_path / "own.h"
+    file.write_text("float own(float a) { return 3 * a; }\n")
+    preamble = f'#include "{file}"'
+    x = cp.asarray(np.arange(4, dtype=np.float32))
+    assert cp.Pointwise("y0 = own(x0);", preamble=preamble)(x).tolist() == [0, 3, 6, 9]
+    file = tmp_path / "secret.h"
+    file.write_text("the line of a secret\n")
+    with pytest.raises(BuildError) as caught:
+        cp.Pointwise("y0 = x0;", preamble=f'#include "{file}"')(x)
+    assert "'the'" in caught.value.log  # its first word
+
+
 def test_options_of_the_environment_follow(device, monkeypatch):
     source = render("y0 = FACTOR * x0;")
     monkeypatch.setenv("CLPRIM_BUILD_OPTIONS", "-cl-opt-disable -DFACTOR=2")

@@ -2,12 +2,15 @@
 
 import dataclasses
 import multiprocessing
+import re
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import clprim as cp
-from bench.torture import damage
+from bench.__main__ import app
+from bench.torture import cases, damage, run
 from bench.torture.cases import KINDS, Case, WrongError, draw_case
 from bench.torture.draw import Draw
 from bench.torture.run import run_case, torture
@@ -85,6 +88,44 @@ def test_a_run_says_what_it_did(device):
     lines = []
     torture([device], 1.0, SEED, threads=2, say=lines.append)
     assert "runs from 2 threads" in lines[0]
+
+
+def texts_of_a_run(monkeypatch, *options):
+    """What the command printed, and the cases that it drew, on the current device."""
+    texts = []
+
+    def drawn(*arguments):
+        case = draw_case(*arguments)
+        texts.append(case.text)
+        return case
+
+    monkeypatch.setattr(run, "draw_case", drawn)
+    monkeypatch.setattr(run, "_CASES", 3)
+    device = str(cp.current_device().index)
+    arguments = ["torture", "--minutes", "0.01", "--threads", "2", "--device", device, *options]
+    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    return result, texts
+
+
+def test_the_seed_is_printed_and_replays(device, monkeypatch):
+    result, texts = texts_of_a_run(monkeypatch)
+    assert result.exit_code == 0, result.output
+    seed = re.search(r"^seed (\d+), on:$", result.output, re.MULTILINE)[1]
+    _, again = texts_of_a_run(monkeypatch, "--seed", seed)
+    common = min(len(texts), len(again))
+    assert common and texts[:common] == again[:common]
+    result, (third,) = texts_of_a_run(monkeypatch, "--seed", seed, "--case", "0")
+    assert third == texts[0] and f"{third}: right" in result.output
+
+
+def test_a_wrong_case_is_told_with_the_command_that_repeats_it(device, monkeypatch):
+    sound = KINDS["chain"]
+    monkeypatch.setattr(cases, "KINDS", {"chain": lambda draw: wrong(sound(draw))})
+    result, (text, *_) = texts_of_a_run(monkeypatch)
+    assert result.exit_code == 1
+    command = re.search(r"python -m bench torture (--seed \d+ --case \d+) --device", result.output)
+    result, (again,) = texts_of_a_run(monkeypatch, *command[1].split())
+    assert result.exit_code == 1 and again == text and text in result.output
 
 
 # --- it would see a fault ---------------------------------------------------------------------
