@@ -25,6 +25,7 @@ from clprim.language.definition import define_pointwise
 from clprim.language.grouped import define_grouped
 from clprim.plan.families import FAMILIES
 from clprim.plan.fused.attention import plan_attention
+from clprim.plan.fused.attention_gradient import plan_attention_gradient, tiles_of
 from clprim.plan.fused.inverted_residual import plan_inverted_residual
 from clprim.plan.grouped.lanes import plan_lanes
 from clprim.plan.grouped.problem import Groups
@@ -316,6 +317,18 @@ def attentions():
         ("double", (apart, apart, apart, double, wide), array(of_keys.shape, of_keys.dtype), False),
     ):
         yield f"fused/attention-{name}", plan_attention(*given, mask, causal, traits).main
+    names = ("q", "k", "v", "grad", "sums", "delta", "dq", "dk", "dv", "mask")
+    for name, one, column, mask, causal in (
+        ("causal", x, sums, (), True),
+        ("mask", x, sums, (of_pairs,), False),
+        ("double", apart, wide, (of_keys,), False),
+    ):
+        tiles = tiles_of(one.shape, 50, 64, one.dtype.itemsize, traits)
+        dq = array((2, 3, tiles.slices * tiles.partial[0], tiles.partial[1]), one.dtype)
+        given = (*(one,) * 4, column, column, dq, one, one, *mask)
+        arrays = dict(zip(names, given, strict=False))
+        plan = plan_attention_gradient(arrays, tiles, causal, traits)
+        yield f"fused/attention_gradient-{name}", plan.main
 
 
 @lru_cache(maxsize=1)

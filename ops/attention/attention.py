@@ -1,9 +1,9 @@
 """Attention by blocks of queries: what queries make of keys is never stored for all of them.
 
-On CPUs the result is one kernel's, unless weights drop out. Elsewhere, and in the gradient, a block
-of queries is multiplied with all keys; the products, of a few megabytes, stay in a cache while they
-become weights and are multiplied with the values. The gradient makes the weights of a block again,
-from the logarithm of each query's sum.
+On CPUs the result is one kernel's and the gradients another's, unless weights drop out. Elsewhere a
+block of queries is multiplied with all keys; the products, of a few megabytes, stay in a cache
+while they become weights and are multiplied with the values. The gradient makes the weights of a
+block again, from the logarithm of each query's sum.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from clprim.arrays.array import Array, new_dense, view_of
 from clprim.errors import DTypeError, ShapeError
-from clprim.ops.attention.fused import attend
+from clprim.ops.attention.fused import attend, differentiate
 from clprim.ops.attention.problem import Problem
 from clprim.ops.product.matmul import matmul
 from clprim.ops.shared.arguments import dtype_of
@@ -250,18 +250,34 @@ def scaled_dot_product_attention_backward(
         )
     if p.dropout and state is None:
         raise ShapeError(f"{what}: dropout_p={dropout_p} needs state=, to draw the mask again")
-    wide = [new_dense(a.shape, p.wide) for a in (p.query, _grown(p, p.key), _grown(p, p.value))]
-    for array in wide:
-        array.fill(0)
+    results = None
     if grad.size and query.size and key.size:
-        with at(state if state is not None else State(0, 0)):
-            _accumulate(p, p.split(grad), p.split(out), _rows(p, logsumexp), wide)
-    found = [wide[0].reshape(query.shape)]
-    for array, like in zip(wide[1:], (key, value), strict=True):
-        found.append(array if p.groups == 1 else _sum(array, axis=-3))
-        found[-1] = found[-1].reshape(like.shape)
-    dq, dk, dv = (_as(array, p.dtype) for array in found)
+        given = [_as(a, p.wide) for a in (p.query, p.key, p.value, p.split(grad))]
+        delta = _delta(given[-1], p.split(out), axis=-1, keepdims=True)
+        given += [_as(_rows(p, logsumexp), p.wide), delta]
+        if not p.dropout:
+            dtype = p.dtype if p.groups == 1 else p.wide
+            results = differentiate(what, given, p.mask, p.causal, p.scale, dtype)
+        if results is not None:
+            results[0] = _sum(results[0], axis=-3)
+        else:
+            results = _zeros(p)
+            with at(state if state is not None else State(0, 0)):
+                _accumulate(p, given, results)
+    dq, dk, dv = _zeros(p) if results is None else results
+    if p.groups > 1:
+        dk, dv = (_sum(a, axis=-3) for a in (dk, dv))
+    found = zip((dq, dk, dv), (query, key, value), strict=True)
+    dq, dk, dv = (_as(a, p.dtype).reshape(like.shape) for a, like in found)
     return dq, dk, dv
+
+
+def _zeros(p: Problem) -> list[Any]:
+    """Wide zeros of the shapes of queries, keys and values."""
+    found = [new_dense(a.shape, p.wide) for a in (p.query, _grown(p, p.key), _grown(p, p.value))]
+    for array in found:
+        array.fill(0)
+    return found
 
 
 def _grown(p: Problem, array: Any) -> Any:
@@ -272,19 +288,18 @@ def _grown(p: Problem, array: Any) -> Any:
     return view_of(array, shape, array.strides, array.offset)
 
 
-def _accumulate(p: Problem, grad: Any, out: Any, sums: Any, results: list[Any]) -> None:
+def _accumulate(p: Problem, given: list[Any], results: list[Any]) -> None:
     """Adds what each block of queries gives to the gradients."""
-    query, key, value = (_as(a, p.wide) for a in (p.query, p.key, p.value))
+    query, key, value, grad, sums, delta = given
     dq, dk, dv = results
     for n, block in enumerate(p.blocks()):
         arrays, numbers = p.products(block)
-        above = _as(grad[..., block, :], p.wide)
-        delta = _delta(above, out[..., block, :], axis=-1, keepdims=True)
+        above = grad[..., block, :]
         seen = p.seen(block)
         back = matmul(above, value[..., seen, :], transpose_b=True)
         kernel = _weights_gradient(p.mask_kind, p.causal, bool(p.dropout))
-        given = [*arrays, sums[..., block, :], back, delta, *numbers, *p.dropped()]
-        kernel(*given, out=(arrays[0], back))
+        rows = sums[..., block, :], back, delta[..., block, :]
+        kernel(*arrays, *rows, *numbers, *p.dropped(), out=(arrays[0], back))
         matmul(back, key[..., seen, :], out=dq[..., block, :])
         added: dict[str, Any] = {"transpose_a": True, "beta": int(n > 0)}
         matmul(back, query[..., block, :], out=dk[..., seen, :], **added)

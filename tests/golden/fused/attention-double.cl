@@ -89,6 +89,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
     y_memory += y_start + c0 * y_0 + c1 * y_1 + c2 * y_2 + c3 * y_3;
     sums_memory += sums_start + c0 * sums_0 + c1 * sums_1 + c2 * sums_2 + c3 * sums_3;
     mask_memory += mask_start + c0 * mask_0 + c1 * mask_1 + c2 * mask_2 + c3 * mask_3;
+
     // Lanes past the last query compute it again, and are never stored.
     for (int lane = 0; lane < 24; ++lane) {
         const index_t query = first + min(lane, here - 1);

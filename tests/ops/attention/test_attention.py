@@ -32,6 +32,9 @@ CASES = {
     "few queries": ((3, 3, 8), (3, 100, 8), 70, {}),
     "causal, more keys than a block": ((1, 205, 8), (1, 205, 8), 9, {"is_causal": True}),
     "causal, fewer keys": ((1, 50, 8), (1, 30, 8), 8, {"is_causal": True}),
+    "rows that see nothing": ((2, 3, 9, 8), (2, 3, 21, 8), 8, {"attn_mask": np.tri(9, 21, -3) > 0}),
+    "no batch, causal, large heads": ((120, 256), (120, 256), 72, {"is_causal": True}),
+    "heads of one": ((2, 50, 1), (2, 60, 1), 1, {}),
     "mask of keys": ((2, 3, 11, 8), (2, 3, 130, 8), 8, {"attn_mask": RNG.random((1, 130)) < 0.2}),
     "mask of pairs": ((3, 27, 8), (3, 101, 8), 8, {"attn_mask": RNG.normal(size=(1, 27, 101))}),
 }
@@ -41,6 +44,7 @@ def by_blocks(monkeypatch):
     """No kernel of its own, and several blocks, of 16 queries."""
     monkeypatch.setattr(problem, "BLOCK_BYTES", 1)
     monkeypatch.setattr(attention, "attend", lambda *_: False)
+    monkeypatch.setattr(attention, "differentiate", lambda *_: None)
 
 
 SHORT = ("plain", "causal", "bool mask", "float mask", "groups")
@@ -82,18 +86,22 @@ def test_sixteen_bits_and_views(device):
 def test_other_dtypes_of_transposed_keys(device, dtype):
     if dtype == "float64" and not cp.current_device().traits.fp64:
         pytest.skip("no double")
-    q, k, v = (RNG.normal(size=s) for s in ((2, 30, 9), (2, 9, 110), (2, 110, 7)))
-    given = [cp.asarray(a.astype(np.float32)).astype(dtype) for a in (q, k, v)]
-    q, k, v = (a.astype(np.float32).get().astype(np.float64) for a in given)
-    expected, _ = reference(q, k.transpose(0, 2, 1), v, np.zeros((2, 30, 7)), is_causal=True)
-    found = ops.scaled_dot_product_attention(
-        given[0], given[1].transpose(0, 2, 1), given[2], is_causal=True
-    )
-    assert found.dtype == given[0].dtype
-    close = 1e-12 if dtype == "float64" else 1e-2
-    np.testing.assert_allclose(
-        np.asarray(found.get(), np.float64), expected, rtol=close, atol=close
-    )
+    shapes = (2, 30, 9), (2, 9, 110), (2, 110, 7), (2, 30, 7)
+    given = [cp.asarray(RNG.normal(size=s).astype("f")).astype(dtype) for s in shapes]
+    q, k, v, g = (a.astype(np.float32).get().astype(np.float64) for a in given)
+    expected, gradients = reference(q, k.transpose(0, 2, 1), v, g, is_causal=True)
+    given[1] = given[1].transpose(0, 2, 1)
+    found, sums, _ = ops.scaled_dot_product_attention(*given[:3], is_causal=True, return_stats=True)
+    close = 1e-12 if dtype == "float64" else 3e-2
+    both = [
+        ops.scaled_dot_product_attention_backward(given[3], *given[:3], found, sums, 0, True)
+        for _ in range(2)
+    ]
+    for a, b in zip((found, *both[0]), (expected, *gradients), strict=True):
+        assert a.dtype == given[0].dtype
+        np.testing.assert_allclose(np.asarray(a.get(), float), b, rtol=close, atol=close)
+    for a, b in zip(*both, strict=True):
+        assert np.array_equal(a.get().view(np.uint8), b.get().view(np.uint8))
 
 
 def test_scores_that_are_large_far_apart_and_no_numbers(device):

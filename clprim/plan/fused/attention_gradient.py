@@ -1,0 +1,154 @@
+"""Plans the gradients of attention on CPUs as one kernel: a work-item has some blocks of keys.
+
+Keys are the lanes of vectors, as queries are in the result's kernel: what all queries make of some
+keys is made again, block by block of queries, and stays in the nearest cache until it is in the
+gradients of these keys, of their values, and of the queries. The latter come from all blocks of
+keys: so that nobody waits, work-items add them up apart, and their sums are added in order.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from clprim.dtypes import stored_type
+from clprim.plan.fused.attention import FLOATS, LEAST_LANES
+from clprim.plan.fused.heads import VECTORS, AttentionCode, code_of, room
+from clprim.plan.kernel import KernelPlan, Plan, round_up
+from clprim.plan.strides import Operand, Shape
+from clprim.traits import DeviceTraits
+
+__all__ = ["GradientTiles", "plan_attention_gradient", "tiles_of"]
+
+# Queries at a time: a multiple of every tile's rows.
+QUERIES = 96
+# Work-items a unit, so that none waits long for the others; and a head's at most, as each of them
+# has memory for the gradients of all its queries.
+ITEMS = 4
+MOST_SLICES = 16
+# Vectors of a head's elements that are summed up at a time.
+COLUMNS = 4
+
+
+@dataclass(frozen=True)
+class GradientTiles:
+    """What is summed up at a time.
+
+    Attributes:
+        width: Lanes of a vector.
+        vectors: Of keys.
+        rows: Queries, and later elements of heads, beside them.
+        columns: Vectors of a head's elements, in the gradient of queries.
+        tile: Queries beside them.
+        slices: Work-items that a head's keys are divided among.
+        partial: (rows, elements) that a slice writes for a head's queries.
+    """
+
+    width: int
+    vectors: int
+    rows: int
+    columns: int
+    tile: int
+    slices: int
+    partial: Shape
+
+
+def tiles_of(
+    shape: Shape, keys: int, features: int, itemsize: int, traits: DeviceTraits
+) -> GradientTiles | None:
+    """Returns the tiles for queries of a shape, or None where the plan does not suit.
+
+    Args:
+        shape: (…, L, E), not empty.
+        keys: How many, at least one.
+        features: Elements of values, likewise.
+        itemsize: Bytes of what is calculated with.
+        traits: Of the device.
+    """
+    *batch, queries, size = shape
+    if not traits.is_cpu or min(queries, keys) < LEAST_LANES:
+        return None
+    width = max(2, traits.lanes(itemsize))
+    # Keys as lanes and as rows, their gradient; values and theirs; weights and their gradient.
+    elements = 3 * room(size) + 2 * room(features) + 2 * QUERIES
+    fitting = traits.local_memory // (elements * width * itemsize)
+    vectors = min(VECTORS, -(-keys // width), fitting)
+    if vectors < 1:
+        return None
+    rows = min(8, traits.sums // vectors // 4 * 4)
+    columns = min(COLUMNS, -(-size // width))
+    tile = max(1, rows * vectors // columns)
+    while QUERIES % tile:
+        tile -= 1
+    wanted = -(-ITEMS * traits.compute_units // math.prod(batch))
+    slices = min(wanted, MOST_SLICES, -(-keys // (width * vectors)))
+    partial = round_up(queries, tile), round_up(size, columns * width)
+    return GradientTiles(width, vectors, rows, columns, tile, slices, partial)
+
+
+@dataclass(frozen=True)
+class AttentionGradientCode(AttentionCode):
+    """What fused/attention_gradient.cl.jinja prints.
+
+    Attributes:
+        columns: Vectors of a head's elements that are summed up at a time.
+        tile: Queries beside them.
+    """
+
+    columns: int
+    tile: int
+
+
+def plan_attention_gradient(
+    arrays: dict[str, Operand], tiles: GradientTiles, causal: bool, traits: DeviceTraits
+) -> Plan | None:
+    """Plans the gradients of softmax(q kᵀ · scale + mask) v; the call's number is scale · log₂ e.
+
+    Args:
+        arrays: ``q`` (…, L, E), ``k`` (…, S, E), ``v`` (…, S, F), ``grad`` (…, L, F), ``sums`` and
+            ``delta`` (…, L, 1), all of one dtype, float32 or float64: the logarithm of each query's
+            sum of exponentials, and the sum of its result times its gradient. Written are ``dq``
+            (…, slices · rows, elements), of that dtype, dense, a slice's rows one below the
+            other's; ``dk`` (…, S, E) and ``dv`` (…, S, F). ``mask`` (…, L, S), if there is one, is
+            of bool or was added.
+        tiles: Of these.
+        causal: Whether query i sees keys up to i alone.
+        traits: Of the device.
+
+    Returns:
+        The plan, or None where it does not suit: of heads in more than four loops.
+    """
+    value = stored_type(arrays["sums"].dtype).value
+    *batch, queries, size = arrays["q"].shape
+    keys, features = arrays["v"].shape[-2:]
+    if value not in FLOATS:
+        return None
+    sizes = {"queries": queries, "keys": keys, "size": size, "features": features}
+    partial = dict(zip(("partial_rows", "partial_size"), tiles.partial, strict=True))
+    common = code_of(arrays, ("dq", "dk", "dv"), causal, traits, **sizes, **partial)
+    if common is None:
+        return None
+    fields, found = common
+    heads = math.prod(batch)
+    pairs = heads * queries * keys // (2 if causal else 1)
+    kernel = KernelPlan(
+        "fused/attention_gradient",
+        AttentionGradientCode(
+            name="attention_gradient",
+            **fields,
+            width=tiles.width,
+            vectors=tiles.vectors,
+            rows=tiles.rows,
+            block=QUERIES,
+            query_room=room(size),
+            value_room=room(features),
+            columns=tiles.columns,
+            tile=tiles.tile,
+        ),
+        tuple(found.arguments),
+        (tiles.slices, heads),
+        (1, 1),
+        sum(a.size * a.dtype.itemsize for a in arrays.values()),
+        2 * pairs * (3 * size + 2 * features),
+    )
+    return Plan((kernel,))

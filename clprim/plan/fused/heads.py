@@ -1,0 +1,127 @@
+"""What attention's kernels share: arrays by heads, in up to four loops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from clprim.dtypes import stored_type
+from clprim.plan.arguments import Arguments
+from clprim.plan.kernel import KernelCode, OperandCode, round_up
+from clprim.plan.snippets import index_type
+from clprim.plan.strides import Dim, Operand, Space, collapse
+from clprim.traits import DeviceTraits
+
+__all__ = ["VECTORS", "AttentionCode", "code_of", "room"]
+
+# Loops over heads that a kernel has.
+MOST_DIMS = 4
+# Vectors of lanes: with 16 registers 4 × 3 sums read least.
+VECTORS = 3
+# What head sizes are rounded up to: one kernel for many of them.
+ROOM = 64
+# Arrays of one number a row.
+_COLUMNS = ("sums", "delta")
+
+
+@dataclass(frozen=True)
+class AttentionCode(KernelCode):
+    """What fused/attention.cl.jinja prints, and fused/attention_gradient.cl.jinja most of.
+
+    Attributes:
+        value: Type to calculate in.
+        arrays: By their names, ``mask`` the last where there is one; ``inner`` is along a head's
+            elements, of a mask along queries.
+        mask: ``bool``, ``float`` or nothing.
+        causal: Whether a query sees no later key.
+        width: Lanes of a vector.
+        vectors: Of queries; in the gradient, of keys.
+        rows: Keys, and later elements of values, that are summed up at a time; in the gradient
+            queries, and later elements of a head.
+        block: Of what the lanes are multiplied with.
+        query_room, value_room: Elements of a head that local memory has room for.
+    """
+
+    value: str
+    arrays: tuple[OperandCode, ...]
+    mask: str
+    causal: bool
+    width: int
+    vectors: int
+    rows: int
+    block: int
+    query_room: int
+    value_room: int
+
+
+def room(size: int) -> int:
+    """Returns the elements of a head that local memory has room for."""
+    return round_up(size, ROOM)
+
+
+def code_of(
+    arrays: dict[str, Operand],
+    written: tuple[str, ...],
+    causal: bool,
+    traits: DeviceTraits,
+    **numbers: int,
+) -> tuple[dict[str, Any], Arguments] | None:
+    """Returns what kernels have in common, and the arguments: arrays, a scale, sizes, strides.
+
+    Args:
+        arrays: By name, each (…, rows, elements); of the dtype that ``sums`` is of, or converted.
+        written: Names of results.
+        causal: Whether query i sees keys up to i alone.
+        traits: Of the device.
+        numbers: Of the kernel; the largest is how many rows or elements an array has.
+
+    Returns:
+        Fields of `AttentionCode`; None of heads in more than four loops.
+    """
+    given = tuple(arrays.values())
+    dims = [
+        Dim(n, tuple(a.strides[d] if a.shape[d] > 1 else 0 for a in given))
+        for d, n in enumerate(given[0].shape[:-2])
+    ]
+    space = collapse(Space(tuple(dims), tuple(a.offset for a in given)), turn=False)
+    if len(space.dims) > MOST_DIMS:
+        return None
+    loops = [Dim(1, (0,) * len(given))] * (MOST_DIMS - len(space.dims)) + list(space.dims)
+    along, inner = ([a.strides[d] for a in given] for d in (-2, -1))
+    most = max(numbers.values())
+    reach = Dim(most, tuple(along)), Dim(most, tuple(inner))
+    kind = index_type(Space((*loops, *reach), space.offsets), traits=traits)
+    found = Arguments(kind)
+    codes = []
+    wide = arrays["sums"].dtype
+    value = stored_type(wide).value
+    for n, (name, a) in enumerate(arrays.items()):
+        step = along[n] if name == "mask" else inner[n]
+        as_value = a.dtype if name == "mask" and a.dtype.kind == "b" else wide
+        code = OperandCode.of(name, a.dtype, as_value, a.in_elements(step))
+        found.memory(code.storage, f"{name}_memory", read_only=name not in written)
+        codes.append(code)
+    found.scalar(value, "scale", 0)
+    found.numbers(**numbers, **{f"size_{n}": d.size for n, d in enumerate(loops)})
+    for n, (code, a) in enumerate(zip(codes, given, strict=True)):
+        found.numbers(
+            **{f"{code.name}_start": a.in_elements(space.offsets[n])},
+            **{f"{code.name}_{m}": a.in_elements(d.strides[n]) for m, d in enumerate(loops)},
+            **{f"{code.name}_row": a.in_elements(along[n])},
+        )
+        if code.name == "mask" or (code.name not in _COLUMNS and code.inner != "one"):
+            found.numbers(**{f"{code.name}_step": a.in_elements(inner[n])})
+    mask = arrays.get("mask")
+    return {
+        "preamble": "",
+        "parameters": tuple(found.parameters),
+        "constants": (),
+        "index": kind,
+        "unified": (),
+        "doubles": value == "double",
+        "own": (),
+        "value": value,
+        "arrays": tuple(codes),
+        "mask": "" if mask is None else "bool" if mask.dtype.kind == "b" else "float",
+        "causal": causal,
+    }, found
