@@ -7,7 +7,7 @@ from clprim.torch import autocast, basics, generators, private, saving, table
 from clprim.torch.device import DeviceModule
 from clprim.torch.function import operator
 from clprim.torch.fusion import fuse
-from clprim.torch.kernels import all_families, optimizer, random
+from clprim.torch.kernels import all_families, attention, optimizer, random
 from clprim.torch.memory import array, tensor
 from clprim.torch.on_cpu import fallback, run_on_cpu
 from clprim.torch.report import coverage
@@ -19,6 +19,7 @@ basics.register()
 saving.register()
 random.register()
 optimizer.register()
+attention.register()
 table.register_all(all_families)
 private.register_fallback(run_on_cpu)
 autocast.register()

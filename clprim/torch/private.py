@@ -26,6 +26,7 @@ __all__ = [
     "make_generators",
     "print_with",
     "register_autocast",
+    "register_composite",
     "register_device",
     "register_fallback",
     "register_kernel",
@@ -137,6 +138,12 @@ def register_kernel(name: str, function: Callable[..., Any]) -> None:
     """Registers what runs for an overload, as ``add.Tensor``, of tensors on the device."""
     _kernels[name] = function
     _aten_library().impl(name, function, _KEY)
+
+
+def register_composite(name: str, function: Callable[..., Any]) -> None:
+    """Registers what an overload is made of on the device, where PyTorch makes it of others."""
+    for key in (_KEY, f"Autograd{_KEY}"):
+        _aten_library().impl(name, function, key)
 
 
 def register_fallback(function: Callable[..., Any]) -> None:

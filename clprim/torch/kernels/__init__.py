@@ -2,6 +2,7 @@
 
 from clprim.torch.kernels import (
     activation,
+    attention,
     bag,
     choices,
     counts,
@@ -32,6 +33,7 @@ __all__ = ["all_families"]
 
 all_families = (
     activation,
+    attention,
     bag,
     choices,
     counts,

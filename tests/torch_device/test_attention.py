@@ -1,0 +1,55 @@
+"""Attention on the device beside PyTorch's in float64: one operator, with gradients and dropout."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("clprim.torch")
+
+attention = torch.nn.functional.scaled_dot_product_attention
+FUSED = "ScaledDotProductFusedAttentionOverrideableBackward0"
+
+
+@pytest.mark.parametrize(
+    ("heads", "options"),
+    [
+        ((2, 3), {}),
+        ((2, 3), {"is_causal": True, "scale": 0.4}),
+        ((2, 1), {"enable_gqa": True}),
+        ((2, 3), {"attn_mask": torch.arange(37 * 29).reshape(37, 29) % 3 > 0}),
+        ((1, 3), {}),  # broadcast: made of others
+    ],
+)
+def test_results_and_gradients(heads, options):
+    torch.manual_seed(0)
+    shapes = (2, 3, 37, 8), (*heads, 29, 8), (*heads, 29, 5)
+    given = [torch.randn(s, dtype=torch.float64, requires_grad=True) for s in shapes]
+    y = attention(*given, **options)
+    g = torch.randn_like(y)
+    there = [t.detach().float().to("opencl").requires_grad_() for t in given]
+    if "attn_mask" in options:
+        options = {"attn_mask": options["attn_mask"].to("opencl")}
+    found = attention(*there, **options)
+    assert (found.grad_fn.name() == FUSED) == (heads != (1, 3))
+    gradients = torch.autograd.grad(found, there, g.float().to("opencl"))
+    expected = torch.autograd.grad(y, given, g)
+    for a, b in zip((found, *gradients), (y, *expected), strict=True):
+        torch.testing.assert_close(a.detach().cpu().double(), b.detach(), rtol=1e-4, atol=1e-5)
+
+
+def test_dropout_has_the_same_mask_in_the_gradient():
+    q = torch.zeros(1, 40, 4, device="opencl")
+    v = torch.randn(1, 40, 8, device="opencl", requires_grad=True)
+    y = attention(q, q, v, None, 0.3)
+    g = torch.randn_like(y)
+    y.backward(g)
+    # The result is linear in values.
+    torch.testing.assert_close((y * g).sum().item(), (v * v.grad).sum().item(), rtol=1e-4, atol=0)
+
+
+def test_a_mask_with_a_gradient():
+    x = torch.randn(2, 9, 4, device="opencl")
+    mask = torch.zeros(9, 9, device="opencl", requires_grad=True)
+    attention(x, x, x, mask).square().sum().backward()
+    copy, zeros = x.cpu().double(), torch.zeros(9, 9, dtype=torch.float64, requires_grad=True)
+    attention(copy, copy, copy, zeros).square().sum().backward()
+    torch.testing.assert_close(mask.grad.cpu().double(), zeros.grad, rtol=1e-4, atol=1e-5)
