@@ -169,7 +169,8 @@ def pytest_collection_modifyitems(config, items):
         if which:
             left_out += [item for item in found if item is not one]
         else:
-            one.stash[_as_users] = numbers[path, name] % 4 == 0
+            every = 8 if _LARGE & {*path.parts} else 4
+            one.stash[_as_users] = numbers[path, name] % every == 0
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         gone = set(left_out)
@@ -196,7 +197,8 @@ def pytest_runtest_call(item):
 def pytest_runtest_teardown(item, nextitem):
     # Thousands of programs would fill gigabytes; few of one file are of use to the next.
     built = stats().builds
-    if nextitem is None or nextitem.path != item.path or built > _built_last.get("builds", 0) + 150:
+    most = 150 if nextitem is not None and nextitem.path == item.path else 40
+    if nextitem is None or built > _built_last.get("builds", 0) + most:
         _built_last["builds"] = built
         program.forget()
         Calls.forget()
@@ -241,10 +243,12 @@ def built(request, monkeypatch):
     """Kernels as they are written, but for some cases on the first device.
 
     Optimising a kernel takes up to twenty times as long as building it: it is one case of every
-    fourth function. Tests that are marked ``optimised`` have kernels
-    as users have them in every case, on whichever device runs it: random definitions, dtypes,
-    accuracy, layers of networks, the examples.
+    fourth function, where kernels are large of every eighth. Tests that are marked ``optimised``
+    have kernels as users have them in every case, on whichever device runs it: random definitions,
+    dtypes, accuracy, layers of networks, the examples.
     """
+    # Whichever device a test makes the current one, the next begins with the first.
+    monkeypatch.setattr(device_module, "_current", device_module._current)
     if not _is_first(request.node) and "runtime" not in request.path.parts:
         # Few tests share binaries, and one runtime compiles once more to have one.
         monkeypatch.setenv(_CACHE, "off")

@@ -10,24 +10,17 @@ SUM = {"init": "scan_y0 = 0;", "step": "scan_y0 += y0;"}
 sums = cp.Scan("y0 = x0;", **SUM)
 
 
-def each_run(x, keys, axis, scan):
-    """Every run of equal keys by itself, as ``scan`` has it."""
-    lines = np.moveaxis(x, axis, -1)
+def sums_of_runs(x, keys, axis, exclusive=False, reverse=False):
+    """Sums within runs of equal keys: all sums up to an element, less those before its run."""
+    lines = np.moveaxis(np.float64(x), axis, -1)
     keys = np.moveaxis(np.broadcast_to(keys, x.shape), axis, -1)
-    found = np.empty(lines.shape)
-    for at in np.ndindex(lines.shape[:-1]):
-        cuts = np.flatnonzero(keys[at][1:] != keys[at][:-1]) + 1
-        found[at] = np.concatenate([scan(run) for run in np.split(lines[at], cuts)])
-    return np.moveaxis(found, -1, axis)
-
-
-def summed(exclusive, reverse):
-    def scan(run):
-        run = run[::-1] if reverse else run
-        found = np.cumsum(run) - (run if exclusive else 0)
-        return found[::-1] if reverse else found
-
-    return scan
+    if reverse:
+        lines, keys = lines[..., ::-1], keys[..., ::-1]
+    begins = np.append(np.ones_like(keys[..., :1], bool), np.diff(keys) != 0, -1)
+    first = np.maximum.accumulate(np.where(begins, np.arange(lines.shape[-1]), 0), -1)
+    before = np.cumsum(lines, -1) - lines
+    found = before - np.take_along_axis(before, first, -1) + (0 if exclusive else lines)
+    return np.moveaxis(found[..., ::-1] if reverse else found, -1, axis)
 
 
 @pytest.mark.parametrize(("exclusive", "reverse"), [(0, 0), (0, 1), (1, 0), (1, 1)])
@@ -42,7 +35,7 @@ def test_runs_of_equal_keys(traits, axis, exclusive, reverse):
     ):
         options = {"axis": axis, "exclusive": exclusive, "reverse": reverse}
         found = sums(cp.asarray(x), segments=cp.asarray(keys), **options)
-        equal(found, each_run(x, keys, axis, summed(exclusive, reverse)), np.float32)
+        equal(found, sums_of_runs(x, keys, axis, exclusive, reverse), np.float32)
 
 
 @pytest.mark.parametrize("exclusive", [False, True])
@@ -51,7 +44,7 @@ def test_lines_in_pieces(traits, exclusive):
     keys = np.cumsum(np.random.default_rng(0).random(x.size) < 0.0003)  # some run over pieces
     arguments = cp.asarray(x), cp.asarray(keys)
     found = sums(arguments[0], segments=arguments[1], exclusive=exclusive)
-    equal(found, each_run(x, keys, 0, summed(exclusive, False)))
+    equal(found, sums_of_runs(x, keys, 0, exclusive))
     assert same_bits(found, sums(arguments[0], segments=arguments[1], exclusive=exclusive))
     assert "scan_totals" in sums.source(arguments[0], segments=arguments[1])
 
@@ -117,10 +110,10 @@ def test_maps_that_do_not_commute(traits):
 def test_views_empty_arrays_and_results_on_keys(device):
     x, keys = numbers((6, 40)), np.arange(240).reshape(6, 40) // 7
     found = sums(cp.asarray(x)[::-1, ::2], segments=cp.asarray(keys)[::-1, ::2])
-    equal(found, each_run(x[::-1, ::2], keys[::-1, ::2], -1, summed(False, False)))
+    equal(found, sums_of_runs(x[::-1, ::2], keys[::-1, ::2], -1))
     on_device = cp.asarray(x)
     assert sums(on_device, axis=0, segments=on_device, out=on_device) is on_device
-    equal(on_device, each_run(x, x, 0, summed(False, False)))
+    equal(on_device, sums_of_runs(x, x, 0))
     assert sums(cp.zeros((0, 3)), axis=0, segments=cp.zeros((0, 1))).shape == (0, 3)
     assert sums(cp.zeros((3, 0)), segments=cp.zeros((3, 0))).shape == (3, 0)
     assert sums(cp.full((), 4.0), segments=cp.full((), 1.0)).item() == 4

@@ -10,9 +10,12 @@ from clprim.errors import DeviceError
 from clprim.runtime import ceilings as module
 from clprim.runtime.device import Device, devices
 
-SIZES = [1, 1 << 20, 1_000_000]
 DEVICES = [device for device in devices() if device.compiles]
-each_device = pytest.mark.parametrize("device", DEVICES, ids=lambda device: str(device.index))
+# These kernels are nobody else's, a dozen a case: the least size is asked of one device.
+CASES = [*((device, 1) for device in DEVICES[:1]), *((device, 1_000_000) for device in DEVICES)]
+each_device = pytest.mark.parametrize(
+    ("device", "nbytes"), CASES, ids=lambda value: str(getattr(value, "index", value))
+)
 as_cpu_and_gpu = pytest.mark.parametrize("is_cpu", [True, False], ids=["cpu forms", "gpu forms"])
 
 
@@ -38,7 +41,6 @@ def posing(device, is_cpu):
 
 @each_device
 @as_cpu_and_gpu
-@pytest.mark.parametrize("nbytes", SIZES)
 def test_copies_copy(device, is_cpu, nbytes, buffers):
     device = posing(device, is_cpu)
     candidates = module.copy_candidates(device, nbytes)
@@ -57,7 +59,6 @@ def test_copies_copy(device, is_cpu, nbytes, buffers):
 
 @each_device
 @as_cpu_and_gpu
-@pytest.mark.parametrize("nbytes", SIZES)
 def test_reads_read_everything_once(device, is_cpu, nbytes, buffers):
     device = posing(device, is_cpu)
     candidates = module.read_candidates(device, nbytes)

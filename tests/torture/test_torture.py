@@ -193,7 +193,7 @@ def right_in_a_process(index):
 def test_processes_that_share_a_cache(device):
     with (
         damage.own_cache(),
-        multiprocessing.get_context("spawn").Pool(3) as pool,
+        multiprocessing.get_context("spawn").Pool(2) as pool,
     ):
-        first, *others = pool.map(right_in_a_process, [device.index] * 3)
-    assert all(texts == first for texts in others)
+        first, other = pool.map(right_in_a_process, [device.index] * 2)
+    assert other == first

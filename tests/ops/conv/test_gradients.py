@@ -50,6 +50,7 @@ def check(case, names=None, dtype=np.float32):
 # --- exact ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("kernel", FACTORS["kernel"], ids=str)
 def test_factors_in_every_combination(device, some, kernel):
     # Half of the pairs; the next test has the others.
