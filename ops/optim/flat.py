@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +18,7 @@ from clprim.ops.shared.arguments import dtype_of, real
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 
-__all__ = ["ema", "flat", "swa", "unscale"]
+__all__ = ["ema", "flat", "not_finite", "swa", "unscale"]
 
 _COPY = Pointwise("y0 = x0;", name="copy")
 _ANY = Reduction(
@@ -160,6 +162,15 @@ def unscale(grads: Lists, scale: float) -> Array:
         raise ShapeError(f"unscale: scale={scale} must be positive")
     rows = lists("unscale", grads, "grads")
     run_all(_times(), rows, (1 / factor,), 0)
+    return not_finite(rows)
+
+
+def not_finite(rows: Sequence[Sequence[Any]]) -> Array:
+    """Returns 1 where an element is infinite or NaN, else 0.
+
+    Args:
+        rows: What `lists` returned of one list.
+    """
     arrays = gathered(rows, promote([np.dtype(np.float32), *(g.dtype for (g,) in rows)]))
     found = empty((len(arrays),)) if arrays else zeros((1,))
     for n, g in enumerate(arrays):

@@ -57,6 +57,22 @@ def test_a_step_with_an_infinite_gradient_is_left_out():
     assert scaler.get_scale() == 2.0
 
 
+def test_gradients_of_many_shapes_and_dtypes_are_unscaled_together():
+    kinds = [torch.float32, torch.float16, torch.float32] * 3
+    grads = [torch.arange(n + 2.0).to(k) for n, k in enumerate(kinds)]
+    for infinite in (False, True):
+        if infinite:
+            grads[4][1] = float("inf")
+        there = [g.to("opencl") for g in grads]
+        found = torch.zeros((), device="opencl")
+        torch._amp_foreach_non_finite_check_and_unscale_(
+            there, found, torch.tensor(0.5, device="opencl")
+        )
+        assert found.item() == infinite
+        for a, b in zip(there, grads, strict=True):
+            assert torch.equal(a.cpu(), b * 0.5)
+
+
 @pytest.mark.parametrize(
     ("name", "options"),
     [

@@ -10,10 +10,12 @@ import torch
 
 from clprim import ops
 from clprim.arrays.array import Array
+from clprim.ops.optim.flat import not_finite
+from clprim.ops.optim.lists import lists, run_all
 from clprim.pointwise import Pointwise
 from clprim.torch import private
 from clprim.torch.kernels.elementwise import apply
-from clprim.torch.memory import array_of, kind_of
+from clprim.torch.memory import array_of
 from clprim.torch.table import given
 
 Tensors = Sequence[torch.Tensor]
@@ -29,10 +31,18 @@ def _unscaled(grads: Tensors, scale: Any, found_inf: Any) -> list[Array] | None:
         return None
     arrays = _arrays(grads)
     if scale is not None:
-        number = 1 / scale.item()
-        for a in arrays:
-            apply("{a} * {b}", a, number, kind=kind_of(a.dtype), out=a)
+        _multiply(
+            lists("unscale", arrays, "grads"), apply("1 / {a}", given(scale), kind=scale.dtype)
+        )
     return arrays
+
+
+_times = Pointwise("y0 = x0 * x1;", name="unscale")
+
+
+def _multiply(rows: Sequence[Sequence[Array]], factor: Array) -> None:
+    """Multiplies all arrays with one number."""
+    run_all(_times, [(g, factor) for (g,) in rows], (), 0, shared=1)
 
 
 def _sgd(
@@ -156,11 +166,10 @@ _update = Pointwise(_UPDATE, name="update_scale", result_type=(np.float32, np.in
 
 def _unscale(tensors: Tensors, found_inf: torch.Tensor, inv_scale: torch.Tensor) -> None:
     flag, scale = given(found_inf), given(inv_scale)
-    for tensor in tensors:
-        x = array_of(tensor)
-        bad = ops.any(apply("!isfinite({a})", x, kind=torch.bool))
-        apply("{b} ? 1 : {a}", flag, bad.reshape(flag.shape), kind=found_inf.dtype, out=flag)
-        apply("{a} * {b}", x, scale, kind=tensor.dtype, out=x, shape=x.shape)
+    rows = lists("unscale", _arrays(tensors), "grads")
+    bad = not_finite(rows)
+    apply("{b} > 0 ? 1 : {a}", flag, bad.reshape(flag.shape), kind=found_inf.dtype, out=flag)
+    _multiply(rows, scale)
 
 
 def _update_scale(
