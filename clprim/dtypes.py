@@ -49,6 +49,10 @@ def is_integer(value: Any) -> TypeGuard[int]:
     return isinstance(value, _INTEGERS) and not isinstance(value, _NO_COUNTS)
 
 
+#: What NumPy raises of what it makes no array of.
+NO_ARRAY = (TypeError, ValueError, RuntimeError, OverflowError, MemoryError)
+
+
 def require_real(value: Any) -> None:
     """Refuses what NumPy converts to floats silently: complex numbers, times, texts and None.
 

@@ -97,7 +97,7 @@ def seed(value: Any) -> None:
     Raises:
         DTypeError: No integer.
     """
-    if not isinstance(value, python_numbers.Integral):
+    if not is_integer(value):
         raise DTypeError(f"random.seed: expected an integer, got {type(value).__name__}")
     set_state(State(int(value) & (1 << 64) - 1, 0))
 

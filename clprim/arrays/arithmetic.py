@@ -14,7 +14,7 @@ from clprim import dtypes
 from clprim.arrays.array import Array
 from clprim.arrays.expressions import comparison, statements
 from clprim.arrays.operators import Arithmetic, Operators
-from clprim.dtypes import AnyDType, require_real
+from clprim.dtypes import NO_ARRAY, AnyDType, require_real
 from clprim.errors import DTypeError, OverlapError, quoted, upload_hint
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
@@ -66,6 +66,8 @@ sum = Reduction("y0 = x0;", init="reduce_y0 = 0;", step="reduce_y0 += y0;", name
 
 def copy(x: Any, *, out: Any) -> Array:
     """Writes ``x``, which broadcasts, to ``out``, converted to its dtype as C converts."""
+    if not isinstance(out, cl_array.Array):
+        raise DTypeError(f"expected a device array for out, got {quoted(out)}{upload_hint(out)}")
     return _apart(_operator("y0 = x0;", "copy", out.dtype), x, out=out)
 
 
@@ -83,7 +85,7 @@ def fill(x: Any, value: Any) -> None:
     try:
         require_real(value)
         value = x.dtype.type(value).item() if x.dtype.kind in "biuf" else float(value)
-    except (TypeError, ValueError, OverflowError) as error:
+    except NO_ARRAY as error:
         raise DTypeError(f"fill: {quoted(value)} is no {x.dtype}: {error}") from None
     _fill(value, out=x)
 

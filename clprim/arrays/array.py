@@ -20,7 +20,7 @@ from clprim.arrays.operators import Operators
 from clprim.arrays.protocols import Protocols
 from clprim.arrays.transfer import download, upload
 from clprim.call.door import checked
-from clprim.dtypes import AnyDType, as_dtype, is_integer, require_real
+from clprim.dtypes import NO_ARRAY, AnyDType, as_dtype, is_integer, require_real
 from clprim.errors import DeviceError, DTypeError, OutOfBoundsError, ShapeError, quoted, shorten
 from clprim.plan.strides import ADDRESS_BASE, addresses, dense_strides, elements_of, memory_order
 from clprim.runtime.device import Device, current_device, device_of, on, wait_for
@@ -159,7 +159,7 @@ class Array(Operators, Methods, Protocols, Exchange, Display, cl_array.Array):
             try:
                 require_real(value)
                 host = np.asarray(value, dtype=None if np.ndim(value) else self.dtype)
-            except (TypeError, ValueError, OverflowError) as error:
+            except NO_ARRAY as error:
                 named = what or indexing.named(index)
                 raise DTypeError(f"{named}: {quoted(value)} is no {self.dtype}: {error}") from None
             value = new_dense(host.shape, as_dtype(host.dtype))

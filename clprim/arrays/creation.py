@@ -16,7 +16,7 @@ from clprim.arrays.formats import order_of
 from clprim.arrays.memory import is_dense
 from clprim.arrays.transfer import upload
 from clprim.call.door import checked
-from clprim.dtypes import as_dtype, is_integer, require_real
+from clprim.dtypes import NO_ARRAY, as_dtype, is_integer, require_real
 from clprim.errors import ClprimError, DeviceError, DTypeError, ShapeError, quoted
 from clprim.plan.strides import dense_strides, elements_of, memory_order
 from clprim.runtime.device import Device, current_device, device_of, on
@@ -96,7 +96,7 @@ def full(
     """
     if dtype is None:
         python_float = isinstance(fill_value, float) and not isinstance(fill_value, np.generic)
-        dtype = np.dtype(np.float32) if python_float else np.asarray(fill_value).dtype
+        dtype = np.dtype(np.float32) if python_float else _on_host(fill_value, None).dtype
         if dtype.kind == "O":
             raise DTypeError(f"full: {quoted(fill_value)} is no number of 64 bits")
     with _on(device):
@@ -266,7 +266,7 @@ def _on_host(array: Any, dtype: Any) -> np.ndarray[Any, Any]:
         host = np.asarray(array, wanted)
     except ClprimError:
         raise
-    except (TypeError, ValueError, RuntimeError) as error:
+    except NO_ARRAY as error:
         raise DTypeError(f"asarray: {type(array).__name__} is no array: {error}") from error
     of_python = isinstance(array, list | tuple | float) and not isinstance(array, np.generic)
     if wanted is None and of_python and host.dtype == np.float64:

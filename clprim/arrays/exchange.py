@@ -13,8 +13,8 @@ import numpy as np
 
 from clprim.arrays.host import host_view
 from clprim.call.door import checked
-from clprim.dtypes import bfloat16
-from clprim.errors import DTypeError, ExchangeError
+from clprim.dtypes import NO_ARRAY, bfloat16
+from clprim.errors import DTypeError, ExchangeError, quoted
 from clprim.plan.strides import memory_order
 
 __all__ = ["Exchange", "host_array"]
@@ -31,6 +31,10 @@ class Exchange:
 
     @checked
     def __array__(self: Any, dtype: Any = None, copy: bool | None = None) -> Any:
+        try:
+            dtype = None if dtype is None else np.dtype(dtype)
+        except NO_ARRAY:
+            raise DTypeError(f"{quoted(dtype)} is no dtype of NumPy's") from None
         if not copy:
             view = host_view(self)
             if view is not None and dtype in (None, view.dtype):

@@ -134,6 +134,7 @@ class Methods(metaclass=_Listed):
     squeeze, swapaxes = _method("squeeze", "axis=None"), _method("swapaxes", "axis1, axis2")
     diagonal = _method("diagonal", "offset=0, axis1=0, axis2=1")
     trace = _method("trace", "offset=0, axis1=0, axis2=1")
+    setitem = _Missing("x[index] = value")  # PyOpenCL's, which is no way round our own
     dot, __matmul__ = _method("dot", "b"), _method("matmul", "b")
 
     searchsorted = _method("searchsorted", "v, side='left'")

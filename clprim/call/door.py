@@ -95,6 +95,8 @@ def counted(what: str, label: str, value: Any) -> Any:
 def _sizes(what: str, label: str, value: Any) -> Any:
     if isinstance(value, _NEVER_SIZES) or (isinstance(value, str) and not value):
         raise ShapeError(f"{what}: {label}={quoted(value)}: expected an integer, or several")
+    if isinstance(value, range):
+        return _one_or_several(what, label, value)
     return counted(what, label, value)
 
 
@@ -125,7 +127,8 @@ def _flags(what: str, label: str, value: Any) -> tuple[bool, ...]:
 
 def _array(what: str, label: str, value: Any) -> Any:
     if isinstance(value, cl_array.Array):
-        return value
+        # One of PyOpenCL's own lacks methods.
+        return value if hasattr(value, "namespace") else sys.modules["clprim"].asarray(value)
     raise DTypeError(
         f"{what}: expected a device array for {label}, got {quoted(value)}{upload_hint(value)}"
     )

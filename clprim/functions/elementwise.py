@@ -232,7 +232,7 @@ def logical_not(x: Any, /, *, out: Any = None) -> Array:
 _not = Pointwise("y0 = x0 == 0;", name="logical_not", result_type=np.bool_)
 
 
-def round(x: Any, decimals: int = 0, /, *, out: Any = None) -> Array:
+def round(x: Any, /, decimals: int = 0, *, out: Any = None) -> Array:
     """Returns the nearest number of so many decimals, of two the even one; integers as they are."""
     if _is_value(x):
         return traced.apply("rint", x)  # type: ignore[return-value]

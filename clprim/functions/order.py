@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.errors import ShapeError, quoted
@@ -87,11 +85,11 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
     return there != x1 if invert else there == x1
 
 
-def take(x: Array, indices: Any, /, axis: int | None = None) -> Array:
+def take(x: Array, /, indices: Any, axis: int | None = None) -> Array:
     """Returns elements, or slices along ``axis``, by their positions; None takes x as flat."""
     dtype_of("take", "x", x)
     if not is_array(indices):
-        indices = x.namespace.asarray(np.asarray(indices))
+        indices = x.namespace.asarray(indices)
     if axis is None:
         return ops.take(x, indices)
     at = normalize_axis("take", axis, x.ndim)

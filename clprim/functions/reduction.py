@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from clprim import ops
 from clprim.arrays import arithmetic
 from clprim.arrays.array import Array
+from clprim.dtypes import is_integer
 from clprim.errors import DTypeError
 from clprim.functions.elementwise import isclose
 from clprim.ops.shared.arguments import dtype_of, is_array
@@ -159,7 +158,7 @@ def median(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     """
     if dtype_of("median", "x", x).kind in "biu":
         raise DTypeError(f"median: expected floats, got {x.dtype}; convert with astype")
-    if axis is None or np.ndim(axis):
+    if not is_integer(axis):
         axes = normalize_axes("median", axis, x.ndim)
         rest = [d for d in range(x.ndim) if d not in axes]
         flat = x.transpose(*rest, *axes).reshape(*(x.shape[d] for d in rest), -1)

@@ -11,7 +11,7 @@ from clprim import ops
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import as_shape
 from clprim.arrays.memory import operand_of
-from clprim.dtypes import is_integer
+from clprim.dtypes import NO_ARRAY, is_integer
 from clprim.errors import ShapeError, quoted
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.dims import whole
@@ -158,7 +158,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """Returns the shape that arrays of some shapes broadcast to."""
     try:
         return np.broadcast_shapes(*shapes)
-    except ValueError as error:
+    except NO_ARRAY as error:
         raise ShapeError(f"broadcast_shapes: {error}") from None
 
 
@@ -228,7 +228,7 @@ def split(x: Array, indices_or_sections: Any, /, axis: int = 0) -> list[Array]:
     return [x[piece] for piece in pieces]
 
 
-def repeat(x: Array, repeats: Any, /, axis: int | None = None) -> Array:
+def repeat(x: Array, /, repeats: Any, axis: int | None = None) -> Array:
     """Returns each element several times, one after the other, along ``axis``.
 
     Args:
@@ -289,7 +289,7 @@ def pad(x: Array, pad_width: Any, mode: str = "constant", *, constant_values: fl
     """
     try:
         pairs = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2)).tolist()
-    except (TypeError, ValueError, RuntimeError):
+    except NO_ARRAY:
         raise ShapeError(
             f"pad: pad_width={quoted(pad_width)}: expected a number, a pair, or {x.ndim} pairs"
         ) from None

@@ -31,6 +31,7 @@ _KINDS = {
     "complex floating": "c",
     "numeric": "iufc",
 }
+_CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 _NAMES = ("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64").split()
 
 
@@ -59,6 +60,8 @@ def result_type(*given: Any) -> AnyDType:
 def can_cast(from_: Any, to: Any, /, casting: str = "safe") -> bool:
     """Returns whether a dtype converts to another by NumPy's rules."""
     source = from_.dtype if isinstance(from_, Array) else as_dtype(from_)
+    if casting not in _CASTINGS:
+        raise DTypeError(f"can_cast: casting={quoted(casting)}: expected one of {_CASTINGS}")
     return bool(np.can_cast(source, as_dtype(to), casting))  # type: ignore[arg-type]
 
 

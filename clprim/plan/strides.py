@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -38,16 +39,21 @@ __all__ = [
 Shape = tuple[int, ...]
 # Iterable, but nothing that holds integers in an order.
 NO_SEQUENCES: tuple[type, ...] = (bytes, bytearray, memoryview, dict, set, frozenset, np.flexible)
+_MOST_ELEMENTS = 1 << 16
 
 
 def elements_of(value: Any) -> tuple[Any, ...] | None:
-    """Returns what a sequence holds in its order; None for anything else, as words and sets."""
+    """Returns what a sequence holds in its order; None for anything else, as words and sets.
+
+    What holds more than any list of axes or sizes does, or has no end, is none either.
+    """
     if isinstance(value, (str, *NO_SEQUENCES)):
         return None
     try:
-        return tuple(value)
+        found = tuple(islice(value, _MOST_ELEMENTS + 1))
     except Exception:  # what looks like a sequence may say itself that it is none: a closed file
         return None
+    return found if len(found) <= _MOST_ELEMENTS else None
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from clprim.errors import DTypeError, quoted
 from clprim.runtime import recording
@@ -50,10 +50,18 @@ def get_state() -> State:
     return _count.state if _given.state is None else _given.state
 
 
+def _checked(state: Any) -> State:
+    whole = isinstance(state, tuple) and all(isinstance(n, int) for n in state)
+    if not whole or len(state) != len(State._fields):
+        raise DTypeError(f"expected a state as a call returned it, got {quoted(state)}")
+    return State(*state)
+
+
 def set_state(state: State) -> None:
     """Makes the next call draw from ``state``."""
+    checked = _checked(state)
     with _count.lock:
-        _count.state = State(*state)
+        _count.state = checked
 
 
 def advance() -> State:
@@ -75,10 +83,7 @@ def advance() -> State:
 @contextmanager
 def at(state: State) -> Iterator[None]:
     """Makes the calls of this thread inside a ``with`` draw from ``state`` on."""
-    whole = isinstance(state, tuple) and all(isinstance(n, int) for n in state)
-    if not whole or len(state) != len(State._fields):
-        raise DTypeError(f"expected a state as a call returned it, got {quoted(state)}")
-    before, _given.state = _given.state, State(*state)
+    before, _given.state = _given.state, _checked(state)
     try:
         yield
     finally:

@@ -27,6 +27,7 @@ from clprim.ops.conv.pixels import check_shuffle, shuffle_of
 from clprim.ops.conv.windows import Padding, Pair, key
 from clprim.ops.product.arguments import check_operands, check_result, product_dtypes
 from clprim.ops.shape.pixels import space_to_depth
+from clprim.ops.shared.arguments import dtype_of
 from clprim.options import current_options
 from clprim.plan.conv.family import CONVOLUTIONS
 from clprim.plan.conv.problem import Convolution
@@ -339,7 +340,8 @@ def conv2d_bias(grad: Any, *, out: Any = None, beta: float = 0) -> Array:
         >>> ops.conv2d_bias(cp.full((2, 3, 4, 4), 1.0)).get()
         array([32., 32., 32.], dtype=float32)
     """
-    rank = len(getattr(grad, "shape", (0,) * 4))
+    dtype_of("conv2d_bias", "grad", grad)
+    rank = grad.ndim
     if rank not in (3, 4):
         raise ShapeError(f"conv2d_bias: grad has shape {grad.shape}, expected 3 or 4 dimensions")
     return _bias_gradient(grad, axis=(1, 2) if rank == 3 else (0, 2, 3), out=out, beta=beta)

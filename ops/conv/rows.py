@@ -20,6 +20,7 @@ from clprim.ops.conv.gradient import input_gradient, weight_gradient
 from clprim.ops.conv.transpose import transposed
 from clprim.ops.conv.windows import Padding, Pair, axes, whole_numbers
 from clprim.ops.product.arguments import check_operands
+from clprim.ops.shared.arguments import is_array
 from clprim.runtime.device import current_device
 
 __all__ = ["conv1d", "conv1d_input", "conv1d_weight", "conv_transpose1d"]
@@ -250,7 +251,7 @@ def _weight(w: Any) -> Any:
 
 def _rows(args: Any) -> tuple[Any, ...]:
     given = args if isinstance(args, tuple | list) else (args,)
-    return tuple(_row(a) if getattr(a, "ndim", 0) >= 2 else a for a in given)
+    return tuple(_row(a) if is_array(a) and a.ndim >= 2 else a for a in given)
 
 
 def _row(array: Any) -> Any:

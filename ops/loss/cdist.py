@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array
-from clprim.arrays.creation import zeros, zeros_like
+from clprim.arrays.creation import asarray, zeros, zeros_like
 from clprim.dtypes import AnyDType, promote, value_dtype
 from clprim.errors import DefinitionError, ShapeError
 from clprim.ops.loss.distance import distance, distance_gradient, norm_order
@@ -79,6 +79,7 @@ def cdist(
         raise DefinitionError(
             f"{what}: compute_mode={compute_mode!r}: expected one of {', '.join(map(repr, _MODES))}"
         )
+    x1, x2 = asarray(x1), asarray(x2)  # PyOpenCL's own have no such views
     rows, others = x1[..., :, None, :], x2[..., None, :, :]
     if not x1.shape[-1]:
         shape = np.broadcast_shapes(rows.shape, others.shape)[:-1]
@@ -131,6 +132,7 @@ def cdist_backward(
     what = "cdist_backward"
     dtype, p = _checked(what, x1, x2, p)
     dtype_of(what, "grad", grad)
+    x1, x2 = asarray(x1), asarray(x2)
     rows, others = x1[..., :, None, :], x2[..., None, :, :]
     shape = np.broadcast_shapes(rows.shape, others.shape)[:-1]
     if grad.shape != shape:

@@ -12,7 +12,7 @@ from typing import Any
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.memory import operand_of
 from clprim.call.call import Call
-from clprim.call.packed import PackedWeight, matrix_of
+from clprim.call.packed import matrix_of
 from clprim.call.product import Planned, run_contraction
 from clprim.call.signature import Calls
 from clprim.dtypes import AnyDType
@@ -24,7 +24,7 @@ from clprim.ops.product.arguments import (
     product_dtypes,
     span,
 )
-from clprim.ops.shared.arguments import check_mask
+from clprim.ops.shared.arguments import check_mask, is_array
 from clprim.ops.shared.epilogue import check_epilogue, split_arguments
 from clprim.plan.epilogue import Epilogue, Read
 from clprim.plan.product.family import PRODUCTS
@@ -95,7 +95,7 @@ def matmul(
     arrays, numbers = split_arguments(epilogue_args)
     extras = arrays if bias is None else (bias, *arrays)
     # The larger operand is gathered where it lies, the smaller one packed; a packed one stays.
-    swap = not isinstance(b, PackedWeight) and getattr(b, "size", 0) > getattr(a, "size", 0)
+    swap = is_array(b) and b.size > (a.size if is_array(a) else 0)
     flags = bool(transpose_a), bool(transpose_b)
     options = (what, *flags, epilogue, bias is None, algorithm, swap)
 

@@ -128,7 +128,9 @@ def kron(x: Any, y: Any, *, out: Any = None) -> Array:
         outer, inner
     )
     found = found.reshape(shape)
-    return found if out is None else kernel("y0 = x0;", what, out.dtype)(found, out=out)
+    if out is None:
+        return found
+    return kernel("y0 = x0;", what, dtype_of(what, "out", out))(found, out=out)
 
 
 def kron_backward(grad: Any, x: Any, y: Any) -> tuple[Array, Array]:

@@ -16,7 +16,7 @@ from clprim.arrays.creation import asarray
 from clprim.arrays.formats import order_like
 from clprim.call.arguments import check_array
 from clprim.call.packed import matrix_of
-from clprim.dtypes import AnyDType, as_dtype
+from clprim.dtypes import NO_ARRAY, AnyDType, as_dtype
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.conv.arguments import check_shapes
 from clprim.ops.conv.forward import conv2d
@@ -342,7 +342,7 @@ def _scales(
         if not is_array(given):
             try:
                 host = np.asarray(given)
-            except ValueError:  # lists of several lengths
+            except NO_ARRAY:  # lists of several lengths
                 host = np.asarray(None)
             if host.dtype.kind not in ("iu" if kind == _INT32 else "iuf"):
                 raise DTypeError(f"{what}: {label}={quoted(given)}: expected numbers of {kind}")

@@ -214,7 +214,7 @@ def _sizes(
         outputs = tuple(whole(what, "size", n, 1) for n in given)
     else:
         given = factor if isinstance(factor, Sequence) else (factor,) * ndim
-        factors = [real(what, "scale_factor", f) for f in given]
+        factors = [real(what, "scale_factor", f) for f in given[: ndim + 1]]
         if len(factors) == ndim and all(0 < f < math.inf for f in factors):
             outputs = tuple(math.floor(n * f) for n, f in zip(sizes, factors, strict=True))
         else:

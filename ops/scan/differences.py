@@ -58,7 +58,7 @@ def diff(
     joined = [a for a in (prepend, x, append) if a is not None]
     found: Array = x if len(joined) == 1 else cat(joined, at)
     name = "not_equal" if found.dtype.kind == "b" else "subtract"
-    for _ in range(times):
+    for _ in range(min(times, found.shape[at])):
         found = arithmetic.binary(name, _later(found, at), _earlier(found, at))
     return found
 

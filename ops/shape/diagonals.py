@@ -8,12 +8,13 @@ from typing import Any
 from clprim.arrays import arithmetic
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import zeros
-from clprim.dtypes import promote
-from clprim.errors import ShapeError
+from clprim.dtypes import is_integer, promote
+from clprim.errors import ShapeError, quoted
 from clprim.ops.shape.join import cat, stack, unbind
 from clprim.ops.shape.turn import diagonal, flip, roll
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.dims import several_dims, whole
+from clprim.plan.strides import elements_of
 
 __all__ = [
     "block_diag",
@@ -110,7 +111,10 @@ def block_diag_backward(grad: Any, shapes: Sequence[Sequence[int]]) -> tuple[Arr
     """
     what = "block_diag_backward"
     dtype_of(what, "grad", grad)
-    blocks = [(*(1,) * (2 - len(s)), *s) for s in map(tuple, shapes)]
+    given = [elements_of(shape) for shape in elements_of(shapes) or ()]
+    if not all(s is not None and len(s) <= 2 and all(map(is_integer, s)) for s in given):
+        raise ShapeError(f"{what}: shapes={quoted(shapes)}: expected those of arrays, 2-d at most")
+    blocks = [(*(1,) * (2 - len(s)), *s) for s in given if s is not None]
     expected = tuple(sum(s[d] for s in blocks) for d in (0, 1))
     if grad.shape != expected:
         raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {expected}")

@@ -347,4 +347,6 @@ def _repeated(what: str, repeats: Any, length: int) -> Array:
     each = np.broadcast_to(repeats.get(), (length,))
     if (each < 0).any():
         raise ShapeError(f"{what}: repeats={each.min()}: expected at least 0")
+    if each.sum(dtype=np.float64) >= 2**31:
+        raise ShapeError(f"{what}: repeats adds up to more than 2^31 elements")
     return asarray(np.repeat(np.arange(length), each))

@@ -1,10 +1,12 @@
 """Arguments of a wrong kind are refused by the library's own errors, by known calls as well."""
 
 import inspect
+import itertools
 import threading
 
 import numpy as np
 import pyopencl as cl
+import pyopencl.array as cl_array
 import pytest
 
 import clprim as cp
@@ -352,3 +354,71 @@ def test_what_is_no_number_fills_no_array(device, bad):
         with pytest.raises(cp.ClprimError):
             call()
     assert not x.any()
+
+
+ENDLESS = range(10**12)
+UNEVEN = [[1], [2, 3]]
+NEITHER = {
+    "set": lambda x: x.set(ENDLESS),
+    "an assignment": lambda x: x.__setitem__(0, ENDLESS),
+    "fill": lambda x: x.fill(ENDLESS),
+    "asarray": lambda x: cp.asarray(ENDLESS),
+    "a large number": lambda x: cp.asarray(10**400, np.float32),
+    "isin": lambda x: cp.isin(10**400, x),
+    "full": lambda x: cp.full(3, ENDLESS),
+    "full of an array": lambda x: cp.full(3, (x, "a")),
+    "pad": lambda x: cp.pad(x, ENDLESS),
+    "repeat": lambda x: cp.repeat(x, ENDLESS),
+    "repeat too often": lambda x: cp.repeat(x[0], cp.asarray(np.full(3, 10**12))),
+    "take": lambda x: cp.take(x, UNEVEN),
+    "median": lambda x: cp.median(x, axis=UNEVEN),
+    "stride": lambda x: ops.conv2d(x[None, None], x[None, None], stride=ENDLESS),
+    "kernel_size": lambda x: ops.avg_pool1d(x, ENDLESS),
+    "output_size": lambda x: ops.adaptive_avg_pool1d(x, ENDLESS),
+    "fold": lambda x: ops.fold(x, ENDLESS, 2),
+    "axis": lambda x: ops.sum(x, axis=itertools.count()),
+    "zero_point": lambda x: ops.dequantize(x.astype("int32"), ENDLESS, 0),
+    "broadcast_shapes": cp.broadcast_shapes,
+    "scale_factor": lambda x: ops.interpolate(x[None, None], scale_factor=ENDLESS),
+    "shapes": lambda x: ops.block_diag_backward(x, (4, 3)),
+    "out of kron": lambda x: ops.kron(x, x, out=ENDLESS),
+    "a class for x": lambda x: ops.linear(np.float32, x),
+    "casting": lambda x: cp.can_cast(x, x, casting="float32"),
+    "__array__": lambda x: x.__array__(dtype=1j),
+    "out of var": lambda x: x.var(out=[1]),
+    "a class for grad": lambda x: ops.conv2d_bias(np.float32),
+    "setitem": lambda x: x.setitem(0, 1),
+    "a time for a seed": lambda x: cp.random.seed(np.timedelta64(3, "s")),
+    "no state": lambda x: cp.random.set_state(None),
+}
+
+
+@pytest.mark.parametrize("called", NEITHER)
+def test_what_has_no_end_or_is_no_array_is_refused(device, called):
+    # Of these NumPy, Python or PyOpenCL raised errors of their own, after gigabytes or never.
+    x = cp.zeros((4, 3))
+    with pytest.raises(cp.ClprimError):
+        NEITHER[called](x)
+    assert not x.any()
+
+
+def test_differences_end_where_none_are_left(device):
+    x = cp.asarray(np.arange(12, dtype=np.float32).reshape(3, 4) ** 2)
+    assert cp.diff(x, n=2**62).shape == cp.diff(x, n=4).shape == (3, 0)
+
+
+def test_methods_take_the_names_that_help_shows(device):
+    x = cp.asarray(np.array([1.25, -3.75], np.float32))
+    assert x.round(decimals=1).tolist() == pytest.approx([1.2, -3.8])
+    assert x.take(indices=[1]).tolist() == [-3.75]
+    assert x.repeat(repeats=2).tolist() == [1.25, 1.25, -3.75, -3.75]
+
+
+def test_arrays_of_pyopencl_itself_are_taken(device):
+    host = np.arange(6, dtype=np.float32).reshape(2, 3)
+    plain = cl_array.to_device(device.queue, host)
+    np.testing.assert_array_equal(cp.matrix_transpose(plain).get(), host.T)
+    assert cp.vdot(plain, plain).get() == np.vdot(host, host)
+    counts = cl_array.to_device(device.queue, np.array([2, 1], np.int32))
+    np.testing.assert_array_equal(cp.repeat(plain, counts, axis=0).get(), host[[0, 0, 1]])
+    np.testing.assert_allclose(ops.cdist(plain, plain).get()[0], [0, 27**0.5], rtol=1e-6)
