@@ -282,6 +282,7 @@ from clprim.ops.norm.normalize import (
 )
 from clprim.ops.norm.renorm import (
     renorm,
+    renorm_backward,
 )
 from clprim.ops.norm.rms_norm import rms_norm, rms_norm_backward
 from clprim.ops.pool.adaptive_pool import (
@@ -446,9 +447,11 @@ from clprim.ops.scan.cumulative import (
 )
 from clprim.ops.scan.differences import (
     cumulative_trapezoid,
+    cumulative_trapezoid_backward,
     diff,
     diff_backward,
     trapezoid,
+    trapezoid_backward,
 )
 from clprim.ops.shape.diagonals import (
     block_diag,
@@ -640,6 +643,7 @@ __all__ = [
     "cumsum",
     "cumsum_backward",
     "cumulative_trapezoid",
+    "cumulative_trapezoid_backward",
     "depth_to_space",
     "dequantize",
     "diag",
@@ -857,6 +861,7 @@ __all__ = [
     "relu_backward",
     "remainder",
     "renorm",
+    "renorm_backward",
     "repeat",
     "repeat_interleave",
     "rms_norm",
@@ -929,6 +934,7 @@ __all__ = [
     "tile",
     "topk",
     "trapezoid",
+    "trapezoid_backward",
     "tril",
     "triplet_margin_loss",
     "triplet_margin_loss_backward",

@@ -10,11 +10,12 @@ from clprim.arrays.array import Array
 from clprim.errors import DTypeError, ShapeError
 from clprim.grouped import Grouped
 from clprim.ops.loss.distance import norm_order
+from clprim.ops.norm.arguments import check_gradient
 from clprim.ops.optim.lists import not_negative
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.dims import one_dim
 
-__all__ = ["renorm"]
+__all__ = ["renorm", "renorm_backward"]
 
 
 @lru_cache(maxsize=64)
@@ -61,7 +62,37 @@ def renorm(x: Any, p: float, dim: int, maxnorm: float, *, out: Any = None) -> Ar
         array([[0.6, 0.8],
                [0.5, 0. ]], dtype=float32)
     """
-    what = "renorm"
+    order, most, axes = _checked("renorm", x, p, dim, maxnorm)
+    found: Array = _bounded(order)(x, most, axis=axes, out=out)
+    return found
+
+
+def renorm_backward(grad: Any, x: Any, p: float, dim: int, maxnorm: float) -> Array:
+    """Returns the gradient of `renorm`.
+
+    Args:
+        grad: Gradient in the result.
+        x: As in the call; so are the others.
+        p: Likewise.
+        dim: Likewise.
+        maxnorm: Likewise.
+    """
+    what = "renorm_backward"
+    order, most, axes = _checked(what, x, p, dim, maxnorm)
+    check_gradient(what, grad, x)
+    found: Array = _gradient(order)(x, most, grad=grad, axis=axes)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _gradient(p: float) -> Any:
+    return _bounded(p).gradient()
+
+
+def _checked(
+    what: str, x: Any, p: Any, dim: Any, maxnorm: Any
+) -> tuple[float, float, tuple[int, ...]]:
+    """The norm's order, its bound, and the axes of a slice."""
     dtype = dtype_of(what, "x", x)
     if dtype.kind in "biu":
         raise DTypeError(f"{what}: x is {dtype}, expected a floating dtype")
@@ -70,7 +101,4 @@ def renorm(x: Any, p: float, dim: int, maxnorm: float, *, out: Any = None) -> Ar
     order = norm_order(what, p)
     (most,) = not_negative(what, maxnorm=maxnorm)
     at = one_dim(what, x.ndim, dim)
-    found: Array = _bounded(order)(
-        x, most, axis=tuple(d for d in range(x.ndim) if d != at), out=out
-    )
-    return found
+    return order, most, tuple(d for d in range(x.ndim) if d != at)

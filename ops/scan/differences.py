@@ -9,15 +9,24 @@ import numpy as np
 from clprim.arrays import arithmetic
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import zeros
-from clprim.errors import ShapeError
+from clprim.errors import DTypeError, ShapeError
+from clprim.ops.scan.cumulative import cumsum_backward
 from clprim.ops.shape.join import cat
 from clprim.ops.shared.arguments import by_kind, dtype_of, is_array, real
 from clprim.ops.shared.dims import named_once, one_dim, whole
 from clprim.ops.shared.sums import added
+from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 from clprim.scan import Scan
 
-__all__ = ["cumulative_trapezoid", "diff", "diff_backward", "trapezoid"]
+__all__ = [
+    "cumulative_trapezoid",
+    "cumulative_trapezoid_backward",
+    "diff",
+    "diff_backward",
+    "trapezoid",
+    "trapezoid_backward",
+]
 
 
 def diff(
@@ -157,6 +166,76 @@ def cumulative_trapezoid(
     text, given, at = _points("cumulative_trapezoid", y, x, dx, dim, axis)
     result: Array = _AREAS[text](*given, axis=at)
     return result
+
+
+def trapezoid_backward(
+    grad: Any,
+    y: Any,
+    x: Any = None,
+    *,
+    dx: float = 1,
+    dim: int | None = None,
+    axis: int | None = None,
+) -> tuple[Array, Array | None]:
+    """Returns the gradients of `trapezoid` in y and, where it is given, in x.
+
+    Args:
+        grad: Gradient in the result.
+        y: As in the call; so are the others.
+        x: Likewise.
+        dx: Likewise.
+        dim: Likewise.
+        axis: Likewise.
+    """
+    what = "trapezoid_backward"
+    text, given, at = _points(what, y, x, dx, dim, axis)
+    shape = given[0].shape
+    expected = (*shape[:at], *shape[at + 1 :])
+    if dtype_of(what, "grad", grad) and grad.shape != expected:
+        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {expected}")
+    strides = (*grad.strides[:at], 0, *grad.strides[at:])
+    above = view_of(grad, shape, strides, grad.offset)
+    return _of_points(what, text, given, above, at, y, x)
+
+
+def cumulative_trapezoid_backward(
+    grad: Any,
+    y: Any,
+    x: Any = None,
+    *,
+    dx: float = 1,
+    dim: int | None = None,
+    axis: int | None = None,
+) -> tuple[Array, Array | None]:
+    """Returns the gradients of `cumulative_trapezoid`; see `trapezoid_backward`."""
+    what = "cumulative_trapezoid_backward"
+    text, given, at = _points(what, y, x, dx, dim, axis)
+    if dtype_of(what, "grad", grad) and grad.shape != given[0].shape:
+        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {given[0].shape}")
+    return _of_points(what, text, given, cumsum_backward(grad, at), at, y, x)
+
+
+_GRADIENTS = {text: Pointwise(text, name="trapezoid") for text in (_EVEN, _APART)}
+
+
+def _of_points(
+    what: str, text: str, given: tuple[Any, ...], above: Any, at: int, y: Any, x: Any
+) -> tuple[Array, Array | None]:
+    """Gradients in points, from those in the areas between neighbours."""
+    for label, array in {"y": y, "x": y if x is None else x, "grad": above}.items():
+        if array.dtype.kind in "biu":
+            raise DTypeError(f"{what}: {label} is {array.dtype}, expected a floating dtype")
+    found = _GRADIENTS[text].gradient()(*given, grad=above)
+    heights, *places = (_met(found[n], found[n + 1], at) for n in range(0, len(found), 2))
+    return heights, places[0].reshape(x.shape) if places else None
+
+
+def _met(later: Array, earlier: Array, at: int) -> Array:
+    """What the areas on both sides of a point give it."""
+    shape = tuple(1 if d == at else n for d, n in enumerate(later.shape))
+    edge = zeros(shape, later.dtype)
+    found: Array = arithmetic.binary("add", cat([edge, later], at), cat([earlier, edge], at))
+    return found
 
 
 def _points(

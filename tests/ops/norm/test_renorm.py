@@ -22,6 +22,21 @@ def test_renorm(device, p):
         np.testing.assert_allclose(x.get(), expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("p", [1, 2, 3.5, np.inf])
+def test_gradient(device, p):
+    host, g = (np.random.default_rng(n).normal(size=(5, 7, 3)) for n in range(2))
+    # Of dim 1 the slices' norms lie on both sides of the bound.
+    for dim, most in ((0, 0.5), (1, 3.0), (-1, 100.0)):
+        x = torch.tensor(host, requires_grad=True)
+        torch.renorm(x, p, dim, most).backward(torch.tensor(g))
+        found = ops.renorm_backward(
+            cp.asarray(g.astype("f")), cp.asarray(host.astype("f")), p, dim, most
+        )
+        np.testing.assert_allclose(found.get(), x.grad.numpy(), rtol=2e-4, atol=2e-5)
+    with pytest.raises(cp.ShapeError, match="grad has shape"):
+        ops.renorm_backward(cp.zeros((2, 2)), cp.zeros((2, 3)), 2, 0, 1)
+
+
 def test_renorm_of_16_bits_nothing_and_refusals(device):
     x = cp.full((2, 300), 300.0, np.float16)  # whose squares 16 bits do not hold
     np.testing.assert_allclose(ops.renorm(x, 2, 0, 100).get(), 100 / 300**0.5, rtol=2e-3)

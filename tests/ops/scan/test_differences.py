@@ -82,3 +82,30 @@ def test_areas_of_nothing_and_refusals(device):
     ]:
         with pytest.raises(cp.ShapeError, match=message):
             call()
+
+
+@pytest.mark.parametrize("name", ["trapezoid", "cumulative_trapezoid"])
+def test_gradients_of_areas(device, name):
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=(4, 7, 3))
+    for places, dim in (((4, 7, 3), 1), ((7,), 1), (None, -1), ((1, 7, 1), 1), ((4, 7, 3), 0)):
+        given = [torch.tensor(y, requires_grad=True)]
+        if places is not None:
+            given.append(torch.tensor(rng.normal(size=places), requires_grad=True))
+        options = {"dim": dim} if places else {"dim": dim, "dx": 0.3}
+        area = getattr(torch, name)(*given, **options)
+        g = rng.normal(size=area.shape)
+        area.backward(torch.tensor(g))
+        arrays = [cp.asarray(t.detach().numpy().astype(np.float32)) for t in given]
+        backward = getattr(ops, f"{name}_backward")
+        found = backward(cp.asarray(g.astype(np.float32)), *arrays, **options)
+        assert len(found) == 2 and (found[1] is None) == (places is None)
+        for a, t in zip(found, given, strict=False):
+            np.testing.assert_allclose(a.get(), t.grad.numpy(), rtol=1e-4, atol=1e-5)
+    one = cp.zeros((4, 7))
+    with pytest.raises(cp.ShapeError, match="grad has shape"):
+        backward(one, one)
+    with pytest.raises(cp.DTypeError, match="expected a floating dtype"):
+        whole = cp.zeros((4, 7), np.int32)
+        ops.trapezoid_backward(cp.zeros(4), whole)
