@@ -75,6 +75,7 @@ def searchsorted(x1: Array, x2: Any, /, side: str = "left", *, sorter: Any = Non
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
     """Returns whether each element of ``x1`` is one of ``x2``; ``invert``: whether it is none."""
     like = x1 if is_array(x1) else x2
+    dtype_of("isin", "x1 or x2", like)
     x1, x2 = (v if is_array(v) else like.namespace.asarray(v, like.dtype) for v in (x1, x2))
     if not x2.size:
         found: Array = like.namespace.full(x1.shape, invert)

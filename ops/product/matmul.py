@@ -175,7 +175,7 @@ def linear(
         >>> ops.linear(cp.full((1, 2), 1.0), w, cp.full((3,), 1.0)).get()
         array([[ 4.,  8., 12.]], dtype=float32)
     """
-    if len(matrix_of(w).shape if hasattr(matrix_of(w), "shape") else (0, 0)) != 2:
+    if is_array(matrix_of(w)) and matrix_of(w).ndim != 2:
         raise ShapeError(f"linear: w has shape {matrix_of(w).shape}, expected 2 dimensions")
     return matmul(
         x,

@@ -383,6 +383,8 @@ NEITHER = {
     "shapes": lambda x: ops.block_diag_backward(x, (4, 3)),
     "out of kron": lambda x: ops.kron(x, x, out=ENDLESS),
     "a class for x": lambda x: ops.linear(np.float32, x),
+    "a class for w": lambda x: ops.linear(x, np.float32),
+    "isin of no array": lambda x: cp.isin(1.5, {"a": x}),
     "casting": lambda x: cp.can_cast(x, x, casting="float32"),
     "__array__": lambda x: x.__array__(dtype=1j),
     "out of var": lambda x: x.var(out=[1]),
