@@ -491,6 +491,17 @@ def test_stores_past_the_cache(device, monkeypatch):
         double(cp.asarray(a[:size]), out=out.array)
         out.check(2 * a[:size])
         equal(double(cp.asarray(a[:size])), 2 * a[:size])
+    # Rows that begin anywhere, and what only elements compute: 64 of them at a time.
+    chosen = cp.Pointwise("y0 = x0 ? x1 : coord(1); // past the cache")
+    mask, b = numbers((3, 1027)) > 0, numbers((3, 1027), seed=1)
+    assert "_chunk[" in chosen.source(cp.asarray(mask), cp.asarray(b))
+    for columns in (1027, 200, 3):
+        out = Guard((3, columns))
+        m, c = mask[:, :columns], b[:, :columns]
+        double(cp.asarray(b)[:, :columns], out=out.array)
+        out.check(2 * c)
+        chosen(cp.asarray(m), cp.asarray(c), out=out.array)
+        out.check(np.where(m, c, np.arange(columns, dtype=np.float32)))
 
 
 # --- arrays of others -------------------------------------------------------------------------

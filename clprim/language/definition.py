@@ -16,7 +16,7 @@ from clprim.language.lookups import LOOKUPS
 from clprim.language.operands import RANDOM
 from clprim.language.preamble import Preamble, read_preamble
 from clprim.language.snippet import Rules, Snippet
-from clprim.language.tree import Assign, Evaluate, Name
+from clprim.language.tree import Assign, Call, Declare, Evaluate, Name, flat, walk
 
 __all__ = [
     "POSITION",
@@ -77,6 +77,18 @@ class PointwiseDefinition:
     def componentwise(self) -> bool:
         """Whether the snippet computes on vectors what it computes on scalars."""
         return is_componentwise(self.expr) and not self.expr.used & {"index"}
+
+    @cached_property
+    def straight(self) -> bool:
+        """Whether a loop over elements is one that any compiler makes vectors of.
+
+        There are no jumps, loops or conditions but ``?:``, and no calls but ``coord`` and ``size``.
+        """
+        plain = all(isinstance(s, Declare | Evaluate) for s in flat(self.expr.statements))
+        return plain and not any(
+            isinstance(node, Call) and node.function not in ("coord", "size")
+            for node in walk(self.expr.tree)
+        )
 
     @cached_property
     def copies(self) -> bool:

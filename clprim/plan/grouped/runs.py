@@ -190,7 +190,8 @@ def plan_runs(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
         numbers[f"{name}_outer"] = outer.strides[n]
         numbers[f"{name}_group"] = group.strides[n]
         if n in moving:
-            numbers[f"{name}_row"] = row.strides[n]
+            # The next run is the next group's where a group is one: softmax asks for it.
+            numbers[f"{name}_row"] = (row if row.size > 1 else group).strides[n]
     widths = _widths(width, definition.combine_componentwise)
     items = -(-loops.groups // an_item)
     return group_kernel(

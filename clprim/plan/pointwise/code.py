@@ -24,10 +24,14 @@ class PointwiseCode(KernelCode):
         outer: Dimensions outside the innermost one.
         vector: Elements a work-item takes at a time.
         patterns: Vectors after which operands that repeat along memory start again; 1 without such.
+        chunk: Elements that are computed one by one, and then go past the cache together; 0 where
+            they are stored one by one.
+        peeled: Whether rows begin with elements that are no whole vector of memory.
         streaming: Whether results go past the cache to memory, as they would only displace
             what is in it.
         random: Whether the snippet draws random numbers.
         walks: Whether a work-item takes several rows, one after another.
+        prefetched: Inputs that are asked for before they are read, and how many elements before.
     """
 
     part: str
@@ -42,9 +46,12 @@ class PointwiseCode(KernelCode):
     outer: int
     vector: int
     patterns: int
+    chunk: int
+    peeled: bool
     streaming: bool
     random: bool
     walks: bool
+    prefetched: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)

@@ -35,12 +35,16 @@ from clprim.plan.pointwise.code import PointwiseCode, TileCode
 from clprim.plan.pointwise.lookups import plan_lookups, vector_lanes
 from clprim.plan.pointwise.placing import place_tiles
 from clprim.plan.pointwise.schedule import (
+    CHUNK,
+    PEELED,
     SIZES,
     aligned,
+    chunk_vector,
     find_period,
     group_size,
     in_words,
     may_stream,
+    prefetched,
     rows_together,
     run_length,
     vector_width,
@@ -183,9 +187,12 @@ def plan_pointwise(
         "sizes": sizes,
         "random": definition.draws,
         "walks": False,
+        "prefetched": (),
     }
     flops = definition.expr.flops * math.prod(shape)
 
+    # A part of an array stands for the whole: what is written into its gaps comes soon.
+    reach = nbytes + sum(_reach(a) - _touched(a, shape) for a in results)
     vector = vector_width(value, operands, len(results), inner, traits)
     if periodic is None and value is not None and not lookups and len(dims) <= BAKED_DIMS:
         tiling = find_tiling(
@@ -210,9 +217,11 @@ def plan_pointwise(
                     outer=placed.outer,
                     vector=tiling.vector,
                     patterns=1,
+                    chunk=0,
+                    peeled=False,
                     streaming=not in_place
                     and all(
-                        may_stream(t, tiling.vector, nbytes, traits) for t in types[: len(results)]
+                        may_stream(t, tiling.vector, reach, traits) for t in types[: len(results)]
                     ),
                     middle=placed.middle,
                     tile=tiling.room or tiling.tile,
@@ -240,11 +249,16 @@ def plan_pointwise(
         ]
         inner = Dim(period * dims[-2].size, inner.strides)
         outer = outer[:-1]
+    chunk = 0
+    if vector == 1 and not (lookups or in_place or definition.draws):
+        vector = chunk_vector(definition, operands, types[: len(results)], inner, reach, traits)
+        chunk = CHUNK if vector > 1 else 0
+    whole = aligned(len(results), outer, space, vector)
     streaming = (
         vector > 1
         and not in_place
-        and all(may_stream(t, vector, nbytes, traits) for t in types[: len(results)])
-        and aligned(len(results), outer, space, vector)
+        and all(may_stream(t, vector, reach, traits) for t in types[: len(results)])
+        and (whole or (periodic is None and inner.size >= PEELED * vector))
     )
 
     labels = [*(o.name for o in operands), *position_names]
@@ -274,14 +288,20 @@ def plan_pointwise(
         given.numbers(**dict(numbers))
 
     work = (-(-inner.size // run), rows)
-    group = group_size(inner.size // work[0] * together, vector, traits)
+    group = 1 if chunk else group_size(inner.size // work[0] * together, vector, traits)
     # A CPU's group that takes a piece of many rows reads lines of memory that it leaves at once:
     # images of 112 and 56 columns were resized four times as slowly by groups of 16 columns.
     local = work_group(work, group, whole_rows=traits.is_cpu and vector == 1)
     return KernelPlan(
         template="pointwise/elements" if periodic is None else "pointwise/periodic",
         code=PointwiseCode(
-            **common | {"walks": together > 1},
+            **common
+            | {
+                "walks": together > 1,
+                "prefetched": prefetched(operands[len(results) :], dims, len(results), traits)
+                if vector > 1 and not chunk
+                else (),
+            },
             parameters=tuple(given.parameters),
             constants=tuple(numbers) if baked else (),
             results=tuple(operands[: len(results)]),
@@ -289,6 +309,8 @@ def plan_pointwise(
             outer=len(outer),
             vector=vector,
             patterns=patterns,
+            chunk=chunk,
+            peeled=streaming and not whole,
             streaming=streaming,
         ),
         arguments=tuple(given.arguments),
@@ -316,6 +338,12 @@ def _vector_type(
     if definition.needs_float and value not in ("float", "double"):
         return None
     return value
+
+
+def _reach(operand: Operand) -> int:
+    """Bytes from the first element to the last one."""
+    steps = zip(operand.strides, operand.shape, strict=True)
+    return operand.dtype.itemsize + sum(abs(s) * (n - 1) for s, n in steps)
 
 
 def _touched(operand: Operand, shape: tuple[int, ...]) -> int:

@@ -19,6 +19,15 @@ static inline __attribute__((overloadable)) void stream(__global float *to, floa
     vstore16(value, 0, to);
 }
 
+#ifdef __has_builtin
+#if __has_builtin(__builtin_prefetch)
+#define prefetch_line(address) __builtin_prefetch(address)
+#endif
+#endif
+#ifndef prefetch_line
+#define prefetch_line(address)
+#endif
+
 __kernel void pointwise(
     __global float *y0_memory,
     __global const float *x0_memory,
@@ -37,6 +46,7 @@ __kernel void pointwise(
 
     const index_t stop = min(i + run, n);
     for (; i + 16 <= stop; i += 16) {
+        prefetch_line(x0_memory + x0_row + i + 1024);
         const float16 x0 = vload16(0, x0_memory + x0_row + i);
         typedef float16 typeof_x0;
         typedef float16 typeof_y0;
@@ -44,7 +54,7 @@ __kernel void pointwise(
         {
 #line 1 "snippet:expr"
 y0 = x0 + 1;
-#line 48 "kernel"
+#line 58 "kernel"
         }
         stream(&y0_memory[y0_row + i], y0);
 
@@ -58,7 +68,7 @@ y0 = x0 + 1;
         {
 #line 1 "snippet:expr"
 y0 = x0 + 1;
-#line 62 "kernel"
+#line 72 "kernel"
         }
         y0_memory[y0_row + i] = y0;
 
