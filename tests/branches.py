@@ -89,10 +89,16 @@ def order(*args):
     return plan_order(*args).stages
 
 
+def double(shape):
+    """Describes an array of float64."""
+    return array(shape, np.float64)
+
+
 def near(strings, shape, axes, inputs, outs, keep, traits=CPU):
     """The kernel of groups that a near cache holds."""
     definition = define_grouped(**strings, name="group", preamble="")
-    problem = Groups(definition, shape, axes, FLOAT, inputs, (FLOAT,), outs, keep)
+    value = inputs[0].dtype
+    problem = Groups(definition, shape, axes, value, inputs, (value,), outs, keep)
     return (plan_runs(problem, traits),)
 
 
@@ -381,9 +387,9 @@ def plans():
         SUMS,
         (64, 40, 20),
         (1, 2),
-        (array((64, 40, 20)), array((64, 1, 1)), array((1, 40, 1))),
-        (array((64, 40, 20)),),
-        (None, array((64, 1, 1))),
+        (double((64, 40, 20)), double((64, 1, 1)), double((1, 40, 1))),
+        (double((64, 40, 20)),),
+        (None, double((64, 1, 1))),
     )
     yield mm(130, 1, 5000, "TN", traits=on(CPU, prefetch=True, cache_bytes=1024), name="panels")
     yield mm(

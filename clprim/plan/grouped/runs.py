@@ -166,8 +166,8 @@ def plan_runs(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
         return None
     definition = problem.definition
     outer, group, row, run = loops.outer, loops.group, loops.row, loops.run
-    width = max(1, min(16, traits.vector_bytes // problem.value.itemsize))
-    if not _pays(problem, loops, width, traits):
+    width = min(16, traits.vector_bytes // problem.value.itemsize)
+    if width < 2 or not _pays(problem, loops, width, traits):
         return None
     unroll = UNROLL if run.size >= 2 * UNROLL * width else 1
     unroll = max(1, min(unroll, REGISTERS // definition.taken.partials))
@@ -192,7 +192,7 @@ def plan_runs(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
         if n in moving:
             # The next run is the next group's where a group is one: softmax asks for it.
             numbers[f"{name}_row"] = (row if row.size > 1 else group).strides[n]
-    widths = _widths(width, definition.combine_componentwise)
+    widths = tuple(dict.fromkeys(w for w in (width, 4, 1) if w <= width))
     items = -(-loops.groups // an_item)
     return group_kernel(
         "grouped/runs", problem, loops, numbers, widths, items, traits, unroll=unroll, vectors=True
@@ -353,12 +353,6 @@ def _aligned(loops: Loops, results: tuple[OperandCode, ...], width: int) -> bool
         places += [loops.starts[n], *(d.strides[n] for d in (loops.outer, loops.group, loops.row))]
     aligned = width > 1 and all(place % width == 0 for place in places)
     return aligned and all(r.load == "direct" and r.storage == r.value for r in results)
-
-
-def _widths(width: int, combine_vectors: bool) -> tuple[int, ...]:
-    """Elements of a vector, and of the shorter ones."""
-    wanted = (width, 4, 1) if combine_vectors else (width, 1)
-    return tuple(dict.fromkeys(w for w in wanted if w <= width))
 
 
 def inputs_of(numbers: Collection[int]) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 // Reduces groups and maps them, whose elements lie in runs.
 //
 //     a group    |----- run 0, n elements -----|   ...   |----- run 1 -----|   ...     runs anywhere
-//     reduce     v v v v v v ... v t t                                               vectors, and a tail
+//     reduce     v v v v v v ... v                                                   the last one reaches back
 //     each       v v v v v v ... v t t                                               once more, from a near cache
 //
 // A work-item takes some groups, one after the other.
@@ -103,22 +103,6 @@ reduce_y0 = lowest_reduce_y0;
                 }
             }
 
-            float rest1_reduce_y0[1];
-            {
-                typedef float typeof_reduce_y0;
-                typeof_reduce_y0 reduce_y0 = 0;
-                {
-#line 1 "snippet:init"
-reduce_y0 = lowest_reduce_y0;
-#line 114 "kernel"
-                }
-
-                #pragma unroll
-                for (int u = 0; u < 1; ++u) {
-                    rest1_reduce_y0[u] = reduce_y0;
-                }
-            }
-
             for (index_t row = chain; row < min(chain + rows_a_chain, rows); ++row) {
                 const index_t x0_at = x0_begin + row * x0_row;
 
@@ -134,7 +118,7 @@ reduce_y0 = lowest_reduce_y0;
                         {
 #line 1 "snippet:step"
 reduce_y0 = max(reduce_y0, x0);
-#line 138 "kernel"
+#line 122 "kernel"
                         }
 
                         tile_reduce_y0[u] = reduce_y0;
@@ -149,25 +133,29 @@ reduce_y0 = max(reduce_y0, x0);
                     {
 #line 1 "snippet:step"
 reduce_y0 = max(reduce_y0, x0);
-#line 153 "kernel"
+#line 137 "kernel"
                     }
 
                     tile_reduce_y0[0] = reduce_y0;
 
                 }
-                for (; e + 1 <= n; e += 1) {
-                    typedef float typeof_reduce_y0;
-                    typeof_reduce_y0 reduce_y0 = rest1_reduce_y0[0];
-                    typedef float typeof_x0;
-                    const typeof_x0 x0 = (float)vload_half(0, x0_memory + x0_at + e);
+                if (e < n) {
+                    // What the last vector has taken before stays as it is.
+                    const int16 fresh = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) >= (int16)(16 - (n - e));
+                    const float16 old_reduce_y0 = tile_reduce_y0[0];
+                    typedef float16 typeof_reduce_y0;
+                    typeof_reduce_y0 reduce_y0 = tile_reduce_y0[0];
+                    typedef float16 typeof_x0;
+                    const typeof_x0 x0 = vload_half16(0, x0_memory + x0_at + (n - 16));
                     {
 #line 1 "snippet:step"
 reduce_y0 = max(reduce_y0, x0);
-#line 167 "kernel"
+#line 154 "kernel"
                     }
 
-                    rest1_reduce_y0[0] = reduce_y0;
+                    tile_reduce_y0[0] = reduce_y0;
 
+                    tile_reduce_y0[0] = fresh ? tile_reduce_y0[0] : old_reduce_y0;
                 }
             }
             #pragma unroll
@@ -190,12 +178,6 @@ reduce_y0 = max(reduce_y0, x0);
 
             }
 
-            {
-                const float vector_reduce_y0 = rest1_reduce_y0[0];
-                take_partial(&reduce_y0, vector_reduce_y0);
-
-            }
-
         }
         float value_0;
         {
@@ -206,7 +188,7 @@ reduce_y0 = max(reduce_y0, x0);
             {
 #line 1 "snippet:finalize"
 group_y0 = reduce_y0;
-#line 210 "kernel"
+#line 192 "kernel"
             }
             value_0 = group_y0;
         }
@@ -226,9 +208,24 @@ group_y0 = reduce_y0;
                 {
 #line 1 "snippet:each"
 y0 = exp(x0 - group_y0);
-#line 230 "kernel"
+#line 212 "kernel"
                 }
                 vstore16(y0, 0, y0_memory + y0_at + e);
+            }
+            for (; e + 4 <= n; e += 4) {
+                typedef float4 typeof_x0;
+                const typeof_x0 x0 = vload_half4(0, x0_memory + x0_at + e);
+
+                typedef float4 typeof_group_y0;
+                const typeof_group_y0 group_y0 = value_0;
+                typedef float4 typeof_y0;
+                typeof_y0 y0 = 0;
+                {
+#line 1 "snippet:each"
+y0 = exp(x0 - group_y0);
+#line 227 "kernel"
+                }
+                vstore4(y0, 0, y0_memory + y0_at + e);
             }
             for (; e + 1 <= n; e += 1) {
                 typedef float typeof_x0;
@@ -241,7 +238,7 @@ y0 = exp(x0 - group_y0);
                 {
 #line 1 "snippet:each"
 y0 = exp(x0 - group_y0);
-#line 245 "kernel"
+#line 242 "kernel"
                 }
                 y0_memory[y0_at + e] = y0;
             }

@@ -1,7 +1,7 @@
 // Reduces groups and maps them, whose elements lie in runs.
 //
 //     a group    |----- run 0, n elements -----|   ...   |----- run 1 -----|   ...     runs anywhere
-//     reduce     v v v v v v ... v t t                                               vectors, and a tail
+//     reduce     v v v v v v ... v                                                   the last one reaches back
 //     each       v v v v v v ... v t t                                               once more, from a near cache
 //
 // A work-item takes some groups, one after the other.
@@ -170,46 +170,6 @@ reduce_y0 = 0; reduce_y1 = 0;
                 }
             }
 
-            float4 rest4_reduce_y0[1];
-            float4 rest4_reduce_y1[1];
-            {
-                typedef float4 typeof_reduce_y0;
-                typeof_reduce_y0 reduce_y0 = 0;
-                typedef float4 typeof_reduce_y1;
-                typeof_reduce_y1 reduce_y1 = 0;
-                {
-#line 1 "snippet:init"
-reduce_y0 = 0; reduce_y1 = 0;
-#line 184 "kernel"
-                }
-
-                #pragma unroll
-                for (int u = 0; u < 1; ++u) {
-                    rest4_reduce_y0[u] = reduce_y0;
-                    rest4_reduce_y1[u] = reduce_y1;
-                }
-            }
-
-            float rest1_reduce_y0[1];
-            float rest1_reduce_y1[1];
-            {
-                typedef float typeof_reduce_y0;
-                typeof_reduce_y0 reduce_y0 = 0;
-                typedef float typeof_reduce_y1;
-                typeof_reduce_y1 reduce_y1 = 0;
-                {
-#line 1 "snippet:init"
-reduce_y0 = 0; reduce_y1 = 0;
-#line 204 "kernel"
-                }
-
-                #pragma unroll
-                for (int u = 0; u < 1; ++u) {
-                    rest1_reduce_y0[u] = reduce_y0;
-                    rest1_reduce_y1[u] = reduce_y1;
-                }
-            }
-
             for (index_t row = chain; row < min(chain + rows_a_chain, rows); ++row) {
                 const index_t x0_at = x0_begin + row * x0_row;
                 const index_t x1_at = x1_start + outer * x1_outer + group * x1_group;
@@ -234,12 +194,12 @@ reduce_y0 = 0; reduce_y1 = 0;
                         {
 #line 1 "snippet:expr"
 y0 = x0 - x1; y1 = y0 * y0;
-#line 238 "kernel"
+#line 198 "kernel"
                         }
                         {
 #line 1 "snippet:step"
 reduce_y0 += y0; reduce_y1 += y1;
-#line 243 "kernel"
+#line 203 "kernel"
                         }
 
                         tile_reduce_y0[u] = reduce_y0;
@@ -263,73 +223,51 @@ reduce_y0 += y0; reduce_y1 += y1;
                     {
 #line 1 "snippet:expr"
 y0 = x0 - x1; y1 = y0 * y0;
-#line 267 "kernel"
+#line 227 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0; reduce_y1 += y1;
-#line 272 "kernel"
+#line 232 "kernel"
                     }
 
                     tile_reduce_y0[0] = reduce_y0;
                     tile_reduce_y1[0] = reduce_y1;
 
                 }
-                for (; e + 4 <= n; e += 4) {
-                    typedef float4 typeof_reduce_y0;
-                    typeof_reduce_y0 reduce_y0 = rest4_reduce_y0[0];
-                    typedef float4 typeof_reduce_y1;
-                    typeof_reduce_y1 reduce_y1 = rest4_reduce_y1[0];
-                    typedef float4 typeof_x0;
-                    const typeof_x0 x0 = vload4(0, x0_memory + x0_at + e);
-                    typedef float4 typeof_x1;
+                if (e < n) {
+                    // What the last vector has taken before stays as it is.
+                    const int16 fresh = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) >= (int16)(16 - (n - e));
+                    const float16 old_reduce_y0 = tile_reduce_y0[0];
+                    const float16 old_reduce_y1 = tile_reduce_y1[0];
+                    typedef float16 typeof_reduce_y0;
+                    typeof_reduce_y0 reduce_y0 = tile_reduce_y0[0];
+                    typedef float16 typeof_reduce_y1;
+                    typeof_reduce_y1 reduce_y1 = tile_reduce_y1[0];
+                    typedef float16 typeof_x0;
+                    const typeof_x0 x0 = vload16(0, x0_memory + x0_at + (n - 16));
+                    typedef float16 typeof_x1;
                     const typeof_x1 x1 = (float)x1_memory[x1_at];
-                    typedef float4 typeof_y0;
+                    typedef float16 typeof_y0;
                     typeof_y0 y0 = 0;
-                    typedef float4 typeof_y1;
+                    typedef float16 typeof_y1;
                     typeof_y1 y1 = 0;
                     {
 #line 1 "snippet:expr"
 y0 = x0 - x1; y1 = y0 * y0;
-#line 295 "kernel"
+#line 259 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0; reduce_y1 += y1;
-#line 300 "kernel"
+#line 264 "kernel"
                     }
 
-                    rest4_reduce_y0[0] = reduce_y0;
-                    rest4_reduce_y1[0] = reduce_y1;
+                    tile_reduce_y0[0] = reduce_y0;
+                    tile_reduce_y1[0] = reduce_y1;
 
-                }
-                for (; e + 1 <= n; e += 1) {
-                    typedef float typeof_reduce_y0;
-                    typeof_reduce_y0 reduce_y0 = rest1_reduce_y0[0];
-                    typedef float typeof_reduce_y1;
-                    typeof_reduce_y1 reduce_y1 = rest1_reduce_y1[0];
-                    typedef float typeof_x0;
-                    const typeof_x0 x0 = (float)x0_memory[x0_at + e];
-                    typedef float typeof_x1;
-                    const typeof_x1 x1 = (float)x1_memory[x1_at];
-                    typedef float typeof_y0;
-                    typeof_y0 y0 = 0;
-                    typedef float typeof_y1;
-                    typeof_y1 y1 = 0;
-                    {
-#line 1 "snippet:expr"
-y0 = x0 - x1; y1 = y0 * y0;
-#line 323 "kernel"
-                    }
-                    {
-#line 1 "snippet:step"
-reduce_y0 += y0; reduce_y1 += y1;
-#line 328 "kernel"
-                    }
-
-                    rest1_reduce_y0[0] = reduce_y0;
-                    rest1_reduce_y1[0] = reduce_y1;
-
+                    tile_reduce_y0[0] = fresh ? tile_reduce_y0[0] : old_reduce_y0;
+                    tile_reduce_y1[0] = fresh ? tile_reduce_y1[0] : old_reduce_y1;
                 }
             }
             #pragma unroll
@@ -355,27 +293,6 @@ reduce_y0 += y0; reduce_y1 += y1;
 
             }
 
-            {
-                const float4 vector_reduce_y0 = rest4_reduce_y0[0];
-                const float4 vector_reduce_y1 = rest4_reduce_y1[0];
-                // Halves onto halves, down to a single value.
-                float2 half2_reduce_y0 = vector_reduce_y0.lo;
-                float2 half2_reduce_y1 = vector_reduce_y1.lo;
-                take_partial(&half2_reduce_y0, &half2_reduce_y1, vector_reduce_y0.hi, vector_reduce_y1.hi, w0);
-                float half1_reduce_y0 = half2_reduce_y0.lo;
-                float half1_reduce_y1 = half2_reduce_y1.lo;
-                take_partial(&half1_reduce_y0, &half1_reduce_y1, half2_reduce_y0.hi, half2_reduce_y1.hi, w0);
-                take_partial(&reduce_y0, &reduce_y1, half1_reduce_y0, half1_reduce_y1, w0);
-
-            }
-
-            {
-                const float vector_reduce_y0 = rest1_reduce_y0[0];
-                const float vector_reduce_y1 = rest1_reduce_y1[0];
-                take_partial(&reduce_y0, &reduce_y1, vector_reduce_y0, vector_reduce_y1, w0);
-
-            }
-
         }
         float value_0;
         float value_1;
@@ -391,7 +308,7 @@ reduce_y0 += y0; reduce_y1 += y1;
             {
 #line 1 "snippet:finalize"
 group_y0 = reduce_y0 / count + x1; group_y1 = rsqrt(reduce_y1 * w0);
-#line 395 "kernel"
+#line 312 "kernel"
             }
             value_0 = group_y0;
             value_1 = group_y1;
@@ -418,7 +335,7 @@ group_y0 = reduce_y0 / count + x1; group_y1 = rsqrt(reduce_y1 * w0);
                 {
 #line 1 "snippet:each"
 y0 = (x0 - group_y0) * group_y1 + x2 * w0;
-#line 422 "kernel"
+#line 339 "kernel"
                 }
                 vstore16(y0, 0, y0_memory + y0_at + e);
             }
@@ -437,7 +354,7 @@ y0 = (x0 - group_y0) * group_y1 + x2 * w0;
                 {
 #line 1 "snippet:each"
 y0 = (x0 - group_y0) * group_y1 + x2 * w0;
-#line 441 "kernel"
+#line 358 "kernel"
                 }
                 vstore4(y0, 0, y0_memory + y0_at + e);
             }
@@ -456,7 +373,7 @@ y0 = (x0 - group_y0) * group_y1 + x2 * w0;
                 {
 #line 1 "snippet:each"
 y0 = (x0 - group_y0) * group_y1 + x2 * w0;
-#line 460 "kernel"
+#line 377 "kernel"
                 }
                 y0_memory[y0_at + e] = y0;
             }

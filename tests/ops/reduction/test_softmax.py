@@ -91,9 +91,20 @@ def test_what_is_not_finite(count):
     rows[:5, :3] = [[inf, 1, 2], [-inf, 1, 2], [inf, inf, 1], [nan, 1, 2], [1e30, -1e30, 0]]
     rows[5] = -inf
     for name in ("softmax", "log_softmax"):
-        expected = getattr(torch, name)(torch.tensor(rows), 1).numpy()
-        found = getattr(ops, name)(cp.asarray(rows)).get()
-        np.testing.assert_allclose(found, expected, rtol=1e-6)
+        for given in (rows, rows[:, ::-1].copy()):  # the last elements are no whole vector
+            expected = getattr(torch, name)(torch.tensor(given), 1).numpy()
+            found = getattr(ops, name)(cp.asarray(given)).get()
+            np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_no_element_counts_twice(dtype):
+    # A row's last vector reaches back over elements that were taken.
+    for count in (65, 79, 197):
+        a = random((20, count)).astype(dtype)
+        expected = torch.softmax(torch.tensor(a, dtype=torch.float64), 1).numpy()
+        found = ops.softmax(cp.asarray(a)).get()
+        np.testing.assert_allclose(found, expected, rtol=1e-13 if dtype == np.float64 else 4e-6)
 
 
 def test_the_gradient_of_softmin():
