@@ -7,7 +7,6 @@ ceiling is the best of several candidates. Run times are the device's own, from 
 from __future__ import annotations
 
 import statistics
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import pyopencl as cl
 
-from clprim.errors import DeviceError
+from clprim.errors import BuildError, DeviceError
 from clprim.render import environment
+from clprim.runtime import program
 from clprim.runtime.device import Device
 from clprim.runtime.pool import advise_huge_pages
 
@@ -325,11 +325,8 @@ def _build(
         return []
     source = environment().get_template("measure/ceilings.cl.jinja").render(form=form)
     try:
-        with warnings.catch_warnings():  # a compiler's remarks on a form are of no interest
-            warnings.simplefilter("ignore", cl.CompilerWarning)
-            program = cl.Program(device.context, source).build(options=["-cl-mad-enable"])
-        kernel = cl.Kernel(program, form.kind)
-    except cl.Error:
+        kernel = program.kernel_of(device, source, ["-cl-mad-enable"], form.kind)
+    except (BuildError, DeviceError):
         return []
 
     def enqueue() -> cl.Event:

@@ -8,7 +8,7 @@ import pytest
 
 from clprim.errors import DeviceError
 from clprim.runtime import ceilings as module
-from clprim.runtime.device import Device, devices
+from clprim.runtime.device import devices
 
 DEVICES = [device for device in devices() if device.compiles]
 # These kernels are nobody else's, a dozen a case: the least size is asked of one device.
@@ -32,40 +32,41 @@ def buffers(monkeypatch):
     return made
 
 
-def posing(device, is_cpu):
+@pytest.fixture
+def posing(device, is_cpu, monkeypatch):
     """The device with one trait changed: every form of kernel runs anywhere."""
-    double = Device(device.cl, device.index)
-    double.traits = dataclasses.replace(device.traits, is_cpu=is_cpu)
-    return double
+    device.open()
+    monkeypatch.setitem(
+        device.__dict__, "traits", dataclasses.replace(device.traits, is_cpu=is_cpu)
+    )
+    return device
 
 
 @each_device
 @as_cpu_and_gpu
-def test_copies_copy(device, is_cpu, nbytes, buffers):
-    device = posing(device, is_cpu)
-    candidates = module.copy_candidates(device, nbytes)
+def test_copies_copy(posing, nbytes, buffers):
+    candidates = module.copy_candidates(posing, nbytes)
     source, target = buffers
     data = np.random.default_rng(0).random(source.size // 4, dtype=np.float32)
-    cl.enqueue_copy(device.queue, source, data)
+    cl.enqueue_copy(posing.queue, source, data)
     assert len(candidates) > 4
     for candidate in candidates:
-        cl.enqueue_copy(device.queue, target, np.zeros_like(data))
+        cl.enqueue_copy(posing.queue, target, np.zeros_like(data))
         candidate.enqueue().wait()
         result = np.empty_like(data)
-        cl.enqueue_copy(device.queue, result, target)
+        cl.enqueue_copy(posing.queue, result, target)
         np.testing.assert_array_equal(result, data, err_msg=candidate.name)
         assert candidate.work == 2 * data.nbytes
 
 
 @each_device
 @as_cpu_and_gpu
-def test_reads_read_everything_once(device, is_cpu, nbytes, buffers):
-    device = posing(device, is_cpu)
-    candidates = module.read_candidates(device, nbytes)
+def test_reads_read_everything_once(posing, nbytes, buffers):
+    candidates = module.read_candidates(posing, nbytes)
     for candidate, target in zip(candidates, buffers[1:], strict=True):
         candidate.enqueue().wait()
         sums = np.empty(target.size // 4, np.float32)
-        cl.enqueue_copy(device.queue, sums, target)
+        cl.enqueue_copy(posing.queue, sums, target)
         assert 4 * sums.sum(dtype=np.float64) == candidate.work  # a source of ones
     assert len(candidates) > 4
 
