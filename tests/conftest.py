@@ -253,6 +253,7 @@ def built(request, monkeypatch):
         # Few tests share binaries, and one runtime compiles once more to have one.
         monkeypatch.setenv(_CACHE, "off")
     asked = {"unoptimised", "traits", "modest"} & {*request.fixturenames}
+    asked = asked or "bench" in request.path.parts  # which looks at pages and not at kernels
     usual = any(map(request.node.get_closest_marker, ("optimised", "large")))
     usual = usual or request.node.stash.get(_as_users, False)
     if usual and not asked:

@@ -25,7 +25,6 @@ from bench.work.networks import Layer
 from clprim.plan.families import FAMILIES
 from clprim.plan.table import Entry, TuningFile
 
-pytestmark = pytest.mark.usefixtures("unoptimised")
 LAYER = Layer(20, 20, 3, 8, 1, 1, 20)
 DEPTHWISE_ROW = Conv(LAYER, 1, "channels_last", "forward")
 # Three by three, of a size that Winograd's algorithm is meant for.

@@ -1,6 +1,6 @@
 """`docs/operators.md` is made from the code: signatures, dtypes that are taken, gradients, peers.
 
-Which dtypes an operator takes is found by calling it with arrays of no elements, for which nothing
+Which dtypes an operator takes is found by calling it with arrays of no elements, for which little
 is compiled. ``python -m pytest tests/project/test_operators_page.py --update-golden`` rewrites it.
 """
 
@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 from support import DTYPES
 
 import clprim as cp
@@ -273,6 +274,7 @@ def _page():
     return "".join(parts).rstrip("\n") + "\n"
 
 
+@pytest.mark.usefixtures("unoptimised")
 def test_page_is_what_the_code_says(request):
     page = _page()
     if request.config.getoption("--update-golden"):
