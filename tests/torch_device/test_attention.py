@@ -1,9 +1,11 @@
 """Attention on the device beside PyTorch's in float64: one operator, with gradients and dropout."""
 
+import copy
+
 import pytest
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("clprim.torch")
+import clprim.torch as ct  # noqa: E402
 
 attention = torch.nn.functional.scaled_dot_product_attention
 FUSED = "ScaledDotProductFusedAttentionOverrideableBackward0"
@@ -53,3 +55,35 @@ def test_a_mask_with_a_gradient():
     copy, zeros = x.cpu().double(), torch.zeros(9, 9, dtype=torch.float64, requires_grad=True)
     attention(copy, copy, copy, zeros).square().sum().backward()
     torch.testing.assert_close(mask.grad.cpu().double(), zeros.grad, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_an_encoder_layer_that_is_not_trained_stays_on_the_device(norm_first):
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(
+        16, 2, 24, batch_first=True, norm_first=norm_first, activation="gelu"
+    ).eval()
+    x = torch.randn(3, 9, 16)
+    masks = {
+        "src_mask": torch.ones(9, 9, dtype=torch.bool).triu(1),
+        "src_key_padding_mask": torch.arange(27).reshape(3, 9) % 9 > 6,
+    }
+    padding = {"src_key_padding_mask": masks["src_key_padding_mask"]}
+    expected = [layer(x), layer(x, masks["src_mask"]), layer(x, **masks), layer(x, **padding)]
+    there, device = copy.deepcopy(layer).to("opencl"), {k: m.to("opencl") for k, m in masks.items()}
+    encoder = torch.nn.TransformerEncoder(there, 1, enable_nested_tensor=not norm_first).eval()
+    ct.fallback("error")
+    try:
+        with torch.no_grad():
+            x = x.to("opencl")
+            found = [there(x), there(x, device["src_mask"]), there(x, **device)]
+            found.append(encoder(x, src_key_padding_mask=device["src_key_padding_mask"]))
+            attend = there.self_attn
+            y, weights = attend(x, x, x, average_attn_weights=False)
+    finally:
+        ct.fallback("warn")
+    for a, b in zip(found, expected, strict=True):
+        torch.testing.assert_close(a.cpu(), b.detach(), rtol=1e-4, atol=1e-5)
+    b, w = layer.self_attn(*[x.cpu()] * 3, average_attn_weights=False)
+    torch.testing.assert_close(y.cpu(), b.detach(), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(weights.cpu(), w.detach(), rtol=1e-4, atol=1e-5)

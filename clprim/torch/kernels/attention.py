@@ -131,6 +131,103 @@ def _attention(
     return found
 
 
+def _several_heads(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    embed_dim: int,
+    num_head: int,
+    qkv_weight: torch.Tensor,
+    qkv_bias: torch.Tensor,
+    proj_weight: torch.Tensor,
+    proj_bias: torch.Tensor,
+    mask: torch.Tensor | None = None,
+    need_weights: bool = True,
+    average_attn_weights: bool = True,
+    mask_type: int | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """What `torch.nn.MultiheadAttention` calls where nothing has a gradient; (N, L, E)."""
+    q = query.transpose(0, 1)
+    k = q if key is query else key.transpose(0, 1)
+    v = k if value is key else value.transpose(0, 1)
+    of_keys = mask_type == 1  # else of pairs: (L, S), or of every head
+    if mask is not None and mask.ndim == 4:
+        mask = mask.flatten(0, 1)
+    y, weights = torch.nn.functional.multi_head_attention_forward(
+        q,
+        k,
+        v,
+        embed_dim,
+        num_head,
+        qkv_weight,
+        qkv_bias,
+        None,
+        None,
+        False,
+        0.0,
+        proj_weight,
+        proj_bias,
+        training=False,
+        key_padding_mask=mask if of_keys else None,
+        need_weights=need_weights,
+        attn_mask=None if of_keys else mask,
+        average_attn_weights=average_attn_weights,
+    )
+    return y.transpose(0, 1), query.new_empty(0) if weights is None else weights
+
+
+def _encoder_layer(
+    src: torch.Tensor,
+    embed_dim: int,
+    num_heads: int,
+    qkv_weight: torch.Tensor,
+    qkv_bias: torch.Tensor,
+    proj_weight: torch.Tensor,
+    proj_bias: torch.Tensor,
+    use_gelu: bool,
+    norm_first: bool,
+    eps: float,
+    norm_weight_1: torch.Tensor,
+    norm_bias_1: torch.Tensor,
+    norm_weight_2: torch.Tensor,
+    norm_bias_2: torch.Tensor,
+    ffn_weight_1: torch.Tensor,
+    ffn_bias_1: torch.Tensor,
+    ffn_weight_2: torch.Tensor,
+    ffn_bias_2: torch.Tensor,
+    mask: torch.Tensor | None = None,
+    mask_type: int | None = None,
+) -> torch.Tensor:
+    """What `torch.nn.TransformerEncoderLayer` calls where nothing has a gradient."""
+    nn = torch.nn.functional
+    heads = (embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias)
+
+    def attend(x: torch.Tensor) -> torch.Tensor:
+        return _several_heads(x, x, x, *heads, mask, need_weights=False, mask_type=mask_type)[0]
+
+    def feed(x: torch.Tensor) -> torch.Tensor:
+        inner = nn.linear(x, ffn_weight_1, ffn_bias_1)
+        inner = nn.gelu(inner) if use_gelu else nn.relu(inner)
+        return nn.linear(inner, ffn_weight_2, ffn_bias_2)
+
+    x = src
+    parts = (attend, norm_weight_1, norm_bias_1), (feed, norm_weight_2, norm_bias_2)
+    for part, weight, bias in parts:
+        if norm_first:
+            x = x + part(nn.layer_norm(x, (embed_dim,), weight, bias, eps))
+        else:
+            x = nn.layer_norm(x + part(x), (embed_dim,), weight, bias, eps)
+    return x
+
+
+def _is_nested(x: torch.Tensor, mask: torch.Tensor) -> bool:
+    """Whether `torch.nn.TransformerEncoder` is to make a nested tensor; there is none."""
+    return False
+
+
 def register() -> None:
-    """Registers the choice, which autograd sees through."""
+    """Registers what is made of other operators; autograd sees through the choice."""
     private.register_composite("scaled_dot_product_attention", _attention)
+    private.register_kernel("_nested_tensor_from_mask_left_aligned", _is_nested)
+    private.register_kernel("_native_multi_head_attention", _several_heads)
+    private.register_kernel("_transformer_encoder_layer_fwd", _encoder_layer)
