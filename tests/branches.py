@@ -374,6 +374,7 @@ def plans():
         traits=GPU,
     )
     yield order(1, 1000000, 32, 4, GPU)
+    yield order(1, 1000000, 32, 4, CPU)
     yield near(
         SUMS,
         (32, 64, 14, 16),

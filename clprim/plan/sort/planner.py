@@ -64,6 +64,7 @@ class SortCode(KernelCode):
         passes: How many times that is.
         first: Whether elements are still in the order that they came in.
         last: Whether keys are not needed any more.
+        runs: Whether a chunk is looked at as a whole first: all of its keys may have one digit.
         ordered: Whether the least keys are kept in order, of a selection.
         lanes: Keys that a selection looks at at a time.
     """
@@ -73,6 +74,7 @@ class SortCode(KernelCode):
     passes: int
     first: bool
     last: bool
+    runs: bool
     ordered: bool = False
     lanes: int = 1
 
@@ -169,6 +171,7 @@ class Sort:
             passes=self.passes,
             first=first,
             last=last,
+            runs=self.traits.is_cpu,
             ordered=kept is not None and kept[0] == kept[1],
             lanes=self.traits.lanes(self.key_bytes) if kept else 1,
         )

@@ -70,6 +70,16 @@ def test_the_first_few_of_other_dtypes(device, dtype):
         equal(values, expected.values[:, :k])
 
 
+def test_digits_that_are_the_same_move_nothing(device):
+    # Chunks of one digit go to their place as a whole: of all, of some, and of none.
+    steps = np.arange(70_000) // 20_000 * 256 % 769
+    for x in (data((70_000,), np.int64), np.full(70_000, -3), steps, steps[::-1].copy()):
+        values, indices = ops.sort(cp.asarray(x), 0)
+        order = np.argsort(x, kind="stable")
+        np.testing.assert_array_equal(indices.get(), order)
+        np.testing.assert_array_equal(values.get(), x[order])
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_dtypes(device, dtype):
     if dtype == np.float64 and not device.traits.fp64:
