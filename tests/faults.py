@@ -275,6 +275,20 @@ FAULTS = (
         "for (int u = 2; u < {{ U }}; ++u)",
         "tests/ops/norm/test_near.py -k 'training or layers'",
     ),
+    Fault(
+        "a run of equal keys that does not begin anew",
+        "clprim/language/segmented.py",
+        'if ({mark} != 0) {{", init',
+        'if ({mark} > 9) {{", init',
+        "tests/test_scan_segments.py -k runs_of_equal",
+    ),
+    Fault(
+        "a damaged entry of the cache that is believed",
+        "clprim/runtime/disk_cache.py",
+        "return payload if entry[:_HEADER] == _header(key, payload) else None",
+        "return payload",
+        "tests/runtime/test_probe.py -k damaged",
+    ),
 )
 
 
