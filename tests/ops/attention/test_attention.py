@@ -33,6 +33,12 @@ CASES = {
     "causal, more keys than a block": ((1, 205, 8), (1, 205, 8), 9, {"is_causal": True}),
     "causal, fewer keys": ((1, 50, 8), (1, 30, 8), 8, {"is_causal": True}),
     "rows that see nothing": ((2, 3, 9, 8), (2, 3, 21, 8), 8, {"attn_mask": np.tri(9, 21, -3) > 0}),
+    "infinite mask": (
+        (2, 9, 8),
+        (2, 21, 8),
+        8,
+        {"attn_mask": np.where(np.tri(9, 21, -3) > 0, RNG.normal(size=(9, 21)), -np.inf)},
+    ),
     "no batch, causal, large heads": ((120, 256), (120, 256), 72, {"is_causal": True}),
     "heads of one": ((2, 50, 1), (2, 60, 1), 1, {}),
     "mask of keys": ((2, 3, 11, 8), (2, 3, 130, 8), 8, {"attn_mask": RNG.random((1, 130)) < 0.2}),
