@@ -52,7 +52,7 @@ class ContractionCode(StoringCode):
         dense: Whether pixels of a row follow each other without a gap.
         planar: Whether lanes are rows, although they are what lies side by side in memory: the
             result is turned over.
-        step: Elements from a lane to the next one, where they lie side by side in the band.
+        step: Elements from a lane to the next one in the band; 0 where an argument says it.
         taps_inside: Whether the taps of a row follow each other faster than channels.
         neighbours: Whether they do in the gathered operand.
         crossed: Whether lanes are columns, although neighbours in memory are channels: the band

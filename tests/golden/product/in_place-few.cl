@@ -142,7 +142,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
             to += count;
         }
     }
-    const index_t step = column_lane_2 * depth_2;
+    const index_t step = 3;
     const index_t row_step = row_lane_1 * band_width * depth_2;
     const index_t tap_row = row_depth_0 * band_width * depth_2;
     const index_t tap_column = column_depth_1 * depth_2;
