@@ -64,8 +64,6 @@ AHEAD = 8
 NOTED = 512
 # Lines of memory, one a step of depth, that columns are read from in place.
 MOST_LINES = 1024
-# What a tile costs that needs every register.
-SPILL = 1.15
 # What tiles cost beyond their products if they do not divide a line.
 UNEVEN = 1.05
 # Outputs that become rows where pixels become columns.
@@ -334,7 +332,6 @@ def _collapse(what: Contraction) -> Contraction:
 def _tile(lanes: int, outputs: int, itemsize: int, traits: DeviceTraits, most: int) -> Tile:
     """At most so many rows, which divide a line with little left over; columns fill registers."""
     width = lanes_of(itemsize, traits)
-    sums = traits.sums
     wide = -(-outputs // width)
     best: tuple[float, int, int] | None = None
     for rows, most_vectors in register_tiles(traits):
@@ -345,8 +342,6 @@ def _tile(lanes: int, outputs: int, itemsize: int, traits: DeviceTraits, most: i
         # the dearer ones: few rows pass them by before others take their place.
         step = rows * vectors + rows + 2 * vectors
         cost = float(-(-lanes // rows) * -(-wide // vectors) * step)
-        if rows * vectors + vectors >= sums + 4:
-            cost *= SPILL  # some compilers want a register more, for the factor of a row
         if lanes % rows:
             cost *= UNEVEN
         if best is None or cost < best[0]:

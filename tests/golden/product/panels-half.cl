@@ -3,11 +3,11 @@
 //
 //                    columns: 2 vectors of 16
 //                +------------------------+
-//     depth      |  b: a row a step       |      A tile of 14 rows x 32 columns stays in
+//     depth      |  b: a row a step       |      A tile of 10 rows x 32 columns stays in
 //                +------------------------+      registers while `depth` passes by: every step adds
 //     +-------+  +------------------------+      the product of a column of a and a row of b.
 //     | a:    |  |                        |
-//     | a     |  |  sum,  14 rows         |      Gathered: the rows. A work-item copies as
+//     | a     |  |  sum,  10 rows         |      Gathered: the rows. A work-item copies as
 //     | column|  |                        |      many tiles of them as fit the cache to `panel`,
 //     | a step|  |                        |      neatly, and multiplies them by every packed tile.
 //     +-------+  +------------------------+
@@ -72,19 +72,19 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
 
     // A last vector of lanes may reach past the tile: what it reads there is never used, and what it
     // writes to the panel is overwritten by the step that follows, or lies in the slack behind the tile.
-    index_t lane_places[128];
-    index_t y0_places[112];
+    index_t lane_places[96];
+    index_t y0_places[80];
     {
-        index_t number = first * 14;
+        index_t number = first * 10;
         index_t digit_2 = number % lane_2;
         number /= lane_2;
         index_t digit_1 = number % lane_1;
         index_t digit_0 = number / lane_1;
-        for (int lane = 0; lane < count * 14; ++lane) {
+        for (int lane = 0; lane < count * 10; ++lane) {
             // Lanes past the end copy the last one, and are never stored.
             lane_places[lane] = digit_0 * x_lane_0 + digit_1 * x_lane_1 + digit_2 * x_lane_2;
             y0_places[lane] = digit_0 * y0_0 + digit_1 * y0_1 + digit_2 * y0_2;
-            if (first * 14 + lane + 1 >= lanes)
+            if (first * 10 + lane + 1 >= lanes)
                 continue;
             if (++digit_2 == lane_2) {
                 digit_2 = 0;
@@ -127,9 +127,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
             }
             if (neighbours) {
                 for (int tile = 0; tile < count; ++tile) {
-                    __local float *to = panel + (tile * padded + k) * 14;
-                    for (int l = 0; l < 14; ++l) {
-                        const int lane = tile * 14 + l;
+                    __local float *to = panel + (tile * padded + k) * 10;
+                    for (int l = 0; l < 10; ++l) {
+                        const int lane = tile * 10 + l;
                         const index_t place = x_at + lane_places[lane] + depth_places[0];
                         const float16 value = vload_half16(0, x_memory + place);
                         vstore16(value, l, to);
@@ -137,9 +137,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
                 }
             } else {
                 for (int tile = 0; tile < count; ++tile)
-                    for (int l = 0; l < 14; ++l) {
-                        const int lane = tile * 14 + l;
-                        __local float *to = panel + (tile * padded + k) * 14 + l * 16;
+                    for (int l = 0; l < 10; ++l) {
+                        const int lane = tile * 10 + l;
+                        __local float *to = panel + (tile * padded + k) * 10 + l * 16;
                         for (int u = 0; u < 16; ++u) {
                             float value = 0;
                             if (u < there)
@@ -155,12 +155,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
             __global const float *strip = packed
                 + ((group * packed_tiles + other) * depth_padded + from) * 32;
             for (int tile = 0; tile < count; ++tile) {
-                __local const float *a = panel + tile * (padded * 14);
+                __local const float *a = panel + tile * (padded * 10);
                 __global const float *b = strip;
-                float16 sum[14][2];
+                float16 sum[10][2];
                 {
                     #pragma unroll
-                    for (int j = 0; j < 14; ++j)
+                    for (int j = 0; j < 10; ++j)
                         #pragma unroll
                         for (int v = 0; v < 2; ++v)
                             sum[j][v] = 0;
@@ -173,7 +173,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
                         for (int v = 0; v < 2; ++v)
                             row[v] = vload16(v, b);
                         #pragma unroll
-                        for (int j = 0; j < 14; ++j) {
+                        for (int j = 0; j < 10; ++j) {
                             const float16 factor = a[j * 16 + u];
                             #pragma unroll
                             for (int v = 0; v < 2; ++v)
@@ -181,35 +181,35 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
                         }
                         b += 32;
                     }
-                    a += 224;
+                    a += 160;
                 }
                 const index_t column = other * 32;
-                const int rows_left = min((index_t)14, lanes - (first + tile) * 14);
+                const int rows_left = min((index_t)10, lanes - (first + tile) * 10);
                 const int columns_left = min((index_t)32, outputs - column);
                 if (columns_left >= 32) {
                     #pragma unroll
-                    for (int j = 0; j < 14; ++j)
+                    for (int j = 0; j < 10; ++j)
                         if (j < rows_left) {
                             #pragma unroll
                             for (int v = 0; v < 2; ++v) {
                                 const int c = v * 16;
                                 float16 y0 = sum[j][v];
-                                vstore_half16(y0, 0, y0_memory + y0_at + y0_places[tile * 14 + j] + (column + c) * y0_channel);
+                                vstore_half16(y0, 0, y0_memory + y0_at + y0_places[tile * 10 + j] + (column + c) * y0_channel);
                             }
                         }
                     continue;
                 }
                 // At the edges, and where columns do not lie side by side: 2 elements at a time.
-                float elements[448];
+                float elements[320];
                 #pragma unroll
-                for (int j = 0; j < 14; ++j)
+                for (int j = 0; j < 10; ++j)
                     #pragma unroll
                     for (int v = 0; v < 2; ++v)
                         vstore16(sum[j][v], j * 2 + v, elements);
                 for (int j = 0; j < rows_left; ++j)
                     for (int c = 0; c < columns_left; c += 2) {
                         float2 y0 = vload2(0, elements + j * 32 + c);
-                        vstore_half2(y0, 0, y0_memory + y0_at + y0_places[tile * 14 + j] + (column + c) * y0_channel);
+                        vstore_half2(y0, 0, y0_memory + y0_at + y0_places[tile * 10 + j] + (column + c) * y0_channel);
                     }
 
             }

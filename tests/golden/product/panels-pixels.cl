@@ -3,11 +3,11 @@
 //
 //                    columns: 2 vectors of 16
 //                +------------------------+
-//     depth      |  b: a row a step       |      A tile of 8 rows x 32 columns stays in
+//     depth      |  b: a row a step       |      A tile of 13 rows x 32 columns stays in
 //                +------------------------+      registers while `depth` passes by: every step adds
 //     +-------+  +------------------------+      the product of a column of a and a row of b.
 //     | a:    |  |                        |
-//     | a     |  |  sum,   8 rows         |      Gathered: the columns. A work-item copies as
+//     | a     |  |  sum,  13 rows         |      Gathered: the columns. A work-item copies as
 //     | column|  |                        |      many tiles of them as fit the cache to `panel`,
 //     | a step|  |                        |      neatly, and multiplies them by every packed tile.
 //     +-------+  +------------------------+
@@ -47,15 +47,6 @@ static inline __attribute__((overloadable)) float16 cp_max(float16 a, float16 b)
     __auto_type cp_in_b = (b); \
     typedef __typeof__(cp_in_a + cp_in_b) cp_type; \
     cp_max((cp_type)cp_in_a, (cp_type)cp_in_b); })
-
-static inline float16 weave0(const float16 a, const float16 b)
-{
-    return (float16)(a.s0, b.s0, a.s1, b.s1, a.s2, b.s2, a.s3, b.s3, a.s4, b.s4, a.s5, b.s5, a.s6, b.s6, a.s7, b.s7);
-}
-static inline float16 weave1(const float16 a, const float16 b)
-{
-    return (float16)(a.s8, b.s8, a.s9, b.s9, a.sa, b.sa, a.sb, b.sb, a.sc, b.sc, a.sd, b.sd, a.se, b.se, a.sf, b.sf);
-}
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
     __global const float *x_memory,
@@ -154,16 +145,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
         }
     }
 
-    char whole[16];
-    for (int v = 0; v < count * 2; ++v) {
-        bool neighbours = true;
-        for (int u = 1; u < 16; ++u) {
-            const int lane = v * 16 + u;
-            neighbours &= y0_places[lane] - y0_places[lane - 1] == 2;
-        }
-        whole[v] = neighbours;
-    }
-
     for (index_t from = begin; from < end || from == begin; from += block) {
         const int length = min(block, end - from);
         const int padded = (length + 0) / 1 * 1;
@@ -223,18 +204,18 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
         // Multiply: the panel stays in the cache, the packed tiles pass by.
         for (index_t other = packed_first; other < packed_last; ++other) {
             __global const float *strip = packed
-                + ((group * packed_tiles + other) * depth_padded + from) * 8;
-            index_t y0_outputs_of[8];
+                + ((group * packed_tiles + other) * depth_padded + from) * 13;
+            index_t y0_outputs_of[13];
             {
-                index_t number = group * outputs + other * 8;
+                index_t number = group * outputs + other * 13;
                 index_t digit_2 = number % output_2;
                 number /= output_2;
                 index_t digit_1 = number % output_1;
                 index_t digit_0 = number / output_1;
-                for (int c = 0; c < ((other + 1) - other) * 8; ++c) {
+                for (int c = 0; c < ((other + 1) - other) * 13; ++c) {
                     y0_outputs_of[c] = digit_0 * y0_output_0 + digit_1 * y0_output_1 + digit_2 * y0_output_2;
                     // Outputs past the end are the last one again, and never stored.
-                    if (other * 8 + c + 1 >= outputs)
+                    if (other * 13 + c + 1 >= outputs)
                         continue;
                     if (++digit_2 == output_2) {
                         digit_2 = 0;
@@ -245,23 +226,23 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                     }
                 }
             }
-            const index_t *y0_outputs = y0_outputs_of + (other - other) * 8;
+            const index_t *y0_outputs = y0_outputs_of + (other - other) * 13;
             for (int tile = 0; tile < count; ++tile) {
                 __global const float *a = strip;
                 __local const float *b = panel + tile * (padded * 32);
-                float16 sum[8][2];
+                float16 sum[13][2];
                 const index_t number = ((split * groups + group) * tiles + first + tile) * packed_tiles + other;
-                __global float *kept = partial + number * 256;
+                __global float *kept = partial + number * 416;
                 if (from > begin) {
                     #pragma unroll
-                    for (int j = 0; j < 8; ++j)
+                    for (int j = 0; j < 13; ++j)
                         #pragma unroll
                         for (int v = 0; v < 2; ++v)
                             sum[j][v] = vload16(j * 2 + v, kept);
                 } else
                 {
                     #pragma unroll
-                    for (int j = 0; j < 8; ++j)
+                    for (int j = 0; j < 13; ++j)
                         #pragma unroll
                         for (int v = 0; v < 2; ++v)
                             sum[j][v] = 0;
@@ -274,7 +255,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                         for (int v = 0; v < 2; ++v)
                             row[v] = vload16(v, b);
                         #pragma unroll
-                        for (int j = 0; j < 8; ++j) {
+                        for (int j = 0; j < 13; ++j) {
                             const float16 factor = a[j * 1 + u];
                             #pragma unroll
                             for (int v = 0; v < 2; ++v)
@@ -282,67 +263,23 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                         }
                         b += 32;
                     }
-                    a += 8;
+                    a += 13;
                 }
                 if (from + block < end) {
                     #pragma unroll
-                    for (int j = 0; j < 8; ++j)
+                    for (int j = 0; j < 13; ++j)
                         #pragma unroll
                         for (int v = 0; v < 2; ++v)
                             vstore16(sum[j][v], j * 2 + v, kept);
                     continue;
                 }
-                const index_t row = other * 8;
-                const int rows_left = min((index_t)8, outputs - row);
+                const index_t row = other * 13;
+                const int rows_left = min((index_t)13, outputs - row);
                 const int columns_left = min((index_t)32, lanes - (first + tile) * 32);
-                // Rows that become the pixels of one row are woven, so that these are stored side by side.
-                if (columns_left >= 32 && whole[tile * 2 + 0] && whole[tile * 2 + 1]) {
-                    #pragma unroll
-                    for (int pixel = 0; pixel < 8; pixel += 2)
-                        if (pixel < rows_left) {
-                            #pragma unroll
-                            for (int v = 0; v < 2; ++v) {
-                                const int c = v * 16;
-                                float16 v0;
-                                {
-                                    const int j = pixel + 0;
-                                    float16 y0 = sum[j][v];
-                                    typedef float16 typeof_y0;
-                                    {
-#line 1 "snippet:epilogue"
-y0 = max(y0, 0);
-#line 315 "kernel"
-                                    }
-
-                                    v0 = y0;
-                                }
-                                float16 v1;
-                                {
-                                    const int j = pixel + 1;
-                                    float16 y0 = sum[j][v];
-                                    typedef float16 typeof_y0;
-                                    {
-#line 1 "snippet:epilogue"
-y0 = max(y0, 0);
-#line 328 "kernel"
-                                    }
-
-                                    v1 = y0;
-                                }
-                                const float16 v2 = weave0(v0, v1);
-                                const float16 v3 = weave1(v0, v1);
-
-                                const int j = pixel;
-                                vstore16(v2, 0, y0_memory + y0_at + y0_places[tile * 32 + c] + y0_outputs[j] + 0);
-                                vstore16(v3, 0, y0_memory + y0_at + y0_places[tile * 32 + c] + y0_outputs[j] + 16);
-                            }
-                        }
-                    continue;
-                }
                 // At the edges, and where columns do not lie side by side: element by element.
-                float elements[256];
+                float elements[416];
                 #pragma unroll
-                for (int j = 0; j < 8; ++j)
+                for (int j = 0; j < 13; ++j)
                     #pragma unroll
                     for (int v = 0; v < 2; ++v)
                         vstore16(sum[j][v], j * 2 + v, elements);
@@ -353,7 +290,7 @@ y0 = max(y0, 0);
                         {
 #line 1 "snippet:epilogue"
 y0 = max(y0, 0);
-#line 357 "kernel"
+#line 294 "kernel"
                         }
                         y0_memory[y0_at + y0_places[tile * 32 + c] + y0_outputs[j]] = y0;
                     }

@@ -3,11 +3,11 @@
 //
 //                    columns: 2 vectors of 16
 //                +------------------------+
-//     depth      |  b: a row a step       |      A tile of 8 rows x 32 columns stays in
+//     depth      |  b: a row a step       |      A tile of 13 rows x 32 columns stays in
 //                +------------------------+      registers while `depth` passes by: every step adds
 //     +-------+  +------------------------+      the product of a column of a and a row of b.
 //     | a:    |  |                        |
-//     | a     |  |  sum,   8 rows         |      Gathered: the rows. A work-item copies as
+//     | a     |  |  sum,  13 rows         |      Gathered: the rows. A work-item copies as
 //     | column|  |                        |      many tiles of them as fit the cache to `panel`,
 //     | a step|  |                        |      neatly, and multiplies them by every packed tile.
 //     +-------+  +------------------------+
@@ -73,19 +73,19 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
 
     // A last vector of lanes may reach past the tile: what it reads there is never used, and what it
     // writes to the panel is overwritten by the step that follows, or lies in the slack behind the tile.
-    index_t lane_places[80];
-    index_t y0_places[64];
+    index_t lane_places[120];
+    index_t y0_places[104];
     {
-        index_t number = first * 8;
+        index_t number = first * 13;
         index_t digit_2 = number % lane_2;
         number /= lane_2;
         index_t digit_1 = number % lane_1;
         index_t digit_0 = number / lane_1;
-        for (int lane = 0; lane < count * 8; ++lane) {
+        for (int lane = 0; lane < count * 13; ++lane) {
             // Lanes past the end copy the last one, and are never stored.
             lane_places[lane] = digit_0 * x_lane_0 + digit_1 * x_lane_1 + digit_2 * x_lane_2;
             y0_places[lane] = digit_0 * y0_0 + digit_1 * y0_1 + digit_2 * y0_2;
-            if (first * 8 + lane + 1 >= lanes)
+            if (first * 13 + lane + 1 >= lanes)
                 continue;
             if (++digit_2 == lane_2) {
                 digit_2 = 0;
@@ -111,8 +111,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
         char neighbours[8];
         for (int v = 0; v < count * 1; ++v) {
             bool all_are = true;
-            const int start = v / 1 * 8 + v % 1 * 16;
-            for (int u = 1; u < min(16, 8 - start % 8); ++u)
+            const int start = v / 1 * 13 + v % 1 * 16;
+            for (int u = 1; u < min(16, 13 - start % 13); ++u)
                 all_are &= lane_places[start + u] - lane_places[start] == u;
             neighbours[v] = all_are;
         }
@@ -127,8 +127,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
             }
 
             for (int tile = 0; tile < count; ++tile) {
-                __local float *to = panel + tile * (padded * 8 + 16) + k * 8;
-                const index_t *places = lane_places + tile * 8;
+                __local float *to = panel + tile * (padded * 13 + 16) + k * 13;
+                const index_t *places = lane_places + tile * 13;
                 for (int v = 0; v < 1; ++v) {
                     const index_t at = place + places[v * 16];
                     if (neighbours[tile * 1 + v] && at >= 0 && at + 16 <= x_size) {
@@ -136,7 +136,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
                         vstore16(value, 0, to + v * 16);
                         continue;
                     }
-                    for (int l = v * 16; l < min((v + 1) * 16, 8); ++l) {
+                    for (int l = v * 16; l < min((v + 1) * 16, 13); ++l) {
                         to[l] = (float)x_memory[place + places[l]];
                     }
                 }
@@ -148,21 +148,21 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
             __global const float *strip = packed
                 + w_start + group * w_group + other * 32 + from * w_depth;
             for (int tile = 0; tile < count; ++tile) {
-                __local const float *a = panel + tile * (padded * 8 + 16);
+                __local const float *a = panel + tile * (padded * 13 + 16);
                 __global const float *b = strip;
-                float16 sum[8][2];
+                float16 sum[13][2];
                 const index_t number = ((split * groups + group) * tiles + first + tile) * packed_tiles + other;
-                __global float *kept = partial + number * 256;
+                __global float *kept = partial + number * 416;
                 if (from > begin) {
                     #pragma unroll
-                    for (int j = 0; j < 8; ++j)
+                    for (int j = 0; j < 13; ++j)
                         #pragma unroll
                         for (int v = 0; v < 2; ++v)
                             sum[j][v] = vload16(j * 2 + v, kept);
                 } else
                 {
                     #pragma unroll
-                    for (int j = 0; j < 8; ++j)
+                    for (int j = 0; j < 13; ++j)
                         #pragma unroll
                         for (int v = 0; v < 2; ++v)
                             sum[j][v] = 0;
@@ -175,7 +175,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
                         for (int v = 0; v < 2; ++v)
                             row[v] = vload16(v, b);
                         #pragma unroll
-                        for (int j = 0; j < 8; ++j) {
+                        for (int j = 0; j < 13; ++j) {
                             const float16 factor = a[j * 1 + u];
                             #pragma unroll
                             for (int v = 0; v < 2; ++v)
@@ -183,11 +183,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
                         }
                         b += w_depth;
                     }
-                    a += 8;
+                    a += 13;
                 }
                 if (1) {
                     #pragma unroll
-                    for (int j = 0; j < 8; ++j)
+                    for (int j = 0; j < 13; ++j)
                         #pragma unroll
                         for (int v = 0; v < 2; ++v)
                             vstore16(sum[j][v], j * 2 + v, kept);

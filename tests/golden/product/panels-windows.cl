@@ -3,11 +3,11 @@
 //
 //                    columns: 2 vectors of 16
 //                +------------------------+
-//     depth      |  b: a row a step       |      A tile of 8 rows x 32 columns stays in
+//     depth      |  b: a row a step       |      A tile of 13 rows x 32 columns stays in
 //                +------------------------+      registers while `depth` passes by: every step adds
 //     +-------+  +------------------------+      the product of a column of a and a row of b.
 //     | a:    |  |                        |
-//     | a     |  |  sum,   8 rows         |      Gathered: the columns. A work-item copies as
+//     | a     |  |  sum,  13 rows         |      Gathered: the columns. A work-item copies as
 //     | column|  |                        |      many tiles of them as fit the cache to `panel`,
 //     | a step|  |                        |      neatly, and multiplies them by every packed tile.
 //     +-------+  +------------------------+
@@ -227,23 +227,23 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
         // Multiply: the panel stays in the cache, the packed tiles pass by.
         for (index_t other = packed_first; other < packed_last; ++other) {
             __global const float *strip = packed
-                + ((group * packed_tiles + other) * depth_padded + from) * 8;
+                + ((group * packed_tiles + other) * depth_padded + from) * 13;
             for (int tile = 0; tile < count; ++tile) {
                 __global const float *a = strip;
                 __local const float *b = panel + tile * (padded * 32);
-                float16 sum[8][2];
+                float16 sum[13][2];
                 const index_t number = ((split * groups + group) * tiles + first + tile) * packed_tiles + other;
-                __global float *kept = partial + number * 256;
+                __global float *kept = partial + number * 416;
                 if (from > begin) {
                     #pragma unroll
-                    for (int j = 0; j < 8; ++j)
+                    for (int j = 0; j < 13; ++j)
                         #pragma unroll
                         for (int v = 0; v < 2; ++v)
                             sum[j][v] = vload16(j * 2 + v, kept);
                 } else
                 {
                     #pragma unroll
-                    for (int j = 0; j < 8; ++j)
+                    for (int j = 0; j < 13; ++j)
                         #pragma unroll
                         for (int v = 0; v < 2; ++v)
                             sum[j][v] = 0;
@@ -256,7 +256,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                         for (int v = 0; v < 2; ++v)
                             row[v] = vload16(v, b);
                         #pragma unroll
-                        for (int j = 0; j < 8; ++j) {
+                        for (int j = 0; j < 13; ++j) {
                             const float16 factor = a[j * 1 + u];
                             #pragma unroll
                             for (int v = 0; v < 2; ++v)
@@ -264,22 +264,22 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                         }
                         b += 32;
                     }
-                    a += 8;
+                    a += 13;
                 }
                 if (from + block < end) {
                     #pragma unroll
-                    for (int j = 0; j < 8; ++j)
+                    for (int j = 0; j < 13; ++j)
                         #pragma unroll
                         for (int v = 0; v < 2; ++v)
                             vstore16(sum[j][v], j * 2 + v, kept);
                     continue;
                 }
-                const index_t row = other * 8;
-                const int rows_left = min((index_t)8, outputs - row);
+                const index_t row = other * 13;
+                const int rows_left = min((index_t)13, outputs - row);
                 const int columns_left = min((index_t)32, lanes - (first + tile) * 32);
                 if (columns_left >= 32 && whole[tile * 2 + 0] && whole[tile * 2 + 1]) {
                     #pragma unroll
-                    for (int j = 0; j < 8; ++j)
+                    for (int j = 0; j < 13; ++j)
                         if (j < rows_left) {
                             #pragma unroll
                             for (int v = 0; v < 2; ++v) {
@@ -302,9 +302,9 @@ y0 = max(y0 + x0, 0);
                     continue;
                 }
                 // At the edges, and where columns do not lie side by side: element by element.
-                float elements[256];
+                float elements[416];
                 #pragma unroll
-                for (int j = 0; j < 8; ++j)
+                for (int j = 0; j < 13; ++j)
                     #pragma unroll
                     for (int v = 0; v < 2; ++v)
                         vstore16(sum[j][v], j * 2 + v, elements);
