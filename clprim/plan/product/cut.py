@@ -10,7 +10,7 @@ from clprim.plan.product.register_code import ContractionCode
 from clprim.plan.product.register_tile import PANEL_BYTES
 from clprim.traits import DeviceTraits
 
-__all__ = ["Cut", "cut_loops"]
+__all__ = ["ASKS", "Cut", "cut_loops", "fetches_of"]
 
 # Gathered tiles that a work-group takes: each strip of the packed operand is fetched from the far
 # cache once and then used this many times.
@@ -18,6 +18,9 @@ TILES = 32
 # Bytes of the matrix that a work-group keeps while it streams all packed tiles: part of an L2.
 # A smaller one does no harm, since a tile reads its rows at only a few bytes a cycle.
 NEAR_BYTES = 3 << 19
+# Bytes of the packed operand that are asked for in a piece of a strip: two lines of a cache, every
+# `ASKS` steps of depth.
+ASKED, ASKS = 128, 4
 # Fewest lanes that a strip of the packed operand is used for, if it is fetched from a far cache.
 FEW_LANES = 32
 
@@ -97,3 +100,27 @@ def _band(what: Contraction, bounds: Bounds, code: ContractionCode, tiles: int, 
     width = (lanes - 1) * bounds.column_lane[1]
     width += (what.depths[1] - 1) * bounds.column_depth[0] + 1
     return height * width * what.depths[2]
+
+
+def fetches_of(
+    what: Contraction, code: ContractionCode, passes: int, strips: int, traits: DeviceTraits
+) -> int:
+    """Returns in how many pieces a strip is fetched while the one before it is passed, or 0.
+
+    No hardware looks as far ahead as the end of a strip, and its first pass would wait for memory.
+    Measured with 7² pixels of one image: 2048→512 takes 0.9 of the time, and 0.8 if the weight was
+    last used long ago, as in a network; 1024→2048 of stride 2 0.97 and 0.93. A weight that stays
+    in a near cache is better left alone: 256→1024 of 14² takes 1.13 of the time.
+
+    Args:
+        what: The contraction.
+        code: Of its kernel.
+        passes: How often a work-group passes a strip.
+        strips: That it passes one after another.
+        traits: Of the device.
+    """
+    pieces = ASKS * code.packed_lanes * what.value.itemsize // ASKED
+    packed = what.groups * what.outputs * math.prod(what.depths) * what.value.itemsize
+    rows = code.gathered == "rows" and not code.planar
+    far = traits.prefetch and packed > NEAR_BYTES and not code.passed_in_place
+    return pieces if rows and far and strips > 1 and 0 < pieces <= passes else 0

@@ -190,6 +190,8 @@ def _examples_in_place() -> Iterator[Example[Contraction]]:
     yield Example("", image(2, 32, 14, 64, last=True, bias=True, epilogue=RESIDUAL), asking)
     yield Example("few", image(2, 3, 28, 12, last=True, bias=True), asking)
     yield Example("strided", image(2, 32, 14, 64, last=True, stride=2, beta=True), CPU)
+    far = image(1, 2048, 7, 512, 1, last=True, bias=True)
+    yield Example("far", far, replace(asking, compute_units=2))
     yield Example("planes", image(2, 32, 28, 64, bias=True, epilogue=RELU), CPU)
     yield Example("planes-taps", image(2, 3, 28, 64, 7, stride=2), CPU)
     yield Example("planes-short", image(2, 3, 28, 16), replace(CPU, vector_bytes=32))
@@ -211,6 +213,8 @@ def _examples_panels() -> Iterator[Example[Contraction]]:
     yield Example("split", dense_product(64, 64, 20_000, "TN"), CPU)
     yield Example("windows", image(2, 32, 14, 64, bias=True, epilogue=RESIDUAL), CPU)
     yield Example("weight", image(8, 32, 14, 64, direction="weight"), CPU)
+    asking = replace(CPU, prefetch=True)
+    yield Example("far", image(1, 512, 14, 512, last=True, stride=2), asking)
     pixels = Shuffle(2, "CRD", 16, "cij")
     yield Example("pixels", image(2, 32, 14, 64, shuffle=pixels, epilogue=RELU), CPU)
 

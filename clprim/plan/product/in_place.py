@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from clprim.plan.epilogue import NO_EPILOGUE
 from clprim.plan.kernel import KernelPlan, Plan
-from clprim.plan.product.cut import cut_loops
+from clprim.plan.product.cut import ASKS, cut_loops, fetches_of
 from clprim.plan.product.pack import pack_plan, passes_in_place
 from clprim.plan.product.panels import LONGEST_CHAIN
 from clprim.plan.product.problem import Bounds, Contraction, Digits, moved_bytes
@@ -200,6 +200,10 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
         code = replace(code, passed_in_place=True)
         w = what.packed
         names.update(w_start=w.start, w_group=w.group, w_depth=w.depth[2])
+    if names["packed_a_tile"] == 1 and code.unit == ASKS:
+        passes = cut.rows_a_group * cut.tiles_a_group
+        fetches = fetches_of(what, code, passes, cut.packed_a_group, traits)
+        code = replace(code, fetches=fetches)
     parameters, arguments = parameters_of(code, names, what)
     groups = cut.row_groups(what) * -(-cut.tiles // cut.tiles_a_group)
     main = KernelPlan(

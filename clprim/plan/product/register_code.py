@@ -57,6 +57,7 @@ class ContractionCode(StoringCode):
         neighbours: Whether they do in the gathered operand.
         crossed: Whether lanes are columns, although neighbours in memory are channels: the band
             is turned over as it is filled.
+        fetches: In how many passes of a strip the next one is fetched from afar; 0: it is near.
         turn: How a square of vectors is turned over.
         ahead: Steps of depth that lanes side by side are asked for before they are read; 0: not.
         asks: Whether the memory that the next lanes are stored to is asked for before a tile is
@@ -86,6 +87,7 @@ class ContractionCode(StoringCode):
     dense: bool = False
     planar: bool = False
     step: int = 1
+    fetches: int = 0
     taps_inside: bool = False
     neighbours: bool = False
     crossed: bool = False
