@@ -13,7 +13,7 @@ from typing import Any
 from clprim.arrays.array import Array
 from clprim.arrays.creation import asarray
 from clprim.errors import DefinitionError, ShapeError, quoted
-from clprim.ops.shared.arguments import Operator, dtype_of, number, of_reals, real
+from clprim.ops.shared.arguments import Operator, by_kind, dtype_of, number, of_reals, real
 from clprim.pointwise import Pointwise
 
 __all__ = [
@@ -39,9 +39,15 @@ __all__ = [
 # --- pieces of straight lines --------------------------------------------------------------------
 
 # Comparisons are written so that NaN fails them and comes through; where they hold with equality,
-# and at NaN, the gradient is PyTorch's.
-_relu: Operator = Pointwise("y0 = x0 <= 0 ? 0 : x0;", name="relu")
-_relu6: Operator = Pointwise("y0 = x0 <= 0 ? 0 : x0 >= 6 ? 6 : x0;", name="relu6")
+# and at NaN, the gradient is PyTorch's. Integers have no NaN, and llvmpipe errs where ?: chooses
+# between a constant and a char.
+_relu = by_kind(
+    Pointwise("y0 = x0 <= 0 ? 0 : x0;", name="relu"), Pointwise("y0 = max(x0, 0);", name="relu")
+)
+_relu6 = by_kind(
+    Pointwise("y0 = x0 <= 0 ? 0 : x0 >= 6 ? 6 : x0;", name="relu6"),
+    Pointwise("y0 = min(max(x0, 0), 6);", name="relu6"),
+)
 _threshold: Operator = Pointwise("y0 = x0 <= w0 ? w1 : x0;", name="threshold")
 _leaky_relu = of_reals("typeof_y0 x = x0; y0 = x > 0 ? x : x * w0;", "leaky_relu")
 _prelu = of_reals("typeof_y0 x = x0; y0 = x > 0 ? x : x * x1;", "prelu")

@@ -154,8 +154,10 @@ erfinv = _real("erfinv", "the number of that error function, ±∞ of ±1 and Na
 lgamma = _real("lgamma", "the logarithm of the gamma function's absolute value")
 
 _SIGN = "y0 = x0 > 0 ? 1 : x0 < 0 ? -1 : x0 == 0 ? 0 : x0;"
+# Constants alone: llvmpipe errs where ?: chooses between one and a char.
+_INTEGER_SIGN = "y0 = x0 > 0 ? 1 : x0 < 0 ? -1 : 0;"
 abs = _kept("abs", "the absolute value", "y0 = fabs(x0);", "y0 = x0 < 0 ? -x0 : x0;")
-sign = _kept("sign", "-1, 0 or 1, and of NaN NaN, as in NumPy,", _SIGN, _SIGN)
+sign = _kept("sign", "-1, 0 or 1, and of NaN NaN, as in NumPy,", _SIGN, _INTEGER_SIGN)
 square = _kept("square", "the square", "y0 = x0 * x0;", "y0 = x0 * x0;")
 floor = _kept("floor", "the greatest whole number not above it", "y0 = floor(x0);", "y0 = x0;")
 ceil = _kept("ceil", "the least whole number not below it", "y0 = ceil(x0);", "y0 = x0;")
