@@ -387,6 +387,12 @@ from clprim.ops.recurrent.recurrent import (
     lstm,
     rnn,
 )
+from clprim.ops.recurrent.single import (
+    gru_cell,
+    lstm_cell,
+    rnn_relu_cell,
+    rnn_tanh_cell,
+)
 from clprim.ops.reduction.extrema import (
     amax,
     amin,
@@ -707,6 +713,7 @@ __all__ = [
     "group_norm_backward",
     "gru",
     "gru_backward",
+    "gru_cell",
     "gumbel_softmax",
     "gumbel_softmax_backward",
     "hardshrink",
@@ -781,6 +788,7 @@ __all__ = [
     "lp_pool3d_backward",
     "lstm",
     "lstm_backward",
+    "lstm_cell",
     "margin_ranking_loss",
     "margin_ranking_loss_backward",
     "masked_fill",
@@ -868,6 +876,8 @@ __all__ = [
     "rms_norm_backward",
     "rnn",
     "rnn_backward",
+    "rnn_relu_cell",
+    "rnn_tanh_cell",
     "roll",
     "roll_backward",
     "rot90",

@@ -22,7 +22,7 @@ from clprim.ops.shared.dims import whole
 from clprim.pointwise import Pointwise
 from clprim.runtime.randomness import State
 
-__all__ = ["Layers", "Line", "Saved", "copy_to"]
+__all__ = ["Layers", "Line", "Saved", "columns", "copy_to"]
 
 copy_to = Pointwise("y0 = x0;", name="copy")
 
@@ -161,11 +161,11 @@ class Layers:
 
     def gates(self, array: Any) -> list[Any]:
         """Returns each gate of (rows, gates × H)."""
-        return _columns(array, array.shape[1] // self.hidden if self.hidden else GATES[self.kind])
+        return columns(array, array.shape[1] // self.hidden if self.hidden else GATES[self.kind])
 
     def ways(self, array: Any) -> list[Any]:
         """Returns each direction of (rows, directions × P)."""
-        return _columns(array, self.directions)
+        return columns(array, self.directions)
 
     def as_given(self, rows: Array) -> Array:
         """Returns (rows, …) in the shape that the input came in."""
@@ -254,7 +254,7 @@ class Layers:
         return Line(x, given, own, before, inner, tuple(memory), steps)
 
 
-def _columns(array: Any, count: int) -> list[Any]:
-    """An array's columns in so many equal parts."""
+def columns(array: Any, count: int) -> list[Any]:
+    """Returns an array's columns in so many equal parts."""
     size = array.shape[1] // count
     return [array[:, n * size : (n + 1) * size] for n in range(count)]

@@ -164,6 +164,9 @@ SAMPLES = {
     "multilabel_margin_loss": lambda f, x: f(x[:, :, 0, 0], cp.empty((0, 3), np.int64)),
     "pdist": lambda f, x: f(x[:, :, 0, 0]),
     "scaled_dot_product_attention": lambda f, x: f(x, x, x),
+    "lstm_cell": lambda f, x: f(*_cell(x, 8, pair=True)),
+    "gru_cell": lambda f, x: f(*_cell(x, 6)),
+    **{name: lambda f, x: f(*_cell(x, 2)) for name in ("rnn_relu_cell", "rnn_tanh_cell")},
     **{
         name: lambda f, x: f(x, 1, cp.empty((0, 3, 4, 4), np.int64), x)
         for name in ("scatter", "scatter_add")
@@ -181,6 +184,9 @@ SAMPLES = {
 }
 DERIVED = {
     "channel_shuffle": "itself",
+    "gru_cell": "`gru_backward`",
+    "lstm_cell": "`lstm_backward`",
+    **dict.fromkeys(("rnn_relu_cell", "rnn_tanh_cell"), "`rnn_backward`"),
     "frac": "the result's own",
     "cat": "`cat_backward`",
     "conv1d": "`conv1d_input`, `conv1d_weight`",
@@ -206,6 +212,11 @@ def _like(x):
 
 def _empty(x, *shape):
     return cp.empty(shape, x.dtype)
+
+
+def _cell(x, height, *, pair=False):
+    h = _empty(x, 0, 2)
+    return x[:, 0, 0], (h, h) if pair else h, _empty(x, height, 4), _empty(x, height, 2)
 
 
 def _image(x, ndim):

@@ -151,6 +151,49 @@ def test_dropout_between_layers_is_drawn_again(device):
     assert not saved.dropped[0] and saved.dropped[1]
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name, gates", [("lstm_cell", 4), ("gru_cell", 3),
+                                         ("rnn_tanh_cell", 1), ("rnn_relu_cell", 1)])  # fmt: skip
+def test_cells(device, name, gates, dtype):
+    """Of one step: with both biases, one and none, and of a part of an array."""
+    shapes = ((N, F), (N, H), (N, H), (gates * H, F), (gates * H, H), (gates * H,), (gates * H,))
+    given = [RNG.normal(size=s).astype(dtype) for s in shapes]
+    x, h, c, *weights = (torch.tensor(a.astype(np.float64)) for a in given)
+    dx, dh, dc, *dweights = (cp.asarray(a) for a in given)
+    for biases in ((True, True), (True, False), (False, False)):
+        own = [b if used else None for b, used in zip(dweights[2:], biases, strict=True)]
+        theirs = [b if used else 0 * b for b, used in zip(weights[2:], biases, strict=True)]
+        hx, dhx = ((h, c), (dh, dc)) if gates == 4 else (h, dh)
+        expected = getattr(torch, name)(x, hx, *weights[:2], *theirs)
+        found = getattr(ops, name)(dx, dhx, *dweights[:2], *own)
+        pairs = zip(found, expected, strict=True) if gates == 4 else [(found, expected)]
+        tolerance = 1e-5 if dtype is np.float32 else 1e-12
+        for a, b in pairs:
+            assert a.dtype == dtype
+            np.testing.assert_allclose(a.get(), b.numpy(), rtol=tolerance, atol=tolerance)
+    wide = cp.asarray(np.repeat(given[0], 2, axis=1))[:, ::2]
+    assert same_bits(*(t[0] if gates == 4 else t for t in (
+        getattr(ops, name)(wide, dhx, *dweights[:2]), found)))  # fmt: skip
+
+
+def test_refusals_of_cells(device):
+    x, h, w, own = cp.zeros((N, F)), cp.zeros((N, H)), cp.zeros((H, F)), cp.zeros((H, H))
+    for message, call in [
+        (r"lstm_cell: hx: expected \(h, c\)", lambda: ops.lstm_cell(x, h, w, own)),
+        (r"hx\[1\] has shape", lambda: ops.lstm_cell(x, (h, h[:2]), w, own)),
+        (r"gru_cell: w_ih has shape \(6, 5\), expected \(18, 5\)",
+         lambda: ops.gru_cell(x, h, w, own)),
+        ("hx has shape", lambda: ops.rnn_tanh_cell(x[:2], h, w, own)),
+        ("b_hh has shape", lambda: ops.rnn_relu_cell(x, h, w, own, None, x)),
+        ("w_hh is int32, input float32",
+         lambda: ops.rnn_tanh_cell(x, h, w, cp.zeros((H, H), np.int32))),
+        (r"expected an input \(N, I\)", lambda: ops.rnn_tanh_cell(x[0], h, w, own)),
+        ("expected a device array", lambda: ops.gru_cell(x, None, w, own)),
+    ]:  # fmt: skip
+        with pytest.raises(cp.ClprimError, match=message):
+            call()
+
+
 def test_refusals(device):
     x, h = cp.zeros((T, N, F)), cp.zeros((1, N, H))
     params = [cp.zeros((H, F)), cp.zeros((H, H)), cp.zeros((H,)), cp.zeros((H,))]
