@@ -50,6 +50,24 @@ def test_small_and_narrow_convolutions_stay_sums():
         assert not pays_winograd(what, CPU2, winograd_tile(what, CPU2))
 
 
+@pytest.mark.parametrize(
+    ("channels", "outputs", "size", "last", "pays"),
+    [
+        (8, 8, 112, False, False),
+        (12, 12, 64, False, False),
+        (8, 64, 56, False, False),
+        (64, 8, 56, False, False),
+        (48, 12, 56, False, True),
+        (8, 8, 112, True, False),
+        (12, 12, 64, True, True),
+        (8, 64, 56, True, True),
+    ],
+)
+def test_few_channels_pay_where_they_were_measured_to(channels, outputs, size, last, pays):
+    what = replace(convolution(8, channels, size, outputs, last=last), error=5e-6)
+    assert pays_winograd(what, CPU2, winograd_tile(what, CPU2)) is pays
+
+
 @pytest.mark.parametrize("last", [False, True])
 def test_the_gradient_in_the_weight_of_layers_of_networks(last):
     what = dense_convolution(8, 64, 56, 64, 3, last=last, direction="weight")
