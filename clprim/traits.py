@@ -35,6 +35,7 @@ class DeviceTraits:
             in some compilers one large component spoils the others.
         widened_comparisons: A 32-bit integer that is made a 64-bit one compares with constants
             as the number that it is.
+        byte_choices: ``?:`` chooses between a constant and a signed byte.
         long_loops: The loops of a work-item run to their end; some devices stop them after 65,535
             steps in all.
         c_version: OpenCL C version that the *device* compiles, as (major, minor).
@@ -59,6 +60,7 @@ class DeviceTraits:
     streaming: bool = True
     vector_trigonometry: bool = True
     widened_comparisons: bool = True
+    byte_choices: bool = True
     long_loops: bool = True
     c_version: tuple[int, int] = (1, 2)
     cache_bytes: int = 4 << 20

@@ -6,6 +6,8 @@ import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+import numpy as np
+
 from clprim.errors import ShapeError
 from clprim.language.names import (
     BUILTINS,
@@ -18,10 +20,30 @@ from clprim.language.names import (
 )
 from clprim.language.operands import is_engine_name
 from clprim.language.snippet import Snippet
+from clprim.language.tree import (
+    Binary,
+    Cast,
+    Expr,
+    Name,
+    Number,
+    Ternary,
+    Unary,
+    names_in,
+    walk,
+)
 from clprim.plan.strides import Operand, Space, row_major_strides
 from clprim.traits import DeviceTraits
 
-__all__ = ["index_type", "own_names", "resolve_dims", "resolve_positions", "unified_functions"]
+__all__ = [
+    "index_type",
+    "own_names",
+    "refuse_byte_choices",
+    "resolve_dims",
+    "resolve_positions",
+    "unified_functions",
+]
+
+_COMPARISONS = frozenset("< > <= >= == !=".split())
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -87,6 +109,57 @@ def own_names(snippets: Iterable[Snippet], preamble: str) -> tuple[str, ...]:
     found -= BUILTINS | KEYWORDS | QUALIFIERS | TYPES | RESERVED.keys()
     found -= _DIRECTIVES | _ATTRIBUTES
     return tuple(sorted(n for n in found if not (is_engine_name(n) or _OPENCL.match(n))))
+
+
+def refuse_byte_choices(
+    snippets: Iterable[Snippet], inputs: Sequence[Operand], traits: DeviceTraits
+) -> None:
+    """Refuses ``x0 < 0 ? 0 : x0`` of int8 where the compiler dies of it or takes other elements.
+
+    Args:
+        snippets: All of the operator.
+        inputs: What it reads.
+        traits: Of the device.
+
+    Raises:
+        DefinitionError: Such a choice, by a comparison of such an array.
+    """
+    names = {f"x{n}" for n, a in enumerate(inputs) if a.dtype == np.int8}
+    if traits.byte_choices or not names:
+        return
+    for snippet in snippets:
+        for node in walk(snippet.tree):
+            if not (isinstance(node, Ternary) and _compares(node.condition, names)):
+                continue
+            arms = list(_arms(node))
+            chosen = [a.text for a in arms if isinstance(a, Name) and a.text in names]
+            if chosen and any(isinstance(a, Number) for a in arms):
+                x = chosen[0]
+                problem = (
+                    "this device's compiler errs where ?: chooses between a constant and "
+                    f"{x} of int8; write min and max, or y0 = {x}; if (...) y0 = ...;"
+                )
+                raise snippet.error(x, problem)
+
+
+def _compares(condition: Expr, names: Collection[str]) -> bool:
+    while isinstance(condition, Unary):
+        condition = condition.a
+    compares = isinstance(condition, Binary) and condition.op in _COMPARISONS
+    return compares and not names_in(condition).isdisjoint(names)
+
+
+def _arms(node: Expr) -> Iterator[Expr]:
+    """Yields what a choice is between, without casts and signs."""
+    ahead = [node]
+    while ahead:
+        match ahead.pop():
+            case Ternary(_, a, b):
+                ahead += [b, a]
+            case Cast(_, a) | Unary("+" | "-", Number() as a):
+                ahead.append(a)
+            case arm:
+                yield arm
 
 
 def resolve_positions(

@@ -53,6 +53,12 @@ _USES = {
         "",
         "const long wide = i, narrow = a[0]; if (wide > 2 ? i < 3 : i > 2 || narrow > 5) v = -1;",
     ),
+    # llvmpipe's compiler dies of this, or chooses another lane's.
+    "choices": (
+        "",
+        "const char c = ((__global const char *)a)[i]; const char t = c < -1 ? 7 : c; "
+        "v = t + i + 1;",
+    ),
     # llvmpipe stops after 65,535 steps, silently. Volatile, or compilers know the sum.
     "loops": ("", "volatile int k = 0; while (k < 70000) ++k; if (k != 70000) v = -1;"),
     "streaming": (
@@ -162,6 +168,7 @@ def refine(traits: DeviceTraits, device: cl.Device) -> DeviceTraits:
         and all(f"short_block_reads_{s}" in found for s in sizes),
         vector_trigonometry="trigonometry" in found,
         widened_comparisons="widening" in found,
+        byte_choices="choices" in found,
         long_loops="loops" in found,
         vector_bytes=_vector_bytes(traits.vector_bytes, found),
     )

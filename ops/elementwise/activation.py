@@ -169,7 +169,7 @@ _selu = of_reals(
 _mish = of_reals(
     """
     typeof_y0 x = x0;
-    typeof_y0 e = exp(x > 20 ? 20 : x);
+    typeof_y0 e = exp(min(x, 20));
     y0 = x * (e * (e + 2) / (e * (e + 2) + 2));
     """,
     "mish",

@@ -190,6 +190,7 @@ def test_answers_refine_traits(monkeypatch):
         streaming=False,
         vector_trigonometry=False,
         widened_comparisons=False,
+        byte_choices=False,
         long_loops=False,
     )
 
@@ -208,6 +209,32 @@ def test_positions_are_long_from_the_beginning_where_widened_ones_compare_wrongl
     assert "typedef long index_t" in scan.source(x, axis=1)
     last = cp.Reduction("y0 = x0 * index;", init="reduce_y0 = 0;", step="reduce_y0 += y0;")
     assert "typedef long index_t" in last.source(x, axis=1)
+
+
+@pytest.mark.oclgrind
+def test_bytes_or_constants_are_refused_where_choices_of_them_are_wrong(device, monkeypatch):
+    # llvmpipe's compiler died of them, or took other elements.
+    if device.platform == "rusticl":
+        assert not device.traits.byte_choices
+    traits = dataclasses.replace(device.traits, byte_choices=False)
+    monkeypatch.setitem(device.__dict__, "traits", traits)
+    monkeypatch.setattr(device, "index", f"{device.index} bytes")
+    host = np.arange(-5, 6, dtype=np.int8)
+    x = cp.asarray(host)
+    wrong = ("x0 < 0 ? 0 : x0", "!(x0 <= 3) ? (int)x0 : -7", "x0 < 0 ? 0 : x0 > 6 ? 6 : x0")
+    for text in wrong:
+        with pytest.raises(cp.DefinitionError, match="constant and x0 of int8; write min and max"):
+            cp.Pointwise(f"y0 = {text};").source(x)
+    step = "reduce_y0 += x0 < 0 ? 0 : x0;"
+    with pytest.raises(cp.DefinitionError, match="x0 of int8"):
+        cp.Reduction("", init="reduce_y0 = 0;", step=step).source(x)
+    with pytest.raises(cp.DefinitionError, match="x0 of int8"):
+        cp.Scan("y0 = x0 < 0 ? 0 : x0;", init="scan_y0 = 0;", step="scan_y0 += y0;").source(x)
+    for text in ("x0 < 0 ? -x0 : x0", "x0 > 0 ? 1 : x0 < 0 ? -1 : 0", "x0; if (x0 < 0) y0 = 0"):
+        assert cp.Pointwise(f"y0 = {text};").source(x)
+    assert cp.Pointwise("y0 = x0 < 0 ? 0 : x0;").source(cp.asarray(host.astype(np.uint8)))
+    written = cp.Pointwise("y0 = x0; if (x0 < 0) y0 = 0;")
+    np.testing.assert_array_equal(written(x).get(), np.maximum(host, 0))
 
 
 def test_long_work_of_a_work_item_is_refused_where_loops_are_cut_short(device, monkeypatch):

@@ -51,7 +51,13 @@ from clprim.plan.pointwise.schedule import (
     widest,
 )
 from clprim.plan.pointwise.tiling import find_tiling
-from clprim.plan.snippets import index_type, own_names, resolve_positions, unified_functions
+from clprim.plan.snippets import (
+    index_type,
+    own_names,
+    refuse_byte_choices,
+    resolve_positions,
+    unified_functions,
+)
 from clprim.plan.strides import (
     Dim,
     Operand,
@@ -97,6 +103,7 @@ def plan_pointwise(
             coordinates than dimensions, a stride of half an element.
     """
     what = definition.name
+    refuse_byte_choices(definition.snippets, inputs, traits)
     arrays = [*results, *(inputs[n] for n in definition.broadcast)]
     strides = [broadcast_strides(a, shape) for a in arrays]
     counted = {"index": None} if "index" in definition.expr.used or definition.draws else {}

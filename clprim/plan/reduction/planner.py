@@ -33,7 +33,7 @@ from clprim.plan.kernel import (
 from clprim.plan.reduction.code import PartialCode, ReductionCode, Scaling
 from clprim.plan.reduction.schedule import Schedule, choose_schedule
 from clprim.plan.reduction.stage import Stages
-from clprim.plan.snippets import index_type, resolve_positions
+from clprim.plan.snippets import index_type, refuse_byte_choices, resolve_positions
 from clprim.plan.strides import (
     Dim,
     Operand,
@@ -100,6 +100,7 @@ class _Planner:
 
     def plan(self) -> ReductionPlan:
         definition = self.definition
+        refuse_byte_choices(definition.snippets, self.inputs, self.traits)
         arrays = [*self.inputs, *self.results]
         strides = [broadcast_strides(a, self.shape) for a in arrays]
         definition = self.definition

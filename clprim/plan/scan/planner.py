@@ -36,7 +36,13 @@ from clprim.plan.reduction.code import Scaling
 from clprim.plan.reduction.stage import Stages
 from clprim.plan.scan.code import ScanCode
 from clprim.plan.scan.schedule import Schedule, choose_schedule
-from clprim.plan.snippets import index_type, own_names, resolve_positions, unified_functions
+from clprim.plan.snippets import (
+    index_type,
+    own_names,
+    refuse_byte_choices,
+    resolve_positions,
+    unified_functions,
+)
 from clprim.plan.strides import (
     Dim,
     Operand,
@@ -111,6 +117,7 @@ class _Planner:
     def plan(self) -> ScanPlan:
         stages, shape = self.stages, self.shape
         definition = self.stages.definition
+        refuse_byte_choices(definition.snippets, stages.inputs, stages.traits)
         used = frozenset().union(*(s.used for s in definition.snippets))
         counted: dict[str, tuple[int, ...] | None] = {}
         if "index" in used or definition.draws:

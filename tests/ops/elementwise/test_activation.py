@@ -113,6 +113,9 @@ def test_signed_bytes(device):
     np.testing.assert_array_equal(ops.relu6(x).get(), np.clip(host, 0, 6))
     np.testing.assert_array_equal(ops.threshold(x, 3, 7).get(), np.where(host <= 3, 7, host))
     np.testing.assert_array_equal(ops.sign(x).get(), np.sign(host))
+    wide = host.astype(np.float64)
+    mish = wide * np.tanh(np.logaddexp(0, wide))
+    np.testing.assert_allclose(ops.mish(x).get(), mish, rtol=2e-6)
 
 
 @pytest.mark.parametrize("name", ["gelu", "selu", "mish", "silu", "softplus"])
