@@ -17,6 +17,7 @@ from clprim.ops.shared.dims import whole
 from clprim.pointwise import Pointwise
 
 __all__ = [
+    "ENTR",
     "ERFINV",
     "SINC",
     "abs",
@@ -29,6 +30,7 @@ __all__ = [
     "ceil",
     "cos",
     "cosh",
+    "entr",
     "erf",
     "erfc",
     "erfinv",
@@ -123,6 +125,7 @@ ERFINV = f"""
     {_NEWTON} {_NEWTON}
     y0 = p == 1 ? copysign((typeof_y0)INFINITY, x0) : p < 1 ? copysign(v, x0) : (typeof_y0)NAN;
 """
+ENTR = "typeof_y0 x = x0; y0 = x > 0 ? -x * log(x) : x < 0 ? -(typeof_y0)INFINITY : x * x;"
 SINC = f"typeof_y0 x = x0; y0 = x == 0 ? 1 : sinpi(x) / ((typeof_y0){math.pi!r} * x);"
 
 exp = _real("exp", "e to that power")
@@ -151,6 +154,7 @@ atanh = _real("atanh", "the inverse hyperbolic tangent")
 erf = _real("erf", "the error function")
 erfc = _real("erfc", "1 less the error function, accurate where it is small")
 erfinv = _real("erfinv", "the number of that error function, ±∞ of ±1 and NaN beyond", ERFINV)
+entr = _real("entr", "-x · log x, 0 at 0 and -∞ below", ENTR)
 lgamma = _real("lgamma", "the logarithm of the gamma function's absolute value")
 
 _SIGN = "y0 = x0 > 0 ? 1 : x0 < 0 ? -1 : x0 == 0 ? 0 : x0;"

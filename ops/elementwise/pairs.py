@@ -33,9 +33,13 @@ __all__ = [
     "hypot_backward",
     "isclose",
     "logaddexp",
+    "logaddexp2",
+    "logaddexp2_backward",
     "logaddexp_backward",
     "next_after",
     "nextafter",
+    "xlog1py",
+    "xlog1py_backward",
     "xlogy",
     "xlogy_backward",
 ]
@@ -53,6 +57,11 @@ BODIES = {
         "const typeof_y0 d = fabs(a - b); y0 = a == b ? a + (typeof_y0)0.6931471805599453 : "
         "(a > b ? a : b) + log1p(exp(-d)) + (d != d ? d : 0);"
     ),
+    "logaddexp2": (
+        "const typeof_y0 d = fabs(a - b); y0 = a == b ? a + 1 : (a > b ? a : b) + "
+        "log1p(exp2(-d)) * (typeof_y0)1.4426950408889634 + (d != d ? d : 0);"
+    ),
+    "xlog1py": "y0 = b != b ? b : a == 0 ? 0 : a * log1p(b);",
     "xlogy": "y0 = b != b ? b : a == 0 ? 0 : a * log(b);",
 }
 
@@ -66,6 +75,11 @@ _GRADIENTS = {
     "copysign": "gx0 = x0 == 0 ? 0 : gy0 * (y0 / x0); gx1 = 0;",
     "hypot": "gx0 = gy0 * (x0 / y0); gx1 = gy0 * (x1 / y0);",
     "logaddexp": "gx0 = gy0 / (1 + exp(x1 - x0)); gx1 = gy0 / (1 + exp(x0 - x1));",
+    "logaddexp2": "gx0 = gy0 / (1 + exp2(x1 - x0)); gx1 = gy0 / (1 + exp2(x0 - x1));",
+    "xlog1py": """
+        gx0 = gy0 == 0 || (x0 == 0 && x1 <= -1) ? 0 : gy0 * log1p(x1);
+        gx1 = gy0 * x0 / (1 + x1);
+    """,
     "xlogy": """
         gx0 = gy0 == 0 || (x0 == 0 && x1 <= 0) ? 0 : gy0 * log(x1);
         gx1 = gy0 * x0 / x1;
@@ -143,6 +157,26 @@ def logaddexp(a: Any, b: Any, *, out: Any = None) -> Array:
 def logaddexp_backward(grad: Any, a: Any, b: Any) -> tuple[Array, Array]:
     """Returns the gradients of `logaddexp` in both arrays."""
     return _gradients_of_two("logaddexp", grad, a, b)
+
+
+def logaddexp2(a: Any, b: Any, *, out: Any = None) -> Array:
+    """Returns the logarithm to base 2 of 2^a + 2^b, without overflow; see `logaddexp`."""
+    return _of_two("logaddexp2", a, b, out)
+
+
+def logaddexp2_backward(grad: Any, a: Any, b: Any) -> tuple[Array, Array]:
+    """Returns the gradients of `logaddexp2` in both arrays."""
+    return _gradients_of_two("logaddexp2", grad, a, b)
+
+
+def xlog1py(a: Any, b: Any, *, out: Any = None) -> Array:
+    """Returns a · log(1 + b), accurate for b near 0: 0 where a is 0, but for a b of NaN."""
+    return _of_two("xlog1py", a, b, out)
+
+
+def xlog1py_backward(grad: Any, a: Any, b: Any) -> tuple[Array, Array]:
+    """Returns the gradients of `xlog1py`: log(1 + b), 0 where a = 0 and b ≤ -1, and a / (1 + b)."""
+    return _gradients_of_two("xlog1py", grad, a, b)
 
 
 def xlogy(a: Any, b: Any, *, out: Any = None) -> Array:

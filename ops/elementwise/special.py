@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array
-from clprim.ops.elementwise.functions import ERFINV, SINC
+from clprim.ops.elementwise.functions import ENTR, ERFINV, SINC
 from clprim.ops.shared.arguments import dtype_of, of_reals, real
 from clprim.ops.shared.strings import kernel
 from clprim.pointwise import Pointwise
@@ -17,6 +17,7 @@ from clprim.pointwise import Pointwise
 __all__ = [
     "LOGIT",
     "LOGIT_WITHIN",
+    "entr_backward",
     "erfinv_backward",
     "logit",
     "logit_backward",
@@ -30,6 +31,7 @@ for _k in range(6, 0, -1):
     _c = (-1) ** (_k - 1) * 2 * _k / math.factorial(2 * _k + 1)
     _SERIES = f"((typeof_x0){_c!r} + z * {_SERIES})"
 _BY_HAND = {
+    "entr": (ENTR, "gx0 = -(gy0 * (1 + log(x0)));"),
     "erfinv": (ERFINV, f"gx0 = gy0 * ((typeof_y0){math.sqrt(math.pi) / 2!r} * exp(y0 * y0));"),
     # Near 0 the first terms of its series, where the quotient cancels.
     "sinc": (
@@ -52,6 +54,11 @@ def _gradient_of_one(name: str, grad: Any, x: Any) -> Array:
     dtype_of(f"{name}_backward", "x", x)
     found: Array = _of_one(name)(x, grad=grad)
     return found
+
+
+def entr_backward(grad: Any, x: Any) -> Array:
+    """Returns the gradient of `entr`: -1 - log x, ∞ at 0 and NaN below."""
+    return _gradient_of_one("entr", grad, x)
 
 
 def erfinv_backward(grad: Any, x: Any) -> Array:

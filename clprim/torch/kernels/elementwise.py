@@ -11,7 +11,7 @@ import torch
 
 from clprim.arrays.array import Array
 from clprim.arrays.expressions import statements
-from clprim.ops.elementwise.functions import ERFINV, SINC
+from clprim.ops.elementwise.functions import ENTR, ERFINV, SINC
 from clprim.ops.elementwise.pairs import BODIES, next_after
 from clprim.pointwise import Pointwise
 from clprim.torch.memory import kind_of, numpy_dtype
@@ -134,6 +134,7 @@ _FLOAT_UNARY = {
     "sin": "sin({a})",
     "sinc": SINC,
     "sinh": "sinh({a})",
+    "special_entr": ENTR,
     "sqrt": "sqrt({a})",
     "tan": "tan({a})",
     "tanh": "tanh({a})",
@@ -332,6 +333,12 @@ _of_body("atan2", "atan2", result=floating)
 _of_body("hypot", "hypot", result=floating)
 _of_body("copysign", "copysign.Tensor", "copysign.Scalar", result=floating)
 _of_body("logaddexp", "logaddexp", result=floating)
+_of_body("logaddexp2", "logaddexp2", result=floating)
+_of_body(
+    "xlog1py",
+    *("special_xlog1py", "special_xlog1py.self_scalar", "special_xlog1py.other_scalar"),
+    result=floating,
+)
 _of_body("xlogy", "xlogy.Tensor", "xlogy.Scalar_Self", "xlogy.Scalar_Other", result=floating)
 _of_body("heaviside", "heaviside")
 

@@ -112,28 +112,7 @@ for _name, _order, _scaled in (
     ("special_modified_bessel_i1", 1, False),
 ):
     _unary(_name, _bessel(_order, _scaled))
-_unary(
-    "special_entr",
-    f"{_T} v = {{a}}; y0 = isnan(v) ? v : v > 0 ? -v * log(v) : v == 0 ? 0 : -({_T})INFINITY;",
-)
 _unary("angle", f"{_T} v = {{a}}; y0 = isnan(v) ? v : v < 0 ? {_c(math.pi)} : 0;")
-
-
-def _binary(names: tuple[str, ...], expr: str) -> None:
-    @kernel(*names)
-    def run(a: Any, b: Any) -> Any:
-        return apply(expr, a, b, kind=floating(promoted(a, b)))
-
-
-_binary(
-    ("special_xlog1py", "special_xlog1py.self_scalar", "special_xlog1py.other_scalar"),
-    f"{_T} p = {{a}}; {_T} q = {{b}}; y0 = isnan(q) ? q : p == 0 ? 0 : p * log1p(q);",
-)
-_binary(
-    ("logaddexp2",),
-    f"{_T} p = {{a}}; {_T} q = {{b}}; y0 = p == q ? p + 1 : "
-    f"fmax(p, q) + log1p(exp2(-fabs(p - q))) * {_c(1 / math.log(2))};",
-)
 
 
 @kernel("frexp.Tensor")
