@@ -183,14 +183,23 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                     #pragma unroll
                     for (int v = 0; v < 2; ++v)
                         vstore16(sum[j][v], j * 2 + v, elements);
-                for (int j = shared; j < rows_left; ++j)
-                    for (int c = 0; c < columns_left; ++c) {
+                for (int j = shared; j < rows_left; ++j) {
+                    int c = 0;
+                    for (; c + 16 <= columns_left; c += 16) {
+                        float16 y0 = vload16(0, elements + j * 32 + c);
+                        typedef float16 typeof_bias;
+                        const typeof_bias bias = vload16(0, bias_memory + bias_line + (column + c) * bias_channel);
+                        y0 += bias;
+                        vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
+                    }
+                    for (; c < columns_left; ++c) {
                         float y0 = elements[j * 32 + c];
                         typedef float typeof_bias;
                         const typeof_bias bias = (float)bias_memory[bias_line + (column + c) * bias_channel];
                         y0 += bias;
                         y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
                     }
+                }
 
             }
 }

@@ -219,12 +219,19 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                     #pragma unroll
                     for (int v = 0; v < 2; ++v)
                         vstore16(sum[j][v], j * 2 + v, elements);
-                for (int j = shared; j < rows_left; ++j)
-                    for (int c = 0; c < columns_left; ++c) {
+                for (int j = shared; j < rows_left; ++j) {
+                    int c = 0;
+                    for (; c + 16 <= columns_left; c += 16) {
+                        float16 y0 = vload16(0, elements + j * 32 + c);
+                        y0 += beta * (vload16(0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel));
+                        vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
+                    }
+                    for (; c < columns_left; ++c) {
                         float y0 = elements[j * 32 + c];
                         y0 += beta * ((float)y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel]);
                         y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
                     }
+                }
 
             }
 }

@@ -88,11 +88,17 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul_finish(
             #pragma unroll
             for (int v = 0; v < 2; ++v)
                 vstore16(sum[j][v], j * 2 + v, elements);
-        for (int j = 0; j < rows_left; ++j)
-            for (int c = 0; c < columns_left; ++c) {
+        for (int j = 0; j < rows_left; ++j) {
+            int c = 0;
+            for (; c + 16 <= columns_left; c += 16) {
+                float16 y0 = vload16(0, elements + j * 32 + c);
+                vstore16(y0, 0, y0_memory + y0_at + y0_places[tile * 13 + j] + (column + c) * y0_channel);
+            }
+            for (; c < columns_left; ++c) {
                 float y0 = elements[j * 32 + c];
                 y0_memory[y0_at + y0_places[tile * 13 + j] + (column + c) * y0_channel] = y0;
             }
+        }
 
     } while (false);
 }

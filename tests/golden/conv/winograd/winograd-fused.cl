@@ -574,8 +574,24 @@ y0 = max(y0 + x0, 0);
                             #pragma unroll
                             for (int v = 0; v < 1; ++v)
                                 vstore16(sum[j][v], j * 1 + v, elements);
-                        for (int j = 0; j < rows_left; ++j)
-                            for (int c = 0; c < columns_left; ++c) {
+                        for (int j = 0; j < rows_left; ++j) {
+                            int c = 0;
+                            for (; c + 16 <= columns_left; c += 16) {
+                                float16 y0 = vload16(0, elements + j * 16 + c);
+                                typedef float16 typeof_bias;
+                                const typeof_bias bias = vload16(0, bias_memory + bias_line + (column + c) * bias_channel);
+                                typedef float16 typeof_x0;
+                                const typeof_x0 x0 = vload16(0, x0_memory + x0_line + j * x0_2 + (column + c) * x0_channel);
+                                y0 += bias;
+                                typedef float16 typeof_y0;
+                                {
+#line 1 "snippet:epilogue"
+y0 = max(y0 + x0, 0);
+#line 591 "kernel"
+                                }
+                                vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
+                            }
+                            for (; c < columns_left; ++c) {
                                 float y0 = elements[j * 16 + c];
                                 typedef float typeof_bias;
                                 const typeof_bias bias = (float)bias_memory[bias_line + (column + c) * bias_channel];
@@ -586,10 +602,11 @@ y0 = max(y0 + x0, 0);
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 590 "kernel"
+#line 606 "kernel"
                                 }
                                 y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
                             }
+                        }
 
                     }
                 }
