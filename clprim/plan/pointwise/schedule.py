@@ -46,9 +46,15 @@ PEELED = 2
 # (2.7 with half of it, 3.4 with an eighth), exp 2.4 → 1.8, relu 1.46 both ways.
 AHEAD_BYTES = 4096
 #: Bytes of what is calculated in, and of indices.
-SIZES = {"uchar": 1, "ushort": 2, "int": 4, "uint": 4, "float": 4} | dict.fromkeys(
-    ("long", "ulong", "double"), 8
-)
+SIZES = {
+    "char": 1,
+    "uchar": 1,
+    "short": 2,
+    "ushort": 2,
+    "int": 4,
+    "uint": 4,
+    "float": 4,
+} | dict.fromkeys(("long", "ulong", "double"), 8)
 
 
 def in_words(space: Space, itemsize: int, traits: DeviceTraits) -> tuple[Space, int]:
@@ -219,8 +225,8 @@ def prefetched(
     for k, x in enumerate(inputs, results):
         ahead = AHEAD_BYTES // SIZES[x.value]
         step = {"one": 1, "back": -1}.get(x.inner, 0)
-        if dims[-1].size < 4 * ahead:
-            step = step and int(len(dims) > 1 and dims[-2].strides[k] == dims[-1].size)
+        if len(dims) > 1 and dims[-1].size < 4 * ahead:
+            step = step and int(dims[-2].strides[k] == dims[-1].size)
         if step:
             found.append((x.name, step * ahead))
     return tuple(found)

@@ -49,6 +49,7 @@ FUNCTIONS = {
     "erf": (np.vectorize(math.erf), -4, 4),
     "erfc": (np.vectorize(math.erfc), -4, 8),
     "sinc": (np.sinc, -5, 5),
+    "entr": (lambda x: -x * np.log(x), 0.1, 5),
     "erfinv": (
         np.vectorize(_erfinv),
         -0.99,
