@@ -127,7 +127,7 @@ def setting(device: Device, options: str) -> dict[str, str]:
     return {
         "device": f"{device.name}, {device.platform} {device.driver}, {device.version}",
         "machine": f"{_processor()}, {os.cpu_count()} cores, {platform.system()} "
-        f"{platform.release()}",
+        f"{platform.release()}{_priority()}",
         "versions": ", ".join(versions),
         "run": f"{now:%Y-%m-%d %H:%M %Z}, `python -m bench {options}`",
     }
@@ -156,6 +156,14 @@ def _version(package: str) -> str:
         return f"{package} {metadata.version(package)}"
     except metadata.PackageNotFoundError:
         return f"no {package}"
+
+
+def _priority() -> str:
+    """Return what `chrt` gave this process, which wakes its threads on cores of their own."""
+    if not hasattr(os, "sched_getscheduler"):
+        return ""
+    real_time = os.sched_getscheduler(0) in (os.SCHED_FIFO, os.SCHED_RR)
+    return f", real-time priority {os.sched_getparam(0).sched_priority}" if real_time else ""
 
 
 def _processor() -> str:

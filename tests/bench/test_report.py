@@ -1,6 +1,7 @@
 """Tables, Markdown, names of files, pictures."""
 
 import io
+import os
 from types import SimpleNamespace
 
 import pytest
@@ -172,3 +173,14 @@ def test_the_index_of_the_recorded_results_is_up_to_date():
     if not (RESULTS / "README.md").exists():
         pytest.skip("no recorded results here")
     assert (RESULTS / "README.md").read_text(encoding="utf-8") == index_of(RESULTS)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getscheduler"), reason="this system has no such call")
+@pytest.mark.parametrize(
+    ("policy", "said"), [("SCHED_OTHER", ""), ("SCHED_RR", ", real-time priority 10")]
+)
+def test_a_page_says_that_threads_had_priority(monkeypatch, policy, said):
+    monkeypatch.setattr(os, "sched_getscheduler", lambda _: getattr(os, policy))
+    monkeypatch.setattr(os, "sched_getparam", lambda _: os.sched_param(10))
+    machine = setting(cp.current_device(), "reduce")["machine"]
+    assert machine.endswith("real-time priority 10") if said else "priority" not in machine
