@@ -43,7 +43,8 @@ def lstm_cell(
         ((2, 3), (2, 3))
     """
     if not isinstance(hx, tuple | list) or len(hx) != 2:
-        raise ShapeError("lstm_cell: hx: expected (h, c)")
+        given = f"{len(hx)} of them" if isinstance(hx, tuple | list) else type(hx).__name__
+        raise ShapeError(f"lstm_cell: hx: expected (h, c), a tuple or list of two, got {given}")
     h, c = _step("lstm_cell", "lstm", input, tuple(hx), w_ih, w_hh, b_ih, b_hh)
     return h, c
 
@@ -84,10 +85,12 @@ def _step(
     dtype = dtype_of(what, "input", input)
     labels = ["hx"] if len(states) == 1 else ["hx[0]", "hx[1]"]
     dtype_of(what, labels[0], states[0])
-    if dtype.kind in "biu" or input.ndim != 2 or states[0].ndim != 2:
-        raise DTypeError(
-            f"{what}: expected an input (N, I) and a state (N, H) of a floating dtype, got "
-            f"{input.shape} of {dtype} and {states[0].shape}"
+    if dtype.kind in "biu":
+        raise DTypeError(f"{what}: expected an input of a floating dtype, got {dtype}")
+    if input.ndim != 2 or states[0].ndim != 2:
+        raise ShapeError(
+            f"{what}: expected an input (N, I) and a state (N, H), got shapes {input.shape} and "
+            f"{states[0].shape}"
         )
     (rows, features), hidden = input.shape, states[0].shape[1]
     height = GATES[kind] * hidden

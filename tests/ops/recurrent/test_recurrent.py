@@ -180,6 +180,9 @@ def test_refusals_of_cells(device):
     x, h, w, own = cp.zeros((N, F)), cp.zeros((N, H)), cp.zeros((H, F)), cp.zeros((H, H))
     for message, call in [
         (r"lstm_cell: hx: expected \(h, c\)", lambda: ops.lstm_cell(x, h, w, own)),
+        ("a tuple or list of two, got NoneType", lambda: ops.lstm_cell(x, None, w, own)),
+        ("a tuple or list of two, got 1 of them", lambda: ops.lstm_cell(x, (h,), w, own)),
+        ("of a floating dtype, got int32", lambda: ops.rnn_tanh_cell(x.astype(np.int32), h, w, own)),
         (r"hx\[1\] has shape", lambda: ops.lstm_cell(x, (h, h[:2]), w, own)),
         (r"gru_cell: w_ih has shape \(6, 5\), expected \(18, 5\)",
          lambda: ops.gru_cell(x, h, w, own)),
