@@ -149,7 +149,7 @@ def check_aliases(
                     f"{label} (shape {b.shape}, strides {b.strides}); "
                     + (
                         "it is read at other coordinates than are written"
-                        if read_elsewhere
+                        if read_elsewhere or (is_input and not same_allowed)
                         else "only the very same elements may be shared"
                         if is_input
                         else "results must lie apart"

@@ -244,7 +244,7 @@ def round(x: Any, /, decimals: int = 0, *, out: Any = None) -> Array:
     return _round(x, 10.0**places, out=out)
 
 
-_round = Pointwise("y0 = rint(x0 * w0) / w0;", name="round_to")
+_round = Pointwise("y0 = rint(x0 * w0) / w0;", name="round_of")
 
 
 # --- of two --------------------------------------------------------------------------------------

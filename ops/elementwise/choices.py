@@ -91,7 +91,7 @@ def _clamp(low: str, high: str) -> Operator:
         steps.append(f"typeof_y0 low = {low}; x = x >= low || x != x ? x : low;")
     if high:
         steps.append(f"typeof_y0 high = {high}; x = x <= high || x != x ? x : high;")
-    return Pointwise(" ".join([*steps, "y0 = x;"]), name="clamp_to")
+    return Pointwise(" ".join([*steps, "y0 = x;"]), name="clamp_of")
 
 
 def clamp(x: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Array:

@@ -104,7 +104,7 @@ def _forward(dtype: AnyDType, p: float) -> Grouped:
         finalize=f"typeof_reduce_y0 n = {length}; group_y0 = n < w1 ? w1 : n;",
         each="y0 = x0 / group_y0;",
         result_type=dtype,
-        name="normalized",
+        name="normalize_of",
     )
 
 

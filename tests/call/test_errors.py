@@ -130,6 +130,13 @@ CALLS = [
         r"out= for y0 \(shape \(2, 4\), strides \(16, 4\)\) overlaps x1 .* the very same elements",
         lambda c: AXPB(c.out[1:], c.x[1:], 1, out=c.x[:-1]),
     ),
+    (ShapeError, "^clamp: .* overlaps x0", lambda c: ops.clamp(c.x[1:], 0, 1, out=c.x[:-1])),
+    (ShapeError, "^normalize: .* overlaps x0", lambda c: ops.normalize(c.x[1:], out=c.x[:-1])),
+    (
+        ShapeError,
+        "^matmul: .* overlaps x0 .* read at other coordinates",
+        lambda c: ops.matmul(c.x[:2, :2], c.y[:2, :2], out=c.x[:2, :2]),
+    ),
     (ShapeError, "overlaps x0", lambda c: AXPB(c.x[::-1], c.y, 1, out=c.x)),
     (ShapeError, "overlaps x0", lambda c: AXPB(c.x[0], c.y, 1, out=c.x)),
     (ShapeError, "overlaps x0", lambda c: SUM(c.x, axis=1, out=c.x[:, 0])),
