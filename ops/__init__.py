@@ -395,9 +395,13 @@ from clprim.ops.recurrent.recurrent import (
 )
 from clprim.ops.recurrent.single import (
     gru_cell,
+    gru_cell_backward,
     lstm_cell,
+    lstm_cell_backward,
     rnn_relu_cell,
+    rnn_relu_cell_backward,
     rnn_tanh_cell,
+    rnn_tanh_cell_backward,
 )
 from clprim.ops.reduction.extrema import (
     amax,
@@ -722,6 +726,7 @@ __all__ = [
     "gru",
     "gru_backward",
     "gru_cell",
+    "gru_cell_backward",
     "gumbel_softmax",
     "gumbel_softmax_backward",
     "hardshrink",
@@ -799,6 +804,7 @@ __all__ = [
     "lstm",
     "lstm_backward",
     "lstm_cell",
+    "lstm_cell_backward",
     "margin_ranking_loss",
     "margin_ranking_loss_backward",
     "masked_fill",
@@ -887,7 +893,9 @@ __all__ = [
     "rnn",
     "rnn_backward",
     "rnn_relu_cell",
+    "rnn_relu_cell_backward",
     "rnn_tanh_cell",
+    "rnn_tanh_cell_backward",
     "roll",
     "roll_backward",
     "rot90",

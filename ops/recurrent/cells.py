@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 from clprim.pointwise import Pointwise
 
-__all__ = ["GATES", "cell", "cell_gradient"]
+__all__ = ["GATES", "cell", "cell_gradient", "step_back"]
 
 # By tanh, whose slope is finite everywhere.
 _SIGMOID = "(tanh(({}) / 2) / 2 + (typeof_y0)0.5f)"
@@ -64,3 +65,33 @@ def cell_gradient(kind: str, dtype: Any) -> Pointwise:
     if kind == "gru":
         text += "\ny5 = y0; y6 = y1;"
     return Pointwise(mention + text, name=f"{kind}_cell_gradient", result_type=dtype)
+
+
+def step_back(
+    kind: str,
+    gates: Sequence[Any],
+    states: Sequence[Any],
+    above: Sequence[Any],
+    given: Sequence[Any],
+    own: Sequence[Any],
+    direct: Any,
+) -> None:
+    """Runs the gradient of a step.
+
+    Args:
+        kind: Of the cell.
+        gates: What the input gave to each, then what the state gave.
+        states: The memory before the step of lstm, the state of gru; nothing of others.
+        above: The gradient of the state, in two parts; of lstm then that of the memory.
+        given: Where the gradient of what the input gave to each gate goes.
+        own: Where that of what the state gave goes; only gru's is another.
+        direct: Where that of the memory, or of gru's state past the gates, goes.
+    """
+    outs = list(given)
+    if kind == "lstm":
+        outs.append(direct)
+    elif kind == "gru":
+        r, z, new = own
+        outs += [new, direct, r, z]
+    kernel = cell_gradient(kind, given[0].dtype)
+    kernel(*gates, *states, *above, out=tuple(outs) if len(outs) > 1 else outs[0])

@@ -8,7 +8,7 @@ from clprim.arrays.array import Array, new_dense
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.product.matmul import matmul
 from clprim.ops.random.dropout import dropout_backward
-from clprim.ops.recurrent.cells import cell_gradient
+from clprim.ops.recurrent.cells import step_back
 from clprim.ops.recurrent.layers import Line, Saved, copy_to
 from clprim.ops.reduction.reduce import sum as add_up
 from clprim.ops.shared.arguments import dtype_of
@@ -134,30 +134,25 @@ def _steps(
     dgiven = new_dense(line.given.shape, layers.dtype)
     down = new_dense(line.own.shape, layers.dtype) if kind == "gru" else dgiven
     direct = new_dense((layers.batch, layers.hidden), layers.dtype) if kind == "gru" else None
-    kernel = cell_gradient(kind, layers.dtype)
     for n in reversed(range(len(line.steps))):
         first, end = line.steps[n]
         size = end - first
         dh = running[0][:size]
-        arrays = [*layers.gates(line.given[first:end]), *layers.gates(line.own[first:end])]
-        outs = layers.gates(dgiven[first:end])
+        gates = [*layers.gates(line.given[first:end]), *layers.gates(line.own[first:end])]
+        above, states, past = [dy[first:end], dh], [], None
         extra: dict[str, Any] = {}
         if kind == "lstm":
-            dc = running[1][:size]
-            above: tuple[Any, Any] = (dy[first:end], dh)
+            past = running[1][:size]
             if dstate is not None:
                 state = dstate[first:end]
                 _ADD(*above, out=state)
-                above = (matmul(state, projection), nothing)
-            arrays += [line.memory[n], *above, dc]
-            outs.append(dc)
+                above = [matmul(state, projection), nothing]
+            above.append(past)
+            states = [line.memory[n]]
         elif direct is not None:
-            arrays += [line.before[first:end], dy[first:end], dh]
-            r, z, new = layers.gates(down[first:end])
-            outs += [new, direct[:size], r, z]
-            extra = {"epilogue": "y0 = y0 + x0;", "epilogue_args": (direct[:size],)}
-        else:
-            arrays += [dy[first:end], dh]
-        kernel(*arrays, out=tuple(outs) if len(outs) > 1 else outs[0])
+            past, states = direct[:size], [line.before[first:end]]
+            extra = {"epilogue": "y0 = y0 + x0;", "epilogue_args": (past,)}
+        found = layers.gates(dgiven[first:end]), layers.gates(down[first:end])
+        step_back(kind, gates, states, above, *found, past)
         matmul(down[first:end], recurrent, out=dh, **extra)
     return dgiven, down, dstate

@@ -184,9 +184,6 @@ SAMPLES = {
 }
 DERIVED = {
     "channel_shuffle": "itself",
-    "gru_cell": "`gru_backward`",
-    "lstm_cell": "`lstm_backward`",
-    **dict.fromkeys(("rnn_relu_cell", "rnn_tanh_cell"), "`rnn_backward`"),
     "frac": "the result's own",
     "cat": "`cat_backward`",
     "conv1d": "`conv1d_input`, `conv1d_weight`",

@@ -80,6 +80,23 @@ def test_packed_sequences():
     check(Packed(), torch.randn(3, 4, 5))
 
 
+@pytest.mark.parametrize("make", [nn.LSTMCell, nn.GRUCell, nn.RNNCell])
+def test_cells(make):
+    """Two steps, the first without a state, of parameters that are trained; one sequence alone."""
+    cell = make(3, 4)
+
+    class Steps(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cell = cell
+
+        def forward(self, x):
+            return self.cell(x[1], self.cell(x[0]))
+
+    check(Steps(), torch.randn(2, 5, 3))
+    check(Steps(), torch.randn(2, 3))
+
+
 def test_bilinear():
     check(nn.Bilinear(3, 4, 5), torch.randn(7, 3), torch.randn(7, 4))
 

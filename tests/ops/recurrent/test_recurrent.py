@@ -155,25 +155,56 @@ def test_dropout_between_layers_is_drawn_again(device):
 @pytest.mark.parametrize("name, gates", [("lstm_cell", 4), ("gru_cell", 3),
                                          ("rnn_tanh_cell", 1), ("rnn_relu_cell", 1)])  # fmt: skip
 def test_cells(device, name, gates, dtype):
-    """Of one step: with both biases, one and none, and of a part of an array."""
+    """Of one step, with gradients: with both biases, one and none, and of a part of an array."""
     shapes = ((N, F), (N, H), (N, H), (gates * H, F), (gates * H, H), (gates * H,), (gates * H,))
     given = [RNG.normal(size=s).astype(dtype) for s in shapes]
-    x, h, c, *weights = (torch.tensor(a.astype(np.float64)) for a in given)
+    g = [cp.asarray(RNG.normal(size=(N, H)).astype(dtype)) for _ in range(1 + (gates == 4))]
     dx, dh, dc, *dweights = (cp.asarray(a) for a in given)
+    wide = cp.asarray(np.repeat(given[0], 2, axis=1))[:, ::2]
+    tolerance = 1e-5 if dtype is np.float32 else 1e-12
     for biases in ((True, True), (True, False), (False, False)):
+        leaves = [torch.tensor(a.astype(np.float64), requires_grad=True) for a in given]
+        x, h, c, *weights = leaves
         own = [b if used else None for b, used in zip(dweights[2:], biases, strict=True)]
         theirs = [b if used else 0 * b for b, used in zip(weights[2:], biases, strict=True)]
         hx, dhx = ((h, c), (dh, dc)) if gates == 4 else (h, dh)
         expected = getattr(torch, name)(x, hx, *weights[:2], *theirs)
-        found = getattr(ops, name)(dx, dhx, *dweights[:2], *own)
-        pairs = zip(found, expected, strict=True) if gates == 4 else [(found, expected)]
-        tolerance = 1e-5 if dtype is np.float32 else 1e-12
-        for a, b in pairs:
+        expected = expected if gates == 4 else (expected,)
+        *found, saved = getattr(ops, name)(wide, dhx, *dweights[:2], *own, return_saved=True)
+        for a, b in zip(found, expected, strict=True):
             assert a.dtype == dtype
-            np.testing.assert_allclose(a.get(), b.numpy(), rtol=tolerance, atol=tolerance)
-    wide = cp.asarray(np.repeat(given[0], 2, axis=1))[:, ::2]
-    assert same_bits(*(t[0] if gates == 4 else t for t in (
-        getattr(ops, name)(wide, dhx, *dweights[:2]), found)))  # fmt: skip
+            np.testing.assert_allclose(a.get(), b.detach().numpy(), rtol=tolerance, atol=tolerance)
+        alone = getattr(ops, name)(dx, dhx, *dweights[:2], *own)
+        assert same_bits(alone[0] if gates == 4 else alone, found[0])
+        sum((a * torch.tensor(b.get())).sum() for a, b in zip(expected, g, strict=True)).backward()
+        dinput, states, params = getattr(ops, f"{name}_backward")(*g, saved)
+        found = [dinput, *(states if gates == 4 else [states]), *params]
+        wanted = [x, h, *([c] if gates == 4 else []), *weights]
+        for a, b, used in zip(found, wanted, (*[True] * (2 + len(g)), True, *biases), strict=True):
+            assert (a is not None) == used
+            if used:
+                assert a.dtype == dtype
+                np.testing.assert_allclose(
+                    a.get(), b.grad.numpy(), rtol=10 * tolerance, atol=10 * tolerance
+                )
+
+
+def test_gradients_of_cells_alone_and_refused(device):
+    x, h, w = cp.full((N, F), 0.5), cp.full((N, H), 0.25), cp.full((4 * H, F), 0.1)
+    *_, saved = ops.lstm_cell(x, (h, h), w, cp.full((4 * H, H), 0.1), return_saved=True)
+    back = ops.lstm_cell_backward
+    zeros = cp.zeros((N, H))
+    assert same_bits(back(h, None, saved)[0], back(h, zeros, saved)[0])
+    assert same_bits(back(None, h, saved)[0], back(zeros, h, saved)[0])
+    assert np.all(back(None, None, saved)[2][0].get() == 0)
+    for message, call in [
+        (r"grad_h has shape \(3, 5\)", lambda: back(x, None, saved)),
+        ("grad_c has shape .* of float64", lambda: back(None, h.astype(np.float64), saved)),
+        (r"what gru_cell\(…, return_saved=True\)", lambda: ops.gru_cell_backward(h, saved)),
+        ("expected a device array", lambda: back(1.0, None, saved)),
+    ]:
+        with pytest.raises(cp.ClprimError, match=message):
+            call()
 
 
 def test_refusals_of_cells(device):
