@@ -53,7 +53,7 @@ def get_state() -> State:
 def _checked(state: Any) -> State:
     whole = isinstance(state, tuple) and all(isinstance(n, int) for n in state)
     if not whole or len(state) != len(State._fields):
-        raise DTypeError(f"expected a state as a call returned it, got {quoted(state)}")
+        raise DTypeError(f"state={quoted(state)}: expected a state as a call returned it")
     return State(*state)
 
 

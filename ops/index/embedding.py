@@ -260,6 +260,7 @@ def masked_fill(x: Any, mask: Any, value: Any, *, out: Any = None) -> Array:
 
 def masked_fill_backward(grad: Any, mask: Any) -> Array:
     """Returns the gradient of `masked_fill` in x, where x has the shape of the result."""
+    dtype_of("masked_fill_backward", "grad", grad)
     return masked_fill(grad, mask, 0)
 
 

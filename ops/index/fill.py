@@ -79,6 +79,7 @@ def index_fill_backward(
     grad: Any, dim: int | None = None, index: Any = None, *, axis: int | None = None
 ) -> Array:
     """Returns the gradient of `index_fill` in x: 0 where the number went."""
+    dtype_of("index_fill_backward", "grad", grad)
     return index_fill(grad, dim, index, 0, axis=axis)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array, new_dense, view_of
+from clprim.call.arguments import check_out
 from clprim.call.repeat import repeatable
 from clprim.dtypes import is_integer
 from clprim.errors import DTypeError, ShapeError, quoted
@@ -116,6 +117,8 @@ def index_put(
     while given and given[-1] is None:
         given.pop()
     places = _grids(what, x, given)
+    if out is not None:
+        check_out(what, 0, out, x.shape, dtype)
     try:
         shape = np.broadcast_shapes(*(i.shape for i in places))
         whole_shape = (*shape, *x.shape[len(places) :])

@@ -8,6 +8,7 @@ from clprim.arrays.array import Array
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.product.matmul import matmul
 from clprim.ops.shared.arguments import dtype_of, number
+from clprim.plan.strides import broadcasts_to
 
 __all__ = ["addbmm", "addmm", "addmv", "baddbmm", "bmm", "mm", "mv"]
 
@@ -91,6 +92,9 @@ def _added(what: str, x: Any, a: Any, b: Any, beta: Any, alpha: Any, out: Any) -
     """The product with an epilogue; numbers that change nothing are left out of it."""
     beta, alpha = number(what, "beta", beta), number(what, "alpha", alpha)
     dtype = dtype_of(what, "x", x)
+    shape = (*a.shape[:-1], *b.shape[a.ndim - 1 :])
+    if beta and not broadcasts_to(x.shape, shape):
+        raise ShapeError(f"{what}: x has shape {x.shape}, which does not broadcast to {shape}")
     whole = a.dtype.kind in "biu" and b.dtype.kind in "biu"
     if whole and (dtype.kind not in "biu" or not isinstance(beta * alpha, int)):
         raise DTypeError(

@@ -24,7 +24,7 @@ from clprim.ops.product.arguments import (
     product_dtypes,
     span,
 )
-from clprim.ops.shared.arguments import check_mask, is_array
+from clprim.ops.shared.arguments import check_mask, dtype_of, is_array
 from clprim.ops.shared.epilogue import check_epilogue, split_arguments
 from clprim.plan.epilogue import Epilogue, Read
 from clprim.plan.product.family import PRODUCTS
@@ -175,8 +175,11 @@ def linear(
         >>> ops.linear(cp.full((1, 2), 1.0), w, cp.full((3,), 1.0)).get()
         array([[ 4.,  8., 12.]], dtype=float32)
     """
-    if is_array(matrix_of(w)) and matrix_of(w).ndim != 2:
-        raise ShapeError(f"linear: w has shape {matrix_of(w).shape}, expected 2 dimensions")
+    matrix = matrix_of(w)
+    for label, array in (("x", x), ("w", matrix)):
+        dtype_of("linear", label, array)
+    if matrix.ndim != 2:
+        raise ShapeError(f"linear: w has shape {matrix.shape}, expected 2 dimensions")
     return matmul(
         x,
         w,

@@ -91,7 +91,8 @@ def cumsum(
 
 def cumsum_backward(grad: Any, dim: int | None = None, *, axis: int | None = None) -> Array:
     """Returns the gradient of `cumsum` in its input: sums from each element to the end."""
-    return cumsum(grad, dim, axis=axis, reverse=True, dtype=dtype_of("cumsum", "grad", grad))
+    dtype = dtype_of("cumsum_backward", "grad", grad)
+    return cumsum(grad, dim, axis=axis, reverse=True, dtype=dtype)
 
 
 def cumprod(

@@ -10,7 +10,7 @@ from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import zeros
 from clprim.dtypes import is_integer, promote
 from clprim.errors import ShapeError, quoted
-from clprim.ops.shape.join import cat, stack, unbind
+from clprim.ops.shape.join import arrays_of, cat, stack, unbind
 from clprim.ops.shape.turn import diagonal, flip, roll
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.dims import several_dims, whole
@@ -72,6 +72,10 @@ def diag_embed(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array
 
 def diag_embed_backward(grad: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:
     """Returns the gradient of `diag_embed`: that diagonal, as a view."""
+    what = "diag_embed_backward"
+    dtype_of(what, "grad", grad)
+    if grad.ndim < 2:
+        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected at least 2 dimensions")
     return diagonal(grad, offset, dim1, dim2)
 
 
@@ -148,6 +152,7 @@ def _places(matrix: Any, shapes: Sequence[tuple[int, ...]]) -> list[Array]:
 
 def flip_backward(grad: Any, dims: int | Sequence[int] | None = None) -> Array:
     """Returns the gradient of `flip`: the gradient turned back, as a view."""
+    dtype_of("flip_backward", "grad", grad)
     return flip(grad, dims)
 
 
@@ -155,6 +160,7 @@ def roll_backward(
     grad: Any, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None
 ) -> Array:
     """Returns the gradient of `roll`: the gradient rolled back."""
+    dtype_of("roll_backward", "grad", grad)
     given = shifts if isinstance(shifts, Sequence) else (shifts,)
     steps = [-whole("roll_backward", "shifts", s) for s in given]
     return roll(grad, steps if isinstance(shifts, Sequence) else steps[0], dims)
@@ -162,19 +168,20 @@ def roll_backward(
 
 def stack_backward(grad: Any, dim: int = 0) -> tuple[Array, ...]:
     """Returns the gradients of `stack` in its arrays: views of the result's gradient."""
+    dtype_of("stack_backward", "grad", grad)
     return unbind(grad, dim)
 
 
 def unbind_backward(grads: Sequence[Any], dim: int = 0) -> Array:
     """Returns the gradient of `unbind`, of the gradients of all its results."""
-    return stack(grads, dim)
+    return stack(arrays_of("unbind_backward", "grads", grads), dim)
 
 
 def split_backward(grads: Sequence[Any], dim: int = 0) -> Array:
     """Returns the gradient of `split`, of the gradients of all its results."""
-    return cat(grads, dim)
+    return cat(arrays_of("split_backward", "grads", grads), dim)
 
 
 def chunk_backward(grads: Sequence[Any], dim: int = 0) -> Array:
     """Returns the gradient of `chunk`, of the gradients of all its results."""
-    return cat(grads, dim)
+    return cat(arrays_of("chunk_backward", "grads", grads), dim)

@@ -18,6 +18,7 @@ from clprim.ops.shared.arguments import dtype_of, is_array
 from clprim.ops.shared.dims import empty_like, one_dim, whole
 
 __all__ = [
+    "arrays_of",
     "cat",
     "cat_backward",
     "chunk",
@@ -58,7 +59,7 @@ def cat(
         array([[1., 3., 3.],
                [1., 3., 3.]], dtype=float32)
     """
-    return _join("cat", _arrays("cat", arrays), dim, axis, out)
+    return _join("cat", arrays_of("cat", "arrays", arrays), dim, axis, out)
 
 
 def cat_backward(
@@ -80,7 +81,7 @@ def stack(
     arrays: Sequence[Any], dim: int | None = None, *, axis: int | None = None, out: Any = None
 ) -> Array:
     """Returns arrays of one shape put one behind the other along a new dimension; see `cat`."""
-    given = _arrays("stack", arrays)
+    given = arrays_of("stack", "arrays", arrays)
     for n, a in enumerate(given):
         if a.shape != given[0].shape:
             raise ShapeError(
@@ -91,11 +92,17 @@ def stack(
     return _join("stack", views, at, None, out)
 
 
-def _arrays(what: str, arrays: Any) -> list[Any]:
+def arrays_of(what: str, label: str, arrays: Any) -> list[Any]:
+    """Returns a sequence of device arrays, of one at least, as a list.
+
+    Raises:
+        ShapeError: No sequence, or an empty one.
+        DTypeError: Something else among them.
+    """
     if not isinstance(arrays, Sequence) or not arrays:
-        raise ShapeError(f"{what}: expected a list of arrays, got {quoted(arrays)}")
+        raise ShapeError(f"{what}: {label}={quoted(arrays)}: expected a list of arrays")
     for n, a in enumerate(arrays):
-        dtype_of(what, f"array {n}", a)
+        dtype_of(what, f"{label}[{n}]", a)
     return [*arrays]
 
 

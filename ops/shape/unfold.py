@@ -140,6 +140,7 @@ def fold_backward(
     stride: Numbers = 1,
 ) -> Array:
     """Returns the gradient of `fold` in x."""
+    dtype_of("fold_backward", "grad", grad)
     return unfold(grad, kernel_size, dilation, padding, stride)
 
 

@@ -100,6 +100,8 @@ def bucketize(
     input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False
 ) -> Array:
     """Returns in which bucket between boundaries each element is; see `searchsorted`."""
+    for label, array in (("boundaries", boundaries), ("input", input)):
+        dtype_of("bucketize", label, array)
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
 
 

@@ -2,6 +2,7 @@
 
 import inspect
 import itertools
+import re
 import threading
 
 import numpy as np
@@ -424,3 +425,38 @@ def test_arrays_of_pyopencl_itself_are_taken(device):
     counts = cl_array.to_device(device.queue, np.array([2, 1], np.int32))
     np.testing.assert_array_equal(cp.repeat(plain, counts, axis=0).get(), host[[0, 0, 1]])
     np.testing.assert_allclose(ops.cdist(plain, plain).get()[0], [0, 27**0.5], rtol=1e-6)
+
+
+OWN_NAMES = {
+    "linear: expected a device array for x": lambda x: ops.linear(None, x),
+    "linear: expected a device array for w": lambda x: ops.linear(x, None),
+    "bucketize: expected a device array for boundaries": lambda x: ops.bucketize(x, [1, 2]),
+    "addmm: x has shape (4,), which does not broadcast": lambda x: ops.addmm(x.ravel(), x, x),
+    "index_put: out= for y0 has shape (4,)": lambda x: ops.index_put(x, (0,), x[0], out=x.ravel()),
+    "chunk_backward: grads=1: expected a list": lambda x: ops.chunk_backward(1),
+    "split_backward: expected a device array for grads[1]": lambda x: ops.split_backward([x, 1]),
+    "unbind_backward: grads=[]: expected a list": lambda x: ops.unbind_backward([]),
+    "diag_embed_backward: grad has shape (4,)": lambda x: ops.diag_embed_backward(x.ravel()),
+    "state='a': expected a state": lambda x: ops.dropout_backward(x, "a"),
+    **{
+        f"{name}: expected a device array for grad": lambda x, name=name, rest=rest: getattr(
+            ops, name
+        )(None, *(x if r is None else r for r in rest))
+        for name, rest in {
+            "cumsum_backward": (0,),
+            "flip_backward": (0,),
+            "fold_backward": (2,),
+            "index_fill_backward": (0, None),
+            "masked_fill_backward": (None,),
+            "roll_backward": (1,),
+            "stack_backward": (),
+        }.items()
+    },
+}
+
+
+@pytest.mark.parametrize("message", OWN_NAMES)
+def test_messages_use_the_names_of_what_was_called(device, message):
+    x = cp.asarray(np.ones((2, 2), np.float32))
+    with pytest.raises(cp.ClprimError, match=f"^{re.escape(message)}"):
+        OWN_NAMES[message](x)
