@@ -26,6 +26,7 @@ __all__ = [
     "make_generators",
     "print_with",
     "register_autocast",
+    "register_autograd",
     "register_composite",
     "register_device",
     "register_fallback",
@@ -144,6 +145,20 @@ def register_composite(name: str, function: Callable[..., Any]) -> None:
     """Registers what an overload is made of on the device, where PyTorch makes it of others."""
     for key in (_KEY, f"Autograd{_KEY}"):
         _aten_library().impl(name, function, key)
+
+
+def register_autograd(name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    """Replaces PyTorch's formula of an overload by what is made of the overload without a gradient.
+
+    It is called where PyTorch differentiates, whether anything wants a gradient or not.
+    """
+    overload = getattr(_aten, name).default
+    below = torch._C.DispatchKeySet(torch._C.DispatchKey.PrivateUse1)
+
+    def plain(*args: Any, **options: Any) -> Any:
+        return overload.redispatch(below, *args, **options)
+
+    _aten_library().impl(name, make(plain), f"Autograd{_KEY}")
 
 
 def register_fallback(function: Callable[..., Any]) -> None:

@@ -22,7 +22,11 @@ from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 from clprim.runtime.randomness import State, at, get_state
 
-__all__ = ["scaled_dot_product_attention", "scaled_dot_product_attention_backward"]
+__all__ = [
+    "dropout_factors",
+    "scaled_dot_product_attention",
+    "scaled_dot_product_attention_backward",
+]
 
 _WHAT = "scaled_dot_product_attention"
 
@@ -270,6 +274,34 @@ def scaled_dot_product_attention_backward(
     found = zip((dq, dk, dv), (query, key, value), strict=True)
     dq, dk, dv = (_as(a, p.dtype).reshape(like.shape) for a, like in found)
     return dq, dk, dv
+
+
+_factors = Pointwise("y0 = rand() < w0 ? 0 : w1;", name="attention_dropout")
+
+
+def dropout_factors(
+    query: Any, key: Any, value: Any, dropout_p: float, is_causal: bool, gqa: bool, state: State
+) -> Array:
+    """Returns what `scaled_dot_product_attention` multiplied its weights with, (…, heads, L, S).
+
+    It is what takes as much memory as all weights, for gradients that are made of them.
+
+    Args:
+        query: As it was then; so are the others.
+        key: Likewise.
+        value: Likewise.
+        dropout_p: Likewise.
+        is_causal: Likewise; of what no query sees, factors are 0.
+        gqa: Whether several heads of queries share one of keys.
+        state: What was returned beside the result.
+    """
+    p = Problem("attention_dropout", query, key, value, None, dropout_p, is_causal, None, gqa)
+    out = new_dense(p.full, p.wide)
+    out.fill(0)
+    with at(state):
+        for block in p.blocks():
+            _factors(*p.dropped(), out=out[..., block, p.seen(block)])
+    return out
 
 
 def _zeros(p: Problem) -> list[Any]:

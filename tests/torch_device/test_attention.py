@@ -48,6 +48,40 @@ def test_dropout_has_the_same_mask_in_the_gradient():
     torch.testing.assert_close((y * g).sum().item(), (v * v.grad).sum().item(), rtol=1e-4, atol=0)
 
 
+@pytest.mark.parametrize(
+    ("heads", "options"),
+    [
+        ((4, 2), {"is_causal": True, "enable_gqa": True, "dropout_p": 0.4, "scale": 0.7}),
+        ((2, 2), {"attn_mask": torch.arange(20).reshape(5, 4) // 4 != 2}),  # one sees nothing
+        ((2, 2), {"attn_mask": torch.arange(20.0, dtype=torch.float64).reshape(5, 4).cos()}),
+    ],
+)
+def test_gradients_have_gradients(heads, options):
+    torch.manual_seed(0)
+    shapes = (heads[0], 5, 3), (heads[1], 4, 3), (heads[1], 4, 2)
+    given = [torch.randn(s, dtype=torch.float64).to("opencl").requires_grad_() for s in shapes]
+    if "attn_mask" in options:
+        options = {"attn_mask": options["attn_mask"].to("opencl")}
+
+    def attend(*tensors):
+        torch.manual_seed(3)  # the same weights drop out every time
+        return attention(*tensors, **options)
+
+    assert attend(*given).grad_fn.name() == FUSED
+    assert torch.autograd.gradcheck(attend, given, fast_mode=True)
+    assert torch.autograd.gradgradcheck(attend, given, fast_mode=True)
+
+
+def test_gradients_of_gradients_in_sixteen_bits():
+    x = torch.randn(2, 7, 4, dtype=torch.bfloat16)
+    found = []
+    for t in (x.to("opencl").requires_grad_(), x.double().requires_grad_()):
+        (slope,) = torch.autograd.grad(attention(t, t, t).square().sum(), t, create_graph=True)
+        assert slope.dtype == t.dtype
+        found.append(torch.autograd.grad(slope.square().sum(), t)[0].cpu().double())
+    torch.testing.assert_close(*found, rtol=0.1, atol=0.1)
+
+
 def test_a_mask_with_a_gradient():
     x = torch.randn(2, 9, 4, device="opencl")
     mask = torch.zeros(9, 9, device="opencl", requires_grad=True)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from clprim import ops
 from clprim.arrays.array import Array
+from clprim.ops.attention.attention import dropout_factors
 from clprim.random import State
 from clprim.torch import private
-from clprim.torch.memory import on_device
+from clprim.torch.memory import adopt, array_of, on_device
+from clprim.torch.numbers import run_on
 from clprim.torch.table import kernel
 
 _SEEDS = 1 << 64
@@ -86,6 +89,70 @@ def _backward(
         state=State(seed % _SEEDS, call),
     )
     return *found, None
+
+
+def _twice(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes the gradient of products and a softmax where a gradient of it is to be computed."""
+
+    def run(
+        grad: torch.Tensor | None,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        mask: torch.Tensor | None,
+        *rest: Any,
+        scale: float | None = None,
+    ) -> Any:
+        if grad is None:
+            return None, None, None, None
+        tensors = grad, query, key, value
+        if not (torch.is_grad_enabled() and any(t.requires_grad for t in tensors)):
+            return plain(*tensors, mask, *rest, scale=scale)
+        *_, dropout_p, is_causal, seed, call = rest
+        factors = None
+        if dropout_p:
+            arrays = [array_of(t.detach()) for t in tensors[1:]]
+            state = State(int(seed) % _SEEDS, int(call))
+            how = dropout_p, is_causal, _grouped(query, key), state
+            factors = adopt(run_on(tensors, dropout_factors, *arrays, *how))
+        return *_composed(*tensors, mask, factors, is_causal, scale), None
+
+    return run
+
+
+def _composed(
+    grad: torch.Tensor,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor | None,
+    factors: torch.Tensor | None,
+    is_causal: bool,
+    scale: float | None,
+) -> list[torch.Tensor]:
+    """The gradients in query, key and value, of operators that PyTorch differentiates."""
+    given = query, key, value
+    wide = torch.float64 if query.dtype is torch.float64 else torch.float32
+    g, q, k, v = (t.to(wide) for t in (grad, *given))
+    groups = query.shape[-3] // key.shape[-3] if _grouped(query, key) else 1
+    if groups > 1:
+        k, v = (t.repeat_interleave(groups, -3) for t in (k, v))
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    products = q @ k.mT * scale
+    if is_causal:
+        mask = torch.ones(products.shape[-2:], dtype=torch.bool, device=query.device).tril()
+    if mask is not None:
+        seen = mask.dtype is torch.bool
+        products = products.masked_fill(~mask, -torch.inf) if seen else products + mask
+    weights = torch.ops.aten._safe_softmax(products, -1)
+    dropped, slopes = weights, g @ v.mT
+    if factors is not None:
+        dropped, slopes = weights * factors, slopes * factors
+    slopes = weights * (slopes - (weights * slopes).sum(-1, keepdim=True)) * scale
+    found = [slopes @ k, slopes.mT @ q, dropped.mT @ g]
+    if groups > 1:
+        found[1:] = [t.unflatten(-3, (-1, groups)).sum(-3) for t in found[1:]]
+    return [t.to(like.dtype) for t, like in zip(found, given, strict=True)]
 
 
 def _fits(query: Any, key: Any, value: Any, mask: Any, causal: bool, gqa: bool) -> bool:
@@ -228,6 +295,7 @@ def _is_nested(x: torch.Tensor, mask: torch.Tensor) -> bool:
 def register() -> None:
     """Registers what is made of other operators; autograd sees through the choice."""
     private.register_composite("scaled_dot_product_attention", _attention)
+    private.register_autograd("_scaled_dot_product_fused_attention_overrideable_backward", _twice)
     private.register_kernel("_nested_tensor_from_mask_left_aligned", _is_nested)
     private.register_kernel("_native_multi_head_attention", _several_heads)
     private.register_kernel("_transformer_encoder_layer_fwd", _encoder_layer)
