@@ -16,6 +16,9 @@ from clprim.ops.attention.attention import (
 from clprim.ops.attention.multi_head import (
     multi_head_attention_forward,
 )
+from clprim.ops.attention.multi_head_gradient import (
+    multi_head_attention_backward,
+)
 from clprim.ops.attention.rotary import (
     rotary_embedding,
     rotary_embedding_backward,
@@ -837,6 +840,7 @@ __all__ = [
     "mse_loss",
     "mse_loss_backward",
     "mul",
+    "multi_head_attention_backward",
     "multi_head_attention_forward",
     "multi_margin_loss",
     "multi_margin_loss_backward",

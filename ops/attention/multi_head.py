@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -20,12 +21,114 @@ from clprim.ops.shape.pad import pad
 from clprim.ops.shared.arguments import dtype_of, is_array
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
+from clprim.runtime.randomness import State
 
-__all__ = ["multi_head_attention_forward"]
+__all__ = [
+    "SavedHeads",
+    "multi_head_attention_forward",
+]
 
 _WHAT = "multi_head_attention_forward"
 
 
+@dataclass(frozen=True)
+class SavedHeads:
+    """What a call keeps for its gradient.
+
+    Attributes:
+        inputs: Query, key and value, (L or S, N, …) each.
+        weights: Theirs, (E, …) each.
+        heads: What was made of them, (N, heads, L or S, E / heads) each, with further keys.
+        mask: What was added to products, or None.
+        causal: Whether query i saw keys up to i alone.
+        seen: What heads saw, (N, heads, L, E / heads).
+        sums: The logarithm of each query's sum; None where there are weights.
+        dropped: The state of random numbers that weights dropped out by, and their probability.
+        softmax: The weights before some dropped out, (N, heads, L, S); None if they were not
+            wanted.
+        kept: The weights after that.
+        shape: Of the weights that were returned.
+        average: Whether these are the mean of all heads.
+        rows: What the last projection was of, (L, N, E).
+        out: The last projection's weight.
+        given: Names of those of the arguments that were given.
+        batched: Whether there was a batch.
+    """
+
+    inputs: tuple[Any, Any, Any]
+    weights: tuple[Any, Any, Any]
+    heads: tuple[Any, Any, Any]
+    mask: Any
+    causal: bool
+    seen: Array
+    sums: Array | None
+    dropped: tuple[State | None, float]
+    softmax: Array | None
+    kept: Array | None
+    shape: tuple[int, ...] | None
+    average: bool
+    rows: Array
+    out: Any
+    given: frozenset[str]
+    batched: bool
+
+
+@overload
+def multi_head_attention_forward(
+    query: Any,
+    key: Any,
+    value: Any,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Any,
+    in_proj_bias: Any,
+    bias_k: Any,
+    bias_v: Any,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Any,
+    out_proj_bias: Any,
+    training: bool = ...,
+    key_padding_mask: Any = ...,
+    need_weights: bool = ...,
+    attn_mask: Any = ...,
+    use_separate_proj_weight: bool = ...,
+    q_proj_weight: Any = ...,
+    k_proj_weight: Any = ...,
+    v_proj_weight: Any = ...,
+    average_attn_weights: bool = ...,
+    is_causal: bool = ...,
+    *,
+    return_saved: Literal[False] = ...,
+) -> tuple[Array, Array | None]: ...
+@overload
+def multi_head_attention_forward(
+    query: Any,
+    key: Any,
+    value: Any,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Any,
+    in_proj_bias: Any,
+    bias_k: Any,
+    bias_v: Any,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Any,
+    out_proj_bias: Any,
+    training: bool = ...,
+    key_padding_mask: Any = ...,
+    need_weights: bool = ...,
+    attn_mask: Any = ...,
+    use_separate_proj_weight: bool = ...,
+    q_proj_weight: Any = ...,
+    k_proj_weight: Any = ...,
+    v_proj_weight: Any = ...,
+    average_attn_weights: bool = ...,
+    is_causal: bool = ...,
+    *,
+    return_saved: Literal[True],
+) -> tuple[Array, Array | None, SavedHeads]: ...
 def multi_head_attention_forward(
     query: Any,
     key: Any,
@@ -50,7 +153,9 @@ def multi_head_attention_forward(
     v_proj_weight: Any = None,
     average_attn_weights: bool = True,
     is_causal: bool = False,
-) -> tuple[Array, Array | None]:
+    *,
+    return_saved: bool = False,
+) -> tuple[Array, Array | None] | tuple[Array, Array | None, SavedHeads]:
     """Returns what `torch.nn.MultiheadAttention` computes: projections, attention, a projection.
 
     Args:
@@ -80,6 +185,7 @@ def multi_head_attention_forward(
         average_attn_weights: Whether weights are the mean of all heads.
         is_causal: A hint that ``attn_mask`` is causal, which is then not read unless the weights
             are wanted or there is another mask.
+        return_saved: Whether what `multi_head_attention_backward` needs is returned as well.
 
     Returns:
         (L, N, E) and, if wanted, the weights: (N, L, S), or (N, heads, L, S) of every head.
@@ -117,7 +223,8 @@ def multi_head_attention_forward(
     weights = in_proj_weight
     if use_separate_proj_weight:
         weights = (q_proj_weight, k_proj_weight, v_proj_weight)
-    q, k, v = _projected(query, key, value, weights, in_proj_bias)
+    weights = _weights_of(width, weights)
+    q, k, v = _projected(query, key, value, weights, in_proj_weight, in_proj_bias)
     extra = 0
     if bias_k is not None:
         k, v = (_joined(a, b) for a, b in ((k, bias_k), (v, bias_v)))
@@ -138,37 +245,77 @@ def multi_head_attention_forward(
         a.reshape(a.shape[0], batch, heads, width // heads).transpose(1, 2, 0, 3) for a in (q, k, v)
     )
     p = dropout_p if training else 0.0
-    found = None
+    found = raw = kept = sums = None
+    seen: Any
+    state: State | None = None
     if need_weights:
-        found = _weights(q, k, mask)
+        raw = kept = _weights(q, k, mask)
         if p:
-            found = dropout(found, p)
-        seen = matmul(found, v)
-        found = mean(found, 1) if average_attn_weights else found
+            kept, state = dropout(raw, p, return_state=True)
+        seen = matmul(kept, v)
+        found = mean(kept, 1) if average_attn_weights else kept
         found = found if batched else found[0]
     else:
-        seen = scaled_dot_product_attention(q, k, v, mask, p, is_causal=causal)
-    y = seen.transpose(2, 0, 1, 3).reshape(length, batch, width)
-    y = linear(y, out_proj_weight, out_proj_bias)
-    return (y if batched else y[:, 0]), found
+        options: Any = {"is_causal": causal, "return_stats": return_saved}
+        seen = scaled_dot_product_attention(q, k, v, mask, p, **options)
+        if return_saved:
+            seen, sums, state = seen
+    rows = seen.transpose(2, 0, 1, 3).reshape(length, batch, width)
+    y = linear(rows, out_proj_weight, out_proj_bias)
+    y = y if batched else y[:, 0]
+    if not return_saved:
+        return y, found
+    parameters = {
+        "in_proj_weight": None if use_separate_proj_weight else in_proj_weight,
+        "in_proj_bias": in_proj_bias,
+        "bias_k": bias_k,
+        "out_proj_bias": out_proj_bias,
+    }
+    saved = SavedHeads(
+        inputs=(query, key, value),
+        weights=weights,
+        heads=(q, k, v),
+        mask=mask,
+        causal=causal,
+        seen=seen,
+        sums=sums,
+        dropped=(state, p),
+        softmax=raw,
+        kept=kept,
+        shape=None if found is None else found.shape,
+        average=average_attn_weights,
+        rows=rows,
+        out=out_proj_weight,
+        given=frozenset(name for name, a in parameters.items() if a is not None),
+        batched=batched,
+    )
+    return y, found, saved
 
 
-def _projected(query: Any, key: Any, value: Any, weights: Any, bias: Any) -> list[Array]:
-    width = query.shape[-1]
+def _weights_of(width: int, weights: Any) -> tuple[Any, Any, Any]:
+    """The weights of query, key and value, (E, …) each."""
     if is_array(weights):
         if weights.shape != (3 * width, width):
             raise ShapeError(
                 f"{_WHAT}: in_proj_weight has shape {weights.shape}, expected {(3 * width, width)}"
             )
-        if query is key and key is value:
-            y = linear(query, weights, bias)
-            return [y[..., n * width : (n + 1) * width] for n in range(3)]
         weights = [weights[n * width : (n + 1) * width] for n in range(3)]
     if weights is None or any(not is_array(w) for w in weights):
         raise DTypeError(
             f"{_WHAT}: expected in_proj_weight, or with use_separate_proj_weight=True "
             "q_proj_weight, k_proj_weight and v_proj_weight"
         )
+    q, k, v = weights
+    return q, k, v
+
+
+def _projected(
+    query: Any, key: Any, value: Any, weights: tuple[Any, ...], whole: Any, bias: Any
+) -> list[Array]:
+    width = query.shape[-1]
+    if query is key and key is value and whole is not None:
+        y = linear(query, whole, bias)
+        return [y[..., n * width : (n + 1) * width] for n in range(3)]
     biases = [None if bias is None else bias[n * width : (n + 1) * width] for n in range(3)]
     return [linear(a, w, b) for a, w, b in zip((query, key, value), weights, biases, strict=True)]
 

@@ -192,7 +192,7 @@ DERIVED = {
     "conv_transpose1d": "`conv1d`, `conv1d_weight`",
     "conv_transpose2d": "`conv2d`, `conv2d_weight`",
     "conv_transpose3d": "`conv3d`, `conv3d_weight`",
-    "multi_head_attention_forward": "those of `linear` and `scaled_dot_product_attention`",
+    "multi_head_attention_forward": "`multi_head_attention_backward`",
     "depth_to_space": "`space_to_depth`",
     "pixel_shuffle": "`pixel_unshuffle`",
     "pixel_unshuffle": "`pixel_shuffle`",

@@ -12,7 +12,7 @@ E, HEADS, L, S, N = 12, 3, 5, 7, 2
 
 
 def _both(case, **changed):
-    """What PyTorch and clprim return of the same arguments."""
+    """What PyTorch and clprim return of the same arguments, and PyTorch's arguments."""
     rng = np.random.default_rng(0)
 
     def array(*shape):
@@ -69,10 +69,43 @@ def _both(case, **changed):
             continue
         if id(a) not in made:
             kept = a if a.dtype == bool else a.astype(np.float32)
-            made[id(a)] = torch.tensor(a), cp.asarray(kept)
+            leaf = torch.tensor(a, requires_grad=a.dtype == float)
+            made[id(a)] = leaf, cp.asarray(kept)
         theirs[name], ours[name] = made[id(a)]
     expected = torch.nn.functional.multi_head_attention_forward(**theirs)
-    return expected, ops.multi_head_attention_forward(**ours)
+    return expected, ops.multi_head_attention_forward(**ours, return_saved=True), theirs
+
+
+def _near(found, expected):
+    assert found.shape == tuple(expected.shape)
+    expected = expected.detach().numpy()
+    np.testing.assert_allclose(found.get(), expected, rtol=1e-4, atol=1e-5 * np.abs(expected).max())
+
+
+def _check(expected, found, given):
+    """Compares results and, with both results' gradients, those of all arguments but masks."""
+    *found, saved = found
+    rng = np.random.default_rng(1)
+    slopes = [None if e is None else rng.standard_normal(e.shape) for e in expected]
+    pairs = [(e, s) for e, s in zip(expected, slopes, strict=True) if e is not None]
+    sum((e * torch.tensor(s)).sum() for e, s in pairs).backward()
+    grads = [None if s is None else cp.asarray(s.astype(np.float32)) for s in slopes]
+    gradients = ops.multi_head_attention_backward(*grads, saved)
+    for e, f in zip(expected, found, strict=True):
+        assert (e is None) == (f is None)
+        if e is not None:
+            _near(f, e)
+    leaves = {}
+    for name, gradient in gradients._asdict().items():
+        leaf = given.get(name)
+        assert (gradient is None) == (leaf is None), name
+        if leaf is not None:
+            leaves.setdefault(id(leaf), (leaf, []))[1].append(gradient)
+    for leaf, parts in leaves.values():  # one array for several arguments has one gradient
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
+        _near(total, leaf.grad)
 
 
 @pytest.mark.parametrize("need_weights", [True, False])
@@ -81,19 +114,34 @@ def _both(case, **changed):
     ["plain", "self", "padded", "masked", "unbatched", "every head", "more keys", "own weights"],
 )
 def test_equals_pytorch(device, case, need_weights):
-    expected, found = _both(case, need_weights=need_weights)
-    for e, f in zip(expected, found, strict=True):
-        assert (e is None) == (f is None)
-        if e is not None:
-            assert tuple(e.shape) == f.shape
-            np.testing.assert_allclose(f.get(), e.numpy(), rtol=1e-4, atol=1e-5)
+    _check(*_both(case, need_weights=need_weights))
+
+
+def test_no_biases(device):
+    _check(*_both("self", in_proj_bias=None, out_proj_bias=None))
 
 
 def test_a_causal_hint(device):
     mask = np.triu(np.ones((L, L), bool), 1)
     for need in (True, False):
-        expected, found = _both("self", attn_mask=mask, is_causal=True, need_weights=need)
-        np.testing.assert_allclose(found[0].get(), expected[0].numpy(), rtol=1e-4, atol=1e-5)
+        _check(*_both("self", attn_mask=mask, is_causal=True, need_weights=need))
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_gradients_with_dropout(device, need_weights):
+    """The weights that dropped out do so again: the result is linear in values."""
+    rng = np.random.default_rng(2)
+    x, value, w = (
+        cp.asarray(rng.standard_normal(s).astype("f")) for s in ((L, N, E),) * 2 + ((3 * E, E),)
+    )
+    rest = (None, None, None, False, 0.4, w[:E], None, True, None, need_weights)
+    y, _, saved = ops.multi_head_attention_forward(
+        x, x, value, E, HEADS, w, *rest, return_saved=True
+    )
+    g = cp.asarray(rng.standard_normal((L, N, E)).astype("f"))
+    found = ops.multi_head_attention_backward(g, None, saved)
+    total = float((y * g).sum().get())
+    np.testing.assert_allclose(float((found.value * value).sum().get()), total, rtol=1e-4)
 
 
 def test_dropout_repeats_for_a_seed(device):
@@ -129,3 +177,19 @@ def test_refusals(device):
     ]:
         with pytest.raises(error, match=message):
             call(**given)
+
+
+def test_refusals_of_gradients(device):
+    x, w = cp.zeros((L, N, E)), cp.zeros((3 * E, E))
+    rest = (None, None, None, False, 0.0, w[:E], None, True, None, False)
+    back = ops.multi_head_attention_backward
+    y, _, saved = ops.multi_head_attention_forward(x, x, x, E, HEADS, w, *rest, return_saved=True)
+    for message, call in [
+        ("returned, got None", lambda: back(y, None, None)),
+        (r"grad has shape \(2, 12\)", lambda: back(y[0], None, saved)),
+        ("grad has shape .* of float64", lambda: back(y.astype(np.float64), None, saved)),
+        ("need_weights=False", lambda: back(y, y, saved)),
+        ("for grad, got NoneType", lambda: back(None, None, saved)),
+    ]:
+        with pytest.raises(cp.ClprimError, match=message):
+            call()
