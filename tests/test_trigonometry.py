@@ -53,6 +53,8 @@ def test_only_where_a_compiler_needs_it(device):
     unable = dataclasses.replace(device.traits, vector_trigonometry=False)
     assert unified_functions([snippet], "", able) == ()
     assert unified_functions([snippet], "", unable) == (("sin", 1),)
+    written = cp.Pointwise("y0 = erfc(x0);").definition.expr
+    assert unified_functions([written], "", able) == (("erfc", 1),)
 
 
 def test_the_way_round_is_right_on_every_compiler(device, monkeypatch):

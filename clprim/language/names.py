@@ -14,6 +14,7 @@ __all__ = [
     "TRIGONOMETRY",
     "TYPES",
     "UNIFIED",
+    "WRITTEN",
     "is_vector_type",
 ]
 
@@ -79,6 +80,8 @@ UNIFIED = {
 COMPONENTWISE = frozenset([*_UNARY, *UNIFIED])
 # Of these, some compilers compute vectors wrongly: `DeviceTraits.vector_trigonometry`.
 TRIGONOMETRY = ("cos", "sin", "tan")
+# Of these, what the templates have text of their own for, in float.
+WRITTEN = ("erfc",)
 # Of these, what takes integers as well.
 INTEGER_FORMS = frozenset(["max", "min", "clamp"])
 

@@ -291,7 +291,8 @@ class KernelCode:
         constants: Sizes and strides printed into the source, as (declaration, value).
         index: ``int``, or ``long`` where addresses pass 2³¹.
         unified: Built-in functions that the template defines anew, and how many arguments they
-            have: several are cast to one type; of one, vectors of large numbers go lane by lane.
+            have: several are cast to one type; of one, vectors of large numbers go lane by lane,
+            but of erfc, which is computed by text.
         doubles: Whether double occurs (and so needs its extension, and keeps literals double).
         own: Names that the user chose, which the engine's must not be taken for.
     """

@@ -17,6 +17,7 @@ from clprim.language.names import (
     TRIGONOMETRY,
     TYPES,
     UNIFIED,
+    WRITTEN,
 )
 from clprim.language.operands import is_engine_name
 from clprim.language.snippet import Snippet
@@ -93,12 +94,14 @@ def unified_functions(
 ) -> tuple[tuple[str, int], ...]:
     """Returns the built-ins among those that snippets call which a template defines anew.
 
-    They are those with several arguments of one type, and those whose vectors the device computes
-    wrongly. Functions that the preamble mentions are left alone: it may define its own of that
+    They are those with several arguments of one type, those that a template computes faster, and
+    those whose vectors the device computes wrongly. Functions that the preamble mentions are left alone: it may define its own of that
     name.
     """
     called = {t.text for s in snippets for t in s.tokens if t.kind == "name"}
-    anew = UNIFIED if traits.vector_trigonometry else UNIFIED | dict.fromkeys(TRIGONOMETRY, 1)
+    anew = UNIFIED | dict.fromkeys(WRITTEN, 1)
+    if not traits.vector_trigonometry:
+        anew |= dict.fromkeys(TRIGONOMETRY, 1)
     return tuple((f, n) for f, n in sorted(anew.items()) if f in called and f not in preamble)
 
 

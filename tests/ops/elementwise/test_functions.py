@@ -85,6 +85,17 @@ def test_real_functions(device, name):
     assert (np.abs(found - expected) <= error).all()
 
 
+@pytest.mark.optimised
+def test_erfc_keeps_its_digits_where_it_is_small(device):
+    host = np.random.default_rng(0).uniform(-9.2, 9.2, 50000).astype(np.float32)
+    host[:8] = [np.nan, np.inf, -np.inf, 0, -0.0, 3e38, -3e38, 9.5]
+    for dtype, units in ((np.float32, 16), (np.float64, 1 << 10)):
+        found = ops.erfc(cp.asarray(host.astype(dtype))).get().astype(np.float64)
+        expected = np.array([math.erfc(v) for v in host.tolist()])
+        tiny = float(np.finfo(np.float32).tiny)
+        np.testing.assert_allclose(found, expected, rtol=units * np.finfo(dtype).eps, atol=tiny)
+
+
 @pytest.mark.parametrize("dtype", [DTYPES[0], DTYPES[1], DTYPES[8], *FLOATS], ids=str)
 def test_integers_become_float32(device, dtype):
     host = np.arange(2 if dtype.kind == "b" else 10).astype(dtype)
