@@ -95,8 +95,8 @@ def unified_functions(
     """Returns the built-ins among those that snippets call which a template defines anew.
 
     They are those with several arguments of one type, those that a template computes faster, and
-    those whose vectors the device computes wrongly. Functions that the preamble mentions are left alone: it may define its own of that
-    name.
+    those whose vectors the device computes wrongly. Functions that the preamble mentions are left
+    alone: it may define its own of that name.
     """
     called = {t.text for s in snippets for t in s.tokens if t.kind == "name"}
     anew = UNIFIED | dict.fromkeys(WRITTEN, 1)

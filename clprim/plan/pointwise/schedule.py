@@ -29,8 +29,8 @@ __all__ = [
 ]
 
 # Elements that a CPU's work-group takes, and at most where there are many: a work-item begins with
-# what it needs all along, such as the coefficients of a function (gelu took 1.56 ms instead of 1.69,
-# add 1.58 instead of 1.60), and so many a compute unit still share the work evenly.
+# what it needs all along, such as the coefficients of a function (gelu took 1.56 ms instead of
+# 1.69, add 1.58 instead of 1.60). So many a compute unit still share the work evenly.
 RUN, LONG_RUN = 8192, 65536
 ITEMS = 16
 # The same where the work-item prepares patterns first, a few hundred loads.
