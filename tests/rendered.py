@@ -314,31 +314,35 @@ def lines_at_indices():
 
 
 def attentions():
-    """Causal, of heads in one dimension; masks of keys and of pairs; doubles, apart in memory."""
+    """Causal, of heads in one dimension; masks of keys and of pairs; doubles, apart in memory.
+
+    Weights drop out in the first and the last.
+    """
     x, sums = array((2, 3, 50, 64)), array((2, 3, 50, 1))
     of_keys = dataclasses.replace(array((2, 3, 50, 50), np.bool_), strides=(0, 0, 0, 1))
     of_pairs = array((2, 3, 50, 50), np.float16)
     double, wide = (array(s, np.float64) for s in (x.shape, sums.shape))
     apart = array(x.shape, double.dtype, steps=2)
     traits = dataclasses.replace(CPU, local_memory=256 << 10)
-    for name, given, mask, causal in (
-        ("causal", (x, x, x, x, sums), None, True),
-        ("mask", (x, x, x, x, sums), of_pairs, False),
-        ("mask-of-keys", (x, x, x, x, sums), of_keys, False),
-        ("double", (apart, apart, apart, double, wide), array(of_keys.shape, of_keys.dtype), False),
+    dense = array(of_keys.shape, of_keys.dtype)
+    for name, given, mask, causal, drop in (
+        ("causal", (x, x, x, x, sums), None, True, 16),
+        ("mask", (x, x, x, x, sums), of_pairs, False, 0),
+        ("mask-of-keys", (x, x, x, x, sums), of_keys, False, 0),
+        ("double", (apart, apart, apart, double, wide), dense, False, 16),
     ):
-        yield f"fused/attention-{name}", plan_attention(*given, mask, causal, traits).main
+        yield f"fused/attention-{name}", plan_attention(*given, mask, causal, drop, traits).main
     names = ("q", "k", "v", "grad", "sums", "delta", "dq", "dk", "dv", "mask")
-    for name, one, column, mask, causal in (
-        ("causal", x, sums, (), True),
-        ("mask", x, sums, (of_pairs,), False),
-        ("double", apart, wide, (of_keys,), False),
+    for name, one, column, mask, causal, drop in (
+        ("causal", x, sums, (), True, 16),
+        ("mask", x, sums, (of_pairs,), False, 0),
+        ("double", apart, wide, (of_keys,), False, 16),
     ):
         tiles = tiles_of(one.shape, 50, 64, one.dtype.itemsize, traits)
         dq = array((2, 3, tiles.slices * tiles.partial[0], tiles.partial[1]), one.dtype)
         given = (*(one,) * 4, column, column, dq, one, one, *mask)
         arrays = dict(zip(names, given, strict=False))
-        plan = plan_attention_gradient(arrays, tiles, causal, traits)
+        plan = plan_attention_gradient(arrays, tiles, causal, drop, traits)
         yield f"fused/attention_gradient-{name}", plan.main
 
 

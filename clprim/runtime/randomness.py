@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from clprim.errors import DTypeError, quoted
 from clprim.runtime import recording
 
-__all__ = ["State", "advance", "at", "get_state", "set_state"]
+__all__ = ["State", "advance", "at", "checked_state", "get_state", "set_state"]
 
 
 class State(NamedTuple):
@@ -50,7 +50,12 @@ def get_state() -> State:
     return _count.state if _given.state is None else _given.state
 
 
-def _checked(state: Any) -> State:
+def checked_state(state: Any) -> State:
+    """Returns a state as one.
+
+    Raises:
+        DTypeError: It is something else.
+    """
     whole = isinstance(state, tuple) and all(isinstance(n, int) for n in state)
     if not whole or len(state) != len(State._fields):
         raise DTypeError(f"state={quoted(state)}: expected a state as a call returned it")
@@ -59,7 +64,7 @@ def _checked(state: Any) -> State:
 
 def set_state(state: State) -> None:
     """Makes the next call draw from ``state``."""
-    checked = _checked(state)
+    checked = checked_state(state)
     with _count.lock:
         _count.state = checked
 
@@ -83,7 +88,7 @@ def advance() -> State:
 @contextmanager
 def at(state: State) -> Iterator[None]:
     """Makes the calls of this thread inside a ``with`` draw from ``state`` on."""
-    before, _given.state = _given.state, _checked(state)
+    before, _given.state = _given.state, checked_state(state)
     try:
         yield
     finally:

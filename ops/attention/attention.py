@@ -1,9 +1,10 @@
 """Attention by blocks of queries: what queries make of keys is never stored for all of them.
 
-On CPUs the result is one kernel's and the gradients another's, unless weights drop out. Elsewhere a
-block of queries is multiplied with all keys; the products, of a few megabytes, stay in a cache
-while they become weights and are multiplied with the values. The gradient makes the weights of a
-block again, from the logarithm of each query's sum.
+On CPUs the result is one kernel's and the gradients another's. Elsewhere a block of queries is
+multiplied with all keys; the products, of a few megabytes, stay in a cache while they become
+weights and are multiplied with the values. The gradient makes the weights of a block again, from
+the logarithm of each query's sum. Which weights drop out is the same in both ways: every block is a
+call that draws, whose elements are counted.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from typing import Any
 
 from clprim.arrays.array import Array, new_dense, view_of
 from clprim.errors import DTypeError, ShapeError
-from clprim.ops.attention.fused import attend, differentiate
+from clprim.ops.attention.fused import Drop, attend, differentiate
 from clprim.ops.attention.problem import Problem
 from clprim.ops.product.matmul import matmul
 from clprim.ops.shared.arguments import dtype_of
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
-from clprim.runtime.randomness import State, at, get_state
+from clprim.runtime.randomness import State, advance, at, checked_state, get_state
 
 __all__ = [
     "dropout_factors",
@@ -153,16 +154,27 @@ def scaled_dot_product_attention(
         sums.fill(-math.inf)
     elif out.size:
         grouped, rows = p.split(out), _rows(p, sums)
-        if p.dropout or not _attend(p, grouped, rows):
+        if not _attend(p, grouped, rows, state):
             _by_blocks(p, grouped, rows)
+        elif p.dropout:
+            for _ in p.blocks():
+                advance()
     result: Any = (out, sums, state) if return_stats else out
     return result
 
 
-def _attend(p: Problem, out: Any, sums: Any) -> bool:
+def _attend(p: Problem, out: Any, sums: Any, state: State | None) -> bool:
     """Computes the result and the logarithms of sums in one kernel, if the device has one."""
     key, value = (_as(a, p.wide) for a in (p.key, p.value))
-    return attend(_WHAT, p.query, key, value, p.mask, p.causal, p.scale, out, sums)
+    given = p.query, key, value, p.mask, p.causal, p.scale
+    return attend(_WHAT, *given, out, sums, _drop(p, state))
+
+
+def _drop(p: Problem, state: State | None) -> Drop | None:
+    if not p.dropout or state is None:
+        return None
+    below, scale = p.dropped()
+    return Drop(p.rows, (below, scale), checked_state(state))
 
 
 def _by_blocks(p: Problem, out: Any, sums: Any) -> None:
@@ -259,9 +271,9 @@ def scaled_dot_product_attention_backward(
         given = [_as(a, p.wide) for a in (p.query, p.key, p.value, p.split(grad))]
         delta = _delta(given[-1], p.split(out), axis=-1, keepdims=True)
         given += [_as(_rows(p, logsumexp), p.wide), delta]
-        if not p.dropout:
-            dtype = p.dtype if p.groups == 1 else p.wide
-            results = differentiate(what, given, p.mask, p.causal, p.scale, dtype)
+        dtype = p.dtype if p.groups == 1 else p.wide
+        how = p.mask, p.causal, p.scale, dtype, _drop(p, state)
+        results = differentiate(what, given, *how)
         if results is not None:
             results[0] = _sum(results[0], axis=-3)
         else:

@@ -33,9 +33,10 @@ def plan_attention(
     sums: Operand,
     mask: Operand | None,
     causal: bool,
+    drop_rows: int,
     traits: DeviceTraits,
 ) -> Plan | None:
-    """Plans softmax(q kᵀ · scale + mask) v, whose scale · log₂ e is the call's number.
+    """Plans softmax(q kᵀ · scale + mask) v; scale · log₂ e is the call's first number.
 
     Args:
         q: (…, L, E).
@@ -46,6 +47,7 @@ def plan_attention(
             float64, in which everything is calculated.
         mask: (…, L, S), of bool or to be added.
         causal: Whether query i sees keys up to i alone.
+        drop_rows: See `code_of`.
         traits: Of the device.
 
     Returns:
@@ -68,7 +70,7 @@ def plan_attention(
     if mask is not None:
         arrays["mask"] = mask
     sizes = {"queries": queries, "keys": keys, "size": size, "features": features}
-    common = code_of(arrays, ("y", "sums"), causal, traits, **sizes)
+    common = code_of(arrays, ("y", "sums"), causal, drop_rows, traits, **sizes)
     if common is None:
         return None
     fields, found = common

@@ -100,9 +100,13 @@ class AttentionGradientCode(AttentionCode):
 
 
 def plan_attention_gradient(
-    arrays: dict[str, Operand], tiles: GradientTiles, causal: bool, traits: DeviceTraits
+    arrays: dict[str, Operand],
+    tiles: GradientTiles,
+    causal: bool,
+    drop_rows: int,
+    traits: DeviceTraits,
 ) -> Plan | None:
-    """Plans the gradients of softmax(q kᵀ · scale + mask) v; the call's number is scale · log₂ e.
+    """Plans the gradients of softmax(q kᵀ · scale + mask) v; see `plan_attention`.
 
     Args:
         arrays: ``q`` (…, L, E), ``k`` (…, S, E), ``v`` (…, S, F), ``grad`` (…, L, F), ``sums`` and
@@ -113,6 +117,7 @@ def plan_attention_gradient(
             of bool or was added.
         tiles: Of these.
         causal: Whether query i sees keys up to i alone.
+        drop_rows: See `code_of`.
         traits: Of the device.
 
     Returns:
@@ -125,7 +130,7 @@ def plan_attention_gradient(
         return None
     sizes = {"queries": queries, "keys": keys, "size": size, "features": features}
     partial = dict(zip(("partial_rows", "partial_size"), tiles.partial, strict=True))
-    common = code_of(arrays, ("dq", "dk", "dv"), causal, traits, **sizes, **partial)
+    common = code_of(arrays, ("dq", "dk", "dv"), causal, drop_rows, traits, **sizes, **partial)
     if common is None:
         return None
     fields, found = common

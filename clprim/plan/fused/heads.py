@@ -34,6 +34,7 @@ class AttentionCode(KernelCode):
             elements, of a mask along queries.
         mask: ``bool``, ``float`` or nothing.
         causal: Whether a query sees no later key.
+        dropout: Whether weights drop out.
         width: Lanes of a vector.
         vectors: Of queries; in the gradient, of keys.
         rows: Keys, and later elements of values, that are summed up at a time; in the gradient
@@ -46,6 +47,7 @@ class AttentionCode(KernelCode):
     arrays: tuple[OperandCode, ...]
     mask: str
     causal: bool
+    dropout: bool
     width: int
     vectors: int
     rows: int
@@ -63,6 +65,7 @@ def code_of(
     arrays: dict[str, Operand],
     written: tuple[str, ...],
     causal: bool,
+    drop_rows: int,
     traits: DeviceTraits,
     **numbers: int,
 ) -> tuple[dict[str, Any], Arguments] | None:
@@ -72,6 +75,9 @@ def code_of(
         arrays: By name, each (…, rows, elements); of the dtype that ``sums`` is of, or converted.
         written: Names of results.
         causal: Whether query i sees keys up to i alone.
+        drop_rows: How many queries draw random numbers as one call, or 0 where no weights drop out.
+            If they do, the call's numbers are, after its first: their probability to do so, what
+            others are multiplied with, the seed and the number of the first call.
         traits: Of the device.
         numbers: Of the kernel; the largest is how many rows or elements an array has.
 
@@ -102,6 +108,12 @@ def code_of(
         found.memory(code.storage, f"{name}_memory", read_only=name not in written)
         codes.append(code)
     found.scalar(value, "scale", 0)
+    if drop_rows:
+        for n, name in enumerate(("drop_below", "drop_scale")):
+            found.scalar(value, name, n + 1)
+        for n, name in enumerate(("seed", "first_call")):
+            found.scalar("ulong", name, n + 3)
+        found.numbers(drop_rows=drop_rows)
     found.numbers(**numbers, **{f"size_{n}": d.size for n, d in enumerate(loops)})
     for n, (code, a) in enumerate(zip(codes, given, strict=True)):
         found.numbers(
@@ -124,4 +136,5 @@ def code_of(
         "arrays": tuple(codes),
         "mask": "" if mask is None else "bool" if mask.dtype.kind == "b" else "float",
         "causal": causal,
+        "dropout": drop_rows > 0,
     }, found

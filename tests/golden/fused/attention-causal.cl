@@ -16,6 +16,22 @@ static inline float16 power(float16 x)
     return y * as_float16((as_int16(whole) << 23) + 0x3f800000);
 }
 
+static inline float16 cp_uniform_lanes(ulong seed, ulong16 call, ulong16 position)
+{
+    const ulong word = 0xffffffff;
+    ulong16 x = position, y = position >> 32, z = call, w = call >> 32 << 16;
+    uint2 key = (uint2)((uint)seed, (uint)(seed >> 32));
+    #pragma unroll
+    for (int round = 0; round < 10; ++round) {
+        const ulong16 first = (x & word) * 0xD2511F53u, second = (z & word) * 0xCD9E8D57u;
+        x = second >> 32 ^ y ^ key.x;
+        y = second;
+        z = first >> 32 ^ w ^ key.y;
+        w = first;
+        key += (uint2)(0x9E3779B9u, 0xBB67AE85u);
+    }
+    return convert_float16(convert_uint16((x & word) >> 8)) * 0x1p-24f;
+}
 // softmax(q k' * scale + mask) v of 48 queries, which are the lanes of 3 vectors. Products with
 // 96 keys become weights, and these are multiplied with values, before the next keys are read;
 // where a larger product than all before is found, what was summed up is scaled.
@@ -29,6 +45,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
     __global float *y_memory,
     __global float *sums_memory,
     const float scale,
+    const float drop_below,
+    const float drop_scale,
+    const ulong seed,
+    const ulong first_call,
+    const int drop_rows,
     const int queries,
     const int keys,
     const int size,
@@ -93,6 +114,17 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
     }
     for (int e = 0; e < 192; ++e)
         vstore16((float16)0, e, found);
+    // Which call draws for a query, and for which element first.
+    ulong calls[48], places[48];
+    for (int lane = 0; lane < 48; ++lane) {
+        const index_t query = first + min(lane, here - 1);
+        const index_t block = query / drop_rows, begin = block * drop_rows;
+        const ulong rows = min(drop_rows, queries - begin);
+        const ulong seen = min(begin + (index_t)rows, keys);
+        const ulong call = first_call + block, place = (get_group_id(1) * rows + (query - begin)) * seen;
+        calls[lane] = call;
+        places[lane] = place;
+    }
     float16 most[3], total[3];
     for (int u = 0; u < 3; ++u) {
         most[u] = -INFINITY;
@@ -155,8 +187,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
             float16 added = 0;
             for (int j = 0; j < count; ++j) {
                 const float16 p = power(vload16(j * 3 + u, weights) - zero);
-                vstore16(p, j * 3 + u, weights);
                 added += p;
+                const float16 drawn = cp_uniform_lanes(seed, vload16(u, calls), vload16(u, places) + (ulong)(at + j));
+                vstore16(drawn < drop_below ? (float16)0 : p, j * 3 + u, weights);
             }
             total[u] = total[u] * shrunk[u] + added;
         }
@@ -195,7 +228,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
     float parts[48], logarithms[48];
     for (int u = 0; u < 3; ++u) {
         // A query that sees no key has no weights.
-        vstore16(total[u] == 0 ? (float16)0 : 1 / total[u], u, parts);
+        vstore16(total[u] == 0 ? (float16)0 : drop_scale / total[u], u, parts);
         vstore16(most[u] * M_LN2_F + log(total[u]), u, logarithms);
     }
     for (int lane = 0; lane < here; ++lane) {

@@ -9,6 +9,22 @@ static inline double8 power(double8 x)
     return exp2(x);
 }
 
+static inline double8 cp_uniform_lanes(ulong seed, ulong8 call, ulong8 position)
+{
+    const ulong word = 0xffffffff;
+    ulong8 x = position, y = position >> 32, z = call, w = call >> 32 << 16;
+    uint2 key = (uint2)((uint)seed, (uint)(seed >> 32));
+    #pragma unroll
+    for (int round = 0; round < 10; ++round) {
+        const ulong8 first = (x & word) * 0xD2511F53u, second = (z & word) * 0xCD9E8D57u;
+        x = second >> 32 ^ y ^ key.x;
+        y = second;
+        z = first >> 32 ^ w ^ key.y;
+        w = first;
+        key += (uint2)(0x9E3779B9u, 0xBB67AE85u);
+    }
+    return convert_double8((x << 32 | (y & word)) >> 11) * 0x1p-53;
+}
 // softmax(q k' * scale + mask) v of 24 queries, which are the lanes of 3 vectors. Products with
 // 96 keys become weights, and these are multiplied with values, before the next keys are read;
 // where a larger product than all before is found, what was summed up is scaled.
@@ -23,6 +39,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
     __global double *sums_memory,
     __global const uchar *mask_memory,
     const double scale,
+    const double drop_below,
+    const double drop_scale,
+    const ulong seed,
+    const ulong first_call,
+    const int drop_rows,
     const int queries,
     const int keys,
     const int size,
@@ -98,6 +119,17 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
     }
     for (int e = 0; e < 192; ++e)
         vstore8((double8)0, e, found);
+    // Which call draws for a query, and for which element first.
+    ulong calls[24], places[24];
+    for (int lane = 0; lane < 24; ++lane) {
+        const index_t query = first + min(lane, here - 1);
+        const index_t block = query / drop_rows, begin = block * drop_rows;
+        const ulong rows = min(drop_rows, queries - begin);
+        const ulong seen = keys;
+        const ulong call = first_call + block, place = (get_group_id(1) * rows + (query - begin)) * seen;
+        calls[lane] = call;
+        places[lane] = place;
+    }
     double8 most[3], total[3];
     for (int u = 0; u < 3; ++u) {
         most[u] = -INFINITY;
@@ -160,8 +192,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
             double8 added = 0;
             for (int j = 0; j < count; ++j) {
                 const double8 p = power(vload8(j * 3 + u, weights) - zero);
-                vstore8(p, j * 3 + u, weights);
                 added += p;
+                const double8 drawn = cp_uniform_lanes(seed, vload8(u, calls), vload8(u, places) + (ulong)(at + j));
+                vstore8(drawn < drop_below ? (double8)0 : p, j * 3 + u, weights);
             }
             total[u] = total[u] * shrunk[u] + added;
         }
@@ -200,7 +233,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
     double parts[24], logarithms[24];
     for (int u = 0; u < 3; ++u) {
         // A query that sees no key has no weights.
-        vstore8(total[u] == 0 ? (double8)0 : 1 / total[u], u, parts);
+        vstore8(total[u] == 0 ? (double8)0 : drop_scale / total[u], u, parts);
         vstore8(most[u] * M_LN2 + log(total[u]), u, logarithms);
     }
     for (int lane = 0; lane < here; ++lane) {

@@ -162,8 +162,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
             float16 added = 0;
             for (int j = 0; j < count; ++j) {
                 const float16 p = power(vload16(j * 3 + u, weights) - zero);
-                vstore16(p, j * 3 + u, weights);
                 added += p;
+                vstore16(p, j * 3 + u, weights);
             }
             total[u] = total[u] * shrunk[u] + added;
         }

@@ -16,6 +16,22 @@ static inline float16 power(float16 x)
     return y * as_float16((as_int16(whole) << 23) + 0x3f800000);
 }
 
+static inline float16 cp_uniform_lanes(ulong seed, ulong16 call, ulong16 position)
+{
+    const ulong word = 0xffffffff;
+    ulong16 x = position, y = position >> 32, z = call, w = call >> 32 << 16;
+    uint2 key = (uint2)((uint)seed, (uint)(seed >> 32));
+    #pragma unroll
+    for (int round = 0; round < 10; ++round) {
+        const ulong16 first = (x & word) * 0xD2511F53u, second = (z & word) * 0xCD9E8D57u;
+        x = second >> 32 ^ y ^ key.x;
+        y = second;
+        z = first >> 32 ^ w ^ key.y;
+        w = first;
+        key += (uint2)(0x9E3779B9u, 0xBB67AE85u);
+    }
+    return convert_float16(convert_uint16((x & word) >> 8)) * 0x1p-24f;
+}
 // The gradients of softmax(q k' * scale + mask) v. A work-item has every so manieth block of 48 keys,
 // the lanes of 3 vectors. For 96 queries at a time weights p are made again, and their
 // gradient s; both are added to the gradients of these keys and values, and s, turned over as it
@@ -35,6 +51,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
     __global float *dk_memory,
     __global float *dv_memory,
     const float scale,
+    const float drop_below,
+    const float drop_scale,
+    const ulong seed,
+    const ulong first_call,
+    const int drop_rows,
     const int queries,
     const int keys,
     const int size,
@@ -213,11 +234,20 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
                 }
                 #pragma unroll
                 for (int i = 0; i < 8; ++i) {
-                    const float less = (float)delta_memory[(at + min(j + i, count - 1)) * delta_row];
+                    const index_t query = at + min(j + i, count - 1);
+                    const float less = (float)delta_memory[query * delta_row];
+                    const index_t block = query / drop_rows, begin = block * drop_rows;
+                    const ulong rows = min(drop_rows, queries - begin);
+                    const ulong seen = min(begin + (index_t)rows, keys);
+                    const ulong call = first_call + block, place = (get_group_id(1) * rows + (query - begin)) * seen;
+                    const ulong16 places = place + first + (ulong16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
                     #pragma unroll
                     for (int u = 0; u < 3; ++u) {
-                        const int place = (j + i) * 3 + u;
-                        vstore16(vload16(place, weights) * (sum[i][u] - less), place, slopes);
+                        const int at_lanes = (j + i) * 3 + u;
+                        const float16 drawn = cp_uniform_lanes(seed, (ulong16)call, places + u * 16);
+                        const float16 kept = drawn < drop_below ? (float16)0 : (float16)drop_scale, p = vload16(at_lanes, weights);
+                        vstore16(p * kept, at_lanes, weights);
+                        vstore16(p * (sum[i][u] * kept - less), at_lanes, slopes);
                     }
                 }
             }

@@ -9,6 +9,22 @@ static inline double8 power(double8 x)
     return exp2(x);
 }
 
+static inline double8 cp_uniform_lanes(ulong seed, ulong8 call, ulong8 position)
+{
+    const ulong word = 0xffffffff;
+    ulong8 x = position, y = position >> 32, z = call, w = call >> 32 << 16;
+    uint2 key = (uint2)((uint)seed, (uint)(seed >> 32));
+    #pragma unroll
+    for (int round = 0; round < 10; ++round) {
+        const ulong8 first = (x & word) * 0xD2511F53u, second = (z & word) * 0xCD9E8D57u;
+        x = second >> 32 ^ y ^ key.x;
+        y = second;
+        z = first >> 32 ^ w ^ key.y;
+        w = first;
+        key += (uint2)(0x9E3779B9u, 0xBB67AE85u);
+    }
+    return convert_double8((x << 32 | (y & word)) >> 11) * 0x1p-53;
+}
 // The gradients of softmax(q k' * scale + mask) v. A work-item has every so manieth block of 24 keys,
 // the lanes of 3 vectors. For 96 queries at a time weights p are made again, and their
 // gradient s; both are added to the gradients of these keys and values, and s, turned over as it
@@ -29,6 +45,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
     __global double *dv_memory,
     __global const uchar *mask_memory,
     const double scale,
+    const double drop_below,
+    const double drop_scale,
+    const ulong seed,
+    const ulong first_call,
+    const int drop_rows,
     const int queries,
     const int keys,
     const int size,
@@ -221,11 +242,20 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
                 }
                 #pragma unroll
                 for (int i = 0; i < 8; ++i) {
-                    const double less = (double)delta_memory[(at + min(j + i, count - 1)) * delta_row];
+                    const index_t query = at + min(j + i, count - 1);
+                    const double less = (double)delta_memory[query * delta_row];
+                    const index_t block = query / drop_rows, begin = block * drop_rows;
+                    const ulong rows = min(drop_rows, queries - begin);
+                    const ulong seen = keys;
+                    const ulong call = first_call + block, place = (get_group_id(1) * rows + (query - begin)) * seen;
+                    const ulong8 places = place + first + (ulong8)(0, 1, 2, 3, 4, 5, 6, 7);
                     #pragma unroll
                     for (int u = 0; u < 3; ++u) {
-                        const int place = (j + i) * 3 + u;
-                        vstore8(vload8(place, weights) * (sum[i][u] - less), place, slopes);
+                        const int at_lanes = (j + i) * 3 + u;
+                        const double8 drawn = cp_uniform_lanes(seed, (ulong8)call, places + u * 8);
+                        const double8 kept = drawn < drop_below ? (double8)0 : (double8)drop_scale, p = vload8(at_lanes, weights);
+                        vstore8(p * kept, at_lanes, weights);
+                        vstore8(p * (sum[i][u] * kept - less), at_lanes, slopes);
                     }
                 }
             }

@@ -222,11 +222,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
                 }
                 #pragma unroll
                 for (int i = 0; i < 8; ++i) {
-                    const float less = (float)delta_memory[(at + min(j + i, count - 1)) * delta_row];
+                    const index_t query = at + min(j + i, count - 1);
+                    const float less = (float)delta_memory[query * delta_row];
                     #pragma unroll
                     for (int u = 0; u < 3; ++u) {
-                        const int place = (j + i) * 3 + u;
-                        vstore16(vload16(place, weights) * (sum[i][u] - less), place, slopes);
+                        const int at_lanes = (j + i) * 3 + u;
+                        vstore16(vload16(at_lanes, weights) * (sum[i][u] - less), at_lanes, slopes);
                     }
                 }
             }

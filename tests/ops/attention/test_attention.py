@@ -46,9 +46,9 @@ CASES = {
 }
 
 
-def by_blocks(monkeypatch):
-    """No kernel of its own, and several blocks, of 16 queries."""
-    monkeypatch.setattr(problem, "BLOCK_BYTES", 1)
+def by_blocks(monkeypatch, size=1):
+    """No kernel of its own, and several blocks, of 16 queries by default."""
+    monkeypatch.setattr(problem, "BLOCK_BYTES", size)
     monkeypatch.setattr(attention, "attend", lambda *_: False)
     monkeypatch.setattr(attention, "differentiate", lambda *_: None)
 
@@ -133,8 +133,49 @@ def test_a_query_that_sees_nothing_gets_zeros(device):
     assert ops.scaled_dot_product_attention(x, x[:, :0], x[:, :0]).get().sum() == 0
 
 
-def test_dropout_is_drawn_again_in_the_gradient(device, monkeypatch):
-    by_blocks(monkeypatch)
+@pytest.mark.parametrize(
+    ("dtype", "keys", "options"),
+    [
+        ("float32", 29, {"enable_gqa": True, "is_causal": True}),
+        ("float64", 150, {"attn_mask": RNG.random((205, 150)) < 0.7}),
+    ],
+)
+def test_one_kernel_drops_what_blocks_of_queries_drop(device, monkeypatch, dtype, keys, options):
+    """With values of one each the result are the weights: zeros lie at the same places."""
+    if dtype == "float64" and not cp.current_device().traits.fp64:
+        pytest.skip("no double")
+    heads = 2 if "enable_gqa" in options else 4
+    q, k, g = (
+        cp.asarray(RNG.normal(size=s).astype(dtype))
+        for s in ((2, 4, 205, 8), (2, heads, keys, 8), (2, 4, 205, keys))
+    )
+    eyes = np.zeros((2, heads, keys, keys), dtype)
+    eyes[..., range(keys), range(keys)] = 1
+    v = cp.asarray(eyes)
+    options = {n: cp.asarray(a) if n == "attn_mask" else a for n, a in options.items()}
+    monkeypatch.setattr(problem, "BLOCK_BYTES", 1 << 17)  # some blocks begin within a kernel's tile
+    found = []
+    for _ in range(2):
+        cp.random.seed((1 << 63) + 5)
+        y, sums, state = ops.scaled_dot_product_attention(
+            q, k, v, dropout_p=0.3, **options, return_stats=True
+        )
+        after = cp.random.get_state()
+        back = ops.scaled_dot_product_attention_backward(
+            g, q, k, v, y, sums, 0.3, **options, state=state
+        )
+        assert cp.random.get_state() == after
+        found.append((after, y.get(), *(a.get() for a in back)))
+        by_blocks(monkeypatch, 1 << 17)
+    one, blocks = found
+    assert one[0] == blocks[0]
+    np.testing.assert_array_equal(one[1] == 0, blocks[1] == 0)
+    close = 1e-12 if dtype == "float64" else 2e-5
+    for a, b in zip(one[1:], blocks[1:], strict=True):
+        np.testing.assert_allclose(a, b, rtol=close, atol=close)
+
+
+def test_dropout_is_drawn_again_in_the_gradient(device):
     n, p = 40, 0.3
     q = cp.zeros((1, n, 4))
     v = cp.asarray(np.eye(n, dtype=np.float32)[None])
@@ -177,6 +218,7 @@ def test_refusals(device):
         ("no probability", lambda: run(x, x, x, dropout_p=2)),
         ("multiple", lambda: run(x[None, :, :, :][:, :1], x[None], x[None], enable_gqa=True)),
         ("needs state", lambda: back(x, x, x, x, x, cp.zeros((2, 3)), 0.5)),
+        ("state=3", lambda: back(x, x, x, x, x, cp.zeros((2, 3)), 0.5, state=3)),
         ("logsumexp has shape", lambda: back(x, x, x, x, x, x)),
         ("do not fit", lambda: ops.rotary_embedding(x, x, x)),
         ("floating", lambda: ops.rotary_embedding(i, x, x)),
