@@ -12,6 +12,7 @@ from clprim.plan.conv.winograd.tile import (
     near_winograd,
     pays_winograd,
     takes_winograd,
+    tile_count,
     winograd_tile,
 )
 
@@ -25,7 +26,7 @@ def problem(channels, size, images=8, error=5e-6, **options):
 
 @pytest.mark.parametrize(
     ("channels", "size", "images", "kernels"),
-    [(64, 56, 8, 1), (128, 28, 8, 1), (256, 56, 8, 1), (512, 28, 8, 3), (512, 7, 8, 3)],
+    [(64, 56, 8, 1), (128, 28, 8, 1), (256, 56, 8, 1), (512, 28, 8, 1), (512, 7, 8, 3)],
 )
 def test_the_layers_of_networks(channels, size, images, kernels):
     what = problem(channels, size, images)
@@ -33,6 +34,22 @@ def test_the_layers_of_networks(channels, size, images, kernels):
     assert (tile.outputs, tile.kernels) == (4, kernels)
     assert takes_winograd(what, CPU2)
     assert pays_winograd(what, CPU2, tile)
+
+
+@pytest.mark.parametrize(
+    ("channels", "size", "blocks"), [(256, 14, 2), (512, 14, 2), (512, 28, 6), (128, 28, 17)]
+)
+def test_blocks_are_equal_shares(channels, size, blocks):
+    """Many weights are not read for few tiles, and no worker waits for another one's last block."""
+    tile = winograd_tile(problem(channels, size), CPU2)
+    assert -(-tile_count(problem(channels, size), 4) // tile.tiles) == blocks
+
+
+def test_workers_that_share_strips_have_equally_many():
+    """Eight tiles × three vectors waste less by themselves, but give eleven strips."""
+    assert winograd_tile(problem(512, 7), CPU2).vectors == 3
+    tile = winograd_tile(replace(problem(512, 7), kept=False), CPU2)
+    assert (tile.kernels, 512 // 16 // tile.vectors % 2) == (2, 0)
 
 
 def test_the_error_decides_the_tile():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -45,8 +46,11 @@ SECOND_BYTES = 512 << 10
 # Bytes of products that stay in a second cache beside some transformed weights, and how many parts
 # of the tiles weights are worth to be transformed for again.
 PRODUCT_BYTES, MOST_CHUNKS = 1280 << 10, 2
-# Tiles of a block at least, as all weights are read again for each.
-LEAST_TILES = 24
+# Tiles of a block at most, where its transforms need not stay in a second cache: all weights are
+# read again for each block, from that cache or, if they are larger than so many bytes, from afar.
+LEAST_TILES, FAR_TILES, FAR_WEIGHTS = 24, 72, 4 << 20
+# What reading the weights again costs, in tiles.
+PASS = 1.5
 # Bytes of transformed tiles that stay in a second cache while weights are streamed.
 NEAR_BYTES = 256 << 10
 # A transform that another kernel reads is written and read again: in units of a weight that is
@@ -57,7 +61,7 @@ SCRATCH = 4
 # Operations of sums of products below which a launch is not worth another algorithm.
 LEAST_OPERATIONS = 10_000_000
 # Tiles whose products are summed up in registers.
-ROWS = (28, 14, 12, 9, 6, 4, 2, 1)
+ROWS = (28, 14, 12, 9, 8, 6, 4, 2, 1)
 # What an element of the transforms, and a byte of weights from a near or a far cache, costs, in
 # operations of products. Set so that the promised gains are those of layers of 16 to 512 channels
 # and 7² to 112² pixels, batches 1 and 8, on two cores with AVX-512: most within a fifth.
@@ -267,11 +271,15 @@ def _tile_of(problem: Contraction, traits: DeviceTraits, outputs: int) -> Winogr
     """The rule's tile of F(outputs, …)."""
     tiles = tile_count(problem, outputs)
     vectors = -(-problem.outputs // vector_width(problem, traits))
-    rows, wide = _register_tile(tiles, vectors, traits)
+    if not problem.kept:
+        # Strips are what the workers share.
+        rows, wide = _register_tile(tiles, vectors, traits, traits.compute_units)
+        tile = WinogradTile(outputs, rows, wide, 1, kernels=2)
+        chunks = _chunks(problem, traits, tile)
+        if chunks is not None:
+            return replace(tile, tiles=round_up(-(-tiles // chunks), rows))
+    rows, wide = _register_tile(tiles, vectors, traits, 1)
     tile = WinogradTile(outputs, rows, wide, 1, kernels=1)
-    chunks = None if problem.kept else _chunks(problem, traits, tile)
-    if chunks is not None:
-        return replace(tile, kernels=2, tiles=round_up(-(-tiles // chunks), rows))
     tile = replace(tile, tiles=_block(problem, traits, tile))
     blocks = -(-tiles // tile.tiles)
     # Either all weights are read for each block, or transforms are written and read again.
@@ -290,16 +298,30 @@ def _block(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> in
     down, across = transforms_of(problem, tile.outputs)
     width, tiles = vector_width(problem, traits), tile_count(problem, tile.outputs)
     itemsize = down.size * across.size * problem.value.itemsize
+    channels = problem.depths[2]
     if tile.fused:
-        room = SECOND_BYTES // (itemsize * (problem.depths[2] + tile.vectors * width))
-        shares = traits.compute_units
-    else:
-        columns = problem.depths[2] + round_up(problem.outputs, tile.vectors * width)
-        room = SCRATCH * traits.cache_bytes // (itemsize * columns * problem.groups)
-        shares = 1
+        room = SECOND_BYTES // (itemsize * (channels + tile.vectors * width))
+        far = itemsize * channels * problem.outputs > FAR_WEIGHTS
+        most = max(FAR_TILES if far else LEAST_TILES, room)
+        found = range(tile.rows, max(most, tile.rows) + 1, tile.rows)
+        return min(reversed(found), key=lambda block: _longest(problem, traits, tiles, block))
+    columns = channels + round_up(problem.outputs, tile.vectors * width)
+    room = SCRATCH * traits.cache_bytes // (itemsize * columns * problem.groups)
     most = max(LEAST_TILES, room) // tile.rows * tile.rows or tile.rows
-    blocks = shares * -(-tiles // (shares * most))
-    return round_up(-(-tiles // blocks), tile.rows)
+    return round_up(-(-tiles // -(-tiles // most)), tile.rows)
+
+
+def _longest(problem: Contraction, traits: DeviceTraits, tiles: int, block: int) -> float:
+    """Returns what the worker with most of the blocks has to do, in tiles."""
+    blocks = -(-tiles // block)
+    items, units = blocks * problem.groups, traits.compute_units
+    bounds = [items * n // units for n in range(units + 1)]
+    # The last block of a group is short.
+    short = blocks * block - tiles
+    return max(
+        (end - begin) * (block + PASS) - (end // blocks - begin // blocks) * short
+        for begin, end in pairwise(bounds)
+    )
 
 
 def _chunks(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> int | None:
@@ -318,17 +340,18 @@ def _chunks(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> i
     return None
 
 
-def _register_tile(tiles: int, vectors: int, traits: DeviceTraits) -> tuple[int, int]:
+def _register_tile(tiles: int, vectors: int, traits: DeviceTraits, shares: int) -> tuple[int, int]:
     """Tiles × vectors of outputs that fill the registers and leave little over at the ends.
 
-    A step of depth costs a product for each sum, and loads of what they share.
+    A step of depth costs a product for each sum, as much for each load of what they share, and one
+    for itself.
     """
     registers = 32 if traits.vector_bytes >= 64 else 16
 
     def cost(tile: tuple[int, int]) -> float:
         rows, wide = tile
-        step = rows * wide + rows / 2 + wide
-        return -(-tiles // rows) * -(-vectors // wide) * step
+        step = rows * wide + rows + wide + 1
+        return -(-tiles // rows) * round_up(-(-vectors // wide), shares) * step
 
     found = [
         (rows, wide)

@@ -19,7 +19,7 @@ __attribute__((always_inline)) static float16 channels_of(__global const float *
 //   +---------+   back, and stored
 //
 // A work-group takes blocks of `block_tiles` tiles, whose V and M stay in its second cache; products
-// of 12 tiles and 32 outputs are summed up in registers.
+// of 8 tiles and 32 outputs are summed up in registers.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
     __global const float *x_memory,
     __global const float *packed,
@@ -136,10 +136,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                     vstore16(v5, 5 * line_pitch + c, lines);
                 }
                 // Along the rows of every tile.
-                int row = (int)(tile - tile_first) / 12;
-                int part = (int)(tile - tile_first) - row * 12;
+                int row = (int)(tile - tile_first) / 8;
+                int part = (int)(tile - tile_first) - row * 8;
                 for (int t = 0; t < run; ++t) {
-                    __global float *to = V + ((index_t)row * channel_blocks + block) * 192 + part * 16;
+                    __global float *to = V + ((index_t)row * channel_blocks + block) * 128 + part * 16;
                     for (int i = 0; i < 6; ++i) {
                         __local const float *line = lines + (i * line_pitch + t * 4) * 16;
                         const float16 d0 = vload16(0, line);
@@ -166,7 +166,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                         vstore16(v5, 0, to + 5 * v_element);
                         to += 6 * v_element;
                     }
-                    if (++part == 12) {
+                    if (++part == 8) {
                         part = 0;
                         ++row;
                     }
@@ -175,17 +175,17 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
             tile += run;
         }
 
-        const int tile_groups = (tile_last - tile_first + 11) / 12;
+        const int tile_groups = (tile_last - tile_first + 7) / 8;
         for (index_t strip = 0; strip < strips; ++strip) {
             __global const float *weights = packed + (group * strips + strip) * u_strip;
             for (int e = 0; e < 36; ++e)
                 for (int some_tiles = 0; some_tiles < tile_groups; ++some_tiles) {
-                    __global const float *a = V + e * v_element + (index_t)some_tiles * channel_blocks * 192;
+                    __global const float *a = V + e * v_element + (index_t)some_tiles * channel_blocks * 128;
                     __global const float *b = weights + e * u_element;
-                    __global float *to = M + e * m_element + some_tiles * 384;
-                    float16 sum[12][2];
+                    __global float *to = M + e * m_element + some_tiles * 256;
+                    float16 sum[8][2];
                     #pragma unroll
-                    for (int j = 0; j < 12; ++j)
+                    for (int j = 0; j < 8; ++j)
                         #pragma unroll
                         for (int v = 0; v < 2; ++v)
                             sum[j][v] = 0;
@@ -195,7 +195,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                         for (int v = 0; v < 2; ++v)
                             row[v] = vload16(v, b);
                         #pragma unroll
-                        for (int j = 0; j < 12; ++j) {
+                        for (int j = 0; j < 8; ++j) {
                             const float16 factor = a[j * 16 + k];
                             #pragma unroll
                             for (int v = 0; v < 2; ++v)
@@ -204,7 +204,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                         b += 32;
                     }
                     #pragma unroll
-                    for (int j = 0; j < 12; ++j)
+                    for (int j = 0; j < 8; ++j)
                         #pragma unroll
                         for (int v = 0; v < 2; ++v)
                             vstore16(sum[j][v], v, to + j * 32);

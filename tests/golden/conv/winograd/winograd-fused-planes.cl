@@ -68,11 +68,11 @@ __attribute__((always_inline)) static float16 columns_of(__global const float *x
 //   +---------+   down, then along
 //   | +-----+ |  ----------------->  V[e]: tiles x channels  *  U[e]: channels x outputs
 //   | |y: 2x2| |                                           |
-//   | +-----+ |  <-----------------  M[e]: tiles x 32 outputs  <--'
+//   | +-----+ |  <-----------------  M[e]: tiles x 64 outputs  <--'
 //   +---------+   back, and stored
 //
 // A work-group takes blocks of `block_tiles` tiles, whose V and M stay in its second cache; products
-// of 14 tiles and 32 outputs are summed up in registers.
+// of 6 tiles and 64 outputs are summed up in registers.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
     __global const float *x_memory,
     __global const float *packed,
@@ -285,10 +285,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                     }
                 }
                 // Along the rows of every tile.
-                int row = (int)(tile - tile_first) / 14;
-                int part = (int)(tile - tile_first) - row * 14;
+                int row = (int)(tile - tile_first) / 6;
+                int part = (int)(tile - tile_first) - row * 6;
                 for (int t = 0; t < run; ++t) {
-                    __global float *to = V + ((index_t)row * channel_blocks + block) * 224 + part * 16;
+                    __global float *to = V + ((index_t)row * channel_blocks + block) * 96 + part * 16;
                     for (int i = 0; i < 4; ++i) {
                         __local const float *line = lines + (i * line_pitch + t * 2) * 16;
                         const float16 d0 = vload16(0, line);
@@ -305,7 +305,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                         vstore16(v3, 0, to + 3 * v_element);
                         to += 4 * v_element;
                     }
-                    if (++part == 14) {
+                    if (++part == 6) {
                         part = 0;
                         ++row;
                     }
@@ -314,60 +314,60 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
             tile += run;
         }
 
-        const int tile_groups = (tile_last - tile_first + 13) / 14;
+        const int tile_groups = (tile_last - tile_first + 5) / 6;
         for (index_t strip = 0; strip < strips; ++strip) {
             __global const float *weights = packed + (group * strips + strip) * u_strip;
             for (int e = 0; e < 16; ++e)
                 for (int some_tiles = 0; some_tiles < tile_groups; ++some_tiles) {
-                    __global const float *a = V + e * v_element + (index_t)some_tiles * channel_blocks * 224;
+                    __global const float *a = V + e * v_element + (index_t)some_tiles * channel_blocks * 96;
                     __global const float *b = weights + e * u_element;
-                    __global float *to = M + e * m_element + some_tiles * 448;
-                    float16 sum[14][2];
+                    __global float *to = M + e * m_element + some_tiles * 384;
+                    float16 sum[6][4];
                     #pragma unroll
-                    for (int j = 0; j < 14; ++j)
+                    for (int j = 0; j < 6; ++j)
                         #pragma unroll
-                        for (int v = 0; v < 2; ++v)
+                        for (int v = 0; v < 4; ++v)
                             sum[j][v] = 0;
                     for (int left = channels; left > 0; left -= 16) {
                         if (left >= 16) {
                             #pragma unroll 4
                             for (int k = 0; k < 16; ++k) {
-                                float16 row[2];
+                                float16 row[4];
                                 #pragma unroll
-                                for (int v = 0; v < 2; ++v)
+                                for (int v = 0; v < 4; ++v)
                                     row[v] = vload16(v, b);
                                 #pragma unroll
-                                for (int j = 0; j < 14; ++j) {
+                                for (int j = 0; j < 6; ++j) {
                                     const float16 factor = a[j * 16 + k];
                                     #pragma unroll
-                                    for (int v = 0; v < 2; ++v)
+                                    for (int v = 0; v < 4; ++v)
                                         sum[j][v] = factor * row[v] + sum[j][v];
                                 }
-                                b += 32;
+                                b += 64;
                             }
                         } else {
                             for (int k = 16 - left; k < 16; ++k) {
-                                float16 row[2];
+                                float16 row[4];
                                 #pragma unroll
-                                for (int v = 0; v < 2; ++v)
+                                for (int v = 0; v < 4; ++v)
                                     row[v] = vload16(v, b);
                                 #pragma unroll
-                                for (int j = 0; j < 14; ++j) {
+                                for (int j = 0; j < 6; ++j) {
                                     const float16 factor = a[j * 16 + k];
                                     #pragma unroll
-                                    for (int v = 0; v < 2; ++v)
+                                    for (int v = 0; v < 4; ++v)
                                         sum[j][v] = factor * row[v] + sum[j][v];
                                 }
-                                b += 32;
+                                b += 64;
                             }
                         }
-                        a += 224;
+                        a += 96;
                     }
                     #pragma unroll
-                    for (int j = 0; j < 14; ++j)
+                    for (int j = 0; j < 6; ++j)
                         #pragma unroll
-                        for (int v = 0; v < 2; ++v)
-                            vstore16(sum[j][v], v, to + j * 32);
+                        for (int v = 0; v < 4; ++v)
+                            vstore16(sum[j][v], v, to + j * 64);
 
                 }
 
@@ -382,13 +382,13 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                 const int lines_left = min(2, (int)y_rows - tile_line * 2);
                 const index_t y0_tile = y0_start + group * y0_group + image * y0_0 + tile_line * 2 * y0_1 + tile_column * 2 * y0_2;
                 const index_t x0_tile = x0_start + group * x0_group + image * x0_0 + tile_line * 2 * x0_1 + tile_column * 2 * x0_2;
-                for (index_t other = strip * 2; other < min((strip + 1) * 2, output_vectors); ++other) {
+                for (index_t other = strip * 4; other < min((strip + 1) * 4, output_vectors); ++other) {
                     // What one tile, or a run of them, becomes.
                     float tile_out[512];
                     const index_t column = other * 16;
                     const int columns_left = min((index_t)16, outputs - column);
                     for (int t = 0; t < run; ++t) {
-                        __global const float *from = M + (tile + t - tile_first) * 32 + (other - strip * 2) * 16;
+                        __global const float *from = M + (tile + t - tile_first) * 64 + (other - strip * 4) * 16;
                         float16 z0_0;
                         float16 z1_0;
                         {

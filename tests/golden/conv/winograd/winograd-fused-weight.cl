@@ -10,7 +10,7 @@ static inline float16 pick1(const float16 a, const float16 b)
 }
 
 // Transforms a weight: G w G^T, 6 x 6 elements of 3 x 3 taps. A work-item transforms some
-// channels of a strip of 32 outputs.
+// channels of a strip of 64 outputs.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_weight(
     __global const float *w_memory,
     __global float *packed,
@@ -31,11 +31,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_wei
     const index_t strip = get_group_id(1), group = get_group_id(2);
     const index_t channel_first = (index_t)get_group_id(0) * channels_a_part;
     const index_t channel_last = min(channel_first + channels_a_part, channels);
-    __global float *target = packed + group * u_group + strip * u_strip + channel_first * 32;
+    __global float *target = packed + group * u_group + strip * u_strip + channel_first * 64;
     const index_t w_first = w_start + group * w_group;
     for (index_t some = channel_first; some < channel_last; some += 1) {
-        for (int v = 0; v < 2; ++v) {
-            const index_t column = strip * 32 + v * 16;
+        for (int v = 0; v < 4; ++v) {
+            const index_t column = strip * 64 + v * 16;
             float taps[144];
             {
                 const index_t channel = some;
@@ -221,7 +221,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_wei
                     t4_2 = u4;
                     t5_2 = u5;
                 }
-                __global float *to = target + (channel - channel_first) * 32 + v * 16;
+                __global float *to = target + (channel - channel_first) * 64 + v * 16;
                 {
                     const float16 g0 = t0_0;
                     const float16 g1 = t0_1;

@@ -50,7 +50,7 @@ static inline float16 pick1(const float16 a, const float16 b)
 #define prefetch_store(address)
 #endif
 
-// Winograd's convolution, the second of two kernels. A work-group takes strips of 32 outputs, and
+// Winograd's convolution, the second of two kernels. A work-group takes strips of 64 outputs, and
 // some tiles: transforms some channels of their weights, multiplies, and so on until all channels
 // are added up; then transforms back and stores. Weights and products stay in its second cache.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_in_place(
@@ -114,15 +114,15 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_in_
         const index_t strip = item / chunks % strips;
         const index_t tile_first = tile_begin + item % chunks * chunk_tiles;
         const index_t tile_last = min(tile_first + chunk_tiles, tile_end);
-        const int group_first = (tile_first - tile_begin) / 14;
-        const int group_last = (tile_last - tile_begin + 13) / 14;
+        const int group_first = (tile_first - tile_begin) / 6;
+        const int group_last = (tile_last - tile_begin + 5) / 6;
         for (index_t channel_first = 0; channel_first < channels; channel_first += channels_a_part) {
             const index_t channel_last = min(channel_first + channels_a_part, channels);
             const int some_channels = channel_last - channel_first;
             const index_t w_first = w_start + group * w_group;
             for (index_t some = channel_first; some < channel_last; some += 1) {
-                for (int v = 0; v < 2; ++v) {
-                    const index_t column = strip * 32 + v * 16;
+                for (int v = 0; v < 4; ++v) {
+                    const index_t column = strip * 64 + v * 16;
                     float taps[144];
                     {
                         const index_t channel = some;
@@ -287,7 +287,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_in_
                             t2_2 = u2;
                             t3_2 = u3;
                         }
-                        __global float *to = U + (channel - channel_first) * 32 + v * 16;
+                        __global float *to = U + (channel - channel_first) * 64 + v * 16;
                         {
                             const float16 g0 = t0_0;
                             const float16 g1 = t0_1;
@@ -350,17 +350,17 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_in_
 
             for (int e = 0; e < 16; ++e)
                 for (int some_tiles = group_first; some_tiles < group_last; ++some_tiles) {
-                    __global const float *a = transformed + group * v_group + e * v_element + ((index_t)some_tiles * channel_blocks * 16 + channel_first) * 14;
+                    __global const float *a = transformed + group * v_group + e * v_element + ((index_t)some_tiles * channel_blocks * 16 + channel_first) * 6;
                     __global const float *b = U + e * u_element;
-                    __global float *to = M + e * m_element + (some_tiles - group_first) * 448;
-                    __global const float *next = a + channel_blocks * 224;
-                    const int lines_ahead = 14;
-                    float16 sum[14][2];
+                    __global float *to = M + e * m_element + (some_tiles - group_first) * 384;
+                    __global const float *next = a + channel_blocks * 96;
+                    const int lines_ahead = 6;
+                    float16 sum[6][4];
                     #pragma unroll
-                    for (int j = 0; j < 14; ++j)
+                    for (int j = 0; j < 6; ++j)
                         #pragma unroll
-                        for (int v = 0; v < 2; ++v)
-                            sum[j][v] = channel_first > 0 ? vload16(v, to + j * 32) : (float16)0;
+                        for (int v = 0; v < 4; ++v)
+                            sum[j][v] = channel_first > 0 ? vload16(v, to + j * 64) : (float16)0;
                     for (int left = some_channels; left > 0; left -= 16) {
                         // A part of what comes next.
                         for (int n = 0; n < lines_ahead; ++n, next += 16)
@@ -368,42 +368,42 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_in_
                         if (left >= 16) {
                             #pragma unroll 4
                             for (int k = 0; k < 16; ++k) {
-                                float16 row[2];
+                                float16 row[4];
                                 #pragma unroll
-                                for (int v = 0; v < 2; ++v)
+                                for (int v = 0; v < 4; ++v)
                                     row[v] = vload16(v, b);
                                 #pragma unroll
-                                for (int j = 0; j < 14; ++j) {
+                                for (int j = 0; j < 6; ++j) {
                                     const float16 factor = a[j * 16 + k];
                                     #pragma unroll
-                                    for (int v = 0; v < 2; ++v)
+                                    for (int v = 0; v < 4; ++v)
                                         sum[j][v] = factor * row[v] + sum[j][v];
                                 }
-                                b += 32;
+                                b += 64;
                             }
                         } else {
                             for (int k = 16 - left; k < 16; ++k) {
-                                float16 row[2];
+                                float16 row[4];
                                 #pragma unroll
-                                for (int v = 0; v < 2; ++v)
+                                for (int v = 0; v < 4; ++v)
                                     row[v] = vload16(v, b);
                                 #pragma unroll
-                                for (int j = 0; j < 14; ++j) {
+                                for (int j = 0; j < 6; ++j) {
                                     const float16 factor = a[j * 16 + k];
                                     #pragma unroll
-                                    for (int v = 0; v < 2; ++v)
+                                    for (int v = 0; v < 4; ++v)
                                         sum[j][v] = factor * row[v] + sum[j][v];
                                 }
-                                b += 32;
+                                b += 64;
                             }
                         }
-                        a += 224;
+                        a += 96;
                     }
                     #pragma unroll
-                    for (int j = 0; j < 14; ++j)
+                    for (int j = 0; j < 6; ++j)
                         #pragma unroll
-                        for (int v = 0; v < 2; ++v)
-                            vstore16(sum[j][v], v, to + j * 32);
+                        for (int v = 0; v < 4; ++v)
+                            vstore16(sum[j][v], v, to + j * 64);
 
                 }
         }
@@ -419,12 +419,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_in_
             const index_t y0_tile = y0_start + group * y0_group + image * y0_0 + tile_line * 2 * y0_1 + tile_column * 2 * y0_2;
             const index_t bias_tile = bias_start + group * bias_group;
             const index_t x0_tile = x0_start + group * x0_group + image * x0_0 + tile_line * 2 * x0_1 + tile_column * 2 * x0_2;
-            for (index_t other = strip * 2; other < min((strip + 1) * 2, output_vectors); ++other) {
+            for (index_t other = strip * 4; other < min((strip + 1) * 4, output_vectors); ++other) {
                 // What one tile, or a run of them, becomes.
                 float tile_out[64];
                 const index_t column = other * 16;
                 const int columns_left = min((index_t)16, outputs - column);
-                __global const float *from = M + (tile - tile_first) * 32 + (other - strip * 2) * 16;
+                __global const float *from = M + (tile - tile_first) * 64 + (other - strip * 4) * 16;
                 // Where the next tile goes is on its way while this one is computed.
                 for (int i = 0; i < lines_left; ++i)
                     #pragma unroll

@@ -96,12 +96,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_out
             const index_t y0_tile = y0_start + group * y0_group + image * y0_0 + tile_line * 2 * y0_1 + tile_column * 2 * y0_2;
             const index_t bias_tile = bias_start + group * bias_group;
             const index_t x0_tile = x0_start + group * x0_group + image * x0_0 + tile_line * 2 * x0_1 + tile_column * 2 * x0_2;
-            for (index_t other = strip * 2; other < min((strip + 1) * 2, output_vectors); ++other) {
+            for (index_t other = strip * 4; other < min((strip + 1) * 4, output_vectors); ++other) {
                 // What one tile, or a run of them, becomes.
                 float tile_out[64];
                 const index_t column = other * 16;
                 const int columns_left = min((index_t)16, outputs - column);
-                __global const float *from = M + (tile - tile_begin) * 32 + (other - strip * 2) * 16;
+                __global const float *from = M + (tile - tile_begin) * 64 + (other - strip * 4) * 16;
                 // Where the next tile goes is on its way while this one is computed.
                 for (int i = 0; i < lines_left; ++i)
                     #pragma unroll

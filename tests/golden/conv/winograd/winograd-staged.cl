@@ -10,7 +10,7 @@ typedef int index_t;
 #endif
 
 // Winograd's convolution, the second of three kernels: M[e] = V[e] * U[e] for every element e of a
-// tile. A work-group takes some tiles and strips of 32 outputs of one element.
+// tile. A work-group takes some tiles and strips of 64 outputs of one element.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_product(
     __global const float *packed,
     __global const float *transformed,
@@ -39,15 +39,15 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_pro
     const index_t strip_last = min(strip_first + strips_a_part, strips);
     for (index_t strip = strip_first; strip < strip_last; ++strip)
         for (index_t some_tiles = tiles_first; some_tiles < tiles_last; ++some_tiles) {
-            __global const float *a = transformed + group * v_group + e * v_element + some_tiles * channel_blocks * 224;
+            __global const float *a = transformed + group * v_group + e * v_element + some_tiles * channel_blocks * 96;
             __global const float *b = packed + group * u_group + e * u_element + strip * u_strip;
-            __global float *to = products + group * m_group + e * m_element + strip * m_strip + some_tiles * 448;
-            __global const float *next = b + (channels * 2 + (some_tiles - tiles_first) * channel_blocks * lines_ahead) * 16;
-            float16 sum[14][2];
+            __global float *to = products + group * m_group + e * m_element + strip * m_strip + some_tiles * 384;
+            __global const float *next = b + (channels * 4 + (some_tiles - tiles_first) * channel_blocks * lines_ahead) * 16;
+            float16 sum[6][4];
             #pragma unroll
-            for (int j = 0; j < 14; ++j)
+            for (int j = 0; j < 6; ++j)
                 #pragma unroll
-                for (int v = 0; v < 2; ++v)
+                for (int v = 0; v < 4; ++v)
                     sum[j][v] = 0;
             for (int left = channels; left > 0; left -= 16) {
                 // A part of what comes next.
@@ -56,42 +56,42 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_pro
                 if (left >= 16) {
                     #pragma unroll 4
                     for (int k = 0; k < 16; ++k) {
-                        float16 row[2];
+                        float16 row[4];
                         #pragma unroll
-                        for (int v = 0; v < 2; ++v)
+                        for (int v = 0; v < 4; ++v)
                             row[v] = vload16(v, b);
                         #pragma unroll
-                        for (int j = 0; j < 14; ++j) {
+                        for (int j = 0; j < 6; ++j) {
                             const float16 factor = a[j * 16 + k];
                             #pragma unroll
-                            for (int v = 0; v < 2; ++v)
+                            for (int v = 0; v < 4; ++v)
                                 sum[j][v] = factor * row[v] + sum[j][v];
                         }
-                        b += 32;
+                        b += 64;
                     }
                 } else {
                     for (int k = 16 - left; k < 16; ++k) {
-                        float16 row[2];
+                        float16 row[4];
                         #pragma unroll
-                        for (int v = 0; v < 2; ++v)
+                        for (int v = 0; v < 4; ++v)
                             row[v] = vload16(v, b);
                         #pragma unroll
-                        for (int j = 0; j < 14; ++j) {
+                        for (int j = 0; j < 6; ++j) {
                             const float16 factor = a[j * 16 + k];
                             #pragma unroll
-                            for (int v = 0; v < 2; ++v)
+                            for (int v = 0; v < 4; ++v)
                                 sum[j][v] = factor * row[v] + sum[j][v];
                         }
-                        b += 32;
+                        b += 64;
                     }
                 }
-                a += 224;
+                a += 96;
             }
             #pragma unroll
-            for (int j = 0; j < 14; ++j)
+            for (int j = 0; j < 6; ++j)
                 #pragma unroll
-                for (int v = 0; v < 2; ++v)
-                    vstore16(sum[j][v], v, to + j * 32);
+                for (int v = 0; v < 4; ++v)
+                    vstore16(sum[j][v], v, to + j * 64);
 
         }
 }
