@@ -46,7 +46,7 @@ def _score(mask: str, causal: bool, number: int) -> str:
 
 @lru_cache(maxsize=16)
 def _sums(mask: str, causal: bool) -> Reduction:
-    """Log Σ exp(s) of a query, in one read; as `logsumexp`."""
+    """In one read of a query: log Σ exp(s), the largest s, and 1 / Σ exp(s − it), 0 of nothing."""
     return Reduction(
         _score(mask, causal, 1) + "y0 = s;",
         init="reduce_y0 = -INFINITY; reduce_y1 = 0;",
@@ -62,18 +62,22 @@ def _sums(mask: str, causal: bool) -> Reduction:
             reduce_y1 = up > 0 ? reduce_y1 * scale + other_y1 : reduce_y1 + other_y1 * scale;
             reduce_y0 = up > 0 ? other_y0 : reduce_y0;
         """,
-        finalize="y0 = reduce_y0 + log(reduce_y1);",
+        finalize="""
+            y0 = reduce_y0 == INFINITY ? NAN : reduce_y0 + log(reduce_y1);
+            y1 = reduce_y0;
+            y2 = reduce_y0 == -INFINITY && !isnan(reduce_y1) ? 0 : 1 / reduce_y1;
+        """,
         name="attention_sums",
     )
 
 
 @lru_cache(maxsize=32)
 def _weights(mask: str, causal: bool, dropout: bool) -> Pointwise:
-    """exp(s − log Σ), with dropout; a query that sees no key has no weights."""
-    sums, first = ("x2", 1) if mask else ("x1", 1)
-    text = _score(mask, causal, first)
-    text += f"typeof_y0 p = {sums} == -INFINITY ? 0 : exp(s - {sums});"
-    number = first + causal
+    """exp(s − the largest) / Σ, with dropout; a query that sees no key has no weights."""
+    most, part = ("x2", "x3") if mask else ("x1", "x2")
+    text = _score(mask, causal, 1)
+    text += f"typeof_y0 p = {part} == 0 ? 0 : exp(s - {most}) * {part};"
+    number = 1 + causal
     drop = f"rand() < w{number} ? 0 : p * w{number + 1}" if dropout else "p"
     return Pointwise(f"{text} y0 = {drop};", name="attention_weights")
 
@@ -86,7 +90,10 @@ def _weights_gradient(mask: str, causal: bool, dropout: bool) -> Pointwise:
     """
     first = 2 if mask else 1
     text = _score(mask, causal, 1)
-    text += f"typeof_y0 p = x{first} == -INFINITY ? 0 : exp(s - x{first});"
+    # Where rounding makes it more than the sum that it is a part of, it is all of it.
+    text += f"""typeof_x0 part = s - x{first};
+        typeof_y0 p = x{first} == -INFINITY ? 0 : exp(part > 0 ? 0 : part);
+    """
     number = 1 + causal
     if dropout:
         text += f"typeof_y0 keep = rand() < w{number} ? 0 : w{number + 1};"
@@ -181,10 +188,11 @@ def _by_blocks(p: Problem, out: Any, sums: Any) -> None:
     """Likewise, by a product of matrices, two kernels and another product for each block."""
     for block in p.blocks():
         arrays, numbers = p.products(block)
-        rows = sums[..., block, :]
-        _sums(p.mask_kind, p.causal)(*arrays, *numbers, axis=-1, keepdims=True, out=rows)
+        rows = [sums[..., block, :]]
+        rows += [new_dense(rows[0].shape, p.wide) for _ in range(2)]
+        _sums(p.mask_kind, p.causal)(*arrays, *numbers, axis=-1, keepdims=True, out=tuple(rows))
         weights = _weights(p.mask_kind, p.causal, bool(p.dropout))
-        weights(*arrays, rows, *numbers, *p.dropped(), out=arrays[0])
+        weights(*arrays, *rows[1:], *numbers, *p.dropped(), out=arrays[0])
         _multiply(arrays[0], p.value[..., p.seen(block), :], out[..., block, :])
 
 
@@ -267,13 +275,14 @@ def scaled_dot_product_attention_backward(
     if p.dropout and state is None:
         raise ShapeError(f"{what}: dropout_p={dropout_p} needs state=, to draw the mask again")
     results = None
-    if grad.size and query.size and key.size:
+    if grad.size and p.full[-1]:
         given = [_as(a, p.wide) for a in (p.query, p.key, p.value, p.split(grad))]
         delta = _delta(given[-1], p.split(out), axis=-1, keepdims=True)
         given += [_as(_rows(p, logsumexp), p.wide), delta]
         dtype = p.dtype if p.groups == 1 else p.wide
         how = p.mask, p.causal, p.scale, dtype, _drop(p, state)
-        results = differentiate(what, given, *how)
+        if query.size:
+            results = differentiate(what, given, *how)
         if results is not None:
             results[0] = _sum(results[0], axis=-3)
         else:

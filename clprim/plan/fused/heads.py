@@ -58,7 +58,7 @@ class AttentionCode(KernelCode):
 
 def room(size: int) -> int:
     """Returns the elements of a head that local memory has room for."""
-    return round_up(size, ROOM)
+    return round_up(max(1, size), ROOM)
 
 
 def code_of(

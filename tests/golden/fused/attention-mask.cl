@@ -15,6 +15,11 @@ static inline float16 power(float16 x)
     y = y * rest + 1.0f;
     return y * as_float16((as_int16(whole) << 23) + 0x3f800000);
 }
+// To be added to powers of 2. A finite number stays finite: the least one is a usual mask.
+static inline float16 binary(float16 x)
+{
+    return fabs(x) < INFINITY ? clamp(x * M_LOG2E_F, (float16)-FLT_MAX, (float16)FLT_MAX) : x;
+}
 
 // softmax(q k' * scale + mask) v of 48 queries, which are the lanes of 3 vectors. Products with
 // 96 keys become weights, and these are multiplied with values, before the next keys are read;
@@ -145,7 +150,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
                     apart[lane] = (float)vload_half(0, mask_memory + (first + min(lane, here - 1)) * mask_row + key * mask_step);
                 #pragma unroll
                 for (int u = 0; u < 3; ++u)
-                    sum[i][u] += vload16(u, apart) * M_LOG2E_F;
+                    sum[i][u] += binary(vload16(u, apart));
             }
             #pragma unroll
             for (int i = 0; i < 8; ++i)

@@ -198,14 +198,17 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
                 for (int i = 0; i < 8; ++i) {
                     const index_t query = at + min(j + i, count - 1);
                     const float logarithm = (float)sums_memory[query * sums_row];
+                    const float bits = logarithm * M_LOG2E_F;
                     // A query that sees no key has no weights.
-                    const float less = logarithm == -INFINITY ? INFINITY : logarithm * M_LOG2E_F;
+                    const float less = logarithm == -INFINITY ? INFINITY : bits == -INFINITY ? -FLT_MAX : bits;
                     #pragma unroll
                     for (int u = 0; u < 3; ++u) {
                         // The first key that this query does not see.
                         const int16 end = (int)(query - first) + 1 - u * 16;
                         sum[i][u] = end > (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) ? sum[i][u] : (float16)-INFINITY;
-                        vstore16(power(sum[i][u] - less), (j + i) * 3 + u, weights);
+                        // Where rounding makes it more than the sum that it is a part of, it is all of it.
+                        const float16 part = sum[i][u] - less;
+                        vstore16(power(part > 0 ? (float16)0 : part), (j + i) * 3 + u, weights);
                     }
                 }
                 {

@@ -205,15 +205,18 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
                 for (int i = 0; i < 8; ++i) {
                     const index_t query = at + min(j + i, count - 1);
                     const double logarithm = (double)sums_memory[query * sums_row];
+                    const double bits = logarithm * M_LOG2E;
                     // A query that sees no key has no weights.
-                    const double less = logarithm == -INFINITY ? INFINITY : logarithm * M_LOG2E;
+                    const double less = logarithm == -INFINITY ? INFINITY : bits == -INFINITY ? -DBL_MAX : bits;
                     double apart[24];
                     for (int lane = 0; lane < 24; ++lane)
                         apart[lane] = mask_memory[query * mask_row + (first + min(lane, here - 1)) * mask_step] != 0;
                     #pragma unroll
                     for (int u = 0; u < 3; ++u) {
                         sum[i][u] = vload8(u, apart) != 0 ? sum[i][u] : (double8)-INFINITY;
-                        vstore8(power(sum[i][u] - less), (j + i) * 3 + u, weights);
+                        // Where rounding makes it more than the sum that it is a part of, it is all of it.
+                        const double8 part = sum[i][u] - less;
+                        vstore8(power(part > 0 ? (double8)0 : part), (j + i) * 3 + u, weights);
                     }
                 }
                 {

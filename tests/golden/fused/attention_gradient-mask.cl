@@ -15,6 +15,11 @@ static inline float16 power(float16 x)
     y = y * rest + 1.0f;
     return y * as_float16((as_int16(whole) << 23) + 0x3f800000);
 }
+// To be added to powers of 2. A finite number stays finite: the least one is a usual mask.
+static inline float16 binary(float16 x)
+{
+    return fabs(x) < INFINITY ? clamp(x * M_LOG2E_F, (float16)-FLT_MAX, (float16)FLT_MAX) : x;
+}
 
 // The gradients of softmax(q k' * scale + mask) v. A work-item has every so manieth block of 48 keys,
 // the lanes of 3 vectors. For 96 queries at a time weights p are made again, and their
@@ -185,15 +190,18 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
                 for (int i = 0; i < 8; ++i) {
                     const index_t query = at + min(j + i, count - 1);
                     const float logarithm = (float)sums_memory[query * sums_row];
+                    const float bits = logarithm * M_LOG2E_F;
                     // A query that sees no key has no weights.
-                    const float less = logarithm == -INFINITY ? INFINITY : logarithm * M_LOG2E_F;
+                    const float less = logarithm == -INFINITY ? INFINITY : bits == -INFINITY ? -FLT_MAX : bits;
                     float apart[48];
                     for (int lane = 0; lane < 48; ++lane)
                         apart[lane] = (float)vload_half(0, mask_memory + query * mask_row + (first + min(lane, here - 1)) * mask_step);
                     #pragma unroll
                     for (int u = 0; u < 3; ++u) {
-                        sum[i][u] += vload16(u, apart) * M_LOG2E_F;
-                        vstore16(power(sum[i][u] - less), (j + i) * 3 + u, weights);
+                        sum[i][u] += binary(vload16(u, apart));
+                        // Where rounding makes it more than the sum that it is a part of, it is all of it.
+                        const float16 part = sum[i][u] - less;
+                        vstore16(power(part > 0 ? (float16)0 : part), (j + i) * 3 + u, weights);
                     }
                 }
                 {

@@ -125,6 +125,37 @@ def test_scores_that_are_large_far_apart_and_no_numbers(device):
     assert np.isnan(found[2]) and np.isfinite(np.delete(found, 2)).all()
 
 
+@pytest.mark.parametrize("blocks", [False, True])
+def test_masks_of_the_least_numbers(device, monkeypatch, blocks):
+    """A query that they hide all keys from sees all of them alike, as in PyTorch."""
+    if blocks:
+        by_blocks(monkeypatch)
+    shape = (1, 20, 8)
+    q, k, v, g = (cp.asarray(RNG.normal(size=shape).astype("f")) for _ in range(4))
+    mask = np.zeros((20, 20), np.float32)
+    mask[3], mask[7], mask[9], mask[11, 4:] = np.finfo("f").min, -1e30, -np.inf, -3e38
+    mask = cp.asarray(mask)
+    y, sums, _ = ops.scaled_dot_product_attention(q, k, v, mask, return_stats=True)
+    found, values = y.get()[0], v.get()[0]
+    for n, expected in ((3, values.mean(0)), (7, values.mean(0)), (9, np.zeros(8))):
+        np.testing.assert_allclose(found[n], expected, rtol=1e-5, atol=1e-6)
+    weights = np.exp(q.get()[0, 11] @ k.get()[0, :4].T / np.sqrt(8))
+    expected = weights @ values[:4] / weights.sum()
+    np.testing.assert_allclose(found[11], expected, rtol=1e-5, atol=1e-6)
+    for slope in ops.scaled_dot_product_attention_backward(g, q, k, v, y, sums, attn_mask=mask):
+        assert np.abs(slope.get()).max() < 100
+
+
+def test_heads_of_no_elements_see_all_keys_alike(device):
+    q, k, v = cp.zeros((2, 6, 0)), cp.zeros((2, 5, 0)), cp.asarray(RNG.normal(size=(2, 5, 3)))
+    v = v.astype(np.float32)
+    y, sums, _ = ops.scaled_dot_product_attention(q, k, v, return_stats=True)
+    np.testing.assert_allclose(y.get()[:, 2], v.get().mean(1), rtol=1e-5, atol=1e-6)
+    dq, dk, dv = ops.scaled_dot_product_attention_backward(y, q, k, v, y, sums)
+    assert (dq.shape, dk.shape) == (q.shape, k.shape)
+    np.testing.assert_allclose(dv.get()[:, 1], y.get().sum(1) / 5, rtol=1e-5, atol=1e-6)
+
+
 def test_a_query_that_sees_nothing_gets_zeros(device):
     x = cp.full((1, 3, 4), 1, np.float32)
     mask = cp.asarray(np.array([[1, 1, 1], [0, 0, 0], [1, 0, 0]], bool))
