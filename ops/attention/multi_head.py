@@ -56,7 +56,7 @@ class SavedHeads:
     """
 
     inputs: tuple[Any, Any, Any]
-    weights: tuple[Any, Any, Any]
+    weights: tuple[Any, ...]
     heads: tuple[Any, Any, Any]
     mask: Any
     causal: bool
@@ -196,7 +196,7 @@ def multi_head_attention_forward(
     """
     arrays = {"query": query, "key": key, "value": value}
     for label, array in arrays.items():
-        dtype_of(_WHAT, label, array)
+        _same_dtype(label, array, query)
     batched = query.ndim == 3
     if query.ndim not in (2, 3) or key.ndim != query.ndim or value.ndim != query.ndim:
         given = ", ".join(str(a.shape) for a in arrays.values())
@@ -209,7 +209,7 @@ def multi_head_attention_forward(
             key_padding_mask = key_padding_mask[None]
     length, batch, width = query.shape
     heads = whole(_WHAT, "num_heads", num_heads, 1)
-    if width != embed_dim_to_check or width % heads:
+    if not width or width != embed_dim_to_check or width % heads:
         raise ShapeError(
             f"{_WHAT}: query is {width} wide, expected {embed_dim_to_check}, a multiple of "
             f"{heads} heads"
@@ -220,10 +220,30 @@ def multi_head_attention_forward(
         )
     if (bias_k is None) != (bias_v is None):
         raise DTypeError(f"{_WHAT}: bias_k and bias_v: expected both or none")
-    weights = in_proj_weight
+    if is_causal and attn_mask is None:
+        raise ShapeError(
+            f"{_WHAT}: is_causal=True says that attn_mask is causal, but attn_mask is None"
+        )
     if use_separate_proj_weight:
-        weights = (q_proj_weight, k_proj_weight, v_proj_weight)
-    weights = _weights_of(width, weights)
+        in_proj_weight, own = None, (q_proj_weight, k_proj_weight, v_proj_weight)
+    else:
+        own = None
+    widths = tuple(a.shape[-1] for a in (query, key, value))
+    weights = _weights_of(query, widths, in_proj_weight, own)
+    for label, array, shape in (
+        ("in_proj_bias", in_proj_bias, (3 * width,)),
+        ("bias_k", bias_k, (1, 1, width)),
+        ("bias_v", bias_v, (1, 1, width)),
+    ):
+        if array is not None:
+            _check(label, array, query, shape)
+    _same_dtype("out_proj_weight", out_proj_weight, query)
+    if out_proj_weight.ndim != 2 or out_proj_weight.shape[1] != width:
+        raise ShapeError(
+            f"{_WHAT}: out_proj_weight has shape {out_proj_weight.shape}, expected {(width, width)}"
+        )
+    if out_proj_bias is not None:
+        _check("out_proj_bias", out_proj_bias, query, out_proj_weight.shape[:1])
     q, k, v = _projected(query, key, value, weights, in_proj_weight, in_proj_bias)
     extra = 0
     if bias_k is not None:
@@ -266,7 +286,7 @@ def multi_head_attention_forward(
     if not return_saved:
         return y, found
     parameters = {
-        "in_proj_weight": None if use_separate_proj_weight else in_proj_weight,
+        "in_proj_weight": in_proj_weight,
         "in_proj_bias": in_proj_bias,
         "bias_k": bias_k,
         "out_proj_bias": out_proj_bias,
@@ -292,21 +312,37 @@ def multi_head_attention_forward(
     return y, found, saved
 
 
-def _weights_of(width: int, weights: Any) -> tuple[Any, Any, Any]:
+def _same_dtype(label: str, array: Any, query: Any) -> None:
+    if dtype_of(_WHAT, label, array) != query.dtype:
+        raise DTypeError(f"{_WHAT}: {label} is {array.dtype}, query {query.dtype}")
+
+
+def _check(label: str, array: Any, query: Any, shape: tuple[int, ...]) -> None:
+    _same_dtype(label, array, query)
+    if array.shape != shape:
+        raise ShapeError(f"{_WHAT}: {label} has shape {array.shape}, expected {shape}")
+
+
+def _weights_of(query: Any, widths: tuple[int, ...], whole: Any, own: Any) -> tuple[Any, ...]:
     """The weights of query, key and value, (E, …) each."""
-    if is_array(weights):
-        if weights.shape != (3 * width, width):
-            raise ShapeError(
-                f"{_WHAT}: in_proj_weight has shape {weights.shape}, expected {(3 * width, width)}"
-            )
-        weights = [weights[n * width : (n + 1) * width] for n in range(3)]
-    if weights is None or any(not is_array(w) for w in weights):
+    width = widths[0]
+    given = (whole,) if own is None else own
+    if any(not is_array(w) for w in given):
         raise DTypeError(
             f"{_WHAT}: expected in_proj_weight, or with use_separate_proj_weight=True "
             "q_proj_weight, k_proj_weight and v_proj_weight"
         )
-    q, k, v = weights
-    return q, k, v
+    if own is not None:
+        for letter, array, n in zip("qkv", own, widths, strict=True):
+            _check(f"{letter}_proj_weight", array, query, (width, n))
+        return tuple(own)
+    _check("in_proj_weight", whole, query, (3 * width, width))
+    if widths != (width,) * 3:
+        raise ShapeError(
+            f"{_WHAT}: key and value are {widths[1]} and {widths[2]} wide: expected {width}, or "
+            "use_separate_proj_weight=True"
+        )
+    return tuple(whole[n * width : (n + 1) * width] for n in range(3))
 
 
 def _projected(
@@ -343,19 +379,21 @@ def _mask(attn: Any, padding: Any, shape: tuple[int, ...], extra: int, dtype: An
                 f"{(batch * heads, length, keys)}"
             )
         spread = (1, 1) if attn.ndim == 2 else (batch, heads)
-        found = _added(attn, dtype).reshape(*spread, length, keys)
+        found = _added("attn_mask", attn, dtype).reshape(*spread, length, keys)
     if padding is not None:
         dtype_of(_WHAT, "key_padding_mask", padding)
         if padding.shape != (batch, keys):
             raise ShapeError(
                 f"{_WHAT}: key_padding_mask has shape {padding.shape}, expected {(batch, keys)}"
             )
-        hidden = _added(padding, dtype).reshape(batch, 1, 1, keys)
+        hidden = _added("key_padding_mask", padding, dtype).reshape(batch, 1, 1, keys)
         found = hidden if found is None else found + hidden
     return found if found is None or not extra else pad(found, (0, extra))
 
 
-def _added(mask: Any, dtype: Any) -> Array:
+def _added(label: str, mask: Any, dtype: Any) -> Array:
+    if dtype_of(_WHAT, label, mask).kind in "iu":
+        raise DTypeError(f"{_WHAT}: {label} is {mask.dtype}, expected bool or a floating dtype")
     text = "y0 = x0 ? -INFINITY : 0;" if mask.dtype == np.bool_ else "y0 = x0;"
     found: Array = kernel(text, "attention_mask", dtype)(mask)
     return found

@@ -75,7 +75,8 @@ def multi_head_attention_backward(
         )
     length, batch, width = saved.rows.shape
     dtype, given = saved.rows.dtype, saved.given
-    shape = saved.rows.shape if saved.batched else (length, width)
+    high = saved.out.shape[0]
+    shape = (length, batch, high) if saved.batched else (length, high)
     for label, array, expected in (
         ("grad", grad, shape),
         ("grad_weights", grad_weights, saved.shape),
@@ -89,7 +90,7 @@ def multi_head_attention_backward(
                 f"{what}: {label} has shape {array.shape} of {array.dtype}, expected {expected} of "
                 f"{dtype}"
             )
-    grad = grad.reshape(length, batch, width)
+    grad = grad.reshape(length, batch, high)
     mask = True, True, "out_proj_bias" in given
     drows, dout, dout_bias = linear_backward(grad, saved.rows, saved.out, output_mask=mask)
     assert drows is not None and dout is not None  # both are in the mask

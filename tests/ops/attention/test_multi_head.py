@@ -121,6 +121,13 @@ def test_no_biases(device):
     _check(*_both("self", in_proj_bias=None, out_proj_bias=None))
 
 
+def test_weights_of_their_own_beside_the_others(device):
+    rng = np.random.default_rng(3)
+    own = {f"{n}_proj_weight": rng.standard_normal((E, E)) for n in "qkv"}
+    expected, found, given = _both("self", use_separate_proj_weight=True, **own)
+    _check(expected, found, {**given, "in_proj_weight": None})
+
+
 def test_a_causal_hint(device):
     mask = np.triu(np.ones((L, L), bool), 1)
     for need in (True, False):
@@ -161,10 +168,11 @@ def _dropped():
 
 def test_refusals(device):
     x, w = cp.zeros((L, N, E)), cp.zeros((3 * E, E))
-    rest = (None, None, None, False, 0.0, w[:E], None)
 
-    def call(query=x, key=x, value=x, width=E, heads=HEADS, weight=w, **more):
-        ops.multi_head_attention_forward(query, key, value, width, heads, weight, *rest, **more)
+    def call(query=x, key=x, value=x, width=E, heads=HEADS, weight=w, bias=None, out=w[:E],
+             bias_k=None, bias_v=None, **more):  # fmt: skip
+        rest = (weight, bias, bias_k, bias_v, False, 0.0, out, None)
+        ops.multi_head_attention_forward(query, key, value, width, heads, *rest, **more)
 
     for error, message, given in [
         (cp.ShapeError, "multiple of 5 heads", {"heads": 5}),
@@ -174,7 +182,19 @@ def test_refusals(device):
         (cp.ShapeError, r"key_padding_mask has shape", {"key_padding_mask": cp.zeros((N, 3))}),
         (cp.ShapeError, r"expected \(S, 2", {"key": x[:, :1], "value": x[:, :1]}),
         (cp.DTypeError, "expected in_proj_weight", {"weight": None}),
-    ]:
+        (cp.DTypeError, "attn_mask is int64", {"attn_mask": cp.zeros((L, L), np.int64)}),
+        (cp.DTypeError, "padding_mask is int8", {"key_padding_mask": cp.zeros((N, L), np.int8)}),
+        (cp.DTypeError, "key is float16, query", {"key": x.astype(np.float16)}),
+        (cp.ShapeError, "attn_mask is None", {"is_causal": True}),
+        (cp.ShapeError, "are 4 and 4 wide", {"key": x[..., :4], "value": x[..., :4]}),
+        (cp.ShapeError, r"in_proj_bias has shape \(12,\), expected", {"bias": w[:, 0][:E]}),
+        (cp.ShapeError, r"bias_v has shape \(1, 1, 3\)",
+         {"bias_k": cp.zeros((1, 1, E)), "bias_v": cp.zeros((1, 1, 3))}),
+        (cp.ShapeError, r"out_proj_weight has shape \(3, 4\)", {"out": cp.zeros((3, 4))}),
+        (cp.ShapeError, r"k_proj_weight has shape \(12, 12\), expected \(12, 4\)",
+         {"key": x[..., :4], "use_separate_proj_weight": True,
+          **{f"{n}_proj_weight": w[:E] for n in "qkv"}}),
+    ]:  # fmt: skip
         with pytest.raises(error, match=message):
             call(**given)
 
