@@ -667,6 +667,7 @@ def plans():
     )
     yield winograd(2, 3, 14, 24, kernels=3)
     yield winograd(2, 3, 14, 24, traits=on(CPU, prefetch=True), kernels=1)
+    yield winograd(2, 32, 14, 64, last=True, traits=on(CPU, cache_bytes=1024), kernels=1)
     yield winograd(
         2,
         32,

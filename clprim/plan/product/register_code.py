@@ -164,6 +164,7 @@ def contraction_code(
     gathered_rows: bool,
     planar: bool = False,
     crossed: bool = False,
+    streaming: bool = False,
     traits: DeviceTraits,
 ) -> ContractionCode:
     """Returns what the templates print, but for parameters and how depth is cut.
@@ -179,12 +180,17 @@ def contraction_code(
         gathered_rows: Whether lanes are rows.
         planar: Whether they are what lies side by side in memory all the same.
         crossed: Whether they are columns, although neighbours in memory are channels.
+        streaming: Whether results go past the cache.
         traits: Of the device.
     """
     along_outputs = gathered_rows and not planar
     piece = piece_of(what, width) if along_outputs else width
     stores = storing(
-        what, width, lambda array: _output(what, array, gathered_rows, along_outputs, piece), traits
+        what,
+        width,
+        lambda array: _output(what, array, gathered_rows, along_outputs, piece),
+        traits,
+        streaming=streaming,
     )
     everything = (stores["y"], *stores["extras"])
     vectors = stores["vector_store"]

@@ -1,5 +1,7 @@
 """Winograd's convolutions: the direct sums, but for the rounding that is stated."""
 
+from dataclasses import replace
+
 import conv_reference as reference
 import numpy as np
 import pytest
@@ -344,6 +346,15 @@ def test_blocks_of_tiles_one_after_another(device, monkeypatch, memory_format, k
     with cp.options(convolution_error=EXACT):
         a, b = upload(whole(x_shape), memory_format), upload(whole(w_shape))
         assert name in kernels_of(lambda: run(a, b, padding=1, groups=2))
+
+
+@pytest.mark.parametrize("memory_format", FORMATS)
+def test_results_that_pass_the_cache(device, monkeypatch, memory_format):
+    """Whole vectors do, where they are aligned."""
+    traits = replace(device.traits, cache_bytes=0)
+    monkeypatch.setitem(device.__dict__, "traits", traits)
+    for outputs in (64, 70):
+        check_exact((2, 36, 9, 31), (outputs, 36, 3, 3), memory_format, padding=1)
 
 
 @pytest.mark.parametrize("memory_format", FORMATS)

@@ -13,7 +13,7 @@ from clprim.plan.conv.winograd.transform import Linear, Matrix, Sum, Transform
 from clprim.plan.kernel import KernelCode, OperandCode
 from clprim.plan.permutation import transpose
 from clprim.plan.pointwise.code import Shuffles
-from clprim.plan.product.problem import Contraction
+from clprim.plan.product.problem import Contraction, moved_bytes
 from clprim.plan.product.register_code import ContractionCode, contraction_code
 from clprim.plan.product.register_tile import Tile
 from clprim.traits import DeviceTraits
@@ -124,6 +124,8 @@ class WinogradCode(ContractionCode):
         grouped: Whether transformed tiles lie as products take them, ``tile_rows`` of a block of
             channels together.
         weight: How weights are transformed where a kernel does so as it needs them.
+        lines_ahead: Lines of the next weights that are asked for with every block of channels.
+        pixels_ahead: Lines of the next block's pixels that are, instead of where pixels are read.
     """
 
     down: AxisCode = AxisCode(1, 1, (), (), ())
@@ -134,6 +136,8 @@ class WinogradCode(ContractionCode):
     few: bool = False
     grouped: bool = True
     weight: WeightCode | None = None
+    lines_ahead: int = 0
+    pixels_ahead: int = 0
 
     @property
     def walk_down(self) -> WalkCode:
@@ -218,6 +222,10 @@ def winograd_code(
         unit=1,
         gathered_rows=True,
         planar=planar,
+        streaming=not planar
+        and traits.is_cpu
+        and traits.streaming
+        and moved_bytes(problem) > traits.cache_bytes,
         traits=traits,
     )
     given: dict[str, Any] = {f.name: getattr(base, f.name) for f in fields(base)}

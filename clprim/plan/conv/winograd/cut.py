@@ -229,6 +229,6 @@ def output_numbers(problem: Contraction, cut: Cut) -> dict[str, int]:
     }
 
 
-def lines_ahead(cut: Cut, tile_groups: int) -> dict[str, int]:
+def lines_ahead(cut: Cut, tile_groups: int) -> int:
     """Lines of the next strip of weights that are asked for with every block of channels."""
-    return {"lines_ahead": min(MOST_AHEAD, -(-cut.strip // tile_groups))} if cut.code.ahead else {}
+    return min(MOST_AHEAD, -(-cut.strip // tile_groups)) if cut.code.ahead else 0

@@ -36,6 +36,7 @@ def plan_in_place(problem: Contraction, cut: Cut, traits: DeviceTraits) -> Itera
         cut.code,
         name=f"{cut.code.name}_in_place",
         weight=weight,
+        lines_ahead=cut.code.tile_rows,
         turn=cut.code.turn if cut.code.planar else weight.turn,
     )
     for begin in range(0, cut.tiles, cut.block):

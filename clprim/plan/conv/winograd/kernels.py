@@ -11,6 +11,7 @@ from clprim.plan.conv.winograd.packing import plan_weight
 from clprim.plan.conv.winograd.staged import plan_staged
 from clprim.plan.conv.winograd.tile import (
     LINE_BYTES,
+    SECOND_BYTES,
     WinogradTile,
     image_of,
     transforms_of,
@@ -22,6 +23,9 @@ from clprim.plan.product.register_code import parameters_of
 from clprim.traits import DeviceTraits
 
 __all__ = ["plan_winograd"]
+
+# Bytes of a line of a cache.
+LINE = 64
 
 
 def plan_winograd(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> Plan:
@@ -77,8 +81,14 @@ def _fused(problem: Contraction, code: WinogradCode, cut: Cut) -> KernelPlan:
         "u_strip": cut.u_strip,
         "v_size": cut.v_size,
         "slice": cut.slice,
-        **lines_ahead(cut, cut.tile_groups),
     }
+    code = replace(code, lines_ahead=lines_ahead(cut, cut.tile_groups))
+    some = _pixels_ahead(problem, cut)
+    if some:
+        code = replace(code, pixels_ahead=some)
+        part = some * cut.channel_blocks
+        numbers["parts_ahead"] = -(-_lines_of_a_row(problem, cut) // part)
+        numbers["part_ahead"] = part * LINE // problem.gathered.dtype.itemsize
     parameters, arguments = parameters_of(code, numbers, problem)
     return KernelPlan(
         "conv/winograd/fused",
@@ -89,3 +99,23 @@ def _fused(problem: Contraction, code: WinogradCode, cut: Cut) -> KernelPlan:
         moved_bytes(problem),
         2 * problem.groups * cut.tiles * cut.elements * cut.channels * problem.outputs,
     )
+
+
+def _lines_of_a_row(problem: Contraction, cut: Cut) -> int:
+    """How many lines a tile has not read of a row of its pixels, all channels side by side."""
+    x = problem.gathered
+    return -(-cut.code.across.m * x.lane[2] * x.dtype.itemsize // LINE)
+
+
+def _pixels_ahead(problem: Contraction, cut: Cut) -> int:
+    """How many lines of the next block's pixels a step of the products asks for.
+
+    So many that they are near when the block begins; none where they would not stay near, or lie
+    apart, as planes do, where asking costs as much as it gains.
+    """
+    code = cut.code
+    if not code.ahead or code.planar_x or code.few:
+        return 0
+    lines = cut.block * code.down.m * _lines_of_a_row(problem, cut)
+    steps = cut.strips * cut.elements * cut.tile_groups * cut.channel_blocks
+    return -(-lines // steps) if lines * LINE <= SECOND_BYTES else 0

@@ -32,6 +32,7 @@ _NO_STORE: dict[str, Any] = {
     "beta": False,
     "digits": False,
     "vector_store": False,
+    "streaming": False,
     "planar": False,
 }
 
@@ -102,12 +103,11 @@ def _product(problem: Contraction, cut: Cut, tiles: int, wanted: int) -> KernelP
         "m_group": cut.m_size,
         "m_element": cut.m_element,
         "m_strip": cut.m_strip,
-        **lines_ahead(cut, a_part),
     }
     size = (pieces, -(-cut.strips // some), problem.groups * cut.elements)
     nbytes = problem.groups * (cut.v_size + cut.m_size) * itemsize
     flops = 2 * problem.groups * tiles * cut.elements * cut.channels * problem.outputs
-    code = replace(code, turn=None)
+    code = replace(code, turn=None, lines_ahead=lines_ahead(cut, a_part))
     return _kernel(
         "product",
         problem,

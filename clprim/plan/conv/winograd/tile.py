@@ -19,6 +19,7 @@ __all__ = [
     "LEAST_OPERATIONS",
     "LINE_BYTES",
     "NEAR_BYTES",
+    "SECOND_BYTES",
     "Image",
     "WinogradTile",
     "admitted",

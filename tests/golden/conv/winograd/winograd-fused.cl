@@ -90,7 +90,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
     const int u_strip,
     const int v_size,
     const int slice,
-    const int lines_ahead,
+    const int parts_ahead,
+    const int part_ahead,
     const int y0_start,
     const int y0_group,
     const int y0_channel,
@@ -143,7 +144,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                 const index_t x_4 = x_at + (inside_4 ? top + 4 : 0) * x_row;
                 const bool inside_5 = (uint)(top + 5) < (uint)x_rows;
                 const index_t x_5 = x_at + (inside_5 ? top + 5 : 0) * x_row;
-                const index_t step_ahead = block + 1 < channel_blocks ? 16 : 4 * x_row - channel;
                 // Down the columns: what neighbouring tiles share is transformed once.
                 for (int c = 0; c < wide; ++c) {
                     const int x_c = left + c;
@@ -157,13 +157,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                         continue;
                     }
                     const index_t at = x_c * x_column;
-                    // The next block of channels is on its way while this one is computed.
-                    prefetch_line(x_memory + x_0 + at + step_ahead);
-                    prefetch_line(x_memory + x_1 + at + step_ahead);
-                    prefetch_line(x_memory + x_2 + at + step_ahead);
-                    prefetch_line(x_memory + x_3 + at + step_ahead);
-                    prefetch_line(x_memory + x_4 + at + step_ahead);
-                    prefetch_line(x_memory + x_5 + at + step_ahead);
                     const float16 d0 = inside_0 ? vload16(0, x_memory + x_0 + at) : (float16)0;
                     const float16 d1 = inside_1 ? vload16(0, x_memory + x_1 + at) : (float16)0;
                     const float16 d2 = inside_2 ? vload16(0, x_memory + x_2 + at) : (float16)0;
@@ -235,7 +228,17 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                     __global const float *a = V + e * v_element + (index_t)some_tiles * channel_blocks * 96;
                     __global const float *b = weights + e * u_element;
                     __global float *to = M + e * m_element + some_tiles * 384;
-                    __global const float *next = b + (channels * 4 + some_tiles * channel_blocks * lines_ahead) * 16;
+                    __global const float *next = b + (channels * 4 + some_tiles * channel_blocks * 16) * 16;
+                    const int item = (strip * 36 + e) * tile_groups + some_tiles;
+                    const int item_line = item / parts_ahead;
+                    const index_t item_tile = tile_last + item_line / 4;
+                    const index_t item_above = item_tile / tile_columns;
+                    const index_t item_image = item_above / tile_lines;
+                    // Of the rows those that the tiles above have not read.
+                    const int item_row = (item_above - item_image * tile_lines) * 4 - rows_before + 2 + item_line % 4;
+                    const index_t item_at = item_image * x_image + item_row * x_row + (item_tile - item_above * tile_columns) * 4 * x_column + (item - item_line * parts_ahead) * part_ahead;
+                    __global const float *pixels = x_memory + (item_tile < tiles && (uint)item_row < (uint)x_rows ? x_start + group * x_group + item_at : x_start);
+
                     float16 sum[6][4];
                     #pragma unroll
                     for (int j = 0; j < 6; ++j)
@@ -244,8 +247,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                             sum[j][v] = 0;
                     for (int left = channels; left > 0; left -= 16) {
                         // A part of what comes next.
-                        for (int n = 0; n < lines_ahead; ++n, next += 16)
+                        #pragma unroll
+                        for (int n = 0; n < 16; ++n, next += 16)
                             prefetch_line(next);
+                        #pragma unroll
+                        for (int n = 0; n < 3; ++n, pixels += 64 / sizeof(*pixels))
+                            prefetch_line(pixels);
                         if (left >= 16) {
                             #pragma unroll 4
                             for (int k = 0; k < 16; ++k) {
@@ -560,7 +567,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                                         {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 564 "kernel"
+#line 571 "kernel"
                                         }
                                         vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                                     }
@@ -587,7 +594,7 @@ y0 = max(y0 + x0, 0);
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 591 "kernel"
+#line 598 "kernel"
                                 }
                                 vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                             }
@@ -602,7 +609,7 @@ y0 = max(y0 + x0, 0);
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 606 "kernel"
+#line 613 "kernel"
                                 }
                                 y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
                             }

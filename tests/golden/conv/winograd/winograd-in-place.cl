@@ -354,7 +354,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_in_
                     __global const float *b = U + e * u_element;
                     __global float *to = M + e * m_element + (some_tiles - group_first) * 384;
                     __global const float *next = a + channel_blocks * 96;
-                    const int lines_ahead = 6;
                     float16 sum[6][4];
                     #pragma unroll
                     for (int j = 0; j < 6; ++j)
@@ -363,7 +362,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_in_
                             sum[j][v] = channel_first > 0 ? vload16(v, to + j * 64) : (float16)0;
                     for (int left = some_channels; left > 0; left -= 16) {
                         // A part of what comes next.
-                        for (int n = 0; n < lines_ahead; ++n, next += 16)
+                        #pragma unroll
+                        for (int n = 0; n < 6; ++n, next += 16)
                             prefetch_line(next);
                         if (left >= 16) {
                             #pragma unroll 4

@@ -28,8 +28,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_pro
     const int v_element,
     const int m_group,
     const int m_element,
-    const int m_strip,
-    const int lines_ahead)
+    const int m_strip)
 {
     const index_t group = (index_t)get_group_id(2) / 16;
     const index_t e = (index_t)get_group_id(2) - group * 16;
@@ -42,7 +41,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_pro
             __global const float *a = transformed + group * v_group + e * v_element + some_tiles * channel_blocks * 96;
             __global const float *b = packed + group * u_group + e * u_element + strip * u_strip;
             __global float *to = products + group * m_group + e * m_element + strip * m_strip + some_tiles * 384;
-            __global const float *next = b + (channels * 4 + (some_tiles - tiles_first) * channel_blocks * lines_ahead) * 16;
+            __global const float *next = b + (channels * 4 + (some_tiles - tiles_first) * channel_blocks * 16) * 16;
             float16 sum[6][4];
             #pragma unroll
             for (int j = 0; j < 6; ++j)
@@ -51,7 +50,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_pro
                     sum[j][v] = 0;
             for (int left = channels; left > 0; left -= 16) {
                 // A part of what comes next.
-                for (int n = 0; n < lines_ahead; ++n, next += 16)
+                #pragma unroll
+                for (int n = 0; n < 16; ++n, next += 16)
                     prefetch_line(next);
                 if (left >= 16) {
                     #pragma unroll 4
