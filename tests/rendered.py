@@ -31,6 +31,7 @@ from clprim.plan.grouped.lanes import plan_lanes
 from clprim.plan.grouped.problem import Groups
 from clprim.plan.grouped.runs import plan_runs
 from clprim.plan.index.lines import plan_lines
+from clprim.plan.index.pieces import plan_pieces
 from clprim.plan.pointwise.lists import plan_lists
 from clprim.plan.reduction.code import Scaling
 from clprim.plan.scan.planner import plan_scan
@@ -313,6 +314,26 @@ def lines_at_indices():
     )
 
 
+def pieces():
+    """Rolled rows, beyond the cache; images with a border; two arrays in a row."""
+    far = dataclasses.replace(CPU, prefetch=True, cache_bytes=1 << 10)
+    rows, image = array((100, 500)), array((30, 8, 56, 56))
+    parts = [
+        (dataclasses.replace(rows, shape=(100, n)), (0, start)) for n, start in ((497, 3), (3, 0))
+    ]
+    yield "index/pieces", plan_pieces(rows, parts, far, filled=False).main
+    framed = array((30, 8, 58, 60))
+    yield (
+        "index/pieces-filled",
+        plan_pieces(framed, [(image, (0, 0, 1, 2))], CPU, filled=True).main,
+    )
+    halves = [(array((5000,), HALF), (5000 * k,)) for k in range(2)]
+    yield (
+        "index/pieces-in-a-row",
+        plan_pieces(array((10000,), HALF), halves, far, filled=False).main,
+    )
+
+
 def attentions():
     """Causal, of heads in one dimension; masks of keys and of pairs; doubles, apart in memory.
 
@@ -354,7 +375,7 @@ def kernels():
         for n, stage in enumerate(plan.stages):
             found.append((name if n == 0 else f"{name}-finish", stage.template, stage.code))
     plans = itertools.chain(
-        strategies(), blocks(), groups(), scans(), lines_at_indices(), attentions()
+        strategies(), blocks(), groups(), scans(), lines_at_indices(), pieces(), attentions()
     )
     found += [(name, plan.template, plan.code) for name, plan in plans]
     return found

@@ -1,7 +1,8 @@
-"""Arrays put together and taken apart: each piece is one copy, or a view."""
+"""Arrays put together, on a CPU by one walk along the result, and taken apart, as views."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from clprim.arrays import arithmetic
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import asarray
+from clprim.call.pieces import put_together
 from clprim.call.repeat import repeatable
 from clprim.dtypes import promote
 from clprim.errors import DTypeError, ShapeError, quoted
@@ -135,12 +137,13 @@ def _join(what: str, arrays: list[Any], dim: Any, axis: Any, out: Any) -> Array:
             raise ShapeError(f"{what}: out= has shape {out.shape}, expected {shape}")
         if out.dtype != dtype:
             raise DTypeError(f"{what}: out= is {out.dtype}, expected {dtype}")
-    start = 0
-    for a in parts:
-        stop = start + a.shape[at]
-        if a.size:
-            arithmetic.copy(a, out=_part(out, at, start, stop))
-        start = stop
+    stops = list(itertools.accumulate(a.shape[at] for a in parts))
+    starts = [0, *stops[:-1]]
+    places = [[start if d == at else 0 for d in range(out.ndim)] for start in starts]
+    if not put_together(what, out, list(zip(parts, places, strict=True))):
+        for a, start, stop in zip(parts, starts, stops, strict=True):
+            if a.size:
+                arithmetic.copy(a, out=_part(out, at, start, stop))
     return out
 
 

@@ -1,8 +1,8 @@
 """Borders around arrays, and back: `torch.nn.functional.pad` with all its modes.
 
-A constant border is filled, and what is inside copied: each is a plain run through memory. Other
-borders are computed from coordinates, and so are their gradients: each element of the input adds up
-the places that it was copied to.
+A constant border is filled, and what is inside copied: on a CPU by one walk along the result, else
+each is a plain run through memory. Other borders are computed from coordinates, and so are their
+gradients: each element of the input adds up the places that it was copied to.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 
 from clprim.arrays import arithmetic
 from clprim.arrays.array import Array, view_of
+from clprim.call.pieces import put_together
 from clprim.call.repeat import repeatable
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.ops.shared.arguments import dtype_of, number
@@ -77,6 +78,8 @@ def pad(x: Any, pad: Sequence[int], mode: str = "constant", value: float | None 
     out = empty_like(x, shape, dtype)
     if not x.size:
         return out.fill(fill)
+    if put_together(what, out, [(x, [before for before, _ in borders])], fill):
+        return out
     inner = out
     for d, (before, after) in enumerate(borders):
         n = x.shape[d]

@@ -10,6 +10,7 @@ import numpy as np
 from clprim.arrays import arithmetic
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import zeros
+from clprim.call.pieces import put_together
 from clprim.call.repeat import repeatable
 from clprim.errors import ShapeError, quoted
 from clprim.ops.shared.arguments import dtype_of
@@ -117,17 +118,19 @@ def roll(
         cut = -step % n if n else 0
         halves = [(cut, n, 0), (0, cut, n - cut)] if cut else [(0, n, 0)]
         pieces = [{**piece, d: half} for piece in pieces for half in halves]
+    sources, places = [], []
     for piece in pieces if x.size else []:
-        shape = list(x.shape)
-        source, target = x.offset, out.offset
+        shape, source, place = list(x.shape), x.offset, [0] * x.ndim
         for d, (start, stop, to) in piece.items():
             shape[d] = stop - start
             source += start * x.strides[d]
-            target += to * out.strides[d]
-        arithmetic.copy(
-            view_of(x, tuple(shape), x.strides, source),
-            out=view_of(out, tuple(shape), out.strides, target),
-        )
+            place[d] = to
+        sources.append(view_of(x, tuple(shape), x.strides, source))
+        places.append(place)
+    if not put_together(what, out, list(zip(sources, places, strict=True))):
+        for part, place in zip(sources, places, strict=True):
+            target = out.offset + sum(p * s for p, s in zip(place, out.strides, strict=True))
+            arithmetic.copy(part, out=view_of(out, part.shape, out.strides, target))
     return out
 
 
