@@ -16,6 +16,21 @@ from clprim.torch.numbers import run_on
 __all__ = ["operator"]
 
 
+class _Once(torch.autograd.Function):  # type: ignore[misc]
+    """Gradients that depend on what they were computed of, in a way that is not known here."""
+
+    @staticmethod
+    def forward(ctx: Any, count: int, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return tuple(t.view_as(t) for t in tensors[:count])
+
+    @staticmethod
+    def backward(ctx: Any, *_: Any) -> Any:
+        raise RuntimeError(
+            "clprim.torch.operator: its gradients have no gradients in PyTorch; make them by "
+            "definition.gradient().gradient() on arrays"
+        )
+
+
 def operator(definition: Any) -> Callable[..., Any]:
     """Returns a function of tensors on the device that runs a `Pointwise` or a `Reduction`.
 
@@ -25,7 +40,7 @@ def operator(definition: Any) -> Callable[..., Any]:
 
     Returns:
         A function of the operator's arguments, tensors in the place of arrays; a `Reduction` takes
-        ``axis=`` and ``keepdims=`` as well.
+        ``axis=`` and ``keepdims=`` as well. Gradients of its gradients are refused.
 
     Raises:
         DTypeError: Neither.
@@ -66,6 +81,10 @@ def operator(definition: Any) -> Callable[..., Any]:
                 wanted, found if isinstance(found, tuple) else (found,), strict=True
             ):
                 results[n + 1] = adopt(array)
+            if torch.is_grad_enabled():
+                made = _Once.apply(len(wanted), *[results[n + 1] for n in wanted], *tensors, *grads)
+                for n, tensor in zip(wanted, made, strict=True):
+                    results[n + 1] = tensor
             return tuple(results)
 
     def run(*args: Any, **options: Any) -> Any:

@@ -124,7 +124,8 @@ class Layers:
             )
         self.params = [tuple(params[n * each : (n + 1) * each]) for n in range(count)]
         for n, state in enumerate(states):
-            dtype_of(what, f"hx[{n}]", state)
+            if dtype_of(what, f"hx[{n}]", state) != dtype:
+                raise DTypeError(f"{what}: hx[{n}] is {state.dtype}, input {dtype}")
         # The memory is as wide as a gate; so is the state, unless it is projected.
         widths = [s.shape[-1] if s.ndim else 0 for s in states]
         width, hidden = widths[0], widths[-1] if self.projected else widths[0]
@@ -176,6 +177,8 @@ class Layers:
 
     def run(self, dropout: float, *, save: bool) -> tuple[Array, list[Array], Saved | None]:
         """Runs all layers, and returns the output, the last states and what a gradient needs."""
+        if not 0 <= dropout <= 1:
+            raise ShapeError(f"{self.what}: dropout={dropout} is no probability: expected 0 to 1")
         x = self.input
         last = [new_dense(s.shape, self.dtype) for s in self.states]
         lines: list[Line] = []

@@ -72,6 +72,13 @@ def test_gradients_have_gradients(heads, options):
     assert torch.autograd.gradgradcheck(attend, given, fast_mode=True)
 
 
+def test_gradients_of_gradients_of_heads_of_no_elements():
+    q = torch.zeros(2, 3, 0, device="opencl", requires_grad=True)
+    v = torch.ones(2, 3, 4, device="opencl", requires_grad=True)
+    (slope,) = torch.autograd.grad(attention(q, q, v).square().sum(), v, create_graph=True)
+    assert torch.autograd.grad(slope.sum(), v)[0].shape == v.shape
+
+
 def test_gradients_of_gradients_in_sixteen_bits():
     x = torch.randn(2, 7, 4, dtype=torch.bfloat16)
     found = []

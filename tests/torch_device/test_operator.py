@@ -45,6 +45,14 @@ def test_a_reduction_is_differentiable_along_its_axes():
     torch.testing.assert_close(ours.grad.cpu().double(), host.grad, rtol=1e-5, atol=1e-6)
 
 
+def test_gradients_of_its_gradients_are_refused_not_left_out():
+    cube = ct.operator(cp.Pointwise("y0 = x0 * x0 * x0;"))
+    x = torch.ones(3, device="opencl", requires_grad=True)
+    (slope,) = torch.autograd.grad((cube(x) + x * x).sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="no gradients in PyTorch"):
+        slope.sum().backward()
+
+
 def test_what_is_no_operator_is_refused():
     with pytest.raises(cp.DTypeError, match="expected a Pointwise or a Reduction, got str"):
         ct.operator("y0 = x0;")

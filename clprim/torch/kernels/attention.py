@@ -137,7 +137,7 @@ def _composed(
     groups = query.shape[-3] // key.shape[-3] if _grouped(query, key) else 1
     if groups > 1:
         k, v = (t.repeat_interleave(groups, -3) for t in (k, v))
-    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    scale = max(1, query.shape[-1]) ** -0.5 if scale is None else scale
     products = q @ k.mT * scale
     if is_causal:
         mask = torch.ones(products.shape[-2:], dtype=torch.bool, device=query.device).tril()

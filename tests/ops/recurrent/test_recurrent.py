@@ -249,6 +249,8 @@ def test_refusals(device):
         ("batch_sizes", lambda: ops.rnn(x[0], h, params, batch_sizes=[1, 2])),
         ("return_saved", lambda: ops.rnn_backward(x, None, ops.rnn(x, h, params))),
         ("grad_output has shape", lambda: ops.rnn_backward(x, None, saved)),
+        (r"hx\[0\] is float64, input float32", lambda: ops.rnn(x, h.astype(np.float64), params)),
+        ("dropout=2 is no prob", lambda: ops.rnn(x, h, params, dropout=2, train=True)),
     ]:
         with pytest.raises(cp.ClprimError, match=message):
             call()
