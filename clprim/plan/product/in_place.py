@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from clprim.plan.epilogue import NO_EPILOGUE
 from clprim.plan.kernel import KernelPlan, Plan
-from clprim.plan.product.cut import ASKS, cut_loops, fetches_of
+from clprim.plan.product.cut import ask_for_lanes, ask_for_strips, cut_loops
 from clprim.plan.product.pack import pack_plan, passes_in_place
 from clprim.plan.product.panels import LONGEST_CHAIN
 from clprim.plan.product.problem import Bounds, Contraction, Digits, moved_bytes
@@ -27,7 +27,6 @@ from clprim.plan.product.register_tile import (
     lanes_of,
     panel_of,
     register_tiles,
-    tile_rows,
     tile_vectors,
 )
 from clprim.traits import DeviceTraits
@@ -41,15 +40,16 @@ MOST_TAPS = 7
 # If the packed operand is at most this large, it stays in cache and gathered tiles are streamed:
 # the result is then written line by line instead of strip by strip.
 STAYS_BYTES = 256 << 10
+# Rows of a tile whose addresses fit in the registers of a processor. Matrices have no more, unless
+# a vector has all outputs. Measured, batch 8, on 6 rows of 4 vectors beside 14 of 2: 512→128 and
+# 1024→512 take 0.86 to 0.91 of the time, 512→256, 256→1024 and 512→2048 0.85 to 0.94. Of other
+# tiles the step between many rows is a constant: each number of channels has a kernel of its own.
+# Measured with 14 rows beside the step as an argument: 3×3 of 16 to 256 channels and 5×5 take 0.77
+# to 0.9 of the time, the stem of 7×7 0.83 to 0.97, 32→16 pixel by pixel 0.86.
+FEW_ROWS = 8
 # Bytes from row to row that send all rows to the same few places of a near cache, which has room
 # for 8 or 12 of them. Measured, batch 8: 1024→256 and 2048→512 take 0.62 to 0.85 of the time.
 ALIASED = 4096
-FEW_ROWS = 8
-# Rows of a band beyond which their addresses do not fit in the registers of a processor, unless the
-# step between them is a constant. Measured with 14 rows beside the step as an argument: 3×3 of 16
-# to 256 channels and 5×5 take 0.77 to 0.9 of the time, the stem of 7×7 0.83 to 0.97, matrices
-# read where they lie 1.0. Each number of channels then has a kernel of its own.
-MANY_ROWS = 8
 # Steps of depth that are few enough to be written out, where a tile is one vector wide; wider ones
 # then want more registers than there are. Measured: 3→16 of 224² takes 0.65 to 0.7 of the time.
 SHORT = 32
@@ -109,8 +109,9 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
     if tile is None:
         sizes = what.lanes[2], what.outputs, what.value.itemsize
         once = not rows and not _stays_near(what)
-        aliased = bounds is None and x.lane[2] * x.dtype.itemsize % ALIASED == 0
-        most = FEW_ROWS if aliased else what.lanes[2]
+        aliased = x.lane[2] * x.dtype.itemsize % ALIASED == 0
+        few = bounds is None and (aliased or what.outputs > lanes_of(what.value.itemsize, traits))
+        most = FEW_ROWS if few else what.lanes[2]
         found = _tile(*sizes, traits, most) if rows else _column_tile(*sizes, traits, once=once)
         if found is None:
             return None
@@ -136,9 +137,9 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
     if planar:
         assert bounds is not None
         code = replace(code, step=bounds.column_lane[1], taps_inside=taps_inside)
-    elif rows and bounds is not None:
-        constant = tile.rows > MANY_ROWS
-        code = replace(code, step=bounds.column_lane[1] * what.depths[2] if constant else 0)
+    elif rows:
+        step = x.lane[2] if bounds is None else bounds.column_lane[1] * what.depths[2]
+        code = replace(code, step=step if tile.rows > FEW_ROWS else 0)
     cut = cut_loops(what, code, traits)
     if cut is None:
         return None
@@ -200,10 +201,12 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
         code = replace(code, passed_in_place=True)
         w = what.packed
         names.update(w_start=w.start, w_group=w.group, w_depth=w.depth[2])
-    if names["packed_a_tile"] == 1 and code.unit == ASKS:
+    if stays or cut.packed_a_group == 1:
+        code = replace(code, asking=ask_for_lanes(what, code, traits))
+    else:
         passes = cut.rows_a_group * cut.tiles_a_group
-        fetches = fetches_of(what, code, passes, cut.packed_a_group, traits)
-        code = replace(code, fetches=fetches)
+        asking = ask_for_strips(what, code, passes, cut.packed_a_group, traits)
+        code = replace(code, asking=asking)
     parameters, arguments = parameters_of(code, names, what)
     groups = cut.row_groups(what) * -(-cut.tiles // cut.tiles_a_group)
     main = KernelPlan(
@@ -378,13 +381,12 @@ def _column_tile(
     if the lines are to be read ``once``.
     """
     width = lanes_of(itemsize, traits)
-    sums = traits.sums
     best: tuple[float, int, int] | None = None
     for vectors in reversed(tile_vectors(traits)):
         columns = vectors * width
         if columns > lanes:
             break
-        fitting = [r for r in tile_rows(traits) if r * vectors <= sums]
+        fitting = [r for r, v in register_tiles(traits) if v == vectors]
         for rows in (r for r in fitting if r >= outputs or not once):
             tiles = -(-lanes // columns) * -(-outputs // rows)
             cost = tiles * (rows * vectors + rows + vectors)

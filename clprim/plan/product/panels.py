@@ -14,7 +14,7 @@ from clprim.plan.kernel import (
     Plan,
     round_up,
 )
-from clprim.plan.product.cut import ASKS, fetches_of
+from clprim.plan.product.cut import ask_for_strips
 from clprim.plan.product.pack import pack_plan, passes_in_place
 from clprim.plan.product.problem import (
     Contraction,
@@ -81,9 +81,8 @@ def plan_panels(what: Contraction, traits: DeviceTraits, tile: Tile | None = Non
         partial=cut.splits > 1 or cut.block < cut.chunk,
         passed_in_place=in_place,
     )
-    if code.unit % ASKS == 0:
-        fetches = fetches_of(what, code, cut.tiles_a_group, cut.packed_a_group, traits)
-        code = replace(code, fetches=fetches)
+    asking = ask_for_strips(what, code, cut.tiles_a_group, cut.packed_a_group, traits)
+    code = replace(code, asking=asking)
 
     parameters, arguments = parameters_of(code, _numbers(what, cut), what)
     flops = 2 * what.groups * lanes * what.outputs * depth

@@ -28,7 +28,26 @@ from clprim.plan.product.register_tile import Tile
 from clprim.plan.store import StoredCode, StoringCode, add_store, storing, vectors_alike
 from clprim.traits import DeviceTraits
 
-__all__ = ["ContractionCode", "contraction_code", "parameters_of"]
+__all__ = ["Asking", "ContractionCode", "contraction_code", "parameters_of"]
+
+
+@dataclass(frozen=True)
+class Asking:
+    """Memory that is asked for while strips are passed, before it is needed.
+
+    Attributes:
+        what: ``strip``, the next one, or ``lanes``, those of the next tile.
+        passes: All of it is asked for in so many passes, a piece in each.
+        lines: Of a cache, that are asked for every ``unit`` steps of depth.
+        line: Elements of a line.
+        share: Elements of the next strip that a pass asks for in every step of depth.
+    """
+
+    what: str
+    passes: int
+    lines: int
+    line: int
+    share: int = 0
 
 
 @dataclass(frozen=True)
@@ -57,7 +76,7 @@ class ContractionCode(StoringCode):
         neighbours: Whether they do in the gathered operand.
         crossed: Whether lanes are columns, although neighbours in memory are channels: the band
             is turned over as it is filled.
-        fetches: In how many passes of a strip the next one is fetched from afar; 0: it is near.
+        asking: What is asked for while strips are passed.
         turn: How a square of vectors is turned over.
         ahead: Steps of depth that lanes side by side are asked for before they are read; 0: not.
         asks: Whether the memory that the next lanes are stored to is asked for before a tile is
@@ -87,7 +106,7 @@ class ContractionCode(StoringCode):
     dense: bool = False
     planar: bool = False
     step: int = 1
-    fetches: int = 0
+    asking: Asking | None = None
     taps_inside: bool = False
     neighbours: bool = False
     crossed: bool = False

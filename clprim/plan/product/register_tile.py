@@ -37,7 +37,7 @@ SPARE = 4
 FEW_SUMS = 12
 # Rows that a tile may have: few, as each is another kernel to compile, and divisors of what images
 # measure.
-ROWS = (14, 13, 12, 10, 8, 7, 4, 2, 1)
+ROWS = (14, 13, 12, 10, 8, 7, 6, 4, 2, 1)
 ROWS_OF_FEW = (12, 10, 8, 7, 6, 5, 4, 2, 1)
 
 
@@ -62,7 +62,7 @@ class Tile:
         """
         lanes = self.rows + self.vectors * lanes_of(itemsize, traits)
         room = panel_of(itemsize, traits)
-        return self.rows * self.vectors <= traits.sums and room >= most_tiles * lanes
+        return _holds(self.rows, self.vectors, traits) and room >= most_tiles * lanes
 
 
 def lanes_of(itemsize: int, traits: DeviceTraits) -> int:
@@ -86,16 +86,19 @@ def tile_vectors(traits: DeviceTraits) -> tuple[int, ...]:
 
 
 def register_tiles(traits: DeviceTraits) -> Iterator[tuple[int, int]]:
-    """Yields rows and vectors that registers have room for: where they are many, the widest.
-
-    Beside sums these hold a row of the other operand and the factor of a row. Measured with 7 × 4
-    vectors of 32, which want one more: with a bias, for which some compilers keep sums in memory
-    all the time, 7 × 2 and 14 × 2 take 0.75 to 0.8 of the time.
-    """
-    sums, registers = traits.sums, traits.sums + SPARE
+    """Yields rows and vectors that registers have room for, the most of both first."""
     for rows in tile_rows(traits):
-        fitting = [v for v in tile_vectors(traits) if (rows + 1) * v < registers]
-        yield from ((rows, v) for v in (fitting if sums <= FEW_SUMS else fitting[:1]))
+        yield from ((rows, v) for v in tile_vectors(traits) if _holds(rows, v, traits))
+
+
+def _holds(rows: int, vectors: int, traits: DeviceTraits) -> bool:
+    """Whether registers hold sums, a row of the other operand and the factor of a row.
+
+    Measured with 7 × 4 vectors of 32, which want one more: with a bias, for which some compilers
+    keep sums in memory all the time, 7 × 2 and 14 × 2 take 0.75 to 0.8 of the time.
+    """
+    sums = traits.sums
+    return rows * vectors <= sums and (rows + 1) * vectors < sums + SPARE
 
 
 def near_tiles(
@@ -110,9 +113,8 @@ def near_tiles(
         traits: Of the device.
         count: How many.
     """
-    width, most = lanes_of(itemsize, traits), traits.sums
-    found = ((r, v) for r in tile_rows(traits) for v in reversed(tile_vectors(traits)))
-    tiles = [Tile(r, v) for r, v in found if most // 4 <= r * v <= most]
+    width = lanes_of(itemsize, traits)
+    tiles = [Tile(r, v) for r, v in register_tiles(traits) if r * v >= traits.sums // 4]
 
     def cost(tile: Tile) -> float:
         work = -(-rows // tile.rows) * -(-columns // (tile.vectors * width))

@@ -7,14 +7,42 @@ from clprim.plan.conv.dense import CPU, dense_convolution
 from clprim.plan.conv.lowering import forward
 from clprim.plan.product.in_place import FEW_ROWS, plan_in_place
 from clprim.plan.product.panels import plan_panels
+from clprim.plan.product.register_tile import SPARE, Tile, near_tiles, register_tiles
 
 
-def test_rows_that_share_places_of_a_cache_are_few():
-    def rows(channels):
-        plan = plan_in_place(forward(dense_convolution(8, channels, 14, 256, 1, last=True)), CPU)
-        return plan.main.code.rows
+def _pixels(channels, outputs, traits=CPU):
+    """The kernel of a convolution of single pixels."""
+    image = dense_convolution(8, channels, 14, outputs, 1, last=True)
+    return plan_in_place(forward(image), traits).main.code
 
-    assert rows(1024) <= FEW_ROWS < rows(1040)
+
+def test_rows_of_matrices_are_few():
+    # Rows that share places of a cache always; others unless a vector has all outputs.
+    assert _pixels(1024, 16).rows <= FEW_ROWS < _pixels(1040, 16).rows
+    wide = _pixels(1040, 256)
+    assert (wide.rows, wide.vectors) == (6, 4)
+    assert wide.step == 0  # no kernel for each number of channels
+
+
+def test_tiles_leave_room_beside_sums():
+    for traits in (CPU, replace(CPU, vector_bytes=32)):
+        registers = traits.sums + SPARE
+        tiles = list(register_tiles(traits))
+        assert all((rows + 1) * vectors < registers for rows, vectors in tiles)
+        near = near_tiles(56, 256, 4, traits, len(tiles))
+        assert {(tile.rows, tile.vectors) for tile in near} <= set(tiles)
+        assert not Tile(7, 4).fits(4, 1, traits)
+
+
+def test_lanes_are_asked_for_where_strips_stay():
+    asking = replace(CPU, prefetch=True)
+    first = _pixels(256, 64, asking).asking
+    assert (first.what, first.passes) == ("lanes", 1)
+    # A tile's lanes are asked for as long as the first strip is passed.
+    assert first.lines * first.line >= _pixels(256, 64).rows * 4
+    assert _pixels(256, 64).asking is None
+    two = replace(asking, compute_units=2)
+    assert _pixels(1024, 512, two).asking.what == "strip"
 
 
 def test_every_core_gets_as_many_splits():
