@@ -90,7 +90,8 @@ def maps():
         )
         for d in (FLOAT, HALF)
     ]
-    yield "pointwise/backwards", map_plan("y0 = x0 + x1;", *back)
+    ahead = dataclasses.replace(CPU, prefetch=True)
+    yield "pointwise/backwards", map_plan("y0 = x0 + x1;", *back, traits=ahead)
     yield (
         "pointwise/half",
         map_plan(

@@ -4,6 +4,15 @@
 //     dimension 1 of the launch: all outer loops as one, some rows each
 typedef int index_t;
 
+#ifdef __has_builtin
+#if __has_builtin(__builtin_prefetch)
+#define prefetch_line(address) __builtin_prefetch(address)
+#endif
+#endif
+#ifndef prefetch_line
+#define prefetch_line(address)
+#endif
+
 __kernel void pointwise(
     __global float *y0_memory,
     __global const float *x0_memory,
@@ -41,6 +50,10 @@ __kernel void pointwise(
 
         const index_t stop = min(i + run, n);
         for (; i + 16 <= stop; i += 16) {
+            // Of what is read backwards, row after row, a later row forwards: caches follow that.
+            prefetch_line(x0_memory + x0_row + max((index_t)1, 1025 - n) + i);
+            // Of what is read backwards, row after row, a later row forwards: caches follow that.
+            prefetch_line(x1_memory + x1_row + max((index_t)1, 1025 - n) + i);
             const float16 x0 = (vload16(0, x0_memory + x0_row - i - 15)).sfedcba9876543210;
             typedef float16 typeof_x0;
             const float16 x1 = (vload_half16(0, x1_memory + x1_row - i - 15)).sfedcba9876543210;
@@ -50,7 +63,7 @@ __kernel void pointwise(
             {
 #line 1 "snippet:expr"
 y0 = x0 + x1;
-#line 54 "kernel"
+#line 67 "kernel"
             }
             vstore16(y0, 0, y0_memory + y0_row + i);
 
@@ -66,7 +79,7 @@ y0 = x0 + x1;
             {
 #line 1 "snippet:expr"
 y0 = x0 + x1;
-#line 70 "kernel"
+#line 83 "kernel"
             }
             y0_memory[y0_row + i] = y0;
 
