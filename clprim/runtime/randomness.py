@@ -56,7 +56,7 @@ def checked_state(state: Any) -> State:
     Raises:
         DTypeError: It is something else.
     """
-    whole = isinstance(state, tuple) and all(isinstance(n, int) for n in state)
+    whole = isinstance(state, tuple) and all(isinstance(n, int) and 0 <= n < 1 << 64 for n in state)
     if not whole or len(state) != len(State._fields):
         raise DTypeError(f"state={quoted(state)}: expected a state as a call returned it")
     return State(*state)

@@ -267,7 +267,8 @@ def scaled_dot_product_attention_backward(
             raise DTypeError(f"{what}: {label} is {array.dtype}, query {p.dtype}")
         if array.shape != expected:
             raise ShapeError(f"{what}: {label} has shape {array.shape}, expected {expected}")
-    dtype_of(what, "logsumexp", logsumexp)
+    if dtype_of(what, "logsumexp", logsumexp).kind in "biu":
+        raise DTypeError(f"{what}: logsumexp is {logsumexp.dtype}, expected {p.wide}")
     if logsumexp.shape != query.shape[:-1]:
         raise ShapeError(
             f"{what}: logsumexp has shape {logsumexp.shape}, expected {query.shape[:-1]}"

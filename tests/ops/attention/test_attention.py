@@ -249,6 +249,11 @@ def test_refusals(device):
         ("no probability", lambda: run(x, x, x, dropout_p=2)),
         ("multiple", lambda: run(x[None, :, :, :][:, :1], x[None], x[None], enable_gqa=True)),
         ("needs state", lambda: back(x, x, x, x, x, cp.zeros((2, 3)), 0.5)),
+        ("logsumexp is int32", lambda: back(x, x, x, x, x, cp.zeros((2, 3), np.int32))),
+        (
+            "state=",
+            lambda: back(x, x, x, x, x, cp.zeros((2, 3)), 0.5, state=cp.random.State(-1, 0)),
+        ),
         ("state=3", lambda: back(x, x, x, x, x, cp.zeros((2, 3)), 0.5, state=3)),
         ("logsumexp has shape", lambda: back(x, x, x, x, x, x)),
         ("do not fit", lambda: ops.rotary_embedding(x, x, x)),
