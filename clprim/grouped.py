@@ -18,7 +18,7 @@ from clprim.call.arguments import (
 )
 from clprim.call.call import Call, bind
 from clprim.call.scalars import as_numbers, scalar_dtypes, split_arguments, weaken
-from clprim.call.signature import Calls
+from clprim.call.signature import Calls, told_apart
 from clprim.errors import DTypeError, ShapeError, quoted, shorten, titled
 from clprim.gradients.grouped import GroupedGradient
 from clprim.gradients.kernels import register
@@ -178,7 +178,8 @@ class Grouped:
         into = [k for k in request.keep if k is not None and not isinstance(k, bool)]
         outs = [*(request.out or ()), *into]
         flags = tuple(k if isinstance(k, bool) else k is not None for k in request.keep)
-        options = (request.axis, flags, len(into), request.out is None, request.trusted)
+        axis = told_apart(request.axis)
+        options = (axis, flags, len(into), request.out is None, request.trusted)
         call, signature = self._calls.look_up(device, arrays, outs, scalars, options)
         if call is None:
             call = self._prepare(device, request)

@@ -127,13 +127,15 @@ class Pointwise:
             BuildError: The OpenCL compiler refused the snippet.
         """
         device = current_device()
-        args = as_numbers(args, self._inputs)
         arrays, scalars = args[: self._inputs], args[self._inputs :]
         outs = () if out is None else outputs_of(out)
         if shape is not None:
             shape = as_shape(self._what, shape)
         call, signature = self._calls.look_up(device, arrays, outs, scalars, shape)
         if call is None:
+            numbers = as_numbers(args, self._inputs)
+            if numbers is not args:
+                return self(*numbers, out=out, shape=shape)
             call = self._prepare(device, args, out, shape)
             self._calls.remember(signature, call)
         results = call.allocate(device) if out is None else outs

@@ -22,7 +22,7 @@ from clprim.call.door import flag
 from clprim.call.partials import default_partials, default_results
 from clprim.call.scalars import as_numbers, scalar_dtypes, split_arguments, weaken
 from clprim.call.scaling import scale_numbers, scale_results, scale_signature
-from clprim.call.signature import Calls, outputs_of
+from clprim.call.signature import Calls, outputs_of, told_apart
 from clprim.errors import DTypeError, ShapeError, quoted, shorten, titled
 from clprim.gradients.kernels import make, register
 from clprim.gradients.reduction import ReductionGradient
@@ -189,7 +189,7 @@ class Reduction:
         outs = outputs_of(out)
         plain = alpha == 1 and beta == 0 if alpha.__class__ is beta.__class__ is int else False
         scaling = None if plain else scale_signature(alpha, beta)
-        options = (axis, keepdims, scaling)
+        options = (told_apart(axis, keepdims), scaling)
         call, signature = self._calls.look_up(device, arrays, outs, scalars, options)
         if call is None:
             call = self._prepare(device, Request(args, axis, keepdims, out, alpha, beta))

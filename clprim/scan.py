@@ -25,7 +25,7 @@ from clprim.call.call import Call, bind_strings
 from clprim.call.door import flag
 from clprim.call.partials import default_partials, default_results
 from clprim.call.scalars import as_numbers, scalar_dtypes, split_arguments, weaken
-from clprim.call.signature import Calls, outputs_of
+from clprim.call.signature import Calls, outputs_of, told_apart
 from clprim.errors import DTypeError, ShapeError, quoted, shorten, titled
 from clprim.language.definition import ReductionDefinition, define_reduction
 from clprim.language.segmented import segmented
@@ -192,7 +192,7 @@ class Scan:
         request = _Request(args, axis, exclusive, reverse, out, segments)
         if segments is not None:
             arrays = (*arrays, self._marks(device, request))
-        options = (axis, exclusive, reverse, segments is None)
+        options = told_apart(axis, exclusive, reverse, segments is None)
         call, signature = self._calls.look_up(device, arrays, outs, scalars, options)
         if call is None:
             call = self._prepare(device, request, arrays)

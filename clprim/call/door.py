@@ -85,14 +85,16 @@ def counted(what: str, label: str, value: Any) -> Any:
     Raises:
         ShapeError: An integer of more than 64 bits.
     """
-    if value.__class__ is not int:
-        return int(value) if is_integer(value) else value
-    if not -_LONG <= value < _LONG:
+    if value.__class__ is int:
+        if -_LONG <= value < _LONG:
+            return value
         raise ShapeError(f"{what}: {label}={quoted(value)}: expected an integer of 64 bits")
-    return value
+    return int(value) if is_integer(value) else value
 
 
 def _sizes(what: str, label: str, value: Any) -> Any:
+    if value.__class__ is int and -_LONG <= value < _LONG:
+        return value  # before all else: this is asked on every call
     if isinstance(value, _NEVER_SIZES) or (isinstance(value, str) and not value):
         raise ShapeError(f"{what}: {label}={quoted(value)}: expected an integer, or several")
     if isinstance(value, range):

@@ -89,6 +89,7 @@ class Launch:
         "_plan",
         "_positions",
         "_scalars",
+        "_set_arg",
         "_set_number",
         "buffers",
         "written",
@@ -107,6 +108,7 @@ class Launch:
         self._kernel = kernel_of(
             device, source, _options(plan.code, device), self._name, title=title, lines=snippets
         )
+        self._set_arg = self._kernel.set_arg
         # pyopencl packs a number fastest through the entry that its generated code calls;
         # `set_arg` takes eight microseconds for the same.
         self._set_number = getattr(self._kernel, "_set_arg_buf_pack_multi", self._set_slowly)
@@ -138,7 +140,7 @@ class Launch:
         """The public way to set a number, for a pyopencl without the fast one."""
         position, format_, value = argument
         dtype = {b"l": np.int64, b"L": np.uint64}.get(format_, np.dtype(format_.decode()))
-        self._kernel.set_arg(position, np.array(value, dtype)[()])
+        self._set_arg(position, np.array(value, dtype)[()])
 
     def places(self, slots: Mapping[str, int]) -> Places:
         """Returns where it finds its buffers in a list of them, given by their names."""
@@ -153,8 +155,7 @@ class Launch:
             places: Which of them it takes, as `places` returned it.
             scalars: Run-time scalars.
         """
-        kernel, device = self._kernel, self._device
-        set_arg = kernel.set_arg
+        device, set_arg = self._device, self._set_arg
         # A kernel object holds its arguments, so two threads must not set and enqueue at once; and
         # no thread may replace the queue between looking at it and enqueuing.
         with device.lock:
@@ -167,7 +168,7 @@ class Launch:
                     if format_ in (b"b", b"B"):
                         value = _byte(value, format_)
                     self._set_number((position, format_, value))
-                event = cl.enqueue_nd_range_kernel(queue, kernel, self._global, self._local)
+                event = cl.enqueue_nd_range_kernel(queue, self._kernel, self._global, self._local)
             except cl.Error as error:
                 raise DeviceError(
                     f"kernel {self._name} could not be launched on {queue.device.name}: {error}"

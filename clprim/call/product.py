@@ -88,7 +88,7 @@ def run_contraction(
     if call is None:
         call = _build(device, what, prepare(device))
         calls.remember(signature, call)
-    if x.dtype.kind in "iu" and (beta or numbers):
+    if (beta or numbers) and x.dtype.kind in "iu":
         labels = ("beta", *(f"w{n} of the epilogue" for n in range(len(numbers))))
         scalars = tuple(
             _whole(what, label, value, x.dtype)

@@ -20,7 +20,10 @@ def as_numbers(args: tuple[Any, ...], arrays: int) -> tuple[Any, ...]:
         args: Arrays, then scalars. This is asked on every call.
         arrays: How many of them are arrays; these stay what they are.
     """
-    if np.ndarray not in map(type, args[arrays:]):
+    for w in args[arrays:]:
+        if w.__class__ is np.ndarray:
+            break
+    else:
         return args
     numbers = (w[()] if type(w) is np.ndarray and not w.ndim else w for w in args[arrays:])
     return (*args[:arrays], *numbers)

@@ -12,7 +12,7 @@ from clprim.arrays.memory import join, memory_relation
 from clprim.runtime.device import Device
 from clprim.runtime.program import programs_met
 
-__all__ = ["MAX_CALLS", "MAX_PROGRAMS", "Calls", "outputs_of"]
+__all__ = ["MAX_CALLS", "MAX_PROGRAMS", "Calls", "outputs_of", "told_apart"]
 
 # Signatures an operator remembers; a program that never repeats a shape must not grow for ever.
 MAX_CALLS = 1024
@@ -27,17 +27,17 @@ def outputs_of(out: Any) -> Any:
     """Returns the arrays of ``out=``: none where it is None, and a missing one of ``[]``."""
     if out is None:
         return ()
-    if isinstance(out, tuple | list):
+    if isinstance(out, (tuple, list)):
         return out or (None,)
     return (out,)
 
 
-def _kinds(options: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Returns the types of options, nested ones too: they tell apart 1, 1.0 and True."""
+def told_apart(*options: Any) -> tuple[Any, ...]:
+    """Returns options as users give them, with their types, which tell apart 1, 1.0 and True."""
     kinds = tuple(map(type, options))
     if tuple in kinds:
-        return (*kinds, *[_kinds(o) for o in options if o.__class__ is tuple])
-    return kinds
+        return options, kinds, *[told_apart(*o) for o in options if o.__class__ is tuple]
+    return options, kinds
 
 
 class Calls(Generic[T]):
@@ -67,14 +67,13 @@ class Calls(Generic[T]):
         The signature is everything that decides what a call does, but for buffers and numbers. Two
         calls of equal signature pass the same checks, so the second one needs none. A call that
         must be checked in full has none: one with an array of another context, with something that
-        is no array, or with an unhashable option.
+        is no array, or with an unhashable option. Options must be equal only where they mean the
+        same; what users give, `told_apart` makes so.
 
         This is the hot path: what a repeated call costs, but for the launch, is spent here.
         """
         context, queue = device.context, device.queue
         found: list[Any] = [device.index, len(arrays), options]
-        if isinstance(options, tuple):
-            found.append(_kinds(options))
         try:
             for a in arrays:
                 if a.queue is not queue:  # a queue has one context

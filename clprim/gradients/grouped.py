@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from clprim.call.scalars import as_numbers
-from clprim.call.signature import Calls
+from clprim.call.signature import Calls, told_apart
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.gradients.arguments import (
     Given,
@@ -208,7 +208,7 @@ class GroupedGradient:
         args = as_numbers(args, self._counts[0])
         grads, extra = as_tuple(grad), as_tuple(saved)
         arrays, scalars = args[: self._counts[0]], args[self._counts[0] :]
-        options = (tuple([kind_of(g) for g in grads]), axis, apart)
+        options = told_apart(*[kind_of(g) for g in grads], axis, apart)
         operands = (*arrays, *extra, *[g for g in grads if is_array(g)])
         found, signature = self._calls.look_up(device, operands, (), scalars, options)
         if found is None:

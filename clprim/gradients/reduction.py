@@ -9,7 +9,7 @@ from typing import Any
 
 from clprim.call.door import flag
 from clprim.call.scalars import as_numbers
-from clprim.call.signature import Calls
+from clprim.call.signature import Calls, told_apart
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.gradients.arguments import (
     Given,
@@ -234,7 +234,7 @@ class ReductionGradient:
         args = as_numbers(args, self._counts[0])
         grads, extra = as_tuple(grad), as_tuple(saved)
         arrays, scalars = args[: self._counts[0]], args[self._counts[0] :]
-        options = (tuple([kind_of(g) for g in grads]), axis, keepdims, apart)
+        options = told_apart(*[kind_of(g) for g in grads], axis, keepdims, apart)
         operands = (*arrays, *extra, *[g for g in grads if is_array(g)])
         found, signature = self._calls.look_up(device, operands, (), scalars, options)
         if found is None:

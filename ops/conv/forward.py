@@ -25,7 +25,7 @@ from clprim.ops.conv.arguments import (
     unbatched,
 )
 from clprim.ops.conv.pixels import check_shuffle, shuffle_of
-from clprim.ops.conv.windows import Padding, Pair, key, windows
+from clprim.ops.conv.windows import Padding, Pair, keys, windows
 from clprim.ops.product.arguments import check_operands, check_result, product_dtypes
 from clprim.ops.shared.epilogue import check_epilogue, split_arguments
 from clprim.options import current_options
@@ -93,19 +93,8 @@ def convolve(
     """Does the work of `conv2d`, and of `conv1d` on images one pixel high; see there."""
     arrays, numbers = split_arguments(epilogue_args)
     extras = arrays if bias is None else (bias, *arrays)
-    options = (
-        what,
-        key(stride),
-        key(padding),
-        key(dilation),
-        key(groups),
-        epilogue,
-        bias is None,
-        key(depth_to_space),
-        key(mode),
-        algorithm,
-        axes,
-    )
+    settings = keys(stride, padding, dilation, groups, depth_to_space, mode)
+    options = (what, settings, epilogue, bias is None, algorithm, axes)
 
     def prepare(device: Device) -> Planned:
         problem, described = _problem(
@@ -268,7 +257,7 @@ class _Conv2d:
             array([[[[10., 12.],
                      [20., 24.]]]], dtype=float32)
         """
-        single = getattr(x, "ndim", 0) == 3 and getattr(w, "ndim", 4) == 4
+        single = len(getattr(x, "shape", ())) == 3 and getattr(w, "ndim", 4) == 4
         y = convolve(
             "conv2d",
             batched(x) if single else x,

@@ -24,7 +24,7 @@ from clprim.ops.conv.arguments import (
     unbatched_gradient,
 )
 from clprim.ops.conv.pixels import check_shuffle, shuffle_of
-from clprim.ops.conv.windows import Padding, Pair, key
+from clprim.ops.conv.windows import Padding, Pair, keys
 from clprim.ops.product.arguments import check_operands, check_result, product_dtypes
 from clprim.ops.shape.pixels import space_to_depth
 from clprim.ops.shared.arguments import dtype_of
@@ -132,15 +132,7 @@ def input_gradient(
 ) -> Any:
     """Does the work of `conv2d_input`, and of rows as images one pixel high; see there."""
     grad = _small(what, grad, depth_to_space, mode)
-    options = (
-        what,
-        algorithm,
-        key(input_shape),
-        key(stride),
-        key(padding),
-        key(dilation),
-        key(groups),
-    )
+    options = (what, algorithm, keys(input_shape, stride, padding, dilation, groups))
 
     def prepare(device: Device) -> Planned:
         CONVOLUTIONS.check(what, algorithm)
@@ -259,17 +251,8 @@ def weight_gradient(
     algorithm: str = "auto",
 ) -> Any:
     """Does the work of `conv2d_weight`, and of rows as images one pixel high; see there."""
-    options = (
-        what,
-        algorithm,
-        key(weight_shape),
-        key(stride),
-        key(padding),
-        key(dilation),
-        key(groups),
-        key(depth_to_space),
-        key(mode),
-    )
+    settings = keys(weight_shape, stride, padding, dilation, groups, depth_to_space, mode)
+    options = (what, algorithm, settings)
 
     def prepare(device: Device) -> Planned:
         CONVOLUTIONS.check(what, algorithm)

@@ -22,7 +22,7 @@ from clprim.ops.conv.arguments import (
     result_of,
 )
 from clprim.ops.conv.forward import conv2d
-from clprim.ops.conv.windows import Pair, Windows, key, windows
+from clprim.ops.conv.windows import Pair, Windows, keys, windows
 from clprim.ops.product.arguments import check_operands, check_result, product_dtypes
 from clprim.ops.shared.epilogue import check_epilogue
 from clprim.plan.conv.lowering import forward
@@ -127,9 +127,7 @@ def inverted_residual(
     arrays = [a for a in (x, *given, *biases) if a is not None]
     options = (
         *(a is None for a in (w_expand, *biases)),
-        key(stride),
-        key(padding),
-        key(dilation),
+        keys(stride, padding, dilation),
         activation,
         residual,
         algorithm,

@@ -22,7 +22,7 @@ from clprim.ops.conv.arguments import (
     result_of,
     unbatched,
 )
-from clprim.ops.conv.windows import Pair, Windows, key, transposed_axes
+from clprim.ops.conv.windows import Pair, Windows, keys, transposed_axes
 from clprim.ops.product.arguments import check_operands, check_result, product_dtypes
 from clprim.ops.shared.epilogue import check_epilogue, split_arguments
 from clprim.options import current_options
@@ -125,18 +125,8 @@ def transposed(
     """Does the work of `conv_transpose2d`, and of rows as images one pixel high; see there."""
     arrays, numbers = split_arguments(epilogue_args)
     extras = arrays if bias is None else (bias, *arrays)
-    options = (
-        what,
-        key(stride),
-        key(padding),
-        key(output_padding),
-        algorithm,
-        key(groups),
-        key(dilation),
-        epilogue,
-        bias is None,
-        axes,
-    )
+    settings = keys(stride, padding, output_padding, groups, dilation)
+    options = (what, settings, algorithm, epilogue, bias is None, axes)
 
     def prepare(device: Device) -> Planned:
         CONVOLUTIONS.check(what, algorithm)

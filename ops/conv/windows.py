@@ -16,7 +16,7 @@ __all__ = [
     "Pair",
     "Windows",
     "axes",
-    "key",
+    "keys",
     "transposed_axes",
     "whole_numbers",
     "windows",
@@ -186,14 +186,16 @@ def whole_numbers(
     return tuple(int(n) for n in numbers)
 
 
-def key(value: Any) -> Any:
-    """Returns a setting as a part of a call's signature: equal only where it means the same.
+def keys(*settings: Any) -> tuple[Any, ...]:
+    """Returns settings as parts of a call's signature: equal only where they mean the same.
 
     Any value that is not an integer, or a sequence of them, yields a key that never compares equal,
     so that the call is checked (and refused) each time.
     """
-    if type(value) is int or value is None or type(value) is str:
-        return value
+    return tuple([s if s is None or s.__class__ in (int, str) else _key(s) for s in settings])
+
+
+def _key(value: Any) -> Any:
     if is_integer(value):
         return int(value)
     if isinstance(value, tuple | list) and all(type(n) is int for n in value):

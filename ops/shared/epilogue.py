@@ -30,9 +30,11 @@ def split_arguments(args: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     Args:
         args: A tuple or list of them, or one array.
     """
-    given = tuple(args) if isinstance(args, tuple | list) else (args,)
+    if args.__class__ is tuple and not args:
+        return (), ()
+    given = tuple(args) if isinstance(args, (tuple, list)) else (args,)
     end = len(given)
-    while end and isinstance(given[end - 1], int | float | np.number | np.bool_):
+    while end and isinstance(given[end - 1], (int, float, np.number, np.bool_)):
         end -= 1
     return given[:end], given[end:]
 
