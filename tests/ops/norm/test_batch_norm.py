@@ -108,6 +108,19 @@ def test_an_outlier_that_comes_first_costs_few_digits(device, memory_format):
     np.testing.assert_allclose(found[1].get(), var, rtol=1e-3)
 
 
+def test_origins_of_channels_in_many_short_runs_are_found_once(device):
+    x = random((32, 512, 7, 7)) + np.float32(1e4)
+    x[:, 0] = np.inf
+    with cp.profile() as profile:
+        mean, var = ops.batch_norm_stats(cp.asarray(x))
+    assert any(event.name == "origin" for event in profile.events)
+    assert mean.get()[0] == np.inf
+    assert np.isnan(var.get()[0])
+    _, exact_mean, exact_var = exact(x[:, 1:])
+    np.testing.assert_allclose(mean.get()[1:], exact_mean, rtol=2.0**-24)
+    np.testing.assert_allclose(var.get()[1:], exact_var, rtol=1e-5)
+
+
 def test_a_constant_channel_has_no_variance(device):
     x = np.full((8, 3, 7, 5), np.float32(0.1)) * np.float32([1, 12345, -7]).reshape(3, 1, 1)
     mean, var = ops.batch_norm_stats(cp.asarray(x))
