@@ -31,7 +31,7 @@ from clprim.plan.grouped.lanes import plan_lanes
 from clprim.plan.grouped.problem import Groups
 from clprim.plan.grouped.runs import plan_runs
 from clprim.plan.index.lines import plan_lines
-from clprim.plan.index.pieces import plan_pieces
+from clprim.plan.index.pieces import Cut, plan_pieces
 from clprim.plan.pointwise.lists import plan_lists
 from clprim.plan.reduction.code import Scaling
 from clprim.plan.scan.planner import plan_scan
@@ -316,7 +316,7 @@ def lines_at_indices():
 
 
 def pieces():
-    """Rolled rows, beyond the cache; images with a border; two arrays in a row."""
+    """Rolled rows, beyond the cache; images with a border; a triangle; two arrays in a row."""
     far = dataclasses.replace(CPU, prefetch=True, cache_bytes=1 << 10)
     rows, image = array((100, 500)), array((30, 8, 56, 56))
     parts = [
@@ -328,6 +328,10 @@ def pieces():
         "index/pieces-filled",
         plan_pieces(framed, [(image, (0, 0, 1, 2))], CPU, filled=True).main,
     )
+    for name, lower in (("lower", True), ("upper", False)):
+        whole = [(rows, (0, 0))]
+        cut = plan_pieces(rows, whole, CPU, filled=True, cut=Cut(0, lower=lower))
+        yield f"index/pieces-{name}", cut.main
     halves = [(array((5000,), HALF), (5000 * k,)) for k in range(2)]
     yield (
         "index/pieces-in-a-row",

@@ -11,7 +11,7 @@ from clprim.arrays.memory import memory_relation, operand_of
 from clprim.call.call import Call, bind
 from clprim.call.signature import Calls
 from clprim.dtypes import NO_ARRAY
-from clprim.plan.index.pieces import MOST_PIECES, plan_pieces
+from clprim.plan.index.pieces import MOST_PIECES, Cut, plan_pieces
 from clprim.runtime.device import current_device
 
 __all__ = ["put_together"]
@@ -21,7 +21,11 @@ _calls: Calls[tuple[Call | None]] = Calls()
 
 
 def put_together(
-    what: str, y: Any, pieces: Sequence[tuple[Any, Sequence[int]]], value: Any = None
+    what: str,
+    y: Any,
+    pieces: Sequence[tuple[Any, Sequence[int]]],
+    value: Any = None,
+    cut: Cut | None = None,
 ) -> bool:
     """Writes pieces to their places in ``y``; see `plan_pieces`.
 
@@ -30,6 +34,7 @@ def put_together(
         y: The result.
         pieces: Arrays, and where each of them begins in it. They lie apart.
         value: What is between them; None where there is nothing.
+        cut: A diagonal, on one side of which the only piece is kept.
 
     Returns:
         Whether it did; if not, nothing was written.
@@ -45,12 +50,13 @@ def put_together(
         return False  # what is written is read later
     device = current_device()
     starts = tuple(start for _, start in given)
-    found, signature = _calls.look_up(device, arrays, (y,), (), (what, starts, value is None))
+    found, signature = _calls.look_up(device, arrays, (y,), (), (what, starts, value is None, cut))
     if signature is None:
         return False  # an array of another context, say: others check what they are given
     if found is None:
         parts = [(operand_of(x), start) for x, start in given]
-        plan = plan_pieces(operand_of(y), parts, device.traits, filled=value is not None)
+        filled = value is not None
+        plan = plan_pieces(operand_of(y), parts, device.traits, filled=filled, cut=cut)
         names = ("y", *(f"x{k}" for k in range(len(arrays))))
         found = (bind(device, what, plan, names) if plan else None,)
         _calls.remember(signature, found)

@@ -16,6 +16,7 @@ from clprim.errors import ShapeError, quoted
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.dims import empty_like, named_once, several_dims, whole
 from clprim.ops.shared.strings import kernel
+from clprim.plan.index.pieces import Cut
 
 __all__ = ["diag", "diagonal", "flip", "roll", "rot90", "tril", "triu"]
 
@@ -155,10 +156,16 @@ def triu(x: Any, diagonal: int = 0, *, out: Any = None) -> Array:
 
 
 def _kept(what: str, comparison: str, x: Any, diagonal: int, out: Any) -> Array:
-    dtype_of(what, "x", x)
+    dtype = dtype_of(what, "x", x)
     if x.ndim < 2:
         raise ShapeError(f"{what}: expected x of at least 2 dimensions, got shape {x.shape}")
     k = max(-(2**31), min(2**31 - 1, whole(what, "diagonal", diagonal)))
+    if out is None and x.size:
+        found = empty_like(x, x.shape, dtype)
+        cut = Cut(k, lower=comparison == "<=")
+        if put_together(what, found, [(x, [0] * x.ndim)], 0, cut):
+            return found
+        out = found
     expr = f"y0 = coord(-1) - coord(-2) {comparison} (long)w0 ? x0 : 0;"
     return kernel(expr, what, x.dtype)(x, np.int32(k), out=out)
 

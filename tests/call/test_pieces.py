@@ -11,7 +11,7 @@ from support import BFLOAT16
 import clprim as cp
 from clprim import ops
 from clprim.call.pieces import put_together
-from clprim.plan.index.pieces import plan_pieces
+from clprim.plan.index.pieces import Cut, plan_pieces
 
 FLOATS = [np.float32, np.float64, np.float16, np.uint8]
 
@@ -58,6 +58,20 @@ def test_borders_of_images(device, monkeypatch, memory_format, cache):
         assert np.array_equal(ops.cat([x, x], 1).get(), np.concatenate([host, host], 1))
 
 
+@pytest.mark.optimised
+def test_triangles(device):
+    for shape in ((70, 200), (200, 70), (2, 3, 65, 130)):
+        host = random(shape, np.float32)
+        host[..., ::7, ::5] = np.nan
+        x = cp.asarray(host)
+        columns = cp.asarray(np.ascontiguousarray(host.swapaxes(-1, -2))).swapaxes(-1, -2)
+        for k in (-(10**10), -66, -3, 0, 1, 17, 199, 10**10):
+            near = max(-1000, min(1000, k))
+            for given in (x, columns):
+                np.testing.assert_array_equal(ops.tril(given, k).get(), np.tril(host, near))
+                np.testing.assert_array_equal(ops.triu(given, k).get(), np.triu(host, near))
+
+
 def test_a_part_of_an_array_keeps_what_is_around(device):
     a, b = random((100, 70), np.float32), random((100, 31), np.float32)
     base = cp.zeros(100 * 101 + 20)
@@ -93,6 +107,20 @@ def test_what_has_a_plan():
     assert planned(array((50, 13)), (short[0], (0, 0)), (short[1], (0, 10))) is None
     many = [(array((50, 32)), (0, 32 * k)) for k in range(9)]
     assert planned(array((50, 288)), *many) is None
+
+
+def test_which_side_of_a_diagonal_is_kept():
+    for order, lower, end in (
+        ((0, 1), True, "to"),
+        ((0, 1), False, "from"),
+        ((1, 0), True, "from"),
+        ((1, 0), False, "to"),
+    ):
+        y = array((300, 400), order=order)
+        code = plan_pieces(y, [(y, (0, 0))], CPU, filled=True, cut=Cut(3, lower=lower)).main.code
+        assert [p.cut for p in code.pieces] == [end] and code.outer == 1
+    y = array((300, 400), np.float16)
+    assert plan_pieces(y, [(y, (0, 0))], CPU, filled=True, cut=Cut(0, lower=True)) is None
 
 
 def test_narrow_dtypes_are_copied_in_words():

@@ -21,7 +21,7 @@ from clprim.plan.snippets import index_type
 from clprim.plan.strides import Dim, Operand, Space, memory_order
 from clprim.traits import DeviceTraits
 
-__all__ = ["MOST_PIECES", "PieceCode", "PiecesCode", "plan_pieces"]
+__all__ = ["MOST_PIECES", "Cut", "PieceCode", "PiecesCode", "plan_pieces"]
 
 # The kernel has text for each of them, and for each loop.
 MOST_PIECES, MOST_DIMS = 8, 4
@@ -32,6 +32,19 @@ AHEAD_BYTES = 2048
 
 
 @dataclass(frozen=True)
+class Cut:
+    """A diagonal of the last two dimensions: of all pieces only what is on one side of it.
+
+    Attributes:
+        diagonal: The last one that is kept; 0 is the main one, 1 the one above.
+        lower: Whether what is below is kept, else what is above.
+    """
+
+    diagonal: int
+    lower: bool
+
+
+@dataclass(frozen=True)
 class PieceCode:
     """A piece.
 
@@ -39,11 +52,13 @@ class PieceCode:
         name: Of its array.
         wide: Whether its rows are no shorter than a vector.
         bounded: Loops that it has not all iterations of.
+        cut: Whether it ends (``to``) or begins (``from``) an element later in every row; else "".
     """
 
     name: str
     wide: bool
     bounded: tuple[int, ...]
+    cut: str
 
 
 @dataclass(frozen=True)
@@ -114,6 +129,7 @@ def plan_pieces(
     traits: DeviceTraits,
     *,
     filled: bool,
+    cut: Cut | None = None,
 ) -> Plan | None:
     """Plans a result of pieces; arrays are named ``y``, ``x0``, ``x1`` and so on.
 
@@ -122,6 +138,7 @@ def plan_pieces(
         pieces: Arrays of its dtype, not empty, and where they begin in it; they lie apart.
         traits: Of the device.
         filled: Whether the call's number, a word of the result's size, is what no piece has.
+        cut: A diagonal, where there is one piece of the result's shape.
 
     Returns:
         The plan, or None where it does not suit: on a GPU, many pieces, rows of few elements a
@@ -130,20 +147,28 @@ def plan_pieces(
     itemsize = y.dtype.itemsize
     if not (traits.is_cpu and 0 < len(pieces) <= MOST_PIECES and y.size):
         return None
+    order = memory_order(y.shape, [y.strides])
+    last = len(y.shape) - 1
+    if cut and ({*order[-2:]} != {last - 1, last} or itemsize < 4):
+        return None
     loops = []
-    for d in memory_order(y.shape, [y.strides]):
+    for n, d in enumerate(order):
         starts = tuple(start[d] for _, start in pieces)
         stops = tuple(start[d] + x.shape[d] for x, start in pieces)
         strides = tuple(x.in_elements(x.strides[d]) for x, _ in pieces)
-        loops.append((_Loop(y.shape[d], starts, stops, strides), y.in_elements(y.strides[d])))
+        apart = cut is not None and n >= last - 1
+        loop = _Loop(y.shape[d], starts, stops, strides)
+        loops.append((loop, y.in_elements(y.strides[d]), apart))
     step = 1
-    for loop, stride in reversed(loops):
+    for loop, stride, _ in reversed(loops):
         if loop.size > 1 and stride != step:
             return None
         step *= loop.size
     merged: list[_Loop] = []
-    for loop, _ in loops:
-        if not merged or merged[-1].size == 1:
+    for loop, _, apart in loops:
+        if apart:
+            merged.append(loop)
+        elif not merged or merged[-1].size == 1:
             merged[-1:] = [loop]
         elif loop.size > 1:
             joined = merged[-1].around(loop)
@@ -167,30 +192,38 @@ def plan_pieces(
     # all element by element. Measured: planes of 56 x 56 and 28 x 28 with a border took 0.65 of the
     # time of copies, of 14 x 14 as long; rows of 20 and 12 elements 1.4 times as long.
     parts = len({*row.starts, *row.stops, 0, row.size}) - 1
-    least = parts * vector // 2 if min(lengths) >= vector else 2 * parts * vector
+    least = parts * vector // 2 if min(lengths) >= vector and not cut else 2 * parts * vector
     if vector < 2 or row.size < least:
         return None
     size = y.size * y.dtype.itemsize // itemsize
     dims = tuple(Dim(loop.size, loop.strides) for loop in merged)
     index = index_type(Space(dims, tuple(offsets[1:])), traits=traits)
     word = {4: "uint", 8: "ulong"}[itemsize]
-    order = sorted(range(len(pieces)), key=lambda k: row.starts[k])
+    ordered = sorted(range(len(pieces)), key=lambda k: row.starts[k])
     found = Arguments(index)
     found.memory(word, "y_memory", read_only=False)
-    for k in order:
+    for k in ordered:
         found.memory(word, f"x{k}_memory")
     if filled:
         found.scalar(word, "value", 0)
     run = run_length(size, vector, 1, traits)
     found.numbers(size=size, run=run, n=row.size, y_start=offsets[0])
     found.numbers(**{f"n{d}": loop.size for d, loop in enumerate(outer)})
+    # Columns that are kept of a row, rows that are kept of a column: a diagonal moves on by one.
+    along = cut is not None and order[-1] == last
+    moving = "" if cut is None else "to" if cut.lower == along else "from"
+    if cut is not None:
+        first = cut.diagonal if along else -cut.diagonal
+        most = max(y.shape) + 1
+        found.numbers(cut=max(-most, min(most, first + (moving == "to"))))
     codes = []
-    for k in order:
+    for k in ordered:
         bounded = tuple(
             d for d, loop in enumerate(outer) if (loop.starts[k], loop.stops[k]) != (0, loop.size)
         )
-        codes.append(PieceCode(f"x{k}", lengths[k] >= vector, bounded))
-        found.numbers(**{f"x{k}_from": row.starts[k], f"x{k}_to": row.stops[k]})
+        codes.append(PieceCode(f"x{k}", lengths[k] >= vector and not cut, bounded, moving))
+        ends = {"from": row.starts[k], "to": row.stops[k]}
+        found.numbers(**{f"x{k}_{end}": value for end, value in ends.items() if end != moving})
         # As if its first row were the result's.
         start = offsets[1 + k] - sum(loop.starts[k] * loop.strides[k] for loop in outer)
         found.numbers(**{f"x{k}_start": start})
