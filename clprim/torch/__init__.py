@@ -3,7 +3,7 @@
 The device is clprim's current one. What has no kernel of clprim's runs on the CPU, with a warning.
 """
 
-from clprim.torch import autocast, basics, generators, private, saving, table
+from clprim.torch import autocast, basics, generators, modules, private, saving, table
 from clprim.torch.device import DeviceModule
 from clprim.torch.function import operator
 from clprim.torch.fusion import fuse
@@ -17,6 +17,7 @@ __all__ = ["array", "coverage", "fallback", "fuse", "operator", "tensor"]
 private.register_device(DeviceModule())
 basics.register()
 saving.register()
+modules.register()
 random.register()
 optimizer.register()
 attention.register()

@@ -6,9 +6,10 @@ the version that was found and those that the device was run with.
 
 from __future__ import annotations
 
+import ctypes
 import warnings
 from collections.abc import Callable, Sequence
-from itertools import repeat
+from functools import partial
 from typing import Any
 
 import torch
@@ -96,10 +97,55 @@ def backward_in_this_thread() -> None:
     torch._C._set_multithreading_enabled(False)
 
 
+# What a hook raises in a backward pass is still set when PyTorch asks for the device's type on its
+# way out, and no call of Python's may end with it: the process would be aborted. So it is taken
+# away there, and raised again where the backward pass ends.
+_python: Any = ctypes.pythonapi
+_python.PyErr_Fetch.restype = None
+_raised = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+_take_raised = partial(_python.PyErr_Fetch, *map(ctypes.byref, _raised))
+_kind = _raised[0]
+_taken: list[BaseException] = []
+_TYPE = torch._C._autograd.DeviceType.PrivateUse1
+
+
 class _Guard(torch._C._acc.DeviceGuard):  # type: ignore[misc]
     """What PyTorch asks, twice an operator that is differentiated, for the kind of the device."""
 
-    type_ = repeat(torch._C._autograd.DeviceType.PrivateUse1).__next__
+    def type_(self) -> Any:
+        _take_raised()
+        if _kind.value is not None:
+            _keep_raised()
+        return _TYPE
+
+
+def _keep_raised() -> None:
+    kind, value, trace = (
+        None if p.value is None else ctypes.cast(p, ctypes.py_object).value for p in _raised
+    )
+    error = value if isinstance(value, BaseException) else kind(value)
+    _taken.append(error.with_traceback(trace))
+    for p in _raised:
+        _python.Py_DecRef(p)
+        p.value = None
+
+
+def _raise_from_hooks() -> None:
+    """Lets backward passes raise what their hooks raised."""
+    original = torch.autograd.graph._engine_run_backward
+
+    def run_backward(*args: Any, **options: Any) -> Any:
+        try:
+            return original(*args, **options)
+        except SystemError:
+            if not _taken:
+                raise
+        error = _taken.pop()
+        _taken.clear()
+        raise error
+
+    torch.autograd.graph._engine_run_backward = run_backward
+    torch.autograd._engine_run_backward = run_backward
 
 
 def make_generators(make: Callable[[torch.device], Any]) -> None:
@@ -123,6 +169,7 @@ def register_device(module: object) -> None:
     torch.utils.backend_registration._setup_privateuseone_for_python_backend(
         NAME, backend_module=module, device_guard=_Guard()
     )
+    _raise_from_hooks()
 
 
 def _aten_library() -> Any:

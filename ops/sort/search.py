@@ -168,7 +168,8 @@ def histc(x: Any, bins: int = 100, min: float = 0, max: float = 0) -> Array:
     """Returns how many elements are in each of some equal intervals, as `torch.histc` does.
 
     Args:
-        x: An array of floating numbers.
+        x: An array of numbers. Those of integers are in intervals of integers, as PyTorch's are on
+            GPUs.
         bins: How many intervals.
         min: Where the first begins; with ``max`` equal, both are those of the elements.
         max: Where the last ends, which belongs to it.
@@ -178,24 +179,26 @@ def histc(x: Any, bins: int = 100, min: float = 0, max: float = 0) -> Array:
 
     Raises:
         ShapeError: No intervals, or bounds the wrong way round or not finite.
-        DTypeError: No device array of floating numbers.
+        DTypeError: No device array of numbers.
     """
     what = "histc"
-    if dtype_of(what, "x", x).kind in "biu":
-        raise DTypeError(f"{what}: x is {x.dtype}, expected a floating dtype")
+    if dtype_of(what, "x", x).kind == "b":
+        raise DTypeError(f"{what}: x is bool, expected numbers")
     bins = whole(what, "bins", bins, 1)
     low, high = real(what, "min", min), real(what, "max", max)
     if low == high and x.size:
-        low, high = float(amin(x).item()), float(amax(x).item())
+        low, high = amin(x).item(), amax(x).item()
         low, high = (low - 1, high + 1) if low == high else (low, high)
     if not low <= high or not np.isfinite([low, high]).all():
         raise ShapeError(f"{what}: bounds {low} and {high}: expected finite ones in order")
+    wide = np.int64 if x.dtype.kind in "iu" else np.float64
+    if x.dtype.kind == "f" and x.dtype != np.float64:
+        wide = np.float32
     text = """
-        typeof_x0 place = (x0 - w0) / (w1 - w0) * w2;
+        typeof_w0 place = (x0 - w0) * w2 / (w1 - w0);
         y0 = !(x0 >= w0 && x0 <= w1) ? (uint)w2 : place >= w2 ? (uint)w2 - 1 : (uint)place;
     """
     keys = new_dense(x.shape, np.dtype(np.uint32))
-    wide = np.float64 if x.dtype == np.float64 else np.float32
     kernel(text, what, keys.dtype)(x, wide(low), wide(high), wide(bins), out=keys)
     return _counts(what, keys.reshape(-1), bins).astype(x.dtype)
 

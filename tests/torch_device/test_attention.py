@@ -19,6 +19,7 @@ FUSED = "ScaledDotProductFusedAttentionOverrideableBackward0"
         ((2, 1), {"enable_gqa": True}),
         ((2, 3), {"attn_mask": torch.arange(37 * 29).reshape(37, 29) % 3 > 0}),
         ((1, 3), {}),  # broadcast: made of others
+        ((1, 3), {"attn_mask": torch.arange(37 * 29).reshape(37, 29) % 3 > 0}),
     ],
 )
 def test_results_and_gradients(heads, options):

@@ -211,3 +211,32 @@ def test_rrelu():
     assert slope[x < 0].unique().numel() > 100
     torch.testing.assert_close(ours.grad.cpu(), slope, rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(F.rrelu(ours).cpu(), F.rrelu(x), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "ends"),
+    [
+        ((24, 5), (4, 5, 3), [4, 4, 20, 24]),
+        ((4, 6, 5), (5, 32), [4, 4, 20, 32]),
+        ((6, 24), (24, 3), [4, 12, 12, 24]),
+        ((4, 6, 5), (4, 5, 3), None),
+    ],
+)
+def test_products_of_groups(a, b, ends):
+    x, y = (torch.arange(float(torch.Size(s).numel())).reshape(s).cos() for s in (a, b))
+    found = F.grouped_mm(
+        x.to("opencl"),
+        y.to("opencl"),
+        offs=None if ends is None else torch.tensor(ends, dtype=torch.int32, device="opencl"),
+    )
+    if ends is None:
+        expected = x @ y
+    else:
+        parts = list(zip([0, *ends], ends, strict=False))
+        if len(a) == 2 and len(b) == 3:
+            expected = torch.cat([x[s:e] @ y[n] for n, (s, e) in enumerate(parts)])
+        elif len(b) == 2 and len(a) == 3:
+            expected = torch.cat([x[n] @ y[:, s:e] for n, (s, e) in enumerate(parts)], 1)
+        else:
+            expected = torch.stack([x[:, s:e] @ y[s:e] for s, e in parts])
+    torch.testing.assert_close(found.cpu(), expected, rtol=1e-5, atol=1e-5)

@@ -187,15 +187,20 @@ def _attention(
     enable_gqa: bool = False,
 ) -> torch.Tensor:
     """What PyTorch chooses for its own devices in C++: one operator, or those it is made of."""
-    given = (query, key, value, attn_mask, dropout_p, is_causal)
+    given, rest = (query, key, value), (dropout_p, is_causal)
     aten = torch.ops.aten
-    if _fits(query, key, value, attn_mask, is_causal, enable_gqa):
+    if _fits(*given, attn_mask, is_causal, enable_gqa):
         fused = aten._scaled_dot_product_fused_attention_overrideable
-        found: torch.Tensor = fused(*given, scale=scale)[0]
+        found = fused(*given, attn_mask, *rest, scale=scale)
     else:
+        if attn_mask is not None and attn_mask.dtype is torch.bool:
+            # What it is made of adds masks as they are.
+            seen = attn_mask
+            attn_mask = torch.zeros_like(seen, dtype=query.dtype).masked_fill_(~seen, -torch.inf)
         math = aten._scaled_dot_product_attention_math
-        found = math(*given, scale=scale, enable_gqa=enable_gqa)[0]
-    return found
+        found = math(*given, attn_mask, *rest, scale=scale, enable_gqa=enable_gqa)
+    result: torch.Tensor = found[0]
+    return result
 
 
 def _several_heads(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from clprim import ops
 from clprim.arrays.array import Array
-from clprim.arrays.creation import empty
+from clprim.arrays.creation import empty, zeros
 from clprim.torch.kernels.elementwise import apply, promoted
 from clprim.torch.memory import kind_of, numpy_dtype
 from clprim.torch.table import kernel
@@ -29,14 +30,45 @@ def _sizes(a: Array) -> str:
     return "x".join(map(str, a.shape))
 
 
+@kernel("_grouped_mm")
+def _grouped_mm(
+    a: Array,
+    b: Array,
+    ends: Array | None = None,
+    bias: Array | None = None,
+    out_dtype: Any = None,
+) -> Any:
+    """Products of groups, which end where ``ends`` says: rows of a, columns of b, or terms."""
+    if bias is not None or (out_dtype is not None and numpy_dtype(out_dtype) != a.dtype):
+        raise RuntimeError("grouped_mm: expected no bias, and out_dtype as the inputs'")
+    if a.shape[-1] != b.shape[-2] or (ends is None) != (a.ndim == b.ndim == 3):
+        raise RuntimeError(
+            f"grouped_mm: matrices of {_sizes(a)} and {_sizes(b)} do not fit, or offs is "
+            f"{'missing' if ends is None else 'too much'}"
+        )
+    if ends is None:
+        return ops.matmul(a, b)
+    bounds = [0, *ends.get().tolist()]
+    shape = (*((len(bounds) - 1,) if a.ndim == b.ndim else ()), a.shape[-2], b.shape[-1])
+    y = zeros(shape, a.dtype)
+    for n, (start, stop) in enumerate(pairwise(bounds)):
+        if start < stop:
+            part = slice(start, stop)
+            if a.ndim == 2 and b.ndim == 2:
+                ops.matmul(a[:, part], b[part], out=y[n])
+            elif a.ndim == 2:
+                ops.matmul(a[part], b[n], out=y[part])
+            else:
+                ops.matmul(a[n], b[:, part], out=y[:, part])
+    return y
+
+
 @kernel("mv")
 def _mv(a: Array, b: Array) -> Any:
     return ops.matmul(a, b.reshape(-1, 1)).reshape(-1) if a.size else _mm_empty(a)
 
 
 def _mm_empty(a: Array) -> Array:
-    from clprim.arrays.creation import zeros
-
     return zeros((a.shape[0],), a.dtype)
 
 

@@ -48,6 +48,16 @@ def test_counts(device):
         )
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.uint8, np.int64], ids=np.dtype)
+def test_histc_of_integers(device, dtype):
+    values = np.random.default_rng(1).integers(0, 9, 500).astype(dtype)
+    for options in ({"bins": 9, "min": 0, "max": 8}, {"bins": 4}, {"bins": 3, "min": 2, "max": 7}):
+        found = ops.histc(cp.asarray(values), **options)
+        # Whole intervals and bounds: floating numbers say the same.
+        equal(found, torch.histc(torch.tensor(values).double(), **options).to(torch.int64))
+        assert found.dtype == dtype
+
+
 def test_nonzero_and_masked_select(device):
     rng = np.random.default_rng(2)
     x = rng.integers(-1, 2, (7, 5, 90)).astype(np.float32)
@@ -98,7 +108,7 @@ def test_refusals(device):
         ("expected integers", lambda: ops.bincount(x)),
         ("expected a line", lambda: ops.bincount(cp.zeros((3, 3), np.int32))),
         ("from -1 to -1", lambda: ops.bincount(i - 1)),
-        ("floating", lambda: ops.histc(i)),
+        ("expected numbers", lambda: ops.histc(i > 0)),
         ("in order", lambda: ops.histc(x, 3, 2, 1)),
         ("broadcast", lambda: ops.masked_select(x, i)),
         ("expected a device array", lambda: ops.nonzero(np.zeros(3))),
