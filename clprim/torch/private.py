@@ -121,9 +121,9 @@ class _Guard(torch._C._acc.DeviceGuard):  # type: ignore[misc]
 
 def _keep_raised() -> None:
     kind, value, trace = (
-        None if p.value is None else ctypes.cast(p, ctypes.py_object).value for p in _raised
+        ctypes.cast(p, ctypes.py_object).value if p.value else None for p in _raised
     )
-    error = value if isinstance(value, BaseException) else kind(value)
+    error = value if isinstance(value, BaseException) else RuntimeError(f"{kind}: {value}")
     _taken.append(error.with_traceback(trace))
     for p in _raised:
         _python.Py_DecRef(p)
