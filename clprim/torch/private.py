@@ -101,9 +101,10 @@ def backward_in_this_thread() -> None:
 # way out, and no call of Python's may end with it: the process would be aborted. So it is taken
 # away there, and raised again where the backward pass ends.
 _python: Any = ctypes.pythonapi
-_python.PyErr_Fetch.restype = None
+_python.PyErr_Fetch.restype = _python.PyErr_NormalizeException.restype = None
 _raised = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
-_take_raised = partial(_python.PyErr_Fetch, *map(ctypes.byref, _raised))
+_places = tuple(map(ctypes.byref, _raised))
+_take_raised = partial(_python.PyErr_Fetch, *_places)
 _kind = _raised[0]
 _taken: list[BaseException] = []
 _TYPE = torch._C._autograd.DeviceType.PrivateUse1
@@ -120,10 +121,8 @@ class _Guard(torch._C._acc.DeviceGuard):  # type: ignore[misc]
 
 
 def _keep_raised() -> None:
-    kind, value, trace = (
-        ctypes.cast(p, ctypes.py_object).value if p.value else None for p in _raised
-    )
-    error = value if isinstance(value, BaseException) else RuntimeError(f"{kind}: {value}")
+    _python.PyErr_NormalizeException(*_places)
+    _, error, trace = (ctypes.cast(p, ctypes.py_object).value if p.value else None for p in _raised)
     _taken.append(error.with_traceback(trace))
     for p in _raised:
         _python.Py_DecRef(p)
