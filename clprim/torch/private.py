@@ -122,8 +122,9 @@ class _Guard(torch._C._acc.DeviceGuard):  # type: ignore[misc]
 
 def _keep_raised() -> None:
     _python.PyErr_NormalizeException(*_places)
-    _, error, trace = (ctypes.cast(p, ctypes.py_object).value if p.value else None for p in _raised)
-    _taken.append(error.with_traceback(trace))
+    found = [ctypes.cast(p, ctypes.py_object).value if p.value else None for p in _raised]
+    error: Any = found[1]
+    _taken.append(error.with_traceback(found[2]))
     for p in _raised:
         _python.Py_DecRef(p)
         p.value = None
