@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from clprim.plan.epilogue import NO_EPILOGUE
 from clprim.plan.kernel import KernelPlan, Plan
-from clprim.plan.product.cut import ask_for_lanes, ask_for_strips, cut_loops
+from clprim.plan.product.cut import ask_for_band, ask_for_lanes, ask_for_strips, cut_loops
 from clprim.plan.product.pack import pack_plan, passes_in_place
 from clprim.plan.product.panels import LONGEST_CHAIN
 from clprim.plan.product.problem import Bounds, Contraction, Digits, moved_bytes
@@ -205,6 +205,7 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
         passes = cut.rows_a_group * cut.tiles_a_group
         asking = ask_for_strips(what, code, passes, cut.packed_a_group, traits)
         code = replace(code, asking=asking)
+    code = replace(code, asking=code.asking or ask_for_band(what, code, traits))
     parameters, arguments = parameters_of(code, names, what)
     groups = cut.row_groups(what) * -(-cut.tiles // cut.tiles_a_group)
     main = KernelPlan(

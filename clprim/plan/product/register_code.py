@@ -36,11 +36,12 @@ class Asking:
     """Memory that is asked for while strips are passed, before it is needed.
 
     Attributes:
-        what: ``strip``, the next one, or ``lanes``, those of the next tile.
-        passes: All of it is asked for in so many passes, a piece in each.
+        what: ``strip``, the next one, ``lanes``, those of the next tile, or ``band``, what the next
+            work-item copies.
+        passes: All of it is asked for in so many passes, a piece in each; 0: until it ends.
         lines: Of a cache, that are asked for every ``unit`` steps of depth.
         line: Elements of a line.
-        share: Elements of the next strip that a pass asks for in every step of depth.
+        share: Elements of the next strip, or band, that a pass asks for in every step of depth.
     """
 
     what: str

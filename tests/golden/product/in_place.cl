@@ -188,6 +188,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
     const index_t bias_image = bias_start + group * bias_group;
     const index_t x0_image = x0_start + group * x0_group + image * x0_0;
 
+    // What the next work-item, which is likely to run here, copies beside what this one did.
+    __global const float *next = x_memory + x_row + (above + band_height) * x_pixel_row;
+    __global const float *next_end = next + (last_row - first_row) * row_lane_1 * x_pixel_row;
     for (index_t some = packed_first; some < packed_last; some += packed_a_tile)
         for (index_t line = first_row; line < last_row; ++line)
             for (index_t tile = first_tile; tile < last_tile; ++tile)
@@ -216,12 +219,16 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                     #pragma unroll
                     for (int v = 0; v < 2; ++v)
                         sum[j][v] = 0;
+                __global const float *ask = next < next_end ? next : strip;
+                next += depth_padded * 4;
                 for (int tap_0 = 0; tap_0 < depth_0; ++tap_0)
                     for (int tap_1 = 0; tap_1 < taps; ++tap_1) {
                         __local const float *a = corner_here + tap_0 * tap_row + tap_1 * tap_column;
                         __global const float *b = strip + (tap_0 * taps + tap_1) * run * 32;
                         int left_over = run;
                         for (; left_over >= 4; left_over -= 4) {
+                            prefetch_line(ask + 0);
+                            ask += 16;
                             #pragma unroll
                             for (int u = 0; u < 4; ++u) {
                                 float16 row[2];
@@ -277,7 +284,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 281 "kernel"
+#line 288 "kernel"
                                 }
                                 vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                             }
@@ -304,7 +311,7 @@ y0 = max(y0 + x0, 0);
                         {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 308 "kernel"
+#line 315 "kernel"
                         }
                         vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                     }
@@ -319,7 +326,7 @@ y0 = max(y0 + x0, 0);
                         {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 323 "kernel"
+#line 330 "kernel"
                         }
                         y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
                     }

@@ -34,13 +34,16 @@ def test_tiles_leave_room_beside_sums():
         assert not Tile(7, 4).fits(4, 1, traits)
 
 
-def test_lanes_are_asked_for_where_strips_stay():
+def test_what_comes_from_afar_is_asked_for():
     asking = replace(CPU, prefetch=True)
     first = _pixels(256, 64, asking).asking
     assert (first.what, first.passes) == ("lanes", 1)
     # A tile's lanes are asked for as long as the first strip is passed.
     assert first.lines * first.line >= _pixels(256, 64).rows * 4
     assert _pixels(256, 64).asking is None
+    windows = forward(dense_convolution(8, 64, 56, 64, stride=2, last=True))
+    assert plan_in_place(windows, asking).main.code.asking.what == "band"
+    assert plan_in_place(windows, CPU).main.code.asking is None
     two = replace(asking, compute_units=2)
     assert _pixels(1024, 512, two).asking.what == "strip"
 
