@@ -37,7 +37,7 @@ SPARE = 4
 FEW_SUMS = 12
 # Rows that a tile may have: few, as each is another kernel to compile, and divisors of what images
 # measure.
-ROWS = (14, 13, 12, 10, 8, 7, 6, 4, 2, 1)
+ROWS = (16, 14, 13, 12, 10, 8, 7, 6, 4, 2, 1)
 ROWS_OF_FEW = (12, 10, 8, 7, 6, 5, 4, 2, 1)
 
 
@@ -85,10 +85,18 @@ def tile_vectors(traits: DeviceTraits) -> tuple[int, ...]:
     return (4, 3, 2, 1) if traits.sums <= FEW_SUMS else (4, 2, 1)
 
 
-def register_tiles(traits: DeviceTraits) -> Iterator[tuple[int, int]]:
-    """Yields rows and vectors that registers have room for, the most of both first."""
+def register_tiles(
+    traits: DeviceTraits, vectors: tuple[int, ...] | None = None
+) -> Iterator[tuple[int, int]]:
+    """Yields rows and vectors that registers have room for, the most of both first.
+
+    Args:
+        traits: Of the device.
+        vectors: That tiles may have; what they usually have where left out.
+    """
     for rows in tile_rows(traits):
-        yield from ((rows, v) for v in tile_vectors(traits) if _holds(rows, v, traits))
+        wide = vectors or tile_vectors(traits)
+        yield from ((rows, v) for v in wide if _holds(rows, v, traits))
 
 
 def _holds(rows: int, vectors: int, traits: DeviceTraits) -> bool:

@@ -24,6 +24,22 @@ def test_rows_of_matrices_are_few():
     assert wide.step == 0  # no kernel for each number of channels
 
 
+def test_brief_windows_store_whole_pixels():
+    def tile(channels, outputs, **options):
+        image = dense_convolution(8, channels, 112, outputs, **options)
+        code = plan_in_place(forward(image), CPU).main.code
+        return code.rows, code.vectors
+
+    assert tile(3, 64, last=True) == (6, 4)
+    assert tile(3, 48, last=True) == (8, 3)
+    assert tile(3, 32, last=True) == (8, 2)
+    # Not of stride 2, nor where sums are turned over, nor where windows are large.
+    assert tile(3, 32, last=True, stride=2)[0] > FEW_ROWS
+    assert tile(3, 64)[0] > FEW_ROWS
+    assert tile(32, 64, last=True)[0] > FEW_ROWS
+    assert tile(12, 48) == (8, 3)
+
+
 def test_tiles_leave_room_beside_sums():
     for traits in (CPU, replace(CPU, vector_bytes=32)):
         registers = traits.sums + SPARE
