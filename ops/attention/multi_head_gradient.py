@@ -90,9 +90,9 @@ def multi_head_attention_backward(
                 f"{what}: {label} has shape {array.shape} of {array.dtype}, expected {expected} of "
                 f"{dtype}"
             )
-    grad = grad.reshape(length, batch, high)
     mask = True, True, "out_proj_bias" in given
-    drows, dout, dout_bias = linear_backward(grad, saved.rows, saved.out, output_mask=mask)
+    both = grad.reshape(length * batch, high), _flat(saved.rows)
+    drows, dout, dout_bias = linear_backward(*both, saved.out, output_mask=mask)
     assert drows is not None and dout is not None  # both are in the mask
     _, heads, _, size = saved.seen.shape
     dseen = drows.reshape(length, batch, heads, size).transpose(1, 2, 0, 3)
@@ -110,10 +110,18 @@ def multi_head_attention_backward(
     for n, (d, x, w) in enumerate(zip(rows, saved.inputs, saved.weights, strict=True)):
         part = slice(n * width, (n + 1) * width)
         places = None, *(None if a is None else a[part] for a in (whole, bias))
-        dx, dw, _ = linear_backward(d, x, w, output_mask=(True, True, bias is not None), out=places)
-        inputs.append(dx if saved.batched or dx is None else dx[:, 0])
+        wanted = True, True, bias is not None
+        dx, dw, _ = linear_backward(_flat(d), _flat(x), w, output_mask=wanted, out=places)
+        assert dx is not None  # it is in the mask
+        inputs.append(dx.reshape(x.shape) if saved.batched else dx)
         apart.append(None if whole is not None else dw)
     return MultiHeadGradients._make([*inputs, whole, bias, *further, dout, dout_bias, *apart])
+
+
+def _flat(a: Any) -> Array:
+    """All rows at once: as a batch for each position, weights would be packed as often."""
+    found: Array = a.reshape(a.shape[0] * a.shape[1], a.shape[2])
+    return found
 
 
 def _attention_back(dseen: Any, grad_weights: Any, saved: SavedHeads) -> tuple[Array, ...]:
