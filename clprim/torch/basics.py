@@ -249,6 +249,14 @@ def _pinned(original: Any) -> Any:
     return pin_memory
 
 
+def _assert(
+    x: torch.Tensor, message: str = "Expected Tensor with single nonzero value, but got zero"
+) -> None:
+    """What PyTorch checks without waiting; here the answer is waited for."""
+    if not x:
+        raise RuntimeError(message)
+
+
 def register() -> None:
     """Registers them all."""
     private.replace_method("pin_memory", _pinned)
@@ -272,6 +280,8 @@ def register() -> None:
         "fill_.Tensor": _fill,
         "zero_": lambda x: _fill(x, 0),
         "_local_scalar_dense": _item,
+        "_assert_async": _assert,
+        "_assert_async.msg": _assert,
         "_efficientzerotensor": lambda size, *, dtype=None, **_: _fill(
             _empty(size, dtype=dtype), 0
         ),

@@ -98,6 +98,15 @@ def test_numbers():
     assert "opencl" in repr(x)
 
 
+def test_assertions():
+    yes, no = torch.tensor([True, False]).to("opencl")
+    torch._assert_async(yes)
+    with pytest.raises(RuntimeError, match="got zero"):
+        torch._assert_async(no)
+    with pytest.raises(RuntimeError, match="^mine$"):
+        torch._assert_async(no, "mine")
+
+
 def test_a_tensor_and_its_array_are_the_same_memory():
     x = torch.arange(6.0).reshape(2, 3).to("opencl")
     array = ct.array(x.t())
