@@ -103,7 +103,7 @@ def test_assertions():
     torch._assert_async(yes)
     with pytest.raises(RuntimeError, match="got zero"):
         torch._assert_async(no)
-    with pytest.raises(RuntimeError, match="^mine$"):
+    with pytest.raises(RuntimeError, match=r"^mine$"):
         torch._assert_async(no, "mine")
 
 
