@@ -281,7 +281,7 @@ def multi_head_attention_forward(
         if return_saved:
             seen, sums, state = seen
     rows = seen.transpose(2, 0, 1, 3).reshape(length, batch, width)
-    y = _linear(rows, out_proj_weight, out_proj_bias)
+    y = linear(rows, out_proj_weight, out_proj_bias)
     y = y if batched else y[:, 0]
     if not return_saved:
         return y, found
@@ -350,16 +350,10 @@ def _projected(
 ) -> list[Array]:
     width = query.shape[-1]
     if query is key and key is value and whole is not None:
-        y = _linear(query, whole, bias)
+        y = linear(query, whole, bias)
         return [y[..., n * width : (n + 1) * width] for n in range(3)]
     biases = [None if bias is None else bias[n * width : (n + 1) * width] for n in range(3)]
-    return [_linear(a, w, b) for a, w, b in zip((query, key, value), weights, biases, strict=True)]
-
-
-def _linear(x: Any, weight: Any, bias: Any) -> Array:
-    """Of all rows at once: as a batch for each position, the weight would be packed as often."""
-    y = linear(x.reshape(x.shape[0] * x.shape[1], x.shape[2]), weight, bias)
-    return y.reshape(*x.shape[:2], weight.shape[0])
+    return [linear(a, w, b) for a, w, b in zip((query, key, value), weights, biases, strict=True)]
 
 
 def _joined(a: Array, row: Any) -> Array:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.memory import operand_of
@@ -28,7 +28,7 @@ from clprim.ops.shared.arguments import check_mask, dtype_of, is_array
 from clprim.ops.shared.epilogue import check_epilogue, split_arguments
 from clprim.plan.epilogue import Epilogue, Read
 from clprim.plan.product.family import PRODUCTS
-from clprim.plan.product.problem import Contraction, Gathered, Output, Packed
+from clprim.plan.product.problem import Contraction, Digits, Gathered, Output, Packed
 from clprim.plan.strides import (
     Operand,
     broadcast_shapes,
@@ -332,13 +332,22 @@ def _products(
     *,
     swap: bool,
 ) -> tuple[Contraction, ...]:
-    """One contraction for every batch that is not part of a regular row of batches."""
-    batch, (m, n), k = shape[:-2], shape[-2:], left.shape[-1]
+    """One contraction for every batch that is not part of a regular row of batches.
+
+    Batches that share what is packed are more lanes of one product, and those that share what is
+    gathered more outputs, so that neither is read once for each of them.
+    """
+    batch, k = shape[:-2], left.shape[-1]
     places = (y, *epilogue.arrays)
     operands = [left, right, *(read.operand for read in places)]
     full = [(*batch, *left.shape[-2:]), (*batch, *right.shape[-2:]), *(shape for _ in places)]
     strides = [broadcast_strides(o, s) for o, s in zip(operands, full, strict=True)]
     starts = [o.in_elements(o.offset) for o in operands]
+    gathers, packs = (1, 0) if swap else (0, 1)
+    row, column = (-1, -2) if swap else (-2, -1)
+    inner, lanes, lane = _joined(batch, shape[row], strides, packs, row, 3)
+    inner, outputs, output = _joined(batch[:inner], shape[column], strides, gathers, column, 1)
+    batch = batch[:inner]
     # Trailing batch dimensions that every operand walks as one are the groups of a contraction.
     groups, steps, outer = 1, [0] * len(operands), len(batch)
     for d in reversed(range(len(batch))):
@@ -359,39 +368,91 @@ def _products(
             begin + sum(i * s[d] for d, i in enumerate(place))
             for begin, s in zip(starts, strides, strict=True)
         ]
-        (a_m, a_k), (b_k, b_n) = strides[0][-2:], strides[1][-2:]
+        a_k, b_k = strides[0][-1], strides[1][-2]
+        depth = ((0, 0, b_k), (0, 0, a_k)) if swap else ((0, 0, a_k), (0, 0, b_k))
         results = {
             read.name: Output(
-                read.name,
-                read.operand.dtype,
-                at[2 + i],
-                steps[2 + i],
-                strides[2 + i][-2 if swap else -1],
-                (0, 0, strides[2 + i][-1 if swap else -2]),
+                read.name, read.operand.dtype, at[i], steps[i], output[i][-1], lane[i]
             )
-            for i, read in enumerate(places)
+            for i, read in enumerate(places, 2)
         }
-        if swap:
-            gathered = Gathered(right.dtype, at[1], steps[1], (0, 0, b_n), (0, 0, b_k), sizes[1])
-            packed = Packed(left.dtype, at[0], steps[0], a_m, (0, 0, a_k))
-        else:
-            gathered = Gathered(left.dtype, at[0], steps[0], (0, 0, a_m), (0, 0, a_k), sizes[0])
-            packed = Packed(right.dtype, at[1], steps[1], b_n, (0, 0, b_k))
         products.append(
             Contraction(
                 name="matmul",
                 groups=groups,
-                lanes=(1, 1, n if swap else m),
+                lanes=lanes,
                 depths=(1, 1, k),
-                outputs=m if swap else n,
+                outputs=outputs[-1],
                 value=value,
-                gathered=gathered,
-                packed=packed,
+                gathered=Gathered(
+                    operands[gathers].dtype,
+                    at[gathers],
+                    steps[gathers],
+                    lane[gathers],
+                    depth[0],
+                    sizes[gathers],
+                ),
+                packed=Packed(
+                    operands[packs].dtype, at[packs], steps[packs], output[packs][-1], depth[1]
+                ),
                 y=results["y0"],
                 epilogue=epilogue.placed(partial(_of_name, results)),
             )
         )
     return tuple(products)
+
+
+def _joined(
+    batch: tuple[int, ...],
+    count: int,
+    strides: Sequence[tuple[int, ...]],
+    shared: int,
+    axis: int,
+    digits: int,
+) -> tuple[int, Digits, list[Digits]]:
+    """Joins trailing batch dimensions that one operand does not walk to rows, or to columns.
+
+    Args:
+        batch: Sizes.
+        count: Of the rows or columns.
+        strides: Of all operands, in all dimensions.
+        shared: Which operand is the same for all of the batches that are joined.
+        axis: Of the rows or columns.
+        digits: How many may be needed for what does not lie at one distance.
+
+    Returns:
+        How many batch dimensions are left, the sizes of all three digits, and their strides of
+        every operand.
+    """
+    sizes, steps = [count], [[s[axis]] for s in strides]
+    inner = len(batch)
+    for d in reversed(range(len(batch))):
+        size = batch[d]
+        if size > 1:
+            if strides[shared][d]:
+                break
+            if sizes[0] == 1:
+                sizes[0] = size
+                for s, step in zip(strides, steps, strict=True):
+                    step[0] = s[d]
+            elif all(
+                s[d] == step[0] * sizes[0] or i == shared
+                for i, (s, step) in enumerate(zip(strides, steps, strict=True))
+            ):
+                sizes[0] *= size
+            elif len(sizes) < digits:
+                sizes.insert(0, size)
+                for s, step in zip(strides, steps, strict=True):
+                    step.insert(0, s[d])
+            else:
+                break
+        inner = d
+    missing = 3 - len(sizes)
+    return (
+        inner,
+        cast(Digits, (*(1,) * missing, *sizes)),
+        [cast(Digits, (*(0,) * missing, *step)) for step in steps],
+    )
 
 
 def _of_name(outputs: dict[str, Output], read: Read) -> Output:

@@ -17,12 +17,10 @@ typedef int index_t;
 #ifdef __has_builtin
 #if __has_builtin(__builtin_prefetch)
 #define prefetch_line(address) __builtin_prefetch(address)
-#define prefetch_store(address) __builtin_prefetch(address, 1)
 #endif
 #endif
 #ifndef prefetch_line
 #define prefetch_line(address)
-#define prefetch_store(address)
 #endif
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
@@ -98,12 +96,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                 const index_t column = other * 32;
                 const int rows_left = 7;
                 const int columns_left = min((index_t)32, outputs - column);
-                for (int j = 0; j < rows_left; ++j) {
-                    #pragma unroll
-                    for (int c = 0; c < 32; c += 16) {
-                        prefetch_store(y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel + 7 * y0_2);
-                    }
-                }
                 float16 sum[7][2];
                 #pragma unroll
                 for (int j = 0; j < 7; ++j)

@@ -17,17 +17,6 @@
 // memory, with zeros around.
 typedef int index_t;
 
-#ifdef __has_builtin
-#if __has_builtin(__builtin_prefetch)
-#define prefetch_line(address) __builtin_prefetch(address)
-#define prefetch_store(address) __builtin_prefetch(address, 1)
-#endif
-#endif
-#ifndef prefetch_line
-#define prefetch_line(address)
-#define prefetch_store(address)
-#endif
-
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
     __global const float *x_memory,
     __global const float *packed,
@@ -164,12 +153,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                 const index_t column = other * 16;
                 const int rows_left = 14;
                 const int columns_left = min((index_t)16, outputs - column);
-                for (int j = 0; j < rows_left; ++j) {
-                    #pragma unroll
-                    for (int c = 0; c < 16; c += 16) {
-                        prefetch_store(y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel + 14 * y0_2);
-                    }
-                }
                 float16 sum[14][1];
                 #pragma unroll
                 for (int j = 0; j < 14; ++j)

@@ -12,6 +12,7 @@ from support import BFLOAT16, Guard, equal, numbers, same_bits, wide
 
 import clprim as cp
 from clprim import ops
+from clprim.ops.product import matmul as matmul_module
 
 FLOATS = [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), BFLOAT16]
 FORMS = ["NN", "NT", "TN", "TT"]
@@ -538,3 +539,32 @@ def test_whole_numbers_of_an_epilogue_may_be_floats(device):
     a = cp.asarray(np.ones((4, 5), np.int8))
     found = ops.matmul(a, a.T, epilogue="y0 = y0 * w0;", epilogue_args=(2.0,))
     np.testing.assert_array_equal(found.get(), np.full((4, 4), 10))
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "lanes", "outputs"),
+    [
+        ((5, 3, 6), (6, 7), (1, 1, 15), 7),
+        ((5, 3, 6), (1, 6, 7), (1, 1, 15), 7),
+        ((2, 5, 3, 6), (6, 7), (1, 1, 30), 7),
+        ((5, 1, 6), (6, 70), (1, 1, 70), 5),  # the larger one is gathered, its columns are lanes
+        ((2, 6, 5, 3), (6, 7), (2, 3, 5), 7),  # of views that do not lie at one distance
+        ((3, 6), (5, 6, 7), (1, 5, 7), 3),
+    ],
+)
+def test_batches_that_share_an_operand_are_one_product(device, monkeypatch, x, w, lanes, outputs):
+    made = []
+    original = matmul_module._products
+
+    def products(*args, **options):
+        made.extend(original(*args, **options))
+        return tuple(made)
+
+    monkeypatch.setattr(matmul_module, "_products", products)
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-4, 5, shape).astype(np.float32) for shape in (x, w))
+    order = (0, 3, 2, 1) if x == (2, 6, 5, 3) else tuple(range(len(x)))
+    found = ops.matmul(cp.asarray(a).transpose(*order), cp.asarray(b))
+    np.testing.assert_array_equal(found.get(), np.matmul(a.transpose(order), b))
+    (product,) = made
+    assert (product.groups, product.lanes, product.outputs) == (1, lanes, outputs)
