@@ -57,6 +57,30 @@ def test_a_step_with_an_infinite_gradient_is_left_out():
     assert scaler.get_scale() == 2.0
 
 
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "Adagrad"])
+def test_fused_steps_that_are_left_out_do_not_count(name):
+    """The first one, and one amid the others: as if these had not been there."""
+    start = torch.arange(6.0).reshape(2, 3)
+    weights = start.to("opencl").requires_grad_(), start.clone().requires_grad_()
+    options = {"momentum": 0.9} if name == "SGD" else {}
+    kind = getattr(torch.optim, name)
+    fused = kind([weights[0]], lr=0.1, fused=True, **options)
+    plain = kind([weights[1]], lr=0.1, **options)
+    scaler = torch.amp.GradScaler("opencl", init_scale=4.0)
+    for n, left_out in enumerate([True, False, False, True, True, False]):
+        fused.zero_grad()
+        scaler.scale((weights[0].cos() * (n + 1)).sum()).backward()
+        if left_out:
+            weights[0].grad[1, 1] = float("inf")
+        else:
+            plain.zero_grad()
+            (weights[1].cos() * (n + 1)).sum().backward()
+            plain.step()
+        scaler.step(fused)
+        scaler.update()
+        torch.testing.assert_close(weights[0].detach().cpu(), weights[1].detach())
+
+
 def test_gradients_of_many_shapes_and_dtypes_are_unscaled_together():
     kinds = [torch.float32, torch.float16, torch.float32] * 3
     grads = [torch.arange(n + 2.0).to(k) for n, k in enumerate(kinds)]

@@ -60,13 +60,14 @@ def _sgd(
     grad_scale: Any = None,
     found_inf: Any = None,
 ) -> None:
+    buffers = _arrays(momentum_buffers)
+    if momentum and is_first_step:
+        # Not initialised; a step multiplies them with the momentum, if not this one then the next.
+        for buffer in buffers:
+            buffer.fill(0)
     arrays = _unscaled(grads, grad_scale, found_inf)
     if arrays is None:
         return
-    buffers = _arrays(momentum_buffers)
-    if momentum and is_first_step:
-        for buffer in buffers:  # not initialised; the step multiplies them with the momentum
-            buffer.fill(0)
     ops.optim.sgd(
         _arrays(params),
         arrays,
@@ -94,9 +95,7 @@ def _adagrad(
 ) -> None:
     arrays = _unscaled(grads, grad_scale, found_inf)
     if arrays is None:
-        for count in state_steps:
-            count.sub_(1)
-        return
+        return  # PyTorch takes the step back that it has counted
     lists = [_arrays(params), arrays, _arrays(state_sums)]
     numbers = _steps(state_steps)
     for number in set(numbers):
@@ -126,10 +125,7 @@ def _adam(step: Callable[..., None]) -> Callable[..., None]:
     ) -> None:
         arrays = _unscaled(grads, grad_scale, found_inf)
         if arrays is None:
-            # PyTorch has counted the step already.
-            for count in state_steps:
-                count.sub_(1)
-            return
+            return  # PyTorch takes the step back that it has counted
         lists = [_arrays(params), arrays, _arrays(exp_avgs), _arrays(exp_avg_sqs)]
         if amsgrad:
             lists.append(_arrays(max_exp_avg_sqs))
