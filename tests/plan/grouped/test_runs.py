@@ -73,8 +73,23 @@ def test_rows_and_groups_of_two_axes():
 
 
 def test_sizes_are_no_part_of_the_key():
-    plans = [plan(array((n, c, s, s))) for n, c, s in ((32, 64, 14), (8, 128, 28), (2, 16, 20))]
+    plans = [plan(array((n, c, s, s))) for n, c, s in ((32, 64, 14), (8, 128, 28), (4, 16, 20))]
     assert len({p.code for p in plans}) == 1
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "partials"),
+    [
+        ((1000, 128), (1,), 1),
+        ((1000, 256), (1,), 2),
+        ((1000, 1023), (1,), 2),
+        ((1000, 1024), (1,), 4),
+        ((8, 64, 14, 14), (0, 2, 3), 4),  # short runs, of which a group has some
+        ((64, 64, 7, 7), (0, 2, 3), 1),  # runs that are too short by themselves
+    ],
+)
+def test_short_groups_have_few_partials_to_merge(shape, axes, partials):
+    assert plan(array(shape), axes=axes).code.unroll == partials
 
 
 @pytest.mark.parametrize(
