@@ -129,13 +129,14 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
     index_t image = plane_first / channels;
     index_t channel = plane_first - image * channels;
     for (index_t plane = plane_first; plane < plane_last; ++plane) {
-        const index_t w_at = w_start + channel * w_channel;
         const index_t x_plane = x_start + image * x_image + channel / multiplier * x_channel;
+        const index_t w_at = w_start + channel * w_channel;
         float tap[9];
         #pragma unroll
         for (int k = 0; k < 9; ++k)
             tap[k] = (float)w_memory[w_at + k / 3 * w_row + k % 3 * w_column];
         const index_t y0_plane = y0_start + image * y0_image + channel * y0_channel;
+
         for (index_t row = item_first; row < item_last; row += rows_a_band) {
             const int rows_here = min(rows_a_band, item_last - row);
             // What a vector writes too much, the next row overwrites.
@@ -177,7 +178,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                     {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 181 "kernel"
+#line 182 "kernel"
                     }
                     vstore16(y0, 0, y0_memory + y0_here);
                 }
@@ -207,7 +208,7 @@ y0 = clamp(y0, 0, 6);
                     {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 211 "kernel"
+#line 212 "kernel"
                     }
                     vstore16(y0, 0, y0_memory + y0_here);
                 } else {
@@ -220,13 +221,14 @@ y0 = clamp(y0, 0, 6);
                         {
 #line 1 "snippet:epilogue"
 y0 = clamp(y0, 0, 6);
-#line 224 "kernel"
+#line 225 "kernel"
                         }
                         y0_memory[y0_here] = y0;
                     }
                 }
 
             }
+
         }
         if (++channel == channels) {
             channel = 0;

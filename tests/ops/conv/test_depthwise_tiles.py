@@ -77,3 +77,14 @@ def test_any_tile_gives_the_same(device, memory_format, stride):
     with tuning.using(other):
         check(memory_format, stride)
     assert len(other.seen) == stride + 1  # the input's gradient is a convolution at stride 1
+
+
+@pytest.mark.parametrize("gap", [0, 2])
+def test_small_planes_side_by_side(device, gap):
+    """A plane is copied while the one before is summed up: many, of several images and outputs."""
+    x = numbers((5, 23, 7, 7 + gap), np.float32)
+    w = numbers((46, 1, 3, 3), np.float32, 1)
+    options = {"stride": 1, "padding": 1, "dilation": 1, "groups": 23}
+    found = ops.conv2d(cp.asarray(x)[..., :7], cp.asarray(w), **options)
+    expected = reference.conv2d(x[..., :7], w, None, **options)
+    np.testing.assert_array_equal(found.get(), expected)
