@@ -7,7 +7,7 @@ from clprim.plan.conv.dense import CPU, dense_convolution
 from clprim.plan.conv.lowering import forward
 from clprim.plan.product.in_place import FEW_ROWS, plan_in_place
 from clprim.plan.product.panels import plan_panels
-from clprim.plan.product.register_tile import SPARE, Tile, near_tiles, register_tiles
+from clprim.plan.product.register_tile import SPARE, Tile, choose_tile, near_tiles, register_tiles
 
 
 def _pixels(channels, outputs, traits=CPU):
@@ -48,6 +48,8 @@ def test_tiles_leave_room_beside_sums():
         near = near_tiles(56, 256, 4, traits, len(tiles))
         assert {(tile.rows, tile.vectors) for tile in near} <= set(tiles)
         assert not Tile(7, 4).fits(4, 1, traits)
+        chosen = choose_tile(392, 512, 4, traits)
+        assert (chosen.rows, chosen.vectors) == ((12, 2) if traits is CPU else (6, 2))
 
 
 def test_what_comes_from_afar_is_asked_for():
