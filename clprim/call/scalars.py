@@ -14,14 +14,14 @@ __all__ = ["as_numbers", "scalar_dtypes", "split_arguments", "weaken"]
 
 
 def as_numbers(args: tuple[Any, ...], arrays: int) -> tuple[Any, ...]:
-    """Returns positional arguments with a number for every NumPy array without dimensions.
+    """Returns arguments with a number for every NumPy array without dimensions, the same if there is none.
 
     Args:
         args: Arrays, then scalars. This is asked on every call.
         arrays: How many of them are arrays; these stay what they are.
     """
     for w in args[arrays:]:
-        if w.__class__ is np.ndarray:
+        if w.__class__ is np.ndarray and not w.ndim:
             break
     else:
         return args
