@@ -14,7 +14,7 @@ __all__ = ["as_numbers", "scalar_dtypes", "split_arguments", "weaken"]
 
 
 def as_numbers(args: tuple[Any, ...], arrays: int) -> tuple[Any, ...]:
-    """Returns arguments with a number for every NumPy array without dimensions, the same if there is none.
+    """Returns arguments with a number for every NumPy array without dimensions, or as they are.
 
     Args:
         args: Arrays, then scalars. This is asked on every call.
