@@ -107,6 +107,10 @@ class Branches(nn.Module):
         return torch.cat((c, d, y), dim=1) + torch.cat([d, c, y * c.sum()], dim=1)
 
 
+# What puts arrays side by side: a copy of each, or one kernel of all.
+MOVES = {"copy", "pieces"}
+
+
 @pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("order", [torch.contiguous_format, torch.channels_last])
 def test_convolutions_write_into_their_concatenation(order):
@@ -124,10 +128,10 @@ def test_convolutions_write_into_their_concatenation(order):
     assert kinds.count("FusedConcat") == 1 and kinds.count("FusedMaxPool2d") == 1
     with cp.profile() as p:
         fused(there)
-        before = sum(event.name == "copy" for event in p.events)
+        before = sum(event.name in MOVES for event in p.events)
         model(there)
-    copies = sum(event.name == "copy" for event in p.events)
-    assert copies - before > before  # the plain network copies two more parts
+    copies = sum(event.name in MOVES for event in p.events)
+    assert copies - before > before  # the plain network moves two more parts
     # With other images, with gradients and on the CPU it is PyTorch's own.
     smaller = x[:1, :, 1:, 2:]
     torch.testing.assert_close(
