@@ -191,9 +191,8 @@ def histc(x: Any, bins: int = 100, min: float = 0, max: float = 0) -> Array:
         low, high = (low - 1, high + 1) if low == high else (low, high)
     if not low <= high or not np.isfinite([low, high]).all():
         raise ShapeError(f"{what}: bounds {low} and {high}: expected finite ones in order")
-    wide = np.int64 if x.dtype.kind in "iu" else np.float64
-    if x.dtype.kind == "f" and x.dtype != np.float64:
-        wide = np.float32
+    wide = np.float64 if x.dtype == np.float64 else np.float32
+    wide = np.int64 if x.dtype.kind in "iu" else wide
     text = """
         typeof_w0 place = (x0 - w0) * w2 / (w1 - w0);
         y0 = !(x0 >= w0 && x0 <= w1) ? (uint)w2 : place >= w2 ? (uint)w2 - 1 : (uint)place;

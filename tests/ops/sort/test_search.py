@@ -5,6 +5,7 @@ import pytest
 
 import clprim as cp
 from clprim import ops
+from clprim.ops.sort import search
 
 torch = pytest.importorskip("torch")
 
@@ -56,6 +57,27 @@ def test_histc_of_integers(device, dtype):
         # Whole intervals and bounds: floating numbers say the same.
         equal(found, torch.histc(torch.tensor(values).double(), **options).to(torch.int64))
         assert found.dtype == dtype
+
+
+def test_histc_of_short_floats_asks_for_no_double(device, monkeypatch):
+    original, used = search.kernel, []
+
+    def kernel(*made):
+        operator = original(*made)
+
+        def call(x, *numbers, **options):
+            used.extend(type(n) for n in numbers)
+            return operator(x, *numbers, **options)
+
+        return call
+
+    monkeypatch.setattr(search, "kernel", kernel)
+    values = np.random.default_rng(2).random(500).astype(np.float32)
+    short = cp.asarray(values).astype("bfloat16")
+    found = ops.histc(short, 8, 0, 1)
+    assert {*used[:3]} == {np.float32}
+    expected = torch.histc(torch.tensor(short.astype("float32").get()), 8, 0, 1)
+    equal(found.astype("float32"), expected)
 
 
 def test_nonzero_and_masked_select(device):
