@@ -240,3 +240,25 @@ def test_products_of_groups(a, b, ends):
         else:
             expected = torch.stack([x[:, s:e] @ y[s:e] for s, e in parts])
     torch.testing.assert_close(found.cpu(), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "ends", "message"),
+    [
+        ((24, 5), (4, 5, 3), [4, 24], "one for each group"),
+        ((24, 5), (4, 5, 3), [4, 8, 12, 16, 24], "one for each group"),
+        ((24, 5), (4, 5, 3), [4, 8, 12, 99], "rise from 0 to 24"),
+        ((24, 5), (4, 5, 3), [8, 4, 12, 24], "rise from 0 to 24"),
+        ((24, 5), (4, 5, 3), [-4, 4, 12, 24], "rise from 0 to 24"),
+        ((4, 6, 5), (5, 32), [4, 8, 12, 33], "rise from 0 to 32"),
+        ((6, 24), (24, 3), [4, 25], "rise from 0 to 24"),
+        ((5,), (4, 5, 3), [1, 1, 1, 1], "2 or 3 dimensions"),
+        ((24, 5), (4, 5, 3), [[4, 8, 12, 24]], "one for each group"),
+        ((24, 5), (4, 5, 3), [4.0, 8.0, 12.0, 24.0], "expected int32"),
+    ],
+)
+def test_products_of_groups_that_do_not_fit_are_refused(a, b, ends, message):
+    kind = torch.float32 if isinstance(ends[0], float) else torch.int32
+    offs = torch.tensor(ends, dtype=kind, device="opencl")
+    with pytest.raises(RuntimeError, match=message):
+        F.grouped_mm(torch.ones(a, device="opencl"), torch.ones(b, device="opencl"), offs=offs)

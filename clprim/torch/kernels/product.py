@@ -41,6 +41,11 @@ def _grouped_mm(
     """Products of groups, which end where ``ends`` says: rows of a, columns of b, or terms."""
     if bias is not None or (out_dtype is not None and numpy_dtype(out_dtype) != a.dtype):
         raise RuntimeError("grouped_mm: expected no bias, and out_dtype as the inputs'")
+    if a.dtype != b.dtype or not {a.ndim, b.ndim} <= {2, 3}:
+        raise RuntimeError(
+            f"grouped_mm: expected 2 or 3 dimensions and one dtype, got {_sizes(a)} of {a.dtype} "
+            f"and {_sizes(b)} of {b.dtype}"
+        )
     if a.shape[-1] != b.shape[-2] or (ends is None) != (a.ndim == b.ndim == 3):
         raise RuntimeError(
             f"grouped_mm: matrices of {_sizes(a)} and {_sizes(b)} do not fit, or offs is "
@@ -48,7 +53,16 @@ def _grouped_mm(
         )
     if ends is None:
         return ops.matmul(a, b)
+    groups = [x.shape[0] for x in (a, b) if x.ndim == 3]
+    if ends.ndim != 1 or ends.dtype != np.int32 or any(n != ends.size for n in groups):
+        raise RuntimeError(
+            f"grouped_mm: offs is {ends.dtype} of shape {ends.shape}, expected int32, one for each "
+            f"group of {_sizes(a)} and {_sizes(b)}"
+        )
     bounds = [0, *ends.get().tolist()]
+    most = a.shape[-2 if b.ndim == 3 else -1] if a.ndim == 2 else b.shape[-1]
+    if sorted(bounds) != bounds or bounds[-1] > most:
+        raise RuntimeError(f"grouped_mm: offs={bounds[1:]}: expected to rise from 0 to {most}")
     shape = (*((len(bounds) - 1,) if a.ndim == b.ndim else ()), a.shape[-2], b.shape[-1])
     y = zeros(shape, a.dtype)
     for n, (start, stop) in enumerate(pairwise(bounds)):
