@@ -91,8 +91,8 @@ def multi_head_attention_backward(
                 f"{dtype}"
             )
     mask = True, True, "out_proj_bias" in given
-    both = grad.reshape(length * batch, high), _flat(saved.rows)
-    drows, dout, dout_bias = linear_backward(*both, saved.out, output_mask=mask)
+    grad = grad.reshape(length, batch, high)
+    drows, dout, dout_bias = linear_backward(grad, saved.rows, saved.out, output_mask=mask)
     assert drows is not None and dout is not None  # both are in the mask
     _, heads, _, size = saved.seen.shape
     dseen = drows.reshape(length, batch, heads, size).transpose(1, 2, 0, 3)
@@ -111,17 +111,11 @@ def multi_head_attention_backward(
         part = slice(n * width, (n + 1) * width)
         places = None, *(None if a is None else a[part] for a in (whole, bias))
         wanted = True, True, bias is not None
-        dx, dw, _ = linear_backward(_flat(d), _flat(x), w, output_mask=wanted, out=places)
+        dx, dw, _ = linear_backward(d, x, w, output_mask=wanted, out=places)
         assert dx is not None  # it is in the mask
-        inputs.append(dx.reshape(x.shape) if saved.batched else dx)
+        inputs.append(dx if saved.batched else dx[:, 0])
         apart.append(None if whole is not None else dw)
     return MultiHeadGradients._make([*inputs, whole, bias, *further, dout, dout_bias, *apart])
-
-
-def _flat(a: Any) -> Array:
-    """All rows at once: as a batch for each position, weights would be packed as often."""
-    found: Array = a.reshape(a.shape[0] * a.shape[1], a.shape[2])
-    return found
 
 
 def _attention_back(dseen: Any, grad_weights: Any, saved: SavedHeads) -> tuple[Array, ...]:
