@@ -191,8 +191,11 @@ def histc(x: Any, bins: int = 100, min: float = 0, max: float = 0) -> Array:
         low, high = (low - 1, high + 1) if low == high else (low, high)
     if not low <= high or not np.isfinite([low, high]).all():
         raise ShapeError(f"{what}: bounds {low} and {high}: expected finite ones in order")
-    wide = np.float64 if x.dtype == np.float64 else np.float32
-    wide = np.int64 if x.dtype.kind in "iu" else wide
+    wide: Any = np.float64 if x.dtype == np.float64 else np.float32
+    if x.dtype.kind in "iu":
+        wide, limit = np.int64, 1 << 62
+        if not -limit <= low <= high <= limit:
+            raise ShapeError(f"{what}: bounds {low} and {high}: expected integers of 62 bits")
     text = """
         typeof_w0 place = (x0 - w0) * w2 / (w1 - w0);
         y0 = !(x0 >= w0 && x0 <= w1) ? (uint)w2 : place >= w2 ? (uint)w2 - 1 : (uint)place;

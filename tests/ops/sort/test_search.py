@@ -132,6 +132,7 @@ def test_refusals(device):
         ("from -1 to -1", lambda: ops.bincount(i - 1)),
         ("expected numbers", lambda: ops.histc(i > 0)),
         ("in order", lambda: ops.histc(x, 3, 2, 1)),
+        ("of 62 bits", lambda: ops.histc(i, 3, 0, 1e30)),
         ("broadcast", lambda: ops.masked_select(x, i)),
         ("expected a device array", lambda: ops.nonzero(np.zeros(3))),
         ("expected a device array", lambda: ops.unique(np.zeros(3))),
