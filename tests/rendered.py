@@ -358,10 +358,11 @@ def attentions():
         ("double", (apart, apart, apart, double, wide), dense, False, 16),
     ):
         yield f"fused/attention-{name}", plan_attention(*given, mask, causal, drop, traits).main
-    names = ("q", "k", "v", "grad", "sums", "delta", "dq", "dk", "dv", "mask")
+    names = ("q", "k", "v", "grad", "sums", "delta", "dq", "dk", "dv", "mask", "dmask")
+    of_batches = dataclasses.replace(array((2, 3, 50, 50)), strides=(0, 10000, 200, 4))
     for name, one, column, mask, causal, drop in (
         ("causal", x, sums, (), True, 16),
-        ("mask", x, sums, (of_pairs,), False, 0),
+        ("mask", x, sums, (of_pairs, of_batches), False, 0),
         ("double", apart, wide, (of_keys,), False, 16),
     ):
         tiles = tiles_of(one.shape, 50, 64, one.dtype.itemsize, traits)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal, overload
 
 from clprim.arrays.array import Array, new_dense, view_of
 from clprim.errors import DTypeError, ShapeError
@@ -83,8 +83,8 @@ def _weights(mask: str, causal: bool, dropout: bool) -> Pointwise:
 
 
 @lru_cache(maxsize=32)
-def _weights_gradient(mask: str, causal: bool, dropout: bool) -> Pointwise:
-    """The weights as above, and the gradient in the products.
+def _weights_gradient(mask: str, causal: bool, dropout: bool, wanted: bool) -> Pointwise:
+    """The weights as above, the gradient in the products, and if wanted that in the mask.
 
     Arrays: products, mask, log Σ, gradient in the weights, Σ grad · out of a query.
     """
@@ -99,8 +99,11 @@ def _weights_gradient(mask: str, causal: bool, dropout: bool) -> Pointwise:
         text += f"typeof_y0 keep = rand() < w{number} ? 0 : w{number + 1};"
     else:
         text += "typeof_y0 keep = 1;"
-    text += f"y0 = p * keep; y1 = p * (x{first + 1} * keep - x{first + 2}) * w0;"
-    return Pointwise(text, name="attention_gradient")
+    text += f"""y0 = p * keep;
+        typeof_y0 slope = p * (x{first + 1} * keep - x{first + 2});
+        y1 = slope * w0;
+    """
+    return Pointwise(f"{text} y2 = slope;" if wanted else text, name="attention_gradient")
 
 
 _delta = Reduction("y0 = x0 * x1;", init="reduce_y0 = 0;", step="reduce_y0 += y0;")
@@ -224,6 +227,40 @@ def _as(array: Any, dtype: Any) -> Any:
     return array if array.dtype == dtype else _converter(dtype)(array)
 
 
+@overload
+def scaled_dot_product_attention_backward(
+    grad: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    out: Any,
+    logsumexp: Any,
+    dropout_p: float = ...,
+    is_causal: bool = ...,
+    *,
+    attn_mask: Any = ...,
+    scale: float | None = ...,
+    enable_gqa: bool = ...,
+    state: State | None = ...,
+    mask_gradient: Literal[False] = ...,
+) -> tuple[Array, Array, Array]: ...
+@overload
+def scaled_dot_product_attention_backward(
+    grad: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    out: Any,
+    logsumexp: Any,
+    dropout_p: float = ...,
+    is_causal: bool = ...,
+    *,
+    attn_mask: Any = ...,
+    scale: float | None = ...,
+    enable_gqa: bool = ...,
+    state: State | None = ...,
+    mask_gradient: Literal[True],
+) -> tuple[Array, Array, Array, Array]: ...
 def scaled_dot_product_attention_backward(
     grad: Any,
     query: Any,
@@ -238,8 +275,9 @@ def scaled_dot_product_attention_backward(
     scale: float | None = None,
     enable_gqa: bool = False,
     state: State | None = None,
-) -> tuple[Array, Array, Array]:
-    """Returns the gradients of `scaled_dot_product_attention` in query, key and value.
+    mask_gradient: bool = False,
+) -> tuple[Array, Array, Array] | tuple[Array, Array, Array, Array]:
+    """Returns the gradients of `scaled_dot_product_attention` in query, key, value and mask.
 
     Args:
         grad: Gradient in the result.
@@ -250,14 +288,20 @@ def scaled_dot_product_attention_backward(
         logsumexp: What was returned beside it.
         dropout_p: As it was then.
         is_causal: Likewise.
-        attn_mask: Likewise; it has no gradient.
+        attn_mask: Likewise.
         scale: Likewise.
         enable_gqa: Likewise.
         state: What was returned beside the result, with dropout.
+        mask_gradient: Whether that of ``attn_mask`` is wanted, which was added. It has the mask's
+            shape, and no more memory is needed.
+
+    Returns:
+        Gradients of query, key and value, and of the mask where it is wanted.
 
     Raises:
-        ShapeError: Shapes that do not fit, dropout without its state.
-        DTypeError: No device arrays of one floating dtype.
+        ShapeError: Shapes that do not fit, dropout without its state, no mask whose gradient is
+            wanted.
+        DTypeError: No device arrays of one floating dtype; the gradient of a mask of bool.
     """
     what = "scaled_dot_product_attention_backward"
     p = Problem(what, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
@@ -275,27 +319,41 @@ def scaled_dot_product_attention_backward(
         )
     if p.dropout and state is None:
         raise ShapeError(f"{what}: dropout_p={dropout_p} needs state=, to draw the mask again")
-    results = None
+    if mask_gradient and attn_mask is None:
+        raise ShapeError(f"{what}: mask_gradient=True, but attn_mask is None")
+    if mask_gradient and p.mask_kind == "bool":
+        raise DTypeError(f"{what}: attn_mask is bool, which has no gradient: mask_gradient=False")
+    results = dmask = None
+    if mask_gradient:
+        ones = (1,) * (len(p.full) - attn_mask.ndim)
+        dmask = new_dense(ones + attn_mask.shape, p.wide)
     if grad.size and p.full[-1]:
         given = [_as(a, p.wide) for a in (p.query, p.key, p.value, p.split(grad))]
         delta = _delta(given[-1], p.split(out), axis=-1, keepdims=True)
         given += [_as(_rows(p, logsumexp), p.wide), delta]
         dtype = p.dtype if p.groups == 1 else p.wide
         how = p.mask, p.causal, p.scale, dtype, _drop(p, state)
-        if query.size:
-            results = differentiate(what, given, *how)
+        turned = None if dmask is None else p.split(dmask)
+        # Where a mask is one for several queries or keys, or weights drop out, blocks add it up.
+        fused = turned is None or (turned.shape[-2:] == p.full[-2:] and not p.dropout)
+        if query.size and fused:
+            results = differentiate(what, given, *how, turned)
         if results is not None:
             results[0] = _sum(results[0], axis=-3)
         else:
             results = _zeros(p)
             with at(state if state is not None else State(0, 0)):
-                _accumulate(p, given, results)
+                _accumulate(p, given, results, turned)
+    elif dmask is not None:
+        dmask.fill(0)
     dq, dk, dv = _zeros(p) if results is None else results
     if p.groups > 1:
         dk, dv = (_sum(a, axis=-3) for a in (dk, dv))
     found = zip((dq, dk, dv), (query, key, value), strict=True)
     dq, dk, dv = (_as(a, p.dtype).reshape(like.shape) for a, like in found)
-    return dq, dk, dv
+    if dmask is None:
+        return dq, dk, dv
+    return dq, dk, dv, _as(dmask, attn_mask.dtype).reshape(attn_mask.shape)
 
 
 _factors = Pointwise("y0 = rand() < w0 ? 0 : w1;", name="attention_dropout")
@@ -342,7 +400,14 @@ def _grown(p: Problem, array: Any) -> Any:
     return view_of(array, shape, array.strides, array.offset)
 
 
-def _accumulate(p: Problem, given: list[Any], results: list[Any]) -> None:
+def _add_slopes(slopes: Any, part: Any, again: bool) -> None:
+    """Adds up the gradient in what a mask was added to, over what shared its elements."""
+    pairs = enumerate(zip(part.shape, slopes.shape, strict=True))
+    axes = tuple(n for n, (one, every) in pairs if one < every)
+    _sum(slopes, axis=axes, keepdims=True, out=part, beta=int(again))
+
+
+def _accumulate(p: Problem, given: list[Any], results: list[Any], dmask: Any) -> None:
     """Adds what each block of queries gives to the gradients."""
     query, key, value, grad, sums, delta = given
     dq, dk, dv = results
@@ -351,9 +416,17 @@ def _accumulate(p: Problem, given: list[Any], results: list[Any]) -> None:
         above = grad[..., block, :]
         seen = p.seen(block)
         back = matmul(above, value[..., seen, :], transpose_b=True)
-        kernel = _weights_gradient(p.mask_kind, p.causal, bool(p.dropout))
+        kernel = _weights_gradient(p.mask_kind, p.causal, bool(p.dropout), dmask is not None)
         rows = sums[..., block, :], back, delta[..., block, :]
-        kernel(*arrays, *rows, *numbers, *p.dropped(), out=(arrays[0], back))
+        slopes = []
+        if dmask is not None:
+            shared = dmask.shape[-2] == 1
+            part = dmask if shared else dmask[..., block, :]
+            alone = part.shape == back.shape
+            slopes = [part if alone else new_dense(back.shape, p.wide)]
+        kernel(*arrays, *rows, *numbers, *p.dropped(), out=(arrays[0], back, *slopes))
+        if slopes and not alone:
+            _add_slopes(slopes[0], part, shared and n > 0)
         matmul(back, key[..., seen, :], out=dq[..., block, :])
         added: dict[str, Any] = {"transpose_a": True, "beta": int(n > 0)}
         matmul(back, query[..., block, :], out=dk[..., seen, :], **added)

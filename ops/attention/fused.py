@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from clprim.arrays.array import new_dense
+from clprim.arrays.array import new_dense, view_of
 from clprim.arrays.memory import operand_of
 from clprim.call.call import Call, bind
 from clprim.call.signature import Calls
@@ -19,7 +19,7 @@ __all__ = ["Drop", "attend", "differentiate"]
 
 _NAMES = ("y", "sums", "q", "k", "v", "mask")
 _READ = ("q", "k", "v", "grad", "sums", "delta")
-_WRITTEN = ("dq", "dk", "dv")
+_WRITTEN = ("dq", "dk", "dv", "dmask")
 
 _calls: Calls[Call] = Calls()
 
@@ -102,6 +102,7 @@ def differentiate(
     scale: float,
     dtype: Any,
     drop: Drop | None,
+    dmask: Any,
 ) -> list[Any] | None:
     """Computes the gradients of attention; see `plan_attention_gradient`.
 
@@ -114,17 +115,21 @@ def differentiate(
         scale: Of products.
         dtype: Of the gradients in keys and values.
         drop: Which weights dropped out, if any did.
+        dmask: Written, the gradient in the mask: (…, L, S), 1 long where heads share it, dense
+            along keys; or None.
 
     Returns:
         Sums of the gradient in queries, (…, slices, L, E) of the wide dtype, and the gradients in
         keys and values, of every head of queries; None where the device has no plan.
     """
     device = current_device()
+    shared, back = 1, None
+    if dmask is not None:
+        given, mask, dmask, shared, back = _shared_last(given, mask, dmask)
     query, _, value, *_ = given
     *batch, length, size = query.shape
     keys, features = value.shape[-2:]
-    itemsize = query.dtype.itemsize
-    tiles = tiles_of(query.shape, keys, features, itemsize, device.traits)
+    tiles = tiles_of(query.shape, keys, features, query.dtype.itemsize, device.traits, shared)
     if tiles is None:
         return None
     rows, room = tiles.partial
@@ -132,17 +137,47 @@ def differentiate(
     dk = new_dense((*batch, keys, size), dtype)
     dv = new_dense((*batch, keys, features), dtype)
     inputs = tuple(given) if mask is None else (*given, mask)
-    found, signature = _calls.look_up(device, inputs, (dq, dk, dv), (), (what, causal, _rows(drop)))
+    results = (dq, dk, dv) if dmask is None else (dq, dk, dv, dmask)
+    options = what, causal, _rows(drop), shared
+    found, signature = _calls.look_up(device, inputs, results, (), options)
     if signature is None:
         return None
     if found is None:
-        names = (*_READ, *_WRITTEN, *(() if mask is None else ("mask",)))
-        arrays = [*given, dq, dk, dv] if mask is None else [*given, dq, dk, dv, mask]
-        operands = {n: operand_of(a) for n, a in zip(names, arrays, strict=True)}
-        plan = plan_attention_gradient(operands, tiles, causal, _rows(drop), device.traits)
+        arrays = *given, *results[:3], mask, dmask
+        named = zip((*_READ, *_WRITTEN[:3], "mask", "dmask"), arrays, strict=True)
+        operands = {n: operand_of(a) for n, a in named if a is not None}
+        how = causal, _rows(drop), device.traits, shared
+        plan = plan_attention_gradient(operands, tiles, *how)
         if plan is None:
             return None
-        found = bind(device, what, plan, (*_WRITTEN, *_READ, *names[9:]))
+        names = (*_WRITTEN[: len(results)], *_READ, "mask")
+        found = bind(device, what, plan, names[: len(results) + len(inputs)])
         _calls.remember(signature, found)
-    found.run(device, (dq, dk, dv, *inputs), _numbers(scale, drop))
-    return [dq.reshape(*batch, tiles.slices, rows, room)[..., :length, :size], dk, dv]
+    found.run(device, (*results, *inputs), _numbers(scale, drop))
+    parts = [dq.reshape(*batch, tiles.slices, rows, room)[..., :length, :size], dk, dv]
+    if back is not None:
+        parts = [_turned(a, back) for a in parts]
+    return parts
+
+
+def _turned(array: Any, order: Sequence[int]) -> Any:
+    """An array with heads' dimensions in another order."""
+    return array.transpose(*order, *range(len(order), array.ndim))
+
+
+def _shared_last(given: Sequence[Any], mask: Any, dmask: Any) -> tuple[Any, ...]:
+    """Puts dimensions of heads that share a mask last.
+
+    Returns:
+        The arrays, a mask's gradient with steps of 0, how many heads share it, and the order that
+        puts dimensions where they were.
+    """
+    every, ones = mask.shape[:-2], dmask.shape[:-2]
+    order = sorted(range(len(every)), key=lambda d: ones[d] < every[d])
+    steps = [
+        0 if n < m else s for n, m, s in zip(dmask.shape, mask.shape, dmask.strides, strict=True)
+    ]
+    arrays = *given, mask, view_of(dmask, mask.shape, tuple(steps), dmask.offset)
+    *given, mask, dmask = (_turned(a, order) for a in arrays)
+    shared = math.prod(every) // math.prod(ones)
+    return given, mask, dmask, shared, sorted(range(len(order)), key=order.__getitem__)

@@ -40,6 +40,8 @@ class SavedHeads:
         weights: Theirs, (E, …) each.
         heads: What was made of them, (N, heads, L or S, E / heads) each, with further keys.
         mask: What was added to products, or None.
+        masks: ``attn_mask`` and ``key_padding_mask`` as they were given, of which it is the sum;
+            None of what was not read.
         causal: Whether query i saw keys up to i alone.
         seen: What heads saw, (N, heads, L, E / heads).
         sums: The logarithm of each query's sum; None where there are weights.
@@ -59,6 +61,7 @@ class SavedHeads:
     weights: tuple[Any, ...]
     heads: tuple[Any, Any, Any]
     mask: Any
+    masks: tuple[Any, Any]
     causal: bool
     seen: Array
     sums: Array | None
@@ -198,6 +201,7 @@ def multi_head_attention_forward(
     for label, array in arrays.items():
         _same_dtype(label, array, query)
     batched = query.ndim == 3
+    padding = key_padding_mask
     if query.ndim not in (2, 3) or key.ndim != query.ndim or value.ndim != query.ndim:
         given = ", ".join(str(a.shape) for a in arrays.values())
         raise ShapeError(f"{_WHAT}: query, key, value of shapes {given}: expected (L, N, E)")
@@ -296,6 +300,7 @@ def multi_head_attention_forward(
         weights=weights,
         heads=(q, k, v),
         mask=mask,
+        masks=(None if causal else attn_mask, padding),
         causal=causal,
         seen=seen,
         sums=sums,

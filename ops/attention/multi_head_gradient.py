@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from clprim.arrays.array import Array, new_dense
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.attention.attention import scaled_dot_product_attention_backward
@@ -33,17 +35,21 @@ class MultiHeadGradients(NamedTuple):
     q_proj_weight: Array | None
     k_proj_weight: Array | None
     v_proj_weight: Array | None
+    attn_mask: Array | None
+    key_padding_mask: Array | None
 
 
 def multi_head_attention_backward(
-    grad: Any, grad_weights: Any, saved: SavedHeads
+    grad: Any, grad_weights: Any, saved: SavedHeads, *, mask_gradients: bool = False
 ) -> MultiHeadGradients:
-    """Returns the gradients of `multi_head_attention_forward`, but for those of masks.
+    """Returns the gradients of `multi_head_attention_forward`.
 
     Args:
         grad: Of the first result.
         grad_weights: Of the weights that were returned beside it; None stands for 0.
         saved: What ``multi_head_attention_forward(…, return_saved=True)`` returned.
+        mask_gradients: Whether those of masks are wanted that were added; masks of bool, and one
+            that was only a hint, have none.
 
     Returns:
         Gradients by the arguments' names, as ``.query`` and ``.out_proj_bias``; None of what was
@@ -96,7 +102,9 @@ def multi_head_attention_backward(
     assert drows is not None and dout is not None  # both are in the mask
     _, heads, _, size = saved.seen.shape
     dseen = drows.reshape(length, batch, heads, size).transpose(1, 2, 0, 3)
-    dheads = _attention_back(dseen, grad_weights, saved)
+    added = [None if m is None or m.dtype == np.bool_ else m for m in saved.masks]
+    with_mask = bool(mask_gradients) and any(m is not None for m in added)
+    *dheads, dmask = _attention_back(dseen, grad_weights, saved, with_mask)
     rows = [d.transpose(2, 0, 1, 3).reshape(d.shape[2], batch, width) for d in dheads]
     keys = saved.inputs[1].shape[0]
     further: list[Any] = [None, None]
@@ -115,17 +123,35 @@ def multi_head_attention_backward(
         assert dx is not None  # it is in the mask
         inputs.append(dx if saved.batched else dx[:, 0])
         apart.append(None if whole is not None else dw)
-    return MultiHeadGradients._make([*inputs, whole, bias, *further, dout, dout_bias, *apart])
+    masks: list[Any] = [None, None]
+    if dmask is not None:
+        of_pairs, of_keys = added
+        if of_pairs is not None:
+            axes = (0, 1) if of_pairs.ndim == 2 else ()
+            masks[0] = _of_mask(of_pairs, dmask[..., :keys], axes)
+        if of_keys is not None:
+            masks[1] = _of_mask(of_keys, dmask[..., :keys], (1, 2))
+    every = *inputs, whole, bias, *further, dout, dout_bias, *apart, *masks
+    return MultiHeadGradients._make(every)
 
 
-def _attention_back(dseen: Any, grad_weights: Any, saved: SavedHeads) -> tuple[Array, ...]:
-    """The gradients in every head's queries, keys and values."""
+def _of_mask(mask: Any, dmask: Any, axes: tuple[int, ...]) -> Array:
+    """The gradient of one mask from that of their sum, which others share along axes."""
+    found = add_up(dmask, axes) if axes else dmask
+    return found.reshape(mask.shape).astype(mask.dtype)
+
+
+def _attention_back(
+    dseen: Any, grad_weights: Any, saved: SavedHeads, mask_gradient: bool
+) -> tuple[Any, ...]:
+    """The gradients of every head's queries, keys and values, and of what was added, or None."""
     q, k, v = saved.heads
     state, p = saved.dropped
     if saved.softmax is None:
-        options: Any = {"attn_mask": saved.mask, "state": state}
+        options: Any = {"attn_mask": saved.mask, "state": state, "mask_gradient": mask_gradient}
         given = (dseen, q, k, v, saved.seen, saved.sums, p, saved.causal)
-        return scaled_dot_product_attention_backward(*given, **options)
+        found: Any = scaled_dot_product_attention_backward(*given, **options)
+        return found if mask_gradient else (*found, None)
     batch, heads, length, keys = saved.softmax.shape
     epilogue: dict[str, Any] = {}
     if grad_weights is not None:
@@ -137,4 +163,5 @@ def _attention_back(dseen: Any, grad_weights: Any, saved: SavedHeads) -> tuple[A
     scaled: Any = {"epilogue": "y0 = y0 * w0;", "epilogue_args": (math.sqrt(1 / q.shape[-1]),)}
     dq = matmul(slopes, k, **scaled)
     dk = matmul(slopes, q, transpose_a=True, **scaled)
-    return dq, dk, matmul(saved.kept, dseen, transpose_a=True)
+    dv = matmul(saved.kept, dseen, transpose_a=True)
+    return dq, dk, dv, slopes if mask_gradient else None

@@ -96,14 +96,15 @@ class Problem:
         self.rows = max(16, rows)
 
     def split(self, array: Any) -> Any:
-        """Heads of queries as (heads of keys, groups)."""
+        """Heads of queries as (heads of keys, groups); one that all share as (1, 1)."""
         if self.groups == 1:
             return array
         at = array.ndim - 3
         heads = array.shape[at]
-        shape = (*array.shape[:at], heads // self.groups, self.groups, *array.shape[at + 1 :])
+        groups = max(1, min(heads, self.groups))
+        shape = (*array.shape[:at], heads // groups, groups, *array.shape[at + 1 :])
         step = array.strides[at]
-        strides = (*array.strides[:at], step * self.groups, step, *array.strides[at + 1 :])
+        strides = (*array.strides[:at], step * groups, step, *array.strides[at + 1 :])
         return view_of(array, shape, strides, array.offset)
 
     def spread(self, array: Any) -> Any:

@@ -62,7 +62,9 @@ def test_gradients_have_gradients(heads, options):
     shapes = (heads[0], 5, 3), (heads[1], 4, 3), (heads[1], 4, 2)
     given = [torch.randn(s, dtype=torch.float64).to("opencl").requires_grad_() for s in shapes]
     if "attn_mask" in options:
-        options = {"attn_mask": options["attn_mask"].to("opencl")}
+        options = dict(options)
+        given.append(options.pop("attn_mask").to("opencl"))
+        given[3].requires_grad_(given[3].dtype is not torch.bool)
 
     def attend(*tensors):
         torch.manual_seed(3)  # the same weights drop out every time
@@ -93,7 +95,9 @@ def test_gradients_of_gradients_in_sixteen_bits():
 def test_a_mask_with_a_gradient():
     x = torch.randn(2, 9, 4, device="opencl")
     mask = torch.zeros(9, 9, device="opencl", requires_grad=True)
-    attention(x, x, x, mask).square().sum().backward()
+    y = attention(x, x, x, mask)
+    assert y.grad_fn.name() == FUSED
+    y.square().sum().backward()
     copy, zeros = x.cpu().double(), torch.zeros(9, 9, dtype=torch.float64, requires_grad=True)
     attention(copy, copy, copy, zeros).square().sum().backward()
     torch.testing.assert_close(mask.grad.cpu().double(), zeros.grad, rtol=1e-4, atol=1e-5)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from clprim.dtypes import stored_type
-from clprim.plan.fused.heads import VECTORS, AttentionCode, code_of, room
+from clprim.plan.fused.heads import VECTORS, AttentionCode, code_of, room, vectors_of
 from clprim.plan.kernel import KernelPlan, Plan
 from clprim.plan.strides import Operand
 from clprim.traits import DeviceTraits
@@ -60,7 +60,7 @@ def plan_attention(
     keys, features = v.shape[-2:]
     if not traits.is_cpu or value not in FLOATS or queries < LEAST_LANES:
         return None
-    vectors = min(VECTORS, -(-queries // width))
+    vectors = vectors_of(queries, width, VECTORS)
     rows = min(8, traits.sums // vectors // 4 * 4)
     query_room, value_room = room(size), room(features)
     lanes = width * vectors

@@ -3,7 +3,8 @@
 Keys are the lanes of vectors, as queries are in the result's kernel: what all queries make of some
 keys is made again, block by block of queries, and stays in the nearest cache until it is in the
 gradients of these keys, of their values, and of the queries. The latter come from all blocks of
-keys: so that nobody waits, work-items add them up apart, and their sums are added in order.
+keys: so that nobody waits, work-items add them up apart, and their sums are added in order. The
+gradient of a mask is what products have, which a work-item adds up over heads that share the mask.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 
 from clprim.dtypes import stored_type
 from clprim.plan.fused.attention import FLOATS, LEAST_LANES
-from clprim.plan.fused.heads import VECTORS, AttentionCode, code_of, room
+from clprim.plan.fused.heads import VECTORS, AttentionCode, code_of, room, vectors_of
 from clprim.plan.kernel import KernelPlan, Plan, round_up
 from clprim.plan.strides import Operand, Shape
 from clprim.traits import DeviceTraits
@@ -54,7 +55,7 @@ class GradientTiles:
 
 
 def tiles_of(
-    shape: Shape, keys: int, features: int, itemsize: int, traits: DeviceTraits
+    shape: Shape, keys: int, features: int, itemsize: int, traits: DeviceTraits, shared: int = 1
 ) -> GradientTiles | None:
     """Returns the tiles for queries of a shape, or None where the plan does not suit.
 
@@ -64,6 +65,7 @@ def tiles_of(
         features: Elements of values, likewise.
         itemsize: Bytes of what is calculated with.
         traits: Of the device.
+        shared: Of so many heads at a time the mask has one gradient.
     """
     *batch, queries, size = shape
     if not traits.is_cpu or min(queries, keys) < LEAST_LANES:
@@ -72,15 +74,15 @@ def tiles_of(
     # Keys as lanes and as rows, their gradient; values and theirs; weights and their gradient.
     elements = 3 * room(size) + 2 * room(features) + 2 * QUERIES
     fitting = traits.local_memory // (elements * width * itemsize)
-    vectors = min(VECTORS, -(-keys // width), fitting)
-    if vectors < 1:
+    if fitting < 1:
         return None
+    vectors = vectors_of(keys, width, min(VECTORS, fitting))
     rows = min(8, traits.sums // vectors // 4 * 4)
     columns = min(COLUMNS, -(-size // width))
     tile = max(1, rows * vectors // columns)
     while QUERIES % tile:
         tile -= 1
-    wanted = -(-ITEMS * traits.compute_units // math.prod(batch))
+    wanted = -(-ITEMS * traits.compute_units * shared // math.prod(batch))
     slices = min(wanted, MOST_SLICES, -(-keys // (width * vectors)))
     partial = round_up(queries, tile), round_up(size, columns * width)
     return GradientTiles(width, vectors, rows, columns, tile, slices, partial)
@@ -105,6 +107,7 @@ def plan_attention_gradient(
     causal: bool,
     drop_rows: int,
     traits: DeviceTraits,
+    shared: int = 1,
 ) -> Plan | None:
     """Plans the gradients of softmax(q kᵀ · scale + mask) v; see `plan_attention`.
 
@@ -114,11 +117,12 @@ def plan_attention_gradient(
             sum of exponentials, and the sum of its result times its gradient. Written are ``dq``
             (…, slices · rows, elements), of that dtype, dense, a slice's rows one below the
             other's; ``dk`` (…, S, E) and ``dv`` (…, S, F). ``mask`` (…, L, S), if there is one, is
-            of bool or was added.
+            of bool or was added; ``dmask``, dense along keys, is its gradient, of that dtype.
         tiles: Of these.
         causal: Whether query i sees keys up to i alone.
         drop_rows: See `code_of`.
         traits: Of the device.
+        shared: Of so many of the last heads at a time ``dmask`` has one; they take turns.
 
     Returns:
         The plan, or None where it does not suit: of heads in more than four loops.
@@ -130,7 +134,9 @@ def plan_attention_gradient(
         return None
     sizes = {"queries": queries, "keys": keys, "size": size, "features": features}
     partial = dict(zip(("partial_rows", "partial_size"), tiles.partial, strict=True))
-    common = code_of(arrays, ("dq", "dk", "dv"), causal, drop_rows, traits, **sizes, **partial)
+    written = "dq", "dk", "dv", "dmask"
+    numbers = {**sizes, **partial, "shared": shared}
+    common = code_of(arrays, written, causal, drop_rows, traits, **numbers)
     if common is None:
         return None
     fields, found = common
@@ -151,7 +157,7 @@ def plan_attention_gradient(
             tile=tiles.tile,
         ),
         tuple(found.arguments),
-        (tiles.slices, heads),
+        (tiles.slices, heads // shared),
         (1, 1),
         sum(a.size * a.dtype.itemsize for a in arrays.values()),
         2 * pairs * (3 * size + 2 * features),

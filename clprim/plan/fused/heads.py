@@ -12,7 +12,7 @@ from clprim.plan.snippets import index_type
 from clprim.plan.strides import Dim, Operand, Space, collapse
 from clprim.traits import DeviceTraits
 
-__all__ = ["VECTORS", "AttentionCode", "code_of", "room"]
+__all__ = ["VECTORS", "AttentionCode", "code_of", "room", "vectors_of"]
 
 # Loops over heads that a kernel has.
 MOST_DIMS = 4
@@ -30,8 +30,8 @@ class AttentionCode(KernelCode):
 
     Attributes:
         value: Type to calculate in.
-        arrays: By their names, ``mask`` the last where there is one; ``inner`` is along a head's
-            elements, of a mask along queries.
+        arrays: By their names, ``mask`` and its gradient the last where there is one; ``inner`` is
+            along a head's elements, of a mask along queries.
         mask: ``bool``, ``float`` or nothing.
         causal: Whether a query sees no later key.
         dropout: Whether weights drop out.
@@ -59,6 +59,19 @@ class AttentionCode(KernelCode):
 def room(size: int) -> int:
     """Returns the elements of a head that local memory has room for."""
     return round_up(max(1, size), ROOM)
+
+
+def vectors_of(lanes: int, width: int, most: int) -> int:
+    """Returns the vectors of a block such that blocks of all lanes take least.
+
+    Args:
+        lanes: How many there are, of which the last block's vectors may have fewer.
+        width: Lanes of a vector.
+        most: Vectors at most, at least one.
+    """
+    every = -(-lanes // width)
+    # What a block takes besides: half as much as a vector.
+    return min(range(most, 0, -1), key=lambda n: -(-every // n) * (2 * n + 1))
 
 
 def code_of(
@@ -105,7 +118,7 @@ def code_of(
         step = along[n] if name == "mask" else inner[n]
         as_value = a.dtype if name == "mask" and a.dtype.kind == "b" else wide
         code = OperandCode.of(name, a.dtype, as_value, a.in_elements(step))
-        found.memory(code.storage, f"{name}_memory", read_only=name not in written)
+        found.memory(code.storage, f"{name}_heads", name, read_only=name not in written)
         codes.append(code)
     found.scalar(value, "scale", 0)
     if drop_rows:

@@ -74,7 +74,14 @@ def _backward(
     *,
     scale: float | None = None,
 ) -> Any:
-    found = ops.scaled_dot_product_attention_backward(
+    options: Any = {
+        "attn_mask": mask,
+        "scale": scale,
+        "enable_gqa": _grouped(query, key),
+        "state": State(seed % _SEEDS, call),
+        "mask_gradient": bool(wanted[3]),
+    }
+    found: Any = ops.scaled_dot_product_attention_backward(
         grad,
         query,
         key,
@@ -83,12 +90,9 @@ def _backward(
         sums,
         dropout_p,
         is_causal,
-        attn_mask=mask,
-        scale=scale,
-        enable_gqa=_grouped(query, key),
-        state=State(seed % _SEEDS, call),
+        **options,
     )
-    return *found, None
+    return found if wanted[3] else (*found, None)
 
 
 def _twice(plain: Callable[..., Any]) -> Callable[..., Any]:
@@ -106,16 +110,18 @@ def _twice(plain: Callable[..., Any]) -> Callable[..., Any]:
         if grad is None:
             return None, None, None, None
         tensors = grad, query, key, value
-        if not (torch.is_grad_enabled() and any(t.requires_grad for t in tensors)):
+        differentiable = (*tensors, tensors[0] if mask is None else mask)
+        if not (torch.is_grad_enabled() and any(t.requires_grad for t in differentiable)):
             return plain(*tensors, mask, *rest, scale=scale)
-        *_, dropout_p, is_causal, seed, call = rest
+        wanted, *_, dropout_p, is_causal, seed, call = rest
         factors = None
         if dropout_p:
             arrays = [array_of(t.detach()) for t in tensors[1:]]
             state = State(int(seed) % _SEEDS, int(call))
             how = dropout_p, is_causal, _grouped(query, key), state
             factors = adopt(run_on(tensors, dropout_factors, *arrays, *how))
-        return *_composed(*tensors, mask, factors, is_causal, scale), None
+        found = _composed(*tensors, mask, factors, is_causal, scale)
+        return *found[:3], found[3] if wanted[3] else None
 
     return run
 
@@ -129,8 +135,8 @@ def _composed(
     factors: torch.Tensor | None,
     is_causal: bool,
     scale: float | None,
-) -> list[torch.Tensor]:
-    """The gradients in query, key and value, of operators that PyTorch differentiates."""
+) -> list[torch.Tensor | None]:
+    """The gradients of query, key, value and mask, of operators that PyTorch differentiates."""
     given = query, key, value
     wide = torch.float64 if query.dtype is torch.float64 else torch.float32
     g, q, k, v = (t.to(wide) for t in (grad, *given))
@@ -141,26 +147,28 @@ def _composed(
     products = q @ k.mT * scale
     if is_causal:
         mask = torch.ones(products.shape[-2:], dtype=torch.bool, device=query.device).tril()
+    added = mask is not None and mask.dtype is not torch.bool
     if mask is not None:
-        seen = mask.dtype is torch.bool
-        products = products.masked_fill(~mask, -torch.inf) if seen else products + mask
+        products = products + mask if added else products.masked_fill(~mask, -torch.inf)
     weights = torch.ops.aten._safe_softmax(products, -1)
     dropped, slopes = weights, g @ v.mT
     if factors is not None:
         dropped, slopes = weights * factors, slopes * factors
-    slopes = weights * (slopes - (weights * slopes).sum(-1, keepdim=True)) * scale
+    slopes = weights * (slopes - (weights * slopes).sum(-1, keepdim=True))
+    dmask = slopes.sum_to_size(mask.shape).to(mask.dtype) if mask is not None and added else None
+    slopes = slopes * scale
     found = [slopes @ k, slopes.mT @ q, dropped.mT @ g]
     if groups > 1:
         found[1:] = [t.unflatten(-3, (-1, groups)).sum(-3) for t in found[1:]]
-    return [t.to(like.dtype) for t, like in zip(found, given, strict=True)]
+    return [*(t.to(like.dtype) for t, like in zip(found, given, strict=True)), dmask]
 
 
 def _fits(query: Any, key: Any, value: Any, mask: Any, causal: bool, gqa: bool) -> bool:
-    """Whether `clprim.ops` has it: no broadcast batches, no gradient in a mask."""
+    """Whether `clprim.ops` has it: no broadcast batches."""
     tensors = (query, key, value)
     if not all(on_device(t) and t.dtype == query.dtype and t.ndim > 1 for t in tensors):
         return False
-    if mask is not None and (causal or mask.requires_grad or not on_device(mask)):
+    if mask is not None and (causal or not on_device(mask)):
         return False
     if mask is not None and mask.dtype not in (torch.bool, query.dtype):
         return False

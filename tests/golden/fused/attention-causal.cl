@@ -32,18 +32,18 @@ static inline float16 cp_uniform_lanes(ulong seed, ulong16 call, ulong16 positio
     }
     return convert_float16(convert_uint16((x & word) >> 8)) * 0x1p-24f;
 }
-// softmax(q k' * scale + mask) v of 48 queries, which are the lanes of 3 vectors. Products with
+// softmax(q k' * scale + mask) v of 32 queries, which are the lanes of 2 vectors. Products with
 // 96 keys become weights, and these are multiplied with values, before the next keys are read;
 // where a larger product than all before is found, what was summed up is scaled.
 //
 //             queries                 queries
 //    keys  [ k q' -> p ]    values' [ sum += v' p ]
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
-    __global const float *q_memory,
-    __global const float *k_memory,
-    __global const float *v_memory,
-    __global float *y_memory,
-    __global float *sums_memory,
+    __global const float *q_heads,
+    __global const float *k_heads,
+    __global const float *v_heads,
+    __global float *y_heads,
+    __global float *sums_heads,
     const float scale,
     const float drop_below,
     const float drop_scale,
@@ -89,34 +89,34 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
     const int sums_3,
     const int sums_row)
 {
-    __local float turned[3072];
-    __local float weights[4608];
-    __local float found[3072];
-    const index_t first = (get_num_groups(0) - 1 - get_group_id(0)) * 48;
-    const int here = min((index_t)48, queries - first);
+    __local float turned[2048];
+    __local float weights[3072];
+    __local float found[2048];
+    const index_t first = (get_num_groups(0) - 1 - get_group_id(0)) * 32;
+    const int here = min((index_t)32, queries - first);
     index_t head = get_group_id(1);
     const index_t c3 = head % size_3;
     head /= size_3;
     const index_t c2 = head % size_2;
     head /= size_2;
     const index_t c1 = head % size_1, c0 = head / size_1;
-    q_memory += q_start + c0 * q_0 + c1 * q_1 + c2 * q_2 + c3 * q_3;
-    k_memory += k_start + c0 * k_0 + c1 * k_1 + c2 * k_2 + c3 * k_3;
-    v_memory += v_start + c0 * v_0 + c1 * v_1 + c2 * v_2 + c3 * v_3;
-    y_memory += y_start + c0 * y_0 + c1 * y_1 + c2 * y_2 + c3 * y_3;
-    sums_memory += sums_start + c0 * sums_0 + c1 * sums_1 + c2 * sums_2 + c3 * sums_3;
+    __global const float *q_memory = q_heads + q_start + c0 * q_0 + c1 * q_1 + c2 * q_2 + c3 * q_3;
+    __global const float *k_memory = k_heads + k_start + c0 * k_0 + c1 * k_1 + c2 * k_2 + c3 * k_3;
+    __global const float *v_memory = v_heads + v_start + c0 * v_0 + c1 * v_1 + c2 * v_2 + c3 * v_3;
+    __global float *y_memory = y_heads + y_start + c0 * y_0 + c1 * y_1 + c2 * y_2 + c3 * y_3;
+    __global float *sums_memory = sums_heads + sums_start + c0 * sums_0 + c1 * sums_1 + c2 * sums_2 + c3 * sums_3;
 
     // Lanes past the last query compute it again, and are never stored.
-    for (int lane = 0; lane < 48; ++lane) {
+    for (int lane = 0; lane < 32; ++lane) {
         const index_t query = first + min(lane, here - 1);
         for (index_t e = 0; e < size; ++e)
-            turned[e * 48 + lane] = (float)q_memory[query * q_row + e] * scale;
+            turned[e * 32 + lane] = (float)q_memory[query * q_row + e] * scale;
     }
-    for (int e = 0; e < 192; ++e)
+    for (int e = 0; e < 128; ++e)
         vstore16((float16)0, e, found);
     // Which call draws for a query, and for which element first.
-    ulong calls[48], places[48];
-    for (int lane = 0; lane < 48; ++lane) {
+    ulong calls[32], places[32];
+    for (int lane = 0; lane < 32; ++lane) {
         const index_t query = first + min(lane, here - 1);
         const index_t block = query / drop_rows, begin = block * drop_rows;
         const ulong rows = min(drop_rows, queries - begin);
@@ -125,38 +125,38 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
         calls[lane] = call;
         places[lane] = place;
     }
-    float16 most[3], total[3];
-    for (int u = 0; u < 3; ++u) {
+    float16 most[2], total[2];
+    for (int u = 0; u < 2; ++u) {
         most[u] = -INFINITY;
         total[u] = 0;
     }
     const index_t end = min(keys, first + here);
     for (index_t at = 0; at < end; at += 96) {
         const int count = min((index_t)96, end - at);
-        float16 top[3];
-        for (int u = 0; u < 3; ++u)
+        float16 top[2];
+        for (int u = 0; u < 2; ++u)
             top[u] = most[u];
         for (int j = 0; j < count; j += 8) {
-            float16 sum[8][3];
+            float16 sum[8][2];
             __global const float *row[8];
             // Rows past the last key are that key again, and never looked at.
             #pragma unroll
             for (int i = 0; i < 8; ++i) {
                 row[i] = k_memory + (at + min(j + i, count - 1)) * k_row;
                 #pragma unroll
-                for (int u = 0; u < 3; ++u)
+                for (int u = 0; u < 2; ++u)
                     sum[i][u] = 0;
             }
             for (index_t e = 0; e < size; ++e) {
-                float16 lanes[3];
+                float16 lanes[2];
                 #pragma unroll
-                for (int u = 0; u < 3; ++u)
-                    lanes[u] = vload16(u, turned + e * 48);
+                for (int u = 0; u < 2; ++u)
+                    lanes[u] = vload16(u, turned + e * 32);
                 #pragma unroll
                 for (int i = 0; i < 8; ++i) {
                     const float16 factor = row[i][e];
                     #pragma unroll
-                    for (int u = 0; u < 3; ++u)
+                    for (int u = 0; u < 2; ++u)
                         sum[i][u] = factor * lanes[u] + sum[i][u];
                 }
             }
@@ -164,7 +164,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
                 #pragma unroll
                 for (int i = 0; i < 8; ++i)
                     #pragma unroll
-                    for (int u = 0; u < 3; ++u) {
+                    for (int u = 0; u < 2; ++u) {
                         // The first query that sees this key.
                         const int16 from = (int)(at + j + i - first) - u * 16;
                         sum[i][u] = from > (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) ? (float16)-INFINITY : sum[i][u];
@@ -173,60 +173,60 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
             #pragma unroll
             for (int i = 0; i < 8; ++i)
                 #pragma unroll
-                for (int u = 0; u < 3; ++u) {
+                for (int u = 0; u < 2; ++u) {
                     top[u] = sum[i][u] > top[u] ? sum[i][u] : top[u];
-                    vstore16(sum[i][u], (j + i) * 3 + u, weights);
+                    vstore16(sum[i][u], (j + i) * 2 + u, weights);
                 }
         }
-        float16 shrunk[3];
+        float16 shrunk[2];
         #pragma unroll
-        for (int u = 0; u < 3; ++u) {
+        for (int u = 0; u < 2; ++u) {
             const float16 zero = top[u] == -INFINITY ? (float16)0 : top[u];  // no key seen yet
             shrunk[u] = power(most[u] - zero);
             most[u] = top[u];
             float16 added = 0;
             for (int j = 0; j < count; ++j) {
-                const float16 p = power(vload16(j * 3 + u, weights) - zero);
+                const float16 p = power(vload16(j * 2 + u, weights) - zero);
                 added += p;
                 const float16 drawn = cp_uniform_lanes(seed, vload16(u, calls), vload16(u, places) + (ulong)(at + j));
-                vstore16(drawn < drop_below ? (float16)0 : p, j * 3 + u, weights);
+                vstore16(drawn < drop_below ? (float16)0 : p, j * 2 + u, weights);
             }
             total[u] = total[u] * shrunk[u] + added;
         }
         for (index_t f = 0; f < features; f += 8) {
-            float16 sum[8][3];
+            float16 sum[8][2];
             index_t column[8];
             #pragma unroll
             for (int i = 0; i < 8; ++i) {
                 const index_t element = min(f + i, features - 1);
                 column[i] = element;
                 #pragma unroll
-                for (int u = 0; u < 3; ++u)
-                    sum[i][u] = vload16((f + i) * 3 + u, found) * shrunk[u];
+                for (int u = 0; u < 2; ++u)
+                    sum[i][u] = vload16((f + i) * 2 + u, found) * shrunk[u];
             }
             __global const float *row = v_memory + at * v_row;
             for (int j = 0; j < count; ++j, row += v_row) {
-                float16 lanes[3];
+                float16 lanes[2];
                 #pragma unroll
-                for (int u = 0; u < 3; ++u)
-                    lanes[u] = vload16(u, weights + j * 48);
+                for (int u = 0; u < 2; ++u)
+                    lanes[u] = vload16(u, weights + j * 32);
                 #pragma unroll
                 for (int i = 0; i < 8; ++i) {
                     const float16 factor = row[column[i]];
                     #pragma unroll
-                    for (int u = 0; u < 3; ++u)
+                    for (int u = 0; u < 2; ++u)
                         sum[i][u] = factor * lanes[u] + sum[i][u];
                 }
             }
             #pragma unroll
             for (int i = 0; i < 8; ++i)
                 #pragma unroll
-                for (int u = 0; u < 3; ++u)
-                    vstore16(sum[i][u], (f + i) * 3 + u, found);
+                for (int u = 0; u < 2; ++u)
+                    vstore16(sum[i][u], (f + i) * 2 + u, found);
         }
     }
-    float parts[48], logarithms[48];
-    for (int u = 0; u < 3; ++u) {
+    float parts[32], logarithms[32];
+    for (int u = 0; u < 2; ++u) {
         // A query that sees no key has no weights.
         vstore16(total[u] == 0 ? (float16)0 : drop_scale / total[u], u, parts);
         vstore16(most[u] * M_LN2_F + log(total[u]), u, logarithms);
@@ -234,7 +234,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
     for (int lane = 0; lane < here; ++lane) {
         sums_memory[(first + lane) * sums_row] = logarithms[lane];
         for (index_t f = 0; f < features; ++f) {
-            y_memory[(first + lane) * y_row + f] = found[f * 48 + lane] * parts[lane];
+            y_memory[(first + lane) * y_row + f] = found[f * 32 + lane] * parts[lane];
         }
     }
 }

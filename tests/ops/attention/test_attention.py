@@ -16,10 +16,11 @@ def reference(q, k, v, g, **options):
     t = [torch.tensor(a, dtype=torch.float64, requires_grad=True) for a in (q, k, v)]
     mask = options.get("attn_mask")
     if mask is not None:
-        options["attn_mask"] = torch.tensor(mask if mask.dtype == bool else mask.astype(float))
-    y = torch.nn.functional.scaled_dot_product_attention(*t, **options)
+        t.append(torch.tensor(mask, requires_grad=mask.dtype != bool))
+        options["attn_mask"] = t[-1]
+    y = torch.nn.functional.scaled_dot_product_attention(*t[:3], **options)
     y.backward(torch.tensor(g, dtype=torch.float64))
-    return y.detach().numpy(), [a.grad.numpy() for a in t]
+    return y.detach().numpy(), [a.grad.numpy() for a in t if a.requires_grad]
 
 
 CASES = {
@@ -43,6 +44,13 @@ CASES = {
     "heads of one": ((2, 50, 1), (2, 60, 1), 1, {}),
     "mask of keys": ((2, 3, 11, 8), (2, 3, 130, 8), 8, {"attn_mask": RNG.random((1, 130)) < 0.2}),
     "mask of pairs": ((3, 27, 8), (3, 101, 8), 8, {"attn_mask": RNG.normal(size=(1, 27, 101))}),
+    "masks of heads": (
+        (2, 3, 2, 4, 9, 8),
+        (2, 3, 2, 2, 21, 8),
+        8,
+        {"attn_mask": RNG.normal(size=(3, 1, 4, 9, 21)), "enable_gqa": True},
+    ),
+    "a mask of its own": ((2, 9, 8), (2, 21, 8), 8, {"attn_mask": RNG.normal(size=(2, 9, 21))}),
 }
 
 
@@ -53,7 +61,7 @@ def by_blocks(monkeypatch, size=1):
     monkeypatch.setattr(attention, "differentiate", lambda *_: None)
 
 
-SHORT = ("plain", "causal", "bool mask", "float mask", "groups")
+SHORT = ("plain", "causal", "bool mask", "masks of heads", "a mask of its own", "groups")
 
 
 @pytest.mark.parametrize(
@@ -66,15 +74,20 @@ def test_results_and_gradients(device, monkeypatch, name, blocks):
     q, k, v = (RNG.normal(size=s).astype(np.float32) for s in (shape, keys, (*keys[:-1], features)))
     g = RNG.normal(size=(*shape[:-1], features)).astype(np.float32)
     expected, gradients = reference(q, k, v, g, **dict(options))
+    added = False
     if "attn_mask" in options:
         mask = options["attn_mask"]
-        options = {"attn_mask": cp.asarray(mask if mask.dtype == bool else mask.astype("f"))}
+        added = mask.dtype != bool
+        options = options | {"attn_mask": cp.asarray(mask.astype("f") if added else mask)}
     arrays = [cp.asarray(a) for a in (q, k, v)]
     out, sums, state = ops.scaled_dot_product_attention(*arrays, **options, return_stats=True)
     assert state is None
     np.testing.assert_allclose(out.get(), expected, rtol=1e-4, atol=1e-5)
-    found = ops.scaled_dot_product_attention_backward(cp.asarray(g), *arrays, out, sums, **options)
+    found = ops.scaled_dot_product_attention_backward(
+        cp.asarray(g), *arrays, out, sums, **options, mask_gradient=added
+    )
     for a, b in zip(found, gradients, strict=True):
+        assert a.shape == b.shape
         np.testing.assert_allclose(a.get(), b, rtol=1e-3, atol=2e-5)
 
 
@@ -256,6 +269,13 @@ def test_refusals(device):
         ),
         ("state=3", lambda: back(x, x, x, x, x, cp.zeros((2, 3)), 0.5, state=3)),
         ("logsumexp has shape", lambda: back(x, x, x, x, x, x)),
+        ("attn_mask is None", lambda: back(x, x, x, x, x, cp.zeros((2, 3)), mask_gradient=True)),
+        (
+            "bool, which has no gradient",
+            lambda: back(
+                *(x,) * 5, cp.zeros((2, 3)), attn_mask=cp.zeros((3, 3), bool), mask_gradient=True
+            ),
+        ),
         ("do not fit", lambda: ops.rotary_embedding(x, x, x)),
         ("floating", lambda: ops.rotary_embedding(i, x, x)),
     ]:

@@ -83,14 +83,14 @@ def _near(found, expected):
 
 
 def _check(expected, found, given):
-    """Compares results and, with both results' gradients, those of all arguments but masks."""
+    """Compares results and, with both results' gradients, those of all arguments."""
     *found, saved = found
     rng = np.random.default_rng(1)
     slopes = [None if e is None else rng.standard_normal(e.shape) for e in expected]
     pairs = [(e, s) for e, s in zip(expected, slopes, strict=True) if e is not None]
     sum((e * torch.tensor(s)).sum() for e, s in pairs).backward()
     grads = [None if s is None else cp.asarray(s.astype(np.float32)) for s in slopes]
-    gradients = ops.multi_head_attention_backward(*grads, saved)
+    gradients = ops.multi_head_attention_backward(*grads, saved, mask_gradients=True)
     for e, f in zip(expected, found, strict=True):
         assert (e is None) == (f is None)
         if e is not None:
@@ -98,6 +98,7 @@ def _check(expected, found, given):
     leaves = {}
     for name, gradient in gradients._asdict().items():
         leaf = given.get(name)
+        leaf = None if leaf is None or not leaf.requires_grad else leaf
         assert (gradient is None) == (leaf is None), name
         if leaf is not None:
             leaves.setdefault(id(leaf), (leaf, []))[1].append(gradient)
