@@ -24,6 +24,17 @@ def test_rows_of_matrices_are_few():
     assert wide.step == 0  # no kernel for each number of channels
 
 
+def test_columns_far_apart_are_packed():
+    def in_place(images, channels, size, outputs):
+        planes = dense_convolution(images, channels, size, outputs, 1)
+        return plan_in_place(forward(planes), CPU) is not None
+
+    assert not in_place(8, 96, 112, 16)
+    assert in_place(8, 96, 112, 2)
+    assert in_place(8, 32, 112, 16)  # few lines
+    assert in_place(1, 96, 28, 16)  # near
+
+
 def test_brief_windows_store_whole_pixels():
     def tile(channels, outputs, **options):
         image = dense_convolution(8, channels, 112, outputs, **options)
