@@ -653,6 +653,9 @@ def plans():
     )
     yield conv(4, 8, 7, 64, 7, stride=2, epilogue="y0 = tanh(y0) + x0;", bias=True, traits=GPU)
     yield conv(1, 16, 28, 16, 3, padding=1, epilogue="y0 += x0;", traits=on(CPU, prefetch=True))
+    for channels in (24, 2048):  # memory is asked for row by row, and at once
+        asking = on(CPU, prefetch=True)
+        yield conv(1, channels, 28, 64, 1, last=True, epilogue="y0 += x0;", traits=asking)
     yield planes("depthwise/runs", 2, 32, 14, 3, dilation=2, padding=2)
     yield planes("depthwise/weight/channels", 2, 32, 30, 9, direction="weight", last=True)
     yield tiled(

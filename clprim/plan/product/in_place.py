@@ -24,6 +24,7 @@ from clprim.plan.product.pack import pack_plan, passes_in_place
 from clprim.plan.product.panels import LONGEST_CHAIN
 from clprim.plan.product.problem import Bounds, Contraction, Digits, moved_bytes
 from clprim.plan.product.register_code import (
+    ContractionCode,
     contraction_code,
     parameters_of,
 )
@@ -66,6 +67,10 @@ SHORT = 32
 SHORT_OF_FEW = 150
 # Planes after which a line of the next one is copied: no hardware follows such steps.
 AHEAD = 8
+# As many times a tile's vectors are asked for a few at a time at most; else all at once.
+MOST_ASKED = 3
+# Bytes of a result that a near cache does not keep until it is written again.
+FAR_BYTES = 3 << 20
 # Outputs whose places are known at a time.
 NOTED = 512
 # Lines of memory, one a step of depth, that columns are read from in place.
@@ -205,11 +210,14 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
     code = replace(code, band=bounds is not None, dense=dense, neighbours=neighbours)
     if planar and neighbours and traits.prefetch:
         code = replace(code, ahead=AHEAD)
-    code = replace(code, asks=traits.prefetch and _waits_for_memory(what, traits))
     few = _is_short(what, traits, SHORT_OF_FEW if rows else SHORT)
     one = rows and not planar and tile.vectors == 1 and depth <= SHORT
     if bounds is not None and not crossed and (few or one):
         code = replace(code, unit=run, fixed=(what.depths[0], taps, run))
+    if traits.prefetch:
+        some = _asked_a_step(code, depth // run * (run // code.unit))
+        asks = _waits_for_memory(what, FAR_BYTES if some else traits.cache_bytes // 2)
+        code = replace(code, asks=asks, asked_a_step=some if asks else 0)
     if passes_in_place(what, code, math.prod(what.lanes) // code.lanes):
         code = replace(code, passed_in_place=True)
         w = what.packed
@@ -239,15 +247,36 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
     return Plan((pack, main), {"packed": (packed, what.value)})
 
 
-def _waits_for_memory(what: Contraction, traits: DeviceTraits) -> bool:
+def _waits_for_memory(what: Contraction, far: int) -> bool:
     """Whether tiles wait for what they are stored to, or for what their epilogue reads there.
 
-    Measured, batch 8: asking for it takes 0.7 to 0.95 of the time where a residual is added or the
-    result leaves the cache, and 1.03 to 1.14 where neither is so.
+    Measured, batch 8: asking for all of it at once takes 0.7 to 0.95 of the time where a residual
+    is added or the result leaves the cache, and 1.03 to 1.14 where neither is so.
+
+    Args:
+        what: The contraction.
+        far: Bytes of a result that is not near any more.
     """
     result = what.groups * math.prod(what.lanes) * what.outputs * what.y.dtype.itemsize
     reads = any(any(o.lane) for o in what.epilogue.arrays) or what.epilogue.beta
-    return reads or result > traits.cache_bytes // 2
+    return reads or result > far
+
+
+def _asked_a_step(code: ContractionCode, steps: int) -> int:
+    """How many of a tile's vectors are asked for in each of so many steps; 0: all before the first.
+
+    Many at once keep what the sums need waiting. Measured beside asking for all at once or not at
+    all, batch 8: 64→256 of 56² and 128→512 of 28², 3→64 of 7×7 and of 3×3 take 0.92 to 0.94 of the
+    time, 256→1024 of 14² with a residual 0.96, 64→64 and 128→128 of 56² 0.92 to 0.95; 512→2048,
+    whose tiles take long, 1.05.
+    """
+    lines, wide = code.rows * code.vectors, code.vectors
+    rows = code.gathered == "rows" and not (code.planar or code.digits)
+    if not rows or any(o.inner != "one" for o in code.asked):
+        return 0
+    parts = (wide >> n for n in (2, 1, 0)) if wide in (2, 4) else (wide,)
+    fitting = (n for n in parts if n and lines <= n * steps < MOST_ASKED * lines)
+    return next(fitting, 0)
 
 
 def _is_short(what: Contraction, traits: DeviceTraits, most: int) -> bool:

@@ -80,8 +80,10 @@ class ContractionCode(StoringCode):
         asking: What is asked for while strips are passed.
         turn: How a square of vectors is turned over.
         ahead: Steps of depth that lanes side by side are asked for before they are read; 0: not.
-        asks: Whether the memory that the next lanes are stored to is asked for before a tile is
+        asks: Whether the memory that the next lanes are stored to is asked for while a tile is
             summed up.
+        asked_a_step: Vectors of it that are asked for every ``unit`` steps of depth; 0: all of
+            them before the first.
         fixed: Rows of taps, taps and neighbours of a tap, where kernels are made for them.
         digits: Whether outputs are numbers of three digits.
         piece: Elements that are stored at once where columns end.
@@ -114,6 +116,7 @@ class ContractionCode(StoringCode):
     turn: Shuffles | None = None
     ahead: int = 0
     asks: bool = False
+    asked_a_step: int = 0
     fixed: tuple[int, int, int] | None = None
     digits: bool = False
     piece: int = 1

@@ -206,13 +206,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                 const index_t column = other * 32;
                 const int rows_left = 14;
                 const int columns_left = min((index_t)32, outputs - column);
-                for (int j = 0; j < rows_left; ++j) {
-                    #pragma unroll
-                    for (int c = 0; c < 32; c += 16) {
-                        prefetch_store(y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel + 14 * y0_2);
-                        prefetch_line(x0_memory + x0_line + j * x0_2 + (column + c) * x0_channel + 14 * x0_2);
-                    }
-                }
+                __global const float *y0_ask = y0_memory + y0_line + column + 14 * y0_2;
+                __global const float *x0_ask = x0_memory + x0_line + column + 14 * x0_2;
+                int asked = 0;
                 float16 sum[14][2];
                 #pragma unroll
                 for (int j = 0; j < 14; ++j)
@@ -229,6 +225,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                         for (; left_over >= 4; left_over -= 4) {
                             prefetch_line(ask + 0);
                             ask += 16;
+                            prefetch_store(y0_ask + asked + 0);
+                            prefetch_line(x0_ask + asked + 0);
+                            asked = (asked + 16) & 31;
+                            y0_ask += asked ? 0 : y0_2;
+                            x0_ask += asked ? 0 : x0_2;
+
                             #pragma unroll
                             for (int u = 0; u < 4; ++u) {
                                 float16 row[2];
@@ -284,7 +286,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 288 "kernel"
+#line 290 "kernel"
                                 }
                                 vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                             }
@@ -311,7 +313,7 @@ y0 = max(y0 + x0, 0);
                         {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 315 "kernel"
+#line 317 "kernel"
                         }
                         vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                     }
@@ -326,7 +328,7 @@ y0 = max(y0 + x0, 0);
                         {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 330 "kernel"
+#line 332 "kernel"
                         }
                         y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
                     }
