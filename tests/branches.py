@@ -33,6 +33,7 @@ from clprim.plan.conv.pixels import Shuffle
 from clprim.plan.conv.winograd.strategy import WINOGRAD
 from clprim.plan.conv.winograd.tile import winograd_tile
 from clprim.plan.conv.winograd.weight import WINOGRAD_WEIGHT
+from clprim.plan.conv.winograd.weight_tile import weight_tile
 from clprim.plan.depthwise.family import GRADIENTS, PLANES
 from clprim.plan.depthwise.problem import depthwise_of
 from clprim.plan.depthwise.weight.code import gradient_of
@@ -145,13 +146,15 @@ def winograd(images, channels, *args, traits=CPU, kernels, w_last=False, **optio
     return WINOGRAD.planned(problem, traits, tile).stages
 
 
-def winograd_weight(images, channels, *args, traits=CPU, w_last, **options):
+def winograd_weight(images, channels, *args, traits=CPU, w_last=False, kernels=2, **options):
     """Those of the gradient in a weight whose channels may lie side by side."""
     p = dense_convolution(images, channels, *args, direction="weight", **options)
     if w_last:
         w = on(p.w, image=9 * channels, channel=1, row=3 * channels, column=channels)
         p = on(p, w=w)
-    return WINOGRAD_WEIGHT.planned(on(p, error=1.0), traits).stages
+    p = on(p, error=1.0)
+    tile = on(weight_tile(p, traits), kernels=kernels)
+    return WINOGRAD_WEIGHT.planned(p, traits, tile).stages
 
 
 def positioned(*args):
@@ -690,6 +693,8 @@ def plans():
     yield winograd_weight(
         2, 32, 14, 64, traits=on(CPU, prefetch=True), w_last=True, last=True, beta=True
     )
+    yield winograd_weight(2, 3, 14, 5, last=True)
+    yield winograd_weight(2, 32, 14, 64, kernels=3)
     yield positioned(2, 32, 14, 64)
     yield mm(30, 40, 20_000, traits=GPU)
     yield conv(1, 32, 15, 16, 5, traits=GPU)

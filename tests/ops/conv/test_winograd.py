@@ -10,7 +10,7 @@ from support import BFLOAT16, Guard, numbers, same_bits, wide
 
 import clprim as cp
 from clprim import ops
-from clprim.plan.conv.winograd import cut, tile
+from clprim.plan.conv.winograd import cut, tile, weight_cut, weight_tile
 
 # With F(2 × 2, 3 × 3) and weights that are multiples of 4 nothing is rounded; this error admits no
 # larger tile.
@@ -218,6 +218,36 @@ def test_every_gradient_of_the_weight_is_exact(
     device, small_tiles, memory_format, x_shape, outputs, padding, groups
 ):
     check_weight(x_shape, outputs, memory_format, padding=padding, groups=groups)
+
+
+@pytest.mark.parametrize("formats", [("channels_last", "contiguous"), FORMATS[::-1]], ids=str)
+@pytest.mark.parametrize(
+    ("kernels", "name"),
+    [(2, "conv2d_weight_winograd_fused"), (3, "conv2d_weight_winograd_product")],
+)
+def test_gradients_of_a_few_tiles_after_others(
+    device, monkeypatch, small_tiles, formats, kernels, name
+):
+    """In both ways; images lie differently, and products are of several parts."""
+    tiles_of = weight_tile._tiles_of
+    monkeypatch.setattr(
+        weight_tile, "_tiles_of", lambda *p: [t for t in tiles_of(*p) if t.kernels == kernels]
+    )
+    monkeypatch.setattr(weight_tile, "BLOCK", 5)
+    monkeypatch.setattr(weight_tile, "MOST_TILES", 70)
+    monkeypatch.setattr(weight_cut, "PRODUCT_BYTES", 100_000)
+    x, grad = whole((1 + kernels, 100, 9, 21)), 4 * whole((1 + kernels, 74, 9, 21), 1)
+    w_shape = (74, 50, 3, 3)
+    expected = reference.conv2d_weight(x, w_shape, grad, padding=1, groups=2)
+    a, b = (upload(*pair) for pair in zip((x, grad), formats, strict=True))
+
+    def run_weight():
+        return ops.conv2d_weight(a, w_shape, b, padding=1, groups=2, algorithm="winograd")
+
+    assert name in kernels_of(run_weight)
+    found = run_weight()
+    np.testing.assert_array_equal(found.get(), expected)
+    assert same_bits(found, run_weight())
 
 
 @pytest.mark.parametrize("dtype", [np.float16, BFLOAT16], ids=str)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from planning import CPU, GPU, convolution
 
@@ -15,6 +16,7 @@ from clprim.plan.conv.winograd.tile import (
     tile_count,
     winograd_tile,
 )
+from clprim.plan.conv.winograd.weight_tile import fits_weight, weight_tile
 
 CPU2 = replace(CPU, compute_units=2, local_memory=1 << 18)
 
@@ -91,6 +93,25 @@ def test_the_gradient_in_the_weight_of_layers_of_networks(last):
     assert CONVOLUTIONS.plan(replace(what, error=5e-6), CPU2).choice.strategy == "winograd/weight"
     assert CONVOLUTIONS.plan(replace(what, error=0), CPU2).choice.strategy == "panels"
     assert CONVOLUTIONS.plan(replace(what, error=5e-6), GPU).choice.strategy == "tiles"
+
+
+def test_gradients_of_few_tiles_and_many_products_take_three_kernels():
+    def kernels(channels, size):
+        what = dense_convolution(8, channels, size, channels, 3, last=True, direction="weight")
+        return weight_tile(replace(what, error=5e-6), CPU2).kernels
+
+    assert [kernels(64, 56), kernels(128, 28), kernels(512, 7)] == [2, 2, 3]
+
+
+def test_one_kernel_reads_images_of_one_dtype():
+    what = dense_convolution(8, 64, 56, 64, 3, last=True, direction="weight")
+    what = replace(what, error=5e-6)
+    fused = weight_tile(what, CPU2)
+    mixed = replace(what, x=replace(what.x, dtype=np.dtype(np.float16)))
+    assert weight_tile(mixed, CPU2).kernels == 3
+    assert fits_weight(fused, what, CPU2)
+    assert not fits_weight(fused, mixed, CPU2)
+    assert not fits_weight(replace(fused, rows=6), what, CPU2)
 
 
 def test_devices_and_windows_that_it_does_not_know():

@@ -150,11 +150,6 @@ class WinogradCode(ContractionCode):
         return self.across.walk
 
     @property
-    def advance(self) -> int:
-        """From one block of channels to the next."""
-        return self.width
-
-    @property
     def lengths(self) -> list[int]:
         """Pixels of a row that are stored at once, the longest first."""
         if not self.vector_store:

@@ -13,16 +13,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from clprim.dtypes import AnyDType, stored_type
+from clprim.dtypes import stored_type
 from clprim.plan.arguments import Arguments
 from clprim.plan.conv.dense import CPU, dense_convolution
 from clprim.plan.conv.problem import Convolution
-from clprim.plan.conv.winograd.code import AxisCode, WalkCode, axis_code, printed
+from clprim.plan.conv.winograd.code import WalkCode, axis_code, printed
 from clprim.plan.conv.winograd.tile import LINE_BYTES
-from clprim.plan.conv.winograd.transform import Transform
+from clprim.plan.conv.winograd.weight_code import GradientCode, ImageCode
+from clprim.plan.conv.winograd.weight_cut import WeightCut, WeightTile
 from clprim.plan.conv.winograd.weight_tile import (
-    WeightCut,
-    WeightTile,
     fits_weight,
     near_weight,
     takes_weight,
@@ -30,78 +29,37 @@ from clprim.plan.conv.winograd.weight_tile import (
     weight_pays,
     weight_tile,
 )
-from clprim.plan.kernel import KernelCode, KernelPlan, OperandCode, Plan, mask_type, round_up
+from clprim.plan.kernel import KernelPlan, OperandCode, Plan, round_up
 from clprim.plan.permutation import transpose
 from clprim.plan.place import Place
-from clprim.plan.pointwise.code import Shuffles
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
 __all__ = ["WINOGRAD_WEIGHT"]
 
-# Work-groups a compute unit transform, and parts of the products that each multiplies at least.
+# Work-groups a compute unit transform.
 ITEMS = 4
 
 
 @dataclass(frozen=True)
-class TransformCode(KernelCode):
-    """What conv/winograd/weight_transform.cl.jinja prints.
+class _Image:
+    """What is transformed.
 
     Attributes:
-        value: Type of what is transformed.
-        width: Elements of a vector.
-        walk_down, walk_across: How images are cut into tiles.
-        advance: Channels from one block to the next, of which a vector holds one.
-        panel: Elements of local memory.
-        planar_x: Whether the image's pixels of a row are neighbours, not its channels.
-        few: Whether channels do not fill a vector.
-        ahead: Whether memory is asked for before it is read.
-        x: The image.
-        turn: How a square of vectors is turned over.
+        code: How.
+        place: Where it lies.
+        buffer: Whose it is.
+        shape: Of all of it.
+        slots: Vectors of channels of a group.
+        numbers: What the transform needs to know.
     """
 
-    value: str
-    width: int
-    walk_down: WalkCode
-    walk_across: WalkCode
-    advance: int
-    panel: int
-    planar_x: bool
-    few: bool
-    ahead: int
-    x: OperandCode
-    turn: Shuffles | None
-    grouped: bool = False
-
-    @property
-    def mask(self) -> str:
-        """Type of a lane of what `select` takes beside vectors."""
-        return mask_type(self.value)
-
-
-@dataclass(frozen=True)
-class ProductCode(KernelCode):
-    """What conv/winograd/weight_product.cl.jinja prints.
-
-    Attributes:
-        value: Type of sums.
-        width: Elements of a vector.
-        tile_rows, tile_vectors: Outputs × vectors of channels that are summed up in registers.
-        down, across: The transforms of both axes; only those of results are printed.
-        y: The result.
-        side_by_side: Whether channels are neighbours in it, as in a vector.
-        beta: Whether the old result takes part.
-    """
-
-    value: str
-    width: int
-    tile_rows: int
-    tile_vectors: int
-    down: AxisCode
-    across: AxisCode
-    y: OperandCode
-    side_by_side: bool
-    beta: bool
+    code: ImageCode
+    place: Place
+    buffer: str
+    shape: tuple[int, int, int, int]
+    slots: int
+    numbers: dict[str, int]
 
 
 def plan_weight(p: Convolution, traits: DeviceTraits, tile: WeightTile) -> Plan:
@@ -113,226 +71,285 @@ def plan_weight(p: Convolution, traits: DeviceTraits, tile: WeightTile) -> Plan:
         tile: How the loops are cut.
     """
     cut = WeightCut.of(p, tile, traits)
-    images = (
-        _Image(p.x, "x", "inputs", p.rows.size, p.columns.size, p.rows.before, p.columns.before),
-        _Image(p.y, "w", "gradients", p.rows.windows, p.columns.windows, 0, 0),
-    )
-    chunks = range(0, cut.tiles, cut.chunk)
+    images = [_image(p, cut, name, traits) for name in ("inputs", "gradients")]
     stages: list[KernelPlan] = []
-    for begin in chunks:
-        end = min(begin + cut.chunk, cut.tiles)
-        stages += [_transform(p, cut, image, begin, end, traits) for image in images]
-        stages.append(_product(p, cut, begin, end, traits))
-    kept = cut.items if len(chunks) > 1 else _workers(cut, traits)
-    workspace = {
-        "inputs": (cut.groups * cut.size(cut.channel_blocks), p.value),
-        "gradients": (cut.groups * cut.size(cut.output_blocks), p.value),
-        "products": (kept * cut.m_size, p.value),
+    if cut.fused:
+        stages += [_fused(p, cut, images), _finish(p, cut)]
+        kept = cut.workers * cut.groups
+        transformed = {"transformed": cut.workers * cut.slice}
+    else:
+        blocks = range(0, cut.tiles, cut.block)
+        for begin in blocks:
+            end = min(begin + cut.block, cut.tiles)
+            stages += [_transform(p, cut, image, begin, end, traits) for image in images]
+            stages.append(_product(p, cut, begin, end))
+        kept = cut.items if len(blocks) > 1 else cut.workers
+        transformed = {"inputs": cut.groups * cut.x_size, "gradients": cut.groups * cut.g_size}
+    sizes = {**transformed, "products": kept * cut.m_size}
+    return Plan(tuple(stages), {name: (size, p.value) for name, size in sizes.items()})
+
+
+def _image(p: Convolution, cut: WeightCut, name: str, traits: DeviceTraits) -> _Image:
+    """Describes the input or the other gradient; their tiles are equally many pixels apart."""
+    h, v = p.rows, p.columns
+    if name == "inputs":
+        place, buffer, shape, before = p.x, "x", p.x_shape, (h.before, v.before)
+        channels, slots = cut.channels, cut.channel_slots
+        walks = [
+            WalkCode(t.r, t.size, t.size, printed(t.input, "d", "v", p.value))
+            for t in (cut.down, cut.across)
+        ]
+    else:
+        place, buffer, shape, before = p.y, "w", p.y_shape, (0, 0)
+        channels, slots = cut.outputs, cut.output_slots
+        walks = [
+            WalkCode(t.r, t.r, t.size, printed(t.weight, "d", "v", p.value))
+            for t in (cut.down, cut.across)
+        ]
+    planar = place.channel != 1
+    down, across = walks
+    wide = (_panel(p) // (down.size * cut.width) - 1) // cut.width * cut.width
+    shared = across.reads - across.step
+    run = max(1, min(cut.columns, (wide - shared) // across.step))
+    numbers = {
+        "x_start": place.start,
+        "x_group": channels * place.channel,
+        "x_image": place.image,
+        "x_row": place.row,
+        "x_channel": place.channel,
+        **({"x_size": place.end(*shape)} if planar else {"x_column": place.column}),
+        "x_rows": shape[2],
+        "x_columns": shape[3],
+        "rows_before": before[0],
+        "columns_before": before[1],
+        "channels": channels,
+        "channel_blocks": slots,
+        "tile_lines": cut.lines,
+        "tile_columns": cut.columns,
+        "longest_run": run,
+        "line_pitch": round_up(run * across.step + shared, cut.width) + 1,
+        "v_element": cut.element(slots),
+        "v_block": cut.slot,
     }
-    return Plan(tuple(stages), workspace)
+    code = ImageCode(
+        name=name,
+        value=stored_type(p.value).value,
+        width=cut.width,
+        walk_down=down,
+        walk_across=across,
+        planar_x=planar,
+        few=channels < cut.width,
+        ahead=int(traits.prefetch),
+        x=OperandCode.of("x", place.dtype, p.value, 1),
+        turn=transpose(cut.width) if planar else None,
+    )
+    return _Image(code, place, buffer, shape, slots, numbers)
 
 
-@dataclass(frozen=True)
-class _Image:
-    """What is transformed: where, as which buffers, how large, with how much padding."""
-
-    place: Place
-    buffer: str
-    result: str
-    rows: int
-    columns: int
-    rows_before: int
-    columns_before: int
-
-
-def _workers(cut: WeightCut, traits: DeviceTraits) -> int:
-    return min(cut.items, traits.compute_units)
+def _panel(p: Convolution) -> int:
+    return LINE_BYTES // p.value.itemsize
 
 
 def _index(p: Convolution, cut: WeightCut) -> str:
     """``int`` where 31 bits reach every element, with room for tiles that leave images."""
     h, v = p.rows, p.columns
+    slices, kept = (cut.workers, cut.workers) if cut.fused else (1, cut.items)
     reach = [
         p.x.reach(p.images, p.channels, h.padded + 64, v.padded + 64),
         p.y.reach(p.images, p.outputs, h.windows + 64, v.windows + 64),
         p.w.reach(p.outputs, p.channels, h.kernel, v.kernel),
-        cut.groups * cut.size(cut.channel_blocks),
-        cut.groups * cut.size(cut.output_blocks),
-        cut.items * cut.m_size,
+        slices * cut.slice if cut.fused else cut.groups * max(cut.x_size, cut.g_size),
+        kept * cut.groups * cut.m_size,
     ]
     return "int" if max(reach) < 2**31 - 2**20 else "long"
 
 
-def _common(p: Convolution, cut: WeightCut, name: str, found: Arguments) -> dict[str, Any]:
-    """The fields of a `KernelCode` and those that both codes have."""
-    return {
-        "name": f"{p.name}_winograd{name}",
-        "preamble": "",
-        "parameters": tuple(found.parameters),
-        "constants": (),
-        "index": _index(p, cut),
-        "unified": (),
-        "doubles": stored_type(p.value).value == "double",
-        "own": (),
-        "value": stored_type(p.value).value,
-        "width": cut.width,
-    }
-
-
-def _walk(t: Transform, gradients: bool, value: AnyDType) -> WalkCode:
-    """Tiles of either image are ``t.r`` pixels of the other gradient apart."""
-    if gradients:
-        return WalkCode(t.r, t.r, t.size, printed(t.weight, "d", "v", value))
-    return WalkCode(t.r, t.size, t.size, printed(t.input, "d", "v", value))
+def _kernel(
+    stage: str,
+    p: Convolution,
+    cut: WeightCut,
+    found: Arguments,
+    size: tuple[int, ...],
+    nbytes: int,
+    flops: int = 0,
+    name: str = "",
+    **more: Any,
+) -> KernelPlan:
+    """A kernel with the parameters that were found."""
+    value = stored_type(p.value).value
+    code = GradientCode(
+        name=f"{p.name}_winograd_{name or stage}",
+        preamble="",
+        parameters=tuple(found.parameters),
+        constants=(),
+        index=_index(p, cut),
+        unified=(),
+        doubles=value == "double",
+        own=(),
+        value=value,
+        width=cut.width,
+        down=axis_code(cut.down, p.value),
+        across=axis_code(cut.across, p.value),
+        **more,
+    )
+    local = (1,) * len(size)
+    arguments = tuple(found.arguments)
+    return KernelPlan(f"conv/winograd/weight_{stage}", code, arguments, size, local, nbytes, flops)
 
 
 def _transform(
     p: Convolution, cut: WeightCut, image: _Image, begin: int, end: int, traits: DeviceTraits
 ) -> KernelPlan:
     """Transforms tiles ``begin`` to ``end`` of an image."""
-    of_gradients = image.result == "gradients"
-    walks = [_walk(t, of_gradients, p.value) for t in (cut.down, cut.across)]
-    channels, blocks = cut.channels, cut.channel_blocks
-    advance = cut.width
-    if of_gradients:
-        channels, blocks, advance = cut.outputs, cut.output_blocks, cut.rows
-    a = image.place
-    planar = a.channel != 1
-    panel = LINE_BYTES // p.value.itemsize
-    wide = (panel // (walks[0].size * cut.width) - 1) // cut.width * cut.width
-    across = walks[1]
-    run = max(1, min(cut.columns, (wide - (across.reads - across.step)) // across.step))
-    pitch = round_up(run * across.step + across.reads - across.step, cut.width) + 1
-    wanted = ITEMS * traits.compute_units
-    tiles = end - begin
+    wanted, tiles, slots = ITEMS * traits.compute_units, end - begin, image.slots
     a_part = max(1, -(-tiles * p.groups // wanted))
     parts = -(-tiles // a_part)
-    some = max(1, min(blocks, blocks * parts * p.groups // wanted))
+    some = max(1, min(slots, slots * parts * p.groups // wanted))
     found = Arguments(_index(p, cut))
-    operand = OperandCode.of("x", a.dtype, p.value, 1)
-    found.memory(operand.storage, "x_memory", image.buffer)
-    found.memory(stored_type(p.value).value, "transformed", image.result, read_only=False)
+    found.memory(image.code.x.storage, "x_memory", image.buffer)
+    found.memory(image.code.value, "transformed", image.code.name, read_only=False)
     found.numbers(
-        x_start=a.start,
-        x_group=channels * a.channel,
-        x_image=a.image,
-        x_row=a.row,
-        x_channel=a.channel,
-        x_rows=image.rows,
-        x_columns=image.columns,
-        rows_before=image.rows_before,
-        columns_before=image.columns_before,
-        channels=channels,
-        channel_blocks=blocks,
-        tile_lines=cut.lines,
-        tile_columns=cut.columns,
-        longest_run=run,
-        line_pitch=pitch,
-        v_element=cut.element(blocks),
-        v_block=cut.block,
-        v_group=cut.size(blocks),
+        **image.numbers,
+        v_group=cut.elements * cut.element(slots),
         tile_begin=begin,
         tile_end=end,
         tiles_a_part=a_part,
         blocks_a_part=some,
     )
-    shape = p.y_shape if of_gradients else p.x_shape
-    if planar:
-        found.numbers(x_size=a.end(*shape))
-    else:
-        found.numbers(x_column=a.column)
-    code = TransformCode(
-        **_common(p, cut, f"_{image.result}", found),
-        walk_down=walks[0],
-        walk_across=walks[1],
-        advance=advance,
-        panel=panel,
-        planar_x=planar,
-        few=channels < cut.width,
-        ahead=int(traits.prefetch),
-        x=operand,
-        turn=transpose(cut.width) if planar else None,
-    )
-    size = (parts, -(-blocks // some), p.groups)
-    moved = math.prod(shape) * a.dtype.itemsize * tiles // cut.tiles
-    moved += p.groups * cut.size(blocks) * p.value.itemsize
-    arguments = tuple(found.arguments)
-    return KernelPlan("conv/winograd/weight_transform", code, arguments, size, (1, 1, 1), moved, 0)
+    size = (parts, -(-slots // some), p.groups)
+    moved = math.prod(image.shape) * image.place.dtype.itemsize * tiles // cut.tiles
+    moved += p.groups * cut.elements * cut.element(slots) * p.value.itemsize
+    name, panel = image.code.name, _panel(p)
+    images = (image.code,)
+    return _kernel("transform", p, cut, found, size, moved, name=name, images=images, panel=panel)
 
 
-def _product(
-    p: Convolution, cut: WeightCut, begin: int, end: int, traits: DeviceTraits
-) -> KernelPlan:
+def _product(p: Convolution, cut: WeightCut, begin: int, end: int) -> KernelPlan:
     """Multiplies what became of tiles ``begin`` to ``end``; after the last ones transforms back."""
-    w, several = p.w, cut.chunk < cut.tiles
     value = stored_type(p.value).value
     found = Arguments(_index(p, cut))
-    y = OperandCode.of("y0", w.dtype, p.value, w.channel)
     found.memory(value, "inputs")
     found.memory(value, "gradients")
     found.memory(value, "products", read_only=False)
-    found.memory(y.storage, "y0_memory", "y0", read_only=False)
-    if p.epilogue.beta:
-        found.scalar(value, "beta", 0)
+    result = _result(p, cut, found)
+    strips, blocks = cut.part
     found.numbers(
-        tiles=end - begin,
+        **_product_numbers(cut),
+        tiles_there=end - begin,
         is_first=int(begin == 0),
         is_last=int(end == cut.tiles),
-        keeps_all=int(several),
-        channels=cut.channels,
-        channel_blocks=cut.channel_blocks,
-        outputs=cut.outputs,
-        output_blocks=cut.output_blocks,
-        strips=cut.strips,
-        parts=cut.parts,
-        blocks_a_part=cut.part,
+        keeps_all=int(cut.block < cut.tiles),
+        strip_parts=-(-cut.strips // strips),
+        strips_a_part=strips,
+        block_parts=-(-cut.output_blocks // blocks),
         items=cut.items,
-        block_size=cut.block,
-        x_element=cut.element(cut.channel_blocks),
-        x_group=cut.size(cut.channel_blocks),
-        g_element=cut.element(cut.output_blocks),
-        g_group=cut.size(cut.output_blocks),
-        m_element=cut.m_element,
-        m_size=cut.m_size,
+        x_size=cut.x_size,
+        g_size=cut.g_size,
+    )
+    nbytes = p.groups * (cut.x_size + cut.g_size) * p.value.itemsize + _result_bytes(p)
+    size, flops = (min(cut.items, cut.workers),), _flops(cut, end - begin)
+    return _kernel("product", p, cut, found, size, nbytes, flops, **_rows(cut), **result)
+
+
+def _fused(p: Convolution, cut: WeightCut, images: Sequence[_Image]) -> KernelPlan:
+    """Transforms and multiplies; every worker has tiles of its own."""
+    value = stored_type(p.value).value
+    found = Arguments(_index(p, cut))
+    for image in images:
+        found.memory(image.code.x.storage, f"{image.code.name}_memory", image.buffer)
+    found.memory(value, "transformed", read_only=False)
+    found.memory(value, "products", read_only=False)
+    for image in images:
+        name = image.code.name
+        found.numbers(**{f"{name}_{number}": at for number, at in image.numbers.items()})
+    found.numbers(
+        **_product_numbers(cut),
+        groups=cut.groups,
+        tiles_all=cut.tiles,
+        tiles_a_block=cut.block,
+        slice=cut.slice,
+        x_size=cut.x_size,
+    )
+    codes = tuple(replace(image.code, numbers=tuple(image.numbers)) for image in images)
+    moved = sum(math.prod(image.shape) * image.place.dtype.itemsize for image in images)
+    size, flops, panel = (cut.workers,), _flops(cut, cut.tiles), _panel(p)
+    return _kernel(
+        "fused", p, cut, found, size, moved, flops, images=codes, panel=panel, **_rows(cut)
+    )
+
+
+def _finish(p: Convolution, cut: WeightCut) -> KernelPlan:
+    """Adds up what the workers found, in order, and transforms it back."""
+    found = Arguments(_index(p, cut))
+    found.memory(stored_type(p.value).value, "products")
+    result = _result(p, cut, found)
+    found.numbers(**_product_numbers(cut), workers=cut.workers, m_worker=cut.groups * cut.m_size)
+    size = (cut.output_blocks, cut.strips, cut.groups)
+    nbytes = cut.workers * cut.groups * cut.m_size * p.value.itemsize + _result_bytes(p)
+    return _kernel("finish", p, cut, found, size, nbytes, **_rows(cut), **result)
+
+
+def _rows(cut: WeightCut) -> dict[str, Any]:
+    """What a code says of what is multiplied."""
+    return {"tile_rows": cut.rows, "tile_vectors": cut.vectors}
+
+
+def _product_numbers(cut: WeightCut) -> dict[str, int]:
+    """What multiplying and transforming back need to know."""
+    return {
+        "channels": cut.channels,
+        "channel_blocks": cut.channel_slots,
+        "outputs": cut.outputs,
+        "strips": cut.strips,
+        "output_blocks": cut.output_blocks,
+        "blocks_a_part": cut.part[1],
+        "slot_size": cut.slot,
+        "x_element": cut.element(cut.channel_slots),
+        "g_element": cut.element(cut.output_slots),
+        "m_element": cut.m_element,
+        "m_size": cut.m_size,
+    }
+
+
+def _result(p: Convolution, cut: WeightCut, found: Arguments) -> dict[str, Any]:
+    """Adds what stores a result to the parameters; returns what a code says of it."""
+    w = p.w
+    y = OperandCode.of("y0", w.dtype, p.value, w.channel)
+    found.memory(y.storage, "y0_memory", "y0", read_only=False)
+    if p.epilogue.beta:
+        found.scalar(stored_type(p.value).value, "beta", 0)
+    found.numbers(
         y0_start=w.start,
         y0_output=w.image,
         y0_channel=w.channel,
         y0_row=w.row,
         y0_column=w.column,
     )
-    code = ProductCode(
-        **_common(p, cut, "", found),
-        tile_rows=cut.rows,
-        tile_vectors=cut.vectors,
-        down=axis_code(cut.down, p.value),
-        across=axis_code(cut.across, p.value),
-        y=y,
-        side_by_side=w.channel == 1,
-        beta=p.epilogue.beta,
-    )
-    return KernelPlan(
-        "conv/winograd/weight_product",
-        code,
-        tuple(found.arguments),
-        (_workers(cut, traits),),
-        (1,),
-        p.groups * (cut.size(cut.channel_blocks) + cut.size(cut.output_blocks)) * p.value.itemsize
-        + math.prod(p.w_shape) * w.dtype.itemsize,
-        2 * p.groups * (end - begin) * cut.elements * cut.channels * cut.outputs,
-    )
+    return {"y": y, "side_by_side": w.channel == 1, "beta": p.epilogue.beta}
+
+
+def _result_bytes(p: Convolution) -> int:
+    return math.prod(p.w_shape) * p.w.dtype.itemsize
+
+
+def _flops(cut: WeightCut, tiles: int) -> int:
+    return 2 * cut.groups * tiles * cut.elements * cut.channels * cut.outputs
 
 
 def _examples() -> Iterator[Example[Convolution]]:
-    """Both formats, few channels and outputs, several chunks of tiles."""
+    """Both formats, few channels and outputs, in two kernels and in three."""
     asking = replace(CPU, prefetch=True)
 
-    def example(name: str, traits: DeviceTraits, shape: Sequence[int], **options: Any) -> Any:
+    def example(name: str, traits: DeviceTraits, kernels: int, *shape: int, **options: Any) -> Any:
         problem = replace(dense_convolution(*shape, direction="weight", **options), error=1.0)
-        return Example(name, problem, traits)
+        tile = replace(weight_tile(problem, traits), kernels=kernels)
+        return Example(name, problem, traits, tile)
 
-    yield example("", asking, (2, 32, 14, 64), last=True, beta=True)
-    yield example("planes", CPU, (2, 32, 14, 64))
-    yield example("few", CPU, (2, 3, 14, 5), last=True)
+    yield example("", asking, 2, 2, 32, 14, 64, last=True, beta=True)
+    yield example("planes", CPU, 2, 2, 32, 14, 64)
+    yield example("few", CPU, 2, 2, 3, 14, 5, last=True)
+    yield example("staged", asking, 3, 2, 32, 14, 64, last=True, beta=True)
+    yield example("staged-planes", CPU, 3, 2, 32, 14, 64)
 
 
 #: Its label is that of the other directions.

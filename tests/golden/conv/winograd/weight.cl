@@ -1,298 +1,371 @@
 typedef int index_t;
 
-// Winograd's gradient in the weight, F(3 x 3, 4 x 4): every element e of transformed tiles by itself.
-//
-//    inputs[e]: channels x tiles  ---.
-//                                     +--->  products[e]: outputs x channels  --->  3 x 3 taps
-//    gradients[e]: tiles x outputs --'                                      back
-//
-// A work-group takes a strip of 32 channels and some blocks of 13 outputs at a time, whose
-// products stay in its second cache; 13 outputs x 2 vectors are summed up in registers. Blocks lie
-// as [tile][16], a slot before the first tile.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winograd(
-    __global const float *inputs,
-    __global const float *gradients,
+#ifdef __has_builtin
+#if __has_builtin(__builtin_prefetch)
+#define prefetch_line(address) __builtin_prefetch(address)
+#endif
+#endif
+#ifndef prefetch_line
+#define prefetch_line(address)
+#endif
+
+// Winograd's gradient in the weight, F(3 x 3, 4 x 4), but for the last step: a worker transforms
+// some tiles of both images, multiplies them, adds that to its products, and goes on to the next.
+// Tiles and products stay in its second cache. weight_product.cl.jinja has the picture,
+// weight_finish.cl.jinja adds up the workers' products.
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winograd_fused(
+    __global const float *inputs_memory,
+    __global const float *gradients_memory,
+    __global float *transformed,
     __global float *products,
-    __global float *y0_memory,
-    const float beta,
-    const int tiles,
-    const int is_first,
-    const int is_last,
-    const int keeps_all,
+    const int inputs_x_start,
+    const int inputs_x_group,
+    const int inputs_x_image,
+    const int inputs_x_row,
+    const int inputs_x_channel,
+    const int inputs_x_column,
+    const int inputs_x_rows,
+    const int inputs_x_columns,
+    const int inputs_rows_before,
+    const int inputs_columns_before,
+    const int inputs_channels,
+    const int inputs_channel_blocks,
+    const int inputs_tile_lines,
+    const int inputs_tile_columns,
+    const int inputs_longest_run,
+    const int inputs_line_pitch,
+    const int inputs_v_element,
+    const int inputs_v_block,
+    const int gradients_x_start,
+    const int gradients_x_group,
+    const int gradients_x_image,
+    const int gradients_x_row,
+    const int gradients_x_channel,
+    const int gradients_x_column,
+    const int gradients_x_rows,
+    const int gradients_x_columns,
+    const int gradients_rows_before,
+    const int gradients_columns_before,
+    const int gradients_channels,
+    const int gradients_channel_blocks,
+    const int gradients_tile_lines,
+    const int gradients_tile_columns,
+    const int gradients_longest_run,
+    const int gradients_line_pitch,
+    const int gradients_v_element,
+    const int gradients_v_block,
     const int channels,
     const int channel_blocks,
     const int outputs,
-    const int output_blocks,
     const int strips,
-    const int parts,
+    const int output_blocks,
     const int blocks_a_part,
-    const int items,
-    const int block_size,
+    const int slot_size,
     const int x_element,
-    const int x_group,
     const int g_element,
-    const int g_group,
     const int m_element,
     const int m_size,
-    const int y0_start,
-    const int y0_output,
-    const int y0_channel,
-    const int y0_row,
-    const int y0_column)
+    const int groups,
+    const int tiles_all,
+    const int tiles_a_block,
+    const int slice,
+    const int x_size)
 {
-    const index_t begin = items * (index_t)get_group_id(0) / (index_t)get_num_groups(0);
-    const index_t end = items * ((index_t)get_group_id(0) + 1) / (index_t)get_num_groups(0);
-    for (index_t item = begin; item < end; ++item) {
-        const index_t group = item / (strips * parts);
-        const index_t strip = item / parts % strips;
-        const int first = item % parts * blocks_a_part;
-        const int last = min(first + (int)blocks_a_part, (int)output_blocks);
-        __global float *M = products + (keeps_all ? item : (index_t)get_group_id(0)) * m_size;
-        // The last strip may have fewer blocks of channels: some of them are multiplied again.
-        index_t columns[2];
-        for (int v = 0; v < 2; ++v)
-            columns[v] = group * x_group + min(strip * 2 + v, channel_blocks - 1) * block_size + 16;
-        for (int e = 0; e < 36; ++e)
-            for (int block = first; block < last; ++block) {
-                __global const float *b = inputs + e * x_element;
-                __global const float *a = gradients + group * g_group + e * g_element + block * block_size + 16;
-                __global float *to = M + e * m_element + (block - first) * 416;
-                float16 sum[13][2];
-                #pragma unroll
-                for (int j = 0; j < 13; ++j)
-                    #pragma unroll
-                    for (int v = 0; v < 2; ++v)
-                        sum[j][v] = 0;
-                #pragma unroll 4
-                for (int t = 0; t < (int)tiles; ++t) {
-                    float16 row[2];
-                    #pragma unroll
-                    for (int v = 0; v < 2; ++v)
-                        row[v] = vload16(t, b + columns[v]);
-                    #pragma unroll
-                    for (int j = 0; j < 13; ++j) {
-                        const float16 factor = a[t * 16 + j];
-                        #pragma unroll
-                        for (int v = 0; v < 2; ++v)
-                            sum[j][v] = factor * row[v] + sum[j][v];
-                    }
-                }
-                // Sums of earlier tiles are added once, so that errors do not grow with their number.
-                #pragma unroll
-                for (int j = 0; j < 13; ++j)
-                    #pragma unroll
-                    for (int v = 0; v < 2; ++v) {
-                        if (!is_first)
-                            sum[j][v] += vload16(v, to + j * 32);
-                        vstore16(sum[j][v], v, to + j * 32);
-                    }
-            }
-        if (!is_last)
-            continue;
-        for (int block = first; block < last; ++block) {
-            // The last blocks end with the last output and the last channel; what others have is not
-            // stored again.
-            const int output = min(block * 13, max((int)outputs - 13, 0));
-            for (int j = block * 13 - output; j < min(13, (int)outputs - output); ++j)
-                for (int v = 0; v < 2; ++v) {
-                    const int vector = strip * 2 + v;
-                    if (vector >= channel_blocks)
-                        break;
-                    const int channel = min(vector * 16, max((int)channels - 16, 0));
-                    const int skipped = vector * 16 - channel, there = min(16, (int)channels - channel);
-                    __global const float *from = M + ((block - first) * 13 + j) * 32 + v * 16;
-                    const index_t at = y0_start + (group * outputs + output + j) * y0_output + channel * y0_channel;
-                    float taps[144];
-                    float16 z0_0;
-                    float16 z1_0;
-                    float16 z2_0;
-                    {
-                        const float16 p0 = vload16(0, from + 0 * m_element);
-                        const float16 p1 = vload16(0, from + 6 * m_element);
-                        const float16 p2 = vload16(0, from + 12 * m_element);
-                        const float16 p3 = vload16(0, from + 18 * m_element);
-                        const float16 p4 = vload16(0, from + 24 * m_element);
-                        const float16 p5 = vload16(0, from + 30 * m_element);
-                        const float16 p_s1 = p1 + p2;
-                        const float16 p_d1 = p1 - p2;
-                        const float16 p_s3 = p3 + p4;
-                        const float16 p_d3 = p3 - p4;
-                        const float16 r0 = p0 + p_s1 + p_s3;
-                        const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
-                        const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
-                        z0_0 = r0;
-                        z1_0 = r1;
-                        z2_0 = r2;
-                    }
-                    float16 z0_1;
-                    float16 z1_1;
-                    float16 z2_1;
-                    {
-                        const float16 p0 = vload16(0, from + 1 * m_element);
-                        const float16 p1 = vload16(0, from + 7 * m_element);
-                        const float16 p2 = vload16(0, from + 13 * m_element);
-                        const float16 p3 = vload16(0, from + 19 * m_element);
-                        const float16 p4 = vload16(0, from + 25 * m_element);
-                        const float16 p5 = vload16(0, from + 31 * m_element);
-                        const float16 p_s1 = p1 + p2;
-                        const float16 p_d1 = p1 - p2;
-                        const float16 p_s3 = p3 + p4;
-                        const float16 p_d3 = p3 - p4;
-                        const float16 r0 = p0 + p_s1 + p_s3;
-                        const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
-                        const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
-                        z0_1 = r0;
-                        z1_1 = r1;
-                        z2_1 = r2;
-                    }
-                    float16 z0_2;
-                    float16 z1_2;
-                    float16 z2_2;
-                    {
-                        const float16 p0 = vload16(0, from + 2 * m_element);
-                        const float16 p1 = vload16(0, from + 8 * m_element);
-                        const float16 p2 = vload16(0, from + 14 * m_element);
-                        const float16 p3 = vload16(0, from + 20 * m_element);
-                        const float16 p4 = vload16(0, from + 26 * m_element);
-                        const float16 p5 = vload16(0, from + 32 * m_element);
-                        const float16 p_s1 = p1 + p2;
-                        const float16 p_d1 = p1 - p2;
-                        const float16 p_s3 = p3 + p4;
-                        const float16 p_d3 = p3 - p4;
-                        const float16 r0 = p0 + p_s1 + p_s3;
-                        const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
-                        const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
-                        z0_2 = r0;
-                        z1_2 = r1;
-                        z2_2 = r2;
-                    }
-                    float16 z0_3;
-                    float16 z1_3;
-                    float16 z2_3;
-                    {
-                        const float16 p0 = vload16(0, from + 3 * m_element);
-                        const float16 p1 = vload16(0, from + 9 * m_element);
-                        const float16 p2 = vload16(0, from + 15 * m_element);
-                        const float16 p3 = vload16(0, from + 21 * m_element);
-                        const float16 p4 = vload16(0, from + 27 * m_element);
-                        const float16 p5 = vload16(0, from + 33 * m_element);
-                        const float16 p_s1 = p1 + p2;
-                        const float16 p_d1 = p1 - p2;
-                        const float16 p_s3 = p3 + p4;
-                        const float16 p_d3 = p3 - p4;
-                        const float16 r0 = p0 + p_s1 + p_s3;
-                        const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
-                        const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
-                        z0_3 = r0;
-                        z1_3 = r1;
-                        z2_3 = r2;
-                    }
-                    float16 z0_4;
-                    float16 z1_4;
-                    float16 z2_4;
-                    {
-                        const float16 p0 = vload16(0, from + 4 * m_element);
-                        const float16 p1 = vload16(0, from + 10 * m_element);
-                        const float16 p2 = vload16(0, from + 16 * m_element);
-                        const float16 p3 = vload16(0, from + 22 * m_element);
-                        const float16 p4 = vload16(0, from + 28 * m_element);
-                        const float16 p5 = vload16(0, from + 34 * m_element);
-                        const float16 p_s1 = p1 + p2;
-                        const float16 p_d1 = p1 - p2;
-                        const float16 p_s3 = p3 + p4;
-                        const float16 p_d3 = p3 - p4;
-                        const float16 r0 = p0 + p_s1 + p_s3;
-                        const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
-                        const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
-                        z0_4 = r0;
-                        z1_4 = r1;
-                        z2_4 = r2;
-                    }
-                    float16 z0_5;
-                    float16 z1_5;
-                    float16 z2_5;
-                    {
-                        const float16 p0 = vload16(0, from + 5 * m_element);
-                        const float16 p1 = vload16(0, from + 11 * m_element);
-                        const float16 p2 = vload16(0, from + 17 * m_element);
-                        const float16 p3 = vload16(0, from + 23 * m_element);
-                        const float16 p4 = vload16(0, from + 29 * m_element);
-                        const float16 p5 = vload16(0, from + 35 * m_element);
-                        const float16 p_s1 = p1 + p2;
-                        const float16 p_d1 = p1 - p2;
-                        const float16 p_s3 = p3 + p4;
-                        const float16 p_d3 = p3 - p4;
-                        const float16 r0 = p0 + p_s1 + p_s3;
-                        const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
-                        const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
-                        z0_5 = r0;
-                        z1_5 = r1;
-                        z2_5 = r2;
-                    }
-                    {
-                        const float16 p0 = z0_0;
-                        const float16 p1 = z0_1;
-                        const float16 p2 = z0_2;
-                        const float16 p3 = z0_3;
-                        const float16 p4 = z0_4;
-                        const float16 p5 = z0_5;
-                        const float16 p_s1 = p1 + p2;
-                        const float16 p_d1 = p1 - p2;
-                        const float16 p_s3 = p3 + p4;
-                        const float16 p_d3 = p3 - p4;
-                        const float16 r0 = p0 + p_s1 + p_s3;
-                        const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
-                        const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
-                        vstore16(r0, 0, taps);
-                        vstore16(r1, 1, taps);
-                        vstore16(r2, 2, taps);
-                    }
-                    {
-                        const float16 p0 = z1_0;
-                        const float16 p1 = z1_1;
-                        const float16 p2 = z1_2;
-                        const float16 p3 = z1_3;
-                        const float16 p4 = z1_4;
-                        const float16 p5 = z1_5;
-                        const float16 p_s1 = p1 + p2;
-                        const float16 p_d1 = p1 - p2;
-                        const float16 p_s3 = p3 + p4;
-                        const float16 p_d3 = p3 - p4;
-                        const float16 r0 = p0 + p_s1 + p_s3;
-                        const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
-                        const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
-                        vstore16(r0, 3, taps);
-                        vstore16(r1, 4, taps);
-                        vstore16(r2, 5, taps);
-                    }
-                    {
-                        const float16 p0 = z2_0;
-                        const float16 p1 = z2_1;
-                        const float16 p2 = z2_2;
-                        const float16 p3 = z2_3;
-                        const float16 p4 = z2_4;
-                        const float16 p5 = z2_5;
-                        const float16 p_s1 = p1 + p2;
-                        const float16 p_d1 = p1 - p2;
-                        const float16 p_s3 = p3 + p4;
-                        const float16 p_d3 = p3 - p4;
-                        const float16 r0 = p0 + p_s1 + p_s3;
-                        const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
-                        const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
-                        vstore16(r0, 6, taps);
-                        vstore16(r1, 7, taps);
-                        vstore16(r2, 8, taps);
-                    }
-
-                    for (int c = skipped; c < there; ++c)
-                        for (int i = 0; i < 3; ++i)
-                            for (int k = 0; k < 3; ++k) {
-                                float y0 = taps[(i * 3 + k) * 16 + c];
-                                const index_t y0_at = at + c * y0_channel + i * y0_row + k * y0_column;
-                                y0 += beta * (float)y0_memory[y0_at];
-                                y0_memory[y0_at] = y0;
+    __local float lines[7168];
+    const index_t worker = get_group_id(0), workers = get_num_groups(0);
+    const index_t begin = tiles_all * worker / workers, end = tiles_all * (worker + 1) / workers;
+    __global float *X = transformed + worker * slice, *G = X + x_size;
+    const int strip_first = 0, strip_last = strips, block_first = 0, block_last = output_blocks;
+    for (index_t group = 0; group < groups; ++group) {
+        __global float *M = products + (worker * groups + group) * m_size;
+        for (index_t first = begin; first < end; first += tiles_a_block) {
+            const index_t last = min(first + tiles_a_block, end);
+            {
+                __global const float *x_memory = inputs_memory;
+                const index_t x_start = inputs_x_start;
+                const index_t x_group = inputs_x_group;
+                const index_t x_image = inputs_x_image;
+                const index_t x_row = inputs_x_row;
+                const index_t x_channel = inputs_x_channel;
+                const index_t x_column = inputs_x_column;
+                const index_t x_rows = inputs_x_rows;
+                const index_t x_columns = inputs_x_columns;
+                const index_t rows_before = inputs_rows_before;
+                const index_t columns_before = inputs_columns_before;
+                const index_t channels = inputs_channels;
+                const index_t channel_blocks = inputs_channel_blocks;
+                const index_t tile_lines = inputs_tile_lines;
+                const index_t tile_columns = inputs_tile_columns;
+                const index_t longest_run = inputs_longest_run;
+                const index_t line_pitch = inputs_line_pitch;
+                const index_t v_element = inputs_v_element;
+                const index_t v_block = inputs_v_block;
+                __global float *V = X;
+                for (index_t tile = first; tile < last;) {
+                    // A run of tiles in a line of tiles.
+                    const index_t above = tile / tile_columns;
+                    const int tile_column = tile - above * tile_columns;
+                    const index_t image = above / tile_lines;
+                    const int run = min(min((int)(last - tile), tile_columns - tile_column), (int)longest_run);
+                    const int top = (int)(above - image * tile_lines) * 4 - rows_before;
+                    const int left = tile_column * 4 - columns_before;
+                    const int wide = run * 4 + 2;
+                    for (int block = 0; block < channel_blocks; ++block) {
+                        // The last block of channels ends with the last channel.
+                        const int channel = min(block * 16, channels - 16);
+                        const index_t x_at = x_start + group * x_group + image * x_image + channel * x_channel;
+                        // Rows outside are not read: of another row, that is there, nothing is taken.
+                        const bool inside_0 = (uint)(top + 0) < (uint)x_rows;
+                        const index_t x_0 = x_at + (inside_0 ? top + 0 : 0) * x_row;
+                        const bool inside_1 = (uint)(top + 1) < (uint)x_rows;
+                        const index_t x_1 = x_at + (inside_1 ? top + 1 : 0) * x_row;
+                        const bool inside_2 = (uint)(top + 2) < (uint)x_rows;
+                        const index_t x_2 = x_at + (inside_2 ? top + 2 : 0) * x_row;
+                        const bool inside_3 = (uint)(top + 3) < (uint)x_rows;
+                        const index_t x_3 = x_at + (inside_3 ? top + 3 : 0) * x_row;
+                        const bool inside_4 = (uint)(top + 4) < (uint)x_rows;
+                        const index_t x_4 = x_at + (inside_4 ? top + 4 : 0) * x_row;
+                        const bool inside_5 = (uint)(top + 5) < (uint)x_rows;
+                        const index_t x_5 = x_at + (inside_5 ? top + 5 : 0) * x_row;
+                        const index_t step_ahead = block + 1 < channel_blocks ? 16 : 4 * x_row - channel;
+                        // Down the columns: what neighbouring tiles share is transformed once.
+                        for (int c = 0; c < wide; ++c) {
+                            const int x_c = left + c;
+                            if ((uint)x_c >= (uint)x_columns) {
+                                vstore16((float16)0, 0 * line_pitch + c, lines);
+                                vstore16((float16)0, 1 * line_pitch + c, lines);
+                                vstore16((float16)0, 2 * line_pitch + c, lines);
+                                vstore16((float16)0, 3 * line_pitch + c, lines);
+                                vstore16((float16)0, 4 * line_pitch + c, lines);
+                                vstore16((float16)0, 5 * line_pitch + c, lines);
+                                continue;
                             }
+                            const index_t at = x_c * x_column;
+                            // The next block of channels is on its way while this one is computed.
+                            prefetch_line(x_memory + x_0 + at + step_ahead);
+                            prefetch_line(x_memory + x_1 + at + step_ahead);
+                            prefetch_line(x_memory + x_2 + at + step_ahead);
+                            prefetch_line(x_memory + x_3 + at + step_ahead);
+                            prefetch_line(x_memory + x_4 + at + step_ahead);
+                            prefetch_line(x_memory + x_5 + at + step_ahead);
+                            const float16 d0 = inside_0 ? vload16(0, x_memory + x_0 + at) : (float16)0;
+                            const float16 d1 = inside_1 ? vload16(0, x_memory + x_1 + at) : (float16)0;
+                            const float16 d2 = inside_2 ? vload16(0, x_memory + x_2 + at) : (float16)0;
+                            const float16 d3 = inside_3 ? vload16(0, x_memory + x_3 + at) : (float16)0;
+                            const float16 d4 = inside_4 ? vload16(0, x_memory + x_4 + at) : (float16)0;
+                            const float16 d5 = inside_5 ? vload16(0, x_memory + x_5 + at) : (float16)0;
+                            const float16 d_e1 = -2.25f * d2 + d4;
+                            const float16 d_o1 = -2.25f * d1 + d3;
+                            const float16 v1 = 0.625f * d_o1 + d_e1;
+                            const float16 v2 = -0.625f * d_o1 + d_e1;
+                            const float16 d_e3 = -0.390625f * d2 + d4;
+                            const float16 d_o3 = -0.390625f * d1 + d3;
+                            const float16 v3 = 1.5f * d_o3 + d_e3;
+                            const float16 v4 = -1.5f * d_o3 + d_e3;
+                            const float16 v0 = -2.640625f * d2 + (0.87890625f * d0 + d4);
+                            const float16 v5 = -2.640625f * d3 + (0.87890625f * d1 + d5);
+                            vstore16(v0, 0 * line_pitch + c, lines);
+                            vstore16(v1, 1 * line_pitch + c, lines);
+                            vstore16(v2, 2 * line_pitch + c, lines);
+                            vstore16(v3, 3 * line_pitch + c, lines);
+                            vstore16(v4, 4 * line_pitch + c, lines);
+                            vstore16(v5, 5 * line_pitch + c, lines);
+                        }
+                        // Along the rows of every tile.
+                        __global float *slots = V + block * v_block + (tile - first) * 16;
+                        for (int t = 0; t < run; ++t) {
+                            __global float *to = slots + t * 16;
+                            for (int i = 0; i < 6; ++i) {
+                                __local const float *line = lines + (i * line_pitch + t * 4) * 16;
+                                const float16 d0 = vload16(0, line);
+                                const float16 d1 = vload16(1, line);
+                                const float16 d2 = vload16(2, line);
+                                const float16 d3 = vload16(3, line);
+                                const float16 d4 = vload16(4, line);
+                                const float16 d5 = vload16(5, line);
+                                const float16 d_e1 = -2.25f * d2 + d4;
+                                const float16 d_o1 = -2.25f * d1 + d3;
+                                const float16 v1 = 0.625f * d_o1 + d_e1;
+                                const float16 v2 = -0.625f * d_o1 + d_e1;
+                                const float16 d_e3 = -0.390625f * d2 + d4;
+                                const float16 d_o3 = -0.390625f * d1 + d3;
+                                const float16 v3 = 1.5f * d_o3 + d_e3;
+                                const float16 v4 = -1.5f * d_o3 + d_e3;
+                                const float16 v0 = -2.640625f * d2 + (0.87890625f * d0 + d4);
+                                const float16 v5 = -2.640625f * d3 + (0.87890625f * d1 + d5);
+                                vstore16(v0, 0, to + 0 * v_element);
+                                vstore16(v1, 0, to + 1 * v_element);
+                                vstore16(v2, 0, to + 2 * v_element);
+                                vstore16(v3, 0, to + 3 * v_element);
+                                vstore16(v4, 0, to + 4 * v_element);
+                                vstore16(v5, 0, to + 5 * v_element);
+                                to += 6 * v_element;
+                            }
+                        }
+                    }
+                    tile += run;
                 }
+
+            }
+            {
+                __global const float *x_memory = gradients_memory;
+                const index_t x_start = gradients_x_start;
+                const index_t x_group = gradients_x_group;
+                const index_t x_image = gradients_x_image;
+                const index_t x_row = gradients_x_row;
+                const index_t x_channel = gradients_x_channel;
+                const index_t x_column = gradients_x_column;
+                const index_t x_rows = gradients_x_rows;
+                const index_t x_columns = gradients_x_columns;
+                const index_t rows_before = gradients_rows_before;
+                const index_t columns_before = gradients_columns_before;
+                const index_t channels = gradients_channels;
+                const index_t channel_blocks = gradients_channel_blocks;
+                const index_t tile_lines = gradients_tile_lines;
+                const index_t tile_columns = gradients_tile_columns;
+                const index_t longest_run = gradients_longest_run;
+                const index_t line_pitch = gradients_line_pitch;
+                const index_t v_element = gradients_v_element;
+                const index_t v_block = gradients_v_block;
+                __global float *V = G;
+                for (index_t tile = first; tile < last;) {
+                    // A run of tiles in a line of tiles.
+                    const index_t above = tile / tile_columns;
+                    const int tile_column = tile - above * tile_columns;
+                    const index_t image = above / tile_lines;
+                    const int run = min(min((int)(last - tile), tile_columns - tile_column), (int)longest_run);
+                    const int top = (int)(above - image * tile_lines) * 4 - rows_before;
+                    const int left = tile_column * 4 - columns_before;
+                    const int wide = run * 4 + 0;
+                    for (int block = 0; block < channel_blocks; ++block) {
+                        // The last block of channels ends with the last channel.
+                        const int channel = min(block * 16, channels - 16);
+                        const index_t x_at = x_start + group * x_group + image * x_image + channel * x_channel;
+                        // Rows outside are not read: of another row, that is there, nothing is taken.
+                        const bool inside_0 = (uint)(top + 0) < (uint)x_rows;
+                        const index_t x_0 = x_at + (inside_0 ? top + 0 : 0) * x_row;
+                        const bool inside_1 = (uint)(top + 1) < (uint)x_rows;
+                        const index_t x_1 = x_at + (inside_1 ? top + 1 : 0) * x_row;
+                        const bool inside_2 = (uint)(top + 2) < (uint)x_rows;
+                        const index_t x_2 = x_at + (inside_2 ? top + 2 : 0) * x_row;
+                        const bool inside_3 = (uint)(top + 3) < (uint)x_rows;
+                        const index_t x_3 = x_at + (inside_3 ? top + 3 : 0) * x_row;
+                        const index_t step_ahead = block + 1 < channel_blocks ? 16 : 4 * x_row - channel;
+                        // Down the columns: what neighbouring tiles share is transformed once.
+                        for (int c = 0; c < wide; ++c) {
+                            const int x_c = left + c;
+                            if ((uint)x_c >= (uint)x_columns) {
+                                vstore16((float16)0, 0 * line_pitch + c, lines);
+                                vstore16((float16)0, 1 * line_pitch + c, lines);
+                                vstore16((float16)0, 2 * line_pitch + c, lines);
+                                vstore16((float16)0, 3 * line_pitch + c, lines);
+                                vstore16((float16)0, 4 * line_pitch + c, lines);
+                                vstore16((float16)0, 5 * line_pitch + c, lines);
+                                continue;
+                            }
+                            const index_t at = x_c * x_column;
+                            // The next block of channels is on its way while this one is computed.
+                            prefetch_line(x_memory + x_0 + at + step_ahead);
+                            prefetch_line(x_memory + x_1 + at + step_ahead);
+                            prefetch_line(x_memory + x_2 + at + step_ahead);
+                            prefetch_line(x_memory + x_3 + at + step_ahead);
+                            const float16 d0 = inside_0 ? vload16(0, x_memory + x_0 + at) : (float16)0;
+                            const float16 d1 = inside_1 ? vload16(0, x_memory + x_1 + at) : (float16)0;
+                            const float16 d2 = inside_2 ? vload16(0, x_memory + x_2 + at) : (float16)0;
+                            const float16 d3 = inside_3 ? vload16(0, x_memory + x_3 + at) : (float16)0;
+                            const float16 d_e1 = 2.56f * d0 + d2;
+                            const float16 d_o1 = 2.56f * d1 + d3;
+                            const float16 v1 = -0.16806723f * d_o1 + (-0.26890758f * d_e1);
+                            const float16 v2 = -0.26890758f * d_e1 + (0.16806723f * d_o1);
+                            const float16 d_e3 = 0.44444445f * d0 + d2;
+                            const float16 d_o3 = 0.44444445f * d1 + d3;
+                            const float16 v3 = 0.40336135f * d_o3 + (0.26890758f * d_e3);
+                            const float16 v4 = -0.40336135f * d_o3 + (0.26890758f * d_e3);
+                            const float16 v0 = 1.1377778f * d0;
+                            const float16 v5 = d3;
+                            vstore16(v0, 0 * line_pitch + c, lines);
+                            vstore16(v1, 1 * line_pitch + c, lines);
+                            vstore16(v2, 2 * line_pitch + c, lines);
+                            vstore16(v3, 3 * line_pitch + c, lines);
+                            vstore16(v4, 4 * line_pitch + c, lines);
+                            vstore16(v5, 5 * line_pitch + c, lines);
+                        }
+                        // Along the rows of every tile.
+                        __global float *slots = V + block * v_block + (tile - first) * 16;
+                        for (int t = 0; t < run; ++t) {
+                            __global float *to = slots + t * 16;
+                            for (int i = 0; i < 6; ++i) {
+                                __local const float *line = lines + (i * line_pitch + t * 4) * 16;
+                                const float16 d0 = vload16(0, line);
+                                const float16 d1 = vload16(1, line);
+                                const float16 d2 = vload16(2, line);
+                                const float16 d3 = vload16(3, line);
+                                const float16 d_e1 = 2.56f * d0 + d2;
+                                const float16 d_o1 = 2.56f * d1 + d3;
+                                const float16 v1 = -0.16806723f * d_o1 + (-0.26890758f * d_e1);
+                                const float16 v2 = -0.26890758f * d_e1 + (0.16806723f * d_o1);
+                                const float16 d_e3 = 0.44444445f * d0 + d2;
+                                const float16 d_o3 = 0.44444445f * d1 + d3;
+                                const float16 v3 = 0.40336135f * d_o3 + (0.26890758f * d_e3);
+                                const float16 v4 = -0.40336135f * d_o3 + (0.26890758f * d_e3);
+                                const float16 v0 = 1.1377778f * d0;
+                                const float16 v5 = d3;
+                                vstore16(v0, 0, to + 0 * v_element);
+                                vstore16(v1, 0, to + 1 * v_element);
+                                vstore16(v2, 0, to + 2 * v_element);
+                                vstore16(v3, 0, to + 3 * v_element);
+                                vstore16(v4, 0, to + 4 * v_element);
+                                vstore16(v5, 0, to + 5 * v_element);
+                                to += 6 * v_element;
+                            }
+                        }
+                    }
+                    tile += run;
+                }
+
+            }
+            const int tiles = last - first;
+            for (int e = 0; e < 36; ++e)
+                for (int strip = strip_first; strip < strip_last; ++strip) {
+                    // The last strip may have fewer vectors of channels: the last one is multiplied again.
+                    __global const float *b[2];
+                    for (int v = 0; v < 2; ++v)
+                        b[v] = X + e * x_element + min(strip * 2 + v, (int)channel_blocks - 1) * slot_size;
+                    for (int block = block_first; block < block_last; ++block) {
+                        __global const float *a = G + e * g_element + block / 2 * slot_size + block % 2 * 8;
+                        __global float *to = M + e * m_element + ((strip - strip_first) * blocks_a_part + block - block_first) * 256;
+                        float16 sum[8][2];
+                        #pragma unroll
+                        for (int j = 0; j < 8; ++j)
+                            #pragma unroll
+                            for (int v = 0; v < 2; ++v)
+                                sum[j][v] = 0;
+                        #pragma unroll 4
+                        for (int t = 0; t < (int)tiles; ++t) {
+                            float16 row[2];
+                            #pragma unroll
+                            for (int v = 0; v < 2; ++v)
+                                row[v] = vload16(t, b[v]);
+                            #pragma unroll
+                            for (int j = 0; j < 8; ++j) {
+                                const float16 factor = a[t * 16 + j];
+                                #pragma unroll
+                                for (int v = 0; v < 2; ++v)
+                                    sum[j][v] = factor * row[v] + sum[j][v];
+                            }
+                        }
+                        // Sums of earlier tiles are added once, so that errors do not grow with their number.
+                        #pragma unroll
+                        for (int j = 0; j < 8; ++j)
+                            #pragma unroll
+                            for (int v = 0; v < 2; ++v) {
+                                if (!(first == begin))
+                                    sum[j][v] += vload16(v, to + j * 32);
+                                vstore16(sum[j][v], v, to + j * 32);
+                            }
+                    }
+                }
+
         }
     }
 }

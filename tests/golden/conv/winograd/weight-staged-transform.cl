@@ -20,6 +20,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
     const int x_image,
     const int x_row,
     const int x_channel,
+    const int x_column,
     const int x_rows,
     const int x_columns,
     const int rows_before,
@@ -36,8 +37,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
     const int tile_begin,
     const int tile_end,
     const int tiles_a_part,
-    const int blocks_a_part,
-    const int x_column)
+    const int blocks_a_part)
 {
     __local float lines[7168];
     const index_t group = get_group_id(2);
@@ -117,7 +117,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
                 vstore16(v5, 5 * line_pitch + c, lines);
             }
             // Along the rows of every tile.
-            __global float *slots = V + block * v_block + (tile - tile_begin + 1) * 16;
+            __global float *slots = V + block * v_block + (tile - tile_begin) * 16;
             for (int t = 0; t < run; ++t) {
                 __global float *to = slots + t * 16;
                 for (int i = 0; i < 6; ++i) {

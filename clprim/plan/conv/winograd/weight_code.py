@@ -1,0 +1,77 @@
+"""What the templates of Winograd's gradient in the weight print."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clprim.plan.conv.winograd.code import AxisCode, WalkCode
+from clprim.plan.kernel import KernelCode, OperandCode, mask_type
+from clprim.plan.pointwise.code import Shuffles
+
+__all__ = ["GradientCode", "ImageCode"]
+
+
+@dataclass(frozen=True)
+class ImageCode:
+    """How an image is transformed, as conv/winograd/_parts.cl.jinja prints it.
+
+    Attributes:
+        name: Of what it becomes: ``inputs`` or ``gradients``.
+        value: Type of what is transformed.
+        width: Elements of a vector.
+        walk_down, walk_across: How images are cut into tiles.
+        planar_x: Whether the image's pixels of a row are neighbours, not its channels.
+        few: Whether channels do not fill a vector.
+        ahead: Whether memory is asked for before it is read.
+        x: The image.
+        turn: How a square of vectors is turned over.
+        numbers: Where a kernel transforms both images, what it knows as ``inputs_x_rows`` and the
+            transform as ``x_rows``.
+    """
+
+    name: str
+    value: str
+    width: int
+    walk_down: WalkCode
+    walk_across: WalkCode
+    planar_x: bool
+    few: bool
+    ahead: int
+    x: OperandCode
+    turn: Shuffles | None
+    numbers: tuple[str, ...] = ()
+    grouped: bool = False
+
+    @property
+    def mask(self) -> str:
+        """Type of a lane of what `select` takes beside vectors."""
+        return mask_type(self.value)
+
+
+@dataclass(frozen=True)
+class GradientCode(KernelCode):
+    """What conv/winograd/weight_*.cl.jinja print, each a part of it.
+
+    Attributes:
+        value: Type of sums.
+        width: Elements of a vector.
+        down, across: The transforms of both axes; only those of results are printed.
+        tile_rows, tile_vectors: Outputs × vectors of channels that are summed up in registers.
+        images: What is transformed.
+        panel: Elements of local memory for that.
+        y: The result, where it is stored.
+        side_by_side: Whether channels are neighbours in it, as in a vector.
+        beta: Whether the old result takes part.
+    """
+
+    value: str
+    width: int
+    down: AxisCode
+    across: AxisCode
+    tile_rows: int = 1
+    tile_vectors: int = 1
+    images: tuple[ImageCode, ...] = ()
+    panel: int = 0
+    y: OperandCode | None = None
+    side_by_side: bool = False
+    beta: bool = False

@@ -1,0 +1,203 @@
+"""How the loops of Winograd's gradient in the weight are cut, as numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from clprim.plan.conv.problem import Convolution
+from clprim.plan.conv.winograd.transform import Transform, transform
+from clprim.plan.kernel import round_up
+from clprim.traits import DeviceTraits
+
+__all__ = ["WeightCut", "WeightTile", "transforms", "weight_width"]
+
+# Bytes of products that a worker sums up at a time, so that they stay in its second cache.
+PRODUCT_BYTES = 1200 << 10
+# What a vector that is read from a far cache costs, in products of vectors.
+FAR_VECTOR = 18
+
+
+@dataclass(frozen=True)
+class WeightTile:
+    """How the loops are cut.
+
+    Attributes:
+        gradients: Rows and columns of the other gradient that a tile has, m; 1 along an axis with
+            one tap.
+        rows, vectors: Outputs × vectors of channels that are summed up in registers; rows divide a
+            vector.
+        tiles: That are transformed before they are multiplied.
+        kernels: 2 where one kernel transforms and multiplies, and the other adds up what its
+            workers found; 3 where images are transformed by kernels of their own.
+    """
+
+    gradients: int
+    rows: int
+    vectors: int
+    tiles: int
+    kernels: int
+
+
+@dataclass(frozen=True)
+class WeightCut:
+    """The numbers of a gradient; see `WeightTile`.
+
+    Attributes:
+        width: Elements of a vector.
+        down, across: The transforms.
+        lines, columns: Tiles of an image.
+        tiles: Of all images.
+        block: That are transformed before they are multiplied.
+        channels, outputs: Of a group.
+        groups: Of the convolution.
+        rows, vectors: Of the tile.
+        workers: Work-groups that multiply.
+        fused: Whether each of them transforms tiles of its own.
+    """
+
+    width: int
+    down: Transform
+    across: Transform
+    lines: int
+    columns: int
+    tiles: int
+    block: int
+    channels: int
+    outputs: int
+    groups: int
+    rows: int
+    vectors: int
+    workers: int
+    fused: bool
+
+    @staticmethod
+    def of(p: Convolution, tile: WeightTile, traits: DeviceTraits) -> WeightCut:
+        """Returns the cut that a tile asks for."""
+        down, across = transforms(p, tile.gradients)
+        lines, columns = -(-p.rows.windows // down.r), -(-p.columns.windows // across.r)
+        tiles = p.images * lines * columns
+        return WeightCut(
+            width=weight_width(p, traits),
+            down=down,
+            across=across,
+            lines=lines,
+            columns=columns,
+            tiles=tiles,
+            block=min(tile.tiles, tiles),
+            channels=p.channels // p.groups,
+            outputs=p.outputs // p.groups,
+            groups=p.groups,
+            rows=tile.rows,
+            vectors=tile.vectors,
+            workers=min(tiles, traits.compute_units),
+            fused=tile.kernels == 2,
+        )
+
+    @property
+    def elements(self) -> int:
+        """Of a transformed tile."""
+        return self.down.size * self.across.size
+
+    @property
+    def channel_slots(self) -> int:
+        """Vectors of channels."""
+        return -(-self.channels // self.width)
+
+    @property
+    def output_slots(self) -> int:
+        """Vectors of outputs."""
+        return -(-self.outputs // self.width)
+
+    @property
+    def strips(self) -> int:
+        """Of channels that are multiplied at a time."""
+        return -(-self.channel_slots // self.vectors)
+
+    @property
+    def output_blocks(self) -> int:
+        """Rows of registers of outputs: whole vectors of them, if there is one."""
+        if self.outputs < self.width:
+            return -(-self.outputs // self.rows)
+        return self.output_slots * self.width // self.rows
+
+    @property
+    def slot(self) -> int:
+        """From one slot of a transformed image to the next."""
+        return self.block * self.width
+
+    def element(self, slots: int) -> int:
+        """From one element to the next; a vector more than all have, which is no power of two."""
+        return slots * self.slot + self.width
+
+    @property
+    def x_size(self) -> int:
+        """Of a transformed input."""
+        return self.elements * self.element(self.channel_slots)
+
+    @property
+    def g_size(self) -> int:
+        """Of a transformed gradient."""
+        return self.elements * self.element(self.output_slots)
+
+    @property
+    def slice(self) -> int:
+        """From one worker's transformed tiles to the next one's; again no power of two."""
+        return round_up(self.x_size + self.g_size, 1024) + self.width
+
+    @cached_property
+    def part(self) -> tuple[int, int]:
+        """Strips and blocks of outputs that are multiplied at a time.
+
+        Few large parts read tiles least often; but their products are to stay near, and no worker
+        shall wait for the last one.
+        """
+        if self.fused:
+            return self.strips, self.output_blocks
+        a_product = 4 * self.elements * self.rows * self.vectors * self.width
+        room = max(1, PRODUCT_BYTES // a_product)
+
+        def cost(part: tuple[int, int]) -> float:
+            vectors, outputs = part[0] * self.vectors, part[1] * self.rows
+            rounds = -(-self._items(part) // self.workers)
+            return rounds * (vectors * outputs + FAR_VECTOR * (vectors + outputs / self.width))
+
+        fitting = (
+            (strips, blocks)
+            for strips in range(1, min(self.strips, room) + 1)
+            for blocks in range(1, min(self.output_blocks, room // strips) + 1)
+        )
+        return min(fitting, key=cost)
+
+    def _items(self, part: tuple[int, int]) -> int:
+        return self.groups * -(-self.strips // part[0]) * -(-self.output_blocks // part[1])
+
+    @property
+    def items(self) -> int:
+        """Parts of the products."""
+        return self._items(self.part)
+
+    @property
+    def m_element(self) -> int:
+        """From one element of the products to the next."""
+        return math.prod(self.part) * self.rows * self.vectors * self.width + self.width
+
+    @property
+    def m_size(self) -> int:
+        """Products of a part."""
+        return self.elements * self.m_element
+
+
+def weight_width(p: Convolution, traits: DeviceTraits) -> int:
+    """Returns the elements of a vector."""
+    return max(2, traits.lanes(p.value.itemsize))
+
+
+def transforms(p: Convolution, gradients: int) -> tuple[Transform, Transform]:
+    """Returns F(taps, gradients), down and across."""
+
+    def of(taps: int) -> Transform:
+        return transform(taps, gradients) if taps > 1 else transform(1, 1)
+
+    return of(p.rows.kernel), of(p.columns.kernel)

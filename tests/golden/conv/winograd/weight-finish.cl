@@ -1,0 +1,242 @@
+typedef int index_t;
+
+// Winograd's gradient in the weight, its last step: the workers' products are added up, in order, and
+// transformed back to 3 x 3 taps. A work-group takes 32 channels of 8 outputs.
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winograd_finish(
+    __global const float *products,
+    __global float *y0_memory,
+    const float beta,
+    const int y0_start,
+    const int y0_output,
+    const int y0_channel,
+    const int y0_row,
+    const int y0_column,
+    const int channels,
+    const int channel_blocks,
+    const int outputs,
+    const int strips,
+    const int output_blocks,
+    const int blocks_a_part,
+    const int slot_size,
+    const int x_element,
+    const int g_element,
+    const int m_element,
+    const int m_size,
+    const int workers,
+    const int m_worker)
+{
+    const int block = get_group_id(0), strip = get_group_id(1);
+    const index_t group = get_group_id(2);
+    __global const float *some = products + group * m_size + (strip * blocks_a_part + block) * 256;
+    // The last blocks end with the last output and the last channel; what others have is not stored
+    // again.
+    const int slot = block / 2 * 16, output_first = min(slot, max((int)outputs - 16, 0)) + block % 2 * 8;
+    for (int j = max(slot - output_first, 0); j < min(8, (int)outputs - output_first); ++j)
+        for (int v = 0; v < 2; ++v) {
+            const int vector = strip * 2 + v;
+            if (vector >= channel_blocks)
+                break;
+            const int channel = min(vector * 16, max((int)channels - 16, 0));
+            const int skipped = vector * 16 - channel, there = min(16, (int)channels - channel);
+            const index_t at = (j * 2 + v) * 16;
+            float from[576];
+            for (int e = 0; e < 36; ++e) {
+                float16 sum = vload16(0, some + at + e * m_element);
+                for (index_t worker = 1; worker < workers; ++worker)
+                    sum += vload16(0, some + at + e * m_element + worker * m_worker);
+                vstore16(sum, e, from);
+            }
+            const index_t place = y0_start + (group * outputs + output_first + j) * y0_output + channel * y0_channel;
+            float taps[144];
+            float16 z0_0;
+            float16 z1_0;
+            float16 z2_0;
+            {
+                const float16 p0 = vload16(0, from + 0 * 16);
+                const float16 p1 = vload16(0, from + 6 * 16);
+                const float16 p2 = vload16(0, from + 12 * 16);
+                const float16 p3 = vload16(0, from + 18 * 16);
+                const float16 p4 = vload16(0, from + 24 * 16);
+                const float16 p5 = vload16(0, from + 30 * 16);
+                const float16 p_s1 = p1 + p2;
+                const float16 p_d1 = p1 - p2;
+                const float16 p_s3 = p3 + p4;
+                const float16 p_d3 = p3 - p4;
+                const float16 r0 = p0 + p_s1 + p_s3;
+                const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
+                const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
+                z0_0 = r0;
+                z1_0 = r1;
+                z2_0 = r2;
+            }
+            float16 z0_1;
+            float16 z1_1;
+            float16 z2_1;
+            {
+                const float16 p0 = vload16(0, from + 1 * 16);
+                const float16 p1 = vload16(0, from + 7 * 16);
+                const float16 p2 = vload16(0, from + 13 * 16);
+                const float16 p3 = vload16(0, from + 19 * 16);
+                const float16 p4 = vload16(0, from + 25 * 16);
+                const float16 p5 = vload16(0, from + 31 * 16);
+                const float16 p_s1 = p1 + p2;
+                const float16 p_d1 = p1 - p2;
+                const float16 p_s3 = p3 + p4;
+                const float16 p_d3 = p3 - p4;
+                const float16 r0 = p0 + p_s1 + p_s3;
+                const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
+                const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
+                z0_1 = r0;
+                z1_1 = r1;
+                z2_1 = r2;
+            }
+            float16 z0_2;
+            float16 z1_2;
+            float16 z2_2;
+            {
+                const float16 p0 = vload16(0, from + 2 * 16);
+                const float16 p1 = vload16(0, from + 8 * 16);
+                const float16 p2 = vload16(0, from + 14 * 16);
+                const float16 p3 = vload16(0, from + 20 * 16);
+                const float16 p4 = vload16(0, from + 26 * 16);
+                const float16 p5 = vload16(0, from + 32 * 16);
+                const float16 p_s1 = p1 + p2;
+                const float16 p_d1 = p1 - p2;
+                const float16 p_s3 = p3 + p4;
+                const float16 p_d3 = p3 - p4;
+                const float16 r0 = p0 + p_s1 + p_s3;
+                const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
+                const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
+                z0_2 = r0;
+                z1_2 = r1;
+                z2_2 = r2;
+            }
+            float16 z0_3;
+            float16 z1_3;
+            float16 z2_3;
+            {
+                const float16 p0 = vload16(0, from + 3 * 16);
+                const float16 p1 = vload16(0, from + 9 * 16);
+                const float16 p2 = vload16(0, from + 15 * 16);
+                const float16 p3 = vload16(0, from + 21 * 16);
+                const float16 p4 = vload16(0, from + 27 * 16);
+                const float16 p5 = vload16(0, from + 33 * 16);
+                const float16 p_s1 = p1 + p2;
+                const float16 p_d1 = p1 - p2;
+                const float16 p_s3 = p3 + p4;
+                const float16 p_d3 = p3 - p4;
+                const float16 r0 = p0 + p_s1 + p_s3;
+                const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
+                const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
+                z0_3 = r0;
+                z1_3 = r1;
+                z2_3 = r2;
+            }
+            float16 z0_4;
+            float16 z1_4;
+            float16 z2_4;
+            {
+                const float16 p0 = vload16(0, from + 4 * 16);
+                const float16 p1 = vload16(0, from + 10 * 16);
+                const float16 p2 = vload16(0, from + 16 * 16);
+                const float16 p3 = vload16(0, from + 22 * 16);
+                const float16 p4 = vload16(0, from + 28 * 16);
+                const float16 p5 = vload16(0, from + 34 * 16);
+                const float16 p_s1 = p1 + p2;
+                const float16 p_d1 = p1 - p2;
+                const float16 p_s3 = p3 + p4;
+                const float16 p_d3 = p3 - p4;
+                const float16 r0 = p0 + p_s1 + p_s3;
+                const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
+                const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
+                z0_4 = r0;
+                z1_4 = r1;
+                z2_4 = r2;
+            }
+            float16 z0_5;
+            float16 z1_5;
+            float16 z2_5;
+            {
+                const float16 p0 = vload16(0, from + 5 * 16);
+                const float16 p1 = vload16(0, from + 11 * 16);
+                const float16 p2 = vload16(0, from + 17 * 16);
+                const float16 p3 = vload16(0, from + 23 * 16);
+                const float16 p4 = vload16(0, from + 29 * 16);
+                const float16 p5 = vload16(0, from + 35 * 16);
+                const float16 p_s1 = p1 + p2;
+                const float16 p_d1 = p1 - p2;
+                const float16 p_s3 = p3 + p4;
+                const float16 p_d3 = p3 - p4;
+                const float16 r0 = p0 + p_s1 + p_s3;
+                const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
+                const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
+                z0_5 = r0;
+                z1_5 = r1;
+                z2_5 = r2;
+            }
+            {
+                const float16 p0 = z0_0;
+                const float16 p1 = z0_1;
+                const float16 p2 = z0_2;
+                const float16 p3 = z0_3;
+                const float16 p4 = z0_4;
+                const float16 p5 = z0_5;
+                const float16 p_s1 = p1 + p2;
+                const float16 p_d1 = p1 - p2;
+                const float16 p_s3 = p3 + p4;
+                const float16 p_d3 = p3 - p4;
+                const float16 r0 = p0 + p_s1 + p_s3;
+                const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
+                const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
+                vstore16(r0, 0, taps);
+                vstore16(r1, 1, taps);
+                vstore16(r2, 2, taps);
+            }
+            {
+                const float16 p0 = z1_0;
+                const float16 p1 = z1_1;
+                const float16 p2 = z1_2;
+                const float16 p3 = z1_3;
+                const float16 p4 = z1_4;
+                const float16 p5 = z1_5;
+                const float16 p_s1 = p1 + p2;
+                const float16 p_d1 = p1 - p2;
+                const float16 p_s3 = p3 + p4;
+                const float16 p_d3 = p3 - p4;
+                const float16 r0 = p0 + p_s1 + p_s3;
+                const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
+                const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
+                vstore16(r0, 3, taps);
+                vstore16(r1, 4, taps);
+                vstore16(r2, 5, taps);
+            }
+            {
+                const float16 p0 = z2_0;
+                const float16 p1 = z2_1;
+                const float16 p2 = z2_2;
+                const float16 p3 = z2_3;
+                const float16 p4 = z2_4;
+                const float16 p5 = z2_5;
+                const float16 p_s1 = p1 + p2;
+                const float16 p_d1 = p1 - p2;
+                const float16 p_s3 = p3 + p4;
+                const float16 p_d3 = p3 - p4;
+                const float16 r0 = p0 + p_s1 + p_s3;
+                const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
+                const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
+                vstore16(r0, 6, taps);
+                vstore16(r1, 7, taps);
+                vstore16(r2, 8, taps);
+            }
+
+            for (int c = skipped; c < there; ++c)
+                for (int i = 0; i < 3; ++i)
+                    for (int k = 0; k < 3; ++k) {
+                        float y0 = taps[(i * 3 + k) * 16 + c];
+                        const index_t y0_at = place + c * y0_channel + i * y0_row + k * y0_column;
+                        y0 += beta * (float)y0_memory[y0_at];
+                        y0_memory[y0_at] = y0;
+                    }
+        }
+
+}

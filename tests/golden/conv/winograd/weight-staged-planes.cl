@@ -1,0 +1,307 @@
+typedef int index_t;
+
+// Winograd's gradient in the weight, F(3 x 3, 4 x 4): every element e of transformed tiles by itself.
+//
+//    inputs[e]: channels x tiles  ---.
+//                                     +--->  products[e]: outputs x channels  --->  3 x 3 taps
+//    gradients[e]: tiles x outputs --'                                      back
+//
+// A work-group takes some strips of 32 channels and some blocks of 8 outputs at a time, whose
+// products stay in its second cache; 8 outputs x 2 vectors are summed up in registers. Transformed
+// tiles lie as [element][16 channels or outputs][tile][16].
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winograd_product(
+    __global const float *inputs,
+    __global const float *gradients,
+    __global float *products,
+    __global float *y0_memory,
+    const int y0_start,
+    const int y0_output,
+    const int y0_channel,
+    const int y0_row,
+    const int y0_column,
+    const int channels,
+    const int channel_blocks,
+    const int outputs,
+    const int strips,
+    const int output_blocks,
+    const int blocks_a_part,
+    const int slot_size,
+    const int x_element,
+    const int g_element,
+    const int m_element,
+    const int m_size,
+    const int tiles_there,
+    const int is_first,
+    const int is_last,
+    const int keeps_all,
+    const int strip_parts,
+    const int strips_a_part,
+    const int block_parts,
+    const int items,
+    const int x_size,
+    const int g_size)
+{
+    const index_t begin = items * (index_t)get_group_id(0) / (index_t)get_num_groups(0);
+    const index_t end = items * ((index_t)get_group_id(0) + 1) / (index_t)get_num_groups(0);
+    for (index_t item = begin; item < end; ++item) {
+        const index_t group = item / (strip_parts * block_parts);
+        const int strip_first = item / block_parts % strip_parts * strips_a_part;
+        const int strip_last = min(strip_first + (int)strips_a_part, (int)strips);
+        const int block_first = item % block_parts * blocks_a_part;
+        const int block_last = min(block_first + (int)blocks_a_part, (int)output_blocks);
+        const int tiles = tiles_there;
+        __global const float *X = inputs + group * x_size, *G = gradients + group * g_size;
+        __global float *M = products + (keeps_all ? item : (index_t)get_group_id(0)) * m_size;
+        for (int e = 0; e < 36; ++e)
+            for (int strip = strip_first; strip < strip_last; ++strip) {
+                // The last strip may have fewer vectors of channels: the last one is multiplied again.
+                __global const float *b[2];
+                for (int v = 0; v < 2; ++v)
+                    b[v] = X + e * x_element + min(strip * 2 + v, (int)channel_blocks - 1) * slot_size;
+                for (int block = block_first; block < block_last; ++block) {
+                    __global const float *a = G + e * g_element + block / 2 * slot_size + block % 2 * 8;
+                    __global float *to = M + e * m_element + ((strip - strip_first) * blocks_a_part + block - block_first) * 256;
+                    float16 sum[8][2];
+                    #pragma unroll
+                    for (int j = 0; j < 8; ++j)
+                        #pragma unroll
+                        for (int v = 0; v < 2; ++v)
+                            sum[j][v] = 0;
+                    #pragma unroll 4
+                    for (int t = 0; t < (int)tiles; ++t) {
+                        float16 row[2];
+                        #pragma unroll
+                        for (int v = 0; v < 2; ++v)
+                            row[v] = vload16(t, b[v]);
+                        #pragma unroll
+                        for (int j = 0; j < 8; ++j) {
+                            const float16 factor = a[t * 16 + j];
+                            #pragma unroll
+                            for (int v = 0; v < 2; ++v)
+                                sum[j][v] = factor * row[v] + sum[j][v];
+                        }
+                    }
+                    // Sums of earlier tiles are added once, so that errors do not grow with their number.
+                    #pragma unroll
+                    for (int j = 0; j < 8; ++j)
+                        #pragma unroll
+                        for (int v = 0; v < 2; ++v) {
+                            if (!(is_first))
+                                sum[j][v] += vload16(v, to + j * 32);
+                            vstore16(sum[j][v], v, to + j * 32);
+                        }
+                }
+            }
+
+        if (!is_last)
+            continue;
+        for (int strip = strip_first; strip < strip_last; ++strip)
+            for (int block = block_first; block < block_last; ++block) {
+                __global const float *some = M + ((strip - strip_first) * blocks_a_part + block - block_first) * 256;
+                // The last blocks end with the last output and the last channel; what others have is not stored
+                // again.
+                const int slot = block / 2 * 16, output_first = min(slot, max((int)outputs - 16, 0)) + block % 2 * 8;
+                for (int j = max(slot - output_first, 0); j < min(8, (int)outputs - output_first); ++j)
+                    for (int v = 0; v < 2; ++v) {
+                        const int vector = strip * 2 + v;
+                        if (vector >= channel_blocks)
+                            break;
+                        const int channel = min(vector * 16, max((int)channels - 16, 0));
+                        const int skipped = vector * 16 - channel, there = min(16, (int)channels - channel);
+                        const index_t at = (j * 2 + v) * 16;
+                        __global const float *from = some + at;
+                        const index_t place = y0_start + (group * outputs + output_first + j) * y0_output + channel * y0_channel;
+                        float taps[144];
+                        float16 z0_0;
+                        float16 z1_0;
+                        float16 z2_0;
+                        {
+                            const float16 p0 = vload16(0, from + 0 * m_element);
+                            const float16 p1 = vload16(0, from + 6 * m_element);
+                            const float16 p2 = vload16(0, from + 12 * m_element);
+                            const float16 p3 = vload16(0, from + 18 * m_element);
+                            const float16 p4 = vload16(0, from + 24 * m_element);
+                            const float16 p5 = vload16(0, from + 30 * m_element);
+                            const float16 p_s1 = p1 + p2;
+                            const float16 p_d1 = p1 - p2;
+                            const float16 p_s3 = p3 + p4;
+                            const float16 p_d3 = p3 - p4;
+                            const float16 r0 = p0 + p_s1 + p_s3;
+                            const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
+                            const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
+                            z0_0 = r0;
+                            z1_0 = r1;
+                            z2_0 = r2;
+                        }
+                        float16 z0_1;
+                        float16 z1_1;
+                        float16 z2_1;
+                        {
+                            const float16 p0 = vload16(0, from + 1 * m_element);
+                            const float16 p1 = vload16(0, from + 7 * m_element);
+                            const float16 p2 = vload16(0, from + 13 * m_element);
+                            const float16 p3 = vload16(0, from + 19 * m_element);
+                            const float16 p4 = vload16(0, from + 25 * m_element);
+                            const float16 p5 = vload16(0, from + 31 * m_element);
+                            const float16 p_s1 = p1 + p2;
+                            const float16 p_d1 = p1 - p2;
+                            const float16 p_s3 = p3 + p4;
+                            const float16 p_d3 = p3 - p4;
+                            const float16 r0 = p0 + p_s1 + p_s3;
+                            const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
+                            const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
+                            z0_1 = r0;
+                            z1_1 = r1;
+                            z2_1 = r2;
+                        }
+                        float16 z0_2;
+                        float16 z1_2;
+                        float16 z2_2;
+                        {
+                            const float16 p0 = vload16(0, from + 2 * m_element);
+                            const float16 p1 = vload16(0, from + 8 * m_element);
+                            const float16 p2 = vload16(0, from + 14 * m_element);
+                            const float16 p3 = vload16(0, from + 20 * m_element);
+                            const float16 p4 = vload16(0, from + 26 * m_element);
+                            const float16 p5 = vload16(0, from + 32 * m_element);
+                            const float16 p_s1 = p1 + p2;
+                            const float16 p_d1 = p1 - p2;
+                            const float16 p_s3 = p3 + p4;
+                            const float16 p_d3 = p3 - p4;
+                            const float16 r0 = p0 + p_s1 + p_s3;
+                            const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
+                            const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
+                            z0_2 = r0;
+                            z1_2 = r1;
+                            z2_2 = r2;
+                        }
+                        float16 z0_3;
+                        float16 z1_3;
+                        float16 z2_3;
+                        {
+                            const float16 p0 = vload16(0, from + 3 * m_element);
+                            const float16 p1 = vload16(0, from + 9 * m_element);
+                            const float16 p2 = vload16(0, from + 15 * m_element);
+                            const float16 p3 = vload16(0, from + 21 * m_element);
+                            const float16 p4 = vload16(0, from + 27 * m_element);
+                            const float16 p5 = vload16(0, from + 33 * m_element);
+                            const float16 p_s1 = p1 + p2;
+                            const float16 p_d1 = p1 - p2;
+                            const float16 p_s3 = p3 + p4;
+                            const float16 p_d3 = p3 - p4;
+                            const float16 r0 = p0 + p_s1 + p_s3;
+                            const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
+                            const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
+                            z0_3 = r0;
+                            z1_3 = r1;
+                            z2_3 = r2;
+                        }
+                        float16 z0_4;
+                        float16 z1_4;
+                        float16 z2_4;
+                        {
+                            const float16 p0 = vload16(0, from + 4 * m_element);
+                            const float16 p1 = vload16(0, from + 10 * m_element);
+                            const float16 p2 = vload16(0, from + 16 * m_element);
+                            const float16 p3 = vload16(0, from + 22 * m_element);
+                            const float16 p4 = vload16(0, from + 28 * m_element);
+                            const float16 p5 = vload16(0, from + 34 * m_element);
+                            const float16 p_s1 = p1 + p2;
+                            const float16 p_d1 = p1 - p2;
+                            const float16 p_s3 = p3 + p4;
+                            const float16 p_d3 = p3 - p4;
+                            const float16 r0 = p0 + p_s1 + p_s3;
+                            const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
+                            const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
+                            z0_4 = r0;
+                            z1_4 = r1;
+                            z2_4 = r2;
+                        }
+                        float16 z0_5;
+                        float16 z1_5;
+                        float16 z2_5;
+                        {
+                            const float16 p0 = vload16(0, from + 5 * m_element);
+                            const float16 p1 = vload16(0, from + 11 * m_element);
+                            const float16 p2 = vload16(0, from + 17 * m_element);
+                            const float16 p3 = vload16(0, from + 23 * m_element);
+                            const float16 p4 = vload16(0, from + 29 * m_element);
+                            const float16 p5 = vload16(0, from + 35 * m_element);
+                            const float16 p_s1 = p1 + p2;
+                            const float16 p_d1 = p1 - p2;
+                            const float16 p_s3 = p3 + p4;
+                            const float16 p_d3 = p3 - p4;
+                            const float16 r0 = p0 + p_s1 + p_s3;
+                            const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
+                            const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
+                            z0_5 = r0;
+                            z1_5 = r1;
+                            z2_5 = r2;
+                        }
+                        {
+                            const float16 p0 = z0_0;
+                            const float16 p1 = z0_1;
+                            const float16 p2 = z0_2;
+                            const float16 p3 = z0_3;
+                            const float16 p4 = z0_4;
+                            const float16 p5 = z0_5;
+                            const float16 p_s1 = p1 + p2;
+                            const float16 p_d1 = p1 - p2;
+                            const float16 p_s3 = p3 + p4;
+                            const float16 p_d3 = p3 - p4;
+                            const float16 r0 = p0 + p_s1 + p_s3;
+                            const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
+                            const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
+                            vstore16(r0, 0, taps);
+                            vstore16(r1, 1, taps);
+                            vstore16(r2, 2, taps);
+                        }
+                        {
+                            const float16 p0 = z1_0;
+                            const float16 p1 = z1_1;
+                            const float16 p2 = z1_2;
+                            const float16 p3 = z1_3;
+                            const float16 p4 = z1_4;
+                            const float16 p5 = z1_5;
+                            const float16 p_s1 = p1 + p2;
+                            const float16 p_d1 = p1 - p2;
+                            const float16 p_s3 = p3 + p4;
+                            const float16 p_d3 = p3 - p4;
+                            const float16 r0 = p0 + p_s1 + p_s3;
+                            const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
+                            const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
+                            vstore16(r0, 3, taps);
+                            vstore16(r1, 4, taps);
+                            vstore16(r2, 5, taps);
+                        }
+                        {
+                            const float16 p0 = z2_0;
+                            const float16 p1 = z2_1;
+                            const float16 p2 = z2_2;
+                            const float16 p3 = z2_3;
+                            const float16 p4 = z2_4;
+                            const float16 p5 = z2_5;
+                            const float16 p_s1 = p1 + p2;
+                            const float16 p_d1 = p1 - p2;
+                            const float16 p_s3 = p3 + p4;
+                            const float16 p_d3 = p3 - p4;
+                            const float16 r0 = p0 + p_s1 + p_s3;
+                            const float16 r1 = 1.5f * p_d3 + (0.625f * p_d1);
+                            const float16 r2 = 2.25f * p_s3 + (0.390625f * p_s1 + p5);
+                            vstore16(r0, 6, taps);
+                            vstore16(r1, 7, taps);
+                            vstore16(r2, 8, taps);
+                        }
+
+                        for (int c = skipped; c < there; ++c)
+                            for (int i = 0; i < 3; ++i)
+                                for (int k = 0; k < 3; ++k) {
+                                    float y0 = taps[(i * 3 + k) * 16 + c];
+                                    const index_t y0_at = place + c * y0_channel + i * y0_row + k * y0_column;
+                                    y0_memory[y0_at] = y0;
+                                }
+                    }
+
+            }
+    }
+}
