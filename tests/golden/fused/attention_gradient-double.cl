@@ -9,6 +9,15 @@ static inline double8 power(double8 x)
     return exp2(x);
 }
 
+#ifdef __has_builtin
+#if __has_builtin(__builtin_prefetch)
+#define prefetch_line(address) __builtin_prefetch(address)
+#endif
+#endif
+#ifndef prefetch_line
+#define prefetch_line(address)
+#endif
+
 static inline double8 cp_uniform_lanes(ulong seed, ulong8 call, ulong8 position)
 {
     const ulong word = 0xffffffff;
@@ -211,6 +220,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
                         const double bits = logarithm * M_LOG2E;
                         // A query that sees no key has no weights.
                         const double less = logarithm == -INFINITY ? INFINITY : bits == -INFINITY ? -DBL_MAX : bits;
+                        // Rows of a mask are far apart.
+                        for (int lane = 0; lane < 16; lane += 64 / (int)sizeof(uchar))
+                            prefetch_line(mask_memory + (query + 8) * mask_row + (first + lane) * mask_step);
                         double apart[16];
                         for (int lane = 0; lane < 16; ++lane)
                             apart[lane] = mask_memory[query * mask_row + (first + min(lane, here - 1)) * mask_step] != 0;

@@ -21,6 +21,15 @@ static inline float16 binary(float16 x)
     return fabs(x) < INFINITY ? clamp(x * M_LOG2E_F, (float16)-FLT_MAX, (float16)FLT_MAX) : x;
 }
 
+#ifdef __has_builtin
+#if __has_builtin(__builtin_prefetch)
+#define prefetch_line(address) __builtin_prefetch(address)
+#endif
+#endif
+#ifndef prefetch_line
+#define prefetch_line(address)
+#endif
+
 // The gradients of softmax(q k' * scale + mask) v. A work-item has every so manieth block of 32 keys,
 // the lanes of 2 vectors. For 96 queries at a time weights p are made again, and their
 // gradient s; both are added to the gradients of these keys and values, and s, turned over as it
@@ -204,6 +213,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
                         const float bits = logarithm * M_LOG2E_F;
                         // A query that sees no key has no weights.
                         const float less = logarithm == -INFINITY ? INFINITY : bits == -INFINITY ? -FLT_MAX : bits;
+                        // Rows of a mask are far apart.
+                        for (int lane = 0; lane < 32; lane += 64 / (int)sizeof(half))
+                            prefetch_line(mask_memory + (query + 8) * mask_row + (first + lane) * mask_step);
                         float apart[32];
                         for (int lane = 0; lane < 32; ++lane)
                             apart[lane] = (float)vload_half(0, mask_memory + query * mask_row + (first + min(lane, here - 1)) * mask_step);
