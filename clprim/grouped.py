@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,6 +74,13 @@ class Grouped:
             together, float32 at least.
         preamble: OpenCL C functions, types and macros for the snippets.
         name: Of the kernel, in profiles.
+        near: Snippets that do the same for a group that a near cache holds, where what is dear, as
+            an exponential, need be computed but once an element. They take the place of ``expr``,
+            ``step`` and ``each`` there: ``first`` takes ``xN`` into those ``reduce_yN`` that
+            results depend on (left out where there are none); then ``begin`` assigns the results
+            ``y0``, … as far as can be, from ``xN``, ``wN`` and what ``first`` found; ``step`` takes
+            these ``yN`` into the other ``reduce_yN``; and ``finish`` makes of them, with
+            ``group_yN``, the results. Until then they are kept, unrounded, near the core.
 
     Raises:
         DefinitionError: A snippet is wrong, or ``combine`` cannot be derived; the message shows
@@ -110,6 +117,7 @@ class Grouped:
         partial_type: Any = None,
         preamble: str = "",
         name: str | None = None,
+        near: Mapping[str, str] | None = None,
     ) -> None:
         self.definition = define_grouped(
             expr,
@@ -120,6 +128,7 @@ class Grouped:
             each=each,
             name=name,
             preamble=preamble,
+            near=near,
         )
         self._inputs = self.definition.inputs
         self._text = f"Grouped {shorten(each)!r}"

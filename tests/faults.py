@@ -276,6 +276,13 @@ FAULTS = (
         "tests/ops/norm/test_near.py -k 'training or layers'",
     ),
     Fault(
+        "what the walk before has found of a group",
+        "templates/grouped/runs.cl.jinja",
+        "tile_{{ name }}[u] = {{ name }};",
+        "tile_{{ name }}[u] = 0;",
+        "tests/test_grouped.py -k begun_near",
+    ),
+    Fault(
         "a run of equal keys that does not begin anew",
         "clprim/language/segmented.py",
         'if ({mark} != 0) {{", init',

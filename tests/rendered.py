@@ -252,7 +252,23 @@ def groups():
         "finalize": None,
         "each": "y0 = exp(x0 - group_y0);",
     }
+    # What is dear is computed once: of what the first walk finds, and of the element.
+    shares = {
+        "expr": "",
+        "init": "reduce_y0 = -INFINITY; reduce_y1 = 0;",
+        "step": "reduce_y1 += exp(x0 - reduce_y0); reduce_y0 = max(reduce_y0, x0);",
+        "combine": "reduce_y0 = max(reduce_y0, other_y0); reduce_y1 += other_y1;",
+        "finalize": None,
+        "each": "y0 = exp(x0 - group_y0) * w0 / group_y1;",
+        "near": {
+            "first": "reduce_y0 = max(reduce_y0, x0);",
+            "begin": "y0 = exp(x0 - reduce_y0) * w0;",
+            "step": "reduce_y1 += y0;",
+            "finish": "y0 /= group_y1;",
+        },
+    }
     for name, strings, inputs, scalars in (
+        ("grouped/runs-begun", shares, (x,), (FLOAT,)),
         ("grouped/runs", sums, (x, one, x), (FLOAT,)),
         ("grouped/runs-merged", largest, (array((32, 64, 14, 14), HALF),), ()),
     ):
@@ -265,6 +281,10 @@ def groups():
     definition = define_grouped(**sums, name="group", preamble="")
     given = (x, one, gain), (FLOAT,), (x,), (None, one)
     yield "grouped/lanes", plan_lanes(Groups(definition, x.shape, (1,), FLOAT, *given), CPU)
+    definition = define_grouped(**shares, name="group", preamble="")
+    given = (x,), (FLOAT,), (x,), (None, None)
+    problem = Groups(definition, x.shape, (1,), FLOAT, *given)
+    yield "grouped/lanes-begun", plan_lanes(problem, CPU)
 
 
 def scans():

@@ -179,3 +179,130 @@ def test_the_compiler_complains_of_what_the_user_wrote(device):
         with pytest.raises(cp.BuildError) as caught:
             wrong(cp.full((64, 9), 1.0), axis=axis)
         assert "each, line 2:\n    y0 = sqrt(x0, group_y0);\n         ^\n" in str(caught.value)
+
+
+# Shares of exp(x0 · w0), weighted by x1, and how far below the greatest of its group each x0 is.
+WEIGHED = {
+    "expr": "",
+    "init": "reduce_y0 = -INFINITY; reduce_y1 = 0; reduce_y2 = INFINITY;",
+    "step": """
+        typeof_reduce_y0 top = reduce_y0 > x0 ? reduce_y0 : x0;
+        reduce_y1 = (reduce_y1 > 0 ? reduce_y1 * exp((reduce_y0 - top) * w0) : 0)
+            + x1 * exp((x0 - top) * w0);
+        reduce_y0 = top;
+        reduce_y2 = min(reduce_y2, x0);
+    """,
+    "combine": """
+        typeof_reduce_y0 top = reduce_y0 > other_y0 ? reduce_y0 : other_y0;
+        reduce_y1 = (reduce_y1 > 0 ? reduce_y1 * exp((reduce_y0 - top) * w0) : 0)
+            + (other_y1 > 0 ? other_y1 * exp((other_y0 - top) * w0) : 0);
+        reduce_y0 = top;
+        reduce_y2 = min(reduce_y2, other_y2);
+    """,
+    "finalize": """
+        group_y0 = reduce_y0; group_y1 = 1 / reduce_y1; group_y2 = reduce_y0 - reduce_y2;
+    """,
+    "each": "y0 = x1 * exp((x0 - group_y0) * w0) * group_y1; y1 = (group_y0 - x0) / group_y2;",
+}
+NEAR = {
+    "first": "reduce_y0 = reduce_y0 > x0 ? reduce_y0 : x0; reduce_y2 = min(reduce_y2, x0);",
+    "begin": """
+        typeof_x0 below = x0 - reduce_y0;
+        y0 = x1 * exp(below * w0); y1 = -below;
+    """,
+    "step": "reduce_y1 += y0;",
+    "finish": "y0 *= group_y1; y1 /= group_y2;",
+}
+weighed = cp.Grouped(**WEIGHED, near=NEAR)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [
+        ((40, 97), -1),  # vectors, the last of which reaches back
+        ((20, 300), -1),  # some at a time
+        ((101, 9), -1),  # a lane a group, and some that are left
+        ((4, 8, 5, 33), (0, 2, 3)),  # runs of two axes
+        ((20, 8200), -1),  # more than is kept
+        ((40, 67), 0),  # pass by pass
+    ],
+    ids=str,
+)
+def test_what_is_begun_near_is_what_is_computed_of_the_whole(shape, axis, dtype):
+    a = np.random.default_rng(0).normal(0, 4, shape).astype(dtype)
+    weight = (np.arange(shape[-1]) % 5 + 1).astype(dtype)
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    wide = np.float64(a)
+    top, low = (f(wide, axis=axes, keepdims=True) for f in (np.max, np.min))
+    shares = np.exp((wide - top) * 0.5) * weight
+    total = shares.sum(axis=axes, keepdims=True)
+    x, w = cp.asarray(a), cp.asarray(weight)
+    share, depth, kept = weighed(x, w, 0.5, axis=axis, keep=[False, True])
+    close = 3e-6 if dtype == np.float32 else 6e-4  # of one rounding to float16
+    np.testing.assert_allclose(share.get(), shares / total, rtol=close, atol=1e-7)
+    np.testing.assert_allclose(depth.get(), (top - wide) / (top - low), rtol=close, atol=1e-7)
+    np.testing.assert_allclose(kept.get(), 1 / total, rtol=3e-6)
+    weighed(x, w, 0.5, axis=axis, out=(x, cp.empty(shape, dtype)))
+    np.testing.assert_array_equal(x.get(), share.get())
+
+
+def test_nothing_need_be_known_ahead_and_results_may_read_elements_again():
+    strings = {
+        "expr": "y0 = exp(x0);",
+        "init": "reduce_y0 = 0;",
+        "step": "reduce_y0 += y0;",
+        "each": "y0 = exp(x0) / group_y0 + x0;",
+    }
+    near = {
+        "begin": "y0 = exp(x0);",
+        "step": "reduce_y0 += y0;",
+        "finish": "y0 = y0 / group_y0 + x0;",
+    }
+    a = np.random.default_rng(1).standard_normal((50, 90), np.float32)
+    e = np.exp(np.float64(a))
+    x = cp.asarray(a)
+    op = cp.Grouped(**strings, near=near)
+    np.testing.assert_allclose(
+        op(x, out=x).get(), e / e.sum(1, keepdims=True) + a, rtol=2e-6, atol=1e-7
+    )
+    # Its gradient is that of the other strings.
+    assert str(op.gradient()) == str(cp.Grouped(**strings).gradient())
+
+
+def test_what_vectors_do_not_compute_is_left_out():
+    near = NEAR | {"finish": "if (group_y1 > 0) y0 *= group_y1; y1 /= group_y2;"}
+    x = cp.asarray(np.ones((40, 97), np.float32))
+    plain = cp.Grouped(**WEIGHED, near=near).source(x, x, 1.0)
+    assert plain == cp.Grouped(**WEIGHED).source(x, x, 1.0) != weighed.source(x, x, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"first": "reduce_y0 = max(reduce_y0, x0);"}, "updates reduce_y2"),
+        ({"first": "reduce_y0 = max(reduce_y0, x0 + reduce_y2);"}, "reduce_y2 is not one that"),
+        ({"begin": "y0 = exp(x0 - reduce_y1); y1 = 0;"}, "near_first does not find reduce_y1"),
+        ({"begin": "y0 = exp(x0);"}, "y1 is never begun"),
+        ({"begin": "y0 = x2; y1 = 0;"}, "x2 is read by none of expr, step and each"),
+        ({"begin": "y0 = x0 * w1; y1 = 0;"}, "w1 is read by none"),
+        ({"begin": "y0 = x0; y1 = 0; y2 = 0;"}, "each never assigns y2"),
+        ({"step": "reduce_y1 += y0 * reduce_y0;"}, "reduce_y0 is none that near_first leaves"),
+        ({"step": "reduce_y1 = reduce_y1 * 0.5f + y0;"}, "cannot derive how"),
+        ({"step": "reduce_y1 += group_y0;"}, "group_y0"),
+        ({"finish": "y0 *= group_y3;"}, "a group has 3 values"),
+        ({"finish": "y0 *= reduce_y1;"}, "reduce_y1"),
+        ({"finish": 3}, "near_finish: expected a string"),
+        ({"last": ""}, r"near=\['begin', 'finish', 'first', 'last', 'step'\]: expected"),
+    ],
+    ids=str,
+)
+def test_what_near_must_be(change, message):
+    with pytest.raises(cp.DefinitionError, match=message):
+        cp.Grouped(**WEIGHED, near=NEAR | change)
+
+
+@pytest.mark.parametrize("near", ["y0 = x0;", {}, {"begin": "y0 = x0;"}, 3], ids=str)
+def test_near_names_its_strings(near):
+    with pytest.raises(cp.DefinitionError, match=r"near=.*: expected a dict of the strings begin"):
+        cp.Grouped(**SHARES, near=near)

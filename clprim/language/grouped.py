@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping as Strings
+from dataclasses import dataclass, replace
 from functools import cached_property
 
+from clprim.errors import DefinitionError, quoted
 from clprim.language.check import check
+from clprim.language.combine import derive_combine
 from clprim.language.componentwise import is_componentwise
 from clprim.language.definition import (
     POSITION,
@@ -19,11 +22,13 @@ from clprim.language.definition import (
     kernel_name,
     require_assigned,
 )
-from clprim.language.preamble import read_preamble
+from clprim.language.preamble import Preamble, read_preamble
 from clprim.language.rename import renamed
 from clprim.language.snippet import Rules, Snippet
 
-__all__ = ["GroupedDefinition", "Mapping", "Reducing", "define_grouped"]
+__all__ = ["GroupedDefinition", "Mapping", "Near", "Reducing", "define_grouped"]
+
+_NEAR = ("first", "begin", "step", "finish")
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,36 @@ class Mapping:
 
 
 @dataclass(frozen=True)
+class Near:
+    """The strings of another way, for elements that can be read again and results that are kept.
+
+    Attributes:
+        first: Takes an element into the partials that results depend on, and merges these.
+        begin: Begins the results of an element, of what ``first`` has found in all of its group.
+        step: Takes begun results into the other partials, and merges these.
+        finish: Makes results of begun ones and the values of the group.
+        known: Numbers of the partials of ``first``.
+    """
+
+    first: tuple[Snippet, Snippet] | None
+    begin: Snippet
+    step: tuple[Snippet, Snippet]
+    finish: Snippet
+    known: frozenset[int]
+
+    @property
+    def snippets(self) -> tuple[Snippet, ...]:
+        """Every one of them."""
+        return (*(self.first or ()), self.begin, *self.step, self.finish)
+
+    @cached_property
+    def componentwise(self) -> bool:
+        """Whether everything that runs once an element computes on vectors as on scalars."""
+        first = () if self.first is None else self.first[:1]
+        return is_componentwise(*first, self.begin, self.step[0], self.finish)
+
+
+@dataclass(frozen=True)
 class GroupedDefinition:
     """A checked `Grouped`.
 
@@ -69,6 +104,8 @@ class GroupedDefinition:
         each: The map of every element.
         preamble: OpenCL C put before the kernels.
         inputs, scalars, group_values, results: How many ``xN``, ``wN``, ``group_yN`` and ``yN``.
+        near: Strings that do the same by another way; None where there are none, or such as vectors
+            cannot compute.
     """
 
     name: str
@@ -80,12 +117,13 @@ class GroupedDefinition:
     scalars: int
     group_values: int
     results: int
+    near: Near | None = None
 
     @property
     def snippets(self) -> tuple[Snippet, ...]:
         """Every snippet of the definition."""
-        taken = self.taken
-        return (taken.expr, taken.init, taken.step, taken.combine, self.finalize, self.each)
+        taken, near = self.taken, () if self.near is None else self.near.snippets
+        return (taken.expr, taken.init, taken.step, taken.combine, self.finalize, self.each, *near)
 
     @property
     def reduced(self) -> frozenset[int]:
@@ -110,11 +148,6 @@ class GroupedDefinition:
         parts = (taken.expr, taken.init, taken.step, self.each)
         position = frozenset().union(*(s.used for s in parts)) & {"index", "reduce_item"}
         return not position and is_componentwise(*parts)
-
-    @cached_property
-    def combine_componentwise(self) -> bool:
-        """Whether partials merge as vectors do."""
-        return is_componentwise(self.taken.combine)
 
     @cached_property
     def reduction(self) -> Reducing:
@@ -196,6 +229,7 @@ def define_grouped(
     each: str,
     name: str | None,
     preamble: str,
+    near: Strings[str, str] | None = None,
 ) -> GroupedDefinition:
     """Checks the snippets of a `Grouped`; see there for the arguments.
 
@@ -226,7 +260,7 @@ def define_grouped(
     parts = (taken.expr, taken.init, taken.step, taken.combine, finalized, mapped)
     if not any(s.numbers("x") for s in (taken.expr, taken.step)):
         raise taken.expr.error("", "a group needs at least one array: use x0")
-    return GroupedDefinition(
+    definition = GroupedDefinition(
         name=kernel_name(name, "grouped", helpers.names),
         taken=taken,
         finalize=finalized,
@@ -236,4 +270,74 @@ def define_grouped(
         scalars=count_operands(owner, "w", parts),
         group_values=values,
         results=results,
+    )
+    if near is None:
+        return definition
+    way = _near(definition, near, helpers)
+    return replace(definition, near=way if way.componentwise else None)
+
+
+def _near(whole: GroupedDefinition, given: object, helpers: Preamble) -> Near:
+    """Checks ``near``, of a definition that is checked without it."""
+    if (
+        not isinstance(given, Strings)
+        or not {"begin", "step", "finish"} <= {*given}
+        or not {*given} <= {*_NEAR}
+    ):
+        shown = sorted(map(str, given)) if isinstance(given, Strings) else quoted(given)
+        raise DefinitionError(
+            f"Grouped near={shown}: expected a dict of the strings begin, step and finish, and "
+            "first where something is to be known ahead"
+        )
+    owner, partials = "Grouped", whole.taken.partials
+    arrays, numbers = whole.reduced | whole.mapped, frozenset(range(whole.scalars))
+
+    def part(name: str, reads: set[str], writes: str) -> Snippet:
+        rules = Rules(owner, f"near_{name}", frozenset({"x", "w"} | reads), frozenset([writes]))
+        checked = check(rules, given.get(name, ""), helpers)
+        for family, known in (("x", arrays), ("w", numbers)):
+            for n in sorted(checked.numbers(family) - known):
+                raise checked.error(
+                    f"{family}{n}", f"{family}{n} is read by none of expr, step and each"
+                )
+        for n in sorted(checked.numbers("y") - frozenset(range(whole.results))):
+            raise checked.error(f"y{n}", f"each never assigns y{n}")
+        return checked
+
+    def merged(before: Snippet, step: Snippet) -> tuple[Snippet, Snippet]:
+        text = derive_combine(before, step)
+        if text is None:
+            raise step.error("", "cannot derive how two partial results merge from this step")
+        rules = Rules(
+            owner, f"{step.rules.part}_combine", frozenset(["other_y"]), frozenset(["reduce_y"])
+        )
+        return step, check(rules, text, helpers)
+
+    first, begin = part("first", set(), "reduce_y"), part("begin", {"reduce_y"}, "y")
+    step, finish = part("step", {"y"}, "reduce_y"), part("finish", {"group_y"}, "y")
+    known = first.assigned_numbers("reduce_y")
+    for n in sorted(first.numbers("reduce_y")):
+        if n >= partials or n not in known:
+            raise first.error(f"reduce_y{n}", f"reduce_y{n} is not one that it takes elements into")
+    for n in sorted(begin.numbers("reduce_y") - known):
+        raise begin.error(f"reduce_y{n}", f"near_first does not find reduce_y{n}")
+    rest = frozenset(range(partials)) - known
+    for n in sorted(step.numbers("reduce_y") - rest):
+        raise step.error(f"reduce_y{n}", f"reduce_y{n} is none that near_first leaves to it")
+    for n in sorted(rest - step.assigned_numbers("reduce_y")):
+        raise step.error("", f"neither near_first nor this step updates reduce_y{n}")
+    for n in range(whole.results):
+        if n not in begin.assigned_numbers("y"):
+            raise begin.error("", f"y{n} is never begun; expected y{n} = …;")
+    for n in sorted(finish.numbers("group_y")):
+        if n >= whole.group_values:
+            raise finish.error(
+                f"group_y{n}", f"a group has {whole.group_values} values: group_y0, …"
+            )
+    return Near(
+        first=merged(begin, first) if known else None,
+        begin=begin,
+        step=merged(begin, step),
+        finish=finish,
+        known=known,
     )

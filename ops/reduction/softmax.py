@@ -116,11 +116,26 @@ def log_softmax_backward(
     return _back("log_softmax", grad, output, dim, axis, out)
 
 
-# What is computed of every element, what of a group, and what exponentials are taken of.
+# What is computed of every element, what of a group, and what exponentials are taken of; then how
+# a result begins where the greatest element is known, what is added up of it, and how it ends.
 _STRINGS = {
-    "softmax": ("exp(x0 - group_y0) * group_y1", _INVERSE, "x0"),
-    "softmin": ("exp(-x0 - group_y0) * group_y1", _INVERSE, "-x0"),
-    "log_softmax": ("(x0 - group_y0) - group_y1", _LOGARITHM, "x0"),
+    "softmax": ("exp(x0 - group_y0) * group_y1", _INVERSE, "x0", "exp({} - reduce_y0)", "y0", "*="),
+    "softmin": (
+        "exp(-x0 - group_y0) * group_y1",
+        _INVERSE,
+        "-x0",
+        "exp({} - reduce_y0)",
+        "y0",
+        "*=",
+    ),
+    "log_softmax": (
+        "(x0 - group_y0) - group_y1",
+        _LOGARITHM,
+        "x0",
+        "{} - reduce_y0",
+        "exp(y0)",
+        "-=",
+    ),
 }
 
 
@@ -151,7 +166,7 @@ def _back(name: str, grad: Any, output: Any, dim: Any, axis: Any, out: Any) -> A
 
 @lru_cache(maxsize=64)
 def _map(name: str, dtype: AnyDType) -> Grouped:
-    each, finalize, element = _STRINGS[name]
+    each, finalize, element, begun, added, operation = _STRINGS[name]
     return Grouped(
         "",
         **exponentials(element),
@@ -160,6 +175,13 @@ def _map(name: str, dtype: AnyDType) -> Grouped:
         result_type=dtype,
         partial_type=value_dtype(dtype, [dtype]),
         name=name,
+        # A NaN may be lost of the greatest element, but not of the sum.
+        near={
+            "first": f"reduce_y0 = reduce_y0 > {element} ? reduce_y0 : {element};",
+            "begin": f"y0 = {begun.format(element)};",
+            "step": f"reduce_y1 += {added};",
+            "finish": f"y0 {operation} group_y1;",
+        },
     )
 
 

@@ -13,6 +13,7 @@ from clprim.plan.grouped.problem import Groups
 from clprim.plan.grouped.runs import (
     FEW_ITEMS,
     ITEMS,
+    LEAST,
     group_kernel,
     loops_of,
     shortest,
@@ -37,7 +38,12 @@ def plan_lanes(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
     width = min(16, traits.vector_bytes // problem.value.itemsize)
     n, groups = loops.run.size, loops.groups
     few = groups < width * FEW_ITEMS * traits.compute_units
-    if width < 2 or n >= shortest(loops, width) or few or not walk_together(problem, loops):
+    if (
+        width < 2
+        or n >= shortest(problem, loops, width)
+        or few
+        or not walk_together(problem, loops)
+    ):
         return None
     if not is_componentwise(problem.definition.finalize):
         return None
@@ -47,4 +53,6 @@ def plan_lanes(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
         numbers[f"{name}_start"] = loops.starts[k]
         numbers[f"{name}_group"] = loops.group.strides[k]
     items = -(-groups // an_item)
-    return group_kernel("grouped/lanes", problem, loops, numbers, (width, 1), items, traits)
+    return group_kernel(
+        "grouped/lanes", problem, loops, numbers, (width, 1), items, traits, begun=LEAST * width
+    )

@@ -8,6 +8,13 @@ is read once:
     finalize  the partials to values of the group          mean, 1 / deviation
     each      element again, with the values               (x - mean) / deviation
 
+Where strings for it are given (``near=``), elements are taken twice, and results are begun the
+second time and kept near, so that what is dear is computed once an element:
+
+    first     what results depend on                        the greatest x
+    step      results, begun, into the other partials       exp(x - greatest), and their sum
+    finish    results, kept in the near cache               times 1 / sum
+
 Groups that are neighbours in memory, as channels of NHWC, are not for this: a few of their columns,
 rows apart, share few sets of a cache, and a vector at a time is no way to read memory (0.5 to 1.1
 times as fast as two passes, on two cores).
@@ -20,6 +27,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from clprim.dtypes import stored_type, value_dtype
+from clprim.language.componentwise import is_componentwise
+from clprim.language.grouped import GroupedDefinition, Near
+from clprim.language.snippet import Snippet
 from clprim.plan.grouped.problem import Groups
 from clprim.plan.kernel import (
     Argument,
@@ -39,7 +49,9 @@ from clprim.traits import DeviceTraits
 __all__ = [
     "FEW_ITEMS",
     "ITEMS",
+    "LEAST",
     "Loops",
+    "PhaseCode",
     "RunsCode",
     "group_kernel",
     "loops_of",
@@ -52,10 +64,15 @@ __all__ = [
 # last one, where that is more.
 NEAR_BYTES = 1 << 20
 SHARE = 4
+# What begun results may take of it: in groups of more, the two walks and the store cost what was
+# saved where nothing was dear (log_softmax of rows of 16384: 1.04 times the time).
+BEGUN_BYTES = 1 << 15
 # Work-items a compute unit, and how few still share the work evenly.
 ITEMS, FEW_ITEMS = 8, 2
 # Vectors of a group, below which the values of a group cost more than lanes of other groups, of
-# which each element is fetched and put by itself: with two arrays, and one less an array more.
+# which each element is fetched and put by itself: with two arrays, and one less an array more. The
+# least is that of groups whose results are begun: their partials merge at little cost (softmax and
+# log_softmax of rows of 32 take 0.63 of the time, of rows of 21 1.05 and 2.1 times).
 SMALLEST, LEAST = 4, 2
 # Values taken one after another into one partial; then it is merged into the group's.
 LONGEST_CHAIN = 1024
@@ -68,6 +85,37 @@ UNROLL, REGISTERS = 4, 16
 
 
 @dataclass(frozen=True)
+class PhaseCode:
+    """One walk over a group, which takes elements into partials.
+
+    Attributes:
+        parts: Names of the snippets ``expr``, ``step`` and ``combine``.
+        expr, step, combine, init: They, and what starts partials.
+        merge: The function that ``combine`` becomes.
+        combine_vectors: Whether partials merge as vectors.
+        partials, scalars: All of them.
+        known: Names of the partials that an earlier walk has found.
+        values: Names and types of what ``expr`` assigns.
+        inputs: What is read.
+    """
+
+    parts: tuple[str, str, str]
+    expr: str
+    step: str
+    combine: str
+    init: str
+    merge: str
+    combine_vectors: bool
+    partials: tuple[PartialCode, ...]
+    scalars: tuple[ScalarCode, ...]
+    known: tuple[str, ...]
+    values: tuple[tuple[str, str], ...]
+    inputs: tuple[OperandCode, ...]
+
+    positions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class RunsCode(KernelCode):
     """What grouped/runs.cl.jinja prints; the reduction's part of it as `ReductionCode` has it.
 
@@ -77,14 +125,15 @@ class RunsCode(KernelCode):
         unroll: Independent partials of a run.
         arrays: All operands by name; ``inner`` is the step to the next lane of a vector.
         still: Names of those that have one element a group.
-        inputs: What the reduction reads.
+        phases: The walks of the reduction.
         results: Where elements go.
         finalized, mapped: Names of the inputs that ``finalize`` and ``each`` read.
         kept: Names of the values that are stored, by number.
         group_values: How many values a group has.
-        partials, values, scalars: The reduction's, and what their names are.
-        expr, init, step, combine, finalize, each: The snippets.
-        combine_vectors: Whether partials merge as vectors.
+        partials, scalars: The reduction's, and what their names are.
+        init, finalize, each: Snippets.
+        each_part: What the last one is called.
+        begun: Elements there is room for of each result that the last walk begins; 0 where none is.
         streaming: Whether results go past the cache.
         ahead: Whether the next run is asked for while one is reduced.
     """
@@ -94,22 +143,19 @@ class RunsCode(KernelCode):
     unroll: int
     arrays: tuple[OperandCode, ...]
     still: tuple[str, ...]
-    inputs: tuple[OperandCode, ...]
+    phases: tuple[PhaseCode, ...]
     results: tuple[OperandCode, ...]
     finalized: tuple[str, ...]
     mapped: tuple[str, ...]
     kept: tuple[tuple[int, str], ...]
     group_values: int
     partials: tuple[PartialCode, ...]
-    values: tuple[tuple[str, str], ...]
     scalars: tuple[ScalarCode, ...]
-    expr: str
     init: str
-    step: str
-    combine: str
     finalize: str
     each: str
-    combine_vectors: bool
+    each_part: str
+    begun: int
     streaming: bool
     ahead: bool
 
@@ -199,8 +245,18 @@ def plan_runs(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
             numbers[f"{name}_row"] = (row if row.size > 1 else group).strides[n]
     widths = tuple(dict.fromkeys(w for w in (width, 4, 1) if w <= width))
     items = -(-loops.groups // an_item)
+    room = min(BEGUN_BYTES, traits.local_memory) // (problem.value.itemsize * definition.results)
     return group_kernel(
-        "grouped/runs", problem, loops, numbers, widths, items, traits, unroll=unroll, vectors=True
+        "grouped/runs",
+        problem,
+        loops,
+        numbers,
+        widths,
+        items,
+        traits,
+        begun=room if run.size * row.size <= room else 0,
+        unroll=unroll,
+        vectors=True,
     )
 
 
@@ -213,6 +269,7 @@ def group_kernel(
     items: int,
     traits: DeviceTraits,
     *,
+    begun: int,
     unroll: int = 1,
     vectors: bool = False,
 ) -> KernelPlan:
@@ -226,6 +283,7 @@ def group_kernel(
         widths: Elements of a vector, and of shorter ones for what is left; the last is 1.
         items: Work-items.
         traits: Of the device.
+        begun: Elements of a group there is room for near it, if there is for all.
         unroll: Independent partials of a run.
         vectors: Whether vectors are of one run: they may go past the cache, and the next run is
             asked for.
@@ -248,6 +306,10 @@ def group_kernel(
         *(Parameter.number(loops.index, name) for name in numbers),
     ]
     elements = math.prod(problem.shape)
+    near = definition.near if begun else None
+    partials = tuple(partial_code(n, problem.value) for n in range(definition.taken.partials))
+    phases = _phases(definition, near, operands, partials, scalars, value)
+    each = definition.each if near is None else near.finish
     moved = elements * sum(arrays[n].dtype.itemsize for n in loops.moving if run.strides[n])
     taken, snippets = definition.taken, definition.snippets
     code = RunsCode(
@@ -264,22 +326,19 @@ def group_kernel(
         unroll=unroll,
         arrays=operands,
         still=tuple(name for n, name in enumerate(names) if n not in loops.moving),
-        inputs=tuple(o for o in operands if o.name in inputs_of(definition.reduced)),
+        phases=phases,
         results=results,
         finalized=inputs_of(definition.finalized),
-        mapped=inputs_of(definition.mapped),
+        mapped=inputs_of(each.numbers("x")),
         kept=tuple((n, f"group_y{n}") for n, k in enumerate(problem.kept) if k is not None),
         group_values=definition.group_values,
-        partials=tuple(partial_code(n, problem.value) for n in range(taken.partials)),
-        values=tuple((f"y{n}", value) for n in range(taken.values)),
+        partials=partials,
         scalars=scalars,
-        expr=taken.expr.body,
         init=taken.init.body,
-        step=taken.step.body,
-        combine=taken.combine.body,
         finalize=definition.finalize.body,
-        each=definition.each.body,
-        combine_vectors=definition.combine_componentwise,
+        each=each.body,
+        each_part=each.rules.part,
+        begun=0 if near is None else begun,
         streaming=vectors
         and traits.streaming
         and moved > traits.cache_bytes
@@ -291,6 +350,47 @@ def group_kernel(
     arguments += numbers.values()
     flops = taken.expr.flops + taken.step.flops + definition.each.flops
     return KernelPlan(template, code, tuple(arguments), (items,), (1,), moved, flops * elements)
+
+
+def _phases(
+    definition: GroupedDefinition,
+    near: Near | None,
+    operands: tuple[OperandCode, ...],
+    partials: tuple[PartialCode, ...],
+    scalars: tuple[ScalarCode, ...],
+    value: str,
+) -> tuple[PhaseCode, ...]:
+    """Returns the walks of the reduction: one, or those of ``near``."""
+    taken = definition.taken
+
+    def phase(
+        expr: Snippet | None,
+        step: Snippet,
+        combine: Snippet,
+        values: int,
+        known: Collection[int] = (),
+        merge: str = "take_partial",
+    ) -> PhaseCode:
+        read = step.numbers("x") | (frozenset() if expr is None else expr.numbers("x"))
+        return PhaseCode(
+            parts=("" if expr is None else expr.rules.part, step.rules.part, combine.rules.part),
+            expr="" if expr is None else expr.body,
+            step=step.body,
+            combine=combine.body,
+            init=taken.init.body,
+            merge=merge,
+            combine_vectors=is_componentwise(combine),
+            partials=partials,
+            scalars=scalars,
+            known=tuple(f"reduce_y{n}" for n in sorted(known)),
+            values=tuple((f"y{n}", value) for n in range(values)),
+            inputs=tuple(o for o in operands if o.name in inputs_of(read)),
+        )
+
+    if near is None:
+        return (phase(taken.expr, taken.step, taken.combine, taken.values),)
+    first = () if near.first is None else (phase(None, *near.first, 0, (), "take_first"),)
+    return (*first, phase(near.begin, *near.step, definition.results, near.known))
 
 
 def loops_of(problem: Groups, traits: DeviceTraits) -> Loops | None:
@@ -321,7 +421,7 @@ def _pays(problem: Groups, loops: Loops, width: int, traits: DeviceTraits) -> bo
     """Whether runs are vectors, and a cache holds a group."""
     row, run, names = loops.row, loops.run, problem.names
     size = row.size * run.size
-    if size < shortest(loops, width) or (run.size < width and row.size > 1):
+    if size < shortest(problem, loops, width) or (run.size < width and row.size > 1):
         return False
     reduced = inputs_of(problem.definition.reduced)
     if not walk_together(problem, loops):
@@ -333,8 +433,10 @@ def _pays(problem: Groups, loops: Loops, width: int, traits: DeviceTraits) -> bo
     return nbytes <= near and loops.groups >= FEW_ITEMS * traits.compute_units
 
 
-def shortest(loops: Loops, width: int) -> int:
+def shortest(problem: Groups, loops: Loops, width: int) -> int:
     """Returns how many elements a group has at least whose runs are vectors of ``width``."""
+    if problem.definition.near is not None:
+        return LEAST * width
     return min(SMALLEST, max(LEAST, SMALLEST + 2 - len(loops.moving))) * width
 
 

@@ -1,5 +1,7 @@
 """Softmax along any axis against PyTorch in float64."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -114,3 +116,17 @@ def test_the_gradient_of_softmin():
     y = ops.softmin(cp.asarray(a.astype(np.float32)), 1)
     found = ops.softmin_backward(cp.asarray(g.astype(np.float32)), y, 1)
     np.testing.assert_allclose(found.get(), t.grad.numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.oclgrind
+@pytest.mark.parametrize("traits", ["cpu16", "cpu64"], indirect=True)
+def test_small_groups(traits, monkeypatch):
+    # A vector that reaches back, and a lane a group: by vectors, and the groups that are left.
+    few = dataclasses.replace(traits, compute_units=1)
+    monkeypatch.setitem(cp.current_device().__dict__, "traits", few)
+    for shape in ((3, 39), (35, 7)):
+        a = random(shape)
+        for name in ("softmax", "log_softmax"):
+            expected = getattr(torch, name)(torch.tensor(np.float64(a)), 1).numpy()
+            found = getattr(ops, name)(cp.asarray(a), 1).get()
+            np.testing.assert_allclose(found, expected, rtol=4e-6, atol=1e-6)

@@ -56,6 +56,15 @@ def test_the_more_arrays_move_the_fewer_vectors_make_a_run():
     assert template(3, along) == "grouped/runs" and template(2.5, along) == "grouped/lanes"
 
 
+def test_results_that_are_begun_near_need_two_vectors():
+    near = {"begin": "y0 = x0 * x1;", "step": "reduce_y0 += y0;", "finish": "y0 *= group_y0;"}
+    width = plan_lanes(problem(array((1000, 21))), TWO).code.vector
+    for size, template in ((2 * width, "grouped/runs"), (2 * width - 1, "grouped/lanes")):
+        main = plan_groups(problem(array((1000, size)), near=near), TWO).main
+        assert main.template == template
+        assert main.code.begun >= size and main.code.each_part == "near_finish"
+
+
 @pytest.mark.parametrize(
     ("shape", "axes", "traits", "strings"),
     [

@@ -16,7 +16,7 @@ FLOAT = np.dtype(np.float32)
 EACH = "y0 = (x0 - group_y0) * group_y1;"
 
 
-def define(each=EACH):
+def define(each=EACH, near=None):
     return define_grouped(
         "y0 = x0; y1 = x0 * x0;",
         init="reduce_y0 = 0; reduce_y1 = 0;",
@@ -26,6 +26,7 @@ def define(each=EACH):
         each=each,
         name="group",
         preamble="",
+        near=near,
     )
 
 
@@ -35,9 +36,9 @@ def statistics_of(shape, axes):
     return array(kept)
 
 
-def plan(x, axes=(0, 2, 3), traits=WIDE, each=EACH, extra=(), out=None):
+def plan(x, axes=(0, 2, 3), traits=WIDE, each=EACH, extra=(), out=None, near=None):
     problem = Groups(
-        definition=define(each),
+        definition=define(each, near),
         shape=x.shape,
         axes=axes,
         value=FLOAT,
@@ -110,6 +111,21 @@ def test_short_groups_have_few_partials_to_merge(shape, axes, partials):
 )
 def test_what_is_left_to_two_passes(x, options):
     assert plan(x, **options) is None
+
+
+def test_what_is_begun_has_room_near():
+    near = {
+        "begin": "y0 = x0;",
+        "step": "reduce_y0 += y0; reduce_y1 += y0 * y0;",
+        "finish": "y0 = (y0 - group_y0) * group_y1;",
+    }
+    small = dataclasses.replace(WIDE, local_memory=8192)
+    for traits, room in ((WIDE, 8192), (small, 2048)):
+        held = plan(array((100, room)), (1,), traits, near=near).code
+        assert held.begun == room and [p.parts[0] for p in held.phases] == ["near_begin"]
+        # Else elements are read again: the plan is that of the other strings.
+        x = array((100, room + 1))
+        assert plan(x, (1,), traits, near=near).code == plan(x, (1,), traits).code
 
 
 def test_what_the_result_is_stored_as_may_differ():

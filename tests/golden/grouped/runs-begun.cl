@@ -1,0 +1,582 @@
+// Reduces groups and maps them, whose elements lie in runs.
+//
+//     a group    |----- run 0, n elements -----|   ...   |----- run 1 -----|   ...     runs anywhere
+//     reduce     v v v v v v ... v                                                   the last one reaches back
+//     each       v v v v v v ... v t t                                               once more, from a near cache
+//     begun      v v v v v v ... v     results of the last walk, which `near_finish` takes instead of elements
+//
+// A work-item takes some groups, one after the other.
+typedef int index_t;
+static inline __attribute__((overloadable)) int cp_max(int a, int b)
+{
+    return max(a, b);
+}
+static inline __attribute__((overloadable)) uint cp_max(uint a, uint b)
+{
+    return max(a, b);
+}
+static inline __attribute__((overloadable)) long cp_max(long a, long b)
+{
+    return max(a, b);
+}
+static inline __attribute__((overloadable)) ulong cp_max(ulong a, ulong b)
+{
+    return max(a, b);
+}
+static inline __attribute__((overloadable)) float cp_max(float a, float b)
+{
+    return max(a, b);
+}
+static inline __attribute__((overloadable)) float16 cp_max(float16 a, float16 b)
+{
+    return max(a, b);
+}
+static inline __attribute__((overloadable)) float8 cp_max(float8 a, float8 b)
+{
+    return max(a, b);
+}
+static inline __attribute__((overloadable)) float4 cp_max(float4 a, float4 b)
+{
+    return max(a, b);
+}
+static inline __attribute__((overloadable)) float2 cp_max(float2 a, float2 b)
+{
+    return max(a, b);
+}
+#undef max
+#define max(a, b) ({ \
+    __auto_type cp_in_a = (a); \
+    __auto_type cp_in_b = (b); \
+    typedef __typeof__(cp_in_a + cp_in_b) cp_type; \
+    cp_max((cp_type)cp_in_a, (cp_type)cp_in_b); })
+
+#define lowest_reduce_y0 -INFINITY
+#define highest_reduce_y0 INFINITY
+#define lowest_reduce_y1 -INFINITY
+#define highest_reduce_y1 INFINITY
+
+static inline __attribute__((overloadable)) void take_first(
+float16 *to_reduce_y0, float16 *to_reduce_y1, const float16 other_y0, const float16 other_y1, const float w0)
+{
+    typedef float16 typeof_reduce_y0;
+    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
+    typedef float16 typeof_reduce_y1;
+    typeof_reduce_y1 reduce_y1 = *to_reduce_y1;
+    {
+#line 1 "snippet:near_first_combine"
+reduce_y0 = max(reduce_y0, other_y0);
+#line 69 "kernel"
+    }
+    *to_reduce_y0 = reduce_y0;
+    *to_reduce_y1 = reduce_y1;
+}
+
+static inline __attribute__((overloadable)) void take_first(
+float8 *to_reduce_y0, float8 *to_reduce_y1, const float8 other_y0, const float8 other_y1, const float w0)
+{
+    typedef float8 typeof_reduce_y0;
+    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
+    typedef float8 typeof_reduce_y1;
+    typeof_reduce_y1 reduce_y1 = *to_reduce_y1;
+    {
+#line 1 "snippet:near_first_combine"
+reduce_y0 = max(reduce_y0, other_y0);
+#line 85 "kernel"
+    }
+    *to_reduce_y0 = reduce_y0;
+    *to_reduce_y1 = reduce_y1;
+}
+
+static inline __attribute__((overloadable)) void take_first(
+float4 *to_reduce_y0, float4 *to_reduce_y1, const float4 other_y0, const float4 other_y1, const float w0)
+{
+    typedef float4 typeof_reduce_y0;
+    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
+    typedef float4 typeof_reduce_y1;
+    typeof_reduce_y1 reduce_y1 = *to_reduce_y1;
+    {
+#line 1 "snippet:near_first_combine"
+reduce_y0 = max(reduce_y0, other_y0);
+#line 101 "kernel"
+    }
+    *to_reduce_y0 = reduce_y0;
+    *to_reduce_y1 = reduce_y1;
+}
+
+static inline __attribute__((overloadable)) void take_first(
+float2 *to_reduce_y0, float2 *to_reduce_y1, const float2 other_y0, const float2 other_y1, const float w0)
+{
+    typedef float2 typeof_reduce_y0;
+    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
+    typedef float2 typeof_reduce_y1;
+    typeof_reduce_y1 reduce_y1 = *to_reduce_y1;
+    {
+#line 1 "snippet:near_first_combine"
+reduce_y0 = max(reduce_y0, other_y0);
+#line 117 "kernel"
+    }
+    *to_reduce_y0 = reduce_y0;
+    *to_reduce_y1 = reduce_y1;
+}
+
+static inline __attribute__((overloadable)) void take_first(
+float *to_reduce_y0, float *to_reduce_y1, const float other_y0, const float other_y1, const float w0)
+{
+    typedef float typeof_reduce_y0;
+    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
+    typedef float typeof_reduce_y1;
+    typeof_reduce_y1 reduce_y1 = *to_reduce_y1;
+    {
+#line 1 "snippet:near_first_combine"
+reduce_y0 = max(reduce_y0, other_y0);
+#line 133 "kernel"
+    }
+    *to_reduce_y0 = reduce_y0;
+    *to_reduce_y1 = reduce_y1;
+}
+
+static inline __attribute__((overloadable)) void take_partial(
+float16 *to_reduce_y0, float16 *to_reduce_y1, const float16 other_y0, const float16 other_y1, const float w0)
+{
+    typedef float16 typeof_reduce_y0;
+    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
+    typedef float16 typeof_reduce_y1;
+    typeof_reduce_y1 reduce_y1 = *to_reduce_y1;
+    {
+#line 1 "snippet:near_step_combine"
+reduce_y1 += other_y1;
+#line 149 "kernel"
+    }
+    *to_reduce_y0 = reduce_y0;
+    *to_reduce_y1 = reduce_y1;
+}
+
+static inline __attribute__((overloadable)) void take_partial(
+float8 *to_reduce_y0, float8 *to_reduce_y1, const float8 other_y0, const float8 other_y1, const float w0)
+{
+    typedef float8 typeof_reduce_y0;
+    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
+    typedef float8 typeof_reduce_y1;
+    typeof_reduce_y1 reduce_y1 = *to_reduce_y1;
+    {
+#line 1 "snippet:near_step_combine"
+reduce_y1 += other_y1;
+#line 165 "kernel"
+    }
+    *to_reduce_y0 = reduce_y0;
+    *to_reduce_y1 = reduce_y1;
+}
+
+static inline __attribute__((overloadable)) void take_partial(
+float4 *to_reduce_y0, float4 *to_reduce_y1, const float4 other_y0, const float4 other_y1, const float w0)
+{
+    typedef float4 typeof_reduce_y0;
+    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
+    typedef float4 typeof_reduce_y1;
+    typeof_reduce_y1 reduce_y1 = *to_reduce_y1;
+    {
+#line 1 "snippet:near_step_combine"
+reduce_y1 += other_y1;
+#line 181 "kernel"
+    }
+    *to_reduce_y0 = reduce_y0;
+    *to_reduce_y1 = reduce_y1;
+}
+
+static inline __attribute__((overloadable)) void take_partial(
+float2 *to_reduce_y0, float2 *to_reduce_y1, const float2 other_y0, const float2 other_y1, const float w0)
+{
+    typedef float2 typeof_reduce_y0;
+    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
+    typedef float2 typeof_reduce_y1;
+    typeof_reduce_y1 reduce_y1 = *to_reduce_y1;
+    {
+#line 1 "snippet:near_step_combine"
+reduce_y1 += other_y1;
+#line 197 "kernel"
+    }
+    *to_reduce_y0 = reduce_y0;
+    *to_reduce_y1 = reduce_y1;
+}
+
+static inline __attribute__((overloadable)) void take_partial(
+float *to_reduce_y0, float *to_reduce_y1, const float other_y0, const float other_y1, const float w0)
+{
+    typedef float typeof_reduce_y0;
+    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
+    typedef float typeof_reduce_y1;
+    typeof_reduce_y1 reduce_y1 = *to_reduce_y1;
+    {
+#line 1 "snippet:near_step_combine"
+reduce_y1 += other_y1;
+#line 213 "kernel"
+    }
+    *to_reduce_y0 = reduce_y0;
+    *to_reduce_y1 = reduce_y1;
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void group(
+    __global float *y0_memory,
+    __global float *group_y1_memory,
+    __global const float *x0_memory,
+    const float w0,
+    const int groups,
+    const int inner_groups,
+    const int groups_an_item,
+    const int rows,
+    const int n,
+    const int rows_a_chain,
+    const int y0_start,
+    const int y0_outer,
+    const int y0_group,
+    const int y0_row,
+    const int group_y1_start,
+    const int group_y1_outer,
+    const int group_y1_group,
+    const int x0_start,
+    const int x0_outer,
+    const int x0_group,
+    const int x0_row)
+{
+    typedef float typeof_w0;
+
+    __local float begun_y0[8192];
+    const index_t first = (index_t)get_group_id(0) * groups_an_item;
+    const index_t last = min(first + groups_an_item, groups);
+    for (index_t number = first; number < last; ++number) {
+        const index_t outer = number / inner_groups, group = number % inner_groups;
+        const index_t y0_begin = y0_start + outer * y0_outer + group * y0_group;
+        const index_t x0_begin = x0_start + outer * x0_outer + group * x0_group;
+        typedef float typeof_reduce_y0;
+        typeof_reduce_y0 reduce_y0 = 0;
+        typedef float typeof_reduce_y1;
+        typeof_reduce_y1 reduce_y1 = 0;
+        {
+#line 1 "snippet:init"
+reduce_y0 = -INFINITY; reduce_y1 = 0;
+#line 258 "kernel"
+        }
+
+        for (index_t chain = 0; chain < rows; chain += rows_a_chain) {
+            float16 tile_reduce_y0[4];
+            float16 tile_reduce_y1[4];
+            {
+                typedef float16 typeof_reduce_y0;
+                typeof_reduce_y0 reduce_y0 = 0;
+                typedef float16 typeof_reduce_y1;
+                typeof_reduce_y1 reduce_y1 = 0;
+                {
+#line 1 "snippet:init"
+reduce_y0 = -INFINITY; reduce_y1 = 0;
+#line 272 "kernel"
+                }
+
+                #pragma unroll
+                for (int u = 0; u < 4; ++u) {
+                    tile_reduce_y0[u] = reduce_y0;
+                    tile_reduce_y1[u] = reduce_y1;
+                }
+            }
+
+            for (index_t row = chain; row < min(chain + rows_a_chain, rows); ++row) {
+                const index_t x0_at = x0_begin + row * x0_row;
+
+                index_t e = 0;
+                for (; e + 64 <= n; e += 64) {
+                    #pragma unroll
+                    for (int u = 0; u < 4; ++u) {
+                        const index_t at = e + u * 16;
+                        typedef float16 typeof_reduce_y0;
+                        typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
+                        typedef float16 typeof_reduce_y1;
+                        typeof_reduce_y1 reduce_y1 = tile_reduce_y1[u];
+                        typedef float16 typeof_x0;
+                        const typeof_x0 x0 = vload16(0, x0_memory + x0_at + at);
+                        {
+#line 1 "snippet:near_first"
+reduce_y0 = max(reduce_y0, x0);
+#line 299 "kernel"
+                        }
+
+                        tile_reduce_y0[u] = reduce_y0;
+                        tile_reduce_y1[u] = reduce_y1;
+
+                    }
+                }
+                for (; e + 16 <= n; e += 16) {
+                    typedef float16 typeof_reduce_y0;
+                    typeof_reduce_y0 reduce_y0 = tile_reduce_y0[0];
+                    typedef float16 typeof_reduce_y1;
+                    typeof_reduce_y1 reduce_y1 = tile_reduce_y1[0];
+                    typedef float16 typeof_x0;
+                    const typeof_x0 x0 = vload16(0, x0_memory + x0_at + e);
+                    {
+#line 1 "snippet:near_first"
+reduce_y0 = max(reduce_y0, x0);
+#line 317 "kernel"
+                    }
+
+                    tile_reduce_y0[0] = reduce_y0;
+                    tile_reduce_y1[0] = reduce_y1;
+
+                }
+                if (e < n) {
+                    // What the last vector has taken before stays as it is.
+                    const int16 fresh = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) >= (int16)(16 - (n - e));
+                    const float16 old_reduce_y0 = tile_reduce_y0[0];
+                    const float16 old_reduce_y1 = tile_reduce_y1[0];
+                    typedef float16 typeof_reduce_y0;
+                    typeof_reduce_y0 reduce_y0 = tile_reduce_y0[0];
+                    typedef float16 typeof_reduce_y1;
+                    typeof_reduce_y1 reduce_y1 = tile_reduce_y1[0];
+                    typedef float16 typeof_x0;
+                    const typeof_x0 x0 = vload16(0, x0_memory + x0_at + (n - 16));
+                    {
+#line 1 "snippet:near_first"
+reduce_y0 = max(reduce_y0, x0);
+#line 338 "kernel"
+                    }
+
+                    tile_reduce_y0[0] = reduce_y0;
+                    tile_reduce_y1[0] = reduce_y1;
+
+                    tile_reduce_y0[0] = fresh ? tile_reduce_y0[0] : old_reduce_y0;
+                    tile_reduce_y1[0] = fresh ? tile_reduce_y1[0] : old_reduce_y1;
+                }
+            }
+            #pragma unroll
+            for (int u = 1; u < 4; ++u)
+                take_first(&tile_reduce_y0[0], &tile_reduce_y1[0], tile_reduce_y0[u], tile_reduce_y1[u], w0);
+            {
+                const float16 vector_reduce_y0 = tile_reduce_y0[0];
+                const float16 vector_reduce_y1 = tile_reduce_y1[0];
+                // Halves onto halves, down to a single value.
+                float8 half8_reduce_y0 = vector_reduce_y0.lo;
+                float8 half8_reduce_y1 = vector_reduce_y1.lo;
+                take_first(&half8_reduce_y0, &half8_reduce_y1, vector_reduce_y0.hi, vector_reduce_y1.hi, w0);
+                float4 half4_reduce_y0 = half8_reduce_y0.lo;
+                float4 half4_reduce_y1 = half8_reduce_y1.lo;
+                take_first(&half4_reduce_y0, &half4_reduce_y1, half8_reduce_y0.hi, half8_reduce_y1.hi, w0);
+                float2 half2_reduce_y0 = half4_reduce_y0.lo;
+                float2 half2_reduce_y1 = half4_reduce_y1.lo;
+                take_first(&half2_reduce_y0, &half2_reduce_y1, half4_reduce_y0.hi, half4_reduce_y1.hi, w0);
+                float half1_reduce_y0 = half2_reduce_y0.lo;
+                float half1_reduce_y1 = half2_reduce_y1.lo;
+                take_first(&half1_reduce_y0, &half1_reduce_y1, half2_reduce_y0.hi, half2_reduce_y1.hi, w0);
+                take_first(&reduce_y0, &reduce_y1, half1_reduce_y0, half1_reduce_y1, w0);
+
+            }
+
+        }
+        for (index_t chain = 0; chain < rows; chain += rows_a_chain) {
+            float16 tile_reduce_y0[4];
+            float16 tile_reduce_y1[4];
+            {
+                typedef float16 typeof_reduce_y0;
+                typeof_reduce_y0 reduce_y0 = 0;
+                typedef float16 typeof_reduce_y1;
+                typeof_reduce_y1 reduce_y1 = 0;
+                {
+#line 1 "snippet:init"
+reduce_y0 = -INFINITY; reduce_y1 = 0;
+#line 383 "kernel"
+                }
+
+                #pragma unroll
+                for (int u = 0; u < 4; ++u) {
+                    tile_reduce_y0[u] = reduce_y0;
+                    tile_reduce_y1[u] = reduce_y1;
+                }
+            }
+
+            #pragma unroll
+            for (int u = 0; u < 4; ++u)
+                tile_reduce_y0[u] = reduce_y0;
+            for (index_t row = chain; row < min(chain + rows_a_chain, rows); ++row) {
+                const index_t x0_at = x0_begin + row * x0_row;
+
+                index_t e = 0;
+                for (; e + 64 <= n; e += 64) {
+                    #pragma unroll
+                    for (int u = 0; u < 4; ++u) {
+                        const index_t at = e + u * 16;
+                        typedef float16 typeof_reduce_y0;
+                        typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
+                        typedef float16 typeof_reduce_y1;
+                        typeof_reduce_y1 reduce_y1 = tile_reduce_y1[u];
+                        typedef float16 typeof_x0;
+                        const typeof_x0 x0 = vload16(0, x0_memory + x0_at + at);
+                        typedef float16 typeof_y0;
+                        typeof_y0 y0 = 0;
+                        {
+#line 1 "snippet:near_begin"
+y0 = exp(x0 - reduce_y0) * w0;
+#line 415 "kernel"
+                        }
+                        {
+#line 1 "snippet:near_step"
+reduce_y1 += y0;
+#line 420 "kernel"
+                        }
+
+                        tile_reduce_y0[u] = reduce_y0;
+                        tile_reduce_y1[u] = reduce_y1;
+
+                        vstore16(y0, 0, begun_y0 + row * n + at);
+
+                    }
+                }
+                for (; e + 16 <= n; e += 16) {
+                    typedef float16 typeof_reduce_y0;
+                    typeof_reduce_y0 reduce_y0 = tile_reduce_y0[0];
+                    typedef float16 typeof_reduce_y1;
+                    typeof_reduce_y1 reduce_y1 = tile_reduce_y1[0];
+                    typedef float16 typeof_x0;
+                    const typeof_x0 x0 = vload16(0, x0_memory + x0_at + e);
+                    typedef float16 typeof_y0;
+                    typeof_y0 y0 = 0;
+                    {
+#line 1 "snippet:near_begin"
+y0 = exp(x0 - reduce_y0) * w0;
+#line 442 "kernel"
+                    }
+                    {
+#line 1 "snippet:near_step"
+reduce_y1 += y0;
+#line 447 "kernel"
+                    }
+
+                    tile_reduce_y0[0] = reduce_y0;
+                    tile_reduce_y1[0] = reduce_y1;
+
+                    vstore16(y0, 0, begun_y0 + row * n + e);
+
+                }
+                if (e < n) {
+                    // What the last vector has taken before stays as it is.
+                    const int16 fresh = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) >= (int16)(16 - (n - e));
+                    const float16 old_reduce_y0 = tile_reduce_y0[0];
+                    const float16 old_reduce_y1 = tile_reduce_y1[0];
+                    typedef float16 typeof_reduce_y0;
+                    typeof_reduce_y0 reduce_y0 = tile_reduce_y0[0];
+                    typedef float16 typeof_reduce_y1;
+                    typeof_reduce_y1 reduce_y1 = tile_reduce_y1[0];
+                    typedef float16 typeof_x0;
+                    const typeof_x0 x0 = vload16(0, x0_memory + x0_at + (n - 16));
+                    typedef float16 typeof_y0;
+                    typeof_y0 y0 = 0;
+                    {
+#line 1 "snippet:near_begin"
+y0 = exp(x0 - reduce_y0) * w0;
+#line 472 "kernel"
+                    }
+                    {
+#line 1 "snippet:near_step"
+reduce_y1 += y0;
+#line 477 "kernel"
+                    }
+
+                    tile_reduce_y0[0] = reduce_y0;
+                    tile_reduce_y1[0] = reduce_y1;
+
+                    vstore16(y0, 0, begun_y0 + row * n + (n - 16));
+
+                    tile_reduce_y0[0] = fresh ? tile_reduce_y0[0] : old_reduce_y0;
+                    tile_reduce_y1[0] = fresh ? tile_reduce_y1[0] : old_reduce_y1;
+                }
+            }
+            #pragma unroll
+            for (int u = 1; u < 4; ++u)
+                take_partial(&tile_reduce_y0[0], &tile_reduce_y1[0], tile_reduce_y0[u], tile_reduce_y1[u], w0);
+            {
+                const float16 vector_reduce_y0 = tile_reduce_y0[0];
+                const float16 vector_reduce_y1 = tile_reduce_y1[0];
+                // Halves onto halves, down to a single value.
+                float8 half8_reduce_y0 = vector_reduce_y0.lo;
+                float8 half8_reduce_y1 = vector_reduce_y1.lo;
+                take_partial(&half8_reduce_y0, &half8_reduce_y1, vector_reduce_y0.hi, vector_reduce_y1.hi, w0);
+                float4 half4_reduce_y0 = half8_reduce_y0.lo;
+                float4 half4_reduce_y1 = half8_reduce_y1.lo;
+                take_partial(&half4_reduce_y0, &half4_reduce_y1, half8_reduce_y0.hi, half8_reduce_y1.hi, w0);
+                float2 half2_reduce_y0 = half4_reduce_y0.lo;
+                float2 half2_reduce_y1 = half4_reduce_y1.lo;
+                take_partial(&half2_reduce_y0, &half2_reduce_y1, half4_reduce_y0.hi, half4_reduce_y1.hi, w0);
+                float half1_reduce_y0 = half2_reduce_y0.lo;
+                float half1_reduce_y1 = half2_reduce_y1.lo;
+                take_partial(&half1_reduce_y0, &half1_reduce_y1, half2_reduce_y0.hi, half2_reduce_y1.hi, w0);
+                take_partial(&reduce_y0, &reduce_y1, half1_reduce_y0, half1_reduce_y1, w0);
+
+            }
+
+        }
+        float value_0;
+        float value_1;
+        {
+
+            typedef float typeof_group_y0;
+            typeof_group_y0 group_y0 = 0;
+            typedef float typeof_group_y1;
+            typeof_group_y1 group_y1 = 0;
+            const float count = (float)rows * n;
+            {
+#line 1 "snippet:finalize"
+group_y0 = reduce_y0;
+group_y1 = reduce_y1;
+#line 526 "kernel"
+            }
+            value_0 = group_y0;
+            value_1 = group_y1;
+        }
+        group_y1_memory[group_y1_start + outer * group_y1_outer + group * group_y1_group] = value_1;
+        for (index_t row = 0; row < rows; ++row) {
+            const index_t y0_at = y0_begin + row * y0_row;
+
+            index_t e = 0;
+            for (; e + 16 <= n; e += 16) {
+
+                typedef float16 typeof_group_y0;
+                const typeof_group_y0 group_y0 = value_0;
+                typedef float16 typeof_group_y1;
+                const typeof_group_y1 group_y1 = value_1;
+                typedef float16 typeof_y0;
+                typeof_y0 y0 = vload16(0, begun_y0 + row * n + e);
+                {
+#line 1 "snippet:near_finish"
+y0 /= group_y1;
+#line 547 "kernel"
+                }
+                vstore16(y0, 0, y0_memory + y0_at + e);
+            }
+            for (; e + 4 <= n; e += 4) {
+
+                typedef float4 typeof_group_y0;
+                const typeof_group_y0 group_y0 = value_0;
+                typedef float4 typeof_group_y1;
+                const typeof_group_y1 group_y1 = value_1;
+                typedef float4 typeof_y0;
+                typeof_y0 y0 = vload4(0, begun_y0 + row * n + e);
+                {
+#line 1 "snippet:near_finish"
+y0 /= group_y1;
+#line 562 "kernel"
+                }
+                vstore4(y0, 0, y0_memory + y0_at + e);
+            }
+            for (; e + 1 <= n; e += 1) {
+
+                typedef float typeof_group_y0;
+                const typeof_group_y0 group_y0 = value_0;
+                typedef float typeof_group_y1;
+                const typeof_group_y1 group_y1 = value_1;
+                typedef float typeof_y0;
+                typeof_y0 y0 = begun_y0[row * n + e];
+                {
+#line 1 "snippet:near_finish"
+y0 /= group_y1;
+#line 577 "kernel"
+                }
+                y0_memory[y0_at + e] = y0;
+            }
+        }
+    }
+}
