@@ -25,7 +25,13 @@ def own_cache(monkeypatch, tmp_path):
     forget()
 
 
-def test_answers_are_found_once_and_kept(device, own_cache, monkeypatch):
+def of_few_uses(monkeypatch):
+    """Lets fewer programs be asked, where each costs a process."""
+    few = {use: probe._USES[use] for use in ("prefetch", "loops", "streaming")}
+    monkeypatch.setattr(probe, "_USES", few)
+
+
+def test_answers_are_found_once_kept_and_refine_traits(device, own_cache, monkeypatch):
     found = probe.abilities(device.cl)
     assert "kernel" in found
     assert found <= set(probe.ANSWERS)
@@ -33,10 +39,8 @@ def test_answers_are_found_once_and_kept(device, own_cache, monkeypatch):
     probe.abilities.cache_clear()
     monkeypatch.setattr(probe, "_run_child", None)
     assert probe.abilities(device.cl) == found
-
-
-def test_traits_are_what_the_driver_says_and_the_compiler_bears_out(device):
-    said, found = query.query_traits(device.cl), probe.abilities(device.cl)
+    # Traits are what the driver says and the compiler bears out.
+    said = query.query_traits(device.cl)
     refined = probe.refine(said, device.cl)
     assert refined == device.traits
     assert refined.prefetch == ("prefetch" in found)
@@ -49,22 +53,23 @@ def test_traits_are_what_the_driver_says_and_the_compiler_bears_out(device):
 
 
 def test_each_answer_is_that_of_its_program(device, monkeypatch):
-    # What one program shows all at once, and each by itself, is the same.
-    together = probe.abilities(device.cl)
-    asked = []
+    # What one program shows all at once, each shows by itself.
+    given = []
     real = probe._run_children
 
     def singly(handle, questions):
-        asked.append(questions)
-        answers = real(handle, questions)
-        return [False, *answers[1:]] if len(asked) == 1 else answers
+        given.append(real(handle, questions))
+        return [False, *given[0][1:]] if len(given) == 1 else given[1]
 
     monkeypatch.setattr(probe, "_run_children", singly)
-    assert {name for name, yes in probe._ask(device.cl).items() if yes} == together
-    assert len(asked) == 2
+    answers = probe._ask(device.cl)
+    together, apart = given
+    assert list(answers.values()) == apart + together[1:]
+    assert all(apart) or not together[0]
 
 
 def test_a_compiler_that_ends_the_process_is_survived(device, monkeypatch):
+    of_few_uses(monkeypatch)
     # The child ends itself where it comes to the second program, as the compiler would.
     deadly = probe._CHILD.replace(
         "main({task!r})",
@@ -93,8 +98,9 @@ def hanging(monkeypatch, condition, seconds):
     monkeypatch.setattr(probe, "_TIMEOUT", seconds)
 
 
+@pytest.mark.alone
 def test_a_compiler_that_hangs_is_survived(device, own_cache, monkeypatch):
-    hanging(monkeypatch, "uses != ['kernel']", 2.0)
+    hanging(monkeypatch, "uses != ['kernel']", 1.0)
     late = []
     real = probe._run_child
 
@@ -139,7 +145,9 @@ def test_an_entry_of_nonsense_is_asked_again():
     assert probe._still_true("fp64 kernel") == {"fp64", "kernel"}
 
 
+@pytest.mark.alone
 def test_every_child_has_the_whole_time(device, monkeypatch):
+    of_few_uses(monkeypatch)
     deadly = probe._CHILD.replace(
         "main({task!r})",
         "probe = sys.modules[main.__module__]; import os, time; "

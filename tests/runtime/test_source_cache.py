@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from rendered import kernels
+from support import answers_in
 
 from clprim.render import render
 from clprim.runtime import disk_cache, source_cache
@@ -72,7 +73,8 @@ print(json.dumps([float((cp.asarray(np.ones(5, "f")) + 1).get().sum()), "jinja2"
 """
 
 
-def test_a_second_process_needs_no_template_engine(device):
+def test_a_second_process_needs_no_template_engine(device, tmp_path):
+    answers_in(tmp_path, device)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", SECOND_PROCESS, str(device.index)]
     runs = [

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from support import answers_in
 from typer.testing import CliRunner
 
 import clprim as cp
@@ -18,6 +19,8 @@ from bench.torture.threads import storm
 
 SEED = 20260
 pytestmark = pytest.mark.optimised
+# What is asked of caches, threads and words does not depend on it.
+as_written = pytest.mark.usefixtures("unoptimised")
 
 
 def test_drawn_cases_are_right(device, some):
@@ -56,6 +59,7 @@ def test_claimed_traits_of_gpus(device, some, monkeypatch, claim):
         draw_case(Draw(SEED, 5), (kind,)).check()
 
 
+@as_written
 def test_threads_profiles_and_switches(device):
     others = [d for d in cp.devices() if d.compiles and d != device][:1]
     cases = []
@@ -70,12 +74,14 @@ def test_threads_profiles_and_switches(device):
     assert refused == 0 or others
 
 
+@as_written
 def test_a_damaged_cache(device):
     with damage.own_cache() as folder:
         for number in range(3):
             assert damage.damage_and_run(folder, SEED, number)
 
 
+@as_written
 def test_each_damage(device, some, monkeypatch):
     damages = dict(damage._DAMAGES)
     for name in some(list(damages), 4):
@@ -84,6 +90,7 @@ def test_each_damage(device, some, monkeypatch):
             assert name in damage.damage_and_run(folder, SEED, 0)
 
 
+@as_written
 def test_a_run_says_what_it_did(device):
     lines = []
     torture([device], 1.0, SEED, threads=2, say=lines.append)
@@ -107,6 +114,7 @@ def texts_of_a_run(monkeypatch, *options):
     return result, texts
 
 
+@as_written
 def test_the_seed_is_printed_and_replays(device, monkeypatch):
     result, texts = texts_of_a_run(monkeypatch)
     assert result.exit_code == 0, result.output
@@ -118,6 +126,7 @@ def test_the_seed_is_printed_and_replays(device, monkeypatch):
     assert third == texts[0] and f"{third}: right" in result.output
 
 
+@as_written
 def test_a_wrong_case_is_told_with_the_command_that_repeats_it(device, monkeypatch):
     sound = KINDS["chain"]
     monkeypatch.setattr(cases, "KINDS", {"chain": lambda draw: wrong(sound(draw))})
@@ -138,6 +147,7 @@ def wrong(case):
     return dataclasses.replace(case, expected=(changed, *case.expected[1:]))
 
 
+@as_written
 def test_a_wrong_element_is_seen(device, monkeypatch):
     case = draw_case(Draw(SEED, 0), ("chain",))
     case.check()
@@ -189,11 +199,13 @@ def right_in_a_process(index):
     return [run_case(cp.devices()[index], SEED, number).text for number in range(3)]
 
 
+@as_written
 @pytest.mark.alone
 def test_processes_that_share_a_cache(device):
     with (
-        damage.own_cache(),
+        damage.own_cache() as folder,
         multiprocessing.get_context("spawn").Pool(2) as pool,
     ):
+        answers_in(folder.parent, device)
         first, other = pool.map(right_in_a_process, [device.index] * 2)
     assert other == first
