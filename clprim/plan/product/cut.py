@@ -120,7 +120,9 @@ def ask_for_strips(
     No hardware looks as far ahead as the end of a strip, and its first pass would wait for memory.
     Measured with 7² pixels of one image: 2048→512 takes 0.9 of the time, and 0.8 if the weight was
     last used long ago, as in a network; 1024→2048 of stride 2 0.97 and 0.93. A weight that stays
-    in a near cache is better left alone: 256→1024 of 14² takes 1.13 of the time.
+    in a near cache is better left alone: 256→1024 of 14² takes 1.13 of the time. In planes, 8
+    images: 512→512 of 3×3 and stride 2, 14², takes 0.91 of the time, 256→256 of 28²
+    0.97; with 128 channels, whose weight is near, 0.98 to 1.05.
 
     Args:
         what: The contraction.
@@ -130,13 +132,23 @@ def ask_for_strips(
         traits: Of the device.
     """
     size = what.value.itemsize
-    pieces = ASKS * code.packed_lanes * size // (LINES * LINE)
-    packed = what.groups * what.outputs * math.prod(what.depths) * size
-    rows = code.gathered == "rows" and not code.planar
-    far = traits.prefetch and packed > NEAR_BYTES and not code.passed_in_place
-    if code.unit % ASKS or not (rows and far and strips > 1):
+    if not traits.prefetch or code.passed_in_place or strips == 1:
         return None
-    if not pieces <= passes <= PASSES * pieces:
+    packed = what.groups * what.outputs * math.prod(what.depths) * size
+    if packed <= NEAR_BYTES:
+        return None
+    if code.planar:
+        # Halves, which each of two passes takes.
+        lines = code.unit * code.packed_lanes * size // (2 * LINE)
+        whole = code.unit % ASKS == 0 and passes > 1
+        return Asking("strip", 2, lines, LINE // size, code.packed_lanes // 2) if whole else None
+    if code.gathered == "columns":
+        # A row of a strip is shorter than a line: the first pass takes all.
+        lines = -(-code.packed_lanes * size // LINE)
+        whole = code.unit == 1 and passes > 1
+        return Asking("strip", 1, lines, LINE // size) if whole else None
+    pieces = ASKS * code.packed_lanes * size // (LINES * LINE)
+    if code.unit % ASKS or not pieces <= passes <= PASSES * pieces:
         return None
     lines = LINES * code.unit // ASKS
     return Asking("strip", pieces, lines, LINE // size, code.packed_lanes // pieces)

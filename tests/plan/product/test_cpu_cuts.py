@@ -75,6 +75,30 @@ def test_what_comes_from_afar_is_asked_for():
     assert plan_in_place(windows, CPU).main.code.asking is None
     two = replace(asking, compute_units=2)
     assert _pixels(1024, 512, two).asking.what == "strip"
+    two = replace(two, local_memory=1 << 18)
+    planes = forward(dense_convolution(8, 256, 28, 256, stride=2))
+    assert plan_in_place(planes, two).main.code.asking.passes == 2
+    columns = forward(dense_convolution(8, 512, 14, 512, stride=2))
+    assert plan_panels(columns, two).main.code.asking.passes == 1
+
+
+def test_results_are_asked_for_a_few_lines_at_a_time():
+    asking = replace(CPU, prefetch=True)
+    wide = _pixels(64, 1024, asking)
+    steps = 64 // wide.unit
+    assert wide.rows * wide.vectors <= wide.asked_a_step * steps <= 3 * wide.rows * wide.vectors
+    assert not _pixels(64, 64, asking).asks  # near anyway
+    assert not _pixels(64, 1024).asks
+
+
+def test_splits_fit_the_panel():
+    columns = forward(dense_convolution(8, 512, 14, 512, stride=2))
+    main = plan_panels(columns, replace(CPU, compute_units=2, local_memory=1 << 18)).main
+    numbers = {
+        p.declaration.split()[-1]: a
+        for p, a in zip(main.code.parameters, main.arguments, strict=True)
+    }
+    assert numbers["chunk"] == numbers["block"]
 
 
 def test_every_core_gets_as_many_splits():
