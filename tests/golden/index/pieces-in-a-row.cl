@@ -48,72 +48,105 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pieces(
     index_t start = row * n;
     // Room for a vector before and after: a part is written with what follows it, or what it follows.
     uint line[48] __attribute__((aligned(64)));
+    __global const uint *from;
+    index_t stop, step;
+    while (at >= start + n) {
+        start += n;
+    }
+    from = 0;
+    stop = start + n;
+    step = 0;
+    if (at < start + x0_to) {
+        if (at >= start + x0_from) {
+            from = x0_memory + x0_start + (at - start - x0_from);
+            stop = start + x0_to;
+        } else {
+            stop = min(stop, start + x0_from);
+        }
+    }
+    if (at < start + x1_to) {
+        if (at >= start + x1_from) {
+            from = x1_memory + x1_start + (at - start - x1_from);
+            stop = start + x1_to;
+        } else {
+            stop = min(stop, start + x1_from);
+        }
+    }
+
     while (at < last) {
-        {
-            while (at >= start + n) {
-                start += n;
+        const index_t whole = (min(stop, last) - at) / 16 * 16;
+        if (whole > 0) {
+            for (index_t e = 0; e < whole; e += 16) {
+                prefetch_line(from + e + 512);
+                stream(y_memory + at + e, vload16(0, from + e));
             }
-            __global const uint *from = 0;
-            index_t stop = start + n, step = 0;
-            if (at < start + x0_to) {
-                if (at >= start + x0_from) {
-                    from = x0_memory + x0_start + (at - start - x0_from);
-                    stop = start + x0_to;
-                } else {
-                    stop = min(stop, start + x0_from);
+            from += whole;
+            at += whole;
+            if (at == stop && at < last) {
+                while (at >= start + n) {
+                    start += n;
                 }
-            }
-            if (at < start + x1_to) {
-                if (at >= start + x1_from) {
-                    from = x1_memory + x1_start + (at - start - x1_from);
-                    stop = start + x1_to;
-                } else {
-                    stop = min(stop, start + x1_from);
+                from = 0;
+                stop = start + n;
+                step = 0;
+                if (at < start + x0_to) {
+                    if (at >= start + x0_from) {
+                        from = x0_memory + x0_start + (at - start - x0_from);
+                        stop = start + x0_to;
+                    } else {
+                        stop = min(stop, start + x0_from);
+                    }
                 }
+                if (at < start + x1_to) {
+                    if (at >= start + x1_from) {
+                        from = x1_memory + x1_start + (at - start - x1_from);
+                        stop = start + x1_to;
+                    } else {
+                        stop = min(stop, start + x1_from);
+                    }
+                }
+
             }
 
-            const index_t whole = (min(stop, last) - at) / 16 * 16;
-            if (whole > 0) {
-                for (index_t e = 0; e < whole; e += 16) {
-                    prefetch_line(from + e + 512);
-                    stream(y_memory + at + e, vload16(0, from + e));
-                }
-                at += whole;
-                continue;
-            }
+            continue;
         }
         const index_t begin = at, end = min(at + 16, last);
         while (at < end) {
-            while (at >= start + n) {
-                start += n;
-            }
-            __global const uint *from = 0;
-            index_t stop = start + n, step = 0;
-            if (at < start + x0_to) {
-                if (at >= start + x0_from) {
-                    from = x0_memory + x0_start + (at - start - x0_from);
-                    stop = start + x0_to;
-                } else {
-                    stop = min(stop, start + x0_from);
-                }
-            }
-            if (at < start + x1_to) {
-                if (at >= start + x1_from) {
-                    from = x1_memory + x1_start + (at - start - x1_from);
-                    stop = start + x1_to;
-                } else {
-                    stop = min(stop, start + x1_from);
-                }
-            }
-
-            const index_t left = stop - at;
+            const index_t left = stop - at, count = min(stop, end) - at;
             uint *const to = line + 16 + (at - begin);
             prefetch_line(from + max((index_t)512, step));
             if (left >= 16)
                 vstore16(vload16(0, from), 0, to);
             else
                 vstore16(vload16(0, from + left - 16), 0, to + left - 16);
-            at = min(stop, end);
+            from += count;
+            at += count;
+            if (at == stop && at < last) {
+                while (at >= start + n) {
+                    start += n;
+                }
+                from = 0;
+                stop = start + n;
+                step = 0;
+                if (at < start + x0_to) {
+                    if (at >= start + x0_from) {
+                        from = x0_memory + x0_start + (at - start - x0_from);
+                        stop = start + x0_to;
+                    } else {
+                        stop = min(stop, start + x0_from);
+                    }
+                }
+                if (at < start + x1_to) {
+                    if (at >= start + x1_from) {
+                        from = x1_memory + x1_start + (at - start - x1_from);
+                        stop = start + x1_to;
+                    } else {
+                        stop = min(stop, start + x1_from);
+                    }
+                }
+
+            }
+
         }
         if (end - begin == 16) {
             stream(y_memory + begin, vload16(1, line));

@@ -24,59 +24,64 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pieces(
     index_t i0 = row;
     // Room for a vector before and after: a part is written with what follows it, or what it follows.
     uint line[48] __attribute__((aligned(64)));
+    __global const uint *from;
+    index_t stop;
+    bool wide;
+    while (at >= start + n) {
+        start += n;
+        ++i0;
+    }
+    from = 0;
+    stop = start + n;
+    wide = true;
+    const index_t x0_from = clamp(i0 + cut, (index_t)0, n);
+    if (at < start + x0_to) {
+        if (at >= start + x0_from) {
+            from = x0_memory + x0_start + i0 * x0_s0 + (at - start);
+            stop = start + x0_to;
+            wide = false;
+        } else {
+            stop = min(stop, start + x0_from);
+        }
+    }
+
     while (at < last) {
-        {
-            while (at >= start + n) {
-                start += n;
-                ++i0;
+        const index_t whole = (min(stop, last) - at) / 16 * 16;
+        if (whole > 0) {
+            for (index_t e = 0; e < whole && !from; e += 16) {
+                vstore16((uint16)value, 0, y_memory + at + e);
             }
-            __global const uint *from = 0;
-            index_t stop = start + n;
-            bool wide = true;
-            const index_t x0_from = clamp(i0 + cut, (index_t)0, n);
-            if (at < start + x0_to) {
-                if (at >= start + x0_from) {
-                    from = x0_memory + x0_start + i0 * x0_s0 + (at - start);
-                    stop = start + x0_to;
-                    wide = false;
-                } else {
-                    stop = min(stop, start + x0_from);
+            for (index_t e = 0; e < whole && from; e += 16) {
+                vstore16(vload16(0, from + e), 0, y_memory + at + e);
+            }
+            from += from ? whole : 0;
+            at += whole;
+            if (at == stop && at < last) {
+                while (at >= start + n) {
+                    start += n;
+                    ++i0;
                 }
+                from = 0;
+                stop = start + n;
+                wide = true;
+                const index_t x0_from = clamp(i0 + cut, (index_t)0, n);
+                if (at < start + x0_to) {
+                    if (at >= start + x0_from) {
+                        from = x0_memory + x0_start + i0 * x0_s0 + (at - start);
+                        stop = start + x0_to;
+                        wide = false;
+                    } else {
+                        stop = min(stop, start + x0_from);
+                    }
+                }
+
             }
 
-            const index_t whole = (min(stop, last) - at) / 16 * 16;
-            if (whole > 0) {
-                for (index_t e = 0; e < whole && !from; e += 16) {
-                    vstore16((uint16)value, 0, y_memory + at + e);
-                }
-                for (index_t e = 0; e < whole && from; e += 16) {
-                    vstore16(vload16(0, from + e), 0, y_memory + at + e);
-                }
-                at += whole;
-                continue;
-            }
+            continue;
         }
         const index_t begin = at, end = min(at + 16, last);
         while (at < end) {
-            while (at >= start + n) {
-                start += n;
-                ++i0;
-            }
-            __global const uint *from = 0;
-            index_t stop = start + n;
-            bool wide = true;
-            const index_t x0_from = clamp(i0 + cut, (index_t)0, n);
-            if (at < start + x0_to) {
-                if (at >= start + x0_from) {
-                    from = x0_memory + x0_start + i0 * x0_s0 + (at - start);
-                    stop = start + x0_to;
-                    wide = false;
-                } else {
-                    stop = min(stop, start + x0_from);
-                }
-            }
-
-            const index_t left = stop - at;
+            const index_t left = stop - at, count = min(stop, end) - at;
             uint *const to = line + 16 + (at - begin);
             if (!from)
                 vstore16((uint16)value, 0, to);
@@ -85,9 +90,31 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pieces(
             else if (wide)
                 vstore16(vload16(0, from + left - 16), 0, to + left - 16);
             else
-                for (index_t e = 0; e < min(stop, end) - at; ++e)
+                for (index_t e = 0; e < count; ++e)
                     to[e] = from[e];
-            at = min(stop, end);
+            from += from ? count : 0;
+            at += count;
+            if (at == stop && at < last) {
+                while (at >= start + n) {
+                    start += n;
+                    ++i0;
+                }
+                from = 0;
+                stop = start + n;
+                wide = true;
+                const index_t x0_from = clamp(i0 + cut, (index_t)0, n);
+                if (at < start + x0_to) {
+                    if (at >= start + x0_from) {
+                        from = x0_memory + x0_start + i0 * x0_s0 + (at - start);
+                        stop = start + x0_to;
+                        wide = false;
+                    } else {
+                        stop = min(stop, start + x0_from);
+                    }
+                }
+
+            }
+
         }
         if (end - begin == 16) {
             vstore16(vload16(1, line), 0, y_memory + begin);
