@@ -694,6 +694,7 @@ def plans():
         2, 32, 14, 64, traits=on(CPU, prefetch=True), w_last=True, last=True, beta=True
     )
     yield winograd_weight(2, 3, 14, 5, last=True)
+    yield winograd_weight(2, 16, 14, 16, last=True)
     yield winograd_weight(2, 32, 14, 64, kernels=3)
     yield positioned(2, 32, 14, 64)
     yield mm(30, 40, 20_000, traits=GPU)

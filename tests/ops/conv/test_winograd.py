@@ -210,6 +210,7 @@ def small_tiles(monkeypatch):
         ((1, 37, 5, 4), 70, (0, 2), 1),  # of channels and outputs, and no row that fills a vector
         ((3, 3, 8, 18), 5, (2, 0, 1, 3), 1),  # channels and outputs that do not fill a vector
         ((2, 36, 7, 7), 20, 1, 2),
+        ((2, 6, 7, 9), 40, 1, 2),  # few channels, of which no vector is made
         ((5, 17, 63, 70), 17, 1, 1),  # tiles in several parts, rows in several runs
     ],
     ids=str,

@@ -16,6 +16,7 @@ from clprim.plan.conv.winograd.tile import (
     tile_count,
     winograd_tile,
 )
+from clprim.plan.conv.winograd.weight_cut import WeightTile
 from clprim.plan.conv.winograd.weight_tile import fits_weight, weight_tile
 
 CPU2 = replace(CPU, compute_units=2, local_memory=1 << 18)
@@ -101,6 +102,14 @@ def test_gradients_of_few_tiles_and_many_products_take_three_kernels():
         return weight_tile(replace(what, error=5e-6), CPU2).kernels
 
     assert [kernels(64, 56), kernels(128, 28), kernels(512, 7)] == [2, 2, 3]
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_vectors_of_the_gradient_in_the_weight_are_of_what_fills_them(last):
+    what = dense_convolution(8, 3, 224, 64, 3, last=last, direction="weight")
+    plan = CONVOLUTIONS.plan(replace(what, error=5e-6), CPU2)
+    tile = WeightTile(*plan.choice.numbers)
+    assert (plan.choice.strategy, tile.rows, tile.vectors) == ("winograd/weight", 4, 4)
 
 
 def test_one_kernel_reads_images_of_one_dtype():

@@ -50,7 +50,7 @@ class _Image:
         place: Where it lies.
         buffer: Whose it is.
         shape: Of all of it.
-        slots: Vectors of channels of a group.
+        channels: Of a group.
         numbers: What the transform needs to know.
     """
 
@@ -58,7 +58,7 @@ class _Image:
     place: Place
     buffer: str
     shape: tuple[int, int, int, int]
-    slots: int
+    channels: int
     numbers: dict[str, int]
 
 
@@ -71,7 +71,9 @@ def plan_weight(p: Convolution, traits: DeviceTraits, tile: WeightTile) -> Plan:
         tile: How the loops are cut.
     """
     cut = WeightCut.of(p, tile, traits)
-    images = [_image(p, cut, name, traits) for name in ("inputs", "gradients")]
+    # The first one's channels are the lanes of vectors.
+    names = ("gradients", "inputs") if cut.swapped else ("inputs", "gradients")
+    images = [_image(p, cut, name, traits) for name in names]
     stages: list[KernelPlan] = []
     if cut.fused:
         stages += [_fused(p, cut, images), _finish(p, cut)]
@@ -82,9 +84,9 @@ def plan_weight(p: Convolution, traits: DeviceTraits, tile: WeightTile) -> Plan:
         for begin in blocks:
             end = min(begin + cut.block, cut.tiles)
             stages += [_transform(p, cut, image, begin, end, traits) for image in images]
-            stages.append(_product(p, cut, begin, end))
+            stages.append(_product(p, cut, images, begin, end))
         kept = cut.items if len(blocks) > 1 else cut.workers
-        transformed = {"inputs": cut.groups * cut.x_size, "gradients": cut.groups * cut.g_size}
+        transformed = {i.code.name: cut.groups * cut.size(i.channels) for i in images}
     sizes = {**transformed, "products": kept * cut.m_size}
     return Plan(tuple(stages), {name: (size, p.value) for name, size in sizes.items()})
 
@@ -94,14 +96,14 @@ def _image(p: Convolution, cut: WeightCut, name: str, traits: DeviceTraits) -> _
     h, v = p.rows, p.columns
     if name == "inputs":
         place, buffer, shape, before = p.x, "x", p.x_shape, (h.before, v.before)
-        channels, slots = cut.channels, cut.channel_slots
+        channels = cut.channels
         walks = [
             WalkCode(t.r, t.size, t.size, printed(t.input, "d", "v", p.value))
             for t in (cut.down, cut.across)
         ]
     else:
         place, buffer, shape, before = p.y, "w", p.y_shape, (0, 0)
-        channels, slots = cut.outputs, cut.output_slots
+        channels = cut.outputs
         walks = [
             WalkCode(t.r, t.r, t.size, printed(t.weight, "d", "v", p.value))
             for t in (cut.down, cut.across)
@@ -123,12 +125,12 @@ def _image(p: Convolution, cut: WeightCut, name: str, traits: DeviceTraits) -> _
         "rows_before": before[0],
         "columns_before": before[1],
         "channels": channels,
-        "channel_blocks": slots,
+        "channel_blocks": cut.slots(channels),
         "tile_lines": cut.lines,
         "tile_columns": cut.columns,
         "longest_run": run,
         "line_pitch": round_up(run * across.step + shared, cut.width) + 1,
-        "v_element": cut.element(slots),
+        "v_element": cut.element(channels),
         "v_block": cut.slot,
     }
     code = ImageCode(
@@ -143,7 +145,7 @@ def _image(p: Convolution, cut: WeightCut, name: str, traits: DeviceTraits) -> _
         x=OperandCode.of("x", place.dtype, p.value, 1),
         turn=transpose(cut.width) if planar else None,
     )
-    return _Image(code, place, buffer, shape, slots, numbers)
+    return _Image(code, place, buffer, shape, channels, numbers)
 
 
 def _panel(p: Convolution) -> int:
@@ -158,7 +160,9 @@ def _index(p: Convolution, cut: WeightCut) -> str:
         p.x.reach(p.images, p.channels, h.padded + 64, v.padded + 64),
         p.y.reach(p.images, p.outputs, h.windows + 64, v.windows + 64),
         p.w.reach(p.outputs, p.channels, h.kernel, v.kernel),
-        slices * cut.slice if cut.fused else cut.groups * max(cut.x_size, cut.g_size),
+        slices * cut.slice
+        if cut.fused
+        else cut.groups * max(cut.size(cut.channels), cut.size(cut.outputs)),
         kept * cut.groups * cut.m_size,
     ]
     return "int" if max(reach) < 2**31 - 2**20 else "long"
@@ -201,7 +205,8 @@ def _transform(
     p: Convolution, cut: WeightCut, image: _Image, begin: int, end: int, traits: DeviceTraits
 ) -> KernelPlan:
     """Transforms tiles ``begin`` to ``end`` of an image."""
-    wanted, tiles, slots = ITEMS * traits.compute_units, end - begin, image.slots
+    wanted, tiles = ITEMS * traits.compute_units, end - begin
+    slots, size = cut.slots(image.channels), cut.size(image.channels)
     a_part = max(1, -(-tiles * p.groups // wanted))
     parts = -(-tiles // a_part)
     some = max(1, min(slots, slots * parts * p.groups // wanted))
@@ -210,26 +215,27 @@ def _transform(
     found.memory(image.code.value, "transformed", image.code.name, read_only=False)
     found.numbers(
         **image.numbers,
-        v_group=cut.elements * cut.element(slots),
+        v_group=size,
         tile_begin=begin,
         tile_end=end,
         tiles_a_part=a_part,
         blocks_a_part=some,
     )
-    size = (parts, -(-slots // some), p.groups)
     moved = math.prod(image.shape) * image.place.dtype.itemsize * tiles // cut.tiles
-    moved += p.groups * cut.elements * cut.element(slots) * p.value.itemsize
-    name, panel = image.code.name, _panel(p)
-    images = (image.code,)
-    return _kernel("transform", p, cut, found, size, moved, name=name, images=images, panel=panel)
+    moved += p.groups * size * p.value.itemsize
+    name, panel, images = image.code.name, _panel(p), (image.code,)
+    work = (parts, -(-slots // some), p.groups)
+    return _kernel("transform", p, cut, found, work, moved, name=name, images=images, panel=panel)
 
 
-def _product(p: Convolution, cut: WeightCut, begin: int, end: int) -> KernelPlan:
+def _product(
+    p: Convolution, cut: WeightCut, images: Sequence[_Image], begin: int, end: int
+) -> KernelPlan:
     """Multiplies what became of tiles ``begin`` to ``end``; after the last ones transforms back."""
     value = stored_type(p.value).value
     found = Arguments(_index(p, cut))
-    found.memory(value, "inputs")
-    found.memory(value, "gradients")
+    for name, image in zip("ba", images, strict=True):
+        found.memory(value, f"{name}_memory", image.code.name)
     found.memory(value, "products", read_only=False)
     result = _result(p, cut, found)
     strips, blocks = cut.part
@@ -241,12 +247,14 @@ def _product(p: Convolution, cut: WeightCut, begin: int, end: int) -> KernelPlan
         keeps_all=int(cut.block < cut.tiles),
         strip_parts=-(-cut.strips // strips),
         strips_a_part=strips,
-        block_parts=-(-cut.output_blocks // blocks),
+        block_parts=-(-cut.blocks // blocks),
         items=cut.items,
-        x_size=cut.x_size,
-        g_size=cut.g_size,
+        b_size=cut.size(cut.lanes),
+        a_size=cut.size(cut.factors),
     )
-    nbytes = p.groups * (cut.x_size + cut.g_size) * p.value.itemsize + _result_bytes(p)
+    nbytes = p.groups * sum(
+        cut.size(i.channels) for i in images
+    ) * p.value.itemsize + _result_bytes(p)
     size, flops = (min(cut.items, cut.workers),), _flops(cut, end - begin)
     return _kernel("product", p, cut, found, size, nbytes, flops, **_rows(cut), **result)
 
@@ -268,7 +276,7 @@ def _fused(p: Convolution, cut: WeightCut, images: Sequence[_Image]) -> KernelPl
         tiles_all=cut.tiles,
         tiles_a_block=cut.block,
         slice=cut.slice,
-        x_size=cut.x_size,
+        b_size=cut.size(cut.lanes),
     )
     codes = tuple(replace(image.code, numbers=tuple(image.numbers)) for image in images)
     moved = sum(math.prod(image.shape) * image.place.dtype.itemsize for image in images)
@@ -284,7 +292,7 @@ def _finish(p: Convolution, cut: WeightCut) -> KernelPlan:
     found.memory(stored_type(p.value).value, "products")
     result = _result(p, cut, found)
     found.numbers(**_product_numbers(cut), workers=cut.workers, m_worker=cut.groups * cut.m_size)
-    size = (cut.output_blocks, cut.strips, cut.groups)
+    size = (cut.blocks, cut.strips, cut.groups)
     nbytes = cut.workers * cut.groups * cut.m_size * p.value.itemsize + _result_bytes(p)
     return _kernel("finish", p, cut, found, size, nbytes, **_rows(cut), **result)
 
@@ -297,15 +305,15 @@ def _rows(cut: WeightCut) -> dict[str, Any]:
 def _product_numbers(cut: WeightCut) -> dict[str, int]:
     """What multiplying and transforming back need to know."""
     return {
-        "channels": cut.channels,
-        "channel_blocks": cut.channel_slots,
-        "outputs": cut.outputs,
+        "lanes": cut.lanes,
+        "lane_slots": cut.slots(cut.lanes),
+        "factors": cut.factors,
         "strips": cut.strips,
-        "output_blocks": cut.output_blocks,
+        "blocks": cut.blocks,
         "blocks_a_part": cut.part[1],
         "slot_size": cut.slot,
-        "x_element": cut.element(cut.channel_slots),
-        "g_element": cut.element(cut.output_slots),
+        "b_element": cut.element(cut.lanes),
+        "a_element": cut.element(cut.factors),
         "m_element": cut.m_element,
         "m_size": cut.m_size,
     }
@@ -314,18 +322,20 @@ def _product_numbers(cut: WeightCut) -> dict[str, int]:
 def _result(p: Convolution, cut: WeightCut, found: Arguments) -> dict[str, Any]:
     """Adds what stores a result to the parameters; returns what a code says of it."""
     w = p.w
-    y = OperandCode.of("y0", w.dtype, p.value, w.channel)
+    lane, factor = (w.image, w.channel) if cut.swapped else (w.channel, w.image)
+    y = OperandCode.of("y0", w.dtype, p.value, lane)
     found.memory(y.storage, "y0_memory", "y0", read_only=False)
     if p.epilogue.beta:
         found.scalar(stored_type(p.value).value, "beta", 0)
     found.numbers(
         y0_start=w.start,
-        y0_output=w.image,
-        y0_channel=w.channel,
+        y0_group=cut.outputs * w.image,
+        y0_factor=factor,
+        y0_lane=lane,
         y0_row=w.row,
         y0_column=w.column,
     )
-    return {"y": y, "side_by_side": w.channel == 1, "beta": p.epilogue.beta}
+    return {"y": y, "side_by_side": lane == 1, "beta": p.epilogue.beta}
 
 
 def _result_bytes(p: Convolution) -> int:

@@ -56,11 +56,12 @@ class GradientCode(KernelCode):
         value: Type of sums.
         width: Elements of a vector.
         down, across: The transforms of both axes; only those of results are printed.
-        tile_rows, tile_vectors: Outputs × vectors of channels that are summed up in registers.
+        tile_rows, tile_vectors: Factors × vectors of lanes that are summed up in registers; lanes
+            are channels and factors outputs, or the other way round.
         images: What is transformed.
         panel: Elements of local memory for that.
         y: The result, where it is stored.
-        side_by_side: Whether channels are neighbours in it, as in a vector.
+        side_by_side: Whether lanes are neighbours in it, as in a vector.
         beta: Whether the old result takes part.
     """
 

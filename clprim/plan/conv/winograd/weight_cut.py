@@ -51,6 +51,7 @@ class WeightCut:
         tiles: Of all images.
         block: That are transformed before they are multiplied.
         channels, outputs: Of a group.
+        swapped: Whether outputs are the lanes of vectors, and channels the rows.
         groups: Of the convolution.
         rows, vectors: Of the tile.
         workers: Work-groups that multiply.
@@ -66,6 +67,7 @@ class WeightCut:
     block: int
     channels: int
     outputs: int
+    swapped: bool
     groups: int
     rows: int
     vectors: int
@@ -78,16 +80,22 @@ class WeightCut:
         down, across = transforms(p, tile.gradients)
         lines, columns = -(-p.rows.windows // down.r), -(-p.columns.windows // across.r)
         tiles = p.images * lines * columns
+        width, channels, outputs = (
+            weight_width(p, traits),
+            p.channels // p.groups,
+            p.outputs // p.groups,
+        )
         return WeightCut(
-            width=weight_width(p, traits),
+            width=width,
             down=down,
             across=across,
             lines=lines,
             columns=columns,
             tiles=tiles,
             block=min(tile.tiles, tiles),
-            channels=p.channels // p.groups,
-            outputs=p.outputs // p.groups,
+            channels=channels,
+            outputs=outputs,
+            swapped=channels < width <= outputs,
             groups=p.groups,
             rows=tile.rows,
             vectors=tile.vectors,
@@ -101,77 +109,75 @@ class WeightCut:
         return self.down.size * self.across.size
 
     @property
-    def channel_slots(self) -> int:
-        """Vectors of channels."""
-        return -(-self.channels // self.width)
+    def lanes(self) -> int:
+        """Channels, or outputs, that are neighbours in vectors of products."""
+        return self.outputs if self.swapped else self.channels
 
     @property
-    def output_slots(self) -> int:
-        """Vectors of outputs."""
-        return -(-self.outputs // self.width)
+    def factors(self) -> int:
+        """The others, each of which a vector is multiplied by."""
+        return self.channels if self.swapped else self.outputs
+
+    def slots(self, channels: int) -> int:
+        """Vectors of so many channels or outputs."""
+        return -(-channels // self.width)
 
     @property
     def strips(self) -> int:
-        """Of channels that are multiplied at a time."""
-        return -(-self.channel_slots // self.vectors)
+        """Of vectors of lanes that are multiplied at a time."""
+        return -(-self.slots(self.lanes) // self.vectors)
 
     @property
-    def output_blocks(self) -> int:
-        """Rows of registers of outputs: whole vectors of them, if there is one."""
-        if self.outputs < self.width:
-            return -(-self.outputs // self.rows)
-        return self.output_slots * self.width // self.rows
+    def blocks(self) -> int:
+        """Rows of registers of factors: whole vectors of them, if there is one."""
+        if self.factors < self.width:
+            return -(-self.factors // self.rows)
+        return self.slots(self.factors) * self.width // self.rows
 
     @property
     def slot(self) -> int:
         """From one slot of a transformed image to the next."""
         return self.block * self.width
 
-    def element(self, slots: int) -> int:
+    def element(self, channels: int) -> int:
         """From one element to the next; a vector more than all have, which is no power of two."""
-        return slots * self.slot + self.width
+        return self.slots(channels) * self.slot + self.width
 
-    @property
-    def x_size(self) -> int:
-        """Of a transformed input."""
-        return self.elements * self.element(self.channel_slots)
-
-    @property
-    def g_size(self) -> int:
-        """Of a transformed gradient."""
-        return self.elements * self.element(self.output_slots)
+    def size(self, channels: int) -> int:
+        """Of a transformed image of so many channels or outputs."""
+        return self.elements * self.element(channels)
 
     @property
     def slice(self) -> int:
         """From one worker's transformed tiles to the next one's; again no power of two."""
-        return round_up(self.x_size + self.g_size, 1024) + self.width
+        return round_up(self.size(self.channels) + self.size(self.outputs), 1024) + self.width
 
     @cached_property
     def part(self) -> tuple[int, int]:
-        """Strips and blocks of outputs that are multiplied at a time.
+        """Strips of lanes and blocks of factors that are multiplied at a time.
 
         Few large parts read tiles least often; but their products are to stay near, and no worker
         shall wait for the last one.
         """
         if self.fused:
-            return self.strips, self.output_blocks
+            return self.strips, self.blocks
         a_product = 4 * self.elements * self.rows * self.vectors * self.width
         room = max(1, PRODUCT_BYTES // a_product)
 
         def cost(part: tuple[int, int]) -> float:
-            vectors, outputs = part[0] * self.vectors, part[1] * self.rows
+            vectors, factors = part[0] * self.vectors, part[1] * self.rows
             rounds = -(-self._items(part) // self.workers)
-            return rounds * (vectors * outputs + FAR_VECTOR * (vectors + outputs / self.width))
+            return rounds * (vectors * factors + FAR_VECTOR * (vectors + factors / self.width))
 
         fitting = (
             (strips, blocks)
             for strips in range(1, min(self.strips, room) + 1)
-            for blocks in range(1, min(self.output_blocks, room // strips) + 1)
+            for blocks in range(1, min(self.blocks, room // strips) + 1)
         )
         return min(fitting, key=cost)
 
     def _items(self, part: tuple[int, int]) -> int:
-        return self.groups * -(-self.strips // part[0]) * -(-self.output_blocks // part[1])
+        return self.groups * -(-self.strips // part[0]) * -(-self.blocks // part[1])
 
     @property
     def items(self) -> int:

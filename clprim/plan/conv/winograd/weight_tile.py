@@ -73,22 +73,23 @@ def weight_tile(p: Convolution, traits: DeviceTraits) -> WeightTile:
 def _tiles_of(p: Convolution, traits: DeviceTraits, gradients: int) -> Iterator[WeightTile]:
     """Yields the tiles of two kernels and of three."""
     width = weight_width(p, traits)
-    vectors = -(-(p.channels // p.groups) // width)
+    cut = WeightCut.of(p, WeightTile(gradients, 1, 1, tiles=1, kernels=3), traits)
+    vectors = cut.slots(cut.lanes)
 
     def cost(tile: tuple[int, int]) -> float:
         rows, wide = tile
-        return -(-vectors // wide) * (rows * wide + rows / 2 + wide) / rows
+        step = rows * wide + rows / 2 + wide
+        return -(-vectors // wide) * replace(cut, rows=rows).blocks * step
 
     found = [
         (rows, wide)
-        for wide in (3, 2, 1)
+        for wide in (3, 2, 1, 4)
         for rows in (width, width // 2, width // 4)
         if rows and _fits_registers(rows, wide, traits) and (wide == 1 or wide <= vectors)
     ]
     tile = WeightTile(gradients, *min(found, key=cost), tiles=1, kernels=3)
-    cut = WeightCut.of(p, tile, traits)
     itemsize = p.value.itemsize * cut.elements
-    a_tile = itemsize * (cut.channel_slots + cut.output_slots) * width
+    a_tile = itemsize * (cut.slots(cut.channels) + cut.slots(cut.outputs)) * width
 
     def split(tiles: int, most: int) -> int:
         return -(-tiles // -(-tiles // most))
@@ -124,16 +125,18 @@ def near_weight(tile: WeightTile, p: Convolution, traits: DeviceTraits) -> Itera
 def weight_gain(p: Convolution, traits: DeviceTraits, tile: WeightTile) -> float:
     """Returns how many times as fast as sums of products a tile promises to be."""
     cut = WeightCut.of(p, tile, traits)
-    channels = cut.channel_slots * cut.width
-    outputs = cut.output_blocks * cut.rows
-    sums = 2 * math.prod(p.y_shape) * math.prod(p.w_shape[1:])
-    products = 2.0 * cut.tiles * channels * outputs
-    moves = INPUT * (cut.tiles * (channels + outputs) + channels * outputs)
+    transformed = (cut.slots(cut.channels) + cut.slots(cut.outputs)) * cut.width
+    found = cut.slots(cut.lanes) * cut.width * cut.blocks * cut.rows
+    # Sums of products copy windows, and the other gradient.
+    taps, pixels = math.prod(p.w_shape[1:]), math.prod(p.y_shape) // p.outputs
+    sums = 2 * pixels * p.outputs * taps + INPUT * pixels * (p.groups * taps + p.outputs)
+    products = 2.0 * cut.tiles * found
+    moves = INPUT * (cut.tiles * transformed + found)
     # Those who find less to do wait.
     parts = cut.tiles if cut.fused else cut.items
     products *= -(-parts // cut.workers) * cut.workers / parts
     # Far away are either every worker's products or what all tiles are transformed to.
-    far = cut.workers * channels * outputs if cut.fused else cut.tiles * (channels + outputs)
+    far = cut.workers * found if cut.fused else cut.tiles * transformed
     return sums / (p.groups * cut.elements * (products + moves + FAR * far))
 
 

@@ -54,28 +54,28 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
     const int gradients_line_pitch,
     const int gradients_v_element,
     const int gradients_v_block,
-    const int channels,
-    const int channel_blocks,
-    const int outputs,
+    const int lanes,
+    const int lane_slots,
+    const int factors,
     const int strips,
-    const int output_blocks,
+    const int blocks,
     const int blocks_a_part,
     const int slot_size,
-    const int x_element,
-    const int g_element,
+    const int b_element,
+    const int a_element,
     const int m_element,
     const int m_size,
     const int groups,
     const int tiles_all,
     const int tiles_a_block,
     const int slice,
-    const int x_size)
+    const int b_size)
 {
     __local float lines[7168];
     const index_t worker = get_group_id(0), workers = get_num_groups(0);
     const index_t begin = tiles_all * worker / workers, end = tiles_all * (worker + 1) / workers;
-    __global float *X = transformed + worker * slice, *G = X + x_size;
-    const int strip_first = 0, strip_last = strips, block_first = 0, block_last = output_blocks;
+    __global float *B = transformed + worker * slice, *A = B + b_size;
+    const int strip_first = 0, strip_last = strips, block_first = 0, block_last = blocks;
     for (index_t group = 0; group < groups; ++group) {
         __global float *M = products + (worker * groups + group) * m_size;
         for (index_t first = begin; first < end; first += tiles_a_block) {
@@ -100,7 +100,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
                 const index_t line_pitch = inputs_line_pitch;
                 const index_t v_element = inputs_v_element;
                 const index_t v_block = inputs_v_block;
-                __global float *V = X;
+                __global float *V = B;
                 for (index_t tile = first; tile < last;) {
                     // A run of tiles in a line of tiles.
                     const index_t above = tile / tile_columns;
@@ -193,7 +193,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
                 const index_t line_pitch = gradients_line_pitch;
                 const index_t v_element = gradients_v_element;
                 const index_t v_block = gradients_v_block;
-                __global float *V = G;
+                __global float *V = A;
                 for (index_t tile = first; tile < last;) {
                     // A run of tiles in a line of tiles.
                     const index_t above = tile / tile_columns;
@@ -261,16 +261,16 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
             const int tiles = last - first;
             for (int e = 0; e < 16; ++e)
                 for (int strip = strip_first; strip < strip_last; ++strip) {
-                    // The last strip may have fewer vectors of channels: the last one is multiplied again.
+                    // The last strip may have fewer vectors: the last one is multiplied again.
                     __global const float *b[1];
                     for (int v = 0; v < 1; ++v)
-                        b[v] = X + e * x_element + min(strip * 1 + v, (int)channel_blocks - 1) * slot_size;
+                        b[v] = B + e * b_element + min(strip * 1 + v, (int)lane_slots - 1) * slot_size;
                     for (int block = block_first; block < block_last; ++block) {
-                        __global const float *a = G + e * g_element + block * slot_size;
-                        __global float *to = M + e * m_element + ((strip - strip_first) * blocks_a_part + block - block_first) * 256;
-                        float16 sum[16][1];
+                        __global const float *a = A + e * a_element + block / 2 * slot_size + block % 2 * 8;
+                        __global float *to = M + e * m_element + ((strip - strip_first) * blocks_a_part + block - block_first) * 128;
+                        float16 sum[8][1];
                         #pragma unroll
-                        for (int j = 0; j < 16; ++j)
+                        for (int j = 0; j < 8; ++j)
                             #pragma unroll
                             for (int v = 0; v < 1; ++v)
                                 sum[j][v] = 0;
@@ -281,7 +281,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
                             for (int v = 0; v < 1; ++v)
                                 row[v] = vload16(t, b[v]);
                             #pragma unroll
-                            for (int j = 0; j < 16; ++j) {
+                            for (int j = 0; j < 8; ++j) {
                                 const float16 factor = a[t * 16 + j];
                                 #pragma unroll
                                 for (int v = 0; v < 1; ++v)
@@ -290,7 +290,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
                         }
                         // Sums of earlier tiles are added once, so that errors do not grow with their number.
                         #pragma unroll
-                        for (int j = 0; j < 16; ++j)
+                        for (int j = 0; j < 8; ++j)
                             #pragma unroll
                             for (int v = 0; v < 1; ++v) {
                                 if (!(first == begin))

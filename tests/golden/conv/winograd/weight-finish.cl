@@ -1,25 +1,26 @@
 typedef int index_t;
 
 // Winograd's gradient in the weight, its last step: the workers' products are added up, in order, and
-// transformed back to 3 x 3 taps. A work-group takes 32 channels of 8 outputs.
+// transformed back to 3 x 3 taps. A work-group takes 32 lanes of 8 factors.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winograd_finish(
     __global const float *products,
     __global float *y0_memory,
     const float beta,
     const int y0_start,
-    const int y0_output,
-    const int y0_channel,
+    const int y0_group,
+    const int y0_factor,
+    const int y0_lane,
     const int y0_row,
     const int y0_column,
-    const int channels,
-    const int channel_blocks,
-    const int outputs,
+    const int lanes,
+    const int lane_slots,
+    const int factors,
     const int strips,
-    const int output_blocks,
+    const int blocks,
     const int blocks_a_part,
     const int slot_size,
-    const int x_element,
-    const int g_element,
+    const int b_element,
+    const int a_element,
     const int m_element,
     const int m_size,
     const int workers,
@@ -28,16 +29,15 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
     const int block = get_group_id(0), strip = get_group_id(1);
     const index_t group = get_group_id(2);
     __global const float *some = products + group * m_size + (strip * blocks_a_part + block) * 256;
-    // The last blocks end with the last output and the last channel; what others have is not stored
-    // again.
-    const int slot = block / 2 * 16, output_first = min(slot, max((int)outputs - 16, 0)) + block % 2 * 8;
-    for (int j = max(slot - output_first, 0); j < min(8, (int)outputs - output_first); ++j)
+    // The last slots end with the last factor and the last lane; what others have is not stored again.
+    const int slot = block / 2 * 16, factor_first = min(slot, max((int)factors - 16, 0)) + block % 2 * 8;
+    for (int j = max(slot - factor_first, 0); j < min(8, (int)factors - factor_first); ++j)
         for (int v = 0; v < 2; ++v) {
             const int vector = strip * 2 + v;
-            if (vector >= channel_blocks)
+            if (vector >= lane_slots)
                 break;
-            const int channel = min(vector * 16, max((int)channels - 16, 0));
-            const int skipped = vector * 16 - channel, there = min(16, (int)channels - channel);
+            const int lane = min(vector * 16, max((int)lanes - 16, 0));
+            const int skipped = vector * 16 - lane, there = min(16, (int)lanes - lane);
             const index_t at = (j * 2 + v) * 16;
             float from[576];
             for (int e = 0; e < 36; ++e) {
@@ -46,7 +46,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
                     sum += vload16(0, some + at + e * m_element + worker * m_worker);
                 vstore16(sum, e, from);
             }
-            const index_t place = y0_start + (group * outputs + output_first + j) * y0_output + channel * y0_channel;
+            const index_t place = y0_start + group * y0_group + (factor_first + j) * y0_factor + lane * y0_lane;
             float taps[144];
             float16 z0_0;
             float16 z1_0;
@@ -233,7 +233,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
                 for (int i = 0; i < 3; ++i)
                     for (int k = 0; k < 3; ++k) {
                         float y0 = taps[(i * 3 + k) * 16 + c];
-                        const index_t y0_at = place + c * y0_channel + i * y0_row + k * y0_column;
+                        const index_t y0_at = place + c * y0_lane + i * y0_row + k * y0_column;
                         y0 += beta * (float)y0_memory[y0_at];
                         y0_memory[y0_at] = y0;
                     }

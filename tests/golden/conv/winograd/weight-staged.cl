@@ -2,33 +2,35 @@ typedef int index_t;
 
 // Winograd's gradient in the weight, F(3 x 3, 4 x 4): every element e of transformed tiles by itself.
 //
-//    inputs[e]: channels x tiles  ---.
-//                                     +--->  products[e]: outputs x channels  --->  3 x 3 taps
-//    gradients[e]: tiles x outputs --'                                      back
+//    b[e]: lanes x tiles   ---.
+//                              +--->  products[e]: factors x lanes  --->  3 x 3 taps
+//    a[e]: tiles x factors ---'                                     back
 //
-// A work-group takes some strips of 32 channels and some blocks of 8 outputs at a time, whose
-// products stay in its second cache; 8 outputs x 2 vectors are summed up in registers. Transformed
-// tiles lie as [element][16 channels or outputs][tile][16].
+// Lanes are channels, and factors outputs; or the other way round, where channels are so few that most
+// of a vector of them would be empty. A work-group takes some strips of 32 lanes and some blocks of
+// 8 factors at a time, whose products stay in its second cache; 8 x 2 vectors are summed up in
+// registers. Transformed tiles lie as [element][slot][tile][16 of a slot].
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winograd_product(
-    __global const float *inputs,
-    __global const float *gradients,
+    __global const float *b_memory,
+    __global const float *a_memory,
     __global float *products,
     __global float *y0_memory,
     const float beta,
     const int y0_start,
-    const int y0_output,
-    const int y0_channel,
+    const int y0_group,
+    const int y0_factor,
+    const int y0_lane,
     const int y0_row,
     const int y0_column,
-    const int channels,
-    const int channel_blocks,
-    const int outputs,
+    const int lanes,
+    const int lane_slots,
+    const int factors,
     const int strips,
-    const int output_blocks,
+    const int blocks,
     const int blocks_a_part,
     const int slot_size,
-    const int x_element,
-    const int g_element,
+    const int b_element,
+    const int a_element,
     const int m_element,
     const int m_size,
     const int tiles_there,
@@ -39,8 +41,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
     const int strips_a_part,
     const int block_parts,
     const int items,
-    const int x_size,
-    const int g_size)
+    const int b_size,
+    const int a_size)
 {
     const index_t begin = items * (index_t)get_group_id(0) / (index_t)get_num_groups(0);
     const index_t end = items * ((index_t)get_group_id(0) + 1) / (index_t)get_num_groups(0);
@@ -49,18 +51,18 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
         const int strip_first = item / block_parts % strip_parts * strips_a_part;
         const int strip_last = min(strip_first + (int)strips_a_part, (int)strips);
         const int block_first = item % block_parts * blocks_a_part;
-        const int block_last = min(block_first + (int)blocks_a_part, (int)output_blocks);
+        const int block_last = min(block_first + (int)blocks_a_part, (int)blocks);
         const int tiles = tiles_there;
-        __global const float *X = inputs + group * x_size, *G = gradients + group * g_size;
+        __global const float *B = b_memory + group * b_size, *A = a_memory + group * a_size;
         __global float *M = products + (keeps_all ? item : (index_t)get_group_id(0)) * m_size;
         for (int e = 0; e < 36; ++e)
             for (int strip = strip_first; strip < strip_last; ++strip) {
-                // The last strip may have fewer vectors of channels: the last one is multiplied again.
+                // The last strip may have fewer vectors: the last one is multiplied again.
                 __global const float *b[2];
                 for (int v = 0; v < 2; ++v)
-                    b[v] = X + e * x_element + min(strip * 2 + v, (int)channel_blocks - 1) * slot_size;
+                    b[v] = B + e * b_element + min(strip * 2 + v, (int)lane_slots - 1) * slot_size;
                 for (int block = block_first; block < block_last; ++block) {
-                    __global const float *a = G + e * g_element + block / 2 * slot_size + block % 2 * 8;
+                    __global const float *a = A + e * a_element + block / 2 * slot_size + block % 2 * 8;
                     __global float *to = M + e * m_element + ((strip - strip_first) * blocks_a_part + block - block_first) * 256;
                     float16 sum[8][2];
                     #pragma unroll
@@ -99,19 +101,18 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
         for (int strip = strip_first; strip < strip_last; ++strip)
             for (int block = block_first; block < block_last; ++block) {
                 __global const float *some = M + ((strip - strip_first) * blocks_a_part + block - block_first) * 256;
-                // The last blocks end with the last output and the last channel; what others have is not stored
-                // again.
-                const int slot = block / 2 * 16, output_first = min(slot, max((int)outputs - 16, 0)) + block % 2 * 8;
-                for (int j = max(slot - output_first, 0); j < min(8, (int)outputs - output_first); ++j)
+                // The last slots end with the last factor and the last lane; what others have is not stored again.
+                const int slot = block / 2 * 16, factor_first = min(slot, max((int)factors - 16, 0)) + block % 2 * 8;
+                for (int j = max(slot - factor_first, 0); j < min(8, (int)factors - factor_first); ++j)
                     for (int v = 0; v < 2; ++v) {
                         const int vector = strip * 2 + v;
-                        if (vector >= channel_blocks)
+                        if (vector >= lane_slots)
                             break;
-                        const int channel = min(vector * 16, max((int)channels - 16, 0));
-                        const int skipped = vector * 16 - channel, there = min(16, (int)channels - channel);
+                        const int lane = min(vector * 16, max((int)lanes - 16, 0));
+                        const int skipped = vector * 16 - lane, there = min(16, (int)lanes - lane);
                         const index_t at = (j * 2 + v) * 16;
                         __global const float *from = some + at;
-                        const index_t place = y0_start + (group * outputs + output_first + j) * y0_output + channel * y0_channel;
+                        const index_t place = y0_start + group * y0_group + (factor_first + j) * y0_factor + lane * y0_lane;
                         float taps[144];
                         float16 z0_0;
                         float16 z1_0;
@@ -298,7 +299,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
                             for (int i = 0; i < 3; ++i)
                                 for (int k = 0; k < 3; ++k) {
                                     float y0 = taps[(i * 3 + k) * 16 + c];
-                                    const index_t y0_at = place + c * y0_channel + i * y0_row + k * y0_column;
+                                    const index_t y0_at = place + c * y0_lane + i * y0_row + k * y0_column;
                                     y0 += beta * (float)y0_memory[y0_at];
                                     y0_memory[y0_at] = y0;
                                 }
