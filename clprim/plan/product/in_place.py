@@ -57,13 +57,14 @@ FEW_ROWS = 8
 # Bytes from row to row that send all rows to the same few places of a near cache, which has room
 # for 8 or 12 of them. Measured, batch 8: 1024→256 and 2048→512 take 0.62 to 0.85 of the time.
 ALIASED = 4096
-# Steps of depth that are few enough to be written out, where a tile is one vector wide; wider ones
-# then want more registers than there are. Measured: 3→16 of 224² takes 0.65 to 0.7 of the time.
+# Steps of depth that are few, as in windows of 3×3 and 3 channels.
 SHORT = 32
-# The same where registers are 16, for every tile. Measured: 3→32 and 3→64 of 3×3 take 0.77 to 0.85
-# of the time, 7×7 and 5×5 of 3 channels 0.87, 6→12 of 5×5 and 16→16 of 3×3 0.95, planes 0.8 to
-# 0.95. There columns are better than planes that are turned over: 3→16 and 3→64 take 0.61 to 0.8 of
-# the time, 6→12 of 5×5 and 12→12 0.87. Written out they gain only if they are as short as `SHORT`.
+# Steps that are few enough to be written out where registers are 16. Measured: 3→32 and 3→64 of 3×3
+# take 0.77 to 0.85 of the time, 7×7 and 5×5 of 3 channels 0.87, 6→12 of 5×5 and 16→16 of 3×3 0.95,
+# planes 0.8 to 0.95. There columns are better than planes that are turned over: 3→16 and 3→64 take
+# 0.61 to 0.8 of the time, 6→12 of 5×5 and 12→12 0.87. Written out they gain only if they are as
+# short as `SHORT`. Where registers are 32, nothing is written out: 3→8, 3→12 and 3→16 of 3×3 take
+# 0.65 to 0.77 of the time beside that, 2→16 and stride 2 0.85 to 0.95, 1→16 as long.
 SHORT_OF_FEW = 150
 # Planes after which a line of the next one is copied: no hardware follows such steps.
 AHEAD = 8
@@ -211,8 +212,7 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
     if planar and neighbours and traits.prefetch:
         code = replace(code, ahead=AHEAD)
     few = _is_short(what, traits, SHORT_OF_FEW if rows else SHORT)
-    one = rows and not planar and tile.vectors == 1 and depth <= SHORT
-    if bounds is not None and not crossed and (few or one):
+    if bounds is not None and not crossed and few:
         code = replace(code, unit=run, fixed=(what.depths[0], taps, run))
     if traits.prefetch:
         some = _asked_a_step(code, depth // run * (run // code.unit))

@@ -17,6 +17,15 @@
 // memory, with zeros around.
 typedef int index_t;
 
+#ifdef __has_builtin
+#if __has_builtin(__builtin_prefetch)
+#define prefetch_line(address) __builtin_prefetch(address)
+#endif
+#endif
+#ifndef prefetch_line
+#define prefetch_line(address)
+#endif
+
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
     __global const float *x_memory,
     __global const float *packed,
@@ -139,6 +148,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
     const index_t y0_image = y0_start + group * y0_group + image * y0_0;
     const index_t bias_image = bias_start + group * bias_group;
 
+    // What the next work-item, which is likely to run here, copies beside what this one did.
+    __global const float *next = x_memory + x_row + (above + band_height) * x_pixel_row;
+    __global const float *next_end = next + (last_row - first_row) * row_lane_1 * x_pixel_row;
     for (index_t some = packed_first; some < packed_last; some += packed_a_tile)
         for (index_t line = first_row; line < last_row; ++line)
             for (index_t tile = first_tile; tile < last_tile; ++tile)
@@ -159,14 +171,18 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                     #pragma unroll
                     for (int v = 0; v < 1; ++v)
                         sum[j][v] = 0;
-                for (int tap_0 = 0; tap_0 < 3; ++tap_0)
-                    for (int tap_1 = 0; tap_1 < 1; ++tap_1) {
+                __global const float *ask = next < next_end ? next : strip;
+                next += depth_padded * 4;
+                for (int tap_0 = 0; tap_0 < depth_0; ++tap_0)
+                    for (int tap_1 = 0; tap_1 < taps; ++tap_1) {
                         __local const float *a = corner_here + tap_0 * tap_row + tap_1 * tap_column;
-                        __global const float *b = strip + (tap_0 * 1 + tap_1) * 9 * 16;
-                        int left_over = 9;
-                        for (; left_over >= 9; left_over -= 9) {
+                        __global const float *b = strip + (tap_0 * taps + tap_1) * run * 16;
+                        int left_over = run;
+                        for (; left_over >= 4; left_over -= 4) {
+                            prefetch_line(ask + 0);
+                            ask += 16;
                             #pragma unroll
-                            for (int u = 0; u < 9; ++u) {
+                            for (int u = 0; u < 4; ++u) {
                                 float16 row[1];
                                 #pragma unroll
                                 for (int v = 0; v < 1; ++v)
@@ -179,8 +195,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                                         sum[j][v] = factor * row[v] + sum[j][v];
                                 }
                             }
-                            a += 9;
-                            b += 144;
+                            a += 4;
+                            b += 64;
 
                         }
                         for (; left_over > 0; --left_over) {

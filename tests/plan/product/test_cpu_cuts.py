@@ -132,7 +132,7 @@ def test_short_windows_have_kernels_of_their_own():
     assert fixed(6, 12, 5, few) == (5, 1, 30)
     assert fixed(32, 64, 3, few) is None
     assert fixed(3, 64, 3, CPU) is None
-    assert fixed(3, 16, 3, CPU) == (3, 1, 9)
+    assert fixed(3, 16, 3, CPU) is None  # loops are faster where registers are 32
     short = code(3, 64, 3, few, last=False)
     assert not short.planar
     assert short.fixed == (3, 3, 3)
