@@ -3,6 +3,10 @@
 No two work-items write to one line, so nothing is atomic and results repeat bit for bit; and
 nothing is sorted. That suits CPUs, whose cores are few; where many cores have fewer lines, or on
 GPUs, indices are sorted instead.
+
+A single line is one core's. A million sums into 65536 places take it 1 ms, as long as PyTorch's do,
+with and without bounds to check: each waits for a line of the second cache. Two cores that share
+the places, and pick their indices out of all, took 0.93 to 1.04 of that.
 """
 
 from __future__ import annotations

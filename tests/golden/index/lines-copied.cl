@@ -50,6 +50,7 @@ __kernel void index_lines(
         vstore16(vload16(0, x_memory + done), 0, y_memory + done);
     for (; done < places; ++done)
         y_memory[done] = x_memory[done];
+    #pragma unroll 4
     for (index_t k = 0; k < length; ++k) {
         const long named = (long)index_memory[k];
         const long place = named + (places & named >> 63);  // from the end where negative

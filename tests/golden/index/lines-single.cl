@@ -37,6 +37,7 @@ __kernel void index_lines(
     y_memory += y_start + c0 * y_0 + c1 * y_1 + c2 * y_2 + first * y_3;
     index_memory += index_start + c0 * index_0 + c1 * index_1 + c2 * index_2 + first * index_3;
     source_memory += source_start + c0 * source_0 + c1 * source_1 + c2 * source_2 + first * source_3;
+    #pragma unroll 4
     for (index_t k = 0; k < length; ++k) {
         const long named = (long)index_memory[k];
         const long place = named + (places & named >> 63);  // from the end where negative
