@@ -172,7 +172,7 @@ def pytest_collection_modifyitems(config, items):
         if which:
             left_out += [item for item in found if item is not one]
         else:
-            every = 8 if _LARGE & {*path.parts} else 4
+            every = 16 if _LARGE & {*path.parts} else 8
             one.stash[_as_users] = numbers[path, name] % every == 0
     if left_out:
         config.hook.pytest_deselected(items=left_out)
@@ -246,7 +246,7 @@ def built(request, monkeypatch):
     """Kernels as they are written, but for some cases on the first device.
 
     Optimising a kernel takes up to twenty times as long as building it: it is one case of every
-    fourth function, where kernels are large of every eighth. Tests that are marked ``optimised``
+    eighth function, where kernels are large of every sixteenth. Tests that are marked ``optimised``
     have kernels as users have them in every case, on whichever device runs it: random definitions,
     dtypes, accuracy, layers of networks, the examples.
     """

@@ -12,6 +12,7 @@ import clprim as cp
 TOUR = Path(__file__).parents[2] / "examples" / "tour.ipynb"
 
 
+@pytest.mark.alone
 def test_every_cell_runs(device, capsys):
     pytest.importorskip("skimage")
     mpl.use("Agg")

@@ -85,6 +85,7 @@ def double(index):
     return float((cp.asarray(np.ones(1000, "f")) * 2).get().sum())
 
 
+@pytest.mark.alone
 def test_multiprocessing_spawns(device):
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         assert pool.map(double, [device.index] * 4) == [2000.0] * 4
