@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from clprim.dtypes import stored_type
 from clprim.plan.arguments import Arguments
 from clprim.plan.conv.dense import CPU, dense_convolution
 from clprim.plan.conv.problem import Convolution
-from clprim.plan.conv.winograd.code import WalkCode, axis_code, printed
-from clprim.plan.conv.winograd.tile import LINE_BYTES
-from clprim.plan.conv.winograd.weight_code import GradientCode, ImageCode
+from clprim.plan.conv.winograd.code import axis_code
+from clprim.plan.conv.winograd.weight_code import GradientCode
 from clprim.plan.conv.winograd.weight_cut import WeightCut, WeightTile
+from clprim.plan.conv.winograd.weight_image import Image, image_of, panel_of
 from clprim.plan.conv.winograd.weight_tile import (
     fits_weight,
     near_weight,
@@ -29,9 +29,7 @@ from clprim.plan.conv.winograd.weight_tile import (
     weight_pays,
     weight_tile,
 )
-from clprim.plan.kernel import KernelPlan, OperandCode, Plan, round_up
-from clprim.plan.permutation import transpose
-from clprim.plan.place import Place
+from clprim.plan.kernel import KernelPlan, OperandCode, Plan
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
@@ -39,27 +37,6 @@ __all__ = ["WINOGRAD_WEIGHT"]
 
 # Work-groups a compute unit transform.
 ITEMS = 4
-
-
-@dataclass(frozen=True)
-class _Image:
-    """What is transformed.
-
-    Attributes:
-        code: How.
-        place: Where it lies.
-        buffer: Whose it is.
-        shape: Of all of it.
-        channels: Of a group.
-        numbers: What the transform needs to know.
-    """
-
-    code: ImageCode
-    place: Place
-    buffer: str
-    shape: tuple[int, int, int, int]
-    channels: int
-    numbers: dict[str, int]
 
 
 def plan_weight(p: Convolution, traits: DeviceTraits, tile: WeightTile) -> Plan:
@@ -73,7 +50,7 @@ def plan_weight(p: Convolution, traits: DeviceTraits, tile: WeightTile) -> Plan:
     cut = WeightCut.of(p, tile, traits)
     # The first one's channels are the lanes of vectors.
     names = ("gradients", "inputs") if cut.swapped else ("inputs", "gradients")
-    images = [_image(p, cut, name, traits) for name in names]
+    images = [image_of(p, cut, name, traits) for name in names]
     stages: list[KernelPlan] = []
     if cut.fused:
         stages += [_fused(p, cut, images), _finish(p, cut)]
@@ -84,72 +61,11 @@ def plan_weight(p: Convolution, traits: DeviceTraits, tile: WeightTile) -> Plan:
         for begin in blocks:
             end = min(begin + cut.block, cut.tiles)
             stages += [_transform(p, cut, image, begin, end, traits) for image in images]
-            stages.append(_product(p, cut, images, begin, end))
+            stages.append(_product(p, cut, images, begin, end, ahead=traits.prefetch))
         kept = cut.items if len(blocks) > 1 else cut.workers
         transformed = {i.code.name: cut.groups * cut.size(i.channels) for i in images}
     sizes = {**transformed, "products": kept * cut.m_size}
     return Plan(tuple(stages), {name: (size, p.value) for name, size in sizes.items()})
-
-
-def _image(p: Convolution, cut: WeightCut, name: str, traits: DeviceTraits) -> _Image:
-    """Describes the input or the other gradient; their tiles are equally many pixels apart."""
-    h, v = p.rows, p.columns
-    if name == "inputs":
-        place, buffer, shape, before = p.x, "x", p.x_shape, (h.before, v.before)
-        channels = cut.channels
-        walks = [
-            WalkCode(t.r, t.size, t.size, printed(t.input, "d", "v", p.value))
-            for t in (cut.down, cut.across)
-        ]
-    else:
-        place, buffer, shape, before = p.y, "w", p.y_shape, (0, 0)
-        channels = cut.outputs
-        walks = [
-            WalkCode(t.r, t.r, t.size, printed(t.weight, "d", "v", p.value))
-            for t in (cut.down, cut.across)
-        ]
-    planar = place.channel != 1
-    down, across = walks
-    wide = (_panel(p) // (down.size * cut.width) - 1) // cut.width * cut.width
-    shared = across.reads - across.step
-    run = max(1, min(cut.columns, (wide - shared) // across.step))
-    numbers = {
-        "x_start": place.start,
-        "x_group": channels * place.channel,
-        "x_image": place.image,
-        "x_row": place.row,
-        "x_channel": place.channel,
-        **({"x_size": place.end(*shape)} if planar else {"x_column": place.column}),
-        "x_rows": shape[2],
-        "x_columns": shape[3],
-        "rows_before": before[0],
-        "columns_before": before[1],
-        "channels": channels,
-        "channel_blocks": cut.slots(channels),
-        "tile_lines": cut.lines,
-        "tile_columns": cut.columns,
-        "longest_run": run,
-        "line_pitch": round_up(run * across.step + shared, cut.width) + 1,
-        "v_element": cut.element(channels),
-        "v_block": cut.slot,
-    }
-    code = ImageCode(
-        name=name,
-        value=stored_type(p.value).value,
-        width=cut.width,
-        walk_down=down,
-        walk_across=across,
-        planar_x=planar,
-        few=channels < cut.width,
-        ahead=int(traits.prefetch),
-        x=OperandCode.of("x", place.dtype, p.value, 1),
-        turn=transpose(cut.width) if planar else None,
-    )
-    return _Image(code, place, buffer, shape, channels, numbers)
-
-
-def _panel(p: Convolution) -> int:
-    return LINE_BYTES // p.value.itemsize
 
 
 def _index(p: Convolution, cut: WeightCut) -> str:
@@ -202,7 +118,7 @@ def _kernel(
 
 
 def _transform(
-    p: Convolution, cut: WeightCut, image: _Image, begin: int, end: int, traits: DeviceTraits
+    p: Convolution, cut: WeightCut, image: Image, begin: int, end: int, traits: DeviceTraits
 ) -> KernelPlan:
     """Transforms tiles ``begin`` to ``end`` of an image."""
     wanted, tiles = ITEMS * traits.compute_units, end - begin
@@ -223,13 +139,13 @@ def _transform(
     )
     moved = math.prod(image.shape) * image.place.dtype.itemsize * tiles // cut.tiles
     moved += p.groups * size * p.value.itemsize
-    name, panel, images = image.code.name, _panel(p), (image.code,)
+    name, panel, images = image.code.name, panel_of(p), (image.code,)
     work = (parts, -(-slots // some), p.groups)
     return _kernel("transform", p, cut, found, work, moved, name=name, images=images, panel=panel)
 
 
 def _product(
-    p: Convolution, cut: WeightCut, images: Sequence[_Image], begin: int, end: int
+    p: Convolution, cut: WeightCut, images: Sequence[Image], begin: int, end: int, *, ahead: bool
 ) -> KernelPlan:
     """Multiplies what became of tiles ``begin`` to ``end``; after the last ones transforms back."""
     value = stored_type(p.value).value
@@ -256,10 +172,11 @@ def _product(
         cut.size(i.channels) for i in images
     ) * p.value.itemsize + _result_bytes(p)
     size, flops = (min(cut.items, cut.workers),), _flops(cut, end - begin)
-    return _kernel("product", p, cut, found, size, nbytes, flops, **_rows(cut), **result)
+    more = {**_rows(cut), **result, "ahead": ahead}
+    return _kernel("product", p, cut, found, size, nbytes, flops, **more)
 
 
-def _fused(p: Convolution, cut: WeightCut, images: Sequence[_Image]) -> KernelPlan:
+def _fused(p: Convolution, cut: WeightCut, images: Sequence[Image]) -> KernelPlan:
     """Transforms and multiplies; every worker has tiles of its own."""
     value = stored_type(p.value).value
     found = Arguments(_index(p, cut))
@@ -280,7 +197,7 @@ def _fused(p: Convolution, cut: WeightCut, images: Sequence[_Image]) -> KernelPl
     )
     codes = tuple(replace(image.code, numbers=tuple(image.numbers)) for image in images)
     moved = sum(math.prod(image.shape) * image.place.dtype.itemsize for image in images)
-    size, flops, panel = (cut.workers,), _flops(cut, cut.tiles), _panel(p)
+    size, flops, panel = (cut.workers,), _flops(cut, cut.tiles), panel_of(p)
     return _kernel(
         "fused", p, cut, found, size, moved, flops, images=codes, panel=panel, **_rows(cut)
     )

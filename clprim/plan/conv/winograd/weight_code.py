@@ -60,6 +60,7 @@ class GradientCode(KernelCode):
             are channels and factors outputs, or the other way round.
         images: What is transformed.
         panel: Elements of local memory for that.
+        ahead: Whether the next element's tiles are asked for.
         y: The result, where it is stored.
         side_by_side: Whether lanes are neighbours in it, as in a vector.
         beta: Whether the old result takes part.
@@ -73,6 +74,7 @@ class GradientCode(KernelCode):
     tile_vectors: int = 1
     images: tuple[ImageCode, ...] = ()
     panel: int = 0
+    ahead: bool = False
     y: OperandCode | None = None
     side_by_side: bool = False
     beta: bool = False

@@ -1,5 +1,13 @@
 typedef int index_t;
 
+#ifdef __has_builtin
+#if __has_builtin(__builtin_prefetch)
+#define prefetch_line(address) __builtin_prefetch(address)
+#endif
+#endif
+#ifndef prefetch_line
+#define prefetch_line(address)
+#endif
 // Winograd's gradient in the weight, F(3 x 3, 4 x 4): every element e of transformed tiles by itself.
 //
 //    b[e]: lanes x tiles   ---.
@@ -64,6 +72,14 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
                 for (int block = block_first; block < block_last; ++block) {
                     __global const float *a = A + e * a_element + block / 2 * slot_size + block % 2 * 8;
                     __global float *to = M + e * m_element + ((strip - strip_first) * blocks_a_part + block - block_first) * 256;
+                    // A slot of the next element's tiles, or nothing new.
+                    const int turn = (strip - strip_first) * (block_last - block_first) + block - block_first;
+                    const int slots = min(strip_last * 2, (int)lane_slots) - strip_first * 2, after = min(e + 1, 35);
+                    __global const float *next = a;
+                    if (turn < slots)
+                        next = B + after * b_element + (strip_first * 2 + turn) * slot_size;
+                    else if (turn - slots < (block_last - block_first) / 2)
+                        next = A + after * a_element + (block_first / 2 + turn - slots) * slot_size;
                     float16 sum[8][2];
                     #pragma unroll
                     for (int j = 0; j < 8; ++j)
@@ -72,6 +88,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
                             sum[j][v] = 0;
                     #pragma unroll 4
                     for (int t = 0; t < (int)tiles; ++t) {
+                        prefetch_line(next + t * 16);
                         float16 row[2];
                         #pragma unroll
                         for (int v = 0; v < 2; ++v)
