@@ -25,6 +25,7 @@ from clprim.language.definition import define_pointwise
 from clprim.language.grouped import define_grouped
 from clprim.plan.families import FAMILIES
 from clprim.plan.fused.attention import plan_attention
+from clprim.plan.fused.attention_few import plan_attention_few
 from clprim.plan.fused.attention_gradient import plan_attention_gradient, tiles_of
 from clprim.plan.fused.inverted_residual import plan_inverted_residual
 from clprim.plan.grouped.lanes import plan_lanes
@@ -378,6 +379,16 @@ def attentions():
         ("double", (apart, apart, apart, double, wide), dense, False, 16),
     ):
         yield f"fused/attention-{name}", plan_attention(*given, mask, causal, drop, traits).main
+    for name, kind, keys, mask in (
+        ("plain", np.float32, np.float32, None),
+        ("keys-of-16-bits", np.float32, np.float16, np.bool_),
+        ("double", np.float64, np.float64, np.float64),
+    ):
+        few, row = (array((2, 3, 2, n), kind) for n in (64, 1))
+        stored = array(x.shape, keys)
+        sees = None if mask is None else array((2, 3, 2, 50), mask)
+        plan = plan_attention_few(few, stored, stored, few, row, sees, (0, 0), 1, traits)
+        yield f"fused/attention_few-{name}", plan.main
     names = ("q", "k", "v", "grad", "sums", "delta", "dq", "dk", "dv", "mask", "dmask")
     of_batches = dataclasses.replace(array((2, 3, 50, 50)), strides=(0, 10000, 200, 4))
     for name, one, column, mask, causal, drop in (

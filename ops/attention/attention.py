@@ -15,7 +15,7 @@ from typing import Any, Literal, overload
 
 from clprim.arrays.array import Array, new_dense, view_of
 from clprim.errors import DTypeError, ShapeError
-from clprim.ops.attention.fused import Drop, attend, differentiate
+from clprim.ops.attention.fused import Drop, attend, attend_few, differentiate
 from clprim.ops.attention.problem import Problem
 from clprim.ops.product.matmul import matmul
 from clprim.ops.shared.arguments import dtype_of
@@ -175,6 +175,9 @@ def scaled_dot_product_attention(
 
 def _attend(p: Problem, out: Any, sums: Any, state: State | None) -> bool:
     """Computes the result and the logarithms of sums in one kernel, if the device has one."""
+    plain = not (p.causal or p.dropout)
+    if plain and attend_few(_WHAT, p.query, p.key, p.value, p.mask, p.scale, out, sums):
+        return True
     key, value = (_as(a, p.wide) for a in (p.key, p.value))
     given = p.query, key, value, p.mask, p.causal, p.scale
     return attend(_WHAT, *given, out, sums, _drop(p, state))

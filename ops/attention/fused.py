@@ -10,18 +10,29 @@ from clprim.arrays.array import new_dense, view_of
 from clprim.arrays.memory import operand_of
 from clprim.call.call import Call, bind
 from clprim.call.signature import Calls
+from clprim.ops.reduction.reduce import logsumexp
 from clprim.plan.fused.attention import plan_attention
+from clprim.plan.fused.attention_few import plan_attention_few, slices_of
 from clprim.plan.fused.attention_gradient import plan_attention_gradient, tiles_of
+from clprim.reduction import Reduction
 from clprim.runtime.device import current_device
 from clprim.runtime.randomness import State
 
-__all__ = ["Drop", "attend", "differentiate"]
+__all__ = ["Drop", "attend", "attend_few", "differentiate"]
 
 _NAMES = ("y", "sums", "q", "k", "v", "mask")
 _READ = ("q", "k", "v", "grad", "sums", "delta")
 _WRITTEN = ("dq", "dk", "dv", "dmask")
 
 _calls: Calls[Call] = Calls()
+
+# What slices of keys give, each by its part of the sum.
+_joined = Reduction(
+    "y0 = x1 == -INFINITY ? 0 : x0 * exp(x1 - x2);",
+    init="reduce_y0 = 0;",
+    step="reduce_y0 += y0;",
+    name="attention_slices",
+)
 
 
 class Drop(NamedTuple):
@@ -82,6 +93,47 @@ def attend(
         found = bind(device, what, plan, _NAMES[: 2 + len(inputs)])
         _calls.remember(signature, found)
     found.run(device, (out, sums, *inputs), _numbers(scale, drop))
+    return True
+
+
+def attend_few(
+    what: str, query: Any, key: Any, value: Any, mask: Any, scale: float, out: Any, sums: Any
+) -> bool:
+    """Likewise of few queries, keys and values as they are stored; see `plan_attention_few`."""
+    device = current_device()
+    if query.ndim > 3 and query.shape[-2] == 1 and key.shape[-3] == 1:
+        # Heads that share keys are queries of one.
+        query, key, value, out, sums = (
+            a[..., 0, :, :] if a.shape[-3] == 1 else a[..., 0, :]
+            for a in (query, key, value, out, sums)
+        )
+        mask = None if mask is None else mask[..., 0, :]
+    q, k, v = (operand_of(a) for a in (query, key, value))
+    slices = slices_of(q, k, v, device.traits)
+    if not slices:
+        return False
+    results = out, sums
+    if slices > 1:
+        apart = [new_dense((slices, *a.shape), sums.dtype) for a in results]
+        results = apart[0], apart[1]
+    inputs = (query, key, value) if mask is None else (query, key, value, mask)
+    found, signature = _calls.look_up(device, inputs, results, (), (what, "few", slices))
+    if signature is None:
+        return False
+    if found is None:
+        y, column = results if slices == 1 else (a[0] for a in results)
+        steps = (0, 0) if slices == 1 else (results[0].strides[0], results[1].strides[0])
+        places = q, k, v, operand_of(y), operand_of(column)
+        seen = None if mask is None else operand_of(mask)
+        plan = plan_attention_few(*places, seen, steps, slices, device.traits)
+        if plan is None:
+            return False
+        found = bind(device, what, plan, _NAMES[: 2 + len(inputs)])
+        _calls.remember(signature, found)
+    found.run(device, (*results, *inputs), _numbers(scale, None))
+    if slices > 1:
+        logsumexp(results[1], 0, out=sums)
+        _joined(*results, sums, axis=0, out=out)
     return True
 
 

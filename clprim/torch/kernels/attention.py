@@ -17,6 +17,8 @@ from clprim.torch.numbers import run_on
 from clprim.torch.table import kernel
 
 _SEEDS = 1 << 64
+# What the operator returns of others' ways, and where nothing is drawn.
+_ZERO = torch.tensor(0)
 
 
 def _grouped(query: Any, key: Any) -> bool:
@@ -47,10 +49,11 @@ def _forward(
         _grouped(query, key),
         return_stats=True,
     )
-    seed, call = state or (0, 0)
-    numbers = [torch.tensor(n) for n in (0, 0, seed - _SEEDS * (seed >> 63), call, 0)]
-    lengths = query.shape[-2], key.shape[-2]
-    return y, sums, *numbers[:2], *lengths, *numbers[2:]
+    drawn = _ZERO, _ZERO
+    if state:
+        seed, call = state
+        drawn = torch.tensor(seed - _SEEDS * (seed >> 63)), torch.tensor(call)
+    return y, sums, _ZERO, _ZERO, query.shape[-2], key.shape[-2], *drawn, _ZERO
 
 
 @kernel("_scaled_dot_product_fused_attention_overrideable_backward")

@@ -50,6 +50,13 @@ CASES = {
         8,
         {"attn_mask": RNG.normal(size=(3, 1, 4, 9, 21)), "enable_gqa": True},
     ),
+    "one query of heads that share keys": (
+        (2, 4, 1, 32),
+        (2, 2, 150, 32),
+        64,
+        {"enable_gqa": True, "attn_mask": RNG.random((2, 1, 1, 150)) < 0.7},
+    ),
+    "slices of keys": ((2, 32), (1000, 32), 16, {"attn_mask": RNG.normal(size=(2, 1000))}),
     "a mask of its own": ((2, 9, 8), (2, 21, 8), 8, {"attn_mask": RNG.normal(size=(2, 9, 21))}),
 }
 
@@ -58,6 +65,7 @@ def by_blocks(monkeypatch, size=1):
     """No kernel of its own, and several blocks, of 16 queries by default."""
     monkeypatch.setattr(problem, "BLOCK_BYTES", size)
     monkeypatch.setattr(attention, "attend", lambda *_: False)
+    monkeypatch.setattr(attention, "attend_few", lambda *_: False)
     monkeypatch.setattr(attention, "differentiate", lambda *_: None)
 
 
@@ -121,6 +129,29 @@ def test_other_dtypes_of_transposed_keys(device, dtype):
         np.testing.assert_allclose(np.asarray(a.get(), float), b, rtol=close, atol=close)
     for a, b in zip(*both, strict=True):
         assert np.array_equal(a.get().view(np.uint8), b.get().view(np.uint8))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
+def test_few_queries_of_other_dtypes_and_keys_that_lie_apart(device, dtype):
+    """Keys are read as they are stored; one query sees none, another none of some slices."""
+    if dtype == "float64" and not cp.current_device().traits.fp64:
+        pytest.skip("no double")
+    shapes = (1, 1, 3, 16), (1, 700, 1, 16), (1, 700, 1, 32)
+    given = [cp.asarray(RNG.normal(size=s).astype("f")).astype(dtype) for s in shapes]
+    given[1:] = [a.transpose(0, 2, 1, 3) for a in given[1:]]
+    seen = RNG.random((3, 700)) < 0.5
+    seen[1] = False
+    seen[2, 20:] = False
+    q, k, v = (a.astype(np.float32).get().astype(np.float64) for a in given)
+    expected, _ = reference(q, k, v, np.zeros((1, 1, 3, 32)), attn_mask=seen)
+    found, sums, _ = ops.scaled_dot_product_attention(*given, cp.asarray(seen), return_stats=True)
+    close = {"float64": 1e-6, "float16": 2e-3, "bfloat16": 2e-2}[dtype]
+    np.testing.assert_allclose(np.asarray(found.get(), float), expected, rtol=close, atol=close)
+    products = np.where(seen, (q @ k.swapaxes(-1, -2))[0, 0] / 4, -np.inf)
+    logarithms = np.log(
+        np.exp(products).sum(-1), where=[True, False, True], out=np.full(3, -np.inf)
+    )
+    np.testing.assert_allclose(sums.get()[0, 0], logarithms, rtol=1e-4, atol=1e-5)
 
 
 def test_scores_that_are_large_far_apart_and_no_numbers(device):
