@@ -320,6 +320,7 @@ def plans():
         definition=define("y0 = x0 * coord(0) + index;"),
     )
     yield reduced(array((4096,)), (0,))
+    yield reduced(array((2, 12_000)), (1,))
     yield reduced(array((64, 16)), (1,))
     yield reduced(
         array((64, 17, 50, 100)),

@@ -22,6 +22,8 @@ FORMS = {
 }
 VALUES = {
     "equal": lambda rng, n: np.full(n, 0.1),
+    # Of which eight additions lose most.
+    "worst": lambda rng, n: np.full(n, 13421780 / 2**23),
     "random": lambda rng, n: rng.random(n),
     "magnitudes": lambda rng, n: np.where(np.arange(n) % 2, 1e-3, 1e3) * (1 + rng.random(n)),
 }

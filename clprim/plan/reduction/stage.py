@@ -26,16 +26,15 @@ from clprim.traits import DeviceTraits
 
 __all__ = ["Stages"]
 
-# Levels of four additions each, of which equal numbers lose nothing by rounding. The last of them
-# keeps what is lost, six operations for one: every 4³ steps that costs nothing.
+# Additions one after another that go up no level: of six equal numbers 1e-7 may be lost, of eight
+# 1.5e-7, and with what merging loses 2.4e-7.
+CHAIN = 6
+# Levels of four additions each, of which equal numbers lose nothing by rounding: these bring chains
+# to an end.
+MOST_LEVELS = 4
+# Of longer ones the last level keeps what it loses, six operations for one; so rarely that costs
+# nothing.
 LEVELS = 3
-# Columns are cut after 512 steps, which so many levels add up four at a time to the end, so nothing
-# need be kept: 3 % faster.
-COLUMN_LEVELS = 4
-# Additions one after another that one level is enough for, and nothing that keeps what is lost.
-SHORT_CHAIN = 32
-# Such that need none: of eight equal numbers 1.5e-7 may be lost.
-SINGLE_CHAIN = 8
 # Vectors side by side up to which four steps are made without a test between them.
 QUAD_UNROLL = 4
 
@@ -118,14 +117,18 @@ class Stages:
             return None
         return value
 
-    def _levels(self, schedule: Schedule, template: str) -> int:
-        """How many levels of accumulators keep chains of floating-point additions short."""
+    def _levels(self, schedule: Schedule, template: str) -> tuple[int, bool]:
+        """How levels of accumulators keep chains of floating-point additions short.
+
+        Returns:
+            How many, and whether the last of them keeps what is lost.
+        """
         floats = any(self.partials[n].kind not in "biu" for n in self.definition.summed)
         vectors = self.definition.combine_componentwise or schedule.vector == 1
         if not floats or not vectors or schedule.exact:
-            return 0
+            return 0, False
         if template == "reduction/finish":
-            return LEVELS
+            return LEVELS, True
         side_by_side = {
             "reduction/columns": 1,
             "reduction/inner": schedule.vector * schedule.unroll * schedule.lanes,
@@ -134,10 +137,15 @@ class Stages:
         }[template]
         steps = schedule.chunk // side_by_side
         if template == "reduction/lanes":  # one kernel is to serve all lengths but very few
-            return LEVELS if 2 * steps > SINGLE_CHAIN else 0
-        if template == "reduction/columns" and steps > SHORT_CHAIN:
-            return COLUMN_LEVELS
-        return LEVELS if steps > SHORT_CHAIN else 1 if steps > SINGLE_CHAIN else 0
+            return (LEVELS, True) if 2 * steps > CHAIN else (0, False)
+        # Batches differ in rows of columns, and GPUs cut rows by their number: few kernels serve
+        # all lengths.
+        several: tuple[int, ...] = (0,)
+        if self.traits.is_cpu:
+            columns = template == "reduction/columns"
+            several = (0, 1, MOST_LEVELS) if columns else (0, 1, 2, MOST_LEVELS)
+        levels = next((n for n in several if steps <= CHAIN * 4**n), None)
+        return (LEVELS, True) if levels is None else (levels, False)
 
     def _added(self) -> tuple[str, ...]:
         """The partials of floats that merge by addition."""
@@ -221,7 +229,7 @@ class Stages:
             )
             store_tiles &= all(s.kind == "plain" for s in self.scaling)
         written = sum(r.size * r.dtype.itemsize for r in self.results)
-        levels = self._levels(schedule, template)
+        levels, endless = self._levels(schedule, template)
         suffix = "_finish" if template == "reduction/finish" else ""
         code = ReductionCode(
             name=definition.name + suffix,
@@ -261,8 +269,8 @@ class Stages:
             line=schedule.line,
             levels=levels,
             # Where the accumulators fit the registers and few steps are left over.
-            quads=levels == LEVELS and len(self.partials) == 1 and schedule.unroll <= QUAD_UNROLL,
-            added=self._added() if levels == LEVELS else (),
+            quads=levels >= LEVELS and len(self.partials) == 1 and schedule.unroll <= QUAD_UNROLL,
+            added=self._added() if endless else (),
             streaming=store_tiles
             and not partial
             and self.traits.streaming

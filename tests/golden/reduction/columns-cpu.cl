@@ -80,7 +80,7 @@ reduce_y0 = 0;
             tile_level3_reduce_y0[u] = tile_reduce_y0[u];
             tile_level4_reduce_y0[u] = tile_reduce_y0[u];
         }
-        uint tile_steps = 0;
+        uint tile_steps = 0, tile_lifts = 0;
 
         {
             index_t i = begin;
@@ -111,8 +111,9 @@ reduce_y0 += y0;
                     tile_reduce_y0[u] = reduce_y0;
 
                 }
-                tile_steps += 1;
-                if ((tile_steps & 3) < 1) {
+                if (++tile_steps == 6) {
+                    tile_steps = 0;
+                    ++tile_lifts;
                     #pragma unroll
                     for (int u = 0; u < 9; ++u)
                         take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
@@ -123,7 +124,7 @@ reduce_y0 += y0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 127 "kernel"
+#line 128 "kernel"
                         }
 
                         #pragma unroll
@@ -132,7 +133,7 @@ reduce_y0 = 0;
                         }
                     }
 
-                    if ((tile_steps & 15) < 1) {
+                    if ((tile_lifts & 3) == 0) {
                         #pragma unroll
                         for (int u = 0; u < 9; ++u)
                             take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
@@ -143,7 +144,7 @@ reduce_y0 = 0;
                             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 147 "kernel"
+#line 148 "kernel"
                             }
 
                             #pragma unroll
@@ -152,7 +153,7 @@ reduce_y0 = 0;
                             }
                         }
 
-                        if ((tile_steps & 63) < 1) {
+                        if ((tile_lifts & 15) == 0) {
                             #pragma unroll
                             for (int u = 0; u < 9; ++u)
                                 take_partial(&tile_level3_reduce_y0[u], tile_level2_reduce_y0[u]);
@@ -163,7 +164,7 @@ reduce_y0 = 0;
                                 {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 167 "kernel"
+#line 168 "kernel"
                                 }
 
                                 #pragma unroll
@@ -172,7 +173,7 @@ reduce_y0 = 0;
                                 }
                             }
 
-                            if ((tile_steps & 255) < 1) {
+                            if ((tile_lifts & 63) == 0) {
                                 #pragma unroll
                                 for (int u = 0; u < 9; ++u)
                                     {
@@ -185,7 +186,7 @@ reduce_y0 = 0;
                                     {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 189 "kernel"
+#line 190 "kernel"
                                     }
 
                                     #pragma unroll

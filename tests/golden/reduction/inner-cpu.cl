@@ -134,7 +134,7 @@ reduce_y0 = 0;
         for (int u = 0; u < 4; ++u) {
             tile_level1_reduce_y0[u] = tile_reduce_y0[u];
         }
-        uint tile_steps = 0;
+        uint tile_steps = 0, tile_lifts = 0;
 
         // What fills no vector has a chain of its own.
         float rest_reduce_y0[1];
@@ -158,7 +158,7 @@ reduce_y0 = 0;
         for (int u = 0; u < 1; ++u) {
             rest_level1_reduce_y0[u] = rest_reduce_y0[u];
         }
-        uint rest_steps = 0;
+        uint rest_steps = 0, rest_lifts = 0;
 
         {
             index_t e = begin;
@@ -191,8 +191,9 @@ reduce_y0 += y0;
 
                 }
 
-                tile_steps += 1;
-                if ((tile_steps & 3) < 1) {
+                if (++tile_steps == 6) {
+                    tile_steps = 0;
+                    ++tile_lifts;
                     #pragma unroll
                     for (int u = 0; u < 4; ++u)
                         {
@@ -205,7 +206,7 @@ reduce_y0 += y0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 209 "kernel"
+#line 210 "kernel"
                         }
 
                         #pragma unroll
@@ -229,18 +230,19 @@ reduce_y0 = 0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 233 "kernel"
+#line 234 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 238 "kernel"
+#line 239 "kernel"
                 }
 
                 tile_reduce_y0[u] = reduce_y0;
 
-                tile_steps += 1;
-                if ((tile_steps & 3) < 1) {
+                if (++tile_steps == 6) {
+                    tile_steps = 0;
+                    ++tile_lifts;
                     #pragma unroll
                     for (int u = 0; u < 4; ++u)
                         {
@@ -253,7 +255,7 @@ reduce_y0 += y0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 257 "kernel"
+#line 259 "kernel"
                         }
 
                         #pragma unroll
@@ -276,18 +278,19 @@ reduce_y0 = 0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 280 "kernel"
+#line 282 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 285 "kernel"
+#line 287 "kernel"
                 }
 
                 rest_reduce_y0[0] = reduce_y0;
 
-                rest_steps += 1;
-                if ((rest_steps & 3) < 1) {
+                if (++rest_steps == 6) {
+                    rest_steps = 0;
+                    ++rest_lifts;
                     #pragma unroll
                     for (int u = 0; u < 1; ++u)
                         {
@@ -300,7 +303,7 @@ reduce_y0 += y0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 304 "kernel"
+#line 307 "kernel"
                         }
 
                         #pragma unroll

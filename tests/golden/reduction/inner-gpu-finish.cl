@@ -73,12 +73,13 @@ reduce_y0 = 0;
         tile_level3_reduce_y0[u] = tile_reduce_y0[u];
         tile_lost_reduce_y0[u] = 0;
     }
-    uint tile_steps = 0;
+    uint tile_steps = 0, tile_lifts = 0;
 
     for (index_t split = lane; split < splits; split += 16) {
         take_partial(&tile_reduce_y0[0], reduce_y0_memory[split * outputs + o]);
-        tile_steps += 1;
-        if ((tile_steps & 3) < 1) {
+        if (++tile_steps == 6) {
+            tile_steps = 0;
+            ++tile_lifts;
             #pragma unroll
             for (int u = 0; u < 1; ++u)
                 take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
@@ -89,7 +90,7 @@ reduce_y0 = 0;
                 {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 93 "kernel"
+#line 94 "kernel"
                 }
 
                 #pragma unroll
@@ -98,7 +99,7 @@ reduce_y0 = 0;
                 }
             }
 
-            if ((tile_steps & 15) < 1) {
+            if ((tile_lifts & 3) == 0) {
                 #pragma unroll
                 for (int u = 0; u < 1; ++u)
                     take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
@@ -109,7 +110,7 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 113 "kernel"
+#line 114 "kernel"
                     }
 
                     #pragma unroll
@@ -118,7 +119,7 @@ reduce_y0 = 0;
                     }
                 }
 
-                if ((tile_steps & 63) < 1) {
+                if ((tile_lifts & 15) == 0) {
                     #pragma unroll
                     for (int u = 0; u < 1; ++u)
                         {
@@ -135,7 +136,7 @@ reduce_y0 = 0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 139 "kernel"
+#line 140 "kernel"
                         }
 
                         #pragma unroll

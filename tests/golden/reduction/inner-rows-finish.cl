@@ -61,14 +61,15 @@ reduce_y0 = 0;
         tile_level3_reduce_y0[u] = tile_reduce_y0[u];
         tile_lost_reduce_y0[u] = 0;
     }
-    uint tile_steps = 0;
+    uint tile_steps = 0, tile_lifts = 0;
 
     for (index_t split = 0; split < splits; ++split) {
         #pragma unroll
         for (int u = 0; u < 1; ++u)
             take_partial(&tile_reduce_y0[u], vload16(u, reduce_y0_memory + split * outputs + from));
-        tile_steps += 1;
-        if ((tile_steps & 3) < 1) {
+        if (++tile_steps == 6) {
+            tile_steps = 0;
+            ++tile_lifts;
             #pragma unroll
             for (int u = 0; u < 1; ++u)
                 take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
@@ -79,7 +80,7 @@ reduce_y0 = 0;
                 {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 83 "kernel"
+#line 84 "kernel"
                 }
 
                 #pragma unroll
@@ -88,7 +89,7 @@ reduce_y0 = 0;
                 }
             }
 
-            if ((tile_steps & 15) < 1) {
+            if ((tile_lifts & 3) == 0) {
                 #pragma unroll
                 for (int u = 0; u < 1; ++u)
                     take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
@@ -99,7 +100,7 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 103 "kernel"
+#line 104 "kernel"
                     }
 
                     #pragma unroll
@@ -108,7 +109,7 @@ reduce_y0 = 0;
                     }
                 }
 
-                if ((tile_steps & 63) < 1) {
+                if ((tile_lifts & 15) == 0) {
                     #pragma unroll
                     for (int u = 0; u < 1; ++u)
                         {
@@ -125,7 +126,7 @@ reduce_y0 = 0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 129 "kernel"
+#line 130 "kernel"
                         }
 
                         #pragma unroll

@@ -86,7 +86,7 @@ reduce_y0 = 0;
             tile_level3_reduce_y0[u] = tile_reduce_y0[u];
             tile_lost_reduce_y0[u] = 0;
         }
-        uint tile_steps = 0;
+        uint tile_steps = 0, tile_lifts = 0;
 
         // Lanes past the last output stay, idle, for the tree's barriers.
         const index_t own_end = c < width ? end : begin;
@@ -114,8 +114,9 @@ reduce_y0 += y0;
 
             tile_reduce_y0[0] = reduce_y0;
 
-            tile_steps += 1;
-            if ((tile_steps & 3) < 1) {
+            if (++tile_steps == 6) {
+                tile_steps = 0;
+                ++tile_lifts;
                 #pragma unroll
                 for (int u = 0; u < 1; ++u)
                     take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
@@ -126,7 +127,7 @@ reduce_y0 += y0;
                     {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 130 "kernel"
+#line 131 "kernel"
                     }
 
                     #pragma unroll
@@ -135,7 +136,7 @@ reduce_y0 = 0;
                     }
                 }
 
-                if ((tile_steps & 15) < 1) {
+                if ((tile_lifts & 3) == 0) {
                     #pragma unroll
                     for (int u = 0; u < 1; ++u)
                         take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
@@ -146,7 +147,7 @@ reduce_y0 = 0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 150 "kernel"
+#line 151 "kernel"
                         }
 
                         #pragma unroll
@@ -155,7 +156,7 @@ reduce_y0 = 0;
                         }
                     }
 
-                    if ((tile_steps & 63) < 1) {
+                    if ((tile_lifts & 15) == 0) {
                         #pragma unroll
                         for (int u = 0; u < 1; ++u)
                             {
@@ -172,7 +173,7 @@ reduce_y0 = 0;
                             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 176 "kernel"
+#line 177 "kernel"
                             }
 
                             #pragma unroll

@@ -79,15 +79,15 @@ reduce_y0 = 0;
     float16 tile_level1_reduce_y0[3];
     float16 tile_level2_reduce_y0[3];
     float16 tile_level3_reduce_y0[3];
-    float16 tile_lost_reduce_y0[3];
+    float16 tile_level4_reduce_y0[3];
     #pragma unroll
     for (int u = 0; u < 3; ++u) {
         tile_level1_reduce_y0[u] = tile_reduce_y0[u];
         tile_level2_reduce_y0[u] = tile_reduce_y0[u];
         tile_level3_reduce_y0[u] = tile_reduce_y0[u];
-        tile_lost_reduce_y0[u] = 0;
+        tile_level4_reduce_y0[u] = tile_reduce_y0[u];
     }
-    uint tile_steps = 0;
+    uint tile_steps = 0, tile_lifts = 0;
 
     index_t e = begin;
     while (e + 192 <= end) {
@@ -119,8 +119,9 @@ reduce_y0 += y0;
             }
             e += 48;
         }
-        tile_steps += 4;
         {
+            tile_steps = 0;
+            ++tile_lifts;
             #pragma unroll
             for (int u = 0; u < 3; ++u)
                 take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
@@ -131,7 +132,7 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 135 "kernel"
+#line 136 "kernel"
                 }
 
                 #pragma unroll
@@ -140,7 +141,7 @@ reduce_y0 = 0;
                 }
             }
 
-            if ((tile_steps & 15) < 4) {
+            if ((tile_lifts & 3) == 0) {
                 #pragma unroll
                 for (int u = 0; u < 3; ++u)
                     take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
@@ -151,7 +152,7 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 155 "kernel"
+#line 156 "kernel"
                     }
 
                     #pragma unroll
@@ -160,16 +161,10 @@ reduce_y0 = 0;
                     }
                 }
 
-                if ((tile_steps & 63) < 4) {
+                if ((tile_lifts & 15) == 0) {
                     #pragma unroll
                     for (int u = 0; u < 3; ++u)
-                        {
-                            const float16 old_reduce_y0 = tile_level3_reduce_y0[u];
-                            take_partial(&tile_level3_reduce_y0[u], tile_level2_reduce_y0[u]);
-                            const float16 part_reduce_y0 = tile_level3_reduce_y0[u] - old_reduce_y0;
-                            tile_lost_reduce_y0[u] += (old_reduce_y0 - (tile_level3_reduce_y0[u] - part_reduce_y0))
-                                + (tile_level2_reduce_y0[u] - part_reduce_y0);
-                        }
+                        take_partial(&tile_level3_reduce_y0[u], tile_level2_reduce_y0[u]);
 
                     {
                         typedef float16 typeof_reduce_y0;
@@ -177,13 +172,37 @@ reduce_y0 = 0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 181 "kernel"
+#line 176 "kernel"
                         }
 
                         #pragma unroll
                         for (int u = 0; u < 3; ++u) {
                             tile_level2_reduce_y0[u] = reduce_y0;
                         }
+                    }
+
+                    if ((tile_lifts & 63) == 0) {
+                        #pragma unroll
+                        for (int u = 0; u < 3; ++u)
+                            {
+                                take_partial(&tile_level4_reduce_y0[u], tile_level3_reduce_y0[u]);
+                            }
+
+                        {
+                            typedef float16 typeof_reduce_y0;
+                            typeof_reduce_y0 reduce_y0 = 0;
+                            {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 198 "kernel"
+                            }
+
+                            #pragma unroll
+                            for (int u = 0; u < 3; ++u) {
+                                tile_level3_reduce_y0[u] = reduce_y0;
+                            }
+                        }
+
                     }
 
                 }
@@ -208,20 +227,21 @@ reduce_y0 = 0;
             {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 212 "kernel"
+#line 231 "kernel"
             }
             {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 217 "kernel"
+#line 236 "kernel"
             }
 
             tile_reduce_y0[u] = reduce_y0;
 
         }
 
-        tile_steps += 1;
-        if ((tile_steps & 3) < 1) {
+        if (++tile_steps == 6) {
+            tile_steps = 0;
+            ++tile_lifts;
             #pragma unroll
             for (int u = 0; u < 3; ++u)
                 take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
@@ -232,7 +252,7 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 236 "kernel"
+#line 256 "kernel"
                 }
 
                 #pragma unroll
@@ -241,7 +261,7 @@ reduce_y0 = 0;
                 }
             }
 
-            if ((tile_steps & 15) < 1) {
+            if ((tile_lifts & 3) == 0) {
                 #pragma unroll
                 for (int u = 0; u < 3; ++u)
                     take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
@@ -252,7 +272,7 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 256 "kernel"
+#line 276 "kernel"
                     }
 
                     #pragma unroll
@@ -261,16 +281,10 @@ reduce_y0 = 0;
                     }
                 }
 
-                if ((tile_steps & 63) < 1) {
+                if ((tile_lifts & 15) == 0) {
                     #pragma unroll
                     for (int u = 0; u < 3; ++u)
-                        {
-                            const float16 old_reduce_y0 = tile_level3_reduce_y0[u];
-                            take_partial(&tile_level3_reduce_y0[u], tile_level2_reduce_y0[u]);
-                            const float16 part_reduce_y0 = tile_level3_reduce_y0[u] - old_reduce_y0;
-                            tile_lost_reduce_y0[u] += (old_reduce_y0 - (tile_level3_reduce_y0[u] - part_reduce_y0))
-                                + (tile_level2_reduce_y0[u] - part_reduce_y0);
-                        }
+                        take_partial(&tile_level3_reduce_y0[u], tile_level2_reduce_y0[u]);
 
                     {
                         typedef float16 typeof_reduce_y0;
@@ -278,13 +292,37 @@ reduce_y0 = 0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 282 "kernel"
+#line 296 "kernel"
                         }
 
                         #pragma unroll
                         for (int u = 0; u < 3; ++u) {
                             tile_level2_reduce_y0[u] = reduce_y0;
                         }
+                    }
+
+                    if ((tile_lifts & 63) == 0) {
+                        #pragma unroll
+                        for (int u = 0; u < 3; ++u)
+                            {
+                                take_partial(&tile_level4_reduce_y0[u], tile_level3_reduce_y0[u]);
+                            }
+
+                        {
+                            typedef float16 typeof_reduce_y0;
+                            typeof_reduce_y0 reduce_y0 = 0;
+                            {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 318 "kernel"
+                            }
+
+                            #pragma unroll
+                            for (int u = 0; u < 3; ++u) {
+                                tile_level3_reduce_y0[u] = reduce_y0;
+                            }
+                        }
+
                     }
 
                 }
@@ -300,17 +338,13 @@ reduce_y0 = 0;
 
         take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
 
+        take_partial(&tile_level3_reduce_y0[u], tile_level2_reduce_y0[u]);
+
         {
-            const float16 old_reduce_y0 = tile_level3_reduce_y0[u];
-            take_partial(&tile_level3_reduce_y0[u], tile_level2_reduce_y0[u]);
-            const float16 part_reduce_y0 = tile_level3_reduce_y0[u] - old_reduce_y0;
-            tile_lost_reduce_y0[u] += (old_reduce_y0 - (tile_level3_reduce_y0[u] - part_reduce_y0))
-                + (tile_level2_reduce_y0[u] - part_reduce_y0);
+            take_partial(&tile_level4_reduce_y0[u], tile_level3_reduce_y0[u]);
         }
 
-        tile_reduce_y0[u] = tile_level3_reduce_y0[u];
-        const float16 lost_reduce_y0 = tile_lost_reduce_y0[u];
-        tile_reduce_y0[u] += lost_reduce_y0 == lost_reduce_y0 ? lost_reduce_y0 : 0;
+        tile_reduce_y0[u] = tile_level4_reduce_y0[u];
     }
 
     float done_reduce_y0[48];
@@ -328,7 +362,7 @@ reduce_y0 = 0;
         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 332 "kernel"
+#line 366 "kernel"
         }
 
         // The last rows fill no tile.
@@ -340,12 +374,12 @@ reduce_y0 = 0;
             {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 344 "kernel"
+#line 378 "kernel"
             }
             {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 349 "kernel"
+#line 383 "kernel"
             }
 
         }

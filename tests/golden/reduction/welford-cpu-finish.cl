@@ -115,12 +115,13 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
         tile_level2_reduce_y2[u] = tile_reduce_y2[u];
         tile_level3_reduce_y2[u] = tile_reduce_y2[u];
     }
-    uint tile_steps = 0;
+    uint tile_steps = 0, tile_lifts = 0;
 
     for (index_t split = 0; split < splits; split += 1) {
         take_partial(&tile_reduce_y0[0], &tile_reduce_y1[0], &tile_reduce_y2[0], reduce_y0_memory[split * outputs + o], reduce_y1_memory[split * outputs + o], reduce_y2_memory[split * outputs + o]);
-        tile_steps += 1;
-        if ((tile_steps & 3) < 1) {
+        if (++tile_steps == 6) {
+            tile_steps = 0;
+            ++tile_lifts;
             #pragma unroll
             for (int u = 0; u < 1; ++u)
                 take_partial(&tile_level1_reduce_y0[u], &tile_level1_reduce_y1[u], &tile_level1_reduce_y2[u], tile_reduce_y0[u], tile_reduce_y1[u], tile_reduce_y2[u]);
@@ -135,7 +136,7 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
                 {
 #line 1 "snippet:init"
 reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
-#line 139 "kernel"
+#line 140 "kernel"
                 }
 
                 #pragma unroll
@@ -146,7 +147,7 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
                 }
             }
 
-            if ((tile_steps & 15) < 1) {
+            if ((tile_lifts & 3) == 0) {
                 #pragma unroll
                 for (int u = 0; u < 1; ++u)
                     take_partial(&tile_level2_reduce_y0[u], &tile_level2_reduce_y1[u], &tile_level2_reduce_y2[u], tile_level1_reduce_y0[u], tile_level1_reduce_y1[u], tile_level1_reduce_y2[u]);
@@ -161,7 +162,7 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
                     {
 #line 1 "snippet:init"
 reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
-#line 165 "kernel"
+#line 166 "kernel"
                     }
 
                     #pragma unroll
@@ -172,7 +173,7 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
                     }
                 }
 
-                if ((tile_steps & 63) < 1) {
+                if ((tile_lifts & 15) == 0) {
                     #pragma unroll
                     for (int u = 0; u < 1; ++u)
                         {
@@ -189,7 +190,7 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
-#line 193 "kernel"
+#line 194 "kernel"
                         }
 
                         #pragma unroll
@@ -233,7 +234,7 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
     {
 #line 1 "snippet:finalize"
 y0 = reduce_y0; y1 = reduce_y1 / count;
-#line 237 "kernel"
+#line 238 "kernel"
     }
     y0_memory[y0_at] = y0;
     y1_memory[y1_at] = y1;
