@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clprim import dtypes
 from clprim.arrays.array import Array, new_array
@@ -20,7 +20,6 @@ from clprim.call.call import Call, bind
 from clprim.call.scalars import as_numbers, scalar_dtypes, split_arguments, weaken
 from clprim.call.signature import Calls, told_apart
 from clprim.errors import DTypeError, ShapeError, quoted, shorten, titled
-from clprim.gradients.grouped import GroupedGradient
 from clprim.gradients.kernels import register
 from clprim.language.definition import texts
 from clprim.language.grouped import define_grouped
@@ -36,6 +35,9 @@ from clprim.plan.strides import (
 )
 from clprim.runtime.device import Device, current_device
 from clprim.runtime.source_cache import source_of
+
+if TYPE_CHECKING:
+    from clprim.gradients.grouped import GroupedGradient
 
 __all__ = ["Grouped"]
 
@@ -251,6 +253,9 @@ class Grouped:
             array([[ 0.1875, -0.0625],
                    [-0.75  ,  0.25  ]], dtype=float32)
         """
+        # Derivatives are loaded when first asked for, as they are a fifth of the import.
+        from clprim.gradients.grouped import GroupedGradient
+
         return GroupedGradient(self.definition, self._what, wrt=wrt, saves=saves)
 
     def source(self, *args: Any, axis: Any = -1, out: Any = None, keep: Sequence[Any] = ()) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clprim import dtypes
 from clprim.arrays.array import Array
@@ -23,7 +23,6 @@ from clprim.call.scalars import as_numbers, scalar_dtypes, split_arguments, weak
 from clprim.call.signature import Calls, outputs_of
 from clprim.errors import DTypeError, ShapeError, shorten, titled
 from clprim.gradients.kernels import make, register
-from clprim.gradients.pointwise import PointwiseGradient
 from clprim.language.definition import define_pointwise
 from clprim.plan.kernel import KernelPlan, Plan
 from clprim.plan.pointwise.planner import plan_pointwise
@@ -37,6 +36,9 @@ from clprim.plan.strides import (
 )
 from clprim.runtime.device import Device, current_device
 from clprim.runtime.source_cache import source_of
+
+if TYPE_CHECKING:
+    from clprim.gradients.pointwise import PointwiseGradient
 
 __all__ = ["Pointwise"]
 
@@ -175,6 +177,9 @@ class Pointwise:
             (array([[2., 2., 2.],
                    [2., 2., 2.]], dtype=float32), array([2., 2., 2.], dtype=float32))
         """
+        # Derivatives are loaded when first asked for, as they are a fifth of the import.
+        from clprim.gradients.pointwise import PointwiseGradient
+
         return PointwiseGradient(
             self.definition,
             self._what,

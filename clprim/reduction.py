@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clprim import dtypes
 from clprim.arrays.array import Array
@@ -25,7 +25,6 @@ from clprim.call.scaling import scale_numbers, scale_results, scale_signature
 from clprim.call.signature import Calls, outputs_of, told_apart
 from clprim.errors import DTypeError, ShapeError, quoted, shorten, titled
 from clprim.gradients.kernels import make, register
-from clprim.gradients.reduction import ReductionGradient
 from clprim.language.definition import define_reduction
 from clprim.plan.reduction.planner import ReductionPlan, plan_reduction
 from clprim.plan.strides import (
@@ -38,6 +37,9 @@ from clprim.plan.strides import (
 )
 from clprim.runtime.device import Device, current_device
 from clprim.runtime.source_cache import source_of
+
+if TYPE_CHECKING:
+    from clprim.gradients.reduction import ReductionGradient
 
 __all__ = ["Reduction"]
 
@@ -245,6 +247,9 @@ class Reduction:
             array([[0.6, 0.8],
                    [0.6, 0.8]], dtype=float32)
         """
+        # Derivatives are loaded when first asked for, as they are a fifth of the import.
+        from clprim.gradients.reduction import ReductionGradient
+
         return ReductionGradient(
             self.definition,
             self._what,

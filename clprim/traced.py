@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pyopencl.array as cl_array
 
 from clprim.arrays.array import Array
 from clprim.errors import DefinitionError, DTypeError, ShapeError
-from clprim.gradients.pointwise import PointwiseGradient
 from clprim.language.definition import is_taken
 from clprim.language.traced import Traced, reads, trace, write
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
+
+if TYPE_CHECKING:
+    from clprim.gradients.pointwise import PointwiseGradient
 
 __all__ = ["Elementwise", "elementwise", "reduction"]
 
