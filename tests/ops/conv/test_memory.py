@@ -74,8 +74,8 @@ def test_out_is_written_and_nothing_beside(device, memory_format):
 
 @pytest.mark.usefixtures("unoptimised")
 def test_old_values_are_added_once_where_tiles_overlap(device):
-    # The last tile of a line ends with the line, and 18 outputs end within a vector.
-    x, w = numbers((1, 5, 9, 20)), numbers((18, 5, 3, 3), seed=1)
+    # The last tile of a line of 19 ends with the line, and 18 outputs end within a vector.
+    x, w = numbers((1, 5, 9, 21)), numbers((18, 5, 3, 3), seed=1)
     expected = reference.conv2d(x, w) + 3
     a, b = upload(x, "channels_last"), cp.asarray(w)
     for name in algorithms(a, b):
