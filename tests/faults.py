@@ -283,6 +283,20 @@ FAULTS = (
         "tests/test_grouped.py -k begun_near",
     ),
     Fault(
+        "what other heads add to the gradient of a mask",
+        "templates/fused/attention_gradient.cl.jinja",
+        "(n > 0 ? there[lane] : 0)",
+        "0",
+        "tests/ops/attention/test_attention.py -k results_and_gradients",
+    ),
+    Fault(
+        "keys past the last one of few queries' attention",
+        "templates/fused/attention_few.cl.jinja",
+        "for (int lane = count - j; lane < {{ W }}; ++lane)",
+        "for (int lane = count - j + 1; lane < {{ W }}; ++lane)",
+        "tests/ops/attention/test_attention.py -k few_queries",
+    ),
+    Fault(
         "a run of equal keys that does not begin anew",
         "clprim/language/segmented.py",
         'if ({mark} != 0) {{", init',
