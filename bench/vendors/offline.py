@@ -88,6 +88,12 @@ def _library(name: str) -> str | None:
     return next((f"{p}/{name}" for p in places if Path(p, name).is_dir()), None)
 
 
+@lru_cache(maxsize=4)
+def _options(path: str) -> str:
+    """Returns what a compiler says of its options."""
+    return _run(path, "--help").stdout
+
+
 def available(target: str) -> str:
     """Returns what is missing to compile for a target; nothing where all is there.
 
@@ -98,6 +104,8 @@ def available(target: str) -> str:
         wanted = {"clang": tool("clang"), "rocm-device-libs": _library("amdgcn/bitcode")}
     elif target.startswith("sm_"):
         wanted = {name: tool(name) for name in ("clang", "ptxas")} | {"libclc": _library("clc")}
+        if wanted["ptxas"]:  # each release knows other GPUs
+            wanted[f"ptxas for {target}"] = f"'{target}'" in _options(wanted["ptxas"])
     elif target == "spir64":
         wanted = {"clang": tool("clang")}
     else:

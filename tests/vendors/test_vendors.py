@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from bench.vendors import offline
 from bench.vendors.gpus import GPUS
 from bench.vendors.kernels import kernels
 from bench.vendors.listings import Row, run_vendors, tables, vendors_report
@@ -124,6 +125,17 @@ def test_the_roofline_is_the_slower_of_two():
     assert seconds == pytest.approx(2 * 2048**3 / 66.9e12)
     assert Row(gpu, "", plans["matmul double 1024³"], None).roofline is None
     assert Row(BY_TARGET["spir64"], "", add, None).roofline is None
+
+
+def test_a_compiler_that_does_not_know_a_gpu_is_missing(tmp_path, monkeypatch):
+    # CUDA 13 knows none before sm_75.
+    script = tmp_path / "ptxas"
+    script.write_text("#!/bin/sh\necho \"Allowed values:  'sm_75','sm_90'\"\n")
+    script.chmod(0o755)
+    monkeypatch.setattr(offline, "tool", lambda name: str(script))
+    monkeypatch.setattr(offline, "_library", str)
+    assert offline.available("sm_90") == ""
+    assert offline.available("sm_61") == "ptxas for sm_61"
 
 
 def test_what_does_not_build_is_told():
