@@ -12,7 +12,7 @@ from clprim.call.call import Call, bind
 from clprim.call.signature import Calls
 from clprim.ops.reduction.reduce import logsumexp
 from clprim.plan.fused.attention import plan_attention
-from clprim.plan.fused.attention_few import plan_attention_few, slices_of
+from clprim.plan.fused.attention_few import FEW, plan_attention_few, slices_of
 from clprim.plan.fused.attention_gradient import plan_attention_gradient, tiles_of
 from clprim.reduction import Reduction
 from clprim.runtime.device import current_device
@@ -101,7 +101,8 @@ def attend_few(
 ) -> bool:
     """Likewise of few queries, keys and values as they are stored; see `plan_attention_few`."""
     device = current_device()
-    if query.ndim > 3 and query.shape[-2] == 1 and key.shape[-3] == 1:
+    one = query.ndim > 3 and query.shape[-2] == key.shape[-3] == 1
+    if one and query.shape[-3] <= FEW:
         # Heads that share keys are queries of one.
         query, key, value, out, sums = (
             a[..., 0, :, :] if a.shape[-3] == 1 else a[..., 0, :]

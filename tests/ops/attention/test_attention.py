@@ -56,6 +56,7 @@ CASES = {
         64,
         {"enable_gqa": True, "attn_mask": RNG.random((2, 1, 1, 150)) < 0.7},
     ),
+    "many heads that share keys": ((2, 8, 1, 32), (2, 1, 150, 32), 64, {"enable_gqa": True}),
     "slices of keys": ((2, 32), (1000, 32), 16, {"attn_mask": RNG.normal(size=(2, 1000))}),
     "a mask of its own": ((2, 9, 8), (2, 21, 8), 8, {"attn_mask": RNG.normal(size=(2, 9, 21))}),
 }
@@ -152,6 +153,17 @@ def test_few_queries_of_other_dtypes_and_keys_that_lie_apart(device, dtype):
         np.exp(products).sum(-1), where=[True, False, True], out=np.full(3, -np.inf)
     )
     np.testing.assert_allclose(sums.get()[0, 0], logarithms, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("heads", [2, 8])
+def test_one_query_of_heads_that_share_keys_has_the_kernel_of_few(device, monkeypatch, heads):
+    if not device.traits.is_cpu:
+        pytest.skip("the kernel is for CPUs")
+    monkeypatch.setattr(attention, "attend", None)  # nothing is left to lanes or to blocks
+    monkeypatch.setattr(attention, "_by_blocks", None)
+    q, k = cp.zeros((1, heads, 1, 32)), cp.full((1, 1, 150, 32), 2.0)
+    found = ops.scaled_dot_product_attention(q, k, k, enable_gqa=True)
+    np.testing.assert_allclose(found.get(), 2, rtol=1e-6)
 
 
 def test_scores_that_are_large_far_apart_and_no_numbers(device):
