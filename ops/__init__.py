@@ -998,3 +998,7 @@ Array.say_instead(
 )
 
 check_arguments(globals(), __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -8,13 +8,14 @@ from clprim.torch.device import DeviceModule
 from clprim.torch.function import operator
 from clprim.torch.fusion import fuse
 from clprim.torch.kernels import all_families, attention, optimizer, random
-from clprim.torch.memory import array, tensor
+from clprim.torch.memory import array, in_use, tensor
 from clprim.torch.on_cpu import fallback, run_on_cpu
 from clprim.torch.report import coverage
 
 __all__ = ["array", "coverage", "fallback", "fuse", "operator", "tensor"]
 
 private.register_device(DeviceModule())
+private.backward_in_its_thread(in_use)
 basics.register()
 saving.register()
 modules.register()

@@ -26,6 +26,7 @@ __all__ = [
     "array_of",
     "array_or_none",
     "download",
+    "in_use",
     "kind_of",
     "new",
     "numpy_dtype",
@@ -114,6 +115,11 @@ def numpy_dtype(kind: torch.dtype) -> np.dtype[Any]:
         hint = "; it takes the package ml_dtypes" if kind is torch.bfloat16 else ""
         raise DTypeError(f"tensors of {kind} cannot be on the device{hint}")
     return found
+
+
+def in_use() -> bool:
+    """Whether tensors are on a device."""
+    return any(used.now for used in placement.usage.values())
 
 
 def supports_bfloat16() -> bool:

@@ -2,16 +2,14 @@
 
 ``opencl:0`` is clprim's current device, the others are the rest of `clprim.devices` in its order.
 PyTorch's interface for devices written in Python knows the first alone: tensors of the others are
-made by way of `private.empty_tensor_on`, and backward passes run in the thread that asks for them.
-Until the first such tensor no kernel asks where its tensors are; then all are registered anew, and
-run on the device that these are on.
+made by way of `private.empty_tensor_on`. Until the first such tensor no kernel asks where its
+tensors are; then all are registered anew, and run on the device that these are on.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -92,14 +90,6 @@ def begin(number: int | None = None) -> None:
             private.wrap_kernels(_placed)
 
 
-@contextmanager
-def _on(number: int) -> Iterator[None]:
-    if number:
-        private.backward_in_this_thread()
-    with on(_order[number]):
-        yield
-
-
 def _number(values: Any, found: int | None) -> int | None:
     """Returns the number of the device that tensors are on, those in lists too."""
     for value in values:
@@ -119,7 +109,7 @@ def run_on(tensors: Any, function: Callable[..., Any], *args: Any, **options: An
     """Runs a function on the device of tensors."""
     if not _order:
         return function(*args, **options)
-    with _on(_number(tensors, None) or 0):
+    with on(_order[_number(tensors, None) or 0]):
         return function(*args, **options)
 
 
@@ -137,7 +127,7 @@ def _placed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             options["device"] = _BARE
         else:
             number = _number(options.values(), _number(args, None))
-        with _on(number or 0):
+        with on(_order[number or 0]):
             return function(*args, **options)
 
     return run
@@ -149,7 +139,7 @@ def _copied(function: Callable[..., Any]) -> Callable[..., Any]:
         if both and source.device != target.device:
             source = memory.download(source)
         number = _number((source, target), None)
-        with _on(number or 0):
+        with on(_order[number or 0]):
             return function(source, target, *rest)
 
     return run
@@ -163,7 +153,7 @@ def _converted(function: Callable[..., Any]) -> Callable[..., Any]:
             if number is not None and number != wanted:
                 x = memory.download(x)
             number, device = wanted, _BARE
-        with _on(number or 0):
+        with on(_order[number or 0]):
             return function(x, device=device, **options)
 
     return run

@@ -9,7 +9,8 @@ from __future__ import annotations
 import ctypes
 import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
+from itertools import repeat
+from threading import get_ident
 from typing import Any
 
 import torch
@@ -21,7 +22,7 @@ __all__ = [
     "adopt",
     "alias",
     "autocast_falls_through",
-    "backward_in_this_thread",
+    "backward_in_its_thread",
     "empty_tensor",
     "empty_tensor_on",
     "make_generators",
@@ -47,7 +48,7 @@ _NEEDED = (
     "_C._acc.create_empty_tensor",
     "_C._acc.DeviceGuard",
     "_C._acc.PrivateUse1Hooks",
-    "_C._set_multithreading_enabled",
+    "autograd.set_multithreading_enabled",
     "_C.DispatchKeySet",
 )
 
@@ -92,21 +93,17 @@ def empty_tensor_on(number: int, shape: Sequence[int], kind: torch.dtype) -> tor
     return restride(made, shape, torch.empty(shape, device="meta").stride())
 
 
-def backward_in_this_thread() -> None:
-    """Lets this thread run its backward passes itself: PyTorch's own is for one device."""
-    torch._C._set_multithreading_enabled(False)
-
-
 # What a hook raises in a backward pass is still set when PyTorch asks for the device's type on its
 # way out, and no call of Python's may end with it: the process would be aborted. So it is taken
 # away there, and raised again where the backward pass ends.
 _python: Any = ctypes.pythonapi
 _python.PyErr_Fetch.restype = _python.PyErr_NormalizeException.restype = None
-_raised = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
-_places = tuple(map(ctypes.byref, _raised))
-_take_raised = partial(_python.PyErr_Fetch, *_places)
-_kind = _raised[0]
-_taken: list[BaseException] = []
+_kind, _error, _trace = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+# Each step takes what is raised. A step of a loop, for after a call Python may let another thread
+# run, which would write to the same three; and before it no attribute may be looked up.
+_take_raised = map(_python.PyErr_Fetch, *(repeat(ctypes.byref(p)) for p in (_kind, _error, _trace)))
+# By thread.
+_taken: dict[int, BaseException] = {}
 _TYPE = torch._C._autograd.DeviceType.PrivateUse1
 
 
@@ -114,34 +111,44 @@ class _Guard(torch._C._acc.DeviceGuard):  # type: ignore[misc]
     """What PyTorch asks, twice an operator that is differentiated, for the kind of the device."""
 
     def type_(self) -> Any:
-        _take_raised()
+        for _ in _take_raised:
+            break
         if _kind.value is not None:
-            _keep_raised()
+            found = _kind.value, _error.value, _trace.value
+            _kind.value = _error.value = _trace.value = None
+            _keep_raised(*map(ctypes.c_void_p, found))
         return _TYPE
 
 
-def _keep_raised() -> None:
-    _python.PyErr_NormalizeException(*_places)
-    found = [ctypes.cast(p, ctypes.py_object).value if p.value else None for p in _raised]
+def _keep_raised(*places: ctypes.c_void_p) -> None:
+    _python.PyErr_NormalizeException(*map(ctypes.byref, places))
+    found = [ctypes.cast(p, ctypes.py_object).value if p.value else None for p in places]
     error: Any = found[1]
-    _taken.append(error.with_traceback(found[2]))
-    for p in _raised:
-        _python.Py_DecRef(p)
-        p.value = None
+    _taken[get_ident()] = error.with_traceback(found[2])
+    for place in places:
+        _python.Py_DecRef(place)
 
 
-def _raise_from_hooks() -> None:
-    """Lets backward passes raise what their hooks raised."""
+def backward_in_its_thread(in_use: Callable[[], bool]) -> None:
+    """Lets backward passes run in the thread that asks for them, and raise what their hooks raise.
+
+    PyTorch's engine has a thread for the first device alone, which all passes would share.
+
+    Args:
+        in_use: Says whether tensors are on the device; if not, passes run as ever.
+    """
     original = torch.autograd.graph._engine_run_backward
 
     def run_backward(*args: Any, **options: Any) -> Any:
-        try:
+        if not in_use():
             return original(*args, **options)
+        try:
+            with torch.autograd.set_multithreading_enabled(False):
+                return original(*args, **options)
         except SystemError:
-            if not _taken:
+            error = _taken.pop(get_ident(), None)
+            if error is None:
                 raise
-        error = _taken.pop()
-        _taken.clear()
         raise error
 
     torch.autograd.graph._engine_run_backward = run_backward
@@ -169,7 +176,6 @@ def register_device(module: object) -> None:
     torch.utils.backend_registration._setup_privateuseone_for_python_backend(
         NAME, backend_module=module, device_guard=_Guard()
     )
-    _raise_from_hooks()
 
 
 def _aten_library() -> Any:

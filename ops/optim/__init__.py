@@ -25,3 +25,7 @@ __all__ = [
 ]
 
 check_arguments(globals(), __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

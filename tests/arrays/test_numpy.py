@@ -334,8 +334,9 @@ def test_completion_shows_what_there_is():
     assert {"mean", "argsort", "shape", "dtype", "T", "device", "get", "strides"} <= shown
     assert not {n for n in shown if "pudb" in n or n in ("mul_add", "map_to_host", "setitem")}
     assert all(hasattr(x, n) or hasattr(cp.zeros(2), n) for n in shown)
-    assert dir(cp) == sorted(cp.__all__)
-    assert all(hasattr(cp, n) for n in cp.__all__)
+    for module in (cp, ops, ops.optim):
+        assert dir(module) == sorted(module.__all__)
+        assert all(hasattr(module, n) for n in module.__all__)
 
 
 def test_importing_the_package_loads_no_operators():

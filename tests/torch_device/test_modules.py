@@ -1,5 +1,6 @@
 """Modules that move to the device and back keep their parameters, and hooks may raise."""
 
+import threading
 import warnings
 
 import pytest
@@ -113,3 +114,26 @@ def test_what_a_hook_raises_comes_out_of_the_backward_pass(make):
     another = torch.ones(3, device="opencl", requires_grad=True)
     (another * 3).sum().backward()
     assert another.grad.tolist() == [3, 3, 3]
+
+
+def test_what_hooks_raise_stays_with_their_thread():
+    found = []
+
+    def passes(name):
+        def fail(grad):
+            raise LookupError(name)
+
+        w = torch.ones(3, device="opencl", requires_grad=True)
+        for _ in range(200):
+            twice = w * 2
+            twice.register_hook(fail)
+            with pytest.raises(LookupError) as raised:
+                twice.sum().backward()
+            found.append(raised.value.args == (name,))
+
+    threads = [threading.Thread(target=passes, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 800
