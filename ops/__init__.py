@@ -1,1003 +1,111 @@
 """Operators: names and arguments after PyTorch, each a few strings over clprim's two classes.
 
-One family a file. Arrays may have any strides; a result has the memory format of the first array
-that has all its dimensions.
+One family a file, whose `__all__` lists its operators and nothing else. Arrays may have any
+strides; a result has the memory format of the first array that has all its dimensions.
 """
 
 from clprim.arrays.array import Array
 from clprim.call.door import check_arguments
-from clprim.ops import (
-    optim,
-)
-from clprim.ops.attention.attention import (
-    scaled_dot_product_attention,
-    scaled_dot_product_attention_backward,
-)
-from clprim.ops.attention.multi_head import (
-    multi_head_attention_forward,
-)
-from clprim.ops.attention.multi_head_gradient import (
-    multi_head_attention_backward,
-)
-from clprim.ops.attention.rotary import (
-    rotary_embedding,
-    rotary_embedding_backward,
-)
-from clprim.ops.conv.forward import conv2d, pack_weight
-from clprim.ops.conv.gradient import conv2d_bias, conv2d_input, conv2d_weight
-from clprim.ops.conv.inverted_residual import inverted_residual
-from clprim.ops.conv.rows import conv1d, conv1d_input, conv1d_weight, conv_transpose1d
-from clprim.ops.conv.transpose import conv_transpose2d
-from clprim.ops.conv.volumes import conv3d, conv3d_input, conv3d_weight, conv_transpose3d
-from clprim.ops.elementwise.activation import (
-    celu,
-    elu,
-    gelu,
-    hardsigmoid,
-    hardswish,
-    hardtanh,
-    leaky_relu,
-    logsigmoid,
-    mish,
-    prelu,
-    relu,
-    relu6,
-    selu,
-    sigmoid,
-    silu,
-    softplus,
-    threshold,
-)
-from clprim.ops.elementwise.activation_gradient import (
-    celu_backward,
-    elu_backward,
-    gelu_backward,
-    hardsigmoid_backward,
-    hardswish_backward,
-    hardtanh_backward,
-    leaky_relu_backward,
-    logsigmoid_backward,
-    mish_backward,
-    prelu_backward,
-    relu6_backward,
-    relu_backward,
-    selu_backward,
-    sigmoid_backward,
-    silu_backward,
-    softplus_backward,
-    threshold_backward,
-)
-from clprim.ops.elementwise.binary import (
-    add,
-    div,
-    floor_divide,
-    fmod,
-    mul,
-    pow,
-    remainder,
-    sub,
-)
-from clprim.ops.elementwise.choices import (
-    addcdiv,
-    addcmul,
-    clamp,
-    fmax,
-    fmin,
-    lerp,
-    maximum,
-    minimum,
-    where,
-)
-from clprim.ops.elementwise.epilogue_gradient import epilogue_backward
-from clprim.ops.elementwise.functions import (
-    abs,
-    acos,
-    acosh,
-    asin,
-    asinh,
-    atan,
-    atanh,
-    ceil,
-    cos,
-    cosh,
-    entr,
-    erf,
-    erfc,
-    erfinv,
-    exp,
-    exp2,
-    expm1,
-    floor,
-    frac,
-    lgamma,
-    log,
-    log1p,
-    log2,
-    log10,
-    reciprocal,
-    round,
-    rsqrt,
-    sign,
-    sin,
-    sinc,
-    sinh,
-    sqrt,
-    square,
-    tan,
-    tanh,
-    trunc,
-)
-from clprim.ops.elementwise.pairs import (
-    allclose,
-    atan2,
-    atan2_backward,
-    copysign,
-    copysign_backward,
-    heaviside,
-    hypot,
-    hypot_backward,
-    isclose,
-    logaddexp,
-    logaddexp2,
-    logaddexp2_backward,
-    logaddexp_backward,
-    nextafter,
-    xlog1py,
-    xlog1py_backward,
-    xlogy,
-    xlogy_backward,
-)
-from clprim.ops.elementwise.shrinkage import (
-    glu,
-    glu_backward,
-    hardshrink,
-    hardshrink_backward,
-    softshrink,
-    softshrink_backward,
-    softsign,
-    softsign_backward,
-    tanhshrink,
-    tanhshrink_backward,
-)
-from clprim.ops.elementwise.special import (
-    entr_backward,
-    erfinv_backward,
-    logit,
-    logit_backward,
-    nan_to_num,
-    nan_to_num_backward,
-    sinc_backward,
-)
-from clprim.ops.index.embedding import (
-    embedding,
-    embedding_bag,
-    masked_fill,
-    masked_fill_backward,
-    one_hot,
-)
-from clprim.ops.index.fill import (
-    index_fill,
-    index_fill_backward,
-    masked_scatter,
-    masked_scatter_backward,
-)
-from clprim.ops.index.gather import (
-    gather,
-    index_select,
-    take,
-    take_along_dim,
-)
-from clprim.ops.index.gradient import (
-    embedding_backward,
-    embedding_bag_backward,
-    gather_backward,
-    index_backward,
-    index_select_backward,
-    take_along_dim_backward,
-    take_backward,
-)
-from clprim.ops.index.index import (
-    index,
-    index_put,
-)
-from clprim.ops.index.scatter import (
-    index_add,
-    index_copy,
-    scatter,
-    scatter_add,
-    scatter_reduce,
-)
-from clprim.ops.loss.cdist import (
-    cdist,
-    cdist_backward,
-)
-from clprim.ops.loss.classes import (
-    cross_entropy,
-    cross_entropy_backward,
-    nll_loss,
-    nll_loss_backward,
-)
-from clprim.ops.loss.ctc import (
-    ctc_loss,
-    ctc_loss_backward,
-)
-from clprim.ops.loss.difference import (
-    huber_loss,
-    huber_loss_backward,
-    l1_loss,
-    l1_loss_backward,
-    mse_loss,
-    mse_loss_backward,
-    smooth_l1_loss,
-    smooth_l1_loss_backward,
-)
-from clprim.ops.loss.distance import (
-    pairwise_distance,
-    pairwise_distance_backward,
-)
-from clprim.ops.loss.entropy import (
-    binary_cross_entropy,
-    binary_cross_entropy_backward,
-    binary_cross_entropy_with_logits,
-    binary_cross_entropy_with_logits_backward,
-    kl_div,
-    kl_div_backward,
-)
-from clprim.ops.loss.likelihood import (
-    gaussian_nll_loss,
-    gaussian_nll_loss_backward,
-    poisson_nll_loss,
-    poisson_nll_loss_backward,
-)
-from clprim.ops.loss.margin import (
-    multi_margin_loss,
-    multi_margin_loss_backward,
-    multilabel_margin_loss,
-    multilabel_margin_loss_backward,
-    multilabel_soft_margin_loss,
-    multilabel_soft_margin_loss_backward,
-)
-from clprim.ops.loss.pdist import pdist, pdist_backward
-from clprim.ops.loss.signs import (
-    hinge_embedding_loss,
-    hinge_embedding_loss_backward,
-    margin_ranking_loss,
-    margin_ranking_loss_backward,
-    soft_margin_loss,
-    soft_margin_loss_backward,
-)
-from clprim.ops.loss.similarity import (
-    cosine_embedding_loss,
-    cosine_embedding_loss_backward,
-    cosine_similarity,
-    cosine_similarity_backward,
-)
-from clprim.ops.loss.triplet import (
-    triplet_margin_loss,
-    triplet_margin_loss_backward,
-    triplet_margin_with_distance_loss,
-    triplet_margin_with_distance_loss_backward,
-)
-from clprim.ops.norm.batch_norm import batch_norm, batch_norm_stats, batch_norm_train
-from clprim.ops.norm.batch_norm_gradient import batch_norm_backward
-from clprim.ops.norm.fold_batch_norm import fold_batch_norm
-from clprim.ops.norm.group_norm import group_norm, group_norm_backward
-from clprim.ops.norm.instance_norm import instance_norm, instance_norm_backward
-from clprim.ops.norm.layer_norm import layer_norm, layer_norm_backward
-from clprim.ops.norm.local_response_norm import local_response_norm, local_response_norm_backward
-from clprim.ops.norm.normalize import (
-    normalize,
-    normalize_backward,
-)
-from clprim.ops.norm.renorm import (
-    renorm,
-    renorm_backward,
-)
-from clprim.ops.norm.rms_norm import rms_norm, rms_norm_backward
-from clprim.ops.pool.adaptive_pool import (
-    adaptive_avg_pool1d,
-    adaptive_avg_pool1d_backward,
-    adaptive_avg_pool2d,
-    adaptive_avg_pool2d_backward,
-    adaptive_avg_pool3d,
-    adaptive_avg_pool3d_backward,
-    adaptive_max_pool1d,
-    adaptive_max_pool1d_backward,
-    adaptive_max_pool2d,
-    adaptive_max_pool2d_backward,
-    adaptive_max_pool3d,
-    adaptive_max_pool3d_backward,
-)
-from clprim.ops.pool.avg_pool import (
-    avg_pool1d,
-    avg_pool1d_backward,
-    avg_pool2d,
-    avg_pool2d_backward,
-    avg_pool3d,
-    avg_pool3d_backward,
-)
-from clprim.ops.pool.fractional import (
-    fractional_max_pool2d,
-    fractional_max_pool2d_backward,
-    fractional_max_pool3d,
-    fractional_max_pool3d_backward,
-)
-from clprim.ops.pool.lp_pool import (
-    lp_pool1d,
-    lp_pool1d_backward,
-    lp_pool2d,
-    lp_pool2d_backward,
-    lp_pool3d,
-    lp_pool3d_backward,
-)
-from clprim.ops.pool.max_pool import (
-    max_pool1d,
-    max_pool1d_backward,
-    max_pool2d,
-    max_pool2d_backward,
-    max_pool3d,
-    max_pool3d_backward,
-)
-from clprim.ops.pool.unpool import (
-    max_unpool1d,
-    max_unpool1d_backward,
-    max_unpool2d,
-    max_unpool2d_backward,
-    max_unpool3d,
-    max_unpool3d_backward,
-)
-from clprim.ops.product.added import addbmm, addmm, addmv, baddbmm, bmm, mm, mv
-from clprim.ops.product.bilinear import bilinear, bilinear_backward
-from clprim.ops.product.einsum import (
-    einsum,
-)
-from clprim.ops.product.matmul import linear, linear_backward, matmul
-from clprim.ops.product.outer import (
-    cross,
-    cross_backward,
-    kron,
-    kron_backward,
-)
-from clprim.ops.quantized.quantized import (
-    dequantize,
-    quantize,
-    quantized_conv2d,
-    quantized_matmul,
-)
-from clprim.ops.random.alpha import (
-    alpha_dropout,
-    alpha_dropout_backward,
-    feature_alpha_dropout,
-    feature_alpha_dropout_backward,
-    rrelu,
-    rrelu_backward,
-)
-from clprim.ops.random.dropout import (
-    dropout,
-    dropout1d,
-    dropout1d_backward,
-    dropout2d,
-    dropout2d_backward,
-    dropout3d,
-    dropout3d_backward,
-    dropout_backward,
-)
-from clprim.ops.random.gumbel import (
-    gumbel_softmax,
-    gumbel_softmax_backward,
-)
-from clprim.ops.recurrent.gradient import (
-    gru_backward,
-    lstm_backward,
-    rnn_backward,
-)
-from clprim.ops.recurrent.recurrent import (
-    gru,
-    lstm,
-    rnn,
-)
-from clprim.ops.recurrent.single import (
-    gru_cell,
-    gru_cell_backward,
-    lstm_cell,
-    lstm_cell_backward,
-    rnn_relu_cell,
-    rnn_relu_cell_backward,
-    rnn_tanh_cell,
-    rnn_tanh_cell_backward,
-)
-from clprim.ops.reduction.extrema import (
-    amax,
-    amin,
-    argmax,
-    argmin,
-)
-from clprim.ops.reduction.reduce import (
-    all,
-    any,
-    count_nonzero,
-    logsumexp,
-    mean,
-    prod,
-    sum,
-    var_mean,
-)
-from clprim.ops.reduction.softmax import (
-    log_softmax,
-    log_softmax_backward,
-    softmax,
-    softmax_backward,
-    softmin,
-    softmin_backward,
-)
-from clprim.ops.reduction.statistics import (
-    aminmax,
-    corrcoef,
-    cov,
-    nanmean,
-    nansum,
-    std,
-    std_mean,
-    var,
-)
-from clprim.ops.sample.grid import (
-    affine_grid,
-    affine_grid_backward,
-    grid_sample,
-)
-from clprim.ops.sample.grid_gradient import (
-    grid_sample_backward,
-)
-from clprim.ops.sample.interpolate import (
-    interpolate,
-    interpolate_backward,
-)
-from clprim.ops.scan.cumulative import (
-    cummax,
-    cummax_backward,
-    cummin,
-    cummin_backward,
-    cumprod,
-    cumprod_backward,
-    cumsum,
-    cumsum_backward,
-    logcumsumexp,
-    logcumsumexp_backward,
-)
-from clprim.ops.scan.differences import (
-    cumulative_trapezoid,
-    cumulative_trapezoid_backward,
-    diff,
-    diff_backward,
-    trapezoid,
-    trapezoid_backward,
-)
-from clprim.ops.shape.diagonals import (
-    block_diag,
-    block_diag_backward,
-    chunk_backward,
-    diag_embed,
-    diag_embed_backward,
-    flip_backward,
-    roll_backward,
-    split_backward,
-    stack_backward,
-    unbind_backward,
-)
-from clprim.ops.shape.join import (
-    cat,
-    cat_backward,
-    chunk,
-    meshgrid,
-    repeat,
-    repeat_interleave,
-    split,
-    stack,
-    tile,
-    unbind,
-)
-from clprim.ops.shape.pad import (
-    pad,
-    pad_backward,
-)
-from clprim.ops.shape.pixels import (
-    channel_shuffle,
-    contiguous,
-    depth_to_space,
-    pixel_shuffle,
-    pixel_unshuffle,
-    space_to_depth,
-)
-from clprim.ops.shape.turn import (
-    diag,
-    diagonal,
-    flip,
-    roll,
-    rot90,
-    tril,
-    triu,
-)
-from clprim.ops.shape.unfold import (
-    fold,
-    fold_backward,
-    unfold,
-    unfold_backward,
-)
-from clprim.ops.sort.quantile import (
-    median,
-    mode,
-    nanmedian,
-    nanquantile,
-    quantile,
-)
-from clprim.ops.sort.search import (
-    bincount,
-    bucketize,
-    histc,
-    histogram,
-    masked_select,
-    nonzero,
-    searchsorted,
-)
-from clprim.ops.sort.sort import (
-    argsort,
-    kthvalue,
-    sort,
-    sort_backward,
-    topk,
-)
-from clprim.ops.sort.unique import unique, unique_consecutive
+from clprim.ops import optim
+from clprim.ops.attention.attention import *
+from clprim.ops.attention.multi_head import *
+from clprim.ops.attention.multi_head_gradient import *
+from clprim.ops.attention.rotary import *
+from clprim.ops.conv.forward import *
+from clprim.ops.conv.gradient import *
+from clprim.ops.conv.inverted_residual import *
+from clprim.ops.conv.rows import *
+from clprim.ops.conv.transpose import *
+from clprim.ops.conv.volumes import *
+from clprim.ops.elementwise.activation import *
+from clprim.ops.elementwise.activation_gradient import *
+from clprim.ops.elementwise.binary import *
+from clprim.ops.elementwise.choices import *
+from clprim.ops.elementwise.epilogue_gradient import *
+from clprim.ops.elementwise.functions import *
+from clprim.ops.elementwise.pairs import *
+from clprim.ops.elementwise.shrinkage import *
+from clprim.ops.elementwise.special import *
+from clprim.ops.index.embedding import *
+from clprim.ops.index.fill import *
+from clprim.ops.index.gather import *
+from clprim.ops.index.gradient import *
+from clprim.ops.index.index import *
+from clprim.ops.index.scatter import *
+from clprim.ops.loss.cdist import *
+from clprim.ops.loss.classes import *
+from clprim.ops.loss.ctc import *
+from clprim.ops.loss.difference import *
+from clprim.ops.loss.distance import *
+from clprim.ops.loss.entropy import *
+from clprim.ops.loss.likelihood import *
+from clprim.ops.loss.margin import *
+from clprim.ops.loss.pdist import *
+from clprim.ops.loss.signs import *
+from clprim.ops.loss.similarity import *
+from clprim.ops.loss.triplet import *
+from clprim.ops.norm.batch_norm import *
+from clprim.ops.norm.batch_norm_gradient import *
+from clprim.ops.norm.fold_batch_norm import *
+from clprim.ops.norm.group_norm import *
+from clprim.ops.norm.instance_norm import *
+from clprim.ops.norm.layer_norm import *
+from clprim.ops.norm.local_response_norm import *
+from clprim.ops.norm.normalize import *
+from clprim.ops.norm.renorm import *
+from clprim.ops.norm.rms_norm import *
+from clprim.ops.pool.adaptive_pool import *
+from clprim.ops.pool.avg_pool import *
+from clprim.ops.pool.fractional import *
+from clprim.ops.pool.lp_pool import *
+from clprim.ops.pool.max_pool import *
+from clprim.ops.pool.unpool import *
+from clprim.ops.product.added import *
+from clprim.ops.product.bilinear import *
+from clprim.ops.product.einsum import *
+from clprim.ops.product.matmul import *
+from clprim.ops.product.outer import *
+from clprim.ops.quantized.quantized import *
+from clprim.ops.random.alpha import *
+from clprim.ops.random.dropout import *
+from clprim.ops.random.gumbel import *
+from clprim.ops.recurrent.gradient import *
+from clprim.ops.recurrent.recurrent import *
+from clprim.ops.recurrent.single import *
+from clprim.ops.reduction.extrema import *
+from clprim.ops.reduction.reduce import *
+from clprim.ops.reduction.softmax import *
+from clprim.ops.reduction.statistics import *
+from clprim.ops.sample.grid import *
+from clprim.ops.sample.grid_gradient import *
+from clprim.ops.sample.interpolate import *
+from clprim.ops.scan.cumulative import *
+from clprim.ops.scan.differences import *
+from clprim.ops.shape.diagonals import *
+from clprim.ops.shape.join import *
+from clprim.ops.shape.pad import *
+from clprim.ops.shape.pixels import *
+from clprim.ops.shape.turn import *
+from clprim.ops.shape.unfold import *
+from clprim.ops.sort.quantile import *
+from clprim.ops.sort.search import *
+from clprim.ops.sort.sort import *
+from clprim.ops.sort.unique import *
 
-__all__ = [
-    "abs",
-    "acos",
-    "acosh",
-    "adaptive_avg_pool1d",
-    "adaptive_avg_pool1d_backward",
-    "adaptive_avg_pool2d",
-    "adaptive_avg_pool2d_backward",
-    "adaptive_avg_pool3d",
-    "adaptive_avg_pool3d_backward",
-    "adaptive_max_pool1d",
-    "adaptive_max_pool1d_backward",
-    "adaptive_max_pool2d",
-    "adaptive_max_pool2d_backward",
-    "adaptive_max_pool3d",
-    "adaptive_max_pool3d_backward",
-    "add",
-    "addbmm",
-    "addcdiv",
-    "addcmul",
-    "addmm",
-    "addmv",
-    "affine_grid",
-    "affine_grid_backward",
-    "all",
-    "allclose",
-    "alpha_dropout",
-    "alpha_dropout_backward",
-    "amax",
-    "amin",
-    "aminmax",
-    "any",
-    "argmax",
-    "argmin",
-    "argsort",
-    "asin",
-    "asinh",
-    "atan",
-    "atan2",
-    "atan2_backward",
-    "atanh",
-    "avg_pool1d",
-    "avg_pool1d_backward",
-    "avg_pool2d",
-    "avg_pool2d_backward",
-    "avg_pool3d",
-    "avg_pool3d_backward",
-    "baddbmm",
-    "batch_norm",
-    "batch_norm_backward",
-    "batch_norm_stats",
-    "batch_norm_train",
-    "bilinear",
-    "bilinear_backward",
-    "binary_cross_entropy",
-    "binary_cross_entropy_backward",
-    "binary_cross_entropy_with_logits",
-    "binary_cross_entropy_with_logits_backward",
-    "bincount",
-    "block_diag",
-    "block_diag_backward",
-    "bmm",
-    "bucketize",
-    "cat",
-    "cat_backward",
-    "cdist",
-    "cdist_backward",
-    "ceil",
-    "celu",
-    "celu_backward",
-    "channel_shuffle",
-    "chunk",
-    "chunk_backward",
-    "clamp",
-    "contiguous",
-    "conv1d",
-    "conv1d_input",
-    "conv1d_weight",
-    "conv2d",
-    "conv2d_bias",
-    "conv2d_input",
-    "conv2d_weight",
-    "conv3d",
-    "conv3d_input",
-    "conv3d_weight",
-    "conv_transpose1d",
-    "conv_transpose2d",
-    "conv_transpose3d",
-    "copysign",
-    "copysign_backward",
-    "corrcoef",
-    "cos",
-    "cosh",
-    "cosine_embedding_loss",
-    "cosine_embedding_loss_backward",
-    "cosine_similarity",
-    "cosine_similarity_backward",
-    "count_nonzero",
-    "cov",
-    "cross",
-    "cross_backward",
-    "cross_entropy",
-    "cross_entropy_backward",
-    "ctc_loss",
-    "ctc_loss_backward",
-    "cummax",
-    "cummax_backward",
-    "cummin",
-    "cummin_backward",
-    "cumprod",
-    "cumprod_backward",
-    "cumsum",
-    "cumsum_backward",
-    "cumulative_trapezoid",
-    "cumulative_trapezoid_backward",
-    "depth_to_space",
-    "dequantize",
-    "diag",
-    "diag_embed",
-    "diag_embed_backward",
-    "diagonal",
-    "diff",
-    "diff_backward",
-    "div",
-    "dropout",
-    "dropout1d",
-    "dropout1d_backward",
-    "dropout2d",
-    "dropout2d_backward",
-    "dropout3d",
-    "dropout3d_backward",
-    "dropout_backward",
-    "einsum",
-    "elu",
-    "elu_backward",
-    "embedding",
-    "embedding_backward",
-    "embedding_bag",
-    "embedding_bag_backward",
-    "entr",
-    "entr_backward",
-    "epilogue_backward",
-    "erf",
-    "erfc",
-    "erfinv",
-    "erfinv_backward",
-    "exp",
-    "exp2",
-    "expm1",
-    "feature_alpha_dropout",
-    "feature_alpha_dropout_backward",
-    "flip",
-    "flip_backward",
-    "floor",
-    "floor_divide",
-    "fmax",
-    "fmin",
-    "fmod",
-    "fold",
-    "fold_backward",
-    "fold_batch_norm",
-    "frac",
-    "fractional_max_pool2d",
-    "fractional_max_pool2d_backward",
-    "fractional_max_pool3d",
-    "fractional_max_pool3d_backward",
-    "gather",
-    "gather_backward",
-    "gaussian_nll_loss",
-    "gaussian_nll_loss_backward",
-    "gelu",
-    "gelu_backward",
-    "glu",
-    "glu_backward",
-    "grid_sample",
-    "grid_sample_backward",
-    "group_norm",
-    "group_norm_backward",
-    "gru",
-    "gru_backward",
-    "gru_cell",
-    "gru_cell_backward",
-    "gumbel_softmax",
-    "gumbel_softmax_backward",
-    "hardshrink",
-    "hardshrink_backward",
-    "hardsigmoid",
-    "hardsigmoid_backward",
-    "hardswish",
-    "hardswish_backward",
-    "hardtanh",
-    "hardtanh_backward",
-    "heaviside",
-    "hinge_embedding_loss",
-    "hinge_embedding_loss_backward",
-    "histc",
-    "histogram",
-    "huber_loss",
-    "huber_loss_backward",
-    "hypot",
-    "hypot_backward",
-    "index",
-    "index_add",
-    "index_backward",
-    "index_copy",
-    "index_fill",
-    "index_fill_backward",
-    "index_put",
-    "index_select",
-    "index_select_backward",
-    "instance_norm",
-    "instance_norm_backward",
-    "interpolate",
-    "interpolate_backward",
-    "inverted_residual",
-    "isclose",
-    "kl_div",
-    "kl_div_backward",
-    "kron",
-    "kron_backward",
-    "kthvalue",
-    "l1_loss",
-    "l1_loss_backward",
-    "layer_norm",
-    "layer_norm_backward",
-    "leaky_relu",
-    "leaky_relu_backward",
-    "lerp",
-    "lgamma",
-    "linear",
-    "linear_backward",
-    "local_response_norm",
-    "local_response_norm_backward",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "log_softmax",
-    "log_softmax_backward",
-    "logaddexp",
-    "logaddexp2",
-    "logaddexp2_backward",
-    "logaddexp_backward",
-    "logcumsumexp",
-    "logcumsumexp_backward",
-    "logit",
-    "logit_backward",
-    "logsigmoid",
-    "logsigmoid_backward",
-    "logsumexp",
-    "lp_pool1d",
-    "lp_pool1d_backward",
-    "lp_pool2d",
-    "lp_pool2d_backward",
-    "lp_pool3d",
-    "lp_pool3d_backward",
-    "lstm",
-    "lstm_backward",
-    "lstm_cell",
-    "lstm_cell_backward",
-    "margin_ranking_loss",
-    "margin_ranking_loss_backward",
-    "masked_fill",
-    "masked_fill_backward",
-    "masked_scatter",
-    "masked_scatter_backward",
-    "masked_select",
-    "matmul",
-    "max_pool1d",
-    "max_pool1d_backward",
-    "max_pool2d",
-    "max_pool2d_backward",
-    "max_pool3d",
-    "max_pool3d_backward",
-    "max_unpool1d",
-    "max_unpool1d_backward",
-    "max_unpool2d",
-    "max_unpool2d_backward",
-    "max_unpool3d",
-    "max_unpool3d_backward",
-    "maximum",
-    "mean",
-    "median",
-    "meshgrid",
-    "minimum",
-    "mish",
-    "mish_backward",
-    "mm",
-    "mode",
-    "mse_loss",
-    "mse_loss_backward",
-    "mul",
-    "multi_head_attention_backward",
-    "multi_head_attention_forward",
-    "multi_margin_loss",
-    "multi_margin_loss_backward",
-    "multilabel_margin_loss",
-    "multilabel_margin_loss_backward",
-    "multilabel_soft_margin_loss",
-    "multilabel_soft_margin_loss_backward",
-    "mv",
-    "nan_to_num",
-    "nan_to_num_backward",
-    "nanmean",
-    "nanmedian",
-    "nanquantile",
-    "nansum",
-    "nextafter",
-    "nll_loss",
-    "nll_loss_backward",
-    "nonzero",
-    "normalize",
-    "normalize_backward",
-    "one_hot",
-    "optim",
-    "pack_weight",
-    "pad",
-    "pad_backward",
-    "pairwise_distance",
-    "pairwise_distance_backward",
-    "pdist",
-    "pdist_backward",
-    "pixel_shuffle",
-    "pixel_unshuffle",
-    "poisson_nll_loss",
-    "poisson_nll_loss_backward",
-    "pow",
-    "prelu",
-    "prelu_backward",
-    "prod",
-    "quantile",
-    "quantize",
-    "quantized_conv2d",
-    "quantized_matmul",
-    "reciprocal",
-    "relu",
-    "relu6",
-    "relu6_backward",
-    "relu_backward",
-    "remainder",
-    "renorm",
-    "renorm_backward",
-    "repeat",
-    "repeat_interleave",
-    "rms_norm",
-    "rms_norm_backward",
-    "rnn",
-    "rnn_backward",
-    "rnn_relu_cell",
-    "rnn_relu_cell_backward",
-    "rnn_tanh_cell",
-    "rnn_tanh_cell_backward",
-    "roll",
-    "roll_backward",
-    "rot90",
-    "rotary_embedding",
-    "rotary_embedding_backward",
-    "round",
-    "rrelu",
-    "rrelu_backward",
-    "rsqrt",
-    "scaled_dot_product_attention",
-    "scaled_dot_product_attention_backward",
-    "scatter",
-    "scatter_add",
-    "scatter_reduce",
-    "searchsorted",
-    "selu",
-    "selu_backward",
-    "sigmoid",
-    "sigmoid_backward",
-    "sign",
-    "silu",
-    "silu_backward",
-    "sin",
-    "sinc",
-    "sinc_backward",
-    "sinh",
-    "smooth_l1_loss",
-    "smooth_l1_loss_backward",
-    "soft_margin_loss",
-    "soft_margin_loss_backward",
-    "softmax",
-    "softmax_backward",
-    "softmin",
-    "softmin_backward",
-    "softplus",
-    "softplus_backward",
-    "softshrink",
-    "softshrink_backward",
-    "softsign",
-    "softsign_backward",
-    "sort",
-    "sort_backward",
-    "space_to_depth",
-    "split",
-    "split_backward",
-    "sqrt",
-    "square",
-    "stack",
-    "stack_backward",
-    "std",
-    "std_mean",
-    "sub",
-    "sum",
-    "take",
-    "take_along_dim",
-    "take_along_dim_backward",
-    "take_backward",
-    "tan",
-    "tanh",
-    "tanhshrink",
-    "tanhshrink_backward",
-    "threshold",
-    "threshold_backward",
-    "tile",
-    "topk",
-    "trapezoid",
-    "trapezoid_backward",
-    "tril",
-    "triplet_margin_loss",
-    "triplet_margin_loss_backward",
-    "triplet_margin_with_distance_loss",
-    "triplet_margin_with_distance_loss_backward",
-    "triu",
-    "trunc",
-    "unbind",
-    "unbind_backward",
-    "unfold",
-    "unfold_backward",
-    "unique",
-    "unique_consecutive",
-    "var",
-    "var_mean",
-    "where",
-    "xlog1py",
-    "xlog1py_backward",
-    "xlogy",
-    "xlogy_backward",
-]
+# What stands in the lists of the modules above; `Array` and other helpers lie elsewhere.
+_OPERATORS = sorted(
+    name
+    for name, value in globals().items()
+    if getattr(value, "__module__", "").startswith(f"{__name__}.")
+)
+
+__all__ = ["optim", *_OPERATORS]  # noqa: PLE0604
 
 Array.say_instead(
-    {
-        name: f"write ops.{name}(x), with `from clprim import ops`"
-        for name in __all__
-        if callable(globals()[name])
-    }
+    {name: f"write ops.{name}(x), with `from clprim import ops`" for name in _OPERATORS}
 )
 
-check_arguments(globals(), __all__)
+check_arguments(globals(), _OPERATORS)
 
 
 def __dir__() -> list[str]:

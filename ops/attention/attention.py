@@ -23,11 +23,7 @@ from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 from clprim.runtime.randomness import State, advance, at, checked_state, get_state
 
-__all__ = [
-    "dropout_factors",
-    "scaled_dot_product_attention",
-    "scaled_dot_product_attention_backward",
-]
+__all__ = ["scaled_dot_product_attention", "scaled_dot_product_attention_backward"]
 
 _WHAT = "scaled_dot_product_attention"
 

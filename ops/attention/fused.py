@@ -18,8 +18,6 @@ from clprim.reduction import Reduction
 from clprim.runtime.device import current_device
 from clprim.runtime.randomness import State
 
-__all__ = ["Drop", "attend", "attend_few", "differentiate"]
-
 _NAMES = ("y", "sums", "q", "k", "v", "mask")
 _READ = ("q", "k", "v", "grad", "sums", "delta")
 _WRITTEN = ("dq", "dk", "dv", "dmask")

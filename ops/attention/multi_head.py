@@ -23,10 +23,7 @@ from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
 from clprim.runtime.randomness import State
 
-__all__ = [
-    "SavedHeads",
-    "multi_head_attention_forward",
-]
+__all__ = ["multi_head_attention_forward"]
 
 _WHAT = "multi_head_attention_forward"
 

@@ -17,7 +17,7 @@ from clprim.ops.reduction.reduce import sum as add_up
 from clprim.ops.reduction.softmax import softmax_backward
 from clprim.ops.shared.arguments import dtype_of
 
-__all__ = ["MultiHeadGradients", "multi_head_attention_backward"]
+__all__ = ["multi_head_attention_backward"]
 
 
 class MultiHeadGradients(NamedTuple):

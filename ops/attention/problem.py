@@ -13,8 +13,6 @@ from clprim.ops.product.matmul import matmul
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.plan.strides import broadcasts_to
 
-__all__ = ["Problem"]
-
 # Bytes of products that are in memory at a time; with half of them keys are packed, and gradients
 # in them read again, so often that it took 1.1 times as long.
 BLOCK_BYTES = 8 << 20

@@ -19,22 +19,6 @@ from clprim.plan.place import Place
 from clprim.plan.strides import Operand, dense_strides
 from clprim.runtime.device import Device
 
-__all__ = [
-    "Shape4",
-    "batched",
-    "bias_place",
-    "check_rank",
-    "check_shapes",
-    "check_whole",
-    "checked_windows",
-    "given_shape",
-    "place_of",
-    "placed",
-    "result_of",
-    "unbatched",
-    "unbatched_gradient",
-]
-
 Shape4 = tuple[int, int, int, int]
 
 

@@ -34,7 +34,7 @@ from clprim.plan.conv.problem import Convolution
 from clprim.plan.strides import is_channels_last
 from clprim.runtime.device import Device, current_device
 
-__all__ = ["conv2d", "convolve", "pack_weight"]
+__all__ = ["conv2d", "pack_weight"]
 
 _calls: Calls[Call] = Calls()
 

@@ -36,13 +36,7 @@ from clprim.plan.strides import is_channels_last
 from clprim.reduction import Reduction
 from clprim.runtime.device import Device, current_device
 
-__all__ = [
-    "conv2d_bias",
-    "conv2d_input",
-    "conv2d_weight",
-    "input_gradient",
-    "weight_gradient",
-]
+__all__ = ["conv2d_bias", "conv2d_input", "conv2d_weight"]
 
 _calls: Calls[Call] = Calls()
 

@@ -8,8 +8,6 @@ from clprim.dtypes import is_integer
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.plan.conv.pixels import Shuffle
 
-__all__ = ["check_shuffle", "shuffle_of"]
-
 
 def check_shuffle(what: str, block: Any, mode: Any) -> None:
     """Raises unless the block size and the order of channels are known ones.

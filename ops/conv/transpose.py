@@ -30,7 +30,7 @@ from clprim.plan.conv.family import CONVOLUTIONS
 from clprim.plan.conv.problem import Convolution
 from clprim.runtime.device import Device
 
-__all__ = ["conv_transpose2d", "transposed"]
+__all__ = ["conv_transpose2d"]
 
 _calls: Calls[Call] = Calls()
 

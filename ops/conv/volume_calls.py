@@ -27,8 +27,6 @@ from clprim.plan.conv.problem import Axis
 from clprim.pointwise import Pointwise
 from clprim.runtime.device import current_device
 
-__all__ = ["Axes", "convolve", "correlate", "spread"]
-
 Axes = tuple[Axis, ...]
 
 

@@ -11,17 +11,6 @@ from clprim.errors import ShapeError, quoted
 from clprim.ops.shared.arguments import fits
 from clprim.plan.conv.problem import Axis
 
-__all__ = [
-    "Padding",
-    "Pair",
-    "Windows",
-    "axes",
-    "keys",
-    "transposed_axes",
-    "whole_numbers",
-    "windows",
-]
-
 Pair = int | Sequence[int]
 Padding = Pair | str
 

@@ -16,7 +16,7 @@ from clprim.errors import DefinitionError, DTypeError, quoted
 from clprim.ops.shared.arguments import dtype_of, is_array, number
 from clprim.ops.shared.strings import kernel
 
-__all__ = ["add", "common_dtype", "div", "floor_divide", "fmod", "mul", "pow", "remainder", "sub"]
+__all__ = ["add", "div", "floor_divide", "fmod", "mul", "pow", "remainder", "sub"]
 
 
 def _apply(what: str, name: str, a: Any, b: Any, out: Any, dtype: Any = None) -> Array:

@@ -17,9 +17,6 @@ from clprim.ops.shared.dims import whole
 from clprim.pointwise import Pointwise
 
 __all__ = [
-    "ENTR",
-    "ERFINV",
-    "SINC",
     "abs",
     "acos",
     "acosh",

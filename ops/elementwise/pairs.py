@@ -22,7 +22,6 @@ from clprim.pointwise import Pointwise
 from clprim.runtime.device import current_device
 
 __all__ = [
-    "BODIES",
     "allclose",
     "atan2",
     "atan2_backward",
@@ -36,7 +35,6 @@ __all__ = [
     "logaddexp2",
     "logaddexp2_backward",
     "logaddexp_backward",
-    "next_after",
     "nextafter",
     "xlog1py",
     "xlog1py_backward",

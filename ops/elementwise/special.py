@@ -15,8 +15,6 @@ from clprim.ops.shared.strings import kernel
 from clprim.pointwise import Pointwise
 
 __all__ = [
-    "LOGIT",
-    "LOGIT_WITHIN",
     "entr_backward",
     "erfinv_backward",
     "logit",

@@ -16,7 +16,7 @@ from clprim.ops.shared.dims import one_dim
 from clprim.ops.shared.strings import kernel, places
 from clprim.plan.strides import broadcast_shapes
 
-__all__ = ["WRAPPED", "check_index", "gather", "index_select", "take", "take_along_dim"]
+__all__ = ["gather", "index_select", "take", "take_along_dim"]
 
 # From an index to a coordinate.
 WRAPPED = "long {c} = {i}; {c} = {c} < 0 ? {c} + {n} : {c};\n"

@@ -18,8 +18,6 @@ from clprim.ops.shared.dims import empty_like
 from clprim.ops.shared.strings import kernel, lower_bound, places
 from clprim.ops.sort.keys import with_axis
 
-__all__ = ["runs", "take_in"]
-
 _UINT32 = np.dtype(np.uint32)
 _INT32 = np.dtype(np.int32)
 

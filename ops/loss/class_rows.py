@@ -20,8 +20,6 @@ from clprim.ops.shared.sums import added
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 
-__all__ = ["Rows"]
-
 
 class Rows:
     """The rows of classes of a call, checked.

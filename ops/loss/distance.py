@@ -16,15 +16,7 @@ from clprim.ops.shared.arguments import dtype_of, real
 from clprim.ops.shared.sums import added
 from clprim.reduction import Reduction
 
-__all__ = [
-    "LARGER",
-    "distance",
-    "distance_gradient",
-    "norm_order",
-    "pairwise_distance",
-    "pairwise_distance_backward",
-    "power_of",
-]
+__all__ = ["pairwise_distance", "pairwise_distance_backward"]
 
 
 @repeatable

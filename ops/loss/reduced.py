@@ -18,8 +18,6 @@ from clprim.plan.strides import broadcast_shapes
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 
-__all__ = ["Elementwise", "above_0", "check_floats", "check_reduction", "scaled"]
-
 REDUCTIONS = ("mean", "sum", "none")
 
 

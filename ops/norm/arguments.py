@@ -15,18 +15,6 @@ from clprim.ops.shared.arguments import dtype_of
 from clprim.plan.strides import dense_strides, memory_order
 from clprim.runtime.device import current_device
 
-__all__ = [
-    "allocate",
-    "allocate_like",
-    "channel_view",
-    "channels_of",
-    "check_floats",
-    "check_gradient",
-    "check_result",
-    "check_statistics",
-    "check_vector",
-]
-
 
 def check_floats(what: str, label: str, array: Any) -> AnyDType:
     """Returns the dtype of a device array of floating-point numbers.

@@ -40,7 +40,7 @@ from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
 from clprim.pointwise import Pointwise
 from clprim.runtime.device import current_device
 
-__all__ = ["batch_norm", "batch_norm_stats", "batch_norm_train", "reduced_axes"]
+__all__ = ["batch_norm", "batch_norm_stats", "batch_norm_train"]
 
 
 def reduced_axes(ndim: int) -> tuple[int, ...]:

@@ -35,13 +35,7 @@ from clprim.ops.norm.moments import (
 )
 from clprim.ops.shared.arguments import check_mask, real
 
-__all__ = [
-    "check_groups",
-    "group_norm",
-    "group_norm_backward",
-    "groups_backward",
-    "normalize_groups",
-]
+__all__ = ["group_norm", "group_norm_backward"]
 
 
 @repeatable

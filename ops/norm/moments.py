@@ -16,17 +16,6 @@ from clprim.ops.shared.sums import added
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 
-__all__ = [
-    "about_origin",
-    "flat_view",
-    "moments",
-    "origin_of",
-    "origins_of",
-    "spread_view",
-    "standardizing",
-    "statistics_dtype",
-]
-
 # Distances from an origin near the data are added up, and their squares. Nothing cancels then as
 # E[x²] − E[x]² does where the mean is many times the deviation, and nothing is divided, as
 # Welford's recurrence does for every element. Two partials merge as in Chan, Golub and LeVeque

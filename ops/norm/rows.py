@@ -9,8 +9,6 @@ from clprim.dtypes import AnyDType, is_integer
 from clprim.errors import ShapeError, quoted
 from clprim.ops.norm.arguments import check_floats
 
-__all__ = ["check_rows", "row_shape"]
-
 
 def check_rows(
     what: str, x: Any, normalized_shape: int | Sequence[int], parameters: dict[str, Any]

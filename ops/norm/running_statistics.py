@@ -13,8 +13,6 @@ from clprim.ops.shared.arguments import is_array, real
 from clprim.pointwise import Pointwise
 from clprim.runtime.device import current_device
 
-__all__ = ["RunningStatistics"]
-
 _count = Pointwise("y0 = x0 + 1;", name="count_batch")
 
 

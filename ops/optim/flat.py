@@ -18,7 +18,7 @@ from clprim.ops.shared.arguments import dtype_of, real
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 
-__all__ = ["ema", "flat", "not_finite", "swa", "unscale"]
+__all__ = ["ema", "flat", "swa", "unscale"]
 
 _COPY = Pointwise("y0 = x0;", name="copy")
 _ANY = Reduction(

@@ -15,8 +15,6 @@ from clprim.errors import DTypeError, ShapeError
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.pointwise import Pointwise
 
-__all__ = ["Lists", "fraction", "gathered", "gradient_sign", "lists", "not_negative", "run_all"]
-
 Lists = Sequence[Any]
 
 # Elements of an array that is worth a launch of its own, and arrays that are few.

@@ -30,8 +30,6 @@ __all__ = [
     "avg_pool2d_backward",
     "avg_pool3d",
     "avg_pool3d_backward",
-    "divisor_of",
-    "mean_pool",
 ]
 
 

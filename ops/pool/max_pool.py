@@ -30,16 +30,12 @@ from clprim.ops.shared.strings import kernel, places
 from clprim.runtime.device import current_device
 
 __all__ = [
-    "check_indices",
-    "gathered",
-    "lowest",
     "max_pool1d",
     "max_pool1d_backward",
     "max_pool2d",
     "max_pool2d_backward",
     "max_pool3d",
     "max_pool3d_backward",
-    "planes_of",
 ]
 
 _INDEX = np.dtype(np.int64)

@@ -8,8 +8,6 @@ from typing import Any, Literal, Protocol, cast, overload
 from clprim.arrays.array import Array
 from clprim.ops.pool.windows import Numbers
 
-__all__ = ["AdaptivePool", "MaxPool", "adaptive", "sliding"]
-
 Pair = tuple[Array, Array]
 
 

@@ -14,15 +14,6 @@ from clprim.dtypes import is_integer
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.shared.arguments import dtype_of, fits
 
-__all__ = [
-    "Numbers",
-    "Windows",
-    "check_floats",
-    "check_gradient",
-    "numbers",
-    "windows",
-]
-
 Numbers = int | Sequence[int]
 
 

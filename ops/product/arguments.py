@@ -15,14 +15,6 @@ from clprim.dtypes import AnyDType, is_real, promote, require_supported, value_d
 from clprim.errors import DeviceError, DTypeError, ShapeError, quoted
 from clprim.runtime.device import Device
 
-__all__ = [
-    "check_bias",
-    "check_operands",
-    "check_result",
-    "product_dtypes",
-    "span",
-]
-
 _INT32 = np.dtype(np.int32)
 
 

@@ -23,8 +23,6 @@ from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
 from clprim.plan.strides import elements_of
 
-__all__ = ["column_terms", "spread", "weight_zeros", "window_sums", "zero_of"]
-
 _INT32 = np.dtype(np.int32)
 _TERMS = "y0 = x0 + w0 * (w1 * x2 - x1);"
 

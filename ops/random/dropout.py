@@ -11,7 +11,6 @@ from clprim.pointwise import Pointwise
 from clprim.runtime.randomness import State, at, get_state
 
 __all__ = [
-    "channel_factors",
     "dropout",
     "dropout1d",
     "dropout1d_backward",

@@ -9,8 +9,6 @@ from typing import Any
 
 from clprim.pointwise import Pointwise
 
-__all__ = ["GATES", "cell", "cell_gradient", "step_back"]
-
 # By tanh, whose slope is finite everywhere.
 _SIGMOID = "(tanh(({}) / 2) / 2 + (typeof_y0)0.5f)"
 #: How many gates a cell has.

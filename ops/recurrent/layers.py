@@ -22,8 +22,6 @@ from clprim.ops.shared.dims import whole
 from clprim.pointwise import Pointwise
 from clprim.runtime.randomness import State
 
-__all__ = ["Layers", "Line", "Saved", "columns", "copy_to"]
-
 copy_to = Pointwise("y0 = x0;", name="copy")
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from clprim.ops.sample.taps import RADIUS
 
-__all__ = ["antialiased", "antialiased_backward"]
-
 
 def antialiased(kind: str) -> str:
     """Returns the string of x0 in another size along dimension 1 of 3, with w0 steps of it for one.

@@ -19,16 +19,7 @@ from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
 from clprim.reduction import Reduction
 
-__all__ = [
-    "Positions",
-    "affine_grid",
-    "affine_grid_backward",
-    "check_grid",
-    "element",
-    "grid_sample",
-    "inside",
-    "positions",
-]
+__all__ = ["affine_grid", "affine_grid_backward", "grid_sample"]
 
 _MODES = ("bilinear", "nearest", "bicubic")
 _PADDINGS = ("zeros", "border", "reflection")

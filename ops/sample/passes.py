@@ -12,8 +12,6 @@ from clprim.arrays.array import Array, new_dense, view_of
 from clprim.arrays.memory import is_dense
 from clprim.ops.shared.strings import kernel
 
-__all__ = ["along_each", "dense_order"]
-
 
 def dense_order(x: Any) -> tuple[int, ...]:
     """Returns the axes of an image's memory format, the slowest first: channels first or last."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["RADIUS", "Taps", "cubic_slopes", "cubic_weights", "nearest", "position", "taps"]
-
 #: How far from its position an element still counts.
 RADIUS = {"linear": 1, "cubic": 2}
 

@@ -20,7 +20,6 @@ from clprim.ops.shared.arguments import dtype_of, is_array
 from clprim.ops.shared.dims import empty_like, one_dim, whole
 
 __all__ = [
-    "arrays_of",
     "cat",
     "cat_backward",
     "chunk",

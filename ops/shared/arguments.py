@@ -13,19 +13,6 @@ from clprim.dtypes import is_real
 from clprim.errors import DTypeError, ShapeError, quoted, upload_hint
 from clprim.pointwise import Pointwise
 
-__all__ = [
-    "Axis",
-    "Operator",
-    "by_kind",
-    "check_mask",
-    "dtype_of",
-    "fits",
-    "is_array",
-    "number",
-    "of_reals",
-    "real",
-]
-
 Axis = int | Sequence[int] | None
 # A `Pointwise` or `Reduction` of one result, or a choice between some.
 Operator = Callable[..., Array]

@@ -12,8 +12,6 @@ from clprim.ops.shared.arguments import dtype_of
 from clprim.plan.strides import dense_strides, elements_of, memory_order
 from clprim.runtime.device import current_device
 
-__all__ = ["empty_like", "named_once", "one_axis", "one_dim", "several_dims", "whole"]
-
 
 def named_once(what: str, dim: Any, axis: Any, default: Any = None, *, dims: Any = None) -> Any:
     """Returns what was given as ``dim``, or by its other names ``axis`` and ``dims``.

@@ -19,8 +19,6 @@ from clprim.plan.snippets import resolve_dims
 from clprim.plan.strides import broadcasts_to
 from clprim.runtime.device import Device
 
-__all__ = ["append", "check_epilogue", "split_arguments"]
-
 _FLOAT = np.dtype(np.float32)
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["exponentials"]
-
 # A partial is (greatest element m, Σ exp(x - m)): what is new is scaled to the old greatest
 # element, or the old sum to the new one, for one exponential an element (Milakov and Gimelshein
 # 2018, Online normalizer calculation for softmax). Equal infinities have no difference: exp(0) is

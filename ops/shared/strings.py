@@ -8,8 +8,6 @@ from typing import Any
 
 from clprim.pointwise import Pointwise
 
-__all__ = ["kernel", "lower_bound", "places"]
-
 
 @lru_cache(maxsize=1024)
 def kernel(expr: str, name: str, *result_type: Any) -> Pointwise:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["added"]
-
 
 def added(terms: int) -> dict[str, Any]:
     """Returns ``init`` and ``step`` that add up ``y0``, … of every element.

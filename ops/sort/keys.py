@@ -12,8 +12,6 @@ from clprim.call.order import first_of_keys, order_of_keys
 from clprim.dtypes import AnyDType
 from clprim.pointwise import Pointwise
 
-__all__ = ["first_along", "order_along", "with_axis"]
-
 _FLOAT = """
     {word} bits = as_{word}(x0 == 0 ? ({real})0 : ({real})x0);  // -0 is 0
     {word} key = x0 != x0 ? ({word})-1 : bits ^ (bits >> {top} ? ({word})-1 : ({word})1 << {top});

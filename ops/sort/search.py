@@ -23,14 +23,12 @@ from clprim.plan.strides import broadcasts_to
 from clprim.scan import Scan
 
 __all__ = [
-    "FIRST",
     "bincount",
     "bucketize",
     "histc",
     "histogram",
     "masked_select",
     "nonzero",
-    "numbered",
     "searchsorted",
 ]
 

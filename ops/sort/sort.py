@@ -15,7 +15,7 @@ from clprim.ops.shared.dims import empty_like, one_axis, whole
 from clprim.ops.shared.strings import kernel, places
 from clprim.ops.sort.keys import first_along, order_along, with_axis
 
-__all__ = ["argsort", "in_order", "kthvalue", "sort", "sort_backward", "topk", "without"]
+__all__ = ["argsort", "kthvalue", "sort", "sort_backward", "topk"]
 
 
 def in_order(what: str, x: Any, axis: int, descending: bool, first: int, count: int) -> Any:

@@ -1,7 +1,9 @@
 """What a user of NumPy types: each line once with NumPy's arrays, once with the device's."""
 
 import copy
+import importlib
 import pickle
+import pkgutil
 import subprocess
 import sys
 import types
@@ -345,6 +347,17 @@ def test_importing_the_package_loads_no_operators():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_every_operator_is_listed_by_one_module():
+    found = [m.name for m in pkgutil.walk_packages(ops.__path__, "clprim.ops.") if not m.ispkg]
+    listed = [
+        name
+        for module in found
+        if ".optim." not in module
+        for name in getattr(importlib.import_module(module), "__all__", [])
+    ]
+    assert sorted(["optim", *listed]) == sorted(ops.__all__)
 
 
 def test_no_folder_stands_before_a_function():
