@@ -14,7 +14,5 @@ except ImportError as error:
 
 from bench.commands import app
 
-__all__ = ["app"]
-
 if __name__ == "__main__":
     app(prog_name="python -m bench")

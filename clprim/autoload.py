@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import warnings
 
-__all__ = ["load"]
-
 
 def load() -> None:
     """Registers the device ``opencl``; where that fails, warns, and leaves PyTorch usable."""

@@ -17,22 +17,6 @@ import numpy as np
 from clprim.errors import DTypeError, quoted
 from clprim.traits import DeviceTraits
 
-__all__ = [
-    "AnyDType",
-    "Scalar",
-    "StoredType",
-    "as_dtype",
-    "bounds",
-    "is_integer",
-    "is_real",
-    "promote",
-    "require_real",
-    "require_supported",
-    "scalar_dtype",
-    "stored_type",
-    "value_dtype",
-]
-
 AnyDType = np.dtype[Any]
 Scalar = bool | int | float | np.generic
 # Asked at every call: a union written in place would be made anew each time.

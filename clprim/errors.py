@@ -2,23 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "BuildError",
-    "ClprimError",
-    "DTypeError",
-    "DefinitionError",
-    "DeviceError",
-    "ExchangeError",
-    "MissingNameError",
-    "OutOfBoundsError",
-    "OverlapError",
-    "ShapeError",
-    "quoted",
-    "shorten",
-    "titled",
-    "upload_hint",
-]
-
 
 class ClprimError(Exception):
     """Base of every error that clprim raises on purpose.

@@ -39,8 +39,6 @@ from clprim.runtime.source_cache import source_of
 if TYPE_CHECKING:
     from clprim.gradients.grouped import GroupedGradient
 
-__all__ = ["Grouped"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Request:

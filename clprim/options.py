@@ -15,8 +15,6 @@ from typing import Any
 
 from clprim.errors import DefinitionError, quoted
 
-__all__ = ["Options", "current_options", "options"]
-
 # Admits F(4 × 4, 3 × 3) of up to some 2,000 channels, and no larger tile that pays.
 _CONVOLUTION_ERROR = 5e-6
 

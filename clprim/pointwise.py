@@ -40,8 +40,6 @@ from clprim.runtime.source_cache import source_of
 if TYPE_CHECKING:
     from clprim.gradients.pointwise import PointwiseGradient
 
-__all__ = ["Pointwise"]
-
 
 class Pointwise:
     """A kernel that computes every element of its results by itself.

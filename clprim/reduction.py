@@ -41,8 +41,6 @@ from clprim.runtime.source_cache import source_of
 if TYPE_CHECKING:
     from clprim.gradients.reduction import ReductionGradient
 
-__all__ = ["Reduction"]
-
 Axis = int | Sequence[int] | None
 
 

@@ -12,8 +12,6 @@ from clprim.plan.kernel import KernelCode
 if TYPE_CHECKING:
     import jinja2
 
-__all__ = ["environment", "render"]
-
 
 @lru_cache(maxsize=1)
 def environment() -> jinja2.Environment:

@@ -42,8 +42,6 @@ from clprim.pointwise import Pointwise
 from clprim.runtime.device import Device, current_device
 from clprim.runtime.source_cache import source_of
 
-__all__ = ["Scan"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Request:

@@ -19,8 +19,6 @@ from clprim.reduction import Reduction
 if TYPE_CHECKING:
     from clprim.gradients.pointwise import PointwiseGradient
 
-__all__ = ["Elementwise", "elementwise", "reduction"]
-
 _NUMBERS = (bool, int, float, "bool", "int", "float")
 
 

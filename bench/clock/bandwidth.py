@@ -26,8 +26,6 @@ from bench.work.workloads import Workload
 from clprim.runtime.ceilings import Candidate, copy_candidates, read_candidates
 from clprim.runtime.device import Device
 
-__all__ = ["Row", "bandwidth_report", "measure_workload", "run_bandwidth"]
-
 # Of all candidates for a ceiling, so many take part in the race. The first looks, which choose
 # them, are few, so that each candidate's best one is compared: what disturbs only adds time.
 _FINALISTS = 3

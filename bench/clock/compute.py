@@ -29,8 +29,6 @@ from clprim.options import current_options
 from clprim.runtime.ceilings import Candidate, best, peak_candidates
 from clprim.runtime.device import Device
 
-__all__ = ["Job", "Promise", "Row", "measure_job", "peak_gauge", "run_compute"]
-
 _PEAK = "peak"
 # NumPy's threads, which made the reference, spin for tens of milliseconds after their work.
 _CALM = 0.1

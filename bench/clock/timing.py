@@ -14,24 +14,6 @@ import clprim as cp
 from clprim.runtime.ceilings import Candidate
 from clprim.runtime.device import Device
 
-__all__ = [
-    "SAMPLE",
-    "Contender",
-    "Gauge",
-    "Result",
-    "Sample",
-    "Spread",
-    "batch",
-    "calm_race",
-    "ceiling",
-    "host_call",
-    "measured_call",
-    "race",
-    "ratio",
-    "spread",
-    "stream",
-]
-
 Clock = Literal["host", "device"]
 
 # OpenMP's threads spin for milliseconds after their work, 8 on some machines, and would slow the

@@ -15,8 +15,6 @@ from bench.commands.torture import torture
 from bench.commands.tuning import tune
 from bench.commands.vendors import vendors
 
-__all__ = ["app"]
-
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,

@@ -28,8 +28,6 @@ from bench.work.gemm import gemm_jobs
 from bench.work.networks import NETWORKS
 from bench.work.subpixel import run_subpixel
 
-__all__ = ["conv", "depthwise", "gemm", "subpixel"]
-
 
 @takes(run=charted_run_of)
 def gemm(*, peers: PeersOption = None, run: Run) -> None:

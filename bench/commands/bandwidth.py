@@ -16,8 +16,6 @@ from bench.work.layout import layout_workloads, run_layout
 from bench.work.norm import NORM_NETWORKS, norm_jobs, run_norm
 from bench.work.workloads import Workload, pointwise_workloads, reduce_workloads
 
-__all__ = ["gradient", "layout", "norm", "pointwise", "reduce"]
-
 
 @takes(run=charted_run_of)
 def pointwise(run: Run) -> None:

@@ -11,8 +11,6 @@ from bench.commands.output import moving
 from bench.page.report import setting
 from bench.work.cookbook import measure_recipes, page_of
 
-__all__ = ["COOKBOOK", "cookbook"]
-
 COOKBOOK = RESULTS.parents[1] / "docs" / "cookbook.md"
 _SIDE, _QUICK_SIDE = 4096, 64
 

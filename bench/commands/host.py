@@ -6,8 +6,6 @@ from bench.commands.options import Run, charted_run_of, takes
 from bench.commands.output import finish, moving
 from bench.work.launch import launch_report, run_conv_launch, run_launch, run_starts
 
-__all__ = ["launch"]
-
 
 @takes(run=charted_run_of)
 def launch(run: Run) -> None:

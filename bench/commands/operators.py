@@ -12,8 +12,6 @@ from bench.page.operators import ops_report
 from bench.work.operator_cases import op_cases
 from bench.work.operators import op_jobs, run_ops
 
-__all__ = ["ops"]
-
 _FAMILIES = tuple(dict.fromkeys(case.family for case in op_cases(quick=True)))
 
 

@@ -14,23 +14,6 @@ import typer
 import clprim as cp
 from bench.work.conv import DIRECTIONS, FORMATS
 
-__all__ = [
-    "RESULTS",
-    "Layers",
-    "OutputOption",
-    "PeersOption",
-    "QuickOption",
-    "ResidualOption",
-    "Run",
-    "ShipOption",
-    "charted_run_of",
-    "chosen",
-    "folder_of",
-    "layers_of",
-    "run_of",
-    "takes",
-]
-
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 # Where a run writes unless it is told otherwise, below the current folder.
 _DRAFTS = Path("build", "bench")

@@ -18,8 +18,6 @@ from bench.page.chart import draw
 from bench.page.panels import panels_of
 from bench.page.report import Report, markdown, setting, show, slug
 
-__all__ = ["as_written", "finish", "label_of", "moving", "publish"]
-
 # Where nobody watches (a file, a pipe), lines need not fit a window.
 _WIDE = 180
 

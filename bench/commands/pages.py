@@ -11,8 +11,6 @@ from bench.commands.options import RESULTS
 from bench.page.recorded import index_of, read_page, redraw
 from bench.page.speed import comparisons, draw_speed, insert, speed_table
 
-__all__ = ["PAGES", "pages", "refresh"]
-
 _ROOT = RESULTS.parents[1]
 #: Address of the recorded pages: the README is read on PyPI too.
 PAGES = "https://github.com/clprim/clprim/blob/main/bench/results/"

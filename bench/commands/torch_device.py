@@ -12,8 +12,6 @@ from bench.page.torch_device import torch_report
 from bench.peers.vision import missing
 from bench.work.torch_device import networks, run_memory, run_torch, torch_jobs
 
-__all__ = ["torch"]
-
 
 @takes(run=charted_run_of)
 def torch(

@@ -12,8 +12,6 @@ from bench.torture.cases import WrongError
 from bench.torture.run import run_case
 from bench.torture.run import torture as run_torture
 
-__all__ = ["torture"]
-
 
 def torture(
     *,

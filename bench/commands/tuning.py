@@ -30,8 +30,6 @@ from clprim.plan.families import FAMILIES
 from clprim.plan.table import TuningFile
 from clprim.runtime import tables as tuning
 
-__all__ = ["tune"]
-
 _TUNED = Path(cp.__file__).resolve().parent / "tuned"
 
 

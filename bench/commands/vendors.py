@@ -12,8 +12,6 @@ from bench.vendors.gpus import GPUS
 from bench.vendors.listings import run_vendors, vendors_report
 from bench.vendors.offline import tool_versions
 
-__all__ = ["vendors"]
-
 
 def vendors(
     *,

@@ -14,8 +14,6 @@ from matplotlib.lines import Line2D
 from bench.page.looks import OWN, OWN_DEVICE, look_of
 from bench.page.panels import Panel, summary_of
 
-__all__ = ["TALLEST", "draw"]
-
 #: Pixels: two screens.
 TALLEST = 2160
 

@@ -10,8 +10,6 @@ from bench.page.report import Report, Table
 from bench.page.targets import Target, Verdict, judge
 from bench.peers.peer import Peer
 
-__all__ = ["compute_report"]
-
 # Peers that wait for all their threads suffer most: such numbers would flatter clprim.
 _BUSY = "disturbed"
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["OWN", "look_of"]
-
 #: Bars of clprim, and the lighter ones of its time on the device.
 OWN, OWN_DEVICE = "#4c78a8", "#b9cde3"
 

@@ -10,8 +10,6 @@ from bench.page.targets import Target, Verdict, judge, mean_times
 from bench.work.norm import TORCH, NormRow
 from clprim.runtime.device import Device
 
-__all__ = ["norm_report"]
-
 _SHARE = Target("share", 0.90, "of the best read-only kernel, statistics")
 _LEAST = {"training forward": 2.0, "backward": 1.5, "layer norm": 1.0}
 

@@ -10,8 +10,6 @@ from bench.work.operator_case import MEMORY
 from bench.work.operators import TORCH, OpRow
 from clprim.runtime.device import Device
 
-__all__ = ["ops_report"]
-
 _SHARE = Target("share", 0.85, "of the best copying or reading kernel")
 _MEAN = Target("mean", 1.5, "as fast as PyTorch, geometric mean of all rows", unit="×")
 _LEAST = Target("times", 0.9, "as fast as PyTorch, each row", unit="×")

@@ -14,8 +14,6 @@ from statistics import geometric_mean
 
 from bench.page.report import Table
 
-__all__ = ["Line", "Panel", "panels_of", "summary_of"]
-
 # Rows of a table that sum the others up.
 _TOTALS = ("geometric mean", "worst row", "all together")
 # Columns that are no contender.

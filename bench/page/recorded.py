@@ -10,8 +10,6 @@ from bench.page.chart import draw
 from bench.page.panels import panels_of
 from bench.page.report import Table
 
-__all__ = ["Page", "index_of", "read_page", "redraw"]
-
 _TARGETS = "Targets"
 
 

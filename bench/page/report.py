@@ -20,15 +20,6 @@ import clprim as cp
 from bench.page.targets import HIT, MISSED, Verdict, summarize
 from clprim.runtime.device import Device, devices
 
-__all__ = [
-    "Report",
-    "Table",
-    "markdown",
-    "setting",
-    "show",
-    "slug",
-]
-
 _PACKAGES = ("pyopencl", "numpy", "torch")
 _TARGETS = ("target", "hits", "worst", "where", "outcome")
 _COLOURS = {HIT: "green", MISSED: "bold red", "WRONG": "bold red"}

@@ -14,8 +14,6 @@ from bench.page.looks import look_of
 from bench.page.panels import panels_of
 from bench.page.recorded import read_page
 
-__all__ = ["Comparison", "comparisons", "draw_speed", "insert", "speed_table"]
-
 _START, _END = "<!-- speed: python -m bench pages -->", "<!-- end of speed -->"
 
 _STRINGS = """\

@@ -10,8 +10,6 @@ from bench.page.targets import Target, Verdict, judge
 from bench.peers.peer import Peer
 from bench.work.subpixel import FORMS, SizeRow, StoreRow
 
-__all__ = ["subpixel_report"]
-
 _CONVERSIONS = {
     "NHWC": Target("launches", 0, "launches that change the layout, NHWC", at_most=True, unit=""),
     "NCHW": Target("launches", 2, "launches that change the layout, NCHW", at_most=True, unit=""),

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from statistics import geometric_mean
 from typing import Any, NamedTuple
 
-__all__ = ["Summary", "Target", "Verdict", "judge", "mean_times", "summarize"]
-
 HIT, MISSED, NOT_JUDGED = "hit", "MISSED", "not judged"
 
 

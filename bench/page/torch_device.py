@@ -10,8 +10,6 @@ from bench.page.report import Report, Table
 from bench.page.targets import Target, Verdict, judge
 from bench.work.torch_device import TRAINING, Footprint, TorchRow
 
-__all__ = ["torch_report"]
-
 _OF = "as fast as PyTorch's CPU"
 _LEAST = Target("row", 0.9, f"{_OF}: training step, every row", unit="×")
 _TRAINING = Target("mean", 1.3, f"{_OF}: training step, geometric mean", unit="×")

@@ -13,8 +13,6 @@ from bench.peers.peer import Call, Inputs, Peer
 from bench.work.networks import Layer
 from clprim.runtime.device import Device
 
-__all__ = ["CLBlast"]
-
 if TYPE_CHECKING:
     from bench.work.conv import Conv
     from bench.work.gemm import Gemm

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from bench.work.conv import Conv
     from bench.work.gemm import Gemm
 
-__all__ = ["Packing", "Packs", "compute_peers", "fetch", "keep_memory"]
-
 # What follows a layer, by whether it adds and its activation: as clprim and oneDNN take it.
 _SNIPPETS = {
     (False, ""): None,

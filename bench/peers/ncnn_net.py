@@ -15,8 +15,6 @@ from bench.peers.peer import Call, Inputs, Peer
 if TYPE_CHECKING:
     from bench.work.conv import Conv
 
-__all__ = ["Ncnn"]
-
 # Options by which it would calculate with fewer bits, or elsewhere.
 _OFF = (
     "use_fp16_packed",

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from bench.work.conv import Conv
     from bench.work.gemm import Gemm
 
-__all__ = ["OnnxRuntime"]
-
-
 # Its operators on channels in blocks.
 _BLOCKED = "com.microsoft.nchwc"
 

@@ -18,8 +18,6 @@ import clprim as cp
 from bench.work.workloads import FLOAT, RESULTS, Workload
 from clprim.runtime.device import Device
 
-__all__ = ["SCALAR", "Call", "Clprim", "Inputs", "NumPy", "Peer", "available_peers", "definition"]
-
 Call = Callable[[], Any]
 
 #: w0, wherever there is one.

@@ -12,8 +12,6 @@ from bench.peers.onnx_runtime import OnnxRuntime
 from bench.peers.peer import Call, Peer
 from clprim.runtime.device import Device
 
-__all__ = ["NetworkPeer", "subpixel_peers"]
-
 Weights = Sequence[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]
 
 

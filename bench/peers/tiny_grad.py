@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from bench.work.conv import Conv
     from bench.work.gemm import Gemm
 
-__all__ = ["TinyGrad"]
-
 
 class TinyGrad(Peer):
     """A small framework that generates OpenCL C too; its jitted calls, on the same device."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib.util
 from typing import Any
 
-__all__ = ["SMALL", "missing", "network", "torchvision"]
-
 #: A network for quick runs, which needs PyTorch alone.
 SMALL = "small"
 _libraries: list[Any] = []

@@ -12,8 +12,6 @@ import clprim as cp
 from bench.torture.draw import EXACT, Draw, Host
 from clprim import ops
 
-__all__ = ["KINDS", "Case", "WrongError", "draw_case"]
-
 
 class WrongError(Exception):
     """A result that is not what it has to be."""

@@ -13,8 +13,6 @@ from bench.torture.cases import draw_case
 from bench.torture.draw import Draw
 from clprim.runtime import program, source_cache
 
-__all__ = ["damage_and_run", "own_cache"]
-
 _VARIABLE = "CLPRIM_CACHE_DIR"
 
 

@@ -11,8 +11,6 @@ import numpy as np
 
 import clprim as cp
 
-__all__ = ["EXACT", "Draw", "Expression"]
-
 #: Each dtype with the largest number up to which it and sums of it hold every whole number.
 EXACT = {
     np.dtype(np.float32): 2**24,

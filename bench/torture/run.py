@@ -15,8 +15,6 @@ from bench.torture.threads import storm
 from clprim.runtime import program
 from clprim.runtime.device import Device
 
-__all__ = ["run_case", "torture"]
-
 # What makes a round: cases by themselves, then some of them from threads, then damage.
 _CASES, _IN_THREADS, _DAMAGED = 40, 12, 4
 _STORM = 10.0

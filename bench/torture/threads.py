@@ -12,8 +12,6 @@ import clprim as cp
 from bench.torture.cases import Case, WrongError
 from clprim.runtime.device import Device
 
-__all__ = ["storm"]
-
 # What an operator answers where another thread has chosen another device meanwhile.
 _REFUSALS = ("another OpenCL context", "gathered by a kernel on its own device")
 

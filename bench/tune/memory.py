@@ -8,8 +8,6 @@ from clprim.dtypes import AnyDType
 from clprim.plan.conv.problem import Convolution
 from clprim.plan.product.problem import Contraction
 
-__all__ = ["memory_of"]
-
 Memory = tuple[int, AnyDType]
 
 

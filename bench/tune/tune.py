@@ -32,17 +32,6 @@ from clprim.plan.table import Entry, Key, TuningFile
 from clprim.runtime.device import Device
 from clprim.runtime.tables import IDENTITY, using
 
-__all__ = [
-    "Case",
-    "Tuned",
-    "entries_of",
-    "record",
-    "to_ship",
-    "tune",
-    "tune_all",
-    "tune_report",
-]
-
 Workload = Contraction | Convolution
 Clock = Callable[[Sequence[Contender], int], Mapping[str, Result]]
 

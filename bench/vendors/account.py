@@ -20,8 +20,6 @@ from clprim.plan.kernel import KernelPlan, round_up
 from clprim.plan.product.sub_group_code import SubGroupsCode
 from clprim.plan.product.tiles import TilesCode
 
-__all__ = ["Account", "account_of", "near_bytes"]
-
 
 @dataclass(frozen=True)
 class Account:

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from clprim.traits import DeviceTraits
 
-__all__ = ["GPUS", "Gpu"]
-
 
 @dataclass(frozen=True)
 class Gpu:

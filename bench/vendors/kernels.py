@@ -29,8 +29,6 @@ from clprim.plan.reduction.planner import plan_reduction
 from clprim.plan.strides import Operand, broadcast_shapes, dense_strides
 from clprim.traits import DeviceTraits
 
-__all__ = ["kernels", "layers"]
-
 FLOAT = np.dtype(np.float32)
 _LAST = (0, 2, 3, 1)
 

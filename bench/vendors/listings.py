@@ -25,8 +25,6 @@ from clprim.plan.product.tiles import TilesCode
 from clprim.plan.reduction.code import ReductionCode
 from clprim.render import render
 
-__all__ = ["Row", "run_vendors", "tables", "vendors_report"]
-
 
 @dataclass(frozen=True)
 class Row:

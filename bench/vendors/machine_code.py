@@ -11,19 +11,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-__all__ = [
-    "AMDGCN",
-    "CDNA",
-    "GEN",
-    "SASS",
-    "XE",
-    "Dialect",
-    "Loop",
-    "loops",
-    "nest",
-    "product_loops",
-]
-
 
 @dataclass(frozen=True)
 class Dialect:

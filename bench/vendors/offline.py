@@ -22,8 +22,6 @@ from pathlib import Path
 
 from bench.vendors.machine_code import AMDGCN, CDNA, GEN, SASS, XE, Loop, loops
 
-__all__ = ["Compiled", "available", "compile_for", "tool", "tool_versions"]
-
 _CLANGS = ("clang-16", "clang-17", "clang-18", "clang-15", "clang")
 _LIBRARIES = "opencl ocml ockl oclc_correctly_rounded_sqrt_on oclc_daz_opt_off".split()
 _LIBRARIES += ["oclc_finite_only_off", "oclc_unsafe_math_off"]

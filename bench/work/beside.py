@@ -14,8 +14,6 @@ from bench.clock.timing import Spread, measured_call, race, ratio, stream
 from bench.peers.compute import keep_memory
 from clprim.runtime.device import Device
 
-__all__ = ["TORCH", "Raced", "Rival", "race_torch", "run_rows"]
-
 TORCH = "PyTorch"
 _CALM = 0.1  # NumPy's and PyTorch's threads spin for a while after their work
 

@@ -16,8 +16,6 @@ from bench.work.networks import Layer
 from bench.work.reference import conv_forward
 from clprim.runtime.device import Device
 
-__all__ = ["BLOCKS", "Block", "Separate", "block_jobs"]
-
 Shape = tuple[int, ...]
 
 # What the promise is of.

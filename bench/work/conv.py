@@ -14,8 +14,6 @@ from bench.work import reference
 from bench.work.networks import NETWORKS, Layer
 from clprim.runtime.device import Device
 
-__all__ = ["DIRECTIONS", "FORMATS", "Conv", "conv_jobs", "promises"]
-
 Shape = tuple[int, ...]
 
 #: What can be computed of a layer: its result, or the gradient by its input or by its weight.

@@ -13,8 +13,6 @@ from bench.clock.bandwidth import Ceilings
 from bench.clock.timing import measured_call, race
 from clprim.runtime.device import Device
 
-__all__ = ["RECIPES", "Recipe", "inputs", "measure_recipes", "page_of", "prepared"]
-
 _SIDE = 4096
 
 

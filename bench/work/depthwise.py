@@ -18,8 +18,6 @@ from clprim.errors import DeviceError
 from clprim.runtime.ceilings import best, copy_candidates
 from clprim.runtime.device import Device
 
-__all__ = ["DEPTHWISE", "Grouped", "bandwidth_table", "depthwise_jobs"]
-
 _WHAT = {"forward": "forward", "input": "gradient by input", "weight": "gradient by weight"}
 # Promised are these layers only, at this batch.
 _PROMISED = "mobilenet-v2", 8

@@ -12,8 +12,6 @@ from bench.peers.peer import Inputs
 from bench.work import reference
 from clprim.runtime.device import Device
 
-__all__ = ["Gemm", "gemm_jobs"]
-
 _GROUP = "Single-precision products"
 
 _SQUARES = (256, 512, 1024, 2048, 4096)

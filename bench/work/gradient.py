@@ -17,8 +17,6 @@ from bench.page.report import Report, Table
 from bench.page.targets import Target, Verdict, judge
 from clprim.runtime.device import Device
 
-__all__ = ["GRADIENTS", "Job", "gradient_report", "run_gradient"]
-
 _BY_HAND = Target("by hand", 0.95, "of the kernel by hand")
 _TORCH = Target("PyTorch", 1.5, "as fast as PyTorch's eager backward", unit="×")
 _DERIVING = Target("deriving", 0.005, "to derive it", at_most=True, unit=" s")

@@ -26,8 +26,6 @@ from bench.work.networks import Layer
 from bench.work.workloads import FIRST_CALLS, IMPORT, LAUNCH, LAUNCH_CONV, LAUNCH_FRESH, LAUNCH_OUT
 from clprim.runtime.device import Device
 
-__all__ = ["bare_enqueue", "launch_report", "probe", "run_conv_launch", "run_launch"]
-
 _ROOT = Path(__file__).resolve().parents[2]
 _BARE, _CALL = "bare enqueue", "kernel(queue, …)"
 _OUT, _FRESH = "clprim, out=", "clprim"

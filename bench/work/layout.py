@@ -19,8 +19,6 @@ from bench.work.workloads import Workload
 from clprim import ops
 from clprim.runtime.device import Device
 
-__all__ = ["Move", "Torch", "layout_workloads", "run_layout"]
-
 SHUFFLE = Target("share", 0.85, "of the best copy kernel")
 FORMAT = Target("share", 0.80, "of the best copy kernel, between formats")
 

@@ -11,8 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-__all__ = ["ACTIVATIONS", "NETWORKS", "Layer", "Network"]
-
 #: What follows layers: for titles, and the least and the greatest result.
 ACTIVATIONS: dict[str, tuple[str, float, float]] = {
     "": ("", -math.inf, math.inf),

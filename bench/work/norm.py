@@ -11,11 +11,9 @@ import numpy as np
 import clprim as cp
 from bench.clock.bandwidth import Ceilings
 from bench.clock.timing import Spread
-from bench.work.beside import TORCH, race_torch, run_rows
+from bench.work.beside import race_torch, run_rows
 from clprim import ops
 from clprim.runtime.device import Device
-
-__all__ = ["NORM_NETWORKS", "TORCH", "NormJob", "NormRow", "norm_jobs", "run_norm"]
 
 _BATCH = 32
 

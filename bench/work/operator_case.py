@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["MEMORY", "Call", "Input", "OpCase", "functional", "gradient", "plain", "torch_module"]
-
 Call = Callable[[], Sequence[Any]]
 
 #: The family whose rows are held against the device's bandwidth.

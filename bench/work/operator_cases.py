@@ -18,8 +18,6 @@ from bench.work.operator_case import (
 from bench.work.operator_cases_index import more_cases
 from clprim import ops
 
-__all__ = ["op_cases"]
-
 
 def _memory(quick: bool) -> list[OpCase]:
     n = 2 if quick else 32

@@ -8,8 +8,6 @@ from typing import Any
 from bench.work.operator_case import Call, Input, OpCase, functional, gradient, plain, torch_module
 from clprim import ops
 
-__all__ = ["more_cases"]
-
 
 def _gather(quick: bool) -> list[OpCase]:
     rows = 64 if quick else 4096

@@ -11,12 +11,10 @@ import numpy as np
 import clprim as cp
 from bench.clock.bandwidth import Ceilings
 from bench.clock.timing import Spread
-from bench.work.beside import TORCH, race_torch, run_rows
+from bench.work.beside import race_torch, run_rows
 from bench.work.operator_case import Input, OpCase
 from bench.work.operator_cases import op_cases
 from clprim.runtime.device import Device
-
-__all__ = ["TORCH", "OpJob", "OpRow", "op_jobs", "run_ops"]
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,6 @@ import numpy as np
 
 from bench.work.networks import ACTIVATIONS, Layer
 
-__all__ = ["conv_followed", "conv_forward", "conv_input", "conv_weight", "gemm"]
-
 Array = np.ndarray[Any, np.dtype[np.float32]]
 
 

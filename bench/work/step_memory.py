@@ -18,8 +18,6 @@ from pathlib import Path
 
 from bench.work.torch_device import TRAINING, TorchJob, TrainingStep
 
-__all__ = ["main"]
-
 _STATUS, _RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 _SETTLE = 0.2  # threads of the driver give memory back a moment later
 

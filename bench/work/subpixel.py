@@ -34,8 +34,6 @@ from clprim import ops
 from clprim.runtime.device import Device
 from clprim.runtime.profile import KernelEvent
 
-__all__ = ["FORMS", "LAYERS", "Form", "Launches", "Network", "SizeRow", "StoreRow", "run_subpixel"]
-
 # (channels, outputs, block of the depth_to_space after it, times as many pixels a side as the
 # input): a first convolution, two residual blocks, one more before the long shortcut, two
 # enlargements, a last one.

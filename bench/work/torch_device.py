@@ -17,19 +17,6 @@ from bench.peers.compute import keep_memory
 from bench.peers.vision import SMALL, network
 from clprim.runtime.device import Device
 
-__all__ = [
-    "INFERENCE",
-    "TRAINING",
-    "Footprint",
-    "TorchJob",
-    "TorchRow",
-    "TrainingStep",
-    "networks",
-    "run_memory",
-    "run_torch",
-    "torch_jobs",
-]
-
 TRAINING, INFERENCE = "Training step", "Inference"
 # Height and width of the images: what the networks were made for, where it does not take minutes.
 _SIZES = {

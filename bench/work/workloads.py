@@ -9,19 +9,6 @@ from itertools import combinations
 
 from bench.page.targets import Target
 
-__all__ = [
-    "FIRST_CALLS",
-    "IMPORT",
-    "LAUNCH",
-    "LAUNCH_CONV",
-    "LAUNCH_FRESH",
-    "LAUNCH_OUT",
-    "RESULTS",
-    "Workload",
-    "pointwise_workloads",
-    "reduce_workloads",
-]
-
 Shape = tuple[int, ...]
 
 FLOAT = 4  # bytes; all of these workloads are float32

@@ -20,8 +20,6 @@ from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 from clprim.runtime.device import current_device
 
-__all__ = ["astype", "binary", "copy", "fill", "sum", "unary"]
-
 # Operands are converted to the result's type first, as NumPy's universal functions do.
 _A, _B = "(typeof_y0)x0", "(typeof_y0)@"
 _OPERANDS = "const typeof_y0 a = x0, b = @;"

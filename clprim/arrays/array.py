@@ -25,8 +25,6 @@ from clprim.errors import DeviceError, DTypeError, OutOfBoundsError, ShapeError,
 from clprim.plan.strides import ADDRESS_BASE, addresses, dense_strides, elements_of, memory_order
 from clprim.runtime.device import Device, current_device, device_of, on, wait_for
 
-__all__ = ["Array", "array_over", "new_array", "new_dense", "view_of"]
-
 Shape = tuple[int, ...]
 
 

@@ -21,21 +21,6 @@ from clprim.errors import ClprimError, DeviceError, DTypeError, ShapeError, quot
 from clprim.plan.strides import dense_strides, elements_of, memory_order
 from clprim.runtime.device import Device, current_device, device_of, on
 
-__all__ = [
-    "array",
-    "as_shape",
-    "asarray",
-    "empty",
-    "empty_like",
-    "from_dlpack",
-    "full",
-    "full_like",
-    "ones",
-    "ones_like",
-    "zeros",
-    "zeros_like",
-]
-
 Shape = tuple[int, ...]
 # Zero-copy memory must start where the widest vector store may; runtimes ask for this much too.
 _ALIGNMENT = 64

@@ -11,8 +11,6 @@ import numpy as np
 from clprim.arrays.host import host_view
 from clprim.plan.strides import is_channels_last
 
-__all__ = ["Display"]
-
 # What is at most downloaded to be printed whole; of more, the corners that are shown.
 _DOWNLOADED = 16 << 20
 _LINE = 75

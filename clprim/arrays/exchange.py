@@ -17,8 +17,6 @@ from clprim.dtypes import NO_ARRAY, bfloat16
 from clprim.errors import DTypeError, ExchangeError, quoted
 from clprim.plan.strides import memory_order
 
-__all__ = ["Exchange", "host_array"]
-
 # DLDeviceType, of dlpack.h.
 _CPU, _CUDA_HOST, _OPENCL, _ROCM_HOST = 1, 3, 4, 11
 _HOSTS = (_CPU, _CUDA_HOST, _ROCM_HOST)

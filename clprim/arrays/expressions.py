@@ -10,8 +10,6 @@ from collections.abc import Callable
 
 from clprim.dtypes import AnyDType
 
-__all__ = ["comparison", "kind_of", "statements"]
-
 # Division by zero gives zero, as in NumPy, instead of whatever the device does. The least number
 # by -1 has no quotient, and devices do what they like: it wraps, as in NumPy.
 _NO_QUOTIENT = {"i": "b == 0 || b == -1", "u": "b == 0"}

@@ -9,8 +9,6 @@ import pyopencl.array as cl_array
 from clprim.errors import ShapeError, quoted
 from clprim.plan.strides import is_channels_last
 
-__all__ = ["order_like", "order_of"]
-
 # By the number of dimensions, the shapes that a format is for.
 _CHANNELS_LAST = {
     "channels_last": {4: "(N, C, H, W)", 5: "(N, C, D, H, W)"},

@@ -13,8 +13,6 @@ from clprim.arrays.memory import join
 from clprim.runtime import recording
 from clprim.runtime.device import Device, device_of
 
-__all__ = ["host_view"]
-
 
 class _Memory:
     """What NumPy reads an array of; it keeps the device's memory alive."""

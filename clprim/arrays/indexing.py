@@ -14,8 +14,6 @@ import pyopencl.array as cl_array
 
 from clprim.errors import OutOfBoundsError, ShapeError, quoted
 
-__all__ = ["is_advanced", "named", "parts_of", "require_fitting", "select", "store"]
-
 
 def parts_of(index: Any) -> tuple[Any, ...]:
     """Returns an index as a tuple; an array or a list is one part."""

@@ -15,16 +15,6 @@ from clprim.errors import DeviceError
 from clprim.plan.strides import Operand, dense_strides
 from clprim.runtime.device import Device, wait_for
 
-__all__ = [
-    "Described",
-    "allocate_workspace",
-    "is_dense",
-    "join",
-    "memory_of",
-    "memory_relation",
-    "operand_of",
-]
-
 # An array to be allocated: shape, dtype, strides in bytes, number of elements.
 Described = tuple[tuple[int, ...], AnyDType, tuple[int, ...], int]
 

@@ -16,8 +16,6 @@ from clprim.errors import MissingNameError
 if TYPE_CHECKING:
     from clprim.arrays.array import Array
 
-__all__ = ["INSTEAD", "Methods"]
-
 
 def _signature(text: str) -> Signature:
     """Returns what `help`, notebooks and editors show of ``"axis=None, *, out=None"``."""

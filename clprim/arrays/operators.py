@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 if TYPE_CHECKING:  # the class below is its base
     from clprim.arrays.array import Array
 
-__all__ = ["Arithmetic", "Operators"]
-
 # An operator's method: an array and another operand in, an array out.
 _Method = Callable[[Any, Any], "Array"]
 

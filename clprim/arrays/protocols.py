@@ -9,8 +9,6 @@ import pyopencl.array as cl_array
 
 from clprim.errors import DTypeError, upload_hint
 
-__all__ = ["Protocols"]
-
 # These write or show what an array holds, which is to download it.
 _OF_THE_HOST = frozenset(
     (

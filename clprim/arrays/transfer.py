@@ -14,8 +14,6 @@ from clprim.errors import DeviceError
 from clprim.runtime import recording
 from clprim.runtime.device import Device, device_of, wait_for
 
-__all__ = ["download", "upload"]
-
 
 def upload(array: cl_array.Array, host: np.ndarray[Any, Any], device: Device) -> None:
     """Writes ``host``, whose axes come in the order of memory, to all of a device's array.

@@ -10,8 +10,6 @@ from clprim.dtypes import is_integer
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.plan.strides import elements_of, normalize_axes
 
-__all__ = ["windows"]
-
 
 def windows(
     x: Any,

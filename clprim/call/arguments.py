@@ -23,15 +23,6 @@ from clprim.errors import (
 from clprim.plan.strides import Operand, elements_of, overlaps_itself, shares_memory
 from clprim.runtime.device import Device
 
-__all__ = [
-    "as_results",
-    "as_shape",
-    "check_aliases",
-    "check_array",
-    "check_out",
-    "result_dtypes",
-]
-
 Array = cl_array.Array
 
 

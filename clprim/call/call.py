@@ -23,8 +23,6 @@ from clprim.runtime.device import Device
 from clprim.runtime.randomness import advance
 from clprim.runtime.stats import counters
 
-__all__ = ["Call", "Once", "Stage", "bind", "bind_strings"]
-
 _NOTHING: Mapping[str, PackedWeight] = {}
 _numbers: dict[Hashable, int] = {}
 _next_number = itertools.count()

@@ -20,8 +20,6 @@ from clprim.dtypes import is_integer, is_real
 from clprim.errors import DTypeError, ShapeError, quoted, upload_hint
 from clprim.plan.strides import NO_SEQUENCES, elements_of
 
-__all__ = ["check_arguments", "checked", "counted", "flag", "instance"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

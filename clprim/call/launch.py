@@ -17,8 +17,6 @@ from clprim.runtime.program import cl_std_option, kernel_of
 from clprim.runtime.source_cache import source_of
 from clprim.runtime.stats import counters
 
-__all__ = ["Launch", "Places"]
-
 # Of every buffer of a kernel: which argument it is, and where it lies in a list.
 Places = tuple[tuple[int, int], ...]
 

@@ -12,8 +12,6 @@ from clprim.plan.index.lines import plan_lines
 from clprim.plan.kernel import Buffer
 from clprim.runtime.device import current_device
 
-__all__ = ["take_lines"]
-
 # The call, and whether it copies what is there before.
 _calls: Calls[tuple[Call, bool]] = Calls()
 

@@ -17,8 +17,6 @@ from clprim.plan.kernel import Plan
 from clprim.plan.pointwise.lists import lists_that_fit, plan_lists
 from clprim.runtime.device import Device, current_device
 
-__all__ = ["run_lists"]
-
 Lists = Sequence[Sequence[Any]]
 
 # With a call goes the definition that its key has the number of.

@@ -15,8 +15,6 @@ from clprim.plan.sort.planner import plan_order
 from clprim.plan.sort.select import ORDERED, plan_select, selects
 from clprim.runtime.device import current_device
 
-__all__ = ["first_of_keys", "order_of_keys"]
-
 _calls: Calls[Call] = Calls()
 _first: Calls[Call] = Calls()
 

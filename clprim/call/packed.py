@@ -7,8 +7,6 @@ from typing import Any
 from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType
 
-__all__ = ["PackedWeight", "matrix_of"]
-
 
 class PackedWeight:
     """A weight that stays: it is packed when it is first used, and kept as kernels read it.

@@ -9,8 +9,6 @@ import numpy as np
 from clprim.dtypes import AnyDType, promote, value_dtype
 from clprim.language.definition import ReductionDefinition
 
-__all__ = ["default_partials", "default_results"]
-
 _INT64 = np.dtype(np.int64)
 _UINT64 = np.dtype(np.uint64)
 

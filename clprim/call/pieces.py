@@ -14,8 +14,6 @@ from clprim.dtypes import NO_ARRAY
 from clprim.plan.index.pieces import MOST_PIECES, Cut, plan_pieces
 from clprim.runtime.device import current_device
 
-__all__ = ["put_together"]
-
 # The call, or that there is none.
 _calls: Calls[tuple[Call | None]] = Calls()
 

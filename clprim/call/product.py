@@ -22,8 +22,6 @@ from clprim.plan.strategy import Family
 from clprim.runtime.device import Device, current_device
 from clprim.runtime.tables import table_of
 
-__all__ = ["Planned", "run_contraction"]
-
 _NOTHING: dict[str, PackedWeight] = {}
 
 

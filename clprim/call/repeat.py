@@ -25,8 +25,6 @@ from clprim.dtypes import AnyDType
 from clprim.runtime import recording
 from clprim.runtime.device import Device, current_device
 
-__all__ = ["repeatable"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

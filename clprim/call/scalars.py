@@ -10,8 +10,6 @@ import numpy as np
 from clprim import dtypes
 from clprim.errors import DTypeError, ShapeError
 
-__all__ = ["as_numbers", "scalar_dtypes", "split_arguments", "weaken"]
-
 
 def as_numbers(args: tuple[Any, ...], arrays: int) -> tuple[Any, ...]:
     """Returns arguments with a number for every NumPy array without dimensions, or as they are.

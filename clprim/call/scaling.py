@@ -12,8 +12,6 @@ from clprim.errors import DTypeError, ShapeError
 from clprim.plan.reduction.code import Scaling
 from clprim.traits import DeviceTraits
 
-__all__ = ["scale_numbers", "scale_results", "scale_signature"]
-
 
 def scale_results(
     what: str, alpha: Any, beta: Any, results: Sequence[AnyDType], traits: DeviceTraits

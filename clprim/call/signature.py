@@ -12,8 +12,6 @@ from clprim.arrays.memory import join, memory_relation
 from clprim.runtime.device import Device
 from clprim.runtime.program import programs_met
 
-__all__ = ["MAX_CALLS", "MAX_PROGRAMS", "Calls", "outputs_of", "told_apart"]
-
 # Signatures an operator remembers; a program that never repeats a shape must not grow for ever.
 MAX_CALLS = 1024
 # A planned call keeps its kernels' programs in memory, which are MiBs each. After this many

@@ -31,8 +31,6 @@ from clprim.runtime.device import Device, current_device, devices, set_device
 from clprim.runtime.profile import profile
 from clprim.text_table import format_table
 
-__all__ = ["main"]
-
 FAILED = 2
 INTERRUPTED = 130
 

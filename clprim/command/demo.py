@@ -24,8 +24,6 @@ from clprim.errors import ClprimError, ShapeError
 from clprim.plan.reduction.schedule import LONGEST_CHAIN
 from clprim.text_table import format_table
 
-__all__ = ["run"]
-
 SIZE = 224
 WIDTH = 100
 # Crops that are shown.

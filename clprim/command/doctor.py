@@ -30,8 +30,6 @@ from clprim.runtime.device import Device
 from clprim.runtime.tables import save
 from clprim.text_table import format_table
 
-__all__ = ["Findings", "Progress", "markdown", "run"]
-
 WIDTH = 30
 
 

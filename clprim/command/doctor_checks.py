@@ -16,8 +16,6 @@ import clprim as cp
 from clprim import ops
 from clprim.errors import ClprimError
 
-__all__ = ["Check", "Found", "checks", "examine"]
-
 Host = np.ndarray[Any, Any]
 FORMATS = ("contiguous", "channels_last")
 # Relative errors: of functions that OpenCL allows some units in the last place, of Winograd's sums.

@@ -19,8 +19,6 @@ from clprim.runtime.ceilings import Measurement
 from clprim.runtime.device import Device
 from clprim.runtime.tables import table_of, using
 
-__all__ = ["Timed", "Tuning", "Workload", "timed", "tune", "workloads"]
-
 # A tile must be so many times as fast as the one that is chosen: less may be noise.
 WORTH = 1.05
 # Seconds of runs of a workload, and the fewest and most runs.

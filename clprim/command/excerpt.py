@@ -6,8 +6,6 @@ import re
 import sys
 import textwrap
 
-__all__ = ["colour", "excerpt", "paint"]
-
 
 def excerpt(source: str, most: int) -> str:
     """Returns the lines around the user's own: the widest block that has at most ``most`` lines.

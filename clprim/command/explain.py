@@ -24,8 +24,6 @@ from clprim.runtime.device import Device
 from clprim.runtime.source_cache import source_of
 from clprim.traits import DeviceTraits
 
-__all__ = ["COMMON", "Explanation", "Sketch", "explain", "explanation_of"]
-
 # Devices that need not be here: what a common CPU and a common GPU report.
 COMMON = {
     "cpu": DeviceTraits(

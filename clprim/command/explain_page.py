@@ -11,8 +11,6 @@ from clprim.command.explain import Explanation
 from clprim.language.definition import texts
 from clprim.runtime.ceilings import Measurement
 
-__all__ = ["Timing", "explain_page"]
-
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 1000px; margin: 2em auto; padding: 0 1em;
        color: #222; background: #fff; }

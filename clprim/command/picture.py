@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["png", "terminal_picture"]
-
 Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 # Characters of a picture's width, where it is drawn by characters; bytes of a part for kitty.
 _COLUMNS, _PART = 96, 4096

@@ -8,8 +8,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["waiting"]
-
 # Seconds without a word, and between two of them.
 _PATIENCE, _STEP = 1.0, 0.5
 

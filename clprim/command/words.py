@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-__all__ = ["join_axes", "read_axes", "read_number", "read_positive", "read_shape"]
-
 
 def join_axes(argv: Sequence[str]) -> list[str]:
     """Makes ``--axis -1,-2`` one word; argparse would take its second word for an option."""

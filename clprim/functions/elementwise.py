@@ -12,7 +12,7 @@ from clprim import ops
 from clprim.arrays import arithmetic
 from clprim.arrays.array import Array
 from clprim.errors import DTypeError, ShapeError, upload_hint
-from clprim.language import traced
+from clprim.language import traced_value
 from clprim.ops.shared.arguments import ByKind, dtype_of, is_array
 from clprim.ops.shared.dims import whole
 from clprim.pointwise import Pointwise
@@ -117,7 +117,7 @@ _Function = Callable[..., Array]
 
 
 def _is_value(*args: Any) -> bool:
-    return any(isinstance(a, traced.Value) for a in args)
+    return any(isinstance(a, traced_value.Value) for a in args)
 
 
 def _function(name: str, compute: Callable[..., Any], meaning: str, parameters: str) -> _Function:
@@ -125,7 +125,7 @@ def _function(name: str, compute: Callable[..., Any], meaning: str, parameters: 
 
     def function(*args: Any, out: Any = None) -> Any:
         if _is_value(*args):
-            return traced.apply(name, *args)
+            return traced_value.apply(name, *args)
         return compute(*args, out=out)
 
     function.__name__ = function.__qualname__ = name
@@ -225,7 +225,7 @@ signbit = _of_one(
 def logical_not(x: Any, /, *, out: Any = None) -> Array:
     """Returns whether an element is 0."""
     if _is_value(x):
-        return traced.apply("logical_not", x)  # type: ignore[return-value]
+        return traced_value.apply("logical_not", x)  # type: ignore[return-value]
     return _not(x, out=out)
 
 
@@ -235,7 +235,7 @@ _not = Pointwise("y0 = x0 == 0;", name="logical_not", result_type=np.bool_)
 def round(x: Any, /, decimals: int = 0, *, out: Any = None) -> Array:
     """Returns the nearest number of so many decimals, of two the even one; integers as they are."""
     if _is_value(x):
-        return traced.apply("rint", x)  # type: ignore[return-value]
+        return traced_value.apply("rint", x)  # type: ignore[return-value]
     places = whole("round", "decimals", decimals)
     if not places or dtype_of("round", "x", x).kind in "biu":
         return ops.round(x, out=out)
@@ -335,7 +335,7 @@ def where(condition: Any, a: Any = None, b: Any = None, /) -> Any:
     With the condition alone: the positions where it holds, as `nonzero` returns them.
     """
     if _is_value(condition, a, b):
-        return traced.apply("where", condition, a, b)
+        return traced_value.apply("where", condition, a, b)
     if a is None and b is None:
         found = ops.nonzero(condition)
         return tuple(found[:, d] for d in range(condition.ndim))
@@ -345,7 +345,7 @@ def where(condition: Any, a: Any = None, b: Any = None, /) -> Any:
 def clip(x: Any, /, min: Any = None, max: Any = None, *, out: Any = None) -> Array:
     """Returns elements of ``x`` brought between ``min`` and ``max``; NaN stays NaN."""
     if _is_value(x, min, max):
-        return traced.apply("clip", x, min, max)  # type: ignore[return-value]
+        return traced_value.apply("clip", x, min, max)  # type: ignore[return-value]
     if min is None and max is None:
         return _operator("positive")(x, out=out)
     return ops.clamp(x, min, max, out=out)

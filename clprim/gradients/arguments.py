@@ -17,19 +17,6 @@ from clprim.language.gradient.by_hand import HandWritten
 from clprim.plan.strides import elements_of
 from clprim.runtime.device import Device
 
-__all__ = [
-    "Given",
-    "Standing",
-    "as_names",
-    "as_tuple",
-    "asked_of",
-    "is_array",
-    "is_floating",
-    "kind_of",
-    "read_arguments",
-    "sum_axes",
-]
-
 _NUMBERS = (int, float, np.number, np.bool_)
 
 

@@ -13,8 +13,6 @@ from clprim.gradients.arguments import as_tuple, is_array, is_floating
 from clprim.gradients.kernels import register
 from clprim.runtime.device import current_device
 
-__all__ = ["GradientError", "check_gradient"]
-
 _MOST = 64
 
 

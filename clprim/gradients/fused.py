@@ -27,8 +27,6 @@ from clprim.language.gradient.simplify import Algebra
 from clprim.language.gradient.terms import Term
 from clprim.language.grouped import GroupedDefinition
 
-__all__ = ["GroupStages"]
-
 
 class GroupStages:
     """Makes these kernels, each once.

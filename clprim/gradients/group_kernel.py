@@ -18,8 +18,6 @@ from clprim.language.gradient.terms import Term, below
 from clprim.language.grouped import GroupedDefinition
 from clprim.language.rename import renamed
 
-__all__ = ["GroupKernel", "derivation_of", "names_in"]
-
 
 def names_in(terms: Iterable[Term]) -> set[str]:
     """The names that terms are computed from."""

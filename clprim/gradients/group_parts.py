@@ -29,8 +29,6 @@ from clprim.language.gradient.parts_of_groups import split_groups
 from clprim.language.gradient.simplify import Algebra
 from clprim.language.gradient.terms import Term
 
-__all__ = ["SMALLEST", "PartStages", "inner_axes"]
-
 #: Parts of fewer elements are not worth tables of one value a part.
 SMALLEST = 8
 

@@ -30,8 +30,6 @@ from clprim.language.grouped import GroupedDefinition
 from clprim.plan.strides import broadcast_shapes, reduced_axes
 from clprim.runtime.device import current_device
 
-__all__ = ["GroupedGradient"]
-
 
 class GroupedGradient:
     """Gradients of a `Grouped` in its arguments; see `Grouped.gradient`.

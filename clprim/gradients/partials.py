@@ -19,8 +19,6 @@ from clprim.language.definition import ReductionDefinition
 from clprim.language.gradient.derive import Derivation
 from clprim.language.gradient.fold import Folded
 
-__all__ = ["PartialStages"]
-
 _TIES = {
     "max": (
         "reduce_y0 = lowest_reduce_y0; reduce_y1 = 0;",

@@ -29,8 +29,6 @@ from clprim.language.gradient.terms import Term
 from clprim.plan.strides import broadcast_shapes, broadcasts_to
 from clprim.runtime.device import current_device
 
-__all__ = ["PointwiseGradient", "derive_pointwise"]
-
 
 def derive_pointwise(
     definition: PointwiseDefinition,

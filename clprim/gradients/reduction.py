@@ -34,8 +34,6 @@ from clprim.language.gradient.terms import Terms
 from clprim.plan.strides import broadcast_shapes, reduced_axes
 from clprim.runtime.device import current_device
 
-__all__ = ["ReductionGradient"]
-
 
 class ReductionGradient:
     """Gradients of a `Reduction` in its arrays; see `Reduction.gradient`.

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from clprim.gradients.grouped import GroupedGradient
     from clprim.gradients.reduction import ReductionGradient
 
-__all__ = ["SecondGradient", "SecondOfGroups", "SecondOfReduction"]
-
 
 @dataclass(frozen=True)
 class _Step:

@@ -15,8 +15,6 @@ from clprim.language.gradient.by_hand import HandWritten
 from clprim.language.gradient.derive import Derivation
 from clprim.plan.strides import broadcast_shapes, memory_order
 
-__all__ = ["REAL", "Stage", "StageMaker", "covers", "lies_otherwise"]
-
 #: dtypes of real operands.
 REAL = {"float": np.float32, "double": np.float64}
 

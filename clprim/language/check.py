@@ -45,8 +45,6 @@ from clprim.language.tree import (
     walk,
 )
 
-__all__ = ["check"]
-
 
 def check(rules: Rules, text: object, preamble: Preamble | None = None) -> Snippet:
     """Checks ``text`` against ``rules`` and returns it with what it uses and assigns.

@@ -38,8 +38,6 @@ from clprim.language.tree import (
     walk,
 )
 
-__all__ = ["added_results", "derive_combine", "position_results", "summed_results"]
-
 _MERGE = {"+=": "+=", "-=": "+=", "*=": "*=", "&=": "&=", "|=": "|=", "^=": "^="}
 _OPERATORS = frozenset("+ * & | ^ && ||".split())
 _FUNCTIONS = frozenset("max min fmax fmin".split())

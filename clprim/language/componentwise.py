@@ -32,8 +32,6 @@ from clprim.language.tree import (
     fold,
 )
 
-__all__ = ["is_componentwise", "needs_float"]
-
 _COMPARISONS = frozenset("< > <= >= == !=".split())
 _LOGIC = frozenset(["&&", "||"])
 _ARITHMETIC = frozenset("+ - * / & | ^".split())

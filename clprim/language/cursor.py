@@ -9,8 +9,6 @@ from clprim.language.names import KEYWORDS, QUALIFIERS, STORAGE, TYPES
 from clprim.language.node import Node, Span
 from clprim.language.tokens import Token
 
-__all__ = ["DEEPEST", "Cursor", "Fault", "Words"]
-
 #: Words that are neither a variable nor a function.
 _NO_VALUE = TYPES | QUALIFIERS | STORAGE | (KEYWORDS - {"sizeof"})
 _TYPES = TYPES | QUALIFIERS | STORAGE | {"__typeof__"}

@@ -18,22 +18,6 @@ from clprim.language.preamble import Preamble, read_preamble
 from clprim.language.snippet import Rules, Snippet
 from clprim.language.tree import Assign, Call, Declare, Evaluate, Name, flat, walk
 
-__all__ = [
-    "POSITION",
-    "Accumulation",
-    "Definition",
-    "PointwiseDefinition",
-    "ReductionDefinition",
-    "check_accumulation",
-    "count_operands",
-    "define_pointwise",
-    "define_reduction",
-    "is_taken",
-    "kernel_name",
-    "require_assigned",
-    "texts",
-]
-
 POSITION = frozenset(["index", "coord", "size"])
 
 

@@ -10,8 +10,6 @@ from clprim.language.composed import Composed, Piece
 from clprim.language.rename import renamed
 from clprim.language.snippet import Rules, Snippet
 
-__all__ = ["appended", "define_epilogue"]
-
 # What it may read: arrays x0, x1, …, numbers w0, w1, …, and where in the result it is.
 _READS = frozenset(["x", "w", "index", "coord", "size"])
 

@@ -35,8 +35,6 @@ from clprim.language.tree import (
     Vector,
 )
 
-__all__ = ["Expressions"]
-
 _ASSIGNING = frozenset("= += -= *= /= %= &= |= ^= <<= >>=".split())
 _STRENGTH = {**STRENGTH, **dict.fromkeys(_ASSIGNING, ASSIGNMENT), "?": CONDITIONAL}
 _PREFIX = frozenset("+ - ! ~ * & ++ --".split())

@@ -26,8 +26,6 @@ from clprim.language.preamble import Preamble, read_preamble
 from clprim.language.rename import renamed
 from clprim.language.snippet import Rules, Snippet
 
-__all__ = ["GroupedDefinition", "Mapping", "Near", "Reducing", "define_grouped"]
-
 _NEAR = ("first", "begin", "step", "finish")
 
 

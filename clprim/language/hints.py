@@ -26,18 +26,6 @@ from clprim.language.tree import (
     walk,
 )
 
-__all__ = [
-    "INSTEAD",
-    "INTEGERS_ONLY",
-    "is_floating",
-    "is_integer",
-    "of_complaint",
-    "of_directive",
-    "quotient",
-    "takes_floats",
-    "unknown_name",
-]
-
 _HELPERS = "helper functions go to preamble=, in OpenCL C"
 _ELEMENTS = "a snippet sees one element; sums over an array are a Reduction's"
 #: Names of other languages and libraries: what to write instead.

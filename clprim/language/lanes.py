@@ -41,8 +41,6 @@ from clprim.language.tree import (
     fold,
 )
 
-__all__ = ["Lanes", "vector_lookups"]
-
 _INTEGERS = frozenset("int uint long ulong short ushort char uchar bool size_t".split())
 _UNIFORM_TYPES = _INTEGERS | {"float"}
 _COMPARISONS = frozenset("< > <= >= == !=".split())

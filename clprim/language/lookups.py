@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["LOOKUPS", "Lookup", "lookup_of"]
-
 #: Functions of an array, with the family of operands; a number follows.
 LOOKUPS = ("at_x", "inside_x", "size_x")
 

@@ -2,22 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "BUILTINS",
-    "COMPONENTWISE",
-    "FUNCTIONS",
-    "INTEGER_FORMS",
-    "KEYWORDS",
-    "QUALIFIERS",
-    "RESERVED",
-    "STORAGE",
-    "TRIGONOMETRY",
-    "TYPES",
-    "UNIFIED",
-    "WRITTEN",
-    "is_vector_type",
-]
-
 _SCALARS = "char uchar short ushort int uint long ulong float double half".split()
 
 QUALIFIERS = frozenset("const volatile restrict unsigned signed struct union enum".split())

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, NamedTuple, TypeVar
 
-__all__ = ["Mark", "Node", "Piece", "Span", "children", "fold", "rewrite", "walk"]
-
 T = TypeVar("T")
 
 

@@ -6,9 +6,6 @@ import re
 
 from clprim.language.lookups import LOOKUPS
 
-__all__ = ["NUMBERED", "PER_DIMENSION", "POSITIONS", "RANDOM"]
-__all__ += ["is_engine_name", "operand_number", "without_prefix"]
-
 #: Families of operands, whose names end in a number.
 NUMBERED = ("x", "w", "y", "reduce_y", "scan_y", "other_y", "group_y", *LOOKUPS)
 POSITIONS = ("index", "reduce_item", "scan_item", "count")

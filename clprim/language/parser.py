@@ -35,8 +35,6 @@ from clprim.language.tree import (
     While,
 )
 
-__all__ = ["parse_preamble", "parse_snippet", "parse_value"]
-
 _NOTHING = Words()
 _CHANGING = frozenset("= += -= *= /= %= &= |= ^= <<= >>= ++ --".split())
 

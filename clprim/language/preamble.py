@@ -14,8 +14,6 @@ from clprim.language.parser import parse_preamble, parse_value
 from clprim.language.tokens import Token, caret_message, scan, with_newlines
 from clprim.language.tree import Function, Node, Opaque, Tree, Type, names_in
 
-__all__ = ["Preamble", "read_preamble"]
-
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _MACRO = re.compile(
     r"#\s*define\s+(?P<name>[A-Za-z_]\w*)(?:\([^)]*\))?(?P<body>.*)", re.DOTALL | re.ASCII

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from clprim.language.composed import Composed, Piece
 from clprim.language.snippet import Snippet
 
-__all__ = ["renamed"]
-
 
 def renamed(snippet: Snippet, names: Mapping[str, str]) -> Composed:
     """Returns the snippet's text, its last semicolon in place, with other names for operands.

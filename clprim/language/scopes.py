@@ -20,8 +20,6 @@ from clprim.language.tree import (
     While,
 )
 
-__all__ = ["LEAVE", "Enter", "Known", "Step", "steps_below"]
-
 # What may be said of loops alone.
 LOOP = frozenset(["break", "continue"])
 

@@ -14,8 +14,6 @@ from clprim.language.definition import ReductionDefinition, define_reduction
 from clprim.language.rename import renamed
 from clprim.language.snippet import Snippet
 
-__all__ = ["segmented"]
-
 
 def segmented(plain: ReductionDefinition, *, exclusive: bool) -> ReductionDefinition:
     """Returns the scan with one array and one partial more: the marks, and whether any was seen.

@@ -14,8 +14,6 @@ from clprim.language.preamble import Preamble
 from clprim.language.tokens import Token, caret_message
 from clprim.language.tree import Assign, Binary, Call, Statement, Tree, walk
 
-__all__ = ["Rules", "Snippet"]
-
 _COUNTED = frozenset("+ - * / % += -= *= /=".split())
 
 

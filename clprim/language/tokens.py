@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from clprim.errors import DefinitionError
 from clprim.language.node import Span
 
-__all__ = ["Token", "caret_message", "quote", "scan", "tokenize", "with_newlines"]
-
 #: At most so many characters of a line are quoted.
 _QUOTED = 200
 

@@ -14,9 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from clprim.errors import DefinitionError
 from clprim.language.traced_text import LONGEST, in_order, text_of
-from clprim.language.traced_value import FUNCTIONS, Value, apply, as_value
-
-__all__ = ["FUNCTIONS", "Traced", "Value", "apply", "reads", "trace", "write"]
+from clprim.language.traced_value import Value, as_value
 
 _BITWISE = frozenset("& ^ | << >>".split())
 

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from clprim.language.traced_value import Value
 
-__all__ = ["LONGEST", "in_order", "shown", "text_of"]
-
 # How tightly C binds: names and calls, signs, then the operators from products on.
 _NAME, _SIGN, _TERNARY = 16, 14, 3
 _LEVELS = {

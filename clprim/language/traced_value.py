@@ -11,8 +11,6 @@ import numpy as np
 from clprim.errors import DefinitionError
 from clprim.language.traced_text import shown, text_of
 
-__all__ = ["FUNCTIONS", "Value", "apply", "as_value"]
-
 _COMPARISONS = frozenset("< <= > >= == !=".split())
 # Of two truth values.
 _LOGICAL = {"&": "&&", "|": "||", "^": "!="}

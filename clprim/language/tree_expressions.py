@@ -7,32 +7,6 @@ from dataclasses import dataclass
 
 from clprim.language.node import Node, Piece
 
-__all__ = [
-    "ASSIGNMENT",
-    "CONDITIONAL",
-    "STRENGTH",
-    "VALUE",
-    "Assign",
-    "Binary",
-    "Braces",
-    "Call",
-    "Cast",
-    "Expr",
-    "Expression",
-    "Index",
-    "Member",
-    "Name",
-    "Number",
-    "Opaque",
-    "Postfix",
-    "String",
-    "Ternary",
-    "Type",
-    "Unary",
-    "Vector",
-    "listed",
-]
-
 #: How strongly operators of two operands bind; a cast or a sign binds more strongly, then suffixes.
 STRENGTH = {
     ",": 1,

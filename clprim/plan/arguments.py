@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from clprim.plan.kernel import CALL, SEED, Argument, Buffer, Parameter, Scalar, ScalarCode
 
-__all__ = ["Arguments"]
-
 
 class Arguments:
     """A kernel's parameters and arguments, in order.

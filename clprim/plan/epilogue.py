@@ -21,8 +21,6 @@ from clprim.language.rename import renamed
 from clprim.language.snippet import Snippet
 from clprim.plan.strides import Operand, dense_strides
 
-__all__ = ["NO_EPILOGUE", "Epilogue", "Read", "is_position", "positions"]
-
 # Of an address: what a kernel counts elements in.
 POSITION = np.dtype(np.int64)
 

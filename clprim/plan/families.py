@@ -8,6 +8,4 @@ from clprim.plan.conv.family import CONVOLUTIONS, WINDOWS
 from clprim.plan.product.family import PRODUCTS
 from clprim.plan.strategy import Family
 
-__all__ = ["FAMILIES"]
-
 FAMILIES: tuple[Family[Any], ...] = (CONVOLUTIONS, WINDOWS, PRODUCTS)

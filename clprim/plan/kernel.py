@@ -12,26 +12,6 @@ from dataclasses import dataclass, field, replace
 
 from clprim.dtypes import AnyDType, stored_type
 
-__all__ = [
-    "BAKED_DIMS",
-    "Argument",
-    "Buffer",
-    "Choice",
-    "KernelPlan",
-    "LookupCode",
-    "OperandCode",
-    "Parameter",
-    "Plan",
-    "PositionCode",
-    "Scalar",
-    "ScalarCode",
-    "inner_step",
-    "mask_type",
-    "power_of_two",
-    "round_up",
-    "work_group",
-]
-
 # Sizes and strides are kernel arguments up to this many collapsed dimensions, and constants in the
 # source beyond: OpenCL promises room for 1024 bytes of arguments only.
 BAKED_DIMS = 8

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from clprim.plan.pointwise.code import Shuffles
 
-__all__ = ["permute", "transpose"]
-
 Place = tuple[int, int]  # (vector, lane)
 Pick = tuple[tuple[int, int], ...]  # (0 or 1: of which vector, which lane), each lane
 

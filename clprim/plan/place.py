@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from clprim.dtypes import AnyDType
 from clprim.plan.strides import Operand, broadcast_strides
 
-__all__ = ["Place"]
-
 Shape4 = tuple[int, int, int, int]
 
 

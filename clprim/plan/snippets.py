@@ -35,15 +35,6 @@ from clprim.language.tree import (
 from clprim.plan.strides import Operand, Space, row_major_strides
 from clprim.traits import DeviceTraits
 
-__all__ = [
-    "index_type",
-    "own_names",
-    "refuse_byte_choices",
-    "resolve_dims",
-    "resolve_positions",
-    "unified_functions",
-]
-
 _COMPARISONS = frozenset("< > <= >= == !=".split())
 
 Pairs = tuple[tuple[int, int], ...]

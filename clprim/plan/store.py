@@ -17,8 +17,6 @@ from clprim.plan.kernel import (
 from clprim.plan.snippets import own_names, unified_functions
 from clprim.traits import DeviceTraits
 
-__all__ = ["StoredCode", "StoringCode", "add_store", "storing"]
-
 
 @dataclass(frozen=True)
 class StoredCode(OperandCode):

@@ -18,8 +18,6 @@ from clprim.plan.kernel import Choice, Plan
 from clprim.plan.table import Described, Table
 from clprim.traits import DeviceTraits
 
-__all__ = ["Example", "Family", "Strategy", "Via", "lowered"]
-
 P = TypeVar("P")
 Q = TypeVar("Q")
 

@@ -13,29 +13,6 @@ import numpy as np
 from clprim.dtypes import AnyDType, is_integer
 from clprim.errors import ShapeError, quoted
 
-__all__ = [
-    "ADDRESS_BASE",
-    "NO_SEQUENCES",
-    "Dim",
-    "Operand",
-    "Space",
-    "addresses",
-    "broadcast_shapes",
-    "broadcast_strides",
-    "broadcasts_to",
-    "collapse",
-    "dense_strides",
-    "elements_of",
-    "is_channels_last",
-    "memory_order",
-    "normalize_axes",
-    "normalize_axis",
-    "overlaps_itself",
-    "reduced_axes",
-    "row_major_strides",
-    "shares_memory",
-]
-
 Shape = tuple[int, ...]
 # Iterable, but nothing that holds integers in an order.
 NO_SEQUENCES: tuple[type, ...] = (bytes, bytearray, memoryview, dict, set, frozenset, np.flexible)

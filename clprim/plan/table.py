@@ -20,8 +20,6 @@ from typing import Any, Protocol
 from clprim.plan.kernel import Choice, power_of_two
 from clprim.traits import DeviceTraits
 
-__all__ = ["Described", "Entry", "Key", "Listed", "Table", "TuningFile", "near_size", "power"]
-
 FORMAT = 2
 #: Sizes up to this one count as they are, larger ones as the next power of two: a tile is chosen
 #: for what it wastes at the end of a line, which long lines hardly notice.

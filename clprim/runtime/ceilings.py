@@ -20,16 +20,6 @@ from clprim.runtime import program
 from clprim.runtime.device import Device
 from clprim.runtime.pool import advise_huge_pages
 
-__all__ = [
-    "Candidate",
-    "Measurement",
-    "best",
-    "copy_candidates",
-    "measure",
-    "peak_candidates",
-    "read_candidates",
-]
-
 # Far beyond any cache, short enough for a dozen candidates.
 _BUFFER = 256 << 20
 _LEAST = 1 << 16

@@ -26,17 +26,6 @@ from clprim.runtime.pool import make_pool  # noqa: E402
 if TYPE_CHECKING:
     from clprim.runtime.profile import Profile
 
-__all__ = [
-    "Device",
-    "current_device",
-    "device_of",
-    "devices",
-    "on",
-    "set_device",
-    "synchronize",
-    "wait_for",
-]
-
 ENVIRONMENT = "CLPRIM_DEVICE"
 
 _NOTHING_FOUND = """\

@@ -23,8 +23,6 @@ from dataclasses import dataclass
 from clprim.language.hints import of_complaint
 from clprim.language.tokens import quote
 
-__all__ = ["Complaint", "complaints", "explain"]
-
 _PATTERNS = tuple(
     re.compile(pattern)
     for pattern in (

@@ -32,8 +32,6 @@ from pathlib import Path
 
 from clprim.runtime.private_files import Folder, NotPrivateError, open_folder
 
-__all__ = ["DiskCache", "default_cache", "load", "remove", "store"]
-
 _MAGIC = b"clprim-entry-2\n"
 _HEADER = len(_MAGIC) + hashlib.sha256().digest_size
 _SUFFIX = ".bin"

@@ -24,8 +24,6 @@ from pathlib import Path
 
 from clprim.runtime.private_files import require_private_path
 
-__all__ = ["Driver", "complaint", "prepare", "unite", "write_folder"]
-
 SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
 _VARIABLE = "OCL_ICD_VENDORS"
 _OTHER_VARIABLE = "OCL_ICD_FILENAMES"

@@ -9,8 +9,6 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.tools
 
-__all__ = ["advise_huge_pages", "make_pool"]
-
 # NumPy's own choice: below this, a fault that clears a huge page costs more than it gains.
 _LARGE = 4 << 20
 _HUGE_PAGE = 2 << 20

@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["Folder", "NotPrivateError", "open_folder", "require_private_path"]
-
 # Elsewhere folders cannot be opened, and permissions are not in their mode.
 _CHECKED = hasattr(os, "geteuid") and os.open in os.supports_dir_fd
 _READ = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)

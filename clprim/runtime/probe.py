@@ -25,8 +25,6 @@ from clprim.runtime import disk_cache, icd, query
 from clprim.runtime.probe_times import TIMED, kernel_of, shares_lanes, sums_four_products
 from clprim.traits import DeviceTraits
 
-__all__ = ["ANSWERS", "abilities", "main", "refine"]
-
 # What a program uses beside what every kernel needs: lines before the kernel, and in it.
 _USES = {
     "fp16": (

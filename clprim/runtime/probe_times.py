@@ -8,8 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 import pyopencl as cl
 
-__all__ = ["TIMED", "kernel_of", "shares_lanes", "sums_four_products"]
-
 # A chain of operations that nothing can run ahead of, in each of many work-items.
 _CHAIN = """
 __kernel void probe(__global float *a)

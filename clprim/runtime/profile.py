@@ -13,8 +13,6 @@ from clprim.errors import DeviceError
 from clprim.runtime.device import Device, current_device
 from clprim.text_table import format_table
 
-__all__ = ["KernelEvent", "Profile", "profile"]
-
 # The queue that measures takes the place of a device's own as long as a profile runs there.
 _replaced: dict[Device, cl.CommandQueue] = {}
 _MEASURES = cl.command_queue_properties.PROFILING_ENABLE

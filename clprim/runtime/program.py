@@ -24,8 +24,6 @@ from clprim.traits import DeviceTraits
 if TYPE_CHECKING:
     from clprim.runtime.device import Device
 
-__all__ = ["build", "cl_std_option", "forget", "kernel_of", "programs_met"]
-
 # ``cl.Program.build`` keeps a cache of its own, warns of every remark of a compiler, and can be
 # told to do neither only by settings of the whole process. The class beneath does one thing.
 _RawProgram = cl._cl._Program

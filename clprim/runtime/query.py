@@ -16,20 +16,6 @@ import pyopencl as cl
 
 from clprim.traits import DeviceTraits
 
-__all__ = [
-    "SUB_GROUPS",
-    "device_type",
-    "devices_of",
-    "find",
-    "identity",
-    "match",
-    "may_share_lanes",
-    "query_traits",
-    "rank",
-    "text",
-    "whereabouts",
-]
-
 T = TypeVar("T")
 
 _NONE: list[int] = []

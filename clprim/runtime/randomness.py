@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 from clprim.errors import DTypeError, quoted
 from clprim.runtime import recording
 
-__all__ = ["State", "advance", "at", "checked_state", "get_state", "set_state"]
-
 
 class State(NamedTuple):
     """What decides the numbers of a call: equal states, equal numbers.

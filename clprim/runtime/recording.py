@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Recording", "active", "note_transfer", "record"]
-
 
 @dataclass
 class Recording:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from clprim.plan.kernel import KernelCode
 
-__all__ = ["source_of"]
-
 # Everything that the text of a kernel depends on but its code: templates, and the modules whose
 # objects they call. (Floors: a plan imports from nothing else.)
 _PRINTERS = ("dtypes.py", "errors.py", "language", "plan", "render.py", "traits.py")

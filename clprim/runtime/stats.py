@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import astuple, dataclass, fields
 
-__all__ = ["Counters", "Stats", "counters", "stats"]
-
 
 class Counters:
     """The running counts of this process, incremented where the work happens.

@@ -27,8 +27,6 @@ from clprim.traits import DeviceTraits
 if TYPE_CHECKING:
     from clprim.runtime.device import Device
 
-__all__ = ["IDENTITY", "forget", "save", "shipped", "table_of", "user_file", "using"]
-
 #: What of its traits tells a device from another one of its name.
 IDENTITY = tuple(
     "is_cpu compute_units max_work_group_size local_memory vector_bytes register_bytes".split()

@@ -14,8 +14,6 @@ from torch.utils._pytree import tree_map
 
 from clprim.torch import private
 
-__all__ = ["register"]
-
 # Products: most of the arithmetic, and storage is what they wait for.
 _LOWER = """
 conv1d conv2d conv3d conv_transpose1d conv_transpose2d.input conv_transpose3d.input convolution

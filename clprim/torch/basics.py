@@ -14,8 +14,6 @@ from clprim.torch.kernels.elementwise import apply
 from clprim.torch.memory import adopt, array_of, download, new, on_device, upload
 from clprim.torch.on_cpu import write
 
-__all__ = ["register"]
-
 _aten = torch.ops.aten
 _CHANNELS_LAST = {torch.channels_last: (0, 2, 3, 1), torch.channels_last_3d: (0, 2, 3, 4, 1)}
 

@@ -11,8 +11,6 @@ from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
 from clprim.torch.memory import numpy_dtype
 
-__all__ = ["cast", "copy_into", "duplicate"]
-
 
 def copy_into(target: Array, source: Any) -> None:
     """Copies elements into an array of the same or a broadcast shape, converting them."""

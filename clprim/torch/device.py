@@ -20,8 +20,6 @@ from clprim.runtime.device import Device, devices
 from clprim.torch import numbers, private
 from clprim.torch.memory import placement, supports_bfloat16
 
-__all__ = ["DeviceModule"]
-
 _STATE = struct.Struct("<QQ")  # seed, number of calls
 
 

@@ -15,8 +15,6 @@ import torch.distributed as dist
 
 from clprim.torch import private
 
-__all__: list[str] = []  # to import it is to register the backend
-
 Tensors = Sequence[torch.Tensor]
 
 

@@ -13,8 +13,6 @@ from clprim.reduction import Reduction
 from clprim.torch.memory import adopt, array_of, on_device
 from clprim.torch.numbers import run_on
 
-__all__ = ["operator"]
-
 
 class _Once(torch.autograd.Function):  # type: ignore[misc]
     """Gradients that depend on what they were computed of, in a way that is not known here."""

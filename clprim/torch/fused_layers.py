@@ -15,8 +15,6 @@ from clprim.torch import private
 from clprim.torch.memory import adopt, array_of, on_device
 from clprim.torch.numbers import run_on
 
-__all__ = ["FusedConcat", "FusedConv2d", "FusedMaxPool2d", "whole_of"]
-
 _EPILOGUES = {
     "": "",
     "relu": "y0 = y0 < 0 ? 0 : y0;",

@@ -13,8 +13,6 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 from clprim.errors import DefinitionError
 from clprim.torch.fused_layers import FusedConcat, FusedConv2d, FusedMaxPool2d
 
-__all__ = ["fuse"]
-
 _F = nn.functional
 # By module, function and method: the epilogue's name.
 _ACTIVATIONS: dict[Any, str] = {

@@ -8,8 +8,6 @@ import torch
 
 from clprim.torch import numbers, private
 
-__all__ = ["DeviceGenerator", "register"]
-
 
 class DeviceGenerator(torch.Generator):  # type: ignore[misc]
     """What ``torch.Generator("opencl")`` makes; one seed gives the same numbers on every device."""

@@ -21,22 +21,6 @@ from clprim.plan.strides import dense_strides
 from clprim.runtime.device import current_device
 from clprim.torch import private
 
-__all__ = [
-    "array",
-    "array_of",
-    "array_or_none",
-    "download",
-    "in_use",
-    "kind_of",
-    "new",
-    "numpy_dtype",
-    "on_device",
-    "placement",
-    "supports_bfloat16",
-    "tensor",
-    "upload",
-]
-
 _NUMPY: dict[torch.dtype, np.dtype[Any]] = {
     torch.float32: np.dtype(np.float32),
     torch.float64: np.dtype(np.float64),

@@ -15,8 +15,6 @@ import torch
 from clprim.torch import private
 from clprim.torch.memory import on_device
 
-__all__ = ["register"]
-
 
 def _apply(original: Any) -> Any:
     def apply(module: torch.nn.Module, fn: Any, *args: Any, **options: Any) -> Any:

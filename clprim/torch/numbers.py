@@ -19,8 +19,6 @@ from clprim.errors import DeviceError
 from clprim.runtime.device import Device, current_device, device_of, devices, on
 from clprim.torch import memory, private
 
-__all__ = ["begin", "check", "device", "number_of_array", "opened", "run_on"]
-
 _BARE = torch.device(private.NAME)
 _lock = threading.RLock()
 _order: list[Device] = []

@@ -13,8 +13,6 @@ from clprim.torch import private
 from clprim.torch.copying import copy_into
 from clprim.torch.memory import array_of, download, on_device, upload
 
-__all__ = ["counts", "fallback", "run_on_cpu", "write"]
-
 _MODES = ("warn", "error", "silent")
 _chosen = ["warn"]
 #: How often each overload ran on the CPU.

@@ -17,28 +17,6 @@ import torch
 
 from clprim.errors import DeviceError
 
-__all__ = [
-    "NAME",
-    "adopt",
-    "alias",
-    "autocast_falls_through",
-    "backward_in_its_thread",
-    "empty_tensor",
-    "empty_tensor_on",
-    "make_generators",
-    "print_with",
-    "register_autocast",
-    "register_autograd",
-    "register_composite",
-    "register_device",
-    "register_fallback",
-    "register_kernel",
-    "replace_method",
-    "restride",
-    "storage_of",
-    "wrap_kernels",
-]
-
 #: The device's name: ``tensor.to("opencl")``.
 NAME = "opencl"
 TESTED = ("2.13",)

@@ -7,8 +7,6 @@ import torch
 from clprim.text_table import format_table
 from clprim.torch import on_cpu, table
 
-__all__ = ["coverage"]
-
 
 def coverage() -> dict[str, bool]:
     """Prints which of PyTorch's core operators have a kernel, and returns it by overload.

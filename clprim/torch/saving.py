@@ -13,8 +13,6 @@ import torch
 from clprim.torch import private
 from clprim.torch.memory import on_device
 
-__all__ = ["register"]
-
 
 def _reduce(original: Any) -> Any:
     def reduce(tensor: torch.Tensor, protocol: Any) -> Any:

@@ -18,8 +18,6 @@ from clprim.torch import private
 from clprim.torch.copying import cast, copy_into
 from clprim.torch.memory import adopt, array_of, array_or_none, kind_of, numpy_dtype
 
-__all__ = ["Kernel", "kernel", "kernels", "register_all"]
-
 
 @dataclass(frozen=True)
 class Kernel:

@@ -19,8 +19,6 @@ from clprim.language.node import Node
 from clprim.language.operands import is_engine_name
 from clprim.language.tree import Expr, Function
 
-__all__ = ["COMPARISONS", "LOGIC", "Arithmetic"]
-
 COMPARISONS = frozenset("< > <= >= == !=".split())
 LOGIC = frozenset(["&&", "||", "!"])
 _LOCAL = re.compile(r"[A-Za-z_]\w*$")

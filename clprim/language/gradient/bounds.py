@@ -11,8 +11,6 @@ import math
 
 from clprim.language.gradient.terms import Term, below
 
-__all__ = ["surely_false"]
-
 Interval = tuple[float, float]
 
 _ALL: Interval = (-math.inf, math.inf)

@@ -9,8 +9,6 @@ from clprim.errors import DefinitionError
 from clprim.language.snippet import Snippet
 from clprim.language.tokens import Token, caret_message, tokenize
 
-__all__ = ["HandWritten"]
-
 _ENGINE = re.compile(r"(typeof_)?((?:gx|gw|gy|reduce_y|x|w|y)\d+|count|reduce_item|index)$")
 _GRADIENT = re.compile(r"g[xw]\d+$", re.ASCII)
 _ASSIGNING = frozenset("= += -= *= /=".split())

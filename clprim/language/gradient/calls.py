@@ -13,8 +13,6 @@ from clprim.language.gradient.values import Reference, Refusal, Value, Vector
 from clprim.language.names import UNIFIED
 from clprim.language.node import Node
 
-__all__ = ["BUILTIN_CONSTANTS", "Calls"]
-
 _VALUES = {
     "M_E": math.e,
     "M_LOG2E": math.log2(math.e),

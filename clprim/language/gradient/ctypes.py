@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["common", "convert_target", "is_real", "of_words", "promoted", "split_vector"]
-
 _RANK = {
     name: rank
     for rank, name in enumerate(

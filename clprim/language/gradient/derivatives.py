@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["PREAMBLE", "REFUSED", "RULES", "WHOLE", "Rule", "rules_table"]
-
 
 @dataclass(frozen=True)
 class Rule:

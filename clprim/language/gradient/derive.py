@@ -24,8 +24,6 @@ from clprim.language.snippet import Snippet
 from clprim.language.tokens import caret_message, scan
 from clprim.language.tree import Declare, Opaque, Type, Variable
 
-__all__ = ["Derivation", "derive", "refused", "start", "terms_of"]
-
 _MACRO = re.compile(
     r"#\s*define\s+(?P<name>[A-Za-z_]\w*)(?:\((?P<args>[^)]*)\))?(?P<body>.*)", re.DOTALL | re.ASCII
 )

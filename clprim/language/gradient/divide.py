@@ -14,8 +14,6 @@ from clprim.language.gradient.arithmetic import COMPARISONS, LOGIC
 from clprim.language.gradient.derivatives import RULES
 from clprim.language.gradient.terms import Term, Terms, below
 
-__all__ = ["share_divisors"]
-
 _SMOOTH = frozenset("+ - * / neg ?: cast".split())
 
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 
 from clprim.language.gradient.terms import Term, below
 
-__all__ = ["Unknown", "evaluate"]
-
 
 class Unknown(Exception):  # noqa: N818 — an answer, not an error
     """A term has a function that is not known here."""

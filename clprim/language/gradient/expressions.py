@@ -39,8 +39,6 @@ from clprim.language.tree import (
 )
 from clprim.language.tree import Vector as VectorLiteral
 
-__all__ = ["DEEPEST", "Expressions"]
-
 #: Functions call each other so deeply at most: OpenCL C has no recursion.
 DEEPEST = 32
 

@@ -16,8 +16,6 @@ from clprim.language.gradient.terms import Term, below
 from clprim.language.gradient.trials import Kept
 from clprim.language.gradient.values import Refusal
 
-__all__ = ["Folded", "derive_reduction", "shares"]
-
 #: What is handed to every element as it is, if it takes no more operators than this.
 _SHORT = 3
 

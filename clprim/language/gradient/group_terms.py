@@ -13,8 +13,6 @@ from clprim.language.gradient.terms import Term, below
 from clprim.language.gradient.trials import recognised
 from clprim.language.grouped import GroupedDefinition
 
-__all__ = ["GroupTerms"]
-
 
 class GroupTerms:
     """The terms of a `Grouped`: partials, values of the group, results.

@@ -29,8 +29,6 @@ from clprim.language.gradient.values import Refusal
 from clprim.language.grouped import GroupedDefinition
 from clprim.language.preamble import Preamble
 
-__all__ = ["Grouping", "derive_groups"]
-
 
 @dataclass(eq=False)
 class Grouping:

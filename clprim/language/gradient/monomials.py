@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from clprim.language.gradient.simplify import Algebra
 from clprim.language.gradient.terms import Term, below
 
-__all__ = ["Monomial", "Monomials", "exchanged"]
-
 #: Higher powers take fewer products by themselves.
 _ONE_BY_ONE = 3
 # Powers of a factor in the order in which it came up.

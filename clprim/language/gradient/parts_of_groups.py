@@ -19,8 +19,6 @@ from clprim.language.gradient.monomials import Monomials, exchanged
 from clprim.language.gradient.simplify import Algebra
 from clprim.language.gradient.terms import Term, below
 
-__all__ = ["PartsOfGroups", "split_groups"]
-
 
 @dataclass
 class PartsOfGroups:

@@ -11,8 +11,6 @@ from clprim.language.gradient.values import Elements, Reference, Refusal, Value,
 from clprim.language.node import Node, Span
 from clprim.language.tree import Expr, Name, Unary
 
-__all__ = ["Places"]
-
 _LANES = {c: n for n, c in enumerate("xyzw")} | {f"s{c:x}": c for c in range(16)}
 _LANES |= {f"s{c:X}": c for c in range(10, 16)}
 

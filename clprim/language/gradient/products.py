@@ -15,8 +15,6 @@ from collections.abc import Callable, Container, Mapping, Sequence
 
 from clprim.language.gradient.terms import Term, Terms, below
 
-__all__ = ["shorten_products"]
-
 #: How long a result is waited for, in products.
 _LATENCY = {"/": 3, "call": 10}
 #: So many factors, from the end, are looked through for a quotient.

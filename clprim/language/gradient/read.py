@@ -33,8 +33,6 @@ from clprim.language.tree import (
     While,
 )
 
-__all__ = ["UNROLL", "Run"]
-
 #: A loop is unrolled if it ends after so many turns.
 UNROLL = 128
 

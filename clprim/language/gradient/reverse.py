@@ -21,8 +21,6 @@ from clprim.language.parser import parse_value
 from clprim.language.tokens import scan
 from clprim.language.tree import Binary, Call, Cast, Expr, Name, Number, Ternary, Type, Unary
 
-__all__ = ["Reverse", "active"]
-
 _SIDES = frozenset("< <= > >=".split())
 _WITH_WHOLE = frozenset(["ldexp", "pown", "rootn"])
 _CLIPS = frozenset(["fmax", "fmin", "clamp"])

@@ -16,8 +16,6 @@ import math
 from clprim.language.gradient.ctypes import common
 from clprim.language.gradient.terms import Term, Terms
 
-__all__ = ["MOST", "Algebra"]
-
 #: The highest power that is written as products.
 MOST = 8
 #: Products are searched for common factors down to this depth.

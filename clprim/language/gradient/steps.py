@@ -15,8 +15,6 @@ from clprim.language.gradient.simplify import Algebra
 from clprim.language.gradient.terms import Term, Terms, below
 from clprim.language.gradient.trials import Kept, tried
 
-__all__ = ["classify", "elements_in"]
-
 
 def classify(
     terms: Terms,

@@ -17,8 +17,6 @@ from collections.abc import Iterable
 from clprim.errors import DefinitionError
 from clprim.language.gradient.ctypes import is_real
 
-__all__ = ["LIMIT", "Term", "Terms", "below"]
-
 #: So many terms a gradient may have: what is longer, no compiler would take.
 LIMIT = 20_000
 

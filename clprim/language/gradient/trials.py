@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from clprim.language.gradient.evaluate import Unknown, evaluate
 from clprim.language.gradient.terms import Term, below
 
-__all__ = ["Kept", "recognised", "tried"]
-
 _TRIALS, _ELEMENTS, _CLOSE = 3, 7, 1e-10
 
 

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from clprim.language.gradient.terms import Term
 from clprim.language.node import Span
 
-__all__ = ["Elements", "Reference", "Refusal", "Value", "Vector"]
-
-
 _NOWHERE = Span(0, 0)
 
 

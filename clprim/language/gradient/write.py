@@ -30,8 +30,6 @@ from clprim.language.tree import (
     Variable,
 )
 
-__all__ = ["write"]
-
 #: What is longer, or nested more deeply, gets a local.
 _LONGEST, _DEEPEST = 14, 9
 _SUFFIX = {"uint": "u", "long": "l", "ulong": "ul"}

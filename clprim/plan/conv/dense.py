@@ -13,8 +13,6 @@ from clprim.plan.epilogue import Epilogue
 from clprim.plan.place import Place
 from clprim.traits import DeviceTraits
 
-__all__ = ["CPU", "GPU", "dense_convolution", "dense_depthwise", "dense_images"]
-
 #: Devices that need not be here: a CPU with wide registers, and a GPU.
 CPU = DeviceTraits(
     is_cpu=True,

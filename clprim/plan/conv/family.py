@@ -21,8 +21,6 @@ from clprim.plan.product.problem import Contraction
 from clprim.plan.strategy import Family, Via, lowered
 from clprim.plan.table import near_size
 
-__all__ = ["CONVOLUTIONS", "WINDOWS", "WindowsClass"]
-
 
 @dataclass(frozen=True)
 class WindowsClass(ContractionClass):

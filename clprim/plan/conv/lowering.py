@@ -16,8 +16,6 @@ from clprim.plan.epilogue import Epilogue
 from clprim.plan.place import Place
 from clprim.plan.product.problem import Bounds, Contraction, Gathered, Output, Packed
 
-__all__ = ["contractions", "forward"]
-
 
 def contractions(p: Convolution) -> Sequence[Contraction]:
     """Returns the contractions that together are a convolution, to be run in any order."""

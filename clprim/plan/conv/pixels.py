@@ -15,8 +15,6 @@ from clprim.plan.place import Place
 from clprim.plan.product.problem import Digits, Output, Packed
 from clprim.plan.strides import dense_strides, is_channels_last
 
-__all__ = ["Shuffle"]
-
 
 @dataclass(frozen=True)
 class Shuffle:

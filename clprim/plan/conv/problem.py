@@ -17,8 +17,6 @@ from clprim.plan.epilogue import NO_EPILOGUE, Epilogue
 from clprim.plan.place import Place
 from clprim.plan.table import near_size, power
 
-__all__ = ["Axis", "Convolution", "ConvolutionClass"]
-
 
 @dataclass(frozen=True)
 class Axis:

@@ -32,8 +32,6 @@ from clprim.plan.kernel import KernelPlan, Plan, power_of_two, round_up
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
-__all__ = ["CHANNELS", "ChannelsCode", "ChannelsTile"]
-
 # Bytes of x below a tile, of all vectors of a block, that stay in a core's nearest cache.
 BLOCK_BYTES = 24 << 10
 # Work-items a compute unit, unless a table says otherwise.

@@ -21,30 +21,6 @@ from clprim.plan.place import Place
 from clprim.plan.store import StoredCode, StoringCode, add_store, storing
 from clprim.traits import DeviceTraits
 
-__all__ = [
-    "CLIP",
-    "ITEMS_WORTH_TIMING",
-    "NEEDS",
-    "UNROLLED",
-    "BandTile",
-    "DepthwiseCode",
-    "PackCode",
-    "add_place",
-    "arguments_of",
-    "arguments_of_any",
-    "around",
-    "is_masked",
-    "joins_rows",
-    "near_bands",
-    "on_cpus",
-    "pack_taps",
-    "passes_cache",
-    "plane_vector",
-    "spread_rows",
-    "stores",
-    "unrolls",
-]
-
 # Channels that a work-group packs.
 PACK_GROUP = 16
 # What its strategies take, for messages.

@@ -12,8 +12,6 @@ from clprim.plan.depthwise.weight.planes import GRADIENT_PLANES
 from clprim.plan.depthwise.weight.windows import GRADIENT_WINDOWS
 from clprim.plan.depthwise.windows import WINDOWS
 
-__all__ = ["GRADIENTS", "PLANES"]
-
 #: Forward, and the gradient in the input.
 PLANES = (CHANNELS, RUNS, WHOLE_PLANES, WINDOWS, LANES)
 #: The gradient in the weight.

@@ -17,8 +17,6 @@ from clprim.plan.kernel import KernelPlan, OperandCode, Plan, round_up, work_gro
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
-__all__ = ["LANES", "LanesCode", "LanesTile"]
-
 # Outputs of a work-item: each tap is read once for all of them.
 OUTPUTS = 4
 # That registers hold beside everything else.

@@ -31,8 +31,6 @@ from clprim.plan.kernel import KernelPlan, OperandCode, Plan, round_up
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
-__all__ = ["WHOLE_PLANES", "PlanesCode", "PlanesTile"]
-
 # Of local memory: half of it for rows of x, a quarter for sums, a quarter for sums without gaps.
 SCRATCH_BYTES = 128 << 10
 # What a band of rows should take of it, to stay in a core's nearest cache.

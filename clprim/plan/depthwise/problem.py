@@ -22,8 +22,6 @@ from clprim.plan.conv.problem import Axis, Convolution
 from clprim.plan.epilogue import NO_EPILOGUE, Epilogue
 from clprim.plan.place import Place
 
-__all__ = ["Depthwise", "Line", "depthwise_of", "index_of", "moved_bytes", "planes_of"]
-
 
 @dataclass(frozen=True)
 class Line:

@@ -8,15 +8,6 @@ from clprim.plan.depthwise.problem import Depthwise, Line
 from clprim.plan.depthwise.weight.code import DepthwiseGradient
 from clprim.traits import DeviceTraits
 
-__all__ = [
-    "LARGEST_STRIDE",
-    "MOST_TAPS",
-    "busy_items",
-    "interlaced",
-    "single_taps",
-    "taps_in_registers",
-]
-
 # Taps that registers hold.
 MOST_TAPS = 49
 # Windows farther apart share little.

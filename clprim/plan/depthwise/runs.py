@@ -32,8 +32,6 @@ from clprim.plan.kernel import KernelPlan, OperandCode, Plan, round_up
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
-__all__ = ["RUNS", "RunsCode"]
-
 # Of local memory.
 SCRATCH_BYTES = 64 << 10
 # What the copy of a band of rows should take of it, to stay in a core's nearest cache.

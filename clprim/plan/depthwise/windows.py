@@ -25,8 +25,6 @@ from clprim.plan.kernel import KernelPlan, OperandCode, Plan, round_up, work_gro
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
-__all__ = ["WINDOWS", "WindowsCode", "WindowsTile"]
-
 # Sums that registers hold beside taps.
 MOST_SUMS = 16
 # Beside both: a row of x, addresses, what the epilogue needs.

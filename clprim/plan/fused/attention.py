@@ -15,8 +15,6 @@ from clprim.plan.kernel import KernelPlan, Plan
 from clprim.plan.strides import Operand
 from clprim.traits import DeviceTraits
 
-__all__ = ["FLOATS", "LEAST_LANES", "plan_attention"]
-
 # Keys at a time: a multiple of every tile's rows. 32 to 128 take equally long.
 KEYS = 96
 # Fewer queries, which a matrix product computes as well, leave most lanes idle.

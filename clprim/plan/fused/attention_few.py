@@ -16,8 +16,6 @@ from clprim.plan.kernel import KernelPlan, Plan
 from clprim.plan.strides import Operand
 from clprim.traits import DeviceTraits
 
-__all__ = ["FEW", "plan_attention_few", "slices_of"]
-
 # Queries at most: more of them are better the lanes of vectors.
 FEW = 6
 # Keys whose products are weights at a time; they and their values stay in the nearest cache.

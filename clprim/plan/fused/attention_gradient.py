@@ -19,8 +19,6 @@ from clprim.plan.kernel import KernelPlan, Plan, round_up
 from clprim.plan.strides import Operand, Shape
 from clprim.traits import DeviceTraits
 
-__all__ = ["GradientTiles", "plan_attention_gradient", "tiles_of"]
-
 # Queries at a time: a multiple of every tile's rows.
 QUERIES = 96
 # Work-items a unit, so that none waits long for the others; and a head's at most, as each of them

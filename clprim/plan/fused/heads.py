@@ -12,8 +12,6 @@ from clprim.plan.snippets import index_type
 from clprim.plan.strides import Dim, Operand, Space, collapse
 from clprim.traits import DeviceTraits
 
-__all__ = ["VECTORS", "AttentionCode", "code_of", "room", "vectors_of"]
-
 # Loops over heads that a kernel has.
 MOST_DIMS = 4
 # Vectors of lanes: with 16 registers 4 × 3 sums read least.

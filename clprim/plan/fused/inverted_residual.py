@@ -34,8 +34,6 @@ from clprim.plan.snippets import own_names, unified_functions
 from clprim.plan.store import add_store
 from clprim.traits import DeviceTraits
 
-__all__ = ["InvertedCode", "InvertedResidual", "plan_inverted_residual"]
-
 # Local memory for everything: a part of the second cache that every CPU's local memory has room
 # for.
 NEAR_BYTES = 256 << 10

@@ -22,8 +22,6 @@ from clprim.plan.grouped.runs import (
 from clprim.plan.kernel import KernelPlan, round_up
 from clprim.traits import DeviceTraits
 
-__all__ = ["plan_lanes"]
-
 
 def plan_lanes(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
     """Plans the kernel, or returns None where groups are no such thing as above, or long.

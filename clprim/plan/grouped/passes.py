@@ -25,8 +25,6 @@ from clprim.plan.reduction.planner import plan_reduction
 from clprim.plan.strides import Operand, broadcast_strides, dense_strides, memory_order
 from clprim.traits import DeviceTraits
 
-__all__ = ["plan_passes"]
-
 # Rows of so many elements are long by themselves; a table takes at most this part of the elements.
 LONG_ROW = 256
 TABLE_PART = 16

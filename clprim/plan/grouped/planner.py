@@ -14,8 +14,6 @@ from clprim.plan.grouped.runs import plan_runs
 from clprim.plan.kernel import Plan
 from clprim.traits import DeviceTraits
 
-__all__ = ["plan_groups"]
-
 
 def plan_groups(problem: Groups, traits: DeviceTraits) -> Plan:
     """Plans one call.

@@ -8,8 +8,6 @@ from clprim.dtypes import AnyDType
 from clprim.language.grouped import GroupedDefinition
 from clprim.plan.strides import Operand
 
-__all__ = ["Groups"]
-
 
 @dataclass(frozen=True)
 class Groups:

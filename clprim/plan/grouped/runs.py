@@ -46,20 +46,6 @@ from clprim.plan.snippets import index_type, own_names, unified_functions
 from clprim.plan.strides import Dim, Space, broadcast_strides, collapse, memory_order
 from clprim.traits import DeviceTraits
 
-__all__ = [
-    "FEW_ITEMS",
-    "ITEMS",
-    "LEAST",
-    "Loops",
-    "PhaseCode",
-    "RunsCode",
-    "group_kernel",
-    "loops_of",
-    "plan_runs",
-    "shortest",
-    "walk_together",
-]
-
 # Of a group, what the second pass still finds in a core's second cache; and the core's part of the
 # last one, where that is more.
 NEAR_BYTES = 1 << 20

@@ -28,8 +28,6 @@ from clprim.plan.snippets import index_type
 from clprim.plan.strides import Dim, Operand, Space, collapse
 from clprim.traits import DeviceTraits
 
-__all__ = ["HOW", "LinesCode", "plan_lines"]
-
 #: Ways to take the element ``v`` into ``y``.
 HOW = {
     "sum": "y + v",

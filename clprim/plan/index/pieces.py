@@ -21,8 +21,6 @@ from clprim.plan.snippets import index_type
 from clprim.plan.strides import Dim, Operand, Space, memory_order
 from clprim.traits import DeviceTraits
 
-__all__ = ["MOST_PIECES", "Cut", "PieceCode", "PiecesCode", "plan_pieces"]
-
 # The kernel has text for each of them, and for each loop.
 MOST_PIECES, MOST_DIMS = 8, 4
 # How far ahead pieces are asked for. Measured, rolled rows of 1024 and planes of 56 x 56 with a

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from clprim.plan.kernel import KernelCode, LookupCode, OperandCode, PositionCode, ScalarCode
 
-__all__ = ["PointwiseCode", "Shuffles", "TileCode"]
-
 
 @dataclass(frozen=True)
 class PointwiseCode(KernelCode):

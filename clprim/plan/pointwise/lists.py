@@ -20,8 +20,6 @@ from clprim.plan.pointwise.schedule import RUN
 from clprim.plan.strides import Operand
 from clprim.traits import DeviceTraits
 
-__all__ = ["ListsCode", "lists_that_fit", "plan_lists"]
-
 
 @dataclass(frozen=True)
 class ListsCode(PointwiseCode):

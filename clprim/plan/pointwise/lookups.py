@@ -12,8 +12,6 @@ from clprim.language.lanes import Lanes, vector_lookups
 from clprim.plan.kernel import LookupCode, OperandCode
 from clprim.plan.strides import Operand
 
-__all__ = ["plan_lookups", "vector_lanes"]
-
 
 def plan_lookups(
     definition: PointwiseDefinition, inputs: Sequence[Operand], dtypes: Sequence[AnyDType]

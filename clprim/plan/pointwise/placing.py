@@ -12,8 +12,6 @@ from clprim.plan.pointwise.tiling import Tiling
 from clprim.plan.strides import Dim
 from clprim.traits import DeviceTraits
 
-__all__ = ["Placed", "place_tiles"]
-
 # Bytes that a work-item should write: a few hundred microseconds at most.
 _WORK_BYTES = 256 << 10
 # How far ahead of them inputs are asked for. Measured: tiles of 64 pixels, 30 → 40 GB/s.

@@ -68,8 +68,6 @@ from clprim.plan.strides import (
 )
 from clprim.traits import DeviceTraits
 
-__all__ = ["PointwiseCode", "plan_pointwise"]
-
 # Of arguments, which OpenCL promises room for.
 ARGUMENT_BYTES = 1024
 # Vectors compute as their components do only where C does not promote the components first.

@@ -11,23 +11,6 @@ from clprim.plan.kernel import OperandCode, round_up
 from clprim.plan.strides import Dim, Space
 from clprim.traits import DeviceTraits
 
-__all__ = [
-    "CHUNK",
-    "PEELED",
-    "SIZES",
-    "aligned",
-    "chunk_vector",
-    "find_period",
-    "group_size",
-    "in_words",
-    "may_stream",
-    "prefetched",
-    "rows_together",
-    "run_length",
-    "vector_width",
-    "widest",
-]
-
 # Elements that a CPU's work-group takes, and at most where there are many: a work-item begins with
 # what it needs all along, such as the coefficients of a function (gelu took 1.56 ms instead of
 # 1.69, add 1.58 instead of 1.60). So many a compute unit still share the work evenly.

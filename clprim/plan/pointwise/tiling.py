@@ -31,8 +31,6 @@ from clprim.plan.permutation import permute, transpose
 from clprim.plan.pointwise.code import Shuffles
 from clprim.plan.strides import Dim
 
-__all__ = ["Tiling", "find_tiling"]
-
 # Bytes of a tile: they are to stay in the first cache, beside what is read meanwhile.
 _TILE_BYTES = 16 << 10
 # Bytes along a result's row in a transposition, and rows of its tile. Measured: inputs want to

@@ -10,16 +10,6 @@ from clprim.plan.product.register_code import Asking, ContractionCode
 from clprim.plan.product.register_tile import PANEL_BYTES
 from clprim.traits import DeviceTraits
 
-__all__ = [
-    "ASKS",
-    "NEAR_BYTES",
-    "Cut",
-    "ask_for_band",
-    "ask_for_lanes",
-    "ask_for_strips",
-    "cut_loops",
-]
-
 # Gathered tiles that a work-group takes: each strip of the packed operand is fetched from the far
 # cache once and then used this many times.
 TILES = 32

@@ -10,8 +10,6 @@ from clprim.language.epilogue import define_epilogue
 from clprim.plan.epilogue import Epilogue
 from clprim.plan.product.problem import Contraction, Gathered, Output, Packed
 
-__all__ = ["dense_product"]
-
 
 def dense_product(
     m: int,

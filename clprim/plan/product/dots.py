@@ -17,16 +17,6 @@ from clprim.plan.product.register_code import ContractionCode, contraction_code,
 from clprim.plan.product.register_tile import Tile, lanes_of
 from clprim.traits import DeviceTraits
 
-__all__ = [
-    "DotsCode",
-    "DotsTile",
-    "dots_tile",
-    "fits_dots",
-    "plan_dots",
-    "suits_dots",
-    "takes_dots",
-]
-
 # Outputs of a tile, which is another kernel to compile, and lanes that are read side by side.
 _OUTPUTS, _LANES = (1, 2, 4, 8), (8, 4, 2, 1)
 # Above these, the panels of a product read the packed operand less often.

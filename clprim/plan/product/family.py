@@ -43,8 +43,6 @@ from clprim.plan.strategy import Example, Family, Strategy
 from clprim.plan.table import near_size, power
 from clprim.traits import DeviceTraits
 
-__all__ = ["PRODUCTS", "ContractionClass"]
-
 # More lanes than these keep any device busy.
 MANY = 1 << 16
 # Steps that the loops of a work-item make in all where a device stops them.

@@ -38,8 +38,6 @@ from clprim.plan.product.register_tile import (
 )
 from clprim.traits import DeviceTraits
 
-__all__ = ["plan_in_place"]
-
 # Steps of depth that the product's loop takes at a time.
 UNROLL = 4
 # Taps of a row that it takes at a time, where these follow each other.

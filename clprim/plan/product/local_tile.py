@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from clprim.plan.kernel import power_of_two
 from clprim.traits import DeviceTraits
 
-__all__ = ["LocalTile", "busy_items", "choose_local_tile", "local_tiles", "most_sums"]
-
 # The part of a work-item's registers that its sums take: with operands, prefetched elements and
 # addresses, 64 floats come to 102 to 128 registers of 4 bytes, 32 floats on a GPU that has half as
 # many to 128 of its own, and 64 would be spilled there.

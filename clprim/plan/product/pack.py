@@ -10,8 +10,6 @@ from clprim.plan.kernel import KernelCode, KernelPlan, OperandCode
 from clprim.plan.product.problem import Contraction
 from clprim.plan.product.register_code import ContractionCode
 
-__all__ = ["PackCode", "pack_plan", "passes_in_place"]
-
 # Elements that one work-item packs: long enough not to notice its start.
 PACK_RUN = 256
 

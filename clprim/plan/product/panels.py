@@ -29,8 +29,6 @@ from clprim.plan.product.register_code import (
 from clprim.plan.product.register_tile import MOST_TILES, Tile, choose_tile, lanes_of, panel_of
 from clprim.traits import DeviceTraits
 
-__all__ = ["LONGEST_CHAIN", "plan_panels"]
-
 # Products added one after another into one sum: rounding errors grow with their number, so longer
 # depths are split, and the splits' sums added up.
 LONGEST_CHAIN = 8192

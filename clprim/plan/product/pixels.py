@@ -13,8 +13,6 @@ from clprim.plan.permutation import permute
 from clprim.plan.pointwise.code import Shuffles
 from clprim.plan.product.problem import Contraction, Digits, Output
 
-__all__ = ["block_of", "piece_of", "step_of", "weaving"]
-
 # Rows that are woven: more of them would need more vectors than there are registers.
 MOST_ROWS = 4
 

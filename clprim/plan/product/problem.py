@@ -18,18 +18,6 @@ from dataclasses import dataclass
 from clprim.dtypes import AnyDType
 from clprim.plan.epilogue import NO_EPILOGUE, Epilogue
 
-__all__ = [
-    "Bounds",
-    "Contraction",
-    "Digits",
-    "Gathered",
-    "Output",
-    "Packed",
-    "index_of",
-    "moved_bytes",
-    "span_of",
-]
-
 Digits = tuple[int, int, int]
 
 

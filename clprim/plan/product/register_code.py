@@ -28,8 +28,6 @@ from clprim.plan.product.register_tile import Tile
 from clprim.plan.store import StoredCode, StoringCode, add_store, storing, vectors_alike
 from clprim.traits import DeviceTraits
 
-__all__ = ["Asking", "ContractionCode", "contraction_code", "parameters_of"]
-
 
 @dataclass(frozen=True)
 class Asking:

@@ -16,18 +16,6 @@ from dataclasses import dataclass
 
 from clprim.traits import DeviceTraits
 
-__all__ = [
-    "FEW_SUMS",
-    "Tile",
-    "choose_tile",
-    "lanes_of",
-    "near_tiles",
-    "panel_of",
-    "register_tiles",
-    "tile_rows",
-    "tile_vectors",
-]
-
 # Of the second cache, which the panel shares with a strip of the other operand: a part of it that
 # every CPU's local memory has room for.
 PANEL_BYTES = 256 << 10

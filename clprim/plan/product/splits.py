@@ -16,22 +16,6 @@ from clprim.plan.product.walk import Walk, depths_of, lanes_of
 from clprim.plan.store import StoredCode, StoringCode, add_store
 from clprim.traits import DeviceTraits
 
-__all__ = [
-    "LONGEST_CHAIN",
-    "PLANE",
-    "SHORTEST_CHAIN",
-    "Cut",
-    "TileCode",
-    "cut_depth",
-    "gathers_rows",
-    "numbers_of",
-    "output_steps",
-    "output_wanted",
-    "stored_at",
-    "with_finish",
-    "without_bounds",
-]
-
 # Products added one after another into one sum: rounding errors grow with their number, so longer
 # depths are split, and the splits' sums added up.
 LONGEST_CHAIN = 8192

@@ -11,8 +11,6 @@ from clprim.plan.product.splits import TileCode, output_steps
 from clprim.plan.product.walk import Walk
 from clprim.traits import DeviceTraits
 
-__all__ = ["PanelCode", "SubGroupsCode", "pack_panels"]
-
 # Vectors that are read at once of the other operand: more of them would not stay in registers.
 AHEAD = 2
 # Steps of depth and work-items of a group that packs.

@@ -39,16 +39,6 @@ from clprim.plan.product.walk import Walk, depths_of, lanes_of
 from clprim.plan.store import add_store, storing
 from clprim.traits import DeviceTraits
 
-__all__ = [
-    "SubGroupTile",
-    "fits_sub_groups",
-    "plan_sub_groups",
-    "sub_group_tile",
-    "sub_group_tiles",
-    "suits_sub_groups",
-    "takes_sub_groups",
-]
-
 # Sums of a lane. Sixteen lanes of 32 take half of the 128 registers of 32 bytes that a sub-group
 # has; rows, columns and places have the other half.
 MOST_SUMS = 32

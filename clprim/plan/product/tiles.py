@@ -40,8 +40,6 @@ from clprim.plan.product.words import in_words, sign_of
 from clprim.plan.store import add_store, storing
 from clprim.traits import DeviceTraits
 
-__all__ = ["ReadCode", "TilesCode", "plan_tiles"]
-
 # Products of floats that the inner loop computes at a time; one of doubles counts as two. Nine
 # instructions of ten then are products. Compilers read all that they unroll ahead: with 512 of them
 # (8 steps of 64 sums) they took up twice the registers (214 and 102 on a GPU that has 256), so that

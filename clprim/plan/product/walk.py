@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 from clprim.plan.product.problem import Contraction, Digits
 
-__all__ = ["Walk", "depths_of", "lanes_of"]
-
 
 @dataclass(frozen=True)
 class Walk:

@@ -14,8 +14,6 @@ import numpy as np
 from clprim.plan.product.problem import Contraction, Digits
 from clprim.traits import DeviceTraits
 
-__all__ = ["WORD", "in_words", "sign_of"]
-
 #: Bytes of a word.
 WORD = 4
 _INT32 = np.dtype(np.int32)

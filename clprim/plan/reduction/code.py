@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from clprim.dtypes import AnyDType, StoredType, stored_type
 from clprim.plan.kernel import KernelCode, OperandCode, PositionCode, ScalarCode
 
-__all__ = ["PartialCode", "ReductionCode", "Scaling", "partial_code"]
-
 
 @dataclass(frozen=True)
 class Scaling:

@@ -30,7 +30,7 @@ from clprim.plan.kernel import (
     PositionCode,
     round_up,
 )
-from clprim.plan.reduction.code import PartialCode, ReductionCode, Scaling
+from clprim.plan.reduction.code import Scaling
 from clprim.plan.reduction.schedule import Schedule, choose_schedule
 from clprim.plan.reduction.stage import Stages
 from clprim.plan.snippets import index_type, refuse_byte_choices, resolve_positions
@@ -43,8 +43,6 @@ from clprim.plan.strides import (
     memory_order,
 )
 from clprim.traits import DeviceTraits
-
-__all__ = ["PartialCode", "ReductionCode", "ReductionPlan", "Scaling", "plan_reduction"]
 
 
 @dataclass(frozen=True)

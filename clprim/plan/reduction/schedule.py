@@ -14,8 +14,6 @@ from clprim.plan.kernel import power_of_two, round_up
 from clprim.plan.strides import Dim, Space
 from clprim.traits import DeviceTraits
 
-__all__ = ["Schedule", "choose_schedule"]
-
 # Additions one after another into one accumulator: rounding errors grow with their number, so
 # longer chains are cut into more partials.
 LONGEST_CHAIN = 8192

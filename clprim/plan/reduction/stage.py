@@ -24,8 +24,6 @@ from clprim.plan.snippets import own_names, unified_functions
 from clprim.plan.strides import Operand
 from clprim.traits import DeviceTraits
 
-__all__ = ["Stages"]
-
 # Additions one after another that go up no level: of six equal numbers 1e-7 may be lost, of eight
 # 1.5e-7, and with what merging loses 2.4e-7.
 CHAIN = 6

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from clprim.plan.kernel import KernelCode, OperandCode, PositionCode, ScalarCode
 from clprim.plan.reduction.code import PartialCode
 
-__all__ = ["ScanCode"]
-
 
 @dataclass(frozen=True)
 class ScanCode(KernelCode):

@@ -53,8 +53,6 @@ from clprim.plan.strides import (
 )
 from clprim.traits import DeviceTraits
 
-__all__ = ["ScanPlan", "plan_scan"]
-
 _SIZES = {"int": 4, "uint": 4, "float": 4, "long": 8, "ulong": 8, "double": 8}
 
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from clprim.plan.kernel import power_of_two, round_up
 from clprim.traits import DeviceTraits
 
-__all__ = ["Schedule", "choose_schedule"]
-
 # Elements that are summed up one after another before a partial result begins anew.
 BLOCK = 256
 # A second pass over a line pays where it is long, and lines are fewer than cores.

@@ -29,8 +29,6 @@ from clprim.plan.scan.planner import plan_scan
 from clprim.plan.strides import Operand, row_major_strides
 from clprim.traits import DeviceTraits
 
-__all__ = ["Sort", "SortCode", "plan_order"]
-
 # Elements of a line up to which counting is faster than moving: on a CPU, and on a GPU.
 SHORT = {True: 48, False: 1024}
 # Bits of a digit, likewise: a CPU's work-item keeps 256 counts in its nearest cache, a GPU's 16 in

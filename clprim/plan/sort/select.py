@@ -14,8 +14,6 @@ from clprim.plan.kernel import KernelPlan, Plan
 from clprim.plan.sort.planner import SHORT, Sort, plan_order
 from clprim.traits import DeviceTraits
 
-__all__ = ["ORDERED", "plan_select", "selects"]
-
 #: So many keys are kept in order.
 ORDERED = 64
 # Selecting beats sorting where so small a part of a line is asked for.

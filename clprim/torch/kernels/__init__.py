@@ -29,8 +29,6 @@ from clprim.torch.kernels import (
     window,
 )
 
-__all__ = ["all_families"]
-
 all_families = (
     activation,
     attention,

@@ -15,8 +15,6 @@ from clprim.torch.kernels.elementwise import apply, floating, typed
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
-__all__: list[str] = []
-
 
 def _activation(name: str) -> None:
     """Registers an operator that is one of `clprim.ops`, and its gradient."""

@@ -10,8 +10,6 @@ from clprim.torch.kernels.elementwise import apply, promoted, typed
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
-__all__: list[str] = []
-
 
 @kernel("where.self", out=True)
 def _where(condition: Array, a: Any, b: Any, *, out: Array | None = None) -> Any:

@@ -8,8 +8,6 @@ from clprim import ops
 from clprim.arrays.array import Array
 from clprim.torch.table import kernel
 
-__all__: list[str] = []
-
 # PyTorch's numbers for whether matrices are multiplied.
 _MODES = {
     None: "use_mm_for_euclid_dist_if_necessary",

@@ -17,8 +17,6 @@ from clprim.pointwise import Pointwise
 from clprim.torch.memory import kind_of, numpy_dtype
 from clprim.torch.table import kernel
 
-__all__ = ["apply", "floating", "promoted", "typed"]
-
 _BOOL = np.dtype(np.bool_)
 
 

@@ -30,8 +30,6 @@ from clprim.plan.kernel import Plan, round_up
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
-__all__ = ["GRADIENT_CHANNELS", "GradientChannelsCode", "GradientChannelsTile"]
-
 # Columns of the gradient that share the vectors of x below them.
 COLUMNS = 7
 MOST_COLUMNS = 16

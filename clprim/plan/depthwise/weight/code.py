@@ -29,18 +29,6 @@ from clprim.plan.kernel import (
 from clprim.plan.place import Place
 from clprim.traits import DeviceTraits
 
-__all__ = [
-    "LONGEST_CHAIN",
-    "DepthwiseGradient",
-    "FinishCode",
-    "GradientCode",
-    "gradient_arguments",
-    "gradient_code",
-    "gradient_of",
-    "gradient_plan",
-    "longest_split",
-]
-
 # Channels that a work-group finishes.
 FINISH_GROUP = 64
 # Products added one after another into one sum.

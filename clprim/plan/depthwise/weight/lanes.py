@@ -29,8 +29,6 @@ from clprim.plan.kernel import (
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
-__all__ = ["GRADIENT_LANES", "GradientLanesCode", "GradientLanesTile"]
-
 
 @dataclass(frozen=True)
 class GradientLanesTile:

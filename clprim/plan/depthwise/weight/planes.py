@@ -30,8 +30,6 @@ from clprim.plan.kernel import Plan, round_up
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
-__all__ = ["GRADIENT_PLANES", "GradientPlanesCode"]
-
 # Work-items a compute unit, unless a table says otherwise.
 ITEMS = 8
 # Of local memory, for rows of x.

@@ -15,8 +15,6 @@ from clprim.plan.depthwise.weight.code import (
 from clprim.plan.kernel import mask_type
 from clprim.traits import DeviceTraits
 
-__all__ = ["UnrolledGradientCode", "lanes_of"]
-
 
 @dataclass(frozen=True)
 class UnrolledGradientCode(GradientCode):

@@ -31,8 +31,6 @@ from clprim.plan.kernel import Plan, power_of_two, work_group
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
-__all__ = ["GRADIENT_WINDOWS", "GradientWindowsCode", "GradientWindowsTile"]
-
 # Elements of the gradient that registers hold beside sums.
 MOST_FACTORS = 8
 # Beside both: addresses, an element of x.
