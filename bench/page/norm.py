@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from bench.clock.timing import Spread
 from bench.page.report import Report, Table
 from bench.page.targets import Target, Verdict, judge, mean_times
-from bench.work.norm import TORCH, NormRow
+from bench.work.beside import TORCH
+from bench.work.norm import NormRow
 from clprim.runtime.device import Device
 
 _SHARE = Target("share", 0.90, "of the best read-only kernel, statistics")

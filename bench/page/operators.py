@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from bench.page.report import Report, Table
 from bench.page.targets import Target, Verdict, judge, mean_times
+from bench.work.beside import TORCH
 from bench.work.operator_case import MEMORY
-from bench.work.operators import TORCH, OpRow
+from bench.work.operators import OpRow
 from clprim.runtime.device import Device
 
 _SHARE = Target("share", 0.85, "of the best copying or reading kernel")
