@@ -53,7 +53,8 @@ def damage_and_run(folder: Path, seed: int, number: int) -> str:
     for _ in range(int(draw.random.integers(1, 4))):
         name = draw.one(list(_DAMAGES))
         chosen = draw.one(entries)
-        if chosen.is_file() and not chosen.is_symlink():
+        # One that was emptied before has nothing more to lose.
+        if chosen.is_file() and not chosen.is_symlink() and chosen.stat().st_size:
             _DAMAGES[name](chosen, draw)
             done.append(name)
     _forget()
