@@ -213,13 +213,11 @@ def _siblings(name: str) -> Iterator[tuple[str, Any]]:
                 yield f"{family}.{which}" if which != "default" else family, other
 
 
-def register_all(families: Sequence[object]) -> None:
+def register_all() -> None:
     """Registers every kernel of the table, with the forms that follow from it.
 
-    Args:
-        families: The modules whose import has filled the table.
+    The families of kernels, which fill the table, are to be imported before.
     """
-    assert families
     done: set[str] = set()
     for entry in _table:
         for name in entry.names:

@@ -1,59 +1,8 @@
 """PyTorch's overloads, a family a file, each a few lines over `clprim.ops`."""
 
-from clprim.torch.kernels import (
-    activation,
-    attention,
-    bag,
-    choices,
-    counts,
-    distance,
-    elementwise,
-    gate,
-    index,
-    loss,
-    margin,
-    norm,
-    optimizer,
-    place,
-    pool,
-    product,
-    random,
-    recurrent,
-    reduction,
-    sample,
-    scan,
-    segment,
-    shape,
-    special,
-    statistics,
-    window,
-)
+import pkgutil
+from importlib import import_module
 
-all_families = (
-    activation,
-    attention,
-    bag,
-    choices,
-    counts,
-    distance,
-    elementwise,
-    gate,
-    index,
-    loss,
-    margin,
-    norm,
-    optimizer,
-    place,
-    pool,
-    product,
-    random,
-    recurrent,
-    reduction,
-    sample,
-    scan,
-    segment,
-    shape,
-    special,
-    statistics,
-    window,
-)
+# To import a family is to fill the table of kernels with its overloads.
+for _family in pkgutil.iter_modules(__path__):
+    import_module(f"{__name__}.{_family.name}")
