@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, overload
+from typing import Any, Literal, Protocol, cast, overload
 
 from clprim.arrays.array import Array, new_dense
 from clprim.arrays.creation import zeros
@@ -115,28 +115,42 @@ def lstm_cell(
     return (h, c, saved) if return_saved else (h, c)
 
 
-@overload
-def gru_cell(
-    input: Any,
-    hx: Any,
-    w_ih: Any,
-    w_hh: Any,
-    b_ih: Any = ...,
-    b_hh: Any = ...,
-    *,
-    return_saved: Literal[False] = ...,
-) -> Array: ...
-@overload
-def gru_cell(
-    input: Any,
-    hx: Any,
-    w_ih: Any,
-    w_hh: Any,
-    b_ih: Any = ...,
-    b_hh: Any = ...,
-    *,
-    return_saved: Literal[True],
-) -> tuple[Array, SavedStep]: ...
+class Cell(Protocol):
+    """What `gru_cell` is to a type checker: a state, or with ``return_saved=True`` a pair."""
+
+    @overload
+    def __call__(
+        self,
+        input: Any,
+        hx: Any,
+        w_ih: Any,
+        w_hh: Any,
+        b_ih: Any = ...,
+        b_hh: Any = ...,
+        *,
+        return_saved: Literal[False] = ...,
+    ) -> Array: ...
+
+    @overload
+    def __call__(
+        self,
+        input: Any,
+        hx: Any,
+        w_ih: Any,
+        w_hh: Any,
+        b_ih: Any = ...,
+        b_hh: Any = ...,
+        *,
+        return_saved: Literal[True],
+    ) -> tuple[Array, SavedStep]: ...
+
+
+def _stepping(function: Callable[..., Array | tuple[Array, SavedStep]]) -> Cell:
+    """Returns the function, whose result depends on its arguments as `Cell` says."""
+    return cast("Cell", function)
+
+
+@_stepping
 def gru_cell(
     input: Any,
     hx: Any,
@@ -155,28 +169,7 @@ def gru_cell(
     return (h, saved) if return_saved else h
 
 
-@overload
-def rnn_tanh_cell(
-    input: Any,
-    hx: Any,
-    w_ih: Any,
-    w_hh: Any,
-    b_ih: Any = ...,
-    b_hh: Any = ...,
-    *,
-    return_saved: Literal[False] = ...,
-) -> Array: ...
-@overload
-def rnn_tanh_cell(
-    input: Any,
-    hx: Any,
-    w_ih: Any,
-    w_hh: Any,
-    b_ih: Any = ...,
-    b_hh: Any = ...,
-    *,
-    return_saved: Literal[True],
-) -> tuple[Array, SavedStep]: ...
+@_stepping
 def rnn_tanh_cell(
     input: Any,
     hx: Any,
@@ -195,28 +188,7 @@ def rnn_tanh_cell(
     return (h, saved) if return_saved else h
 
 
-@overload
-def rnn_relu_cell(
-    input: Any,
-    hx: Any,
-    w_ih: Any,
-    w_hh: Any,
-    b_ih: Any = ...,
-    b_hh: Any = ...,
-    *,
-    return_saved: Literal[False] = ...,
-) -> Array: ...
-@overload
-def rnn_relu_cell(
-    input: Any,
-    hx: Any,
-    w_ih: Any,
-    w_hh: Any,
-    b_ih: Any = ...,
-    b_hh: Any = ...,
-    *,
-    return_saved: Literal[True],
-) -> tuple[Array, SavedStep]: ...
+@_stepping
 def rnn_relu_cell(
     input: Any,
     hx: Any,
