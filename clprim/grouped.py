@@ -13,6 +13,7 @@ from clprim.call.arguments import (
     as_results,
     check_aliases,
     check_array,
+    check_arrays,
     check_out,
     result_dtypes,
 )
@@ -133,11 +134,7 @@ class Grouped:
         self._inputs = self.definition.inputs
         self._text = f"Grouped {shorten(each)!r}"
         self._what = titled(self._text, name)
-        self._result_type = (
-            None
-            if result_type is None
-            else result_dtypes(self._what, result_type, self.definition.results)
-        )
+        self._result_type = result_dtypes(self._what, result_type, self.definition.results)
         self._partial_type = None if partial_type is None else dtypes.as_dtype(partial_type)
         self._calls: Calls[Call] = Calls()
 
@@ -275,10 +272,7 @@ class Grouped:
     def _problem(self, device: Device, request: _Request) -> tuple[Groups, tuple[Described, ...]]:
         what, definition = self._what, self.definition
         arrays, scalars = split_arguments(what, request.args, self._inputs, definition.scalars)
-        for n, a in enumerate(arrays):
-            check_array(what, f"x{n}", a, device)
-        for n, o in enumerate(request.out or ()):
-            check_array(what, f"out= of y{n}", o, device)
+        check_arrays(what, arrays, request.out or (), device)
         inputs = [operand_of(a) for a in arrays]
         shape = broadcast_shapes(what, [a.shape for a in inputs])
         axes = reduced_axes(what, request.axis, len(shape))

@@ -13,7 +13,7 @@ from clprim.call.arguments import (
     as_results,
     as_shape,
     check_aliases,
-    check_array,
+    check_arrays,
     check_out,
     result_dtypes,
 )
@@ -89,11 +89,7 @@ class Pointwise:
         self._text = f"Pointwise {shorten(expr)!r}"
         self._what = titled(self._text, name)
         check = flag(self._what, "check", check)
-        self._result_type = (
-            None
-            if result_type is None
-            else result_dtypes(self._what, result_type, self.definition.results)
-        )
+        self._result_type = result_dtypes(self._what, result_type, self.definition.results)
         self._gradient = gradient
         self._calls: Calls[Call] = Calls()
         if gradient is not None:
@@ -211,10 +207,7 @@ class Pointwise:
         what = self._what
         arrays, scalars = split_arguments(what, args, self._inputs, self._scalars)
         outs = None if out is None else as_results(what, out, self.definition.results)
-        for n, a in enumerate(arrays):
-            check_array(what, f"x{n}", a, device)
-        for n, o in enumerate(outs or ()):
-            check_array(what, f"out= of y{n}", o, device)
+        check_arrays(what, arrays, outs or (), device)
         inputs = [operand_of(a) for a in arrays]
         broadcast = self.definition.broadcast
         if not broadcast and outs is None and wanted is None:

@@ -13,7 +13,7 @@ from clprim.arrays.memory import Described, operand_of
 from clprim.call.arguments import (
     as_results,
     check_aliases,
-    check_array,
+    check_arrays,
     check_out,
     result_dtypes,
 )
@@ -134,16 +134,8 @@ class Reduction:
         self._text = f"Reduction {shorten(expr or step)!r}"
         self._what = titled(self._text, name)
         check = flag(self._what, "check", check)
-        self._result_type = (
-            None
-            if result_type is None
-            else result_dtypes(self._what, result_type, definition.results)
-        )
-        self._partial_type = (
-            None
-            if partial_type is None
-            else result_dtypes(self._what, partial_type, definition.partials)
-        )
+        self._result_type = result_dtypes(self._what, result_type, definition.results)
+        self._partial_type = result_dtypes(self._what, partial_type, definition.partials)
         self._gradient = gradient
         self._calls: Calls[Call] = Calls()
         if gradient is not None:
@@ -286,10 +278,7 @@ class Reduction:
         keepdims = flag(what, "keepdims", request.keepdims)
         arrays, scalars = split_arguments(what, request.args, self._inputs, self._scalars)
         outs = None if out is None else as_results(what, out, definition.results)
-        for n, a in enumerate(arrays):
-            check_array(what, f"x{n}", a, device)
-        for n, o in enumerate(outs or ()):
-            check_array(what, f"out= of y{n}", o, device)
+        check_arrays(what, arrays, outs or (), device)
         inputs = [operand_of(a) for a in arrays]
         shape = broadcast_shapes(what, [a.shape for a in inputs])
         axes = reduced_axes(what, request.axis, len(shape))

@@ -18,6 +18,7 @@ from clprim.call.arguments import (
     as_results,
     check_aliases,
     check_array,
+    check_arrays,
     check_out,
     result_dtypes,
 )
@@ -133,16 +134,8 @@ class Scan:
         self._scalars = self.definition.scalars
         self._text = f"Scan {shorten(expr or step)!r}"
         self._what = titled(self._text, name)
-        self._result_type = (
-            None
-            if result_type is None
-            else result_dtypes(self._what, result_type, self.definition.results)
-        )
-        self._partial_type = (
-            None
-            if partial_type is None
-            else result_dtypes(self._what, partial_type, self.definition.partials)
-        )
+        self._result_type = result_dtypes(self._what, result_type, self.definition.results)
+        self._partial_type = result_dtypes(self._what, partial_type, self.definition.partials)
         self._calls: Calls[Call] = Calls()
         self._segmented: dict[bool, ReductionDefinition] = {}
 
@@ -267,10 +260,7 @@ class Scan:
         what, definition = self._what, self.definition
         arrays, scalars = split_arguments(what, request.args, self._inputs, self._scalars)
         outs = None if request.out is None else as_results(what, request.out, definition.results)
-        for n, a in enumerate(arrays):
-            check_array(what, f"x{n}", a, device)
-        for n, o in enumerate(outs or ()):
-            check_array(what, f"out= of y{n}", o, device)
+        check_arrays(what, arrays, outs or (), device)
         inputs = [operand_of(a) for a in arrays]
         shape = broadcast_shapes(what, [a.shape for a in inputs])
         axis = self._axis(request.axis, len(shape))

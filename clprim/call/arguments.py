@@ -49,6 +49,16 @@ def check_array(what: str, label: str, array: object, device: Device) -> None:
         )
 
 
+def check_arrays(
+    what: str, inputs: Sequence[object], outs: Sequence[object], device: Device
+) -> None:
+    """Refuses inputs ``x0``, … and results ``y0``, … as `check_array` does."""
+    for n, array in enumerate(inputs):
+        check_array(what, f"x{n}", array, device)
+    for n, array in enumerate(outs):
+        check_array(what, f"out= of y{n}", array, device)
+
+
 def as_results(what: str, out: object, results: int) -> tuple[Array, ...]:
     """Returns ``out=`` as a tuple: an array for one result, a tuple for several.
 
@@ -155,13 +165,15 @@ def _overlap(a: Operand, b: Operand, relation: tuple[int, int]) -> bool:
     )
 
 
-def result_dtypes(what: str, result_type: object, results: int) -> tuple[Any, ...]:
-    """Returns ``result_type=`` as one dtype a result; a single one holds for all.
+def result_dtypes(what: str, result_type: object, results: int) -> tuple[Any, ...] | None:
+    """Returns ``result_type=`` as one dtype a result; a single one holds for all, None stays.
 
     Raises:
         DefinitionError: Not as many dtypes as results.
         DTypeError: Not a dtype.
     """
+    if result_type is None:
+        return None
     if not isinstance(result_type, tuple | list):
         return (as_dtype(result_type),) * results
     if len(result_type) != results:

@@ -10,7 +10,7 @@ import numpy as np
 import pyopencl.array as cl_array
 
 from clprim import dtypes
-from clprim.call.arguments import check_array
+from clprim.call.arguments import check_array, check_arrays
 from clprim.call.scalars import scalar_dtypes, split_arguments
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.language.gradient.by_hand import HandWritten
@@ -96,8 +96,7 @@ def read_arguments(
     """
     inputs, numbers, results = counts
     arrays, scalars = split_arguments(what, args, inputs, numbers)
-    for n, a in enumerate(arrays):
-        check_array(what, f"x{n}", a, device)
+    check_arrays(what, arrays, (), device)
     grads = as_tuple(grad)
     if len(grads) != results:
         raise ShapeError(

@@ -7,31 +7,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from clprim.call.scalars import as_numbers
-from clprim.call.signature import Calls, told_apart
-from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
+from clprim.errors import ShapeError
 from clprim.gradients.arguments import (
     Given,
-    as_names,
-    as_tuple,
-    given_names,
     is_array,
-    is_floating,
     kind_of,
-    read_arguments,
     sum_axes,
 )
 from clprim.gradients.fused import GroupStages
 from clprim.gradients.group_parts import inner_axes
+from clprim.gradients.operator import OperatorGradient
 from clprim.gradients.second import SecondOfGroups
 from clprim.gradients.stages import Stage
 from clprim.language.gradient.groups import Grouping, derive_groups
 from clprim.language.grouped import GroupedDefinition
 from clprim.plan.strides import broadcast_shapes, reduced_axes
-from clprim.runtime.device import current_device
 
 
-class GroupedGradient:
+class GroupedGradient(OperatorGradient):
     """Gradients of a `Grouped` in its arguments; see `Grouped.gradient`.
 
     Printed, it is the derived strings: what is added up, what is computed once a group, and what
@@ -44,28 +37,19 @@ class GroupedGradient:
         saves: Results ``yN`` and values ``group_yN`` that will be at hand.
     """
 
+    _nothing = "nothing"
+
     def __init__(
         self, definition: GroupedDefinition, what: str, *, wrt: Any = None, saves: Any = ()
     ) -> None:
         self.definition = definition
-        self._what = f"gradient of {what}"
-        self._counts = (definition.inputs, definition.scalars, definition.results)
-        self._wrt = as_names(self._what, wrt, *self._counts[:2])
-        self._saves = given_names(saves)
+        counts = (definition.inputs, definition.scalars, definition.results)
         known = [f"y{n}" for n in range(definition.results)]
         known += [f"group_y{n}" for n in range(definition.group_values)]
-        for name in self._saves:
-            if not isinstance(name, str) or name not in known:
-                raise DefinitionError(
-                    f"{self._what}: saves={quoted(saves)}; results and values are {known}"
-                )
+        super().__init__(counts, what, wrt, saves, known, "results and values are")
         self._derived = lru_cache(maxsize=64)(self._derive)
         self._stages = GroupStages(definition, self._what)
-        self._calls: Calls[tuple[tuple[Stage, ...], tuple[str, ...], int]] = Calls()
         self._definite()  # what cannot be derived is refused now
-
-    def __repr__(self) -> str:
-        return f"<clprim.{self._what}>"
 
     def __str__(self) -> str:
         return self._stages.text(self._definite())
@@ -154,22 +138,12 @@ class GroupedGradient:
             DeviceError: An array of another context.
             BuildError: The OpenCL compiler refused a snippet.
         """
-        stages, order, values = self._staged(args, grad, axis, saved)
-        if out is not None and (len(order) > 1 or "keepdims" in stages[-1].options):
-            raise ShapeError(f"{self._what}: out= is for one gradient, of what is not summed")
-        for stage in stages:
-            stage.run(values, out if stage is stages[-1] else None)
-        results = tuple([values[name] for name in order])
-        return results[0] if len(results) == 1 else results
+        return self._run(*self._staged(args, grad, saved, axis, False), out)
 
     def source(self, *args: Any, grad: Any = None, axis: Any = -1, saved: Any = ()) -> str:
         """Returns the OpenCL C that these arguments run, stage by stage; all but the last run."""
-        stages, _, values = self._staged(args, grad, axis, saved)
-        texts = []
-        for stage in stages:
-            texts.append(stage.source(values))
-            stage.run(values)
-        return "\n".join(texts)
+        stages, _, values = self._staged(args, grad, saved, axis, False)
+        return self._run_for_sources(stages, values)
 
     def strings(
         self, names: Mapping[str, str], once: Iterable[str] = (), real: str = "float"
@@ -196,33 +170,12 @@ class GroupedGradient:
         self, args: tuple[Any, ...], grad: Any, axis: Any
     ) -> tuple[tuple[Stage, ...], tuple[str, ...], dict[str, Any]]:
         """The kernels of a call with sums and maps apart; see `_staged`."""
-        return self._staged(args, grad, axis, (), apart=True)
-
-    def _staged(
-        self, args: tuple[Any, ...], grad: Any, axis: Any, saved: Any, *, apart: bool = False
-    ) -> tuple[tuple[Stage, ...], tuple[str, ...], dict[str, Any]]:
-        """The kernels of a call, made for a new signature, and its arguments by name."""
-        device = current_device()
-        args = as_numbers(args, self._counts[0])
-        grads, extra = as_tuple(grad), as_tuple(saved)
-        arrays, scalars = args[: self._counts[0]], args[self._counts[0] :]
-        options = told_apart(*[kind_of(g) for g in grads], axis, apart)
-        operands = (*arrays, *extra, *[g for g in grads if is_array(g)])
-        found, signature = self._calls.look_up(device, operands, (), scalars, options)
-        if found is None:
-            given = read_arguments(self._what, args, self._counts, grad, device, extra)
-            found = self._prepare(given, extra, axis, apart)
-            self._calls.remember(signature, found)
-        stages, order, count = found
-        return stages, order, self._values(arrays, scalars, grads, extra, count)
+        return self._staged(args, grad, (), axis, True)
 
     def _values(
         self, arrays: Any, scalars: Any, grads: Any, extra: Any, count: int
     ) -> dict[str, Any]:
-        values = {f"x{n}": a for n, a in enumerate(arrays)}
-        values |= {f"w{n}": w for n, w in enumerate(scalars)}
-        values |= {f"gy{n}": g for n, g in enumerate(grads)}
-        values |= dict(zip(self._saves, extra, strict=True))
+        values = super()._values(arrays, scalars, grads, extra, count)
         values["count"] = float(count)  # 1 / count is no whole number
         return values
 
@@ -230,17 +183,7 @@ class GroupedGradient:
         self, given: Given, extra: Sequence[Any], axis: Any, apart: bool
     ) -> tuple[tuple[Stage, ...], tuple[str, ...], int]:
         """Checks a call and makes its kernels; see `_staged`."""
-        what = self._what
-        if len(extra) != len(self._saves):
-            raise ShapeError(
-                f"{what}: saved= holds {len(extra)} arrays, expected those of "
-                f"{', '.join(self._saves) or 'nothing'}"
-            )
-        wrt = self._wrt
-        if wrt is None:
-            wrt = tuple(f"x{n}" for n, a in enumerate(given.arrays) if is_floating(a.dtype))
-            if not wrt:
-                raise DTypeError(f"{what}: no argument is an array of a floating dtype")
+        what, wrt = self._what, self._asked(given)
         whole = broadcast_shapes(what, [a.shape for a in given.arrays])
         axes = reduced_axes(what, axis, len(whole))
         kept = tuple(1 if d in axes else size for d, size in enumerate(whole))
@@ -255,10 +198,7 @@ class GroupedGradient:
             }
         summed: dict[str, tuple[int, ...]] = {}
         for name in wrt:
-            argument = values[name]
-            if name[0] == "x" and not is_floating(argument.dtype):
-                raise DTypeError(f"{what}: {name} is {argument.dtype}, which has no gradient")
-            shape = argument.shape if name[0] == "x" else ()
+            shape = self._shape_of(name, given)
             of_group = name[0] == "w" or name in once
             summed[name] = sum_axes(shape, kept if of_group else whole)
         # Values of groups are wanted before a map of elements, or sums of parts of groups.

@@ -6,28 +6,23 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
-from clprim.call.scalars import as_numbers
-from clprim.call.signature import Calls
-from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
+from clprim.errors import DefinitionError, ShapeError
 from clprim.gradients.arguments import (
     Given,
     as_names,
-    as_tuple,
     asked_of,
-    given_names,
     is_array,
     is_floating,
     kind_of,
-    read_arguments,
     sum_axes,
 )
+from clprim.gradients.operator import OperatorGradient
 from clprim.gradients.stages import Stage, StageMaker
 from clprim.language.definition import PointwiseDefinition, define_pointwise
 from clprim.language.gradient.by_hand import HandWritten
 from clprim.language.gradient.derive import Derivation, derive, start, terms_of
 from clprim.language.gradient.terms import Term
 from clprim.plan.strides import broadcast_shapes, broadcasts_to
-from clprim.runtime.device import current_device
 
 
 def derive_pointwise(
@@ -75,7 +70,7 @@ def derive_pointwise(
     return Derivation(run.terms, gradients, values, types, snippet.preamble)
 
 
-class PointwiseGradient:
+class PointwiseGradient(OperatorGradient):
     """Gradients of a `Pointwise` in its arguments; see `Pointwise.gradient`.
 
     Printed, it is the derived strings.
@@ -102,22 +97,13 @@ class PointwiseGradient:
         by_hand: str | None = None,
     ) -> None:
         self.definition = definition
-        self._what = f"gradient of {what}"
-        self._counts = (definition.inputs, definition.scalars, definition.results)
-        self._wrt = as_names(self._what, wrt, *self._counts[:2])
-        self._saves = given_names(saves)
-        results = [f"y{n}" for n in range(definition.results)]
-        for name in self._saves:
-            if not isinstance(name, str) or name not in results:
-                raise DefinitionError(
-                    f"{self._what}: saves={quoted(saves)}; the results are {results}"
-                )
+        counts = (definition.inputs, definition.scalars, definition.results)
+        known = [f"y{n}" for n in range(definition.results)]
+        super().__init__(counts, what, wrt, saves, known)
         self._result_types = result_types
         self._previous = previous
         self._derived = lru_cache(maxsize=64)(self._derive)
         self._maker = StageMaker(self._saves)
-        self._calls: Calls[tuple[tuple[Stage, ...], tuple[str, ...]]] = Calls()
-        self._hand = None
         if by_hand is not None:
             forward, preamble = definition.expr, definition.preamble
             self._hand = HandWritten("Pointwise", by_hand, forward, preamble)
@@ -125,9 +111,6 @@ class PointwiseGradient:
             as_names(f"{self._what} by hand", names, *self._counts[:2])
             self._as_definition(names, ("array",) * definition.results)
         self._definite()  # what cannot be derived is refused now
-
-    def __repr__(self) -> str:
-        return f"<clprim.{self._what}>"
 
     def __str__(self) -> str:
         if self._hand is not None:
@@ -245,13 +228,7 @@ class PointwiseGradient:
         """
         if self._is_plain(args):
             return self._plain(*args, grad=grad, saved=saved, out=out)
-        stages, order, values = self._staged(args, grad, saved)
-        if out is not None and (len(order) > 1 or "keepdims" in stages[0].options):
-            raise ShapeError(f"{self._what}: out= is for one gradient, of what is not summed")
-        for stage in stages:
-            stage.run(values, out)
-        results = tuple([values[name] for name in order])
-        return results[0] if len(results) == 1 else results
+        return self._run(*self._staged(args, grad, saved), out)
 
     def source(self, *args: Any, grad: Any = None, saved: Any = ()) -> str:
         """Returns the OpenCL C that these arguments would run, without running or building it."""
@@ -267,64 +244,22 @@ class PointwiseGradient:
             first = first._previous
         return sum(first._counts[:2]) == len(args) != sum(self._counts[:2])
 
-    def _staged(
-        self, args: tuple[Any, ...], grad: Any, saved: Any
-    ) -> tuple[tuple[Stage, ...], tuple[str, ...], dict[str, Any]]:
-        """The kernels of a call, made for a new signature, and its arguments by name."""
-        device = current_device()
-        args = as_numbers(args, self._counts[0])
-        grads, extra = as_tuple(grad), as_tuple(saved)
-        arrays, scalars = args[: self._counts[0]], args[self._counts[0] :]
-        kinds = tuple([kind_of(g) for g in grads])
-        operands = (*arrays, *extra, *[g for g in grads if is_array(g)])
-        found, signature = self._calls.look_up(device, operands, (), scalars, kinds)
-        if found is None:
-            given = read_arguments(self._what, args, self._counts, grad, device, extra)
-            found = self._prepare(given, extra, kinds)
-            self._calls.remember(signature, found)
-        return *found, self._values(arrays, scalars, grads, extra)
-
-    def _values(self, arrays: Any, scalars: Any, grads: Any, extra: Any) -> dict[str, Any]:
-        values = {f"x{n}": a for n, a in enumerate(arrays)}
-        values |= {f"w{n}": w for n, w in enumerate(scalars)}
-        values |= {f"gy{n}": g for n, g in enumerate(grads)}
-        return values | dict(zip(self._saves, extra, strict=True))
-
     def _prepare(
-        self, given: Given, extra: Sequence[Any], kinds: tuple[str, ...]
-    ) -> tuple[tuple[Stage, ...], tuple[str, ...]]:
-        """Checks a call, and groups what is asked for by the axes along which it is summed.
-
-        Returns:
-            The kernels, and the names of their results in order.
-        """
-        if len(extra) != len(self._saves):
-            raise ShapeError(
-                f"{self._what}: saved= holds {len(extra)} arrays, expected those of "
-                f"{', '.join(self._saves) or 'no results'}"
-            )
-        wrt = self._wrt
-        if wrt is None:
-            wrt = asked_of(
-                self._hand, [f"x{n}" for n, a in enumerate(given.arrays) if is_floating(a.dtype)]
-            )
-            if not wrt:
-                raise DTypeError(f"{self._what}: no argument is an array of a floating dtype")
+        self, given: Given, extra: Sequence[Any], *_options: Any
+    ) -> tuple[tuple[Stage, ...], tuple[str, ...], None]:
+        """Checks a call, and groups what is asked for by the axes along which it is summed."""
+        wrt, kinds = self._asked(given), tuple(kind_of(g) for g in given.grads)
         whole = self._shape(given, extra)
         derivation = self._derived(given.real, given.ctypes, kinds, wrt)
         groups: dict[tuple[int, ...], list[str]] = {}
         for name in wrt:
-            if name[0] == "x" and not is_floating(given.arrays[int(name[1:])].dtype):
-                dtype = given.arrays[int(name[1:])].dtype
-                raise DTypeError(f"{self._what}: {name} is {dtype}, which has no gradient")
-            shape = given.arrays[int(name[1:])].shape if name[0] == "x" else ()
-            groups.setdefault(sum_axes(shape, whole), []).append(name)
-        values = self._values(given.arrays, given.scalars, given.grads, extra)
+            groups.setdefault(sum_axes(self._shape_of(name, given), whole), []).append(name)
+        values = self._values(given.arrays, given.scalars, given.grads, extra, None)
         stages = tuple(
             self._maker.stage(derivation, values, whole, axes, names)
             for axes, names in groups.items()
         )
-        return stages, tuple(f"g{name}" for name in wrt)
+        return stages, tuple(f"g{name}" for name in wrt), None
 
     def _shape(self, given: Given, extra: Sequence[Any]) -> tuple[int, ...]:
         """The shape of the results.

@@ -8,21 +8,16 @@ from functools import lru_cache
 from typing import Any
 
 from clprim.call.door import flag
-from clprim.call.scalars import as_numbers
-from clprim.call.signature import Calls, told_apart
-from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
+from clprim.errors import ShapeError
 from clprim.gradients.arguments import (
     Given,
     as_names,
-    as_tuple,
     asked_of,
-    given_names,
     is_array,
-    is_floating,
     kind_of,
-    read_arguments,
     sum_axes,
 )
+from clprim.gradients.operator import OperatorGradient
 from clprim.gradients.partials import PartialStages
 from clprim.gradients.second import SecondOfReduction
 from clprim.gradients.stages import Stage, StageMaker
@@ -32,10 +27,9 @@ from clprim.language.gradient.derive import Derivation
 from clprim.language.gradient.fold import Folded, derive_reduction
 from clprim.language.gradient.terms import Terms
 from clprim.plan.strides import broadcast_shapes, reduced_axes
-from clprim.runtime.device import current_device
 
 
-class ReductionGradient:
+class ReductionGradient(OperatorGradient):
     """Gradients of a `Reduction` in its arrays; see `Reduction.gradient`.
 
     Printed, it is the derived strings: what every result hands on, and what every element takes.
@@ -60,32 +54,20 @@ class ReductionGradient:
         by_hand: str | None = None,
     ) -> None:
         self.definition = definition
-        self._what = f"gradient of {what}"
-        self._counts = (definition.inputs, definition.scalars, definition.results)
-        self._wrt = as_names(self._what, wrt, *self._counts[:2])
-        self._saves = given_names(saves)
-        results = [f"y{n}" for n in range(definition.results)]
-        for name in self._saves:
-            if not isinstance(name, str) or name not in results:
-                raise DefinitionError(
-                    f"{self._what}: saves={quoted(saves)}; the results are {results}"
-                )
+        counts = (definition.inputs, definition.scalars, definition.results)
+        known = [f"y{n}" for n in range(definition.results)]
+        super().__init__(counts, what, wrt, saves, known)
         self._partial_types = partial_types
         self._maker = StageMaker(self._saves)
         self._derived = lru_cache(maxsize=64)(self._derive)
         self._partial_stages = PartialStages(
             definition, self._what, self._saves, partial_types, self._maker
         )
-        self._calls: Calls[tuple[tuple[Stage, ...], tuple[str, ...], tuple[int, ...]]] = Calls()
-        self._hand = None
         if by_hand is not None:
             self._hand = HandWritten("Reduction", by_hand, None, definition.preamble)
             names = tuple(name[1:] for name in self._hand.gradients)
             as_names(f"{self._what} by hand", names, *self._counts[:2])
         self._definite()  # what cannot be derived is refused now
-
-    def __repr__(self) -> str:
-        return f"<clprim.{self._what}>"
 
     def __str__(self) -> str:
         if self._hand is not None:
@@ -189,11 +171,7 @@ class ReductionGradient:
             DeviceError: An array of another context.
             BuildError: The OpenCL compiler refused a snippet.
         """
-        stages, order, values = self._staged(args, grad, axis, keepdims, saved)
-        for stage in stages:
-            stage.run(values)
-        results = tuple([values[name] for name in order])
-        return results[0] if len(results) == 1 else results
+        return self._run(*self._staged(args, grad, saved, axis, keepdims, False), None)
 
     def source(
         self,
@@ -204,43 +182,14 @@ class ReductionGradient:
         saved: Any = (),
     ) -> str:
         """Returns the OpenCL C that these arguments run, stage by stage; all but the last run."""
-        stages, _, values = self._staged(args, grad, axis, keepdims, saved)
-        texts = []
-        for stage in stages:
-            texts.append(stage.source(values))
-            stage.run(values)
-        return "\n".join(texts)
+        stages, _, values = self._staged(args, grad, saved, axis, keepdims, False)
+        return self._run_for_sources(stages, values)
 
     def apart(
         self, args: tuple[Any, ...], grad: Any, axis: Any, keepdims: bool
     ) -> tuple[tuple[Stage, ...], tuple[str, ...], dict[str, Any]]:
         """The kernels of a call, each of which has a gradient; see `_staged`."""
-        return self._staged(args, grad, axis, keepdims, (), apart=True)
-
-    def _staged(
-        self,
-        args: tuple[Any, ...],
-        grad: Any,
-        axis: Any,
-        keepdims: bool,
-        saved: Any,
-        *,
-        apart: bool = False,
-    ) -> tuple[tuple[Stage, ...], tuple[str, ...], dict[str, Any]]:
-        """The kernels of a call, made for a new signature, and its arguments by name."""
-        device = current_device()
-        args = as_numbers(args, self._counts[0])
-        grads, extra = as_tuple(grad), as_tuple(saved)
-        arrays, scalars = args[: self._counts[0]], args[self._counts[0] :]
-        options = told_apart(*[kind_of(g) for g in grads], axis, keepdims, apart)
-        operands = (*arrays, *extra, *[g for g in grads if is_array(g)])
-        found, signature = self._calls.look_up(device, operands, (), scalars, options)
-        if found is None:
-            given = read_arguments(self._what, args, self._counts, grad, device, extra)
-            found = self._prepare(given, extra, axis, keepdims, apart)
-            self._calls.remember(signature, found)
-        stages, order, kept = found
-        return stages, order, self._values(arrays, scalars, grads, extra, kept)
+        return self._staged(args, grad, (), axis, keepdims, True)
 
     def _values(
         self, arrays: Any, scalars: Any, grads: Any, extra: Any, kept: tuple[int, ...]
@@ -260,20 +209,7 @@ class ReductionGradient:
     def _prepare(
         self, given: Given, extra: Sequence[Any], axis: Any, keepdims: bool, apart: bool
     ) -> tuple[tuple[Stage, ...], tuple[str, ...], tuple[int, ...]]:
-        """Checks a call and makes its kernels; see `_staged`."""
-        what = self._what
-        if len(extra) != len(self._saves):
-            raise ShapeError(
-                f"{what}: saved= holds {len(extra)} arrays, expected those of "
-                f"{', '.join(self._saves) or 'no results'}"
-            )
-        wrt = self._wrt
-        if wrt is None:
-            wrt = asked_of(
-                self._hand, [f"x{n}" for n, a in enumerate(given.arrays) if is_floating(a.dtype)]
-            )
-            if not wrt:
-                raise DTypeError(f"{what}: no argument is an array of a floating dtype")
+        what, wrt = self._what, self._asked(given)
         whole = broadcast_shapes(what, [a.shape for a in given.arrays])
         axes = reduced_axes(what, axis, len(whole))
         kept = tuple(1 if d in axes else size for d, size in enumerate(whole))
@@ -297,12 +233,7 @@ class ReductionGradient:
         stages = self._partial_stages.before(folded, values, kept, axes, given.real)
         groups: dict[tuple[int, ...], list[str]] = {}
         for name in wrt:
-            argument = values[name]
-            if name[0] == "x" and not is_floating(argument.dtype):
-                raise DTypeError(f"{what}: {name} is {argument.dtype}, which has no gradient")
-            groups.setdefault(sum_axes(argument.shape if name[0] == "x" else (), whole), []).append(
-                name
-            )
+            groups.setdefault(sum_axes(self._shape_of(name, given), whole), []).append(name)
         written = {"reduce_item": _position(axes)}
         for summed, names in groups.items():
             stages.append(self._maker.stage(folded.elements, values, whole, summed, names, written))
