@@ -18,7 +18,7 @@ from clprim.errors import DTypeError, ShapeError
 from clprim.ops.attention.fused import Drop, attend, attend_few, differentiate
 from clprim.ops.attention.problem import Problem
 from clprim.ops.product.matmul import matmul
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.arguments import check_shape, dtype_of
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 from clprim.runtime.randomness import State, advance, at, checked_state, get_state
@@ -308,8 +308,7 @@ def scaled_dot_product_attention_backward(
     for label, array in {"grad": grad, "out": out}.items():
         if dtype_of(what, label, array) != p.dtype:
             raise DTypeError(f"{what}: {label} is {array.dtype}, query {p.dtype}")
-        if array.shape != expected:
-            raise ShapeError(f"{what}: {label} has shape {array.shape}, expected {expected}")
+        check_shape(what, label, array, expected)
     if dtype_of(what, "logsumexp", logsumexp).kind in "biu":
         raise DTypeError(f"{what}: logsumexp is {logsumexp.dtype}, expected {p.wide}")
     if logsumexp.shape != query.shape[:-1]:

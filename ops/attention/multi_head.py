@@ -18,7 +18,7 @@ from clprim.ops.reduction.reduce import mean
 from clprim.ops.reduction.softmax import softmax
 from clprim.ops.shape.join import cat
 from clprim.ops.shape.pad import pad
-from clprim.ops.shared.arguments import dtype_of, is_array
+from clprim.ops.shared.arguments import check_shape, dtype_of, is_array
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
 from clprim.runtime.randomness import State
@@ -321,8 +321,7 @@ def _same_dtype(label: str, array: Any, query: Any) -> None:
 
 def _check(label: str, array: Any, query: Any, shape: tuple[int, ...]) -> None:
     _same_dtype(label, array, query)
-    if array.shape != shape:
-        raise ShapeError(f"{_WHAT}: {label} has shape {array.shape}, expected {shape}")
+    check_shape(_WHAT, label, array, shape)
 
 
 def _weights_of(query: Any, widths: tuple[int, ...], whole: Any, own: Any) -> tuple[Any, ...]:

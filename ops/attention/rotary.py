@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import Any
 
 from clprim.arrays.array import Array, view_of
-from clprim.errors import DTypeError, ShapeError
-from clprim.ops.shared.arguments import dtype_of
+from clprim.errors import ShapeError
+from clprim.ops.shared.arguments import check_floating
 from clprim.ops.shared.strings import places
 from clprim.plan.strides import broadcasts_to
 from clprim.pointwise import Pointwise
@@ -68,8 +68,7 @@ def rotary_embedding_backward(
 
 def _run(what: str, x: Any, cos: Any, sin: Any, interleaved: bool, back: bool, out: Any) -> Array:
     for label, array in {"x": x, "cos": cos, "sin": sin}.items():
-        if dtype_of(what, label, array).kind in "biu":
-            raise DTypeError(f"{what}: {label} is {array.dtype}, expected a floating dtype")
+        check_floating(what, label, array)
     half = (*x.shape[:-1], x.shape[-1] // 2) if x.ndim else ()
     fits = x.ndim > 1 and x.shape[-1] % 2 == 0
     if not fits or not all(broadcasts_to(a.shape, half) for a in (cos, sin)):

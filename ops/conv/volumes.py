@@ -24,6 +24,7 @@ from clprim.ops.conv.arguments import (
 from clprim.ops.conv.volume_calls import Axes, convolve, correlate, spread
 from clprim.ops.conv.windows import Padding, Pair, axes, transposed_axes
 from clprim.ops.product.arguments import check_operands, check_result, product_dtypes
+from clprim.ops.shared.arguments import check_shape
 from clprim.ops.shared.dims import empty_like
 from clprim.ops.shared.epilogue import check_epilogue, split_arguments
 from clprim.options import current_options
@@ -289,8 +290,7 @@ def _gradient_axes(
     check_shapes(what, x, w, groups, rank=5)
     found = axes(what, x[2:], w[2:], stride, padding, dilation)
     expected = (x[0], w[0], *(axis.windows for axis in found))
-    if grad.shape != expected:
-        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {expected}")
+    check_shape(what, "grad", grad, expected)
     return found
 
 

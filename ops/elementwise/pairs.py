@@ -13,10 +13,9 @@ import numpy as np
 
 from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType
-from clprim.errors import DTypeError
 from clprim.ops.elementwise.binary import common_dtype
 from clprim.ops.reduction.reduce import all as all_of
-from clprim.ops.shared.arguments import dtype_of, is_array, number, real
+from clprim.ops.shared.arguments import check_floating, dtype_of, is_array, number, real
 from clprim.ops.shared.strings import kernel
 from clprim.pointwise import Pointwise
 from clprim.runtime.device import current_device
@@ -111,8 +110,7 @@ def _gradients_of_two(name: str, grad: Any, a: Any, b: Any) -> tuple[Array, Arra
     what = f"{name}_backward"
     dtype_of(what, "grad", grad)
     for label, operand in (("a", a), ("b", b)):
-        if dtype_of(what, label, operand).kind in "biu":
-            raise DTypeError(f"{what}: {label} is {operand.dtype}, expected a floating dtype")
+        check_floating(what, label, operand)
     ga, gb = _gradient(name)(a, b, grad=grad)
     return ga, gb
 

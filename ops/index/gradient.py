@@ -18,7 +18,7 @@ from clprim.ops.index.index import index
 from clprim.ops.index.scatter import index_add, scatter_add
 from clprim.ops.index.taking import take_in
 from clprim.ops.reduction.reduce import sum as add_up
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.arguments import check_shape, dtype_of
 from clprim.ops.shared.dims import empty_like, one_dim, whole
 from clprim.ops.shared.strings import kernel, lower_bound
 from clprim.plan.strides import dense_strides
@@ -97,8 +97,7 @@ def take_backward(grad: Any, sizes: Sequence[int], index: Any) -> Array:
 
 def _added(what: str, grad: Any, sizes: Sequence[int], places: Any) -> Array:
     """Adds elements up where flat positions say."""
-    if grad.shape != places.shape:
-        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {places.shape}")
+    check_shape(what, "grad", grad, places.shape)
     shape = tuple(whole(what, "sizes", n, 0) for n in sizes)
     zeros = new_dense((math.prod(shape),), grad.dtype)
     zeros.fill(0)
@@ -209,8 +208,7 @@ def embedding_bag_backward(
         first, next_ = (f"clamp((long)({end}), 0L, (long)w0)" for end in (first, next_))
     flat = indices.reshape(-1)
     rows, width = weight.shape
-    if grad.shape != (bags, width):
-        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {(bags, width)}")
+    check_shape(what, "grad", grad, (bags, width))
     weighted = per_sample_weights is not None
     if not grad.size or not flat.size:
         zeros = new_dense(per_sample_weights.shape, dtype).fill(0) if weighted else None

@@ -15,7 +15,7 @@ from clprim.errors import DefinitionError, ShapeError
 from clprim.ops.loss.distance import distance, distance_gradient, norm_order
 from clprim.ops.loss.reduced import check_floats
 from clprim.ops.product.matmul import matmul
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.arguments import check_shape, dtype_of
 from clprim.ops.shared.sums import added
 from clprim.reduction import Reduction
 
@@ -135,8 +135,7 @@ def cdist_backward(
     x1, x2 = asarray(x1), asarray(x2)
     rows, others = x1[..., :, None, :], x2[..., None, :, :]
     shape = np.broadcast_shapes(rows.shape, others.shape)[:-1]
-    if grad.shape != shape:
-        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {shape}")
+    check_shape(what, "grad", grad, shape)
     arrays = x1, x2
     wrt = tuple(f"x{n}" for n, wanted in enumerate(output_mask) if wanted)
     found: list[Array | None] = [None, None]

@@ -18,7 +18,7 @@ from clprim.errors import DTypeError, ShapeError
 from clprim.ops.loss.reduced import check_floats, check_reduction
 from clprim.ops.reduction.reduce import mean
 from clprim.ops.reduction.reduce import sum as add_up
-from clprim.ops.shared.arguments import dtype_of, is_array
+from clprim.ops.shared.arguments import check_shape, dtype_of, is_array
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
 
@@ -236,8 +236,7 @@ def ctc_loss_backward(
     dtype_of(what, "grad", grad)
     batch = p.x.shape[1]
     shape = () if reduction != "none" or p.single else (batch,)
-    if grad.shape != shape:
-        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {shape}")
+    check_shape(what, "grad", grad, shape)
     ahead = p.forward()
     losses = p.losses(ahead)
     scale = "1"

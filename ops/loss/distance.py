@@ -12,7 +12,7 @@ from clprim.dtypes import AnyDType, promote, value_dtype
 from clprim.errors import ShapeError
 from clprim.gradients.reduction import ReductionGradient
 from clprim.ops.loss.reduced import check_floats
-from clprim.ops.shared.arguments import dtype_of, real
+from clprim.ops.shared.arguments import check_shape, real
 from clprim.ops.shared.sums import added
 from clprim.reduction import Reduction
 
@@ -71,10 +71,8 @@ def pairwise_distance_backward(
     dtype = promote([check_floats(what, "x1", x1), check_floats(what, "x2", x2)])
     if x1.shape != x2.shape or not x1.shape:
         raise ShapeError(f"{what}: x1 has shape {x1.shape}, x2 {x2.shape}; expected one shape")
-    dtype_of(what, "grad", grad)
     expected = (*x1.shape[:-1], *((1,) if keepdim else ()))
-    if grad.shape != expected:
-        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {expected}")
+    check_shape(what, "grad", grad, expected)
     p, eps = norm_order(what, p), real(what, "eps", eps)
     g1, g2 = distance_gradient(dtype, p)(x1, x2, eps, grad=grad, axis=-1, keepdims=keepdim)
     return g1, g2

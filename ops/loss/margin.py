@@ -17,7 +17,7 @@ from clprim.ops.loss.entropy import (
 from clprim.ops.loss.reduced import check_floats, check_reduction, scaled
 from clprim.ops.norm.moments import spread_view
 from clprim.ops.reduction.reduce import sum as add_up
-from clprim.ops.shared.arguments import dtype_of, real
+from clprim.ops.shared.arguments import check_shape, dtype_of, real
 from clprim.pointwise import Pointwise
 
 __all__ = [
@@ -108,13 +108,11 @@ def _one(
     dtype_of(what, "target", target)
     if target.dtype.kind not in "iu":
         raise DTypeError(f"{what}: target is {target.dtype}, expected integers")
-    if target.shape != input.shape[:-1]:
-        raise ShapeError(f"{what}: target has shape {target.shape}, expected {input.shape[:-1]}")
+    check_shape(what, "target", target, input.shape[:-1])
     arrays = [spread_view(target.reshape(x.shape[0]), (1,))]
     if weight is not None:
         check_floats(what, "weight", weight)
-        if weight.shape != x.shape[1:]:
-            raise ShapeError(f"{what}: weight has shape {weight.shape}, expected {x.shape[1:]}")
+        check_shape(what, "weight", weight, x.shape[1:])
         arrays.append(weight)
     return x, tuple(arrays), (real(what, "margin", margin), 1 / x.shape[1])
 
@@ -220,8 +218,7 @@ def _several(what: str, input: Any, target: Any, reduction: Any) -> tuple[Any, t
     dtype_of(what, "target", target)
     if target.dtype.kind not in "iu":
         raise DTypeError(f"{what}: target is {target.dtype}, expected integers")
-    if target.shape != input.shape:
-        raise ShapeError(f"{what}: target has shape {target.shape}, expected {input.shape}")
+    check_shape(what, "target", target, input.shape)
     target = target.reshape(x.shape)
     return x, (target, _table(_OWN, np.dtype(np.bool_))(x, target))
 
@@ -273,10 +270,8 @@ def multilabel_soft_margin_loss_backward(
     what = "multilabel_soft_margin_loss_backward"
     _soft(what, input, target, reduction)
     if reduction != "mean":
-        dtype_of(what, "grad", grad)
         shape = input.shape[:-1] if reduction == "none" else ()
-        if grad.shape != shape:
-            raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {shape}")
+        check_shape(what, "grad", grad, shape)
         grad = _times(grad.dtype)(grad, 1 / max(1, input.shape[-1]))
         if reduction == "none":
             shape, strides = input.shape, (*grad.strides, 0)
@@ -309,10 +304,8 @@ def _as_rows(what: str, input: Any) -> Any:
 
 def _of_rows(what: str, grad: Any, input: Any, reduction: str) -> Any:
     """The gradient of each row's loss, beside the input's rows."""
-    dtype_of(what, "grad", grad)
     shape = input.shape[:-1] if reduction == "none" else ()
-    if grad.shape != shape:
-        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {shape}")
+    check_shape(what, "grad", grad, shape)
     return spread_view(grad, (1,)) if grad.ndim else grad
 
 

@@ -12,7 +12,7 @@ from clprim.dtypes import AnyDType, value_dtype
 from clprim.errors import ShapeError
 from clprim.ops.loss.distance import norm_order, power_of
 from clprim.ops.loss.reduced import check_floats
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.arguments import check_shape
 from clprim.ops.shared.strings import lower_bound
 from clprim.pointwise import Pointwise
 
@@ -57,10 +57,8 @@ def pdist_backward(grad: Any, x: Any, p: float = 2.0) -> Array:
     """
     what = "pdist_backward"
     p, rows = _rows(what, x, p), x.shape[0]
-    dtype_of(what, "grad", grad)
     shape = (max(0, rows * (rows - 1) // 2),)
-    if grad.shape != shape:
-        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {shape}")
+    check_shape(what, "grad", grad, shape)
     if p == 0:
         return zeros_like(x)
     distances = _row_distances(value_dtype(x.dtype, [x.dtype]), p)(x, shape=shape)

@@ -11,7 +11,7 @@ from clprim.dtypes import AnyDType, promote, value_dtype
 from clprim.errors import ShapeError
 from clprim.gradients.reduction import ReductionGradient
 from clprim.ops.loss.reduced import Elementwise, above_0, check_floats, check_reduction
-from clprim.ops.shared.arguments import dtype_of, real
+from clprim.ops.shared.arguments import check_shape, dtype_of, real
 from clprim.ops.shared.dims import one_axis
 from clprim.ops.shared.sums import added
 from clprim.plan.strides import broadcast_shapes
@@ -104,9 +104,7 @@ def cosine_similarity_backward(
     dtype, axis, shape = _vectors(what, x1, x2, dim, axis)
     if x1.shape != x2.shape:
         raise ShapeError(f"{what}: x1 has shape {x1.shape}, x2 {x2.shape}; expected one shape")
-    dtype_of(what, "grad", grad)
-    if grad.shape != shape:
-        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {shape}")
+    check_shape(what, "grad", grad, shape)
     eps = real(what, "eps", eps)
     g1, g2 = _cosine_gradient(dtype, _COSINE)(x1, x2, eps, grad=grad, axis=axis)
     return g1, g2
@@ -178,8 +176,7 @@ def _embedded(
             f"{what}: inputs have shapes {input1.shape} and {input2.shape}, expected (N, D) or "
             "(D,) of both"
         )
-    if target.shape != input1.shape[:-1]:
-        raise ShapeError(f"{what}: target has shape {target.shape}, expected {input1.shape[:-1]}")
+    check_shape(what, "target", target, input1.shape[:-1])
     dtype = promote([input1.dtype, input2.dtype])
     operator = _cosine(value_dtype(dtype, [dtype]), _EMBEDDED)
     cosine: Array = operator(input1, input2, _EMBEDDING_EPS, axis=-1)

@@ -11,7 +11,7 @@ from clprim.arrays.memory import operand_of
 from clprim.call.arguments import check_aliases, check_array, check_out
 from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.arguments import check_shape, dtype_of
 from clprim.plan.strides import dense_strides, memory_order
 from clprim.runtime.device import current_device
 
@@ -115,5 +115,4 @@ def check_statistics(what: str, shape: tuple[int, ...], **statistics: Any) -> No
         if array is None:
             continue
         check_floats(what, label, array)
-        if array.shape != shape:
-            raise ShapeError(f"{what}: {label} has shape {array.shape}, expected {shape}")
+        check_shape(what, label, array, shape)

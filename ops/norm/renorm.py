@@ -7,12 +7,12 @@ from functools import lru_cache
 from typing import Any
 
 from clprim.arrays.array import Array
-from clprim.errors import DTypeError, ShapeError
+from clprim.errors import ShapeError
 from clprim.grouped import Grouped
 from clprim.ops.loss.distance import norm_order
 from clprim.ops.norm.arguments import check_gradient
 from clprim.ops.optim.lists import not_negative
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.arguments import check_floating
 from clprim.ops.shared.dims import one_dim
 
 __all__ = ["renorm", "renorm_backward"]
@@ -93,9 +93,7 @@ def _checked(
     what: str, x: Any, p: Any, dim: Any, maxnorm: Any
 ) -> tuple[float, float, tuple[int, ...]]:
     """The norm's order, its bound, and the axes of a slice."""
-    dtype = dtype_of(what, "x", x)
-    if dtype.kind in "biu":
-        raise DTypeError(f"{what}: x is {dtype}, expected a floating dtype")
+    check_floating(what, "x", x)
     if x.ndim < 2:
         raise ShapeError(f"{what}: x has shape {x.shape}, expected at least 2 dimensions")
     order = norm_order(what, p)

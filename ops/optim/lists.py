@@ -12,7 +12,7 @@ from clprim.arrays.memory import is_dense
 from clprim.call.lists import run_lists
 from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError
-from clprim.ops.shared.arguments import dtype_of, real
+from clprim.ops.shared.arguments import check_floating, real
 from clprim.pointwise import Pointwise
 
 Lists = Sequence[Any]
@@ -48,9 +48,7 @@ def lists(
         if len(given) != len(params):
             raise ShapeError(f"{what}: {name}= holds {len(given)} arrays, params {len(params)}")
         for n, array in enumerate(given):
-            dtype = dtype_of(what, f"{name}[{n}]", array)
-            if dtype.kind in "biu":
-                raise DTypeError(f"{what}: {name}[{n}] is {dtype}, expected a floating dtype")
+            check_floating(what, f"{name}[{n}]", array)
             if array.shape != params[n].shape:
                 raise ShapeError(
                     f"{what}: {name}[{n}] has shape {array.shape}, "

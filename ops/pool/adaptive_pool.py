@@ -20,9 +20,9 @@ from clprim.errors import ShapeError, quoted
 from clprim.ops.pool.avg_pool import mean_pool
 from clprim.ops.pool.max_pool import lowest
 from clprim.ops.pool.pairs import adaptive
-from clprim.ops.pool.windows import check_floats, check_gradient
+from clprim.ops.pool.windows import check_floats, lead_of
 from clprim.ops.reduction.reduce import mean
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.arguments import check_shape, dtype_of
 from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
 from clprim.ops.shared.strings import kernel, places
 from clprim.plan.strides import is_channels_last
@@ -283,13 +283,7 @@ def _over_outputs(lead: int, ndim: int, array: str, body: str) -> str:
 
 def _sizes(what: str, x: Any, ndim: int, output_size: Size) -> tuple[int, tuple[int, ...]]:
     """Dimensions before the windows, and how many windows there are along the others."""
-    dtype_of(what, "x", x)
-    lead = x.ndim - ndim
-    if lead not in (1, 2):
-        raise ShapeError(
-            f"{what}: expected x of {ndim + 2} dimensions, or {ndim + 1} without a batch, got "
-            f"shape {x.shape}"
-        )
+    lead = lead_of(what, x, ndim)
     given = tuple(output_size) if isinstance(output_size, Sequence) else (output_size,)
     given = given * ndim if len(given) == 1 else given
     sizes = tuple(n if g is None else g for g, n in zip(given[:ndim], x.shape[lead:], strict=False))
@@ -362,7 +356,7 @@ def _avg_backward(what: str, ndim: int, grad: Any, x: Any) -> Array:
     check_floats(what, "x", x)
     dtype = check_floats(what, "grad", grad)
     lead, _ = _sizes(what, x, ndim, grad.shape[-ndim:])
-    check_gradient(what, "grad", grad, (*x.shape[:lead], *grad.shape[-ndim:]))
+    check_shape(what, "grad", grad, (*x.shape[:lead], *grad.shape[-ndim:]))
     window = places(lead + ndim, {lead + d: f"o{d}" for d in range(ndim)})
     counts = []
     for d in range(ndim):
@@ -381,8 +375,8 @@ def _avg_backward(what: str, ndim: int, grad: Any, x: Any) -> Array:
 def _max_backward(what: str, ndim: int, grad: Any, x: Any, indices: Any) -> Array:
     dtype = check_floats(what, "grad", grad)
     lead, _ = _sizes(what, x, ndim, grad.shape[-ndim:])
-    check_gradient(what, "grad", grad, (*x.shape[:lead], *grad.shape[-ndim:]))
-    check_gradient(what, "indices", indices, grad.shape)
+    check_shape(what, "grad", grad, (*x.shape[:lead], *grad.shape[-ndim:]))
+    check_shape(what, "indices", indices, grad.shape)
     window = places(lead + ndim, {lead + d: f"o{d}" for d in range(ndim)})
     flat = f"coord({lead})"
     for d in range(1, ndim):

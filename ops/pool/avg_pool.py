@@ -16,9 +16,9 @@ from clprim.ops.pool.windows import (
     Numbers,
     Windows,
     check_floats,
-    check_gradient,
     windows,
 )
+from clprim.ops.shared.arguments import check_shape
 from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
 from clprim.ops.shared.strings import kernel, places
 from clprim.runtime.device import current_device
@@ -243,7 +243,7 @@ def _avg_pool_backward(
     check_floats(what, "x", x)
     dtype = check_floats(what, "grad", grad)
     w = windows(what, x, ndim, kernel_size, stride, padding, 1, ceil_mode)
-    check_gradient(what, "grad", grad, (*x.shape[: w.lead], *w.outputs))
+    check_shape(what, "grad", grad, (*x.shape[: w.lead], *w.outputs))
     window = places(w.lead + ndim, {w.lead + d: f"o{d}" for d in w.axes})
     divisor = divisor_of(what, w, "x0", count_include_pad, divisor_override)
     begins = [f"int begin{d} = o{d} * {w.stride[d]} - {w.padding[d]};" for d in w.axes]

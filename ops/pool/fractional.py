@@ -17,8 +17,8 @@ from clprim.arrays.array import Array, new_dense, view_of
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.index.scatter import scatter_add
 from clprim.ops.pool.max_pool import check_indices, lowest, planes_of
-from clprim.ops.pool.windows import Numbers, check_floats, check_gradient, numbers
-from clprim.ops.shared.arguments import dtype_of, real
+from clprim.ops.pool.windows import Numbers, check_floats, lead_of, numbers
+from clprim.ops.shared.arguments import check_shape, dtype_of, real
 from clprim.ops.shared.dims import empty_like
 from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
 from clprim.ops.shared.strings import kernel, places
@@ -167,7 +167,7 @@ def _pool(
     out: Any,
 ) -> Any:
     dtype = check_floats(what, "x", x)
-    lead = _lead(what, x, ndim)
+    lead = lead_of(what, x, ndim)
     sizes = x.shape[lead:]
     windows = numbers(what, "kernel_size", kernel_size, ndim, 1)
     outputs = _outputs(what, sizes, output_size, output_ratio)
@@ -231,16 +231,6 @@ def _pool(
     return operator(x, samples, *arrays, *numbers_, shape=shape, out=out)
 
 
-def _lead(what: str, x: Any, ndim: int) -> int:
-    lead: int = x.ndim - ndim
-    if lead not in (1, 2):
-        raise ShapeError(
-            f"{what}: expected x of {ndim + 2} dimensions, or {ndim + 1} without a batch, got "
-            f"shape {x.shape}"
-        )
-    return lead
-
-
 def _outputs(
     what: str, sizes: tuple[int, ...], output_size: Any, output_ratio: Any
 ) -> tuple[int, ...]:
@@ -285,10 +275,10 @@ def fractional_max_pool3d_backward(grad: Any, x: Any, indices: Any) -> Array:
 def _backward(what: str, ndim: int, grad: Any, x: Any, indices: Any) -> Array:
     check_floats(what, "x", x)
     check_floats(what, "grad", grad)
-    lead = _lead(what, x, ndim)
+    lead = lead_of(what, x, ndim)
     if grad.ndim != x.ndim:
         raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {x.ndim} dimensions")
-    check_gradient(what, "grad", grad, (*x.shape[:lead], *grad.shape[lead:]))
+    check_shape(what, "grad", grad, (*x.shape[:lead], *grad.shape[lead:]))
     check_indices(what, indices, grad.shape)
     found = empty_like(x, x.shape, grad.dtype)
     lines = planes_of(found, lead)

@@ -10,8 +10,8 @@ from clprim.arrays.array import Array
 from clprim.call.repeat import repeatable
 from clprim.dtypes import value_dtype
 from clprim.ops.pool.avg_pool import divisor_of
-from clprim.ops.pool.windows import Numbers, Windows, check_floats, check_gradient, windows
-from clprim.ops.shared.arguments import real
+from clprim.ops.pool.windows import Numbers, Windows, check_floats, windows
+from clprim.ops.shared.arguments import check_shape, real
 from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
 from clprim.ops.shared.strings import kernel, places
 from clprim.runtime.device import current_device
@@ -203,7 +203,7 @@ def _lp_pool_backward(
     p = real(what, "norm_type", norm_type)
     w = windows(what, x, ndim, kernel_size, stride, 0, 1, ceil_mode)
     shape = (*x.shape[: w.lead], *w.outputs)
-    check_gradient(what, "grad", grad, shape)
+    check_shape(what, "grad", grad, shape)
     # Of every window grad · Σ^(1/p - 1), then of every element x^(p - 1) times the sum of these.
     numbers = () if p in (1, 2) else (p,)
     slope = {1.0: "1", 2.0: "rsqrt(sum)"}.get(p, "pow(sum, 1 / w0 - 1)")

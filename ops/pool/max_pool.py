@@ -20,10 +20,9 @@ from clprim.ops.pool.pairs import sliding
 from clprim.ops.pool.windows import (
     Numbers,
     Windows,
-    check_gradient,
     windows,
 )
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.arguments import check_shape, dtype_of
 from clprim.ops.shared.dims import empty_like
 from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
 from clprim.ops.shared.strings import kernel, places
@@ -269,7 +268,7 @@ def _max_pool_backward(
 ) -> Array:
     w = windows(what, x, ndim, kernel_size, stride, padding, dilation, ceil_mode)
     shape = (*x.shape[: w.lead], *w.outputs)
-    check_gradient(what, "grad", grad, shape)
+    check_shape(what, "grad", grad, shape)
     if indices is None:
         given = (kernel_size, stride, padding, dilation, ceil_mode)
         _, indices = _max_pool(what, ndim, x, *given, True, None, (), None)

@@ -189,13 +189,7 @@ def windows(
         ShapeError: Not such numbers, a padding of more than half of the kernel, no window at all.
         DTypeError: x is no device array.
     """
-    dtype_of(what, "x", x)
-    lead = x.ndim - ndim
-    if lead not in (1, 2):
-        raise ShapeError(
-            f"{what}: expected x of {ndim + 2} dimensions, or {ndim + 1} without a batch, got "
-            f"shape {x.shape}"
-        )
+    lead = lead_of(what, x, ndim)
     kernel = numbers(what, "kernel_size", kernel_size, ndim, 1)
     empty = isinstance(stride, Sequence) and not stride
     steps = kernel if stride is None or empty else numbers(what, "stride", stride, ndim, 1)
@@ -220,6 +214,23 @@ def windows(
     return Windows(lead, sizes, kernel, steps, pads, apart, outputs)
 
 
+def lead_of(what: str, x: Any, ndim: int) -> int:
+    """Returns how many dimensions are before those that have windows: channels, or images too.
+
+    Raises:
+        ShapeError: x has more dimensions, or fewer.
+        DTypeError: x is no device array.
+    """
+    dtype_of(what, "x", x)
+    lead: int = x.ndim - ndim
+    if lead not in (1, 2):
+        raise ShapeError(
+            f"{what}: expected x of {ndim + 2} dimensions, or {ndim + 1} without a batch, got "
+            f"shape {x.shape}"
+        )
+    return lead
+
+
 def _outputs(size: int, kernel: int, stride: int, padding: int, dilation: int, up: bool) -> int:
     rest = size + 2 * padding - dilation * (kernel - 1) - 1
     count = (rest + (stride - 1 if up else 0)) // stride + 1
@@ -237,14 +248,3 @@ def check_floats(what: str, label: str, array: Any) -> Any:
     if dtype.kind in "biu":
         raise DTypeError(f"{what}: expected floating-point numbers for {label}, got {dtype}")
     return dtype
-
-
-def check_gradient(what: str, label: str, grad: Any, shape: tuple[int, ...]) -> None:
-    """Refuses a gradient of another shape than the result.
-
-    Raises:
-        ShapeError, DTypeError: With what was given and what was expected.
-    """
-    dtype_of(what, label, grad)
-    if grad.shape != shape:
-        raise ShapeError(f"{what}: {label} has shape {grad.shape}, expected {shape}")

@@ -11,7 +11,7 @@ from clprim.dtypes import AnyDType, promote, value_dtype
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.product.arguments import check_operands, product_dtypes
 from clprim.ops.product.matmul import linear, linear_backward
-from clprim.ops.shared.arguments import check_mask
+from clprim.ops.shared.arguments import check_mask, check_shape
 from clprim.ops.shared.strings import kernel
 from clprim.reduction import Reduction
 from clprim.runtime.device import current_device
@@ -57,8 +57,7 @@ def bilinear(x1: Any, x2: Any, w: Any, bias: Any = None, *, out: Array | None = 
     dtype, shape = promote([x1.dtype, x2.dtype, w.dtype]), (*lead, outputs)
     if out is not None:
         check_operands(what, current_device(), out=out)
-        if out.shape != shape:
-            raise ShapeError(f"{what}: out has shape {out.shape}, expected {shape}")
+        check_shape(what, "out", out, shape)
         if out.dtype != dtype:
             raise DTypeError(f"{what}: out is {out.dtype}, expected {dtype}")
     y = linear(_pairs(what, x1, x2), _matrix(w), bias)
@@ -92,8 +91,7 @@ def bilinear_backward(
     what = "bilinear_backward"
     lead, outputs = _check(what, x1, x2, w)
     check_operands(what, current_device(), grad=grad)
-    if grad.shape != (*lead, outputs):
-        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {(*lead, outputs)}")
+    check_shape(what, "grad", grad, (*lead, outputs))
     first, second, weight, bias = check_mask(what, output_mask, ("x1", "x2", "w", "bias"))
     rows = _dense(grad, (math.prod(lead), outputs))
     pairs = _pairs(what, x1, x2)

@@ -10,7 +10,7 @@ import numpy as np
 from clprim.arrays.array import Array
 from clprim.dtypes import promote
 from clprim.errors import ShapeError
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.arguments import check_shape, dtype_of
 from clprim.ops.shared.dims import one_dim
 from clprim.ops.shared.strings import kernel, places
 from clprim.ops.shared.sums import added
@@ -144,8 +144,7 @@ def kron_backward(grad: Any, x: Any, y: Any) -> tuple[Array, Array]:
     for label, a in (("grad", grad), ("x", x), ("y", y)):
         dtype_of(what, label, a)
     outer, inner, shape = _pairs(x, y)
-    if grad.shape != shape:
-        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {shape}")
+    check_shape(what, "grad", grad, shape)
     pairs = np.broadcast_shapes(outer.shape, inner.shape)
     gx, gy = _slopes()(outer, inner, grad=grad.reshape(pairs))
     return gx.reshape(x.shape), gy.reshape(y.shape)

@@ -6,11 +6,11 @@ import math
 from typing import Any, Literal, overload
 
 from clprim.arrays.array import Array
-from clprim.errors import DTypeError, ShapeError
+from clprim.errors import ShapeError
 from clprim.ops.elementwise.activation import leaky_relu
 from clprim.ops.elementwise.activation_gradient import leaky_relu_backward
-from clprim.ops.random.dropout import channel_factors
-from clprim.ops.shared.arguments import dtype_of, real
+from clprim.ops.random.dropout import channel_factors, probability
+from clprim.ops.shared.arguments import check_floating, check_shape, real
 from clprim.pointwise import Pointwise
 from clprim.runtime.randomness import State, at, get_state
 
@@ -70,7 +70,7 @@ def alpha_dropout(
         >>> len(set(y.get().round(3).tolist()))
         2
     """
-    p = _probability("alpha_dropout", "x", x, p)
+    p = probability("alpha_dropout", "x", x, p)
     if not training or p == 0:
         return (x, None) if return_state else x
     state = get_state()
@@ -91,7 +91,7 @@ def alpha_dropout_backward(grad: Any, state: State | None, p: float = 0.5) -> Ar
         ShapeError: A probability that is not in [0, 1].
         DTypeError: No device array of floating numbers.
     """
-    p = _probability("alpha_dropout_backward", "grad", grad, p)
+    p = probability("alpha_dropout_backward", "grad", grad, p)
     found: Array = grad
     if state is not None and p:
         with at(state):
@@ -123,7 +123,7 @@ def feature_alpha_dropout(
         DTypeError: No device array of floating numbers.
     """
     what = "feature_alpha_dropout"
-    p = _probability(what, "x", x, p)
+    p = probability(what, "x", x, p)
     first = _first(what, "x", x)
     if not training or p == 0:
         return (x, None) if return_state else x
@@ -136,7 +136,7 @@ def feature_alpha_dropout(
 def feature_alpha_dropout_backward(grad: Any, state: State | None, p: float = 0.5) -> Array:
     """Returns the gradient of `feature_alpha_dropout`; see `alpha_dropout_backward`."""
     what = "feature_alpha_dropout_backward"
-    p = _probability(what, "grad", grad, p)
+    p = probability(what, "grad", grad, p)
     first = _first(what, "grad", grad)
     found: Array = grad
     if state is not None and p:
@@ -157,14 +157,6 @@ def _first(what: str, label: str, x: Any) -> Any:
 def _scale(p: float) -> float:
     """What makes the variance 1 again; at p = 1 everything is 0, as in PyTorch."""
     return 1 / math.sqrt((_ALPHA * _ALPHA * p + 1) * (1 - p)) if p < 1 else 0.0
-
-
-def _probability(what: str, label: str, x: Any, p: Any) -> float:
-    _floats(what, label, x)
-    probability = real(what, "p", p)
-    if not 0 <= probability <= 1:
-        raise ShapeError(f"{what}: p={p} is no probability: expected 0 to 1")
-    return probability
 
 
 @overload
@@ -242,9 +234,8 @@ def rrelu_backward(
     """
     what = "rrelu_backward"
     low, high = _slopes(what, x, lower, upper)
-    _floats(what, "grad", grad)
-    if grad.shape != x.shape:
-        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {x.shape}")
+    check_floating(what, "grad", grad)
+    check_shape(what, "grad", grad, x.shape)
     if state is None:
         found: Array = leaky_relu_backward(grad, x, (low + high) / 2)
     else:
@@ -254,14 +245,8 @@ def rrelu_backward(
 
 
 def _slopes(what: str, x: Any, lower: Any, upper: Any) -> tuple[float, float]:
-    _floats(what, "x", x)
+    check_floating(what, "x", x)
     low, high = real(what, "lower", lower), real(what, "upper", upper)
     if not low <= high:
         raise ShapeError(f"{what}: lower={lower} is more than upper={upper}")
     return low, high
-
-
-def _floats(what: str, label: str, x: Any) -> None:
-    dtype = dtype_of(what, label, x)
-    if dtype.kind in "biu":
-        raise DTypeError(f"{what}: {label} is {dtype}, expected a floating dtype")

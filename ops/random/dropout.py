@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal, overload
 
 from clprim.arrays.array import Array
-from clprim.errors import DTypeError, ShapeError
-from clprim.ops.shared.arguments import dtype_of, real
+from clprim.errors import ShapeError
+from clprim.ops.shared.arguments import check_floating, real
 from clprim.pointwise import Pointwise
 from clprim.runtime.randomness import State, at, get_state
 
@@ -63,7 +63,7 @@ def dropout(
         >>> bool((ops.dropout_backward(cp.full((6,), 1, np.float32), state).get() == y.get()).all())
         True
     """
-    kept = _check("dropout", "x", x, p)
+    kept = 1 - probability("dropout", "x", x, p)
     if not training or kept == 1:
         return (x, None) if return_state else x
     state = get_state()
@@ -83,7 +83,7 @@ def dropout_backward(grad: Any, state: State | None, p: float = 0.5) -> Array:
         ShapeError: A probability that is not in [0, 1].
         DTypeError: No device array of floating numbers.
     """
-    kept = _check("dropout_backward", "grad", grad, p)
+    kept = 1 - probability("dropout_backward", "grad", grad, p)
     if state is None or kept == 1:
         found: Array = grad
         return found
@@ -175,7 +175,7 @@ def dropout3d_backward(grad: Any, state: State | None, p: float = 0.5) -> Array:
 def _channels(
     what: str, x: Any, p: Any, training: bool, return_state: bool, spatial: int
 ) -> Array | tuple[Array, State | None]:
-    kept = _check(what, "x", x, p)
+    kept = 1 - probability(what, "x", x, p)
     first = _first(what, x, spatial)
     if not training or kept == 1:
         return (x, None) if return_state else x
@@ -185,7 +185,7 @@ def _channels(
 
 
 def _channels_back(what: str, grad: Any, state: State | None, p: Any, spatial: int) -> Array:
-    kept = _check(what, "grad", grad, p)
+    kept = 1 - probability(what, "grad", grad, p)
     first = _first(what, grad, spatial)
     found: Array = grad
     if state is not None and kept < 1:
@@ -221,12 +221,15 @@ def _run(x: Any, kept: float) -> Array:
     return found
 
 
-def _check(what: str, label: str, x: Any, p: Any) -> float:
-    """Returns the probability of an element to stay."""
-    dtype = dtype_of(what, label, x)
-    if dtype.kind in "biu":
-        raise DTypeError(f"{what}: {label} is {dtype}, expected a floating dtype")
-    probability = real(what, "p", p)
-    if not 0 <= probability <= 1:
+def probability(what: str, label: str, x: Any, p: Any) -> float:
+    """Returns the probability that an element of floating numbers is dropped.
+
+    Raises:
+        ShapeError: It is not in [0, 1].
+        DTypeError: No device array of floating numbers.
+    """
+    check_floating(what, label, x)
+    found = real(what, "p", p)
+    if not 0 <= found <= 1:
         raise ShapeError(f"{what}: p={p} is no probability: expected 0 to 1")
-    return 1 - probability
+    return found

@@ -17,7 +17,7 @@ from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.product.matmul import matmul
 from clprim.ops.random.dropout import dropout as drop
 from clprim.ops.recurrent.cells import GATES, cell
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.arguments import check_shape, dtype_of
 from clprim.ops.shared.dims import whole
 from clprim.pointwise import Pointwise
 from clprim.runtime.randomness import State
@@ -141,8 +141,7 @@ class Layers:
                 found = dtype_of(what, label, array)
                 if found != dtype:
                     raise DTypeError(f"{what}: {label} is {found}, input {dtype}")
-                if array.shape != shape:
-                    raise ShapeError(f"{what}: {label} has shape {array.shape}, expected {shape}")
+                check_shape(what, label, array, shape)
         self.states, self.dtype, self.count = states, dtype, count
         self.hidden, self.width = hidden, width
 

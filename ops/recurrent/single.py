@@ -13,7 +13,7 @@ from clprim.ops.product.matmul import matmul
 from clprim.ops.recurrent.cells import GATES, cell, step_back
 from clprim.ops.recurrent.layers import columns
 from clprim.ops.reduction.reduce import sum as add_up
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.arguments import check_shape, dtype_of
 
 __all__ = [
     "gru_cell",
@@ -229,8 +229,7 @@ def _step(
         found = dtype_of(what, label, array)
         if found != dtype:
             raise DTypeError(f"{what}: {label} is {found}, input {dtype}")
-        if array.shape != shape:
-            raise ShapeError(f"{what}: {label} has shape {array.shape}, expected {shape}")
+        check_shape(what, label, array, shape)
     products = [
         matmul(x, weight, transpose_b=True, bias=bias)
         for x, weight, bias in zip((input, states[0]), (w_ih, w_hh), biases, strict=True)

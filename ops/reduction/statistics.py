@@ -13,7 +13,7 @@ from clprim.ops.elementwise.functions import sqrt
 from clprim.ops.product.matmul import matmul
 from clprim.ops.reduction.extrema import amax, amin
 from clprim.ops.reduction.reduce import mean, sum, var_mean
-from clprim.ops.shared.arguments import Axis, Operator, dtype_of, real
+from clprim.ops.shared.arguments import Axis, Operator, check_floating, check_shape, dtype_of, real
 from clprim.ops.shared.dims import named_once
 from clprim.ops.shared.strings import kernel
 from clprim.reduction import Reduction
@@ -175,9 +175,7 @@ def cov(
         DTypeError: No device array of floating numbers, frequencies that are no integers.
     """
     what = "cov"
-    dtype = dtype_of(what, "x", x)
-    if dtype.kind in "biu":
-        raise DTypeError(f"{what}: x is {dtype}, expected a floating dtype")
+    dtype = check_floating(what, "x", x)
     if x.ndim > 2:
         raise ShapeError(f"{what}: x has shape {x.shape}, expected rows of observations")
     correction = real(what, "correction", correction)
@@ -209,8 +207,7 @@ def _weights(what: str, label: str, array: Any, kinds: str, rows: Array) -> Arra
     if dtype_of(what, label, array).kind not in kinds:
         expected = "integers" if kinds == "iu" else "floating-point numbers"
         raise DTypeError(f"{what}: {label} is {array.dtype}, expected {expected}")
-    if array.shape != rows.shape[1:]:
-        raise ShapeError(f"{what}: {label} has shape {array.shape}, expected {rows.shape[1:]}")
+    check_shape(what, label, array, rows.shape[1:])
     return kernel("y0 = x0;", what, rows.dtype)(array)
 
 

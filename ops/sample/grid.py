@@ -14,7 +14,7 @@ from clprim.dtypes import AnyDType
 from clprim.errors import DefinitionError, ShapeError, quoted
 from clprim.ops.pool.windows import check_floats
 from clprim.ops.sample.taps import cubic_slopes, cubic_weights
-from clprim.ops.shared.arguments import Operator
+from clprim.ops.shared.arguments import Operator, check_shape
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
 from clprim.reduction import Reduction
@@ -267,8 +267,7 @@ def affine_grid_backward(
     what = "affine_grid_backward"
     check_floats(what, "grad", grad)
     ndim, sizes = _grid_sizes(what, size)
-    if grad.shape != (*sizes, ndim):
-        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {(*sizes, ndim)}")
+    check_shape(what, "grad", grad, (*sizes, ndim))
     wide = view_of(grad, (*grad.shape, ndim + 1), (*grad.strides, 0), grad.offset)
     return _theta(ndim, bool(align_corners))(wide, axis=tuple(range(1, ndim + 1)))
 

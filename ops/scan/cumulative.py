@@ -10,7 +10,7 @@ import numpy as np
 from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, as_dtype, value_dtype
 from clprim.errors import DTypeError, ShapeError
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.arguments import check_floating, dtype_of
 from clprim.ops.shared.dims import one_axis
 from clprim.scan import Scan
 
@@ -147,7 +147,7 @@ def cumprod_backward(
         DTypeError: No device arrays of floating numbers.
     """
     at = one_axis("cumprod_backward", input, dim, axis)
-    dtype = _floating("cumprod_backward", "input", input)
+    dtype = check_floating("cumprod_backward", "input", input)
     _same_shape("cumprod_backward", "grad", grad, input)
     before = cumprod(input, at, exclusive=True, dtype=value_dtype(dtype, [dtype]))
     scan = _product_gradient(dtype)
@@ -255,7 +255,7 @@ def cummax_backward(
         DTypeError: No device arrays, or a gradient that is no floating number.
     """
     at = one_axis("cummax_backward", input, dim, axis)
-    dtype = _floating("cummax_backward", "grad", grad)
+    dtype = check_floating("cummax_backward", "grad", grad)
     _same_shape("cummax_backward", "grad", grad, input)
     _same_shape("cummax_backward", "indices", indices, input)
     if indices.dtype.kind not in "iu":
@@ -301,7 +301,7 @@ def logcumsumexp(
         DTypeError: No device array of floating numbers.
     """
     at = one_axis("logcumsumexp", x, dim, axis)
-    _floating("logcumsumexp", "x", x)
+    check_floating("logcumsumexp", "x", x)
     found: Array = _logcumsumexp(x, axis=at, out=out)
     return found
 
@@ -341,17 +341,10 @@ def logcumsumexp_backward(
     """
     at = one_axis("logcumsumexp_backward", input, dim, axis)
     for label, array in {"grad": grad, "input": input, "result": result}.items():
-        _floating("logcumsumexp_backward", label, array)
+        check_floating("logcumsumexp_backward", label, array)
         _same_shape("logcumsumexp_backward", label, array, input)
     found: Array = _logcumsumexp_gradient(grad, input, result, axis=at, reverse=True)
     return found
-
-
-def _floating(what: str, label: str, array: Any) -> AnyDType:
-    dtype: AnyDType = dtype_of(what, label, array)
-    if dtype.kind in "biu":
-        raise DTypeError(f"{what}: {label} is {dtype}, expected a floating dtype")
-    return dtype
 
 
 def _same_shape(what: str, label: str, array: Any, input: Any) -> None:

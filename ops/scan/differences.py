@@ -9,10 +9,17 @@ import numpy as np
 from clprim.arrays import arithmetic
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import zeros
-from clprim.errors import DTypeError, ShapeError
+from clprim.errors import ShapeError
 from clprim.ops.scan.cumulative import cumsum_backward
 from clprim.ops.shape.join import cat
-from clprim.ops.shared.arguments import by_kind, dtype_of, is_array, real
+from clprim.ops.shared.arguments import (
+    by_kind,
+    check_floating,
+    check_shape,
+    dtype_of,
+    is_array,
+    real,
+)
 from clprim.ops.shared.dims import named_once, one_dim, whole
 from clprim.ops.shared.sums import added
 from clprim.pointwise import Pointwise
@@ -191,8 +198,7 @@ def trapezoid_backward(
     text, given, at = _points(what, y, x, dx, dim, axis)
     shape = given[0].shape
     expected = (*shape[:at], *shape[at + 1 :])
-    if dtype_of(what, "grad", grad) and grad.shape != expected:
-        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {expected}")
+    check_shape(what, "grad", grad, expected)
     strides = (*grad.strides[:at], 0, *grad.strides[at:])
     above = view_of(grad, shape, strides, grad.offset)
     return _of_points(what, text, given, above, at, y, x)
@@ -210,8 +216,7 @@ def cumulative_trapezoid_backward(
     """Returns the gradients of `cumulative_trapezoid`; see `trapezoid_backward`."""
     what = "cumulative_trapezoid_backward"
     text, given, at = _points(what, y, x, dx, dim, axis)
-    if dtype_of(what, "grad", grad) and grad.shape != given[0].shape:
-        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {given[0].shape}")
+    check_shape(what, "grad", grad, given[0].shape)
     return _of_points(what, text, given, cumsum_backward(grad, at), at, y, x)
 
 
@@ -223,8 +228,7 @@ def _of_points(
 ) -> tuple[Array, Array | None]:
     """Gradients in points, from those in the areas between neighbours."""
     for label, array in {"y": y, "x": y if x is None else x, "grad": above}.items():
-        if array.dtype.kind in "biu":
-            raise DTypeError(f"{what}: {label} is {array.dtype}, expected a floating dtype")
+        check_floating(what, label, array)
     found = _GRADIENTS[text].gradient()(*given, grad=above)
     heights, *places = (_met(found[n], found[n + 1], at) for n in range(0, len(found), 2))
     return heights, places[0].reshape(x.shape) if places else None

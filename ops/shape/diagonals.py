@@ -12,7 +12,7 @@ from clprim.dtypes import is_integer, promote
 from clprim.errors import ShapeError, quoted
 from clprim.ops.shape.join import arrays_of, cat, stack, unbind
 from clprim.ops.shape.turn import diagonal, flip, roll
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.arguments import check_shape, dtype_of
 from clprim.ops.shared.dims import several_dims, whole
 from clprim.plan.strides import elements_of
 
@@ -120,8 +120,7 @@ def block_diag_backward(grad: Any, shapes: Sequence[Sequence[int]]) -> tuple[Arr
         raise ShapeError(f"{what}: shapes={quoted(shapes)}: expected those of arrays, 2-d at most")
     blocks = [(*(1,) * (2 - len(s)), *s) for s in given if s is not None]
     expected = tuple(sum(s[d] for s in blocks) for d in (0, 1))
-    if grad.shape != expected:
-        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {expected}")
+    check_shape(what, "grad", grad, expected)
     places = _places(grad, blocks)
     return tuple(
         view_of(b, tuple(s), b.strides[2 - len(s) :], b.offset)

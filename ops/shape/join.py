@@ -16,7 +16,7 @@ from clprim.call.repeat import repeatable
 from clprim.dtypes import promote
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.index.gather import index_select
-from clprim.ops.shared.arguments import dtype_of, is_array
+from clprim.ops.shared.arguments import check_shape, dtype_of, is_array
 from clprim.ops.shared.dims import empty_like, one_dim, whole
 
 __all__ = [
@@ -131,9 +131,7 @@ def _join(what: str, arrays: list[Any], dim: Any, axis: Any, out: Any) -> Array:
     if out is None:
         out = empty_like(first, shape, dtype)
     else:
-        dtype_of(what, "out=", out)
-        if out.shape != shape:
-            raise ShapeError(f"{what}: out= has shape {out.shape}, expected {shape}")
+        check_shape(what, "out=", out, shape)
         if out.dtype != dtype:
             raise DTypeError(f"{what}: out= is {out.dtype}, expected {dtype}")
     stops = list(itertools.accumulate(a.shape[at] for a in parts))

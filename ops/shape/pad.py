@@ -17,7 +17,7 @@ from clprim.arrays.array import Array, view_of
 from clprim.call.pieces import put_together
 from clprim.call.repeat import repeatable
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
-from clprim.ops.shared.arguments import dtype_of, number
+from clprim.ops.shared.arguments import check_shape, dtype_of, number
 from clprim.ops.shared.dims import empty_like, whole
 from clprim.ops.shared.strings import kernel, places
 
@@ -111,8 +111,7 @@ def pad_backward(
     sizes = tuple(whole(what, "input_shape", n, 0) for n in input_shape)
     borders = _borders(what, sizes, pad, mode)
     shape = _padded(sizes, borders)
-    if grad.shape != shape:
-        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {shape}")
+    check_shape(what, "grad", grad, shape)
     if mode in ("constant", "circular"):
         if mode == "constant":
             inner = _cropped(grad, [(-max(0, b), -max(0, a)) for b, a in borders])

@@ -14,7 +14,7 @@ from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import asarray, empty
 from clprim.dtypes import is_integer
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.arguments import check_shape, dtype_of
 from clprim.plan.strides import is_channels_last
 from clprim.pointwise import Pointwise
 
@@ -283,9 +283,7 @@ def _result(what: str, x: Any, shape: Shape, out: Any) -> Any:
     """Allocates a result in the memory format of x, or checks the one that was given."""
     if out is None:
         return empty(shape, x.dtype, memory_format=_memory_format(x))
-    dtype_of(what, "out=", out)
-    if out.shape != shape:
-        raise ShapeError(f"{what}: out= has shape {out.shape}, expected {shape}")
+    check_shape(what, "out=", out, shape)
     if out.dtype != x.dtype:
         raise DTypeError(f"{what}: out= is {out.dtype}, expected {x.dtype}, the dtype of x")
     return out

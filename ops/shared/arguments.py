@@ -9,7 +9,7 @@ import numpy as np
 import pyopencl.array as cl_array
 
 from clprim.arrays.array import Array
-from clprim.dtypes import is_real
+from clprim.dtypes import AnyDType, is_real
 from clprim.errors import DTypeError, ShapeError, quoted, upload_hint
 from clprim.pointwise import Pointwise
 
@@ -74,6 +74,30 @@ def dtype_of(what: str, label: str, array: Any) -> Any:
         f"{what}: expected a device array for {label}, got {type(array).__name__}"
         + upload_hint(array)
     )
+
+
+def check_shape(what: str, label: str, array: Any, shape: tuple[int, ...]) -> None:
+    """Refuses what is no device array of a shape.
+
+    Raises:
+        DTypeError: No device array.
+        ShapeError: Another shape.
+    """
+    dtype_of(what, label, array)
+    if array.shape != shape:
+        raise ShapeError(f"{what}: {label} has shape {array.shape}, expected {shape}")
+
+
+def check_floating(what: str, label: str, array: Any) -> AnyDType:
+    """Returns the dtype of a device array of floating numbers.
+
+    Raises:
+        DTypeError: No device array, or one of integers or bool.
+    """
+    dtype: AnyDType = dtype_of(what, label, array)
+    if dtype.kind in "biu":
+        raise DTypeError(f"{what}: {label} is {dtype}, expected a floating dtype")
+    return dtype
 
 
 def number(what: str, label: str, value: Any) -> Any:

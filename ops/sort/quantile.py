@@ -8,10 +8,10 @@ import numpy as np
 
 from clprim.arrays.array import Array
 from clprim.arrays.creation import asarray
-from clprim.errors import DTypeError, ShapeError, quoted
+from clprim.errors import ShapeError, quoted
 from clprim.ops.index.gather import take_along_dim
 from clprim.ops.reduction.extrema import argmax
-from clprim.ops.shared.arguments import dtype_of, is_array
+from clprim.ops.shared.arguments import check_floating, dtype_of, is_array
 from clprim.ops.shared.dims import one_axis
 from clprim.ops.shared.strings import kernel, places
 from clprim.ops.sort.sort import in_order, sort, without
@@ -235,8 +235,7 @@ def nanquantile(
 def _quantile(
     what: str, x: Any, q: Any, dim: Any, keepdim: bool, interpolation: str, axis: Any
 ) -> Array:
-    if dtype_of(what, "x", x).kind in "biu":
-        raise DTypeError(f"{what}: x is {x.dtype}, expected a floating dtype")
+    check_floating(what, "x", x)
     if interpolation not in _BETWEEN:
         raise ShapeError(
             f"{what}: interpolation={quoted(interpolation)}: one of {', '.join(_BETWEEN)}"

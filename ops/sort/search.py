@@ -16,7 +16,7 @@ from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.index.scatter import index_add
 from clprim.ops.reduction.extrema import amax, amin
 from clprim.ops.reduction.reduce import sum as add_up
-from clprim.ops.shared.arguments import dtype_of, real
+from clprim.ops.shared.arguments import check_floating, dtype_of, real
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel, lower_bound, places
 from clprim.plan.strides import broadcasts_to
@@ -239,9 +239,7 @@ def histogram(
         array([2., 1., 1.], dtype=float32)
     """
     what = "histogram"
-    dtype = dtype_of(what, "x", x)
-    if dtype.kind in "biu":
-        raise DTypeError(f"{what}: x is {dtype}, expected a floating dtype")
+    dtype = check_floating(what, "x", x)
     edges = _edges(what, x, bins, range)
     count = edges.size - 1
     text = f"""
