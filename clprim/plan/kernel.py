@@ -260,7 +260,7 @@ class Plan:
         return Plan(tuple(stages), workspace)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class KernelCode:
     """What every template prints.
 
@@ -278,13 +278,13 @@ class KernelCode:
     """
 
     name: str
-    preamble: str
+    preamble: str = ""
     parameters: tuple[Parameter, ...]
-    constants: tuple[tuple[str, int], ...]
+    constants: tuple[tuple[str, int], ...] = ()
     index: str
-    unified: tuple[tuple[str, int], ...]
+    unified: tuple[tuple[str, int], ...] = ()
     doubles: bool
-    own: tuple[str, ...]
+    own: tuple[str, ...] = ()
 
     @property
     def c_version(self) -> tuple[int, int]:

@@ -139,8 +139,6 @@ def storing(
     vectors = whole and near and alike
     return {
         "name": what.name,
-        "preamble": "",
-        "constants": (),
         "unified": unified_functions(snippets, "", traits),
         "doubles": "double" in {value, y.value, *(e.value for e in extras)},
         "own": own_names(snippets, ""),

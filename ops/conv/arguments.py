@@ -136,9 +136,7 @@ def bias_place(what: str, device: Device, bias: Any, shape: Shape4, value: AnyDT
     """Returns the bias of sums of ``value`` as it broadcasts to a result; nothing for None."""
     if bias is None:
         return []
-    check_bias(what, device, bias, value)
-    if bias.shape != (shape[1],):
-        raise ShapeError(f"{what}: bias has shape {bias.shape}, expected ({shape[1]},)")
+    check_bias(what, device, bias, value, shape[1])
     spread = Operand((shape[1], 1, 1), (bias.strides[0], 0, 0), bias.offset, bias.dtype)
     return [Place.of("bias", spread, shape)]
 

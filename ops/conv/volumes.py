@@ -301,8 +301,7 @@ def _checked(
     device = current_device()
     if bias is not None:
         check_operands(what, device, bias=bias)
-        if bias.shape != (shape[1],):
-            raise ShapeError(f"{what}: bias has shape {bias.shape}, expected ({shape[1]},)")
+        check_shape(what, "bias", bias, (shape[1],))
     read = check_epilogue(what, device, epilogue, args, shape, value)
     if read.sizes or any(is_position(a.name) for a in read.arrays):
         raise DefinitionError(

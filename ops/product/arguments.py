@@ -13,6 +13,7 @@ from clprim.arrays.memory import operand_of
 from clprim.call.arguments import check_aliases, check_array, check_out
 from clprim.dtypes import AnyDType, is_real, promote, require_supported, value_dtype
 from clprim.errors import DeviceError, DTypeError, ShapeError, quoted
+from clprim.ops.shared.arguments import check_shape
 from clprim.runtime.device import Device
 
 _INT32 = np.dtype(np.int32)
@@ -58,15 +59,17 @@ def product_dtypes(
     return result, value
 
 
-def check_bias(what: str, device: Device, bias: Any, value: AnyDType) -> None:
-    """Refuses a bias that sums of ``value`` cannot take in: they would cut it off.
+def check_bias(what: str, device: Device, bias: Any, value: AnyDType, count: int) -> None:
+    """Refuses a bias that ``count`` sums of ``value`` cannot take in: they would cut it off.
 
     Raises:
         DTypeError: No device array, floats beside integer sums, or wider integers.
+        ShapeError: Not one for each sum.
     """
     check_operands(what, device, bias=bias)
     if value.kind in "iu" and promote([bias.dtype, value]) != value:
         raise DTypeError(f"{what}: bias is {bias.dtype} beside sums of {value}; use astype()")
+    check_shape(what, "bias", bias, (count,))
 
 
 def check_result(

@@ -52,8 +52,7 @@ def bilinear(x1: Any, x2: Any, w: Any, bias: Any = None, *, out: Array | None = 
     lead, outputs = _check(what, x1, x2, w)
     if bias is not None:
         check_operands(what, current_device(), bias=bias)
-        if bias.shape != (outputs,):
-            raise ShapeError(f"{what}: bias has shape {bias.shape}, expected ({outputs},)")
+        check_shape(what, "bias", bias, (outputs,))
     dtype, shape = promote([x1.dtype, x2.dtype, w.dtype]), (*lead, outputs)
     if out is not None:
         check_operands(what, current_device(), out=out)

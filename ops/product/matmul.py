@@ -315,9 +315,7 @@ def _expand(
 def _bias(what: str, device: Device, bias: Any, columns: int, value: AnyDType) -> Operand | None:
     if bias is None:
         return None
-    check_bias(what, device, bias, value)
-    if bias.shape != (columns,):
-        raise ShapeError(f"{what}: bias has shape {bias.shape}, expected ({columns},)")
+    check_bias(what, device, bias, value, columns)
     return operand_of(bias)
 
 

@@ -184,7 +184,8 @@ def quantized_matmul(
     if (zero or zeros is not None) and (len(b.shape) != 2 or not a.ndim):
         raise ShapeError(f"{what}: b has shape {b.shape}: zero points expect 2 dimensions")
     epilogue = _requantizing(what, out.dtype, scale, zero_point, relu, columns, 1)
-    _check_bias(what, bias, columns)
+    if bias is not None:
+        check_bias(what, current_device(), bias, _INT32, columns)
     depth = b.shape[1 if transpose_b else 0]
     if zeros is not None and a.shape[-1] == depth:
         sums = add_up(a, -1, keepdims=True, dtype=_INT32)
@@ -252,7 +253,8 @@ def quantized_conv2d(
     zero = zero_of(what, "x_zero_point", x_zero_point, x.dtype)
     zeros = weight_zeros(what, "w_zero_point", w_zero_point, w.dtype, outputs)
     epilogue = _requantizing(what, out.dtype, scale, zero_point, relu, outputs, 3)
-    _check_bias(what, bias, outputs)
+    if bias is not None:
+        check_bias(what, current_device(), bias, _INT32, outputs)
     sides = (found.x.before, found.x.after, found.y.before, found.y.after)
     if zero and any(sides):
         x, sizes = pad(x, sides, value=zero), {**sizes, "padding": 0}
@@ -282,13 +284,6 @@ def _as(array: Any, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any
     """The same bits as another dtype."""
     where = array.base_data, shape, dtype, strides, array.offset
     return array_over(current_device(), *where, array.size)
-
-
-def _check_bias(what: str, bias: Any, count: int) -> None:
-    if bias is not None:
-        check_bias(what, current_device(), bias, _INT32)
-        if bias.shape != (count,):
-            raise ShapeError(f"{what}: bias has shape {bias.shape}, expected ({count},)")
 
 
 def _for_all(terms: Any, count: int) -> Array:

@@ -237,13 +237,9 @@ def pack_taps(what: Depthwise, traits: DeviceTraits) -> tuple[KernelPlan, int]:
     )
     code = PackCode(
         name=f"{what.name}_pack",
-        preamble="",
         parameters=tuple(found.parameters),
-        constants=(),
         index=index,
-        unified=(),
         doubles=operand.value == "double",
-        own=(),
         value=operand.value,
         x=operand,
     )

@@ -136,13 +136,9 @@ def code_of(
             found.numbers(**{f"{code.name}_step": a.in_elements(inner[n])})
     mask = arrays.get("mask")
     return {
-        "preamble": "",
         "parameters": tuple(found.parameters),
-        "constants": (),
         "index": kind,
-        "unified": (),
         "doubles": value == "double",
-        "own": (),
         "value": value,
         "arrays": tuple(codes),
         "mask": "" if mask is None else "bool" if mask.dtype.kind == "b" else "float",

@@ -212,9 +212,7 @@ def plan_inverted_residual(what: InvertedResidual, traits: DeviceTraits) -> Plan
         "fused/inverted_residual",
         InvertedCode(
             name="inverted_residual",
-            preamble="",
             parameters=tuple(found.parameters),
-            constants=(),
             index=index,
             unified=unified_functions(snippets, "", traits),
             doubles=code.doubles or "double" in {o.value for o in (a, *operands.values())},

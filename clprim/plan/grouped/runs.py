@@ -302,7 +302,6 @@ def group_kernel(
         name=definition.name,
         preamble=definition.preamble,
         parameters=tuple(parameters),
-        constants=(),
         index=loops.index,
         unified=unified_functions(snippets, definition.preamble, traits),
         doubles=value == "double",

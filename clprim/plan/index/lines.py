@@ -167,13 +167,9 @@ def plan_lines(
                 "index/lines",
                 LinesCode(
                     name="index_lines",
-                    preamble="",
                     parameters=tuple(found.parameters),
-                    constants=(),
                     index=kind,
-                    unified=(),
                     doubles=value == "double",
-                    own=(),
                     value=value,
                     arrays=codes,
                     taken=HOW[how],

@@ -233,13 +233,9 @@ def plan_pieces(
     nbytes = read + y.size * y.dtype.itemsize
     code = PiecesCode(
         name="pieces",
-        preamble="",
         parameters=tuple(found.parameters),
-        constants=(),
         index=index,
-        unified=(),
         doubles=False,
-        own=(),
         word=word,
         vector=vector,
         ahead=AHEAD_BYTES // itemsize if traits.prefetch else 0,

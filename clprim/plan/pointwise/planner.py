@@ -216,7 +216,6 @@ def plan_pointwise(
                 code=TileCode(
                     **common,
                     parameters=tuple(given.parameters),
-                    constants=(),
                     results=placed.operands[: len(results)],
                     inputs=placed.operands[len(results) :],
                     outer=placed.outer,

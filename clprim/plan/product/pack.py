@@ -87,13 +87,9 @@ def pack_plan(
         "product/pack",
         PackCode(
             name=f"{what.name}_pack",
-            preamble="",
             parameters=tuple(found.parameters),
-            constants=(),
             index=code.index,
-            unified=(),
             doubles=code.value == "double" or operand.value == "double",
-            own=(),
             lanes=code.packed_lanes,
             x=operand,
             digits=w.digits is not None,

@@ -123,13 +123,9 @@ def pack_panels(
         "product/sub_groups_pack",
         PanelCode(
             name=f"{what.name}_pack",
-            preamble="",
             parameters=tuple(found.parameters),
-            constants=(),
             index=code.index,
-            unified=(),
             doubles=operand.value == "double" or operand.storage == "double",
-            own=(),
             w=operand,
             tile=code.other_vectors * code.lanes,
             run=run,

@@ -157,13 +157,9 @@ class Sort:
             group = min(GROUP, self.traits.max_work_group_size)
         code = SortCode(
             name=template.replace("/", "_"),
-            preamble="",
             parameters=tuple(parameters),
-            constants=(),
             index=self.index,
-            unified=(),
             doubles=False,
-            own=(),
             key=self.key,
             digit=self.digit,
             passes=self.passes,

@@ -180,13 +180,9 @@ def gradient_code(what: DepthwiseGradient, found: Arguments, along: str) -> dict
     grad = OperandCode.of("grad", what.grad.dtype, what.value, getattr(what.grad, along))
     return {
         "name": what.name,
-        "preamble": "",
         "parameters": tuple(found.parameters),
-        "constants": (),
         "index": what.index,
-        "unified": (),
         "doubles": x.value == "double",
-        "own": (),
         "value": x.value,
         "x": x,
         "grad": grad,
@@ -214,13 +210,9 @@ def finish(what: DepthwiseGradient, splits: int, traits: DeviceTraits) -> Kernel
     )
     code = FinishCode(
         name=f"{what.name}_finish",
-        preamble="",
         parameters=tuple(found.parameters),
-        constants=(),
         index=index,
-        unified=(),
         doubles=y.value == "double",
-        own=(),
         value=y.value,
         y=y,
         beta=what.beta,
