@@ -18,6 +18,7 @@ from clprim.plan.depthwise.code import (
     ITEMS_WORTH_TIMING,
     NEEDS,
     DepthwiseCode,
+    add_taps,
     arguments_of,
     around,
     on_cpus,
@@ -145,14 +146,7 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: ChannelsTile) -> Plan:
         rows_a_item=a_item,
     )
     if not unrolled:
-        found.numbers(
-            kernel_rows=h.kernel,
-            kernel_columns=v.kernel,
-            row_stride=h.stride,
-            column_stride=v.stride,
-            row_dilation=h.dilation,
-            column_dilation=v.dilation,
-        )
+        add_taps(found, h, v)
     code = ChannelsCode(
         **base,
         parameters=tuple(found.parameters),

@@ -176,6 +176,18 @@ def add_results(found: Arguments, what: Depthwise, code: dict[str, Any]) -> None
         add_place(found, place)
 
 
+def add_taps(found: Arguments, h: Line, v: Line) -> None:
+    """Adds what loops over the taps count with."""
+    found.numbers(
+        kernel_rows=h.kernel,
+        kernel_columns=v.kernel,
+        row_stride=h.stride,
+        column_stride=v.stride,
+        row_dilation=h.dilation,
+        column_dilation=v.dilation,
+    )
+
+
 def arguments_of(what: Depthwise, code: dict[str, Any], w: str) -> Arguments:
     """Returns the parameters that all kernels of the convolution have.
 
@@ -192,18 +204,19 @@ def arguments_of(what: Depthwise, code: dict[str, Any], w: str) -> Arguments:
         found.memory(stored_type(what.w.dtype).storage, "w_memory")
     add_results(found, what, code)
     add_place(found, what.x)
+    if w == "w":
+        place = what.w
+        found.numbers(
+            w_start=place.start, w_channel=place.image, w_row=place.row, w_column=place.column
+        )
     return found
 
 
 def arguments_of_any(what: Depthwise, code: dict[str, Any]) -> Arguments:
     """Returns the parameters of kernels that read the weight where it lies, and any strides."""
     found = arguments_of(what, code, "w")
-    h, v, w = what.rows, what.columns, what.w
+    h, v = what.rows, what.columns
     found.numbers(
-        w_start=w.start,
-        w_channel=w.image,
-        w_row=w.row,
-        w_column=w.column,
         channels=what.channels,
         multiplier=what.multiplier,
         x_rows=h.inputs,

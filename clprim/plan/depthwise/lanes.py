@@ -11,7 +11,14 @@ from dataclasses import dataclass
 
 from clprim.plan.conv.dense import GPU, dense_depthwise
 from clprim.plan.conv.problem import Convolution
-from clprim.plan.depthwise.code import CLIP, NEEDS, DepthwiseCode, arguments_of_any, stores
+from clprim.plan.depthwise.code import (
+    CLIP,
+    NEEDS,
+    DepthwiseCode,
+    add_taps,
+    arguments_of_any,
+    stores,
+)
 from clprim.plan.depthwise.problem import Depthwise, moved_bytes
 from clprim.plan.kernel import KernelPlan, OperandCode, Plan, round_up, work_group
 from clprim.plan.strategy import Example, Strategy
@@ -73,14 +80,7 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: LanesTile) -> Plan:
     base = stores(what, 1, along, traits, streaming=False)
     found = arguments_of_any(what, base)
     h, v = what.rows, what.columns
-    found.numbers(
-        kernel_rows=h.kernel,
-        kernel_columns=v.kernel,
-        row_stride=h.stride,
-        column_stride=v.stride,
-        row_dilation=h.dilation,
-        column_dilation=v.dilation,
-    )
+    add_taps(found, h, v)
     code = LanesCode(
         **base,
         parameters=tuple(found.parameters),

@@ -16,6 +16,7 @@ from clprim.plan.depthwise.code import (
     ITEMS_WORTH_TIMING,
     NEEDS,
     DepthwiseCode,
+    add_taps,
     arguments_of,
     around,
     joins_rows,
@@ -149,10 +150,6 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: PlanesTile) -> Plan:
 
     found = arguments_of(what, base, "w")
     found.numbers(
-        w_start=what.w.start,
-        w_channel=what.w.image,
-        w_row=what.w.row,
-        w_column=what.w.column,
         planes=planes,
         planes_a_item=planes_a_item,
         channels=what.channels,
@@ -176,14 +173,7 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: PlanesTile) -> Plan:
         **_phases(what, band),
     )
     if not unrolled:
-        found.numbers(
-            kernel_rows=h.kernel,
-            kernel_columns=v.kernel,
-            row_stride=h.stride,
-            column_stride=v.stride,
-            row_dilation=h.dilation,
-            column_dilation=v.dilation,
-        )
+        add_taps(found, h, v)
     code = PlanesCode(
         **base,
         parameters=tuple(found.parameters),

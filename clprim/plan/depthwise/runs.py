@@ -143,10 +143,6 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: BandTile) -> Plan:
 
     found = arguments_of(what, base, "w")
     found.numbers(
-        w_start=what.w.start,
-        w_channel=what.w.image,
-        w_row=what.w.row,
-        w_column=what.w.column,
         planes=planes,
         planes_a_item=planes_a_item,
         channels=what.channels,

@@ -42,8 +42,8 @@ class PartialCode:
 
 
 @dataclass(frozen=True)
-class ReductionCode(KernelCode):
-    """What the reduce_*.cl.jinja print.
+class FoldCode(KernelCode):
+    """What the templates of reductions and of scans print alike.
 
     Attributes:
         expr, init, step, combine, finalize: The snippets; finalize is "" where there is none.
@@ -51,9 +51,35 @@ class ReductionCode(KernelCode):
         partials: The partial results.
         values: (name, OpenCL C type) of what ``expr`` assigns.
         scalars: The run-time scalars.
-        scaling: Of every result: ``plain``, ``scaled`` or ``accumulate``, and its type.
         positions, coords, sizes: As in `PointwiseCode`.
-        kept, reduced: Dimensions outside the innermost kept, and the innermost reduced one.
+        kept: Loops outside the innermost kept one; of a scan they are also outside of a line.
+        random: Whether the snippets draw random numbers.
+    """
+
+    expr: str
+    init: str
+    step: str
+    combine: str
+    finalize: str
+    results: tuple[OperandCode, ...]
+    inputs: tuple[OperandCode, ...]
+    partials: tuple[PartialCode, ...]
+    values: tuple[tuple[str, str], ...]
+    scalars: tuple[ScalarCode, ...]
+    positions: tuple[PositionCode, ...]
+    coords: tuple[tuple[int, int], ...]
+    sizes: tuple[tuple[int, int], ...]
+    kept: int
+    random: bool
+
+
+@dataclass(frozen=True)
+class ReductionCode(FoldCode):
+    """What the reduce_*.cl.jinja print.
+
+    Attributes:
+        scaling: Of every result: ``plain``, ``scaled`` or ``accumulate``, and its type.
+        reduced: Dimensions outside the innermost reduced one.
         vector, unroll: A work-item takes ``unroll`` vectors of ``vector`` elements at a time.
         lanes, rows: Work-items of a group, along the contiguous dimension and across.
         combine_vectors: Whether ``combine`` may run on whole vectors.
@@ -70,24 +96,9 @@ class ReductionCode(KernelCode):
             ``reduce_inner`` and ``reduce_narrow``).
         added: Names of the partials that the last level adds up without losing anything.
         still: Names of the inputs that the reduced loops do not move: one value an output.
-        random: Whether the snippets draw random numbers.
     """
 
-    expr: str
-    init: str
-    step: str
-    combine: str
-    finalize: str
-    results: tuple[OperandCode, ...]
-    inputs: tuple[OperandCode, ...]
-    partials: tuple[PartialCode, ...]
-    values: tuple[tuple[str, str], ...]
-    scalars: tuple[ScalarCode, ...]
     scaling: tuple[tuple[str, str], ...]
-    positions: tuple[PositionCode, ...]
-    coords: tuple[tuple[int, int], ...]
-    sizes: tuple[tuple[int, int], ...]
-    kept: int
     reduced: int
     vector: int
     unroll: int
@@ -105,7 +116,6 @@ class ReductionCode(KernelCode):
     quads: bool
     added: tuple[str, ...]
     still: tuple[str, ...]
-    random: bool
 
 
 _BOUNDS = {
