@@ -17,7 +17,7 @@ from clprim.plan.depthwise.code import (
     CLIP,
     ITEMS_WORTH_TIMING,
     NEEDS,
-    DepthwiseCode,
+    TiledCode,
     add_taps,
     arguments_of,
     around,
@@ -64,18 +64,13 @@ class ChannelsTile:
 
 
 @dataclass(frozen=True)
-class ChannelsCode(DepthwiseCode):
+class ChannelsCode(TiledCode):
     """What depthwise/channels.cl.jinja prints.
 
     Attributes:
-        rows, columns: Of a tile.
-        phase: Of the adjoint: by how much the first tile is off a whole number of strides.
         ahead: Whether what the next tile reads is prefetched.
     """
 
-    rows: int
-    columns: int
-    phase: tuple[int, int]
     ahead: bool
 
 

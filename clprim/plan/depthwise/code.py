@@ -72,6 +72,37 @@ class DepthwiseCode(StoringCode):
 
 
 @dataclass(frozen=True)
+class TiledCode(DepthwiseCode):
+    """What kernels print that sum up tiles of outputs in registers; ``kernel`` is the taps there.
+
+    Attributes:
+        rows, columns: Of a tile.
+        phase: Of the adjoint: by how much the first tile is off a whole number of strides.
+    """
+
+    rows: int
+    columns: int
+    phase: tuple[int, int]
+
+    @property
+    def lead(self) -> tuple[int, int]:
+        """Of the adjoint: rows and columns of x above and beside a tile's first place in it."""
+        (h, v), (sh, sv) = self.kernel, self.stride
+        return (h - 1) // sh, (v - 1) // sv
+
+    @property
+    def below(self) -> tuple[int, int]:
+        """Rows and columns of x that are below a tile."""
+        sizes = zip((self.rows, self.columns), self.kernel, self.stride, strict=True)
+        if not self.adjoint:
+            rows, columns = ((size - 1) * stride + taps for size, taps, stride in sizes)
+            return rows, columns
+        places = zip(sizes, self.lead, self.phase, strict=True)
+        rows, columns = (lead + (n - 1 + off) // s + 1 for (n, _, s), lead, off in places)
+        return rows, columns
+
+
+@dataclass(frozen=True)
 class PackCode(KernelCode):
     """What depthwise/pack.cl.jinja prints: ``x`` is the weight."""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from clprim.plan.conv.dense import GPU, dense_depthwise
 from clprim.plan.conv.problem import Convolution
-from clprim.plan.depthwise.code import CLIP, NEEDS, DepthwiseCode, arguments_of_any, stores
+from clprim.plan.depthwise.code import CLIP, NEEDS, TiledCode, arguments_of_any, stores
 from clprim.plan.depthwise.problem import Depthwise, moved_bytes
 from clprim.plan.depthwise.registers import (
     LARGEST_STRIDE,
@@ -50,42 +50,20 @@ class WindowsTile:
 
 
 @dataclass(frozen=True)
-class WindowsCode(DepthwiseCode):
+class WindowsCode(TiledCode):
     """What depthwise/windows.cl.jinja prints; ``kernel`` are the taps in registers.
 
     Attributes:
         w: The weight.
         along: What neighbouring work-items take: ``channel`` or ``column``.
-        rows, columns: Of a tile.
-        phase: Of the adjoint: by how much the first tile is off a whole number of strides.
         dilated: Whether taps are apart, and so the outputs of a tile.
         looped: Whether more rows of taps follow those in registers.
     """
 
     w: OperandCode
     along: str
-    rows: int
-    columns: int
-    phase: tuple[int, int]
     dilated: bool
     looped: bool
-
-    @property
-    def lead(self) -> tuple[int, int]:
-        """Of the adjoint: rows and columns of x above and beside a tile's first place in it."""
-        (h, v), (sh, sv) = self.kernel, self.stride
-        return (h - 1) // sh, (v - 1) // sv
-
-    @property
-    def below(self) -> tuple[int, int]:
-        """Rows and columns of x that are below a tile."""
-        sizes = zip((self.rows, self.columns), self.kernel, self.stride, strict=True)
-        if not self.adjoint:
-            rows, columns = ((size - 1) * stride + taps for size, taps, stride in sizes)
-            return rows, columns
-        places = zip(sizes, self.lead, self.phase, strict=True)
-        rows, columns = (lead + (n - 1 + off) // s + 1 for (n, _, s), lead, off in places)
-        return rows, columns
 
 
 def _takes(what: Depthwise, _: DeviceTraits) -> bool:
