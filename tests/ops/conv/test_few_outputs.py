@@ -1,4 +1,4 @@
-"""Channels-last convolutions to few channels: pixels are a vector's elements, or it has a tail."""
+"""Convolutions to few channels: pixels are a vector's elements, or it has a tail."""
 
 import conv_reference as reference
 import numpy as np
@@ -18,6 +18,15 @@ CASES = [
     ((2, 3, 9, 33), 12, 3, 2, 1, "pixel"),
     ((1, 40, 7, 15), 24, 1, 1, 0, "pixel"),
 ]
+# The same in planes: fewer channels than are taken at a time, and steps between windows.
+PLANES = [
+    ((2, 3, 7, 40), 3, 3, 1, 1, "pixel"),
+    ((2, 3, 9, 33), 5, 3, 2, 1, "pixel"),
+    ((1, 1, 5, 33), 8, 5, 1, 2, ""),
+    ((1, 16, 8, 31), 1, 3, 2, 1, ""),
+    ((2, 2, 6, 37), 12, 3, 1, 1, "channel"),
+    ((1, 3, 12, 40), 12, 7, (2, 3), 3, "channel"),
+]
 
 
 @pytest.mark.everywhere
@@ -25,23 +34,35 @@ CASES = [
 def test_few_outputs(device, some, case):
     if case not in some(range(len(CASES)), 3):
         pytest.skip("every third case on this device")
-    shape, outputs, kernel, stride, padding, extra = CASES[case]
+    check(CASES[case], "channels_last")
+
+
+@pytest.mark.everywhere
+@pytest.mark.parametrize("case", range(len(PLANES)))
+def test_few_outputs_in_planes(device, some, case):
+    if case not in some(range(len(PLANES)), 3):
+        pytest.skip("every third case on this device")
+    check(PLANES[case], "contiguous")
+
+
+def check(case, memory_format):
+    shape, outputs, kernel, stride, padding, extra = case
     x, w = numbers(shape), numbers((outputs, shape[1], kernel, kernel), seed=1)
     bias = numbers((outputs,), seed=2)
     expected = reference.conv2d(x, w, bias, stride=stride, padding=padding)
     options = {"stride": stride, "padding": padding}
     if extra:
         arg = numbers(expected.shape if extra == "pixel" else (outputs, 1, 1), seed=3)
-        last = "channels_last" if arg.ndim == 4 else None
+        same = memory_format if arg.ndim == 4 else None
         options |= {
             "epilogue": "y0 = max(y0, x0);",
-            "epilogue_args": (cp.asarray(arg, memory_format=last),),
+            "epilogue_args": (cp.asarray(arg, memory_format=same),),
         }
         expected = np.maximum(expected, arg)
-    on_device = cp.asarray(x, memory_format="channels_last")
+    on_device = cp.asarray(x, memory_format=memory_format)
     y = ops.conv2d(on_device, cp.asarray(w), cp.asarray(bias), **options)
     equal(y, expected)
-    assert y.strides == cp.empty(y.shape, memory_format="channels_last").strides
+    assert y.strides == cp.empty(y.shape, memory_format=memory_format).strides
 
 
 def test_what_is_already_there_counts(device):

@@ -311,6 +311,17 @@ def test_infinities_and_nans_spread_over_their_tiles_and_no_further(device):
         assert (found[:, :, ~touched] == clean[:, :, ~touched]).all()
 
 
+@pytest.mark.parametrize("memory_format", FORMATS)
+@pytest.mark.parametrize("channels", [3, 9])
+def test_channels_that_are_left_out_are_not_computed_with(device, memory_format, channels):
+    x, w = whole((2, 16, 7, 21)), 4 * whole((24, channels, 3, 3), 1)
+    x[:, channels:] = np.nan
+    expected = reference.conv2d(x[:, :channels], w, padding=1)
+    with cp.options(convolution_error=EXACT):
+        found = run(upload(x, memory_format)[:, :channels], upload(w), padding=1)
+    np.testing.assert_array_equal(found.get(), expected)
+
+
 # --- which algorithm it is ------------------------------------------------------------------------
 
 

@@ -43,12 +43,26 @@ def test_brief_windows_store_whole_pixels():
 
     assert tile(3, 64, last=True) == (6, 4)
     assert tile(3, 48, last=True) == (8, 3)
-    assert tile(3, 32, last=True) == (8, 2)
+    assert tile(3, 32, last=True) == (16, 1)
+    assert tile(3, 64, kernel=5, last=True) == (6, 4)
     # Not of stride 2, nor where sums are turned over, nor where windows are large.
     assert tile(3, 32, last=True, stride=2)[0] > FEW_ROWS
     assert tile(3, 64)[0] > FEW_ROWS
     assert tile(32, 64, last=True)[0] > FEW_ROWS
     assert tile(12, 48) == (8, 3)
+
+
+def test_few_planes_are_read_in_place():
+    def code(channels, outputs, **options):
+        plan = plan_in_place(forward(dense_convolution(8, channels, 112, outputs, **options)), CPU)
+        return plan.main.code if plan is not None else None
+
+    for channels in (1, 2, 3):
+        assert code(channels, 8).gathered == "columns"
+        assert code(channels, 8, kernel=5).gathered == "columns"
+    for outputs in (1, 3, 12):  # columns with a step are no vectors
+        assert code(3, outputs, stride=2).planar
+        assert code(16, outputs, stride=2).planar
 
 
 def test_tiles_leave_room_beside_sums():

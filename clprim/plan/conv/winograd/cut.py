@@ -209,9 +209,9 @@ def image_numbers(problem: Contraction, cut: Cut) -> dict[str, int]:
         "line_pitch": round_up(wide, cut.code.width) + 1,
         "v_element": cut.v_element,
     }
-    if cut.code.planar_x:
+    if cut.code.planar_x or cut.code.few:
         found["x_size"] = x.size
-    else:
+    if not cut.code.planar_x:
         found["x_column"] = x.lane[2]
     return found
 

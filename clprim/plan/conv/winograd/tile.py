@@ -63,6 +63,8 @@ SCRATCH = 4
 LEAST_OPERATIONS = 10_000_000
 # Tiles whose products are summed up in registers.
 ROWS = (28, 14, 12, 9, 8, 6, 4, 2, 1)
+# What must be promised where channels do not fill a vector.
+FEW_GAIN = 1.25
 # What an element of the transforms, and a byte of weights from a near or a far cache, costs, in
 # operations of products. Set so that the promised gains are those of layers of 16 to 512 channels
 # and 7² to 112² pixels, batches 1 and 8, on two cores with AVX-512: most within a fifth.
@@ -203,18 +205,17 @@ def near_winograd(
 def pays_winograd(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> bool:
     """Whether a tile is faster than sums of products.
 
-    Not with fewer channels than a vector has elements, where they are planes, which then are read
-    element by element; nor where channels and outputs fill no half of one. Measured with AVX-512:
-    planes 8→8 of 112² 0.18 times as fast, 12→12 of 64² 0.35, 8→64 of 56² 0.6, 12→48 0.83;
-    channels-last 8→8 0.78, 12→12 1.03, 8→64 1.14.
+    Where channels do not fill a vector, transforms of large tiles are dearer than promised.
+    Measured with AVX-512 and two compilers, 3×3 of 56² and 112², channels-last: 8→16 1.09 and 0.94
+    times as fast, 8→8 1.14 and 0.93, 4→64 0.87 and 0.85, 6→32 1.0 and 0.94, which all promise less
+    than 1.25, 12→12 1.35 and 1.14, 6→64 1.18 and 1.11, 8→64 1.64 and 1.15; planes 12→12 1.14 and
+    0.79, 8→16 1.06 and 0.82, 12→48 1.7 and 1.33, 8→32 1.46 and 1.16. Of 5×5, channels-last: 12→12
+    1.1, 8→32 1.07 and 1.04, which promise 1.08 and 1.01.
     """
-    width, channels = vector_width(problem, traits), problem.depths[2]
-    least = width if _in_planes(problem) else width // 2 + 1
-    if channels < least and (_in_planes(problem) or problem.outputs < least):
-        return False
     sums = math.prod(problem.lanes) * math.prod(problem.depths) * problem.outputs
     large = 2 * problem.groups * sums >= LEAST_OPERATIONS
-    return large and winograd_gain(problem, traits, tile) > 1
+    few = problem.depths[2] < vector_width(problem, traits) and tile.outputs > 2
+    return large and winograd_gain(problem, traits, tile) > (FEW_GAIN if few else 1)
 
 
 def winograd_gain(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> float:
@@ -229,8 +230,9 @@ def winograd_gain(problem: Contraction, traits: DeviceTraits, tile: WinogradTile
     products = 2 * elements * round_up(tiles, tile.rows) * channels * outputs
     moves = elements * tiles * (INPUT * round_up(channels, width) + OUTPUT * outputs)
     taps = math.prod(problem.depths[:2])
-    # Where the pixels of a plane are columns, no vector of outputs has empty elements.
-    theirs_outputs = problem.outputs if _in_planes(problem) else outputs
+    # Where pixels are columns, no vector of outputs has empty elements.
+    columns = problem.outputs < (width if _in_planes(problem) else width // 4 + 1)
+    theirs_outputs = problem.outputs if columns else outputs
     sums = 2 * math.prod(problem.lanes) * taps * channels * theirs_outputs
     theirs = sums + _streaming(weights * taps, 1, traits)
     ours = products + moves

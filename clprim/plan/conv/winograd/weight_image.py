@@ -56,7 +56,7 @@ def image_of(p: Convolution, cut: WeightCut, name: str, traits: DeviceTraits) ->
             WalkCode(t.r, t.r, t.size, printed(t.weight, "d", "v", p.value))
             for t in (cut.down, cut.across)
         ]
-    planar = place.channel != 1
+    planar, few = place.channel != 1, channels < cut.width
     down, across = walks
     wide = (panel_of(p) // (down.size * cut.width) - 1) // cut.width * cut.width
     shared = across.reads - across.step
@@ -67,7 +67,8 @@ def image_of(p: Convolution, cut: WeightCut, name: str, traits: DeviceTraits) ->
         "x_image": place.image,
         "x_row": place.row,
         "x_channel": place.channel,
-        **({"x_size": place.end(*shape)} if planar else {"x_column": place.column}),
+        **({"x_size": place.end(*shape)} if planar or few else {}),
+        **({} if planar else {"x_column": place.column}),
         "x_rows": shape[2],
         "x_columns": shape[3],
         "rows_before": before[0],
@@ -88,7 +89,7 @@ def image_of(p: Convolution, cut: WeightCut, name: str, traits: DeviceTraits) ->
         walk_down=down,
         walk_across=across,
         planar_x=planar,
-        few=channels < cut.width,
+        few=few,
         ahead=int(traits.prefetch),
         x=OperandCode.of("x", place.dtype, p.value, 1),
         turn=transpose(cut.width) if planar else None,

@@ -1,8 +1,12 @@
 typedef int index_t;
 
 // The channels at `at`, which do not fill a vector.
-__attribute__((always_inline)) static float16 channels_of(__global const float *x_memory, index_t at, int channels)
+__attribute__((always_inline)) static float16 channels_of(__global const float *x_memory, index_t at, int channels, index_t x_size)
 {
+    // The next pixel's are left out, and only at the end of memory there are none.
+    const int16 there = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int)channels;
+    if (at + 16 <= x_size)
+        return select((float16)0, vload16(0, x_memory + at), there);
     float elements[16];
     for (int e = 0; e < 16; ++e)
         elements[e] = e < channels ? (float)x_memory[at + e] : 0;
@@ -23,6 +27,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
     const int inputs_x_image,
     const int inputs_x_row,
     const int inputs_x_channel,
+    const int inputs_x_size,
     const int inputs_x_column,
     const int inputs_x_rows,
     const int inputs_x_columns,
@@ -41,6 +46,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
     const int gradients_x_image,
     const int gradients_x_row,
     const int gradients_x_channel,
+    const int gradients_x_size,
     const int gradients_x_column,
     const int gradients_x_rows,
     const int gradients_x_columns,
@@ -87,6 +93,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
                 const index_t x_image = inputs_x_image;
                 const index_t x_row = inputs_x_row;
                 const index_t x_channel = inputs_x_channel;
+                const index_t x_size = inputs_x_size;
                 const index_t x_column = inputs_x_column;
                 const index_t x_rows = inputs_x_rows;
                 const index_t x_columns = inputs_x_columns;
@@ -134,10 +141,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
                                 continue;
                             }
                             const index_t at = x_c * x_column;
-                            const float16 d0 = inside_0 ? channels_of(x_memory, x_0 + at, channels) : (float16)0;
-                            const float16 d1 = inside_1 ? channels_of(x_memory, x_1 + at, channels) : (float16)0;
-                            const float16 d2 = inside_2 ? channels_of(x_memory, x_2 + at, channels) : (float16)0;
-                            const float16 d3 = inside_3 ? channels_of(x_memory, x_3 + at, channels) : (float16)0;
+                            const float16 d0 = inside_0 ? channels_of(x_memory, x_0 + at, channels, x_size) : (float16)0;
+                            const float16 d1 = inside_1 ? channels_of(x_memory, x_1 + at, channels, x_size) : (float16)0;
+                            const float16 d2 = inside_2 ? channels_of(x_memory, x_2 + at, channels, x_size) : (float16)0;
+                            const float16 d3 = inside_3 ? channels_of(x_memory, x_3 + at, channels, x_size) : (float16)0;
                             const float16 v0 = d2 - d0;
                             const float16 v1 = d1 + d2;
                             const float16 v2 = d2 - d1;
@@ -180,6 +187,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
                 const index_t x_image = gradients_x_image;
                 const index_t x_row = gradients_x_row;
                 const index_t x_channel = gradients_x_channel;
+                const index_t x_size = gradients_x_size;
                 const index_t x_column = gradients_x_column;
                 const index_t x_rows = gradients_x_rows;
                 const index_t x_columns = gradients_x_columns;
@@ -223,8 +231,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
                                 continue;
                             }
                             const index_t at = x_c * x_column;
-                            const float16 d0 = inside_0 ? channels_of(x_memory, x_0 + at, channels) : (float16)0;
-                            const float16 d1 = inside_1 ? channels_of(x_memory, x_1 + at, channels) : (float16)0;
+                            const float16 d0 = inside_0 ? channels_of(x_memory, x_0 + at, channels, x_size) : (float16)0;
+                            const float16 d1 = inside_1 ? channels_of(x_memory, x_1 + at, channels, x_size) : (float16)0;
                             const float16 v0 = -d0;
                             const float16 v1 = 0.5f * d1 + (0.5f * d0);
                             const float16 v2 = -0.5f * d1 + (0.5f * d0);

@@ -1,8 +1,12 @@
 typedef int index_t;
 
 // The channels at `at`, which do not fill a vector.
-__attribute__((always_inline)) static float16 channels_of(__global const float *x_memory, index_t at, int channels)
+__attribute__((always_inline)) static float16 channels_of(__global const float *x_memory, index_t at, int channels, index_t x_size)
 {
+    // The next pixel's are left out, and only at the end of memory there are none.
+    const int16 there = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int)channels;
+    if (at + 16 <= x_size)
+        return select((float16)0, vload16(0, x_memory + at), there);
     float elements[16];
     for (int e = 0; e < 16; ++e)
         elements[e] = e < channels ? (float)x_memory[at + e] : 0;
@@ -41,6 +45,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
     const int longest_run,
     const int line_pitch,
     const int v_element,
+    const int x_size,
     const int x_column,
     const int outputs,
     const int output_vectors,
@@ -112,12 +117,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                         continue;
                     }
                     const index_t at = x_c * x_column;
-                    const float16 d0 = inside_0 ? channels_of(x_memory, x_0 + at, channels) : (float16)0;
-                    const float16 d1 = inside_1 ? channels_of(x_memory, x_1 + at, channels) : (float16)0;
-                    const float16 d2 = inside_2 ? channels_of(x_memory, x_2 + at, channels) : (float16)0;
-                    const float16 d3 = inside_3 ? channels_of(x_memory, x_3 + at, channels) : (float16)0;
-                    const float16 d4 = inside_4 ? channels_of(x_memory, x_4 + at, channels) : (float16)0;
-                    const float16 d5 = inside_5 ? channels_of(x_memory, x_5 + at, channels) : (float16)0;
+                    const float16 d0 = inside_0 ? channels_of(x_memory, x_0 + at, channels, x_size) : (float16)0;
+                    const float16 d1 = inside_1 ? channels_of(x_memory, x_1 + at, channels, x_size) : (float16)0;
+                    const float16 d2 = inside_2 ? channels_of(x_memory, x_2 + at, channels, x_size) : (float16)0;
+                    const float16 d3 = inside_3 ? channels_of(x_memory, x_3 + at, channels, x_size) : (float16)0;
+                    const float16 d4 = inside_4 ? channels_of(x_memory, x_4 + at, channels, x_size) : (float16)0;
+                    const float16 d5 = inside_5 ? channels_of(x_memory, x_5 + at, channels, x_size) : (float16)0;
                     const float16 d_e1 = -2.25f * d2 + d4;
                     const float16 d_o1 = -2.25f * d1 + d3;
                     const float16 v1 = 0.625f * d_o1 + d_e1;

@@ -155,6 +155,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                 const index_t x_2 = x_at + (inside_2 ? top + 2 : 0) * x_row;
                 const bool inside_3 = (uint)(top + 3) < (uint)x_rows;
                 const index_t x_3 = x_at + (inside_3 ? top + 3 : 0) * x_row;
+                float square[1024];
                 for (int c = 0; c < wide; c += 16) {
                     // Down the columns, 16 of them side by side; then channels become neighbours.
                     const int from = left + c;
@@ -162,7 +163,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                     const index_t rows_reach = (x_rows - 1) * x_row, channels_reach = 15 * x_channel;
                     const bool whole = x_at + from + min(rows_reach, (index_t)0) + min(channels_reach, (index_t)0) >= 0
                         && x_at + from + 16 + max(rows_reach, (index_t)0) + max(channels_reach, (index_t)0) <= x_size;
-                    float square[1024];
                     const int16 column = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) + from;
                     const int16 there = column >= 0 && column < x_columns;
                     const int16 there_0 = inside_0 ? there : (int16)0;
