@@ -585,13 +585,12 @@ def test_a_device_that_vanished_is_named(monkeypatch):
 
 
 @needs_device
-def test_a_failure_while_waiting_is_named():
-    def fail():
-        raise failure("clFinish", -5)
+def test_a_failure_while_waiting_is_named(monkeypatch):
+    def fail(queue):
+        raise failure("clEnqueueMarker", -5)
 
     device = Device(DEVICES[0].cl, 0)
-    device.queue = SimpleNamespace(finish=fail)
-    device.queues = [device.queue]
+    monkeypatch.setattr(cl, "enqueue_marker", fail)
     with pytest.raises(DeviceError, match=r"device 0: .* failed: .*OUT_OF_RESOURCES"):
         device.synchronize()
 
