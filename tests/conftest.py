@@ -102,9 +102,9 @@ def _is_asked_elsewhere(item, number):
     if item.get_closest_marker("everywhere"):
         return True
     marked = any(map(item.get_closest_marker, _ELSEWHERE))
-    if operators and not marked and (number % 6 or _LARGE & {*parts}):
+    if operators and not marked and (number % 10 or _LARGE & {*parts}):
         return False
-    if "runtime" not in parts and number % 3:
+    if "runtime" not in parts and number % 5:
         return False
     others = [param.values[0] for param in DEVICES[1:]]
     turn = zlib.crc32(f"{item.path.name} {item.originalname}".encode())
@@ -119,7 +119,7 @@ def _not_their_turn(items):
     """The cases of the first device that leave their turn to others: planned for all of `TRAITS`.
 
     Of a function with three cases or more, traits apart, each of them is planned for two devices
-    out of six, and each of these gets a third of the cases.
+    out of six, and each of these gets a third of the cases; of one with two cases, half of them.
     """
     families = defaultdict(lambda: defaultdict(dict))
     for item in items:
@@ -132,10 +132,10 @@ def _not_their_turn(items):
     return {
         item
         for family in families.values()
-        if len(family) >= 3
+        for turns in [min(len(family), 3)]
         for turn, case in enumerate(family.values())
         for number, name in enumerate(TRAITS)
-        if (item := case.get(name)) and (turn + turn // 3 + number) % 3
+        if (item := case.get(name)) and (turn + turn // turns + number) % turns
     }
 
 
@@ -143,11 +143,11 @@ def pytest_collection_modifyitems(config, items):
     """Chooses what runs where: compiling kernels is nearly all of the suite's time.
 
     The first device runs every case, planned for two of the six devices that `TRAITS` names: each
-    of these gets a third of a function's cases. The others are asked whether plans and templates
-    hold on their runtimes, whose compilers take several times as long: of every third function one
-    of them runs one case, of tests of traits one for those that differ most from the device's own.
-    Of operators it is every sixth, and where kernels are large what is marked so; what drives a
-    runtime they share whole. ``CLPRIM_TEST_DEVICES`` names one to make it the first.
+    of these gets a third of a function's cases, of two cases one. The others are asked whether
+    plans and templates hold on their runtimes, whose compilers take several times as long: of every
+    fifth function one of them runs one case, of tests of traits one for those that differ most from
+    the device's own. Of operators it is every tenth, and where kernels are large what is marked so;
+    what drives a runtime they share whole. ``CLPRIM_TEST_DEVICES`` names one to make it the first.
     """
     cases, numbers, in_file, left_out = {}, {}, Counter(), []
     # Who names marks, such as those of Oclgrind, asks for all of theirs.
