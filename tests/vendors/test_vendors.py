@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import os
 import re
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -26,6 +27,12 @@ each_gpu = pytest.mark.parametrize("gpu", GPUS, ids=BY_TARGET)
 
 
 @functools.cache
+def kernels_of(gpu):
+    """Names and plans, made once."""
+    return list(kernels(gpu.traits))
+
+
+@functools.cache
 def row_of(target, name, plan):
     """What one compiler says of one kernel, asked once."""
     source = render(plan.template, plan.code)
@@ -33,15 +40,32 @@ def row_of(target, name, plan):
     return Row(BY_TARGET[target], name, plan, found)
 
 
-def shared(gpu):
-    """A GPU's part of the kernels: those of one compiler build each of them once.
+def compiler_of(gpu):
+    """A word for it; targets of other makers begin with what they share."""
+    return {"skl": "ocloc", "dg2": "ocloc"}.get(gpu.target, gpu.target[:2])
 
-    ``python -m bench vendors`` builds all of them for all.
+
+@functools.cache
+def shares():
+    """By target, a GPU's part of what its compiler builds: half of the kernels, of every template.
+
+    The next compiler builds the others, so that AMD's or NVIDIA's has every kernel; the GPUs of one
+    compiler take turns. ``python -m bench vendors`` builds all of them for all.
     """
-    maker = {"skl": "ocloc", "dg2": "ocloc"}  # other targets begin with what they share
-    compiler = maker.get(gpu.target, gpu.target[:2])
-    same = [other for other in GPUS if maker.get(other.target, other.target[:2]) == compiler]
-    return list(kernels(gpu.traits))[same.index(gpu) :: len(same)]
+    parts = {target: [] for target in BY_TARGET}
+    for turn, compiler in enumerate(dict.fromkeys(map(compiler_of, GPUS))):
+        named, numbers = {}, Counter()
+        for gpu in GPUS:
+            if compiler_of(gpu) == compiler:
+                for name, plan in kernels_of(gpu):
+                    named.setdefault(name, []).append((gpu, plan))
+        for place, (name, owners) in enumerate(named.items()):
+            gpu, plan = owners[place // 2 % len(owners)]
+            number = numbers[plan.template]
+            numbers[plan.template] += 1
+            if number == 0 or (number + turn) % 2:
+                parts[gpu.target].append((name, plan))
+    return parts
 
 
 def compiled(gpu, named):
@@ -55,7 +79,7 @@ def compiled(gpu, named):
 
 @each_gpu
 def test_launches_fit_the_device(gpu):
-    for name, plan in kernels(gpu.traits):
+    for name, plan in kernels_of(gpu):
         items = 1
         for size, group in zip(plan.global_size, plan.local_size, strict=True):
             assert size % group == 0, name
@@ -66,10 +90,21 @@ def test_launches_fit_the_device(gpu):
             assert 4 * int(width or 1) * int(count) <= gpu.traits.local_memory, name
 
 
+def test_every_compiler_builds_every_template():
+    for compiler in {compiler_of(gpu) for gpu in GPUS}:
+        same = [gpu for gpu in GPUS if compiler_of(gpu) == compiler]
+        built = {plan.template for gpu in same for _, plan in shares()[gpu.target]}
+        assert built == {plan.template for gpu in same for _, plan in kernels_of(gpu)}
+    built = {
+        name for gpu in GPUS if gpu.target[:2] in {"gf", "sm"} for name, _ in shares()[gpu.target]
+    }
+    assert built == {name for name, _ in kernels_of(BY_TARGET["sm_90"])}
+
+
 @each_gpu
 def test_everything_builds_and_stays_in_registers(gpu):
     # OpenCL C 1.2 (`bench.vendors.offline`): no trait of the catalogue asks for more.
-    for row in compiled(gpu, shared(gpu)):
+    for row in compiled(gpu, shares()[gpu.target]):
         assert row.compiled.builds, f"{row.kernel}: {row.compiled.message}"
         assert not row.compiled.spilled, row.kernel
         assert (row.compiled.local or 0) <= gpu.traits.local_memory, row.kernel
@@ -87,7 +122,7 @@ def test_everything_builds_and_stays_in_registers(gpu):
     ],
 )
 def test_the_inner_loop_multiplies(target, name):
-    plan = dict(kernels(BY_TARGET[target].traits))[name]
+    plan = dict(kernels_of(BY_TARGET[target]))[name]
     (row,) = compiled(BY_TARGET[target], [(name, plan)])
     if row.compiled.loops is None:
         pytest.skip("not installed: nvdisasm")
@@ -115,7 +150,7 @@ def test_the_devices_version_of_the_language_decides():
 
 def test_the_roofline_is_the_slower_of_two():
     gpu = BY_TARGET["sm_90"]
-    plans = dict(kernels(gpu.traits))
+    plans = dict(kernels_of(gpu))
     add, product = plans["x0 + x1"], plans["matmul NN 2048³"]
     seconds, bound = Row(gpu, "", add, None).roofline
     assert bound == "memory"
@@ -144,7 +179,7 @@ def test_what_does_not_build_is_told():
         pytest.skip("not installed: clang")
     found = compile_for("spir64", "__kernel void f(__global float *a) { a[0] = b; }", "f")
     assert not found.builds
-    name, plan = next(kernels(gpu.traits))
+    name, plan = kernels_of(gpu)[0]
     report = vendors_report([Row(gpu, name, plan, found)])
     assert "does not build" in report.failures[0]
     assert "undeclared identifier 'b'" in report.failures[0]
