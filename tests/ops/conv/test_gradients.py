@@ -81,7 +81,7 @@ def test_any_gradient(device, some, memory_format):
     pairs = st.one_of(st.integers(1, 4), st.tuples(st.integers(1, 4), st.integers(1, 4)))
     pads = st.one_of(st.tuples(*[st.integers(0, 5)] * 4), st.tuples(*[st.integers(0, 4)] * 2))
 
-    @settings(max_examples=len(some(range(20), 4)), derandomize=True, deadline=None)
+    @settings(max_examples=len(some(range(12), 3)), derandomize=True, deadline=None)
     @given(
         n=st.integers(1, 3),
         groups=st.sampled_from([1, 1, 2, 3]),
@@ -334,7 +334,7 @@ def test_against_pytorch(device, options, memory_format):
 
 def test_planned_for_other_devices(traits, some):
     names = ["panels" if traits.is_cpu else "tiles"]
-    for row in some(PAIRS[:: 12 if traits.is_cpu else 6], 3):
+    for row in some(PAIRS[:: 24 if traits.is_cpu else 12], 2):
         check(make_case(**row), names)
 
 

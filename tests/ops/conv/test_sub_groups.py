@@ -45,8 +45,8 @@ def check(row, *, gradients=False, dtype=np.float32):
         np.testing.assert_array_equal(wide(one.get()), wide(right.astype(dtype)), err_msg=str(case))
 
 
-# Every pair of factors by sub-groups of one size; gradients of half of them by those of the other.
-GRID = [(8, PAIRS[::2], PAIRS[1::4]), (16, PAIRS[1::2], PAIRS[::4]), (32, THREES[::50], [])]
+# Every pair of factors by sub-groups of one size; gradients of a quarter by those of the other.
+GRID = [(8, PAIRS[::2], PAIRS[1::8]), (16, PAIRS[1::2], PAIRS[::8]), (32, THREES[::50], [])]
 
 
 @as_written
@@ -72,6 +72,8 @@ def test_halves(device, monkeypatch, size):
 def test_layers_of_networks(device, monkeypatch, size):
     of_size(device, monkeypatch, size)
     for number, (layer, (x_shape, w_shape, options)) in enumerate(LAYERS.items()):
+        if (number % 4 in (0, 3)) == (size == 8):  # each by one size, in one format or the other
+            continue
         x, w, bias = (numbers(s, seed=n) for n, s in enumerate((x_shape, w_shape, w_shape[:1])))
         a = upload(x, FORMATS[(number + size // 16) % 2])
         found = ops.conv2d(a, cp.asarray(w), cp.asarray(bias), **options, **HOW).get()
