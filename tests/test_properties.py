@@ -13,8 +13,6 @@ from support import BFLOAT16, equal, numbers, same_bits, wide
 
 import clprim as cp
 
-pytestmark = pytest.mark.optimised
-
 AXPB = cp.Pointwise("y0 = 2 * x0 + x1;")
 SUM = cp.Reduction("y0 = x0;", init="reduce_y0 = 0;", step="reduce_y0 += y0;")
 DOT = cp.Reduction("y0 = x0 * x1;", init="reduce_y0 = 0;", step="reduce_y0 += y0;")

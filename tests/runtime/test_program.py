@@ -194,6 +194,7 @@ print(stats().builds, stats().disk_hits)
 """
 
 
+@pytest.mark.alone
 def test_a_second_process_compiles_nothing(device):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", SECOND_PROCESS, str(device.index), render()]

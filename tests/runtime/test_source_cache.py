@@ -73,6 +73,7 @@ print(json.dumps([float((cp.asarray(np.ones(5, "f")) + 1).get().sum()), "jinja2"
 """
 
 
+@pytest.mark.alone
 def test_a_second_process_needs_no_template_engine(device, tmp_path):
     answers_in(tmp_path, device)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
