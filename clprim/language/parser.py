@@ -64,11 +64,9 @@ def parse_preamble(text: str, tokens: tuple[Token, ...], words: Words) -> tuple[
     return tree, Words(words.names, parser.words.types, words.opaque)
 
 
-def parse_value(
-    text: str, tokens: tuple[Token, ...], words: Words = _NOTHING
-) -> Expr | Type | None:
+def parse_value(text: str, tokens: tuple[Token, ...]) -> Expr | Type | None:
     """Returns what a macro stands for, where that is one operand or a type, else None."""
-    parser, _ = _parser(text, tokens, words)
+    parser, _ = _parser(text, tokens, _NOTHING)
     try:
         found = parser.type_name() if parser.is_type() else parser.operand()
     except Fault:

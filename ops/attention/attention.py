@@ -28,15 +28,15 @@ __all__ = ["scaled_dot_product_attention", "scaled_dot_product_attention_backwar
 _WHAT = "scaled_dot_product_attention"
 
 
-def _score(mask: str, causal: bool, number: int) -> str:
-    """C for ``s``: a product scaled by w0, masked by x1; of a block that begins at query ``wN``."""
+def _score(mask: str, causal: bool) -> str:
+    """C for ``s``: a product scaled by w0, masked by x1; of a block that begins at query ``w1``."""
     lines = ["typeof_x0 s = x0 * w0;"]
     if mask == "bool":
         lines.append("s = x1 != 0 ? s : -INFINITY;")
     elif mask:
         lines.append("s += x1;")
     if causal:
-        lines.append(f"s = coord(-1) > coord(-2) + w{number} ? -INFINITY : s;")
+        lines.append("s = coord(-1) > coord(-2) + w1 ? -INFINITY : s;")
     return "\n".join(lines)
 
 
@@ -44,7 +44,7 @@ def _score(mask: str, causal: bool, number: int) -> str:
 def _sums(mask: str, causal: bool) -> Reduction:
     """In one read of a query: log Σ exp(s), the largest s, and 1 / Σ exp(s − it), 0 of nothing."""
     return Reduction(
-        _score(mask, causal, 1) + "y0 = s;",
+        _score(mask, causal) + "y0 = s;",
         init="reduce_y0 = -INFINITY; reduce_y1 = 0;",
         step="""
             typeof_reduce_y0 up = y0 - reduce_y0;
@@ -71,10 +71,10 @@ def _sums(mask: str, causal: bool) -> Reduction:
 def _weights(mask: str, causal: bool, dropout: bool) -> Pointwise:
     """exp(s − the largest) / Σ, with dropout; a query that sees no key has no weights."""
     most, part = ("x2", "x3") if mask else ("x1", "x2")
-    text = _score(mask, causal, 1)
+    text = _score(mask, causal)
     text += f"typeof_y0 p = {part} == 0 ? 0 : exp(s - {most}) * {part};"
     number = 1 + causal
-    drop = f"rand() < w{number} ? 0 : p * w{number + 1}" if dropout else "p"
+    drop = f"rand() < w1 ? 0 : p * w{number + 1}" if dropout else "p"
     return Pointwise(f"{text} y0 = {drop};", name="attention_weights")
 
 
@@ -85,14 +85,14 @@ def _weights_gradient(mask: str, causal: bool, dropout: bool, wanted: bool) -> P
     Arrays: products, mask, log Σ, gradient in the weights, Σ grad · out of a query.
     """
     first = 2 if mask else 1
-    text = _score(mask, causal, 1)
+    text = _score(mask, causal)
     # Where rounding makes it more than the sum that it is a part of, it is all of it.
     text += f"""typeof_x0 part = s - x{first};
         typeof_y0 p = x{first} == -INFINITY ? 0 : exp(part > 0 ? 0 : part);
     """
     number = 1 + causal
     if dropout:
-        text += f"typeof_y0 keep = rand() < w{number} ? 0 : w{number + 1};"
+        text += f"typeof_y0 keep = rand() < w1 ? 0 : w{number + 1};"
     else:
         text += "typeof_y0 keep = 1;"
     text += f"""y0 = p * keep;

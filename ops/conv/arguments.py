@@ -41,14 +41,14 @@ def unbatched_gradient(shape: Any, grad: Any, rank: int) -> bool:
     return isinstance(shape, Sequence) and len(shape) == rank == getattr(grad, "ndim", 0)
 
 
-def check_whole(what: str, label: str, value: Any) -> None:
-    """Raises unless the value is an integer of at least 1.
+def check_groups(what: str, groups: Any) -> None:
+    """Raises unless ``groups`` is an integer of at least 1.
 
     Raises:
         ShapeError: Quotes it.
     """
-    if not is_integer(value) or value < 1:
-        raise ShapeError(f"{what}: {label}={quoted(value)}: expected a whole number of at least 1")
+    if not is_integer(groups) or groups < 1:
+        raise ShapeError(f"{what}: groups={quoted(groups)}: expected a whole number of at least 1")
 
 
 def check_rank(what: str, label: str, shape: Sequence[int], rank: int = 4) -> None:
@@ -86,7 +86,7 @@ def check_shapes(
     """
     check_rank(what, "x", x, rank)
     check_rank(what, "w", w, rank)
-    check_whole(what, "groups", groups)
+    check_groups(what, groups)
     if x[1] % groups or w[0] % groups:
         raise ShapeError(
             f"{what}: {x[1]} channels of x (shape {tuple(x)}) and {w[0]} outputs of w (shape "

@@ -17,8 +17,8 @@ from clprim.errors import DefinitionError, ShapeError, quoted
 from clprim.ops.conv.arguments import (
     batched,
     bias_place,
+    check_groups,
     check_shapes,
-    check_whole,
     place_of,
     placed,
     result_of,
@@ -65,7 +65,7 @@ def pack_weight(w: Any, *, groups: int = 1, memory_format: str | None = None) ->
             "'channels_last'"
         )
     check_operands("pack_weight", current_device(), w=w)
-    check_whole("pack_weight", "groups", groups)
+    check_groups("pack_weight", groups)
     if not w.ndim or w.shape[0] % groups:
         raise ShapeError(f"pack_weight: w of shape {w.shape} has not {groups} groups of outputs")
     return PackedWeight(view_of(w, w.shape, w.strides, w.offset).copy())

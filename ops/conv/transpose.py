@@ -15,8 +15,8 @@ from clprim.errors import ShapeError
 from clprim.ops.conv.arguments import (
     batched,
     bias_place,
+    check_groups,
     check_rank,
-    check_whole,
     place_of,
     placed,
     result_of,
@@ -134,7 +134,7 @@ def transposed(
         check_operands(what, device, x=x, w=matrix)
         check_rank(what, "x", x.shape)
         check_rank(what, "w", matrix.shape)
-        check_whole(what, "groups", groups)
+        check_groups(what, groups)
         if x.shape[1] != matrix.shape[0] or x.shape[1] % groups:
             raise ShapeError(
                 f"{what}: x of shape {x.shape} and w of shape {matrix.shape} with groups={groups}: "

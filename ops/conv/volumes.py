@@ -15,9 +15,9 @@ from clprim.dtypes import AnyDType
 from clprim.errors import DefinitionError, ShapeError, quoted
 from clprim.ops.conv.arguments import (
     batched,
+    check_groups,
     check_rank,
     check_shapes,
-    check_whole,
     unbatched,
     unbatched_gradient,
 )
@@ -156,7 +156,7 @@ def conv_transpose3d(
     given_out, out = out, batched(out) if single and getattr(out, "ndim", 0) == 4 else out
     check_rank(what, "x", x.shape, 5)
     check_rank(what, "w", matrix.shape, 5)
-    check_whole(what, "groups", groups)
+    check_groups(what, groups)
     if x.shape[1] != matrix.shape[0] or x.shape[1] % groups:
         raise ShapeError(
             f"{what}: x of shape {x.shape} and w of shape {matrix.shape} with groups={groups}: "

@@ -204,7 +204,7 @@ def _avg(
         LOOPS
             sum += at_x0({element});
         y0 = sum / (float)({counts});"""
-    text = append(what, _over_window(lead, ndim, body), epilogue, 1, 0)
+    text = append(what, _over("i", "x0", lead, ndim, body), epilogue, 1, 0)
     return kernel(text, what, dtype)(x, *args, *scalars, shape=shape, out=out)
 
 
@@ -251,33 +251,30 @@ def _max(
             }}
             y0 = best;"""
     dtypes = (dtype, np.dtype(np.int64)) if return_indices else (dtype,)
-    text = append(what, _over_window(lead, ndim, body), epilogue, 1, 0)
+    text = append(what, _over("i", "x0", lead, ndim, body), epilogue, 1, 0)
     return kernel(text, what, *dtypes)(x, *args, *scalars, shape=shape, out=out)
 
 
-def _over_window(lead: int, ndim: int, body: str) -> str:
+def _over(counter: str, array: str, lead: int, ndim: int, body: str) -> str:
+    """Loops over the places of an array, ``i0``, …, that share some of what an element is of.
+
+    Args:
+        counter: What the loops count, as ``i``.
+        array: What they count the places of: x0 of windows, the gradient x1 of elements.
+        lead: Dimensions before the windows.
+        ndim: How many dimensions have windows.
+        body: With ``LOOPS`` in front of what is run for each of them.
+    """
     lines: list[str] = []
     loops: list[str] = []
     for d in range(ndim):
-        o, i, n = f"coord({lead + d})", f"size_x0({lead + d})", f"size({lead + d})"
+        at, count, all_ = f"coord({lead + d})", f"size({lead + d})", f"size_{array}({lead + d})"
         lines += [
-            f"int start{d} = {o} * {i} / {n};",
-            f"int stop{d} = (({o} + 1) * {i} + {n} - 1) / {n};",
+            f"int start{d} = {at} * {all_} / {count};",
+            f"int stop{d} = (({at} + 1) * {all_} + {count} - 1) / {count};",
         ]
-        loops.append(f"for (int i{d} = start{d}; i{d} < stop{d}; ++i{d})")
-    return "\n".join([*lines, body.replace("LOOPS", "\n".join(loops))])
-
-
-def _over_outputs(lead: int, ndim: int, array: str, body: str) -> str:
-    lines: list[str] = []
-    loops: list[str] = []
-    for d in range(ndim):
-        i, n, o = f"coord({lead + d})", f"size({lead + d})", f"size_{array}({lead + d})"
-        lines += [
-            f"int first{d} = {i} * {o} / {n};",
-            f"int beyond{d} = (({i} + 1) * {o} + {n} - 1) / {n};",
-        ]
-        loops.append(f"for (int o{d} = first{d}; o{d} < beyond{d}; ++o{d})")
+        i = f"{counter}{d}"
+        loops.append(f"for (int {i} = start{d}; {i} < stop{d}; ++{i})")
     return "\n".join([*lines, body.replace("LOOPS", "\n".join(loops))])
 
 
@@ -367,7 +364,7 @@ def _avg_backward(what: str, ndim: int, grad: Any, x: Any) -> Array:
         LOOPS
             sum += at_x1({window}) / (float)({" * ".join(counts)});
         y0 = sum;"""
-    expr = "(void)x0;\n" + _over_outputs(lead, ndim, "x1", body)
+    expr = "(void)x0;\n" + _over("o", "x1", lead, ndim, body)
     return kernel(expr, what, dtype)(x, grad)
 
 
@@ -387,5 +384,5 @@ def _max_backward(what: str, ndim: int, grad: Any, x: Any, indices: Any) -> Arra
         LOOPS
             sum += at_x2({window}) == here ? at_x1({window}) : 0;
         y0 = sum;"""
-    expr = "(void)x0;\n" + _over_outputs(lead, ndim, "x1", body)
+    expr = "(void)x0;\n" + _over("o", "x1", lead, ndim, body)
     return kernel(expr, what, dtype)(x, grad, indices)

@@ -133,7 +133,7 @@ def mean_pool(
     shape = (*x.shape[: w.lead], *w.outputs)
     check_epilogue(what, current_device(), epilogue, epilogue_args, shape)
     args, scalars = split_arguments(epilogue_args)
-    divisor = divisor_of(what, w, "x0", count_include_pad, divisor_override)
+    divisor = divisor_of(what, w, count_include_pad, divisor_override)
     element = places(w.lead + ndim, {w.lead + d: f"i{d}" for d in w.axes})
     body = f"""
         typeof_y0 sum = 0;
@@ -142,12 +142,12 @@ def mean_pool(
             {"if (inside) " if w.leave else ""}sum += v;
         END
         y0 = sum / {divisor.replace("FROM", "from")};"""
-    text = append(what, w.over_window("x0", body, edges=w.leave), epilogue, 1, 0)
+    text = append(what, w.over_window(body, edges=w.leave), epilogue, 1, 0)
     return kernel(text, what, dtype)(x, *args, *scalars, shape=shape, out=out)
 
 
-def divisor_of(what: str, w: Windows, array: str, padded: bool, override: int | None) -> str:
-    """What the sum of the window that begins at ``FROM0``, ``FROM1``, … is divided by."""
+def divisor_of(what: str, w: Windows, padded: bool, override: int | None) -> str:
+    """What the sum of the window of x0 that begins at ``FROM0``, ``FROM1``, … is divided by."""
     if override is not None:
         if not is_integer(override) or override == 0:
             raise ShapeError(
@@ -156,7 +156,7 @@ def divisor_of(what: str, w: Windows, array: str, padded: bool, override: int | 
         return str(int(override))
     counts = []
     for d in w.axes:
-        k, size = w.kernel[d], f"(int)size_{array}({w.lead + d})"
+        k, size = w.kernel[d], f"(int)size_x0({w.lead + d})"
         if not w.leave:
             counts.append(str(k))
         elif padded:
@@ -245,7 +245,7 @@ def _avg_pool_backward(
     w = windows(what, x, ndim, kernel_size, stride, padding, 1, ceil_mode)
     check_shape(what, "grad", grad, (*x.shape[: w.lead], *w.outputs))
     window = places(w.lead + ndim, {w.lead + d: f"o{d}" for d in w.axes})
-    divisor = divisor_of(what, w, "x0", count_include_pad, divisor_override)
+    divisor = divisor_of(what, w, count_include_pad, divisor_override)
     begins = [f"int begin{d} = o{d} * {w.stride[d]} - {w.padding[d]};" for d in w.axes]
     body = f"""
         typeof_x1 sum = 0;

@@ -119,7 +119,7 @@ def _powers(what: str, w: Windows, p: float, end: str) -> str:
     """What sums up powers, as ``sum``, of which a whole window would have ``scale`` times."""
     element = places(w.lead + len(w.sizes), {w.lead + d: f"i{d}" for d in w.axes})
     power = "v" if p == 1 else "v * v" if p == 2 else "pow(v, w0)"
-    divisor = divisor_of(what, w, "x0", True, None).replace("FROM", "from")
+    divisor = divisor_of(what, w, True, None).replace("FROM", "from")
     body = f"""
         typeof_y0 sum = 0;
         LOOPS {{
@@ -130,7 +130,7 @@ def _powers(what: str, w: Windows, p: float, end: str) -> str:
         typeof_y0 scale = {f"{int(np.prod(w.kernel))} / {divisor}" if w.leave else "1"};
         sum = sum * scale;
         {end}"""
-    return w.over_window("x0", body, edges=w.leave)
+    return w.over_window(body, edges=w.leave)
 
 
 def lp_pool1d_backward(

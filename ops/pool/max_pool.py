@@ -169,13 +169,13 @@ def _forward(w: Windows, dtype: AnyDType, indices: bool) -> str:
                 {"if (inside) " if w.dilated else ""}best = {greater} ? v : best;
             END
             y0 = best;"""
-        return w.over_window("x0", body, edges=w.dilated)
+        return w.over_window(body, edges=w.dilated)
     # Comparisons and choices of 64 bits take two vectors for one of elements.
     place = "int" if math.prod(w.sizes) < 2**31 else "long"
     if w.dilated:
         start, guard, none = "-1", "inside && ", " || chosen < 0"
     else:  # what is nearest to the window's begin is its first element
-        start, guard, none = w.first("x0"), "", ""
+        start, guard, none = w.first(), "", ""
     body = f"""
         typeof_y0 best = {lowest(dtype)};
         {place} chosen = {start};
@@ -183,12 +183,12 @@ def _forward(w: Windows, dtype: AnyDType, indices: bool) -> str:
             typeof_y0 v = at_x0({element});
             if ({guard}({greater}{none})) {{
                 best = v;
-                chosen = {w.flat("x0", "i", place)};
+                chosen = {w.flat(place)};
             }}
         END
         y0 = best;
         y1 = chosen;"""
-    return w.over_window("x0", body, edges=w.dilated)
+    return w.over_window(body, edges=w.dilated)
 
 
 # --- gradients ------------------------------------------------------------------------------------

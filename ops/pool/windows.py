@@ -57,15 +57,14 @@ class Windows:
         """Numbers of the dimensions, from 0."""
         return range(len(self.sizes))
 
-    def over_window(self, array: str, body: str, *, edges: bool = True) -> str:
-        """Returns loops over the elements ``i0``, ``i1``, … of the window of a result's element.
+    def over_window(self, body: str, *, edges: bool = True) -> str:
+        """Returns loops over the elements ``i0``, ``i1``, … of x0 in a result's window.
 
         Every work-item runs as many iterations, so that neighbours can run as one vector. What lies
         outside is replaced by the nearest element inside; ``inside`` is then false, if ``edges``
         are asked for.
 
         Args:
-            array: What the windows are of.
             body: With ``LOOPS`` in front of the block that is run for each of them.
             edges: Whether ``inside`` is needed. Of a window without gaps, the nearest element
                 inside is one of the window as well.
@@ -74,7 +73,7 @@ class Windows:
         loops: list[str] = []
         ends: list[str] = []
         for d in self.axes:
-            size = f"(int)size_{array}({self.lead + d})"
+            size = f"(int)size_x0({self.lead + d})"
             begin = f"(int)coord({self.lead + d}) * {self.stride[d]} - {self.padding[d]}"
             lines.append(f"int from{d} = {begin};")
             step = f" * {self.dilation[d]}" if self.dilation[d] > 1 else ""
@@ -116,26 +115,20 @@ class Windows:
         loops.append(f"bool inside = {' && '.join(ends)};")
         return _looped(lines, loops, body, len(self.sizes))
 
-    def first(self, array: str) -> str:
-        """Returns the position of the first element of a window that is inside of its plane."""
+    def first(self) -> str:
+        """Returns the position of the first element of a window that is inside of x0's plane."""
         flat = ""
         for d in self.axes:
-            size = f"(int)size_{array}({self.lead + d})"
+            size = f"(int)size_x0({self.lead + d})"
             flat = f"({flat}) * {size} + " if flat else ""
             flat += f"clamp(from{d}, 0, {size} - 1)"
         return flat
 
-    def flat(self, array: str, names: str, kind: str = "long") -> str:
-        """Returns the position of the element ``names0``, ``names1``, … in its plane.
-
-        Args:
-            array: Of the plane.
-            names: Of coordinates.
-            kind: Type that it is calculated in.
-        """
-        flat = f"{names}0"
+    def flat(self, kind: str) -> str:
+        """Returns the position of the element ``i0``, ``i1``, … in x0's plane, in a C type."""
+        flat = "i0"
         for d in self.axes[1:]:
-            flat = f"({flat}) * ({kind})size_{array}({self.lead + d}) + {names}{d}"
+            flat = f"({flat}) * ({kind})size_x0({self.lead + d}) + i{d}"
         return flat
 
 

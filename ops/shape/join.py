@@ -89,7 +89,7 @@ def stack(
                 f"stack: array {n} has shape {a.shape}, array 0 has {given[0].shape}; expected one"
             )
     at = one_dim("stack", given[0].ndim + 1, dim, axis, 0)
-    views = [_inserted(a, at, 1, 0) for a in given]
+    views = [_inserted(a, at, 1) for a in given]
     return _join("stack", views, at, None, out)
 
 
@@ -107,9 +107,10 @@ def arrays_of(what: str, label: str, arrays: Any) -> list[Any]:
     return [*arrays]
 
 
-def _inserted(a: Any, at: int, size: int, stride: int) -> Array:
+def _inserted(a: Any, at: int, size: int) -> Array:
+    """A view with a dimension more, along which the array is repeated."""
     shape = (*a.shape[:at], size, *a.shape[at:])
-    return view_of(a, shape, (*a.strides[:at], stride, *a.strides[at:]), a.offset)
+    return view_of(a, shape, (*a.strides[:at], 0, *a.strides[at:]), a.offset)
 
 
 def _join(what: str, arrays: list[Any], dim: Any, axis: Any, out: Any) -> Array:
@@ -340,7 +341,7 @@ def repeat_interleave(
         wide = (*x.shape[: at + 1], times, *x.shape[at + 1 :])
         target = (*spread[: at + 1], out.strides[at], *spread[at + 1 :])
         arithmetic.copy(
-            _inserted(x, at + 1, times, 0), out=view_of(out, wide, tuple(target), out.offset)
+            _inserted(x, at + 1, times), out=view_of(out, wide, tuple(target), out.offset)
         )
     return out
 

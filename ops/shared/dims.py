@@ -62,19 +62,16 @@ def one_axis(what: str, x: Any, dim: Any, axis: Any, default: int | None = None)
     return one_dim(what, len(x.shape) or 1, dim, axis, default)
 
 
-def several_dims(
-    what: str, ndim: int, dims: Any, axis: Any = None, default: Any = None
-) -> tuple[int, ...]:
+def several_dims(what: str, ndim: int, dims: Any) -> tuple[int, ...]:
     """Returns dimensions as numbers from 0, in the order given.
 
     Raises:
-        ShapeError: None or both are given, not integers, out of bounds, or named twice.
+        ShapeError: None are given, not integers, out of bounds, or named twice.
     """
-    given = named_once(what, dims, axis, default)
-    several = None if is_integer(given) else elements_of(given)
-    found = tuple(one_dim(what, ndim, d) for d in ((given,) if several is None else several))
+    several = None if is_integer(dims) else elements_of(dims)
+    found = tuple(one_dim(what, ndim, d) for d in ((dims,) if several is None else several))
     if len({*found}) != len(found):
-        raise ShapeError(f"{what}: dim={quoted(given)} names a dimension twice")
+        raise ShapeError(f"{what}: dim={quoted(dims)} names a dimension twice")
     return found
 
 
