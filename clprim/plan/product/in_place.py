@@ -14,7 +14,6 @@ from dataclasses import replace
 from clprim.plan.epilogue import NO_EPILOGUE
 from clprim.plan.kernel import KernelPlan, Plan
 from clprim.plan.product.cut import (
-    NEAR_BYTES,
     ask_for_band,
     ask_for_lanes,
     ask_for_strips,
@@ -75,9 +74,10 @@ NOTED = 512
 # Lines of memory, one a step of depth, that columns are read from in place.
 MOST_LINES = 1024
 # Lines that hardware follows at the same time. More of them, which come from memory once, are
-# packed, but not for two outputs. Measured: 16×4096×4096 takes 0.37 of the time, 8×4096×4096 0.68,
-# 96→16 of 112², batch 8, 0.58, 144→14 of 28² 0.65; of 32 lines 1.03 to 1.28.
-STREAMS, FEWEST = 32, 2
+# packed, but not for two outputs, nor for fewer multiply-adds. Measured, calls in a row:
+# 16×4096×4096 takes 0.31 of the time, 8×4096×4096 and 12×4000×2000 0.75 to 0.85; of fewer,
+# 8×1000×2048, 8×4096×1024 and 144→14 of 28², batch 8, 1.3 to 1.55; of 32 lines 1.03 to 1.28.
+STREAMS, FEWEST, FAR_PRODUCTS = 32, 2, 60 << 20
 # What tiles cost beyond their products if they do not divide a line.
 UNEVEN = 1.05
 # Outputs that become rows where pixels become columns.
@@ -448,9 +448,9 @@ def _stays_near(what: Contraction) -> bool:
 def _is_far(what: Contraction) -> bool:
     """Whether columns come from memory in more lines than hardware follows."""
     lines = math.prod(what.depths)
-    size = what.groups * math.prod(what.lanes) * lines * what.value.itemsize
+    products = what.groups * math.prod(what.lanes) * what.outputs * lines
     plain = what.gathered.bounds is None and what.outputs > FEWEST
-    return plain and lines > STREAMS and size > NEAR_BYTES
+    return plain and lines > STREAMS and products > FAR_PRODUCTS
 
 
 def _column_tile(

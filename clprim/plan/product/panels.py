@@ -9,11 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from clprim.plan.kernel import (
-    KernelPlan,
-    Plan,
-    round_up,
-)
+from clprim.plan.epilogue import NO_EPILOGUE
+from clprim.plan.kernel import KernelPlan, Plan, round_up
 from clprim.plan.product.cut import ask_for_strips
 from clprim.plan.product.pack import pack_plan, passes_in_place
 from clprim.plan.product.problem import (
@@ -50,7 +47,8 @@ def plan_panels(what: Contraction, traits: DeviceTraits, tile: Tile | None = Non
     gathered_rows = _gathers_rows(what)
     if tile is None:
         rows, columns = (lanes, what.outputs) if gathered_rows else (what.outputs, lanes)
-        tile = choose_tile(rows, columns, what.value.itemsize, traits)
+        plain = what.epilogue == NO_EPILOGUE
+        tile = choose_tile(rows, columns, what.value.itemsize, traits, plain=plain)
     along = _along(what.gathered, gathered_rows)
     width = lanes_of(what.value.itemsize, traits)
     unit = width if along == "depth" and gathered_rows else 1

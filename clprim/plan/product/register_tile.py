@@ -3,10 +3,11 @@
 On CPUs the numbers follow from the registers: 32 vectors of 64 bytes, else 16. A tile of 13 × 2
 vectors fills 26 of 32 with sums and leaves room for two rows of the other operand. Measured on two
 cores with AVX-512, tiles from 6 × 2 vectors on run at the peak; so the tile that wastes least at
-the edges is taken. One of 14 × 2 is as fast in most products, but with two compilers 13 × 2 and
-12 × 2 take 0.9 to 0.95 of its time in a convolution with a bias. With 16 registers a step of depth
-reads nearly as often as it multiplies: there 6 × 2, 5 × 2 and 4 × 3 are as much as 1.3 times as
-fast as 4 × 2, 7 × 1 and 2 × 4.
+the edges is taken. One of 14 × 2 is as fast, but with two compilers 13 × 2 and 12 × 2 take 0.9 to
+0.95 of its time in a convolution with a bias; so it is left to sums that are stored as they are:
+gradients in weights of 3→64, 7×7, and of 128→512 of 28² in NHWC take 0.9 to 0.95 of the time with
+it. With 16 registers a step of depth reads nearly as often as it multiplies: there 6 × 2, 5 × 2 and
+4 × 3 are as much as 1.3 times as fast as 4 × 2, 7 × 1 and 2 × 4.
 """
 
 from __future__ import annotations
@@ -121,7 +122,9 @@ def near_tiles(
     return sorted(tiles, key=cost)[:count]
 
 
-def choose_tile(rows: int, columns: int, itemsize: int, traits: DeviceTraits) -> Tile:
+def choose_tile(
+    rows: int, columns: int, itemsize: int, traits: DeviceTraits, *, plain: bool
+) -> Tile:
     """Chooses the tile for a result of so many rows and columns.
 
     Args:
@@ -129,10 +132,11 @@ def choose_tile(rows: int, columns: int, itemsize: int, traits: DeviceTraits) ->
         columns: Of the result.
         itemsize: Bytes of a sum.
         traits: Of the device.
+        plain: Whether sums are stored as they are.
     """
     width = lanes_of(itemsize, traits)
     vectors = 1 if columns <= width else 2
-    most = 6 if traits.sums <= FEW_SUMS else 13
+    most = 6 if traits.sums <= FEW_SUMS else 14 if plain else 13
     # A step of depth costs a row each, and about one more for the other operand.
     candidates = (r for r in tile_rows(traits) if r <= most)
     best = min(candidates, key=lambda r: -(-rows // r) * (r + 1))
