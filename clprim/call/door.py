@@ -25,6 +25,8 @@ R = TypeVar("R")
 
 _NEVER_SIZES = (*NO_SEQUENCES, complex)
 _LONG = 1 << 63
+# What most shapes are: a few of Python's own integers.
+_FEW, _PLAIN = 8, frozenset((int,))
 
 
 def flag(what: str, label: str, value: Any) -> bool:
@@ -101,6 +103,9 @@ def _sizes(what: str, label: str, value: Any) -> Any:
 
 
 def _integers(what: str, label: str, value: Any, expected: str) -> tuple[int, ...]:
+    few = value.__class__ is tuple and 0 < len(value) <= _FEW
+    if few and _PLAIN.issuperset(map(type, value)) and -_LONG <= min(value) <= max(value) < _LONG:
+        return tuple(value)  # before all else: this is asked on every call
     given = elements_of(value)
     if given is None or not all(map(is_integer, given)):
         raise ShapeError(f"{what}: {label}={quoted(value)}: expected {expected}")
@@ -184,6 +189,9 @@ _CHECKS |= {
     for name in (kind, f"{kind} | None")
 } | {"int | Sequence[int]": (_one_or_several, False)}
 
+# Those that take integers of 64 bits as they are.
+_COUNTS = (_sizes, counted, _axes, _one_or_several)
+
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
     """Lets a function look at its arguments first, by what its parameters are annotated with.
@@ -197,6 +205,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     ordered = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     places = [(n, name, *checks[name]) for n, name in enumerate(ordered) if name in checks]
     first = places[0][0] if places else len(parameters)
+    counts = {name for name, (check, _) in checks.items() if check in _COUNTS}
     several = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
     each = checks.pop(several, (None, False))[0] if several else None
     what = function.__name__
@@ -206,6 +215,8 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> R:
         for name, value in options.items():
+            if value.__class__ is int and name in counts and -_LONG <= value < _LONG:
+                continue  # most are, and this is asked on every call
             found = checks.get(name)
             if found and (value is not None or not found[1]):
                 options[name] = found[0](what, name, value)

@@ -38,7 +38,7 @@ def unbatched(array: Any) -> Array:
 
 def unbatched_gradient(shape: Any, grad: Any, rank: int) -> bool:
     """Whether a shape that a user gave, and a gradient, leave out the batch."""
-    return isinstance(shape, Sequence) and len(shape) == rank == getattr(grad, "ndim", 0)
+    return getattr(grad, "ndim", 0) == rank and isinstance(shape, Sequence) and len(shape) == rank
 
 
 def check_groups(what: str, groups: Any) -> None:

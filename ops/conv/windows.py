@@ -14,6 +14,8 @@ from clprim.plan.conv.problem import Axis
 Pair = int | Sequence[int]
 Padding = Pair | str
 
+_SEVERAL, _PLAIN = (tuple, list), frozenset((int,))
+
 
 @dataclass(frozen=True)
 class Windows:
@@ -185,8 +187,6 @@ def keys(*settings: Any) -> tuple[Any, ...]:
 
 
 def _key(value: Any) -> Any:
-    if is_integer(value):
-        return int(value)
-    if isinstance(value, tuple | list) and all(type(n) is int for n in value):
+    if isinstance(value, _SEVERAL) and _PLAIN.issuperset(map(type, value)):
         return tuple(value)
-    return object()
+    return int(value) if is_integer(value) else object()
