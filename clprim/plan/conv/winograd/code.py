@@ -18,16 +18,6 @@ from clprim.plan.product.register_code import ContractionCode, contraction_code
 from clprim.plan.product.register_tile import Tile
 from clprim.traits import DeviceTraits
 
-__all__ = [
-    "AxisCode",
-    "WalkCode",
-    "WeightCode",
-    "WinogradCode",
-    "axis_code",
-    "printed",
-    "winograd_code",
-]
-
 Statements = tuple[tuple[str, str], ...]
 
 

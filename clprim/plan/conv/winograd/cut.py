@@ -10,8 +10,6 @@ from clprim.plan.kernel import round_up
 from clprim.plan.product.problem import Contraction
 from clprim.traits import DeviceTraits
 
-__all__ = ["Cut", "image_numbers", "lines_ahead", "output_numbers"]
-
 # Lines of the next strip of weights that are asked for in a step of the product.
 MOST_AHEAD = 16
 # Bytes of transformed weights that stay in a second cache beside the products.

@@ -20,8 +20,6 @@ from clprim.plan.product.problem import Contraction, moved_bytes
 from clprim.plan.product.register_code import parameters_of
 from clprim.traits import DeviceTraits
 
-__all__ = ["plan_in_place"]
-
 
 def plan_in_place(problem: Contraction, cut: Cut, traits: DeviceTraits) -> Iterator[KernelPlan]:
     """Yields two kernels for every block of tiles.

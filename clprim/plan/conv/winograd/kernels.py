@@ -22,8 +22,6 @@ from clprim.plan.product.problem import Contraction, moved_bytes
 from clprim.plan.product.register_code import parameters_of
 from clprim.traits import DeviceTraits
 
-__all__ = ["plan_winograd"]
-
 # Bytes of a line of a cache.
 LINE = 64
 

@@ -20,8 +20,6 @@ from clprim.plan.product.problem import Contraction, Output, index_of, moved_byt
 from clprim.plan.store import StoredCode, StoringCode, add_store, storing
 from clprim.traits import DeviceTraits
 
-__all__ = ["WinogradLocalCode", "plan_local"]
-
 # Work-items of a group that transforms weights.
 WEIGHT_ITEMS = 64
 # Products that the inner loop computes at a time, as in `clprim.plan.product.tiles`.

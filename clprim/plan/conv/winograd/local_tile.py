@@ -26,16 +26,6 @@ from clprim.plan.product.problem import Contraction
 from clprim.plan.product.sub_groups import suits_sub_groups
 from clprim.traits import DeviceTraits
 
-__all__ = [
-    "WinogradLocalTile",
-    "fits_local",
-    "local_gain",
-    "local_tile",
-    "local_tiles",
-    "pays_local",
-    "takes_local",
-]
-
 # Work-items of a group at most, and channels that are in local memory at a time.
 MOST_ITEMS, MOST_STEPS = 288, 16
 # Instructions beside the products: of an element of a transformed tile (address, load, its share of

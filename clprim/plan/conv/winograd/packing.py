@@ -12,8 +12,6 @@ from clprim.plan.kernel import KernelPlan, OperandCode
 from clprim.plan.permutation import transpose
 from clprim.plan.product.problem import Contraction, Packed, index_of
 
-__all__ = ["plan_weight", "weight_code", "weight_numbers"]
-
 # Channels that a work-item transforms the weights of.
 RUN = 32
 # Channels before which weights are asked for.

@@ -15,8 +15,6 @@ from clprim.plan.product.problem import Contraction
 from clprim.plan.product.register_code import parameters_of
 from clprim.traits import DeviceTraits
 
-__all__ = ["plan_input", "plan_staged"]
-
 # Work-groups a compute unit.
 ITEMS = 4
 # The parts of a code that only a kernel that stores prints.

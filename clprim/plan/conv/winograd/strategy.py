@@ -32,8 +32,6 @@ from clprim.plan.product.problem import Contraction
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
-__all__ = ["WINOGRAD", "WINOGRAD_LOCAL"]
-
 NEEDS = (
     "windows of 2, 3, 5 or 7 elements, stride 1 and no dilation, of floats, errors that "
     "cp.options(convolution_error=) admits, and for gradients in the weight a CPU"

@@ -21,8 +21,6 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-__all__ = ["Linear", "Matrix", "Sum", "Transform", "relative_error", "transform"]
-
 Matrix = tuple[tuple[Fraction, ...], ...]
 
 # Points beside 0 and infinity, by how many there are, in pairs ±p but for a last one. Of all sets

@@ -33,8 +33,6 @@ from clprim.plan.kernel import KernelPlan, OperandCode, Plan
 from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
-__all__ = ["WINOGRAD_WEIGHT"]
-
 # Work-groups a compute unit transform.
 ITEMS = 4
 

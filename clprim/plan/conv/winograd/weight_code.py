@@ -8,8 +8,6 @@ from clprim.plan.conv.winograd.code import AxisCode, WalkCode
 from clprim.plan.kernel import KernelCode, OperandCode, mask_type
 from clprim.plan.pointwise.code import Shuffles
 
-__all__ = ["GradientCode", "ImageCode"]
-
 
 @dataclass(frozen=True)
 class ImageCode:

@@ -11,8 +11,6 @@ from clprim.plan.conv.winograd.transform import Transform, transform
 from clprim.plan.kernel import round_up
 from clprim.traits import DeviceTraits
 
-__all__ = ["WeightCut", "WeightTile", "transforms", "weight_width"]
-
 # Bytes of products that a worker sums up at a time, so that they stay in its second cache.
 PRODUCT_BYTES = 1200 << 10
 # What a vector that is read from a far cache costs, in products of vectors.

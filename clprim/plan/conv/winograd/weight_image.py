@@ -15,8 +15,6 @@ from clprim.plan.permutation import transpose
 from clprim.plan.place import Place
 from clprim.traits import DeviceTraits
 
-__all__ = ["Image", "image_of", "panel_of"]
-
 
 @dataclass(frozen=True)
 class Image:

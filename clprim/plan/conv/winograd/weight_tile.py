@@ -18,16 +18,6 @@ from clprim.plan.conv.winograd.transform import relative_error
 from clprim.plan.conv.winograd.weight_cut import WeightCut, WeightTile, transforms, weight_width
 from clprim.traits import DeviceTraits
 
-__all__ = [
-    "fits_weight",
-    "near_weight",
-    "takes_weight",
-    "weight_error",
-    "weight_gain",
-    "weight_pays",
-    "weight_tile",
-]
-
 # Tiles that are transformed at a time at most: sums of more are added up in parts.
 MOST_TILES = 2048
 # Tiles that a worker transforms before it multiplies them, if it does both: 14 to 64 took the same
