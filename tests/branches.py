@@ -686,6 +686,8 @@ def plans():
         kernels=3,
     )
     yield winograd(2, 32, 14, 64, w_last=True, kernels=2)
+    yield winograd(2, 32, 14, 64, stride=2, kernels=2)
+    yield winograd(2, 32, 14, 64, stride=2, kernels=3)
     backward = {"direction": "input", "kernels": 3}
     yield winograd(2, 32, 14, 64, w_last=True, **backward)
     yield winograd(2, 32, 14, 64, traits=on(CPU, prefetch=True), w_last=True, **backward)

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 
 from clprim.plan.conv.lowering import contractions
 from clprim.plan.conv.problem import Convolution, ConvolutionClass
+from clprim.plan.conv.winograd.image import image_of
 from clprim.plan.conv.winograd.strategy import WINOGRAD, WINOGRAD_LOCAL
-from clprim.plan.conv.winograd.tile import image_of
 from clprim.plan.conv.winograd.weight import WINOGRAD_WEIGHT
 from clprim.plan.depthwise.family import GRADIENTS, PLANES
 from clprim.plan.depthwise.problem import depthwise_of, is_product
@@ -45,12 +45,13 @@ class WindowsClass(ContractionClass):
     def of(cls, problem: Contraction) -> WindowsClass:
         """Returns the class of a contraction."""
         rows, columns, channels = problem.depths
+        image = image_of(problem)
         return cls(
             **asdict(ContractionClass.of(problem)),
             kernel_rows=rows,
             kernel_columns=columns,
             channels=near_size(channels),
-            pixelwise=image_of(problem) is not None,
+            pixelwise=image is not None and image.strides == (1, 1),
             kept=problem.kept,
         )
 

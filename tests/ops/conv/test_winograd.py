@@ -11,6 +11,7 @@ from support import BFLOAT16, Guard, numbers, same_bits, wide
 import clprim as cp
 from clprim import ops
 from clprim.plan.conv.winograd import cut, tile, weight_cut, weight_tile
+from clprim.plan.conv.winograd.transform import transform
 
 # With F(2 × 2, 3 × 3) and weights that are multiples of 4 nothing is rounded; this error admits no
 # larger tile.
@@ -54,9 +55,34 @@ def check_exact(x_shape, w_shape, memory_format="contiguous", dtype=np.float32, 
     ],
     ids=str,
 )
-def test_every_size_is_exact(device, memory_format, x_shape, outputs, padding, groups):
+@pytest.mark.parametrize("stride", [1, 2])
+def test_every_size_is_exact(device, memory_format, x_shape, outputs, padding, groups, stride):
     w_shape = (outputs, x_shape[1] // groups, 3, 3)
-    check_exact(x_shape, w_shape, memory_format, padding=padding, groups=groups)
+    options = {"padding": padding, "groups": groups, "stride": stride}
+    check_exact(x_shape, w_shape, memory_format, **options)
+
+
+@pytest.mark.parametrize("memory_format", FORMATS)
+@pytest.mark.parametrize(
+    ("kernel", "stride"),
+    [
+        ((3, 3), (2, 1)),
+        ((3, 3), (1, 2)),
+        ((3, 1), 2),  # columns are left out
+        ((1, 3), (3, 2)),
+        ((4, 4), 2),
+        ((3, 4), 2),
+        ((2, 3), 2),  # a phase of one tap only
+        ((5, 4), 3),
+        ((5, 5), 4),
+    ],
+    ids=str,
+)
+def test_every_stride_is_exact(device, monkeypatch, memory_format, kernel, stride):
+    monkeypatch.setitem(tile.OUTPUTS, 2, (2,))  # along one axis more have small errors
+    for padding in (0, 1):
+        x_shape, w_shape = (2, 21, 13, 18), (20, 21, *kernel)
+        check_exact(x_shape, w_shape, memory_format, padding=padding, stride=stride)
 
 
 @pytest.mark.everywhere
@@ -65,30 +91,36 @@ def test_every_size_is_exact(device, memory_format, x_shape, outputs, padding, g
 def test_every_dtype_is_exact(device, memory_format, dtype):
     if dtype is np.float64 and not device.traits.fp64:
         pytest.skip("no float64")
-    check_exact((2, 20, 6, 19), (24, 20, 3, 3), memory_format, dtype, padding=1)
+    for stride in (1, 2):
+        shapes = (2, 20, 6, 19), (24, 20, 3, 3)
+        check_exact(*shapes, memory_format, dtype, padding=1, stride=stride)
 
 
 @pytest.mark.parametrize("memory_format", FORMATS)
 @pytest.mark.parametrize(
-    ("kernel", "error"),
+    ("kernel", "error", "stride"),
     [
-        ((3, 3), 1e-5),
-        ((2, 2), 1e-5),
-        ((5, 5), 1e-5),
-        ((1, 3), 1e-5),
-        ((5, 2), 1e-5),
-        ((1, 7), 1e-5),
-        ((3, 3), 5e-7),
+        ((3, 3), 1e-5, 1),
+        ((2, 2), 1e-5, 1),
+        ((5, 5), 1e-5, 1),
+        ((1, 3), 1e-5, 1),
+        ((5, 2), 1e-5, 1),
+        ((1, 7), 1e-5, 1),
+        ((3, 3), 5e-7, 1),
+        ((3, 3), 1e-5, 2),
+        ((5, 5), 1e-5, 2),
+        ((3, 6), 1e-5, 2),
+        ((3, 3), 5e-7, 2),
     ],
     ids=str,
 )
-def test_errors_are_at_most_those_allowed(device, memory_format, kernel, error):
+def test_errors_are_at_most_those_allowed(device, memory_format, kernel, error, stride):
     rng = np.random.default_rng(3)
     x = rng.standard_normal((2, 24, 23, 37)).astype(np.float32)
     w = rng.standard_normal((40, 24, *kernel)).astype(np.float32)
-    expected = reference.conv2d(x, w, padding=2)
+    expected = reference.conv2d(x, w, padding=2, stride=stride)
     with cp.options(convolution_error=error):
-        found = run(upload(x, memory_format), upload(w), padding=2).get()
+        found = run(upload(x, memory_format), upload(w), padding=2, stride=stride).get()
     scale = np.sqrt(np.mean(expected**2))
     assert np.sqrt(np.mean((found - expected) ** 2)) <= error * scale
     assert np.abs(found - expected).max() <= 16 * error * scale
@@ -101,7 +133,9 @@ def test_errors_of_a_blur_are_below_the_tightest_limit(device, kernel):
     w = rng.random((24, 16, *kernel), np.float32)
     expected = reference.conv2d(x, w)
     for outputs in tile.OUTPUTS[max(kernel)]:
-        error = tile.winograd_error(kernel, 16, np.dtype(np.float32), outputs)
+        error = tile.winograd_error(
+            *(transform(outputs, r) for r in kernel), 16, np.dtype(np.float32)
+        )
         with cp.options(convolution_error=error):
             found = run(upload(x), upload(w)).get()
         worst = error * np.sqrt(np.mean(expected**2))
@@ -109,10 +143,12 @@ def test_errors_of_a_blur_are_below_the_tightest_limit(device, kernel):
 
 
 @pytest.mark.parametrize("memory_format", FORMATS)
-def test_what_runs_at_the_store(device, memory_format):
+@pytest.mark.parametrize("stride", [1, 2])
+def test_what_runs_at_the_store(device, memory_format, stride):
     x, w, bias = whole((2, 20, 6, 17)), 4 * whole((24, 20, 3, 3), 1), whole((24,), 2)
-    other, old = whole((2, 24, 6, 17), 3), whole((2, 24, 6, 17), 4)
-    expected = np.maximum(reference.conv2d(x, w, bias, padding=1) + other, 0) + 2 * old
+    sums = reference.conv2d(x, w, bias, padding=1, stride=stride)
+    other, old = whole(sums.shape, 3), whole(sums.shape, 4)
+    expected = np.maximum(sums + other, 0) + 2 * old
     out = upload(old, memory_format)
     with cp.options(convolution_error=EXACT):
         found = run(
@@ -120,6 +156,7 @@ def test_what_runs_at_the_store(device, memory_format):
             ops.pack_weight(upload(w)),
             upload(bias),
             padding=1,
+            stride=stride,
             epilogue="y0 = max(y0 + x0, 0);",
             epilogue_args=(upload(other, memory_format),),
             out=out,
@@ -131,13 +168,15 @@ def test_what_runs_at_the_store(device, memory_format):
 
 @pytest.mark.parametrize("mode", ["CRD", "DCR"])
 @pytest.mark.parametrize("memory_format", FORMATS)
-def test_outputs_that_become_pixels_have_the_same_bits(device, memory_format, mode):
+@pytest.mark.parametrize("stride", [1, 2])
+def test_outputs_that_become_pixels_have_the_same_bits(device, memory_format, mode, stride):
     rng = np.random.default_rng(5)
     x = upload(rng.standard_normal((1, 20, 9, 14)).astype(np.float32), memory_format)
     w = upload(rng.standard_normal((36, 20, 3, 3)).astype(np.float32))
     bias = upload(rng.standard_normal(36).astype(np.float32))
-    plain = ops.depth_to_space(run(x, w, bias, padding=1), 3, mode)
-    assert same_bits(run(x, w, bias, padding=1, depth_to_space=3, mode=mode), plain)
+    options = {"padding": 1, "stride": stride}
+    plain = ops.depth_to_space(run(x, w, bias, **options), 3, mode)
+    assert same_bits(run(x, w, bias, **options, depth_to_space=3, mode=mode), plain)
 
 
 @pytest.mark.parametrize("memory_format", FORMATS)
@@ -344,7 +383,8 @@ def test_auto_takes_it_where_it_pays_and_is_allowed(device):
         assert "conv2d_winograd" not in kernels_of(lambda: ops.conv2d(x, w, padding=1))
         assert "winograd" not in ops.conv2d.algorithms(x, w, padding=1)
     assert "winograd" in ops.conv2d.algorithms(x, w, padding=1)
-    assert "winograd" not in ops.conv2d.algorithms(x, w, padding=1, stride=2)
+    assert "winograd" in ops.conv2d.algorithms(x, w, padding=1, stride=2)
+    assert "winograd" not in ops.conv2d.algorithms(x, w, padding=1, stride=3)
     assert "conv2d_winograd" in kernels_of(lambda: ops.conv2d(x, w, padding=1))
     small = cp.full((1, 3, 8, 8), 1.0)
     assert "conv2d_winograd" not in kernels_of(
@@ -354,13 +394,19 @@ def test_auto_takes_it_where_it_pays_and_is_allowed(device):
 
 @pytest.mark.parametrize(
     ("options", "kernel"),
-    [({"stride": 2}, 3), ({"dilation": 2}, 3), ({}, 4), ({}, 1)],
+    [({"stride": 3}, 3), ({"stride": 4}, 3), ({"dilation": 2}, 3), ({}, 4), ({}, 1)],
     ids=str,
 )
 def test_what_it_cannot_do_is_refused(device, options, kernel):
     x = cp.full((1, 4, 9, 9), 1.0)
     with pytest.raises(cp.DefinitionError, match="conv2d: algorithm='winograd' cannot do groups=1"):
         run(x, cp.full((4, 4, kernel, kernel), 1.0), **options)
+
+
+def test_gradients_of_a_weight_whose_windows_have_a_stride_are_refused(device):
+    x, grad = cp.full((1, 4, 9, 9), 1.0), cp.full((1, 4, 4, 4), 1.0)
+    with pytest.raises(cp.DefinitionError, match="algorithm='winograd' cannot do"):
+        ops.conv2d_weight(x, (4, 4, 3, 3), grad, stride=2, algorithm="winograd")
 
 
 def test_an_error_that_it_cannot_keep_is_refused(device):
@@ -375,7 +421,10 @@ def test_an_error_that_it_cannot_keep_is_refused(device):
     ("kernels", "name"),
     [(1, "conv2d_winograd"), (2, "conv2d_winograd_in_place"), (3, "conv2d_winograd_product")],
 )
-def test_blocks_of_tiles_one_after_another(device, monkeypatch, memory_format, kernels, name):
+@pytest.mark.parametrize("stride", [1, 2])
+def test_blocks_of_tiles_one_after_another(
+    device, monkeypatch, memory_format, kernels, name, stride
+):
     monkeypatch.setattr(tile, "SECOND_BYTES", 0)
     monkeypatch.setattr(tile, "PRODUCT_BYTES", 0)
     monkeypatch.setattr(tile, "MOST_CHUNKS", 1000 if kernels == 2 else 0)
@@ -384,10 +433,11 @@ def test_blocks_of_tiles_one_after_another(device, monkeypatch, memory_format, k
         monkeypatch.setattr(module, "SCRATCH", 0)
     # (Calls are kept by their shapes.)
     x_shape, w_shape = (1 + kernels, 40, 27, 31), (40, 20, 3, 3)
-    check_exact(x_shape, w_shape, memory_format, padding=1, groups=2)
+    options = {"padding": 1, "groups": 2, "stride": stride}
+    check_exact(x_shape, w_shape, memory_format, **options)
     with cp.options(convolution_error=EXACT):
         a, b = upload(whole(x_shape), memory_format), upload(whole(w_shape))
-        assert name in kernels_of(lambda: run(a, b, padding=1, groups=2))
+        assert name in kernels_of(lambda: run(a, b, **options))
 
 
 @pytest.mark.parametrize("memory_format", FORMATS)

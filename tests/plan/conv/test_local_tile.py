@@ -27,6 +27,13 @@ def problem(channels, size, images=32, error=5e-6, **options):
     return replace(found, error=error)
 
 
+def test_strides_are_left_to_sums_of_products():
+    assert takes_local(problem(64, 56), GPU)
+    assert not takes_local(problem(64, 56, stride=2), GPU)
+    layer = replace(dense_convolution(32, 64, 56, 64, stride=2), error=5e-6)
+    assert CONVOLUTIONS.plan(layer, GPU).choice.strategy == "tiles"
+
+
 @pytest.mark.parametrize(("channels", "size"), [(64, 56), (128, 28), (256, 14), (512, 7)])
 @pytest.mark.parametrize("direction", ["forward", "input"])
 def test_the_layers_of_networks(channels, size, direction):

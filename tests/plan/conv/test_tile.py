@@ -8,7 +8,9 @@ from planning import CPU, GPU, convolution
 
 from clprim.plan.conv.dense import dense_convolution
 from clprim.plan.conv.family import CONVOLUTIONS
+from clprim.plan.conv.winograd.kernels import plan_winograd
 from clprim.plan.conv.winograd.tile import (
+    WinogradTile,
     fits_winograd,
     near_winograd,
     pays_winograd,
@@ -59,6 +61,55 @@ def test_the_error_decides_the_tile():
     assert winograd_tile(problem(64, 28, error=6e-7), CPU2).outputs == 2
     assert not takes_winograd(problem(64, 28, error=0), CPU2)
     assert not takes_winograd(problem(64, 28, error=1e-8), CPU2)
+
+
+@pytest.mark.parametrize(
+    ("channels", "size", "images", "outputs"),
+    [
+        (32, 112, 8, 4),
+        (64, 112, 8, 4),
+        (128, 56, 8, 2),
+        (256, 28, 8, 2),
+        (512, 14, 8, 2),
+        (128, 56, 1, 2),
+        (256, 28, 1, 2),
+    ],
+)
+def test_layers_of_stride_2(channels, size, images, outputs):
+    """Larger tiles only where what they become stays near."""
+    what = problem(channels, size, images, stride=2)
+    tile = winograd_tile(what, CPU2)
+    assert tile.outputs == outputs
+    assert pays_winograd(what, CPU2, tile)
+
+
+def test_strides_stay_sums_where_weights_come_from_afar_or_channels_are_few():
+    for what in (problem(512, 14, 1, stride=2), problem(16, 112, stride=2)):
+        assert not pays_winograd(what, CPU2, winograd_tile(what, CPU2))
+
+
+def test_windows_of_a_stride_need_several_taps_in_a_phase():
+    def takes(kernel, **options):
+        what = replace(convolution(8, 32, 28, 32, kernel, **options), error=1e-4)
+        return takes_winograd(what, CPU2)
+
+    assert all(takes(kernel, stride=2) for kernel in (3, 4, 5, 6))
+    assert not any(takes(kernel, stride=kernel) for kernel in (2, 3))
+    assert not takes(3, stride=4)  # pixels between windows
+    assert not takes(3, stride=2, dilation=2)
+    assert not takes(7, stride=2)  # no transform of 4 taps
+
+
+def test_tiles_of_long_strides_fit_their_lines():
+    """Seventeen lines of as many pixels would not: F(4 × 4, 5 × 5) with a stride of 4."""
+    what = replace(convolution(8, 32, 28, 32, 5, last=True, stride=4), error=1e-4)
+    assert not fits_winograd(WinogradTile(4, 6, 4, 24, 1), what, CPU2)
+    tile = winograd_tile(what, CPU2)
+    assert tile.outputs == 2
+    _, kernel = plan_winograd(what, CPU2, tile).stages
+    names = [p.declaration.split()[-1] for p in kernel.code.parameters]
+    pitch = kernel.arguments[names.index("line_pitch")]
+    assert 9 * pitch * kernel.code.width <= kernel.code.panel
 
 
 def test_few_images_with_many_weights_get_small_tiles():

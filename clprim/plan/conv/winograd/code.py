@@ -22,34 +22,6 @@ Statements = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
-class AxisCode:
-    """The transforms along one axis, as statements: (name, expression).
-
-    Attributes:
-        m, r: Outputs of a tile, and taps.
-        input: From d0, d1, … to v0, v1, ….
-        output: From p0, p1, … to r0, r1, ….
-        weight: From g0, g1, … to u0, u1, ….
-    """
-
-    m: int
-    r: int
-    input: Statements
-    output: Statements
-    weight: Statements
-
-    @property
-    def size(self) -> int:
-        """Elements of a tile of inputs."""
-        return self.m + self.r - 1
-
-    @property
-    def walk(self) -> WalkCode:
-        """How an image is cut into tiles of inputs."""
-        return WalkCode(self.m, self.size, self.size, self.input)
-
-
-@dataclass(frozen=True)
 class WalkCode:
     """How an axis of an image is cut into tiles, and transformed.
 
@@ -64,6 +36,40 @@ class WalkCode:
     reads: int
     size: int
     statements: Statements
+
+
+@dataclass(frozen=True)
+class AxisCode:
+    """The transforms along one axis, as statements: (name, expression).
+
+    Attributes:
+        m, r: Outputs of a tile, and taps.
+        walk: How an image is cut into tiles of inputs.
+        output: From p0, p1, … to r0, r1, ….
+        weight: From g0, g1, … to u0, u1, ….
+        shares: Which of these an element of a tile is multiplied by.
+    """
+
+    m: int
+    r: int
+    walk: WalkCode
+    output: Statements
+    weight: Statements
+    shares: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Elements of a transformed tile."""
+        return self.walk.size
+
+    @property
+    def weights(self) -> int:
+        """Elements of a transformed weight."""
+        return self.shares[-1] + 1
+
+
+#: A window of one pixel.
+NO_AXIS = AxisCode(1, 1, WalkCode(1, 1, 1, ()), (), (), (0,))
 
 
 @dataclass(frozen=True)
@@ -118,8 +124,8 @@ class WinogradCode(ContractionCode):
         pixels_ahead: Lines of the next block's pixels that are, instead of where pixels are read.
     """
 
-    down: AxisCode = AxisCode(1, 1, (), (), ())
-    across: AxisCode = AxisCode(1, 1, (), (), ())
+    down: AxisCode = NO_AXIS
+    across: AxisCode = NO_AXIS
     tile_rows: int = 1
     tile_vectors: int = 1
     planar_x: bool = False
@@ -140,6 +146,22 @@ class WinogradCode(ContractionCode):
         return self.across.walk
 
     @property
+    def takes(self) -> tuple[int, ...]:
+        """Which transformed weight an element of a tile is multiplied by."""
+        rows, columns = self.down.shares, self.across.shares
+        return tuple(i * self.across.weights + j for i in rows for j in columns)
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Elements of a tile such that those that share a weight follow each other."""
+        return tuple(sorted(range(len(self.takes)), key=self.takes.__getitem__))
+
+    @property
+    def shared(self) -> bool:
+        """Whether some elements share a weight."""
+        return len(set(self.takes)) < len(self.takes)
+
+    @property
     def lengths(self) -> list[int]:
         """Pixels of a row that are stored at once, the longest first."""
         if not self.vector_store:
@@ -155,12 +177,10 @@ class WinogradCode(ContractionCode):
 
 def axis_code(transform: Transform, value: AnyDType) -> AxisCode:
     """Returns the transforms along an axis as they are printed."""
-    matrices = (
-        (transform.input, "d", "v"),
-        (transform.output, "p", "r"),
-        (transform.weight, "g", "u"),
-    )
-    return AxisCode(transform.m, transform.r, *(printed(*names, value) for names in matrices))
+    t = transform
+    walk = WalkCode(t.step, t.reads, t.size, printed(t.input, "d", "v", value))
+    output, weight = printed(t.output, "p", "r", value), printed(t.weight, "g", "u", value)
+    return AxisCode(t.m, t.r, walk, output, weight, t.shares)
 
 
 def printed(matrix: Matrix, source: str, result: str, value: AnyDType) -> Statements:

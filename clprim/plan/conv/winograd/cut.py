@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clprim.plan.conv.winograd.code import WinogradCode
-from clprim.plan.conv.winograd.tile import SCRATCH, Image, WinogradTile
+from clprim.plan.conv.winograd.image import Image
+from clprim.plan.conv.winograd.tile import SCRATCH, WinogradTile
 from clprim.plan.kernel import round_up
 from clprim.plan.product.problem import Contraction
 from clprim.traits import DeviceTraits
@@ -60,7 +61,7 @@ class Cut:
         traits: DeviceTraits,
     ) -> Cut:
         """Returns the cut that a tile asks for."""
-        down, across = code.down, code.across
+        down, across, walk = code.down, code.across, code.across.walk
         tile_lines, tile_columns = -(-problem.lanes[1] // down.m), -(-problem.lanes[2] // across.m)
         tiles = problem.lanes[0] * tile_lines * tile_columns
         wide = (code.panel // (down.size * code.width) - 1) // code.width * code.width
@@ -85,7 +86,7 @@ class Cut:
             block=block,
             chunk=chunk,
             vectors=vectors,
-            longest_run=max(1, min(tile_columns, (wide - across.r + 1) // across.m)),
+            longest_run=max(1, min(tile_columns, (wide - walk.reads + walk.step) // walk.step)),
             workers=min(traits.compute_units, items * problem.groups),
             kernels=tile.kernels,
             itemsize=problem.value.itemsize,
@@ -100,6 +101,11 @@ class Cut:
     def elements(self) -> int:
         """Of a transformed tile."""
         return self.code.down.size * self.code.across.size
+
+    @property
+    def weights(self) -> int:
+        """Elements of a transformed weight: of some, elements of a tile have one together."""
+        return self.code.down.weights * self.code.across.weights
 
     @property
     def strips(self) -> int:
@@ -124,7 +130,7 @@ class Cut:
     @property
     def part(self) -> int:
         """Channels whose weights are transformed at a time, by a kernel that does so itself."""
-        a_channel = self.elements * self.strip * self.itemsize
+        a_channel = self.weights * self.strip * self.itemsize
         return max(1, PART_BYTES // a_channel // self.code.width) * self.code.width
 
     @property
@@ -145,12 +151,12 @@ class Cut:
     @property
     def u_strip(self) -> int:
         """From one strip of transformed weights to the next."""
-        return self.elements * self.u_element if self.fused else self.channels * self.strip
+        return self.weights * self.u_element if self.fused else self.channels * self.strip
 
     @property
     def u_size(self) -> int:
         """Transformed weights of a group."""
-        return self.elements * self.u_element * (self.strips if self.fused else 1)
+        return self.weights * self.u_element * (self.strips if self.fused else 1)
 
     @property
     def v_element(self) -> int:
@@ -187,13 +193,13 @@ class Cut:
 
 def image_numbers(problem: Contraction, cut: Cut) -> dict[str, int]:
     """What the transform of the input needs to know."""
-    x, image, across = problem.gathered, cut.image, cut.code.across
-    wide = cut.longest_run * across.m + across.r - 1
+    x, image, walk = problem.gathered, cut.image, cut.code.across.walk
+    wide = cut.longest_run * walk.step + walk.reads - walk.step
     found = {
         "x_start": image.start,
         "x_group": x.group,
         "x_image": x.lane[0],
-        "x_row": x.lane[1],
+        "x_row": x.depth[0],
         "x_channel": x.depth[2],
         "x_rows": image.rows,
         "x_columns": image.columns,
@@ -210,7 +216,7 @@ def image_numbers(problem: Contraction, cut: Cut) -> dict[str, int]:
     if cut.code.planar_x or cut.code.few:
         found["x_size"] = x.size
     if not cut.code.planar_x:
-        found["x_column"] = x.lane[2]
+        found["x_column"] = x.depth[1]
     return found
 
 

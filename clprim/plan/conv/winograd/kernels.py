@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from clprim.plan.conv.winograd.code import WinogradCode, winograd_code
 from clprim.plan.conv.winograd.cut import Cut, image_numbers, lines_ahead, output_numbers
+from clprim.plan.conv.winograd.image import image_of
 from clprim.plan.conv.winograd.in_place import plan_in_place
 from clprim.plan.conv.winograd.packing import plan_weight
 from clprim.plan.conv.winograd.staged import plan_staged
@@ -13,7 +14,6 @@ from clprim.plan.conv.winograd.tile import (
     LINE_BYTES,
     SECOND_BYTES,
     WinogradTile,
-    image_of,
     transforms_of,
     vector_width,
 )
@@ -102,7 +102,7 @@ def _fused(problem: Contraction, code: WinogradCode, cut: Cut) -> KernelPlan:
 def _lines_of_a_row(problem: Contraction, cut: Cut) -> int:
     """How many lines a tile has not read of a row of its pixels, all channels side by side."""
     x = problem.gathered
-    return -(-cut.code.across.m * x.lane[2] * x.dtype.itemsize // LINE)
+    return -(-cut.code.across.walk.step * x.depth[1] * x.dtype.itemsize // LINE)
 
 
 def _pixels_ahead(problem: Contraction, cut: Cut) -> int:
@@ -114,6 +114,6 @@ def _pixels_ahead(problem: Contraction, cut: Cut) -> int:
     code = cut.code
     if not code.ahead or code.planar_x or code.few:
         return 0
-    lines = cut.block * code.down.m * _lines_of_a_row(problem, cut)
+    lines = cut.block * code.down.walk.step * _lines_of_a_row(problem, cut)
     steps = cut.strips * cut.elements * cut.tile_groups * cut.channel_blocks
     return -(-lines // steps) if lines * LINE <= SECOND_BYTES else 0

@@ -13,8 +13,9 @@ from typing import Any
 
 from clprim.plan.arguments import Arguments
 from clprim.plan.conv.winograd.code import AxisCode, axis_code
+from clprim.plan.conv.winograd.image import Image, image_of
 from clprim.plan.conv.winograd.local_tile import WinogradLocalTile
-from clprim.plan.conv.winograd.tile import Image, image_of, tile_count, transforms_of
+from clprim.plan.conv.winograd.tile import tile_count, transforms_of
 from clprim.plan.kernel import KernelCode, KernelPlan, OperandCode, Plan, round_up
 from clprim.plan.product.problem import Contraction, Output, index_of, moved_bytes
 from clprim.plan.store import StoredCode, StoringCode, add_store, storing

@@ -13,10 +13,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from clprim.plan.conv.winograd.image import image_of
 from clprim.plan.conv.winograd.tile import (
     LEAST_OPERATIONS,
     admitted,
-    image_of,
     tile_count,
     transforms_of,
 )
@@ -89,8 +89,7 @@ class WinogradLocalTile:
 
 def takes_local(problem: Contraction, traits: DeviceTraits) -> bool:
     """Whether a work-group can do a convolution, with the error that is allowed."""
-    images = image_of(problem) is not None
-    return not traits.is_cpu and images and next(_candidates(problem, traits), None) is not None
+    return not traits.is_cpu and next(_candidates(problem, traits), None) is not None
 
 
 def local_tile(problem: Contraction, traits: DeviceTraits) -> WinogradLocalTile:
@@ -147,8 +146,8 @@ def local_gain(problem: Contraction, traits: DeviceTraits, tile: WinogradLocalTi
 
 
 def _admitted(problem: Contraction) -> Sequence[int]:
-    *taps, channels = problem.depths
-    return admitted(taps, channels, problem.value, problem.error)
+    image = image_of(problem)
+    return admitted(problem) if image is not None and image.strides == (1, 1) else ()
 
 
 def _elements(problem: Contraction, outputs: int) -> int:

@@ -1,4 +1,4 @@
-"""Winograd's algorithm as a strategy of what convolutions become: windows of stride 1."""
+"""Winograd's algorithm as a strategy of what convolutions become."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from clprim.plan.conv.winograd.local_tile import (
 )
 from clprim.plan.conv.winograd.tile import (
     WinogradTile,
+    error_of,
     fits_winograd,
     near_winograd,
     pays_winograd,
     takes_winograd,
-    winograd_error,
     winograd_tile,
 )
 from clprim.plan.product.problem import Contraction
@@ -33,8 +33,9 @@ from clprim.plan.strategy import Example, Strategy
 from clprim.traits import DeviceTraits
 
 NEEDS = (
-    "windows of 2, 3, 5 or 7 elements, stride 1 and no dilation, of floats, errors that "
-    "cp.options(convolution_error=) admits, and for gradients in the weight a CPU"
+    "windows of 2, 3, 5 or 7 elements, of a stride in its longest phase, no dilation, of floats, "
+    "errors that cp.options(convolution_error=) admits, for strides a CPU, and for gradients in "
+    "the weight a CPU and stride 1"
 )
 # What an example does to its results.
 RESIDUAL = "y0 = max(y0 + x0, 0);"
@@ -45,12 +46,11 @@ def _pays(problem: Contraction, traits: DeviceTraits) -> bool:
 
 
 def _error(tile: WinogradTile | WinogradLocalTile, problem: Contraction) -> float:
-    *taps, channels = problem.depths
-    return winograd_error(taps, channels, problem.value, tile.outputs)
+    return error_of(problem, tile.outputs)
 
 
 def _examples() -> Iterator[Example[Contraction]]:
-    """One kernel, two and three, channels and columns side by side, few channels."""
+    """One kernel, two and three, channels and columns side by side, few channels, a stride."""
     asking = replace(CPU, prefetch=True)
 
     def example(
@@ -69,6 +69,7 @@ def _examples() -> Iterator[Example[Contraction]]:
     yield example("fused-few", CPU, (2, 3, 14, 24), {"kernels": 1}, last=True)
     yield example("staged", asking, image, {"kernels": 3}, **residual)
     yield example("in-place", asking, image, {"kernels": 2}, **residual)
+    yield example("stride", asking, image, {"kernels": 1, "outputs": 2}, stride=2, **residual)
 
 
 def _admitting(*shape: int, **options: Any) -> Contraction:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
 from clprim.dtypes import AnyDType
+from clprim.plan.conv.winograd.image import image_of
 from clprim.plan.conv.winograd.transform import Transform, relative_error, transform
 from clprim.plan.kernel import round_up
 from clprim.plan.product.problem import Contraction
@@ -20,11 +21,10 @@ __all__ = [
     "LINE_BYTES",
     "NEAR_BYTES",
     "SECOND_BYTES",
-    "Image",
     "WinogradTile",
     "admitted",
+    "error_of",
     "fits_winograd",
-    "image_of",
     "near_winograd",
     "pays_winograd",
     "takes_winograd",
@@ -63,12 +63,17 @@ SCRATCH = 4
 LEAST_OPERATIONS = 10_000_000
 # Tiles whose products are summed up in registers.
 ROWS = (28, 14, 12, 9, 8, 6, 4, 2, 1)
-# What must be promised where channels do not fill a vector.
-FEW_GAIN = 1.25
+# What must be promised where channels do not fill a vector, and by large tiles of a stride: 24→24
+# of 56² promises 1.09, and takes as long or longer, 32→32 of 112² 1.13, and is 1.0 to 1.18.
+FEW_GAIN, STRIDED_GAIN = 1.25, 1.1
 # What an element of the transforms, and a byte of weights from a near or a far cache, costs, in
 # operations of products. Set so that the promised gains are those of layers of 16 to 512 channels
 # and 7² to 112² pixels, batches 1 and 8, on two cores with AVX-512: most within a fifth.
 INPUT, OUTPUT, WEIGHT, NEAR_BYTE, FAR_BYTE = 20.0, 16.0, 12.0, 4.0, 8.0
+# Windows of a stride have large tiles for what they give: what a byte of transforms costs that is
+# read from beyond the second cache, where the least block is larger than so many bytes; and how
+# much longer sums of products of such windows take. Set likewise, with strides of 2.
+LEFT_BYTE, BLOCK_BYTES, STRIDED = 16.0, 1400 << 10, 1.15
 
 
 @dataclass(frozen=True)
@@ -95,73 +100,43 @@ class WinogradTile:
         return self.kernels == 1
 
 
-@dataclass(frozen=True)
-class Image:
-    """The image that windows of stride 1 walk over; strides in elements.
-
-    Attributes:
-        start: Where its first pixel lies.
-        rows, columns: Its size.
-        rows_before, columns_before: Padding.
-    """
-
-    start: int
-    rows: int
-    columns: int
-    rows_before: int
-    columns_before: int
-
-
-def image_of(problem: Contraction) -> Image | None:
-    """Returns the image of a convolution; None where windows do not move pixel by pixel."""
-    x, bounds = problem.gathered, problem.gathered.bounds
-    if x.lane[1:] != x.depth[:2]:
-        return None
-    if bounds is None:
-        sizes = zip(problem.lanes[1:], problem.depths[:2], strict=True)
-        rows, columns = (n + k - 1 for n, k in sizes)
-        return Image(x.start, rows, columns, 0, 0)
-    moves = (bounds.row_lane, bounds.column_lane, bounds.row_depth, bounds.column_depth)
-    if moves != ((0, 1), (0, 1), (1, 0), (1, 0)):
-        return None
-    start = x.start - bounds.row_start * x.lane[1] - bounds.column_start * x.lane[2]
-    return Image(start, bounds.height, bounds.width, -bounds.row_start, -bounds.column_start)
-
-
 def takes_winograd(problem: Contraction, traits: DeviceTraits) -> bool:
     """Whether Winograd's algorithm can do a convolution, with the error that is allowed."""
     x = problem.gathered
-    images = 1 in (x.depth[2], x.lane[2]) and image_of(problem) is not None
-    return images and _admitted(problem, traits) != ()
+    return 1 in (x.depth[1], x.depth[2]) and _admitted(problem, traits) != ()
 
 
-def admitted(taps: Sequence[int], channels: int, value: AnyDType, error: float) -> tuple[int, ...]:
-    """Returns the outputs of tiles that have a transform and no larger error than is allowed.
-
-    Args:
-        taps: Rows and columns of a window.
-        channels: That are summed up.
-        value: dtype of sums.
-        error: Relative root mean square error that is allowed.
-    """
-    if value.kind != "f" or channels <= 0:
+def admitted(problem: Contraction) -> tuple[int, ...]:
+    """Returns the outputs of tiles that have a transform and no larger error than is allowed."""
+    image = image_of(problem)
+    if problem.value.kind != "f" or problem.depths[2] <= 0 or image is None:
         return ()
+    # Of a stride every phase has some of the taps.
+    pairs = zip(problem.depths[:2], image.strides, strict=True)
+    taps = [-(-r // stride) if r >= stride or r == 1 else 0 for r, stride in pairs]
     if math.prod(taps) <= 1 or any(r not in TAPS for r in taps):
         return ()
     sizes = OUTPUTS[max(taps)]
-    return tuple(m for m in sizes if winograd_error(taps, channels, value, m) <= error)
+    return tuple(m for m in sizes if error_of(problem, m) <= problem.error)
 
 
-def winograd_error(taps: Sequence[int], channels: int, value: AnyDType, outputs: int) -> float:
-    """Returns the relative root mean square error of F(outputs, taps); see `relative_error`."""
+def error_of(problem: Contraction, outputs: int) -> float:
+    """Returns the relative root mean square error of tiles of so many rows of outputs."""
+    return winograd_error(*transforms_of(problem, outputs), problem.depths[2], problem.value)
+
+
+def winograd_error(down: Transform, across: Transform, channels: int, value: AnyDType) -> float:
+    """Returns the relative root mean square error of two transforms; see `relative_error`."""
     unit = float(np.finfo(np.float32 if value.itemsize == 4 else np.float64).eps) / 2
-    down, across = (transform(outputs if r > 1 else 1, r) for r in taps)
     return relative_error(down, across, channels, unit)
 
 
 def transforms_of(problem: Contraction, outputs: int) -> tuple[Transform, Transform]:
     """Returns the transforms along columns and along rows of pixels."""
-    down, across = (transform(outputs if r > 1 else 1, r) for r in problem.depths[:2])
+    image = image_of(problem)
+    assert image is not None
+    pairs = zip(problem.depths, image.strides, strict=False)
+    down, across = (transform(outputs if r > 1 else 1, r, stride) for r, stride in pairs)
     return down, across
 
 
@@ -214,8 +189,11 @@ def pays_winograd(problem: Contraction, traits: DeviceTraits, tile: WinogradTile
     """
     sums = math.prod(problem.lanes) * math.prod(problem.depths) * problem.outputs
     large = 2 * problem.groups * sums >= LEAST_OPERATIONS
-    few = problem.depths[2] < vector_width(problem, traits) and tile.outputs > 2
-    return large and winograd_gain(problem, traits, tile) > (FEW_GAIN if few else 1)
+    strided = max(t.stride for t in transforms_of(problem, tile.outputs)) > 1
+    needed = STRIDED_GAIN if strided and tile.outputs > 2 else 1
+    if problem.depths[2] < vector_width(problem, traits) and (tile.outputs > 2 or strided):
+        needed = FEW_GAIN
+    return large and winograd_gain(problem, traits, tile) > needed
 
 
 def winograd_gain(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> float:
@@ -223,6 +201,7 @@ def winograd_gain(problem: Contraction, traits: DeviceTraits, tile: WinogradTile
     down, across = transforms_of(problem, tile.outputs)
     width = vector_width(problem, traits)
     elements, channels = down.size * across.size, problem.depths[2]
+    transformed = down.weights * across.weights
     tiles = tile_count(problem, tile.outputs)
     outputs = round_up(problem.outputs, width)
     weights = channels * outputs * problem.value.itemsize
@@ -233,22 +212,38 @@ def winograd_gain(problem: Contraction, traits: DeviceTraits, tile: WinogradTile
     # Where pixels are columns, no vector of outputs has empty elements.
     columns = problem.outputs < (width if _in_planes(problem) else width // 4 + 1)
     theirs_outputs = problem.outputs if columns else outputs
-    sums = 2 * math.prod(problem.lanes) * taps * channels * theirs_outputs
-    theirs = sums + _streaming(weights * taps, 1, traits)
+    sums = 2.0 * math.prod(problem.lanes) * taps * channels * theirs_outputs
     ours = products + moves
+    if max(down.stride, across.stride) > 1:
+        sums *= STRIDED
+        ours += LEFT_BYTE * problem.value.itemsize * elements * _leaving(problem, tile, width)
+    theirs = sums + _streaming(weights * taps, 1, traits)
     if tile.kernels != 2:
-        ours += _streaming(weights * elements, passes, traits)
+        ours += _streaming(weights * transformed, passes, traits)
     if not problem.kept:
         # Transformed weights are written as well, and far away, but where they meet products.
-        again, far = (passes, 0) if tile.kernels == 2 else (1, weights * elements)
-        ours += again * WEIGHT * elements * channels * outputs + _streaming(far, 1, traits)
+        again, far = (passes, 0) if tile.kernels == 2 else (1, weights * transformed)
+        ours += again * WEIGHT * transformed * channels * outputs + _streaming(far, 1, traits)
         theirs += 2 * _streaming(weights * taps, 1, traits)
     return theirs / ours
 
 
+def _leaving(problem: Contraction, tile: WinogradTile, width: int) -> int:
+    """Elements, one of each tile's, that are read from beyond the second cache."""
+    tiles, channels = tile_count(problem, tile.outputs), problem.depths[2]
+    if tile.kernels == 3:
+        return tiles * (2 * channels + round_up(problem.outputs, width))  # written, then read
+    down, across = transforms_of(problem, tile.outputs)
+    strip = tile.vectors * width
+    a_tile = down.size * across.size * problem.value.itemsize * (channels + strip)
+    if not tile.fused or a_tile * min(tile.tiles, LEAST_TILES) <= BLOCK_BYTES:
+        return 0
+    return tiles * channels * -(-problem.outputs // strip)
+
+
 def _in_planes(problem: Contraction) -> bool:
     """Whether the pixels of a plane are neighbours in memory."""
-    return problem.gathered.lane[2] == 1
+    return problem.gathered.depth[1] == 1
 
 
 def _streaming(nbytes: int, passes: int, traits: DeviceTraits) -> float:
@@ -260,8 +255,15 @@ def _streaming(nbytes: int, passes: int, traits: DeviceTraits) -> float:
 def _admitted(problem: Contraction, traits: DeviceTraits) -> tuple[int, ...]:
     if not traits.is_cpu or traits.local_memory < LINE_BYTES:
         return ()
-    *taps, channels = problem.depths
-    return admitted(taps, channels, problem.value, problem.error)
+    width = vector_width(problem, traits)
+
+    def lines(outputs: int) -> int:
+        """Bytes of the lines of one tile, which are long where strides are."""
+        down, across = transforms_of(problem, outputs)
+        columns = round_up(across.reads, width) + 1
+        return down.size * columns * width * problem.value.itemsize
+
+    return tuple(m for m in admitted(problem) if lines(m) <= LINE_BYTES)
 
 
 def tile_count(problem: Contraction, outputs: int) -> int:
@@ -304,7 +306,8 @@ def _block(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> in
     channels = problem.depths[2]
     if tile.fused:
         room = SECOND_BYTES // (itemsize * (channels + tile.vectors * width))
-        far = itemsize * channels * problem.outputs > FAR_WEIGHTS
+        weights = down.weights * across.weights * channels * problem.outputs
+        far = weights * problem.value.itemsize > FAR_WEIGHTS
         most = max(FAR_TILES if far else LEAST_TILES, room)
         found = range(tile.rows, max(most, tile.rows) + 1, tile.rows)
         return min(reversed(found), key=lambda block: _longest(problem, traits, tiles, block))
@@ -332,7 +335,8 @@ def _chunks(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> i
     down, across = transforms_of(problem, tile.outputs)
     strip = tile.vectors * vector_width(problem, traits)
     elements, tiles = down.size * across.size, tile_count(problem, tile.outputs)
-    if elements * problem.depths[2] * problem.outputs * problem.value.itemsize < 4 * SECOND_BYTES:
+    weights = down.weights * across.weights * problem.depths[2] * problem.outputs
+    if weights * problem.value.itemsize < 4 * SECOND_BYTES:
         return None
     room = PRODUCT_BYTES // (elements * strip * problem.value.itemsize) // tile.rows * tile.rows
     strips, units = -(-problem.outputs // strip) * problem.groups, traits.compute_units

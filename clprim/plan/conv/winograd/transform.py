@@ -1,4 +1,4 @@
-"""The algebra of Winograd's minimal filtering F(m, r), for any m and r.
+"""The algebra of Winograd's minimal filtering F(m, r), for any m, r and stride.
 
 A correlation with r taps is a product of polynomials, which is known by its
 values at as many points as it has coefficients. Cook and Toom's algorithm evaluates both factors at
@@ -6,9 +6,12 @@ such points, multiplies the values and interpolates:
 
     y = Aᵀ ((G g) ⊙ (Bᵀ d))          m outputs y, r taps g, a = m + r − 1 inputs d
 
-with ``a`` products instead of ``m · r``. A convolution of images does so along both axes. All
-matrices are exact rationals; see Lavin and Gray, "Fast Algorithms for Convolutional Neural
-Networks", arXiv 1509.09308, and for errors by points Barabasz et al., arXiv 1803.10986.
+with ``a`` products instead of ``m · r``. Of windows of stride s every phase is a correlation by
+itself, of every s-th input and every s-th tap: their algorithms stand side by side, with
+s · m + r − s products together, and outputs are sums of theirs. A convolution of images does so
+along both axes. All matrices are exact rationals; see Lavin and Gray, "Fast Algorithms for
+Convolutional Neural Networks", arXiv 1509.09308, and for errors by points Barabasz et al., arXiv
+1803.10986.
 """
 
 from __future__ import annotations
@@ -77,9 +80,13 @@ class Linear:
         """
         inputs = tuple(f"{source}{k}" for k in range(len(matrix[0])))
         outputs = tuple(f"{result}{k}" for k in range(len(matrix)))
-        rows = _row_pairs(matrix, source, inputs, outputs)
-        columns = _column_pairs(matrix, source, inputs, outputs)
-        steps = min(rows, columns, key=lambda found: sum(len(s.terms) - 1 for s in found))
+        steps: list[Sum] = []
+        for number, (some, others) in enumerate(_blocks(matrix)):
+            block = [[matrix[i][j] for j in others] for i in some]
+            names = [inputs[j] for j in others], [outputs[i] for i in some]
+            parts = f"{source}{number or ''}"
+            found = (pairs(block, parts, *names) for pairs in (_row_pairs, _column_pairs))
+            steps += min(found, key=lambda steps: sum(len(s.terms) - 1 for s in steps))
         return Linear(tuple(steps), inputs, outputs)
 
     @property
@@ -97,13 +104,15 @@ class Linear:
 
 @dataclass(frozen=True)
 class Transform:
-    """F(m, r): ``m`` outputs of ``r`` taps by ``m + r − 1`` products.
+    """F(m, r): ``m`` outputs of ``r`` taps by ``m + r − 1`` products; of a stride s by s·m + r − s.
 
     Attributes:
         m, r: Outputs and taps.
         output: Aᵀ, of m rows.
-        weight: G, of m + r − 1 rows.
-        input: Bᵀ, square.
+        weight: G, a row for each weight that differs from all others.
+        input: Bᵀ, a row for each product.
+        shares: Which row of G a product takes; products that share one follow each other.
+        stride: Inputs from one window to the next.
     """
 
     m: int
@@ -111,11 +120,28 @@ class Transform:
     output: Matrix
     weight: Matrix
     input: Matrix
+    shares: tuple[int, ...]
+    stride: int = 1
 
     @property
     def size(self) -> int:
-        """Elements of a tile of inputs, and products."""
-        return self.m + self.r - 1
+        """Elements of a transformed tile: products."""
+        return len(self.input)
+
+    @property
+    def weights(self) -> int:
+        """Elements of transformed taps."""
+        return len(self.weight)
+
+    @property
+    def reads(self) -> int:
+        """Inputs of a tile."""
+        return len(self.input[0])
+
+    @property
+    def step(self) -> int:
+        """Inputs from one tile to the next."""
+        return self.stride * self.m
 
     @cached_property
     def most_growth(self) -> float:
@@ -127,6 +153,7 @@ class Transform:
             np.array([[float(f) for f in row] for row in matrix])
             for matrix in (self.output, self.weight, self.input)
         )
+        weight = weight[list(self.shares)]
         products = (output**2).mean(axis=0) * (data**2).sum(axis=1)
         return math.sqrt(float(np.linalg.eigvalsh(weight.T * products @ weight)[-1]))
 
@@ -138,8 +165,8 @@ class Transform:
         Σ_k Aᵀ²[i, k] · |G[k]|² · |Bᵀ[k]|² / r.
         """
         products = [
-            float(sum(g * g for g in g_row) * sum(b * b for b in b_row))
-            for g_row, b_row in zip(self.weight, self.input, strict=True)
+            float(sum(g * g for g in self.weight[share]) * sum(b * b for b in b_row))
+            for share, b_row in zip(self.shares, self.input, strict=True)
         ]
         total = sum(
             float(a * a) * product
@@ -150,16 +177,19 @@ class Transform:
 
 
 @lru_cache(maxsize=64)
-def transform(m: int, r: int) -> Transform:
+def transform(m: int, r: int, stride: int = 1) -> Transform:
     """Returns F(m, r); ``r`` = 1 transforms nothing.
 
     Args:
         m: Outputs.
-        r: Taps; ``m + r`` is at most 10.
+        r: Taps; ``m`` and those of a phase are together at most 10.
+        stride: Inputs from one window to the next.
     """
+    if stride > 1:
+        return _phases(m, r, stride)
     if r == 1:
         same = tuple(tuple(Fraction(i == k) for k in range(m)) for i in range(m))
-        return Transform(m, 1, same, tuple((Fraction(1),) for _ in range(m)), same)
+        return Transform(m, 1, same, ((Fraction(1),),), same, (0,) * m)
     finite = m + r - 2
     if finite == 0:
         raise ValueError(f"F({m}, {r}) has no tile")
@@ -173,7 +203,35 @@ def transform(m: int, r: int) -> Transform:
         inputs.append([*_polynomial(others), Fraction(0)])
     weight.append([Fraction(j == r - 1) for j in range(r)])
     inputs.append(_polynomial(points))
-    return Transform(m, r, *(tuple(map(tuple, rows)) for rows in (output, weight, inputs)))
+    shares = tuple(range(m + r - 1))
+    return Transform(m, r, _matrix(output), _matrix(weight), _matrix(inputs), shares)
+
+
+def _phases(m: int, r: int, stride: int) -> Transform:
+    """F(m, r) of windows of a stride: every phase by itself, one beside the other."""
+    output: list[list[Fraction]] = [[] for _ in range(m)]
+    weight: list[list[Fraction]] = []
+    inputs: list[list[Fraction]] = []
+    shares: list[int] = []
+    for phase in range(min(stride, r)):
+        part = transform(m, len(range(phase, r, stride)))
+
+        def apart(row: Sequence[Fraction], length: int, phase: int = phase) -> list[Fraction]:
+            found = [Fraction(0)] * length
+            for k, factor in enumerate(row):
+                found[phase + stride * k] = factor
+            return found
+
+        output = [[*rows, *more] for rows, more in zip(output, part.output, strict=True)]
+        shares += [len(weight) + share for share in part.shares]
+        weight += [apart(row, r) for row in part.weight]
+        inputs += [apart(row, stride * (m - 1) + r) for row in part.input]
+    matrices = _matrix(output), _matrix(weight), _matrix(inputs)
+    return Transform(m, r, *matrices, tuple(shares), stride)
+
+
+def _matrix(rows: Sequence[Sequence[Fraction]]) -> Matrix:
+    return tuple(map(tuple, rows))
 
 
 def relative_error(
@@ -209,8 +267,20 @@ def _terms(factors: Mapping[str, Fraction]) -> tuple[tuple[Fraction, str], ...]:
     return tuple(sorted(present, key=lambda term: (abs(term[0]) != 1, term[0] < 0)))
 
 
+def _blocks(matrix: Matrix) -> list[tuple[list[int], list[int]]]:
+    """Rows and columns of the parts of a matrix that have nothing in common."""
+    found: list[tuple[list[int], list[int]]] = []
+    for i, row in enumerate(matrix):
+        rows, columns = [i], {j for j, factor in enumerate(row) if factor}
+        for block in [b for b in found if columns & set(b[1])]:
+            found.remove(block)
+            rows, columns = block[0] + rows, columns | set(block[1])
+        found.append((sorted(rows), sorted(columns)))
+    return sorted(found)
+
+
 def _row_pairs(
-    matrix: Matrix, source: str, inputs: Sequence[str], outputs: Sequence[str]
+    matrix: Sequence[Sequence[Fraction]], source: str, inputs: Sequence[str], outputs: Sequence[str]
 ) -> list[Sum]:
     steps, done = [], set()
     for i, j in _alternating(matrix):
@@ -240,7 +310,7 @@ def _row_pairs(
 
 
 def _column_pairs(
-    matrix: Matrix, source: str, inputs: Sequence[str], outputs: Sequence[str]
+    matrix: Sequence[Sequence[Fraction]], source: str, inputs: Sequence[str], outputs: Sequence[str]
 ) -> list[Sum]:
     steps: list[Sum] = []
     columns = tuple(zip(*matrix, strict=True))
