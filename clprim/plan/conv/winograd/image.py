@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from clprim.plan.product.problem import Contraction
 
-__all__ = ["Image", "image_of"]
-
 
 @dataclass(frozen=True)
 class Image:

@@ -16,26 +16,6 @@ from clprim.plan.kernel import round_up
 from clprim.plan.product.problem import Contraction
 from clprim.traits import DeviceTraits
 
-__all__ = [
-    "LEAST_OPERATIONS",
-    "LINE_BYTES",
-    "NEAR_BYTES",
-    "SECOND_BYTES",
-    "WinogradTile",
-    "admitted",
-    "error_of",
-    "fits_winograd",
-    "near_winograd",
-    "pays_winograd",
-    "takes_winograd",
-    "tile_count",
-    "transforms_of",
-    "vector_width",
-    "winograd_error",
-    "winograd_gain",
-    "winograd_tile",
-]
-
 # Taps along an axis that there are transforms of, and outputs of a tile that are worth a try: with
 # more of them errors grow faster than products become fewer.
 TAPS = (1, 2, 3, 5, 7)
