@@ -74,7 +74,7 @@ def _weights(mask: str, causal: bool, dropout: bool) -> Pointwise:
     text = _score(mask, causal)
     text += f"typeof_y0 p = {part} == 0 ? 0 : exp(s - {most}) * {part};"
     number = 1 + causal
-    drop = f"rand() < w1 ? 0 : p * w{number + 1}" if dropout else "p"
+    drop = f"rand() < w{number} ? 0 : p * w{number + 1}" if dropout else "p"
     return Pointwise(f"{text} y0 = {drop};", name="attention_weights")
 
 
@@ -92,7 +92,7 @@ def _weights_gradient(mask: str, causal: bool, dropout: bool, wanted: bool) -> P
     """
     number = 1 + causal
     if dropout:
-        text += f"typeof_y0 keep = rand() < w1 ? 0 : w{number + 1};"
+        text += f"typeof_y0 keep = rand() < w{number} ? 0 : w{number + 1};"
     else:
         text += "typeof_y0 keep = 1;"
     text += f"""y0 = p * keep;
