@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from clprim.arrays.array import new_dense, view_of
 from clprim.arrays.memory import operand_of
 from clprim.call.call import Call, bind
 from clprim.call.signature import Calls
+from clprim.dtypes import AnyDType
 from clprim.ops.reduction.reduce import logsumexp
 from clprim.plan.fused.attention import plan_attention
 from clprim.plan.fused.attention_few import FEW, plan_attention_few, slices_of
 from clprim.plan.fused.attention_gradient import plan_attention_gradient, tiles_of
+from clprim.plan.strides import Operand
 from clprim.reduction import Reduction
-from clprim.runtime.device import current_device
+from clprim.runtime.device import Device, current_device
 from clprim.runtime.randomness import State
 
 _NAMES = ("y", "sums", "q", "k", "v", "mask")
@@ -107,8 +110,7 @@ def attend_few(
             for a in (query, key, value, out, sums)
         )
         mask = None if mask is None else mask[..., 0, :]
-    q, k, v = (operand_of(a) for a in (query, key, value))
-    slices = slices_of(q, k, v, device.traits)
+    slices = _slices(device, *[(a.shape, a.strides, a.dtype) for a in (query, key, value)])
     if not slices:
         return False
     results = out, sums
@@ -122,8 +124,9 @@ def attend_few(
     if found is None:
         y, column = results if slices == 1 else (a[0] for a in results)
         steps = (0, 0) if slices == 1 else (results[0].strides[0], results[1].strides[0])
+        q, k, v, *masks = (operand_of(a) for a in inputs)
         places = q, k, v, operand_of(y), operand_of(column)
-        seen = None if mask is None else operand_of(mask)
+        seen = masks[0] if masks else None
         plan = plan_attention_few(*places, seen, steps, slices, device.traits)
         if plan is None:
             return False
@@ -134,6 +137,13 @@ def attend_few(
         logsumexp(results[1], 0, out=sums)
         _joined(*results, sums, axis=0, out=out)
     return True
+
+
+@lru_cache(maxsize=1024)
+def _slices(device: Device, *arrays: tuple[tuple[int, ...], tuple[int, ...], AnyDType]) -> int:
+    """Slices of keys, of queries, keys and values of these shapes, strides and dtypes."""
+    q, k, v = (Operand(shape, strides, 0, dtype) for shape, strides, dtype in arrays)
+    return slices_of(q, k, v, device.traits)
 
 
 def _rows(drop: Drop | None) -> int:

@@ -40,25 +40,23 @@ class Problem:
         if len(dtypes) != 1 or query.dtype.kind in "biu":
             given = ", ".join(str(a.dtype) for a in arrays.values())
             raise DTypeError(f"{what}: query, key, value are {given}: expected one floating dtype")
-        shapes = ", ".join(str(a.shape) for a in arrays.values())
-        wrong = ShapeError(f"{what}: query, key, value of shapes {shapes} do not fit")
-        if len({a.ndim for a in arrays.values()}) != 1 or query.ndim < 2:
-            raise wrong
+        if not query.ndim == key.ndim == value.ndim >= 2:
+            raise _unfit(what, query, key, value)
         if query.shape[-1] != key.shape[-1] or key.shape[:-1] != value.shape[:-1]:
-            raise wrong
+            raise _unfit(what, query, key, value)
         self.groups = 1
         if enable_gqa:
             if query.ndim < 3 or not key.shape[-3] or query.shape[-3] % key.shape[-3]:
                 raise ShapeError(
                     f"{what}: enable_gqa: heads of query must be a multiple of those of key; "
-                    f"shapes are {shapes}"
+                    f"shapes are {_shapes(query, key, value)}"
                 )
             self.groups = query.shape[-3] // key.shape[-3]
         batch, heads = query.shape[:-2], key.shape[:-2]
         if self.groups > 1:
             heads = (*heads[:-1], query.shape[-3])
         if batch != heads:
-            raise wrong
+            raise _unfit(what, query, key, value)
         self.dropout = real(what, "dropout_p", dropout_p)
         if not 0 <= self.dropout <= 1:
             raise ShapeError(f"{what}: dropout_p={dropout_p} is no probability: expected 0 to 1")
@@ -140,3 +138,11 @@ class Problem:
         """The numbers of dropout."""
         kept = 1 - self.dropout
         return [self.dropout, 1 / kept if kept else 0.0] if self.dropout else []
+
+
+def _unfit(what: str, *arrays: Any) -> ShapeError:
+    return ShapeError(f"{what}: query, key, value of shapes {_shapes(*arrays)} do not fit")
+
+
+def _shapes(*arrays: Any) -> str:
+    return ", ".join(str(a.shape) for a in arrays)
