@@ -267,6 +267,12 @@ def built(request, monkeypatch):
     if options != _built_last.get("options"):
         Calls.forget()  # they hold kernels
     _built_last["options"] = options
+    yield
+    # What a test leaves to be computed may still be compiled, by a thread of the driver that starts
+    # a linker with this environment: it would abort the process if that changed meanwhile.
+    for device in devices():
+        if "context" in device.__dict__:  # it was opened
+            device.synchronize()
 
 
 @pytest.fixture
