@@ -272,7 +272,7 @@ def built(request, monkeypatch):
     # a linker with this environment: it would abort the process if that changed meanwhile.
     for device in devices():
         if "context" in device.__dict__:  # it was opened
-            device.synchronize()
+            device.queue.finish()
 
 
 @pytest.fixture
