@@ -59,14 +59,12 @@ class Once(NamedTuple):
     key: int
     nbytes: int
 
-    def buffer(self, device: Device, memory: list[Any], weight: PackedWeight | None) -> Any:
-        """Returns what is written: of a weight that stays, what was written the first time."""
-        found = None if weight is None else weight.kept.get(self.key)
-        if found is None:
-            found = allocate_workspace(device, (self.nbytes,))[0]
-            self.launch.enqueue([*memory, found], self.places, ())
-            if weight is not None:
-                weight.kept[self.key] = found
+    def make(self, device: Device, memory: list[Any], weight: PackedWeight | None) -> Any:
+        """Returns what is written, and leaves it with a weight that stays."""
+        found = allocate_workspace(device, (self.nbytes,))[0]
+        self.launch.enqueue([*memory, found], self.places, ())
+        if weight is not None:
+            weight.kept[self.key] = found
         return found
 
 
@@ -120,7 +118,9 @@ class Call:
         memory = [a.base_data for a in arrays]
         if self.once:
             for stage in self.once:
-                memory.append(stage.buffer(device, memory, kept.get(stage.weight)))
+                weight = kept.get(stage.weight)
+                found = None if weight is None else weight.kept.get(stage.key)
+                memory.append(stage.make(device, memory, weight) if found is None else found)
         if self.workspace:
             memory += allocate_workspace(device, self.workspace)
         if self.draws:

@@ -196,7 +196,8 @@ _COUNTS = (_sizes, counted, _axes, _one_or_several)
 def checked(function: Callable[P, R]) -> Callable[P, R]:
     """Lets a function look at its arguments first, by what its parameters are annotated with.
 
-    Arguments of other annotations, as arrays are, it looks at itself.
+    Arguments of other annotations, as arrays are, it looks at itself. A function whose first
+    parameter is ``what`` is told there the name that messages begin with.
     """
     parameters = list(inspect.signature(function).parameters.values())
     checks = {p.name: _CHECKS[p.annotation] for p in parameters if p.annotation in _CHECKS}
@@ -212,8 +213,12 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     if what == "__call__":  # of a class that is named after its only operator
         what = function.__qualname__.split(".")[0].strip("_").lower()
 
+    told = bool(parameters) and parameters[0].name == "what"
+    own = what
+
     @wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> R:
+        what = str(args[0]) if told else own
         for name, value in options.items():
             if value.__class__ is int and name in counts and -_LONG <= value < _LONG:
                 continue  # most are, and this is asked on every call

@@ -49,7 +49,8 @@ def run_contraction(
     w: Any,
     extras: Sequence[Any],
     options: Hashable,
-    prepare: Callable[[Device], Planned],
+    prepare: Callable[..., Planned],
+    given: Sequence[Any] = (),
     *,
     out: Any = None,
     beta: float = 0,
@@ -64,7 +65,8 @@ def run_contraction(
         w: The operand to pack, or a `PackedWeight`.
         extras: Arrays of the epilogue.
         options: Whatever else decides what the call does.
-        prepare: Checks everything and returns what to run.
+        prepare: Checks everything and returns what to run, on the device that it is given.
+        given: What ``prepare`` is told besides.
         out: Where the result goes, checked by ``prepare``.
         beta: What the old result is multiplied with.
         numbers: Of the epilogue.
@@ -76,17 +78,21 @@ def run_contraction(
     kept = _NOTHING
     if isinstance(w, PackedWeight):
         kept, w = {"w": w}, w.array
-    arrays = (x, w, *extras)
+    arrays = (x, w, *extras) if extras else (x, w)
     outs = () if out is None else (out,)
-    scalars = (beta, *numbers)
+    scalars = (beta, *numbers) if numbers else (beta,)
     error = current_options().convolution_error
+    try:
+        scaled: bool | None = bool(beta)
+    except (TypeError, ValueError):  # several numbers, which are refused below
+        scaled = None
     call, signature = calls.look_up(
-        device, arrays, outs, scalars, (options, bool(beta), error, bool(kept))
+        device, arrays, outs, scalars, (options, scaled, error, kept is not _NOTHING)
     )
     if call is None:
-        call = _build(device, what, prepare(device))
+        call = _build(device, what, prepare(device, *given))
         calls.remember(signature, call)
-    if (beta or numbers) and x.dtype.kind in "iu":
+    if (scaled or numbers) and x.dtype.kind in "iu":
         labels = ("beta", *(f"w{n} of the epilogue" for n in range(len(numbers))))
         scalars = tuple(
             _whole(what, label, value, x.dtype)

@@ -38,6 +38,19 @@ __all__ = ["conv2d", "pack_weight"]
 
 _calls: Calls[Call] = Calls()
 
+# What a convolution is given beside arrays, in the order of `convolve`.
+_SETTINGS = (
+    "stride",
+    "padding",
+    "dilation",
+    "groups",
+    "depth_to_space",
+    "mode",
+    "epilogue",
+    "algorithm",
+    "epilogue_args",
+)
+
 
 def pack_weight(w: Any, *, groups: int = 1, memory_format: str | None = None) -> PackedWeight:
     """Returns a weight that is packed once, when it is first used, and taken wherever ``w`` is.
@@ -76,54 +89,56 @@ def convolve(
     x: Any,
     w: Any,
     bias: Any,
+    settings: tuple[Any, ...],
     *,
-    stride: Pair,
-    padding: Padding,
-    dilation: Pair,
-    groups: int,
-    epilogue: str | None,
-    epilogue_args: Any,
-    depth_to_space: int | None,
-    mode: str,
     out: Any,
     beta: float,
-    algorithm: str,
     axes: tuple[int, ...] = (0, 1, 2, 3),
 ) -> Array:
-    """Does the work of `conv2d`, and of `conv1d` on images one pixel high; see there."""
-    arrays, numbers = split_arguments(epilogue_args)
-    extras = arrays if bias is None else (bias, *arrays)
-    settings = keys(stride, padding, dilation, groups, depth_to_space, mode)
-    options = (what, settings, epilogue, bias is None, algorithm, axes)
+    """Does the work of `conv2d`, and of `conv1d` on images one pixel high; see there.
 
-    def prepare(device: Device) -> Planned:
-        problem, described = _problem(
-            what,
-            device,
-            x,
-            w,
-            bias,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-            groups=groups,
-            epilogue=epilogue,
-            epilogue_args=epilogue_args,
-            depth_to_space=depth_to_space,
-            mode=mode,
-            out=out,
-            beta=beta,
-            algorithm=algorithm,
-            axes=axes,
-        )
-        problems = (problem,) if math.prod(described[0]) else ()
-        return Planned(CONVOLUTIONS, problems, described, algorithm)
+    What is known by its signature is not looked at again: a repeated call costs what is here.
 
+    Args:
+        what: The operator, for messages.
+        x: Images.
+        w: The weight.
+        bias: Of outputs.
+        settings: As `_SETTINGS` names them.
+        out: Where the result goes.
+        beta: What the old result is multiplied with.
+        axes: Of the result, as the epilogue counts them.
+    """
+    extras, numbers = split_arguments(settings[-1])
+    if bias is not None:
+        extras = (bias, *extras)
+    options = (what, keys(*settings[:-1]), bias is None, axes)
+
+    given = (what, x, w, bias, settings, out, beta, axes)
     return run_contraction(
-        _calls, what, x, w, extras, options, prepare, out=out, beta=beta, numbers=numbers
+        _calls, what, x, w, extras, options, _planned, given, out=out, beta=beta, numbers=numbers
     )
 
 
+def _planned(
+    device: Device,
+    what: str,
+    x: Any,
+    w: Any,
+    bias: Any,
+    settings: tuple[Any, ...],
+    out: Any,
+    beta: float,
+    axes: tuple[int, ...],
+) -> Planned:
+    """Returns what `convolve` is to run."""
+    given = dict(zip(_SETTINGS, settings, strict=True))
+    problem, described = _problem(what, device, x, w, bias, **given, out=out, beta=beta, axes=axes)
+    problems = (problem,) if math.prod(described[0]) else ()
+    return Planned(CONVOLUTIONS, problems, described, given["algorithm"])
+
+
+@checked
 def _problem(
     what: str,
     device: Device,
@@ -192,7 +207,6 @@ class _Conv2d:
 
     __name__ = "conv2d"
 
-    @checked
     def __call__(
         self,
         x: Any,
@@ -263,17 +277,19 @@ class _Conv2d:
             batched(x) if single else x,
             w,
             bias,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-            groups=groups,
-            epilogue=epilogue,
-            epilogue_args=epilogue_args,
-            depth_to_space=depth_to_space,
-            mode=mode,
+            (
+                stride,
+                padding,
+                dilation,
+                groups,
+                depth_to_space,
+                mode,
+                epilogue,
+                algorithm,
+                epilogue_args,
+            ),
             out=batched(out) if single and getattr(out, "ndim", 0) == 3 else out,
             beta=beta,
-            algorithm=algorithm,
             axes=(1, 2, 3) if single else (0, 1, 2, 3),
         )
         return out if out is not None else unbatched(y) if single else y

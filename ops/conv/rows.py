@@ -60,20 +60,15 @@ def conv1d(
     x = batched(x) if single else x
     check_operands(what, current_device(), x=x, w=matrix_of(w))
     check_shapes(what, x.shape, w.shape, groups, rank=3)
+    windows = _settings(what, x.shape[2], w.shape[2], stride, padding, dilation)
     y = convolve(
         what,
         _row(x),
         _weight(w),
         bias,
-        **_settings(what, x.shape[2], w.shape[2], stride, padding, dilation),
-        groups=groups,
-        epilogue=epilogue,
-        epilogue_args=_rows(epilogue_args),
-        depth_to_space=None,
-        mode="CRD",
+        (*windows.values(), groups, None, "CRD", epilogue, algorithm, _rows(epilogue_args)),
         out=_checked_out(what, out, single),
         beta=beta,
-        algorithm=algorithm,
         axes=(1, 3) if single else (0, 1, 3),
     )
     return out if out is not None else _line(y, single)

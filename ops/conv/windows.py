@@ -15,6 +15,7 @@ Pair = int | Sequence[int]
 Padding = Pair | str
 
 _SEVERAL, _PLAIN = (tuple, list), frozenset((int,))
+_KNOWN = frozenset((int, str, type(None)))
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,9 @@ def keys(*settings: Any) -> tuple[Any, ...]:
     Any value that is not an integer, or a sequence of them, yields a key that never compares equal,
     so that the call is checked (and refused) each time.
     """
-    return tuple([s if s is None or s.__class__ in (int, str) else _key(s) for s in settings])
+    if _KNOWN.issuperset(map(type, settings)):  # before all else: this is asked on every call
+        return settings
+    return tuple([s if s.__class__ in _KNOWN else _key(s) for s in settings])
 
 
 def _key(value: Any) -> Any:

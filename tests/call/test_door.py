@@ -16,7 +16,7 @@ FUNCTIONS = {
     for name, module in (("ops", ops), ("optim", ops.optim), ("cp", functions))
     for n in module.__all__
     if inspect.isfunction(getattr(module, n))
-} | {"ops.conv2d": type(ops.conv2d).__call__}
+}
 DEEP = functools.reduce(lambda inner, _: [inner], range(3000), [])
 MOVES = {"flip": ops.flip, "roll": functools.partial(ops.roll, shifts=1)}
 # What is refused, whatever the other arguments are, by the parameter's annotation.
@@ -47,8 +47,8 @@ REFUSED = {
 }
 
 
-def refusals():
-    for name, function in FUNCTIONS.items():
+def refusals(functions=FUNCTIONS):
+    for name, function in functions.items():
         parameters = inspect.signature(function).parameters
         for parameter in parameters.values():
             if parameter.kind is parameter.VAR_POSITIONAL:
@@ -76,6 +76,20 @@ def test_another_kind_is_refused_before_anything_is_looked_at():
             function(**{bad_name: bad})
         tried += 1
     assert tried > 2000
+
+
+def test_a_known_convolution_refuses_as_a_new_one_does(device):
+    x, w = cp.full((1, 2, 4, 4), 1.0), cp.full((2, 2, 3, 3), 1.0)
+    ops.conv2d(x, w)
+    tried = 0
+    for *_, bad_name, bad in refusals({"ops.conv2d": type(ops.conv2d).__call__}):
+        with pytest.raises(cp.ClprimError, match=f"conv2d: .*{bad_name}"):
+            ops.conv2d(x, w, **{bad_name: bad})
+        tried += 1
+    assert tried > 25
+    for beta in (np.ones(2), cp.full(2, 1.0), [1, 2]):
+        with pytest.raises(cp.ClprimError, match="conv2d: expected a number for beta"):
+            ops.conv2d(x, w, beta=beta)
 
 
 def test_flags_may_be_numpys_and_integers(device):
