@@ -72,6 +72,14 @@ class DeviceTraits:
         """
         return max(1, min(16, self.vector_bytes // itemsize))
 
+    def streams(self, nbytes: int) -> bool:
+        """Returns whether results should go past the caches, which hold less than a kernel moves.
+
+        Args:
+            nbytes: That it reads and writes.
+        """
+        return self.is_cpu and self.streaming and nbytes > self.cache_bytes
+
     @property
     def sums(self) -> int:
         """Vectors of sums that registers hold, of 32 where they are 64 bytes wide, else of 16."""

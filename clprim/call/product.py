@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from clprim.arrays.array import Array
-from clprim.arrays.memory import Described
+from clprim.arrays.memory import Described, memory_relation
 from clprim.call.call import Call, bind
 from clprim.call.packed import PackedWeight
 from clprim.call.signature import Calls
@@ -90,7 +90,10 @@ def run_contraction(
         device, arrays, outs, scalars, (options, scaled, error, kept is not _NOTHING)
     )
     if call is None:
-        call = _build(device, what, prepare(device, *given))
+        planned = prepare(device, *given)
+        if out is not None and any(_begin_together(out, e) for e in extras):
+            planned = replace(planned, problems=tuple(map(_in_place, planned.problems)))
+        call = _build(device, what, planned)
         calls.remember(signature, call)
     if (scaled or numbers) and x.dtype.kind in "iu":
         labels = ("beta", *(f"w{n} of the epilogue" for n in range(len(numbers))))
@@ -106,6 +109,17 @@ def run_contraction(
             raise
         raise DTypeError(f"{what}: beta={quoted(beta)}: {error.__cause__}") from error
     return result
+
+
+def _begin_together(a: Any, b: Any) -> bool:
+    """Whether two arrays, which overlap in full or not at all, are one."""
+    found = memory_relation(a.base_data, b.base_data)
+    return found is not None and found[0] + a.offset == found[1] + b.offset
+
+
+def _in_place(problem: Any) -> Any:
+    """The same problem, with the result in the place of what its epilogue reads."""
+    return replace(problem, epilogue=replace(problem.epilogue, in_place=True))
 
 
 def _whole(what: str, label: str, value: float, dtype: AnyDType) -> int:

@@ -57,6 +57,7 @@ class Epilogue(Generic[P]):
         coords, sizes: Dimensions that are asked for, as (dimension as written, axis of ``shape``).
         shape: Of the result.
         beta: Whether ``beta`` times the old result is added, with beta the call's scalar 0.
+        in_place: Whether the result takes the place of one of the arrays.
     """
 
     snippet: Snippet | None = None
@@ -66,6 +67,7 @@ class Epilogue(Generic[P]):
     sizes: tuple[tuple[int, int], ...] = ()
     shape: tuple[int, ...] = ()
     beta: bool = False
+    in_place: bool = False
 
     @property
     def has_bias(self) -> bool:
@@ -91,9 +93,7 @@ class Epilogue(Generic[P]):
     def placed(self, place: Callable[[P], Q]) -> Epilogue[Q]:
         """Returns the same for a problem whose arrays lie in places of another kind."""
         arrays = tuple(place(a) for a in self.arrays)
-        return Epilogue(
-            self.snippet, arrays, self.numbers, self.coords, self.sizes, self.shape, self.beta
-        )
+        return replace(cast(Epilogue[Any], self), arrays=arrays)
 
     def then(self, other: Epilogue[P]) -> Epilogue[P]:
         """Returns this epilogue with another one behind it, of a result of the same shape.

@@ -153,8 +153,12 @@ def storing(
         "sizes": epilogue.sizes,
         "vector_epilogue": epilogue.on_vectors(what.value),
         "vector_store": vectors,
-        # Past the cache go whole vectors, which must be those of memory.
-        "streaming": streaming and vectors and y.load == "direct" and y.storage == value,
+        # Past the cache go whole vectors, which must be those of memory, and are not in it yet.
+        "streaming": streaming
+        and vectors
+        and y.load == "direct"
+        and y.storage == value
+        and not (epilogue.beta or epilogue.in_place),
         "beta": epilogue.beta,
     }
 

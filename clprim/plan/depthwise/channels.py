@@ -112,7 +112,7 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: ChannelsTile) -> Plan:
     width = _width(what, traits)
     h, v = what.rows, what.columns
     large = passes_cache(what, traits)
-    base = stores(what, width, "channel", traits, streaming=traits.streaming and large)
+    base = stores(what, width, "channel", traits, streaming=traits.streams(moved_bytes(what)))
     unrolled = unrolls(what.rows, what.columns)
     kernel = (h.kernel, v.kernel) if unrolled else (0, 0)
     stride = (h.stride, v.stride) if unrolled else (0, 0)

@@ -21,7 +21,6 @@ from clprim.plan.depthwise.code import (
     around,
     joins_rows,
     on_cpus,
-    passes_cache,
     plane_vector,
     spread_rows,
     stores,
@@ -134,9 +133,7 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: PlanesTile) -> Plan:
     assert band is not None
     width = plane_vector(what, traits)
     h, v = what.rows, what.columns
-    base = stores(
-        what, width, "column", traits, streaming=traits.streaming and passes_cache(what, traits)
-    )
+    base = stores(what, width, "column", traits, streaming=traits.streams(moved_bytes(what)))
     unrolled = unrolls(what.rows, what.columns)
     source, wide = _room(what, traits)
 

@@ -22,7 +22,6 @@ from clprim.plan.depthwise.code import (
     is_masked,
     joins_rows,
     near_bands,
-    passes_cache,
     plane_vector,
     spread_rows,
     stores,
@@ -128,9 +127,7 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: BandTile) -> Plan:
     assert margins is not None
     width = plane_vector(what, traits)
     h, v = what.rows, what.columns
-    base = stores(
-        what, width, "column", traits, streaming=traits.streaming and passes_cache(what, traits)
-    )
+    base = stores(what, width, "column", traits, streaming=traits.streams(moved_bytes(what)))
     source, masks = _room(what, traits)
     masked = tuple(is_masked(v, kw) for kw in range(v.kernel))
     planes = what.images * what.channels

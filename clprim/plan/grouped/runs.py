@@ -324,10 +324,7 @@ def group_kernel(
         each=each.body,
         each_part=each.rules.part,
         begun=0 if near is None else begun,
-        streaming=vectors
-        and traits.streaming
-        and moved > traits.cache_bytes
-        and _aligned(loops, results, widths[0]),
+        streaming=vectors and traits.streams(moved) and _aligned(loops, results, widths[0]),
         ahead=vectors and traits.prefetch,
     )
     arguments: list[Argument] = [Buffer(name) for name in names]

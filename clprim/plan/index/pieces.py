@@ -242,7 +242,7 @@ def plan_pieces(
         outer=len(outer),
         pieces=tuple(codes),
         filled=filled,
-        streaming=traits.streaming and nbytes > traits.cache_bytes,
+        streaming=traits.streams(nbytes),
     )
     items = (-(-size // run),)
     arguments = tuple(found.arguments)

@@ -157,9 +157,8 @@ def may_stream(dtype: AnyDType, vector: int, nbytes: int, traits: DeviceTraits) 
     but cost a reader that comes soon; so only for data that would not stay in the cache anyway.
     They need whole registers.
     """
-    if not (traits.is_cpu and traits.streaming) or nbytes <= traits.cache_bytes:
-        return False
-    return stored_type(dtype).load == "direct" and vector * dtype.itemsize >= 16
+    wide = vector * dtype.itemsize >= 16
+    return traits.streams(nbytes) and stored_type(dtype).load == "direct" and wide
 
 
 def chunk_vector(

@@ -199,6 +199,8 @@ def _examples_in_place() -> Iterator[Example[Contraction]]:
     yield Example("columns", image(2, 64, 28, 8, 1), CPU)
     pixels = Shuffle(2, "CRD", 16, "ijc")
     yield Example("pixels", image(2, 32, 14, 64, last=True, shuffle=pixels), CPU)
+    past = image(8, 16, 112, 64, 1, last=True, epilogue=RESIDUAL)
+    yield Example("past", past, asking)
 
 
 def _examples_panels() -> Iterator[Example[Contraction]]:

@@ -26,6 +26,7 @@ from clprim.plan.product.register_code import (
     ContractionCode,
     contraction_code,
     parameters_of,
+    past_caches,
 )
 from clprim.plan.product.register_tile import (
     FEW_SUMS,
@@ -51,6 +52,13 @@ STAYS_BYTES = 256 << 10
 # Measured with 14 rows beside the step as an argument: 3×3 of 16 to 256 channels and 5×5 take 0.77
 # to 0.9 of the time, the stem of 7×7 0.83 to 0.97, 32→16 pixel by pixel 0.86.
 FEW_ROWS = 8
+# Vectors of a pixel that are passed one after another, by tiles of many rows, where the result goes
+# past the caches and steps of depth are few; else rows of a tile of whole pixels there, which is
+# better where a residual is read. Many stores past the caches at once make the next tile wait.
+# Measured, batch 8 to 32, beside 6 rows of 4 vectors: 3→64 and 3→96 of 3×3 take 0.9 and 0.96 of the
+# time, 16→64 and 24→144 pixel by pixel 0.92 and 0.86; of 4 rows, 16→64, 16→128 and 16→96 with a
+# residual 0.7 to 0.92, 16→256 0.95, but 16→64 with it by one vector after another 1.4.
+NARROW, PASSING_ROWS = 12, 4
 # Bytes from row to row that send all rows to the same few places of a near cache, which has room
 # for 8 or 12 of them. Measured, batch 8: 1024→256 and 2048→512 take 0.62 to 0.85 of the time.
 ALIASED = 4096
@@ -123,16 +131,15 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
     if crossed:
         tile = _crossed_tile(what, traits)
     width = lanes_of(what.value.itemsize, traits)
+    streaming = past_caches(what, width, traits, along_outputs=rows and not planar)
     if tile is None:
         once = not rows and not _stays_near(what)
-        aliased = x.lane[2] * x.dtype.itemsize % ALIASED == 0
-        several = what.outputs > width
-        brief = several and not planar and _is_brief(what)
-        halves = brief and what.outputs <= 2 * width and traits.sums > FEW_SUMS
-        few = brief and not halves if bounds is not None else aliased or several
-        most = FEW_ROWS if few else what.lanes[2]
-        sizes = what.lanes[2], width if halves else what.outputs, what.value.itemsize
-        found = _tile(*sizes, traits, most) if rows else _column_tile(*sizes, traits, once=once)
+        sizes = what.lanes[2], what.outputs, what.value.itemsize
+        if rows:
+            most, outputs = _row_limits(what, width, traits, planar=planar, streaming=streaming)
+            found: Tile | None = _tile(sizes[0], outputs, sizes[2], traits, most)
+        else:
+            found = _column_tile(*sizes, traits, once=once)
         if found is None:
             return None
         tile = found
@@ -153,6 +160,7 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
         gathered_rows=rows,
         planar=planar,
         crossed=crossed,
+        streaming=streaming,
         traits=traits,
     )
     if planar:
@@ -214,7 +222,7 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
     few = _is_short(what, traits, SHORT_OF_FEW if rows else SHORT)
     if bounds is not None and not crossed and few:
         code = replace(code, unit=run, fixed=(what.depths[0], taps, run))
-    if traits.prefetch:
+    if traits.prefetch and code.asked:
         some = _asked_a_step(code, depth // run * (run // code.unit))
         asks = _waits_for_memory(what, FAR_BYTES if some else traits.cache_bytes // 2)
         code = replace(code, asks=asks, asked_a_step=some if asks else 0)
@@ -283,6 +291,26 @@ def _is_short(what: Contraction, traits: DeviceTraits, most: int) -> bool:
     """Whether windows have at most so many elements, on a device of few registers."""
     few = what.gathered.bounds is not None and traits.sums <= FEW_SUMS
     return few and math.prod(what.depths) <= most
+
+
+def _row_limits(
+    what: Contraction, width: int, traits: DeviceTraits, *, planar: bool, streaming: bool
+) -> tuple[int, int]:
+    """Returns the most rows of a tile, and the outputs that its vectors are chosen for."""
+    x, lanes, outputs = what.gathered, what.lanes[2], what.outputs
+    several = outputs > width and not planar
+    brief = several and _is_brief(what)
+    wide = traits.sums > FEW_SUMS
+    passing = wide and streaming and (brief or (several and math.prod(what.depths) <= SHORT))
+    adds = any(any(o.lane) for o in what.epilogue.arrays)
+    narrow = outputs <= (NARROW if passing and not adds else 2) * width
+    if wide and narrow and (passing or brief):
+        return lanes, width
+    if passing:
+        return PASSING_ROWS, outputs
+    aliased = x.lane[2] * x.dtype.itemsize % ALIASED == 0
+    few = brief if x.bounds is not None else aliased or outputs > width
+    return FEW_ROWS if few else lanes, outputs
 
 
 def _is_brief(what: Contraction) -> bool:

@@ -22,6 +22,7 @@ from clprim.plan.product.register_code import (
     ContractionCode,
     contraction_code,
     parameters_of,
+    past_caches,
 )
 from clprim.plan.product.register_tile import MOST_TILES, Tile, choose_tile, lanes_of, panel_of
 from clprim.traits import DeviceTraits
@@ -63,6 +64,7 @@ def plan_panels(what: Contraction, traits: DeviceTraits, tile: Tile | None = Non
         along=along,
         unit=unit,
         gathered_rows=gathered_rows,
+        streaming=past_caches(what, width, traits, along_outputs=gathered_rows),
         traits=traits,
     )
     cut = _cut(what, code, lanes, depth, traits)
@@ -74,6 +76,7 @@ def plan_panels(what: Contraction, traits: DeviceTraits, tile: Tile | None = Non
         code,
         ahead=ahead,
         split=cut.splits > 1,
+        streaming=code.streaming and cut.splits == 1,
         partial=cut.splits > 1 or cut.block < cut.chunk,
         passed_in_place=in_place,
     )

@@ -16,7 +16,7 @@ import math
 from dataclasses import dataclass
 
 from clprim.dtypes import AnyDType
-from clprim.plan.epilogue import NO_EPILOGUE, Epilogue
+from clprim.plan.epilogue import NO_EPILOGUE, Epilogue, is_position
 
 Digits = tuple[int, int, int]
 
@@ -196,8 +196,11 @@ def index_of(what: Contraction) -> str:
 
 
 def moved_bytes(what: Contraction) -> int:
-    """Returns the bytes of every operand once, and of the result."""
+    """Returns the bytes of every operand once, of what the epilogue reads and of the result."""
     lanes, depth = math.prod(what.lanes), math.prod(what.depths)
+    moving = [o for o in what.epilogue.arrays if any(o.lane) and not is_position(o.name)]
+    stored = (what.y, *moving)
     read = min(what.gathered.size, what.groups * lanes * depth) * what.gathered.dtype.itemsize
     packed = what.groups * what.outputs * depth * what.value.itemsize
-    return read + packed + what.groups * lanes * what.outputs * what.y.dtype.itemsize
+    results = what.groups * lanes * what.outputs
+    return read + packed + results * sum(o.dtype.itemsize for o in stored)

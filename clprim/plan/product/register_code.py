@@ -23,6 +23,7 @@ from clprim.plan.product.problem import (
     Contraction,
     Output,
     index_of,
+    moved_bytes,
 )
 from clprim.plan.product.register_tile import Tile
 from clprim.plan.store import StoredCode, StoringCode, add_store, storing, vectors_alike
@@ -135,8 +136,9 @@ class ContractionCode(StoringCode):
 
     @property
     def asked(self) -> list[StoredCode]:
-        """The arrays of the store that have memory for every lane."""
-        return [o for o in self.outputs if o.moves and o.load != "place"]
+        """The arrays of the store that caches bring memory of every lane of."""
+        near = self.extras if self.streaming else self.outputs
+        return [o for o in near if o.moves and o.load != "place"]
 
     def pieces(self, count: int) -> list[tuple[int, int]]:
         """So many elements as vectors: where each begins, and its length."""
@@ -211,7 +213,7 @@ def contraction_code(
         width,
         lambda array: _output(what, array, gathered_rows, along_outputs, piece),
         traits,
-        streaming=streaming,
+        streaming=streaming and (not planar or tile.rows % width == 0),
     )
     everything = (stores["y"], *stores["extras"])
     vectors = stores["vector_store"]
@@ -247,6 +249,32 @@ def contraction_code(
         crossed=crossed,
         turn=transpose(width) if planar or crossed else None,
     )
+
+
+def past_caches(
+    what: Contraction, width: int, traits: DeviceTraits, *, along_outputs: bool
+) -> bool:
+    """Returns whether results should go past the caches: they are large, and whole lines of memory.
+
+    Args:
+        what: The contraction.
+        width: Elements of a vector.
+        traits: Of the device.
+        along_outputs: Whether outputs are a vector's columns, not lanes.
+    """
+    y = what.y
+    outputs = (y.group, y.output) if y.digits is None else y.digits
+    steps, run = list(y.lane), 1
+    if not along_outputs:
+        while steps and steps[-1] == run:  # lanes that follow each other, from line to line
+            run *= what.lanes[len(steps) - 1]
+            steps.pop()
+    places = [y.start, *(step for step in (*outputs, *steps) if step != 1)]
+    if not along_outputs:
+        places.append(run)
+    whole = all(place % width == 0 for place in places)
+    there = what.epilogue.beta or what.epilogue.in_place
+    return whole and not there and traits.streams(moved_bytes(what))
 
 
 def _output(

@@ -269,10 +269,7 @@ class Stages:
             # Where the accumulators fit the registers and few steps are left over.
             quads=levels >= LEVELS and len(self.partials) == 1 and schedule.unroll <= QUAD_UNROLL,
             added=self._added() if endless else (),
-            streaming=store_tiles
-            and not partial
-            and self.traits.streaming
-            and written > self.traits.cache_bytes,
+            streaming=store_tiles and not partial and self.traits.streams(written),
             still=still,
             random=draws,
         )

@@ -1,5 +1,6 @@
 """Epilogues of `ops.conv2d`: what a string does to a value before it is stored, everywhere."""
 
+import dataclasses
 import math
 
 import conv_reference as reference
@@ -241,6 +242,28 @@ def test_the_result_may_be_written_over_the_residual(device, memory_format):
         )
         assert found is residual
         equal(found, np.maximum(y + old, 0))
+
+
+@pytest.mark.parametrize("memory_format", FORMATS)
+def test_past_the_caches(device, some, monkeypatch, memory_format):
+    if not device.traits.streaming:
+        pytest.skip("its compiler knows no such stores")
+    planned = dataclasses.replace(device.traits, is_cpu=True, vector_bytes=64, cache_bytes=64)
+    monkeypatch.setitem(device.__dict__, "traits", planned)
+    for channels, kernel, outputs in some([(5, 1, 96), (3, 3, 64), (3, 3, 272), (40, 3, 48)], 2):
+        x, w = numbers((2, channels, 12, 32)), numbers((outputs, channels, kernel, kernel), seed=1)
+        y = reference.conv2d(x, w, padding=kernel // 2)
+        old = numbers(y.shape, seed=2)
+        a, b = upload(x, memory_format), cp.asarray(w)
+        for name in ("auto", "panels"):
+            options = {"padding": kernel // 2, "algorithm": name}
+            equal(ops.conv2d(a, b, **options), y)
+            options["epilogue"] = "y0 = max(y0 + x0, 0);"
+            residual = upload(old, memory_format)
+            found = ops.conv2d(a, b, epilogue_args=(residual,), **options)
+            equal(found, np.maximum(y + old, 0))
+            ops.conv2d(a, b, epilogue_args=(residual,), out=residual, **options)
+            equal(residual, np.maximum(y + old, 0))
 
 
 @pytest.mark.parametrize("memory_format", FORMATS)

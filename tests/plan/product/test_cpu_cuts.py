@@ -53,6 +53,43 @@ def test_brief_windows_store_whole_pixels():
     assert tile(12, 48) == (8, 3)
 
 
+def test_results_that_no_cache_holds_go_past_it():
+    def code(*sizes, traits=CPU, plan=plan_in_place, **options):
+        return plan(forward(dense_convolution(*sizes, **options)), traits).main.code
+
+    large = (32, 16, 56, 96, 1)
+    for last in (False, True):
+        assert code(*large, last=last).streaming
+        assert code(*large, last=last, plan=plan_panels).streaming
+        assert not code(8, 16, 56, 96, 1, last=last).streaming
+        assert not code(*large, last=last, beta=True).streaming
+        assert not code(*large, last=last, traits=replace(CPU, streaming=False)).streaming
+    # A residual is read as well; nothing is stored past a cache that has brought its lines.
+    residual = {"epilogue": "y0 += x0;", "last": True}
+    assert code(16, 16, 56, 96, 1, **residual).streaming
+    what = forward(dense_convolution(*large, **residual))
+    what = replace(what, epilogue=replace(what.epilogue, in_place=True))
+    assert not plan_in_place(what, CPU).main.code.streaming
+    # Vectors would not be lines of memory, or not whole ones.
+    assert not code(32, 16, 56, 100, 1, last=True).streaming
+    assert not code(32, 16, 55, 96, 1).streaming
+    assert not code(8, 64, 112, 96).streaming
+
+
+def test_tiles_that_pass_the_cache_store_little_at_once():
+    def tile(channels, outputs, kernel=1, **options):
+        image = dense_convolution(32, channels, 112, outputs, kernel, last=True, **options)
+        code = plan_in_place(forward(image), CPU).main.code
+        return code.rows, code.vectors
+
+    assert tile(3, 64, 3) == (16, 1)
+    assert tile(3, 96, 3, stride=2) == (14, 1)
+    assert tile(16, 96)[1] == 1
+    assert tile(16, 256) == (4, 4)
+    assert tile(16, 96, epilogue="y0 += x0;") == (4, 2)
+    assert tile(64, 96) == (8, 2)
+
+
 def test_few_planes_are_read_in_place():
     def code(channels, outputs, **options):
         plan = plan_in_place(forward(dense_convolution(8, channels, 112, outputs, **options)), CPU)
