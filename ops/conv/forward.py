@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from typing import Any
 
@@ -298,7 +299,8 @@ class _Conv2d:
         """Returns the names of the algorithms that can do a call with these arguments."""
         device = current_device()
         x = batched(x) if getattr(x, "ndim", 0) == 3 else x
-        problem, _ = _problem("conv2d", device, x, w, *args, **options)
+        given = inspect.signature(conv2d).bind(x, w, *args, **options).arguments
+        problem, _ = _problem("conv2d", device, **given)
         return CONVOLUTIONS.able(problem, device.traits)
 
     def __repr__(self) -> str:

@@ -111,6 +111,9 @@ def test_the_strategies_have_names(device):
     assert len(set(names)) == len(names)
     assert all(isinstance(name, str) for name in names)
     assert "auto" not in names
+    assert ops.conv2d.algorithms(x, w, None, 1, 1) == names  # as the call takes them
+    with pytest.raises(TypeError, match="strides"):
+        ops.conv2d.algorithms(x, w, strides=1)
 
 
 # --- sizes ----------------------------------------------------------------------------------------
