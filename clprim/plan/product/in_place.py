@@ -12,7 +12,7 @@ import math
 from dataclasses import replace
 
 from clprim.plan.epilogue import NO_EPILOGUE
-from clprim.plan.kernel import KernelPlan, Plan
+from clprim.plan.kernel import KernelPlan, Plan, round_up
 from clprim.plan.product.cut import (
     ask_for_band,
     ask_for_lanes,
@@ -71,6 +71,11 @@ SHORT = 32
 # short as `SHORT`. Where registers are 32, nothing is written out: 3→8, 3→12 and 3→16 of 3×3 take
 # 0.65 to 0.77 of the time beside that, 2→16 and stride 2 0.85 to 0.95, 1→16 as long.
 SHORT_OF_FEW = 150
+# What turning sums over costs where registers are 32, as steps of depth of the same pixels: vectors
+# of pixels, one and up to 16 outputs a tile, may waste that much at the ends of lines. Measured in
+# planes, 8 images, 3 channels of 3×3 to 64: 224² takes 0.6 of the time, 63² 0.5, 56² 0.8, 30² 0.65;
+# 12→48 of 112² 0.85, 5→20 of 5×5 0.6, 4→32 of 5×5 and 56², which waste more, 1.0.
+TURNED = 9
 # Planes after which a line of the next one is copied: no hardware follows such steps.
 AHEAD = 8
 # As many times a tile's vectors are asked for a few at a time at most; else all at once.
@@ -134,12 +139,12 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
     streaming = past_caches(what, width, traits, along_outputs=rows and not planar)
     if tile is None:
         once = not rows and not _stays_near(what)
-        sizes = what.lanes[2], what.outputs, what.value.itemsize
         if rows:
             most, outputs = _row_limits(what, width, traits, planar=planar, streaming=streaming)
-            found: Tile | None = _tile(sizes[0], outputs, sizes[2], traits, most)
+            size = what.value.itemsize
+            found: Tile | None = _tile(what.lanes[2], outputs, size, traits, most)
         else:
-            found = _column_tile(*sizes, traits, once=once)
+            found = _column_tile(what, traits, once=once)
         if found is None:
             return None
         tile = found
@@ -347,11 +352,20 @@ def _is_planar(what: Contraction, traits: DeviceTraits) -> bool:
     fills = what.outputs * what.value.itemsize >= traits.vector_bytes
     if not neighbours or (_has_columns(what) and not fills):
         return False
-    if not _is_short(what, traits, SHORT_OF_FEW) or not _has_columns(what):
+    if not _has_columns(what) or not _is_small(what, traits):
         return True
-    return (
-        _column_tile(what.lanes[2], what.outputs, what.value.itemsize, traits, once=False) is None
+    return _column_tile(what, traits, once=False) is None
+
+
+def _is_small(what: Contraction, traits: DeviceTraits) -> bool:
+    """Whether turning a tile over costs more than vectors of pixels waste at the ends of lines."""
+    depth, lanes, width = (
+        math.prod(what.depths),
+        what.lanes[2],
+        lanes_of(what.value.itemsize, traits),
     )
+    wasted = (round_up(lanes, width) - lanes) * depth if traits.sums > FEW_SUMS else 0
+    return what.gathered.bounds is not None and depth <= SHORT_OF_FEW and wasted <= TURNED * lanes
 
 
 def _taps_last(what: Contraction) -> Contraction:
@@ -481,17 +495,18 @@ def _is_far(what: Contraction) -> bool:
     return plain and lines > STREAMS and products > FAR_PRODUCTS
 
 
-def _column_tile(
-    lanes: int, outputs: int, itemsize: int, traits: DeviceTraits, *, once: bool
-) -> Tile | None:
+def _column_tile(what: Contraction, traits: DeviceTraits, *, once: bool) -> Tile | None:
     """Columns that divide a line with little left over, and rows to fill the registers.
 
     None where vectors would be much longer than lines; or where there are more outputs than rows,
     if the lines are to be read ``once``.
     """
-    width = lanes_of(itemsize, traits)
+    lanes, outputs = what.lanes[2], what.outputs
+    width = lanes_of(what.value.itemsize, traits)
     best: tuple[float, int, int] | None = None
-    for vectors in reversed(tile_vectors(traits)):
+    # One vector of pixels and a factor of each output in memory, where registers are 32.
+    one = traits.sums > FEW_SUMS and outputs >= width and _is_small(what, traits)
+    for vectors in (1,) if one else reversed(tile_vectors(traits)):
         columns = vectors * width
         if columns > lanes:
             break

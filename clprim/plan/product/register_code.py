@@ -132,7 +132,14 @@ class ContractionCode(StoringCode):
     def widths(self) -> list[int]:
         """Elements that are read or stored at once."""
         pieces = self.pieces(self.block * self.rows) if self.planar else []
-        return sorted({1, self.piece, self.width, *(width for _, width in pieces)})
+        ends = self.planar or self.gathered == "columns"
+        parts = self.parts if ends and self.vector_store else []
+        return sorted({1, self.piece, self.width, *(width for _, width in pieces), *parts})
+
+    @property
+    def parts(self) -> list[int]:
+        """Lengths that elements which fill no vector are taken by, the least first."""
+        return [1 << n for n in range(self.width.bit_length() - 1)]
 
     @property
     def asked(self) -> list[StoredCode]:

@@ -218,11 +218,30 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                     #pragma unroll
                     for (int v = 0; v < 2; ++v)
                         vstore8(sum[j][v], j * 2 + v, elements);
-                for (int j = 0; j < rows_left; ++j)
-                    for (int c = shared; c < columns_left; ++c) {
+                for (int j = 0; j < rows_left; ++j) {
+                    int c = shared;
+                    // What is left of the first vector that is not shared.
+                    const int left = -c;
+                    if (left & 1) {
                         float y0 = elements[j * 16 + c];
                         y0_memory[y0_line + c * y0_2 + (row + j) * y0_channel] = y0;
+                        c += 1;
                     }
+                    if (left & 2) {
+                        float2 y0 = vload2(0, elements + j * 16 + c);
+                        vstore2(y0, 0, y0_memory + y0_line + c * y0_2 + (row + j) * y0_channel);
+                        c += 2;
+                    }
+                    if (left & 4) {
+                        float4 y0 = vload4(0, elements + j * 16 + c);
+                        vstore4(y0, 0, y0_memory + y0_line + c * y0_2 + (row + j) * y0_channel);
+                        c += 4;
+                    }
+                    for (; c + 8 <= columns_left; c += 8) {
+                        float8 y0 = vload8(0, elements + j * 16 + c);
+                        vstore8(y0, 0, y0_memory + y0_line + c * y0_2 + (row + j) * y0_channel);
+                    }
+                }
 
             }
 }

@@ -410,9 +410,27 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                         }
                         continue;
                     }
-                    for (int j = shared; j < rows_left; ++j) {
+                    int j = shared;
+                    const int left = 14 - j;
+                    if (left & 1) {
                         float y0 = turned[c * 16 + j];
                         y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
+                        j += 1;
+                    }
+                    if (left & 2) {
+                        float2 y0 = vload2(0, turned + c * 16 + j);
+                        vstore2(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
+                        j += 2;
+                    }
+                    if (left & 4) {
+                        float4 y0 = vload4(0, turned + c * 16 + j);
+                        vstore4(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
+                        j += 4;
+                    }
+                    if (left & 8) {
+                        float8 y0 = vload8(0, turned + c * 16 + j);
+                        vstore8(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
+                        j += 8;
                     }
                 }
 

@@ -485,7 +485,9 @@ y0 = max(y0, 0);
                         }
                         continue;
                     }
-                    for (int j = shared; j < rows_left; ++j) {
+                    int j = shared;
+                    const int left = 14 - j;
+                    if (left & 1) {
                         float y0 = turned[c * 16 + j];
                         typedef float typeof_bias;
                         const typeof_bias bias = (float)bias_memory[bias_line + (column + c) * bias_channel];
@@ -494,9 +496,52 @@ y0 = max(y0, 0);
                         {
 #line 1 "snippet:epilogue"
 y0 = max(y0, 0);
-#line 498 "kernel"
+#line 500 "kernel"
                         }
                         y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
+                        j += 1;
+                    }
+                    if (left & 2) {
+                        float2 y0 = vload2(0, turned + c * 16 + j);
+                        typedef float2 typeof_bias;
+                        const typeof_bias bias = (float)bias_memory[bias_line + (column + c) * bias_channel];
+                        y0 += bias;
+                        typedef float2 typeof_y0;
+                        {
+#line 1 "snippet:epilogue"
+y0 = max(y0, 0);
+#line 514 "kernel"
+                        }
+                        vstore2(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
+                        j += 2;
+                    }
+                    if (left & 4) {
+                        float4 y0 = vload4(0, turned + c * 16 + j);
+                        typedef float4 typeof_bias;
+                        const typeof_bias bias = (float)bias_memory[bias_line + (column + c) * bias_channel];
+                        y0 += bias;
+                        typedef float4 typeof_y0;
+                        {
+#line 1 "snippet:epilogue"
+y0 = max(y0, 0);
+#line 528 "kernel"
+                        }
+                        vstore4(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
+                        j += 4;
+                    }
+                    if (left & 8) {
+                        float8 y0 = vload8(0, turned + c * 16 + j);
+                        typedef float8 typeof_bias;
+                        const typeof_bias bias = (float)bias_memory[bias_line + (column + c) * bias_channel];
+                        y0 += bias;
+                        typedef float8 typeof_y0;
+                        {
+#line 1 "snippet:epilogue"
+y0 = max(y0, 0);
+#line 542 "kernel"
+                        }
+                        vstore8(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
+                        j += 8;
                     }
                 }
 

@@ -37,6 +37,18 @@ static inline __attribute__((overloadable)) float cp_max(float a, float b)
 {
     return max(a, b);
 }
+static inline __attribute__((overloadable)) float2 cp_max(float2 a, float2 b)
+{
+    return max(a, b);
+}
+static inline __attribute__((overloadable)) float4 cp_max(float4 a, float4 b)
+{
+    return max(a, b);
+}
+static inline __attribute__((overloadable)) float8 cp_max(float8 a, float8 b)
+{
+    return max(a, b);
+}
 static inline __attribute__((overloadable)) float16 cp_max(float16 a, float16 b)
 {
     return max(a, b);
@@ -294,7 +306,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 298 "kernel"
+#line 310 "kernel"
                                 }
                                 vstore16(y0, 0, y0_memory + y0_at + y0_places[tile * 32 + c] + (row + j) * y0_channel);
                             }
@@ -320,7 +332,7 @@ y0 = max(y0 + x0, 0);
                         {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 324 "kernel"
+#line 336 "kernel"
                         }
                         y0_memory[y0_at + y0_places[tile * 32 + c] + (row + j) * y0_channel] = y0;
                     }

@@ -26,6 +26,10 @@ PLANES = [
     ((1, 16, 8, 31), 1, 3, 2, 1, ""),
     ((2, 2, 6, 37), 12, 3, 1, 1, "channel"),
     ((1, 3, 12, 40), 12, 7, (2, 3), 3, "channel"),
+    # More outputs than a vector has elements: few inputs, and lines that end inside a vector.
+    ((2, 3, 5, 45), 24, 3, 1, 1, "pixel"),
+    ((1, 3, 6, 29), 20, 3, 1, 1, "channel"),
+    ((1, 4, 6, 33), 32, 5, 1, 2, "pixel"),
 ]
 
 
