@@ -15,7 +15,7 @@ from typing import Any
 
 from clprim.errors import DefinitionError, quoted
 
-# Admits F(4 × 4, 3 × 3) of up to some 2,000 channels, and no larger tile that pays.
+# Admits F(4 × 4, 3 × 3) of as many channels as networks have, and no larger tile that pays.
 _CONVOLUTION_ERROR = 5e-6
 
 

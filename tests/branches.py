@@ -685,6 +685,7 @@ def plans():
         traits=on(CPU, prefetch=True),
         kernels=3,
     )
+    yield winograd(2, 16, 56, 64, kernels=1)  # channels that are added up in short chains
     yield winograd(2, 32, 14, 64, w_last=True, kernels=2)
     yield winograd(2, 32, 14, 64, stride=2, kernels=2)
     yield winograd(2, 32, 14, 64, stride=2, kernels=3)

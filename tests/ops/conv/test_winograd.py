@@ -126,6 +126,30 @@ def test_errors_are_at_most_those_allowed(device, memory_format, kernel, error, 
     assert np.abs(found - expected).max() <= 16 * error * scale
 
 
+@pytest.mark.parametrize(
+    ("channels", "size", "kernel", "stride"),
+    [(16, 30, 3, 1), (24, 30, 3, 1), (64, 30, 2, 1), (512, 14, 3, 2), (1024, 7, 3, 1)],
+)
+@pytest.mark.parametrize("kept", [True, False])
+def test_large_tiles_err_at_most_twice_as_much_as_sums(
+    device, monkeypatch, channels, size, kernel, stride, kept
+):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((1, channels, size, size)).astype(np.float32)
+    w = rng.standard_normal((64, channels, kernel, kernel)).astype(np.float32)
+    expected = reference.conv2d(x, w, padding=kernel // 2, stride=stride)
+    image, weight = upload(x, "channels_last"), upload(w)
+    weight = ops.pack_weight(weight) if kept else weight
+    monkeypatch.setitem(tile.OUTPUTS, 2, (4,))
+    monkeypatch.setitem(tile.OUTPUTS, 3, (4,))
+    found = [
+        ops.conv2d(image, weight, padding=kernel // 2, stride=stride, algorithm=name).get()
+        for name in ("winograd", "panels")
+    ]
+    large, sums = (np.sqrt(np.mean((y - expected) ** 2)) for y in found)
+    assert large <= 2 * sums
+
+
 @pytest.mark.parametrize("kernel", [(7, 3), (3, 7), (5, 5), (3, 3)], ids=str)
 def test_errors_of_a_blur_are_below_the_tightest_limit(device, kernel):
     rng = np.random.default_rng(4)

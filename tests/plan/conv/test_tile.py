@@ -8,9 +8,11 @@ from planning import CPU, GPU, convolution
 
 from clprim.plan.conv.dense import dense_convolution
 from clprim.plan.conv.family import CONVOLUTIONS
+from clprim.plan.conv.lowering import forward
 from clprim.plan.conv.winograd.kernels import plan_winograd
 from clprim.plan.conv.winograd.tile import (
     WinogradTile,
+    chain_of,
     fits_winograd,
     near_winograd,
     pays_winograd,
@@ -110,6 +112,29 @@ def test_tiles_of_long_strides_fit_their_lines():
     names = [p.declaration.split()[-1] for p in kernel.code.parameters]
     pitch = kernel.arguments[names.index("line_pitch")]
     assert 9 * pitch * kernel.code.width <= kernel.code.panel
+
+
+@pytest.mark.parametrize(
+    ("channels", "kernel", "stride", "chain"),
+    [
+        (12, 3, 1, 64),  # the transforms alone err too much
+        (16, 3, 1, 4),
+        (24, 3, 1, 16),
+        (32, 3, 1, 64),
+        (512, 3, 1, 64),
+        (1536, 3, 1, 48),
+        (2048, 3, 1, 64),
+        (64, 2, 1, 32),
+        (16, 3, 2, 64),
+        (1024, 3, 2, 64),
+    ],
+)
+def test_chains_are_so_long_that_errors_are_at_most_twice_those_of_sums(
+    channels, kernel, stride, chain
+):
+    what = forward(dense_convolution(1, channels, 14, 16, kernel, stride=stride))
+    what = replace(what, error=1.0)
+    assert chain_of(what, 4) == chain
 
 
 def test_few_images_with_many_weights_get_small_tiles():

@@ -77,16 +77,21 @@ def _transforms(m: int, taps: tuple[int, int], stride: int) -> list[Transform]:
     return [transform(m if r > 1 else 1, r, stride) for r in taps]
 
 
-def _error(m: int, taps: tuple[int, int], x: np.ndarray, w: np.ndarray, stride: int = 1) -> float:
+def _error(
+    m: int, taps: tuple[int, int], x: np.ndarray, w: np.ndarray, stride: int = 1, chain: int = 0
+) -> float:
     """The error of tiles x, of channels, and filters w, of channels, relative to the result."""
     down, across = _transforms(m, taps, stride)
     v = _product(across.input, 3, _product(down.input, 2, x))
     u = _product(across.weight, 3, _product(down.weight, 2, w))
     u = u[:, :, list(down.shares)][..., list(across.shares)]
-    total = np.zeros((len(w), *v.shape[1:]), np.float32)
+    earlier = total = np.zeros((len(w), *v.shape[1:]), np.float32)
     for k, image in enumerate(v):  # the product is not rounded, as in a fused multiply-add
         products = image.astype(np.float64) * u[:, k, None]
         total = (total.astype(np.float64) + products).astype(np.float32)
+        if chain and (k + 1) % chain == 0:
+            earlier, total = earlier + total, np.zeros_like(total)
+    total = earlier + total if chain else total
     y = _product(across.output, 3, _product(down.output, 2, total)).astype(np.float64)
     windows = np.lib.stride_tricks.sliding_window_view(x.astype(np.float64), taps, (2, 3))
     windows = windows[:, :, ::stride, ::stride]
@@ -98,14 +103,16 @@ def _error(m: int, taps: tuple[int, int], x: np.ndarray, w: np.ndarray, stride: 
     ("m", "r", "stride"),
     [(2, 3, 1), (4, 3, 1), (6, 3, 1), (2, 5, 1), (4, 2, 1), (2, 3, 2), (4, 3, 2), (4, 5, 2)],
 )
-@pytest.mark.parametrize("channels", [16, 256])
-def test_errors_are_what_they_are_stated_to_be(m: int, r: int, stride: int, channels: int) -> None:
+@pytest.mark.parametrize(("channels", "chain"), [(16, 0), (256, 0), (16, 4), (256, 64)])
+def test_errors_are_what_they_are_stated_to_be(
+    m: int, r: int, stride: int, channels: int, chain: int
+) -> None:
     t = transform(m, r, stride)
     rng = np.random.default_rng(0)
     x = rng.standard_normal((channels, 100, t.reads, t.reads)).astype(np.float32)
     w = rng.standard_normal((1, channels, r, r)).astype(np.float32)
-    stated = relative_error(t, t, channels, 2.0**-24, random_taps=True)
-    assert stated / 1.5 < _error(m, (r, r), x, w, stride) < stated
+    stated = relative_error(t, t, channels, 2.0**-24, chain=chain or None, random_taps=True)
+    assert stated / 1.5 < _error(m, (r, r), x, w, stride, chain) < stated
 
 
 # Inputs and taps of a channel: such as follow a ReLU, have a mean, or blur.

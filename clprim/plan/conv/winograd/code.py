@@ -117,6 +117,7 @@ class WinogradCode(ContractionCode):
         tile_rows, tile_vectors: Tiles × vectors of outputs that are summed up in registers.
         planar_x: Whether the input's pixels of a row are neighbours, not its channels.
         few: Whether channels do not fill a vector.
+        chain: Channels whose products are added up before they are added to what is there.
         grouped: Whether transformed tiles lie as products take them, ``tile_rows`` of a block of
             channels together.
         weight: How weights are transformed where a kernel does so as it needs them.
@@ -130,6 +131,7 @@ class WinogradCode(ContractionCode):
     tile_vectors: int = 1
     planar_x: bool = False
     few: bool = False
+    chain: int = 0
     grouped: bool = True
     weight: WeightCode | None = None
     lines_ahead: int = 0
@@ -198,6 +200,7 @@ def winograd_code(
     tile_rows: int,
     tile_vectors: int,
     planar_x: bool,
+    chain: int,
     line: int,
     ahead: bool,
     traits: DeviceTraits,
@@ -212,6 +215,7 @@ def winograd_code(
         tile_rows: Tiles that are summed up in registers.
         tile_vectors: Vectors of outputs that are.
         planar_x: Whether the input's pixels of a row are neighbours.
+        chain: Channels whose products are added up before they are added to what is there.
         line: Elements of local memory for lines of transformed pixels.
         ahead: Whether memory is asked for before it is read or written.
         traits: Of the device.
@@ -246,6 +250,7 @@ def winograd_code(
         tile_vectors=tile_vectors,
         planar_x=planar_x,
         few=problem.depths[2] < width,
+        chain=chain,
     )
     return WinogradCode(**given)
 

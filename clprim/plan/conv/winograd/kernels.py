@@ -14,6 +14,7 @@ from clprim.plan.conv.winograd.tile import (
     LINE_BYTES,
     SECOND_BYTES,
     WinogradTile,
+    chain_of,
     transforms_of,
     vector_width,
 )
@@ -46,6 +47,7 @@ def plan_winograd(problem: Contraction, traits: DeviceTraits, tile: WinogradTile
         tile_rows=tile.rows,
         tile_vectors=tile.vectors,
         planar_x=problem.gathered.depth[2] != 1,
+        chain=chain_of(problem, tile.outputs),
         line=LINE_BYTES // problem.value.itemsize,
         ahead=traits.prefetch,
         traits=traits,

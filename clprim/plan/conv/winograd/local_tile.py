@@ -147,7 +147,8 @@ def local_gain(problem: Contraction, traits: DeviceTraits, tile: WinogradLocalTi
 
 def _admitted(problem: Contraction) -> Sequence[int]:
     image = image_of(problem)
-    return admitted(problem) if image is not None and image.strides == (1, 1) else ()
+    stepwise = image is not None and image.strides == (1, 1)
+    return admitted(problem, chains=False) if stepwise else ()
 
 
 def _elements(problem: Contraction, outputs: int) -> int:

@@ -46,7 +46,7 @@ def _pays(problem: Contraction, traits: DeviceTraits) -> bool:
 
 
 def _error(tile: WinogradTile | WinogradLocalTile, problem: Contraction) -> float:
-    return error_of(problem, tile.outputs)
+    return error_of(problem, tile.outputs, chains=isinstance(tile, WinogradTile))
 
 
 def _examples() -> Iterator[Example[Contraction]]:

@@ -157,7 +157,7 @@ class Transform:
         products = (output**2).mean(axis=0) * (data**2).sum(axis=1)
         return math.sqrt(float(np.linalg.eigvalsh(weight.T * products @ weight)[-1]))
 
-    @property
+    @cached_property
     def growth(self) -> float:
         """By how much rounding errors of products outgrow those of the sum of ``r`` products.
 
@@ -235,7 +235,13 @@ def _matrix(rows: Sequence[Sequence[Fraction]]) -> Matrix:
 
 
 def relative_error(
-    rows: Transform, columns: Transform, channels: int, unit: float, *, random_taps: bool = False
+    rows: Transform,
+    columns: Transform,
+    channels: int,
+    unit: float,
+    *,
+    chain: int | None = None,
+    random_taps: bool = False,
 ) -> float:
     """Returns the root mean square error of a convolution, relative to that of its result.
 
@@ -246,10 +252,18 @@ def relative_error(
         columns: The transform along rows of pixels.
         channels: That are summed up.
         unit: Unit roundoff of the sums: 2⁻²⁴ of float32.
+        chain: Channels that are, before they are added to those before; all, where left out.
         random_taps: Whether taps are independent as well.
     """
     growth = math.prod(t.growth if random_taps else t.most_growth for t in (rows, columns))
-    return unit * growth * math.sqrt(_TRANSFORMS + _ADDITION * channels)
+    chain = min(chain or channels, channels)
+    additions = chain + (-(-channels // chain) if chain < channels else 0)
+    return unit * growth * math.sqrt(_TRANSFORMS + _ADDITION * additions)
+
+
+def sum_error(products: int, unit: float) -> float:
+    """Returns the same of a sum of so many products, one after another."""
+    return unit * math.sqrt(_ADDITION * products)
 
 
 def _polynomial(roots: Sequence[Fraction]) -> list[Fraction]:

@@ -188,31 +188,37 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                     __global const float *a = V + e * v_element + (index_t)some_tiles * channel_blocks * 128;
                     __global const float *b = weights + e * u_element;
                     __global float *to = M + e * m_element + some_tiles * 256;
-                    float16 sum[8][2];
-                    #pragma unroll
-                    for (int j = 0; j < 8; ++j)
+                    for (int first = 0; first < channels; first += 64) {
+                        float16 sum[8][2];
                         #pragma unroll
-                        for (int v = 0; v < 2; ++v)
-                            sum[j][v] = 0;
-                    for (int k = 0; k < channels; ++k) {
-                        float16 row[2];
-                        #pragma unroll
-                        for (int v = 0; v < 2; ++v)
-                            row[v] = vload16(v, b);
-                        #pragma unroll
-                        for (int j = 0; j < 8; ++j) {
-                            const float16 factor = a[j * 16 + k];
+                        for (int j = 0; j < 8; ++j)
                             #pragma unroll
                             for (int v = 0; v < 2; ++v)
-                                sum[j][v] = factor * row[v] + sum[j][v];
+                                sum[j][v] = 0;
+                        for (int k = 0; k < channels; ++k) {
+                            float16 row[2];
+                            #pragma unroll
+                            for (int v = 0; v < 2; ++v)
+                                row[v] = vload16(v, b);
+                            #pragma unroll
+                            for (int j = 0; j < 8; ++j) {
+                                const float16 factor = a[j * 16 + k];
+                                #pragma unroll
+                                for (int v = 0; v < 2; ++v)
+                                    sum[j][v] = factor * row[v] + sum[j][v];
+                            }
+                            b += 32;
                         }
-                        b += 32;
-                    }
-                    #pragma unroll
-                    for (int j = 0; j < 8; ++j)
+                        // Sums of earlier channels are added once, so that errors do not grow with their number.
                         #pragma unroll
-                        for (int v = 0; v < 2; ++v)
-                            vstore16(sum[j][v], v, to + j * 32);
+                        for (int j = 0; j < 8; ++j)
+                            #pragma unroll
+                            for (int v = 0; v < 2; ++v) {
+                                if (first > 0)
+                                    sum[j][v] += vload16(v, to + j * 32);
+                                vstore16(sum[j][v], v, to + j * 32);
+                            }
+                    }
 
                 }
 

@@ -322,52 +322,58 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                     __global const float *a = V + e * v_element + (index_t)some_tiles * channel_blocks * 96;
                     __global const float *b = weights + e * u_element;
                     __global float *to = M + e * m_element + some_tiles * 384;
-                    float16 sum[6][4];
-                    #pragma unroll
-                    for (int j = 0; j < 6; ++j)
+                    for (int first = 0; first < channels; first += 64) {
+                        float16 sum[6][4];
                         #pragma unroll
-                        for (int v = 0; v < 4; ++v)
-                            sum[j][v] = 0;
-                    for (int left = channels; left > 0; left -= 16) {
-                        if (left >= 16) {
-                            #pragma unroll 4
-                            for (int k = 0; k < 16; ++k) {
-                                float16 row[4];
-                                #pragma unroll
-                                for (int v = 0; v < 4; ++v)
-                                    row[v] = vload16(v, b);
-                                #pragma unroll
-                                for (int j = 0; j < 6; ++j) {
-                                    const float16 factor = a[j * 16 + k];
+                        for (int j = 0; j < 6; ++j)
+                            #pragma unroll
+                            for (int v = 0; v < 4; ++v)
+                                sum[j][v] = 0;
+                        for (int left = min((int)channels - first, 64); left > 0; left -= 16) {
+                            if (left >= 16) {
+                                #pragma unroll 4
+                                for (int k = 0; k < 16; ++k) {
+                                    float16 row[4];
                                     #pragma unroll
                                     for (int v = 0; v < 4; ++v)
-                                        sum[j][v] = factor * row[v] + sum[j][v];
+                                        row[v] = vload16(v, b);
+                                    #pragma unroll
+                                    for (int j = 0; j < 6; ++j) {
+                                        const float16 factor = a[j * 16 + k];
+                                        #pragma unroll
+                                        for (int v = 0; v < 4; ++v)
+                                            sum[j][v] = factor * row[v] + sum[j][v];
+                                    }
+                                    b += 64;
                                 }
-                                b += 64;
-                            }
-                        } else {
-                            for (int k = 16 - left; k < 16; ++k) {
-                                float16 row[4];
-                                #pragma unroll
-                                for (int v = 0; v < 4; ++v)
-                                    row[v] = vload16(v, b);
-                                #pragma unroll
-                                for (int j = 0; j < 6; ++j) {
-                                    const float16 factor = a[j * 16 + k];
+                            } else {
+                                for (int k = 16 - left; k < 16; ++k) {
+                                    float16 row[4];
                                     #pragma unroll
                                     for (int v = 0; v < 4; ++v)
-                                        sum[j][v] = factor * row[v] + sum[j][v];
+                                        row[v] = vload16(v, b);
+                                    #pragma unroll
+                                    for (int j = 0; j < 6; ++j) {
+                                        const float16 factor = a[j * 16 + k];
+                                        #pragma unroll
+                                        for (int v = 0; v < 4; ++v)
+                                            sum[j][v] = factor * row[v] + sum[j][v];
+                                    }
+                                    b += 64;
                                 }
-                                b += 64;
                             }
+                            a += 96;
                         }
-                        a += 96;
-                    }
-                    #pragma unroll
-                    for (int j = 0; j < 6; ++j)
+                        // Sums of earlier channels are added once, so that errors do not grow with their number.
                         #pragma unroll
-                        for (int v = 0; v < 4; ++v)
-                            vstore16(sum[j][v], v, to + j * 64);
+                        for (int j = 0; j < 6; ++j)
+                            #pragma unroll
+                            for (int v = 0; v < 4; ++v) {
+                                if (first > 0)
+                                    sum[j][v] += vload16(v, to + j * 64);
+                                vstore16(sum[j][v], v, to + j * 64);
+                            }
+                    }
 
                 }
 
@@ -572,7 +578,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 576 "kernel"
+#line 582 "kernel"
                                 }
                                 vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                                 j += 16;
@@ -585,7 +591,7 @@ y0 = max(y0 + x0, 0);
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 589 "kernel"
+#line 595 "kernel"
                                 }
                                 vstore8(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                                 j += 8;
@@ -598,7 +604,7 @@ y0 = max(y0 + x0, 0);
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 602 "kernel"
+#line 608 "kernel"
                                 }
                                 vstore4(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                                 j += 4;
@@ -611,7 +617,7 @@ y0 = max(y0 + x0, 0);
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 615 "kernel"
+#line 621 "kernel"
                                 }
                                 vstore2(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                                 j += 2;
@@ -624,7 +630,7 @@ y0 = max(y0 + x0, 0);
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 628 "kernel"
+#line 634 "kernel"
                                 }
                                 y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
                             }

@@ -239,59 +239,65 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                     const index_t item_at = item_image * x_image + item_row * x_row + (item_tile - item_above * tile_columns) * 4 * x_column + (item - item_line * parts_ahead) * part_ahead;
                     __global const float *pixels = x_memory + (item_tile < tiles && (uint)item_row < (uint)x_rows ? x_start + group * x_group + item_at : x_start);
 
-                    float16 sum[6][4];
-                    #pragma unroll
-                    for (int j = 0; j < 6; ++j)
+                    for (int first = 0; first < channels; first += 64) {
+                        float16 sum[6][4];
                         #pragma unroll
-                        for (int v = 0; v < 4; ++v)
-                            sum[j][v] = 0;
-                    for (int left = channels; left > 0; left -= 16) {
-                        // A part of what comes next.
-                        #pragma unroll
-                        for (int n = 0; n < 16; ++n, next += 16)
-                            prefetch_line(next);
-                        #pragma unroll
-                        for (int n = 0; n < 3; ++n, pixels += 64 / sizeof(*pixels))
-                            prefetch_line(pixels);
-                        if (left >= 16) {
-                            #pragma unroll 4
-                            for (int k = 0; k < 16; ++k) {
-                                float16 row[4];
-                                #pragma unroll
-                                for (int v = 0; v < 4; ++v)
-                                    row[v] = vload16(v, b);
-                                #pragma unroll
-                                for (int j = 0; j < 6; ++j) {
-                                    const float16 factor = a[j * 16 + k];
+                        for (int j = 0; j < 6; ++j)
+                            #pragma unroll
+                            for (int v = 0; v < 4; ++v)
+                                sum[j][v] = 0;
+                        for (int left = min((int)channels - first, 64); left > 0; left -= 16) {
+                            // A part of what comes next.
+                            #pragma unroll
+                            for (int n = 0; n < 16; ++n, next += 16)
+                                prefetch_line(next);
+                            #pragma unroll
+                            for (int n = 0; n < 3; ++n, pixels += 64 / sizeof(*pixels))
+                                prefetch_line(pixels);
+                            if (left >= 16) {
+                                #pragma unroll 4
+                                for (int k = 0; k < 16; ++k) {
+                                    float16 row[4];
                                     #pragma unroll
                                     for (int v = 0; v < 4; ++v)
-                                        sum[j][v] = factor * row[v] + sum[j][v];
+                                        row[v] = vload16(v, b);
+                                    #pragma unroll
+                                    for (int j = 0; j < 6; ++j) {
+                                        const float16 factor = a[j * 16 + k];
+                                        #pragma unroll
+                                        for (int v = 0; v < 4; ++v)
+                                            sum[j][v] = factor * row[v] + sum[j][v];
+                                    }
+                                    b += 64;
                                 }
-                                b += 64;
-                            }
-                        } else {
-                            for (int k = 16 - left; k < 16; ++k) {
-                                float16 row[4];
-                                #pragma unroll
-                                for (int v = 0; v < 4; ++v)
-                                    row[v] = vload16(v, b);
-                                #pragma unroll
-                                for (int j = 0; j < 6; ++j) {
-                                    const float16 factor = a[j * 16 + k];
+                            } else {
+                                for (int k = 16 - left; k < 16; ++k) {
+                                    float16 row[4];
                                     #pragma unroll
                                     for (int v = 0; v < 4; ++v)
-                                        sum[j][v] = factor * row[v] + sum[j][v];
+                                        row[v] = vload16(v, b);
+                                    #pragma unroll
+                                    for (int j = 0; j < 6; ++j) {
+                                        const float16 factor = a[j * 16 + k];
+                                        #pragma unroll
+                                        for (int v = 0; v < 4; ++v)
+                                            sum[j][v] = factor * row[v] + sum[j][v];
+                                    }
+                                    b += 64;
                                 }
-                                b += 64;
                             }
+                            a += 96;
                         }
-                        a += 96;
-                    }
-                    #pragma unroll
-                    for (int j = 0; j < 6; ++j)
+                        // Sums of earlier channels are added once, so that errors do not grow with their number.
                         #pragma unroll
-                        for (int v = 0; v < 4; ++v)
-                            vstore16(sum[j][v], v, to + j * 64);
+                        for (int j = 0; j < 6; ++j)
+                            #pragma unroll
+                            for (int v = 0; v < 4; ++v) {
+                                if (first > 0)
+                                    sum[j][v] += vload16(v, to + j * 64);
+                                vstore16(sum[j][v], v, to + j * 64);
+                            }
+                    }
 
                 }
 
@@ -567,7 +573,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                                         {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 571 "kernel"
+#line 577 "kernel"
                                         }
                                         vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                                     }
@@ -594,7 +600,7 @@ y0 = max(y0 + x0, 0);
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 598 "kernel"
+#line 604 "kernel"
                                 }
                                 vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                             }
@@ -609,7 +615,7 @@ y0 = max(y0 + x0, 0);
                                 {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 613 "kernel"
+#line 619 "kernel"
                                 }
                                 y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
                             }

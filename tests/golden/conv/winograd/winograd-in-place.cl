@@ -354,56 +354,62 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_in_
                     __global const float *b = U + e * u_element;
                     __global float *to = M + e * m_element + (some_tiles - group_first) * 384;
                     __global const float *next = a + channel_blocks * 96;
-                    float16 sum[6][4];
-                    #pragma unroll
-                    for (int j = 0; j < 6; ++j)
+                    for (int first = 0; first < some_channels; first += 64) {
+                        float16 sum[6][4];
                         #pragma unroll
-                        for (int v = 0; v < 4; ++v)
-                            sum[j][v] = channel_first > 0 ? vload16(v, to + j * 64) : (float16)0;
-                    for (int left = some_channels; left > 0; left -= 16) {
-                        // A part of what comes next.
-                        #pragma unroll
-                        for (int n = 0; n < 6; ++n, next += 16)
-                            prefetch_line(next);
-                        if (left >= 16) {
-                            #pragma unroll 4
-                            for (int k = 0; k < 16; ++k) {
-                                float16 row[4];
-                                #pragma unroll
-                                for (int v = 0; v < 4; ++v)
-                                    row[v] = vload16(v, b);
-                                #pragma unroll
-                                for (int j = 0; j < 6; ++j) {
-                                    const float16 factor = a[j * 16 + k];
+                        for (int j = 0; j < 6; ++j)
+                            #pragma unroll
+                            for (int v = 0; v < 4; ++v)
+                                sum[j][v] = 0;
+                        for (int left = min((int)some_channels - first, 64); left > 0; left -= 16) {
+                            // A part of what comes next.
+                            #pragma unroll
+                            for (int n = 0; n < 6; ++n, next += 16)
+                                prefetch_line(next);
+                            if (left >= 16) {
+                                #pragma unroll 4
+                                for (int k = 0; k < 16; ++k) {
+                                    float16 row[4];
                                     #pragma unroll
                                     for (int v = 0; v < 4; ++v)
-                                        sum[j][v] = factor * row[v] + sum[j][v];
+                                        row[v] = vload16(v, b);
+                                    #pragma unroll
+                                    for (int j = 0; j < 6; ++j) {
+                                        const float16 factor = a[j * 16 + k];
+                                        #pragma unroll
+                                        for (int v = 0; v < 4; ++v)
+                                            sum[j][v] = factor * row[v] + sum[j][v];
+                                    }
+                                    b += 64;
                                 }
-                                b += 64;
-                            }
-                        } else {
-                            for (int k = 16 - left; k < 16; ++k) {
-                                float16 row[4];
-                                #pragma unroll
-                                for (int v = 0; v < 4; ++v)
-                                    row[v] = vload16(v, b);
-                                #pragma unroll
-                                for (int j = 0; j < 6; ++j) {
-                                    const float16 factor = a[j * 16 + k];
+                            } else {
+                                for (int k = 16 - left; k < 16; ++k) {
+                                    float16 row[4];
                                     #pragma unroll
                                     for (int v = 0; v < 4; ++v)
-                                        sum[j][v] = factor * row[v] + sum[j][v];
+                                        row[v] = vload16(v, b);
+                                    #pragma unroll
+                                    for (int j = 0; j < 6; ++j) {
+                                        const float16 factor = a[j * 16 + k];
+                                        #pragma unroll
+                                        for (int v = 0; v < 4; ++v)
+                                            sum[j][v] = factor * row[v] + sum[j][v];
+                                    }
+                                    b += 64;
                                 }
-                                b += 64;
                             }
+                            a += 96;
                         }
-                        a += 96;
-                    }
-                    #pragma unroll
-                    for (int j = 0; j < 6; ++j)
+                        // Sums of earlier channels are added once, so that errors do not grow with their number.
                         #pragma unroll
-                        for (int v = 0; v < 4; ++v)
-                            vstore16(sum[j][v], v, to + j * 64);
+                        for (int j = 0; j < 6; ++j)
+                            #pragma unroll
+                            for (int v = 0; v < 4; ++v) {
+                                if (channel_first > 0 || first > 0)
+                                    sum[j][v] += vload16(v, to + j * 64);
+                                vstore16(sum[j][v], v, to + j * 64);
+                            }
+                    }
 
                 }
         }
@@ -524,7 +530,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_in_
                                     {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 528 "kernel"
+#line 534 "kernel"
                                     }
                                     vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                                 }
@@ -551,7 +557,7 @@ y0 = max(y0 + x0, 0);
                             {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 555 "kernel"
+#line 561 "kernel"
                             }
                             vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                         }
@@ -566,7 +572,7 @@ y0 = max(y0 + x0, 0);
                             {
 #line 1 "snippet:epilogue"
 y0 = max(y0 + x0, 0);
-#line 570 "kernel"
+#line 576 "kernel"
                             }
                             y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
                         }

@@ -42,56 +42,62 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd_pro
             __global const float *b = packed + group * u_group + e * u_element + strip * u_strip;
             __global float *to = products + group * m_group + e * m_element + strip * m_strip + some_tiles * 384;
             __global const float *next = b + (channels * 4 + (some_tiles - tiles_first) * channel_blocks * 16) * 16;
-            float16 sum[6][4];
-            #pragma unroll
-            for (int j = 0; j < 6; ++j)
+            for (int first = 0; first < channels; first += 64) {
+                float16 sum[6][4];
                 #pragma unroll
-                for (int v = 0; v < 4; ++v)
-                    sum[j][v] = 0;
-            for (int left = channels; left > 0; left -= 16) {
-                // A part of what comes next.
-                #pragma unroll
-                for (int n = 0; n < 16; ++n, next += 16)
-                    prefetch_line(next);
-                if (left >= 16) {
-                    #pragma unroll 4
-                    for (int k = 0; k < 16; ++k) {
-                        float16 row[4];
-                        #pragma unroll
-                        for (int v = 0; v < 4; ++v)
-                            row[v] = vload16(v, b);
-                        #pragma unroll
-                        for (int j = 0; j < 6; ++j) {
-                            const float16 factor = a[j * 16 + k];
+                for (int j = 0; j < 6; ++j)
+                    #pragma unroll
+                    for (int v = 0; v < 4; ++v)
+                        sum[j][v] = 0;
+                for (int left = min((int)channels - first, 64); left > 0; left -= 16) {
+                    // A part of what comes next.
+                    #pragma unroll
+                    for (int n = 0; n < 16; ++n, next += 16)
+                        prefetch_line(next);
+                    if (left >= 16) {
+                        #pragma unroll 4
+                        for (int k = 0; k < 16; ++k) {
+                            float16 row[4];
                             #pragma unroll
                             for (int v = 0; v < 4; ++v)
-                                sum[j][v] = factor * row[v] + sum[j][v];
+                                row[v] = vload16(v, b);
+                            #pragma unroll
+                            for (int j = 0; j < 6; ++j) {
+                                const float16 factor = a[j * 16 + k];
+                                #pragma unroll
+                                for (int v = 0; v < 4; ++v)
+                                    sum[j][v] = factor * row[v] + sum[j][v];
+                            }
+                            b += 64;
                         }
-                        b += 64;
-                    }
-                } else {
-                    for (int k = 16 - left; k < 16; ++k) {
-                        float16 row[4];
-                        #pragma unroll
-                        for (int v = 0; v < 4; ++v)
-                            row[v] = vload16(v, b);
-                        #pragma unroll
-                        for (int j = 0; j < 6; ++j) {
-                            const float16 factor = a[j * 16 + k];
+                    } else {
+                        for (int k = 16 - left; k < 16; ++k) {
+                            float16 row[4];
                             #pragma unroll
                             for (int v = 0; v < 4; ++v)
-                                sum[j][v] = factor * row[v] + sum[j][v];
+                                row[v] = vload16(v, b);
+                            #pragma unroll
+                            for (int j = 0; j < 6; ++j) {
+                                const float16 factor = a[j * 16 + k];
+                                #pragma unroll
+                                for (int v = 0; v < 4; ++v)
+                                    sum[j][v] = factor * row[v] + sum[j][v];
+                            }
+                            b += 64;
                         }
-                        b += 64;
                     }
+                    a += 96;
                 }
-                a += 96;
-            }
-            #pragma unroll
-            for (int j = 0; j < 6; ++j)
+                // Sums of earlier channels are added once, so that errors do not grow with their number.
                 #pragma unroll
-                for (int v = 0; v < 4; ++v)
-                    vstore16(sum[j][v], v, to + j * 64);
+                for (int j = 0; j < 6; ++j)
+                    #pragma unroll
+                    for (int v = 0; v < 4; ++v) {
+                        if (first > 0)
+                            sum[j][v] += vload16(v, to + j * 64);
+                        vstore16(sum[j][v], v, to + j * 64);
+                    }
+            }
 
         }
 }
