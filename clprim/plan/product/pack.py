@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import KernelCode, KernelPlan, OperandCode
+from clprim.plan.permutation import transpose
+from clprim.plan.pointwise.code import Shuffles
 from clprim.plan.product.problem import Contraction
 from clprim.plan.product.register_code import ContractionCode
 
@@ -31,11 +33,15 @@ class PackCode(KernelCode):
         lanes: Of a tile.
         x: The operand; ``inner`` tells whether lanes are neighbours.
         digits: Whether lanes are numbers of three digits.
+        width: Elements of a vector.
+        turn: How a square of vectors is turned over, if steps of depth lie side by side.
     """
 
     lanes: int
     x: OperandCode
     digits: bool
+    width: int
+    turn: Shuffles | None
 
 
 def passes_in_place(what: Contraction, code: ContractionCode, passes: int) -> bool:
@@ -79,6 +85,10 @@ def pack_plan(
     else:
         numbers.update({f"x_output_{d}": stride for d, stride in enumerate(w.digits)})
         numbers.update(output_1=what.digits[1], output_2=what.digits[2])
+    # Read an element at a time, lines that are a power of two apart leave a near cache before all
+    # of their elements are taken.
+    along = w.depth[2] == 1 and not all_tiles and w.digits is None
+    squares = along and code.packed_lanes % code.width == 0 and what.depths[2] >= code.width
     found = Arguments(code.index)
     found.memory(operand.storage, "x_memory", w.buffer)
     found.memory(code.value, "packed", read_only=False)
@@ -93,6 +103,8 @@ def pack_plan(
             lanes=code.packed_lanes,
             x=operand,
             digits=w.digits is not None,
+            width=code.width,
+            turn=transpose(code.width) if squares else None,
         ),
         tuple(found.arguments),
         (-(-depth_padded // run), 1 if all_tiles else tiles, what.groups),

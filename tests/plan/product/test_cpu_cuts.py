@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from clprim.plan.conv.dense import CPU, dense_convolution
 from clprim.plan.conv.lowering import forward
+from clprim.plan.product.dense import dense_product
 from clprim.plan.product.in_place import FEW_ROWS, plan_in_place
 from clprim.plan.product.panels import plan_panels
 from clprim.plan.product.register_tile import SPARE, Tile, choose_tile, near_tiles, register_tiles
@@ -160,6 +161,17 @@ def test_results_are_asked_for_a_few_lines_at_a_time():
     assert wide.rows * wide.vectors <= wide.asked_a_step * steps <= 3 * wide.rows * wide.vectors
     assert not _pixels(64, 64, asking).asks  # near anyway
     assert not _pixels(64, 1024).asks
+
+
+def test_lanes_far_apart_are_packed_by_squares():
+    def turned(outputs, depth, form="NT"):
+        pack = plan_in_place(dense_product(96, outputs, depth, form), CPU).stages[0]
+        return pack.code.turn is not None
+
+    assert turned(128, 64)
+    assert turned(100, 20)  # all but the ends
+    assert not turned(128, 12)  # no vector of depths
+    assert not turned(100, 64, "NN")  # lanes are neighbours
 
 
 def test_splits_fit_the_panel():
