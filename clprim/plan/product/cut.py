@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from clprim.plan.kernel import round_up
 from clprim.plan.product.problem import Bounds, Contraction
 from clprim.plan.product.register_code import Asking, ContractionCode
 from clprim.plan.product.register_tile import PANEL_BYTES
@@ -99,6 +100,8 @@ def _band(what: Contraction, bounds: Bounds, code: ContractionCode, tiles: int, 
     lanes = min(tiles * code.lanes, what.lanes[2])
     width = (lanes - 1) * bounds.column_lane[1]
     width += (what.depths[1] - 1) * bounds.column_depth[0] + 1
+    if code.alternate:  # two parts of whole vectors
+        width = round_up(width, 2 * code.width)
     return height * width * what.depths[2]
 
 

@@ -117,7 +117,8 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
     crossed = bounds is not None and _is_crossed(what, bounds, traits)
     rows = what.near.output == 1 and what.outputs > 1 and x.depth[2] == 1 and not crossed
     rows = rows or planar
-    if not rows and not crossed and not _has_columns(what):
+    alternate = not (rows or crossed) and _has_alternate_columns(what, traits)
+    if not (rows or crossed or alternate or _has_columns(what)):
         return None
     if not 0 < math.prod(what.depths) <= LONGEST_CHAIN:
         return None
@@ -168,6 +169,7 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
         streaming=streaming,
         traits=traits,
     )
+    code = replace(code, alternate=alternate)
     if planar:
         assert bounds is not None
         code = replace(code, step=bounds.column_lane[1], taps_inside=taps_inside)
@@ -352,7 +354,8 @@ def _is_planar(what: Contraction, traits: DeviceTraits) -> bool:
     fills = what.outputs * what.value.itemsize >= traits.vector_bytes
     if not neighbours or (_has_columns(what) and not fills):
         return False
-    if not _has_columns(what) or not _is_small(what, traits):
+    columns = _has_columns(what) or _has_alternate_columns(what, traits)
+    if not columns or not _is_small(what, traits):
         return True
     return _column_tile(what, traits, once=False) is None
 
@@ -475,6 +478,17 @@ def _tile(lanes: int, outputs: int, itemsize: int, traits: DeviceTraits, most: i
 def _has_columns(what: Contraction) -> bool:
     """Whether lanes of a line are neighbours, in the operand as in the result."""
     return what.gathered.lane[2] == 1 and what.near.lane[2] == 1 and what.lanes[2] > 1
+
+
+def _has_alternate_columns(what: Contraction, traits: DeviceTraits) -> bool:
+    """Whether every second pixel of a line is one of a vector of columns, as with a stride of 2.
+
+    Measured in planes, 8 images, beside rows of pixels: 3→64 and 3→32 of 3×3 and 224² take 0.74 and
+    0.69 of the time, 3→48 of 112² 0.8, the stem of 7×7 0.92, 3→8 0.62, 3→1 0.37.
+    """
+    x, bounds = what.gathered, what.gathered.bounds
+    halves = bounds is not None and x.lane[2] == bounds.column_lane[1] == 2
+    return halves and what.near.lane[2] == 1 and traits.sums > FEW_SUMS and what.lanes[2] > 1
 
 
 def _stays_near(what: Contraction) -> bool:

@@ -76,6 +76,7 @@ class ContractionCode(StoringCode):
         neighbours: Whether they do in the gathered operand.
         crossed: Whether lanes are columns, although neighbours in memory are channels: the band
             is turned over as it is filled.
+        alternate: Whether a line of the band has its even pixels first and then the odd ones.
         asking: What is asked for while strips are passed.
         turn: How a square of vectors is turned over.
         ahead: Steps of depth that lanes side by side are asked for before they are read; 0: not.
@@ -112,6 +113,7 @@ class ContractionCode(StoringCode):
     taps_inside: bool = False
     neighbours: bool = False
     crossed: bool = False
+    alternate: bool = False
     turn: Shuffles | None = None
     ahead: int = 0
     asks: bool = False

@@ -104,7 +104,11 @@ def test_pixels_of_small_windows_are_columns():
     assert code(4, 56, 32, 5).planar
     assert not code(4, 112, 32, 5).planar
     assert code(32, 112, 64).planar
-    assert code(3, 112, 64, stride=2).planar
+    # Of a stride of 2, every second one.
+    strided = code(3, 112, 64, stride=2)
+    assert (strided.gathered, strided.alternate) == ("columns", True)
+    assert code(8, 112, 64, stride=2).planar
+    assert code(3, 112, 64, stride=3).planar
 
 
 def test_few_planes_are_read_in_place():
@@ -115,9 +119,10 @@ def test_few_planes_are_read_in_place():
     for channels in (1, 2, 3):
         assert code(channels, 8).gathered == "columns"
         assert code(channels, 8, kernel=5).gathered == "columns"
-    for outputs in (1, 3, 12):  # columns with a step are no vectors
-        assert code(3, outputs, stride=2).planar
-        assert code(16, outputs, stride=2).planar
+    for outputs in (1, 3, 12):  # columns with a step are no vectors, unless they are sorted first
+        assert code(3, outputs, stride=2).alternate
+        assert code(3, outputs, stride=3).planar
+        assert code(32, outputs, stride=2).planar
 
 
 def test_tiles_leave_room_beside_sums():
