@@ -22,11 +22,11 @@ TAPS = (1, 2, 3, 5, 7)
 OUTPUTS = {2: (2, 4), 3: (2, 4), 5: (2,), 7: (2, 3)}
 # Channels whose products are added one after another, and then to what there is: F(4 × 4) of 256
 # then has half of the error. With 64 at a time 128 to 512 channels take 1.01 to 1.04 of the time.
-# Where all channels are 16, chains may be shorter than a vector; 4 take 1.2 of the time of 16 in a
-# row, and F(2 × 2) 1.5.
+# Where all channels are 16, chains may be shorter than a vector; 4 take 1.2 to 1.3 of the time of
+# 16 in a row, and F(2 × 2) 1.4 to 1.5.
 CHAINS, SHORT_CHAIN = (64, 48, 32, 16), 4
-# Errors of F(4 × 4) are at most so many times those of sums of products, which add up this many
-# products in a row at least, where workers share their depth.
+# Errors of F(4 × 4), of normally distributed numbers, are to be at most so many times those of sums
+# of products, which add up this many in a row at least, where workers share their depth.
 MOST_ERROR, LEAST_SUM = 2, 550
 # Bytes of local memory for lines of transformed pixels: a part of a core's nearest cache.
 LINE_BYTES = 28 << 10
