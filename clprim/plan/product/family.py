@@ -190,7 +190,7 @@ def _examples_in_place() -> Iterator[Example[Contraction]]:
     yield Example("strided", image(2, 32, 14, 64, last=True, stride=2, beta=True), CPU)
     far = image(1, 2048, 7, 512, 1, last=True, bias=True)
     yield Example("far", far, replace(asking, compute_units=2))
-    yield Example("near", image(2, 64, 28, 64, 1, last=True, bias=True), asking)
+    yield Example("near", image(8, 64, 28, 64, 1, last=True, bias=True), asking)
     yield Example("planes", image(2, 32, 28, 64, bias=True, epilogue=RELU), CPU)
     yield Example("planes-taps", image(2, 3, 28, 64, 7, stride=2), CPU)
     yield Example("planes-alternate", image(2, 3, 60, 64, stride=2), CPU)

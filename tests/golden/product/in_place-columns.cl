@@ -2,14 +2,14 @@
 // matrix. Its lanes are columns: in memory they are neighbours, and from depth to depth it is always
 // the same step.
 //
-//                columns: 4 vectors of 16
+//                columns: 2 vectors of 16
 //            +------------------------+
-//            |  b: a row a step       |      A tile of 4 rows x 64 columns stays in registers while
+//            |  b: a row a step       |      A tile of 8 rows x 32 columns stays in registers while
 //            +------------------------+      depth passes by. The last tile of a line of lanes begins early
 //     +---+  +------------------------+      enough to end with it; what it shares with the tile before is
 //     | a |  |                        |      stored once.
 //     |   |  |                        |
-//     |   |  |  sum,   4 rows         |      A work-item takes some lines of lanes, or a part of one, and
+//     |   |  |  sum,   8 rows         |      A work-item takes some lines of lanes, or a part of one, and
 //     |   |  |                        |      passes all packed tiles by.
 //     +---+  +------------------------+
 typedef int index_t;
@@ -74,70 +74,70 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
             for (index_t tile = first_tile; tile < last_tile; ++tile)
             for (index_t other = some; other < min(some + packed_a_tile, packed_last); ++other) {
                 __global const float *strip = packed
-                    + (group * packed_tiles + other) * depth_padded * 4;
-                const index_t first = min(tile * 64, lane_2 - 64);
-                const int shared = tile * 64 - first;
+                    + (group * packed_tiles + other) * depth_padded * 8;
+                const index_t first = min(tile * 32, lane_2 - 32);
+                const int shared = tile * 32 - first;
                 __global const float *corner_here = corner + (line - first_row) * row_step + first * step;
                 const index_t y0_line = y0_image + line * y0_1 + first * y0_2;
-                const index_t row = other * 4;
-                const int rows_left = min((index_t)4, outputs - row);
-                const int columns_left = 64;
-                float16 sum[4][4];
+                const index_t row = other * 8;
+                const int rows_left = min((index_t)8, outputs - row);
+                const int columns_left = 32;
+                float16 sum[8][2];
                 #pragma unroll
-                for (int j = 0; j < 4; ++j)
+                for (int j = 0; j < 8; ++j)
                     #pragma unroll
-                    for (int v = 0; v < 4; ++v)
+                    for (int v = 0; v < 2; ++v)
                         sum[j][v] = 0;
                 for (int tap_0 = 0; tap_0 < depth_0; ++tap_0)
                     for (int tap_1 = 0; tap_1 < taps; ++tap_1) {
                         __global const float *b = corner_here + tap_0 * tap_row + tap_1 * tap_column;
-                        __global const float *a = strip + (tap_0 * taps + tap_1) * run * 4;
+                        __global const float *a = strip + (tap_0 * taps + tap_1) * run * 8;
                         int left_over = run;
                         for (; left_over >= 4; left_over -= 4) {
                             #pragma unroll
                             for (int u = 0; u < 4; ++u) {
-                                float16 row[4];
+                                float16 row[2];
                                 #pragma unroll
-                                for (int v = 0; v < 4; ++v)
+                                for (int v = 0; v < 2; ++v)
                                     row[v] = vload16(v, b + u * channel_step);
                                 #pragma unroll
-                                for (int j = 0; j < 4; ++j) {
-                                    const float16 factor = a[u * 4 + j];
+                                for (int j = 0; j < 8; ++j) {
+                                    const float16 factor = a[u * 8 + j];
                                     #pragma unroll
-                                    for (int v = 0; v < 4; ++v)
+                                    for (int v = 0; v < 2; ++v)
                                         sum[j][v] = factor * row[v] + sum[j][v];
                                 }
                             }
-                            a += 16;
+                            a += 32;
                             b += 4 * channel_step;
 
                         }
                         for (; left_over > 0; --left_over) {
                             #pragma unroll
                             for (int u = 0; u < 1; ++u) {
-                                float16 row[4];
+                                float16 row[2];
                                 #pragma unroll
-                                for (int v = 0; v < 4; ++v)
+                                for (int v = 0; v < 2; ++v)
                                     row[v] = vload16(v, b + u * channel_step);
                                 #pragma unroll
-                                for (int j = 0; j < 4; ++j) {
-                                    const float16 factor = a[u * 4 + j];
+                                for (int j = 0; j < 8; ++j) {
+                                    const float16 factor = a[u * 8 + j];
                                     #pragma unroll
-                                    for (int v = 0; v < 4; ++v)
+                                    for (int v = 0; v < 2; ++v)
                                         sum[j][v] = factor * row[v] + sum[j][v];
                                 }
                             }
-                            a += 4;
+                            a += 8;
                             b += 1 * channel_step;
 
                         }
                     }
-                if (columns_left >= 64 && shared == 0) {
+                if (columns_left >= 32 && shared == 0) {
                     #pragma unroll
-                    for (int j = 0; j < 4; ++j)
+                    for (int j = 0; j < 8; ++j)
                         if (j < rows_left) {
                             #pragma unroll
-                            for (int v = 0; v < 4; ++v) {
+                            for (int v = 0; v < 2; ++v) {
                                 const int c = v * 16;
                                 float16 y0 = sum[j][v];
                                 vstore16(y0, 0, y0_memory + y0_line + c * y0_2 + (row + j) * y0_channel);
@@ -148,36 +148,36 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                 // At the edges, and where columns do not lie side by side: element by element.
                 float elements[256];
                 #pragma unroll
-                for (int j = 0; j < 4; ++j)
+                for (int j = 0; j < 8; ++j)
                     #pragma unroll
-                    for (int v = 0; v < 4; ++v)
-                        vstore16(sum[j][v], j * 4 + v, elements);
+                    for (int v = 0; v < 2; ++v)
+                        vstore16(sum[j][v], j * 2 + v, elements);
                 for (int j = 0; j < rows_left; ++j) {
                     int c = shared;
                     // What is left of the first vector that is not shared.
                     const int left = -c;
                     if (left & 1) {
-                        float y0 = elements[j * 64 + c];
+                        float y0 = elements[j * 32 + c];
                         y0_memory[y0_line + c * y0_2 + (row + j) * y0_channel] = y0;
                         c += 1;
                     }
                     if (left & 2) {
-                        float2 y0 = vload2(0, elements + j * 64 + c);
+                        float2 y0 = vload2(0, elements + j * 32 + c);
                         vstore2(y0, 0, y0_memory + y0_line + c * y0_2 + (row + j) * y0_channel);
                         c += 2;
                     }
                     if (left & 4) {
-                        float4 y0 = vload4(0, elements + j * 64 + c);
+                        float4 y0 = vload4(0, elements + j * 32 + c);
                         vstore4(y0, 0, y0_memory + y0_line + c * y0_2 + (row + j) * y0_channel);
                         c += 4;
                     }
                     if (left & 8) {
-                        float8 y0 = vload8(0, elements + j * 64 + c);
+                        float8 y0 = vload8(0, elements + j * 32 + c);
                         vstore8(y0, 0, y0_memory + y0_line + c * y0_2 + (row + j) * y0_channel);
                         c += 8;
                     }
                     for (; c + 16 <= columns_left; c += 16) {
-                        float16 y0 = vload16(0, elements + j * 64 + c);
+                        float16 y0 = vload16(0, elements + j * 32 + c);
                         vstore16(y0, 0, y0_memory + y0_line + c * y0_2 + (row + j) * y0_channel);
                     }
                 }

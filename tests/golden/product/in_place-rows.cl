@@ -2,14 +2,14 @@
 // matrix. Its lanes are rows: along depth their elements are neighbours, and from lane to lane it is
 // always the same step.
 //
-//                columns: 4 vectors of 16
+//                columns: 2 vectors of 16
 //            +------------------------+
-//            |  b: a row a step       |      A tile of 6 rows x 64 columns stays in registers while
+//            |  b: a row a step       |      A tile of 8 rows x 32 columns stays in registers while
 //            +------------------------+      depth passes by. The last tile of a line of lanes begins early
 //     +---+  +------------------------+      enough to end with it; what it shares with the tile before is
 //     | a |  |                        |      stored once.
 //     |   |  |                        |
-//     |   |  |  sum,   6 rows         |      A work-item takes some lines of lanes, or a part of one, and
+//     |   |  |  sum,   8 rows         |      A work-item takes some lines of lanes, or a part of one, and
 //     |   |  |                        |      passes all packed tiles by.
 //     +---+  +------------------------+
 typedef int index_t;
@@ -76,37 +76,37 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
             for (index_t tile = first_tile; tile < last_tile; ++tile)
             for (index_t other = some; other < min(some + packed_a_tile, packed_last); ++other) {
                 __global const float *strip = packed
-                    + w_start + group * w_group + other * 64;
-                const index_t first = min(tile * 6, lane_2 - 6);
-                const int shared = tile * 6 - first;
+                    + w_start + group * w_group + other * 32;
+                const index_t first = min(tile * 8, lane_2 - 8);
+                const int shared = tile * 8 - first;
                 __global const float *corner_here = corner + (line - first_row) * row_step + first * step;
                 const index_t y0_line = y0_image + line * y0_1 + first * y0_2;
-                const index_t column = other * 64;
-                const int rows_left = 6;
-                const int columns_left = min((index_t)64, outputs - column);
-                float16 sum[6][4];
+                const index_t column = other * 32;
+                const int rows_left = 8;
+                const int columns_left = min((index_t)32, outputs - column);
+                float16 sum[8][2];
                 #pragma unroll
-                for (int j = 0; j < 6; ++j)
+                for (int j = 0; j < 8; ++j)
                     #pragma unroll
-                    for (int v = 0; v < 4; ++v)
+                    for (int v = 0; v < 2; ++v)
                         sum[j][v] = 0;
                 for (int tap_0 = 0; tap_0 < depth_0; ++tap_0)
                     for (int tap_1 = 0; tap_1 < taps; ++tap_1) {
                         __global const float *a = corner_here + tap_0 * tap_row + tap_1 * tap_column;
-                        __global const float *b = strip + (tap_0 * taps + tap_1) * run * 64;
+                        __global const float *b = strip + (tap_0 * taps + tap_1) * run * 32;
                         int left_over = run;
                         for (; left_over >= 4; left_over -= 4) {
                             #pragma unroll
                             for (int u = 0; u < 4; ++u) {
-                                float16 row[4];
+                                float16 row[2];
                                 #pragma unroll
-                                for (int v = 0; v < 4; ++v)
+                                for (int v = 0; v < 2; ++v)
                                     row[v] = vload16(v, b + u * w_depth);
                                 #pragma unroll
-                                for (int j = 0; j < 6; ++j) {
+                                for (int j = 0; j < 8; ++j) {
                                     const float16 factor = a[j * step + u];
                                     #pragma unroll
-                                    for (int v = 0; v < 4; ++v)
+                                    for (int v = 0; v < 2; ++v)
                                         sum[j][v] = factor * row[v] + sum[j][v];
                                 }
                             }
@@ -117,15 +117,15 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
                         for (; left_over > 0; --left_over) {
                             #pragma unroll
                             for (int u = 0; u < 1; ++u) {
-                                float16 row[4];
+                                float16 row[2];
                                 #pragma unroll
-                                for (int v = 0; v < 4; ++v)
+                                for (int v = 0; v < 2; ++v)
                                     row[v] = vload16(v, b + u * w_depth);
                                 #pragma unroll
-                                for (int j = 0; j < 6; ++j) {
+                                for (int j = 0; j < 8; ++j) {
                                     const float16 factor = a[j * step + u];
                                     #pragma unroll
-                                    for (int v = 0; v < 4; ++v)
+                                    for (int v = 0; v < 2; ++v)
                                         sum[j][v] = factor * row[v] + sum[j][v];
                                 }
                             }
@@ -134,12 +134,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
 
                         }
                     }
-                if (columns_left >= 64) {
+                if (columns_left >= 32) {
                     #pragma unroll
-                    for (int j = 0; j < 6; ++j)
+                    for (int j = 0; j < 8; ++j)
                         if (j >= shared && j < rows_left) {
                             #pragma unroll
-                            for (int v = 0; v < 4; ++v) {
+                            for (int v = 0; v < 2; ++v) {
                                 const int c = v * 16;
                                 float16 y0 = sum[j][v];
                                 vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
@@ -148,20 +148,20 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
                     continue;
                 }
                 // At the edges, and where columns do not lie side by side: element by element.
-                float elements[384];
+                float elements[256];
                 #pragma unroll
-                for (int j = 0; j < 6; ++j)
+                for (int j = 0; j < 8; ++j)
                     #pragma unroll
-                    for (int v = 0; v < 4; ++v)
-                        vstore16(sum[j][v], j * 4 + v, elements);
+                    for (int v = 0; v < 2; ++v)
+                        vstore16(sum[j][v], j * 2 + v, elements);
                 for (int j = shared; j < rows_left; ++j) {
                     int c = 0;
                     for (; c + 16 <= columns_left; c += 16) {
-                        float16 y0 = vload16(0, elements + j * 64 + c);
+                        float16 y0 = vload16(0, elements + j * 32 + c);
                         vstore16(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                     }
                     for (; c < columns_left; ++c) {
-                        float y0 = elements[j * 64 + c];
+                        float y0 = elements[j * 32 + c];
                         y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
                     }
                 }

@@ -140,6 +140,34 @@ def test_tiles_leave_room_beside_sums():
         assert (chosen.rows, chosen.vectors) == ((14, 2) if traits is CPU else (6, 2))
 
 
+def test_near_matrices_are_not_asked_for_and_have_few_columns():
+    asking = replace(CPU, prefetch=True)
+
+    def code(rows, traits=asking):
+        return plan_in_place(dense_product(rows, 256, 256), traits).main.code
+
+    near, odd, far = code(256), code(260), code(4096)
+    assert (near.rows, near.vectors, near.asking) == (8, 2, None)
+    assert (odd.rows, odd.vectors, odd.asking) == (6, 4, None)
+    assert far.asking.what == "lanes"
+    few = code(256, replace(asking, vector_bytes=32))
+    assert few.rows * few.vectors <= 12
+
+
+def test_columns_waste_little_at_the_ends_of_lines():
+    def tile(channels, size, outputs, traits=CPU):
+        planes = dense_convolution(8, channels, size, outputs, 1)
+        code = plan_in_place(forward(planes), traits).main.code
+        return code.rows, code.vectors
+
+    assert tile(64, 56, 64) == (4, 4)  # 6 rows would compute 66 outputs
+    assert tile(64, 56, 256) == (6, 4)
+    assert tile(512, 28, 128) == (13, 2)  # 4 vectors would compute 832 pixels of 784
+    assert tile(1024, 14, 512) == (14, 2)
+    rows, vectors = tile(512, 28, 128, replace(CPU, vector_bytes=32))
+    assert rows * vectors <= 12
+
+
 def test_what_comes_from_afar_is_asked_for():
     asking = replace(CPU, prefetch=True)
     first = _pixels(256, 64, asking).asking
