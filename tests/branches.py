@@ -291,7 +291,7 @@ def plans():
         (2,),
         traits=on(CPU, prefetch=True, cache_bytes=1024),
     )
-    yield reduced(array((64, 4096)), (0,), traits=on(CPU, prefetch=True))
+    yield reduced(array((64, 4096)), (0,), traits=on(CPU, prefetch=True, cache_bytes=1024))
     yield reduced(
         array((2, 2, 4, 100000), order=(1, 0, 3, 2)),
         (1, 3),

@@ -88,13 +88,16 @@ class ReductionCode(FoldCode):
         exact: Whether what a split takes is one tile, without a remainder (likewise).
         store_tiles: Whether ``reduce_columns`` may store whole vectors as they are.
         ahead: How far ahead inputs are prefetched: elements, or rows of ``reduce_columns``.
+        far: Whether into a far cache.
         line: Vectors in a line of the cache, one of which is prefetched.
         streaming: Whether it should do so past the cache.
         levels: Levels of accumulators above a tile, 4 steps each, which keep chains of additions
             short; 0 where nothing is added up.
         quads: Whether 4 steps at a time are made between two looks at the levels (of
             ``reduce_inner`` and ``reduce_narrow``).
-        added: Names of the partials that the last level adds up without losing anything.
+        fours: Whether four steps at a time are made on accumulators of their own.
+        endless: Whether the last level adds up without losing anything.
+        added: Names of the partials of floats that merge by addition.
         still: Names of the inputs that the reduced loops do not move: one value an output.
     """
 
@@ -110,10 +113,13 @@ class ReductionCode(FoldCode):
     exact: bool
     store_tiles: bool
     ahead: int
+    far: bool
     line: int
     streaming: bool
     levels: int
     quads: bool
+    fours: bool
+    endless: bool
     added: tuple[str, ...]
     still: tuple[str, ...]
 

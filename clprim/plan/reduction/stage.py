@@ -115,18 +115,19 @@ class Stages:
             return None
         return value
 
-    def _levels(self, schedule: Schedule, template: str) -> tuple[int, bool]:
+    def _levels(self, schedule: Schedule, template: str) -> tuple[int, bool, bool]:
         """How levels of accumulators keep chains of floating-point additions short.
 
         Returns:
-            How many, and whether the last of them keeps what is lost.
+            How many, whether the last of them keeps what is lost, and whether the accumulators
+            below them take four steps at a time.
         """
         floats = any(self.partials[n].kind not in "biu" for n in self.definition.summed)
         vectors = self.definition.combine_componentwise or schedule.vector == 1
         if not floats or not vectors or schedule.exact:
-            return 0, False
+            return 0, False, False
         if template == "reduction/finish":
-            return LEVELS, True
+            return LEVELS, True, False
         side_by_side = {
             "reduction/columns": 1,
             "reduction/inner": schedule.vector * schedule.unroll * schedule.lanes,
@@ -135,15 +136,19 @@ class Stages:
         }[template]
         steps = schedule.chunk // side_by_side
         if template == "reduction/lanes":  # one kernel is to serve all lengths but very few
-            return (LEVELS, True) if 2 * steps > CHAIN else (0, False)
+            return (LEVELS, True, False) if 2 * steps > CHAIN else (0, False, False)
         # Batches differ in rows of columns, and GPUs cut rows by their number: few kernels serve
         # all lengths.
         several: tuple[int, ...] = (0,)
+        fours = schedule.fours
         if self.traits.is_cpu:
             columns = template == "reduction/columns"
-            several = (0, 1, MOST_LEVELS) if columns else (0, 1, 2, MOST_LEVELS)
-        levels = next((n for n in several if steps <= CHAIN * 4**n), None)
-        return (LEVELS, True) if levels is None else (levels, False)
+            several = (0, 1, 3, MOST_LEVELS) if columns else (0, 1, 2, MOST_LEVELS)
+        if fours:
+            several = (0, 2, LEVELS)
+        chain = 4 * CHAIN if fours else CHAIN
+        levels = next((n for n in several if steps <= chain * 4**n), None)
+        return (LEVELS, True, fours) if levels is None else (levels, False, fours)
 
     def _added(self) -> tuple[str, ...]:
         """The partials of floats that merge by addition."""
@@ -227,7 +232,7 @@ class Stages:
             )
             store_tiles &= all(s.kind == "plain" for s in self.scaling)
         written = sum(r.size * r.dtype.itemsize for r in self.results)
-        levels, endless = self._levels(schedule, template)
+        levels, endless, fours = self._levels(schedule, template)
         suffix = "_finish" if template == "reduction/finish" else ""
         code = ReductionCode(
             name=definition.name + suffix,
@@ -264,11 +269,14 @@ class Stages:
             exact=schedule.exact,
             store_tiles=store_tiles,
             ahead=schedule.ahead,
+            far=schedule.far,
             line=schedule.line,
             levels=levels,
             # Where the accumulators fit the registers and few steps are left over.
             quads=levels >= LEVELS and len(self.partials) == 1 and schedule.unroll <= QUAD_UNROLL,
-            added=self._added() if endless else (),
+            fours=fours,
+            endless=endless,
+            added=self._added(),
             streaming=store_tiles and not partial and self.traits.streams(written),
             still=still,
             random=draws,

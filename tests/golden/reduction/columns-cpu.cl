@@ -71,14 +71,10 @@ reduce_y0 = 0;
 
         float16 tile_level1_reduce_y0[9];
         float16 tile_level2_reduce_y0[9];
-        float16 tile_level3_reduce_y0[9];
-        float16 tile_level4_reduce_y0[9];
         #pragma unroll
         for (int u = 0; u < 9; ++u) {
             tile_level1_reduce_y0[u] = tile_reduce_y0[u];
             tile_level2_reduce_y0[u] = tile_reduce_y0[u];
-            tile_level3_reduce_y0[u] = tile_reduce_y0[u];
-            tile_level4_reduce_y0[u] = tile_reduce_y0[u];
         }
         uint tile_steps = 0, tile_lifts = 0;
 
@@ -86,29 +82,33 @@ reduce_y0 = 0;
             index_t i = begin;
             const index_t stop = end;
             index_t x0_at = x0_start + i * x0_step;
-            for (; i < stop; ++i) {
+            for (; i + 4 <= stop; i += 4) {
                 #pragma unroll
                 for (int u = 0; u < 9; ++u) {
                     const index_t c = from + u * 16;
-
-                    typedef float16 typeof_reduce_y0;
-                    typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
-                    typedef float16 typeof_x0;
-                    const typeof_x0 x0 = vload16(0, x0_memory + x0_at + c);
-                    typedef float16 typeof_y0;
-                    typeof_y0 y0 = 0;
                     {
+                        typedef float16 typeof_reduce_y0;
+                        typeof_reduce_y0 reduce_y0 = -0.0f;
+                        #pragma unroll
+                        for (int quarter = 0; quarter < 4; ++quarter) {
+                            typedef float16 typeof_x0;
+                            const typeof_x0 x0 = vload16(0, x0_memory + x0_at + quarter * x0_step + c);
+                            typedef float16 typeof_y0;
+                            typeof_y0 y0 = 0;
+                            {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 104 "kernel"
-                    }
-                    {
+#line 102 "kernel"
+                            }
+                            {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 109 "kernel"
-                    }
+#line 107 "kernel"
+                            }
 
-                    tile_reduce_y0[u] = reduce_y0;
+                        }
+                        take_partial(&tile_reduce_y0[u], reduce_y0);
+                    }
 
                 }
                 if (++tile_steps == 6) {
@@ -153,50 +153,77 @@ reduce_y0 = 0;
                             }
                         }
 
-                        if ((tile_lifts & 15) == 0) {
-                            #pragma unroll
-                            for (int u = 0; u < 9; ++u)
-                                take_partial(&tile_level3_reduce_y0[u], tile_level2_reduce_y0[u]);
+                    }
 
+                }
+
+                x0_at += 4 * x0_step;
+            }
+            for (; i < stop; ++i) {
+                #pragma unroll
+                for (int u = 0; u < 9; ++u) {
+                    const index_t c = from + u * 16;
+
+                    typedef float16 typeof_reduce_y0;
+                    typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
+                    typedef float16 typeof_x0;
+                    const typeof_x0 x0 = vload16(0, x0_memory + x0_at + c);
+                    typedef float16 typeof_y0;
+                    typeof_y0 y0 = 0;
+                    {
+#line 1 "snippet:expr"
+y0 = x0;
+#line 177 "kernel"
+                    }
+                    {
+#line 1 "snippet:step"
+reduce_y0 += y0;
+#line 182 "kernel"
+                    }
+
+                    tile_reduce_y0[u] = reduce_y0;
+
+                }
+                if (++tile_steps == 6) {
+                    tile_steps = 0;
+                    ++tile_lifts;
+                    #pragma unroll
+                    for (int u = 0; u < 9; ++u)
+                        take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
+
+                    {
+                        typedef float16 typeof_reduce_y0;
+                        typeof_reduce_y0 reduce_y0 = 0;
+                        {
+#line 1 "snippet:init"
+reduce_y0 = 0;
+#line 201 "kernel"
+                        }
+
+                        #pragma unroll
+                        for (int u = 0; u < 9; ++u) {
+                            tile_reduce_y0[u] = reduce_y0;
+                        }
+                    }
+
+                    if ((tile_lifts & 3) == 0) {
+                        #pragma unroll
+                        for (int u = 0; u < 9; ++u)
+                            take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
+
+                        {
+                            typedef float16 typeof_reduce_y0;
+                            typeof_reduce_y0 reduce_y0 = 0;
                             {
-                                typedef float16 typeof_reduce_y0;
-                                typeof_reduce_y0 reduce_y0 = 0;
-                                {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 168 "kernel"
-                                }
-
-                                #pragma unroll
-                                for (int u = 0; u < 9; ++u) {
-                                    tile_level2_reduce_y0[u] = reduce_y0;
-                                }
+#line 221 "kernel"
                             }
 
-                            if ((tile_lifts & 63) == 0) {
-                                #pragma unroll
-                                for (int u = 0; u < 9; ++u)
-                                    {
-                                        take_partial(&tile_level4_reduce_y0[u], tile_level3_reduce_y0[u]);
-                                    }
-
-                                {
-                                    typedef float16 typeof_reduce_y0;
-                                    typeof_reduce_y0 reduce_y0 = 0;
-                                    {
-#line 1 "snippet:init"
-reduce_y0 = 0;
-#line 190 "kernel"
-                                    }
-
-                                    #pragma unroll
-                                    for (int u = 0; u < 9; ++u) {
-                                        tile_level3_reduce_y0[u] = reduce_y0;
-                                    }
-                                }
-
+                            #pragma unroll
+                            for (int u = 0; u < 9; ++u) {
+                                tile_level1_reduce_y0[u] = reduce_y0;
                             }
-
                         }
 
                     }
@@ -213,13 +240,7 @@ reduce_y0 = 0;
 
             take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
 
-            take_partial(&tile_level3_reduce_y0[u], tile_level2_reduce_y0[u]);
-
-            {
-                take_partial(&tile_level4_reduce_y0[u], tile_level3_reduce_y0[u]);
-            }
-
-            tile_reduce_y0[u] = tile_level4_reduce_y0[u];
+            tile_reduce_y0[u] = tile_level2_reduce_y0[u];
         }
 
         if (own == from) {

@@ -196,9 +196,7 @@ reduce_y0 += y0;
                     ++tile_lifts;
                     #pragma unroll
                     for (int u = 0; u < 4; ++u)
-                        {
-                            take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
-                        }
+                        take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
 
                     {
                         typedef float16 typeof_reduce_y0;
@@ -206,7 +204,7 @@ reduce_y0 += y0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 210 "kernel"
+#line 208 "kernel"
                         }
 
                         #pragma unroll
@@ -230,12 +228,12 @@ reduce_y0 = 0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 234 "kernel"
+#line 232 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 239 "kernel"
+#line 237 "kernel"
                 }
 
                 tile_reduce_y0[u] = reduce_y0;
@@ -245,9 +243,7 @@ reduce_y0 += y0;
                     ++tile_lifts;
                     #pragma unroll
                     for (int u = 0; u < 4; ++u)
-                        {
-                            take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
-                        }
+                        take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
 
                     {
                         typedef float16 typeof_reduce_y0;
@@ -255,7 +251,7 @@ reduce_y0 += y0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 259 "kernel"
+#line 255 "kernel"
                         }
 
                         #pragma unroll
@@ -278,12 +274,12 @@ reduce_y0 = 0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 282 "kernel"
+#line 278 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 287 "kernel"
+#line 283 "kernel"
                 }
 
                 rest_reduce_y0[0] = reduce_y0;
@@ -293,9 +289,7 @@ reduce_y0 += y0;
                     ++rest_lifts;
                     #pragma unroll
                     for (int u = 0; u < 1; ++u)
-                        {
-                            take_partial(&rest_level1_reduce_y0[u], rest_reduce_y0[u]);
-                        }
+                        take_partial(&rest_level1_reduce_y0[u], rest_reduce_y0[u]);
 
                     {
                         typedef float typeof_reduce_y0;
@@ -303,7 +297,7 @@ reduce_y0 += y0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 307 "kernel"
+#line 301 "kernel"
                         }
 
                         #pragma unroll
@@ -318,9 +312,7 @@ reduce_y0 = 0;
         }
         #pragma unroll
         for (int u = 0; u < 1; ++u) {
-            {
-                take_partial(&rest_level1_reduce_y0[u], rest_reduce_y0[u]);
-            }
+            take_partial(&rest_level1_reduce_y0[u], rest_reduce_y0[u]);
 
             rest_reduce_y0[u] = rest_level1_reduce_y0[u];
         }
@@ -330,9 +322,7 @@ reduce_y0 = 0;
         {
             #pragma unroll
             for (int u = 0; u < 4; ++u) {
-                {
-                    take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
-                }
+                take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
 
                 tile_reduce_y0[u] = tile_level1_reduce_y0[u];
             }

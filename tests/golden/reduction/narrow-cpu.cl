@@ -184,9 +184,7 @@ reduce_y0 = 0;
                     if ((tile_lifts & 63) == 0) {
                         #pragma unroll
                         for (int u = 0; u < 3; ++u)
-                            {
-                                take_partial(&tile_level4_reduce_y0[u], tile_level3_reduce_y0[u]);
-                            }
+                            take_partial(&tile_level4_reduce_y0[u], tile_level3_reduce_y0[u]);
 
                         {
                             typedef float16 typeof_reduce_y0;
@@ -194,7 +192,7 @@ reduce_y0 = 0;
                             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 198 "kernel"
+#line 196 "kernel"
                             }
 
                             #pragma unroll
@@ -227,12 +225,12 @@ reduce_y0 = 0;
             {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 231 "kernel"
+#line 229 "kernel"
             }
             {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 236 "kernel"
+#line 234 "kernel"
             }
 
             tile_reduce_y0[u] = reduce_y0;
@@ -252,7 +250,7 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 256 "kernel"
+#line 254 "kernel"
                 }
 
                 #pragma unroll
@@ -272,7 +270,7 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 276 "kernel"
+#line 274 "kernel"
                     }
 
                     #pragma unroll
@@ -292,7 +290,7 @@ reduce_y0 = 0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 296 "kernel"
+#line 294 "kernel"
                         }
 
                         #pragma unroll
@@ -304,9 +302,7 @@ reduce_y0 = 0;
                     if ((tile_lifts & 63) == 0) {
                         #pragma unroll
                         for (int u = 0; u < 3; ++u)
-                            {
-                                take_partial(&tile_level4_reduce_y0[u], tile_level3_reduce_y0[u]);
-                            }
+                            take_partial(&tile_level4_reduce_y0[u], tile_level3_reduce_y0[u]);
 
                         {
                             typedef float16 typeof_reduce_y0;
@@ -314,7 +310,7 @@ reduce_y0 = 0;
                             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 318 "kernel"
+#line 314 "kernel"
                             }
 
                             #pragma unroll
@@ -340,9 +336,7 @@ reduce_y0 = 0;
 
         take_partial(&tile_level3_reduce_y0[u], tile_level2_reduce_y0[u]);
 
-        {
-            take_partial(&tile_level4_reduce_y0[u], tile_level3_reduce_y0[u]);
-        }
+        take_partial(&tile_level4_reduce_y0[u], tile_level3_reduce_y0[u]);
 
         tile_reduce_y0[u] = tile_level4_reduce_y0[u];
     }
@@ -362,7 +356,7 @@ reduce_y0 = 0;
         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 366 "kernel"
+#line 360 "kernel"
         }
 
         // The last rows fill no tile.
@@ -374,12 +368,12 @@ reduce_y0 = 0;
             {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 378 "kernel"
+#line 372 "kernel"
             }
             {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 383 "kernel"
+#line 377 "kernel"
             }
 
         }

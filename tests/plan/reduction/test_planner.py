@@ -440,5 +440,19 @@ def test_levels_of_columns_end_their_chains():
     for length in (33, 200, 511, 512, 513, 100_000):
         (first, *_) = plan(array((length, 512)), (0,), traits=TRAITS["cpu"]).stages
         assert first.template == "reduction/columns"
-        assert first.code.added == ()
-        assert 6 * 4**first.code.levels >= numbers(first)["chunk"]
+        assert not first.code.endless
+        chain = 24 if first.code.fours else 6
+        assert chain * 4**first.code.levels >= numbers(first)["chunk"]
+
+
+def test_columns_are_asked_for_where_no_cache_holds_them():
+    traits = dataclasses.replace(TRAITS["cpu"], vector_bytes=64, prefetch=True)
+    for (rows, width), code in {
+        (1000, 512): (0, False, True),  # rows lie apart, in the cache
+        (4000, 512): (4096 // 128, True, False),  # rows lie apart, in memory
+        (1000, 128): (0, False, False),  # a tile is a row
+        (40_000, 128): (512 // 128, False, False),
+        (80_000, 64): (0, False, False),
+    }.items():
+        (first, *_) = plan(array((rows, width)), (0,), traits=traits).stages
+        assert (first.code.ahead, first.code.far, first.code.fours) == code
