@@ -124,7 +124,7 @@ class Pointwise:
         """
         device = current_device()
         arrays, scalars = args[: self._inputs], args[self._inputs :]
-        outs = (out,) if out.__class__ is Array else outputs_of(out)
+        outs = () if out is None else (out,) if out.__class__ is Array else outputs_of(out)
         if shape is not None:
             shape = as_shape(self._what, shape)
         call, signature = self._calls.look_up(device, arrays, outs, scalars, shape)

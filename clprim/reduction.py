@@ -176,9 +176,11 @@ class Reduction:
             BuildError: The OpenCL compiler refused a snippet.
         """
         device = current_device()
-        args = as_numbers(args, self._inputs)
-        arrays, scalars = args[: self._inputs], args[self._inputs :]
-        outs = outputs_of(out)
+        arrays, scalars = args, ()
+        if len(args) > self._inputs:
+            args = as_numbers(args, self._inputs)
+            arrays, scalars = args[: self._inputs], args[self._inputs :]
+        outs = () if out is None else outputs_of(out)
         plain = alpha == 1 and beta == 0 if alpha.__class__ is beta.__class__ is int else False
         scaling = None if plain else scale_signature(alpha, beta)
         options = (told_apart(axis, keepdims), scaling)
