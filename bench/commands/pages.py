@@ -14,7 +14,7 @@ from bench.page.speed import comparisons, draw_speed, insert, speed_table
 _ROOT = RESULTS.parents[1]
 #: Address of the recorded pages: the README is read on PyPI too.
 PAGES = "https://github.com/clprim/clprim/blob/main/bench/results/"
-SPEED_DEVICE = "Intel's OpenCL on 2 cores of an AMD EPYC (AVX2), float32"
+SPEED_DEVICE = "Intel's OpenCL on 2 cores of an AMD EPYC (AVX-512), float32"
 
 
 def pages(
