@@ -21,9 +21,9 @@ from clprim.traits import DeviceTraits
 TAPS = (1, 2, 3, 5, 7)
 OUTPUTS = {2: (2, 4), 3: (2, 4), 5: (2,), 7: (2, 3)}
 # Channels whose products are added one after another, and then to what there is: F(4 × 4) of 256
-# then has half of the error. With 64 at a time 128 to 512 channels take 1.01 to 1.04 of the time.
-# Where all channels are 16, chains may be shorter than a vector; 4 take 1.2 to 1.3 of the time of
-# 16 in a row, and F(2 × 2) 1.4 to 1.5.
+# then has half of the error. With 64 at a time 128 to 512 channels take 1.01 to 1.06 of the time.
+# Where all channels are 16, chains may be shorter than a vector; 4 take 1.2 to 1.6 of the time of
+# 16 in a row, and F(2 × 2) 1.4 to 1.6.
 CHAINS, SHORT_CHAIN = (64, 48, 32, 16), 4
 # Errors of F(4 × 4), of normally distributed numbers, are to be at most so many times those of sums
 # of products, which add up this many in a row at least, where workers share their depth.
@@ -63,7 +63,8 @@ INPUT, OUTPUT, WEIGHT, NEAR_BYTE, FAR_BYTE = 20.0, 16.0, 12.0, 4.0, 8.0
 # Windows of a stride have large tiles for what they give: what a byte of transforms costs that is
 # read from beyond the second cache, where the least block is larger than so many bytes; and how
 # much longer sums of products of such windows take. Set likewise, with strides of 2: over 90 layers
-# of 64 to 512 channels, 7² to 112², what is chosen takes 1.6 % longer than the best.
+# of 64 to 512 channels, 7² to 112², what was chosen by these took 1.6 % longer than the best; small
+# tiles in channels-last were then held to `STRIDED_GAIN` too, and the layers not timed again.
 LEFT_BYTE, BLOCK_BYTES, STRIDED = 4.0, 1400 << 10, 1.2
 
 
