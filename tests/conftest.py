@@ -206,6 +206,7 @@ def pytest_runtest_teardown(item, nextitem):
         program.forget()
         Calls.forget()
         gc.collect()
+        gc.freeze()  # as after collection: what is still here is modules and what they remember
         for parameter in DEVICES:
             pool = parameter.values[0].__dict__.get("pool")
             # After a test of the largest arrays that is 7 GB. Little is kept: Oclgrind takes a

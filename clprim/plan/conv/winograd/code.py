@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -185,6 +186,7 @@ def axis_code(transform: Transform, value: AnyDType) -> AxisCode:
     return AxisCode(t.m, t.r, walk, output, weight, t.shares)
 
 
+@lru_cache(maxsize=64)
 def printed(matrix: Matrix, source: str, result: str, value: AnyDType) -> Statements:
     """Returns the statements of a product with a matrix; see `Linear.of`."""
     steps = Linear.of(matrix, source, result).steps
