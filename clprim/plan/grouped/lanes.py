@@ -9,16 +9,10 @@ softmax of 21 classes took a third of the time of two passes.
 from __future__ import annotations
 
 from clprim.language.componentwise import is_componentwise
+from clprim.plan.grouped.code import group_kernel
+from clprim.plan.grouped.loops import loops_of, walk_together
 from clprim.plan.grouped.problem import Groups
-from clprim.plan.grouped.runs import (
-    FEW_ITEMS,
-    ITEMS,
-    LEAST,
-    group_kernel,
-    loops_of,
-    shortest,
-    walk_together,
-)
+from clprim.plan.grouped.runs import FEW_ITEMS, ITEMS, LEAST, shortest
 from clprim.plan.kernel import KernelPlan, round_up
 from clprim.traits import DeviceTraits
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 from clprim.plan.conv.dense import CPU, dense_convolution
 from clprim.plan.conv.lowering import forward
 from clprim.plan.product.dense import dense_product
-from clprim.plan.product.in_place import FEW_ROWS, plan_in_place
+from clprim.plan.product.in_place import plan_in_place
+from clprim.plan.product.in_place_tile import FEW_ROWS
 from clprim.plan.product.panels import plan_panels
 from clprim.plan.product.register_tile import SPARE, Tile, choose_tile, near_tiles, register_tiles
 

@@ -1,0 +1,225 @@
+"""Rows and columns of contractions that are read in place: which index becomes which, and the tile.
+
+Lanes are rows of a tile where their elements along depth are neighbours (channels-last images and
+matrices), or where pixels of a plane are turned over once they are summed up; they are columns
+where they are neighbours themselves, in vectors of a line.
+"""
+
+from __future__ import annotations
+
+import math
+
+from clprim.plan.kernel import round_up
+from clprim.plan.product.problem import Bounds, Contraction
+from clprim.plan.product.register_tile import (
+    FEW_SUMS,
+    Tile,
+    lanes_of,
+    register_tiles,
+    tile_vectors,
+)
+from clprim.traits import DeviceTraits
+
+# Steps of depth that the product's loop takes at a time.
+UNROLL = 4
+# Rows of a tile whose addresses fit in the registers of a processor. Matrices have no more, unless
+# a vector has all outputs. Measured, batch 8, on 6 rows of 4 vectors beside 14 of 2: 512→128 and
+# 1024→512 take 0.86 to 0.91 of the time, 512→256, 256→1024 and 512→2048 0.85 to 0.94. Of other
+# tiles the step between many rows is a constant: each number of channels has a kernel of its own.
+# Measured with 14 rows beside the step as an argument: 3×3 of 16 to 256 channels and 5×5 take 0.77
+# to 0.9 of the time, the stem of 7×7 0.83 to 0.97, 32→16 pixel by pixel 0.86.
+FEW_ROWS = 8
+# Vectors of a pixel that are passed one after another, by tiles of many rows, where the result goes
+# past the caches and steps of depth are few; else rows of a tile of whole pixels there, which is
+# better where a residual is read. Many stores past the caches at once make the next tile wait.
+# Measured, batch 8 to 32, beside 6 rows of 4 vectors: 3→64 and 3→96 of 3×3 take 0.9 and 0.96 of the
+# time, 16→64 and 24→144 pixel by pixel 0.92 and 0.86; of 4 rows, 16→64, 16→128 and 16→96 with a
+# residual 0.7 to 0.92, 16→256 0.95, but 16→64 with it by one vector after another 1.4.
+NARROW, PASSING_ROWS = 12, 4
+# Bytes from row to row that send all rows to the same few places of a near cache, which has room
+# for 8 or 12 of them. Measured, batch 8: 1024→256 and 2048→512 take 0.62 to 0.85 of the time.
+ALIASED = 4096
+# Steps of depth that are few, as in windows of 3×3 and 3 channels.
+SHORT = 32
+# Steps that are few enough to be written out where registers are 16. Measured: 3→32 and 3→64 of 3×3
+# take 0.77 to 0.85 of the time, 7×7 and 5×5 of 3 channels 0.87, 6→12 of 5×5 and 16→16 of 3×3 0.95,
+# planes 0.8 to 0.95. There columns are better than planes that are turned over: 3→16 and 3→64 take
+# 0.61 to 0.8 of the time, 6→12 of 5×5 and 12→12 0.87. Written out they gain only if they are as
+# short as `SHORT`. Where registers are 32, nothing is written out: 3→8, 3→12 and 3→16 of 3×3 take
+# 0.65 to 0.77 of the time beside that, 2→16 and stride 2 0.85 to 0.95, 1→16 as long.
+SHORT_OF_FEW = 150
+# What turning sums over costs where registers are 32, as steps of depth of the same pixels: vectors
+# of pixels, one and up to 16 outputs a tile, may waste that much at the ends of lines. Measured in
+# planes, 8 images, 3 channels of 3×3 to 64: 224² takes 0.6 of the time, 63² 0.5, 56² 0.8, 30² 0.65;
+# 12→48 of 112² 0.85, 5→20 of 5×5 0.6, 4→32 of 5×5 and 56², which waste more, 1.0.
+TURNED = 9
+# What tiles cost beyond their products if they do not divide a line.
+UNEVEN = 1.05
+# Outputs that become rows where pixels become columns.
+FEW_OUTPUTS = 4
+# What a load costs beside a product where registers are 32 and columns are neighbours, and what a
+# tile of fewer rows must come to beside one of more. Measured, batch 8, beside loads as dear as
+# products: 512→128, 128→512 and 512→256 of 28² take 0.9 to 0.95 of the time, 64→64 of 56² 0.97.
+READING, FEWER_ROWS = 0.25, 0.993
+# What tiles may compute twice, where lines are short.
+WASTE = 1.2
+
+
+def is_planar(what: Contraction, traits: DeviceTraits) -> bool:
+    """Whether the pixels of a plane are neighbours, in the operand or in the result.
+
+    They are rows all the same, if outputs fill a vector: windows then may have any step, and tiles
+    waste nothing at the ends of lines. Only the sums are turned over, when they are stored. Fewer
+    outputs are rows where pixels cannot be columns, with a stride: beside tiles that are gathered,
+    1 to 12 outputs of 3 to 64 channels take 0.2 to 0.45 of the time.
+    """
+    x = what.gathered
+    neighbours = x.depth[2] != 1 and (what.near.lane[2] == 1 or x.lane[2] == 1)
+    fills = what.outputs * what.value.itemsize >= traits.vector_bytes
+    if not neighbours or (has_columns(what) and not fills):
+        return False
+    columns = has_columns(what) or has_alternate_columns(what, traits)
+    if not columns or not _is_small(what, traits):
+        return True
+    return column_tile(what, traits, once=False) is None
+
+
+def is_crossed(what: Contraction, bounds: Bounds, traits: DeviceTraits) -> bool:
+    """Whether outputs are too few for a vector, and pixels had better be columns.
+
+    Copied to the band by channels, as planes, neighbouring pixels are a vector all the same: there
+    are as many times fewer products as outputs are fewer than a vector's elements. The outputs of a
+    pixel are woven when they are stored. Measured beside the kernel that is taken otherwise, on two
+    cores with AVX-512 and two runtimes: 2.7 to 4.4 times as fast with 3 outputs (3 to 64 channels,
+    windows of 3×3 and 9×9), 1.4 and 2.2 with 4, 7 to 34 with one.
+    """
+    x, width = what.gathered, traits.vector_bytes // what.value.itemsize
+    images = x.depth[2] == 1 and x.lane[2] != 1 and bounds.column_lane[1] == 1
+    few = what.groups == 1 and what.digits is None and what.outputs <= min(FEW_OUTPUTS, width // 4)
+    return images and few and what.near.lane[2] == what.outputs and what.lanes[2] >= width
+
+
+def has_columns(what: Contraction) -> bool:
+    """Whether lanes of a line are neighbours, in the operand as in the result."""
+    return what.gathered.lane[2] == 1 and what.near.lane[2] == 1 and what.lanes[2] > 1
+
+
+def has_alternate_columns(what: Contraction, traits: DeviceTraits) -> bool:
+    """Whether every second pixel of a line is one of a vector of columns, as with a stride of 2.
+
+    Measured in planes, 8 images, beside rows of pixels: 3→64 and 3→32 of 3×3 and 224² take 0.74 and
+    0.69 of the time, 3→48 of 112² 0.8, the stem of 7×7 0.92, 3→8 0.62, 3→1 0.37.
+    """
+    x, bounds = what.gathered, what.gathered.bounds
+    halves = bounds is not None and x.lane[2] == bounds.column_lane[1] == 2
+    return halves and what.near.lane[2] == 1 and traits.sums > FEW_SUMS and what.lanes[2] > 1
+
+
+def is_short(what: Contraction, traits: DeviceTraits, most: int) -> bool:
+    """Whether windows have at most so many elements, on a device of few registers."""
+    few = what.gathered.bounds is not None and traits.sums <= FEW_SUMS
+    return few and math.prod(what.depths) <= most
+
+
+def _is_small(what: Contraction, traits: DeviceTraits) -> bool:
+    """Whether turning a tile over costs more than vectors of pixels waste at the ends of lines."""
+    depth, lanes, width = (
+        math.prod(what.depths),
+        what.lanes[2],
+        lanes_of(what.value.itemsize, traits),
+    )
+    wasted = (round_up(lanes, width) - lanes) * depth if traits.sums > FEW_SUMS else 0
+    return what.gathered.bounds is not None and depth <= SHORT_OF_FEW and wasted <= TURNED * lanes
+
+
+def row_limits(
+    what: Contraction, width: int, traits: DeviceTraits, *, planar: bool, streaming: bool
+) -> tuple[int, int]:
+    """Returns the most rows of a tile, and the outputs that its vectors are chosen for."""
+    x, lanes, outputs = what.gathered, what.lanes[2], what.outputs
+    several = outputs > width and not planar
+    brief = several and _is_brief(what)
+    wide = traits.sums > FEW_SUMS
+    passing = wide and streaming and (brief or (several and math.prod(what.depths) <= SHORT))
+    adds = any(any(o.lane) for o in what.epilogue.arrays)
+    narrow = outputs <= (NARROW if passing and not adds else 2) * width
+    if wide and narrow and (passing or brief):
+        return lanes, width
+    if passing:
+        return PASSING_ROWS, outputs
+    aliased = x.lane[2] * x.dtype.itemsize % ALIASED == 0
+    few = brief if x.bounds is not None else aliased or outputs > width
+    return FEW_ROWS if few else lanes, outputs
+
+
+def _is_brief(what: Contraction) -> bool:
+    """Whether windows of stride 1 are so small that storing sums costs as much as adding them up.
+
+    Then wide tiles are better, which store whole pixels. Measured, 3×3 of 3 channels, 224², batch
+    8: to 64 outputs 6 rows of 4 vectors take 0.79 of the time of 14 of 2, to 48 8 of 3 take 0.69,
+    but of stride 2 1.06. Two vectors are better passed one after another, 14 rows of each: to 32
+    outputs 0.8 of the time, 8 of 2 0.85. With 3 channels the same holds of 5×5 and 7×7, where 14
+    rows of 2 are slow, with one compiler more so: to 64 6 of 4 take 0.85 and 0.68 of the time.
+    """
+    bounds = what.gathered.bounds
+    short = what.depths[2] < UNROLL or math.prod(what.depths) <= SHORT
+    return bounds is not None and bounds.column_lane[1] == 1 and short
+
+
+def row_tile(lanes: int, outputs: int, itemsize: int, traits: DeviceTraits, most: int) -> Tile:
+    """At most so many rows, which divide a line with little left over; columns fill registers."""
+    width = lanes_of(itemsize, traits)
+    wide = -(-outputs // width)
+    best: tuple[float, int, int] | None = None
+    # Three vectors have all outputs, or are not worth a kernel of their own. Measured, batch 8:
+    # 12→48 of 3×3 in planes takes 0.8 of the time, 64→48 pixel by pixel 0.75.
+    for rows, most_vectors in register_tiles(traits, (4, 3, 2, 1) if wide == 3 else None):
+        if rows > min(lanes, most):
+            continue
+        vectors = min(most_vectors, 4 if wide >= 3 else wide)
+        # Of every step of depth: a product for each sum, and loads of what they share. Columns are
+        # the dearer ones: few rows pass them by before others take their place.
+        step = rows * vectors + rows + 2 * vectors
+        cost = float(-(-lanes // rows) * -(-wide // vectors) * step)
+        if lanes % rows:
+            cost *= UNEVEN
+        if best is None or cost < best[0]:
+            best = cost, rows, vectors
+    assert best is not None
+    return Tile(best[1], best[2])
+
+
+def column_tile(what: Contraction, traits: DeviceTraits, *, once: bool) -> Tile | None:
+    """Columns that divide a line with little left over, and rows to fill the registers.
+
+    None where vectors would be much longer than lines; or where there are more outputs than rows,
+    if the lines are to be read ``once``.
+    """
+    lanes, outputs = what.lanes[2], what.outputs
+    width = lanes_of(what.value.itemsize, traits)
+    best: tuple[float, int, int] | None = None
+    # One vector of pixels and a factor of each output in memory, where registers are 32.
+    one = traits.sums > FEW_SUMS and outputs >= width and _is_small(what, traits)
+    reading, less = (1, 1) if one or traits.sums <= FEW_SUMS else (READING, FEWER_ROWS)
+    for vectors in (1,) if one else reversed(tile_vectors(traits)):
+        columns = vectors * width
+        if columns > lanes:
+            break
+        fitting = [r for r, v in register_tiles(traits) if v == vectors]
+        for rows in (r for r in fitting if r >= outputs or not once):
+            tiles = -(-lanes // columns) * -(-outputs // rows)
+            cost = tiles * (rows * vectors + reading * (rows + vectors))
+            if best is None or cost < less * best[0]:
+                best = cost, rows, vectors
+    if best is None or -(-lanes // (best[2] * width)) * best[2] * width > WASTE * lanes:
+        return None
+    return Tile(best[1], best[2])
+
+
+def crossed_tile(what: Contraction, traits: DeviceTraits) -> Tile:
+    """All outputs as rows, and columns that fill the registers, but not much longer than a line."""
+    width = lanes_of(what.value.itemsize, traits)
+    sums = traits.sums
+    fitting = [v for v in (4, 2, 1) if v * what.outputs <= sums and v * width <= what.lanes[2]]
+    vectors = min(fitting, key=lambda v: -(-what.lanes[2] // (v * width)) * (v + 1))
+    return Tile(what.outputs, vectors)
