@@ -80,6 +80,19 @@ class DeviceTraits:
         """
         return self.is_cpu and self.streaming and nbytes > self.cache_bytes
 
+    def asks(self, nbytes: int) -> bool:
+        """Returns whether a kernel asks for memory ahead of reading it.
+
+        Where the last cache holds what it moves nothing is asked for. Measured on two cores with
+        AVX-512 and a last cache of 32 MiB: relu, a batch norm and a change of layout of 2 to 12 MB
+        each way take 0.88 to 0.96 of the time without, sums of two arrays and `cat` 0.9 to 1, exp
+        and gelu as long.
+
+        Args:
+            nbytes: That it reads and writes.
+        """
+        return self.is_cpu and self.prefetch and nbytes > self.cache_bytes
+
     @property
     def sums(self) -> int:
         """Vectors of sums that registers hold, of 32 where they are 64 bytes wide, else of 16."""

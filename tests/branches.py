@@ -225,7 +225,7 @@ def plans():
     yield mapped(
         "y0 = x0 + randn();",
         array((16, 2, 5), np.float16),
-        traits=on(CPU, prefetch=True),
+        traits=on(CPU, prefetch=True, cache_bytes=1024),
         out=array((16, 2, 5), order=(2, 1, 0)),
     )
     yield mapped(
@@ -241,7 +241,7 @@ def plans():
         array((100, 100000, 2)),
         array((100, 100000, 2)),
         array((1, 100000, 2)),
-        traits=on(CPU, prefetch=True),
+        traits=on(CPU, prefetch=True, cache_bytes=1024),
         out=array((100, 100000, 2), BFLOAT16, order=(0, 2, 1)),
     )
     yield mapped(
@@ -249,7 +249,7 @@ def plans():
         array((2, 5, 100000), BFLOAT16),
         array((2, 5, 100000)),
         array((2, 5, 100000), BFLOAT16),
-        traits=on(CPU, prefetch=True),
+        traits=on(CPU, prefetch=True, cache_bytes=1024),
         out=array((2, 5, 100000), order=(1, 2, 0)),
     )
     yield mapped(
@@ -537,7 +537,7 @@ def plans():
         epilogue="y0 = max(y0, 0);",
         bias=True,
         groups=2,
-        traits=on(CPU, prefetch=True),
+        traits=on(CPU, prefetch=True, cache_bytes=1024),
         name="depthwise",
     )
     yield conv(2, 32, 14, 16, 3, stride=2, padding=1, step=2, traits=on(CPU, compute_units=1))

@@ -91,7 +91,7 @@ def maps():
         )
         for d in (FLOAT, HALF)
     ]
-    ahead = dataclasses.replace(CPU, prefetch=True)
+    ahead = dataclasses.replace(CPU, prefetch=True, cache_bytes=1024)
     yield "pointwise/backwards", map_plan("y0 = x0 + x1;", *back, traits=ahead)
     yield (
         "pointwise/half",

@@ -163,6 +163,16 @@ def passes_cache(what: Depthwise, traits: DeviceTraits) -> bool:
     return traits.is_cpu and moved_bytes(what) > traits.cache_bytes
 
 
+def asks_ahead(what: Depthwise, traits: DeviceTraits) -> bool:
+    """Whether the next rows of planes are asked for while some are summed up.
+
+    Measured, batch 8 and 1, beside asking for none, with two runtimes where input and result are
+    more than half of the last cache: 32 channels of 112² take 0.69 of the time, 144 of 56² 0.8, of
+    stride 2 0.81 and 1.07; where they are less, of stride 2 1.02 to 1.12, else as long.
+    """
+    return traits.asks(2 * moved_bytes(what))
+
+
 def plane_vector(what: Depthwise, traits: DeviceTraits) -> int:
     """Returns how many columns a vector has."""
     return min(16, traits.vector_bytes // what.value.itemsize)

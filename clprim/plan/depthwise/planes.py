@@ -19,6 +19,7 @@ from clprim.plan.depthwise.code import (
     add_taps,
     arguments_of,
     around,
+    asks_ahead,
     joins_rows,
     on_cpus,
     plane_vector,
@@ -180,7 +181,7 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: PlanesTile) -> Plan:
         rows=tile.rows,
         source=source,
         wide=wide,
-        ahead=traits.prefetch,
+        ahead=asks_ahead(what, traits),
     )
     main = KernelPlan(
         "depthwise/planes",

@@ -19,6 +19,7 @@ from clprim.plan.depthwise.code import (
     BandTile,
     DepthwiseCode,
     arguments_of,
+    asks_ahead,
     is_masked,
     joins_rows,
     near_bands,
@@ -171,7 +172,7 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: BandTile) -> Plan:
         neighbours=v.stride == v.dilation == 1,
         source=source,
         masks=masks,
-        ahead=traits.prefetch,
+        ahead=asks_ahead(what, traits),
         twice=twice,
     )
     main = KernelPlan(

@@ -176,10 +176,7 @@ def plan_lines(
                     single=run == 1,
                     copied=copied,
                     vector=vector,
-                    ahead=run > 1
-                    and vector > 1
-                    and traits.prefetch
-                    and y.size * y.dtype.itemsize > traits.cache_bytes,
+                    ahead=run > 1 and vector > 1 and traits.asks(y.size * y.dtype.itemsize),
                 ),
                 tuple(found.arguments),
                 (runs, items),

@@ -238,7 +238,7 @@ def plan_pieces(
         doubles=False,
         word=word,
         vector=vector,
-        ahead=AHEAD_BYTES // itemsize if traits.prefetch else 0,
+        ahead=AHEAD_BYTES // itemsize if traits.asks(nbytes) else 0,
         outer=len(outer),
         pieces=tuple(codes),
         filled=filled,

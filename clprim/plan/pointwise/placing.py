@@ -45,6 +45,7 @@ def place_tiles(
     offsets: Sequence[int],
     operands: Sequence[OperandCode],
     dtype: AnyDType,
+    nbytes: int,
     traits: DeviceTraits,
 ) -> Placed:
     """Returns who does what of a tiling, and all numbers for it.
@@ -55,6 +56,7 @@ def place_tiles(
         offsets: Where every operand starts.
         operands: Results and inputs.
         dtype: Of the first result.
+        nbytes: That the call reaches.
         traits: Of the device.
     """
     around = [d for n, d in enumerate(dims) if n not in (*tiling.long, *tiling.short)]
@@ -102,7 +104,7 @@ def place_tiles(
     ahead = (
         (0 if tiling.room else tiling.tile[0]) if len(long) > 1 else _AHEAD_BYTES // dtype.itemsize
     )
-    if not tiling.tiled or not traits.prefetch:
+    if not tiling.tiled or not traits.asks(nbytes):
         ahead = 0
     return Placed(tuple(placed), len(around), len(middle), ahead, tuple(numbers), work)
 

@@ -209,7 +209,7 @@ def plan_pointwise(
             is_cpu=traits.is_cpu,
         )
         if tiling is not None:
-            placed = place_tiles(tiling, dims, space.offsets, operands, types[0], traits)
+            placed = place_tiles(tiling, dims, space.offsets, operands, types[0], reach, traits)
             given.numbers(**dict(placed.numbers))
             return KernelPlan(
                 template=tiling.template,
@@ -302,7 +302,9 @@ def plan_pointwise(
             **common
             | {
                 "walks": together > 1,
-                "prefetched": prefetched(operands[len(results) :], dims, len(results), traits)
+                "prefetched": prefetched(
+                    operands[len(results) :], dims, len(results), reach, traits
+                )
                 if vector > 1 and not chunk
                 else (),
             },

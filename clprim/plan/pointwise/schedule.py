@@ -193,7 +193,11 @@ def chunk_vector(
 
 
 def prefetched(
-    inputs: Sequence[OperandCode], dims: Sequence[Dim], results: int, traits: DeviceTraits
+    inputs: Sequence[OperandCode],
+    dims: Sequence[Dim],
+    results: int,
+    nbytes: int,
+    traits: DeviceTraits,
 ) -> tuple[tuple[str, int], ...]:
     """Returns the inputs that vectors ask for ahead of reading them, and how many elements ahead.
 
@@ -203,9 +207,10 @@ def prefetched(
         inputs: Of the kernel.
         dims: All loops, with the results' strides first.
         results: How many there are.
+        nbytes: That the call reaches.
         traits: Of the device.
     """
-    if not (traits.is_cpu and traits.prefetch):
+    if not traits.asks(nbytes):
         return ()
     found = []
     for k, x in enumerate(inputs, results):

@@ -4,6 +4,21 @@
 //     dimension 1 of the launch: all outer loops as one, some rows each
 typedef int index_t;
 
+// Writes past the cache: what is written here is too large to be found in it later. This needs a
+// compiler that knows how, and an aligned address.
+static inline __attribute__((overloadable)) void stream(__global float *to, float16 value)
+{
+#ifdef __has_builtin
+#if __has_builtin(__builtin_nontemporal_store)
+    if (((size_t)to & (sizeof(value) - 1)) == 0) {
+        __builtin_nontemporal_store(value, (__global float16 *)to);
+        return;
+    }
+#endif
+#endif
+    vstore16(value, 0, to);
+}
+
 #ifdef __has_builtin
 #if __has_builtin(__builtin_prefetch)
 #define prefetch_line(address) __builtin_prefetch(address)
@@ -49,6 +64,22 @@ __kernel void pointwise(
         const index_t x1_row = x1_start + i0 * x1_s0;
 
         const index_t stop = min(i + run, n);
+        // The first elements of a row fill no line of memory.
+        for (; i < stop && ((size_t)(y0_memory + y0_row + i) & 63); ++i) {
+            const float x0 = (float)x0_memory[x0_row - i];
+            typedef float typeof_x0;
+            const float x1 = (float)vload_half(0, x1_memory + x1_row - i);
+            typedef float typeof_x1;
+            typedef float typeof_y0;
+            typeof_y0 y0 = 0;
+            {
+#line 1 "snippet:expr"
+y0 = x0 + x1;
+#line 79 "kernel"
+            }
+            y0_memory[y0_row + i] = y0;
+
+        }
         for (; i + 16 <= stop; i += 16) {
             // Of what is read backwards, row after row, a later row forwards: caches follow that.
             prefetch_line(x0_memory + x0_row + max((index_t)1, 1025 - n) + i);
@@ -63,9 +94,9 @@ __kernel void pointwise(
             {
 #line 1 "snippet:expr"
 y0 = x0 + x1;
-#line 67 "kernel"
+#line 98 "kernel"
             }
-            vstore16(y0, 0, y0_memory + y0_row + i);
+            stream(&y0_memory[y0_row + i], y0);
 
         }
         // The last elements of a row do not fill a vector.
@@ -79,7 +110,7 @@ y0 = x0 + x1;
             {
 #line 1 "snippet:expr"
 y0 = x0 + x1;
-#line 83 "kernel"
+#line 114 "kernel"
             }
             y0_memory[y0_row + i] = y0;
 

@@ -211,6 +211,18 @@ def test_what_comes_from_memory_is_asked_for_before():
     assert not plan_depthwise(small, new).main.code.ahead
 
 
+@pytest.mark.parametrize("adjoint", [False, True])
+@pytest.mark.parametrize("size", [14, 56])
+def test_planes_are_asked_for_where_they_fill_half_of_the_cache(adjoint, size):
+    def asks(cache, prefetch=True):
+        traits = dataclasses.replace(CPU, cache_bytes=cache, prefetch=prefetch)
+        what = depthwise(2, 16, size, stride=2, adjoint=adjoint)
+        return plan_depthwise(what, traits).main.code.ahead
+
+    moved = 4 * 16 * (2 * (size**2 + (size // 2) ** 2) + 9)
+    assert asks(2 * moved - 1) and not asks(2 * moved) and not asks(1, prefetch=False)
+
+
 def test_tiles_waste_few_outputs():
     def tile(size, **options):
         code = plan_depthwise(depthwise(8, 64, size, last=True, **options), CPU).main.code

@@ -197,8 +197,8 @@ def test_what_no_vector_computes_passes_the_cache_in_chunks():
 
 
 def test_what_comes_next_is_asked_for():
-    def asked(*given, traits=CPU):
-        traits = dataclasses.replace(traits, prefetch=True)
+    def asked(*given, traits=CPU, cache=1 << 20):
+        traits = dataclasses.replace(traits, prefetch=True, cache_bytes=cache)
         return dict(plan("y0 = x0 + x1;", *given, traits=traits).code.prefetched)
 
     long, wide = array((1 << 20,)), array((1 << 10, 1 << 10))
@@ -210,6 +210,7 @@ def test_what_comes_next_is_asked_for():
     back = Operand((1 << 20,), (-4,), ((1 << 20) - 1) * 4, np.dtype(np.float32))
     assert asked(back, long) == {"x0": -1024, "x1": 1024}
     assert asked(long, long, traits=GPU) == {}
+    assert asked(long, long, cache=12 << 20) == {}  # a cache holds both, and the result
 
 
 # --- indices ----------------------------------------------------------------------------------
