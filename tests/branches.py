@@ -656,7 +656,9 @@ def plans():
         traits=on(CPU, prefetch=True, cache_bytes=1024),
     )
     yield conv(4, 8, 7, 64, 7, stride=2, epilogue="y0 = tanh(y0) + x0;", bias=True, traits=GPU)
-    yield conv(1, 16, 28, 16, 3, padding=1, epilogue="y0 += x0;", traits=on(CPU, prefetch=True))
+    yield conv(1, 32, 28, 16, 3, padding=1, epilogue="y0 += x0;", traits=on(CPU, prefetch=True))
+    # Tiles of more rows than a vector has elements, and lines that do not divide into them.
+    yield conv(1, 16, 46, 3, 3, stride=2, padding=1, traits=on(CPU, vector_bytes=32))
     for channels in (24, 2048):  # memory is asked for row by row, and at once
         asking = on(CPU, prefetch=True)
         yield conv(1, channels, 28, 64, 1, last=True, epilogue="y0 += x0;", traits=asking)

@@ -33,6 +33,11 @@ PLANES = [
     ((2, 3, 7, 61), 24, 3, 2, 1, "pixel"),
     ((1, 2, 9, 64), 3, 5, 2, (2, 1, 3, 0), "channel"),
     ((1, 1, 20, 95), 16, 3, (1, 2), 0, ""),
+    # Lines that waste a half of their vectors, and tiles of more rows than a vector has elements.
+    ((2, 3, 7, 17), 8, 3, 1, 1, "pixel"),
+    ((1, 33, 6, 33), 2, 3, 1, 1, ""),
+    ((1, 16, 9, 65), 3, 3, 3, 2, ""),
+    ((2, 4, 12, 50), 7, 7, 2, 1, "pixel"),
 ]
 
 
@@ -49,6 +54,12 @@ def test_few_outputs(device, some, case):
 def test_few_outputs_in_planes(device, some, case):
     if case not in some(range(len(PLANES)), 3):
         pytest.skip("every third case on this device")
+    check(PLANES[case], "contiguous")
+
+
+@pytest.mark.parametrize("traits", ["cpu16", "cpu32"], indirect=True)
+@pytest.mark.parametrize("case", range(len(PLANES)))
+def test_planes_with_narrower_registers(device, traits, case):
     check(PLANES[case], "contiguous")
 
 
