@@ -118,8 +118,7 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
         once = not rows and not _stays_near(what)
         if rows:
             most, outputs = row_limits(what, width, traits, planar=planar, streaming=streaming)
-            size = what.value.itemsize
-            found: Tile | None = row_tile(what.lanes[2], outputs, size, traits, most)
+            found: Tile | None = row_tile(what, traits, most, outputs, planar=planar)
         else:
             found = column_tile(what, traits, once=once)
         if found is None:

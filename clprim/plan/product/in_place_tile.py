@@ -48,21 +48,28 @@ SHORT = 32
 # short as `SHORT`. Where registers are 32, nothing is written out: 3→8, 3→12 and 3→16 of 3×3 take
 # 0.65 to 0.77 of the time beside that, 2→16 and stride 2 0.85 to 0.95, 1→16 as long.
 SHORT_OF_FEW = 150
-# What turning sums over costs where registers are 32, as steps of depth of the same pixels: vectors
-# of pixels, one and up to 16 outputs a tile, may waste that much at the ends of lines. Measured in
-# planes, 8 images, 3 channels of 3×3 to 64: 224² takes 0.6 of the time, 63² 0.5, 56² 0.8, 30² 0.65;
-# 12→48 of 112² 0.85, 5→20 of 5×5 0.6, 4→32 of 5×5 and 56², which waste more, 1.0.
-TURNED = 9
 # What tiles cost beyond their products if they do not divide a line.
 UNEVEN = 1.05
+# What turning a vector of sums over costs where registers are 32, in products, each of its steps;
+# what a product costs where pixels are columns, one vector and up to 16 outputs a tile, whose
+# factors are in memory; and what storing a vector costs there. Measured in planes, 8 images, 3
+# channels of 3×3 to 64, beside tiles that know of no turning: 33² takes 0.81 of the time, 49² 0.84,
+# 66² 0.74, of stride 2 0.84, 5→64 of 33² 0.86, 5×5 of 33² 0.91; to 48, 33² 0.88 and 66² 0.75; but
+# to 16, 17² and 20² 1.1 and 1.2. Columns beside planes: 224² 0.6, 63² 0.5, 56² 0.8, 30² 0.65; 12→48
+# of 112² 0.85, 5→20 of 5×5 0.6.
+TURN, COLUMN, STORED = 3.0, 1.6, 5.3
 # Outputs that become rows where pixels become columns.
 FEW_OUTPUTS = 4
 # What a load costs beside a product where registers are 32 and columns are neighbours, and what a
 # tile of fewer rows must come to beside one of more. Measured, batch 8, beside loads as dear as
 # products: 512→128, 128→512 and 512→256 of 28² take 0.9 to 0.95 of the time, 64→64 of 56² 0.97.
 READING, FEWER_ROWS = 0.25, 0.993
-# What tiles may compute twice, where lines are short.
+# What tiles may compute twice, where lines are short; those of windows of few outputs may do so as
+# they like. Measured beside tiles that are gathered, 8 images of 17² to 66²: 64→8 takes 0.67 to
+# 0.83 of the time, 64→2 and 64→3 0.4 to 0.5, 3→3 0.5 to 0.63, 3→8 and 3→12 0.58 to 0.7.
 WASTE = 1.2
+# What a vector of pixels costs at least there, in products, where registers are 32: few share it.
+LOADING = 4
 
 
 def is_planar(what: Contraction, traits: DeviceTraits) -> bool:
@@ -122,14 +129,19 @@ def is_short(what: Contraction, traits: DeviceTraits, most: int) -> bool:
 
 
 def _is_small(what: Contraction, traits: DeviceTraits) -> bool:
-    """Whether turning a tile over costs more than vectors of pixels waste at the ends of lines."""
+    """Whether turning tiles over costs more than vectors of pixels waste at the ends of lines."""
     depth, lanes, width = (
         math.prod(what.depths),
         what.lanes[2],
         lanes_of(what.value.itemsize, traits),
     )
-    wasted = (round_up(lanes, width) - lanes) * depth if traits.sums > FEW_SUMS else 0
-    return what.gathered.bounds is not None and depth <= SHORT_OF_FEW and wasted <= TURNED * lanes
+    if what.gathered.bounds is None or not 0 < depth <= SHORT_OF_FEW:
+        return False
+    if traits.sums <= FEW_SUMS:
+        return True
+    outputs = min(-(-what.outputs // rows) * rows for rows, v in register_tiles(traits) if v == 1)
+    columns = -(-lanes // width) * outputs * (COLUMN + STORED / depth)
+    return columns < _row_tile(what, traits, lanes, what.outputs, planar=True)[0]
 
 
 def row_limits(
@@ -166,9 +178,30 @@ def _is_brief(what: Contraction) -> bool:
     return bounds is not None and bounds.column_lane[1] == 1 and short
 
 
-def row_tile(lanes: int, outputs: int, itemsize: int, traits: DeviceTraits, most: int) -> Tile:
-    """At most so many rows, which divide a line with little left over; columns fill registers."""
-    width = lanes_of(itemsize, traits)
+def row_tile(
+    what: Contraction, traits: DeviceTraits, most: int, outputs: int, *, planar: bool
+) -> Tile:
+    """At most so many rows, which divide a line with little left over; columns fill registers.
+
+    Args:
+        what: The contraction.
+        traits: Of the device.
+        most: Rows of a tile.
+        outputs: That its vectors are chosen for.
+        planar: Whether sums are turned over when they are stored, as squares of vectors.
+    """
+    _, rows, vectors = _row_tile(what, traits, most, outputs, planar=planar)
+    return Tile(rows, vectors)
+
+
+def _row_tile(
+    what: Contraction, traits: DeviceTraits, most: int, outputs: int, *, planar: bool
+) -> tuple[float, int, int]:
+    """What a step of depth costs a line, in products, and the rows and vectors; see `row_tile`."""
+    lanes, width = what.lanes[2], lanes_of(what.value.itemsize, traits)
+    turning = 0.0
+    if planar and traits.sums > FEW_SUMS:
+        turning = TURN * width * (width.bit_length() - 1) / math.prod(what.depths)
     wide = -(-outputs // width)
     best: tuple[float, int, int] | None = None
     # Three vectors have all outputs, or are not worth a kernel of their own. Measured, batch 8:
@@ -179,14 +212,14 @@ def row_tile(lanes: int, outputs: int, itemsize: int, traits: DeviceTraits, most
         vectors = min(most_vectors, 4 if wide >= 3 else wide)
         # Of every step of depth: a product for each sum, and loads of what they share. Columns are
         # the dearer ones: few rows pass them by before others take their place.
-        step = rows * vectors + rows + 2 * vectors
+        step = rows * vectors + rows + (2 + turning) * vectors
         cost = float(-(-lanes // rows) * -(-wide // vectors) * step)
         if lanes % rows:
             cost *= UNEVEN
         if best is None or cost < best[0]:
             best = cost, rows, vectors
     assert best is not None
-    return Tile(best[1], best[2])
+    return best
 
 
 def column_tile(what: Contraction, traits: DeviceTraits, *, once: bool) -> Tile | None:
@@ -198,6 +231,8 @@ def column_tile(what: Contraction, traits: DeviceTraits, *, once: bool) -> Tile 
     lanes, outputs = what.lanes[2], what.outputs
     width = lanes_of(what.value.itemsize, traits)
     best: tuple[float, int, int] | None = None
+    # No tile but this one suits windows of few outputs.
+    few = what.gathered.bounds is not None and outputs < width
     # One vector of pixels and a factor of each output in memory, where registers are 32.
     one = traits.sums > FEW_SUMS and outputs >= width and _is_small(what, traits)
     reading, less = (1, 1) if one or traits.sums <= FEW_SUMS else (READING, FEWER_ROWS)
@@ -208,10 +243,11 @@ def column_tile(what: Contraction, traits: DeviceTraits, *, once: bool) -> Tile 
         fitting = [r for r, v in register_tiles(traits) if v == vectors]
         for rows in (r for r in fitting if r >= outputs or not once):
             tiles = -(-lanes // columns) * -(-outputs // rows)
-            cost = tiles * (rows * vectors + reading * (rows + vectors))
+            step = vectors * max(rows, LOADING if few and traits.sums > FEW_SUMS else 1)
+            cost = tiles * (step + reading * (rows + vectors))
             if best is None or cost < less * best[0]:
                 best = cost, rows, vectors
-    if best is None or -(-lanes // (best[2] * width)) * best[2] * width > WASTE * lanes:
+    if best is None or not (one or few or round_up(lanes, best[2] * width) <= WASTE * lanes):
         return None
     return Tile(best[1], best[2])
 

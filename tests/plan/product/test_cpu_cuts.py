@@ -99,8 +99,12 @@ def test_pixels_of_small_windows_are_columns():
     for size, outputs, rows in ((224, 64, 16), (63, 24, 12), (56, 48, 16), (30, 20, 10)):
         found = code(3, size, outputs)
         assert (found.gathered, found.rows, found.vectors) == ("columns", rows, 1)
-    # Turning sums over costs less than what vectors waste at the ends of lines, or than deep sums.
-    assert code(3, 33, 64).planar
+    # Turning sums over costs less than what vectors waste at the ends of lines, or than deep sums;
+    # many rows are turned at the cost of few.
+    assert code(3, 33, 64).planar and code(3, 33, 64).rows == 12
+    assert code(3, 36, 64).planar and code(3, 36, 64).rows == 12
+    assert not code(3, 33, 48).planar
+    assert not code(3, 66, 64).planar
     assert code(3, 20, 64).planar
     assert code(4, 56, 32, 5).planar
     assert not code(4, 112, 32, 5).planar
@@ -120,6 +124,11 @@ def test_few_planes_are_read_in_place():
     for channels in (1, 2, 3):
         assert code(channels, 8).gathered == "columns"
         assert code(channels, 8, kernel=5).gathered == "columns"
+    # Lines may waste a half of their vectors, but one output is read by as few as there are.
+    for size, outputs, tile in ((33, 8, (8, 1)), (17, 3, (4, 1)), (66, 1, (1, 1))):
+        image = dense_convolution(8, 64, size, outputs)
+        found = plan_in_place(forward(image), CPU).main.code
+        assert (found.gathered, found.rows, found.vectors) == ("columns", *tile)
     for outputs in (1, 3, 12):  # columns with a step are no vectors, unless they are sorted first
         assert code(3, outputs, stride=2).alternate
         assert code(3, outputs, stride=3).planar
