@@ -22,9 +22,10 @@ def order_of(shape: Sequence[int], memory_format: str | None) -> Sequence[int]:
     Raises:
         ShapeError: An unknown format, or channels last of a shape without channels.
     """
-    if memory_format is None or quoted(memory_format) == "'contiguous'":
+    known = isinstance(memory_format, str)  # an array would compare element by element
+    if memory_format is None or (known and memory_format == "contiguous"):
         return range(len(shape))
-    if not isinstance(memory_format, str) or memory_format not in tuple(_CHANNELS_LAST):
+    if not known or memory_format not in _CHANNELS_LAST:
         raise ShapeError(
             f"memory_format={quoted(memory_format)} is unknown; expected 'contiguous', "
             "'channels_last' "

@@ -69,7 +69,7 @@ def _nothing(what: str, label: str, value: Any) -> Any:
 
 
 def _word(what: str, label: str, value: Any) -> Any:
-    return instance(what, label, value, str, "a string")
+    return str(instance(what, label, value, str, "a string"))  # NumPy's strings as Python's
 
 
 def _number(what: str, label: str, value: Any) -> Any:
@@ -95,7 +95,9 @@ def counted(what: str, label: str, value: Any) -> Any:
 def _sizes(what: str, label: str, value: Any) -> Any:
     if value.__class__ is int and -_LONG <= value < _LONG:
         return value  # before all else: this is asked on every call
-    if isinstance(value, _NEVER_SIZES) or (isinstance(value, str) and not value):
+    if isinstance(value, str) and value:
+        return str(value)  # a word; which there are, operators know
+    if isinstance(value, (*_NEVER_SIZES, str)):
         raise ShapeError(f"{what}: {label}={quoted(value)}: expected an integer, or several")
     if isinstance(value, range):
         return _one_or_several(what, label, value)

@@ -192,3 +192,14 @@ def test_a_norm_of_order_0_is_not_denied(device):
 def test_functions_are_found_by_pickle():
     for function in (ops.sum, ops.optim.adam, cp.sum, cp.array):
         assert pickle.loads(pickle.dumps(function)) is function
+
+
+def test_strings_of_numpy_are_strings(device):
+    word = np.str_
+    x = cp.asarray(np.ones((1, 3, 5, 5), np.float32), memory_format=word("contiguous"))
+    assert cp.empty(x.shape, memory_format=word("channels_last")).strides[1] == 4
+    assert ops.contiguous(x, memory_format=word("contiguous")).strides == x.strides
+    assert ops.conv2d(x, cp.full((2, 3, 3, 3), 1.0), padding=word("same")).shape == (1, 2, 5, 5)
+    assert ops.mse_loss(x, x, reduction=word("sum")).get() == 0
+    with pytest.raises(cp.ShapeError, match="padding='some': expected a number"):
+        ops.conv2d(x, cp.full((2, 3, 3, 3), 1.0), padding=word("some"))
