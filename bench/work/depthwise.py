@@ -135,7 +135,8 @@ class Grouped(Packs):
         """The weight is packed beforehand."""
         x, w = inputs.device
         options = workload.options
-        name = ops.conv2d.algorithms(x, w, **options)[0]
+        others = {"depthwise", "winograd"}  # the same kernel, and what is no product of matrices
+        name = next(n for n in ops.conv2d.algorithms(x, w, **options) if n not in others)
         w = ops.pack_weight(w, groups=workload.layer.groups)
         out = ops.conv2d(x, w, algorithm=name, **options)
         return lambda: ops.conv2d(x, w, out=out, algorithm=name, **options)

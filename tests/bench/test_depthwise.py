@@ -1,5 +1,7 @@
 """The tables of depthwise layers are the published networks', and their rows depthwise layers."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import clprim as cp
 from bench.peers.peer import Inputs
 from bench.work.conv import Conv
 from bench.work.depthwise import DEPTHWISE, Grouped, depthwise_jobs
+from clprim.call.launch import Launch
 
 
 @pytest.mark.parametrize(
@@ -55,5 +58,9 @@ def test_grouped_products_compute_the_same():
     (job, *_) = depthwise_jobs(device, networks=["mobilenet-v2"], quick=True)
     assert isinstance(job, Conv)
     inputs = Inputs(job)
-    found = Grouped(device).conv_forward(job, inputs)()
+    with mock.patch.object(Launch, "__init__", autospec=True, side_effect=Launch.__init__) as made:
+        found = Grouped(device).conv_forward(job, inputs)()
+        planned = [call.args[2].template for call in made.call_args_list]
     np.testing.assert_array_equal(found.get(), job.reference(inputs))
+    assert any(name.startswith("product/") for name in planned), planned
+    assert not any(name.startswith("depthwise/") for name in planned), planned
