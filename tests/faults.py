@@ -310,6 +310,13 @@ FAULTS = (
         "return payload",
         "tests/runtime/test_probe.py -k damaged",
     ),
+    Fault(
+        "rows of a tile past its first vector",
+        TILE,
+        "for (; j < {{ R }}; j += {{ W }}) {",
+        "for (; j < 0; j += {{ W }}) {",
+        "tests/ops/conv/test_few_outputs.py -k narrower",
+    ),
 )
 
 
