@@ -89,6 +89,7 @@ def test_tiles_that_pass_the_cache_store_little_at_once():
     assert tile(16, 256) == (4, 4)
     assert tile(16, 96, epilogue="y0 += x0;") == (4, 2)
     assert tile(64, 96) == (8, 2)
+    assert tile(64, 144) == (8, 3)
 
 
 def test_pixels_of_small_windows_are_columns():
