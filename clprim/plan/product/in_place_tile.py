@@ -226,8 +226,8 @@ def _row_tile(
 def column_tile(what: Contraction, traits: DeviceTraits, *, once: bool) -> Tile | None:
     """Columns that divide a line with little left over, and rows to fill the registers.
 
-    None where vectors would be much longer than lines; or where there are more outputs than rows,
-    if the lines are to be read ``once``.
+    None where vectors are longer than lines, or waste more of them than `WASTE`; or where there are
+    more outputs than rows, if the lines are to be read ``once``.
     """
     lanes, outputs = what.lanes[2], what.outputs
     width = lanes_of(what.value.itemsize, traits)
