@@ -180,10 +180,11 @@ class Reduction:
         if len(args) > self._inputs:
             args = as_numbers(args, self._inputs)
             arrays, scalars = args[: self._inputs], args[self._inputs :]
-        outs = () if out is None else outputs_of(out)
+        outs = () if out is None else (out,) if out.__class__ is Array else outputs_of(out)
         plain = alpha == 1 and beta == 0 if alpha.__class__ is beta.__class__ is int else False
-        scaling = None if plain else scale_signature(alpha, beta)
-        options = (told_apart(axis, keepdims), scaling)
+        options = told_apart(axis, keepdims)
+        if not plain:
+            options = (options, scale_signature(alpha, beta))
         call, signature = self._calls.look_up(device, arrays, outs, scalars, options)
         if call is None:
             call = self._prepare(device, Request(args, axis, keepdims, out, alpha, beta))

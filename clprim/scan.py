@@ -183,7 +183,7 @@ class Scan:
         request = _Request(args, axis, exclusive, reverse, out, segments)
         if segments is not None:
             arrays = (*arrays, self._marks(device, request))
-        options = told_apart(axis, exclusive, reverse, segments is None)
+        options = (told_apart(axis, exclusive), told_apart(reverse), segments is None)
         call, signature = self._calls.look_up(device, arrays, outs, scalars, options)
         if call is None:
             call = self._prepare(device, request, arrays)

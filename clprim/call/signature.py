@@ -30,12 +30,11 @@ def outputs_of(out: Any) -> Any:
     return (out,)
 
 
-def told_apart(*options: Any) -> tuple[Any, ...]:
+def told_apart(axis: Any, flag: Any = None) -> tuple[Any, ...]:
     """Returns options as users give them, with their types, which tell apart 1, 1.0 and True."""
-    kinds = tuple(map(type, options))
-    if tuple in kinds:
-        return options, kinds, *[told_apart(*o) for o in options if o.__class__ is tuple]
-    return options, kinds
+    if axis.__class__ is tuple:
+        return axis, flag, flag.__class__, *map(type, axis)
+    return axis, flag, flag.__class__, axis.__class__
 
 
 class Calls(Generic[T]):

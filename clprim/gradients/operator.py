@@ -91,7 +91,7 @@ class OperatorGradient(ABC):
         arrays, scalars = args[: self._counts[0]], args[self._counts[0] :]
         kinds = tuple([kind_of(g) for g in grads])
         operands = (*arrays, *extra, *[g for g in grads if is_array(g)])
-        told = (kinds, told_apart(*options))
+        told = (kinds, *map(told_apart, options))
         found, signature = self._calls.look_up(device, operands, (), scalars, told)
         if found is None:
             given = read_arguments(self._what, args, self._counts, grad, device, extra)
