@@ -14,6 +14,7 @@ from clprim.call.arguments import (
     check_aliases,
     check_array,
     check_arrays,
+    check_once,
     check_out,
     result_dtypes,
 )
@@ -276,13 +277,7 @@ class Grouped:
         inputs = [operand_of(a) for a in arrays]
         shape = broadcast_shapes(what, [a.shape for a in inputs])
         axes = reduced_axes(what, request.axis, len(shape))
-        for n in sorted(definition.finalized):
-            spread = (1,) * (len(shape) - len(inputs[n].shape)) + inputs[n].shape
-            if any(spread[d] != 1 for d in axes):
-                raise ShapeError(
-                    f"{what}: finalize reads x{n}, whose shape {inputs[n].shape} is more than one "
-                    f"value a group; expected size 1 along axis {axes}"
-                )
+        check_once(what, definition.finalized, [a.shape for a in inputs], len(shape), axes)
         array_types = [a.dtype for a in inputs]
         scalar_types = scalar_dtypes(what, scalars, array_types)
         result_types = self._result_type or (

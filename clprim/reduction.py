@@ -14,6 +14,7 @@ from clprim.call.arguments import (
     as_results,
     check_aliases,
     check_arrays,
+    check_once,
     check_out,
     result_dtypes,
 )
@@ -71,7 +72,8 @@ class Reduction:
             derived from ``step`` where its form allows (sums, products, bit operations, minima and
             maxima, with the position of the winner), and asked for otherwise.
         finalize: Assigns the results ``y0``, … from ``reduce_yN``, ``wN`` and ``count``, the
-            number of elements reduced. Left out, the partials are the results.
+            number of elements reduced, and from arrays of size 1 along the reduced axes. Left
+            out, the partials are the results.
         result_type: dtype of the results, or one for each. By default the promotion of arrays and
             scalars; as in NumPy, sums and products of integers shorter than 64 bits are int64 or
             uint64; positions are int64.
@@ -170,7 +172,8 @@ class Reduction:
 
         Raises:
             ShapeError: Wrong number of arguments, shapes that do not broadcast, an axis out of
-                range, ``out`` of another shape or overlapping an input, beta without out.
+                range, an array of ``finalize`` that changes along the axes, ``out`` of another
+                shape or overlapping an input, beta without out.
             DTypeError: An argument that is no array or no number, a dtype the device lacks.
             DeviceError: An array of another context.
             BuildError: The OpenCL compiler refused a snippet.
@@ -285,6 +288,7 @@ class Reduction:
         inputs = [operand_of(a) for a in arrays]
         shape = broadcast_shapes(what, [a.shape for a in inputs])
         axes = reduced_axes(what, request.axis, len(shape))
+        check_once(what, definition.finalized, [a.shape for a in inputs], len(shape), axes)
         kept = tuple(1 if d in axes else size for d, size in enumerate(shape))
         result_shape = kept if keepdims else tuple(s for d, s in enumerate(shape) if d not in axes)
 

@@ -189,6 +189,14 @@ def reductions():
     yield "reduction/inner-gpu", reduce_plan(array((4, 100_000)), (1,), GPU)
     yield "reduction/inner-rows", reduce_plan(array((16, 64, 300)), (0, 2))
     yield "reduction/columns-cpu", reduce_plan(array((100, 1000)), (0,))
+    about = define(
+        "y0 = x0 - x1;", finalize="y0 = x1 + reduce_y0 / count; y1 = x2;", name="about_origin"
+    )
+    once = [array((3000, 40)), array((1, 40), steps=2), array((1, 1), HALF)]
+    yield (
+        "reduction/finalize-arrays",
+        reduce_plan(once, (0,), CPU, about, partials=["f4"], results=["f4"] * 2),
+    )
     yield "reduction/narrow-cpu", reduce_plan(image, (0, 2, 3))
     yield "reduction/lanes-gpu", reduce_plan(array((500, 100)), (0,), GPU)
     yield "reduction/argmax-gpu", reduce_plan(array((70, 80)), (1,), GPU, ARGMAX, ["f4", "i8"])

@@ -407,6 +407,59 @@ def test_finalize_sees_count_and_scalars_and_runs_once_a_result(device):
     assert norm(cp.zeros((2, 0)), 7.0, axis=1)[1].get().tolist() == [0, 0]
 
 
+# One stage and two, walks along rows, down columns, and across short rows; broadcast, and nothing.
+ONCE = [
+    ((4, 5, 6), (1,), (4, 1, 6), (6,)),
+    ((4, 5, 6), (0, 2), (5, 1), (1,)),
+    ((3000, 40), (0,), (40,), (1, 40)),
+    ((40, 3000), (1,), (40, 1), (1, 1)),
+    ((4, 100_000), (1,), (4, 1), (1,)),
+    ((100_000, 3), (0,), (3,), (1, 3)),
+    ((7,), (0,), (1,), (1,)),
+    ((5, 0, 3), (1,), (5, 1, 3), (3,)),
+]
+
+
+@pytest.mark.parametrize(("shape", "axis", "first", "second"), ONCE)
+def test_finalize_reads_arrays_of_one_value_a_result(device, shape, axis, first, second):
+    line = cp.Reduction(
+        "y0 = x0;",
+        init="reduce_y0 = 0;",
+        step="reduce_y0 += y0;",
+        finalize="y0 = reduce_y0 * x1 + x2; y1 = x1 * w0;",
+        result_type=np.float32,
+    )
+    a, b, c = numbers(shape), numbers(first, seed=1), numbers(second, np.int32, seed=2)
+    y, z = line(*map(cp.asarray, (a, b, c)), 3.0, axis=axis, keepdims=True)
+    exact = a.sum(axis, keepdims=True, dtype=np.float64) * b + c
+    equal(y, exact)
+    equal(z, np.broadcast_to(3 * b, exact.shape))
+
+
+def test_finalize_reads_views_of_what_is_reduced(device):
+    line = cp.Reduction(
+        "y0 = x0 - x1;",
+        init="reduce_y0 = 0;",
+        step="reduce_y0 += y0;",
+        finalize="y0 = x1 + reduce_y0 / count;",
+    )
+    a = numbers((2, 64, 50))
+    x = cp.asarray(a)[:, ::-1]
+    equal(line(x, x[:, 3:4, :], axis=1), a.mean(1))
+    equal(line(x, x[:1, 3:4, :1], axis=(0, 1)), a.mean((0, 1)))
+
+
+def test_finalize_refuses_arrays_that_change_along_the_axes(device):
+    line = cp.Reduction(
+        "y0 = x0;", init="reduce_y0 = 0;", step="reduce_y0 += y0;", finalize="y0 = reduce_y0 * x1;"
+    )
+    x = cp.zeros((3, 4))
+    for axis in (1, None):
+        with pytest.raises(cp.ShapeError, match="finalize reads x1, whose shape"):
+            line(x, cp.zeros(4), axis=axis)
+    assert line(x, cp.zeros(4), axis=0).shape == (4,)
+
+
 def test_more_results_than_partials_and_the_other_way_round(device):
     more = cp.Reduction(
         "y0 = x0;",

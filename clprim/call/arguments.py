@@ -110,6 +110,31 @@ def check_out(what: str, n: int, out: Array, shape: tuple[int, ...], dtype: Any)
         )
 
 
+def check_once(
+    what: str,
+    finalized: Collection[int],
+    shapes: Sequence[tuple[int, ...]],
+    ndim: int,
+    axes: Sequence[int],
+) -> None:
+    """Refuses arrays that ``finalize`` reads but that change along the reduced axes.
+
+    Args:
+        what: The operator, for messages.
+        finalized: Numbers of the arrays that ``finalize`` reads.
+        shapes: Of all arrays.
+        ndim: Dimensions that they broadcast to.
+        axes: The reduced ones.
+    """
+    for n in sorted(finalized):
+        spread = (1,) * (ndim - len(shapes[n])) + shapes[n]
+        if any(spread[d] != 1 for d in axes):
+            raise ShapeError(
+                f"{what}: finalize reads x{n}, whose shape {shapes[n]} is more than one "
+                f"value a group; expected size 1 along axis {tuple(axes)}"
+            )
+
+
 def check_aliases(
     what: str,
     outs: Sequence[Array],

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from clprim.call.arguments import check_once
 from clprim.errors import ShapeError
 from clprim.gradients.arguments import (
     Given,
@@ -231,11 +232,5 @@ class GroupedGradient(OperatorGradient):
         for label, array, shape in expected:
             if is_array(array) and array.shape != shape:
                 raise ShapeError(f"{self._what}: {label} has shape {array.shape}, expected {shape}")
-        for n in sorted(self.definition.finalized):
-            shape = given.arrays[n].shape
-            spread = (1,) * (len(whole) - len(shape)) + shape
-            if any(spread[d] != 1 for d in axes):
-                raise ShapeError(
-                    f"{self._what}: finalize reads x{n}, whose shape {shape} is more than one "
-                    f"value a group; expected size 1 along axis {axes}"
-                )
+        shapes = [a.shape for a in given.arrays]
+        check_once(self._what, self.definition.finalized, shapes, len(whole), axes)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from clprim.errors import ShapeError
 from clprim.gradients.arguments import Standing, is_array, sum_axes
 from clprim.gradients.kernels import make
 from clprim.gradients.stages import REAL, Stage, StageMaker
@@ -291,19 +290,21 @@ class PartialStages:
         return Stage(operator, (*arrays, *scalars), {"shape": kept}, shown)
 
     def late(self, folded: Folded, values: Mapping[str, Any], kept: tuple[int, ...]) -> list[Stage]:
-        """Adds to the gradients of scalars what ``finalize`` has to do with them."""
-        axes = tuple(d for d, size in enumerate(kept) if size != 1)
+        """Adds to gradients what ``finalize`` has to do with their arguments.
+
+        Every ``gyN`` among the values is an array.
+        """
         stages: list[Stage] = []
         for name in folded.late:
-            used = folded.outputs.uses([f"g{name}"], self._saves)
-            if not any(is_array(values.get(n)) for n in used):
-                raise ShapeError(
-                    f"{self._what}: the gradient of {name} needs grad= as an array, not a number"
-                )
+            shape = values[name].shape if is_array(values[name]) else ()
+            axes = sum_axes(shape, kept)
             stage = self._maker.stage(folded.outputs, values, kept, axes, [name])
-            stages.append(replace(stage, results=((f"late_{name}", ()),)))
+            if name in folded.late_alone:
+                stages.append(stage)
+                continue
+            stages.append(replace(stage, results=((f"late_{name}", shape),)))
             operands = (f"g{name}", f"late_{name}")
-            stages.append(Stage(self._add(), operands, {}, ((f"g{name}", ()),)))
+            stages.append(Stage(self._add(), operands, {}, ((f"g{name}", shape),)))
         return stages
 
     def _add(self) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from clprim.arrays.creation import full
 from clprim.call.door import flag
 from clprim.errors import ShapeError
 from clprim.gradients.arguments import (
@@ -20,7 +21,7 @@ from clprim.gradients.arguments import (
 from clprim.gradients.operator import OperatorGradient
 from clprim.gradients.partials import PartialStages
 from clprim.gradients.second import SecondOfReduction
-from clprim.gradients.stages import Stage, StageMaker
+from clprim.gradients.stages import REAL, Stage, StageMaker
 from clprim.language.definition import ReductionDefinition
 from clprim.language.gradient.by_hand import HandWritten
 from clprim.language.gradient.derive import Derivation
@@ -192,9 +193,24 @@ class ReductionGradient(OperatorGradient):
         return self._staged(args, grad, (), axis, keepdims, True)
 
     def _values(
-        self, arrays: Any, scalars: Any, grads: Any, extra: Any, kept: tuple[int, ...]
+        self,
+        arrays: Any,
+        scalars: Any,
+        grads: Any,
+        extra: Any,
+        spread: tuple[tuple[int, ...], Any],
     ) -> dict[str, Any]:
-        """Arguments by name; what has the shape of results gets reduced axes of size 1."""
+        """Arguments by name; what has the shape of results gets reduced axes of size 1.
+
+        Args:
+            arrays: The arguments x0, x1, ….
+            scalars: The arguments w0, w1, ….
+            grads: Gradients of the results.
+            extra: Saved results.
+            spread: The shape of results; the dtype where a number that is a gradient fills it,
+                as gradients are summed along it, or None.
+        """
+        kept, dtype = spread
         values = {f"x{n}": a for n, a in enumerate(arrays)}
         values |= {f"w{n}": w for n, w in enumerate(scalars)}
         of_results = {f"gy{n}": g for n, g in enumerate(grads)}
@@ -202,13 +218,15 @@ class ReductionGradient(OperatorGradient):
         for name, value in of_results.items():
             whole = is_array(value) and value.shape != kept
             values[name] = value.reshape(kept) if whole else value
+            if dtype is not None and value is not None and not is_array(value):
+                values[name] = full(kept, value, dtype)
         shape = broadcast_shapes(self._what, [a.shape for a in arrays])
         values["count"] = max(1, math.prod(shape)) // max(1, math.prod(kept))
         return values
 
     def _prepare(
         self, given: Given, extra: Sequence[Any], axis: Any, keepdims: bool, apart: bool
-    ) -> tuple[tuple[Stage, ...], tuple[str, ...], tuple[int, ...]]:
+    ) -> tuple[tuple[Stage, ...], tuple[str, ...], tuple[tuple[int, ...], Any]]:
         what, wrt = self._what, self._asked(given)
         whole = broadcast_shapes(what, [a.shape for a in given.arrays])
         axes = reduced_axes(what, axis, len(whole))
@@ -224,22 +242,24 @@ class ReductionGradient(OperatorGradient):
                 )
         kinds = tuple(kind_of(g) for g in given.grads)
         folded = self._derived(given.real, given.ctypes, kinds, wrt)
-        values = self._values(given.arrays, given.scalars, given.grads, extra, kept)
+        spread = kept, REAL[given.real] if folded.late else None
+        values = self._values(given.arrays, given.scalars, given.grads, extra, spread)
         order = tuple(f"g{name}" for name in wrt)
         if not apart:
             near = self._partial_stages.near(folded, values, whole, axes, wrt)
             if near is not None:
-                return (near,), order, kept
+                return (near,), order, spread
         stages = self._partial_stages.before(folded, values, kept, axes, given.real)
         groups: dict[tuple[int, ...], list[str]] = {}
-        for name in wrt:
+        alone = folded.late_alone
+        for name in (n for n in wrt if n not in alone):
             groups.setdefault(sum_axes(self._shape_of(name, given), whole), []).append(name)
         written = {"reduce_item": _position(axes)}
         for summed, names in groups.items():
             stages.append(self._maker.stage(folded.elements, values, whole, summed, names, written))
         if folded.late:
             stages += self._partial_stages.late(folded, values, kept)
-        return tuple(stages), order, kept
+        return tuple(stages), order, spread
 
 
 def _position(axes: tuple[int, ...]) -> str:

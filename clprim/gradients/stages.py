@@ -157,8 +157,9 @@ def lies_otherwise(whole: tuple[int, ...], argument: Any, operands: Sequence[Any
         return False
     if argument.shape != whole:
         return False
+    known = [a for a in operands if isinstance(a, cl_array.Array) and a.shape == whole]
     order = memory_order(whole, [argument.strides])
-    return order != memory_order(whole, [a.strides for a in operands if a.shape == whole])
+    return order != memory_order(whole, [a.strides for a in known])
 
 
 def covers(whole: tuple[int, ...], shapes: Sequence[tuple[int, ...]]) -> bool:

@@ -128,6 +128,11 @@ class ReductionDefinition:
         return parts if self.finalize is None else (*parts, self.finalize)
 
     @cached_property
+    def finalized(self) -> frozenset[int]:
+        """Which ``xN`` a reduction's ``finalize`` reads, once a result."""
+        return frozenset() if self.finalize is None else self.finalize.numbers("x")
+
+    @cached_property
     def draws(self) -> bool:
         """Whether it draws random numbers: every call then takes others."""
         return any(snippet.draws for snippet in self.snippets)
@@ -338,8 +343,8 @@ def define_reduction(
     finalize_part = None
     results = partials
     if finalize is not None:
-        seen = ("x", item, *POSITION) if scan else ("count",)
-        reads = frozenset([family, "w", *seen])
+        seen = (item, *POSITION) if scan else ("count",)
+        reads = frozenset([family, "x", "w", *seen])
         finalize_part = check(Rules(owner, "finalize", reads, frozenset(["y"])), finalize, helpers)
         for n in sorted(finalize_part.numbers(family)):
             if n >= partials:
@@ -350,8 +355,7 @@ def define_reduction(
 
     parts: tuple[Snippet, ...] = (taken.expr, taken.init, taken.step, taken.combine)
     parts = parts if finalize_part is None else (*parts, finalize_part)
-    inputs = count_operands(owner, "x", parts)
-    if inputs == 0:
+    if not any(s.numbers("x") for s in (taken.expr, taken.step)):
         raise taken.expr.error("", f"a {owner.lower()} needs at least one array: use x0")
     return ReductionDefinition(
         name=kernel_name(name, owner.lower(), helpers.names),
@@ -361,7 +365,7 @@ def define_reduction(
         combine=taken.combine,
         finalize=finalize_part,
         preamble=helpers.text,
-        inputs=inputs,
+        inputs=count_operands(owner, "x", parts),
         scalars=count_operands(owner, "w", parts),
         values=taken.values,
         partials=partials,

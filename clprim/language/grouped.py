@@ -153,10 +153,8 @@ class GroupedDefinition:
         return self._reduction(None)
 
     @cached_property
-    def reduction_to_values(self) -> Reducing | None:
-        """The reduction whose results are the group's values, unless these depend on arrays."""
-        if self.finalize.numbers("x"):
-            return None
+    def reduction_to_values(self) -> Reducing:
+        """The reduction whose results are the group's values."""
         names = {f"group_y{n}": f"y{n}" for n in range(self.group_values)}
         # A whole number in a reduction, in other kernels a real one: 1 / count is not 0.
         return self._reduction(names | {"count": "(typeof_y0)count"})

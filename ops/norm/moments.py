@@ -27,17 +27,17 @@ _MOMENTS: dict[str, Any] = {
     "step": "reduce_y0 += y0; reduce_y1 += y0 * y0;",
     "combine": "reduce_y0 += other_y0; reduce_y1 += other_y1;",
     "finalize": """
-        typeof_reduce_y0 mean = reduce_y0 / count;  // from the origin; NaN of no elements
+        typeof_reduce_y0 distance = reduce_y0 / count;  // from the origin; NaN of no elements
         {variance}
-        y0 = mean;
+        y0 = middle + distance;
         y1 = variance < 0 ? 0 : variance;
     """,
 }
-_BIASED = "typeof_reduce_y0 variance = reduce_y1 / count - mean * mean;"
+_BIASED = "typeof_reduce_y0 variance = reduce_y1 / count - distance * distance;"
 # What w0 takes from the number of elements leaves degrees of freedom, not less than none.
 _CORRECTED = """
         typeof_reduce_y0 freedom = count - w0;
-        typeof_reduce_y0 squares = reduce_y1 - mean * reduce_y0;
+        typeof_reduce_y0 squares = reduce_y1 - distance * reduce_y0;
         squares = squares < 0 ? 0 : squares;
         typeof_reduce_y0 variance = squares / (freedom < 0 ? 0 : freedom);
 """
@@ -110,22 +110,18 @@ def standardizing(dtype: AnyDType, origins: int, weight: bool, bias: bool, name:
 
 @lru_cache(maxsize=32)
 def _reduction(kind: AnyDType, more: str, origins: int) -> Reduction:
-    """Mean from the origin and biased variance.
+    """Mean and biased variance.
 
     ``more`` is what w0 does: it is ``eps`` of a third result, 1 / √(variance + eps), or the
     ``correction`` of the variance; or nothing.
     """
-    finalize = _MOMENTS["finalize"].format(variance=_CORRECTED if more == "correction" else _BIASED)
+    finalize = origin_of(origins, 1, "reduce_y0")
+    finalize += _MOMENTS["finalize"].format(
+        variance=_CORRECTED if more == "correction" else _BIASED
+    )
     strings = {**_MOMENTS, "finalize": finalize + (_INVSTD if more == "eps" else "")}
     expr = origin_of(origins, 1) + "y0 = x0 - middle;"
     return Reduction(expr, **strings, result_type=kind, name="moments")
-
-
-@lru_cache(maxsize=32)
-def _mean(kind: AnyDType, origins: int) -> Pointwise:
-    """The origin and the mean's distance from it."""
-    expr = origin_of(origins, 0) + f"y0 = middle + x{origins};"
-    return Pointwise(expr, result_type=kind, name="mean")
 
 
 @lru_cache(maxsize=16)
@@ -169,15 +165,9 @@ def moments(
     more = "eps" if eps is not None else "correction" if correction is not None else ""
     rest = tuple(w for w in (eps, correction) if w is not None)
     operator = _reduction(kind, more, len(origins))
-    into = None
-    if out is not None:
-        target, *others = (spread_view(o, axes) for o in out)
-        into = (allocate(target.shape, kind), *others)
-    distance, *others = operator(x, *origins, *rest, axis=axes, keepdims=True, out=into)
-    if out is None:
-        target = distance  # the sum replaces one of its terms, which is wanted no more
-    mean = _mean(kind, len(origins))(*origins, distance, out=target)
-    return out or tuple(flat_view(array, axes) for array in (mean, *others))
+    into = None if out is None else tuple(spread_view(o, axes) for o in out)
+    found = operator(x, *origins, *rest, axis=axes, keepdims=True, out=into)
+    return out or tuple(flat_view(array, axes) for array in found)
 
 
 def origins_of(x: Any, axes: tuple[int, ...], kind: AnyDType) -> tuple[Array, ...]:

@@ -76,6 +76,37 @@ def test_scalars_of_elements_and_of_results(double_device):
     assert g1.get() == grad.sum()
 
 
+def test_arrays_of_elements_and_of_results(double_device):
+    f = cp.Reduction("y0 = x0 * x1;", **norm("y0 = reduce_y0 * x1 * x2 + w0;"))
+    a, b, c = (numbers(s, np.float64, seed=n) for n, s in enumerate(((3, 4, 2), (3, 1, 2), (2,))))
+    tensors = [torch.tensor(v, requires_grad=True) for v in (a, b, c)]
+    result = (tensors[0] * tensors[1]).sum(1) * tensors[1][:, 0] * tensors[2] + 2
+    grad = numbers((3, 2), np.float64, seed=3)
+    args = [*map(cp.asarray, (a, b, c)), 2.0]
+    for given, handed in ((cp.asarray(grad), grad), (0.5, np.full((3, 2), 0.5))):
+        right = torch.autograd.grad(result, tensors, torch.tensor(handed), retain_graph=True)
+        found = f.gradient()(*args, axis=1, grad=given)
+        for one, other in zip(found, right, strict=True):
+            np.testing.assert_allclose(one.get(), other.numpy(), rtol=1e-12)
+    assert f.gradient("w0")(*args, axis=1, grad=0.5).get() == 3
+    only = f.gradient("x2")  # no kernel runs over elements for what is read once a result
+    assert only.source(*args, axis=1, grad=0.5).count("gradient(") == 1
+
+
+def test_second_derivatives_of_arrays_of_results(double_device):
+    f = cp.Reduction("y0 = x0 * x0;", **norm("y0 = reduce_y0 * x1 * x1;"))
+    a, b = numbers((3, 4), np.float64), numbers((3, 1), np.float64, seed=1)
+    x, s = (torch.tensor(v, requires_grad=True) for v in (a, b))
+    first = torch.autograd.grad(
+        ((x * x).sum(1, keepdim=True) * s * s).sum(), [x, s], create_graph=True
+    )
+    right = torch.autograd.grad([*first], [x, s], [torch.ones(3, 4), torch.ones(3, 1)])
+    ones = tuple(cp.full(v.shape, 1.0, np.float64) for v in (a, b))
+    found = f.gradient().gradient(("x0", "x1"))(cp.asarray(a), cp.asarray(b), axis=1, grad=ones)
+    for one, other in zip(found, right, strict=True):
+        np.testing.assert_allclose(one.get(), other.numpy(), rtol=1e-12)
+
+
 def test_the_position_of_the_greatest_takes_no_gradient(device):
     f = cp.Reduction(
         "y0 = x0;",

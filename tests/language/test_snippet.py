@@ -186,9 +186,10 @@ REDUCTION_ERRORS = [
     ("finalize", "y0 = reduce_y0 / §cnt;", "unknown name 'cnt'; did you mean 'count'?", 3, {}),
     (
         "finalize",
-        "y0 = §x0;",
-        "'x0' is not available in finalize of a Reduction, which knows count, reduce_yN, wN, yN",
-        2,
+        "y0 = §other_y0;",
+        "'other_y0' is not available in finalize of a Reduction, which knows count, reduce_yN, "
+        "wN, xN, yN",
+        8,
         {},
     ),
     (

@@ -26,11 +26,12 @@ class Folded:
 
     Attributes:
         kept: What every partial keeps.
-        outputs: What every result hands on: ``ay0``, …, and the part of ``gw0`` that no element
-            has; terms in ``reduce_yN``, ``gyN``, ``count`` and what was counted of elements.
+        outputs: What every result hands on: ``ay0``, …, and the part of ``gw0`` and ``gx0`` that
+            no element has; terms in ``reduce_yN``, ``gyN``, ``count`` and what was counted of
+            elements.
         elements: The gradients of arguments; terms in ``xN``, ``wN``, ``ayN``, ``reduce_yN``.
         taken: What partials with ties or products take of an element: ``e0``, ….
-        late: Scalars that results depend on beside elements.
+        late: Scalars, and arrays that ``finalize`` reads, that results depend on beside elements.
     """
 
     kept: list[Kept]
@@ -38,6 +39,14 @@ class Folded:
     elements: Derivation | HandWritten
     taken: Derivation
     late: tuple[str, ...] = field(default=())
+
+    @property
+    def late_alone(self) -> frozenset[str]:
+        """Those of them that no element depends on."""
+        if isinstance(self.elements, HandWritten):
+            return frozenset()
+        found = self.elements.gradients
+        return frozenset(name for name in self.late if found[f"g{name}"].value == 0)
 
 
 def derive_reduction(
@@ -160,7 +169,8 @@ class _Fold:
             for n, (result, kind) in enumerate(zip(self.results, grads, strict=True))
             if kind != "none"
         ]
-        numbers = [self.run.leaf(name) for name in wrt if name[0] == "w"]
+        once = {f"x{n}" for n in self.definition.finalized}
+        numbers = [self.run.leaf(name) for name in wrt if name[0] == "w" or name in once]
         reverse = Reverse(run.terms, run.reasons)
         try:
             handed = reverse.gradients(given, [*self.partials, *numbers])

@@ -75,10 +75,9 @@ class _Planner:
         spread = self._spread()
         own = [k if k is not None and k.operand.dtype == value else None for k in self.kept]
         copied = tuple(n for n, k in enumerate(self.kept) if k is not None and own[n] is None)
-        direct = definition.reduction_to_values
-        if direct is not None and spread == self.one_each and not copied:
+        if spread == self.one_each and not copied:
             tables = [k or self._table(spread) for k in own]
-            self._reduce(direct, tables)
+            self._reduce(definition.reduction_to_values, tables)
             return tables
         partials = [self._table(self.one_each) for _ in range(definition.taken.partials)]
         self._reduce(definition.reduction, partials)

@@ -87,8 +87,7 @@ class ReductionCode(FoldCode):
         row_a_split: Whether every split is one whole row (of ``reduce_inner``).
         exact: Whether what a split takes is one tile, without a remainder (likewise).
         store_tiles: Whether ``reduce_columns`` may store whole vectors as they are.
-        ahead: How far ahead inputs are prefetched: elements, or rows of ``reduce_columns``.
-        far: Whether into a far cache.
+        ahead: How many rows ahead inputs are prefetched into a far cache.
         line: Vectors in a line of the cache, one of which is prefetched.
         streaming: Whether it should do so past the cache.
         levels: Levels of accumulators above a tile, 4 steps each, which keep chains of additions
@@ -99,6 +98,7 @@ class ReductionCode(FoldCode):
         endless: Whether the last level adds up without losing anything.
         added: Names of the partials of floats that merge by addition.
         still: Names of the inputs that the reduced loops do not move: one value an output.
+        finalized: Names of the inputs that ``finalize`` reads.
     """
 
     scaling: tuple[tuple[str, str], ...]
@@ -113,7 +113,6 @@ class ReductionCode(FoldCode):
     exact: bool
     store_tiles: bool
     ahead: int
-    far: bool
     line: int
     streaming: bool
     levels: int
@@ -122,6 +121,7 @@ class ReductionCode(FoldCode):
     endless: bool
     added: tuple[str, ...]
     still: tuple[str, ...]
+    finalized: tuple[str, ...]
 
 
 _BOUNDS = {

@@ -216,7 +216,8 @@ class _Planner:
         )
         if not two_stages:
             return ReductionPlan((first,), schedule=schedule)
-        second = self._finish(space, schedule, index, outputs, length, stored + written)
+        once = tuple(x for n, x in enumerate(inputs) if n in definition.finalized)
+        second = self._finish(space, schedule, index, outputs, length, stored + written, once)
         size = outputs * schedule.splits
         pairs = zip(self.stages.partial_codes, self.partials, strict=True)
         workspace = {code.name: (size, dtype) for code, dtype in pairs}
@@ -230,16 +231,18 @@ class _Planner:
         outputs: int,
         length: int,
         nbytes: int,
+        once: tuple[OperandCode, ...],
     ) -> KernelPlan:
-        """The second stage: every output merges its partials."""
+        """The second stage: every output merges its partials, and reads inputs ``once``."""
         kept = space.select(False)
         first_result = len(self.inputs)
         numbers = [("length", length), ("outputs", outputs), ("splits", schedule.splits)]
         numbers += [(f"k{d}", dim.size) for d, dim in enumerate(kept)]
-        for n in range(len(self.results)):
-            k = first_result + n
-            numbers.append((f"y{n}_start", space.offsets[k]))
-            numbers += [(f"y{n}_k{d}", dim.strides[k]) for d, dim in enumerate(kept)]
+        places = [(int(x.name[1:]), x.name) for x in once]
+        places += [(first_result + n, f"y{n}") for n in range(len(self.results))]
+        for k, name in places:
+            numbers.append((f"{name}_start", space.offsets[k]))
+            numbers += [(f"{name}_k{d}", dim.strides[k]) for d, dim in enumerate(kept)]
         # A work-group an output, a work-item several vectors of outputs, or a work-item an output
         # in groups of a handy size.
         finish = schedule.finish
@@ -253,7 +256,7 @@ class _Planner:
             numbers,
             index,
             space_dims=len(kept),
-            inputs=(),
+            inputs=once,
             positions=(),
             coords=(),
             sizes=(),

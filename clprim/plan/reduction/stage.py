@@ -269,7 +269,6 @@ class Stages:
             exact=schedule.exact,
             store_tiles=store_tiles,
             ahead=schedule.ahead,
-            far=schedule.far,
             line=schedule.line,
             levels=levels,
             # Where the accumulators fit the registers and few steps are left over.
@@ -279,6 +278,7 @@ class Stages:
             added=self._added(),
             streaming=store_tiles and not partial and self.traits.streams(written),
             still=still,
+            finalized=() if partial else tuple(f"x{n}" for n in sorted(definition.finalized)),
             random=draws,
         )
         return KernelPlan(

@@ -163,7 +163,6 @@ reduce_y0 = 0;
                 #pragma unroll
                 for (int u = 0; u < 9; ++u) {
                     const index_t c = from + u * 16;
-
                     typedef float16 typeof_reduce_y0;
                     typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
                     typedef float16 typeof_x0;
@@ -173,12 +172,12 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 177 "kernel"
+#line 176 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 182 "kernel"
+#line 181 "kernel"
                     }
 
                     tile_reduce_y0[u] = reduce_y0;
@@ -197,7 +196,7 @@ reduce_y0 += y0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 201 "kernel"
+#line 200 "kernel"
                         }
 
                         #pragma unroll
@@ -217,7 +216,7 @@ reduce_y0 = 0;
                             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 221 "kernel"
+#line 220 "kernel"
                             }
 
                             #pragma unroll

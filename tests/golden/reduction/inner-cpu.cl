@@ -169,7 +169,6 @@ reduce_y0 = 0;
                 #pragma unroll
                 for (int u = 0; u < 4; ++u) {
                     const index_t at = e + (u * 1 + lane) * 16;
-
                     typedef float16 typeof_reduce_y0;
                     typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
                     typedef float16 typeof_x0;
@@ -179,12 +178,12 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 183 "kernel"
+#line 182 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 188 "kernel"
+#line 187 "kernel"
                     }
 
                     tile_reduce_y0[u] = reduce_y0;
@@ -204,7 +203,7 @@ reduce_y0 += y0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 208 "kernel"
+#line 207 "kernel"
                         }
 
                         #pragma unroll
@@ -228,12 +227,12 @@ reduce_y0 = 0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 232 "kernel"
+#line 231 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 237 "kernel"
+#line 236 "kernel"
                 }
 
                 tile_reduce_y0[u] = reduce_y0;
@@ -251,7 +250,7 @@ reduce_y0 += y0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 255 "kernel"
+#line 254 "kernel"
                         }
 
                         #pragma unroll
@@ -274,12 +273,12 @@ reduce_y0 = 0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 278 "kernel"
+#line 277 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 283 "kernel"
+#line 282 "kernel"
                 }
 
                 rest_reduce_y0[0] = reduce_y0;
@@ -297,7 +296,7 @@ reduce_y0 += y0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 301 "kernel"
+#line 300 "kernel"
                         }
 
                         #pragma unroll

@@ -110,7 +110,6 @@ reduce_y0 = 0;
                 #pragma unroll
                 for (int u = 0; u < 2; ++u) {
                     const index_t at = e + (u * 256 + lane) * 4;
-
                     typedef float4 typeof_reduce_y0;
                     typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
                     typedef float4 typeof_x0;
@@ -120,12 +119,12 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 124 "kernel"
+#line 123 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 129 "kernel"
+#line 128 "kernel"
                     }
 
                     tile_reduce_y0[u] = reduce_y0;
@@ -145,12 +144,12 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 149 "kernel"
+#line 148 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 154 "kernel"
+#line 153 "kernel"
                 }
 
                 tile_reduce_y0[u] = reduce_y0;
@@ -165,12 +164,12 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 169 "kernel"
+#line 168 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 174 "kernel"
+#line 173 "kernel"
                 }
 
             }

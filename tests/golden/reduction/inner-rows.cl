@@ -137,7 +137,6 @@ reduce_y0 = 0;
                 #pragma unroll
                 for (int u = 0; u < 4; ++u) {
                     const index_t at = e + (u * 1 + lane) * 16;
-
                     typedef float16 typeof_reduce_y0;
                     typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
                     typedef float16 typeof_x0;
@@ -147,12 +146,12 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 151 "kernel"
+#line 150 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 156 "kernel"
+#line 155 "kernel"
                     }
 
                     tile_reduce_y0[u] = reduce_y0;
@@ -172,12 +171,12 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 176 "kernel"
+#line 175 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 181 "kernel"
+#line 180 "kernel"
                 }
 
                 tile_reduce_y0[u] = reduce_y0;
@@ -192,12 +191,12 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 196 "kernel"
+#line 195 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 201 "kernel"
+#line 200 "kernel"
                 }
 
             }

@@ -96,7 +96,6 @@ reduce_y0 = 0;
             #pragma unroll
             for (int u = 0; u < 3; ++u) {
                 const index_t at = e + u * 16;
-
                 typedef float16 typeof_reduce_y0;
                 typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
                 typedef float16 typeof_x0;
@@ -106,12 +105,12 @@ reduce_y0 = 0;
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 110 "kernel"
+#line 109 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 115 "kernel"
+#line 114 "kernel"
                 }
 
                 tile_reduce_y0[u] = reduce_y0;
@@ -132,7 +131,7 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 136 "kernel"
+#line 135 "kernel"
                 }
 
                 #pragma unroll
@@ -152,7 +151,7 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 156 "kernel"
+#line 155 "kernel"
                     }
 
                     #pragma unroll
@@ -172,7 +171,7 @@ reduce_y0 = 0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 176 "kernel"
+#line 175 "kernel"
                         }
 
                         #pragma unroll
@@ -192,7 +191,7 @@ reduce_y0 = 0;
                             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 196 "kernel"
+#line 195 "kernel"
                             }
 
                             #pragma unroll
@@ -215,7 +214,6 @@ reduce_y0 = 0;
         #pragma unroll
         for (int u = 0; u < 3; ++u) {
             const index_t at = e + u * 16;
-
             typedef float16 typeof_reduce_y0;
             typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
             typedef float16 typeof_x0;
@@ -225,12 +223,12 @@ reduce_y0 = 0;
             {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 229 "kernel"
+#line 227 "kernel"
             }
             {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 234 "kernel"
+#line 232 "kernel"
             }
 
             tile_reduce_y0[u] = reduce_y0;
@@ -250,7 +248,7 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 254 "kernel"
+#line 252 "kernel"
                 }
 
                 #pragma unroll
@@ -270,7 +268,7 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 274 "kernel"
+#line 272 "kernel"
                     }
 
                     #pragma unroll
@@ -290,7 +288,7 @@ reduce_y0 = 0;
                         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 294 "kernel"
+#line 292 "kernel"
                         }
 
                         #pragma unroll
@@ -310,7 +308,7 @@ reduce_y0 = 0;
                             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 314 "kernel"
+#line 312 "kernel"
                             }
 
                             #pragma unroll
@@ -356,7 +354,7 @@ reduce_y0 = 0;
         {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 360 "kernel"
+#line 358 "kernel"
         }
 
         // The last rows fill no tile.
@@ -368,12 +366,12 @@ reduce_y0 = 0;
             {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 372 "kernel"
+#line 370 "kernel"
             }
             {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 377 "kernel"
+#line 375 "kernel"
             }
 
         }

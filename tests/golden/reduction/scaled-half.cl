@@ -171,7 +171,6 @@ reduce_y0 = 0;
                 #pragma unroll
                 for (int u = 0; u < 3; ++u) {
                     const index_t at = e + (u * 1 + lane) * 16;
-
                     typedef float16 typeof_reduce_y0;
                     typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
                     typedef float16 typeof_x0;
@@ -183,12 +182,12 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:expr"
 y0 = x0 * x1 * w0;
-#line 187 "kernel"
+#line 186 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 192 "kernel"
+#line 191 "kernel"
                     }
 
                     tile_reduce_y0[u] = reduce_y0;
@@ -210,12 +209,12 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:expr"
 y0 = x0 * x1 * w0;
-#line 214 "kernel"
+#line 213 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 219 "kernel"
+#line 218 "kernel"
                 }
 
                 tile_reduce_y0[u] = reduce_y0;
@@ -232,12 +231,12 @@ reduce_y0 += y0;
                 {
 #line 1 "snippet:expr"
 y0 = x0 * x1 * w0;
-#line 236 "kernel"
+#line 235 "kernel"
                 }
                 {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 241 "kernel"
+#line 240 "kernel"
                 }
 
             }

@@ -115,7 +115,6 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
                 #pragma unroll
                 for (int u = 0; u < 4; ++u) {
                     const index_t at = e + (u * 1 + lane) * 16;
-
                     typedef float16 typeof_reduce_y0;
                     typeof_reduce_y0 reduce_y0 = tile_reduce_y0[u];
                     typedef float16 typeof_reduce_y1;
@@ -129,7 +128,7 @@ reduce_y0 = 0; reduce_y1 = 0; reduce_y2 = 0;
                     {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 133 "kernel"
+#line 132 "kernel"
                     }
                     {
 #line 1 "snippet:step"
@@ -137,7 +136,7 @@ reduce_y2 += 1;
 typeof_reduce_y0 delta = y0 - reduce_y0;
 reduce_y0 += delta / reduce_y2;
 reduce_y1 += delta * (y0 - reduce_y0);
-#line 141 "kernel"
+#line 140 "kernel"
                     }
 
                     tile_reduce_y0[u] = reduce_y0;
@@ -163,7 +162,7 @@ reduce_y1 += delta * (y0 - reduce_y0);
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 167 "kernel"
+#line 166 "kernel"
                 }
                 {
 #line 1 "snippet:step"
@@ -171,7 +170,7 @@ reduce_y2 += 1;
 typeof_reduce_y0 delta = y0 - reduce_y0;
 reduce_y0 += delta / reduce_y2;
 reduce_y1 += delta * (y0 - reduce_y0);
-#line 175 "kernel"
+#line 174 "kernel"
                 }
 
                 tile_reduce_y0[u] = reduce_y0;
@@ -188,7 +187,7 @@ reduce_y1 += delta * (y0 - reduce_y0);
                 {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 192 "kernel"
+#line 191 "kernel"
                 }
                 {
 #line 1 "snippet:step"
@@ -196,7 +195,7 @@ reduce_y2 += 1;
 typeof_reduce_y0 delta = y0 - reduce_y0;
 reduce_y0 += delta / reduce_y2;
 reduce_y1 += delta * (y0 - reduce_y0);
-#line 200 "kernel"
+#line 199 "kernel"
                 }
 
             }
