@@ -143,6 +143,7 @@ class _Planner:
             vector_type=self.stages.vector_type(),
             partial_bytes=sum(p.itemsize for p in self.partials),
             partials=len(self.partials),
+            summed=len(self.stages.summed),
             combine_vectors=definition.combine_componentwise,
             traits=self.traits,
         )

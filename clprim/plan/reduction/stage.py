@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from clprim.dtypes import AnyDType, promote, stored_type, value_dtype
 from clprim.language.definition import ReductionDefinition
@@ -115,6 +116,12 @@ class Stages:
             return None
         return value
 
+    @cached_property
+    def summed(self) -> tuple[int, ...]:
+        """Numbers of the partials that are sums of floats."""
+        summed = self.definition.summed
+        return tuple(n for n in sorted(summed) if self.partials[n].kind not in "biu")
+
     def _levels(self, schedule: Schedule, template: str) -> tuple[int, bool, bool]:
         """How levels of accumulators keep chains of floating-point additions short.
 
@@ -122,9 +129,8 @@ class Stages:
             How many, whether the last of them keeps what is lost, and whether the accumulators
             below them take four steps at a time.
         """
-        floats = any(self.partials[n].kind not in "biu" for n in self.definition.summed)
         vectors = self.definition.combine_componentwise or schedule.vector == 1
-        if not floats or not vectors or schedule.exact:
+        if not self.summed or not vectors or schedule.exact:
             return 0, False, False
         if template == "reduction/finish":
             return LEVELS, True, False

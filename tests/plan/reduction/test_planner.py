@@ -444,6 +444,33 @@ def test_levels_of_columns_end_their_chains():
         assert chain * 4**first.code.levels >= numbers(first)["chunk"]
 
 
+def test_tiles_of_two_sums_in_a_cache_leave_registers_to_their_levels():
+    traits = dataclasses.replace(TRAITS["cpu"], cache_bytes=1 << 25)
+    two = define(
+        init="reduce_y0 = 0; reduce_y1 = 0;", step="reduce_y0 += y0; reduce_y1 += y0 * y0;"
+    )
+    greatest = define(
+        init="reduce_y0 = 0; reduce_y1 = 0;", step="reduce_y0 = max(reduce_y0, y0); reduce_y1 += 1;"
+    )
+    for definition, shape, vectors in (
+        (two, (1000, 1280), 4),
+        (two, (1000, 160), 5),
+        (two, (1000, 1000), 3),
+        (two, (1000, 144), 9),  # a row in one tile
+        (two, (1000, 1024), 8),  # lines of all rows share the sets of a cache
+        (two, (4000, 1280), 8),  # memory is worse than what is spilled
+        (greatest, (1000, 1280), 8),
+        (SUM, (1000, 1280), 10),
+    ):
+        assert plan(array(shape), (0,), traits, definition).schedule.unroll == vectors
+
+
+def test_groups_of_columns_in_a_cache_take_neighbouring_tiles():
+    traits = dataclasses.replace(TRAITS["cpu"], cache_bytes=1 << 25)
+    for shape, tiles in (((1568, 2048), 3), ((6272, 512), 2), ((60_000, 512), 1)):
+        assert plan(array(shape), (0,), traits=traits).schedule.per_group == tiles
+
+
 def test_columns_are_asked_for_where_they_lie_apart_and_no_cache_holds_them():
     traits = dataclasses.replace(TRAITS["cpu"], vector_bytes=64, prefetch=True)
     for (rows, width), code in {
