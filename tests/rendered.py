@@ -280,10 +280,17 @@ def groups():
         ("grouped/runs-begun", shares, (x,), (FLOAT,)),
         ("grouped/runs", sums, (x, one, x), (FLOAT,)),
         ("grouped/runs-merged", largest, (array((32, 64, 14, 14), HALF),), ()),
+        (
+            "grouped/runs-singly",
+            sums,
+            (array((32, 64, 7, 7)), one, array((32, 64, 7, 7))),
+            (FLOAT,),
+        ),
     ):
         definition = define_grouped(**strings, name="group", preamble="")
         kept = (None, one) if definition.group_values == 2 else (None,)
-        problem = Groups(definition, x.shape, (0, 2, 3), FLOAT, inputs, scalars, (x,), kept)
+        shape, out = inputs[0].shape, array(inputs[0].shape)
+        problem = Groups(definition, shape, (0, 2, 3), FLOAT, inputs, scalars, (out,), kept)
         yield name, plan_runs(problem, CPU)
     x, one, gain = array((10_000, 21)), array((10_000, 1)), array((21,))
     sums["finalize"] = "group_y0 = reduce_y0 + x1; group_y1 = rsqrt(reduce_y1 * w0);"

@@ -38,6 +38,7 @@ def whole(shape, seed=0):
     [
         ((40, 67), -1),  # one kernel on CPUs
         ((4, 8, 5, 33), (0, 2, 3)),  # likewise, of two axes
+        ((4, 8, 7, 7), (0, 2, 3)),  # one element is left of each
         ((40, 67), 0),  # neighbours belong to other groups
         ((6, 3, 5), 1),
         ((7, 5), None),

@@ -77,6 +77,7 @@ class RunsCode(KernelCode):
         init, finalize, each: Snippets.
         each_part: What the last one is called.
         begun: Elements there is room for of each result that the last walk begins; 0 where none is.
+        singly: Whether what is left of a run is reduced an element at a time.
         streaming: Whether results go past the cache.
         ahead: Whether the next run is asked for while one is reduced.
     """
@@ -99,6 +100,7 @@ class RunsCode(KernelCode):
     each: str
     each_part: str
     begun: int
+    singly: bool
     streaming: bool
     ahead: bool
 
@@ -128,6 +130,7 @@ def group_kernel(
     *,
     begun: int,
     unroll: int = 1,
+    singly: bool = False,
     vectors: bool = False,
 ) -> KernelPlan:
     """Returns the kernel that a template prints.
@@ -142,6 +145,7 @@ def group_kernel(
         traits: Of the device.
         begun: Elements of a group there is room for near it, if there is for all.
         unroll: Independent partials of a run.
+        singly: Whether what is left of a run may be reduced an element at a time.
         vectors: Whether vectors are of one run: they may go past the cache, and the next run is
             asked for.
     """
@@ -195,6 +199,7 @@ def group_kernel(
         each=each.body,
         each_part=each.rules.part,
         begun=0 if near is None else begun,
+        singly=singly and near is None,
         streaming=vectors and traits.streams(moved) and _aligned(loops, results, widths[0]),
         ahead=vectors and traits.prefetch,
     )

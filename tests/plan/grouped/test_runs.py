@@ -93,6 +93,17 @@ def test_short_groups_have_few_partials_to_merge(shape, axes, partials):
     assert plan(array(shape), axes=axes).code.unroll == partials
 
 
+def test_one_or_two_elements_left_of_several_runs_are_reduced_one_by_one():
+    for shape, singly in (
+        ((32, 64, 7, 7), True),
+        ((32, 64, 5, 10), True),
+        ((32, 64, 14, 14), False),
+    ):
+        assert plan(array(shape)).code.singly == singly
+    assert not plan(array((32, 64, 8, 8))).code.singly
+    assert not plan(array((1000, 81)), (1,)).code.singly
+
+
 @pytest.mark.parametrize(
     ("x", "options"),
     [
