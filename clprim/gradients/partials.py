@@ -43,7 +43,6 @@ class PartialStages:
 
     Args:
         definition: Of the operator.
-        what: Its gradient, for messages.
         saves: Results that are at hand.
         partial_types: dtypes of the partials, where they are fixed.
         maker: Of the gradient's maps.
@@ -52,13 +51,11 @@ class PartialStages:
     def __init__(
         self,
         definition: ReductionDefinition,
-        what: str,
         saves: tuple[str, ...],
         partial_types: Sequence[Any] | None,
         maker: StageMaker,
     ) -> None:
         self.definition = definition
-        self._what = what
         self._saves = saves
         self._counts = (definition.inputs, definition.scalars, definition.results)
         self._partial_types = partial_types
@@ -295,11 +292,12 @@ class PartialStages:
         Every ``gyN`` among the values is an array.
         """
         stages: list[Stage] = []
+        alone = folded.late_alone
         for name in folded.late:
             shape = values[name].shape if is_array(values[name]) else ()
             axes = sum_axes(shape, kept)
             stage = self._maker.stage(folded.outputs, values, kept, axes, [name])
-            if name in folded.late_alone:
+            if name in alone:
                 stages.append(stage)
                 continue
             stages.append(replace(stage, results=((f"late_{name}", shape),)))

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from clprim.arrays.creation import full
+from clprim.call.arguments import check_once
 from clprim.call.door import flag
 from clprim.errors import ShapeError
 from clprim.gradients.arguments import (
@@ -61,9 +62,7 @@ class ReductionGradient(OperatorGradient):
         self._partial_types = partial_types
         self._maker = StageMaker(self._saves)
         self._derived = lru_cache(maxsize=64)(self._derive)
-        self._partial_stages = PartialStages(
-            definition, self._what, self._saves, partial_types, self._maker
-        )
+        self._partial_stages = PartialStages(definition, self._saves, partial_types, self._maker)
         if by_hand is not None:
             self._hand = HandWritten("Reduction", by_hand, None, definition.preamble)
             names = tuple(name[1:] for name in self._hand.gradients)
@@ -230,6 +229,8 @@ class ReductionGradient(OperatorGradient):
         what, wrt = self._what, self._asked(given)
         whole = broadcast_shapes(what, [a.shape for a in given.arrays])
         axes = reduced_axes(what, axis, len(whole))
+        shapes = [a.shape for a in given.arrays]
+        check_once(what, self.definition.finalized, shapes, len(whole), axes)
         kept = tuple(1 if d in axes else size for d, size in enumerate(whole))
         keepdims = flag(what, "keepdims", keepdims)
         shape = kept if keepdims else tuple(s for d, s in enumerate(whole) if d not in axes)

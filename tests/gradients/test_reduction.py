@@ -93,6 +93,13 @@ def test_arrays_of_elements_and_of_results(double_device):
     assert only.source(*args, axis=1, grad=0.5).count("gradient(") == 1
 
 
+def test_arrays_of_results_that_change_along_the_axes_are_refused(device):
+    f = cp.Reduction("y0 = x0;", **norm("y0 = reduce_y0 * x1;"))
+    for grad in (1.0, cp.zeros(3)):
+        with pytest.raises(cp.ShapeError, match=r"finalize reads x1, whose shape \(4,\)"):
+            f.gradient()(cp.zeros((3, 4)), cp.zeros(4), axis=1, grad=grad)
+
+
 def test_second_derivatives_of_arrays_of_results(double_device):
     f = cp.Reduction("y0 = x0 * x0;", **norm("y0 = reduce_y0 * x1 * x1;"))
     a, b = numbers((3, 4), np.float64), numbers((3, 1), np.float64, seed=1)
