@@ -14,6 +14,12 @@ from clprim.traits import DeviceTraits
 # Gathered tiles that a work-group takes: each strip of the packed operand is fetched from the far
 # cache once and then used this many times.
 TILES = 32
+# Work-groups that a unit is to have.
+GROUPS = 8
+# How much sooner the last core must be done with other tiles of a work-group, of a matrix. 17
+# work-groups on two cores take as long as 18. Measured with two runtimes, one image: 256→64, 64→256
+# and 64→64 of 56² take 0.95 to 0.97 of the time; squares of 1000 and 1023 0.88 with one of them.
+SOONER = 0.98
 # Bytes of the matrix that a work-group keeps while it streams all packed tiles: part of an L2.
 # A smaller one does no harm, since a tile reads its rows at only a few bytes a cycle.
 NEAR_BYTES = 3 << 19
@@ -50,7 +56,7 @@ def cut_loops(what: Contraction, code: ContractionCode, traits: DeviceTraits) ->
     images, rows, lanes = what.lanes
     tiles = -(-lanes // code.lanes)
     packed_tiles = -(-what.outputs // code.packed_lanes)
-    wanted = 8 * traits.compute_units
+    wanted = GROUPS * traits.compute_units
     enough = 4 * traits.compute_units
     channels = what.depths[2]
     bounds = what.gathered.bounds
@@ -63,7 +69,17 @@ def cut_loops(what: Contraction, code: ContractionCode, traits: DeviceTraits) ->
     # The shape of a block of tiles that reads the least of both operands together.
     fair = math.isqrt(products * code.packed_lanes // code.lanes)
     fair = max(1, images * rows * tiles * what.groups // wanted, fair)
-    tiles_a_group = -(-tiles // -(-tiles // min(tiles, TILES, near, fair)))
+    most = min(tiles, TILES, near, fair)
+    tiles_a_group = -(-tiles // -(-tiles // most))
+    if bounds is None:
+        lines = images * rows * what.groups
+        ends = {
+            some: _end(some, tiles, packed_tiles, lines, traits.compute_units)
+            for some in range(most // 2 + 1, min(tiles, TILES, most + most // 8) + 1)
+        }
+        best = min(reversed(ends), key=ends.__getitem__)
+        if ends[best] < SOONER * ends[tiles_a_group]:
+            tiles_a_group = best
     rows_a_group = max(1, min(rows, TILES // tiles_a_group)) if tiles_a_group == tiles else 1
     if code.crossed and tiles_a_group == tiles:
         rows_a_group = rows  # as many as the band has room for: its rows overlap
@@ -85,13 +101,35 @@ def cut_loops(what: Contraction, code: ContractionCode, traits: DeviceTraits) ->
         if strip > PANEL_BYTES and passed < FEW_LANES:
             return None  # a panel holds windows of several images
     parallel = images * -(-rows // rows_a_group) * -(-tiles // tiles_a_group) * what.groups
-    packed_a_group = packed_tiles
-    if parallel < wanted:
-        packed_a_group = max(1, packed_tiles * parallel // wanted)
-        parallel *= -(-packed_tiles // packed_a_group)
+    packed_a_group = _packed_share(packed_tiles, parallel, traits.compute_units)
+    parallel *= -(-packed_tiles // packed_a_group)
     if parallel < enough and math.prod(what.depths) >= 1024 and what.plain is None:
         return None  # splitting the depth gives more
     return Cut(tiles, packed_tiles, tiles_a_group, rows_a_group, packed_a_group)
+
+
+def _packed_share(packed_tiles: int, parallel: int, units: int) -> int:
+    """Packed tiles of a work-group, where so many others take no part of them; equal shares."""
+    share = max(1, min(packed_tiles, packed_tiles * parallel // (GROUPS * units)))
+    return -(-packed_tiles // -(-packed_tiles // share))
+
+
+def _end(some: int, tiles: int, packed_tiles: int, lines: int, units: int) -> int:
+    """When work-groups of so many tiles are done, in half tiles; fetching a strip takes one.
+
+    Some runtimes hand out work-groups one by one, others give a unit its part of those left.
+    """
+    blocks = -(-tiles // some)
+    share = _packed_share(packed_tiles, lines * blocks, units)
+    whole = lines * (tiles // some) * (packed_tiles // share)
+    groups = lines * blocks * -(-packed_tiles // share)
+    rounds = -(-whole // units)
+    edges = max(0, groups - rounds * units)
+    edge = max((2 * (tiles % some) + 1) * share, (2 * some + 1) * (packed_tiles % share))
+    full = (2 * some + 1) * share
+    one_by_one = rounds * full + -(-edges // units) * edge
+    passes, rest = divmod(-(-groups // units), lines * blocks)
+    return max(one_by_one, passes * lines * (2 * tiles + blocks) * share + rest * full)
 
 
 def _band(what: Contraction, bounds: Bounds, code: ContractionCode, tiles: int, rows: int) -> int:

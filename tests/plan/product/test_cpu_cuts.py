@@ -268,3 +268,30 @@ def test_short_windows_have_kernels_of_their_own():
     assert strided.fixed == (3, 3, 3)
     assert code(32, 64, 3, few, last=False).planar
     assert code(3, 64, 3, CPU, last=False).fixed is None
+
+
+def test_work_groups_keep_all_units_busy_to_the_end():
+    def loads(images, channels, size, outputs, units):
+        """The most that a unit does, and what it would be if all did the same; in tiles."""
+        traits = replace(CPU, compute_units=units)
+        what = forward(dense_convolution(images, channels, size, outputs, 1, last=True))
+        plan = plan_in_place(what, traits).main
+        named = {
+            p.declaration.split()[-1]: a
+            for p, a in zip(plan.code.parameters, plan.arguments, strict=True)
+        }
+        tiles, packed = named["tiles"], named["packed_tiles"]
+        sizes = [
+            min(named["tiles_a_group"], tiles - t) * min(named["packed_a_group"], packed - p)
+            for p in range(0, packed, named["packed_a_group"])
+            for t in range(0, tiles, named["tiles_a_group"])
+        ]
+        busy = [0] * units
+        for size in sorted(sizes, reverse=True):
+            busy[busy.index(min(busy))] += size
+        return max(busy), sum(sizes) / units
+
+    for layer in (1, 256, 56, 64), (1, 96, 14, 576), (1, 512, 28, 256), (8, 160, 7, 960):
+        for units in 2, 3:
+            most, fair = loads(*layer, units)
+            assert most <= 1.04 * fair, (layer, units, most, fair)
