@@ -218,6 +218,19 @@ def _input_phases(p: Convolution) -> list[Contraction]:
             # Taps reach back; counted from the last one, depths walk upwards.
             top, left = whole_y - (taps_y - 1) * back_y, whole_x - (taps_x - 1) * back_x
             last_y, last_x = first_y + (taps_y - 1) * step_y, first_x + (taps_x - 1) * step_x
+            bounds = Bounds(
+                h.windows,
+                v.windows,
+                top,
+                left,
+                row_lane=(0, 1),
+                row_depth=(back_y, 0),
+                column_lane=(0, 1),
+                column_depth=(back_x, 0),
+            )
+            leaves = (
+                min(top, left) < 0 or whole_y + rows > h.windows or whole_x + columns > v.windows
+            )
             phases.append(
                 Contraction(
                     name=p.name,
@@ -233,16 +246,7 @@ def _input_phases(p: Convolution) -> list[Contraction]:
                         (grad.image, grad.row, grad.column),
                         (back_y * grad.row, back_x * grad.column, grad.channel),
                         grad.end(*p.y_shape),
-                        Bounds(
-                            h.windows,
-                            v.windows,
-                            top,
-                            left,
-                            row_lane=(0, 1),
-                            row_depth=(back_y, 0),
-                            column_lane=(0, 1),
-                            column_depth=(back_x, 0),
-                        ),
+                        bounds if leaves else None,
                     ),
                     packed=Packed(
                         w.dtype,

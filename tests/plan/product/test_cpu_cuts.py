@@ -4,7 +4,7 @@ import itertools
 from dataclasses import replace
 
 from clprim.plan.conv.dense import CPU, dense_convolution
-from clprim.plan.conv.lowering import forward
+from clprim.plan.conv.lowering import contractions, forward
 from clprim.plan.product.dense import dense_product
 from clprim.plan.product.in_place import plan_in_place
 from clprim.plan.product.in_place_tile import FEW_ROWS
@@ -179,6 +179,23 @@ def test_columns_waste_little_at_the_ends_of_lines():
     assert rows * vectors <= 12
 
 
+def test_pixels_that_vectors_waste_become_rows():
+    room = replace(CPU, local_memory=256 << 10)
+
+    def code(images, channels, size, outputs, traits=room):
+        planes = dense_convolution(images, channels, size, outputs, 1)
+        return plan_in_place(forward(planes), traits).main.code
+
+    for layer in (8, 1024, 14, 512), (8, 256, 9, 128), (1, 960, 7, 64):
+        turned = code(*layer)
+        assert turned.planar and turned.band
+    assert turned.rows == 7
+    assert not code(8, 1024, 14, 512, CPU).planar  # nor where there is no room for a band
+    assert not code(8, 1024, 14, 64).planar  # few outputs do not pay for the copy
+    assert not code(1, 1024, 14, 512).planar
+    assert not code(8, 1024, 28, 512).planar
+
+
 def test_what_comes_from_afar_is_asked_for():
     asking = replace(CPU, prefetch=True)
     first = _pixels(256, 64, asking).asking
@@ -295,3 +312,25 @@ def test_work_groups_keep_all_units_busy_to_the_end():
         for units in 2, 3:
             most, fair = loads(*layer, units)
             assert most <= 1.04 * fair, (layer, units, most, fair)
+
+
+def test_few_pixels_do_not_pay_for_a_packed_operand():
+    def stages(images, channels, size, outputs):
+        image = dense_convolution(images, channels, size, outputs, 1, direction="input")
+        return plan_in_place(forward(image), replace(CPU, local_memory=256 << 10)).stages
+
+    (lone,) = stages(1, 96, 14, 64)
+    assert lone.code.planar and lone.code.passed_in_place
+    pack, main = stages(8, 128, 28, 128)
+    assert main.code.gathered == "columns" and not main.code.band
+
+
+def test_gradients_of_pixels_gather_nothing():
+    def bounds(kernel, **options):
+        image = dense_convolution(2, 8, 12, 16, kernel, direction="input", **options)
+        return [c.gathered.bounds is not None for c in contractions(image)]
+
+    assert bounds(1) == [False]
+    assert bounds(1, stride=2)[0] is False
+    assert bounds(1, padding=1) == [False]  # what lies outside of the image has no gradient
+    assert bounds(3) == [True]
