@@ -23,11 +23,12 @@ from clprim.traits import DeviceTraits
 # Steps of depth that the product's loop takes at a time.
 UNROLL = 4
 # Rows of a tile whose addresses fit in the registers of a processor. Matrices have no more, unless
-# a vector has all outputs. Measured, batch 8, on 6 rows of 4 vectors beside 14 of 2: 512→128 and
-# 1024→512 take 0.86 to 0.91 of the time, 512→256, 256→1024 and 512→2048 0.85 to 0.94. Of other
+# two vectors have all outputs. Measured, batch 8, on 6 rows of 4 vectors beside 14 of 2: 512→128
+# and 1024→512 take 0.86 to 0.91 of the time, 512→256, 256→1024 and 512→2048 0.85 to 0.94. Of other
 # tiles the step between many rows is a constant: each number of channels has a kernel of its own.
 # Measured with 14 rows beside the step as an argument: 3×3 of 16 to 256 channels and 5×5 take 0.77
-# to 0.9 of the time, the stem of 7×7 0.83 to 0.97, 32→16 pixel by pixel 0.86.
+# to 0.9 of the time, the stem of 7×7 0.83 to 0.97, 32→16 pixel by pixel 0.86; beside 8 rows, with
+# two runtimes, 192→32 of 28² 0.94 and 0.98, 144→24 of 56² 0.97 and 1, 144→32 in one image 1.03.
 FEW_ROWS = 8
 # Vectors of a pixel that are passed one after another, by tiles of many rows, where the result goes
 # past the caches and steps of depth are few; else rows of a tile of whole pixels there, which is
@@ -48,8 +49,11 @@ SHORT = 32
 # short as `SHORT`. Where registers are 32, nothing is written out: 3→8, 3→12 and 3→16 of 3×3 take
 # 0.65 to 0.77 of the time beside that, 2→16 and stride 2 0.85 to 0.95, 1→16 as long.
 SHORT_OF_FEW = 150
-# What tiles cost beyond their products if they do not divide a line.
-UNEVEN = 1.05
+# What tiles cost beyond their products if they do not divide a line, and if a matrix has no more
+# than so many rows. Measured on two runtimes, one image of 14², beside 6 rows of 4 vectors: 4 rows
+# take 0.94 and 1 of the time for 384→64, 0.96 and 1 for 96→576, 0.97 for 64→384 on both, 0.95 and
+# 1.08 for 192→64.
+UNEVEN, UNEVEN_OF_FEW, FEW_LANES = 1.05, 1.15, 256
 # What turning a vector of sums over costs where registers are 32, in products, each of its steps;
 # what a product costs where pixels are columns, one vector and up to 16 outputs a tile, whose
 # factors are in memory; and what storing a vector costs there. Measured in planes, 8 images, 3
@@ -165,7 +169,7 @@ def row_limits(
         return PASSING_ROWS, outputs
     aliased = x.lane[2] * x.dtype.itemsize % ALIASED == 0
     whole = what.lanes[0] * what.lanes[1] == 1  # lines are long
-    few = brief if x.bounds is not None else aliased or (whole and outputs > width)
+    few = brief if x.bounds is not None else aliased or (whole and outputs > 2 * width)
     return FEW_ROWS if few else lanes, outputs
 
 
@@ -208,6 +212,8 @@ def _row_tile(
     if planar and traits.sums > FEW_SUMS:
         turning = TURN * width * (width.bit_length() - 1) / math.prod(what.depths)
     wide = -(-outputs // width)
+    matrix = what.gathered.bounds is None
+    uneven = UNEVEN_OF_FEW if matrix and math.prod(what.lanes) <= FEW_LANES else UNEVEN
     best: tuple[float, int, int] | None = None
     # Three vectors divide what two do not, or are not worth a kernel of their own. Measured, batch
     # 8: 12→48 of 3×3 in planes takes 0.8 of the time, 64→48 pixel by pixel 0.75, 24→144 and 144→144
@@ -221,7 +227,7 @@ def _row_tile(
         step = rows * vectors + rows + (2 + turning) * vectors
         cost = float(-(-lanes // rows) * -(-wide // vectors) * step)
         if lanes % rows:
-            cost *= UNEVEN
+            cost *= uneven
         if best is None or cost < best[0]:
             best = cost, rows, vectors
     assert best is not None

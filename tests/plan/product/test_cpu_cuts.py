@@ -19,11 +19,21 @@ def _pixels(channels, outputs, traits=CPU):
 
 
 def test_rows_of_matrices_are_few():
-    # Rows that share places of a cache always; others unless a vector has all outputs.
-    assert _pixels(1024, 16).rows <= FEW_ROWS < _pixels(1040, 16).rows
+    # Rows that share places of a cache always; others unless two vectors have all outputs.
+    assert _pixels(1024, 16).rows <= FEW_ROWS < _pixels(1040, 32).rows
     wide = _pixels(1040, 256)
     assert (wide.rows, wide.vectors) == (6, 4)
     assert wide.step == 0  # no kernel for each number of channels
+
+
+def test_few_rows_of_matrices_are_divided():
+    def tile(images, channels, outputs):
+        image = dense_convolution(images, channels, 14, outputs, 1, last=True)
+        code = plan_in_place(forward(image), CPU).main.code
+        return code.rows, code.vectors
+
+    assert tile(1, 96, 576) == (4, 4)
+    assert tile(8, 96, 576) == (6, 4)
 
 
 def test_columns_far_apart_are_packed():
@@ -321,7 +331,7 @@ def test_few_pixels_do_not_pay_for_a_packed_operand():
 
     (lone,) = stages(1, 96, 14, 64)
     assert lone.code.planar and lone.code.passed_in_place
-    pack, main = stages(8, 128, 28, 128)
+    _, main = stages(8, 128, 28, 128)
     assert main.code.gathered == "columns" and not main.code.band
 
 
