@@ -133,8 +133,9 @@ def rows_together(inner: int, outer: Sequence[Dim], vector: int, traits: DeviceT
 
     So a short row's place is a step from the one before, where dividing its number for every loop
     takes longer than copying it: images of 64 channels side by side were resized 1.5 times as fast.
+    Planes of 28² and more gain nothing, and take 1 to 1.05 times as long at the edge of a cache.
     """
-    if vector == 1 or not traits.is_cpu or not outer or 2 * inner > RUN:
+    if vector == 1 or not traits.is_cpu or not outer or inner > SHORT_ROW:
         return 1
     return min(outer[-1].size, RUN // inner)
 

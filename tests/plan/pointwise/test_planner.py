@@ -79,7 +79,7 @@ def test_groups_of_a_cpu_have_whole_rows(columns, local):
 
 @pytest.mark.parametrize(
     ("columns", "traits", "together"),
-    [(64, CPU, 128), (700, CPU, 11), (5000, CPU, 1), (64, GPU, 1)],
+    [(64, CPU, 128), (512, CPU, 16), (700, CPU, 1), (5000, CPU, 1), (64, GPU, 1)],
 )
 def test_short_rows_are_taken_together_on_cpus(columns, traits, together):
     expr, x = "y0 = at_x0(coord(0), coord(1) / 2, coord(2));", array((3, 300, 1000))
