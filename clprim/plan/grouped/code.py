@@ -132,6 +132,7 @@ def group_kernel(
     unroll: int = 1,
     singly: bool = False,
     vectors: bool = False,
+    ahead: bool = False,
 ) -> KernelPlan:
     """Returns the kernel that a template prints.
 
@@ -146,8 +147,8 @@ def group_kernel(
         begun: Elements of a group there is room for near it, if there is for all.
         unroll: Independent partials of a run.
         singly: Whether what is left of a run may be reduced an element at a time.
-        vectors: Whether vectors are of one run: they may go past the cache, and the next run is
-            asked for.
+        vectors: Whether vectors are of one run: they may go past the cache.
+        ahead: Whether the next run is asked for while one is reduced.
     """
     definition, arrays, names = problem.definition, problem.arrays, problem.names
     run, value = loops.run, stored_type(problem.value).value
@@ -201,7 +202,7 @@ def group_kernel(
         begun=0 if near is None else begun,
         singly=singly and near is None,
         streaming=vectors and traits.streams(moved) and _aligned(loops, results, widths[0]),
-        ahead=vectors and traits.prefetch,
+        ahead=ahead,
     )
     arguments: list[Argument] = [Buffer(name) for name in names]
     arguments += [Scalar(n) for n in range(len(scalars))]

@@ -169,3 +169,21 @@ def test_what_is_counted():
     found = plan(array((32, 64, 14, 14)))
     assert found.nbytes == 2 * 4 * 32 * 64 * 196
     assert found.flops == 5 * 32 * 64 * 196
+
+
+def test_the_next_run_is_asked_for_where_no_prefetcher_follows():
+    asking = dataclasses.replace(WIDE, prefetch=True)
+    begun = {
+        "begin": "y0 = x0;",
+        "step": "reduce_y0 += y0; reduce_y1 += y0 * y0;",
+        "finish": "y0 = (y0 - group_y0) * group_y1;",
+    }
+
+    def asks(*shape, axes=(0, 2, 3), traits=asking, near=None):
+        return plan(array(shape), axes, traits, near=near).code.ahead
+
+    assert asks(32, 512, 28, 28) and asks(8, 24, 56, 56)
+    assert not asks(32, 512, 56, 56)  # long runs from memory
+    assert not asks(8192, 1024, axes=(1,)) and asks(8192, 256, axes=(1,))
+    assert asks(8192, 1024, axes=(1,), near=begun)
+    assert not asks(32, 512, 28, 28, traits=WIDE)
