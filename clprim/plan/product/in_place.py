@@ -21,6 +21,7 @@ from clprim.plan.product.cut import (
     has_near_lanes,
 )
 from clprim.plan.product.in_place_tile import (
+    FEW_LANES,
     FEW_ROWS,
     SHORT,
     SHORT_OF_FEW,
@@ -74,8 +75,8 @@ MOST_LINES = 1024
 # 8×1000×2048, 8×4096×1024 and 144→14 of 28², batch 8, 1.3 to 1.55; of 32 lines 1.03 to 1.28.
 STREAMS, FEWEST, FAR_PRODUCTS = 32, 2, 60 << 20
 # What vectors of a plane's pixels may compute twice where there are so many lanes and outputs; and
-# lanes, and multiply-adds, that are too few to pack the other operand for.
-WASTED, MANY_LANES, MANY_OUTPUTS, FEW_LANES, SMALL = 1.06, 512, 128, 256, 1 << 20
+# multiply-adds that are too few to pack the other operand for, as are `FEW_LANES`.
+WASTED, MANY_LANES, MANY_OUTPUTS, SMALL = 1.06, 512, 128, 1 << 20
 
 
 def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = None) -> Plan | None:
@@ -349,7 +350,7 @@ def _plan_windows(what: Contraction, traits: DeviceTraits, tile: Tile | None) ->
     """Plans pixels that are neighbours as windows, if vectors waste many at the end of a plane.
 
     They are copied to a band then, and most become rows, whose sums are turned over. Measured with
-    two runtimes, in planes: 7² of 8 to 1024 channels takes 0.5 to 0.95 of the time; 8 images of 9²,
+    two runtimes, in planes: 7² of 8 to 1024 channels takes 0.5 to 1 of the time; 8 images of 9²,
     14² and 15² to 128 outputs or more 0.88 to 1.02, to 16 to 64 1.05 to 1.25, and one image of them
     with 192 to 960 channels 1.02 to 1.2. Few of them do not pay for a kernel that packs the other
     operand: gradients of 16 to 96 channels of 7² to 14² in one image take 0.6 to 0.96 of the time.
