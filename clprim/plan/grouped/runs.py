@@ -127,8 +127,8 @@ def _asks(problem: Groups, loops: Loops, traits: DeviceTraits) -> bool:
     in rows of 1024 to 8192 takes 0.64 to 0.91 of the time). Else it keeps up by itself with runs
     that follow each other, and with long ones from memory. Measured with two runtimes, beside
     asking: layer norm of rows of 768 to 8192 in 128 MB takes 0.81 to 0.99 of the time, of 256 1.05
-    and 1.09; batch norm in planes of
-    56² and 112² from memory 0.91 to 1; but of 28², or from a cache, 1.05 to 1.2.
+    and 1.09; batch norm in planes of 56² and 112² from memory 0.91 to 1; but of 28², or from a
+    cache, 1.05 to 1.2.
     """
     if problem.definition.near is not None:
         return True
