@@ -231,6 +231,8 @@ def _margins(what: Depthwise, traits: DeviceTraits, band: int | None = None) -> 
     whole = width // math.gcd(v.outputs, width)
     if whole <= rows < h.outputs:
         rows -= rows % whole
+        # As large as each other: two of 28 rows take 0.97 of the time of one of 34 and one of 22.
+        rows = round_up(-(-h.outputs // -(-h.outputs // rows)), whole)
     return _Margins(above, below, left, right, part(rows), rows)
 
 

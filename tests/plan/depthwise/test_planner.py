@@ -243,6 +243,11 @@ def test_bands_of_runs_end_with_whole_vectors():
         assert band == given["y_rows"] or band * columns % plan.code.width == 0
 
 
+def test_bands_of_runs_are_as_large_as_each_other():
+    assert numbers(plan_depthwise(depthwise(8, 144, 56), CPU).main)["rows_a_band"] == 28
+    assert numbers(plan_depthwise(depthwise(8, 32, 112), CPU).main)["rows_a_band"] == 16
+
+
 def test_long_indices():
     assert plan_depthwise(depthwise(8, 32, 28), CPU).main.code.index == "int"
     assert plan_depthwise(depthwise(800, 320, 128), CPU).main.code.index == "long"
