@@ -53,6 +53,8 @@ class _Planner:
         first = len(arrays) - len(problem.inputs)
         self.inputs = arrays[first:]
         self.results = arrays[: len(problem.results)]
+        reached = [x.operand for x in (*self.results, *self.inputs)]
+        self.moved = sum(x.size * x.dtype.itemsize for x in reached)
         kept = iter(arrays[len(problem.results) : first])
         self.kept = [None if k is None else next(kept) for k in problem.kept]
         shape = problem.shape
@@ -128,6 +130,7 @@ class _Planner:
             [problem.value] * part.definition.partials,
             [Scaling()] * len(results),
             self.traits,
+            self.moved,
         )
         self.workspace.update(found.workspace)
         names = _names(results, inputs)

@@ -66,6 +66,7 @@ def plan_reduction(
     partials: Sequence[AnyDType],
     scaling: Sequence[Scaling],
     traits: DeviceTraits,
+    moved: int | None = None,
 ) -> ReductionPlan:
     """Plans one call.
 
@@ -80,19 +81,22 @@ def plan_reduction(
         partials: dtypes of the partials.
         scaling: Of every result.
         traits: Of the device.
+        moved: Bytes that the whole call moves, where this is a part of one; else what it reads.
 
     Raises:
         ShapeError: ``coord(d)`` of a dimension that is not there, a stride of half an element.
     """
     stages = Stages(definition, results, inputs, scalars, partials, scaling, traits)
-    return _Planner(shape, axes, stages).plan()
+    return _Planner(shape, axes, stages, moved).plan()
 
 
 class _Planner:
     """One call, as `plan_reduction` takes it."""
 
-    def __init__(self, shape: tuple[int, ...], axes: tuple[int, ...], stages: Stages) -> None:
-        self.shape, self.axes, self.stages = shape, axes, stages
+    def __init__(
+        self, shape: tuple[int, ...], axes: tuple[int, ...], stages: Stages, moved: int | None
+    ) -> None:
+        self.shape, self.axes, self.stages, self.moved = shape, axes, stages, moved
         self.definition, self.traits = stages.definition, stages.traits
         self.inputs, self.results, self.partials = stages.inputs, stages.results, stages.partials
 
@@ -136,6 +140,7 @@ class _Planner:
         outputs = math.prod(d.size for d in kept)
         length = math.prod(d.size for d in reduced)
 
+        nbytes = sum(min(a.size, math.prod(self.shape)) * a.dtype.itemsize for a in self.inputs)
         schedule = choose_schedule(
             space,
             inputs=len(self.inputs),
@@ -145,6 +150,7 @@ class _Planner:
             partials=len(self.partials),
             summed=len(self.stages.summed),
             combine_vectors=definition.combine_componentwise,
+            nbytes=nbytes if self.moved is None else self.moved,
             traits=self.traits,
         )
         two_stages = schedule.splits > 1
@@ -193,7 +199,6 @@ class _Planner:
         numbers += [(f"size_{axis}", self.shape[axis]) for axis in sorted({a for _, a in sizes})]
 
         index = index_type(space, compared=bool(names or sizes), traits=self.traits)
-        nbytes = sum(min(a.size, math.prod(self.shape)) * a.dtype.itemsize for a in self.inputs)
         written = sum(r.size * r.dtype.itemsize for r in self.results)
         stored = sum(p.itemsize for p in self.partials) * outputs * schedule.splits
         flops = (definition.expr.flops + definition.step.flops) * outputs * length
