@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from clprim.plan.kernel import round_up
 from clprim.plan.product.problem import Bounds, Contraction
 from clprim.plan.product.register_code import Asking, ContractionCode
-from clprim.plan.product.register_tile import PANEL_BYTES
+from clprim.plan.product.register_tile import PANEL_BYTES, lanes_of
 from clprim.traits import DeviceTraits
 
 # Gathered tiles that a work-group takes: each strip of the packed operand is fetched from the far
@@ -25,6 +25,11 @@ SOONER = 0.98
 NEAR_BYTES = 3 << 19
 # Bytes of a line of a cache. Of a strip two are asked for every `ASKS` steps of depth.
 LINE, LINES, ASKS = 64, 2, 4
+# Bytes of a row that is long enough for hardware to follow it, if all outputs are one vector, whose
+# sums leave memory no pause. Measured with two runtimes, 64 MB from memory to 4 to 16 outputs: rows
+# of 1536 to 6000 floats take 0.81 to 0.99 of the time without asking, of 2000 to 8 outputs 0.95 and
+# 1.05; of 1100 to 1400 0.96 to 1.05, of 512 1.1 to 1.2; to 32 and 64 outputs 1.01 to 1.07.
+FOLLOWED = 6144
 # Passes of a strip for each of its pieces at most: where they are more, waiting for the first one
 # costs less than the asking. Measured with 8 images: 1024→512 of 14² takes 1.06 of the time.
 PASSES = 4
@@ -195,9 +200,9 @@ def ask_for_lanes(what: Contraction, code: ContractionCode, traits: DeviceTraits
     """Returns how the next tile's lanes are asked for while a tile is summed up.
 
     They are one piece of memory, but a tile walks all its rows at once, so that no hardware sees
-    it. Measured with 8 images that are not in a near cache: 32→16 of 112² takes 0.55 of the time,
-    256→64 of 56² 0.85, 512→128 of 28² and 96→24 of 56² 0.9. Near ones are better left alone:
-    squares of 96 to 400 take 0.95 to 0.99 of the time.
+    it unless they are long. Measured with 8 images that are not in a near cache: 32→16 of 112²
+    takes 0.55 of the time, 256→64 of 56² 0.85, 512→128 of 28² and 96→24 of 56² 0.9. Near ones are
+    better left alone: squares of 96 to 400 take 0.95 to 0.99 of the time.
 
     Args:
         what: The contraction.
@@ -208,6 +213,8 @@ def ask_for_lanes(what: Contraction, code: ContractionCode, traits: DeviceTraits
     depth = what.depths[2]
     whole = x.bounds is None and x.lane[2] == depth == math.prod(what.depths)
     if not (traits.prefetch and whole and code.gathered == "rows" and not has_near_lanes(what)):
+        return None
+    if depth * size >= FOLLOWED and what.outputs <= lanes_of(size, traits):
         return None
     return Asking("lanes", 1, -(-code.lanes * code.unit * size // LINE), LINE // size)
 

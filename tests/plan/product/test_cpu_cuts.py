@@ -206,6 +206,17 @@ def test_pixels_that_vectors_waste_become_rows():
     assert not code(8, 1024, 28, 512).planar
 
 
+def test_long_rows_are_not_asked_for_where_sums_leave_no_pause():
+    asking = replace(CPU, prefetch=True)
+
+    def asks(depth, outputs):
+        code = plan_in_place(dense_product(4096, outputs, depth), asking).main.code
+        return code.asking is not None and code.asking.what == "lanes"
+
+    assert asks(1500, 16) and asks(1536, 32) and asks(4096, 64)
+    assert not asks(1536, 16) and not asks(4096, 8)
+
+
 def test_what_comes_from_afar_is_asked_for():
     asking = replace(CPU, prefetch=True)
     first = _pixels(256, 64, asking).asking
