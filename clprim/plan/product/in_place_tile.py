@@ -50,10 +50,12 @@ SHORT = 32
 # 0.65 to 0.77 of the time beside that, 2→16 and stride 2 0.85 to 0.95, 1→16 as long.
 SHORT_OF_FEW = 150
 # What tiles cost beyond their products if they do not divide a line, and if a matrix has no more
-# than so many rows. Measured on two runtimes, one image of 14², beside 6 rows of 4 vectors: 4 rows
-# take 0.94 and 1 of the time for 384→64, 0.96 and 1 for 96→576, 0.97 for 64→384 on both, 0.95 and
-# 1.08 for 192→64.
-UNEVEN, UNEVEN_OF_FEW, FEW_LANES = 1.05, 1.15, 256
+# than so many rows, or sums where four vectors divide its outputs. Measured on two runtimes, one
+# image of 14², beside 6 rows of 4 vectors: 4 rows take 0.94 and 1 of the time for 384→64, 0.96 and
+# 1 for 96→576, 0.97 for 64→384 on both, 0.95 and 1.08 for 192→64; of 28² to 64 to 256 outputs, 0.96
+# to 1 and 0.97 to 1, to 384 and 512 1 to 1.04 and 0.98 to 1. Squares of 260, which four vectors do
+# not divide, take 1.07.
+UNEVEN, UNEVEN_OF_FEW, FEW_LANES, FEW_SUMMED = 1.05, 1.15, 256, 1 << 18
 # What turning a vector of sums over costs where registers are 32, in products, each of its steps;
 # what a product costs where pixels are columns, one vector and up to 16 outputs a tile, whose
 # factors are in memory; and what storing a vector costs there. Measured in planes, 8 images, 3
@@ -213,7 +215,10 @@ def _row_tile(
         turning = TURN * width * (width.bit_length() - 1) / math.prod(what.depths)
     wide = -(-outputs // width)
     matrix = what.gathered.bounds is None
-    uneven = UNEVEN_OF_FEW if matrix and math.prod(what.lanes) <= FEW_LANES else UNEVEN
+    every = math.prod(what.lanes)
+    whole = outputs % (4 * width) == 0 and every * outputs <= FEW_SUMMED
+    small = matrix and (every <= FEW_LANES or whole)
+    uneven = UNEVEN_OF_FEW if small else UNEVEN
     best: tuple[float, int, int] | None = None
     # Three vectors divide what two do not, or are not worth a kernel of their own. Measured, batch
     # 8: 12→48 of 3×3 in planes takes 0.8 of the time, 64→48 pixel by pixel 0.75, 24→144 and 144→144
@@ -228,7 +233,8 @@ def _row_tile(
         cost = float(-(-lanes // rows) * -(-wide // vectors) * step)
         if lanes % rows:
             cost *= uneven
-        if best is None or cost < best[0]:
+        # Of 8 rows of 2 vectors and 4 of 4, which cost the same, the latter.
+        if best is None or cost < best[0] or (small and cost == best[0]):
             best = cost, rows, vectors
     assert best is not None
     return best

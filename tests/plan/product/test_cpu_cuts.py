@@ -167,12 +167,22 @@ def test_near_matrices_are_not_asked_for_and_have_few_columns():
     def code(rows, traits=asking):
         return plan_in_place(dense_product(rows, 256, 256), traits).main.code
 
-    near, odd, far = code(256), code(260), code(4096)
+    near, odd, far = code(256), code(262), code(4096)
     assert (near.rows, near.vectors, near.asking) == (8, 2, None)
     assert (odd.rows, odd.vectors, odd.asking) == (6, 4, None)
     assert far.asking.what == "lanes"
     few = code(256, replace(asking, vector_bytes=32))
     assert few.rows * few.vectors <= 12
+
+
+def test_matrices_of_few_sums_are_divided_by_their_tiles():
+    def tile(lanes, outputs):
+        code = plan_in_place(dense_product(lanes, outputs, 512), CPU).main.code
+        return code.rows, code.vectors
+
+    assert tile(784, 192) == tile(784, 256) == (4, 4)
+    assert tile(784, 512) == tile(782, 256) == (6, 4)
+    assert tile(784, 260) != (4, 4)  # four vectors do not divide the outputs
 
 
 def test_columns_waste_little_at_the_ends_of_lines():
