@@ -31,6 +31,10 @@ BROKEN: list[str] = []
 _trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
 
 
+# Nothing of 21,000 items is garbage: searching for it takes as long as collecting half of them.
+gc.disable()
+
+
 def pytest_report_header(config):
     return BROKEN
 
@@ -181,9 +185,12 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_collection_finish():
-    # What was collected stays: a search for garbage need not go through it, some hundred times.
+    # What was collected stays: a search for garbage need not go through it, some hundred times, nor
+    # begin after every 700 objects, of which planning a kernel makes more.
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)
