@@ -215,7 +215,7 @@ def _examples_panels() -> Iterator[Example[Contraction]]:
     yield Example("split", dense_product(64, 64, 20_000, "TN"), CPU)
     yield Example("windows", image(2, 32, 14, 64, bias=True, epilogue=RESIDUAL), CPU)
     yield Example("weight", image(8, 32, 14, 64, direction="weight"), CPU)
-    asking = replace(CPU, prefetch=True)
+    asking = replace(CPU, prefetch=True, local_memory=256 << 10)
     yield Example("far", image(1, 512, 14, 512, last=True, stride=2), asking)
     pixels = Shuffle(2, "CRD", 16, "cij")
     yield Example("pixels", image(2, 32, 14, 64, shuffle=pixels, epilogue=RELU), CPU)

@@ -37,9 +37,6 @@ FEW_ROWS = 8
 # time, 16→64 and 24→144 pixel by pixel 0.92 and 0.86; of 4 rows, 16→64, 16→128 and 16→96 with a
 # residual 0.7 to 0.92, 16→256 0.95, but 16→64 with it by one vector after another 1.4.
 NARROW, PASSING_ROWS = 12, 4
-# Bytes from row to row that send all rows to the same few places of a near cache, which has room
-# for 8 or 12 of them. Measured, batch 8: 1024→256 and 2048→512 take 0.62 to 0.85 of the time.
-ALIASED = 4096
 # Steps of depth that are few, as in windows of 3×3 and 3 channels.
 SHORT = 32
 # Steps that are few enough to be written out where registers are 16. Measured: 3→32 and 3→64 of 3×3
@@ -156,7 +153,8 @@ def row_limits(
     """Returns the most rows of a tile, and the outputs that its vectors are chosen for.
 
     Lines of a stride's pixels are short, and few rows waste more of them: 256→512 of 56² and its
-    gradient take 0.98 of the time with many.
+    gradient take 0.98 of the time with many. Where lanes are aliased, few rows take 0.62 to 0.85 of
+    the time: 1024→256 and 2048→512, 8 images.
     """
     x, lanes, outputs = what.gathered, what.lanes[2], what.outputs
     several = outputs > width and not planar
@@ -169,9 +167,8 @@ def row_limits(
         return lanes, width
     if passing:
         return PASSING_ROWS, outputs
-    aliased = x.lane[2] * x.dtype.itemsize % ALIASED == 0
     whole = what.lanes[0] * what.lanes[1] == 1  # lines are long
-    few = brief if x.bounds is not None else aliased or (whole and outputs > 2 * width)
+    few = brief if x.bounds is not None else x.aliased or (whole and outputs > 2 * width)
     return FEW_ROWS if few else lanes, outputs
 
 

@@ -32,6 +32,12 @@ from clprim.traits import DeviceTraits
 LONGEST_CHAIN = 8192
 # How many times as long as lines and rows of the result a depth is that work-groups share.
 DEEP = 2
+# Gathered tiles that a work-group has at least before its blocks of depth become shorter, but where
+# depth is long and lanes are not aliased. Measured, 8 images, with as many as there is room for:
+# weights' gradients of 256→64 and 256→128 of 56² take 0.88 and 0.92 of the time in NHWC, 0.97 and
+# 0.99 in NCHW; 64×64×60016 with a transposed first matrix 0.86; but 64×64×65536, whose rows are
+# aliased, 1.07, and 16×4096×4096, which is not deep, 1.09.
+FEW_TILES = 4
 # Steps of depth that lines of memory are asked for in advance.
 AHEAD = 8
 
@@ -191,8 +197,11 @@ def _cut(
     splits = max(1, -(-depth // chunk))
 
     padded = round_up(chunk, code.unit)
-    while tiles_a_group > 4 and tiles_a_group * (code.lanes * padded + code.slack) > room:
+    # Few tiles have long blocks of depth; many need the packed operand fewer times.
+    fewest = code.most_tiles if deep and not what.gathered.aliased else FEW_TILES
+    while tiles_a_group > fewest and tiles_a_group * (code.lanes * padded + code.slack) > room:
         tiles_a_group -= 1
+    tiles_a_group = -(-tiles // -(-tiles // tiles_a_group))  # equal shares: not four and one
     block = (room // tiles_a_group - code.slack) // code.lanes // code.unit * code.unit
     if splits > 1 and block < chunk < 2 * block:
         # For a short block sums would be written and read once more. Measured in planes, 8 images:

@@ -45,6 +45,11 @@ class Bounds:
     column_depth: tuple[int, int]
 
 
+# Bytes from lane to lane that send all of them to the same few places of a near cache, which has
+# room for 8 or 12 of them.
+ALIASED = 4096
+
+
 @dataclass(frozen=True)
 class Gathered:
     """The operand that is read where it lies; strides and places in elements.
@@ -67,6 +72,11 @@ class Gathered:
     size: int
     bounds: Bounds | None = None
     buffer: str = "x"
+
+    @property
+    def aliased(self) -> bool:
+        """Whether all lanes lie in the same few places of a near cache: whole pages apart."""
+        return self.lane[2] * self.dtype.itemsize % ALIASED == 0
 
 
 @dataclass(frozen=True)

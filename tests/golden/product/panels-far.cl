@@ -79,7 +79,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
     const int y0_1,
     const int y0_2)
 {
-    __local float panel[8192];
+    __local float panel[65536];
 
     const index_t first = (index_t)get_group_id(0) * tiles_a_group;
     const int count = min(tiles_a_group, tiles - first);

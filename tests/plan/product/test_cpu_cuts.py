@@ -266,14 +266,26 @@ def test_lanes_far_apart_are_packed_by_squares():
     assert not turned(100, 64, "NN")  # lanes are neighbours
 
 
+def _numbers(what):
+    """What the kernel of panels is given, of two cores with room for them."""
+    main = plan_panels(what, replace(CPU, compute_units=2, local_memory=1 << 18)).main
+    names = (parameter.declaration.split()[-1] for parameter in main.code.parameters)
+    return dict(zip(names, main.arguments, strict=True))
+
+
 def test_splits_fit_the_panel():
-    columns = forward(dense_convolution(8, 512, 14, 512, stride=2))
-    main = plan_panels(columns, replace(CPU, compute_units=2, local_memory=1 << 18)).main
-    numbers = {
-        p.declaration.split()[-1]: a
-        for p, a in zip(main.code.parameters, main.arguments, strict=True)
-    }
+    numbers = _numbers(forward(dense_convolution(8, 512, 14, 512, stride=2)))
     assert numbers["chunk"] == numbers["block"]
+
+
+def test_panels_of_long_depths_have_many_tiles():
+    def tiles(m, n, k, form="NN"):
+        numbers = _numbers(dense_product(m, n, k, form))
+        return numbers["tiles"], numbers["tiles_a_group"]
+
+    assert tiles(256, 64, 25088, "TN") == tiles(256, 64, 25000) == (20, 7)  # not 8, 8 and 4
+    assert tiles(64, 64, 65536) == (5, 3)  # rows are aliased; not 4 and 1
+    assert tiles(2048, 2048, 2048, "TN") == (147, 4)  # not deep
 
 
 def test_every_core_gets_as_many_splits():
