@@ -181,7 +181,9 @@ def _cut(
     # Where depth is long, work-groups share it; where it is not, each takes some of the tiles.
     deep = depth >= DEEP * max(lanes, what.outputs)
     fair = tiles if deep else tiles * what.groups // wanted
-    tiles_a_group = max(1, min(code.most_tiles, tiles, fair))
+    # However little local memory there is, a panel has room for a unit of depth of each tile.
+    fitting = room // (code.lanes * code.unit + code.slack)
+    tiles_a_group = max(1, min(code.most_tiles, tiles, fair, fitting))
     packed_a_group = packed_tiles
     parallel = -(-tiles // tiles_a_group) * what.groups
     if parallel < enough and not deep:

@@ -3,6 +3,8 @@
 import itertools
 from dataclasses import replace
 
+import numpy as np
+
 from clprim.plan.conv.dense import CPU, dense_convolution
 from clprim.plan.conv.lowering import contractions, forward
 from clprim.plan.product.dense import dense_product
@@ -266,26 +268,34 @@ def test_lanes_far_apart_are_packed_by_squares():
     assert not turned(100, 64, "NN")  # lanes are neighbours
 
 
-def _numbers(what):
-    """What the kernel of panels is given, of two cores with room for them."""
-    main = plan_panels(what, replace(CPU, compute_units=2, local_memory=1 << 18)).main
+def _panels(what, local_memory=1 << 18):
+    """The kernel of panels on two cores, and the numbers that it is given."""
+    main = plan_panels(what, replace(CPU, compute_units=2, local_memory=local_memory)).main
     names = (parameter.declaration.split()[-1] for parameter in main.code.parameters)
-    return dict(zip(names, main.arguments, strict=True))
+    return main.code, dict(zip(names, main.arguments, strict=True))
 
 
 def test_splits_fit_the_panel():
-    numbers = _numbers(forward(dense_convolution(8, 512, 14, 512, stride=2)))
+    _, numbers = _panels(forward(dense_convolution(8, 512, 14, 512, stride=2)))
     assert numbers["chunk"] == numbers["block"]
 
 
 def test_panels_of_long_depths_have_many_tiles():
     def tiles(m, n, k, form="NN"):
-        numbers = _numbers(dense_product(m, n, k, form))
+        _, numbers = _panels(dense_product(m, n, k, form))
         return numbers["tiles"], numbers["tiles_a_group"]
 
     assert tiles(256, 64, 25088, "TN") == tiles(256, 64, 25000) == (20, 7)  # not 8, 8 and 4
     assert tiles(64, 64, 65536) == (5, 3)  # rows are aliased; not 4 and 1
     assert tiles(2048, 2048, 2048, "TN") == (147, 4)  # not deep
+
+
+def test_tiles_fit_panels_of_any_size():
+    sizes = (1 << 10, 3 << 10, 4 << 10, 32 << 10)
+    for size, dtype, form in itertools.product(sizes, ("float32", "float64"), ("NN", "TN")):
+        code, numbers = _panels(dense_product(256, 64, 25000, form, dtype=dtype), size)
+        used = numbers["tiles_a_group"] * (numbers["block"] * code.lanes + code.slack)
+        assert used <= code.panel == size // np.dtype(dtype).itemsize
 
 
 def test_every_core_gets_as_many_splits():
