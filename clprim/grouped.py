@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clprim import dtypes
-from clprim.arrays.array import Array, new_array
-from clprim.arrays.memory import Described, operand_of
+from clprim.arrays.array import Array
 from clprim.call.arguments import (
-    as_results,
     check_aliases,
     check_array,
-    check_arrays,
     check_once,
     check_out,
     result_dtypes,
 )
-from clprim.call.call import Call, bind
-from clprim.call.scalars import as_numbers, scalar_dtypes, split_arguments, weaken
-from clprim.call.signature import Calls, told_apart
-from clprim.errors import DTypeError, ShapeError, quoted, shorten, titled
+from clprim.call.primitive import Request, Target, run, sources
+from clprim.call.scalars import scalar_dtypes, weaken
+from clprim.call.signature import outputs_of, told_apart
+from clprim.call.strings import Strings
+from clprim.errors import ShapeError, quoted, shorten, titled
 from clprim.gradients.kernels import register
-from clprim.language.definition import texts
 from clprim.language.grouped import define_grouped
 from clprim.plan.grouped.planner import plan_groups
 from clprim.plan.grouped.problem import Groups
+from clprim.plan.kernel import Plan
 from clprim.plan.strides import (
     Operand,
     broadcast_shapes,
@@ -35,25 +32,31 @@ from clprim.plan.strides import (
     memory_order,
     reduced_axes,
 )
-from clprim.runtime.device import Device, current_device
-from clprim.runtime.source_cache import source_of
+from clprim.plan.table import Table
+from clprim.runtime.device import Device
+from clprim.traits import DeviceTraits
 
 if TYPE_CHECKING:
     from clprim.gradients.grouped import GroupedGradient
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """What a user asked for in one call."""
+class Options(NamedTuple):
+    """What a call is told beside arrays and numbers.
 
-    args: tuple[Any, ...]
+    Attributes:
+        axis: That a group extends along.
+        out: Whether the results are given.
+        keep: Of each of a group's values: None, or whether an array to write it to is given.
+        trusted: Whether the caller has checked where arrays overlap.
+    """
+
     axis: Any
-    out: tuple[Any, ...] | None
-    keep: tuple[Any, ...]
+    out: bool
+    keep: tuple[bool | None, ...]
     trusted: bool
 
 
-class Grouped:
+class Grouped(Strings):
     """A kernel that reduces groups of elements and maps each element with what came of its group.
 
     Normalisations and softmax are such kernels. Where the elements of a group lie side by side and
@@ -121,7 +124,7 @@ class Grouped:
         name: str | None = None,
         near: Mapping[str, str] | None = None,
     ) -> None:
-        self.definition = define_grouped(
+        definition = define_grouped(
             expr,
             init=init,
             step=step,
@@ -132,12 +135,10 @@ class Grouped:
             preamble=preamble,
             near=near,
         )
-        self._inputs = self.definition.inputs
         self._text = f"Grouped {shorten(each)!r}"
-        self._what = titled(self._text, name)
-        self._result_type = result_dtypes(self._what, result_type, self.definition.results)
+        super().__init__(titled(self._text, name), definition)
+        self._result_type = result_dtypes(self.what, result_type, definition.results)
         self._partial_type = None if partial_type is None else dtypes.as_dtype(partial_type)
-        self._calls: Calls[Call] = Calls()
 
     def __repr__(self) -> str:
         return f"<clprim.{self._text}>"
@@ -165,44 +166,32 @@ class Grouped:
             DeviceError: An array of another context.
             BuildError: The OpenCL compiler refused a snippet.
         """
-        outs = None if out is None else as_results(self._what, out, self.definition.results)
-        request = _Request(args, axis, outs, self._listed(keep), trusted=False)
-        return self._run(request)  # type: ignore[no-any-return] # several are a tuple of arrays
+        outs, options = self._told(axis, out, keep, trusted=False)
+        return self._run(args, outs, options)  # type: ignore[no-any-return] # or a tuple of arrays
 
     def apply(self, *args: Any, axis: tuple[int, ...], out: Any, keep: Sequence[Any] = ()) -> Any:
         """Does the same for an operator that has checked where its arrays overlap.
 
         Groups may then depend on views of what ``out`` overwrites, if only of their own elements.
         """
-        return self._run(
-            _Request(args, axis, None if out is None else (out,), tuple(keep), trusted=True)
-        )
+        return self._run(args, *self._told(axis, out, keep, trusted=True))
 
-    def _run(self, request: _Request) -> Any:
-        device = current_device()
-        args = as_numbers(request.args, self._inputs)
-        arrays, scalars = args[: self._inputs], args[self._inputs :]
-        into = [k for k in request.keep if k is not None and not isinstance(k, bool)]
-        outs = [*(request.out or ()), *into]
-        flags = tuple(k if isinstance(k, bool) else k is not None for k in request.keep)
-        axis = told_apart(request.axis)
-        options = (axis, flags, len(into), request.out is None, request.trusted)
-        call, signature = self._calls.look_up(device, arrays, outs, scalars, options)
-        if call is None:
-            call = self._prepare(device, request)
-            self._calls.remember(signature, call)
-        given: list[Any] = list(request.out or (None,) * self.definition.results)
-        given += [None if k is True else k for k, f in zip(request.keep, flags, strict=True) if f]
-        results = tuple(
-            new_array(device, *described) if array is None else array
-            for array, described in zip(given, call.results, strict=True)
-        )
-        try:
-            call.run(device, (*results, *arrays), scalars)
-        except DTypeError:
-            self._prepare(device, request)  # says what is wrong with which number
-            raise
-        return results[0] if len(results) == 1 else results
+    def _told(
+        self, axis: Any, out: Any, keep: Any, *, trusted: bool
+    ) -> tuple[tuple[Any, ...], Options]:
+        """Returns the arrays that are given to write to, and the options."""
+        if not isinstance(keep, list | tuple):
+            given = quoted(keep)
+            raise ShapeError(f"{self.what}: keep={given}: expected a list of flags and arrays")
+        outs = outputs_of(out)
+        into = [k for k in keep if k is not None and not isinstance(k, bool)]
+        kept = tuple(None if k is None or k is False else k is not True for k in keep)
+        return (*outs, *into), Options(axis, out is not None, kept, trusted)
+
+    def _run(self, args: tuple[Any, ...], outs: tuple[Any, ...], options: Options) -> Any:
+        key = (told_apart(options.axis), *options[1:])
+        found = run(self, args[: self.inputs], args[self.inputs :], outs, options, key)
+        return found[0] if len(found) == 1 else found
 
     def gradient(self, wrt: Any = None, *, saves: Any = ()) -> GroupedGradient:
         """Returns the operator's gradient, whose strings are derived from its own.
@@ -252,115 +241,112 @@ class Grouped:
         # Derivatives are loaded when first asked for, as they are a fifth of the import.
         from clprim.gradients.grouped import GroupedGradient
 
-        return GroupedGradient(self.definition, self._what, wrt=wrt, saves=saves)
+        return GroupedGradient(self.definition, self.what, wrt=wrt, saves=saves)
 
     def source(self, *args: Any, axis: Any = -1, out: Any = None, keep: Sequence[Any] = ()) -> str:
         """Returns the OpenCL C that these arguments would run, without running or building it."""
-        outs = None if out is None else as_results(self._what, out, self.definition.results)
-        request = _Request(args, axis, outs, self._listed(keep), trusted=False)
-        device = current_device()
-        plan = plan_groups(self._problem(device, request)[0], device.traits)
-        if not plan.stages:
-            return "// no elements: nothing runs\n"
-        return "\n".join(source_of(stage.template, stage.code) for stage in plan.stages)
+        outs, options = self._told(axis, out, keep, trusted=False)
+        return sources(self, args[: self.inputs], args[self.inputs :], outs, options)
 
-    def _prepare(self, device: Device, request: _Request) -> Call:
-        """Checks and plans a call of a new signature, and builds its kernels."""
-        problem, results = self._problem(device, request)
-        plan = plan_groups(problem, device.traits)
-        return bind(device, self._what, plan, problem.names, results, texts(self.definition))
+    def check(
+        self,
+        device: Device,
+        arrays: Sequence[Any],
+        numbers: Sequence[Any],
+        outs: Sequence[Any],
+        options: Options,
+    ) -> None:
+        """See `clprim.call.strings.Strings.check`; values of groups to be written come last."""
+        kept = [n for n, given in enumerate(options.keep) if given]
+        own = len(outs) - len(kept)
+        super().check(device, arrays, numbers, outs[:own], options)
+        for n, array in zip(kept, outs[own:], strict=True):
+            check_array(self.what, f"keep= of group_y{n}", array, device)
 
-    def _problem(self, device: Device, request: _Request) -> tuple[Groups, tuple[Described, ...]]:
-        what, definition = self._what, self.definition
-        arrays, scalars = split_arguments(what, request.args, self._inputs, definition.scalars)
-        check_arrays(what, arrays, request.out or (), device)
-        inputs = [operand_of(a) for a in arrays]
+    def problem(self, request: Request, target: Target) -> Groups:
+        """See `clprim.call.primitive.Primitive.problem`."""
+        options: Options = request.options
+        what, definition, traits = self.what, self.definition, target.traits
+        inputs = request.operands
+        given = len(request.outs) - sum(map(bool, options.keep))
+        outs, into = request.outs[:given], request.outs[given:]
         shape = broadcast_shapes(what, [a.shape for a in inputs])
-        axes = reduced_axes(what, request.axis, len(shape))
+        axes = reduced_axes(what, options.axis, len(shape))
         check_once(what, definition.finalized, [a.shape for a in inputs], len(shape), axes)
         array_types = [a.dtype for a in inputs]
-        scalar_types = scalar_dtypes(what, scalars, array_types)
+        scalar_types = scalar_dtypes(what, request.numbers, array_types)
         result_types = self._result_type or (
             (dtypes.promote([*array_types, *scalar_types]),) * definition.results
         )
         scalar_types = weaken(
-            scalars, scalar_types, array_types, list(result_types), device.traits.fp64
+            request.numbers, scalar_types, array_types, list(result_types), traits.fp64
         )
         everything = [*array_types, *scalar_types, *result_types]
         value = self._partial_type or dtypes.promote(everything)
-        dtypes.require_supported([*everything, value], device.traits, str(device))
+        dtypes.require_supported([*everything, value], traits, str(target))
         value = dtypes.value_dtype(value, [value])
         order = memory_order(shape, [broadcast_strides(a, shape) for a in inputs])
-        results = [
-            Operand(shape, dense_strides(shape, d.itemsize, order), 0, d)
-            if request.out is None
-            else operand_of(request.out[n])
-            for n, d in enumerate(result_types)
-        ]
-        kept = self._kept(device, request.keep, shape, axes, order, value)
-        if request.out is not None:
-            for n, (o, dtype) in enumerate(zip(request.out, result_types, strict=True)):
-                check_out(what, n, o, shape, dtype)
-        if not request.trusted:
-            self._check_memory(request, arrays)
-        problem = Groups(
-            definition,
-            shape,
-            axes,
-            value,
-            tuple(inputs),
-            tuple(scalar_types),
-            tuple(results),
-            kept,
+        results = outs or tuple(
+            Operand(shape, dense_strides(shape, d.itemsize, order), 0, d) for d in result_types
         )
-        written = (*results, *(k for k in kept if k is not None))
-        described = tuple((o.shape, o.dtype, o.strides, o.size) for o in written)
-        return problem, described
+        kept = self._kept(options.keep, into, shape, axes, order, value)
+        for n, (o, dtype) in enumerate(zip(outs, result_types, strict=False)):
+            check_out(what, n, o, shape, dtype)
+        if not options.trusted:
+            self._check_memory(outs, into, inputs)
+        return Groups(definition, shape, axes, value, inputs, tuple(scalar_types), results, kept)
 
-    def _listed(self, keep: Any) -> tuple[Any, ...]:
-        if not isinstance(keep, list | tuple):
-            given = quoted(keep)
-            raise ShapeError(f"{self._what}: keep={given}: expected a list of flags and arrays")
-        return tuple(keep)
+    def outputs(self, problem: Groups) -> tuple[Operand, ...]:
+        """The results, then the values of groups that are wanted."""
+        return (*problem.results, *(k for k in problem.kept if k is not None))
+
+    def names(self, problem: Groups) -> Sequence[str]:
+        """See `Groups`."""
+        return problem.names
+
+    def plan(self, problem: Groups, traits: DeviceTraits, table: Table) -> Plan | None:
+        """See `clprim.call.primitive.Primitive.plan`."""
+        del table
+        return plan_groups(problem, traits)
 
     def _kept(
         self,
-        device: Device,
-        keep: tuple[Any, ...],
+        keep: tuple[bool | None, ...],
+        into: tuple[Operand, ...],
         shape: tuple[int, ...],
         axes: tuple[int, ...],
         order: Sequence[int],
         value: Any,
     ) -> tuple[Operand | None, ...]:
         """Returns where values of groups go."""
-        what, count = self._what, self.definition.group_values
+        what, count = self.what, self.definition.group_values
         if len(keep) > count:
             raise ShapeError(f"{what}: keep= names {len(keep)} values, a group has {count}")
         one_each = tuple(1 if d in axes else size for d, size in enumerate(shape))
-        found: list[Operand | None] = []
-        for n, wanted in enumerate((*keep, *(False,) * (count - len(keep)))):
-            if wanted is None or wanted is False:
-                found.append(None)
-            elif wanted is True:
+        given = iter(into)
+        found: list[Operand | None] = [None] * count
+        for n, wanted in enumerate(keep):
+            if wanted:
+                found[n] = next(given)
+                check_out(what, n, found[n], one_each, value)
+            elif wanted is not None:
                 strides = dense_strides(one_each, value.itemsize, order)
-                found.append(Operand(one_each, strides, 0, value))
-            else:
-                check_array(what, f"keep= of group_y{n}", wanted, device)
-                check_out(what, n, wanted, one_each, value)
-                found.append(operand_of(wanted))
+                found[n] = Operand(one_each, strides, 0, value)
         return tuple(found)
 
-    def _check_memory(self, request: _Request, arrays: tuple[Any, ...]) -> None:
+    def _check_memory(
+        self, outs: Sequence[Operand], into: Sequence[Operand], inputs: Sequence[Operand]
+    ) -> None:
         """Refuses results where another element, or group, is still to be read."""
-        what, outs = self._what, request.out or ()
-        kept = [k for k in request.keep if k is not None and not isinstance(k, bool)]
+        what = self.what
         once = self.definition.finalized - self.definition.reduced - self.definition.mapped
-        check_aliases(what, [*outs, *kept], ())
-        check_aliases(what, outs, [a for n, a in enumerate(arrays) if n not in once])
-        check_aliases(what, outs, [arrays[n] for n in sorted(once)], same_allowed=False)
-        check_aliases(what, kept, [arrays[n] for n in sorted(once)])
-        rest = [a for n, a in enumerate(arrays) if n not in once]
-        check_aliases(what, kept, rest, same_allowed=False)
+        apart = [inputs[n] for n in sorted(once)]
+        rest = [a for n, a in enumerate(inputs) if n not in once]
+        check_aliases(what, [*outs, *into], ())
+        check_aliases(what, outs, rest)
+        check_aliases(what, outs, apart, same_allowed=False)
+        check_aliases(what, into, apart)
+        check_aliases(what, into, rest, same_allowed=False)
 
 
 register("Grouped", Grouped)

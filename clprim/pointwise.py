@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clprim import dtypes
 from clprim.arrays.array import Array
-from clprim.arrays.memory import Described, operand_of
-from clprim.call.arguments import (
-    as_results,
-    as_shape,
-    check_aliases,
-    check_arrays,
-    check_out,
-    result_dtypes,
-)
-from clprim.call.call import Call, bind_strings
+from clprim.call.arguments import as_shape, check_aliases, check_out, result_dtypes
 from clprim.call.door import flag
-from clprim.call.scalars import as_numbers, scalar_dtypes, split_arguments, weaken
-from clprim.call.signature import Calls, outputs_of
-from clprim.errors import DTypeError, ShapeError, shorten, titled
+from clprim.call.primitive import Request, Target, run, sources
+from clprim.call.scalars import scalar_dtypes, weaken
+from clprim.call.signature import outputs_of
+from clprim.call.strings import Strings
+from clprim.dtypes import AnyDType
+from clprim.errors import ShapeError, shorten, titled
 from clprim.gradients.kernels import make, register
 from clprim.language.definition import define_pointwise
-from clprim.plan.kernel import KernelPlan, Plan
+from clprim.plan.kernel import Plan
 from clprim.plan.pointwise.planner import plan_pointwise
 from clprim.plan.strides import (
     Operand,
@@ -34,14 +28,32 @@ from clprim.plan.strides import (
     dense_strides,
     memory_order,
 )
-from clprim.runtime.device import Device, current_device
-from clprim.runtime.source_cache import source_of
+from clprim.plan.table import Table
+from clprim.traits import DeviceTraits
 
 if TYPE_CHECKING:
     from clprim.gradients.pointwise import PointwiseGradient
 
 
-class Pointwise:
+class Elements(NamedTuple):
+    """What a call computes: elements of ``shape``, each by itself.
+
+    Attributes:
+        shape: That the arrays broadcast to.
+        results: Where they go.
+        inputs: The arrays.
+        scalars: dtypes of the numbers.
+        in_place: Whether a result takes the place of an input.
+    """
+
+    shape: tuple[int, ...]
+    results: tuple[Operand, ...]
+    inputs: tuple[Operand, ...]
+    scalars: tuple[AnyDType, ...]
+    in_place: bool
+
+
+class Pointwise(Strings):
     """A kernel that computes every element of its results by itself.
 
     Args:
@@ -83,15 +95,12 @@ class Pointwise:
         gradient: str | None = None,
         check: bool = False,
     ) -> None:
-        self.definition = define_pointwise(expr, name=name, preamble=preamble)
-        self._inputs = self.definition.inputs
-        self._scalars = self.definition.scalars
         self._text = f"Pointwise {shorten(expr)!r}"
-        self._what = titled(self._text, name)
-        check = flag(self._what, "check", check)
-        self._result_type = result_dtypes(self._what, result_type, self.definition.results)
+        definition = define_pointwise(expr, name=name, preamble=preamble)
+        super().__init__(titled(self._text, name), definition)
+        check = flag(self.what, "check", check)
+        self._result_type = result_dtypes(self.what, result_type, definition.results)
         self._gradient = gradient
-        self._calls: Calls[Call] = Calls()
         if gradient is not None:
             self.gradient()
             if check:
@@ -122,26 +131,11 @@ class Pointwise:
             DeviceError: An array of another context.
             BuildError: The OpenCL compiler refused the snippet.
         """
-        device = current_device()
-        arrays, scalars = args[: self._inputs], args[self._inputs :]
         outs = () if out is None else (out,) if out.__class__ is Array else outputs_of(out)
         if shape is not None:
-            shape = as_shape(self._what, shape)
-        call, signature = self._calls.look_up(device, arrays, outs, scalars, shape)
-        if call is None:
-            numbers = as_numbers(args, self._inputs)
-            if numbers is not args:
-                return self(*numbers, out=out, shape=shape)
-            call = self._prepare(device, args, out, shape)
-            self._calls.remember(signature, call)
-        results = call.allocate(device) if out is None else outs
-        try:
-            call.run(device, (*results, *arrays), scalars)
-        except DTypeError:
-            self._prepare(device, args, out, shape)  # says what is wrong with which number
-            raise
-        found: Any = results[0] if len(results) == 1 else results
-        return found  # type: ignore[no-any-return] # several are a tuple of arrays
+            shape = as_shape(self.what, shape)
+        found: Any = run(self, args[: self.inputs], args[self.inputs :], outs, shape)
+        return found[0] if len(found) == 1 else found  # type: ignore[no-any-return] # or a tuple
 
     def gradient(self, wrt: Any = None, *, saves: Any = ()) -> PointwiseGradient:
         """Returns the operator's gradient, whose strings are derived from its own.
@@ -176,7 +170,7 @@ class Pointwise:
 
         return PointwiseGradient(
             self.definition,
-            self._what,
+            self.what,
             wrt=wrt,
             saves=saves,
             result_types=self._result_type,
@@ -185,32 +179,15 @@ class Pointwise:
 
     def source(self, *args: Any, out: Any = None, shape: Sequence[int] | None = None) -> str:
         """Returns the OpenCL C that these arguments would run, without running or building it."""
-        device = current_device()
-        plan, _ = self._plan(
-            device, args, out, None if shape is None else as_shape(self._what, shape)
-        )
-        if plan is None:
-            return "// no elements: nothing runs\n"
-        return source_of(plan.template, plan.code)
+        options = None if shape is None else as_shape(self.what, shape)
+        arrays, numbers = args[: self.inputs], args[self.inputs :]
+        return sources(self, arrays, numbers, outputs_of(out), options)
 
-    def _prepare(
-        self, device: Device, args: tuple[Any, ...], out: Any, shape: tuple[int, ...] | None
-    ) -> Call:
-        """Checks and plans a call of a new signature, and builds its kernel."""
-        plan, results = self._plan(device, args, out, shape)
-        kernels = None if plan is None else Plan((plan,))
-        return bind_strings(device, self._what, self.definition, kernels, results, self._inputs)
-
-    def _plan(
-        self, device: Device, args: tuple[Any, ...], out: Any, wanted: tuple[int, ...] | None = None
-    ) -> tuple[KernelPlan | None, tuple[Described, ...]]:
-        what = self._what
-        arrays, scalars = split_arguments(what, args, self._inputs, self._scalars)
-        outs = None if out is None else as_results(what, out, self.definition.results)
-        check_arrays(what, arrays, outs or (), device)
-        inputs = [operand_of(a) for a in arrays]
+    def problem(self, request: Request, target: Target) -> Elements:
+        """See `clprim.call.primitive.Primitive.problem`; options are the shape, or None."""
+        what, inputs, wanted, outs = self.what, request.operands, request.options, request.outs
         broadcast = self.definition.broadcast
-        if not broadcast and outs is None and wanted is None:
+        if not broadcast and not outs and wanted is None:
             raise ShapeError(
                 f"{what}: no array broadcasts; give shape= or out= for the shape of the results"
             )
@@ -219,20 +196,20 @@ class Pointwise:
             if not broadcasts_to(shape, wanted):
                 raise ShapeError(f"{what}: arrays of shape {shape} do not broadcast to {wanted}")
             shape = wanted
-        elif outs is not None and broadcasts_to(shape, outs[0].shape):
+        elif outs and broadcasts_to(shape, outs[0].shape):
             shape = outs[0].shape  # as in NumPy, inputs broadcast to a larger out=
-        array_dtypes = [a.dtype for a in inputs] or [o.dtype for o in outs or ()]
-        scalar_types = scalar_dtypes(what, scalars, array_dtypes)
+        array_dtypes = [a.dtype for a in inputs] or [o.dtype for o in outs]
+        scalar_types = scalar_dtypes(what, request.numbers, array_dtypes)
         dtypes_ = self._result_type or (
             (dtypes.promote([*array_dtypes, *scalar_types]),) * self.definition.results
         )
         in_place = False
-        if outs is not None:
+        results = outs
+        if outs:
             for n, (o, dtype) in enumerate(zip(outs, dtypes_, strict=True)):
                 check_out(what, n, o, shape, dtype if inputs else o.dtype)
             elsewhere = {k.array for k in self.definition.expr.lookups if k.function == "at"}
-            in_place = check_aliases(what, outs, arrays, elsewhere=elsewhere)
-            results = [operand_of(o) for o in outs]
+            in_place = check_aliases(what, outs, inputs, elsewhere=elsewhere)
         else:
             # One that is read at coordinates need not have the result's sizes, so that even where
             # it has one element, its stride says how its dimensions follow each other.
@@ -241,32 +218,26 @@ class Pointwise:
                 for n, a in enumerate(inputs)
                 if n in broadcast or len(a.shape) == len(shape)
             ]
-            results = _allocate(shape, dtypes_, guides)
-        scalar_types = weaken(
-            scalars, scalar_types, array_dtypes, [r.dtype for r in results], device.traits.fp64
-        )
-        everything = [*(a.dtype for a in (*inputs, *results)), *scalar_types]
-        dtypes.require_supported(everything, device.traits, str(device))
-        described = tuple((r.shape, r.dtype, r.strides, r.size) for r in results)
+            order = memory_order(shape, guides)
+            results = tuple(
+                Operand(shape, dense_strides(shape, d.itemsize, order), 0, d) for d in dtypes_
+            )
+        stored = [r.dtype for r in results]
+        traits = target.traits
+        scalar_types = weaken(request.numbers, scalar_types, array_dtypes, stored, traits.fp64)
+        everything = [*(a.dtype for a in inputs), *stored, *scalar_types]
+        dtypes.require_supported(everything, traits, str(target))
+        return Elements(shape, results, inputs, tuple(scalar_types), in_place)
+
+    def plan(self, problem: Elements, traits: DeviceTraits, table: Table) -> Plan | None:
+        """See `clprim.call.primitive.Primitive.plan`."""
+        del table
+        shape, results, inputs, scalars, in_place = problem
         if not math.prod(shape):
-            return None, described
-        plan = plan_pointwise(
-            self.definition,
-            shape,
-            results,
-            inputs,
-            scalar_types,
-            device.traits,
-            in_place=in_place,
-        )
-        return plan, described
-
-
-def _allocate(
-    shape: tuple[int, ...], dtypes_: Sequence[Any], strides: Sequence[tuple[int, ...]]
-) -> list[Operand]:
-    order = memory_order(shape, strides)
-    return [Operand(shape, dense_strides(shape, d.itemsize, order), 0, d) for d in dtypes_]
+            return None
+        how = scalars, traits
+        kernel = plan_pointwise(self.definition, shape, results, inputs, *how, in_place=in_place)
+        return Plan((kernel,))
 
 
 register("Pointwise", Pointwise)

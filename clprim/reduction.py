@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clprim import dtypes
 from clprim.arrays.array import Array
-from clprim.arrays.memory import Described, operand_of
-from clprim.call.arguments import (
-    as_results,
-    check_aliases,
-    check_arrays,
-    check_once,
-    check_out,
-    result_dtypes,
-)
-from clprim.call.call import Call, bind_strings
+from clprim.call.arguments import check_aliases, check_once, check_out, result_dtypes
 from clprim.call.door import flag
 from clprim.call.partials import default_partials, default_results
-from clprim.call.scalars import as_numbers, scalar_dtypes, split_arguments, weaken
+from clprim.call.primitive import Request, Target, run, sources
+from clprim.call.scalars import scalar_dtypes, weaken
 from clprim.call.scaling import scale_numbers, scale_results, scale_signature
-from clprim.call.signature import Calls, outputs_of, told_apart
-from clprim.errors import DTypeError, ShapeError, quoted, shorten, titled
+from clprim.call.signature import outputs_of, told_apart
+from clprim.call.strings import Strings
+from clprim.dtypes import AnyDType
+from clprim.errors import ShapeError, quoted, shorten, titled
 from clprim.gradients.kernels import make, register
 from clprim.language.definition import define_reduction
-from clprim.plan.reduction.planner import ReductionPlan, plan_reduction
+from clprim.plan.kernel import Plan
+from clprim.plan.reduction.code import Scaling
+from clprim.plan.reduction.planner import plan_reduction
 from clprim.plan.strides import (
     Operand,
     broadcast_shapes,
@@ -36,8 +31,9 @@ from clprim.plan.strides import (
     memory_order,
     reduced_axes,
 )
-from clprim.runtime.device import Device, current_device
-from clprim.runtime.source_cache import source_of
+from clprim.plan.table import Table
+from clprim.runtime.device import Device
+from clprim.traits import DeviceTraits
 
 if TYPE_CHECKING:
     from clprim.gradients.reduction import ReductionGradient
@@ -45,19 +41,40 @@ if TYPE_CHECKING:
 Axis = int | Sequence[int] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What a user asked for in one call."""
+class Options(NamedTuple):
+    """What a call is told beside arrays and numbers."""
 
-    args: tuple[Any, ...]
     axis: Axis
-    keepdims: bool
-    out: Any
-    alpha: Any
-    beta: Any
+    keepdims: Any = False
+    alpha: Any = 1
+    beta: Any = 0
 
 
-class Reduction:
+class Reduced(NamedTuple):
+    """What a call computes.
+
+    Attributes:
+        shape: That the arrays broadcast to.
+        axes: That are reduced, sorted.
+        results: As the user has them.
+        operands: The same with all dimensions of ``shape``, of size 1 along ``axes``.
+        inputs: The arrays.
+        scalars: dtypes of the numbers.
+        partials: dtypes of what is accumulated.
+        scaling: Of every result.
+    """
+
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+    results: tuple[Operand, ...]
+    operands: tuple[Operand, ...]
+    inputs: tuple[Operand, ...]
+    scalars: tuple[AnyDType, ...]
+    partials: tuple[AnyDType, ...]
+    scaling: tuple[Scaling, ...]
+
+
+class Reduction(Strings):
     """A kernel that takes elements one after another into a few partial results.
 
     Args:
@@ -130,16 +147,12 @@ class Reduction:
             name=name,
             preamble=preamble,
         )
-        self.definition = definition
-        self._inputs = definition.inputs
-        self._scalars = definition.scalars
         self._text = f"Reduction {shorten(expr or step)!r}"
-        self._what = titled(self._text, name)
-        check = flag(self._what, "check", check)
-        self._result_type = result_dtypes(self._what, result_type, definition.results)
-        self._partial_type = result_dtypes(self._what, partial_type, definition.partials)
+        super().__init__(titled(self._text, name), definition)
+        check = flag(self.what, "check", check)
+        self._result_type = result_dtypes(self.what, result_type, definition.results)
+        self._partial_type = result_dtypes(self.what, partial_type, definition.partials)
         self._gradient = gradient
-        self._calls: Calls[Call] = Calls()
         if gradient is not None:
             self.gradient()
             if check:
@@ -178,31 +191,17 @@ class Reduction:
             DeviceError: An array of another context.
             BuildError: The OpenCL compiler refused a snippet.
         """
-        device = current_device()
-        arrays, scalars = args, ()
-        if len(args) > self._inputs:
-            args = as_numbers(args, self._inputs)
-            arrays, scalars = args[: self._inputs], args[self._inputs :]
+        arrays, numbers = args, ()
+        if len(args) > self.inputs:
+            arrays, numbers = args[: self.inputs], args[self.inputs :]
         outs = () if out is None else (out,) if out.__class__ is Array else outputs_of(out)
         plain = alpha == 1 and beta == 0 if alpha.__class__ is beta.__class__ is int else False
-        options = told_apart(axis, keepdims)
+        key = told_apart(axis, keepdims)
         if not plain:
-            options = (options, scale_signature(alpha, beta))
-        call, signature = self._calls.look_up(device, arrays, outs, scalars, options)
-        if call is None:
-            call = self._prepare(device, Request(args, axis, keepdims, out, alpha, beta))
-            self._calls.remember(signature, call)
-        results = call.allocate(device) if out is None else outs
-        if call.stages and not plain:
-            scalars += scale_numbers(self._what, alpha, beta, self.definition.results)
-        try:
-            call.run(device, (*results, *arrays), scalars)
-        except DTypeError:
-            # Says what is wrong with which number:
-            self._prepare(device, Request(args, axis, keepdims, out, alpha, beta))
-            raise
-        found: Any = results[0] if len(results) == 1 else results
-        return found  # type: ignore[no-any-return] # several are a tuple of arrays
+            key = (key, scale_signature(alpha, beta))
+            numbers += scale_numbers(self.what, alpha, beta, self.definition.results)
+        found: Any = run(self, arrays, numbers, outs, Options(axis, keepdims, alpha, beta), key)
+        return found[0] if len(found) == 1 else found  # type: ignore[no-any-return] # or a tuple
 
     def gradient(self, wrt: Any = None, *, saves: Any = ()) -> ReductionGradient:
         """Returns the operator's gradient, whose strings are derived from its own.
@@ -248,7 +247,7 @@ class Reduction:
 
         return ReductionGradient(
             self.definition,
-            self._what,
+            self.what,
             wrt=wrt,
             saves=saves,
             partial_types=self._partial_type,
@@ -265,92 +264,104 @@ class Reduction:
         beta: Any = 0,
     ) -> str:
         """Returns the OpenCL C that these arguments would run, without running or building it."""
-        request = Request(args, axis, keepdims, out, alpha, beta)
-        plan, _ = self._plan(current_device(), request)
-        if plan is None:
-            return "// no outputs: nothing runs\n"
-        return "\n".join(source_of(stage.template, stage.code) for stage in plan.stages)
+        arrays, numbers = args[: self.inputs], args[self.inputs :]
+        numbers += scale_numbers(self.what, alpha, beta, self.definition.results)
+        options = Options(axis, keepdims, alpha, beta)
+        return sources(self, arrays, numbers, outputs_of(out), options)
 
-    def _prepare(self, device: Device, request: Request) -> Call:
-        """Checks and plans a call of a new signature, and builds its kernels."""
-        plan, results = self._plan(device, request)
-        return bind_strings(device, self._what, self.definition, plan, results, self._inputs)
+    nothing = "// no outputs: nothing runs\n"
 
-    def _plan(
-        self, device: Device, request: Request
-    ) -> tuple[ReductionPlan | None, tuple[Described, ...]]:
-        out, alpha, beta = request.out, request.alpha, request.beta
-        what, definition = self._what, self.definition
-        keepdims = flag(what, "keepdims", request.keepdims)
-        arrays, scalars = split_arguments(what, request.args, self._inputs, self._scalars)
-        outs = None if out is None else as_results(what, out, definition.results)
-        check_arrays(what, arrays, outs or (), device)
-        inputs = [operand_of(a) for a in arrays]
+    def check(
+        self,
+        device: Device,
+        arrays: Sequence[Any],
+        numbers: Sequence[Any],
+        outs: Sequence[Any],
+        options: Options,
+    ) -> None:
+        """See `clprim.call.strings.Strings.check`; numbers of alpha and beta come last."""
+        super().check(device, arrays, self._own(numbers, options), outs, options)
+
+    def _own(self, numbers: Sequence[Any], options: Options) -> Sequence[Any]:
+        """The numbers w0, …, without those of alpha and beta."""
+        scales = scale_numbers(self.what, options.alpha, options.beta, self.definition.results)
+        return numbers[: len(numbers) - len(scales)]
+
+    def problem(self, request: Request, target: Target) -> Reduced:
+        """See `clprim.call.primitive.Primitive.problem`."""
+        options: Options = request.options
+        what, definition, traits = self.what, self.definition, target.traits
+        inputs, outs, scalars = request.operands, request.outs, self._own(request.numbers, options)
+        keepdims = flag(what, "keepdims", options.keepdims)
         shape = broadcast_shapes(what, [a.shape for a in inputs])
-        axes = reduced_axes(what, request.axis, len(shape))
+        axes = reduced_axes(what, options.axis, len(shape))
         check_once(what, definition.finalized, [a.shape for a in inputs], len(shape), axes)
         kept = tuple(1 if d in axes else size for d, size in enumerate(shape))
-        result_shape = kept if keepdims else tuple(s for d, s in enumerate(shape) if d not in axes)
+        result_shape = kept if keepdims else _without(kept, axes)
 
         array_dtypes = [a.dtype for a in inputs]
         scalar_types = scalar_dtypes(what, scalars, array_dtypes)
-        result_types = self._result_type or default_results(
-            definition, [*array_dtypes, *scalar_types]
-        )
-        if outs is not None:
+        given = [*array_dtypes, *scalar_types]
+        result_types = self._result_type or default_results(definition, given)
+        results = outs
+        if outs:
             for n, (o, dtype) in enumerate(zip(outs, result_types, strict=True)):
                 check_out(what, n, o, result_shape, dtype)
-            check_aliases(what, outs, arrays, same_allowed=math.prod(kept) == math.prod(shape))
-            described = tuple((o.shape, o.dtype, o.strides, o.size) for o in outs)
-            operands = [_keep_axes(operand_of(o), axes, keepdims) for o in outs]
+            check_aliases(what, outs, inputs, same_allowed=math.prod(kept) == math.prod(shape))
+            operands = tuple(_keep_axes(o, axes, keepdims) for o in outs)
         else:
             order = memory_order(shape, [broadcast_strides(a, shape) for a in inputs])
-            operands = [
+            operands = tuple(
                 Operand(kept, dense_strides(kept, d.itemsize, order), 0, d) for d in result_types
-            ]
-            described = tuple(
-                (
-                    result_shape,
-                    o.dtype,
-                    o.strides
-                    if keepdims
-                    else tuple(s for d, s in enumerate(o.strides) if d not in axes),
-                    o.size,
-                )
-                for o in operands
             )
-        scaling = scale_results(what, alpha, beta, [o.dtype for o in operands], device.traits)
-        if out is None and any(s.kind == "accumulate" for s in scaling):
-            raise ShapeError(f"{what}: beta={quoted(beta)} needs out=, whose old value it scales")
-        partials = self._partial_type or default_partials(
-            definition, [*array_dtypes, *scalar_types], [o.dtype for o in operands]
-        )
-        scalar_types = weaken(
-            scalars,
-            scalar_types,
-            array_dtypes,
-            [*partials, *(o.dtype for o in operands)],
-            device.traits.fp64,
-        )
-        dtypes.require_supported(
-            [*array_dtypes, *scalar_types, *partials, *(o.dtype for o in operands)],
-            device.traits,
-            str(device),
-        )
-        if not math.prod(kept):
-            return None, described
-        plan = plan_reduction(
-            definition,
+            results = (
+                operands
+                if keepdims
+                else tuple(
+                    Operand(result_shape, _without(o.strides, axes), 0, o.dtype) for o in operands
+                )
+            )
+        stored = [o.dtype for o in results]
+        scaling = scale_results(what, options.alpha, options.beta, stored, traits)
+        if not outs and any(s.kind == "accumulate" for s in scaling):
+            beta = quoted(options.beta)
+            raise ShapeError(f"{what}: beta={beta} needs out=, whose old value it scales")
+        partials = self._partial_type or default_partials(definition, given, stored)
+        everything = [*partials, *stored]
+        scalar_types = weaken(scalars, scalar_types, array_dtypes, everything, traits.fp64)
+        dtypes.require_supported([*array_dtypes, *scalar_types, *everything], traits, str(target))
+        return Reduced(
             shape,
             axes,
+            results,
             operands,
             inputs,
-            scalar_types,
-            partials,
-            scaling,
-            device.traits,
+            tuple(scalar_types),
+            tuple(partials),
+            tuple(scaling),
         )
-        return plan, described
+
+    def plan(self, problem: Reduced, traits: DeviceTraits, table: Table) -> Plan | None:
+        """See `clprim.call.primitive.Primitive.plan`."""
+        del table
+        if not all(o.size for o in problem.operands):
+            return None
+        return plan_reduction(
+            self.definition,
+            problem.shape,
+            problem.axes,
+            problem.operands,
+            problem.inputs,
+            problem.scalars,
+            problem.partials,
+            problem.scaling,
+            traits,
+        )
+
+
+def _without(sizes: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    """Sizes, or strides, of the axes that are left."""
+    return tuple(n for d, n in enumerate(sizes) if d not in axes)
 
 
 def _keep_axes(operand: Operand, axes: tuple[int, ...], keepdims: bool) -> Operand:

@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from clprim import dtypes
 from clprim.arrays.array import Array
 from clprim.arrays.creation import zeros
-from clprim.arrays.memory import Described, operand_of
-from clprim.call.arguments import (
-    as_results,
-    check_aliases,
-    check_array,
-    check_arrays,
-    check_out,
-    result_dtypes,
-)
-from clprim.call.call import Call, bind_strings
+from clprim.call.arguments import check_aliases, check_array, check_out, result_dtypes
 from clprim.call.door import flag
 from clprim.call.partials import default_partials, default_results
-from clprim.call.scalars import as_numbers, scalar_dtypes, split_arguments, weaken
-from clprim.call.signature import Calls, outputs_of, told_apart
-from clprim.errors import DTypeError, ShapeError, quoted, shorten, titled
-from clprim.language.definition import ReductionDefinition, define_reduction
+from clprim.call.primitive import Request, Target, run, sources
+from clprim.call.scalars import check_count, scalar_dtypes, weaken
+from clprim.call.signature import outputs_of, told_apart
+from clprim.call.strings import Strings
+from clprim.dtypes import AnyDType
+from clprim.errors import ShapeError, quoted, shorten, titled
+from clprim.language.definition import ReductionDefinition, define_reduction, texts
 from clprim.language.segmented import segmented
-from clprim.plan.scan.planner import ScanPlan, plan_scan
+from clprim.plan.kernel import Plan
+from clprim.plan.scan.planner import plan_scan
 from clprim.plan.strides import (
     Operand,
     broadcast_shapes,
@@ -39,24 +33,54 @@ from clprim.plan.strides import (
     memory_order,
     normalize_axis,
 )
+from clprim.plan.table import Table
 from clprim.pointwise import Pointwise
 from clprim.runtime.device import Device, current_device
-from clprim.runtime.source_cache import source_of
+from clprim.traits import DeviceTraits
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """What a user asked for in one call."""
+class Options(NamedTuple):
+    """What a call is told beside arrays and numbers.
 
-    args: tuple[Any, ...]
+    Attributes:
+        axis: Along which.
+        exclusive: Whether an element's result is what came before it.
+        reverse: Whether to begin at the end.
+        marked: Whether the last array says where segments begin.
+    """
+
     axis: Any
+    exclusive: Any
+    reverse: Any
+    marked: bool
+
+
+class Scanned(NamedTuple):
+    """What a call computes.
+
+    Attributes:
+        definition: The strings, with marks among their arrays where there are segments.
+        shape: That the arrays broadcast to.
+        axis: Along which.
+        results: Where they go.
+        inputs: The arrays, marks last.
+        scalars: dtypes of the numbers.
+        partials: dtypes of what is accumulated.
+        exclusive, reverse: As options.
+    """
+
+    definition: ReductionDefinition
+    shape: tuple[int, ...]
+    axis: int
+    results: tuple[Operand, ...]
+    inputs: tuple[Operand, ...]
+    scalars: tuple[AnyDType, ...]
+    partials: tuple[AnyDType, ...]
     exclusive: bool
     reverse: bool
-    out: Any
-    segments: Any
 
 
-class Scan:
+class Scan(Strings):
     """A kernel that takes elements along an axis one after another, and keeps what each step gives.
 
     It is a `Reduction` whose partial results on the way are the results: the same strings, with
@@ -120,7 +144,7 @@ class Scan:
         preamble: str = "",
         name: str | None = None,
     ) -> None:
-        self.definition = define_reduction(
+        definition = define_reduction(
             expr,
             init=init,
             step=step,
@@ -130,13 +154,10 @@ class Scan:
             preamble=preamble,
             scan=True,
         )
-        self._inputs = self.definition.inputs
-        self._scalars = self.definition.scalars
         self._text = f"Scan {shorten(expr or step)!r}"
-        self._what = titled(self._text, name)
-        self._result_type = result_dtypes(self._what, result_type, self.definition.results)
-        self._partial_type = result_dtypes(self._what, partial_type, self.definition.partials)
-        self._calls: Calls[Call] = Calls()
+        super().__init__(titled(self._text, name), definition)
+        self._result_type = result_dtypes(self.what, result_type, definition.results)
+        self._partial_type = result_dtypes(self.what, partial_type, definition.partials)
         self._segmented: dict[bool, ReductionDefinition] = {}
 
     def __repr__(self) -> str:
@@ -176,26 +197,10 @@ class Scan:
             DeviceError: An array of another context.
             BuildError: The OpenCL compiler refused a snippet.
         """
-        device = current_device()
-        args = as_numbers(args, self._inputs)
-        arrays, scalars = args[: self._inputs], args[self._inputs :]
-        outs = outputs_of(out)
-        request = _Request(args, axis, exclusive, reverse, out, segments)
-        if segments is not None:
-            arrays = (*arrays, self._marks(device, request))
-        options = (told_apart(axis, exclusive), told_apart(reverse), segments is None)
-        call, signature = self._calls.look_up(device, arrays, outs, scalars, options)
-        if call is None:
-            call = self._prepare(device, request, arrays)
-            self._calls.remember(signature, call)
-        results = call.allocate(device) if out is None else outs
-        try:
-            call.run(device, (*results, *arrays), scalars)
-        except DTypeError:
-            self._prepare(device, request, arrays)  # says what is wrong with which number
-            raise
-        found: Any = results[0] if len(results) == 1 else results
-        return found  # type: ignore[no-any-return] # several are a tuple of arrays
+        arrays, numbers, options = self._told(args, axis, exclusive, reverse, segments)
+        key = (told_apart(axis, exclusive), told_apart(reverse), options.marked)
+        found: Any = run(self, arrays, numbers, outputs_of(out), options, key)
+        return found[0] if len(found) == 1 else found  # type: ignore[no-any-return] # or a tuple
 
     def source(
         self,
@@ -207,19 +212,22 @@ class Scan:
         out: Any = None,
     ) -> str:
         """Returns the OpenCL C that these arguments would run, without building it."""
-        device, arrays = current_device(), args[: self._inputs]
-        request = _Request(args, axis, exclusive, reverse, out, segments)
-        if segments is not None:
-            arrays = (*arrays, self._marks(device, request))
-        plan, _ = self._plan(device, request, arrays)
-        if plan is None:
-            return "// no elements: nothing runs\n"
-        return "\n".join(source_of(stage.template, stage.code) for stage in plan.stages)
+        arrays, numbers, options = self._told(args, axis, exclusive, reverse, segments)
+        return sources(self, arrays, numbers, outputs_of(out), options)
 
-    def _marks(self, device: Device, request: _Request) -> Array:
+    def _told(
+        self, args: tuple[Any, ...], axis: Any, exclusive: Any, reverse: Any, segments: Any
+    ) -> tuple[tuple[Any, ...], tuple[Any, ...], Options]:
+        """Returns arrays, numbers and options of a call."""
+        arrays, numbers = args[: self.inputs], args[self.inputs :]
+        if segments is not None:
+            check_count(self.what, len(args), self.inputs, self.scalars)
+            arrays = (*arrays, self._marks(arrays, axis, bool(reverse), segments))
+        return arrays, numbers, Options(axis, exclusive, reverse, segments is not None)
+
+    def _marks(self, arrays: Sequence[Any], axis: Any, reverse: bool, keys: Any) -> Array:
         """Where segments begin, as bool of the keys' shape."""
-        what, keys = self._what, request.segments
-        arrays, _ = split_arguments(what, request.args, self._inputs, self._scalars)
+        what, device = self.what, current_device()
         for label, array in [*((f"x{n}", a) for n, a in enumerate(arrays)), ("segments", keys)]:
             check_array(what, label, array, device)
         shape = broadcast_shapes(what, [a.shape for a in arrays])
@@ -229,16 +237,16 @@ class Scan:
                 f"{what}: segments has shape {keys.shape}, expected {shape} or one that "
                 "broadcasts to it"
             )
-        axis = self._axis(request.axis, len(shape)) - len(shape) + keys.ndim
-        if axis < 0 or axis >= keys.ndim or keys.shape[axis] == 1:  # one key for a whole line
+        d = self._axis(axis, len(shape)) - len(shape) + keys.ndim
+        if d < 0 or d >= keys.ndim or keys.shape[d] == 1:  # one key for a whole line
             return zeros((1,) * keys.ndim, bool)
-        return _beginnings(keys.ndim, axis, bool(request.reverse))(keys)
+        return _beginnings(keys.ndim, d, reverse)(keys)
 
     def _axis(self, axis: Any, ndim: int) -> int:
         if axis is None or isinstance(axis, tuple | list):
-            raise ShapeError(f"{self._what}: axis={quoted(axis)}: a scan goes along one axis")
+            raise ShapeError(f"{self.what}: axis={quoted(axis)}: a scan goes along one axis")
         # As in NumPy and PyTorch, a number by itself is a line of one element.
-        return normalize_axis(self._what, axis, ndim or 1)
+        return normalize_axis(self.what, axis, ndim or 1)
 
     def _segments(self, exclusive: bool) -> ReductionDefinition:
         """The definition that takes marks beside its arrays; see `segmented`."""
@@ -246,67 +254,72 @@ class Scan:
             self._segmented[exclusive] = segmented(self.definition, exclusive=exclusive)
         return self._segmented[exclusive]
 
-    def _prepare(self, device: Device, request: _Request, arrays: Sequence[Any]) -> Call:
-        """Checks and plans a call of a new signature, and builds its kernels."""
-        plan, results = self._plan(device, request, arrays)
-        definition = self.definition
-        if request.segments is not None:
-            definition = self._segments(bool(request.exclusive))
-        return bind_strings(device, self._what, definition, plan, results, len(arrays))
+    def check(
+        self,
+        device: Device,
+        arrays: Sequence[Any],
+        numbers: Sequence[Any],
+        outs: Sequence[Any],
+        options: Options,
+    ) -> None:
+        """See `clprim.call.strings.Strings.check`; marks are no array of the strings."""
+        super().check(device, arrays[: len(arrays) - options.marked], numbers, outs, options)
 
-    def _plan(
-        self, device: Device, request: _Request, marked: Sequence[Any]
-    ) -> tuple[ScanPlan | None, tuple[Described, ...]]:
-        what, definition = self._what, self.definition
-        arrays, scalars = split_arguments(what, request.args, self._inputs, self._scalars)
-        outs = None if request.out is None else as_results(what, request.out, definition.results)
-        check_arrays(what, arrays, outs or (), device)
-        inputs = [operand_of(a) for a in arrays]
+    def problem(self, request: Request, target: Target) -> Scanned:
+        """See `clprim.call.primitive.Primitive.problem`."""
+        options: Options = request.options
+        what, definition, outs = self.what, self.definition, request.outs
+        exclusive = flag(what, "exclusive", options.exclusive)
+        reverse = flag(what, "reverse", options.reverse)
+        inputs = request.operands[: len(request.operands) - options.marked]
+        marks = request.operands[len(inputs) :]
         shape = broadcast_shapes(what, [a.shape for a in inputs])
-        axis = self._axis(request.axis, len(shape))
+        axis = self._axis(options.axis, len(shape))
 
         array_dtypes = [a.dtype for a in inputs]
-        scalar_types = scalar_dtypes(what, scalars, array_dtypes)
+        scalar_types = scalar_dtypes(what, request.numbers, array_dtypes)
         given = [*array_dtypes, *scalar_types]
         result_types = self._result_type or default_results(definition, given)
-        if outs is not None:
-            for n, (o, dtype) in enumerate(zip(outs, result_types, strict=True)):
-                check_out(what, n, o, shape, dtype)
-            check_aliases(what, outs, arrays)
-            results = [operand_of(o) for o in outs]
-        else:
-            order = memory_order(shape, [broadcast_strides(a, shape) for a in inputs])
-            results = [
-                Operand(shape, dense_strides(shape, d.itemsize, order), 0, d) for d in result_types
-            ]
-        partials = self._partial_type or default_partials(
-            definition, given, [r.dtype for r in results]
+        for n, (o, dtype) in enumerate(zip(outs, result_types, strict=False)):
+            check_out(what, n, o, shape, dtype)
+        check_aliases(what, outs, inputs)
+        order = memory_order(shape, [broadcast_strides(a, shape) for a in inputs])
+        results = outs or tuple(
+            Operand(shape, dense_strides(shape, d.itemsize, order), 0, d) for d in result_types
         )
-        everything = [*partials, *(r.dtype for r in results)]
-        scalar_types = weaken(scalars, scalar_types, array_dtypes, everything, device.traits.fp64)
-        dtypes.require_supported(
-            [*array_dtypes, *scalar_types, *everything], device.traits, str(device)
-        )
-        described = tuple((r.shape, r.dtype, r.strides, r.size) for r in results)
-        if not math.prod(shape):
-            return None, described
-        if request.segments is not None:
-            definition = self._segments(bool(request.exclusive))
-            inputs.append(operand_of(marked[-1]))
+        stored = [r.dtype for r in results]
+        partials = self._partial_type or default_partials(definition, given, stored)
+        everything = [*partials, *stored]
+        traits = target.traits
+        scalar_types = weaken(request.numbers, scalar_types, array_dtypes, everything, traits.fp64)
+        dtypes.require_supported([*array_dtypes, *scalar_types, *everything], traits, str(target))
+        if marks:
+            definition = self._segments(exclusive)
             partials = (*partials, np.dtype(np.int32))
-        plan = plan_scan(
+        return Scanned(
             definition,
             shape,
             axis,
             results,
-            inputs,
-            scalar_types,
-            partials,
-            exclusive=flag(what, "exclusive", request.exclusive),
-            reverse=flag(what, "reverse", request.reverse),
-            traits=device.traits,
+            (*inputs, *marks),
+            tuple(scalar_types),
+            tuple(partials),
+            exclusive,
+            reverse,
         )
-        return plan, described
+
+    def plan(self, problem: Scanned, traits: DeviceTraits, table: Table) -> Plan | None:
+        """See `clprim.call.primitive.Primitive.plan`."""
+        del table
+        if not math.prod(problem.shape):
+            return None
+        return plan_scan(
+            *problem[:7], exclusive=problem.exclusive, reverse=problem.reverse, traits=traits
+        )
+
+    def snippets(self, problem: Scanned) -> Mapping[str, str]:
+        """The strings, of pairs where there are segments."""
+        return texts(problem.definition)
 
 
 @lru_cache(maxsize=64)

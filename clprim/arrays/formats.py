@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import pyopencl.array as cl_array
+from typing import Any
 
 from clprim.errors import ShapeError, quoted
 from clprim.plan.strides import is_channels_last
@@ -41,7 +40,7 @@ def order_of(shape: Sequence[int], memory_format: str | None) -> Sequence[int]:
     return (0, *range(2, len(shape)), 1)
 
 
-def order_like(array: cl_array.Array) -> tuple[int, ...]:
+def order_like(array: Any) -> tuple[int, ...]:
     """Returns the order of axes that a result of four dimensions has: that of its first input.
 
     That is channels last or contiguous, by PyTorch's rule for strides that could be both.

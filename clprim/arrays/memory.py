@@ -10,18 +10,17 @@ import pyopencl as cl
 import pyopencl.array as cl_array
 from pyopencl.tools import PooledBuffer
 
-from clprim.dtypes import AnyDType
 from clprim.errors import DeviceError
 from clprim.plan.strides import Operand, dense_strides
 from clprim.runtime.device import Device, wait_for
 
-# An array to be allocated: shape, dtype, strides in bytes, number of elements.
-Described = tuple[tuple[int, ...], AnyDType, tuple[int, ...], int]
 
-
-def operand_of(array: cl_array.Array) -> Operand:
-    """Describes where an array's elements lie, for plans."""
-    return Operand(array.shape, array.strides, array.offset, array.dtype)
+def operand_of(array: Any) -> Operand:
+    """Describes where an array's elements lie, for plans; an operand is one already."""
+    if isinstance(array, Operand):
+        return array
+    where = memory_of(array.base_data)
+    return Operand(array.shape, array.strides, array.offset, array.dtype, where)
 
 
 def is_dense(array: cl_array.Array, order: Sequence[int]) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyopencl.array as cl_array
 
-from clprim.arrays.memory import memory_relation, operand_of
+from clprim.arrays.memory import operand_of
 from clprim.dtypes import as_dtype, is_integer, stored_type
 from clprim.errors import (
     DefinitionError,
@@ -26,13 +26,15 @@ from clprim.runtime.device import Device
 Array = cl_array.Array
 
 
-def check_array(what: str, label: str, array: object, device: Device) -> None:
+def check_array(what: str, label: str, array: object, device: Any) -> None:
     """Refuses what is no array, or one of another context.
 
     Raises:
         DTypeError: Not a device array, or one of a dtype that no kernel can store.
         DeviceError: An array made on another context.
     """
+    if isinstance(array, Operand):
+        return  # its array was looked at
     if not isinstance(array, cl_array.Array):
         raise DTypeError(
             f"{what}: expected a device array for {label}, got {type(array).__name__}"
@@ -86,7 +88,7 @@ def as_shape(what: str, shape: object) -> tuple[int, ...]:
     return tuple(map(int, sizes))
 
 
-def check_out(what: str, n: int, out: Array, shape: tuple[int, ...], dtype: Any) -> None:
+def check_out(what: str, n: int, out: Any, shape: tuple[int, ...], dtype: Any) -> None:
     """Refuses a result array of another shape, or of a dtype that would lose the kind of values.
 
     Raises:
@@ -137,8 +139,8 @@ def check_once(
 
 def check_aliases(
     what: str,
-    outs: Sequence[Array],
-    inputs: Sequence[Array],
+    outs: Sequence[Any],
+    inputs: Sequence[Any],
     *,
     same_allowed: bool = True,
     elsewhere: Collection[int] = (),
@@ -147,6 +149,7 @@ def check_aliases(
 
     The same elements in the same places are fine: every element is read before it is written. That
     does not hold for inputs whose numbers are in ``elsewhere``, which are read at other places.
+    Arrays are given, or operands.
 
     Returns:
         Whether there is such a result, in the place of an input.
@@ -155,12 +158,12 @@ def check_aliases(
         ShapeError: Quotes both arrays' shapes and strides.
     """
     in_place = False
-    for n, out in enumerate(outs):
-        for m, other in enumerate([*outs[:n], *inputs]):
-            relation = memory_relation(out.base_data, other.base_data)
-            if relation is None:
+    written, read = [operand_of(a) for a in outs], [operand_of(a) for a in inputs]
+    for n, a in enumerate(written):
+        for m, b in enumerate([*written[:n], *read]):
+            if a.memory is None or b.memory is None or a.memory[0] != b.memory[0]:
                 continue
-            a, b = operand_of(out), operand_of(other)
+            relation = a.memory[1], b.memory[1]
             same = (a.shape, a.strides, a.dtype) == (b.shape, b.strides, b.dtype)
             same = same and a.offset + relation[0] == b.offset + relation[1]
             is_input = m >= n

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from clprim.arrays.array import Array, new_array
-from clprim.arrays.memory import Described, allocate_workspace
+from clprim.arrays.memory import allocate_workspace
 from clprim.call.launch import Launch, Places
 from clprim.call.packed import PackedWeight
 from clprim.errors import ClprimError, DTypeError, quoted
-from clprim.language.definition import Definition, texts
 from clprim.plan.kernel import Plan
+from clprim.plan.strides import Operand
 from clprim.runtime.device import Device
 from clprim.runtime.randomness import advance
 from clprim.runtime.stats import counters
@@ -75,7 +75,7 @@ class Call:
     Attributes:
         what: The operator, for messages.
         stages: The kernels that run every time, in order.
-        results: How to allocate the results.
+        new: Of every result how `new_array` allocates it; None for those that the caller gives.
         once: The kernels that run before, but for weights that stay only the first time.
         workspace: Bytes of buffers between kernels, the last ones of the list.
         draws: Whether kernels draw random numbers, from a state that ends the call's numbers.
@@ -83,18 +83,23 @@ class Call:
 
     what: str
     stages: tuple[Stage, ...]
-    results: tuple[Described, ...] = ()
+    new: tuple[tuple[Any, ...] | None, ...] = ()
     once: tuple[Once, ...] = ()
     workspace: tuple[int, ...] = ()
     draws: bool = False
 
-    def allocate(self, device: Device) -> tuple[Array, ...]:
-        """Allocates the results.
+    def allocate(self, device: Device, outs: tuple[Any, ...] = ()) -> tuple[Array, ...]:
+        """Returns the results: those that the caller gives, and new arrays.
 
         Raises:
             DeviceError: Not enough memory.
         """
-        return tuple([new_array(device, *described) for described in self.results])
+        if not outs:
+            return tuple([new_array(device, *new) for new in self.new])  # type: ignore[misc]
+        if len(outs) == len(self.new):
+            return outs
+        given = iter(outs)
+        return tuple([new_array(device, *new) if new else next(given) for new in self.new])
 
     def run(
         self,
@@ -142,7 +147,7 @@ def bind(
     what: str,
     plan: Plan | None,
     arrays: Sequence[str],
-    results: tuple[Described, ...] = (),
+    results: tuple[Operand, ...] = (),
     snippets: Mapping[str, str] | None = None,
 ) -> Call:
     """Builds the kernels of a plan: for a call of a new signature.
@@ -152,15 +157,16 @@ def bind(
         what: The operator, for messages.
         plan: Which; None where nothing is to run.
         arrays: Names that the plan gives the arrays of the call, results first.
-        results: How to allocate the results.
+        results: Where they lie; those to be allocated have no memory yet.
         snippets: The user's text of every part, for the compiler's complaints.
 
     Raises:
         BuildError: The OpenCL compiler refused a kernel.
     """
     counters.plans += 1
+    new = tuple(None if r.memory else (r.shape, r.dtype, r.strides, r.size) for r in results)
     if plan is None:
-        return Call(what, (), results)
+        return Call(what, (), new)
     slots = {name: n for n, name in enumerate(arrays)}
     sizes = {name: count * dtype.itemsize for name, (count, dtype) in plan.workspace.items()}
     once: list[Once] = []
@@ -177,26 +183,4 @@ def bind(
             slots |= {name: len(slots) + n for n, name in enumerate(sizes)}
         stages.append(Stage(launch, launch.places(slots)))
     draws = any(kernel.draws for kernel in plan.stages)
-    return Call(what, tuple(stages), results, tuple(once), tuple(sizes.values()), draws)
-
-
-def bind_strings(
-    device: Device,
-    what: str,
-    definition: Definition,
-    plan: Plan | None,
-    results: tuple[Described, ...],
-    inputs: int,
-) -> Call:
-    """Builds the kernels of a plan of the user's strings, whose arrays are y0, …, x0, ….
-
-    Args:
-        device: Where.
-        what: The operator, for messages.
-        definition: The strings.
-        plan: See `bind`.
-        results: Likewise.
-        inputs: How many arrays are read.
-    """
-    arrays = [f"y{n}" for n in range(len(results))] + [f"x{n}" for n in range(inputs)]
-    return bind(device, what, plan, arrays, results, texts(definition))
+    return Call(what, tuple(stages), new, tuple(once), tuple(sizes.values()), draws)

@@ -1,19 +1,62 @@
-"""Runs the kernel that writes at indices line by line."""
+"""Writing at indices, line by line."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
-from clprim.arrays.memory import memory_relation, operand_of
-from clprim.call.call import Call, bind
-from clprim.call.signature import Calls
+from clprim.arrays.memory import memory_relation
+from clprim.call.primitive import NoPlanError, Primitive, Request, Target, able, run
 from clprim.plan.index.lines import plan_lines
-from clprim.plan.kernel import Buffer
-from clprim.runtime.device import current_device
+from clprim.plan.kernel import Buffer, Plan
+from clprim.plan.strides import Operand
+from clprim.plan.table import Table
+from clprim.traits import DeviceTraits
 
-# The call, and whether it copies what is there before.
-_calls: Calls[tuple[Call, bool]] = Calls()
+
+class _Options(NamedTuple):
+    """What a call is told beside its arrays.
+
+    Attributes:
+        axis: Along which indices count.
+        how: ``sum``, ``prod``, ``amax``, ``amin`` or ``last``.
+    """
+
+    axis: int
+    how: str
+
+
+class _Problem(NamedTuple):
+    """What a call computes: a result, and index, source and perhaps what the result is before."""
+
+    results: tuple[Operand, ...]
+    arrays: tuple[Operand, ...]
+    options: _Options
+
+
+class _Lines(Primitive):
+    """Takes elements in where an index says; a third array is copied before."""
+
+    def problem(self, request: Request, target: Target) -> _Problem:
+        """See `Primitive.problem`."""
+        del target
+        return _Problem(request.outs, request.operands, request.options)
+
+    def plan(self, problem: _Problem, traits: DeviceTraits, table: Table) -> Plan | None:
+        """See `Primitive.plan`."""
+        del table
+        (y,), (index, source, *own), (axis, how) = problem
+        plan = plan_lines(y, index, source, axis, how, traits, *own)
+        if plan is None or (own and all(Buffer("x") not in s.arguments for s in plan.stages)):
+            raise NoPlanError
+        return plan
+
+    def names(self, problem: _Problem) -> Sequence[str]:
+        """The result, then what is read."""
+        return "y", *("index", "source", "x")[: len(problem.arrays)]
+
+
+_lines = _Lines("lines")
 
 
 def take_lines(
@@ -45,22 +88,12 @@ def take_lines(
         return False  # what is written is read later
     if own is not None and memory_relation(y.base_data, own.base_data):
         own = None
-    inputs = (index, source) if own is None else (index, source, own)
-    device = current_device()
-    found, signature = _calls.look_up(device, inputs, (y,), (), (what, axis, how))
-    if signature is None:
-        return False  # an array of another context, say: others check what they are given
-    if found is None:
-        operands = (operand_of(y), operand_of(index), operand_of(source))
-        before_it = None if own is None else operand_of(own)
-        plan = plan_lines(*operands, axis, how, device.traits, before_it)
-        if plan is None:
-            return False
-        copies = any(Buffer("x") in stage.arguments for stage in plan.stages)
-        found = bind(device, what, plan, ("y", "index", "source", "x")), copies
-        _calls.remember(signature, found)
-    call, copies = found
-    if not copies:
-        before()
-    call.run(device, (y, *inputs))
+    options = _Options(axis, how)
+    if own is not None and able(_lines, (index, source, own), (), (y,), options):
+        run(_lines, (index, source, own), (), (y,), options)
+        return True
+    if not able(_lines, (index, source), (), (y,), options):
+        return False
+    before()
+    run(_lines, (index, source), (), (y,), options)
     return True

@@ -1,26 +1,106 @@
-"""Runs a `Pointwise` on several lists of arrays by as few kernels as their arguments fit into."""
+"""A `Pointwise` on several lists of arrays by as few kernels as their arguments fit into."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Sequence
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from clprim import dtypes
-from clprim.arrays.memory import is_dense, join, memory_of, operand_of
-from clprim.call.arguments import check_array, check_out
-from clprim.call.call import Call, bind
+from clprim.arrays.memory import is_dense, memory_of
+from clprim.call.arguments import check_out
+from clprim.call.primitive import Primitive, Request, Target, run
 from clprim.call.scalars import scalar_dtypes, weaken
 from clprim.call.signature import Calls
 from clprim.language.definition import PointwiseDefinition, texts
 from clprim.plan.kernel import Plan
 from clprim.plan.pointwise.lists import lists_that_fit, plan_lists
-from clprim.runtime.device import Device, current_device
+from clprim.plan.strides import Operand
+from clprim.plan.table import Table
+from clprim.runtime.device import current_device
+from clprim.traits import DeviceTraits
 
 Lists = Sequence[Sequence[Any]]
 
-# With a call goes the definition that its key has the number of.
-_calls: Calls[tuple[tuple[int, ...], Call, PointwiseDefinition]] = Calls()
+
+class _Options(NamedTuple):
+    """What a call is told beside arrays and numbers.
+
+    Attributes:
+        written: Number of the array that y0, y1, … are written to.
+        shared: How many arrays, the last ones of each list, are of one element for all of it.
+        width: Arrays of a list.
+    """
+
+    written: tuple[int, ...]
+    shared: int
+    width: int
+
+
+class _Problem(NamedTuple):
+    """What a call computes: the string on every list, and dtypes of the numbers for each."""
+
+    lists: tuple[tuple[Operand, ...], ...]
+    types: tuple[tuple[Any, ...], ...]
+    options: _Options
+    results: tuple[Operand, ...] = ()
+
+
+class _Lists(Primitive):
+    """A `Pointwise` on several lists of arrays, some of which it writes."""
+
+    def __init__(self, what: str, definition: PointwiseDefinition) -> None:
+        super().__init__(what)
+        self.definition = definition
+        self.taken: Calls[tuple[int, ...]] = Calls()
+
+    def problem(self, request: Request, target: Target) -> _Problem:
+        """See `Primitive.problem`."""
+        options: _Options = request.options
+        what, traits, width = self.what, target.traits, options.width
+        ends = range(0, len(request.operands), width)
+        lists = tuple(request.operands[n : n + width] for n in ends)
+        found = []
+        for row in lists:
+            stored = [a.dtype for a in row]
+            types = scalar_dtypes(what, request.numbers, stored)
+            results = [stored[n] for n in options.written]
+            types = weaken(request.numbers, types, stored, results, traits.fp64)
+            dtypes.require_supported([*stored, *types], traits, str(target))
+            promoted = dtypes.promote([*stored, *types])
+            for n, x in enumerate(options.written):
+                check_out(what, n, row[x], row[x].shape, promoted)
+            found.append(tuple(types))
+        return _Problem(lists, tuple(found), options)
+
+    def plan(self, problem: _Problem, traits: DeviceTraits, table: Table) -> Plan | None:
+        """See `Primitive.plan`."""
+        del table
+        lists, types, (written, shared, width), _ = problem
+        most = lists_that_fit(self.definition)
+        stages = []
+        same = itertools.groupby(range(len(lists)), key=lambda k: [a.dtype for a in lists[k]])
+        for every in (list(group) for _, group in same):
+            for chunk in (every[n : n + most] for n in range(0, len(every), most)):
+                rows = [lists[k] for k in chunk]
+                how = written, types[chunk[0]], traits, shared
+                kernel = plan_lists(self.definition, rows, *how)
+                places = itertools.product(enumerate(chunk), range(width))
+                stages.append(kernel.renamed({f"{n}x{x}": f"{k}x{x}" for (n, k), x in places}))
+        return Plan(tuple(stages)) if stages else None
+
+    def names(self, problem: _Problem) -> Sequence[str]:
+        """Those of every list."""
+        return [f"{k}x{n}" for k, row in enumerate(problem.lists) for n in range(len(row))]
+
+    def snippets(self, problem: _Problem) -> Mapping[str, str]:
+        """The string."""
+        del problem
+        return texts(self.definition)
+
+
+# By the number of the definition, which lives as long as the primitive.
+_known: dict[tuple[str, int], _Lists] = {}
 
 
 def run_lists(
@@ -50,68 +130,27 @@ def run_lists(
         return [*range(len(lists))]  # who runs them says so
     places = [memory_of(a.base_data) for a in arrays]
     numbered = {memory: n for n, (memory, _) in enumerate(reversed(places))}
-    signature: Hashable = (
-        id(definition),
+    primitive = _known.setdefault((what, id(definition)), _Lists(what, definition))
+    width = definition.inputs
+    key: Hashable = (
         device.index,
         tuple(written),
         len(lists),
         shared,
         *((a.shape, a.strides, a.dtype, a.offset) for a in arrays),
         *((numbered[memory], start) for memory, start in places),
-        *map(type, numbers),
     )
-    for a in arrays:
-        if a.queue is not device.queue:
-            join(a, device)
-    found = _calls.get(signature)
-    if found is None:
-        prepared = _prepare(device, what, definition, lists, places, written, numbers, shared)
-        found = (*prepared, definition)
-        _calls.remember(signature, found)
-    taken, call, _ = found
-    call.run(device, [a for k in taken for a in lists[k]], numbers)
+    taken = primitive.taken.get(key)
+    if taken is None:
+        apart = _apart(lists, places, written)
+        order = [k for k, row in enumerate(lists) if apart and _is_line(row)]
+        taken = tuple(sorted(order, key=lambda k: [str(a.dtype) for a in lists[k]]))
+        primitive.taken.remember(key, taken)
+    if taken:
+        options = _Options(tuple(written), shared, width)
+        run(primitive, [a for k in taken for a in lists[k]], numbers, (), options, key)
     rest = {*taken}
     return [k for k in range(len(lists)) if k not in rest]
-
-
-def _prepare(
-    device: Device,
-    what: str,
-    definition: PointwiseDefinition,
-    lists: Lists,
-    places: Sequence[tuple[Hashable, int]],
-    written: Sequence[int],
-    numbers: Sequence[Any],
-    shared: int,
-) -> tuple[tuple[int, ...], Call]:
-    taken: list[int] = []
-    stages = []
-    width = definition.inputs
-    if _apart(lists, places, written):
-        taken = [k for k, row in enumerate(lists) if _is_line(row)]
-    taken.sort(key=lambda k: [str(a.dtype) for a in lists[k]])
-    most = lists_that_fit(definition)
-    for _, same in itertools.groupby(taken, key=lambda k: [a.dtype for a in lists[k]]):
-        every = [*same]
-        for chunk in (every[n : n + most] for n in range(0, len(every), most)):
-            rows = [[operand_of(a) for a in lists[k]] for k in chunk]
-            stored = [a.dtype for a in rows[0]]
-            types = scalar_dtypes(what, numbers, stored)
-            results = [stored[n] for n in written]
-            types = weaken(numbers, types, stored, results, device.traits.fp64)
-            dtypes.require_supported([*stored, *types], device.traits, str(device))
-            for n, x in enumerate(lists[chunk[0]]):
-                check_array(what, f"x{n}", x, device)
-            promoted = dtypes.promote([*stored, *types])
-            for n, x in enumerate(written):
-                array = lists[chunk[0]][x]
-                check_out(what, n, array, array.shape, promoted)
-            kernel = plan_lists(definition, rows, written, types, device.traits, shared)
-            called = {f"{n}x{x}": f"{k}x{x}" for n, k in enumerate(chunk) for x in range(width)}
-            stages.append(kernel.renamed(called))
-    names = [f"{k}x{n}" for k in taken for n in range(width)]
-    kernels = Plan(tuple(stages)) if stages else None
-    return tuple(taken), bind(device, what, kernels, names, (), texts(definition))
 
 
 def _is_line(row: Sequence[Any]) -> bool:

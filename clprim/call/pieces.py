@@ -1,21 +1,68 @@
-"""Runs the kernel that puts a result together from pieces."""
+"""A result that is put together from pieces."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from clprim.arrays.memory import memory_relation, operand_of
-from clprim.call.call import Call, bind
-from clprim.call.signature import Calls
+from clprim.arrays.memory import memory_relation
+from clprim.call.primitive import NoPlanError, Primitive, Request, Target, run
 from clprim.dtypes import NO_ARRAY
 from clprim.plan.index.pieces import MOST_PIECES, Cut, plan_pieces
-from clprim.runtime.device import current_device
+from clprim.plan.kernel import Plan
+from clprim.plan.strides import Operand
+from clprim.plan.table import Table
+from clprim.traits import DeviceTraits
 
-# The call, or that there is none.
-_calls: Calls[tuple[Call | None]] = Calls()
+
+class _Options(NamedTuple):
+    """What a call is told beside its arrays.
+
+    Attributes:
+        starts: Where each piece begins in the result.
+        filled: Whether a number is between them.
+        cut: A diagonal, on one side of which the only piece is kept.
+    """
+
+    starts: tuple[tuple[int, ...], ...]
+    filled: bool
+    cut: Cut | None
+
+
+class _Problem(NamedTuple):
+    """What a call computes: a result, and pieces at their places."""
+
+    results: tuple[Operand, ...]
+    pieces: tuple[Operand, ...]
+    options: _Options
+
+
+class _Pieces(Primitive):
+    """Writes pieces to their places."""
+
+    def problem(self, request: Request, target: Target) -> _Problem:
+        """See `Primitive.problem`."""
+        del target
+        return _Problem(request.outs, request.operands, request.options)
+
+    def plan(self, problem: _Problem, traits: DeviceTraits, table: Table) -> Plan | None:
+        """See `Primitive.plan`."""
+        del table
+        (y,), pieces, (starts, filled, cut) = problem
+        parts = [*zip(pieces, starts, strict=True)]
+        plan = plan_pieces(y, parts, traits, filled=filled, cut=cut)
+        if plan is None:
+            raise NoPlanError
+        return plan
+
+    def names(self, problem: _Problem) -> Sequence[str]:
+        """The result, then the pieces."""
+        return "y", *(f"x{k}" for k in range(len(problem.pieces)))
+
+
+_pieces = _Pieces("pieces")
 
 
 def put_together(
@@ -46,21 +93,11 @@ def put_together(
     arrays = [x for x, _ in given]
     if any(memory_relation(y.base_data, x.base_data) for x in arrays):
         return False  # what is written is read later
-    device = current_device()
-    starts = tuple(start for _, start in given)
-    found, signature = _calls.look_up(device, arrays, (y,), (), (what, starts, value is None, cut))
-    if signature is None:
-        return False  # an array of another context, say: others check what they are given
-    if found is None:
-        parts = [(operand_of(x), start) for x, start in given]
-        filled = value is not None
-        plan = plan_pieces(operand_of(y), parts, device.traits, filled=filled, cut=cut)
-        names = ("y", *(f"x{k}" for k in range(len(arrays))))
-        found = (bind(device, what, plan, names) if plan else None,)
-        _calls.remember(signature, found)
-    if found[0] is None:
+    options = _Options(tuple(start for _, start in given), value is not None, cut)
+    try:
+        run(_pieces, arrays, () if word is None else (word,), (y,), options)
+    except NoPlanError:
         return False
-    found[0].run(device, (y, *arrays), () if word is None else (word,))
     return True
 
 

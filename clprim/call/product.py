@@ -1,120 +1,179 @@
-"""Runs contractions: plans them once a signature, on the operands that the operator gives."""
+"""Contractions: products of matrices and convolutions, in whichever direction."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from clprim.arrays.array import Array
-from clprim.arrays.memory import Described, memory_relation
-from clprim.call.call import Call, bind
+from clprim.call.arguments import check_array
 from clprim.call.packed import PackedWeight
-from clprim.call.signature import Calls
-from clprim.dtypes import AnyDType
+from clprim.call.primitive import Primitive, Request, Target, run
+from clprim.dtypes import AnyDType, is_real
 from clprim.errors import DTypeError, quoted
 from clprim.options import current_options
 from clprim.plan.epilogue import Epilogue, is_position
 from clprim.plan.kernel import Plan
 from clprim.plan.strategy import Family
-from clprim.runtime.device import Device, current_device
-from clprim.runtime.tables import table_of
+from clprim.plan.strides import Operand
+from clprim.plan.table import Table
+from clprim.runtime.device import Device
+from clprim.traits import DeviceTraits
 
 _NOTHING: dict[str, PackedWeight] = {}
 
 
 @dataclass(frozen=True)
-class Planned:
-    """What an operator asks for.
+class Contracted:
+    """What a call computes.
 
     Attributes:
         family: Whose strategies compute it.
         problems: Computed one after another; together they write the whole result.
-        result: The result, if it is to be allocated.
+        result: The result.
         algorithm: A strategy's name, or ``auto``.
     """
 
     family: Family[Any]
     problems: tuple[Any, ...]
-    result: Described
+    result: Operand
     algorithm: str = "auto"
 
 
-def run_contraction(
-    calls: Calls[Call],
-    what: str,
+class ContractionPrimitive(Primitive):
+    """A contraction of an operand that is gathered with one that may be packed.
+
+    Its numbers are ``beta``, which the old result is multiplied with, and those of the epilogue.
+
+    Args:
+        what: The operator, for messages.
+        names: Of the two operands, for messages, and of what else is read but for the epilogue.
+        lower: Checks a request and returns what is to be computed.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        names: Callable[[Any], tuple[str, ...]],
+        lower: Callable[[Request, Target], Contracted],
+    ) -> None:
+        super().__init__(what)
+        self._names, self._lower = names, lower
+
+    def check(
+        self,
+        device: Device,
+        arrays: Sequence[Any],
+        numbers: Sequence[Any],
+        outs: Sequence[Any],
+        options: Any,
+    ) -> None:
+        """See `Primitive.check`."""
+        names = self._names(options)
+        for name, array in zip(names, arrays, strict=False):
+            check_array(self.what, name, array, device)
+        for n, array in enumerate(arrays[len(names) :]):
+            check_array(self.what, f"x{n} of the epilogue", array, device)
+        for array in outs:
+            check_array(self.what, "out=", array, device)
+
+    def problem(self, request: Request, target: Target) -> Contracted:
+        """See `Primitive.problem`."""
+        found = self._lower(request, target)
+        extras = request.operands[2:]
+        if request.outs and any(_begin_together(request.outs[0], e) for e in extras):
+            return replace(found, problems=tuple(map(_in_place, found.problems)))
+        return found
+
+    def outputs(self, problem: Contracted) -> tuple[Operand, ...]:
+        """The only result."""
+        return (problem.result,)
+
+    def names(self, problem: Contracted) -> Sequence[str]:
+        """The result, both operands, then the bias and the epilogue's arrays."""
+        epilogues = [p.epilogue for p in problem.problems[-1:]]
+        extras = [a.name for e in epilogues for a in e.arrays if not is_position(a.name)]
+        return ["y0", "x", "w", *extras]
+
+    def snippets(self, problem: Contracted) -> Mapping[str, str]:
+        """The epilogue."""
+        epilogues: list[Epilogue[Any]] = [p.epilogue for p in problem.problems[-1:]]
+        return epilogues[0].texts if epilogues else {}
+
+    def plan(self, problem: Contracted, traits: DeviceTraits, table: Table) -> Plan | None:
+        """See `Primitive.plan`."""
+        family, algorithm = problem.family, problem.algorithm
+        plans = [family.plan(p, traits, algorithm, table, self.what) for p in problem.problems]
+        return Plan.joined(plans) if plans else None
+
+
+def contract(
+    primitive: ContractionPrimitive,
     x: Any,
     w: Any,
     extras: Sequence[Any],
-    options: Hashable,
-    prepare: Callable[..., Planned],
-    given: Sequence[Any] = (),
+    options: Any,
+    key: Hashable,
     *,
     out: Any = None,
     beta: float = 0,
     numbers: Sequence[float] = (),
 ) -> Array:
-    """Runs a contraction, planning it where its signature is new.
+    """Runs a contraction.
 
     Args:
-        calls: The operator's planned calls.
-        what: The operator, for messages.
+        primitive: Which.
         x: The gathered operand.
         w: The operand to pack, or a `PackedWeight`.
-        extras: Arrays of the epilogue.
-        options: Whatever else decides what the call does.
-        prepare: Checks everything and returns what to run, on the device that it is given.
-        given: What ``prepare`` is told besides.
-        out: Where the result goes, checked by ``prepare``.
+        extras: The bias, if there is one, then arrays of the epilogue.
+        options: What the primitive is told besides.
+        key: What tells apart options that mean something else.
+        out: Where the result goes.
         beta: What the old result is multiplied with.
         numbers: Of the epilogue.
 
     Raises:
         DTypeError: A ``beta`` that integers cannot be multiplied with.
     """
-    device = current_device()
     kept = _NOTHING
     if isinstance(w, PackedWeight):
         kept, w = {"w": w}, w.array
     arrays = (x, w, *extras) if extras else (x, w)
-    outs = () if out is None else (out,)
     scalars = (beta, *numbers) if numbers else (beta,)
     error = current_options().convolution_error
     try:
         scaled: bool | None = bool(beta)
     except (TypeError, ValueError):  # several numbers, which are refused below
         scaled = None
-    call, signature = calls.look_up(
-        device, arrays, outs, scalars, (options, scaled, error, kept is not _NOTHING)
-    )
-    if call is None:
-        planned = prepare(device, *given)
-        if out is not None and any(_begin_together(out, e) for e in extras):
-            planned = replace(planned, problems=tuple(map(_in_place, planned.problems)))
-        call = _build(device, what, planned)
-        calls.remember(signature, call)
-    if (scaled or numbers) and x.dtype.kind in "iu":
+    if (scaled or numbers) and getattr(getattr(x, "dtype", None), "kind", "") in "iu":
         labels = ("beta", *(f"w{n} of the epilogue" for n in range(len(numbers))))
-        scalars = tuple(
-            _whole(what, label, value, x.dtype)
-            for label, value in zip(labels, scalars, strict=True)
-        )
-    result: Array = call.allocate(device)[0] if out is None else out
+        pairs = zip(labels, scalars, strict=True)
+        scalars = tuple(_whole(primitive.what, label, n, x.dtype) for label, n in pairs)
+    outs = () if out is None else (out,)
     try:
-        call.run(device, (result, *arrays), scalars, kept)
+        return run(
+            primitive,
+            arrays,
+            scalars,
+            outs,
+            options,
+            (key, scaled, error, kept is not _NOTHING),
+            kept,
+        )[0]
     except DTypeError as error:
-        if numbers:
+        if numbers or error.__cause__ is None:
             raise
-        raise DTypeError(f"{what}: beta={quoted(beta)}: {error.__cause__}") from error
-    return result
+        raise DTypeError(f"{primitive.what}: beta={quoted(beta)}: {error.__cause__}") from error
 
 
-def _begin_together(a: Any, b: Any) -> bool:
+def _begin_together(a: Operand, b: Operand) -> bool:
     """Whether two arrays, which overlap in full or not at all, are one."""
-    found = memory_relation(a.base_data, b.base_data)
-    return found is not None and found[0] + a.offset == found[1] + b.offset
+    if a.memory is None or b.memory is None or a.memory[0] != b.memory[0]:
+        return False
+    return a.memory[1] + a.offset == b.memory[1] + b.offset
 
 
 def _in_place(problem: Any) -> Any:
@@ -122,21 +181,10 @@ def _in_place(problem: Any) -> Any:
     return replace(problem, epilogue=replace(problem.epilogue, in_place=True))
 
 
-def _whole(what: str, label: str, value: float, dtype: AnyDType) -> int:
+def _whole(what: str, label: str, value: Any, dtype: AnyDType) -> Any:
     """Returns a number that integers are computed with, which is whole itself."""
+    if not is_real(value):
+        return value  # refused where all is checked
     if not isinstance(value, int | np.integer) and not float(value).is_integer():
         raise DTypeError(f"{what}: {label}={quoted(value)} beside {dtype}: expected a whole number")
     return int(value)
-
-
-def _build(device: Device, what: str, planned: Planned) -> Call:
-    arrays, snippets, plans = ["y0", "x", "w"], {}, []
-    table = table_of(device)
-    for problem in planned.problems:
-        epilogue: Epilogue[Any] = problem.epilogue
-        arrays[3:] = [a.name for a in epilogue.arrays if not is_position(a.name)]
-        snippets = epilogue.texts
-        traits, family = device.traits, planned.family
-        plans.append(family.plan(problem, traits, planned.algorithm, table, what))
-    plan = Plan.joined(plans) if plans else None
-    return bind(device, what, plan, arrays, (planned.result,), snippets)

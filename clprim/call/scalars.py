@@ -11,11 +11,11 @@ from clprim import dtypes
 from clprim.errors import DTypeError, ShapeError
 
 
-def as_numbers(args: tuple[Any, ...], arrays: int) -> tuple[Any, ...]:
+def as_numbers(args: Sequence[Any], arrays: int = 0) -> Sequence[Any]:
     """Returns arguments with a number for every NumPy array without dimensions, or as they are.
 
     Args:
-        args: Arrays, then scalars. This is asked on every call.
+        args: Arrays, then scalars.
         arrays: How many of them are arrays; these stay what they are.
     """
     for w in args[arrays:]:
@@ -27,20 +27,29 @@ def as_numbers(args: tuple[Any, ...], arrays: int) -> tuple[Any, ...]:
     return (*args[:arrays], *numbers)
 
 
+def check_count(what: str, given: int, arrays: int, scalars: int) -> None:
+    """Refuses another number of arguments than strings name.
+
+    Raises:
+        ShapeError: Names what is expected.
+    """
+    if given != arrays + scalars:
+        expected = [f"x{n}" for n in range(arrays)] + [f"w{n}" for n in range(scalars)]
+        raise ShapeError(
+            f"{what}: expected {len(expected)} argument{'s' if len(expected) != 1 else ''} "
+            f"({', '.join(expected)}), got {given}"
+        )
+
+
 def split_arguments(
-    what: str, args: tuple[Any, ...], arrays: int, scalars: int
-) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    what: str, args: Sequence[Any], arrays: int, scalars: int
+) -> tuple[Sequence[Any], Sequence[Any]]:
     """Splits positional arguments into arrays and scalars.
 
     Raises:
         ShapeError: Not as many as the snippets name.
     """
-    if len(args) != arrays + scalars:
-        expected = [f"x{n}" for n in range(arrays)] + [f"w{n}" for n in range(scalars)]
-        raise ShapeError(
-            f"{what}: expected {len(expected)} argument{'s' if len(expected) != 1 else ''} "
-            f"({', '.join(expected)}), got {len(args)}"
-        )
+    check_count(what, len(args), arrays, scalars)
     args = as_numbers(args, arrays)
     return args[:arrays], args[arrays:]
 

@@ -18,12 +18,13 @@ import pyopencl as cl
 
 import clprim
 from clprim.arrays.creation import full
-from clprim.command.explain import COMMON, Sketch, explanation_of
+from clprim.command.explain import COMMON, explanation_of, sketch
 from clprim.command.explain_page import Timing, explain_page
 from clprim.command.progress import waiting
 from clprim.command.words import join_axes, read_axes, read_number, read_positive, read_shape
 from clprim.dtypes import as_dtype
 from clprim.errors import ClprimError, DefinitionError, DeviceError, ShapeError
+from clprim.plan.strides import Operand
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 from clprim.runtime.ceilings import measure
@@ -264,7 +265,7 @@ def _explain(args: argparse.Namespace) -> int:
 
 def _time(
     operator: Pointwise | Reduction,
-    sketches: Sequence[Sketch],
+    sketches: Sequence[Operand],
     scalars: Sequence[float],
     args: argparse.Namespace,
     device: Device,
@@ -328,7 +329,7 @@ def _choose_device(args: argparse.Namespace) -> Device | str:
     return "cpu"
 
 
-def _sketch_inputs(args: argparse.Namespace, inputs: int) -> list[Sketch]:
+def _sketch_inputs(args: argparse.Namespace, inputs: int) -> list[Operand]:
     if not inputs:
         raise ShapeError("explain needs an array: let the expression read x0")
     shapes = _repeat("--shape", args.shape or [_DEFAULT_SHAPE], inputs)
@@ -336,7 +337,7 @@ def _sketch_inputs(args: argparse.Namespace, inputs: int) -> list[Sketch]:
     if args.memory_format == "channels_last" and not any(len(s) == 4 for s in shapes):
         raise ShapeError("--memory-format channels_last needs a --shape N,C,H,W")
     return [
-        Sketch(shape, dtype, args.memory_format)
+        sketch(shape, dtype, args.memory_format)
         for shape, dtype in zip(shapes, dtypes, strict=True)
     ]
 

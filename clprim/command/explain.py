@@ -10,16 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clprim.arrays.array import Array
 from clprim.call.launch import Launch
+from clprim.call.primitive import Request
+from clprim.call.scalars import check_count
 from clprim.dtypes import AnyDType
 from clprim.language.definition import Definition, texts
-from clprim.plan.kernel import KernelPlan
+from clprim.plan.kernel import KernelPlan, Plan
 from clprim.plan.pointwise.code import PointwiseCode
 from clprim.plan.reduction.planner import ReductionPlan
-from clprim.plan.strides import dense_strides
+from clprim.plan.strides import Operand, dense_strides
+from clprim.plan.table import Table
 from clprim.pointwise import Pointwise
-from clprim.reduction import Axis, Reduction, Request
+from clprim.reduction import Axis, Options, Reduction
 from clprim.runtime.device import Device
 from clprim.runtime.source_cache import source_of
 from clprim.traits import DeviceTraits
@@ -33,32 +35,22 @@ COMMON = {
 }
 
 
-class Sketch(Array):
-    """An array that has a place for every element but no memory: enough for planning.
+def sketch(shape: tuple[int, ...], dtype: AnyDType, memory_format: str = "contiguous") -> Operand:
+    """Returns an array that has a place for every element but no memory: enough for planning.
 
     Args:
         shape: Of the array.
         dtype: Of its elements.
         memory_format: ``"contiguous"``, or ``"channels_last"`` for four dimensions.
     """
-
-    def __init__(
-        self, shape: tuple[int, ...], dtype: AnyDType, memory_format: str = "contiguous"
-    ) -> None:
-        order: Sequence[int] = range(len(shape))
-        if memory_format == "channels_last" and len(shape) == 4:
-            order = (0, 2, 3, 1)
-        self.shape = shape
-        self.dtype = dtype
-        self.strides = dense_strides(shape, dtype.itemsize, order)
-        self.offset = 0
-        self.context = None
+    order: Sequence[int] = range(len(shape))
+    if memory_format == "channels_last" and len(shape) == 4:
+        order = (0, 2, 3, 1)
+    return Operand(shape, dense_strides(shape, dtype.itemsize, order), 0, dtype)
 
 
 class _Drawing:
     """A device that plans are made for and nothing runs on."""
-
-    context = None  # that of every sketch
 
     def __init__(self, traits: DeviceTraits, title: str) -> None:
         self.traits = traits
@@ -109,7 +101,7 @@ class Explanation:
 
 def explain(
     operator: Pointwise | Reduction,
-    arrays: Sequence[Sketch],
+    arrays: Sequence[Operand],
     scalars: Sequence[float] = (),
     *,
     axis: Axis = None,
@@ -133,7 +125,7 @@ def explain(
     Example:
         >>> import numpy as np
         >>> double = Pointwise("y0 = x0 * 2;")
-        >>> text = explain(double, [Sketch((1000,), np.dtype(np.float32))], on="gpu")
+        >>> text = explain(double, [sketch((1000,), np.dtype(np.float32))], on="gpu")
         >>> print(text.partition(chr(10))[0])
         // Pointwise 'y0 = x0 * 2;'
     """
@@ -142,7 +134,7 @@ def explain(
 
 def explanation_of(
     operator: Pointwise | Reduction,
-    arrays: Sequence[Sketch],
+    arrays: Sequence[Operand],
     scalars: Sequence[float] = (),
     *,
     axis: Axis = None,
@@ -154,25 +146,23 @@ def explanation_of(
         drawing = _Drawing(on.traits, str(on))
     else:
         drawing = _Drawing(COMMON[on], f"a common {on.upper()}")
-    args = (*arrays, *scalars)
-    device: Any = drawing
-    plan: KernelPlan | ReductionPlan | None
-    if isinstance(operator, Reduction):
-        plan, results = operator._plan(device, Request(args, axis, keepdims, None, 1, 0))
-    else:
-        plan, results = operator._plan(device, args, None)
-    stages = _stages(plan)
+    check_count(operator.what, len(arrays) + len(scalars), operator.inputs, operator.scalars)
+    options = Options(axis, keepdims) if isinstance(operator, Reduction) else None
+    request = Request(tuple(arrays), tuple(scalars), options=options)
+    problem: Any = operator.problem(request, drawing)
+    plan = operator.plan(problem, drawing.traits, Table())
+    stages = () if plan is None else plan.stages
     if isinstance(on, Device):
         snippets = texts(operator.definition)
         for stage in stages:
-            Launch(on, stage, title=operator._what, snippets=snippets)
+            Launch(on, stage, title=operator.what, snippets=snippets)
     operands = [(f"x{n}", _describe(a.shape, a.dtype, a.strides)) for n, a in enumerate(arrays)]
     operands += [
-        (f"y{n}", _describe(shape, dtype, strides))
-        for n, (shape, dtype, strides, _) in enumerate(results)
+        (f"y{n}", _describe(y.shape, y.dtype, y.strides))
+        for n, y in enumerate(operator.outputs(problem))
     ]
     return Explanation(
-        title=operator._what,
+        title=operator.what,
         definition=operator.definition,
         device=str(drawing),
         operands=tuple(operands),
@@ -193,12 +183,6 @@ def _launch(stage: KernelPlan) -> str:
     )
 
 
-def _stages(plan: KernelPlan | ReductionPlan | None) -> tuple[KernelPlan, ...]:
-    if plan is None:
-        return ()
-    return plan.stages if isinstance(plan, ReductionPlan) else (plan,)
-
-
 def _describe(shape: tuple[int, ...], dtype: AnyDType, strides: tuple[int, ...]) -> str:
     channels_last = (
         len(shape) == 4
@@ -208,11 +192,11 @@ def _describe(shape: tuple[int, ...], dtype: AnyDType, strides: tuple[int, ...])
     return f"{dtype} {shape}{', channels_last' if channels_last else ''}"
 
 
-def _strategy(plan: KernelPlan | ReductionPlan | None) -> str:
+def _strategy(plan: Plan | None) -> str:
     if plan is None:
         return "no elements: nothing runs"
-    if isinstance(plan, KernelPlan):
-        code = plan.code
+    if not isinstance(plan, ReductionPlan):
+        code = plan.main.code
         assert isinstance(code, PointwiseCode)
         width = f"vectors of {code.vector}" if code.vector > 1 else "one element at a time"
         streaming = ", stores that bypass the cache" if code.streaming else ""

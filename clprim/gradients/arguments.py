@@ -95,7 +95,7 @@ def read_arguments(
         DTypeError: Something that is no array, no number, no floating gradient.
     """
     inputs, numbers, results = counts
-    arrays, scalars = split_arguments(what, args, inputs, numbers)
+    arrays, scalars = map(tuple, split_arguments(what, args, inputs, numbers))
     check_arrays(what, arrays, (), device)
     grads = as_tuple(grad)
     if len(grads) != results:

@@ -86,7 +86,7 @@ class OperatorGradient(ABC):
     ) -> tuple[tuple[Stage, ...], tuple[str, ...], dict[str, Any]]:
         """The kernels of a call, made for a new signature, and its arguments by name."""
         device = current_device()
-        args = as_numbers(args, self._counts[0])
+        args = tuple(as_numbers(args, self._counts[0]))
         grads, extra = as_tuple(grad), as_tuple(saved)
         arrays, scalars = args[: self._counts[0]], args[self._counts[0] :]
         kinds = tuple([kind_of(g) for g in grads])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -42,12 +42,20 @@ class Operand:
         strides: Bytes from one element to the next along every dimension; may be negative or 0.
         offset: Bytes from the start of the buffer to the first element.
         dtype: Of the elements.
+        memory: What tells its memory from others', and where the buffer starts in it; None for an
+            array that is still to be allocated. Two operands are equal in whichever memory.
     """
 
     shape: Shape
     strides: tuple[int, ...]
     offset: int
     dtype: AnyDType
+    memory: tuple[Hashable, int] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
 
     @property
     def size(self) -> int:

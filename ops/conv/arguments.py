@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from clprim.arrays.array import Array, view_of
-from clprim.arrays.memory import Described, operand_of
+from clprim.arrays.memory import operand_of
+from clprim.call.primitive import Target
 from clprim.dtypes import AnyDType, is_integer
 from clprim.errors import ShapeError, quoted
 from clprim.ops.conv.windows import Padding, Pair, Windows, windows
@@ -17,9 +17,8 @@ from clprim.plan.conv.pixels import Shuffle
 from clprim.plan.epilogue import Epilogue, Read
 from clprim.plan.place import Place
 from clprim.plan.strides import Operand, dense_strides
-from clprim.runtime.device import Device
 
-Shape4 = tuple[int, int, int, int]
+Shape4 = tuple[int, ...]  # of 4 sizes
 
 
 def batched(array: Any) -> Any:
@@ -132,7 +131,7 @@ def place_of(name: str, array: Any) -> Place:
     return Place.of(name, operand_of(array), array.shape)
 
 
-def bias_place(what: str, device: Device, bias: Any, shape: Shape4, value: AnyDType) -> list[Place]:
+def bias_place(what: str, device: Target, bias: Any, shape: Shape4, value: AnyDType) -> list[Place]:
     """Returns the bias of sums of ``value`` as it broadcasts to a result; nothing for None."""
     if bias is None:
         return []
@@ -150,9 +149,9 @@ def placed(
 
 
 def result_of(
-    name: str, out: Any, shape: Shape4, dtype: AnyDType, order: Sequence[int]
-) -> tuple[Place, Described]:
-    """Returns where the result lies, and how to allocate it: ``out``, or a new array.
+    name: str, out: Operand | None, shape: Shape4, dtype: AnyDType, order: Sequence[int]
+) -> tuple[Place, Operand]:
+    """Returns where the result lies: in ``out``, or in a new array.
 
     Args:
         name: Of the place.
@@ -161,8 +160,5 @@ def result_of(
         dtype: Of a new array.
         order: Of its axes in memory.
     """
-    if out is not None:
-        return place_of(name, out), (out.shape, out.dtype, out.strides, out.size)
-    strides = dense_strides(shape, dtype.itemsize, order)
-    place = Place.of(name, Operand(shape, strides, 0, dtype), shape)
-    return place, (shape, dtype, strides, math.prod(shape))
+    found = out or Operand(shape, dense_strides(shape, dtype.itemsize, order), 0, dtype)
+    return place_of(name, found), found

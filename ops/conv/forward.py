@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import inspect
-import math
+from functools import lru_cache
 from typing import Any
 
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.formats import order_like
-from clprim.arrays.memory import Described
-from clprim.call.call import Call
 from clprim.call.door import checked
 from clprim.call.packed import PackedWeight, matrix_of
-from clprim.call.product import Planned, run_contraction
-from clprim.call.signature import Calls
+from clprim.call.primitive import Request, Target, request_of
+from clprim.call.product import Contracted, ContractionPrimitive, contract
 from clprim.errors import DefinitionError, ShapeError, quoted
 from clprim.ops.conv.arguments import (
     batched,
@@ -26,31 +24,22 @@ from clprim.ops.conv.arguments import (
     unbatched,
 )
 from clprim.ops.conv.pixels import check_shuffle, shuffle_of
-from clprim.ops.conv.windows import Padding, Pair, keys, windows
-from clprim.ops.product.arguments import check_operands, check_result, product_dtypes
+from clprim.ops.conv.settings import Settings
+from clprim.ops.conv.windows import Padding, Pair, windows
+from clprim.ops.product.arguments import (
+    check_operands,
+    check_result,
+    product_dtypes,
+    split_bias,
+)
 from clprim.ops.shared.epilogue import check_epilogue, split_arguments
 from clprim.options import current_options
 from clprim.plan.conv.family import CONVOLUTIONS
 from clprim.plan.conv.problem import Convolution
 from clprim.plan.strides import is_channels_last
-from clprim.runtime.device import Device, current_device
+from clprim.runtime.device import current_device
 
 __all__ = ["conv2d", "pack_weight"]
-
-_calls: Calls[Call] = Calls()
-
-# What a convolution is given beside arrays, in the order of `convolve`.
-_SETTINGS = (
-    "stride",
-    "padding",
-    "dilation",
-    "groups",
-    "depth_to_space",
-    "mode",
-    "epilogue",
-    "algorithm",
-    "epilogue_args",
-)
 
 
 def pack_weight(w: Any, *, groups: int = 1, memory_format: str | None = None) -> PackedWeight:
@@ -90,98 +79,94 @@ def convolve(
     x: Any,
     w: Any,
     bias: Any,
-    settings: tuple[Any, ...],
+    settings: Settings,
+    epilogue_args: Any,
     *,
     out: Any,
     beta: float,
-    axes: tuple[int, ...] = (0, 1, 2, 3),
 ) -> Array:
     """Does the work of `conv2d`, and of `conv1d` on images one pixel high; see there.
-
-    What is known by its signature is not looked at again: a repeated call costs what is here.
 
     Args:
         what: The operator, for messages.
         x: Images.
         w: The weight.
         bias: Of outputs.
-        settings: As `_SETTINGS` names them.
+        settings: All else that it is told.
+        epilogue_args: Arrays and numbers.
         out: Where the result goes.
         beta: What the old result is multiplied with.
-        axes: Of the result, as the epilogue counts them.
     """
-    extras, numbers = split_arguments(settings[-1])
+    extras, numbers = split_arguments(epilogue_args)
     if bias is not None:
         extras = (bias, *extras)
-    options = (what, keys(*settings[:-1]), bias is None, axes)
-
-    given = (what, x, w, bias, settings, out, beta, axes)
-    return run_contraction(
-        _calls, what, x, w, extras, options, _planned, given, out=out, beta=beta, numbers=numbers
-    )
+    told = settings, settings.key
+    return contract(_primitive(what), x, w, extras, *told, out=out, beta=beta, numbers=numbers)
 
 
-def _planned(
-    device: Device,
-    what: str,
-    x: Any,
-    w: Any,
-    bias: Any,
-    settings: tuple[Any, ...],
-    out: Any,
-    beta: float,
-    axes: tuple[int, ...],
-) -> Planned:
-    """Returns what `convolve` is to run."""
-    given = dict(zip(_SETTINGS, settings, strict=True))
-    problem, described = _problem(what, device, x, w, bias, **given, out=out, beta=beta, axes=axes)
-    problems = (problem,) if math.prod(described[0]) else ()
-    return Planned(CONVOLUTIONS, problems, described, given["algorithm"])
+@lru_cache(maxsize=16)
+def _primitive(what: str) -> ContractionPrimitive:
+    def lower(request: Request, target: Target) -> Contracted:
+        return _lower(what, request, target)
+
+    return ContractionPrimitive(what, lambda told: ("x", "w", "bias")[: 2 + told.bias], lower)
 
 
 @checked
-def _problem(
+def _checked(
     what: str,
-    device: Device,
-    x: Any,
-    w: Any,
-    bias: Any = None,
     *,
-    stride: Pair = 1,
-    padding: Padding = 0,
-    dilation: Pair = 1,
-    groups: int = 1,
-    epilogue: str | None = None,
-    epilogue_args: Any = (),
-    depth_to_space: int | None = None,
-    mode: str = "CRD",
-    out: Any = None,
-    beta: float = 0,
-    algorithm: str = "auto",
-    axes: tuple[int, ...] = (0, 1, 2, 3),
-) -> tuple[Convolution, Described]:
-    """Checks everything, and returns what to compute and how to allocate the result."""
-    CONVOLUTIONS.check(what, algorithm)
-    check_shuffle(what, depth_to_space, mode)
-    matrix = matrix_of(w)
-    check_operands(what, device, x=x, w=matrix)
-    outputs, _ = check_shapes(what, x.shape, matrix.shape, groups)
-    found = windows(
-        what, x.shape[2:], matrix.shape[2:], stride=stride, padding=padding, dilation=dilation
+    stride: Pair,
+    padding: Padding,
+    dilation: Pair,
+    groups: int,
+    depth_to_space: int | None,
+    mode: str,
+    algorithm: str,
+    epilogue: str | None,
+    beta: float,
+    **others: Any,
+) -> Settings:
+    """Returns settings that are of the kinds that they should be."""
+    del what, beta
+    given = stride, padding, dilation, groups
+    return Settings(
+        *given,
+        depth_to_space=depth_to_space,
+        mode=mode,
+        algorithm=algorithm,
+        epilogue=epilogue,
+        **others,
     )
-    like = out if getattr(out, "ndim", 0) == 4 else x
+
+
+def _lower(what: str, request: Request, target: Target) -> Contracted:
+    """Checks a convolution, and returns it as a problem."""
+    beta, *numbers = request.numbers
+    told = _checked(what, **request.options._asdict(), beta=beta)
+    x, w = request.operands[:2]
+    bias, extras = split_bias(request, told.bias)
+    out = request.outs[0] if request.outs else None
+    CONVOLUTIONS.check(what, told.algorithm)
+    check_shuffle(what, told.depth_to_space, told.mode)
+    check_operands(what, target, x=x, w=w)
+    groups = told.groups
+    outputs, _ = check_shapes(what, x.shape, w.shape, groups)
+    windows_ = {"stride": told.stride, "padding": told.padding, "dilation": told.dilation}
+    found = windows(what, x.shape[2:], w.shape[2:], **windows_)
+    like = out if out is not None and out.ndim == 4 else x
     last = is_channels_last(like.shape, like.strides)
-    shuffle = shuffle_of(what, depth_to_space, mode, outputs, groups, last=last)
-    dtype, value = product_dtypes(what, device, x.dtype, matrix.dtype)
+    shuffle = shuffle_of(what, told.depth_to_space, told.mode, outputs, groups, last=last)
+    dtype, value = product_dtypes(what, target, x.dtype, w.dtype)
     shape = (x.shape[0], outputs, found.y.windows, found.x.windows)
-    biases = bias_place(what, device, bias, shape, value)
+    biases = bias_place(what, target, bias, shape, value)
     if shuffle is not None:
         shape = shuffle.result(shape)
-    read = check_epilogue(what, device, epilogue, epilogue_args, shape, value, axes=axes)
-    arrays, _ = split_arguments(epilogue_args)
-    extras = arrays if bias is None else (bias, *arrays)
-    check_result(what, out, device, shape, dtype, inputs=(x, matrix), extras=extras, beta=beta)
-    y, described = result_of("y", out, shape, dtype, order_like(x))
+    given = (*extras, *numbers)
+    read = check_epilogue(what, target, told.epilogue, given, shape, value, axes=told.axes)
+    read_there = request.operands[2:]
+    check_result(what, out, target, shape, dtype, inputs=(x, w), extras=read_there, beta=beta)
+    y, result = result_of("y", out, shape, dtype, order_like(x))
     problem = Convolution(
         name="conv2d",
         direction="forward",
@@ -193,14 +178,14 @@ def _problem(
         columns=found.x,
         value=value,
         x=place_of("x", x),
-        w=place_of("w", matrix),
+        w=place_of("w", w),
         y=y,
         epilogue=placed(read, biases, shape, beta),
         shuffle=shuffle,
         error=current_options().convolution_error,
-        kept=isinstance(w, PackedWeight),
+        kept="w" in request.kept,
     )
-    return problem, described
+    return Contracted(CONVOLUTIONS, (problem,) if result.size else (), result, told.algorithm)
 
 
 class _Conv2d:
@@ -273,25 +258,29 @@ class _Conv2d:
                      [20., 24.]]]], dtype=float32)
         """
         single = len(getattr(x, "shape", ())) == 3 and getattr(w, "ndim", 4) == 4
+        settings = Settings(
+            stride,
+            padding,
+            dilation,
+            groups,
+            0,
+            None,
+            depth_to_space,
+            mode,
+            algorithm,
+            epilogue,
+            bias is not None,
+            (1, 2, 3) if single else (0, 1, 2, 3),
+        )
         y = convolve(
             "conv2d",
             batched(x) if single else x,
             w,
             bias,
-            (
-                stride,
-                padding,
-                dilation,
-                groups,
-                depth_to_space,
-                mode,
-                epilogue,
-                algorithm,
-                epilogue_args,
-            ),
+            settings,
+            epilogue_args,
             out=batched(out) if single and getattr(out, "ndim", 0) == 3 else out,
             beta=beta,
-            axes=(1, 2, 3) if single else (0, 1, 2, 3),
         )
         return out if out is not None else unbatched(y) if single else y
 
@@ -300,8 +289,17 @@ class _Conv2d:
         device = current_device()
         x = batched(x) if getattr(x, "ndim", 0) == 3 else x
         given = inspect.signature(conv2d).bind(x, w, *args, **options).arguments
-        problem, _ = _problem("conv2d", device, **given)
-        return CONVOLUTIONS.able(problem, device.traits)
+        bias, out, beta = (given.pop(n, None) for n in ("bias", "out", "beta"))
+        extras, numbers = split_arguments(given.pop("epilogue_args", ()))
+        arrays = (x, matrix_of(w), *(() if bias is None else (bias,)), *extras)
+        del given["x"], given["w"]
+        settings = Settings(**given, bias=bias is not None)
+        kept = {"w": w} if isinstance(w, PackedWeight) else {}
+        outs = () if out is None else (out,)
+        primitive, scalars = _primitive("conv2d"), (beta or 0, *numbers)
+        request = request_of(primitive, device, arrays, scalars, outs, settings, kept)
+        problems = primitive.problem(request, device).problems
+        return CONVOLUTIONS.able(problems[0], device.traits) if problems else ()
 
     def __repr__(self) -> str:
         return "<clprim.ops.conv2d>"

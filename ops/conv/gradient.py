@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from clprim.arrays.array import Array
 from clprim.arrays.formats import order_like
-from clprim.call.call import Call
-from clprim.call.packed import PackedWeight, matrix_of
-from clprim.call.product import Planned, run_contraction
-from clprim.call.signature import Calls
+from clprim.call.primitive import Request, Target
+from clprim.call.product import Contracted, ContractionPrimitive, contract
 from clprim.errors import ShapeError
 from clprim.ops.conv.arguments import (
     batched,
@@ -24,7 +22,8 @@ from clprim.ops.conv.arguments import (
     unbatched_gradient,
 )
 from clprim.ops.conv.pixels import check_shuffle, shuffle_of
-from clprim.ops.conv.windows import Padding, Pair, keys
+from clprim.ops.conv.settings import Settings
+from clprim.ops.conv.windows import Padding, Pair
 from clprim.ops.product.arguments import check_operands, check_result, product_dtypes
 from clprim.ops.shape.pixels import space_to_depth
 from clprim.ops.shared.arguments import dtype_of
@@ -34,11 +33,9 @@ from clprim.plan.conv.problem import Convolution
 from clprim.plan.epilogue import Epilogue
 from clprim.plan.strides import is_channels_last
 from clprim.reduction import Reduction
-from clprim.runtime.device import Device, current_device
+from clprim.runtime.device import current_device
 
 __all__ = ["conv2d_bias", "conv2d_input", "conv2d_weight"]
-
-_calls: Calls[Call] = Calls()
 
 
 def conv2d_input(
@@ -126,40 +123,43 @@ def input_gradient(
 ) -> Any:
     """Does the work of `conv2d_input`, and of rows as images one pixel high; see there."""
     grad = _small(what, grad, depth_to_space, mode)
-    options = (what, algorithm, keys(input_shape, stride, padding, dilation, groups))
+    told = Settings(stride, padding, dilation, groups, 0, input_shape, algorithm=algorithm)
+    return contract(_input(what), grad, w, (), told, told.key, out=out, beta=beta)
 
-    def prepare(device: Device) -> Planned:
-        CONVOLUTIONS.check(what, algorithm)
-        matrix = matrix_of(w)
-        check_operands(what, device, w=matrix, grad=grad)
-        shape = given_shape(what, "input_shape", input_shape)
-        found = checked_windows(
-            what, shape, matrix.shape, grad.shape, stride, padding, dilation, groups
-        )
-        dtype, value = product_dtypes(what, device, grad.dtype, matrix.dtype)
-        check_result(what, out, device, shape, dtype, inputs=(grad, matrix), extras=(), beta=beta)
-        result, described = result_of("x", out, shape, dtype, order_like(grad))
+
+@lru_cache(maxsize=16)
+def _input(what: str) -> ContractionPrimitive:
+    def lower(request: Request, target: Target) -> Contracted:
+        told: Settings = request.options
+        (grad, w), beta = request.operands, request.numbers[0]
+        out = request.outs[0] if request.outs else None
+        CONVOLUTIONS.check(what, told.algorithm)
+        check_operands(what, target, w=w, grad=grad)
+        shape = given_shape(what, "input_shape", told.shape)
+        found = checked_windows(what, shape, w.shape, grad.shape, *told[:4])
+        dtype, value = product_dtypes(what, target, grad.dtype, w.dtype)
+        check_result(what, out, target, shape, dtype, inputs=(grad, w), extras=(), beta=beta)
+        x, result = result_of("x", out, shape, dtype, order_like(grad))
         problem = Convolution(
             name=what,
             direction="input",
             images=shape[0],
             channels=shape[1],
-            outputs=matrix.shape[0],
-            groups=groups,
+            outputs=w.shape[0],
+            groups=told.groups,
             rows=found.y,
             columns=found.x,
             value=value,
-            x=result,
-            w=place_of("w", matrix),
+            x=x,
+            w=place_of("w", w),
             y=place_of("y", grad),
             epilogue=Epilogue(beta=bool(beta)),
             error=current_options().convolution_error,
-            kept=isinstance(w, PackedWeight),
+            kept="w" in request.kept,
         )
-        problems = (problem,) if math.prod(shape) else ()
-        return Planned(CONVOLUTIONS, problems, described, algorithm)
+        return Contracted(CONVOLUTIONS, (problem,) if result.size else (), result, told.algorithm)
 
-    return run_contraction(_calls, what, grad, w, (), options, prepare, out=out, beta=beta)
+    return ContractionPrimitive(what, lambda _: ("grad", "w"), lower)
 
 
 def conv2d_weight(
@@ -245,43 +245,48 @@ def weight_gradient(
     algorithm: str = "auto",
 ) -> Any:
     """Does the work of `conv2d_weight`, and of rows as images one pixel high; see there."""
-    settings = keys(weight_shape, stride, padding, dilation, groups, depth_to_space, mode)
-    options = (what, algorithm, settings)
+    how = depth_to_space, mode, algorithm
+    told = Settings(stride, padding, dilation, groups, 0, weight_shape, *how)
+    return contract(_weight(what), x, grad, (), told, told.key, out=out, beta=beta)
 
-    def prepare(device: Device) -> Planned:
-        CONVOLUTIONS.check(what, algorithm)
-        check_operands(what, device, x=x, grad=grad)
-        shape = given_shape(what, "weight_shape", weight_shape)
+
+@lru_cache(maxsize=16)
+def _weight(what: str) -> ContractionPrimitive:
+    def lower(request: Request, target: Target) -> Contracted:
+        told: Settings = request.options
+        (x, grad), beta = request.operands, request.numbers[0]
+        out = request.outs[0] if request.outs else None
+        CONVOLUTIONS.check(what, told.algorithm)
+        check_operands(what, target, x=x, grad=grad)
+        shape = given_shape(what, "weight_shape", told.shape)
         check_rank(what, "grad", grad.shape)
         last = is_channels_last(grad.shape, grad.strides)
-        shuffle = shuffle_of(what, depth_to_space, mode, shape[0], groups, last=last)
-        found = checked_windows(
-            what, x.shape, shape, grad.shape, stride, padding, dilation, groups, shuffle
-        )
-        dtype, value = product_dtypes(what, device, x.dtype, grad.dtype)
-        check_result(what, out, device, shape, dtype, inputs=(x, grad), extras=(), beta=beta)
-        result, described = result_of("w", out, shape, dtype, range(4))
+        how = told.depth_to_space, told.mode, shape[0], told.groups
+        shuffle = shuffle_of(what, *how, last=last)
+        found = checked_windows(what, x.shape, shape, grad.shape, *told[:4], shuffle)
+        dtype, value = product_dtypes(what, target, x.dtype, grad.dtype)
+        check_result(what, out, target, shape, dtype, inputs=(x, grad), extras=(), beta=beta)
+        w, result = result_of("w", out, shape, dtype, range(4))
         problem = Convolution(
             name=what,
             direction="weight",
             images=x.shape[0],
             channels=x.shape[1],
             outputs=shape[0],
-            groups=groups,
+            groups=told.groups,
             rows=found.y,
             columns=found.x,
             value=value,
             x=place_of("x", x),
-            w=result,
+            w=w,
             y=place_of("y", grad),
             epilogue=Epilogue(beta=bool(beta)),
             error=current_options().convolution_error,
             shuffle=shuffle,
         )
-        problems = (problem,) if math.prod(shape) else ()
-        return Planned(CONVOLUTIONS, problems, described, algorithm)
+        return Contracted(CONVOLUTIONS, (problem,) if result.size else (), result, told.algorithm)
 
-    return run_contraction(_calls, what, x, grad, (), options, prepare, out=out, beta=beta)
+    return ContractionPrimitive(what, lambda _: ("x", "grad"), lower)
 
 
 def _small(what: str, grad: Any, block: int | None, mode: str) -> Array:

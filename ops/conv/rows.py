@@ -17,6 +17,7 @@ from clprim.ops.conv.arguments import (
 )
 from clprim.ops.conv.forward import convolve
 from clprim.ops.conv.gradient import input_gradient, weight_gradient
+from clprim.ops.conv.settings import Settings
 from clprim.ops.conv.transpose import transposed
 from clprim.ops.conv.windows import Padding, Pair, axes, whole_numbers
 from clprim.ops.product.arguments import check_operands
@@ -66,10 +67,17 @@ def conv1d(
         _row(x),
         _weight(w),
         bias,
-        (*windows.values(), groups, None, "CRD", epilogue, algorithm, _rows(epilogue_args)),
+        Settings(
+            **windows,
+            groups=groups,
+            algorithm=algorithm,
+            epilogue=epilogue,
+            bias=bias is not None,
+            axes=(1, 3) if single else (0, 1, 3),
+        ),
+        _rows(epilogue_args),
         out=_checked_out(what, out, single),
         beta=beta,
-        axes=(1, 3) if single else (0, 1, 3),
     )
     return out if out is not None else _line(y, single)
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
+from functools import lru_cache
 from typing import Any
 
 from clprim.arrays.array import Array
 from clprim.arrays.formats import order_like
-from clprim.call.call import Call
-from clprim.call.packed import PackedWeight, matrix_of
-from clprim.call.product import Planned, run_contraction
-from clprim.call.signature import Calls
+from clprim.call.primitive import Request, Target
+from clprim.call.product import Contracted, ContractionPrimitive, contract
 from clprim.errors import ShapeError
 from clprim.ops.conv.arguments import (
     batched,
@@ -22,17 +20,20 @@ from clprim.ops.conv.arguments import (
     result_of,
     unbatched,
 )
-from clprim.ops.conv.windows import Pair, Windows, keys, transposed_axes
-from clprim.ops.product.arguments import check_operands, check_result, product_dtypes
+from clprim.ops.conv.settings import Settings
+from clprim.ops.conv.windows import Pair, Windows, transposed_axes
+from clprim.ops.product.arguments import (
+    check_operands,
+    check_result,
+    product_dtypes,
+    split_bias,
+)
 from clprim.ops.shared.epilogue import check_epilogue, split_arguments
 from clprim.options import current_options
 from clprim.plan.conv.family import CONVOLUTIONS
 from clprim.plan.conv.problem import Convolution
-from clprim.runtime.device import Device
 
 __all__ = ["conv_transpose2d"]
-
-_calls: Calls[Call] = Calls()
 
 
 def conv_transpose2d(
@@ -125,52 +126,72 @@ def transposed(
     """Does the work of `conv_transpose2d`, and of rows as images one pixel high; see there."""
     arrays, numbers = split_arguments(epilogue_args)
     extras = arrays if bias is None else (bias, *arrays)
-    settings = keys(stride, padding, output_padding, groups, dilation)
-    options = (what, settings, algorithm, epilogue, bias is None, axes)
-
-    def prepare(device: Device) -> Planned:
-        CONVOLUTIONS.check(what, algorithm)
-        matrix = matrix_of(w)
-        check_operands(what, device, x=x, w=matrix)
-        check_rank(what, "x", x.shape)
-        check_rank(what, "w", matrix.shape)
-        check_groups(what, groups)
-        if x.shape[1] != matrix.shape[0] or x.shape[1] % groups:
-            raise ShapeError(
-                f"{what}: x of shape {x.shape} and w of shape {matrix.shape} with groups={groups}: "
-                "expected as many channels in x as outputs in w, a multiple of groups"
-            )
-        found = Windows(
-            *transposed_axes(
-                what, x.shape[2:], matrix.shape[2:], stride, padding, output_padding, dilation
-            )
-        )
-        shape = (x.shape[0], matrix.shape[1] * groups, found.y.size, found.x.size)
-        dtype, value = product_dtypes(what, device, x.dtype, matrix.dtype)
-        biases = bias_place(what, device, bias, shape, value)
-        read = check_epilogue(what, device, epilogue, epilogue_args, shape, value, axes=axes)
-        check_result(what, out, device, shape, dtype, inputs=(x, matrix), extras=extras, beta=beta)
-        result, described = result_of("x", out, shape, dtype, order_like(x))
-        problem = Convolution(
-            name=what,
-            direction="input",
-            images=x.shape[0],
-            channels=shape[1],
-            outputs=x.shape[1],
-            groups=groups,
-            rows=found.y,
-            columns=found.x,
-            value=value,
-            x=result,
-            w=place_of("w", matrix),
-            y=place_of("y", x),
-            epilogue=placed(read, biases, shape, beta),
-            error=current_options().convolution_error,
-            kept=isinstance(w, PackedWeight),
-        )
-        problems = (problem,) if math.prod(shape) else ()
-        return Planned(CONVOLUTIONS, problems, described, algorithm)
-
-    return run_contraction(
-        _calls, what, x, w, extras, options, prepare, out=out, beta=beta, numbers=numbers
+    told = Settings(
+        stride,
+        padding,
+        dilation,
+        groups,
+        output_padding,
+        algorithm=algorithm,
+        epilogue=epilogue,
+        bias=bias is not None,
+        axes=axes,
     )
+    how = told, told.key
+    return contract(_primitive(what), x, w, extras, *how, out=out, beta=beta, numbers=numbers)
+
+
+@lru_cache(maxsize=16)
+def _primitive(what: str) -> ContractionPrimitive:
+    def lower(request: Request, target: Target) -> Contracted:
+        return _lower(what, request, target)
+
+    return ContractionPrimitive(what, lambda told: ("x", "w", "bias")[: 2 + told.bias], lower)
+
+
+def _lower(what: str, request: Request, target: Target) -> Contracted:
+    """Checks a transposed convolution, and returns it as a problem."""
+    told: Settings = request.options
+    x, w = request.operands[:2]
+    groups = told.groups
+    bias, extras = split_bias(request, told.bias)
+    beta, *numbers = request.numbers
+    out = request.outs[0] if request.outs else None
+    CONVOLUTIONS.check(what, told.algorithm)
+    check_operands(what, target, x=x, w=w)
+    check_rank(what, "x", x.shape)
+    check_rank(what, "w", w.shape)
+    check_groups(what, groups)
+    if x.shape[1] != w.shape[0] or x.shape[1] % groups:
+        raise ShapeError(
+            f"{what}: x of shape {x.shape} and w of shape {w.shape} with groups={groups}: "
+            "expected as many channels in x as outputs in w, a multiple of groups"
+        )
+    steps = told.stride, told.padding, told.output_padding, told.dilation
+    found = Windows(*transposed_axes(what, x.shape[2:], w.shape[2:], *steps))
+    shape = (x.shape[0], w.shape[1] * groups, found.y.size, found.x.size)
+    dtype, value = product_dtypes(what, target, x.dtype, w.dtype)
+    biases = bias_place(what, target, bias, shape, value)
+    given = (*extras, *numbers)
+    read = check_epilogue(what, target, told.epilogue, given, shape, value, axes=told.axes)
+    read_there = request.operands[2:]
+    check_result(what, out, target, shape, dtype, inputs=(x, w), extras=read_there, beta=beta)
+    y, result = result_of("x", out, shape, dtype, order_like(x))
+    problem = Convolution(
+        name=what,
+        direction="input",
+        images=x.shape[0],
+        channels=shape[1],
+        outputs=x.shape[1],
+        groups=groups,
+        rows=found.y,
+        columns=found.x,
+        value=value,
+        x=y,
+        w=place_of("w", w),
+        y=place_of("y", x),
+        epilogue=placed(read, biases, shape, beta),
+        error=current_options().convolution_error,
+        kept="w" in request.kept,
+    )
+    return Contracted(CONVOLUTIONS, (problem,) if result.size else (), result, told.algorithm)

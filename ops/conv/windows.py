@@ -28,8 +28,8 @@ class Windows:
 
 def windows(
     what: str,
-    size: tuple[int, int],
-    kernel: tuple[int, int],
+    size: Sequence[int],
+    kernel: Sequence[int],
     *,
     stride: Pair,
     padding: Padding,

@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pyopencl.array as cl_array
 
 from clprim.arrays.memory import operand_of
 from clprim.call.arguments import check_aliases, check_array, check_out
+from clprim.call.primitive import Request, Target
 from clprim.dtypes import AnyDType, is_real, promote, require_supported, value_dtype
 from clprim.errors import DeviceError, DTypeError, ShapeError, quoted
 from clprim.ops.shared.arguments import check_shape
-from clprim.runtime.device import Device
+from clprim.plan.strides import Operand
 
 _INT32 = np.dtype(np.int32)
 
 
-def check_operands(what: str, device: Device, **arrays: Any) -> None:
+def check_operands(what: str, device: Target, **arrays: Any) -> None:
     """Refuses operands that are no arrays of this device.
 
     Raises:
@@ -35,7 +35,7 @@ def check_operands(what: str, device: Device, **arrays: Any) -> None:
 
 
 def product_dtypes(
-    what: str, device: Device, a: AnyDType, b: AnyDType
+    what: str, device: Target, a: AnyDType, b: AnyDType
 ) -> tuple[AnyDType, AnyDType]:
     """Returns the dtypes of a sum of products of ``a`` and ``b``, and of its accumulator.
 
@@ -59,7 +59,13 @@ def product_dtypes(
     return result, value
 
 
-def check_bias(what: str, device: Device, bias: Any, value: AnyDType, count: int) -> None:
+def split_bias(request: Request, bias: bool) -> tuple[Operand | None, tuple[Operand, ...]]:
+    """Returns the bias, if there is one, and the epilogue's arrays of a contraction."""
+    extras = request.operands[2:]
+    return (extras[0], extras[1:]) if bias else (None, extras)
+
+
+def check_bias(what: str, device: Target, bias: Any, value: AnyDType, count: int) -> None:
     """Refuses a bias that ``count`` sums of ``value`` cannot take in: they would cut it off.
 
     Raises:
@@ -75,7 +81,7 @@ def check_bias(what: str, device: Device, bias: Any, value: AnyDType, count: int
 def check_result(
     what: str,
     out: Any,
-    device: Device,
+    device: Target,
     shape: tuple[int, ...],
     dtype: AnyDType,
     *,
@@ -109,9 +115,8 @@ def check_result(
     require_supported([out.dtype], device.traits, str(device))
 
 
-def span(array: cl_array.Array) -> int:
+def span(operand: Operand) -> int:
     """Returns how many elements of its buffer an array reaches."""
-    operand = operand_of(array)
-    steps = zip(array.strides, array.shape, strict=True)
+    steps = zip(operand.strides, operand.shape, strict=True)
     reach = sum(max(0, operand.in_elements(s) * (n - 1)) for s, n in steps)
-    return operand.in_elements(array.offset) + reach + 1
+    return operand.in_elements(operand.offset) + reach + 1

@@ -7,14 +7,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from clprim.arrays.array import Array, view_of
-from clprim.arrays.memory import operand_of
-from clprim.call.call import Call
 from clprim.call.packed import matrix_of
-from clprim.call.product import Planned, run_contraction
-from clprim.call.signature import Calls
+from clprim.call.primitive import Request, Target
+from clprim.call.product import Contracted, ContractionPrimitive, contract
 from clprim.dtypes import AnyDType
 from clprim.errors import ShapeError, quoted
 from clprim.ops.product.arguments import (
@@ -23,6 +21,7 @@ from clprim.ops.product.arguments import (
     check_result,
     product_dtypes,
     span,
+    split_bias,
 )
 from clprim.ops.shared.arguments import check_mask, dtype_of, is_array
 from clprim.ops.shared.epilogue import check_epilogue, split_arguments
@@ -36,11 +35,9 @@ from clprim.plan.strides import (
     dense_strides,
 )
 from clprim.reduction import Reduction
-from clprim.runtime.device import Device, current_device
+from clprim.runtime.device import current_device
 
 __all__ = ["linear", "linear_backward", "matmul"]
-
-_calls: Calls[Call] = Calls()
 
 
 def matmul(
@@ -91,55 +88,76 @@ def matmul(
         array([[ 5., 14.],
                [14., 50.]], dtype=float32)
     """
-    what = "matmul"
     arrays, numbers = split_arguments(epilogue_args)
     extras = arrays if bias is None else (bias, *arrays)
     # The larger operand is gathered where it lies, the smaller one packed; a packed one stays.
     swap = is_array(b) and b.size > (a.size if is_array(a) else 0)
     flags = bool(transpose_a), bool(transpose_b)
-    options = (what, *flags, epilogue, bias is None, algorithm, swap)
-
-    def prepare(device: Device) -> Planned:
-        PRODUCTS.check(what, algorithm)
-        matrix = matrix_of(b)
-        check_operands(what, device, a=a, b=matrix)
-        left, right, shape = _shapes(what, operand_of(a), operand_of(matrix), *flags)
-        dtype, value = product_dtypes(what, device, a.dtype, matrix.dtype)
-        final = _squeeze(shape, a.ndim, matrix.ndim)
-        bias_operand = _bias(what, device, bias, right.shape[-1], value)
-        read = check_epilogue(what, device, epilogue, epilogue_args, final, value)
-        check_result(what, out, device, final, dtype, inputs=(a, matrix), extras=extras, beta=beta)
-        strides = dense_strides(final, dtype.itemsize, range(len(final)))
-        if out is not None:
-            strides = out.strides
-        described = (final, dtype, strides, math.prod(final))
-        y = operand_of(out) if out is not None else Operand(final, strides, 0, dtype)
-        places = [
-            Read(r.name, _expand(r.operand, final, shape, a.ndim, matrix.ndim))
-            for r in (Read("y0", y), *read.arrays)
-        ]
-        if bias_operand is not None:
-            places.insert(1, Read("bias", bias_operand))
-        stored = replace(read, arrays=tuple(places[1:]), beta=bool(beta))
-        if not math.prod(shape):
-            return Planned(PRODUCTS, (), described)
-        sizes = span(a), span(matrix)
-        products = _products(left, right, shape, places[0], stored, value, sizes, swap=swap)
-        return Planned(PRODUCTS, products, described, algorithm)
-
+    options = _Options(*flags, epilogue, bias is not None, algorithm, swap)
     gathered, packed = (b, a) if swap else (a, b)
-    return run_contraction(
-        _calls,
-        what,
-        gathered,
-        packed,
-        extras,
-        options,
-        prepare,
-        out=out,
-        beta=beta,
-        numbers=numbers,
+    return contract(
+        _product, gathered, packed, extras, options, options, out=out, beta=beta, numbers=numbers
     )
+
+
+class _Options(NamedTuple):
+    """What a product is told beside arrays and numbers.
+
+    Attributes:
+        transpose_a, transpose_b: Whether the last two dimensions are swapped.
+        epilogue: Its snippet, or None.
+        bias: Whether there is one.
+        algorithm: A strategy's name, or ``auto``.
+        swap: Whether ``b`` is gathered, and ``a`` packed.
+    """
+
+    transpose_a: bool
+    transpose_b: bool
+    epilogue: str | None
+    bias: bool
+    algorithm: str
+    swap: bool
+
+
+def _names(options: _Options) -> tuple[str, ...]:
+    names = ("b", "a") if options.swap else ("a", "b")
+    return (*names, "bias") if options.bias else names
+
+
+def _lower(request: Request, target: Target) -> Contracted:
+    """Checks a product, and returns it as contractions."""
+    options: _Options = request.options
+    what, swap = "matmul", options.swap
+    a, b = request.operands[1::-1] if swap else request.operands[:2]
+    bias, extras = split_bias(request, options.bias)
+    beta, *numbers = request.numbers
+    out = request.outs[0] if request.outs else None
+    PRODUCTS.check(what, options.algorithm)
+    check_operands(what, target, a=a, b=b)
+    left, right, shape = _shapes(what, a, b, options.transpose_a, options.transpose_b)
+    dtype, value = product_dtypes(what, target, a.dtype, b.dtype)
+    final = _squeeze(shape, a.ndim, b.ndim)
+    if bias is not None:
+        check_bias(what, target, bias, value, right.shape[-1])
+    read = check_epilogue(what, target, options.epilogue, (*extras, *numbers), final, value)
+    read_there = request.operands[2:]
+    check_result(what, out, target, final, dtype, inputs=(a, b), extras=read_there, beta=beta)
+    y = out or Operand(final, dense_strides(final, dtype.itemsize, range(len(final))), 0, dtype)
+    places = [
+        Read(r.name, _expand(r.operand, final, shape, a.ndim, b.ndim))
+        for r in (Read("y0", y), *read.arrays)
+    ]
+    if bias is not None:
+        places.insert(1, Read("bias", bias))
+    stored = replace(read, arrays=tuple(places[1:]), beta=bool(beta))
+    if not math.prod(shape):
+        return Contracted(PRODUCTS, (), y)
+    sizes = span(a), span(b)
+    products = _products(left, right, shape, places[0], stored, value, sizes, swap=swap)
+    return Contracted(PRODUCTS, products, y, options.algorithm)
+
+
+_product = ContractionPrimitive("matmul", _names, _lower)
 
 
 def linear(
@@ -310,13 +328,6 @@ def _expand(
         strides.append(0)
     size = operand.dtype.itemsize
     return Operand(shape, tuple(s * size for s in strides), operand.offset, operand.dtype)
-
-
-def _bias(what: str, device: Device, bias: Any, columns: int, value: AnyDType) -> Operand | None:
-    if bias is None:
-        return None
-    check_bias(what, device, bias, value, columns)
-    return operand_of(bias)
 
 
 def _products(

@@ -11,6 +11,7 @@ import pyopencl.array as cl_array
 from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, is_real
 from clprim.errors import DTypeError, ShapeError, quoted, upload_hint
+from clprim.plan.strides import Operand
 from clprim.pointwise import Pointwise
 
 Axis = int | Sequence[int] | None
@@ -68,7 +69,7 @@ def dtype_of(what: str, label: str, array: Any) -> Any:
     Raises:
         DTypeError: ``array`` is something else.
     """
-    if is_array(array):
+    if is_array(array) or isinstance(array, Operand):
         return array.dtype
     raise DTypeError(
         f"{what}: expected a device array for {label}, got {type(array).__name__}"

@@ -9,6 +9,7 @@ import numpy as np
 
 from clprim.arrays.memory import operand_of
 from clprim.call.arguments import check_array
+from clprim.call.primitive import Target
 from clprim.dtypes import AnyDType, require_supported
 from clprim.errors import DefinitionError, DTypeError, ShapeError
 from clprim.language.composed import Composed
@@ -17,7 +18,6 @@ from clprim.ops.shared.arguments import number
 from clprim.plan.epilogue import Epilogue, Read, positions
 from clprim.plan.snippets import resolve_dims
 from clprim.plan.strides import broadcasts_to
-from clprim.runtime.device import Device
 
 _FLOAT = np.dtype(np.float32)
 
@@ -39,7 +39,7 @@ def split_arguments(args: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
 
 def check_epilogue(
     what: str,
-    device: Device,
+    device: Target,
     epilogue: Any,
     args: Any,
     shape: tuple[int, ...],

@@ -12,7 +12,7 @@ from matplotlib.image import imread
 
 import clprim as cp
 from clprim.command import cli, demo, picture, progress
-from clprim.command.explain import COMMON, Sketch, explain
+from clprim.command.explain import COMMON, explain, sketch
 from clprim.runtime.ceilings import Measurement
 
 SUMS = [
@@ -166,7 +166,7 @@ def test_explain_reductions_print_what_source_returns(clprim, device):
 @pytest.mark.parametrize("axis", [None, (0, 2, 3)], ids=str)
 def test_explain_common_devices(kind, axis):
     sums = cp.Reduction("y0 = x0", init="reduce_y0 = 0", step="reduce_y0 += y0")
-    x = Sketch((32, 64, 112, 112), np.dtype(np.float32), "channels_last")
+    x = sketch((32, 64, 112, 112), np.dtype(np.float32), "channels_last")
     text = explain(sums, [x], axis=axis, on=kind)
     assert f"a common {kind.upper()}" in text
     moved = re.search(r"^// launch .*; ([\d.]+) MB", text, re.MULTILINE)

@@ -110,7 +110,7 @@ def test_what_is_remembered_is_bounded(device, monkeypatch):
     found = []
     for size in range(1, 50):
         double(x[:size])
-        found.append(len(double._calls))
+        found.append(len(double.calls))
     assert max(found) == 20
     equal(double(x), 2 * x.get())
 
@@ -210,12 +210,12 @@ def test_calls_let_go_of_their_programs_where_different_ones_come_without_end(de
     kept(a)
     for size in range(40, 60):  # other shapes of the same program
         kept(cp.asarray(numbers((size,))))
-    assert len(kept._calls) == 21
+    assert len(kept.calls) == 21
     others = [cp.Pointwise(f"y0 = x0 + {n}; // lets go") for n in range(10, 16)]
     for n, other in enumerate(others):
         equal(other(a), x + np.float32(10 + n))
-    assert len(kept._calls) == 0
-    assert sum(len(other._calls) for other in others) < len(others)
+    assert len(kept.calls) == 0
+    assert sum(len(other.calls) for other in others) < len(others)
     before = stats()
     equal(kept(a), x + np.float32(3))
     assert (stats() - before).builds == 0

@@ -1,0 +1,265 @@
+"""Primitives, which are all that launches, and `run`, the only way in which they do.
+
+A call of a primitive is a `Request`: operands, numbers and options, without a device. `problem`
+checks it and says what is to be computed, `plan` how, for the traits of a device. Both are pure, so
+that shapes, dtypes and memory formats of results are known without a device or a compiler.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+from clprim.arrays.array import Array
+from clprim.arrays.memory import operand_of
+from clprim.call.arguments import check_arrays
+from clprim.call.call import Call, bind
+from clprim.call.packed import PackedWeight
+from clprim.call.scalars import as_numbers
+from clprim.call.signature import Calls
+from clprim.errors import DTypeError
+from clprim.plan.kernel import Plan
+from clprim.plan.strides import Operand
+from clprim.plan.table import Table
+from clprim.runtime.device import Device, current_device
+from clprim.runtime.source_cache import source_of
+from clprim.runtime.tables import table_of
+from clprim.traits import DeviceTraits
+
+_NOTHING: Mapping[str, PackedWeight] = {}
+
+
+class Target(Protocol):
+    """What a request is checked for: a device, or only its traits; it prints as its name."""
+
+    @property
+    def traits(self) -> DeviceTraits:
+        """What kernels may rely on."""
+
+
+class NoPlanError(Exception):
+    """A primitive has no kernel for a problem on a device: its caller goes another way."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a primitive is asked for: all of a call but what its arrays hold.
+
+    Attributes:
+        operands: The arrays that are read, in order.
+        numbers: The run-time scalars, of which the types decide.
+        outs: The arrays that results go to; none where all are allocated.
+        options: Whatever else the primitive is told.
+        kept: Names of weights that stay, so that what kernels make of them is kept.
+    """
+
+    operands: tuple[Operand, ...]
+    numbers: tuple[Any, ...] = ()
+    outs: tuple[Operand, ...] = ()
+    options: Any = None
+    kept: frozenset[str] = frozenset()
+
+
+class _NoCall(Call):
+    """Stands for the call of a problem that has no kernel."""
+
+    def allocate(self, device: Device, outs: tuple[Any, ...] = ()) -> tuple[Array, ...]:
+        """Says so.
+
+        Raises:
+            NoPlanError: Always.
+        """
+        del device, outs
+        raise NoPlanError
+
+
+_NO_CALL = _NoCall("", ())
+
+
+class Primitive(ABC):
+    """Something that launches kernels.
+
+    Attributes:
+        what: The operator, for messages.
+        calls: The planned calls, by their signatures.
+        nothing: What `sources` says where nothing runs.
+    """
+
+    nothing: ClassVar[str] = "// no elements: nothing runs\n"
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.calls: Calls[Call] = Calls()
+
+    def check(
+        self,
+        device: Device,
+        arrays: Sequence[Any],
+        numbers: Sequence[Any],
+        outs: Sequence[Any],
+        options: Any,
+    ) -> None:
+        """Refuses what is no array of the device, before anything else is looked at.
+
+        Raises:
+            DTypeError: Not a device array.
+            DeviceError: An array of another context.
+        """
+        del numbers, options
+        check_arrays(self.what, arrays, outs, device)
+
+    @abstractmethod
+    def problem(self, request: Request, target: Target) -> Any:
+        """Checks a request and returns what is to be computed.
+
+        Raises:
+            ClprimError: Whatever is wrong with it.
+        """
+
+    @abstractmethod
+    def plan(self, problem: Any, traits: DeviceTraits, table: Table) -> Plan | None:
+        """Returns the kernels of a problem; None where nothing is to run.
+
+        Raises:
+            NoPlanError: There are none for this device.
+        """
+
+    @abstractmethod
+    def names(self, problem: Any) -> Sequence[str]:
+        """What the plan calls the arrays of a call, results first."""
+
+    def snippets(self, problem: Any) -> Mapping[str, str]:
+        """The user's text of every part, for the compiler's complaints."""
+        del problem
+        return {}
+
+    def outputs(self, problem: Any) -> tuple[Operand, ...]:
+        """Where the results of a call lie; those to be allocated have no memory yet."""
+        found: tuple[Operand, ...] = problem.results
+        return found
+
+    def results(self, request: Request, target: Target) -> tuple[Operand, ...]:
+        """Returns shapes, dtypes and strides of what a request gives."""
+        return self.outputs(self.problem(request, target))
+
+
+def request_of(
+    primitive: Primitive,
+    device: Device,
+    arrays: Sequence[Any],
+    numbers: Sequence[Any] = (),
+    outs: Sequence[Any] = (),
+    options: Any = None,
+    kept: Mapping[str, PackedWeight] = _NOTHING,
+) -> Request:
+    """Returns the request that arrays of a device make.
+
+    Raises:
+        DTypeError: Something that is no device array.
+        DeviceError: An array of another context.
+    """
+    primitive.check(device, arrays, numbers, outs, options)
+    operands, given = (tuple(map(operand_of, each)) for each in (arrays, outs))
+    return Request(operands, tuple(numbers), given, options, frozenset(kept))
+
+
+def run(
+    primitive: Primitive,
+    arrays: Sequence[Any],
+    numbers: Sequence[Any] = (),
+    outs: tuple[Any, ...] = (),
+    options: Any = None,
+    key: Hashable = None,
+    kept: Mapping[str, PackedWeight] = _NOTHING,
+) -> tuple[Array, ...]:
+    """Runs a primitive on the current device, and plans and builds it if its signature is new.
+
+    Args:
+        primitive: Which.
+        arrays: What it reads.
+        numbers: Its run-time scalars.
+        outs: Where results go; those that are not given are allocated.
+        options: Whatever else it is told.
+        key: What tells apart options that mean something else; the options themselves if None.
+        kept: By the names of arrays: the weights that stay.
+
+    Returns:
+        The results.
+
+    Raises:
+        ClprimError: What `Primitive.problem` says, too little memory, or a refusal of the driver.
+        NoPlanError: What `Primitive.plan` says; nothing was written.
+    """
+    device = current_device()
+    call, signature = primitive.calls.look_up(
+        device, arrays, outs, numbers, options if key is None else key
+    )
+    if call is None:
+        plain = as_numbers(numbers)
+        if plain is not numbers:
+            return run(primitive, arrays, plain, outs, options, key, kept)
+        call = _prepare(primitive, device, arrays, numbers, outs, options, kept)
+        primitive.calls.remember(signature, call)
+    results = call.allocate(device, outs)
+    try:
+        call.run(device, (*results, *arrays), numbers, kept)
+    except DTypeError:
+        # Says what is wrong with which number:
+        _prepare(primitive, device, arrays, numbers, outs, options, kept)
+        raise
+    return results
+
+
+def able(
+    primitive: Primitive,
+    arrays: Sequence[Any],
+    numbers: Sequence[Any] = (),
+    outs: tuple[Any, ...] = (),
+    options: Any = None,
+) -> bool:
+    """Whether a primitive has kernels for a call, which is planned and built as `run` would."""
+    device = current_device()
+    call, signature = primitive.calls.look_up(device, arrays, outs, numbers, options)
+    if call is None:
+        call = _prepare(primitive, device, arrays, numbers, outs, options, _NOTHING)
+        primitive.calls.remember(signature, call)
+    return call is not _NO_CALL
+
+
+def sources(
+    primitive: Primitive,
+    arrays: Sequence[Any],
+    numbers: Sequence[Any] = (),
+    outs: Sequence[Any] = (),
+    options: Any = None,
+) -> str:
+    """Returns the OpenCL C that a call would run, without running or building it."""
+    device = current_device()
+    request = request_of(primitive, device, arrays, as_numbers(numbers), outs, options)
+    problem = primitive.problem(request, device)
+    plan = primitive.plan(problem, device.traits, table_of(device))
+    if plan is None or not plan.stages:
+        return primitive.nothing
+    return "\n".join(source_of(stage.template, stage.code) for stage in plan.stages)
+
+
+def _prepare(
+    primitive: Primitive,
+    device: Device,
+    arrays: Sequence[Any],
+    numbers: Sequence[Any],
+    outs: Sequence[Any],
+    options: Any,
+    kept: Mapping[str, PackedWeight],
+) -> Call:
+    """Checks and plans a call of a new signature, and builds its kernels."""
+    request = request_of(primitive, device, arrays, numbers, outs, options, kept)
+    problem = primitive.problem(request, device)
+    try:
+        plan = primitive.plan(problem, device.traits, table_of(device))
+    except NoPlanError:
+        return _NO_CALL
+    names, snippets = primitive.names(problem), primitive.snippets(problem)
+    return bind(device, primitive.what, plan, names, primitive.outputs(problem), snippets)

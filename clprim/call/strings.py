@@ -1,0 +1,55 @@
+"""What the primitives of the user's strings have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from clprim.call.arguments import as_results
+from clprim.call.primitive import Primitive
+from clprim.call.scalars import check_count
+from clprim.language.definition import texts
+from clprim.runtime.device import Device
+
+
+class Strings(Primitive):
+    """A primitive of a definition, whose arrays are y0, …, x0, … and whose numbers are w0, ….
+
+    Attributes:
+        definition: The checked strings.
+    """
+
+    def __init__(self, what: str, definition: Any) -> None:
+        super().__init__(what)
+        self.definition = definition
+        self.inputs: int = definition.inputs
+        self.scalars: int = definition.scalars
+
+    def check(
+        self,
+        device: Device,
+        arrays: Sequence[Any],
+        numbers: Sequence[Any],
+        outs: Sequence[Any],
+        options: Any,
+    ) -> None:
+        """Refuses another number of arguments, too; see `Primitive.check`.
+
+        Raises:
+            ShapeError: Not as many as the strings name.
+        """
+        check_count(self.what, len(arrays) + len(numbers), self.inputs, self.scalars)
+        if outs:
+            none = len(outs) == 1 and outs[0] is None  # what an empty list is read as
+            as_results(self.what, outs[none:], self.definition.results)
+        super().check(device, arrays, numbers, outs, options)
+
+    def names(self, problem: Any) -> Sequence[str]:
+        """Results y0, …, then arrays x0, …."""
+        results = [f"y{n}" for n in range(len(problem.results))]
+        return [*results, *(f"x{n}" for n in range(len(problem.inputs)))]
+
+    def snippets(self, problem: Any) -> Mapping[str, str]:
+        """The strings."""
+        del problem
+        return texts(self.definition)

@@ -1,0 +1,331 @@
+"""The primitive of an inverted residual: three convolutions as one kernel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from clprim.arrays.formats import order_like
+from clprim.call.arguments import check_array
+from clprim.call.primitive import NoPlanError, Primitive, Request, Target
+from clprim.dtypes import AnyDType
+from clprim.errors import DefinitionError, ShapeError, quoted
+from clprim.ops.conv.arguments import (
+    Shape4,
+    bias_place,
+    check_shapes,
+    place_of,
+    placed,
+    result_of,
+)
+from clprim.ops.conv.windows import Pair, Windows, keys, whole_numbers, windows
+from clprim.ops.product.arguments import check_operands, check_result, product_dtypes
+from clprim.ops.shared.epilogue import check_epilogue
+from clprim.plan.conv.lowering import forward
+from clprim.plan.conv.problem import Convolution
+from clprim.plan.depthwise.problem import depthwise_of
+from clprim.plan.epilogue import Epilogue, Read
+from clprim.plan.fused.inverted_residual import InvertedResidual, plan_inverted_residual
+from clprim.plan.kernel import Plan
+from clprim.plan.place import Place
+from clprim.plan.strides import Operand, dense_strides
+from clprim.plan.table import Table
+from clprim.runtime.device import Device
+from clprim.traits import DeviceTraits
+
+ADD = "y0 = y0 + x0;"
+_WHAT = "inverted_residual"
+_ALGORITHMS = ("fused", "separate")
+
+
+class Settings(NamedTuple):
+    """What a block is told beside its arrays.
+
+    Attributes:
+        expands: Whether there is a first convolution.
+        b_expand, b_depthwise, b_project: Which biases there are.
+        stride, padding, dilation: Of the depthwise convolution.
+        activation: A snippet, or None.
+        residual: Whether the input is added; None for wherever it can be.
+        algorithm: ``auto``, ``fused`` or ``separate``.
+    """
+
+    expands: bool
+    b_expand: bool
+    b_depthwise: bool
+    b_project: bool
+    stride: Pair
+    padding: Pair
+    dilation: Pair
+    activation: str | None
+    residual: bool | None
+    algorithm: str
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What tells apart settings that mean something else."""
+        return (*self[:4], keys(*self[4:7]), *self[7:])
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """What a call computes.
+
+    Attributes:
+        settings: As given.
+        x, weights, biases: The arrays, None for those that are not there.
+        place, result: Where it goes.
+        middle, after: Shapes before and after the depthwise convolution.
+        found: Its windows.
+        added: Whether the input is added.
+        stages: dtypes, biases and the activation of the convolutions.
+        read: What follows the last one.
+    """
+
+    settings: Settings
+    x: Operand
+    weights: tuple[Operand | None, Operand, Operand]
+    biases: tuple[Operand | None, ...]
+    place: Place
+    result: Operand
+    middle: Shape4
+    after: Shape4
+    found: Windows
+    added: bool
+    stages: _Stages
+    read: Epilogue[Read]
+
+
+def adds(x: Sequence[int], y: Sequence[int], stride: Pair) -> bool:
+    """Whether a block can add its input to its result, by their shapes."""
+    steps = whole_numbers(_WHAT, "stride", stride, 1, (1, 2))
+    return tuple(x) == tuple(y) and set(steps) == {1}
+
+
+def _arrays(
+    settings: Settings, given: Sequence[Any]
+) -> tuple[Any, tuple[Any, Any, Any], tuple[Any, ...]]:
+    """Returns the input, weights and biases of a call."""
+    there = iter(given)
+    x = next(there)
+    weights = (next(there) if settings.expands else None, next(there), next(there))
+    return x, weights, tuple(next(there) if bias else None for bias in settings[1:4])
+
+
+class _Block(Primitive):
+    """Three convolutions as one kernel."""
+
+    def check(
+        self,
+        device: Device,
+        arrays: Sequence[Any],
+        numbers: Sequence[Any],
+        outs: Sequence[Any],
+        options: Settings,
+    ) -> None:
+        """See `Primitive.check`."""
+        del numbers
+        if options.algorithm not in ("auto", *_ALGORITHMS):
+            raise DefinitionError(
+                f"{_WHAT}: algorithm={quoted(options.algorithm)}: expected 'auto' or one of "
+                f"{', '.join(_ALGORITHMS)}"
+            )
+        if options.b_expand and not options.expands:
+            raise ShapeError(f"{_WHAT}: b_expand= without w_expand, which it is added to")
+        x, weights, biases = _arrays(options, arrays)
+        labels = ("expand", "depthwise", "project")
+        named = {"x": x, **{f"w_{n}": w for n, w in zip(labels, weights, strict=True)}}
+        named |= {f"b_{n}": b for n, b in zip(labels, biases, strict=True)}
+        for label, array in named.items():
+            if array is not None:
+                check_array(_WHAT, label, array, device)
+        for array in outs:
+            check_array(_WHAT, "out=", array, device)
+
+    def problem(self, request: Request, target: Target) -> _Problem:
+        """See `Primitive.problem`."""
+        told: Settings = request.options
+        x, weights, biases = _arrays(told, request.operands)
+        out = request.outs[0] if request.outs else None
+        expand, taps, project = weights
+        named = {"w_expand": expand, "w_depthwise": taps, "w_project": project}
+        if expand is None:
+            del named["w_expand"]
+        check_operands(_WHAT, target, x=x, **named)
+        for name, w in named.items():
+            if w.ndim != 4 or (name != "w_depthwise" and w.shape[2:] != (1, 1)):
+                form = "(M, 1, KH, KW)" if name == "w_depthwise" else "(O, C, 1, 1)"
+                raise ShapeError(f"{_WHAT}: {name} has shape {w.shape}, expected {form}")
+        if expand is not None:
+            check_shapes(f"{_WHAT}, w_expand", x.shape, expand.shape, 1)
+        middle = (x.shape[0], x.shape[1] if expand is None else expand.shape[0], *x.shape[2:])
+        check_shapes(f"{_WHAT}, w_depthwise", middle, taps.shape, middle[1])
+        if taps.shape[0] != middle[1]:
+            raise ShapeError(
+                f"{_WHAT}: w_depthwise of shape {taps.shape}, expected one kernel for each of "
+                f"{middle[1]} channels"
+            )
+        found = windows(
+            _WHAT,
+            x.shape[2:],
+            taps.shape[2:],
+            stride=told.stride,
+            padding=told.padding,
+            dilation=told.dilation,
+        )
+        after = (*middle[:2], found.y.windows, found.x.windows)
+        check_shapes(f"{_WHAT}, w_project", after, project.shape, 1)
+        shape = (after[0], project.shape[0], *after[2:])
+        same = adds(x.shape, shape, told.stride)
+        if told.residual and not same:
+            raise ShapeError(
+                f"{_WHAT}: residual=True adds x of shape {x.shape} to a result of shape {shape} "
+                f"with stride={quoted(told.stride)}; expected the same shape, and a stride of 1"
+            )
+        added = same if told.residual is None else bool(told.residual)
+
+        stages = _Stages(target, told.activation)
+        dtype = x.dtype
+        if expand is not None:
+            dtype = stages.stage("b_expand", dtype, expand, biases[0], middle)
+        dtype = stages.stage("b_depthwise", dtype, taps, biases[1], after)
+        dtype = stages.stage("b_project", dtype, project, biases[2], shape, last=True)
+        read = check_epilogue(
+            _WHAT, target, ADD if added else None, (x,) if added else (), shape, stages.values[-1]
+        )
+        kept = [a for a in (x, *weights, *biases) if a is not None]
+        check_result(_WHAT, out, target, shape, dtype, inputs=kept, extras=(), beta=0)
+        place, result = result_of("y", out, shape, dtype, order_like(x))
+        middles = middle, after
+        return _Problem(
+            told, x, weights, biases, place, result, *middles, found, added, stages, read
+        )
+
+    def outputs(self, problem: _Problem) -> tuple[Operand, ...]:
+        """The only result."""
+        return (problem.result,)
+
+    def names(self, problem: _Problem) -> Sequence[str]:
+        """The result, then what is read; the input comes again as what is added."""
+        told = problem.settings
+        names = ["y0", "x", *(["w_expand"] if told.expands else []), "w_depthwise", "w_project"]
+        parts = ("expand_bias", "taps_bias", "bias")
+        return [*names, *(n for n, bias in zip(parts, told[1:4], strict=True) if bias), "x0"]
+
+    def snippets(self, problem: _Problem) -> Mapping[str, str]:
+        """The activation."""
+        return problem.stages.activation.texts
+
+    def plan(self, problem: _Problem, traits: DeviceTraits, table: Table) -> Plan | None:
+        """See `Primitive.plan`."""
+        del table
+        x, expand, stages = problem.x, problem.weights[0], problem.stages
+        algorithm = problem.settings.algorithm
+        if algorithm == "separate" or not problem.result.size or not math.prod(problem.middle):
+            raise NoPlanError
+        # Without an expansion the kernel copies its input, which pays by vectors of channels only.
+        copies = expand is None and x.strides[1] != x.dtype.itemsize
+        if algorithm == "auto" and (copies or not traits.is_cpu):
+            raise NoPlanError
+        activation = stages.activation
+        somewhere = activation.arrays or activation.sizes  # of the middle, which is nowhere
+        fused = None
+        if len(set(stages.values)) == 1 and not somewhere:
+            fused = plan_inverted_residual(_block(problem), traits)
+        if fused is not None:
+            return fused
+        if algorithm == "fused":
+            raise DefinitionError(
+                f"{_WHAT}: algorithm='fused' needs rows of x without gaps between them, one dtype "
+                f"of sums, and {traits.local_memory:,} bytes of local memory to hold some rows of "
+                f"{problem.middle[1]} channels; got x of shape {x.shape}, strides {x.strides}, and "
+                f"sums of {', '.join(map(str, stages.values))}"
+            )
+        raise NoPlanError
+
+
+BLOCK = _Block(_WHAT)
+
+
+def _block(problem: _Problem) -> InvertedResidual:
+    """Returns the three convolutions."""
+    x, (expand, taps, project), stages = problem.x, problem.weights, problem.stages
+    value = stages.values[-1]
+    wide, narrow = (_never_there(size, value) for size in (problem.middle, problem.after))
+    pixels = windows(_WHAT, x.shape[2:], (1, 1), stride=1, padding=0, dilation=1)
+    last = windows(_WHAT, problem.after[2:], (1, 1), stride=1, padding=0, dilation=1)
+
+    def product(source: Place, w: Operand, axes: Windows, result: Place, n: int) -> Convolution:
+        """The convolution number ``n``, from the last one: -1."""
+        images, channels, outputs = x.shape[0], w.shape[1], w.shape[0]
+        follows = problem.read if n == -1 else stages.activation
+        return Convolution(
+            name="conv2d",
+            direction="forward",
+            images=images,
+            channels=outputs if n == -2 else channels,
+            outputs=outputs,
+            groups=outputs if n == -2 else 1,
+            rows=axes.y,
+            columns=axes.x,
+            value=value,
+            x=source,
+            w=place_of("w", w),
+            y=result,
+            epilogue=placed(follows, stages.biases[n], problem.result.shape),
+        )
+
+    first = place_of("x", x)
+    source = first if expand is None else wide
+    planes = depthwise_of(product(source, taps, problem.found, narrow, -2))
+    assert planes is not None  # a channel each
+    return InvertedResidual(
+        None if expand is None else forward(product(first, expand, pixels, wide, -3)),
+        planes,
+        forward(product(narrow, project, last, problem.place, -1)),
+    )
+
+
+class _Stages:
+    """Collects what the three convolutions calculate with.
+
+    Attributes:
+        values: dtypes that each adds up in.
+        biases: The bias of each, if it has one.
+        activation: What follows the first ones.
+    """
+
+    def __init__(self, target: Target, activation: str | None) -> None:
+        self._target = target
+        self._text = activation
+        self.values: list[AnyDType] = []
+        self.biases: list[list[Place]] = []
+        self.activation: Epilogue[Read] = Epilogue()
+
+    def stage(
+        self,
+        bias_name: str,
+        dtype: AnyDType,
+        w: Any,
+        bias: Any,
+        shape: Shape4,
+        *,
+        last: bool = False,
+    ) -> AnyDType:
+        """Checks one convolution, whose input has a dtype, and returns its result's dtype."""
+        result, value = product_dtypes(_WHAT, self._target, dtype, w.dtype)
+        self.values.append(value)
+        self.biases.append(bias_place(f"{_WHAT}, {bias_name}", self._target, bias, shape, value))
+        if not last:
+            self.activation = check_epilogue(
+                f"{_WHAT}, activation", self._target, self._text, (), shape, value
+            )
+        return result
+
+
+def _never_there(shape: Shape4, dtype: AnyDType) -> Place:
+    """A tensor of channels-last images between two convolutions."""
+    strides = dense_strides(shape, dtype.itemsize, (0, 2, 3, 1))
+    return Place.of("y", Operand(shape, strides, 0, dtype), shape)
