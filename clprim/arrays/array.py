@@ -24,6 +24,7 @@ from clprim.dtypes import NO_ARRAY, AnyDType, as_dtype, is_integer, require_real
 from clprim.errors import DeviceError, DTypeError, OutOfBoundsError, ShapeError, quoted, shorten
 from clprim.plan.strides import ADDRESS_BASE, addresses, dense_strides, elements_of, memory_order
 from clprim.runtime.device import Device, current_device, device_of, on, wait_for
+from clprim.runtime.tracing import active
 
 Shape = tuple[int, ...]
 
@@ -362,7 +363,13 @@ _MOST_BYTES = 2**63
 
 
 def new_array(device: Device, shape: Shape, dtype: AnyDType, strides: Shape, size: int) -> Array:
-    """Allocates an array from the device's pool; everything is already checked."""
+    """Allocates an array from the device's pool; everything is already checked.
+
+    Inside a trace it lies over memory that nobody has allocated yet.
+    """
+    if active.now is not None and size:
+        symbol = active.now.allocate(size * dtype.itemsize)
+        return array_over(device, symbol, shape, dtype, strides, 0, size)
     try:
         return Array(
             None,

@@ -10,7 +10,7 @@ import pyopencl as cl
 import pyopencl.array as cl_array
 
 from clprim.arrays.memory import join
-from clprim.runtime import recording
+from clprim.runtime import tracing
 from clprim.runtime.device import Device, device_of
 
 
@@ -37,13 +37,13 @@ def host_view(array: cl_array.Array) -> np.ndarray[Any, Any] | None:
     device = device_of(array.context)
     if device is None or not array.size or not _computes_in_the_hosts_memory(device):
         return None
+    tracing.end("memory that the host shares")
     join(array, device)
     device.synchronize()
     try:
         address = _address(device, array.base_data)
     except (cl.Error, TypeError, AttributeError):  # such as an allocation that is no buffer
         return None
-    recording.note_transfer()
     return np.asarray(_Memory(array, address + array.offset)).view(array.dtype)
 
 

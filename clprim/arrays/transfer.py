@@ -11,7 +11,7 @@ import pyopencl.array as cl_array
 
 from clprim.dtypes import AnyDType
 from clprim.errors import DeviceError
-from clprim.runtime import recording
+from clprim.runtime import tracing
 from clprim.runtime.device import Device, device_of, wait_for
 
 
@@ -21,9 +21,9 @@ def upload(array: cl_array.Array, host: np.ndarray[Any, Any], device: Device) ->
     Raises:
         DeviceError: The driver refused.
     """
-    recording.note_transfer()
     if not host.size:
         return
+    tracing.end("an upload")
     flat = np.ascontiguousarray(host).view(np.uint8).reshape(-1)
     try:
         with device.lock:
@@ -50,7 +50,7 @@ def download(
     """
     if not array.size:
         return np.empty(array.shape, array.dtype)
-    recording.note_transfer()
+    tracing.end("a download")
     flat = np.empty(tuple(array.shape[d] for d in order), array.dtype)
     # Kernels run on the device's queue of the moment, which a profile replaces for a while.
     owner = device_of(array.context)

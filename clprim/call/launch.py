@@ -11,7 +11,6 @@ import pyopencl as cl
 
 from clprim.errors import DeviceError, ShapeError, quoted
 from clprim.plan.kernel import Buffer, KernelCode, KernelPlan, Scalar
-from clprim.runtime import recording
 from clprim.runtime.device import Device
 from clprim.runtime.program import cl_std_option, kernel_of
 from clprim.runtime.source_cache import source_of
@@ -174,7 +173,4 @@ class Launch:
             for profile in device.profiles:
                 profile.record(self._name, event, self._plan.nbytes, self._plan.flops)
         counters.launches += 1
-        if recording.active.now is not None:
-            buffers = [memory[place] for _, place in places]
-            recording.active.now.launches.append((self, buffers, scalars))
         return event

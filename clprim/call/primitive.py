@@ -26,6 +26,7 @@ from clprim.plan.table import Table
 from clprim.runtime.device import Device, current_device
 from clprim.runtime.source_cache import source_of
 from clprim.runtime.tables import table_of
+from clprim.runtime.tracing import active
 from clprim.traits import DeviceTraits
 
 _NOTHING: Mapping[str, PackedWeight] = {}
@@ -203,6 +204,9 @@ def run(
         call = _prepare(primitive, device, arrays, numbers, outs, options, kept)
         primitive.calls.remember(signature, call)
     results = call.allocate(device, outs)
+    if active.now is not None:
+        active.now.note(primitive, call, results, arrays, numbers, options, kept)
+        return results
     try:
         call.run(device, (*results, *arrays), numbers, kept)
     except DTypeError:

@@ -1,9 +1,9 @@
 """Operators of several kernels, launched again without their arithmetic in Python.
 
 Such an operator checks its arguments, allocates what lies between its kernels, and looks each of
-them up. All of that comes out the same where arguments are alike; only buffers differ. So what the
-first call launches is recorded, and a later one of the same signature launches just that. Beside
-the time that this saves, a kernel then follows the other at once, and the device does not wait.
+them up. All of that comes out the same where arguments are alike; only buffers differ. So the first
+call of a signature is traced, and each launches what the trace holds, as one call. Beside the time
+that this saves, a kernel then follows the other at once, and the device does not wait.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from pyopencl.tools import PooledBuffer
 
 from clprim.arrays.array import Array, array_over
 from clprim.arrays.memory import join, memory_relation
-from clprim.call.call import Call, Stage
+from clprim.call.call import Call
 from clprim.call.signature import Calls
+from clprim.call.trace import Trace, composed, traced
 from clprim.dtypes import AnyDType
-from clprim.runtime import recording
+from clprim.errors import DTypeError
+from clprim.runtime import tracing
 from clprim.runtime.device import Device, current_device
 
 P = ParamSpec("P")
@@ -45,8 +47,8 @@ def repeatable(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> R:
-        if recording.active.now is not None:
-            return function(*args, **options)  # a part of another one, which is recorded
+        if tracing.active.now is not None:
+            return function(*args, **options)  # a part of another one, which is traced
         device = current_device()
         arrays: list[Any] = []
         signature = _signature(device, args, options, arrays)
@@ -56,11 +58,18 @@ def repeatable(function: Callable[P, R]) -> Callable[P, R]:
         if repeat is None:
             return function(*args, **options)
         if repeat is not _NEVER_SEEN:
-            return cast("R", repeat(device, arrays))
-        with recording.record() as recorded:
-            result = function(*args, **options)
-        calls.remember(signature, _repeat_of(function.__name__, recorded, arrays, result))
-        return result
+            try:
+                return cast("R", repeat(device, arrays))
+            except DTypeError:
+                return function(*args, **options)  # says what is wrong with which number
+        repeat = None
+        try:
+            trace, result = traced(lambda: function(*args, **options))
+            repeat = _repeat_of(function.__name__, trace, arrays, result)
+        except tracing.TraceEndedError:
+            pass
+        calls.remember(signature, repeat)
+        return call(*args, **options)
 
     return call
 
@@ -144,39 +153,21 @@ def _array(device: Device, memory: Sequence[Any], place: int, *rest: Any) -> Arr
     return array_over(device, memory[place], *rest)
 
 
-def _repeat_of(
-    what: str, recorded: recording.Recording, arrays: Sequence[Any], result: Any
-) -> _Repeat | None:
+def _repeat_of(what: str, trace: Trace, arrays: Sequence[Any], result: Any) -> _Repeat | None:
     """Returns what repeats a call, or None where launches are not all that there is to it."""
-    places: dict[int, int] = {}
-    for n, array in enumerate(arrays):
-        places.setdefault(id(array.base_data), n)
-    sizes: list[int] = []
-    stages = []
-    for launch, buffers, numbers in recorded.launches:
-        for buffer, written in zip(buffers, launch.written, strict=True):
-            if id(buffer) not in places:
-                # What nobody gave and no kernel wrote was filled in another way.
-                if type(buffer) is not PooledBuffer or not written:
-                    return None
-                places[id(buffer)] = len(arrays) + len(sizes)
-                sizes.append(buffer.size)
-        slots = {name: places[id(b)] for name, b in zip(launch.buffers, buffers, strict=True)}
-        stages.append(Stage(launch, launch.places(slots), tuple(numbers)))
+    found = composed(what, trace, arrays)
+    if found is None:
+        return None
+    call, places = found
     several = isinstance(result, tuple)
     results: list[int | _New | None] = []
-    for found in result if several else (result,):
-        given = [n for n, array in enumerate(arrays) if array is found]
-        if found is None or given:
+    for made in result if several else (result,):
+        given = [n for n, array in enumerate(arrays) if array is made]
+        if made is None or given:
             results.append(given[0] if given else None)
-        elif id(found.base_data) in places:
-            place = places[id(found.base_data)]
-            results.append(
-                (place, found.shape, found.dtype, found.strides, found.offset, found.size)
-            )
+        elif id(made.base_data) in places:
+            place = places[id(made.base_data)]
+            results.append((place, made.shape, made.dtype, made.strides, made.offset, made.size))
         else:
             return None
-    if recorded.transfers:
-        return None
-    call = Call(what, tuple(stages), workspace=tuple(sizes))
     return _Repeat(call, tuple(results), several)

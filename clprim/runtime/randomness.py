@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from clprim.errors import DTypeError, quoted
-from clprim.runtime import recording
+from clprim.runtime import tracing
 
 
 class State(NamedTuple):
@@ -70,9 +70,10 @@ def set_state(state: State) -> None:
 def advance() -> State:
     """Returns the state of a call that draws, and makes the next one's another.
 
-    A recording is told that this call is not the same when it is repeated.
+    Raises:
+        TraceEndedError: Inside a trace, as the call would not be the same when it is repeated.
     """
-    recording.note_transfer()
+    tracing.end("a draw of random numbers")
     if _given.state is not None:
         found = _given.state
         _given.state = State(found.seed, found.call + 1)

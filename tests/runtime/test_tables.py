@@ -55,7 +55,7 @@ def test_what_was_kept_is_run(device):
     tuning.save(device, ENTRIES)
     y = ops.matmul(a, b, algorithm="panels")
     np.testing.assert_array_equal(y.get(), np.full((33, 16), 20))
-    (call,) = gemm._calls._known.values()
+    (call,) = gemm._product.calls._known.values()
     code = call.stages[0].launch._plan.code
     assert (code.rows, code.vectors) == (2, 1)
 
@@ -77,7 +77,8 @@ def test_a_depthwise_tile_is_run(device):
     tuning.save(device, {("conv", problem): Entry(wanted, 1.5)})
     Calls.forget()
     np.testing.assert_array_equal(ops.conv2d(*operands, groups=20).get(), x)
-    calls = [call for call in conv._calls._known.values() if len(call.stages) == 1]
+    known = conv._primitive("conv2d").calls._known.values()
+    calls = [call for call in known if len(call.stages) == 1]
     (code,) = {call.stages[0].launch._plan.code for call in calls}
     assert (code.along, code.outputs_a_item) == ("channel", 2)
 
@@ -126,7 +127,7 @@ def test_repeated_calls_read_no_file(device, monkeypatch):
     a = cp.asarray(np.ones((3, 4), np.float32))
     ops.matmul(a, a, transpose_b=True)
     monkeypatch.setattr(tuning, "table_of", None)
-    monkeypatch.setattr("clprim.call.product.table_of", None)
+    monkeypatch.setattr("clprim.call.primitive.table_of", None)
     ops.matmul(a, a, transpose_b=True)
 
 
