@@ -201,7 +201,7 @@ def _rows(
     q, k, sums = (arrays[name] for name in ("q", "k", "sums"))
     *batch, queries, size = q.shape
     keys, heads = k.shape[-2], math.prod(batch)
-    read = {name: arrays[name] for name in ("q", "k", "sums", "mask") if name in arrays}
+    read = {n: a for n, a in arrays.items() if n in ("q", "k", "sums", "mask")}
     common = code_of(read, (), causal, 0, traits, queries=queries, keys=keys, size=size)
     if common is None:
         return None
