@@ -394,15 +394,15 @@ def attentions():
         ("double", (apart, apart, apart, double, wide), dense, False, 16),
     ):
         yield f"fused/attention-{name}", plan_attention(*given, mask, causal, drop, traits).main
-    for name, kind, keys, mask in (
-        ("plain", np.float32, np.float32, None),
-        ("keys-of-16-bits", np.float32, np.float16, np.bool_),
-        ("double", np.float64, np.float64, np.float64),
+    for name, kind, keys, mask, slices in (
+        ("plain", np.float32, np.float32, None, 1),
+        ("keys-of-16-bits", np.float32, np.float16, np.bool_, 4),
+        ("double", np.float64, np.float64, np.float64, 1),
     ):
-        few, row = (array((2, 3, 2, n), kind) for n in (64, 1))
+        few, row = (array((2, 3, 2, n), kind) for n in (64, min(slices, 2)))
         stored = array(x.shape, keys)
         sees = None if mask is None else array((2, 3, 2, 50), mask)
-        plan = plan_attention_few(few, stored, stored, few, row, sees, (0, 0), 1, traits)
+        plan = plan_attention_few(few, stored, stored, few, row, sees, (0, 0), slices, traits)
         yield f"fused/attention_few-{name}", plan.main
     names = ("q", "k", "v", "grad", "sums", "delta", "dq", "dk", "dv", "mask", "dmask")
     of_batches = dataclasses.replace(array((2, 3, 50, 50)), strides=(0, 10000, 200, 4))
@@ -415,8 +415,9 @@ def attentions():
         dq = array((2, 3, tiles.slices * tiles.partial[0], tiles.partial[1]), one.dtype)
         given = (*(one,) * 4, column, column, dq, one, one, *mask)
         arrays = dict(zip(names, given, strict=False))
-        plan = plan_attention_gradient(arrays, tiles, causal, drop, traits)
-        yield f"fused/attention_gradient-{name}", plan.main
+        rows, plan = plan_attention_gradient(arrays, tiles, causal, drop, traits).stages
+        yield f"fused/attention_rows-{name}", rows
+        yield f"fused/attention_gradient-{name}", plan
 
 
 @lru_cache(maxsize=1)

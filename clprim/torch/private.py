@@ -184,12 +184,28 @@ def register_autograd(name: str, make: Callable[[Callable[..., Any]], Callable[.
     It is called where PyTorch differentiates, whether anything wants a gradient or not.
     """
     overload = getattr(_aten, name).default
-    below = torch._C.DispatchKeySet(torch._C.DispatchKey.PrivateUse1)
 
     def plain(*args: Any, **options: Any) -> Any:
-        return overload.redispatch(below, *args, **options)
+        with torch._C._AutoDispatchBelowAutograd():
+            return overload(*args, **options)
 
     _aten_library().impl(name, make(plain), f"Autograd{_KEY}")
+
+
+def define(schema: str, function: Callable[..., Any], meta: Callable[..., Any]) -> Any:
+    """Defines an operator of the device's own, and returns it.
+
+    Args:
+        schema: Its name, arguments and results, as PyTorch writes them.
+        function: What runs, of tensors on the device.
+        meta: What gives results of the same shapes and strides, of tensors without elements.
+    """
+    library = torch.library.Library("clprim", "FRAGMENT")
+    _libraries.append(library)
+    name = library.define(schema)
+    library.impl(name, function, _KEY)
+    library.impl(name, meta, "Meta")
+    return getattr(torch.ops.clprim, name).default
 
 
 def register_fallback(function: Callable[..., Any]) -> None:

@@ -2,9 +2,9 @@
 
 On CPUs the result is one kernel's and the gradients another's. Elsewhere a block of queries is
 multiplied with all keys; the products, of a few megabytes, stay in a cache while they become
-weights and are multiplied with the values. The gradient makes the weights of a block again, from
-the logarithm of each query's sum. Which weights drop out is the same in both ways: every block is a
-call that draws, whose elements are counted.
+weights and are multiplied with the values. The gradient makes the weights of a block again. Which
+weights drop out is the same in both ways: every block is a call that draws, whose elements are
+counted.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from clprim.arrays.array import Array, new_dense, view_of
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.attention.fused import Drop, attend, attend_few, differentiate
 from clprim.ops.attention.problem import Problem
+from clprim.ops.attention.weights import query_sums, weights, weights_gradient
 from clprim.ops.product.matmul import matmul
 from clprim.ops.shared.arguments import check_shape, dtype_of
 from clprim.pointwise import Pointwise
@@ -26,80 +27,6 @@ from clprim.runtime.randomness import State, advance, at, checked_state, get_sta
 __all__ = ["scaled_dot_product_attention", "scaled_dot_product_attention_backward"]
 
 _WHAT = "scaled_dot_product_attention"
-
-
-def _score(mask: str, causal: bool) -> str:
-    """C for ``s``: a product scaled by w0, masked by x1; of a block that begins at query ``w1``."""
-    lines = ["typeof_x0 s = x0 * w0;"]
-    if mask == "bool":
-        lines.append("s = x1 != 0 ? s : -INFINITY;")
-    elif mask:
-        lines.append("s += x1;")
-    if causal:
-        lines.append("s = coord(-1) > coord(-2) + w1 ? -INFINITY : s;")
-    return "\n".join(lines)
-
-
-@lru_cache(maxsize=16)
-def _sums(mask: str, causal: bool) -> Reduction:
-    """In one read of a query: log Σ exp(s), the largest s, and 1 / Σ exp(s − it), 0 of nothing."""
-    return Reduction(
-        _score(mask, causal) + "y0 = s;",
-        init="reduce_y0 = -INFINITY; reduce_y1 = 0;",
-        step="""
-            typeof_reduce_y0 up = y0 - reduce_y0;
-            typeof_reduce_y0 scale = y0 == reduce_y0 ? 1 : exp(-fabs(up));
-            reduce_y1 = up > 0 ? reduce_y1 * scale + 1 : reduce_y1 + scale;
-            reduce_y0 = up > 0 ? y0 : reduce_y0;
-        """,
-        combine="""
-            typeof_reduce_y0 up = other_y0 - reduce_y0;
-            typeof_reduce_y0 scale = other_y0 == reduce_y0 ? 1 : exp(-fabs(up));
-            reduce_y1 = up > 0 ? reduce_y1 * scale + other_y1 : reduce_y1 + other_y1 * scale;
-            reduce_y0 = up > 0 ? other_y0 : reduce_y0;
-        """,
-        finalize="""
-            y0 = reduce_y0 == INFINITY ? NAN : reduce_y0 + log(reduce_y1);
-            y1 = reduce_y0;
-            y2 = reduce_y0 == -INFINITY && !isnan(reduce_y1) ? 0 : 1 / reduce_y1;
-        """,
-        name="attention_sums",
-    )
-
-
-@lru_cache(maxsize=32)
-def _weights(mask: str, causal: bool, dropout: bool) -> Pointwise:
-    """exp(s − the largest) / Σ, with dropout; a query that sees no key has no weights."""
-    most, part = ("x2", "x3") if mask else ("x1", "x2")
-    text = _score(mask, causal)
-    text += f"typeof_y0 p = {part} == 0 ? 0 : exp(s - {most}) * {part};"
-    number = 1 + causal
-    drop = f"rand() < w{number} ? 0 : p * w{number + 1}" if dropout else "p"
-    return Pointwise(f"{text} y0 = {drop};", name="attention_weights")
-
-
-@lru_cache(maxsize=32)
-def _weights_gradient(mask: str, causal: bool, dropout: bool, wanted: bool) -> Pointwise:
-    """The weights as above, the gradient in the products, and if wanted that in the mask.
-
-    Arrays: products, mask, log Σ, gradient in the weights, Σ grad · out of a query.
-    """
-    first = 2 if mask else 1
-    text = _score(mask, causal)
-    # Where rounding makes it more than the sum that it is a part of, it is all of it.
-    text += f"""typeof_x0 part = s - x{first};
-        typeof_y0 p = x{first} == -INFINITY ? 0 : exp(part > 0 ? 0 : part);
-    """
-    number = 1 + causal
-    if dropout:
-        text += f"typeof_y0 keep = rand() < w{number} ? 0 : w{number + 1};"
-    else:
-        text += "typeof_y0 keep = 1;"
-    text += f"""y0 = p * keep;
-        typeof_y0 slope = p * (x{first + 1} * keep - x{first + 2});
-        y1 = slope * w0;
-    """
-    return Pointwise(f"{text} y2 = slope;" if wanted else text, name="attention_gradient")
 
 
 _delta = Reduction("y0 = x0 * x1;", init="reduce_y0 = 0;", step="reduce_y0 += y0;")
@@ -186,15 +113,17 @@ def _drop(p: Problem, state: State | None) -> Drop | None:
     return Drop(p.rows, (below, scale), checked_state(state))
 
 
-def _by_blocks(p: Problem, out: Any, sums: Any) -> None:
+def _by_blocks(p: Problem, out: Any, logarithms: Any) -> None:
     """Likewise, by a product of matrices, two kernels and another product for each block."""
     for block in p.blocks():
         arrays, numbers = p.products(block)
-        rows = [sums[..., block, :]]
+        rows = [logarithms[..., block, :]]
         rows += [new_dense(rows[0].shape, p.wide) for _ in range(2)]
-        _sums(p.mask_kind, p.causal)(*arrays, *numbers, axis=-1, keepdims=True, out=tuple(rows))
-        weights = _weights(p.mask_kind, p.causal, bool(p.dropout))
-        weights(*arrays, *rows[1:], *numbers, *p.dropped(), out=arrays[0])
+        query_sums(p.mask_kind, p.causal)(
+            *arrays, *numbers, axis=-1, keepdims=True, out=tuple(rows)
+        )
+        kernel = weights(p.mask_kind, p.causal, bool(p.dropout))
+        kernel(*arrays, *rows[1:], *numbers, *p.dropped(), out=arrays[0])
         _multiply(arrays[0], p.value[..., p.seen(block), :], out[..., block, :])
 
 
@@ -407,15 +336,16 @@ def _add_slopes(slopes: Any, part: Any, again: bool) -> None:
 
 def _accumulate(p: Problem, given: list[Any], results: list[Any], dmask: Any) -> None:
     """Adds what each block of queries gives to the gradients."""
-    query, key, value, grad, sums, delta = given
+    query, key, value, grad, _, delta = given
     dq, dk, dv = results
     for n, block in enumerate(p.blocks()):
         arrays, numbers = p.products(block)
         above = grad[..., block, :]
         seen = p.seen(block)
         back = matmul(above, value[..., seen, :], transpose_b=True)
-        kernel = _weights_gradient(p.mask_kind, p.causal, bool(p.dropout), dmask is not None)
-        rows = sums[..., block, :], back, delta[..., block, :]
+        kernel = weights_gradient(p.mask_kind, p.causal, bool(p.dropout), dmask is not None)
+        _, *rows = query_sums(p.mask_kind, p.causal)(*arrays, *numbers, axis=-1, keepdims=True)
+        rows += [back, delta[..., block, :]]
         slopes = []
         if dmask is not None:
             shared = dmask.shape[-2] == 1

@@ -12,7 +12,6 @@ from clprim.arrays.memory import operand_of
 from clprim.call.call import Call, bind
 from clprim.call.signature import Calls
 from clprim.dtypes import AnyDType
-from clprim.ops.reduction.reduce import logsumexp
 from clprim.plan.fused.attention import plan_attention
 from clprim.plan.fused.attention_few import FEW, plan_attention_few, slices_of
 from clprim.plan.fused.attention_gradient import plan_attention_gradient, tiles_of
@@ -27,13 +26,35 @@ _WRITTEN = ("dq", "dk", "dv", "dmask")
 
 _calls: Calls[Call] = Calls()
 
-# What slices of keys give, each by its part of the sum.
-_joined = Reduction(
-    "y0 = x1 == -INFINITY ? 0 : x0 * exp(x1 - x2);",
-    init="reduce_y0 = 0;",
-    step="reduce_y0 += y0;",
-    name="attention_slices",
-)
+# What slices of keys give: x0 is a slice's largest score, x1 the sum of exponentials below it.
+_FROM = "typeof_reduce_y0 up = {0} - reduce_y0, scale = {0} == reduce_y0 ? 1 : exp(-fabs(up));"
+_PART = "reduce_y{0} = up > 0 ? reduce_y{0} * scale + {1} : reduce_y{0} + {1} * scale;"
+_UP = "reduce_y0 = up > 0 ? {0} : reduce_y0;"
+
+
+def _join(parts: Sequence[str], finalize: str) -> Reduction:
+    """Adds up parts of slices, each scaled from its slice's largest score to that of all."""
+    numbers = range(1, 1 + len(parts))
+    others = [f"other_y{n}" for n in numbers]
+    step, combine = (
+        _FROM.format(most)
+        + "".join(_PART.format(n, part) for n, part in zip(numbers, given, strict=True))
+        + _UP.format(most)
+        for most, given in (("x0", parts), ("other_y0", others))
+    )
+    return Reduction(
+        "",
+        init="reduce_y0 = -INFINITY;" + "".join(f" reduce_y{n} = 0;" for n in numbers),
+        step=step,
+        combine=combine,
+        finalize=finalize,
+        name="attention_slices",
+    )
+
+
+# A query that sees no key has no weights.
+_logarithm = _join(["x1"], "y0 = reduce_y0 + log(reduce_y1);")
+_joined = _join(["x1", "x2"], "y0 = reduce_y1 == 0 ? 0 : reduce_y2 / reduce_y1;")
 
 
 class Drop(NamedTuple):
@@ -115,8 +136,11 @@ def attend_few(
         return False
     results = out, sums
     if slices > 1:
-        apart = [new_dense((slices, *a.shape), sums.dtype) for a in results]
-        results = apart[0], apart[1]
+        pair = (*sums.shape[:-1], 2)
+        results = (
+            new_dense((slices, *out.shape), sums.dtype),
+            new_dense((slices, *pair), sums.dtype),
+        )
     inputs = (query, key, value) if mask is None else (query, key, value, mask)
     found, signature = _calls.look_up(device, inputs, results, (), (what, "few", slices))
     if signature is None:
@@ -134,8 +158,9 @@ def attend_few(
         _calls.remember(signature, found)
     found.run(device, (*results, *inputs), _numbers(scale, None))
     if slices > 1:
-        logsumexp(results[1], 0, out=sums)
-        _joined(*results, sums, axis=0, out=out)
+        most, total = results[1][..., :1], results[1][..., 1:]
+        _logarithm(most, total, axis=0, out=sums)
+        _joined(most, total, results[0], axis=0, out=out)
     return True
 
 
@@ -151,7 +176,7 @@ def _rows(drop: Drop | None) -> int:
 
 
 def _numbers(scale: float, drop: Drop | None) -> tuple[float, ...]:
-    numbers = (scale * math.log2(math.e),)
+    numbers = (scale,)
     return numbers if drop is None else (*numbers, *drop.numbers, *drop.state)
 
 

@@ -19,7 +19,7 @@ from clprim.dtypes import AnyDType, as_dtype, value_dtype
 from clprim.errors import DTypeError
 from clprim.ops.norm.arguments import allocate
 from clprim.ops.norm.moments import flat_view, moments, spread_view, statistics_dtype
-from clprim.ops.shared.arguments import Axis, Operator, by_kind, dtype_of, real
+from clprim.ops.shared.arguments import Axis, Operator, by_kind, check_floating, dtype_of, real
 from clprim.ops.shared.dims import named_once
 from clprim.ops.shared.exponentials import exponentials
 from clprim.plan.strides import reduced_axes
@@ -31,6 +31,7 @@ __all__ = [
     "any",
     "count_nonzero",
     "logsumexp",
+    "logsumexp_backward",
     "mean",
     "prod",
     "sum",
@@ -248,8 +249,15 @@ _LOGSUMEXP: dict[str, Any] = {
     "finalize": "y0 = reduce_y0 + log(reduce_y1);",
     "name": "logsumexp",
 }
+# Greatest elements that are alike share it also where they are infinite; of -∞ alone it is 0.
+_LOGSUMEXP_GRADIENT = """
+    typeof_gx0 part = x0 == reduce_y0 ? (typeof_gx0)(x0 != -INFINITY) : exp(x0 - reduce_y0);
+    gx0 = gy0 * (part / reduce_y1);
+"""
+_logsumexp_of_floats = Reduction("", **_LOGSUMEXP, gradient=_LOGSUMEXP_GRADIENT)
+_logsumexp_gradient = _logsumexp_of_floats.gradient()
 _logsumexp = by_kind(
-    Reduction("", **_LOGSUMEXP),
+    _logsumexp_of_floats,
     Reduction("", **_LOGSUMEXP, result_type=np.float32, partial_type=np.float32),
 )
 
@@ -275,6 +283,38 @@ def logsumexp(
     """
     axis = named_once("logsumexp", dim, axis)
     return _logsumexp(x, axis=axis, keepdims=keepdims or keepdim, out=out)
+
+
+def logsumexp_backward(
+    grad: Any,
+    x: Any,
+    axis: Axis = None,
+    keepdim: bool = False,
+    *,
+    dim: Axis = None,
+    keepdims: bool = False,
+) -> Array:
+    """Returns the gradient of `logsumexp`, of `x` itself: a result of 1e9 tells no sum any more.
+
+    Where the greatest elements are infinite, they share it, and of -∞ alone it is 0.
+
+    Args:
+        grad: Of the result.
+        x: As in the call; so are the others.
+        axis: Likewise.
+        keepdim: Likewise.
+        dim: Likewise.
+        keepdims: Likewise.
+
+    Raises:
+        ShapeError: A gradient of another shape than the result.
+        DTypeError: No device arrays of floating numbers.
+    """
+    for label, array in {"grad": grad, "x": x}.items():
+        check_floating("logsumexp_backward", label, array)
+    axis = named_once("logsumexp_backward", dim, axis)
+    found: Array = _logsumexp_gradient(x, grad=grad, axis=axis, keepdims=keepdims or keepdim)
+    return found
 
 
 # --- truth ---------------------------------------------------------------------------------------

@@ -306,21 +306,35 @@ def logcumsumexp(
     return found
 
 
-# exp(x[k]) Σ g[i] exp(−r[i]) over i ≥ k. The results r do not decrease, so −r[k] is the greatest of
-# the exponents; a partial is (greatest exponent m, Σ g exp(−r − m)).
-_logcumsumexp_gradient = Scan(
-    "",
-    init="scan_y0 = -INFINITY; scan_y1 = 0;",
-    step="""
-        typeof_scan_y0 up = -x2 - scan_y0;
+@lru_cache(maxsize=4)
+def _parts(kind: AnyDType) -> Scan:
+    """The greatest element up to each one, and the sum below it, which no logarithm has rounded."""
+    return Scan("", **(_LOGSUMEXP | {"finalize": None}), result_type=kind, partial_type=kind)
+
+
+# exp(x[k]) Σ g[i] exp(−m[i]) / s[i] over i ≥ k, of greatest elements m and sums s up to each one.
+# The former do not decrease, so −m[k] is the greatest of the exponents; a partial is (greatest
+# exponent, Σ g / s scaled to it). Infinite elements that are alike share a gradient.
+_LOGCUMSUMEXP_GRADIENT: dict[str, Any] = {
+    "init": "scan_y0 = -INFINITY; scan_y1 = 0;",
+    "step": """
+        typeof_scan_y0 part = x0 / x3, up = -x2 - scan_y0;
         typeof_scan_y0 scale = -x2 == scan_y0 ? 1 : exp(-fabs(up));
-        scan_y1 = up > 0 ? scan_y1 * scale + x0 : scan_y1 + x0 * scale;
+        scan_y1 = up > 0 ? scan_y1 * scale + part : scan_y1 + part * scale;
         scan_y0 = up > 0 ? -x2 : scan_y0;
     """,
-    combine=_LOGSUMEXP["combine"],
-    finalize="y0 = x1 == -INFINITY ? 0 : scan_y1 * exp(x1 + scan_y0);",
-    name="logcumsumexp_backward",
-)
+    "combine": _LOGSUMEXP["combine"],
+    "finalize": """
+        typeof_scan_y0 scale = x1 == -scan_y0 ? 1 : exp(x1 + scan_y0);
+        y0 = x1 == -INFINITY ? 0 : scan_y1 * scale;
+    """,
+    "name": "logcumsumexp_backward",
+}
+
+
+@lru_cache(maxsize=8)
+def _logcumsumexp_gradient(dtype: AnyDType) -> Scan:
+    return Scan("", **_LOGCUMSUMEXP_GRADIENT, result_type=dtype)
 
 
 def logcumsumexp_backward(
@@ -331,7 +345,7 @@ def logcumsumexp_backward(
     Args:
         grad: Gradient in the result.
         input: The array.
-        result: What `logcumsumexp` returned.
+        result: What `logcumsumexp` returned, whose shape alone is looked at: sums are found again.
         dim: Along which axis.
         axis: The same by NumPy's name.
 
@@ -343,7 +357,9 @@ def logcumsumexp_backward(
     for label, array in {"grad": grad, "input": input, "result": result}.items():
         check_floating("logcumsumexp_backward", label, array)
         _same_shape("logcumsumexp_backward", label, array, input)
-    found: Array = _logcumsumexp_gradient(grad, input, result, axis=at, reverse=True)
+    greatest, sums = _parts(value_dtype(input.dtype, [input.dtype]))(input, axis=at)
+    gradient = _logcumsumexp_gradient(input.dtype)
+    found: Array = gradient(grad, input, greatest, sums, axis=at, reverse=True)
     return found
 
 

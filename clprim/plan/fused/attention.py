@@ -34,7 +34,7 @@ def plan_attention(
     drop_rows: int,
     traits: DeviceTraits,
 ) -> Plan | None:
-    """Plans softmax(q kᵀ · scale + mask) v; scale · log₂ e is the call's first number.
+    """Plans softmax(q kᵀ · scale + mask) v; scale is the call's first number.
 
     Args:
         q: (…, L, E).

@@ -30,9 +30,12 @@ class AttentionFewCode(AttentionCode):
 
     Attributes:
         columns: Vectors of a value's elements that are summed up at a time.
+        parts: Whether it is a slice's: ``sums`` gets the largest score and the sum of exponentials
+            below it, ``y`` what is not yet divided by that sum.
     """
 
     columns: int
+    parts: bool
 
 
 def slices_of(q: Operand, k: Operand, v: Operand, traits: DeviceTraits) -> int:
@@ -69,7 +72,7 @@ def plan_attention_few(
     slices: int,
     traits: DeviceTraits,
 ) -> Plan | None:
-    """Plans softmax(q kᵀ · scale + mask) v; scale · log₂ e is the call's only number.
+    """Plans softmax(q kᵀ · scale + mask) v; scale is the call's only number.
 
     Args:
         q: (…, L, E).
@@ -77,7 +80,8 @@ def plan_attention_few(
         v: (…, S, F), likewise.
         y: (…, L, F), written; nothing of these may be empty.
         sums: (…, L, 1), written: the logarithm of each query's sum of exponentials; of float32 or
-            float64, in which everything is calculated.
+            float64, in which everything is calculated. Of several slices (…, L, 2), dense: a
+            slice's largest score and its sum, with ``y`` not divided by it.
         mask: (…, L, S), of bool or to be added.
         steps: Bytes from one slice's ``y`` and ``sums`` to the next one's.
         slices: Of keys.
@@ -114,6 +118,7 @@ def plan_attention_few(
             query_room=room(size),
             value_room=room(features),
             columns=next(n for n in (4, 2, 1) if features // width % n == 0),
+            parts=slices > 1,
         ),
         tuple(found.arguments),
         (slices, heads),

@@ -5,14 +5,20 @@ keys is made again, block by block of queries, and stays in the nearest cache un
 gradients of these keys, of their values, and of the queries. The latter come from all blocks of
 keys: so that nobody waits, work-items add them up apart, and their sums are added in order. The
 gradient of a mask is what products have, which a work-item adds up over heads that share the mask.
+
+Weights are made again from the logarithm of each query's sum. Where all scores of a query are far
+from 0, as behind a mask of finite numbers, rounding has taken from it what tells how many keys
+there are: a kernel before finds the largest score and the sum below it again, of these queries.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from clprim.dtypes import stored_type
+from clprim.plan.arguments import Arguments
 from clprim.plan.fused.attention import FLOATS, LEAST_LANES
 from clprim.plan.fused.heads import VECTORS, AttentionCode, code_of, room, vectors_of
 from clprim.plan.kernel import KernelPlan, Plan, round_up
@@ -27,6 +33,8 @@ ITEMS = 4
 MOST_SLICES = 16
 # Vectors of a head's elements that are summed up at a time.
 COLUMNS = 4
+# A logarithm from which on weights that are made from it alone are too coarse.
+LARGE = 64
 
 
 @dataclass(frozen=True)
@@ -99,6 +107,17 @@ class AttentionGradientCode(AttentionCode):
     tile: int
 
 
+@dataclass(frozen=True)
+class AttentionRowsCode(AttentionCode):
+    """What fused/attention_rows.cl.jinja prints.
+
+    Attributes:
+        large: A logarithm from which on a query's largest score and its sum are found anew.
+    """
+
+    large: int
+
+
 def plan_attention_gradient(
     arrays: dict[str, Operand],
     tiles: GradientTiles,
@@ -123,7 +142,8 @@ def plan_attention_gradient(
         shared: Of so many of the last heads at a time ``dmask`` has one; they take turns.
 
     Returns:
-        The plan, or None where it does not suit: of heads in more than four loops.
+        The plan, whose numbers are those of `plan_attention`, or None where it does not suit: of
+        heads in more than four loops.
     """
     value = stored_type(arrays["sums"].dtype).value
     *batch, queries, size = arrays["q"].shape
@@ -134,8 +154,10 @@ def plan_attention_gradient(
     partial = dict(zip(("partial_rows", "partial_size"), tiles.partial, strict=True))
     written = "dq", "dk", "dv", "dmask"
     numbers = {**sizes, **partial, "shared": shared}
-    common = code_of(arrays, written, causal, drop_rows, traits, **numbers)
-    if common is None:
+    read = {name: a for name, a in arrays.items() if name != "sums"}
+    common = code_of(read, written, causal, drop_rows, traits, **numbers)
+    rows = _rows(arrays, tiles, causal, traits)
+    if common is None or rows is None:
         return None
     fields, found = common
     heads = math.prod(batch)
@@ -144,7 +166,7 @@ def plan_attention_gradient(
         "fused/attention_gradient",
         AttentionGradientCode(
             name="attention_gradient",
-            **fields,
+            **_with_rows(fields, found, read_only=True),
             width=tiles.width,
             vectors=tiles.vectors,
             rows=tiles.rows,
@@ -160,4 +182,47 @@ def plan_attention_gradient(
         sum(a.size * a.dtype.itemsize for a in arrays.values()),
         2 * pairs * (3 * size + 2 * features),
     )
-    return Plan((kernel,))
+    return Plan((rows, kernel), {_ROWS: (2 * heads * queries, arrays["sums"].dtype)})
+
+
+_ROWS = "rows"
+
+
+def _with_rows(fields: dict[str, Any], found: Arguments, *, read_only: bool) -> dict[str, Any]:
+    """Fields of a kernel that also has what weights are made from, two numbers a query."""
+    found.memory(fields["value"], f"{_ROWS}_memory", _ROWS, read_only=read_only)
+    return {**fields, "parameters": tuple(found.parameters)}
+
+
+def _rows(
+    arrays: dict[str, Operand], tiles: GradientTiles, causal: bool, traits: DeviceTraits
+) -> KernelPlan | None:
+    """The kernel that finds what weights are made from, with queries as the lanes."""
+    q, k, sums = (arrays[name] for name in ("q", "k", "sums"))
+    *batch, queries, size = q.shape
+    keys, heads = k.shape[-2], math.prod(batch)
+    read = {n: a for n, a in arrays.items() if n in ("q", "k", "sums", "mask")}
+    common = code_of(read, (), causal, 0, traits, queries=queries, keys=keys, size=size)
+    if common is None:
+        return None
+    fields, found = common
+    code = AttentionRowsCode(
+        name="attention_rows",
+        **_with_rows(fields, found, read_only=False),
+        width=tiles.width,
+        vectors=tiles.vectors,
+        rows=tiles.rows,
+        block=QUERIES,
+        query_room=room(size),
+        value_room=0,
+        large=LARGE,
+    )
+    return KernelPlan(
+        "fused/attention_rows",
+        code,
+        tuple(found.arguments),
+        (-(-queries // (tiles.width * tiles.vectors)), heads),
+        (1, 1),
+        3 * heads * queries * sums.dtype.itemsize,
+        heads * queries,
+    )

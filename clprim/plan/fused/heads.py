@@ -83,7 +83,8 @@ def code_of(
     """Returns what kernels have in common, and the arguments: arrays, a scale, sizes, strides.
 
     Args:
-        arrays: By name, each (…, rows, elements); of the dtype that ``sums`` is of, or converted.
+        arrays: By name, each (…, rows, elements); of the dtype that ``sums`` or ``delta`` is of, or
+            converted.
         written: Names of results.
         causal: Whether query i sees keys up to i alone.
         drop_rows: How many queries draw random numbers as one call, or 0 where no weights drop out.
@@ -110,7 +111,7 @@ def code_of(
     kind = index_type(Space((*loops, *reach), space.offsets), traits=traits)
     found = Arguments(kind)
     codes = []
-    wide = arrays["sums"].dtype
+    wide = next(arrays[name].dtype for name in _COLUMNS if name in arrays)
     value = stored_type(wide).value
     for n, (name, a) in enumerate(arrays.items()):
         step = along[n] if name == "mask" else inner[n]

@@ -3,10 +3,10 @@
 #endif
 typedef int index_t;
 
-// 2 to the power of what is at most 0; below the least normal number 0.
-static inline double8 power(double8 x)
+// e to the power of what is at most 0; below the least normal number 0.
+static inline double8 exponential(double8 x)
 {
-    return exp2(x);
+    return exp(x);
 }
 
 static inline double8 cp_uniform_lanes(ulong seed, ulong8 call, ulong8 position)
@@ -111,11 +111,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
     __global double *sums_memory = sums_heads + sums_start + c0 * sums_0 + c1 * sums_1 + c2 * sums_2 + c3 * sums_3;
     __global const uchar *mask_memory = mask_heads + mask_start + c0 * mask_0 + c1 * mask_1 + c2 * mask_2 + c3 * mask_3;
 
-    // Lanes past the last query compute it again, and are never stored.
     for (int lane = 0; lane < 16; ++lane) {
         const index_t query = first + min(lane, here - 1);
         for (index_t e = 0; e < size; ++e)
-            turned[e * 16 + lane] = (double)q_memory[query * q_row + e * q_step] * scale;
+            turned[e * 16 + lane] = (double)q_memory[query * q_row + e * q_step];
     }
     for (int e = 0; e < 128; ++e)
         vstore8((double8)0, e, found);
@@ -177,7 +176,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
             for (int i = 0; i < 8; ++i) {
                 #pragma unroll
                 for (int u = 0; u < 2; ++u)
-                    sum[i][u] = vload8(i * 2 + u, apart) != 0 ? sum[i][u] : (double8)-INFINITY;
+                    sum[i][u] = vload8(i * 2 + u, apart) != 0 ? sum[i][u] * scale : (double8)-INFINITY;
             }
             #pragma unroll
             for (int i = 0; i < 8; ++i)
@@ -191,11 +190,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
         #pragma unroll
         for (int u = 0; u < 2; ++u) {
             const double8 zero = top[u] == -INFINITY ? (double8)0 : top[u];  // no key seen yet
-            shrunk[u] = power(most[u] - zero);
+            shrunk[u] = exponential(most[u] - zero);
             most[u] = top[u];
             double8 added = 0;
             for (int j = 0; j < count; ++j) {
-                const double8 p = power(vload8(j * 2 + u, weights) - zero);
+                const double8 p = exponential(vload8(j * 2 + u, weights) - zero);
                 added += p;
                 const double8 drawn = cp_uniform_lanes(seed, vload8(u, calls), vload8(u, places) + (ulong)(at + j));
                 vstore8(drawn < drop_below ? (double8)0 : p, j * 2 + u, weights);
@@ -238,7 +237,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
     for (int u = 0; u < 2; ++u) {
         // A query that sees no key has no weights.
         vstore8(total[u] == 0 ? (double8)0 : drop_scale / total[u], u, parts);
-        vstore8(most[u] * M_LN2 + log(total[u]), u, logarithms);
+        vstore8(most[u] + log(total[u]), u, logarithms);
     }
     for (int lane = 0; lane < here; ++lane) {
         sums_memory[(first + lane) * sums_row] = logarithms[lane];

@@ -1,12 +1,12 @@
 typedef int index_t;
 
-// 2 to the power of what is at most 0; below the least normal number 0.
-static inline float16 power(float16 x)
+// e to the power of what is at most 0; below the least normal number 0.
+static inline float16 exponential(float16 x)
 {
-    x = x < -127 ? (float16)-127 : x;
+    x = x < -88.02969f ? (float16)-88.02969f : x;
     // The nearest whole number is what stays of a sum of this size, in its last bits.
-    const float16 whole = x + 12582912.0f;
-    const float16 rest = x - (whole - 12582912.0f);
+    const float16 whole = x * M_LOG2E_F + 12582912.0f;
+    const float16 rest = x * M_LOG2E_F - (whole - 12582912.0f);
     float16 y = rest * 1.5403530e-4f + 1.3333558e-3f;
     y = y * rest + 9.6181291e-3f;
     y = y * rest + 5.5504109e-2f;
@@ -14,11 +14,6 @@ static inline float16 power(float16 x)
     y = y * rest + 6.9314718e-1f;
     y = y * rest + 1.0f;
     return y * as_float16((as_int16(whole) << 23) + 0x3f800000);
-}
-// To be added to powers of 2. A finite number stays finite: the least one is a usual mask.
-static inline float16 binary(float16 x)
-{
-    return fabs(x) < INFINITY ? clamp(x * M_LOG2E_F, (float16)-FLT_MAX, (float16)FLT_MAX) : x;
 }
 
 // softmax(q k' * scale + mask) v of 32 queries, which are the lanes of 2 vectors. Products with
@@ -99,11 +94,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
     __global float *sums_memory = sums_heads + sums_start + c0 * sums_0 + c1 * sums_1 + c2 * sums_2 + c3 * sums_3;
     __global const half *mask_memory = mask_heads + mask_start + c0 * mask_0 + c1 * mask_1 + c2 * mask_2 + c3 * mask_3;
 
-    // Lanes past the last query compute it again, and are never stored.
     for (int lane = 0; lane < 32; ++lane) {
         const index_t query = first + min(lane, here - 1);
         for (index_t e = 0; e < size; ++e)
-            turned[e * 32 + lane] = (float)q_memory[query * q_row + e] * scale;
+            turned[e * 32 + lane] = (float)q_memory[query * q_row + e];
     }
     for (int e = 0; e < 128; ++e)
         vstore16((float16)0, e, found);
@@ -154,7 +148,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
             for (int i = 0; i < 8; ++i) {
                 #pragma unroll
                 for (int u = 0; u < 2; ++u)
-                    sum[i][u] += binary(vload16(i * 2 + u, apart));
+                    sum[i][u] = sum[i][u] * scale + vload16(i * 2 + u, apart);
             }
             #pragma unroll
             for (int i = 0; i < 8; ++i)
@@ -168,11 +162,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
         #pragma unroll
         for (int u = 0; u < 2; ++u) {
             const float16 zero = top[u] == -INFINITY ? (float16)0 : top[u];  // no key seen yet
-            shrunk[u] = power(most[u] - zero);
+            shrunk[u] = exponential(most[u] - zero);
             most[u] = top[u];
             float16 added = 0;
             for (int j = 0; j < count; ++j) {
-                const float16 p = power(vload16(j * 2 + u, weights) - zero);
+                const float16 p = exponential(vload16(j * 2 + u, weights) - zero);
                 added += p;
                 vstore16(p, j * 2 + u, weights);
             }
@@ -214,7 +208,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
     for (int u = 0; u < 2; ++u) {
         // A query that sees no key has no weights.
         vstore16(total[u] == 0 ? (float16)0 : 1 / total[u], u, parts);
-        vstore16(most[u] * M_LN2_F + log(total[u]), u, logarithms);
+        vstore16(most[u] + log(total[u]), u, logarithms);
     }
     for (int lane = 0; lane < here; ++lane) {
         sums_memory[(first + lane) * sums_row] = logarithms[lane];

@@ -3,15 +3,10 @@
 #endif
 typedef int index_t;
 
-// 2 to the power of what is at most 0; below the least normal number 0.
-static inline double8 power(double8 x)
+// e to the power of what is at most 0; below the least normal number 0.
+static inline double8 exponential(double8 x)
 {
-    return exp2(x);
-}
-// To be added to powers of 2. A finite number stays finite: the least one is a usual mask.
-static inline double8 binary(double8 x)
-{
-    return fabs(x) < INFINITY ? clamp(x * M_LOG2E, (double8)-DBL_MAX, (double8)DBL_MAX) : x;
+    return exp(x);
 }
 
 // The sum of the lanes of `a` in the first half of those of the result, by pairs, of `b` in the second.
@@ -103,7 +98,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_few(
     double8 total[6];
     for (int i = 0; i < queries; ++i) {
         for (index_t e = 0; e < size; ++e)
-            scaled[i * 64 + e] = (double)q_memory[i * q_row + e] * scale;
+            scaled[i * 64 + e] = (double)q_memory[i * q_row + e];
         for (index_t f = 0; f < features; ++f)
             found[i * 64 + f] = 0;
         most[i] = -INFINITY;
@@ -136,11 +131,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_few(
                     #pragma unroll
                     for (int n = 0; n < left; ++n)
                         sum[n] = pairs(sum[2 * n], sum[2 * n + 1]);
-                double8 score = sum[0];
                 double apart[8];
                 for (int lane = 0; lane < 8; ++lane)
                     apart[lane] = (double)mask_memory[i * mask_row + (at + min(j + lane, count - 1)) * mask_step];
-                score += binary(vload8(0, apart));
+                double8 score = sum[0] * scale + vload8(0, apart);
                 vstore8(score, 0, weights + j);
                 for (int lane = count - j; lane < 8; ++lane)
                     weights[j + lane] = -INFINITY;
@@ -152,11 +146,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_few(
             for (int lane = 0; lane < 8; ++lane)
                 largest = lanes[lane] > largest ? lanes[lane] : largest;
             const double zero = largest == -INFINITY ? 0 : largest;  // no key seen yet
-            const double shrunk = power((double8)(most[i] - zero)).s0;
+            const double shrunk = exponential((double8)(most[i] - zero)).s0;
             most[i] = largest;
             total[i] *= shrunk;
             for (int j = 0; j < count; j += 8) {
-                const double8 p = power(vload8(0, weights + j) - zero);
+                const double8 p = exponential(vload8(0, weights + j) - zero);
                 total[i] += p;
                 vstore8(p, 0, weights + j);
             }
@@ -183,7 +177,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_few(
             all += lanes[lane];
         // A query that sees no key has no weights.
         const double part = all == 0 ? 0 : 1 / all;
-        sums_memory[i * sums_row] = most[i] * M_LN2 + log(all);
+        sums_memory[i * sums_row] = most[i] + log(all);
         for (index_t f = 0; f < features; ++f) {
             y_memory[i * y_row + f] = found[i * 64 + f] * part;
         }

@@ -1,12 +1,12 @@
 typedef int index_t;
 
-// 2 to the power of what is at most 0; below the least normal number 0.
-static inline float16 power(float16 x)
+// e to the power of what is at most 0; below the least normal number 0.
+static inline float16 exponential(float16 x)
 {
-    x = x < -127 ? (float16)-127 : x;
+    x = x < -88.02969f ? (float16)-88.02969f : x;
     // The nearest whole number is what stays of a sum of this size, in its last bits.
-    const float16 whole = x + 12582912.0f;
-    const float16 rest = x - (whole - 12582912.0f);
+    const float16 whole = x * M_LOG2E_F + 12582912.0f;
+    const float16 rest = x * M_LOG2E_F - (whole - 12582912.0f);
     float16 y = rest * 1.5403530e-4f + 1.3333558e-3f;
     y = y * rest + 9.6181291e-3f;
     y = y * rest + 5.5504109e-2f;
@@ -96,7 +96,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_few(
     float16 total[6];
     for (int i = 0; i < queries; ++i) {
         for (index_t e = 0; e < size; ++e)
-            scaled[i * 64 + e] = (float)q_memory[i * q_row + e] * scale;
+            scaled[i * 64 + e] = (float)q_memory[i * q_row + e];
         for (index_t f = 0; f < features; ++f)
             found[i * 64 + f] = 0;
         most[i] = -INFINITY;
@@ -129,7 +129,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_few(
                     #pragma unroll
                     for (int n = 0; n < left; ++n)
                         sum[n] = pairs(sum[2 * n], sum[2 * n + 1]);
-                float16 score = sum[0];
+                float16 score = sum[0] * scale;
                 vstore16(score, 0, weights + j);
                 for (int lane = count - j; lane < 16; ++lane)
                     weights[j + lane] = -INFINITY;
@@ -141,11 +141,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_few(
             for (int lane = 0; lane < 16; ++lane)
                 largest = lanes[lane] > largest ? lanes[lane] : largest;
             const float zero = largest == -INFINITY ? 0 : largest;  // no key seen yet
-            const float shrunk = power((float16)(most[i] - zero)).s0;
+            const float shrunk = exponential((float16)(most[i] - zero)).s0;
             most[i] = largest;
             total[i] *= shrunk;
             for (int j = 0; j < count; j += 16) {
-                const float16 p = power(vload16(0, weights + j) - zero);
+                const float16 p = exponential(vload16(0, weights + j) - zero);
                 total[i] += p;
                 vstore16(p, 0, weights + j);
             }
@@ -172,7 +172,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_few(
             all += lanes[lane];
         // A query that sees no key has no weights.
         const float part = all == 0 ? 0 : 1 / all;
-        sums_memory[i * sums_row] = most[i] * M_LN2_F + log(all);
+        sums_memory[i * sums_row] = most[i] + log(all);
         for (index_t f = 0; f < features; ++f) {
             y_memory[i * y_row + f] = found[i * 64 + f] * part;
         }

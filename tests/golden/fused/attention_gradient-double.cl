@@ -3,10 +3,10 @@
 #endif
 typedef int index_t;
 
-// 2 to the power of what is at most 0; below the least normal number 0.
-static inline double8 power(double8 x)
+// e to the power of what is at most 0; below the least normal number 0.
+static inline double8 exponential(double8 x)
 {
-    return exp2(x);
+    return exp(x);
 }
 
 #ifdef __has_builtin
@@ -48,7 +48,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
     __global const double *k_heads,
     __global const double *v_heads,
     __global const double *grad_heads,
-    __global const double *sums_heads,
     __global const double *delta_heads,
     __global double *dq_heads,
     __global double *dk_heads,
@@ -99,12 +98,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
     const int grad_3,
     const int grad_row,
     const int grad_step,
-    const int sums_start,
-    const int sums_0,
-    const int sums_1,
-    const int sums_2,
-    const int sums_3,
-    const int sums_row,
     const int delta_start,
     const int delta_0,
     const int delta_1,
@@ -137,7 +130,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
     const int mask_2,
     const int mask_3,
     const int mask_row,
-    const int mask_step)
+    const int mask_step,
+    __global const double *rows_memory)
 {
     __local double turned_k[1024];
     __local double turned_v[1024];
@@ -157,7 +151,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
         __global const double *k_memory = k_heads + k_start + c0 * k_0 + c1 * k_1 + c2 * k_2 + c3 * k_3;
         __global const double *v_memory = v_heads + v_start + c0 * v_0 + c1 * v_1 + c2 * v_2 + c3 * v_3;
         __global const double *grad_memory = grad_heads + grad_start + c0 * grad_0 + c1 * grad_1 + c2 * grad_2 + c3 * grad_3;
-        __global const double *sums_memory = sums_heads + sums_start + c0 * sums_0 + c1 * sums_1 + c2 * sums_2 + c3 * sums_3;
         __global const double *delta_memory = delta_heads + delta_start + c0 * delta_0 + c1 * delta_1 + c2 * delta_2 + c3 * delta_3;
         __global double *dq_memory = dq_heads + dq_start + c0 * dq_0 + c1 * dq_1 + c2 * dq_2 + c3 * dq_3;
         __global double *dk_memory = dk_heads + dk_start + c0 * dk_0 + c1 * dk_1 + c2 * dk_2 + c3 * dk_3;
@@ -165,6 +158,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
         __global const uchar *mask_memory = mask_heads + mask_start + c0 * mask_0 + c1 * mask_1 + c2 * mask_2 + c3 * mask_3;
 
         dq_memory += get_group_id(0) * partial_rows * dq_row;
+        __global const double *rows = rows_memory + (get_group_id(1) * shared + n) * queries * 2;
         for (index_t j = 0; j < partial_rows; ++j)
             for (index_t e = 0; e < partial_size; e += 8)
                 vstore8((double8)0, 0, dq_memory + j * dq_row + e);
@@ -174,8 +168,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
             for (int lane = 0; lane < 16; ++lane) {
                 const index_t key = first + min(lane, here - 1);
                 for (index_t e = 0; e < partial_size; ++e) {
-                    const double element = e < size ? (double)k_memory[key * k_row + e * k_step] * scale : 0;
-                    straight_k[lane * partial_size + e] = element * M_LN2;
+                    const double element = e < size ? (double)k_memory[key * k_row + e * k_step] : 0;
+                    straight_k[lane * partial_size + e] = element * scale;
                     turned_k[e * 16 + lane] = element;
                 }
                 for (index_t e = 0; e < features; ++e)
@@ -216,10 +210,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
                     #pragma unroll
                     for (int i = 0; i < 8; ++i) {
                         const index_t query = at + min(j + i, count - 1);
-                        const double logarithm = (double)sums_memory[query * sums_row];
-                        const double bits = logarithm * M_LOG2E;
-                        // A query that sees no key has no weights.
-                        const double less = logarithm == -INFINITY ? INFINITY : bits == -INFINITY ? -DBL_MAX : bits;
+                        const double most = rows[2 * query], logarithm = rows[2 * query + 1];
                         // Rows of a mask are far apart.
                         for (int lane = 0; lane < 16; lane += 64 / (int)sizeof(uchar))
                             prefetch_line(mask_memory + (query + 8) * mask_row + (first + lane) * mask_step);
@@ -228,10 +219,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
                             apart[lane] = mask_memory[query * mask_row + (first + min(lane, here - 1)) * mask_step] != 0;
                         #pragma unroll
                         for (int u = 0; u < 2; ++u) {
-                            sum[i][u] = vload8(u, apart) != 0 ? sum[i][u] : (double8)-INFINITY;
+                            sum[i][u] = vload8(u, apart) != 0 ? sum[i][u] * scale : (double8)-INFINITY;
                             // Where rounding makes it more than the sum that it is a part of, it is all of it.
-                            const double8 part = sum[i][u] - less;
-                            vstore8(power(part > 0 ? (double8)0 : part), (j + i) * 2 + u, weights);
+                            const double8 part = sum[i][u] - most;
+                            vstore8(exponential((part > 0 ? (double8)0 : part) - logarithm), (j + i) * 2 + u, weights);
                         }
                     }
                     {
@@ -370,7 +361,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
             }
             for (int lane = 0; lane < here; ++lane) {
                 for (index_t e = 0; e < size; ++e) {
-                    dk_memory[(first + lane) * dk_row + e * dk_step] = found_k[e * 16 + lane] * (scale * M_LN2);
+                    dk_memory[(first + lane) * dk_row + e * dk_step] = found_k[e * 16 + lane] * scale;
                 }
                 for (index_t e = 0; e < features; ++e) {
                     dv_memory[(first + lane) * dv_row + e * dv_step] = found_v[e * 16 + lane];

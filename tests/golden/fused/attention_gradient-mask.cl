@@ -1,12 +1,12 @@
 typedef int index_t;
 
-// 2 to the power of what is at most 0; below the least normal number 0.
-static inline float16 power(float16 x)
+// e to the power of what is at most 0; below the least normal number 0.
+static inline float16 exponential(float16 x)
 {
-    x = x < -127 ? (float16)-127 : x;
+    x = x < -88.02969f ? (float16)-88.02969f : x;
     // The nearest whole number is what stays of a sum of this size, in its last bits.
-    const float16 whole = x + 12582912.0f;
-    const float16 rest = x - (whole - 12582912.0f);
+    const float16 whole = x * M_LOG2E_F + 12582912.0f;
+    const float16 rest = x * M_LOG2E_F - (whole - 12582912.0f);
     float16 y = rest * 1.5403530e-4f + 1.3333558e-3f;
     y = y * rest + 9.6181291e-3f;
     y = y * rest + 5.5504109e-2f;
@@ -14,11 +14,6 @@ static inline float16 power(float16 x)
     y = y * rest + 6.9314718e-1f;
     y = y * rest + 1.0f;
     return y * as_float16((as_int16(whole) << 23) + 0x3f800000);
-}
-// To be added to powers of 2. A finite number stays finite: the least one is a usual mask.
-static inline float16 binary(float16 x)
-{
-    return fabs(x) < INFINITY ? clamp(x * M_LOG2E_F, (float16)-FLT_MAX, (float16)FLT_MAX) : x;
 }
 
 #ifdef __has_builtin
@@ -44,7 +39,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
     __global const float *k_heads,
     __global const float *v_heads,
     __global const float *grad_heads,
-    __global const float *sums_heads,
     __global const float *delta_heads,
     __global float *dq_heads,
     __global float *dk_heads,
@@ -87,12 +81,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
     const int grad_2,
     const int grad_3,
     const int grad_row,
-    const int sums_start,
-    const int sums_0,
-    const int sums_1,
-    const int sums_2,
-    const int sums_3,
-    const int sums_row,
     const int delta_start,
     const int delta_0,
     const int delta_1,
@@ -129,7 +117,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
     const int dmask_1,
     const int dmask_2,
     const int dmask_3,
-    const int dmask_row)
+    const int dmask_row,
+    __global const float *rows_memory)
 {
     __local float turned_k[2048];
     __local float turned_v[2048];
@@ -149,7 +138,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
         __global const float *k_memory = k_heads + k_start + c0 * k_0 + c1 * k_1 + c2 * k_2 + c3 * k_3;
         __global const float *v_memory = v_heads + v_start + c0 * v_0 + c1 * v_1 + c2 * v_2 + c3 * v_3;
         __global const float *grad_memory = grad_heads + grad_start + c0 * grad_0 + c1 * grad_1 + c2 * grad_2 + c3 * grad_3;
-        __global const float *sums_memory = sums_heads + sums_start + c0 * sums_0 + c1 * sums_1 + c2 * sums_2 + c3 * sums_3;
         __global const float *delta_memory = delta_heads + delta_start + c0 * delta_0 + c1 * delta_1 + c2 * delta_2 + c3 * delta_3;
         __global float *dq_memory = dq_heads + dq_start + c0 * dq_0 + c1 * dq_1 + c2 * dq_2 + c3 * dq_3;
         __global float *dk_memory = dk_heads + dk_start + c0 * dk_0 + c1 * dk_1 + c2 * dk_2 + c3 * dk_3;
@@ -158,6 +146,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
         __global float *dmask_memory = dmask_heads + dmask_start + c0 * dmask_0 + c1 * dmask_1 + c2 * dmask_2 + c3 * dmask_3;
 
         dq_memory += get_group_id(0) * partial_rows * dq_row;
+        __global const float *rows = rows_memory + (get_group_id(1) * shared + n) * queries * 2;
         for (index_t j = 0; j < partial_rows; ++j)
             for (index_t e = 0; e < partial_size; e += 16)
                 vstore16((float16)0, 0, dq_memory + j * dq_row + e);
@@ -167,8 +156,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
             for (int lane = 0; lane < 32; ++lane) {
                 const index_t key = first + min(lane, here - 1);
                 for (index_t e = 0; e < partial_size; ++e) {
-                    const float element = e < size ? (float)k_memory[key * k_row + e] * scale : 0;
-                    straight_k[lane * partial_size + e] = element * M_LN2_F;
+                    const float element = e < size ? (float)k_memory[key * k_row + e] : 0;
+                    straight_k[lane * partial_size + e] = element * scale;
                     turned_k[e * 32 + lane] = element;
                 }
                 for (index_t e = 0; e < features; ++e)
@@ -209,10 +198,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
                     #pragma unroll
                     for (int i = 0; i < 8; ++i) {
                         const index_t query = at + min(j + i, count - 1);
-                        const float logarithm = (float)sums_memory[query * sums_row];
-                        const float bits = logarithm * M_LOG2E_F;
-                        // A query that sees no key has no weights.
-                        const float less = logarithm == -INFINITY ? INFINITY : bits == -INFINITY ? -FLT_MAX : bits;
+                        const float most = rows[2 * query], logarithm = rows[2 * query + 1];
                         // Rows of a mask are far apart.
                         for (int lane = 0; lane < 32; lane += 64 / (int)sizeof(half))
                             prefetch_line(mask_memory + (query + 8) * mask_row + (first + lane) * mask_step);
@@ -221,10 +207,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
                             apart[lane] = (float)vload_half(0, mask_memory + query * mask_row + (first + min(lane, here - 1)) * mask_step);
                         #pragma unroll
                         for (int u = 0; u < 2; ++u) {
-                            sum[i][u] += binary(vload16(u, apart));
+                            sum[i][u] = sum[i][u] * scale + vload16(u, apart);
                             // Where rounding makes it more than the sum that it is a part of, it is all of it.
-                            const float16 part = sum[i][u] - less;
-                            vstore16(power(part > 0 ? (float16)0 : part), (j + i) * 2 + u, weights);
+                            const float16 part = sum[i][u] - most;
+                            vstore16(exponential((part > 0 ? (float16)0 : part) - logarithm), (j + i) * 2 + u, weights);
                         }
                     }
                     {
@@ -360,7 +346,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
             }
             for (int lane = 0; lane < here; ++lane) {
                 for (index_t e = 0; e < size; ++e) {
-                    dk_memory[(first + lane) * dk_row + e] = found_k[e * 32 + lane] * (scale * M_LN2_F);
+                    dk_memory[(first + lane) * dk_row + e] = found_k[e * 32 + lane] * scale;
                 }
                 for (index_t e = 0; e < features; ++e) {
                     dv_memory[(first + lane) * dv_row + e] = found_v[e * 32 + lane];

@@ -62,23 +62,15 @@ CASES = {
 }
 
 
-def by_blocks(monkeypatch, size=1):
-    """No kernel of its own, and several blocks, of 16 queries by default."""
-    monkeypatch.setattr(problem, "BLOCK_BYTES", size)
-    monkeypatch.setattr(attention, "attend", lambda *_: False)
-    monkeypatch.setattr(attention, "attend_few", lambda *_: False)
-    monkeypatch.setattr(attention, "differentiate", lambda *_: None)
-
-
 SHORT = ("plain", "causal", "bool mask", "masks of heads", "a mask of its own", "groups")
 
 
 @pytest.mark.parametrize(
     ("name", "blocks"), [*((name, False) for name in CASES), *((name, True) for name in SHORT)]
 )
-def test_results_and_gradients(device, monkeypatch, name, blocks):
+def test_results_and_gradients(device, by_blocks, name, blocks):
     if blocks:
-        by_blocks(monkeypatch)
+        by_blocks()
     shape, keys, features, options = CASES[name]
     q, k, v = (RNG.normal(size=s).astype(np.float32) for s in (shape, keys, (*keys[:-1], features)))
     g = RNG.normal(size=(*shape[:-1], features)).astype(np.float32)
@@ -182,10 +174,10 @@ def test_scores_that_are_large_far_apart_and_no_numbers(device):
 
 
 @pytest.mark.parametrize("blocks", [False, True])
-def test_masks_of_the_least_numbers(device, monkeypatch, blocks):
+def test_masks_of_the_least_numbers(device, by_blocks, blocks):
     """A query that they hide all keys from sees all of them alike, as in PyTorch."""
     if blocks:
-        by_blocks(monkeypatch)
+        by_blocks()
     shape = (1, 20, 8)
     q, k, v, g = (cp.asarray(RNG.normal(size=shape).astype("f")) for _ in range(4))
     mask = np.zeros((20, 20), np.float32)
@@ -227,7 +219,9 @@ def test_a_query_that_sees_nothing_gets_zeros(device):
         ("float64", 150, {"attn_mask": RNG.random((205, 150)) < 0.7}),
     ],
 )
-def test_one_kernel_drops_what_blocks_of_queries_drop(device, monkeypatch, dtype, keys, options):
+def test_one_kernel_drops_what_blocks_of_queries_drop(
+    device, monkeypatch, by_blocks, dtype, keys, options
+):
     """With values of one each the result are the weights: zeros lie at the same places."""
     if dtype == "float64" and not cp.current_device().traits.fp64:
         pytest.skip("no double")
@@ -253,7 +247,7 @@ def test_one_kernel_drops_what_blocks_of_queries_drop(device, monkeypatch, dtype
         )
         assert cp.random.get_state() == after
         found.append((after, y.get(), *(a.get() for a in back)))
-        by_blocks(monkeypatch, 1 << 17)
+        by_blocks(1 << 17)
     one, blocks = found
     assert one[0] == blocks[0]
     np.testing.assert_array_equal(one[1] == 0, blocks[1] == 0)

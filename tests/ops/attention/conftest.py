@@ -1,0 +1,18 @@
+"""What tests of attention share."""
+
+import pytest
+
+from clprim.ops.attention import attention, problem
+
+
+@pytest.fixture
+def by_blocks(monkeypatch):
+    """Leaves attention to blocks of queries: no kernel of its own, and several of them."""
+
+    def leave(size=1):  # 16 queries a block
+        monkeypatch.setattr(problem, "BLOCK_BYTES", size)
+        monkeypatch.setattr(attention, "attend", lambda *_: False)
+        monkeypatch.setattr(attention, "attend_few", lambda *_: False)
+        monkeypatch.setattr(attention, "differentiate", lambda *_: None)
+
+    return leave
