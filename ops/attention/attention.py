@@ -99,11 +99,11 @@ def scaled_dot_product_attention(
 def _attend(p: Problem, out: Any, sums: Any, state: State | None) -> bool:
     """Computes the result and the logarithms of sums in one kernel, if the device has one."""
     plain = not (p.causal or p.dropout)
-    if plain and attend_few(_WHAT, p.query, p.key, p.value, p.mask, p.scale, out, sums):
+    if plain and attend_few(p.query, p.key, p.value, p.mask, p.scale, out, sums):
         return True
     key, value = (_as(a, p.wide) for a in (p.key, p.value))
     given = p.query, key, value, p.mask, p.causal, p.scale
-    return attend(_WHAT, *given, out, sums, _drop(p, state))
+    return attend(*given, out, sums, _drop(p, state))
 
 
 def _drop(p: Problem, state: State | None) -> Drop | None:
@@ -264,7 +264,7 @@ def scaled_dot_product_attention_backward(
         # Where a mask is one for several queries or keys, or weights drop out, blocks add it up.
         fused = turned is None or (turned.shape[-2:] == p.full[-2:] and not p.dropout)
         if query.size and fused:
-            results = differentiate(what, given, *how, turned)
+            results = differentiate(given, *how, turned)
         if results is not None:
             results[0] = _sum(results[0], axis=-3)
         else:

@@ -8,23 +8,15 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from clprim.arrays.array import new_dense, view_of
-from clprim.arrays.memory import operand_of
-from clprim.call.call import Call, bind
-from clprim.call.signature import Calls
+from clprim.call.primitive import NoPlanError, Primitive, run
 from clprim.dtypes import AnyDType
-from clprim.plan.fused.attention import plan_attention
-from clprim.plan.fused.attention_few import FEW, plan_attention_few, slices_of
-from clprim.plan.fused.attention_gradient import plan_attention_gradient, tiles_of
+from clprim.ops.attention.primitives import ATTENTION, FEW_QUERIES, GRADIENT, Causal, Shared
+from clprim.plan.fused.attention_few import FEW, slices_of
+from clprim.plan.fused.attention_gradient import tiles_of
 from clprim.plan.strides import Operand
 from clprim.reduction import Reduction
 from clprim.runtime.device import Device, current_device
 from clprim.runtime.randomness import State
-
-_NAMES = ("y", "sums", "q", "k", "v", "mask")
-_READ = ("q", "k", "v", "grad", "sums", "delta")
-_WRITTEN = ("dq", "dk", "dv", "dmask")
-
-_calls: Calls[Call] = Calls()
 
 # What slices of keys give: x0 is a slice's largest score, x1 the sum of exponentials below it.
 _FROM = "typeof_reduce_y0 up = {0} - reduce_y0, scale = {0} == reduce_y0 ? 1 : exp(-fabs(up));"
@@ -72,7 +64,6 @@ class Drop(NamedTuple):
 
 
 def attend(
-    what: str,
     query: Any,
     key: Any,
     value: Any,
@@ -86,7 +77,6 @@ def attend(
     """Computes attention and the logarithm of each query's sum; see `plan_attention`.
 
     Args:
-        what: The operator, for messages.
         query: (…, L, E).
         key: (…, S, E), of the dtype of the sums.
         value: (…, S, F), likewise.
@@ -100,26 +90,13 @@ def attend(
     Returns:
         Whether it did; if not, nothing was written.
     """
-    device = current_device()
     inputs = (query, key, value) if mask is None else (query, key, value, mask)
-    found, signature = _calls.look_up(device, inputs, (out, sums), (), (what, causal, _rows(drop)))
-    if signature is None:
-        return False
-    if found is None:
-        q, k, v, *masks = (operand_of(a) for a in inputs)
-        results = operand_of(out), operand_of(sums)
-        mask_operand = masks[0] if masks else None
-        plan = plan_attention(q, k, v, *results, mask_operand, causal, _rows(drop), device.traits)
-        if plan is None:
-            return False
-        found = bind(device, what, plan, _NAMES[: 2 + len(inputs)])
-        _calls.remember(signature, found)
-    found.run(device, (out, sums, *inputs), _numbers(scale, drop))
-    return True
+    options = Causal(causal, _rows(drop))
+    return _ran(ATTENTION, inputs, _numbers(scale, drop), (out, sums), options)
 
 
 def attend_few(
-    what: str, query: Any, key: Any, value: Any, mask: Any, scale: float, out: Any, sums: Any
+    query: Any, key: Any, value: Any, mask: Any, scale: float, out: Any, sums: Any
 ) -> bool:
     """Likewise of few queries, keys and values as they are stored; see `plan_attention_few`."""
     device = current_device()
@@ -142,21 +119,8 @@ def attend_few(
             new_dense((slices, *pair), sums.dtype),
         )
     inputs = (query, key, value) if mask is None else (query, key, value, mask)
-    found, signature = _calls.look_up(device, inputs, results, (), (what, "few", slices))
-    if signature is None:
+    if not _ran(FEW_QUERIES, inputs, _numbers(scale, None), results, slices):
         return False
-    if found is None:
-        y, column = results if slices == 1 else (a[0] for a in results)
-        steps = (0, 0) if slices == 1 else (results[0].strides[0], results[1].strides[0])
-        q, k, v, *masks = (operand_of(a) for a in inputs)
-        places = q, k, v, operand_of(y), operand_of(column)
-        seen = masks[0] if masks else None
-        plan = plan_attention_few(*places, seen, steps, slices, device.traits)
-        if plan is None:
-            return False
-        found = bind(device, what, plan, _NAMES[: 2 + len(inputs)])
-        _calls.remember(signature, found)
-    found.run(device, (*results, *inputs), _numbers(scale, None))
     if slices > 1:
         most, total = results[1][..., :1], results[1][..., 1:]
         _logarithm(most, total, axis=0, out=sums)
@@ -171,6 +135,21 @@ def _slices(device: Device, *arrays: tuple[tuple[int, ...], tuple[int, ...], Any
     return slices_of(q, k, v, device.traits)
 
 
+def _ran(
+    primitive: Primitive,
+    arrays: Sequence[Any],
+    numbers: tuple[float, ...],
+    outs: tuple[Any, ...],
+    options: Any,
+) -> bool:
+    """Runs a primitive; returns whether the device has a plan for it."""
+    try:
+        run(primitive, arrays, numbers, outs, options)
+    except NoPlanError:
+        return False
+    return True
+
+
 def _rows(drop: Drop | None) -> int:
     return 0 if drop is None else drop.rows
 
@@ -181,7 +160,6 @@ def _numbers(scale: float, drop: Drop | None) -> tuple[float, ...]:
 
 
 def differentiate(
-    what: str,
     given: Sequence[Any],
     mask: Any,
     causal: bool,
@@ -193,7 +171,6 @@ def differentiate(
     """Computes the gradients of attention; see `plan_attention_gradient`.
 
     Args:
-        what: The operator, for messages.
         given: Queries (…, L, E), keys, values, the gradient in the result, and a column each of the
             logarithms of sums and of what `delta` is there; all of one wide dtype, not empty.
         mask: (…, L, S), or None.
@@ -224,22 +201,9 @@ def differentiate(
     dv = new_dense((*batch, keys, features), dtype)
     inputs = tuple(given) if mask is None else (*given, mask)
     results = (dq, dk, dv) if dmask is None else (dq, dk, dv, dmask)
-    options = what, causal, _rows(drop), shared
-    found, signature = _calls.look_up(device, inputs, results, (), options)
-    if signature is None:
+    options = Shared(causal, _rows(drop), shared)
+    if not _ran(GRADIENT, inputs, _numbers(scale, drop), results, options):
         return None
-    if found is None:
-        arrays = *given, *results[:3], mask, dmask
-        named = zip((*_READ, *_WRITTEN[:3], "mask", "dmask"), arrays, strict=True)
-        operands = {n: operand_of(a) for n, a in named if a is not None}
-        how = causal, _rows(drop), device.traits, shared
-        plan = plan_attention_gradient(operands, tiles, *how)
-        if plan is None:
-            return None
-        names = (*_WRITTEN[: len(results)], *_READ, "mask")
-        found = bind(device, what, plan, names[: len(results) + len(inputs)])
-        _calls.remember(signature, found)
-    found.run(device, (*results, *inputs), _numbers(scale, drop))
     parts = [dq.reshape(*batch, tiles.slices, rows, room)[..., :length, :size], dk, dv]
     if back is not None:
         parts = [_turned(a, back) for a in parts]
