@@ -34,18 +34,7 @@ y = ops.conv2d(x, w, padding=1,
 # What is compared: its name, the page, the start of the chart's title, the peer.
 _WORK = (
     ("Σx, Σx² per channel (left)", "reduce", "Σx, Σx²", "PyTorch"),
-    ("x·w + b, 64 Mi floats", "pointwise", "y0 = x0*w0", "PyTorch"),
-    ("sums of (64, 128, 56, 56), all axes", "reduce", "Σx of (64", "PyTorch"),
-    ("batch norm, training, NCHW", "norm", "ResNet-50: training forward, contig", "PyTorch"),
     ("batch norm, training, NHWC", "norm", "ResNet-50: training forward, chan", "PyTorch"),
-    ("batch norm, backward, NCHW", "norm", "ResNet-50: backward, contig", "PyTorch"),
-    ("layer norm", "norm", "Transformers: layer norm", "PyTorch"),
-    (
-        "ResNet-50's convolutions, NCHW",
-        "conv-batch-8-peers-oneDNN",
-        "ResNet-50, batch 8, NCHW, forw",
-        "oneDNN",
-    ),
     (
         "ResNet-50's convolutions, NHWC",
         "conv-batch-8-peers-oneDNN",
@@ -53,24 +42,11 @@ _WORK = (
         "oneDNN prepacked",
     ),
     (
-        "VGG-16's convolutions, NHWC",
-        "conv-vgg16-batch-8-peers-oneDNN",
-        "VGG-16, batch 8, NHWC, forw",
-        "oneDNN prepacked",
-    ),
-    (
-        "ResNet-50, gradient by input, NHWC",
-        "conv-batch-8-gradients-peers-oneDNN",
-        "ResNet-50, batch 8, NHWC, gradient by input",
-        "oneDNN",
-    ),
-    (
         "ResNet-50, gradient by weight, NHWC",
         "conv-batch-8-gradients-peers-oneDNN",
         "ResNet-50, batch 8, NHWC, gradient by weight",
         "oneDNN",
     ),
-    ("MobileNetV2, depthwise, NCHW", "depthwise", "MobileNetV2, batch 8, NCHW, forw", "oneDNN"),
     (
         "MobileNetV2, depthwise, NHWC",
         "depthwise",
