@@ -16,8 +16,10 @@ from planning import (
     block,
     crossed,
     define,
+    is_stand_in,
     map_plan,
     reduce_plan,
+    where_possible,
 )
 from support import BFLOAT16
 
@@ -86,10 +88,8 @@ def maps():
         ),
     )
     back = [
-        dataclasses.replace(
-            array((60, 70), d, offset=69 * d.itemsize), strides=(70 * d.itemsize, -d.itemsize)
-        )
-        for d in (FLOAT, HALF)
+        dataclasses.replace(a, strides=(70 * a.dtype.itemsize, -a.dtype.itemsize))
+        for a in (array((60, 70), d, offset=69 * d.itemsize) for d in (FLOAT, HALF))
     ]
     ahead = dataclasses.replace(CPU, prefetch=True, cache_bytes=1024)
     yield "pointwise/backwards", map_plan("y0 = x0 + x1;", *back, traits=ahead)
@@ -215,11 +215,24 @@ def reductions():
     )
 
 
+def examples(family):
+    """The plans of its strategies' examples, without those that another dtype is not planned by."""
+    if not is_stand_in():
+        yield from family.examples()
+        return
+    planned = where_possible(lambda strategy, e: strategy.planned(e.problem, e.traits, e.tile))
+    for strategy in family.strategies:
+        for n, example in enumerate(getattr(strategy, "examples", tuple)()):
+            plan = planned(strategy, example)
+            if plan:
+                yield f"{strategy.name}-{n}", plan
+
+
 def strategies():
     """The examples of every family's strategies, and kernels that several share only once."""
     seen = set()
     for family in FAMILIES:
-        for short, plan in family.examples():
+        for short, plan in examples(family):
             folder = plan.main.template.rpartition("/")[0]
             name = f"{folder}/{short.rpartition('/')[2]}"
             for stage in plan.stages:
