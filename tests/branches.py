@@ -12,9 +12,9 @@ import numpy as np
 from planning import (
     ARGMAX,
     CPU,
+    CUMULATIVE,
     FLOAT,
     GPU,
-    SUM,
     array,
     define,
     map_plan,
@@ -76,7 +76,14 @@ def reduced(*args, **options):
 
 @where_possible
 def scan(
-    shape, axis, order=None, definition=SUM, dtype=np.float32, scalars=(), traits=CPU, **options
+    shape,
+    axis,
+    order=None,
+    definition=CUMULATIVE,
+    dtype=np.float32,
+    scalars=(),
+    traits=CPU,
+    **options,
 ):
     """The kernels of a scan; ``order`` is that of axes in memory."""
     float32 = np.dtype(np.float32)
@@ -214,6 +221,8 @@ def plans():
     yield mapped("y0 = pow(x0, 2) + atan2(x0, x1);", array((50,)), array((50,)))
     yield mapped("y0 = sin(x0);", array((500,)), traits=on(CPU, vector_trigonometry=False))
     yield mapped("y0 = erfc(x0);", array((500,)))
+    unsigned = array((5,), np.uint32)
+    yield mapped("y0 = x0 % x1;", unsigned, unsigned, out=unsigned)
     yield mapped("y0 = erfc(x0);", array((500,), np.float64))
     yield reduced(array((4000, 3), np.int32), (0,), partials=[np.int32])
     yield mapped("y0 = x0 + 1;", image_part(), traits=on(CPU, cache_bytes=1024))

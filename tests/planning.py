@@ -106,6 +106,7 @@ def define(expr="y0 = x0;", init="reduce_y0 = 0;", step="reduce_y0 += y0;", **op
 
 
 SUM = define()
+CUMULATIVE = define(init="scan_y0 = 0;", step="scan_y0 += y0;", scan=True)
 ARGMAX = define(
     init="reduce_y0 = -INFINITY; reduce_y1 = 0;",
     step="if (y0 > reduce_y0) { reduce_y0 = y0; reduce_y1 = reduce_item; }",

@@ -9,9 +9,9 @@ import numpy as np
 from planning import (
     ARGMAX,
     CPU,
+    CUMULATIVE,
     FLOAT,
     GPU,
-    SUM,
     array,
     block,
     crossed,
@@ -40,6 +40,7 @@ from clprim.plan.reduction.code import Scaling
 from clprim.plan.scan.planner import plan_scan
 from clprim.plan.sort.planner import plan_order
 from clprim.plan.sort.select import plan_select
+from clprim.plan.strides import Operand
 
 HALF = np.dtype(np.float16)
 
@@ -134,6 +135,11 @@ def maps():
             array((1, 6)),
             out=array((2, 40, 6), order=(0, 2, 1)),
         ),
+    )
+    whole = [array((640,), np.int32)] * 2
+    yield (
+        "pointwise/division",
+        map_plan("y0 = x0 / (x1 - 1) / 2;\ny0 /= x1;", *whole, out=whole[0]),
     )
     yield "pointwise/12-dimensions", map_plan("y0 = max(x0, x1);", *crossed(12))
     yield (
@@ -325,7 +331,7 @@ def scans():
     ):
         ends = {"exclusive": False, "reverse": False} | options
         x, partials = array(shape), [FLOAT]
-        plan = plan_scan(SUM, shape, axis, [x], [x], [], partials, **ends, traits=traits)
+        plan = plan_scan(CUMULATIVE, shape, axis, [x], [x], [], partials, **ends, traits=traits)
         yield f"scan/{name}", plan.stages[-1]
     for name, lines, length, bits, traits in (
         ("rank", 1000, 10, 32, CPU),
@@ -418,7 +424,7 @@ def attentions():
         plan = plan_attention_few(few, stored, stored, few, row, sees, (0, 0), 1, traits)
         yield f"fused/attention_few-{name}", plan.main
     names = ("q", "k", "v", "grad", "sums", "delta", "dq", "dk", "dv", "mask", "dmask")
-    of_batches = dataclasses.replace(array((2, 3, 50, 50)), strides=(0, 10000, 200, 4))
+    of_batches = Operand((2, 3, 50, 50), (0, 10000, 200, 4), 0, FLOAT)
     for name, one, column, mask, causal, drop in (
         ("causal", x, sums, (), True, 16),
         ("mask", x, sums, (of_pairs, of_batches), False, 0),

@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pyopencl as cl
 
@@ -86,7 +86,9 @@ def main() -> None:
         try:
             raw._build(options=flags.encode(), devices=[device])
             if key:
-                disk_cache.store(key, raw.get_info(cl.program_info.BINARIES)[0])
+                disk_cache.store(
+                    key, cast("list[bytes]", raw.get_info(cl.program_info.BINARIES))[0]
+                )
         except cl.Error:
             child.say(REFUSED)
         else:
