@@ -87,6 +87,8 @@ def builds(device: Device) -> Iterator[Build]:
         except ClprimError:  # OpenCL C that the device does not know
             continue
         source = render(plan.template, code)
+        if "sub_group" in source and not device.traits.sub_groups:
+            continue
         if (source, options) not in seen:
             seen.add((source, options))
             yield Build(f"{plan.template}: {name}", source, options)
