@@ -12,13 +12,14 @@ import numpy as np
 from planning import (
     ARGMAX,
     CPU,
+    CUMULATIVE,
     FLOAT,
     GPU,
-    SUM,
     array,
     define,
     map_plan,
     reduce_plan,
+    where_possible,
 )
 from rendered import WELFORD, image_part
 from support import BFLOAT16
@@ -61,18 +62,28 @@ SUMS = {
 }
 
 
+@where_possible
 def mapped(*args, **options):
     """An elementwise kernel."""
     return (map_plan(*args, **options),)
 
 
+@where_possible
 def reduced(*args, **options):
     """The kernels of a reduction."""
     return reduce_plan(*args, **options).stages
 
 
+@where_possible
 def scan(
-    shape, axis, order=None, definition=SUM, dtype=np.float32, scalars=(), traits=CPU, **options
+    shape,
+    axis,
+    order=None,
+    definition=CUMULATIVE,
+    dtype=np.float32,
+    scalars=(),
+    traits=CPU,
+    **options,
 ):
     """The kernels of a scan; ``order`` is that of axes in memory."""
     float32 = np.dtype(np.float32)
@@ -95,6 +106,7 @@ def double(shape):
     return array(shape, np.float64)
 
 
+@where_possible
 def near(strings, shape, axes, inputs, outs, keep, traits=CPU):
     """The kernel of groups that a near cache holds."""
     definition = define_grouped(**strings, name="group", preamble="")
@@ -103,11 +115,13 @@ def near(strings, shape, axes, inputs, outs, keep, traits=CPU):
     return (plan_runs(problem, traits),)
 
 
+@where_possible
 def mm(*args, traits=CPU, name="auto", **options):
     """The kernels of a product of matrices."""
     return PRODUCTS.plan(dense_product(*args, **options), traits, name).stages
 
 
+@where_possible
 def mixed(m, n, k, a, b, traits, name):
     """Those of one whose operands have dtypes of their own, and doubles as sums."""
     p = dense_product(m, n, k)
@@ -116,11 +130,13 @@ def mixed(m, n, k, a, b, traits, name):
     return PRODUCTS.plan(problem, traits, name).stages
 
 
+@where_possible
 def conv(*args, traits=CPU, name="auto", **options):
     """The kernels of a convolution of square images."""
     return CONVOLUTIONS.plan(dense_convolution(*args, **options), traits, name).stages
 
 
+@where_possible
 def planes(name, *args, **options):
     """Those of a depthwise one by a strategy's name."""
     problem = dense_depthwise(*args, **options)
@@ -129,12 +145,14 @@ def planes(name, *args, **options):
     return strategy.planned(lowered(problem), CPU).stages
 
 
+@where_possible
 def tiled(name, tile, *args, traits=CPU, **options):
     """Those of one with a register tile that no rule chooses."""
     problem = forward(dense_convolution(*args, **options))
     return PRODUCTS.strategy(name).planned(problem, traits, Tile(*tile)).stages
 
 
+@where_possible
 def winograd(images, channels, *args, traits=CPU, kernels, w_last=False, **options):
     """Those by Winograd's algorithm, in so many kernels."""
     p = dense_convolution(images, channels, *args, **options)
@@ -146,6 +164,7 @@ def winograd(images, channels, *args, traits=CPU, kernels, w_last=False, **optio
     return WINOGRAD.planned(problem, traits, tile).stages
 
 
+@where_possible
 def winograd_weight(images, channels, *args, traits=CPU, w_last=False, kernels=2, **options):
     """Those of the gradient in a weight whose channels may lie side by side."""
     p = dense_convolution(images, channels, *args, direction="weight", **options)
@@ -157,6 +176,7 @@ def winograd_weight(images, channels, *args, traits=CPU, w_last=False, kernels=2
     return WINOGRAD_WEIGHT.planned(p, traits, tile).stages
 
 
+@where_possible
 def positioned(*args):
     """Those of one whose epilogue asks where it is."""
     p = dense_convolution(*args)
@@ -167,6 +187,7 @@ def positioned(*args):
     return CONVOLUTIONS.plan(on(p, epilogue=epilogue), CPU).stages
 
 
+@where_possible
 def inverted(text="y0 = clamp(y0, 0, 6);", *, last=True, expand=True):
     """The kernel of an inverted residual with biases and an activation."""
     options = {"bias": True, "epilogue": text}
@@ -200,6 +221,8 @@ def plans():
     yield mapped("y0 = pow(x0, 2) + atan2(x0, x1);", array((50,)), array((50,)))
     yield mapped("y0 = sin(x0);", array((500,)), traits=on(CPU, vector_trigonometry=False))
     yield mapped("y0 = erfc(x0);", array((500,)))
+    unsigned = array((5,), np.uint32)
+    yield mapped("y0 = x0 % x1;", unsigned, unsigned, out=unsigned)
     yield mapped("y0 = erfc(x0);", array((500,), np.float64))
     yield reduced(array((4000, 3), np.int32), (0,), partials=[np.int32])
     yield mapped("y0 = x0 + 1;", image_part(), traits=on(CPU, cache_bytes=1024))

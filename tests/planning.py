@@ -1,8 +1,12 @@
 """Plans without a device: arrays that are only described, operators that are only defined."""
 
+from contextlib import contextmanager
+from functools import wraps
+
 import numpy as np
 
 from clprim.dtypes import scalar_dtype
+from clprim.errors import ClprimError
 from clprim.language.definition import define_pointwise, define_reduction
 from clprim.plan.conv import dense
 from clprim.plan.conv.dense import dense_convolution, dense_depthwise
@@ -27,8 +31,49 @@ FLOAT = np.dtype(np.float32)
 CPU, GPU = dense.CPU, dense.GPU
 
 
+_stand_ins = {}
+
+
+@contextmanager
+def stored_as(dtype):
+    """What is described as an array of float32, in the block, is one of another dtype."""
+    dtype = np.dtype(dtype)
+    _stand_ins[FLOAT] = dtype
+    described = (dense_product, dense_convolution, dense_depthwise)
+    for function in described:
+        function.__kwdefaults__["dtype"] = dtype
+    try:
+        yield
+    finally:
+        _stand_ins.clear()
+        for function in described:
+            function.__kwdefaults__["dtype"] = np.float32
+
+
+def is_stand_in():
+    """Whether arrays of float32 are of another dtype."""
+    return bool(_stand_ins)
+
+
+def where_possible(make):
+    """Lets what makes kernels make none where another dtype stands in that it does not take."""
+
+    @wraps(make)
+    def made(*args, **options):
+        try:
+            return make(*args, **options)
+        except (ClprimError, AssertionError, AttributeError, IndexError, ValueError):
+            if not _stand_ins:
+                raise
+            return ()
+
+    return made
+
+
 def array(shape, dtype=np.float32, order=None, offset=0, steps=1):
     """Describes an array: axes in memory in ``order``, every stride times ``steps``."""
+    own, dtype = np.dtype(dtype), np.dtype(_stand_ins.get(np.dtype(dtype), dtype))
+    offset = offset * dtype.itemsize // own.itemsize
     strides = dense_strides(shape, np.dtype(dtype).itemsize, order or range(len(shape)))
     return Operand(shape, tuple(s * steps for s in strides), offset, np.dtype(dtype))
 
@@ -61,6 +106,7 @@ def define(expr="y0 = x0;", init="reduce_y0 = 0;", step="reduce_y0 += y0;", **op
 
 
 SUM = define()
+CUMULATIVE = define(init="scan_y0 = 0;", step="scan_y0 += y0;", scan=True)
 ARGMAX = define(
     init="reduce_y0 = -INFINITY; reduce_y1 = 0;",
     step="if (y0 > reduce_y0) { reduce_y0 = y0; reduce_y1 = reduce_item; }",

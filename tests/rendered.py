@@ -9,15 +9,17 @@ import numpy as np
 from planning import (
     ARGMAX,
     CPU,
+    CUMULATIVE,
     FLOAT,
     GPU,
-    SUM,
     array,
     block,
     crossed,
     define,
+    is_stand_in,
     map_plan,
     reduce_plan,
+    where_possible,
 )
 from support import BFLOAT16
 
@@ -38,6 +40,7 @@ from clprim.plan.reduction.code import Scaling
 from clprim.plan.scan.planner import plan_scan
 from clprim.plan.sort.planner import plan_order
 from clprim.plan.sort.select import plan_select
+from clprim.plan.strides import Operand
 
 HALF = np.dtype(np.float16)
 
@@ -86,10 +89,8 @@ def maps():
         ),
     )
     back = [
-        dataclasses.replace(
-            array((60, 70), d, offset=69 * d.itemsize), strides=(70 * d.itemsize, -d.itemsize)
-        )
-        for d in (FLOAT, HALF)
+        dataclasses.replace(a, strides=(70 * a.dtype.itemsize, -a.dtype.itemsize))
+        for a in (array((60, 70), d, offset=69 * d.itemsize) for d in (FLOAT, HALF))
     ]
     ahead = dataclasses.replace(CPU, prefetch=True, cache_bytes=1024)
     yield "pointwise/backwards", map_plan("y0 = x0 + x1;", *back, traits=ahead)
@@ -134,6 +135,11 @@ def maps():
             array((1, 6)),
             out=array((2, 40, 6), order=(0, 2, 1)),
         ),
+    )
+    whole = [array((640,), np.int32)] * 2
+    yield (
+        "pointwise/division",
+        map_plan("y0 = x0 / (x1 - 1) / 2;\ny0 /= x1;", *whole, out=whole[0]),
     )
     yield "pointwise/12-dimensions", map_plan("y0 = max(x0, x1);", *crossed(12))
     yield (
@@ -215,11 +221,24 @@ def reductions():
     )
 
 
+def examples(family):
+    """The plans of its strategies' examples, without those that another dtype is not planned by."""
+    if not is_stand_in():
+        yield from family.examples()
+        return
+    planned = where_possible(lambda strategy, e: strategy.planned(e.problem, e.traits, e.tile))
+    for strategy in family.strategies:
+        for n, example in enumerate(getattr(strategy, "examples", tuple)()):
+            plan = planned(strategy, example)
+            if plan:
+                yield f"{strategy.name}-{n}", plan
+
+
 def strategies():
     """The examples of every family's strategies, and kernels that several share only once."""
     seen = set()
     for family in FAMILIES:
-        for short, plan in family.examples():
+        for short, plan in examples(family):
             folder = plan.main.template.rpartition("/")[0]
             name = f"{folder}/{short.rpartition('/')[2]}"
             for stage in plan.stages:
@@ -312,7 +331,7 @@ def scans():
     ):
         ends = {"exclusive": False, "reverse": False} | options
         x, partials = array(shape), [FLOAT]
-        plan = plan_scan(SUM, shape, axis, [x], [x], [], partials, **ends, traits=traits)
+        plan = plan_scan(CUMULATIVE, shape, axis, [x], [x], [], partials, **ends, traits=traits)
         yield f"scan/{name}", plan.stages[-1]
     for name, lines, length, bits, traits in (
         ("rank", 1000, 10, 32, CPU),
@@ -405,7 +424,7 @@ def attentions():
         plan = plan_attention_few(few, stored, stored, few, row, sees, (0, 0), slices, traits)
         yield f"fused/attention_few-{name}", plan.main
     names = ("q", "k", "v", "grad", "sums", "delta", "dq", "dk", "dv", "mask", "dmask")
-    of_batches = dataclasses.replace(array((2, 3, 50, 50)), strides=(0, 10000, 200, 4))
+    of_batches = Operand((2, 3, 50, 50), (0, 10000, 200, 4), 0, FLOAT)
     for name, one, column, mask, causal, drop in (
         ("causal", x, sums, (), True, 16),
         ("mask", x, sums, (of_pairs, of_batches), False, 0),

@@ -6,6 +6,7 @@ import typer
 
 from bench.commands.arithmetic import conv, depthwise, gemm, subpixel
 from bench.commands.bandwidth import gradient, layout, norm, pointwise, reduce
+from bench.commands.builds import builds
 from bench.commands.cookbook import cookbook
 from bench.commands.host import launch
 from bench.commands.operators import ops
@@ -40,6 +41,7 @@ _COMMANDS = (
     vendors,
     pages,
     torture,
+    builds,
 )
 for _command in _COMMANDS:
     app.command()(_command)

@@ -45,6 +45,8 @@ class Case:
             difference = np.abs(found.astype(np.float64) - wanted.astype(np.float64))
             allowed = self.tolerance * max(1.0, float(np.abs(wanted).max(initial=0)))
             wrong = ~(difference <= allowed)
+            if found.dtype.kind in "iu" and wanted.dtype.kind in "iu":
+                wrong = found != wanted  # of 64 bits, more than float64 holds
             if wrong.any():
                 place = tuple(int(i) for i in np.argwhere(wrong)[0])
                 raise WrongError(
@@ -83,6 +85,35 @@ def _pointwise(draw: Draw) -> Case:
         return tuple(y.get() for y in (results if len(terms) > 1 else [results]))
 
     return Case(f"{text} of {places}{' in place' if in_place else ''}", run, expected)
+
+
+def _division(draw: Draw) -> Case:
+    """Integers divided by integers, zeros and -1 among them, the least number among the others."""
+    dtype, shape = draw.one([np.dtype(t) for t in ("i4", "i8", "u4")]), draw.shape(0, 3)
+    hosts = [draw.edges(shape, dtype) for _ in range(3)]
+    first, second = draw.one("/%"), draw.one("/%")
+    text = draw.one(
+        (
+            "y0 = (x0 {} x1) {} x2;",
+            "y0 = x0 {} x1; y0 {}= x2;",
+            "typeof_x0 q = x0{}x1{}x2; y0 = q;",
+        )
+    ).format(first, second)
+    found = _divided(_divided(hosts[0], hosts[1], first), hosts[2], second)
+    operator, arrays = cp.Pointwise(text), [cp.asarray(h) for h in hosts]
+
+    def run() -> tuple[Host, ...]:
+        return (operator(*arrays).get(),)
+
+    return Case(f"{text} of {_described(arrays)}", run, (found,))
+
+
+def _divided(a: Host, b: Host, op: str) -> Host:
+    """C's quotient or remainder; by zero 0, and the least number by -1 itself."""
+    with np.errstate(all="ignore"):
+        rest = np.fmod(a, b)
+        quotient = np.where(b == 0, 0, (a - rest) // np.where(b == 0, 1, b))
+    return (rest if op == "%" else quotient).astype(a.dtype)
 
 
 def _reduction(draw: Draw) -> Case:
@@ -224,6 +255,7 @@ def _upload(draw: Draw) -> Case:
 
 KINDS: dict[str, Callable[[Draw], Case]] = {
     "pointwise": _pointwise,
+    "division": _division,
     "reduction": _reduction,
     "product": _product,
     "convolution": _convolution,

@@ -65,6 +65,13 @@ class Draw:
         """Whole numbers from -largest to largest."""
         return self.random.integers(-largest, largest + 1, shape).astype(dtype)
 
+    def edges(self, shape: tuple[int, ...], dtype: Any) -> Host:
+        """Integers among which are 0, 1, -1 and the least and the greatest of a dtype."""
+        info = np.iinfo(dtype)
+        known = [0, 0, 1, info.max, info.min, info.min + 1, 7, info.max // 3]
+        known += [-1, -1, -2] if info.min else [2, 2, 3]
+        return self.random.choice(np.array(known, dtype), shape)
+
     def arrays(self, shape: tuple[int, ...], dtype: Any) -> tuple[Host, Any]:
         """An array of a shape, on host and device: a view of a larger one, in any order."""
         order = self.random.permutation(len(shape)) if self.chance(0.4) else np.arange(len(shape))

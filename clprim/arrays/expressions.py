@@ -10,13 +10,7 @@ from collections.abc import Callable
 
 from clprim.dtypes import AnyDType
 
-# Division by zero gives zero, as in NumPy, instead of whatever the device does. The least number
-# by -1 has no quotient, and devices do what they like: it wraps, as in NumPy.
-_NO_QUOTIENT = {"i": "b == 0 || b == -1", "u": "b == 0"}
-_QUOTIENT = {
-    "i": "b == 0 ? 0 : b == -1 ? (typeof_y0)(0 - (ulong)a) : a / b",
-    "u": "b == 0 ? 0 : a / b",
-}
+# What integers by zero give, and the least number by -1, is the language's: NumPy's answer.
 
 
 def _remainder(kind: str, bits: int) -> str:
@@ -27,11 +21,11 @@ def _remainder(kind: str, bits: int) -> str:
             "y0 = r == 0 ? copysign((typeof_y0)0, b) : r;"
         )
     wrapped = " if (r != 0 && (r < 0) != (b < 0)) r += b;" if kind == "i" else ""
-    return f"typeof_y0 r = {_NO_QUOTIENT[kind]} ? 0 : a % b;{wrapped} y0 = r;"
+    return f"typeof_y0 r = a % b;{wrapped} y0 = r;"
 
 
 def _fmod(kind: str, bits: int) -> str:
-    return "y0 = fmod(a, b);" if kind == "f" else f"y0 = {_NO_QUOTIENT[kind]} ? 0 : a % b;"
+    return "y0 = fmod(a, b);" if kind == "f" else "y0 = a % b;"
 
 
 def _floor_divide(kind: str, bits: int) -> str:
@@ -43,15 +37,12 @@ def _floor_divide(kind: str, bits: int) -> str:
             "y0 = b == 0 ? a / b : q == 0 ? copysign((typeof_y0)0, a / b) : rint(q);"
         )
     if kind == "u":
-        return f"y0 = {_QUOTIENT['u']};"
-    return (
-        f"typeof_y0 q = {_QUOTIENT['i']}; "
-        "if (b != 0 && (a < 0) != (b < 0) && q * b != a) q -= 1; y0 = q;"
-    )
+        return "y0 = a / b;"
+    return "typeof_y0 q = a / b; if (b != 0 && (a < 0) != (b < 0) && q * b != a) q -= 1; y0 = q;"
 
 
 def _trunc_divide(kind: str, bits: int) -> str:
-    return "y0 = trunc(a / b);" if kind == "f" else f"y0 = {_QUOTIENT[kind]};"
+    return "y0 = trunc(a / b);" if kind == "f" else "y0 = a / b;"
 
 
 def _power(kind: str, bits: int) -> str:

@@ -22,7 +22,8 @@ Places = tuple[tuple[int, int], ...]
 _POINTER = 8  # bytes, also for a host of 32 bits: its devices have as many
 
 
-def _options(code: KernelCode, device: Device) -> tuple[str, ...]:
+def build_options(code: KernelCode, device: Device) -> tuple[str, ...]:
+    """Returns the options that a kernel is built with on a device."""
     options = [cl_std_option(device.traits, code.c_version)]
     if not code.doubles:
         # 0.5 in a snippet over float32 is a float32, as a Python 0.5 is beside a NumPy array.
@@ -103,7 +104,12 @@ class Launch:
         self._global = plan.global_size
         self._local = plan.local_size
         self._kernel = kernel_of(
-            device, source, _options(plan.code, device), self._name, title=title, lines=snippets
+            device,
+            source,
+            build_options(plan.code, device),
+            self._name,
+            title=title,
+            lines=snippets,
         )
         self._set_arg = self._kernel.set_arg
         # pyopencl packs a number fastest through the entry that its generated code calls;

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 
 from clprim.errors import DefinitionError
 from clprim.language import names
 from clprim.language.composed import Piece
 from clprim.language.lookups import Lookup
+from clprim.language.node import Span
 from clprim.language.operands import RANDOM, operand_number
 from clprim.language.preamble import Preamble
 from clprim.language.tokens import Token, caret_message
 from clprim.language.tree import Assign, Binary, Call, Statement, Tree, walk
 
+_DIVIDING = frozenset(["/", "%", "/=", "%="])
 _COUNTED = frozenset("+ - * / % += -= *= /=".split())
 
 
@@ -69,10 +74,51 @@ class Snippet:
         """What it does, one after another."""
         return self.tree.statements
 
+    @property
+    def divides(self) -> bool:
+        """Whether anything is divided in it."""
+        return any(token.text in _DIVIDING for token in self.tokens)
+
+    def operands(self, a: Span, op: str, b: Span) -> tuple[int, int, int, int]:
+        """Where ``a`` begins and ends and ``b`` begins and ends, with the brackets around them.
+
+        Args:
+            a: Where the left operand stands, with brackets or without.
+            op: The operator between them.
+            b: Where the right one stands.
+        """
+        tokens = self.tokens
+        at = bisect_left(tokens, a.end, key=attrgetter("start"))
+        while tokens[at].text != op:
+            at += 1
+        first = bisect_left(tokens, a.start, key=attrgetter("start"))
+        last = bisect_left(tokens, b.end, key=attrgetter("start")) - 1
+        first -= _open(tokens[first:at], ")")
+        last += _open(tokens[at + 1 : last + 1], "(")
+        return (
+            tokens[first].start,
+            tokens[at - 1].span.end,
+            tokens[at + 1].start,
+            tokens[last].span.end,
+        )
+
     @cached_property
     def body(self) -> str:
         """What is pasted between braces: with marks where lines of other snippets begin."""
-        lines = self.finished.split("\n")
+        return self.edited(())
+
+    def edited(self, edits: Iterable[tuple[int, int, str]]) -> str:
+        """Returns the body with some parts written otherwise, on as many lines.
+
+        Args:
+            edits: For each its start, its end and what stands there; of several at one place, the
+                first one comes first.
+        """
+        text, shift = self.finished, 0
+        for start, end, new in sorted(edits, key=lambda edit: edit[:2]):
+            text = text[: start + shift] + new + text[end + shift :]
+            shift += len(new) - (end - start)
+        lines = text.split("\n")
         for piece in reversed(self.pieces):
             if piece.line > 1 or piece.part != self.rules.part:
                 lines.insert(piece.line - 1, f'#line 1 "snippet:{piece.part}"')
@@ -131,3 +177,10 @@ class Snippet:
                 case Call(function) if function in names.BUILTINS:
                     total += 2 if function in ("fma", "mad") else 1
         return total
+
+
+def _open(tokens: Sequence[Token], bracket: str) -> int:
+    """How many brackets of a kind have no partner among tokens."""
+    texts = [token.text for token in tokens]
+    partner = {"(": ")", ")": "("}[bracket]
+    return texts.count(bracket) - texts.count(partner)

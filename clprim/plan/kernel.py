@@ -273,6 +273,7 @@ class KernelCode:
         unified: Built-in functions that the template defines anew, and how many arguments they
             have: several are cast to one type; of one, vectors of large numbers go lane by lane,
             but of erfc, which is computed by text.
+        divided: Types of integers that snippets divide by what may be 0 or -1.
         doubles: Whether double occurs (and so needs its extension, and keeps literals double).
         own: Names that the user chose, which the engine's must not be taken for.
     """
@@ -283,6 +284,7 @@ class KernelCode:
     constants: tuple[tuple[str, int], ...] = ()
     index: str
     unified: tuple[tuple[str, int], ...] = ()
+    divided: tuple[str, ...] = ()
     doubles: bool
     own: tuple[str, ...] = ()
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from clprim.errors import ShapeError
+from clprim.language.division import guarded
 from clprim.language.names import (
     BUILTINS,
     KEYWORDS,
@@ -94,6 +95,32 @@ def unified_functions(
     if not traits.vector_trigonometry:
         anew |= dict.fromkeys(TRIGONOMETRY, 1)
     return tuple((f, n) for f, n in sorted(anew.items()) if f in called and f not in preamble)
+
+
+class Printed:
+    """The texts of snippets as kernels print them: integers divide as NumPy's do.
+
+    Attributes:
+        divided: Types of the integers that are divided in those that were asked for.
+    """
+
+    def __init__(self) -> None:
+        self.divided: tuple[str, ...] = ()
+
+    def text(self, snippet: Snippet | None, types: Mapping[str, str]) -> str:
+        """Returns the text of a snippet, empty where there is none.
+
+        Args:
+            snippet: Which.
+            types: C types of its operands, of one by its name or of all of a family.
+        """
+        if snippet is None:
+            return ""
+        if not snippet.divides:
+            return snippet.body
+        text, divided = guarded(snippet, tuple(types.items()))
+        self.divided = tuple(sorted({*self.divided, *divided}))
+        return text
 
 
 def own_names(snippets: Iterable[Snippet], preamble: str) -> tuple[str, ...]:

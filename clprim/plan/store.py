@@ -14,7 +14,7 @@ from clprim.plan.kernel import (
     OperandCode,
     inner_step,
 )
-from clprim.plan.snippets import own_names, unified_functions
+from clprim.plan.snippets import Printed, own_names, unified_functions
 from clprim.traits import DeviceTraits
 
 
@@ -134,6 +134,10 @@ def storing(
     y, *extras = (code(place) for place in (what.y, *epilogue.arrays))
     value = stored_type(what.value).value
     snippets = [] if epilogue.snippet is None else [epilogue.snippet]
+    printed = Printed()
+    text = printed.text(
+        epilogue.snippet, {"y": value, "w": value} | {e.name: e.value for e in extras}
+    )
     alike = vectors_alike(what, (y, *extras))
     near = width > 1 and y.inner == "one" and all(e.inner != "any" for e in extras)
     vectors = whole and near and alike
@@ -147,7 +151,8 @@ def storing(
         "y": y,
         "extras": tuple(extras),
         "bias": epilogue.has_bias,
-        "epilogue": snippets[0].body if snippets else "",
+        "epilogue": text,
+        "divided": printed.divided,
         "scalars": tuple(f"w{n}" for n in range(epilogue.numbers)),
         "coords": epilogue.coords,
         "sizes": epilogue.sizes,

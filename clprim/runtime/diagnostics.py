@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
 from clprim.language.hints import of_complaint
 from clprim.language.tokens import quote
@@ -35,6 +36,7 @@ _PATTERNS = tuple(
     )
 )
 _LINE_DIRECTIVE = re.compile(r'\s*#\s*line\s+(\d+)(?:\s+"([^"]*)")?\s*$')
+_DIVISION = re.compile(r"cp_(divide|modulo)\(")
 _WORD = re.compile(r"\w+|[^\w\s]")
 _SNIPPET = "snippet:"
 _KERNEL = "kernel"
@@ -203,11 +205,22 @@ def _quoted(complaint: Complaint, snippets: Mapping[str, str]) -> list[str]:
 
 
 def _same_word(shown: str, compiled: str, column: int | None) -> int | None:
-    """Where a word of a line stood before operands got other names; None where that is unknown."""
+    """Where a word of a line stood before operands got other names, and divisions a function's.
+
+    None where that is unknown.
+    """
     words = [[m.start() for m in _WORD.finditer(line)] for line in (shown, compiled)]
-    if column not in words[1] or len(words[0]) != len(words[1]):
+    if column not in words[1]:
         return None
-    return words[0][words[1].index(column)]
+    at = words[1].index(column)
+    if not _DIVISION.search(compiled):
+        return words[0][at] if len(words[0]) == len(words[1]) else None
+    texts: list[list[str]] = [_WORD.findall(line) for line in (shown, compiled)]
+    alike = SequenceMatcher(None, texts[0], texts[1], autojunk=False)
+    for _, i, j, k, end in alike.get_opcodes():
+        if k <= at < end and j - i == end - k:
+            return words[0][i + at - k]
+    return None
 
 
 def _generated(found: list[Complaint], source: str) -> list[str]:

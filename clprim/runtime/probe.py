@@ -10,18 +10,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 import pyopencl as cl
 
-from clprim.runtime import disk_cache, icd, query
+from clprim.runtime import child, disk_cache, icd, query
 from clprim.runtime.probe_times import TIMED, kernel_of, shares_lanes, sums_four_products
 from clprim.traits import DeviceTraits
 
@@ -70,6 +67,16 @@ _USES = {
     "vectors_64": ("#if defined(__SSE2__) && !defined(__AVX512F__)\n#error none\n#endif", ""),
 }
 _VECTORS = (64, 32)  # bytes
+# Of functions of every third element, in a kernel of one work-item: a compiler dies of the vectors
+# that it makes of it.
+_STRIDED = """\
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void probe(__global float *a, const int n)
+{
+    float sum = 0;
+    for (int i = 0; i < n; i += 3)
+        sum += fabs(a[i]);
+    a[0] = sum;
+}"""
 _SOURCE = """\
 {before}
 #ifndef STORE
@@ -130,6 +137,7 @@ ANSWERS = (
     *_USES,
     "lanes",
     "dots",
+    "strided_sums",
     *(f"{read}_{size}" for size in query.SUB_GROUPS for read in _READS),
 )
 _TIMEOUT = 30.0  # seconds for a child; one where the machine is idle
@@ -137,7 +145,6 @@ _TIMEOUTS = 2  # children that may run out of it before the rest is not asked
 # Seconds for which processes go by what was not answered, instead of waiting for it again.
 _PATIENCE = 3600.0
 _UNTIL = "until:"
-_PREFIX = "clprim: "
 _CHILD = "import sys; sys.path[:] = {path!r}; from clprim.runtime.probe import main; main({task!r})"
 
 
@@ -190,7 +197,7 @@ def abilities(device: cl.Device) -> frozenset[str] | None:
         identity = query.identity(device)
     except cl.Error:  # a driver that does not even tell names
         return None
-    texts = (*identity, repr((_SOURCE, _USES, _SUB_GROUPS, _READS, TIMED)).encode())
+    texts = (*identity, repr((_SOURCE, _USES, _SUB_GROUPS, _READS, _STRIDED, TIMED)).encode())
     key = hashlib.sha256(b"abilities:" + repr(texts).encode()).hexdigest()
     kept = disk_cache.load(key)
     found = None if kept is None else _still_true(kept.decode())
@@ -223,9 +230,7 @@ def _still_true(kept: str) -> frozenset[str] | None:
 
 def _ask(device: cl.Device) -> dict[str, bool | None] | None:
     """Asks child processes; a death is a no, and None what was not answered in time."""
-    # An interpreter that is part of another program, or frozen into one, cannot be started again.
-    python = Path(sys.executable or "").name.startswith(("python", "pypy"))
-    if not python or getattr(sys, "frozen", False):
+    if not child.is_possible():
         return None
     promised = query.query_traits(device)
     lacking = {use for use in ("fp16", "fp64") if not getattr(promised, use)}
@@ -235,6 +240,7 @@ def _ask(device: cl.Device) -> dict[str, bool | None] | None:
     others += ["dots"] if promised.integer_dots else []
     reads = [read for read in _READS if getattr(promised, read)]
     others += [f"{read}_{size}" for size in promised.sub_groups for read in reads]
+    others += ["strided_sums"]  # last: who dies of it need not begin once more
     # Most compilers know it all, which one program shows; else each has one of its own.
     answers = _run_children(device, [["kernel", *uses], *([other] for other in others)])
     if answers is None:
@@ -269,28 +275,13 @@ def _run_child(
 ) -> tuple[list[bool] | None, bool]:
     """Returns the answers that a child gave, None where it asked nothing; and if it was in time."""
     task = json.dumps([query.whereabouts(device), questions])
-    path = [entry or os.getcwd() for entry in sys.path]  # noqa: PTH109 - a string is wanted
-    command = [sys.executable, "-c", _CHILD.format(path=path, task=task)]
     try:
-        child = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONWARNINGS": "ignore"},
+        said, in_time = child.run(
+            _CHILD.format(path=child.search_path(), task=task), timeout=_TIMEOUT
         )
     except OSError:
         return None, True
-    in_time = True
-    try:
-        said, _ = child.communicate(timeout=_TIMEOUT)
-    except subprocess.TimeoutExpired:
-        in_time = False
-        child.kill()
-        said, _ = child.communicate()
-    lines = said.decode(errors="replace").split("\n")
-    answers = [line[len(_PREFIX) :] for line in lines if line.startswith(_PREFIX)]
-    return ([answer == "yes" for answer in answers[1:]] if answers else None), in_time
+    return ([answer == "yes" for answer in said[1:]] if said else None), in_time
 
 
 def main(task: str) -> None:
@@ -299,28 +290,20 @@ def main(task: str) -> None:
     Args:
         task: Which device and which questions, as `_run_child` writes them.
     """
-    _leave_no_core_file()
+    child.leave_no_core_file()
     where, questions = json.loads(task)
     icd.prepare()
     device = query.find(where)
     context = cl.Context([device])
     queue = cl.CommandQueue(context, device)
-    print(f"{_PREFIX}begin", flush=True)
+    child.say("begin")
     for uses in questions:
         try:
             yes = _is_so(queue, uses)
         except cl.Error:
             yes = False
-        print(f"{_PREFIX}{'yes' if yes else 'no'}", flush=True)
+        child.say("yes" if yes else "no")
     os._exit(0)  # some drivers crash on the way out
-
-
-def _leave_no_core_file() -> None:
-    try:
-        import resource
-    except ImportError:  # Windows
-        return
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _source(uses: Sequence[str]) -> str:
@@ -334,8 +317,22 @@ def _is_so(queue: cl.CommandQueue, uses: Sequence[str]) -> bool:
         return shares_lanes(queue)
     if "dots" in uses:
         return sums_four_products(queue)
+    if "strided_sums" in uses:
+        return _sums_strided(queue)
     read, _, size = uses[0].rpartition("_")
     return _hands_over(queue, read, int(size)) if read in _READS else _works(queue, uses)
+
+
+def _sums_strided(queue: cl.CommandQueue) -> bool:
+    kernel = kernel_of(queue, _STRIDED)
+    given = np.arange(100, dtype=np.float32)
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+    memory = cl.Buffer(queue.context, flags, hostbuf=-given)
+    kernel.set_args(memory, np.int32(given.size))
+    cl.enqueue_nd_range_kernel(queue, kernel, (1,), (1,))
+    result = np.empty_like(given)
+    cl.enqueue_copy(queue, result, memory)
+    return bool(result[0] == given[::3].sum())
 
 
 def _hands_over(queue: cl.CommandQueue, read: str, size: int) -> bool:

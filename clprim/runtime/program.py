@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 import pyopencl as cl
 
 from clprim.errors import BuildError, DeviceError
-from clprim.runtime import disk_cache
+from clprim.runtime import disk_cache, trial
 from clprim.runtime.diagnostics import explain
 from clprim.runtime.query import identity
 from clprim.runtime.stats import counters
@@ -202,6 +202,12 @@ def _load_or_compile(
         if raw is not None:
             counters.disk_hits += 1
             return cl.Program(raw)
+    if trial.is_suspect(device, source, (lines or {}).values()):
+        flags = _survived(device, source, flags, disk_key, title)
+        raw = _load(device, flags, disk_key) if cached else None
+        if raw is not None:
+            counters.builds += 1
+            return cl.Program(raw)
     raw = _RawProgram(device.context, source)
     try:
         raw._build(options=flags, devices=[device.cl])
@@ -214,6 +220,27 @@ def _load_or_compile(
     if cached:
         _store(device, raw, disk_key)
     return cl.Program(raw)
+
+
+def _survived(device: Device, source: str, flags: bytes, disk_key: str, title: str) -> bytes:
+    """Returns the options with which a child process has built a program without dying of it.
+
+    Raises:
+        BuildError: The compiler ends the process, whatever it is told.
+    """
+    for options in (flags, b" ".join([flags, trial.CALM])):
+        try:
+            (outcome,) = trial.outcomes(device.cl, [(source, options, disk_key)])
+        except OSError:
+            return flags  # no child process can be had
+        if outcome != trial.DIED:
+            return options
+    refused = BuildError(
+        f"{title}: the OpenCL compiler of {device.name} ends the process that compiles it, with "
+        "and without optimisations; it was tried in another one. Write its loops otherwise"
+    )
+    vars(refused).update(log="", source=source)
+    raise refused
 
 
 def _load(device: Device, flags: bytes, disk_key: str) -> cl._cl._Program | None:

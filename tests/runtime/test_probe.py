@@ -157,9 +157,9 @@ def test_every_child_has_the_whole_time(device, monkeypatch):
     limits = []
     communicate = subprocess.Popen.communicate
 
-    def watched(child, timeout=None):
+    def watched(child, given=None, timeout=None):
         limits.append(timeout)
-        return communicate(child, timeout=timeout)
+        return communicate(child, given, timeout=timeout)
 
     monkeypatch.setattr(subprocess.Popen, "communicate", watched)
     assert "kernel" not in probe.abilities(device.cl)

@@ -30,7 +30,7 @@ from clprim.plan.product.problem import Contraction
 from clprim.plan.product.problem import index_of as contraction_index
 from clprim.plan.product.register_code import ContractionCode, contraction_code
 from clprim.plan.product.register_tile import Tile
-from clprim.plan.snippets import own_names, unified_functions
+from clprim.plan.snippets import Printed, own_names, unified_functions
 from clprim.plan.store import add_store
 from clprim.traits import DeviceTraits
 
@@ -206,6 +206,7 @@ def plan_inverted_residual(what: InvertedResidual, traits: DeviceTraits) -> Plan
         )
     activation = d.epilogue
     snippets = [s for s in (activation.snippet, project.epilogue.snippet) if s is not None]
+    printed = Printed()
     operands = {b.name: OperandCode.of(b.name, b.dtype, what.value, 2) for b in biases}
     a = OperandCode.of("a", x.dtype, what.value, x.channel)
     main = KernelPlan(
@@ -225,7 +226,8 @@ def plan_inverted_residual(what: InvertedResidual, traits: DeviceTraits) -> Plan
             stride=(h.stride, v.stride) if unrolled else (0, 0),
             rows=tile_rows,
             columns=min(COLUMNS, v.outputs),
-            activation="" if activation.snippet is None else activation.snippet.body,
+            activation=printed.text(activation.snippet, dict.fromkeys("xwy", code.value)),
+            divided=tuple({*printed.divided, *code.divided}),
             vector_activation=activation.on_vectors(what.value),
             expand_bias=operands.get("expand_bias"),
             taps_bias=operands.get("taps_bias"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from clprim.dtypes import stored_type
@@ -23,7 +23,7 @@ from clprim.plan.kernel import (
     ScalarCode,
 )
 from clprim.plan.reduction.code import PartialCode, partial_code
-from clprim.plan.snippets import own_names, unified_functions
+from clprim.plan.snippets import Printed, own_names, unified_functions
 from clprim.traits import DeviceTraits
 
 
@@ -170,7 +170,13 @@ def group_kernel(
     elements = math.prod(problem.shape)
     near = definition.near if begun else None
     partials = tuple(partial_code(n, problem.value) for n in range(definition.taken.partials))
-    phases = _phases(definition, near, operands, partials, scalars, value)
+    printed = Printed()
+    families = dict.fromkeys(("x", "w", "y", "reduce_y", "other_y", "group_y"), value)
+
+    def text(snippet: Snippet | None) -> str:
+        return printed.text(snippet, families)
+
+    phases = _phases(definition, near, operands, partials, scalars, value, text)
     each = definition.each if near is None else near.finish
     moved = elements * sum(arrays[n].dtype.itemsize for n in loops.moving if run.strides[n])
     taken, snippets = definition.taken, definition.snippets
@@ -195,9 +201,10 @@ def group_kernel(
         group_values=definition.group_values,
         partials=partials,
         scalars=scalars,
-        init=taken.init.body,
-        finalize=definition.finalize.body,
-        each=each.body,
+        init=text(taken.init),
+        finalize=text(definition.finalize),
+        each=text(each),
+        divided=printed.divided,
         each_part=each.rules.part,
         begun=0 if near is None else begun,
         singly=singly and near is None,
@@ -218,6 +225,7 @@ def _phases(
     partials: tuple[PartialCode, ...],
     scalars: tuple[ScalarCode, ...],
     value: str,
+    text: Callable[[Snippet | None], str],
 ) -> tuple[PhaseCode, ...]:
     """Returns the walks of the reduction: one, or those of ``near``."""
     taken = definition.taken
@@ -233,10 +241,10 @@ def _phases(
         read = step.numbers("x") | (frozenset() if expr is None else expr.numbers("x"))
         return PhaseCode(
             parts=("" if expr is None else expr.rules.part, step.rules.part, combine.rules.part),
-            expr="" if expr is None else expr.body,
-            step=step.body,
-            combine=combine.body,
-            init=taken.init.body,
+            expr=text(expr),
+            step=text(step),
+            combine=text(combine),
+            init=text(taken.init),
             merge=merge,
             combine_vectors=is_componentwise(combine),
             partials=partials,

@@ -52,6 +52,7 @@ from clprim.plan.pointwise.schedule import (
 )
 from clprim.plan.pointwise.tiling import find_tiling
 from clprim.plan.snippets import (
+    Printed,
     index_type,
     own_names,
     refuse_byte_choices,
@@ -173,6 +174,10 @@ def plan_pointwise(
     if definition.draws:
         given.random()
     of_scalars = {w.value for w in scalar_codes}
+    printed = Printed()
+    known = {o.name: o.value for o in (*operands, *lookups)}
+    known |= {w.name: w.value for w in scalar_codes}
+    expr = printed.text(definition.expr, known)
     common: dict[str, Any] = {
         "name": what,
         "preamble": definition.preamble,
@@ -181,7 +186,8 @@ def plan_pointwise(
         "doubles": "double" in {*(o.value for o in (*operands, *lookups)), *of_scalars},
         "own": own_names(definition.snippets, definition.preamble),
         "part": definition.expr.rules.part,
-        "expr": definition.expr.body,
+        "expr": expr,
+        "divided": printed.divided,
         "scalars": scalar_codes,
         "lookups": lookups,
         "positions": tuple(

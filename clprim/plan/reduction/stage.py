@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from clprim.dtypes import AnyDType, promote, stored_type, value_dtype
 from clprim.language.definition import ReductionDefinition
@@ -21,7 +22,7 @@ from clprim.plan.kernel import (
 )
 from clprim.plan.reduction.code import ReductionCode, Scaling, partial_code
 from clprim.plan.reduction.schedule import Schedule
-from clprim.plan.snippets import own_names, unified_functions
+from clprim.plan.snippets import Printed, own_names, unified_functions
 from clprim.plan.strides import Operand
 from clprim.traits import DeviceTraits
 
@@ -121,6 +122,27 @@ class Stages:
         """Numbers of the partials that are sums of floats."""
         summed = self.definition.summed
         return tuple(n for n in sorted(summed) if self.partials[n].kind not in "biu")
+
+    def texts(self, *, finalized: bool = True) -> dict[str, Any]:
+        """Returns the snippets as kernels print them, by name, and the types that they divide in.
+
+        Args:
+            finalized: Whether what makes results of partials is one of them.
+        """
+        definition, printed = self.definition, Printed()
+        inputs = {f"x{n}": stored_type(d).value for n, d in enumerate(self.input_values)}
+        partials = {p.name: p.value for p in self.partial_codes}
+        known = inputs | partials | {w.name: w.value for w in self.scalar_codes}
+        others = {p.other: p.value for p in self.partial_codes}
+        results = {y.name: y.value for y in self.result_codes}
+        return {
+            "expr": printed.text(definition.expr, known | dict(self.values)),
+            "init": printed.text(definition.init, known),
+            "step": printed.text(definition.step, known | dict(self.values)),
+            "combine": printed.text(definition.combine, known | others),
+            "finalize": printed.text(definition.finalize if finalized else None, known | results),
+            "divided": printed.divided,
+        }
 
     def _levels(self, schedule: Schedule, template: str) -> tuple[int, bool, bool]:
         """How levels of accumulators keep chains of floating-point additions short.
@@ -249,11 +271,7 @@ class Stages:
             unified=unified_functions(definition.snippets, definition.preamble, self.traits),
             doubles=self.doubles,
             own=own_names(definition.snippets, definition.preamble),
-            expr=definition.expr.body,
-            init=definition.init.body,
-            step=definition.step.body,
-            combine=definition.combine.body,
-            finalize=definition.finalize.body if definition.finalize and not partial else "",
+            **self.texts(finalized=not partial),
             results=() if partial else self.result_codes,
             inputs=inputs,
             partials=self.partial_codes,

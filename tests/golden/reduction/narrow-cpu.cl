@@ -357,7 +357,8 @@ reduce_y0 = 0;
 #line 358 "kernel"
         }
 
-        // The last rows fill no tile.
+        // The last rows fill no tile, and too few steps for vectors.
+        #pragma clang loop vectorize(disable)
         for (index_t f = e + c; f < end; f += 3) {
             typedef float typeof_x0;
             const typeof_x0 x0 = (float)x0_memory[x0_at + f];
@@ -366,12 +367,12 @@ reduce_y0 = 0;
             {
 #line 1 "snippet:expr"
 y0 = x0;
-#line 370 "kernel"
+#line 371 "kernel"
             }
             {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 375 "kernel"
+#line 376 "kernel"
             }
 
         }

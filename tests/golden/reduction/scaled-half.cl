@@ -76,7 +76,7 @@ reduce_y0 += other_y0;
 
 static inline float from_bfloat16_1(ushort bits)
 {
-    return as_float(convert_uint(bits) << 16);
+    return as_float((uint)(bits) << 16);
 }
 static inline ushort to_bfloat16_1(float value)
 {

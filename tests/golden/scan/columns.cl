@@ -5,36 +5,36 @@
 //     every 256 of them partial results begin anew: sums of sums have smaller errors
 typedef int index_t;
 
-#define lowest_reduce_y0 -INFINITY
-#define highest_reduce_y0 INFINITY
+#define lowest_scan_y0 -INFINITY
+#define highest_scan_y0 INFINITY
 
 static inline __attribute__((overloadable)) void take_partial(
-float *to_reduce_y0, const float other_y0)
+float *to_scan_y0, const float other_y0)
 {
-    typedef float typeof_reduce_y0;
-    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
+    typedef float typeof_scan_y0;
+    typeof_scan_y0 scan_y0 = *to_scan_y0;
     {
 #line 1 "snippet:combine"
-reduce_y0 += other_y0;
+scan_y0 += other_y0;
 #line 20 "kernel"
     }
-    *to_reduce_y0 = reduce_y0;
+    *to_scan_y0 = scan_y0;
 }
 
 static inline __attribute__((overloadable)) void take_partial(
-float16 *to_reduce_y0, const float16 other_y0)
+float16 *to_scan_y0, const float16 other_y0)
 {
-    typedef float16 typeof_reduce_y0;
-    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
+    typedef float16 typeof_scan_y0;
+    typeof_scan_y0 scan_y0 = *to_scan_y0;
     {
 #line 1 "snippet:combine"
-reduce_y0 += other_y0;
+scan_y0 += other_y0;
 #line 33 "kernel"
     }
-    *to_reduce_y0 = reduce_y0;
+    *to_scan_y0 = scan_y0;
 }
 
-__kernel void reduction(
+__kernel void scan(
     __global float *y0_memory,
     __global const float *x0_memory,
     const int n,
@@ -63,27 +63,27 @@ __kernel void reduction(
         if (t < width / 16) {
             const index_t c = t * 16;
             {
-                float16 done_reduce_y0;
+                float16 done_scan_y0;
                 {
-                    typedef float16 typeof_reduce_y0;
-                    typeof_reduce_y0 reduce_y0 = 0;
+                    typedef float16 typeof_scan_y0;
+                    typeof_scan_y0 scan_y0 = 0;
                     {
 #line 1 "snippet:init"
-reduce_y0 = 0;
+scan_y0 = 0;
 #line 74 "kernel"
                     }
 
-                    done_reduce_y0 = reduce_y0;
+                    done_scan_y0 = scan_y0;
                 }
 
                 index_t x0_at = x0_start + begin * x0_step;
                 index_t y0_at = y0_start + begin * y0_step;
                 for (index_t block = begin; block < end; block += 256) {
-                    typedef float16 typeof_reduce_y0;
-                    typeof_reduce_y0 reduce_y0 = 0;
+                    typedef float16 typeof_scan_y0;
+                    typeof_scan_y0 scan_y0 = 0;
                     {
 #line 1 "snippet:init"
-reduce_y0 = 0;
+scan_y0 = 0;
 #line 88 "kernel"
                     }
 
@@ -93,13 +93,13 @@ reduce_y0 = 0;
                         const typeof_x0 x0 = vload16(0, x0_memory + x0_at + c);
 
                         {
-                            float16 merged_reduce_y0 = done_reduce_y0;
-                            take_partial(&merged_reduce_y0, reduce_y0);
+                            float16 merged_scan_y0 = done_scan_y0;
+                            take_partial(&merged_scan_y0, scan_y0);
                             {
-                                const float16 result_reduce_y0 = merged_reduce_y0;
+                                const float16 result_scan_y0 = merged_scan_y0;
                                 {
-                                    typedef float16 typeof_reduce_y0;
-                                    const typeof_reduce_y0 reduce_y0 = result_reduce_y0;
+                                    typedef float16 typeof_scan_y0;
+                                    const typeof_scan_y0 scan_y0 = result_scan_y0;
                                     typedef float16 typeof_y0;
                                     const typeof_y0 y0 = scan_y0;
                                     vstore16(y0, 0, y0_memory + y0_at + c);
@@ -117,41 +117,41 @@ y0 = x0;
                         }
                         {
 #line 1 "snippet:step"
-reduce_y0 += y0;
+scan_y0 += y0;
 #line 122 "kernel"
                         }
 
                         x0_at += x0_step;
                         y0_at += y0_step;
                     }
-                    take_partial(&done_reduce_y0, reduce_y0);
+                    take_partial(&done_scan_y0, scan_y0);
                 }
             }
 
         } else {
             const index_t c = width - tiles + t;
             {
-                float done_reduce_y0;
+                float done_scan_y0;
                 {
-                    typedef float typeof_reduce_y0;
-                    typeof_reduce_y0 reduce_y0 = 0;
+                    typedef float typeof_scan_y0;
+                    typeof_scan_y0 scan_y0 = 0;
                     {
 #line 1 "snippet:init"
-reduce_y0 = 0;
+scan_y0 = 0;
 #line 142 "kernel"
                     }
 
-                    done_reduce_y0 = reduce_y0;
+                    done_scan_y0 = scan_y0;
                 }
 
                 index_t x0_at = x0_start + begin * x0_step;
                 index_t y0_at = y0_start + begin * y0_step;
                 for (index_t block = begin; block < end; block += 256) {
-                    typedef float typeof_reduce_y0;
-                    typeof_reduce_y0 reduce_y0 = 0;
+                    typedef float typeof_scan_y0;
+                    typeof_scan_y0 scan_y0 = 0;
                     {
 #line 1 "snippet:init"
-reduce_y0 = 0;
+scan_y0 = 0;
 #line 156 "kernel"
                     }
 
@@ -161,13 +161,13 @@ reduce_y0 = 0;
                         const typeof_x0 x0 = (float)x0_memory[x0_at + c];
 
                         {
-                            float merged_reduce_y0 = done_reduce_y0;
-                            take_partial(&merged_reduce_y0, reduce_y0);
+                            float merged_scan_y0 = done_scan_y0;
+                            take_partial(&merged_scan_y0, scan_y0);
                             {
-                                const float result_reduce_y0 = merged_reduce_y0;
+                                const float result_scan_y0 = merged_scan_y0;
                                 {
-                                    typedef float typeof_reduce_y0;
-                                    const typeof_reduce_y0 reduce_y0 = result_reduce_y0;
+                                    typedef float typeof_scan_y0;
+                                    const typeof_scan_y0 scan_y0 = result_scan_y0;
                                     typedef float typeof_y0;
                                     const typeof_y0 y0 = (float)scan_y0;
                                     y0_memory[y0_at + c] = y0;
@@ -185,14 +185,14 @@ y0 = x0;
                         }
                         {
 #line 1 "snippet:step"
-reduce_y0 += y0;
+scan_y0 += y0;
 #line 190 "kernel"
                         }
 
                         x0_at += x0_step;
                         y0_at += y0_step;
                     }
-                    take_partial(&done_reduce_y0, reduce_y0);
+                    take_partial(&done_scan_y0, scan_y0);
                 }
             }
 

@@ -5,23 +5,23 @@
 //     results      what was before the tile, what work-items before this one sum up to, its own
 typedef int index_t;
 
-#define lowest_reduce_y0 -INFINITY
-#define highest_reduce_y0 INFINITY
+#define lowest_scan_y0 -INFINITY
+#define highest_scan_y0 INFINITY
 
 static inline __attribute__((overloadable)) void take_partial(
-float *to_reduce_y0, const float other_y0)
+float *to_scan_y0, const float other_y0)
 {
-    typedef float typeof_reduce_y0;
-    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
+    typedef float typeof_scan_y0;
+    typeof_scan_y0 scan_y0 = *to_scan_y0;
     {
 #line 1 "snippet:combine"
-reduce_y0 += other_y0;
+scan_y0 += other_y0;
 #line 20 "kernel"
     }
-    *to_reduce_y0 = reduce_y0;
+    *to_scan_y0 = scan_y0;
 }
 
-__kernel __attribute__((reqd_work_group_size(256, 1, 1))) void reduction(
+__kernel __attribute__((reqd_work_group_size(256, 1, 1))) void scan(
     __global float *y0_memory,
     __global const float *x0_memory,
     const int n,
@@ -40,7 +40,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void reduction(
     const int y0_k0)
 {
 
-    __local float local_reduce_y0[256];
+    __local float local_scan_y0[256];
 
     const index_t lane = (index_t)get_local_id(0);
     const index_t line = (index_t)get_group_id(0);
@@ -52,26 +52,26 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void reduction(
 
     const index_t x0_at = x0_start + at_k0 * x0_k0;
     const index_t y0_at = y0_start + at_k0 * y0_k0;
-    float done_reduce_y0;
+    float done_scan_y0;
     {
-        typedef float typeof_reduce_y0;
-        typeof_reduce_y0 reduce_y0 = 0;
+        typedef float typeof_scan_y0;
+        typeof_scan_y0 scan_y0 = 0;
         {
 #line 1 "snippet:init"
-reduce_y0 = 0;
+scan_y0 = 0;
 #line 63 "kernel"
         }
 
-        done_reduce_y0 = reduce_y0;
+        done_scan_y0 = scan_y0;
     }
 
     for (index_t base = begin; base < end; base += 1024) {
         {
-            typedef float typeof_reduce_y0;
-            typeof_reduce_y0 reduce_y0 = 0;
+            typedef float typeof_scan_y0;
+            typeof_scan_y0 scan_y0 = 0;
             {
 #line 1 "snippet:init"
-reduce_y0 = 0;
+scan_y0 = 0;
 #line 76 "kernel"
             }
 
@@ -89,34 +89,34 @@ y0 = x0;
                     }
                     {
 #line 1 "snippet:step"
-reduce_y0 += y0;
+scan_y0 += y0;
 #line 94 "kernel"
                     }
 
                 }
             }
 
-            local_reduce_y0[lane] = reduce_y0;
+            local_scan_y0[lane] = scan_y0;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         for (int reach = 1; reach < 256; reach *= 2) {
-            float earlier_reduce_y0 = local_reduce_y0[lane < reach ? lane : lane - reach];
+            float earlier_scan_y0 = local_scan_y0[lane < reach ? lane : lane - reach];
             barrier(CLK_LOCAL_MEM_FENCE);
             if (lane >= reach) {
-                take_partial(&earlier_reduce_y0, local_reduce_y0[lane]);
-                local_reduce_y0[lane] = earlier_reduce_y0;
+                take_partial(&earlier_scan_y0, local_scan_y0[lane]);
+                local_scan_y0[lane] = earlier_scan_y0;
             }
             barrier(CLK_LOCAL_MEM_FENCE);
         }
         {
-            float before_reduce_y0 = done_reduce_y0;
+            float before_scan_y0 = done_scan_y0;
             if (lane > 0)
-                take_partial(&before_reduce_y0, local_reduce_y0[lane - 1]);
-            typedef float typeof_reduce_y0;
-            typeof_reduce_y0 reduce_y0 = 0;
+                take_partial(&before_scan_y0, local_scan_y0[lane - 1]);
+            typedef float typeof_scan_y0;
+            typeof_scan_y0 scan_y0 = 0;
             {
 #line 1 "snippet:init"
-reduce_y0 = 0;
+scan_y0 = 0;
 #line 121 "kernel"
             }
 
@@ -135,18 +135,18 @@ y0 = x0;
                     }
                     {
 #line 1 "snippet:step"
-reduce_y0 += y0;
+scan_y0 += y0;
 #line 140 "kernel"
                     }
 
                     {
-                        float merged_reduce_y0 = before_reduce_y0;
-                        take_partial(&merged_reduce_y0, reduce_y0);
+                        float merged_scan_y0 = before_scan_y0;
+                        take_partial(&merged_scan_y0, scan_y0);
                         {
-                            const float result_reduce_y0 = merged_reduce_y0;
+                            const float result_scan_y0 = merged_scan_y0;
                             {
-                                typedef float typeof_reduce_y0;
-                                const typeof_reduce_y0 reduce_y0 = result_reduce_y0;
+                                typedef float typeof_scan_y0;
+                                const typeof_scan_y0 scan_y0 = result_scan_y0;
                                 typedef float typeof_y0;
                                 const typeof_y0 y0 = (float)scan_y0;
                                 y0_memory[y0_at + e * y0_step] = y0;
@@ -159,7 +159,7 @@ reduce_y0 += y0;
             }
 
         }
-        take_partial(&done_reduce_y0, local_reduce_y0[255]);
+        take_partial(&done_scan_y0, local_scan_y0[255]);
         barrier(CLK_LOCAL_MEM_FENCE);  // the next tile uses the same local memory
     }
 }

@@ -7,36 +7,36 @@
 // Every 4096 elements partial results begin anew: sums of sums have smaller errors.
 typedef int index_t;
 
-#define lowest_reduce_y0 -INFINITY
-#define highest_reduce_y0 INFINITY
+#define lowest_scan_y0 -INFINITY
+#define highest_scan_y0 INFINITY
 
 static inline __attribute__((overloadable)) void take_partial(
-float *to_reduce_y0, const float other_y0)
+float *to_scan_y0, const float other_y0)
 {
-    typedef float typeof_reduce_y0;
-    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
+    typedef float typeof_scan_y0;
+    typeof_scan_y0 scan_y0 = *to_scan_y0;
     {
 #line 1 "snippet:combine"
-reduce_y0 += other_y0;
+scan_y0 += other_y0;
 #line 22 "kernel"
     }
-    *to_reduce_y0 = reduce_y0;
+    *to_scan_y0 = scan_y0;
 }
 
 static inline __attribute__((overloadable)) void take_partial(
-float16 *to_reduce_y0, const float16 other_y0)
+float16 *to_scan_y0, const float16 other_y0)
 {
-    typedef float16 typeof_reduce_y0;
-    typeof_reduce_y0 reduce_y0 = *to_reduce_y0;
+    typedef float16 typeof_scan_y0;
+    typeof_scan_y0 scan_y0 = *to_scan_y0;
     {
 #line 1 "snippet:combine"
-reduce_y0 += other_y0;
+scan_y0 += other_y0;
 #line 35 "kernel"
     }
-    *to_reduce_y0 = reduce_y0;
+    *to_scan_y0 = scan_y0;
 }
 
-__kernel void reduction(
+__kernel void scan(
     __global float *y0_memory,
     __global const float *x0_memory,
     const int n,
@@ -66,43 +66,43 @@ __kernel void reduction(
 
         const index_t x0_at = x0_start + at_k0 * x0_k0;
         const index_t y0_at = y0_start + at_k0 * y0_k0;
-        float none_reduce_y0;
+        float none_scan_y0;
         {
-            typedef float typeof_reduce_y0;
-            typeof_reduce_y0 reduce_y0 = 0;
+            typedef float typeof_scan_y0;
+            typeof_scan_y0 scan_y0 = 0;
             {
 #line 1 "snippet:init"
-reduce_y0 = 0;
+scan_y0 = 0;
 #line 77 "kernel"
             }
 
-            none_reduce_y0 = reduce_y0;
+            none_scan_y0 = scan_y0;
         }
 
-        float done_reduce_y0 = none_reduce_y0;
+        float done_scan_y0 = none_scan_y0;
 
         for (index_t block = begin; block < end; block += 4096) {
             const index_t stop = min(block + 4096, end);
             index_t e = block;
-            float block_reduce_y0;
+            float block_scan_y0;
             {
-                typedef float typeof_reduce_y0;
-                typeof_reduce_y0 reduce_y0 = 0;
+                typedef float typeof_scan_y0;
+                typeof_scan_y0 scan_y0 = 0;
                 {
 #line 1 "snippet:init"
-reduce_y0 = 0;
+scan_y0 = 0;
 #line 95 "kernel"
                 }
 
-                block_reduce_y0 = reduce_y0;
+                block_scan_y0 = scan_y0;
             }
 
             for (; e + 16 <= stop; e += 16) {
-                typedef float16 typeof_reduce_y0;
-                typeof_reduce_y0 reduce_y0 = 0;
+                typedef float16 typeof_scan_y0;
+                typeof_scan_y0 scan_y0 = 0;
                 {
 #line 1 "snippet:init"
-reduce_y0 = 0;
+scan_y0 = 0;
 #line 107 "kernel"
                 }
 
@@ -118,45 +118,45 @@ y0 = x0;
                 }
                 {
 #line 1 "snippet:step"
-reduce_y0 += y0;
+scan_y0 += y0;
 #line 123 "kernel"
                 }
 
-                float16 earlier_reduce_y0;
-                earlier_reduce_y0 = (float16)(none_reduce_y0, reduce_y0.s0, reduce_y0.s1, reduce_y0.s2, reduce_y0.s3, reduce_y0.s4, reduce_y0.s5, reduce_y0.s6, reduce_y0.s7, reduce_y0.s8, reduce_y0.s9, reduce_y0.sa, reduce_y0.sb, reduce_y0.sc, reduce_y0.sd, reduce_y0.se);
-                take_partial(&earlier_reduce_y0, reduce_y0);
-                reduce_y0 = earlier_reduce_y0;
-                earlier_reduce_y0 = (float16)(none_reduce_y0, none_reduce_y0, reduce_y0.s0, reduce_y0.s1, reduce_y0.s2, reduce_y0.s3, reduce_y0.s4, reduce_y0.s5, reduce_y0.s6, reduce_y0.s7, reduce_y0.s8, reduce_y0.s9, reduce_y0.sa, reduce_y0.sb, reduce_y0.sc, reduce_y0.sd);
-                take_partial(&earlier_reduce_y0, reduce_y0);
-                reduce_y0 = earlier_reduce_y0;
-                earlier_reduce_y0 = (float16)(none_reduce_y0, none_reduce_y0, none_reduce_y0, none_reduce_y0, reduce_y0.s0, reduce_y0.s1, reduce_y0.s2, reduce_y0.s3, reduce_y0.s4, reduce_y0.s5, reduce_y0.s6, reduce_y0.s7, reduce_y0.s8, reduce_y0.s9, reduce_y0.sa, reduce_y0.sb);
-                take_partial(&earlier_reduce_y0, reduce_y0);
-                reduce_y0 = earlier_reduce_y0;
-                earlier_reduce_y0 = (float16)(none_reduce_y0, none_reduce_y0, none_reduce_y0, none_reduce_y0, none_reduce_y0, none_reduce_y0, none_reduce_y0, none_reduce_y0, reduce_y0.s0, reduce_y0.s1, reduce_y0.s2, reduce_y0.s3, reduce_y0.s4, reduce_y0.s5, reduce_y0.s6, reduce_y0.s7);
-                take_partial(&earlier_reduce_y0, reduce_y0);
-                reduce_y0 = earlier_reduce_y0;
+                float16 earlier_scan_y0;
+                earlier_scan_y0 = (float16)(none_scan_y0, scan_y0.s0, scan_y0.s1, scan_y0.s2, scan_y0.s3, scan_y0.s4, scan_y0.s5, scan_y0.s6, scan_y0.s7, scan_y0.s8, scan_y0.s9, scan_y0.sa, scan_y0.sb, scan_y0.sc, scan_y0.sd, scan_y0.se);
+                take_partial(&earlier_scan_y0, scan_y0);
+                scan_y0 = earlier_scan_y0;
+                earlier_scan_y0 = (float16)(none_scan_y0, none_scan_y0, scan_y0.s0, scan_y0.s1, scan_y0.s2, scan_y0.s3, scan_y0.s4, scan_y0.s5, scan_y0.s6, scan_y0.s7, scan_y0.s8, scan_y0.s9, scan_y0.sa, scan_y0.sb, scan_y0.sc, scan_y0.sd);
+                take_partial(&earlier_scan_y0, scan_y0);
+                scan_y0 = earlier_scan_y0;
+                earlier_scan_y0 = (float16)(none_scan_y0, none_scan_y0, none_scan_y0, none_scan_y0, scan_y0.s0, scan_y0.s1, scan_y0.s2, scan_y0.s3, scan_y0.s4, scan_y0.s5, scan_y0.s6, scan_y0.s7, scan_y0.s8, scan_y0.s9, scan_y0.sa, scan_y0.sb);
+                take_partial(&earlier_scan_y0, scan_y0);
+                scan_y0 = earlier_scan_y0;
+                earlier_scan_y0 = (float16)(none_scan_y0, none_scan_y0, none_scan_y0, none_scan_y0, none_scan_y0, none_scan_y0, none_scan_y0, none_scan_y0, scan_y0.s0, scan_y0.s1, scan_y0.s2, scan_y0.s3, scan_y0.s4, scan_y0.s5, scan_y0.s6, scan_y0.s7);
+                take_partial(&earlier_scan_y0, scan_y0);
+                scan_y0 = earlier_scan_y0;
                 // What the block has summed up so far goes before them, and then the line.
-                earlier_reduce_y0 = (float16)(block_reduce_y0);
-                take_partial(&earlier_reduce_y0, reduce_y0);
-                float16 merged_reduce_y0 = (float16)(done_reduce_y0);
-                take_partial(&merged_reduce_y0, earlier_reduce_y0);
+                earlier_scan_y0 = (float16)(block_scan_y0);
+                take_partial(&earlier_scan_y0, scan_y0);
+                float16 merged_scan_y0 = (float16)(done_scan_y0);
+                take_partial(&merged_scan_y0, earlier_scan_y0);
                 {
-                    const float16 result_reduce_y0 = merged_reduce_y0;
+                    const float16 result_scan_y0 = merged_scan_y0;
                     {
-                        typedef float16 typeof_reduce_y0;
-                        const typeof_reduce_y0 reduce_y0 = result_reduce_y0;
+                        typedef float16 typeof_scan_y0;
+                        const typeof_scan_y0 scan_y0 = result_scan_y0;
                         typedef float16 typeof_y0;
                         const typeof_y0 y0 = scan_y0;
                         vstore16(y0, 0, y0_memory + y0_at + e);
                     }
                 }
 
-                block_reduce_y0 = earlier_reduce_y0.sf;
+                block_scan_y0 = earlier_scan_y0.sf;
             }
             // What fills no vector.
             {
-                typedef float typeof_reduce_y0;
-                float reduce_y0 = block_reduce_y0;
+                typedef float typeof_scan_y0;
+                float scan_y0 = block_scan_y0;
                 for (; e < stop; ++e) {
                     typedef float typeof_x0;
                     const typeof_x0 x0 = (float)x0_memory[x0_at + e];
@@ -170,18 +170,18 @@ y0 = x0;
                     }
                     {
 #line 1 "snippet:step"
-reduce_y0 += y0;
+scan_y0 += y0;
 #line 175 "kernel"
                     }
 
                     {
-                        float merged_reduce_y0 = done_reduce_y0;
-                        take_partial(&merged_reduce_y0, reduce_y0);
+                        float merged_scan_y0 = done_scan_y0;
+                        take_partial(&merged_scan_y0, scan_y0);
                         {
-                            const float result_reduce_y0 = merged_reduce_y0;
+                            const float result_scan_y0 = merged_scan_y0;
                             {
-                                typedef float typeof_reduce_y0;
-                                const typeof_reduce_y0 reduce_y0 = result_reduce_y0;
+                                typedef float typeof_scan_y0;
+                                const typeof_scan_y0 scan_y0 = result_scan_y0;
                                 typedef float typeof_y0;
                                 const typeof_y0 y0 = (float)scan_y0;
                                 y0_memory[y0_at + e] = y0;
@@ -191,7 +191,7 @@ reduce_y0 += y0;
                     }
 
                 }
-                take_partial(&done_reduce_y0, reduce_y0);
+                take_partial(&done_scan_y0, scan_y0);
             }
         }
     }

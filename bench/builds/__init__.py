@@ -1,0 +1,1 @@
+"""What is compiled to see that no compiler dies of it."""

@@ -1,0 +1,45 @@
+"""The command that compiles everything, and runs nothing of it."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+import clprim as cp
+from bench.builds.examples import builds as all_builds
+from bench.builds.run import compile_all, part_of
+from bench.commands.output import moving
+from clprim.runtime import trial
+
+
+def builds(
+    *,
+    device: Annotated[
+        str | None, typer.Option("--device", help="Index or part of a name; default: all.")
+    ] = None,
+    part: Annotated[str, typer.Option("--part", help="Such as 2/5; default: all.")] = "1/1",
+    every: Annotated[int, typer.Option("--every", min=1, help="One out of so many.")] = 1,
+    children: Annotated[
+        int | None, typer.Option("--children", min=1, help="Processes; default: one a core.")
+    ] = None,
+    only: Annotated[str, typer.Option("--only", help="A part of names.")] = "",
+) -> None:
+    """Every template in every dtype, compiled in child processes: which kill the compiler."""
+    devices = [d for d in cp.devices() if d.compiles] if device is None else [cp.set_device(device)]
+    wrong = 0
+    for chosen in devices:
+        try:
+            some = [b for b in part_of(list(all_builds(chosen)), part, every) if only in b.name]
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--part") from None
+        with moving() as progress:
+            found = compile_all(chosen, some, children or os.cpu_count() or 1, progress)
+        print(f"{chosen}: {', '.join(f'{len(of)} {outcome}' for outcome, of in found.items())}")
+        for outcome in (trial.DIED, trial.REFUSED):
+            for build in found[outcome]:
+                print(f"  {outcome}: {build.name}")
+            wrong += len(found[outcome])
+    if wrong:
+        raise typer.Exit(1)
