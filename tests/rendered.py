@@ -363,6 +363,8 @@ def lines_at_indices():
     shared = dataclasses.replace(index, strides=(8, 0))
     yield "index/lines-shared", plan_lines(y, shared, source, 0, "sum", CPU).main
     yield "index/lines-copied", plan_lines(y, index, source, 1, "sum", CPU, y).main
+    unsigned = array((100, 64), np.uint64)
+    yield "index/lines-unsigned", plan_lines(y, unsigned, source, 0, "sum", CPU).main
     y = array((100_000, 1000))
     yield (
         "index/lines-ahead",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 import clprim as cp
@@ -208,6 +209,93 @@ def _norm(draw: Draw) -> Case:
     return Case(f"batch_norm_stats of {_described([x])}", run, expected, 2e-6)
 
 
+def _hidden(draw: Draw, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Host:
+    """Numbers to be added to scores, some of which hide whole rows or single elements."""
+    least = float(ml_dtypes.finfo(dtype).min)
+    hiding = [least, least / 4, -1e4, *([] if dtype == np.float16 else [-1e9, -1e30])]
+    rows = draw.random.choice([0.0, 0.0, *hiding], (*shape[:-1], 1))
+    apart = draw.random.choice([0.0, *hiding], shape)
+    mask: Host = np.where(draw.random.random(shape) < 0.2, apart, rows).astype(dtype)
+    return mask
+
+
+def _weights(scores: Host) -> Host:
+    """A softmax along the last axis."""
+    p = np.exp(scores - scores.max(-1, keepdims=True))
+    found: Host = p / p.sum(-1, keepdims=True)
+    return found
+
+
+# Of results of a dtype, relative to the largest.
+_CLOSE = {"float32": 1e-5, "float16": 4e-3, "bfloat16": 3e-2}
+
+
+def _attention(draw: Draw) -> Case:
+    """Attention and its gradients, where finite numbers hide all keys from some queries."""
+    dtype = np.dtype(draw.one(["float32", "float32", "float16", ml_dtypes.bfloat16]))
+    length, keys, features = (int(draw.one((1, 2, 3, 5, 16, 33, 70))) for _ in range(3))
+    shapes = ((2, n, size) for n, size in ((length, 16), (keys, 16), (keys, features)))
+    given = [draw.arrays(s, dtype) for s in (*shapes, (2, length, features))]
+    q, k, v, g = (host.astype(np.float64) for host, _ in given)
+    *arrays, grad = (array for _, array in given)
+    mask = _hidden(draw, (length, keys), dtype)
+    # Whole numbers by 4: the same in float32, until a mask is added.
+    scores = (q @ k.swapaxes(-1, -2) / 4).astype(np.float32) + mask.astype(np.float32)
+    p = _weights(scores.astype(np.float64))
+    y = p @ v
+    slopes = p * (g @ v.swapaxes(-1, -2) - (g * y).sum(-1, keepdims=True))
+    turned = slopes.swapaxes(-1, -2), p.swapaxes(-1, -2)
+    expected = y, slopes @ k / 4, turned[0] @ q / 4, turned[1] @ g
+    added = cp.asarray(mask)
+
+    def run() -> tuple[Host, ...]:
+        found, sums, _ = ops.scaled_dot_product_attention(*arrays, added, return_stats=True)
+        back = ops.scaled_dot_product_attention_backward(
+            grad, *arrays, found, sums, attn_mask=added
+        )
+        return tuple(a.get() for a in (found, *back))
+
+    text = f"attention of {_described([*arrays, added])}, rows of {mask[:, 0].tolist()}"
+    return Case(text, run, expected, _CLOSE[dtype.name])
+
+
+def _softmax(draw: Draw) -> Case:
+    """A softmax or logarithms of sums, and gradients, of rows that are far from 0."""
+    dtype = np.dtype(draw.one(["float32", "float32", "float16", ml_dtypes.bfloat16]))
+    shape = (int(draw.one((1, 3, 17))), int(draw.one((1, 2, 5, 33, 300))))
+    a, _ = draw.arrays(shape, dtype)
+    g, grad = draw.arrays(shape, dtype)
+    limit = float(ml_dtypes.finfo(dtype).max)
+    host = a.astype(np.float64) + _hidden(draw, shape, dtype).astype(np.float64)
+    host = np.clip(host, -limit, limit).astype(dtype)
+    x, exact, g = cp.asarray(host), host.astype(np.float64), g.astype(np.float64)
+    p = _weights(exact)
+    name = draw.one(("softmax", "logsumexp", "logcumsumexp"))
+    if name == "softmax":
+        expected = p, p * (g - (g * p).sum(-1, keepdims=True))
+    elif name == "logsumexp":
+        expected = exact.max(-1) + np.log(1 / p.max(-1)), g[:, :1] * p
+    else:
+        parts = [_weights(exact[:, : n + 1]) for n in range(shape[1])]
+        logs = [exact[:, : n + 1].max(-1) + np.log(1 / w.max(-1)) for n, w in enumerate(parts)]
+        slopes = np.zeros(shape)
+        for n, w in enumerate(parts):
+            slopes[:, : n + 1] += g[:, n : n + 1] * w
+        expected = np.stack(logs, -1), slopes
+
+    def run() -> tuple[Host, ...]:
+        if name == "softmax":
+            y = ops.softmax(x, -1)
+            return y.get(), ops.softmax_backward(grad, y, -1).get()
+        if name == "logsumexp":
+            y = ops.logsumexp(x, -1)
+            return y.get(), ops.logsumexp_backward(grad[:, 0], x, -1).get()
+        y = ops.logcumsumexp(x, -1)
+        return y.get(), ops.logcumsumexp_backward(grad, x, y, -1).get()
+
+    return Case(f"{name} of {_described([x, grad])}", run, expected, _CLOSE[dtype.name])
+
+
 def _chain(draw: Draw) -> Case:
     """Kernels that each read what the one before wrote, in temporaries that the pool reuses."""
     shape, length = draw.shape(2, 2), int(draw.random.integers(2, 9))
@@ -260,6 +348,8 @@ KINDS: dict[str, Callable[[Draw], Case]] = {
     "product": _product,
     "convolution": _convolution,
     "norm": _norm,
+    "attention": _attention,
+    "softmax": _softmax,
     "chain": _chain,
     "assignment": _assignment,
     "upload": _upload,

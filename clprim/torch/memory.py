@@ -166,21 +166,36 @@ def _part(tensor: torch.Tensor, memory: _Memory) -> Array:
     return view_of(root, shape, strides, offset)
 
 
-def _read_as(root: Array, dtype: np.dtype[Any]) -> Array:
+def _read_as(root: Array, dtype: np.dtype[Any], shape: Any = (0,), strides: Any = None) -> Array:
     """Returns an array of the same memory whose elements are of another dtype."""
     return Array(
         None,
-        (0,),
+        shape,
         dtype,
         allocator=root.allocator,
         data=root.base_data,
         offset=root.offset,
-        strides=(dtype.itemsize,),
+        strides=(dtype.itemsize,) if strides is None else strides,
         _fast=True,
-        _size=0,
+        _size=math.prod(shape),
         _context=root.context,
         _queue=root.queue,
     )
+
+
+_UNSIGNED: dict[object, np.dtype[Any]] = {
+    np.dtype(np.int64): np.dtype(np.uint64),
+    np.dtype(np.int32): np.dtype(np.uint32),
+}
+
+
+def counted(index: Array) -> Array:
+    """Returns indices of which negative ones are out of bounds, where PyTorch refuses them.
+
+    For `clprim.ops` they count from the end, but of an unsigned dtype none is negative.
+    """
+    dtype = _UNSIGNED.get(index.dtype)
+    return index if dtype is None else _read_as(index, dtype, index.shape, index.strides)
 
 
 def adopt(found: Array) -> torch.Tensor:

@@ -54,7 +54,8 @@ def scaled_dot_product_attention(
         key: (…, heads, S, E).
         value: (…, heads, S, F).
         attn_mask: What broadcasts to (…, heads, L, S): bool, where a query sees a key, or numbers
-            to be added. A query that sees none gets zeros.
+            to be added. A query that sees none gets zeros. Bool and ``is_causal`` keep a NaN in a
+            key out of the result; nothing does so with one in a value.
         dropout_p: Probability of a weight to be zero, with numbers from `clprim.random`.
         is_causal: Whether query i sees keys up to i alone.
         scale: By default 1 / √E.

@@ -11,7 +11,7 @@ from clprim.arrays.array import Array, view_of
 from clprim.call.repeat import repeatable
 from clprim.dtypes import AnyDType, as_dtype
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
-from clprim.ops.index.gather import check_index, index_select
+from clprim.ops.index.gather import WRAPPED, check_index, index_select
 from clprim.ops.index.scatter import index_copy
 from clprim.ops.norm.renorm import renorm
 from clprim.ops.reduction.extrema import amax
@@ -96,8 +96,7 @@ def _looked_up(indices: Any, weight: Any, *, out: Any) -> Array:
     )
     element = ", ".join(["c", *(f"coord({indices.ndim + d})" for d in range(len(row)))])
     expr = f"""
-        long c = x0;
-        c = c < 0 ? c + size_x1(0) : c;
+        {WRAPPED.format(c="c", i="x0", n="size_x1(0)")}
         bool inside = c >= 0 && c < size_x1(0);
         c = inside ? c : 0;
         y0 = at_x1({element});
@@ -207,8 +206,7 @@ def embedding_bag(
         typeof_x1 sum = 0;
         long members = 0;
         for (long k = begin; k < end; ++k) {{
-            long c = at_x0({place});
-            c = c < 0 ? c + size_x1(0) : c;
+            {WRAPPED.format(c="c", i=f"at_x0({place})", n="size_x1(0)")}
             {skip}
             if (c < 0 || c >= size_x1(0)) continue;
             typeof_x1 v = at_x1(c, coord(1)){factor};

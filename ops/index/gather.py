@@ -1,7 +1,8 @@
 """Elements that an array of integers names: names and arguments after PyTorch.
 
-A negative index counts from the end. What is still out of bounds reads 0: a device cannot raise an
-error, and must not read what belongs to others.
+A negative index counts from the end; one of an unsigned dtype cannot be negative, however large it
+is. What is still out of bounds reads 0: a device cannot raise an error, and must not read what
+belongs to others.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from clprim.plan.strides import broadcast_shapes
 __all__ = ["gather", "index_select", "take", "take_along_dim"]
 
 # From an index to a coordinate.
-WRAPPED = "long {c} = {i}; {c} = {c} < 0 ? {c} + {n} : {c};\n"
+WRAPPED = "long {c} = {i}; {c} = {i} < 0 ? {c} + {n} : {c};\n"
 
 
 def check_index(what: str, label: str, array: Any) -> None:

@@ -13,7 +13,7 @@ from clprim.arrays.memory import is_dense
 from clprim.call.arguments import as_shape
 from clprim.errors import ShapeError
 from clprim.ops.index.embedding import check_bags
-from clprim.ops.index.gather import check_index
+from clprim.ops.index.gather import WRAPPED, check_index
 from clprim.ops.index.index import index
 from clprim.ops.index.scatter import index_add, scatter_add
 from clprim.ops.index.taking import take_in
@@ -220,7 +220,8 @@ def embedding_bag_backward(
     begins, ends = kernel(text, what, _INT64, _INT64)(*given, *_needed(text, each), shape=(bags,))
     # A row's number, or one too many for what counts for nothing.
     padding = -1 if padding_idx is None else whole(what, "padding_idx", padding_idx) % rows
-    text = "long c = x0; c = c < 0 ? c + w0 : c; y0 = c < 0 || c >= w0 || c == w1 ? w0 : c;"
+    text = WRAPPED.format(c="c", i="x0", n="w0")
+    text += "y0 = c < 0 || c >= w0 || c == w1 ? w0 : c;"
     numbers = kernel(text, what, _INT64)(flat, np.int64(rows), np.int64(padding))
     # The bag that each number is in, or -1.
     text = lower_bound("size_x0(0)", "at_x0(middle)", "index", after=True)
@@ -312,7 +313,8 @@ def embedding_backward(
     row = grad.shape[indices.ndim :]
     flat = new_dense(indices.shape, np.dtype(np.int64))
     padding = whole(what, "padding_idx", padding_idx)
-    text = "long i = x0; i = i < 0 ? i + w0 : i; y0 = i == w1 ? w0 : i;"
+    # What is out of bounds is so at the end, where it is not taken for negative again.
+    text = WRAPPED.format(c="i", i="x0", n="w0") + "y0 = i < 0 || i == w1 ? w0 : i;"
     kernel(text, what, flat.dtype)(indices, np.int64(rows), np.int64(padding), out=flat)
     dense = grad
     if not is_dense(grad, range(grad.ndim)):

@@ -131,7 +131,7 @@ def index_put(
         ) from None
     lines = ["long place = 0, inside = 1;"]
     for n in range(len(places)):
-        lines.append(f"long i{n} = x{n}; i{n} = i{n} < 0 ? i{n} + w{n} : i{n};")
+        lines.append(WRAPPED.format(c=f"i{n}", i=f"x{n}", n=f"w{n}"))
         lines.append(f"inside = inside && i{n} >= 0 && i{n} < w{n}; place = place * w{n} + i{n};")
     count = len(places)
     sizes = [np.int64(n) for n in x.shape[:count]]

@@ -13,6 +13,7 @@ import numpy as np
 from clprim.arrays.array import Array, new_dense, view_of
 from clprim.call.lines import take_lines
 from clprim.call.order import order_of_keys
+from clprim.ops.index.gather import WRAPPED
 from clprim.ops.shared.arguments import is_array
 from clprim.ops.shared.dims import empty_like
 from clprim.ops.shared.strings import kernel, lower_bound, places
@@ -31,7 +32,8 @@ def runs(what: str, index: Any, at: int, places_there: int) -> tuple[Array, Arra
     """
     moved = with_axis(index, at, -1)
     keys = new_dense(moved.shape, _UINT32)
-    text = "long i = x0; i = i < 0 ? i + w0 : i; y0 = i >= 0 && i < w0 ? (uint)i : (uint)w0;"
+    text = WRAPPED.format(c="i", i="x0", n="w0")
+    text += "y0 = i >= 0 && i < w0 ? (uint)i : (uint)w0;"
     operator = kernel(text, f"{what}_keys", _UINT32)
     operator(moved, np.int64(places_there), out=keys)
     kept = keys.copy()

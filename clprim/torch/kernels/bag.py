@@ -15,7 +15,7 @@ from clprim.arrays.array import Array
 from clprim.arrays.creation import full
 from clprim.functions.creation import arange
 from clprim.torch.kernels.elementwise import apply
-from clprim.torch.memory import kind_of
+from clprim.torch.memory import counted, kind_of
 from clprim.torch.table import kernel
 
 _MODES = ("sum", "mean", "max")
@@ -32,16 +32,20 @@ def _bags(indices: Array, offsets: Array) -> Any:
     return apply("{a} - 1", found, kind=torch.int64)
 
 
-def _sizes(indices: Array, offsets: Array, padding_idx: int, bags: int) -> Any:
+def _sizes(indices: Array, offsets: Array, padding_idx: int, rows: int, bags: int) -> Any:
     """How many indices of each bag count."""
     expr = (
         _BAG
         + """
         long members = 0;
-        for (long k = begin; k < end; ++k) members += at_{a}(k) != {c};
+        for (long k = begin; k < end; ++k) {{
+            long c = at_{a}(k);
+            members += c >= 0 && c < {d} && c != {c};
+        }}
         y0 = members;"""
     )
-    return apply(expr, indices, offsets, padding_idx, kind=torch.int64, shape=(bags,))
+    given = (indices, offsets, padding_idx, rows)
+    return apply(expr, *given, kind=torch.int64, shape=(bags,))
 
 
 def _places(weight: Array, indices: Array, offsets: Array, padding_idx: int, bags: int) -> Any:
@@ -82,14 +86,13 @@ def _embedding_bag(
 ) -> Any:
     how: dict[str, Any] = {"mode": _MODES[mode], "include_last_offset": include_last_offset}
     padding = None if padding_idx < 0 else padding_idx
-    found = ops.embedding_bag(
-        indices, weight, offsets, per_sample_weights=per_sample_weights, padding_idx=padding, **how
-    )
+    how |= {"per_sample_weights": per_sample_weights, "padding_idx": padding}
+    found = ops.embedding_bag(counted(indices), weight, offsets, **how)
     bags = found.shape[0]
     rows = full((0,), 0, "int64")
     if _MODES[mode] == "max":
         rows = _places(weight, indices, offsets, padding_idx, bags)
-    sizes = _sizes(indices, offsets, padding_idx, bags)
+    sizes = _sizes(indices, offsets, padding_idx, weight.shape[0], bags)
     return found, _bags(indices, offsets), sizes, rows
 
 
@@ -149,7 +152,9 @@ def _embedding_bag_dense_backward(
     if not grad.size or not indices.size:
         return full((num_weights, grad.shape[1]), 0, grad.dtype)
     each = apply(expr, *values, kind=kind, shape=shape)
-    return ops.embedding_backward(each, indices, num_weights, padding_idx, scale_grad_by_freq)
+    return ops.embedding_backward(
+        each, counted(indices), num_weights, padding_idx, scale_grad_by_freq
+    )
 
 
 @kernel("_embedding_bag_per_sample_weights_backward")

@@ -12,7 +12,7 @@ from clprim.arrays.array import Array
 from clprim.arrays.creation import full
 from clprim.torch.copying import duplicate
 from clprim.torch.kernels.elementwise import apply
-from clprim.torch.memory import kind_of
+from clprim.torch.memory import counted, kind_of
 from clprim.torch.table import kernel
 
 
@@ -60,10 +60,11 @@ def _written(operator: Callable[..., Any]) -> Callable[..., Any]:
     """Lets an operator along a dimension take numbers too."""
 
     def run(x: Array, dim: int, index: Array, *rest: Any, **options: Any) -> Any:
+        index = counted(_line(index))
         if x.ndim:
-            return operator(x, dim, _line(index), *rest, **options)
+            return operator(x, dim, index, *rest, **options)
         lines = [_line(r) if isinstance(r, Array) else r for r in rest]
-        return operator(_line(x), 0, _line(index), *lines, **options).reshape(())
+        return operator(_line(x), 0, index, *lines, **options).reshape(())
 
     return run
 
@@ -93,7 +94,7 @@ def _scatter_reduce(
 def _index_add(x: Array, dim: int, index: Array, source: Array, *, alpha: Any = 1) -> Any:
     if not x.ndim:
         return _index_add(_line(x), 0, _line(index), _line(source), alpha=alpha).reshape(())
-    return ops.index_add(x, dim, _line(index), source, alpha=alpha)
+    return ops.index_add(x, dim, counted(_line(index)), source, alpha=alpha)
 
 
 def _indices(x: Array, indices: Sequence[Any]) -> tuple[list[int], list[Any], list[int]]:
@@ -154,7 +155,7 @@ def _index_put(x: Array, indices: Sequence[Any], values: Array, accumulate: bool
 def _embedding_backward(
     grad: Array, indices: Array, rows: int, padding_idx: int, scale_grad_by_freq: bool
 ) -> Any:
-    return ops.embedding_backward(grad, indices, rows, padding_idx, scale_grad_by_freq)
+    return ops.embedding_backward(grad, counted(indices), rows, padding_idx, scale_grad_by_freq)
 
 
 @kernel("masked_scatter")

@@ -12,6 +12,7 @@ from clprim.arrays.array import Array
 from clprim.arrays.creation import empty, full
 from clprim.torch.copying import cast, duplicate
 from clprim.torch.kernels.elementwise import apply, promoted
+from clprim.torch.memory import counted
 from clprim.torch.table import kernel
 
 
@@ -32,8 +33,8 @@ def _index_copy(x: Array, dim: int, index: Array, source: Array) -> Any:
             f"{x.dtype} and (source) {source.dtype}"
         )
     if not x.ndim:
-        return ops.index_copy(_line(x), 0, _line(index), _line(source)).reshape(())
-    return ops.index_copy(x, dim, _line(index), source)
+        return ops.index_copy(_line(x), 0, counted(_line(index)), _line(source)).reshape(())
+    return ops.index_copy(x, dim, counted(_line(index)), source)
 
 
 @kernel("index_fill.int_Scalar", "index_fill.int_Tensor")
@@ -59,7 +60,7 @@ def _index_reduce(
         return duplicate(x)
     dim %= lines.ndim
     spread = index.reshape([-1 if d == dim else 1 for d in range(given.ndim)])
-    places = apply("{a}", spread, kind=torch.int64, shape=given.shape)
+    places = counted(apply("{a}", spread, kind=torch.int64, shape=given.shape))
     found = ops.scatter_reduce(lines, dim, places, given, reduce, include_self=include_self)
     return found.reshape(x.shape)
 
@@ -78,7 +79,7 @@ def _put(x: Array, index: Array, source: Array, accumulate: bool = False) -> Any
 
 @kernel("scatter.reduce")
 def _scatter_with(x: Array, dim: int, index: Array, src: Array, *, reduce: str) -> Any:
-    found = ops.scatter(_line(x), dim, _line(index), _line(src), reduce=reduce)
+    found = ops.scatter(_line(x), dim, counted(_line(index)), _line(src), reduce=reduce)
     return found.reshape(x.shape)
 
 

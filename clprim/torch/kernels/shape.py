@@ -9,6 +9,7 @@ from clprim import ops
 from clprim.arrays.array import Array
 from clprim.torch.copying import cast, duplicate
 from clprim.torch.kernels.elementwise import promoted
+from clprim.torch.memory import counted
 from clprim.torch.table import kernel
 
 
@@ -70,16 +71,16 @@ for _dimensions in (1, 2, 3):
 @kernel("gather")
 def _gather(x: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> Any:
     if not x.ndim or not index.ndim:
-        found = ops.gather(x.reshape(-1), 0, index.reshape(-1))
+        found = ops.gather(x.reshape(-1), 0, counted(index.reshape(-1)))
         return found.reshape(index.shape)
-    return ops.gather(x, dim, index)
+    return ops.gather(x, dim, counted(index))
 
 
 @kernel("index_select")
 def _index_select(x: Array, dim: int, index: Array) -> Any:
     if not x.ndim:
-        return ops.index_select(x.reshape(-1), 0, index.reshape(-1)).reshape(())
-    return ops.index_select(x, dim, index.reshape(-1))
+        return ops.index_select(x.reshape(-1), 0, counted(index.reshape(-1))).reshape(())
+    return ops.index_select(x, dim, counted(index.reshape(-1)))
 
 
 @kernel("take")
@@ -97,4 +98,4 @@ def _embedding(
 ) -> Any:
     if weight.ndim != 2:
         raise RuntimeError(f"embedding: 'weight' must be 2-D, got {weight.ndim}-D")
-    return ops.embedding(indices, weight)
+    return ops.embedding(counted(indices), weight)

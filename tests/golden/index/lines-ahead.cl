@@ -62,7 +62,7 @@ __kernel void index_lines(
                     prefetch_store(y_memory + (index_t)there * y_step + c);
         }
         const long named = (long)index_memory[k * index_step];
-        const long place = named + (places & named >> 63);  // from the end where negative
+        const long place = named + (places & named >> 63);
         if ((ulong)place >= (ulong)places)
             continue; // out of bounds
 

@@ -40,7 +40,7 @@ __kernel void index_lines(
     #pragma unroll 4
     for (index_t k = 0; k < length; ++k) {
         const long named = (long)index_memory[k];
-        const long place = named + (places & named >> 63);  // from the end where negative
+        const long place = named + (places & named >> 63);
         if ((ulong)place >= (ulong)places)
             continue; // out of bounds
 

@@ -79,6 +79,25 @@ def test_outside_reads_nothing(device):
     equal(ops.index(x, index), expected)
 
 
+def test_numbers_that_are_too_large_are_not_negative(device):
+    a, x = both((3, 2))
+    index = cp.asarray(np.array([2**64 - 1, 1, 2**63], np.uint64))
+    expected = np.stack([0 * a[0], a[1], 0 * a[0]])
+    equal(ops.index_select(x, 0, index), expected)
+    equal(ops.embedding(index, x), expected)
+    equal(ops.index(x, index), expected)
+    equal(ops.index_add(x, 0, index, x), a + expected)
+    grad = ops.embedding_backward(x, index, 3)
+    equal(grad, np.stack([0 * a[0], a[1], 0 * a[0]]))
+
+
+def test_gradients_of_rows_out_of_bounds_go_nowhere(device):
+    """Of three rows -5 is not the second one, counted from the end twice."""
+    grad = cp.full((4, 2), 1.0)
+    index = cp.asarray(np.array([-5, -1, 3, -7]))
+    equal(ops.embedding_backward(grad, index, 3), np.float32([[0, 0], [0, 0], [1, 1]]))
+
+
 def test_index(device):
     a, x = both((4, 5, 6))
     i, p = indices((3, 1), 4, low=-4)
