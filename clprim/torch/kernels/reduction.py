@@ -13,7 +13,7 @@ from clprim import ops
 from clprim.arrays.array import Array
 from clprim.torch.copying import cast
 from clprim.torch.kernels.elementwise import apply, floating
-from clprim.torch.memory import kind_of
+from clprim.torch.memory import kind_of, numpy_dtype
 from clprim.torch.table import kernel
 
 
@@ -27,21 +27,25 @@ def axes_of(x: Array, dim: Any) -> tuple[int, ...] | None:
     return found
 
 
-def _whole(x: Array, dtype: torch.dtype | None) -> Array:
-    """Whole numbers are summed in int64 if nothing is said."""
+_LONG = np.dtype(np.int64)
+
+
+def sum_dtype(x: Array, dtype: torch.dtype | None) -> Any:
+    """What elements are converted to and added up as: whole numbers in int64 if nothing is said."""
     if dtype is None:
-        dtype = torch.int64 if x.dtype.kind in "biu" else kind_of(x.dtype)
-    return cast(x, dtype)
+        return _LONG if x.dtype.kind in "biu" and x.dtype != _LONG else None
+    return numpy_dtype(dtype)
 
 
 @kernel("sum")
 def _sum_all(x: Array, *, dtype: torch.dtype | None = None) -> Any:
-    return ops.sum(_whole(x, dtype))
+    return ops.sum(x, dtype=sum_dtype(x, dtype))
 
 
 @kernel("sum.dim_IntList")
 def _sum(x: Array, dim: Any, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Any:
-    return ops.sum(_whole(x, dtype), axes_of(x, dim), keepdims=keepdim and x.ndim > 0)
+    keep = keepdim and x.ndim > 0
+    return ops.sum(x, axes_of(x, dim), keepdims=keep, dtype=sum_dtype(x, dtype))
 
 
 @kernel("mean")
@@ -57,17 +61,19 @@ def _mean(x: Array, dim: Any, keepdim: bool = False, *, dtype: torch.dtype | Non
             f"mean(): could not infer output dtype. Input dtype must be either a floating point or "
             f"complex dtype. Got: {kind}"
         )
-    return ops.mean(cast(x, kind), axes_of(x, dim), keepdims=keepdim and x.ndim > 0)
+    wanted = None if dtype is None else numpy_dtype(dtype)
+    return ops.mean(x, axes_of(x, dim), keepdims=keepdim and x.ndim > 0, dtype=wanted)
 
 
 @kernel("prod")
 def _prod_all(x: Array, *, dtype: torch.dtype | None = None) -> Any:
-    return ops.prod(_whole(x, dtype))
+    return ops.prod(x, dtype=sum_dtype(x, dtype))
 
 
 @kernel("prod.dim_int")
 def _prod(x: Array, dim: int, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Any:
-    return ops.prod(_whole(x, dtype), axes_of(x, dim), keepdims=keepdim and x.ndim > 0)
+    keep = keepdim and x.ndim > 0
+    return ops.prod(x, axes_of(x, dim), keepdims=keep, dtype=sum_dtype(x, dtype))
 
 
 def _truth(name: str) -> None:
