@@ -115,8 +115,7 @@ def var(
     ``correction`` is the Python Array API's name of ``ddof``.
     """
     less = ddof if correction is None else correction
-    variance, _ = ops.var_mean(x, axis, correction=less, keepdims=keepdims)
-    return variance if out is None else arithmetic.copy(variance, out=out)
+    return ops.var(x, axis, correction=less, keepdims=keepdims, out=out)
 
 
 def std(
@@ -130,8 +129,8 @@ def std(
     out: Any = None,
 ) -> Array:
     """Returns the standard deviation along ``axis``; see `var`."""
-    variance = var(x, axis, ddof=ddof, correction=correction, keepdims=keepdims)
-    return ops.sqrt(variance, out=variance if out is None else out)
+    less = ddof if correction is None else correction
+    return ops.std(x, axis, correction=less, keepdims=keepdims, out=out)
 
 
 def max(x: Array, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:

@@ -152,33 +152,20 @@ def _logsumexp(x: Array, dim: Any, keepdim: bool = False) -> Any:
     return ops.logsumexp(x, axes_of(x, dim), keepdims=keepdim and x.ndim > 0)
 
 
-def _variance(x: Array, dim: Any, correction: Any, keepdim: bool) -> tuple[Any, Any]:
-    correction = 1 if correction is None else correction
-    found: tuple[Any, Any] = ops.var_mean(
-        x, axes_of(x, dim), correction=correction, keepdims=keepdim and x.ndim > 0
-    )
-    return found
+def _spread(name: str) -> None:
+    operator: Callable[..., Any] = getattr(ops, name)
+
+    @kernel(f"{name}.correction")
+    def run(x: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
+        less = 1 if correction is None else correction
+        keep = keepdim and x.ndim > 0
+        return operator(x, axes_of(x, dim), correction=less, keepdims=keep)
 
 
-@kernel("var.correction")
-def _var(x: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
-    return _variance(x, dim, correction, keepdim)[0]
-
-
-@kernel("std.correction")
-def _std(x: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
-    return ops.sqrt(_variance(x, dim, correction, keepdim)[0])
-
-
-@kernel("var_mean.correction")
-def _var_mean(x: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
-    return _variance(x, dim, correction, keepdim)
-
-
-@kernel("std_mean.correction")
-def _std_mean(x: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
-    variance, mean = _variance(x, dim, correction, keepdim)
-    return ops.sqrt(variance), mean
+_spread("var")
+_spread("std")
+_spread("var_mean")
+_spread("std_mean")
 
 
 @kernel("count_nonzero.dim_IntList")
