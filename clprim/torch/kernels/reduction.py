@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import torch
 
 from clprim import ops
 from clprim.arrays.array import Array
+from clprim.dtypes import AnyDType, value_dtype
+from clprim.reduction import Reduction
 from clprim.torch.copying import cast
 from clprim.torch.kernels.elementwise import apply, floating
 from clprim.torch.memory import kind_of, numpy_dtype
@@ -185,22 +188,34 @@ def _vector_norm(
     x = x if dtype is None else cast(x, dtype)
     kind, axes = kind_of(x.dtype), axes_of(x, dim)
     keep = keepdim and x.ndim > 0
-    if ord == 2:
-        return ops.sqrt(
-            ops.sum(apply("{a} * {a}", x, kind=_wide(kind)), axes, keepdims=keep)
-        ).astype(x.dtype)
     if math.isinf(ord):
         size = apply("fabs({a})", x, kind=kind)
         return (ops.amax if ord > 0 else ops.amin)(size, axes, keepdims=keep)
     if ord == 0:
         return cast(ops.count_nonzero(x, axes, keepdims=keep), kind)
-    if ord == 1:
-        return ops.sum(apply("fabs({a})", x, kind=kind), axes, keepdims=keep)
-    powers = apply("pow(fabs({a}), (typeof_y0){b})", x, float(ord), kind=_wide(kind))
-    total = ops.sum(powers, axes, keepdims=keep)
-    return apply("pow({a}, (typeof_y0){b})", total, 1 / ord, kind=kind)
+    return _norm(x.dtype, float(ord))(x, axis=axes, keepdims=keep)
 
 
-def _wide(kind: torch.dtype) -> torch.dtype:
+@lru_cache(maxsize=64)
+def _norm(dtype: AnyDType, order: float) -> Reduction:
+    """The norm of a line, whose powers are added up in float32 at least."""
+    power = f"pow(fabs(v), (typeof_reduce_y0){order!r})"
+    root = f"pow(reduce_y0, (typeof_reduce_y0){1 / order!r})"
+    term, end = {1.0: ("fabs(v)", "reduce_y0"), 2.0: ("v * v", "sqrt(reduce_y0)")}.get(
+        order, (power, root)
+    )
+    return Reduction(
+        "",
+        init="reduce_y0 = 0;",
+        step=f"typeof_reduce_y0 v = x0; reduce_y0 += {term};",
+        combine="reduce_y0 += other_y0;",
+        finalize=f"y0 = {end};",
+        result_type=dtype,
+        partial_type=value_dtype(dtype, [dtype]),
+        name="vector_norm",
+    )
+
+
+def wide(kind: torch.dtype) -> torch.dtype:
     """What sums of a dtype's squares fit in."""
     return torch.float32 if kind.itemsize < 4 else kind
