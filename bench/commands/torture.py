@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import clprim as cp
-from bench.torture.cases import WrongError
+from bench.torture.case import WrongError
 from bench.torture.run import run_case
 from bench.torture.run import torture as run_torture
 

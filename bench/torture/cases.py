@@ -3,57 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 import clprim as cp
+from bench.torture.case import Case
 from bench.torture.draw import EXACT, Draw, Host
+from bench.torture.narrow import composite, narrow
 from clprim import ops
-
-
-class WrongError(Exception):
-    """A result that is not what it has to be."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """Something to run, any number of times and from any thread.
-
-    Attributes:
-        text: What it is, in a line or a few.
-        run: Computes and downloads the results.
-        expected: What they have to be.
-        tolerance: Relative to the largest of what is expected; 0 where they are exact.
-    """
-
-    text: str
-    run: Callable[[], tuple[Host, ...]]
-    expected: tuple[Host, ...]
-    tolerance: float = 0.0
-
-    def check(self) -> None:
-        """Runs the case once.
-
-        Raises:
-            WrongError: The results are wrong; the message says where and by how much.
-        """
-        for n, (found, wanted) in enumerate(zip(self.run(), self.expected, strict=True)):
-            if found.shape != wanted.shape:
-                raise WrongError(f"y{n} has shape {found.shape}, expected {wanted.shape}")
-            difference = np.abs(found.astype(np.float64) - wanted.astype(np.float64))
-            allowed = self.tolerance * max(1.0, float(np.abs(wanted).max(initial=0)))
-            wrong = ~(difference <= allowed)
-            if found.dtype.kind in "iu" and wanted.dtype.kind in "iu":
-                wrong = found != wanted  # of 64 bits, more than float64 holds
-            if wrong.any():
-                place = tuple(int(i) for i in np.argwhere(wrong)[0])
-                raise WrongError(
-                    f"y{n} of shape {wanted.shape}: {int(wrong.sum())} elements are wrong, the "
-                    f"first at {place}: {found[place]} for {wanted[place]}"
-                )
 
 
 def draw_case(draw: Draw, kinds: tuple[str, ...] | None = None) -> Case:
@@ -353,6 +312,8 @@ KINDS: dict[str, Callable[[Draw], Case]] = {
     "chain": _chain,
     "assignment": _assignment,
     "upload": _upload,
+    "composite": composite,
+    "narrow": narrow,
 }
 
 

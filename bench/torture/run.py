@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import clprim as cp
-from bench.torture.cases import Case, WrongError, draw_case
+from bench.torture.case import Case, WrongError
+from bench.torture.cases import draw_case
 from bench.torture.damage import damage_and_run, own_cache
 from bench.torture.draw import Draw
 from bench.torture.threads import storm

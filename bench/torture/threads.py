@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import clprim as cp
-from bench.torture.cases import Case, WrongError
+from bench.torture.case import Case, WrongError
 from clprim.runtime.device import Device
 
 # What an operator answers where another thread has chosen another device meanwhile.

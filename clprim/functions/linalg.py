@@ -8,11 +8,12 @@ from typing import Any
 
 from clprim import ops
 from clprim.arrays.array import Array
-from clprim.dtypes import is_integer
+from clprim.dtypes import is_integer, promote
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.functions.reduction import sum as _sum
 from clprim.functions.shape import diagonal
 from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.sums import products
 from clprim.plan.strides import elements_of, normalize_axis
 
 __all__ = [
@@ -63,7 +64,8 @@ def vecdot(a: Array, b: Array, /, *, axis: int = -1) -> Array:
         axis = normalize_axis("vecdot", axis, a.ndim) - a.ndim
     if not min(a.ndim, b.ndim) >= -axis or a.shape[axis] != b.shape[axis]:
         raise ShapeError(f"vecdot: axis {axis} of {a.shape} and {b.shape} is not of one length")
-    return _sum(a * b, axis=axis)
+    found: Array = products(promote([a.dtype, b.dtype]))(a, b, axis=axis)
+    return found
 
 
 def vdot(a: Array, b: Array, /) -> Array:

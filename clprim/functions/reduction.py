@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from clprim import ops
 from clprim.arrays import arithmetic
 from clprim.arrays.array import Array
-from clprim.dtypes import is_integer
+from clprim.dtypes import AnyDType, is_integer, promote, value_dtype
 from clprim.errors import DTypeError
 from clprim.functions.elementwise import isclose
 from clprim.ops.shared.arguments import dtype_of, is_array
 from clprim.ops.shared.dims import one_axis
 from clprim.plan.strides import normalize_axes
+from clprim.reduction import Reduction
 
 __all__ = [
     "all",
@@ -45,30 +49,55 @@ __all__ = [
 def sum(
     x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, out: Any = None
 ) -> Array:
-    """Returns the sum along ``axis`` (all axes by default), in NumPy's dtype."""
-    return ops.sum(_as(x, dtype), axis, keepdims=keepdims, out=out)
+    """Returns the sum along ``axis`` (all axes by default), in NumPy's dtype or ``dtype``."""
+    return ops.sum(x, axis, keepdims=keepdims, dtype=dtype, out=out)
 
 
 def prod(
     x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, out: Any = None
 ) -> Array:
-    """Returns the product along ``axis``, in NumPy's dtype."""
-    return ops.prod(_as(x, dtype), axis, keepdims=keepdims, out=out)
+    """Returns the product along ``axis``, in NumPy's dtype or ``dtype``."""
+    return ops.prod(x, axis, keepdims=keepdims, dtype=dtype, out=out)
 
 
 def mean(
     x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, out: Any = None
 ) -> Array:
     """Returns the mean along ``axis``; of integers in float64."""
-    return ops.mean(_as(x, dtype), axis, keepdims=keepdims, out=out)
+    return ops.mean(x, axis, keepdims=keepdims, dtype=dtype, out=out)
 
 
 def average(x: Array, /, axis: Any = None, weights: Any = None) -> Array:
-    """Returns the mean along ``axis``, weighted by an array that broadcasts."""
+    """Returns the mean along ``axis``, weighted by an array that broadcasts.
+
+    That of integers is float64, as in NumPy.
+    """
     if weights is None:
         return mean(x, axis)
-    total: Array = sum(x * weights, axis) / sum(weights + x * 0, axis)
-    return total
+    if not is_array(weights):
+        weights = Array.namespace.asarray(weights)
+    dtype = promote([dtype_of("average", "x", x), weights.dtype])
+    found: Array = _average(_FLOAT64 if dtype.kind in "biu" else dtype)(x, weights, axis=axis)
+    return found
+
+
+_FLOAT64 = np.dtype(np.float64)
+
+
+@lru_cache(maxsize=16)
+def _average(dtype: AnyDType) -> Reduction:
+    return Reduction(
+        "",
+        init="reduce_y0 = 0; reduce_y1 = 0;",
+        step="""
+            reduce_y0 += (typeof_reduce_y0)x0 * (typeof_reduce_y0)x1;
+            reduce_y1 += (typeof_reduce_y1)x1;
+        """,
+        finalize="y0 = reduce_y0 / reduce_y1;",
+        result_type=dtype,
+        partial_type=value_dtype(dtype, [dtype]),
+        name="average",
+    )
 
 
 def var(
@@ -86,8 +115,7 @@ def var(
     ``correction`` is the Python Array API's name of ``ddof``.
     """
     less = ddof if correction is None else correction
-    variance, _ = ops.var_mean(x, axis, correction=less, keepdims=keepdims)
-    return variance if out is None else arithmetic.copy(variance, out=out)
+    return ops.var(x, axis, correction=less, keepdims=keepdims, out=out)
 
 
 def std(
@@ -101,8 +129,8 @@ def std(
     out: Any = None,
 ) -> Array:
     """Returns the standard deviation along ``axis``; see `var`."""
-    variance = var(x, axis, ddof=ddof, correction=correction, keepdims=keepdims)
-    return ops.sqrt(variance, out=variance if out is None else out)
+    less = ddof if correction is None else correction
+    return ops.std(x, axis, correction=less, keepdims=keepdims, out=out)
 
 
 def max(x: Array, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
@@ -236,7 +264,3 @@ def allclose(
 ) -> bool:
     """Returns whether all elements are within ``atol + rtol · |b|`` of each other."""
     return bool(all(isclose(a, b, rtol, atol, equal_nan=equal_nan)))
-
-
-def _as(x: Any, dtype: Any) -> Any:
-    return x if dtype is None else x.astype(dtype)

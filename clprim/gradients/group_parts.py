@@ -116,12 +116,19 @@ class PartStages:
         )
         if found is None:
             return None
+        # What is computed once a group is computed again where one value a part is.
+        algebra = Algebra(grouping.terms)
+        instead = {algebra.terms.leaf(n, grouping.real): t for n, t in parts.items()}
+        early, late, summed = (
+            {n: exchanged(algebra, t, instead) for n, t in terms.items()}
+            for terms in (found.early, found.late, found.summed)
+        )
         real = np.dtype(REAL[grouping.real])
         of_part, of_group = Standing(each, real), Standing(kept, real)
         stages = []
-        if found.early:
-            stages += self._mapped(grouping, values, found.early, each)
-            values |= dict.fromkeys(found.early, of_part)
+        if early:
+            stages += self._mapped(grouping, values, early, each)
+            values |= dict.fromkeys(early, of_part)
         stages.append(self.sums(grouping, values, found.inner, inner))
         values |= dict.fromkeys(found.inner, of_part)
         if found.sums:
@@ -130,16 +137,13 @@ class PartStages:
         if grouping.groups:
             stages += self._mapped(grouping, values, grouping.groups, kept)
             values |= dict.fromkeys(grouping.groups, of_group)
-        if found.late:
-            algebra = Algebra(grouping.terms)
-            instead = {algebra.terms.leaf(n, grouping.real): t for n, t in parts.items()}
-            late = {n: exchanged(algebra, t, instead) for n, t in found.late.items()}
+        if late:
             stages += self._mapped(grouping, values, late, each)
-            values |= dict.fromkeys(found.late, of_part)
+            values |= dict.fromkeys(late, of_part)
         key = (grouping, "parts", *full, None, *rest, inner)
         terms = self._operators.get(key)
         if terms is None:
-            terms = derivation_of(grouping, found.elements | found.summed)
+            terms = derivation_of(grouping, found.elements | summed)
             self._operators[key] = terms
         stages.append(self._maker.stage(terms, values, whole, (), full))
         together: dict[tuple[int, ...], list[str]] = {}

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from clprim.arrays.memory import operand_of
 from clprim.call.arguments import check_once
 from clprim.errors import ShapeError
 from clprim.gradients.arguments import (
@@ -22,7 +23,7 @@ from clprim.gradients.second import SecondOfGroups
 from clprim.gradients.stages import Stage
 from clprim.language.gradient.groups import Grouping, derive_groups
 from clprim.language.grouped import GroupedDefinition
-from clprim.plan.strides import broadcast_shapes, reduced_axes
+from clprim.plan.strides import broadcast_shapes, broadcast_strides, reduced_axes
 
 
 class GroupedGradient(OperatorGradient):
@@ -206,7 +207,7 @@ class GroupedGradient(OperatorGradient):
         along = [summed[n] for n in wrt if n[0] == "x" and n not in once]
         ahead = all(along)
         full = [values[n] for n in wrt if n[0] == "x" and n not in once and not summed[n]]
-        strides = full[0].strides if full else None
+        strides = broadcast_strides(operand_of(full[0]), whole) if full else None
         repeated = [
             sum_axes(a.shape, whole) for n, a in enumerate(given.arrays) if f"x{n}" not in once
         ]

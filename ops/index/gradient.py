@@ -11,6 +11,7 @@ import numpy as np
 from clprim.arrays.array import Array, new_dense, view_of
 from clprim.arrays.memory import is_dense
 from clprim.call.arguments import as_shape
+from clprim.dtypes import value_dtype
 from clprim.errors import ShapeError
 from clprim.ops.index.embedding import check_bags
 from clprim.ops.index.gather import WRAPPED, check_index
@@ -240,9 +241,10 @@ def embedding_bag_backward(
         bool inside = at_x2(coord(0)) >= 0 && at_x1(coord(0)) < w0;
         typeof_x0 v = at_x0(b, coord(1));
         y0 = inside ? v * {factor} : 0;"""
-    source = kernel(text, what, dtype)(*arrays, np.int64(rows), shape=(flat.shape[0], width))
+    wide = value_dtype(dtype, [dtype])  # nothing is rounded before it is added up
+    source = kernel(text, what, wide)(*arrays, np.int64(rows), shape=(flat.shape[0], width))
     zeros = new_dense(weight.shape, dtype).fill(0)
-    dweight = index_add(zeros, 0, numbers, source, out=zeros)
+    dweight = take_in(what, zeros, 0, numbers, source, "sum", out=zeros)
     if not weighted:
         return dweight, None
     text = """
@@ -279,7 +281,7 @@ def _of_bags(what: str, mode: str, begins: Any, ends: Any, numbers: Any, weight:
         y0 = {"chosen" if columns else "members"};"""
     arrays = (begins, ends, numbers, *((weight,) if columns else ()))
     shape = (begins.shape[0], weight.shape[1]) if columns else begins.shape
-    return kernel(text, what, _INT64 if columns else weight.dtype)(
+    return kernel(text, what, _INT64 if columns else value_dtype(weight.dtype, [weight.dtype]))(
         *arrays, np.int64(weight.shape[0]), shape=shape
     )
 

@@ -64,7 +64,7 @@ _TAKE = {
 }
 # Of integers the mean is rounded down, as PyTorch does.
 _MEAN_OF_INTEGERS = (
-    "long n = taken + {self}; n = n == 0 ? 1 : n; typeof_y0 all = sum + block;"
+    "{wide} n = taken + {self}; n = n == 0 ? 1 : n; {wide} all = sum + block;"
     " y0 = all / n - (all % n < 0);"
 )
 _NEUTRAL = {"sum": "0", "mean": "0", "prod": "1", "amax": "0", "amin": "0", "last": "0"}
@@ -113,8 +113,9 @@ def take_in(
         return f"at_{array}({place if line else places(ndim, {at: place})})"
 
     begin, step, end = _TAKE[how]
-    if how == "mean" and x.dtype.kind in "iu":
-        end = _MEAN_OF_INTEGERS
+    if how == "mean" and x.dtype.kind in "iu":  # added up in 64 bits, so that no sum wraps
+        wide = "ulong" if x.dtype == np.uint64 else "long"
+        begin, end = begin.replace("typeof_y0", wide), _MEAN_OF_INTEGERS.replace("{wide}", wide)
     self_ = "1" if include_self else "0"
     begin = begin.format(own="x0" if include_self else _NEUTRAL[how], self=self_)
     inside = " && ".join(

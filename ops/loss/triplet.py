@@ -14,16 +14,16 @@ from clprim.errors import DefinitionError, ShapeError, quoted
 from clprim.gradients.reduction import ReductionGradient
 from clprim.ops.loss.distance import (
     LARGER,
+    distance,
+    distance_gradient,
     norm_order,
-    pairwise_distance,
-    pairwise_distance_backward,
     power_of,
 )
 from clprim.ops.loss.reduced import Elementwise, above_0, check_floats, check_reduction, scaled
 from clprim.ops.norm.moments import spread_view
 from clprim.ops.shared.arguments import dtype_of, real
+from clprim.ops.shared.strings import kernel
 from clprim.ops.shared.sums import added
-from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 
 __all__ = [
@@ -155,7 +155,7 @@ def triplet_margin_with_distance_loss(
         0.8622
     """
     what = "triplet_margin_with_distance_loss"
-    function = pairwise_distance if distance_function is None else distance_function
+    function = _distance if distance_function is None else distance_function
     arrays = (anchor, positive, negative)
     distances, margin = _distances_by(what, function, arrays, margin, swap, reduction)
     return _triplet[bool(swap)](reduction, distances, (margin,))
@@ -193,20 +193,48 @@ def triplet_margin_with_distance_loss_backward(
     what = "triplet_margin_with_distance_loss_backward"
     if (distance_function is None) != (distance_backward is None):
         raise DefinitionError(f"{what}: expected distance_function and distance_backward, or none")
-    function = pairwise_distance if distance_function is None else distance_function
-    backward = distance_backward or pairwise_distance_backward
+    function = _distance if distance_function is None else distance_function
+    backward = distance_backward or _distance_backward
     arrays = (anchor, positive, negative)
     distances, margin = _distances_by(what, function, arrays, margin, swap, reduction)
     slopes = _triplet[bool(swap)].backward(reduction, grad, distances, (margin,))
     ga, gp = backward(slopes[0], anchor, positive)
     ga2, gn = backward(slopes[1], anchor, negative)
+    ga = _added(anchor, ga, ga2)
     if swap:
         gp2, gn2 = backward(slopes[2], positive, negative)
-        gp, gn = _add(gp, gp2), _add(gn, gn2)
-    return _add(ga, ga2), gp, gn
+        return ga, _added(positive, gp, gp2), _added(negative, gn, gn2)
+    return ga, _added(positive, gp), _added(negative, gn)
 
 
-_add = Pointwise("y0 = x0 + x1;", name="add_gradients")
+def _added(like: Any, *grads: Any) -> Array:
+    """Gradients by several distances, in the dtype of what they are of."""
+    if len(grads) == 1 and grads[0].dtype == like.dtype:
+        found: Array = grads[0]
+        return found
+    text = "y0 = x0 + x1;" if len(grads) > 1 else "y0 = x0;"
+    return kernel(text, "add_gradients", like.dtype)(*grads)
+
+
+def _distance(a: Any, b: Any) -> Array:
+    """As `pairwise_distance`, in float32 at least."""
+    found: Array = distance(_wide(a, b), 2.0)(a, b, _EPS, axis=-1)
+    return found
+
+
+def _distance_backward(grad: Any, a: Any, b: Any) -> tuple[Array, Array]:
+    """The gradients of `_distance`, which are added to others before they are rounded."""
+    wide = [kernel("y0 = x0;", "widened", _wide(a, b))(v) for v in (a, b)]
+    ga, gb = distance_gradient(wide[0].dtype, 2.0)(*wide, _EPS, grad=grad, axis=-1)
+    return ga, gb
+
+
+def _wide(*arrays: Any) -> AnyDType:
+    dtype = promote([a.dtype for a in arrays])
+    return value_dtype(dtype, [dtype])
+
+
+_EPS = 1e-6
 
 
 def _distances_by(

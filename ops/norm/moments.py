@@ -15,6 +15,9 @@ from clprim.ops.norm.arguments import allocate
 from clprim.ops.shared.sums import added
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
+from clprim.runtime.device import current_device
+
+_FLOAT64 = np.dtype(np.float64)
 
 # Distances from an origin near the data are added up, and their squares. Nothing cancels then as
 # E[x²] − E[x]² does where the mean is many times the deviation, and nothing is divided, as
@@ -30,16 +33,20 @@ _MOMENTS: dict[str, Any] = {
         typeof_reduce_y0 distance = reduce_y0 / count;  // from the origin; NaN of no elements
         {variance}
         y0 = middle + distance;
-        y1 = variance < 0 ? 0 : variance;
     """,
 }
-_BIASED = "typeof_reduce_y0 variance = reduce_y1 / count - distance * distance;"
+# What is no more than 0 is 0: the difference of two products may be less, or -0.
+_BIASED = """
+        typeof_reduce_y0 variance = reduce_y1 / count - distance * distance;
+        y1 = variance <= 0 ? 0 : variance;
+"""
 # What w0 takes from the number of elements leaves degrees of freedom, not less than none.
 _CORRECTED = """
         typeof_reduce_y0 freedom = count - w0;
         typeof_reduce_y0 squares = reduce_y1 - distance * reduce_y0;
-        squares = squares < 0 ? 0 : squares;
+        squares = squares <= 0 ? 0 : squares;
         typeof_reduce_y0 variance = squares / (freedom < 0 ? 0 : freedom);
+        y1 = {result};
 """
 _INVSTD = "y2 = 1 / sqrt(y1 + w0);"
 
@@ -86,7 +93,7 @@ def about_origin(origins: int) -> dict[str, Any]:
             typeof_group_y0 distance = reduce_y0 / count;
             typeof_group_y0 mean = middle + distance;
             typeof_group_y0 variance = reduce_y1 / count - distance * distance;
-            variance = variance < 0 ? 0 : variance;
+            variance = variance <= 0 ? 0 : variance;
         """,
     }
 
@@ -108,20 +115,23 @@ def standardizing(dtype: AnyDType, origins: int, weight: bool, bias: bool, name:
     return Grouped(**strings, each=each, result_type=dtype, partial_type=kind, name=name)
 
 
-@lru_cache(maxsize=32)
-def _reduction(kind: AnyDType, more: str, origins: int) -> Reduction:
+@lru_cache(maxsize=64)
+def _reduction(kind: AnyDType, partial: AnyDType, more: str, origins: int) -> Reduction:
     """Mean and biased variance.
 
     ``more`` is what w0 does: it is ``eps`` of a third result, 1 / √(variance + eps), or the
-    ``correction`` of the variance; or nothing.
+    ``correction`` of the variance, or of the ``deviation`` that stands in its place; or nothing.
     """
-    finalize = origin_of(origins, 1, "reduce_y0")
-    finalize += _MOMENTS["finalize"].format(
-        variance=_CORRECTED if more == "correction" else _BIASED
-    )
+    text = _BIASED
+    if more in _RESULT:
+        text = _CORRECTED.replace("{result}", _RESULT[more])
+    finalize = origin_of(origins, 1, "reduce_y0") + _MOMENTS["finalize"].format(variance=text)
     strings = {**_MOMENTS, "finalize": finalize + (_INVSTD if more == "eps" else "")}
     expr = origin_of(origins, 1) + "y0 = x0 - middle;"
-    return Reduction(expr, **strings, result_type=kind, name="moments")
+    return Reduction(expr, **strings, result_type=kind, partial_type=partial, name="moments")
+
+
+_RESULT = {"correction": "variance", "deviation": "sqrt(variance)"}
 
 
 @lru_cache(maxsize=16)
@@ -143,9 +153,13 @@ def moments(
     eps: float | None = None,
     *,
     correction: float | None = None,
+    root: bool = False,
     out: Any = None,
 ) -> tuple[Array, ...]:
     """Returns mean and biased variance along ``axes`` in one read of ``x``.
+
+    With ``correction`` squares are added up in float64 on CPUs that have it: those of the largest
+    and the least float32 fit, and reading ``x`` takes longer. GPUs' float64 is often slow.
 
     Args:
         x: An array of any dtype.
@@ -153,6 +167,7 @@ def moments(
         eps: Where given, 1 / √(variance + eps) is a third result.
         correction: Where given, and not ``eps``, the sum of squares is divided by the number of
             elements less this, or by 0.
+        root: Whether then the root of the variance takes its place.
         out: Where the results go: arrays of the kept axes' shape.
 
     Returns:
@@ -162,9 +177,13 @@ def moments(
     origins = origins_of(x, axes, kind)
     if len(origins) > 1 and _in_short_runs(x, axes):
         origins = (_median(kind)(*origins),)
-    more = "eps" if eps is not None else "correction" if correction is not None else ""
+    more, partial = "eps" if eps is not None else "", kind
+    if correction is not None:
+        traits = current_device().traits
+        partial = _FLOAT64 if traits.is_cpu and traits.fp64 else kind
+        more = "deviation" if root else "correction"
     rest = tuple(w for w in (eps, correction) if w is not None)
-    operator = _reduction(kind, more, len(origins))
+    operator = _reduction(kind, partial, more, len(origins))
     into = None if out is None else tuple(spread_view(o, axes) for o in out)
     found = operator(x, *origins, *rest, axis=axes, keepdims=True, out=into)
     return out or tuple(flat_view(array, axes) for array in found)

@@ -9,8 +9,9 @@ from typing import Any
 from clprim.arrays.array import Array, view_of
 from clprim.dtypes import AnyDType, promote, value_dtype
 from clprim.errors import DTypeError, ShapeError
+from clprim.ops.norm.arguments import allocate
 from clprim.ops.product.arguments import check_operands, product_dtypes
-from clprim.ops.product.matmul import linear, linear_backward
+from clprim.ops.product.matmul import linear, linear_backward, matmul
 from clprim.ops.shared.arguments import check_mask, check_shape
 from clprim.ops.shared.strings import kernel
 from clprim.reduction import Reduction
@@ -94,11 +95,12 @@ def bilinear_backward(
     first, second, weight, bias = check_mask(what, output_mask, ("x1", "x2", "w", "bias"))
     rows = _dense(grad, (math.prod(lead), outputs))
     pairs = _pairs(what, x1, x2)
-    mask = (first or second, weight, bias)
-    dpairs, dw, db = linear_backward(rows, pairs, _matrix(w), output_mask=mask)
+    mask = (False, weight, bias)
+    _, dw, db = linear_backward(rows, pairs, _matrix(w), output_mask=mask)
     dx1 = dx2 = None
-    if dpairs is not None:
-        planes = dpairs.reshape((*lead, *w.shape[1:]))
+    if first or second:
+        dpairs = allocate(pairs.shape, pairs.dtype)
+        planes = matmul(rows, _matrix(w), out=dpairs).reshape((*lead, *w.shape[1:]))
         dx1 = _as(x1.dtype, _SUM(planes, _wide(x2, -2), axis=-1)) if first else None
         dx2 = _as(x2.dtype, _SUM(planes, _wide(x1, -1), axis=-2)) if second else None
     return dx1, dx2, None if dw is None else _as(w.dtype, dw.reshape(w.shape)), db

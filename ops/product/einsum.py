@@ -7,17 +7,22 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
+
 from clprim.arrays.array import Array, view_of
+from clprim.dtypes import AnyDType, promote, value_dtype
 from clprim.errors import ShapeError, quoted
+from clprim.ops.norm.arguments import allocate
 from clprim.ops.product.matmul import matmul
 from clprim.ops.reduction.reduce import sum as reduce_sum
 from clprim.ops.shared.arguments import dtype_of
-from clprim.pointwise import Pointwise
+from clprim.ops.shared.strings import kernel
 
 __all__ = ["einsum"]
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_multiply = Pointwise("y0 = x0 * x1;", name="einsum_product")
+_PRODUCT = "y0 = (typeof_y0)x0 * (typeof_y0)x1;"
+_INT32 = np.dtype(np.int32)
 
 
 def einsum(equation: str, *operands: Any) -> Array:
@@ -33,7 +38,8 @@ def einsum(equation: str, *operands: Any) -> Array:
         operands: The arrays.
 
     Returns:
-        An array; it may be a view where nothing is multiplied or added.
+        An array; it may be a view where nothing is multiplied or added. What lies between products
+        is float32 at least; sums of integers of up to 32 bits are int32.
 
     Raises:
         ShapeError: An equation that does not fit the arrays.
@@ -62,15 +68,20 @@ def einsum(equation: str, *operands: Any) -> Array:
                 )
             sizes[letter] = max(size, sizes[letter]) if size and sizes[letter] else 0
     terms = [(t, _stretch(t, a, sizes)) for t, a in terms]
+    dtype = promote([a.dtype for a in operands])
     for pair in _path([t for t, _ in terms], output, sizes):
         chosen = [terms[n] for n in sorted(pair)]
         terms = [term for n, term in enumerate(terms) if n not in pair]
         while len(chosen) > 1:
             kept = {*output}.union(*(t for t, _ in terms), *(t for t, _ in chosen[2:]))
-            chosen[:2] = [_contract(*chosen[0], *chosen[1], kept, sizes)]
+            last = not terms and len(chosen) == 2
+            found = _contract(*chosen[0], *chosen[1], kept, sizes, dtype, last)
+            chosen[:2] = [found]
         terms.append(chosen[0])
     result: Array
-    letters, result = _summed(*terms[0], {*output})
+    letters, result = _summed(
+        *terms[0], {*output}, dtype if dtype.kind not in "iu" else _wide(dtype)
+    )
     axes = [letters.index(letter) for letter in output]
     if axes == list(range(result.ndim)):
         return result
@@ -158,30 +169,43 @@ def _path(terms: list[str], output: str, sizes: dict[str, int]) -> list[tuple[in
     return [(0, 1), *steps] if count > 1 else []
 
 
-def _summed(letters: str, array: Any, kept: set[str]) -> tuple[str, Any]:
+def _wide(dtype: AnyDType) -> AnyDType:
+    """What is between products and sums."""
+    if dtype.kind in "iu" and dtype.itemsize < 4:
+        return promote([dtype, _INT32])
+    return value_dtype(dtype, [dtype])
+
+
+def _summed(letters: str, array: Any, kept: set[str], dtype: AnyDType) -> tuple[str, Any]:
     """Adds up dimensions whose letters nobody needs."""
     axes = tuple(d for d, letter in enumerate(letters) if letter not in kept)
     if not axes:
         return letters, array
-    total = reduce_sum(array, axis=axes)
-    if total.dtype != array.dtype:
-        total = total.astype(array.dtype)
-    return "".join(c for c in letters if c in kept), total
+    return "".join(c for c in letters if c in kept), reduce_sum(array, axis=axes, dtype=dtype)
 
 
 def _contract(
-    a: str, x: Any, b: str, y: Any, kept: set[str], sizes: dict[str, int]
+    a: str,
+    x: Any,
+    b: str,
+    y: Any,
+    kept: set[str],
+    sizes: dict[str, int],
+    dtype: AnyDType,
+    last: bool,
 ) -> tuple[str, Any]:
     """Contracts two arrays: letters of both that nobody else needs are added up."""
-    a, x = _summed(a, x, kept | {*b})
-    b, y = _summed(b, y, kept | {*a})
+    wide = _wide(dtype)
+    a, x = _summed(a, x, kept | {*b}, wide)
+    b, y = _summed(b, y, kept | {*a}, wide)
     batch = [c for c in a if c in b and c in kept]
     inner = [c for c in a if c in b and c not in kept]
     rows, columns = [c for c in a if c not in b], [c for c in b if c not in a]
     if not inner:
         found = "".join([*batch, *rows, *columns])
         views = [_arranged(t, array, found) for t, array in ((a, x), (b, y))]
-        return found, _multiply(*views)
+        made = promote([x.dtype, y.dtype]) if dtype.kind in "iu" else dtype
+        return found, kernel(_PRODUCT, "einsum_product", made if last else wide)(*views)
 
     def matrix(letters: str, array: Any, *groups: list[str]) -> Any:
         order = [letters.index(c) for group in groups for c in group]
@@ -189,7 +213,12 @@ def _contract(
         shape = (*lead, *(math.prod(sizes[c] for c in group) for group in groups[1:]))
         return array.transpose(order).reshape(shape)
 
-    product = matmul(matrix(a, x, batch, rows, inner), matrix(b, y, batch, inner, columns))
+    left, right = matrix(a, x, batch, rows, inner), matrix(b, y, batch, inner, columns)
+    made = dtype if last else wide
+    out = None
+    if dtype.kind not in "iu" and made != promote([x.dtype, y.dtype]):
+        out = allocate((*left.shape[:-1], right.shape[-1]), made)
+    product = matmul(left, right, out=out)
     found = "".join([*batch, *rows, *columns])
     return found, product.reshape(tuple(sizes[c] for c in found))
 

@@ -210,8 +210,27 @@ def var_mean(
         (1.0, 2.0)
     """
     axis = named_once("var_mean", dim, axis)
-    keepdims = keepdims or keepdim
-    what = "var_mean"
+    given = None if out is None else as_results("var_mean", out, 2)
+    return spread_and_mean(
+        "var_mean", x, axis, correction, unbiased, keepdims=keepdims or keepdim, out=given
+    )
+
+
+def spread_and_mean(
+    what: str,
+    x: Any,
+    axis: Axis,
+    correction: float,
+    unbiased: bool | None,
+    *,
+    keepdims: bool,
+    root: bool = False,
+    out: tuple[Any, ...] | None = None,
+) -> tuple[Array, Array]:
+    """Returns the variance, or its root, and the mean; see `var_mean`.
+
+    Of ``out`` the mean may be None: it is allocated then.
+    """
     dtype = dtype_of(what, "x", x)
     check_array(what, "x", x, current_device())
     correction = real(what, "correction", correction)
@@ -222,24 +241,26 @@ def var_mean(
     axes = reduced_axes(what, axis, len(x.shape))
     wanted = np.dtype(np.float64) if dtype.kind in "biu" else dtype
     shape = tuple(size for d, size in enumerate(x.shape) if d not in axes)
-    given = None if out is None else as_results(what, out, 2)
-    if given is not None:
+    if out is not None:
         kept = tuple(1 if d in axes else size for d, size in enumerate(x.shape))
+        given = [a for a in out if a is not None]
         for n, array in enumerate(given):
             check_array(what, f"out= of y{n}", array, current_device())
             check_out(what, n, array, kept if keepdims else shape, wanted)
         check_aliases(what, given, (x,), same_allowed=False)
-        variance, mean = (flat_view(a, axes) for a in given) if keepdims else given
-        moments(x, axes, correction=correction, out=(mean, variance))
-        return cast("tuple[Array, Array]", (given[0], given[1]))
+        flat = [allocate(shape, wanted) if a is None else a for a in out]
+        if keepdims:
+            flat = [a if n is None else flat_view(a, axes) for n, a in zip(out, flat, strict=True)]
+        moments(x, axes, correction=correction, root=root, out=(flat[1], flat[0]))
+        return cast("tuple[Array, Array]", out)
     if wanted == statistics_dtype(dtype):
-        mean, variance = moments(x, axes, correction=correction)
+        mean, spread = moments(x, axes, correction=correction, root=root)
     else:
-        variance, mean = (allocate(shape, wanted) for _ in range(2))
-        moments(x, axes, correction=correction, out=(mean, variance))
+        spread, mean = (allocate(shape, wanted) for _ in range(2))
+        moments(x, axes, correction=correction, root=root, out=(mean, spread))
     if keepdims:
-        variance, mean = (spread_view(a, axes) for a in (variance, mean))
-    return variance, mean
+        spread, mean = (spread_view(a, axes) for a in (spread, mean))
+    return spread, mean
 
 
 # --- logarithm of sums ---------------------------------------------------------------------------

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from clprim.arrays.arithmetic import copy
 from clprim.arrays.array import Array
 from clprim.arrays.creation import full
 from clprim.call.arguments import as_results
+from clprim.dtypes import AnyDType, value_dtype
 from clprim.errors import DTypeError, ShapeError
-from clprim.ops.elementwise.functions import sqrt
 from clprim.ops.product.matmul import matmul
 from clprim.ops.reduction.extrema import amax, amin
-from clprim.ops.reduction.reduce import mean, sum, var_mean
+from clprim.ops.reduction.reduce import mean, spread_and_mean, sum
 from clprim.ops.shared.arguments import Axis, Operator, check_floating, check_shape, dtype_of, real
 from clprim.ops.shared.dims import named_once
 from clprim.ops.shared.strings import kernel
+from clprim.ops.shared.sums import products
 from clprim.reduction import Reduction
 
 __all__ = ["aminmax", "corrcoef", "cov", "nanmean", "nansum", "std", "std_mean", "var"]
@@ -44,11 +44,9 @@ def var(
     out: Any = None,
 ) -> Array:
     """Returns the variance along ``axis``; see `var_mean`, with its ``correction``."""
-    axis = named_once("var", dim, axis)
-    variance = var_mean(
-        x, axis, correction=correction, unbiased=unbiased, keepdims=keepdims, keepdim=keepdim
-    )[0]
-    return variance if out is None else copy(variance, out=out)
+    return _spread(
+        "var", x, named_once("var", dim, axis), correction, unbiased, keepdims or keepdim, out
+    )
 
 
 def std(
@@ -62,12 +60,20 @@ def std(
     keepdim: bool = False,
     out: Any = None,
 ) -> Array:
-    """Returns the standard deviation along ``axis``, the root of `var`."""
-    axis = named_once("std", dim, axis)
-    variance = var_mean(
-        x, axis, correction=correction, unbiased=unbiased, keepdims=keepdims, keepdim=keepdim
+    """Returns the standard deviation along ``axis``, the root of `var`, rounded once."""
+    return _spread(
+        "std", x, named_once("std", dim, axis), correction, unbiased, keepdims or keepdim, out
+    )
+
+
+def _spread(
+    what: str, x: Any, axis: Axis, correction: float, unbiased: Any, keepdims: bool, out: Any
+) -> Array:
+    given = None if out is None else (*as_results(what, out, 1), None)
+    root = what == "std"
+    return spread_and_mean(
+        what, x, axis, correction, unbiased, keepdims=keepdims, root=root, out=given
     )[0]
-    return sqrt(variance, out=variance if out is None else out)
 
 
 def std_mean(
@@ -83,14 +89,17 @@ def std_mean(
 ) -> tuple[Array, Array]:
     """Returns (standard deviation, mean) along ``axis``, in one read of ``x``; see `var_mean`."""
     axis = named_once("std_mean", dim, axis)
-    options: Any = {
-        "correction": correction,
-        "unbiased": unbiased,
-        "keepdims": keepdims,
-        "keepdim": keepdim,
-    }
-    variance, average = var_mean(x, axis, **options, out=out)
-    return sqrt(variance, out=variance), average
+    given = None if out is None else as_results("std_mean", out, 2)
+    return spread_and_mean(
+        "std_mean",
+        x,
+        axis,
+        correction,
+        unbiased,
+        keepdims=keepdims or keepdim,
+        root=True,
+        out=given,
+    )
 
 
 def nansum(
@@ -174,15 +183,27 @@ def cov(
         ShapeError: More than two dimensions, weights of another length.
         DTypeError: No device array of floating numbers, frequencies that are no integers.
     """
-    what = "cov"
-    dtype = check_floating(what, "x", x)
+    dtype = check_floating("cov", "x", x)
+    product, count = _covariances("cov", x, correction, fweights, aweights)
+    return kernel(_DIVIDED, "cov", dtype)(product, count, out=out)
+
+
+_DIVIDED = "y0 = x0 / (x1 > 0 ? x1 : 0);"
+
+
+def _covariances(
+    what: str, x: Any, correction: Any, fweights: Any, aweights: Any
+) -> tuple[Array, Array]:
+    """The sums of products, and what they are to be divided by, in float32 at least."""
+    dtype = x.dtype
+    wide = value_dtype(dtype, [dtype])
     if x.ndim > 2:
         raise ShapeError(f"{what}: x has shape {x.shape}, expected rows of observations")
     correction = real(what, "correction", correction)
     rows = x if x.ndim == 2 else x.reshape(1, -1)
     given = {"fweights": (fweights, "iu"), "aweights": (aweights, "f")}
     weights = [
-        _weights(what, label, array, kinds, rows)
+        _weights(what, label, array, kinds, rows, wide)
         for label, (array, kinds) in given.items()
         if array is not None
     ]
@@ -190,25 +211,25 @@ def cov(
         each = weights[0] if len(weights) == 1 else weights[0] * weights[1]
         total = sum(each)
         lost = 1 if aweights is None else sum(each * weights[-1]) / total
-        centred = rows - sum(rows * each, 1, keepdims=True) / total
+        sums = products(wide)(rows, each, axis=1, keepdims=True)
+        centred = kernel("y0 = x0 - x1 / x2;", what, wide)(rows, sums, total)
         product = matmul(centred, centred * each, transpose_b=True)
         count = total - lost * correction
     else:
-        centred = rows - mean(rows, 1, keepdims=True)
+        average = mean(rows, 1, keepdims=True, dtype=wide)
+        centred = kernel("y0 = x0 - x1;", what, wide)(rows, average)
         product = matmul(centred, centred, transpose_b=True)
-        count = full((), rows.shape[1] - correction, product.dtype)
-    shape = product.shape if x.ndim == 2 else ()
-    divided = kernel("y0 = x0 / (x1 > 0 ? x1 : 0);", what, dtype)
-    return divided(product.reshape(shape), count, out=out)
+        count = full((), rows.shape[1] - correction, wide)
+    return product.reshape(product.shape if x.ndim == 2 else ()), count
 
 
-def _weights(what: str, label: str, array: Any, kinds: str, rows: Array) -> Array:
-    """The weights of observations, in the dtype of these."""
+def _weights(what: str, label: str, array: Any, kinds: str, rows: Array, dtype: AnyDType) -> Array:
+    """The weights of observations, in a dtype."""
     if dtype_of(what, label, array).kind not in kinds:
         expected = "integers" if kinds == "iu" else "floating-point numbers"
         raise DTypeError(f"{what}: {label} is {array.dtype}, expected {expected}")
     check_shape(what, label, array, rows.shape[1:])
-    return kernel("y0 = x0;", what, rows.dtype)(array)
+    return kernel("y0 = x0;", what, dtype)(array)
 
 
 def corrcoef(x: Any, *, out: Any = None) -> Array:
@@ -217,11 +238,13 @@ def corrcoef(x: Any, *, out: Any = None) -> Array:
     Raises:
         ShapeError, DTypeError: As there.
     """
-    found = cov(x)
+    dtype = check_floating("corrcoef", "x", x)
+    found, count = _covariances("corrcoef", x, 1, None, None)
+    found = kernel(_DIVIDED, "corrcoef", found.dtype)(found, count)
     if not found.ndim:
-        return kernel("y0 = x0 / x0;", "corrcoef", found.dtype)(found, out=out)
+        return kernel("y0 = x0 / x0;", "corrcoef", dtype)(found, out=out)
     text = """
         typeof_y0 c = x0 / (sqrt(at_x0(coord(0), coord(0))) * sqrt(at_x0(coord(1), coord(1))));
         y0 = c > 1 ? 1 : c < -1 ? -1 : c;
     """
-    return kernel(text, "corrcoef", found.dtype)(found, out=out)
+    return kernel(text, "corrcoef", dtype)(found, out=out)

@@ -9,8 +9,9 @@ import numpy as np
 from clprim.arrays import arithmetic
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import zeros
+from clprim.dtypes import AnyDType, value_dtype
 from clprim.errors import ShapeError
-from clprim.ops.scan.cumulative import cumsum_backward
+from clprim.ops.scan.cumulative import cumsum
 from clprim.ops.shape.join import cat
 from clprim.ops.shared.arguments import (
     by_kind,
@@ -21,6 +22,7 @@ from clprim.ops.shared.arguments import (
     real,
 )
 from clprim.ops.shared.dims import named_once, one_dim, whole
+from clprim.ops.shared.strings import kernel
 from clprim.ops.shared.sums import added
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
@@ -73,10 +75,28 @@ def diff(
         return x.copy()
     joined = [a for a in (prepend, x, append) if a is not None]
     found: Array = x if len(joined) == 1 else cat(joined, at)
-    name = "not_equal" if found.dtype.kind == "b" else "subtract"
+    if found.dtype.kind != "b":
+        return _differences(found, times, at)
     for _ in range(min(times, found.shape[at])):
-        found = arithmetic.binary(name, _later(found, at), _earlier(found, at))
+        found = arithmetic.binary("not_equal", _later(found, at), _earlier(found, at))
     return found
+
+
+def _differences(found: Array, times: int, at: int, edge: bool = False) -> Array:
+    """Differences of neighbours, of which only the last ones are rounded to the array's dtype.
+
+    With ``edge`` zeros come before and behind each time, and the earlier one is subtracted from.
+    """
+    dtype = found.dtype
+    wide = value_dtype(dtype, [dtype])
+    for n in range(times if edge else min(times, found.shape[at])):
+        if edge:
+            ends = zeros(tuple(1 if d == at else m for d, m in enumerate(found.shape)), found.dtype)
+            found = cat([ends, found, ends], at)
+        pair = _later(found, at), _earlier(found, at)
+        step = kernel("y0 = x0 - x1;", "difference", dtype if n == times - 1 else wide)
+        found = step(*(pair[::-1] if edge else pair))
+    return found if found.dtype == dtype else found.astype(dtype)
 
 
 def diff_backward(
@@ -91,14 +111,9 @@ def diff_backward(
         axis: Likewise.
     """
     what = "diff_backward"
-    dtype = dtype_of(what, "grad", grad)
+    dtype_of(what, "grad", grad)
     at = one_dim(what, grad.ndim, dim, axis, -1)
-    found: Array = grad
-    for _ in range(whole(what, "n", n, 0)):
-        edge = zeros(tuple(1 if d == at else m for d, m in enumerate(found.shape)), dtype)
-        wide = cat([edge, found, edge], at)
-        found = arithmetic.binary("subtract", _earlier(wide, at), _later(wide, at))
-    return found
+    return _differences(grad, whole(what, "n", n, 0), at, edge=True)
 
 
 def _later(x: Any, at: int) -> Array:
@@ -217,7 +232,8 @@ def cumulative_trapezoid_backward(
     what = "cumulative_trapezoid_backward"
     text, given, at = _points(what, y, x, dx, dim, axis)
     check_shape(what, "grad", grad, given[0].shape)
-    return _of_points(what, text, given, cumsum_backward(grad, at), at, y, x)
+    later = cumsum(grad, at, reverse=True, dtype=value_dtype(grad.dtype, [grad.dtype]))
+    return _of_points(what, text, given, later, at, y, x)
 
 
 _GRADIENTS = {text: Pointwise(text, name="trapezoid") for text in (_EVEN, _APART)}
@@ -229,16 +245,28 @@ def _of_points(
     """Gradients in points, from those in the areas between neighbours."""
     for label, array in {"y": y, "x": y if x is None else x, "grad": above}.items():
         check_floating(what, label, array)
-    found = _GRADIENTS[text].gradient()(*given, grad=above)
-    heights, *places = (_met(found[n], found[n + 1], at) for n in range(0, len(found), 2))
+    # What each area gives is not rounded before both are added.
+    numbers = [a for a in given if not is_array(a)]
+    wide = [_widened(a) for a in given if is_array(a)]
+    found = _GRADIENTS[text].gradient()(*wide, *numbers, grad=above)
+    dtypes = (y.dtype, y.dtype if x is None else x.dtype)
+    heights, *places = (
+        _met(found[2 * n], found[2 * n + 1], at, dtypes[n]) for n in range(len(found) // 2)
+    )
     return heights, places[0].reshape(x.shape) if places else None
 
 
-def _met(later: Array, earlier: Array, at: int) -> Array:
+def _widened(x: Array) -> Array:
+    wide = value_dtype(x.dtype, [x.dtype])
+    return x if x.dtype == wide else kernel("y0 = x0;", "widened", wide)(x)
+
+
+def _met(later: Array, earlier: Array, at: int, dtype: AnyDType) -> Array:
     """What the areas on both sides of a point give it."""
     shape = tuple(1 if d == at else n for d, n in enumerate(later.shape))
     edge = zeros(shape, later.dtype)
-    found: Array = arithmetic.binary("add", cat([edge, later], at), cat([earlier, edge], at))
+    add = kernel("y0 = x0 + x1;", "met", dtype)
+    found: Array = add(cat([edge, later], at), cat([earlier, edge], at))
     return found
 
 

@@ -150,6 +150,19 @@ def test_numpys_functions_compute_on_the_device(double_device, line):
     assert not any(isinstance(x, np.ndarray) for x in found)
 
 
+def test_sums_of_short_integers_have_numpys_dtypes(double_device):
+    host, weights = np.array([200, 100, 250], np.uint8), np.array([1, 200, 7], np.uint8)
+    x, w = cp.asarray(host), cp.asarray(weights)
+    for found, expected in (
+        (cp.sum(x, dtype=np.uint8), np.sum(host, dtype=np.uint8)),
+        (cp.prod(x, dtype=np.int16), np.prod(host, dtype=np.int16)),
+        (cp.vecdot(x, w), np.vecdot(host, weights)),
+        (cp.average(x, weights=w), np.average(host, weights=weights)),
+    ):
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found.get(), expected, rtol=1e-15)
+
+
 def test_numpys_questions(device):
     x = cp.asarray(A)
     assert (np.ndim(x), np.shape(x), np.size(x)) == (2, (3, 4), 12)

@@ -235,3 +235,30 @@ def test_cubes_of_large_values_of_a_group_do_not_overflow(device):
     y = x.get() * scale
     expected = scale * (grad - y * np.mean(grad * y, axis=1, keepdims=True))
     np.testing.assert_allclose(found.get(), expected, rtol=1e-4, atol=1e-5 * scale.max())
+
+
+@pytest.mark.parametrize(
+    ("shapes", "axis"),
+    [
+        (((1, 8), (8,), (8,)), 1),
+        (((1, 1, 8), (1, 8), (8,)), (1, 2)),
+        (((9, 1), (9, 9), (9, 9)), (0, 1)),
+        (((9, 8, 9), (9, 8, 1), (9, 8, 9)), (0, 2)),
+    ],
+    ids=str,
+)
+def test_operands_of_fewer_dimensions_and_one_value_a_part(
+    double_device, unoptimised, shapes, axis
+):
+    operator = cp.Grouped("y0 = x0 * x1 + x2 * x2;", **SUM, each="y0 = x0 * x2 / group_y0 * x1;")
+    inputs = [numbers(s, seed=n) for n, s in enumerate(shapes)]
+    whole = np.broadcast_shapes(*shapes)
+    tensors = [torch.tensor(a).double().requires_grad_() for a in inputs]
+    a, b, c = tensors
+    total = torch.broadcast_to(a * b + c * c, whole).sum(axis, keepdim=True)
+    expected = torch.autograd.grad(a * c / total * b, tensors, torch.ones(whole).double())
+    grad = cp.full(whole, 1, np.float64)
+    found = operator.gradient()(*map(cp.asarray, inputs), grad=grad, axis=axis)
+    for result, right in zip(found, expected, strict=True):
+        assert result.shape == right.shape
+        np.testing.assert_allclose(result.get(), right.numpy(), rtol=1e-5, atol=1e-6)

@@ -65,6 +65,11 @@ def test_lstm(options):
     check(nn.LSTM(5, 6, **options), torch.randn(4, 2, 5))
 
 
+@pytest.mark.parametrize("shape", [(1, 8), (1, 1, 8), (1, 3, 4, 4)], ids=str)
+def test_layer_norms_of_one_row(shape):
+    check(nn.LayerNorm(shape[-1:] if len(shape) < 4 else shape[1:]), torch.randn(shape))
+
+
 def test_packed_sequences():
     class Packed(nn.Module):
         def __init__(self):

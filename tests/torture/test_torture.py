@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 import clprim as cp
 from bench.__main__ import app
 from bench.torture import cases, damage, run
-from bench.torture.cases import KINDS, Case, WrongError, draw_case
+from bench.torture.case import Case, WrongError
+from bench.torture.cases import KINDS, draw_case
 from bench.torture.draw import Draw
 from bench.torture.run import run_case, torture
 from bench.torture.threads import storm

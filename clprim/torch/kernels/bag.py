@@ -14,7 +14,9 @@ from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import full
 from clprim.functions.creation import arange
+from clprim.torch.copying import cast
 from clprim.torch.kernels.elementwise import apply
+from clprim.torch.kernels.reduction import wide
 from clprim.torch.memory import counted, kind_of
 from clprim.torch.table import kernel
 
@@ -151,10 +153,9 @@ def _embedding_bag_dense_backward(
     shape = (indices.shape[0], grad.shape[1])
     if not grad.size or not indices.size:
         return full((num_weights, grad.shape[1]), 0, grad.dtype)
-    each = apply(expr, *values, kind=kind, shape=shape)
-    return ops.embedding_backward(
-        each, counted(indices), num_weights, padding_idx, scale_grad_by_freq
-    )
+    each = apply(expr, *values, kind=wide(kind), shape=shape)  # not rounded before it is added up
+    given = (counted(indices), num_weights, padding_idx, scale_grad_by_freq)
+    return cast(ops.embedding_backward(each, *given), kind)
 
 
 @kernel("_embedding_bag_per_sample_weights_backward")

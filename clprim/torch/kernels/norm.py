@@ -10,9 +10,10 @@ import numpy as np
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
+from clprim.ops.shared.sums import products
 from clprim.torch.kernels.elementwise import apply
-from clprim.torch.kernels.reduction import _wide
-from clprim.torch.memory import kind_of
+from clprim.torch.kernels.reduction import wide
+from clprim.torch.memory import kind_of, numpy_dtype
 from clprim.torch.table import kernel
 
 _FLOAT = np.dtype(np.float32)
@@ -139,8 +140,8 @@ def _group_norm_backward(
 @kernel("_weight_norm_interface")
 def _weight_norm(v: Array, g: Array, dim: int = 0) -> Any:
     axes = [d for d in range(v.ndim) if d != dim % v.ndim]
-    squares = apply("{a} * {a}", v, kind=_wide(kind_of(v.dtype)))
-    norms = ops.sqrt(ops.sum(squares, axes, keepdims=True))
+    squares = products(numpy_dtype(wide(kind_of(v.dtype))))
+    norms = ops.sqrt(squares(v, v, axis=tuple(axes), keepdims=True))
     return apply("{a} * ({b} / {c})", v, g, norms, kind=kind_of(v.dtype)), norms
 
 
@@ -148,7 +149,7 @@ def _weight_norm(v: Array, g: Array, dim: int = 0) -> Any:
 def _weight_norm_backward(grad: Array, v: Array, g: Array, norms: Array, dim: int) -> Any:
     axes = [d for d in range(v.ndim) if d != dim % v.ndim]
     kind = kind_of(v.dtype)
-    along = ops.sum(apply("{a} * {b}", grad, v, kind=kind), axes, keepdims=True)
+    along = products(numpy_dtype(wide(kind)))(grad, v, axis=tuple(axes), keepdims=True)
     expr = "{a} * {d} / {c} - {b} * ({d} * {e} / ({c} * {c} * {c}))"
     found = apply(expr, grad, v, norms, g, along, kind=kind)
     return found, apply("{a} / {b}", along, norms, kind=kind_of(g.dtype))

@@ -11,19 +11,28 @@ import numpy as np
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty, zeros
+from clprim.ops.shared.sums import products
 from clprim.torch.kernels.elementwise import apply, promoted
-from clprim.torch.memory import kind_of, numpy_dtype
+from clprim.torch.memory import numpy_dtype
 from clprim.torch.table import kernel
 
 
 @kernel("mm", "bmm")
 def _mm(a: Array, b: Array) -> Any:
-    rank = a.ndim
-    if b.ndim != rank or a.shape[-1] != b.shape[-2]:
+    _check_matrices(a, b)
+    return _wrapped(ops.matmul(a, b), a)
+
+
+def _check_matrices(a: Array, b: Array) -> None:
+    if b.ndim != a.ndim or a.shape[-1] != b.shape[-2]:
         raise RuntimeError(
             f"mat1 and mat2 shapes cannot be multiplied ({_sizes(a)} and {_sizes(b)})"
         )
-    return ops.matmul(a, b)
+
+
+def _wrapped(product: Array, like: Array) -> Array:
+    """A product in the operands' dtype: of short integers what is left of int32."""
+    return product if product.dtype == like.dtype else product.astype(like.dtype)
 
 
 def _sizes(a: Array) -> str:
@@ -79,7 +88,7 @@ def _grouped_mm(
 
 @kernel("mv")
 def _mv(a: Array, b: Array) -> Any:
-    return ops.matmul(a, b.reshape(-1, 1)).reshape(-1) if a.size else _mm_empty(a)
+    return _wrapped(ops.matmul(a, b), a) if a.size else _mm_empty(a)
 
 
 def _mm_empty(a: Array) -> Array:
@@ -93,38 +102,35 @@ def _dot(a: Array, b: Array) -> Any:
             f"inconsistent tensor size, expected tensor {list(a.shape)} and src {list(b.shape)} to "
             "have the same number of elements"
         )
-    return ops.sum(apply("(typeof_y0){a} * (typeof_y0){b}", a, b, kind=kind_of(a.dtype)))
+    return products(a.dtype)(a, b)
 
 
-def _add_product(old: Array, product: Array, beta: Any, alpha: Any) -> Any:
-    kind = kind_of(product.dtype)
-    if beta == 0:
-        return apply("(typeof_y0){a} * (typeof_y0){b}", product, alpha, kind=kind)
-    expr = "(typeof_y0){a} * (typeof_y0){c} + (typeof_y0){b} * (typeof_y0){d}"
-    return apply(expr, product, old, alpha, beta, kind=kind)
-
-
-@kernel("addmm", "baddbmm")
+@kernel("addmm")
 def _addmm(old: Array, a: Array, b: Array, *, beta: Any = 1, alpha: Any = 1) -> Any:
     if beta == 1 and alpha == 1 and old.ndim == 1 and a.ndim == 2:
         columns = b.shape[-1]
         if old.shape == (columns,) and old.dtype == a.dtype and a.size and b.size:
-            return ops.matmul(a, b, bias=old)
-    return _add_product(old, _mm(a, b), beta, alpha)
+            return _wrapped(ops.matmul(a, b, bias=old), a)
+    _check_matrices(a, b)
+    return _wrapped(ops.addmm(old, a, b, beta=beta, alpha=alpha), a)
+
+
+@kernel("baddbmm")
+def _baddbmm(old: Array, a: Array, b: Array, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    _check_matrices(a, b)
+    return _wrapped(ops.baddbmm(old, a, b, beta=beta, alpha=alpha), a)
 
 
 @kernel("addmv")
 def _addmv(old: Array, a: Array, b: Array, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    return _add_product(old, _mv(a, b), beta, alpha)
+    return _wrapped(ops.addmv(old, a, b, beta=beta, alpha=alpha), a)
 
 
 @kernel("addbmm")
 def _addbmm(old: Array, a: Array, b: Array, *, beta: Any = 1, alpha: Any = 1) -> Any:
     if a.ndim != 3 or b.ndim != 3 or a.shape[0] != b.shape[0] or a.shape[2] != b.shape[1]:
         raise RuntimeError(f"addbmm: batches of shapes {_sizes(a)} and {_sizes(b)} do not match")
-    # One product of all batches side by side: no product is rounded before it is added up.
-    rows = a.transpose(1, 0, 2).reshape(a.shape[1], -1)
-    return _add_product(old, _mm(rows, b.reshape(-1, b.shape[2])), beta, alpha)
+    return _wrapped(ops.addbmm(old, a, b, beta=beta, alpha=alpha), a)
 
 
 @kernel("linalg_cross")
@@ -178,8 +184,8 @@ def _convolution(
     options = _settings(x, stride, padding, dilation, groups)
     if transposed:
         more = tuple(output_padding)
-        return _TRANSPOSED[x.ndim](x, w, bias, output_padding=more, **options)
-    return _FORWARD[x.ndim](x, w, bias, **options)
+        return _wrapped(_TRANSPOSED[x.ndim](x, w, bias, output_padding=more, **options), x)
+    return _wrapped(_FORWARD[x.ndim](x, w, bias, **options), x)
 
 
 def _as_input(grad: Array, x: Array, w: Array, options: dict[str, Any]) -> Array:

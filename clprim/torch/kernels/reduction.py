@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ import torch
 
 from clprim import ops
 from clprim.arrays.array import Array
+from clprim.dtypes import AnyDType, value_dtype
+from clprim.reduction import Reduction
 from clprim.torch.copying import cast
 from clprim.torch.kernels.elementwise import apply, floating
-from clprim.torch.memory import kind_of
+from clprim.torch.memory import kind_of, numpy_dtype
 from clprim.torch.table import kernel
 
 
@@ -27,21 +30,25 @@ def axes_of(x: Array, dim: Any) -> tuple[int, ...] | None:
     return found
 
 
-def _whole(x: Array, dtype: torch.dtype | None) -> Array:
-    """Whole numbers are summed in int64 if nothing is said."""
+_LONG = np.dtype(np.int64)
+
+
+def sum_dtype(x: Array, dtype: torch.dtype | None) -> Any:
+    """What elements are converted to and added up as: whole numbers in int64 if nothing is said."""
     if dtype is None:
-        dtype = torch.int64 if x.dtype.kind in "biu" else kind_of(x.dtype)
-    return cast(x, dtype)
+        return _LONG if x.dtype.kind in "biu" and x.dtype != _LONG else None
+    return numpy_dtype(dtype)
 
 
 @kernel("sum")
 def _sum_all(x: Array, *, dtype: torch.dtype | None = None) -> Any:
-    return ops.sum(_whole(x, dtype))
+    return ops.sum(x, dtype=sum_dtype(x, dtype))
 
 
 @kernel("sum.dim_IntList")
 def _sum(x: Array, dim: Any, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Any:
-    return ops.sum(_whole(x, dtype), axes_of(x, dim), keepdims=keepdim and x.ndim > 0)
+    keep = keepdim and x.ndim > 0
+    return ops.sum(x, axes_of(x, dim), keepdims=keep, dtype=sum_dtype(x, dtype))
 
 
 @kernel("mean")
@@ -57,17 +64,19 @@ def _mean(x: Array, dim: Any, keepdim: bool = False, *, dtype: torch.dtype | Non
             f"mean(): could not infer output dtype. Input dtype must be either a floating point or "
             f"complex dtype. Got: {kind}"
         )
-    return ops.mean(cast(x, kind), axes_of(x, dim), keepdims=keepdim and x.ndim > 0)
+    wanted = None if dtype is None else numpy_dtype(dtype)
+    return ops.mean(x, axes_of(x, dim), keepdims=keepdim and x.ndim > 0, dtype=wanted)
 
 
 @kernel("prod")
 def _prod_all(x: Array, *, dtype: torch.dtype | None = None) -> Any:
-    return ops.prod(_whole(x, dtype))
+    return ops.prod(x, dtype=sum_dtype(x, dtype))
 
 
 @kernel("prod.dim_int")
 def _prod(x: Array, dim: int, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Any:
-    return ops.prod(_whole(x, dtype), axes_of(x, dim), keepdims=keepdim and x.ndim > 0)
+    keep = keepdim and x.ndim > 0
+    return ops.prod(x, axes_of(x, dim), keepdims=keep, dtype=sum_dtype(x, dtype))
 
 
 def _truth(name: str) -> None:
@@ -146,33 +155,20 @@ def _logsumexp(x: Array, dim: Any, keepdim: bool = False) -> Any:
     return ops.logsumexp(x, axes_of(x, dim), keepdims=keepdim and x.ndim > 0)
 
 
-def _variance(x: Array, dim: Any, correction: Any, keepdim: bool) -> tuple[Any, Any]:
-    correction = 1 if correction is None else correction
-    found: tuple[Any, Any] = ops.var_mean(
-        x, axes_of(x, dim), correction=correction, keepdims=keepdim and x.ndim > 0
-    )
-    return found
+def _spread(name: str) -> None:
+    operator: Callable[..., Any] = getattr(ops, name)
+
+    @kernel(f"{name}.correction")
+    def run(x: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
+        less = 1 if correction is None else correction
+        keep = keepdim and x.ndim > 0
+        return operator(x, axes_of(x, dim), correction=less, keepdims=keep)
 
 
-@kernel("var.correction")
-def _var(x: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
-    return _variance(x, dim, correction, keepdim)[0]
-
-
-@kernel("std.correction")
-def _std(x: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
-    return ops.sqrt(_variance(x, dim, correction, keepdim)[0])
-
-
-@kernel("var_mean.correction")
-def _var_mean(x: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
-    return _variance(x, dim, correction, keepdim)
-
-
-@kernel("std_mean.correction")
-def _std_mean(x: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
-    variance, mean = _variance(x, dim, correction, keepdim)
-    return ops.sqrt(variance), mean
+_spread("var")
+_spread("std")
+_spread("var_mean")
+_spread("std_mean")
 
 
 @kernel("count_nonzero.dim_IntList")
@@ -192,22 +188,34 @@ def _vector_norm(
     x = x if dtype is None else cast(x, dtype)
     kind, axes = kind_of(x.dtype), axes_of(x, dim)
     keep = keepdim and x.ndim > 0
-    if ord == 2:
-        return ops.sqrt(
-            ops.sum(apply("{a} * {a}", x, kind=_wide(kind)), axes, keepdims=keep)
-        ).astype(x.dtype)
     if math.isinf(ord):
         size = apply("fabs({a})", x, kind=kind)
         return (ops.amax if ord > 0 else ops.amin)(size, axes, keepdims=keep)
     if ord == 0:
         return cast(ops.count_nonzero(x, axes, keepdims=keep), kind)
-    if ord == 1:
-        return ops.sum(apply("fabs({a})", x, kind=kind), axes, keepdims=keep)
-    powers = apply("pow(fabs({a}), (typeof_y0){b})", x, float(ord), kind=_wide(kind))
-    total = ops.sum(powers, axes, keepdims=keep)
-    return apply("pow({a}, (typeof_y0){b})", total, 1 / ord, kind=kind)
+    return _norm(x.dtype, float(ord))(x, axis=axes, keepdims=keep)
 
 
-def _wide(kind: torch.dtype) -> torch.dtype:
+@lru_cache(maxsize=64)
+def _norm(dtype: AnyDType, order: float) -> Reduction:
+    """The norm of a line, whose powers are added up in float32 at least."""
+    power = f"pow(fabs(v), (typeof_reduce_y0){order!r})"
+    root = f"pow(reduce_y0, (typeof_reduce_y0){1 / order!r})"
+    term, end = {1.0: ("fabs(v)", "reduce_y0"), 2.0: ("v * v", "sqrt(reduce_y0)")}.get(
+        order, (power, root)
+    )
+    return Reduction(
+        "",
+        init="reduce_y0 = 0;",
+        step=f"typeof_reduce_y0 v = x0; reduce_y0 += {term};",
+        combine="reduce_y0 += other_y0;",
+        finalize=f"y0 = {end};",
+        result_type=dtype,
+        partial_type=value_dtype(dtype, [dtype]),
+        name="vector_norm",
+    )
+
+
+def wide(kind: torch.dtype) -> torch.dtype:
     """What sums of a dtype's squares fit in."""
     return torch.float32 if kind.itemsize < 4 else kind

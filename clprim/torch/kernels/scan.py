@@ -11,6 +11,7 @@ from clprim import ops
 from clprim.arrays.array import Array
 from clprim.torch.copying import cast, duplicate
 from clprim.torch.kernels.elementwise import floating
+from clprim.torch.kernels.reduction import sum_dtype
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
@@ -20,9 +21,10 @@ def _cumulative(name: str) -> None:
 
     @kernel(name)
     def run(x: Array, dim: int, *, dtype: torch.dtype | None = None) -> Any:
-        kind = dtype or (torch.int64 if x.dtype.kind in "biu" else kind_of(x.dtype))
-        x = cast(x, kind)
-        return operator(x, dim) if x.ndim else duplicate(x)
+        wanted = sum_dtype(x, dtype)
+        if x.ndim:
+            return operator(x, dim, dtype=wanted)
+        return duplicate(x) if wanted is None else x.astype(wanted)
 
 
 _cumulative("cumsum")

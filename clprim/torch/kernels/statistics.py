@@ -13,8 +13,7 @@ from clprim.arrays.creation import empty
 from clprim.torch.copying import cast, duplicate
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.kernels.norm import _batch_norm, _batch_norm_backward
-from clprim.torch.kernels.reduction import _sum, _vector_norm, axes_of
-from clprim.torch.memory import kind_of
+from clprim.torch.kernels.reduction import _vector_norm, axes_of, sum_dtype
 from clprim.torch.table import kernel
 
 
@@ -28,9 +27,8 @@ def _aminmax(x: Array, *, dim: int | None = None, keepdim: bool = False) -> Any:
 def _nansum(
     x: Array, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
 ) -> Any:
-    if x.dtype.kind not in "biu":
-        x = apply("isnan({a}) ? 0 : {a}", x, kind=kind_of(x.dtype))
-    return _sum(x, dim, keepdim, dtype=dtype)
+    keep = keepdim and x.ndim > 0
+    return ops.nansum(x, axes_of(x, dim), keepdims=keep, dtype=sum_dtype(x, dtype))
 
 
 def _nanmedian(x: Array, dim: int, keepdim: bool = False) -> Any:
@@ -62,9 +60,7 @@ def _nanmedian_all(x: Array) -> Any:
 def _trace(x: Array) -> Any:
     if x.ndim != 2:
         raise RuntimeError("trace: expected a matrix")
-    return ops.sum(
-        cast(ops.diagonal(x), torch.int64 if x.dtype.kind in "biu" else kind_of(x.dtype))
-    )
+    return ops.sum(ops.diagonal(x), dtype=sum_dtype(x, None))
 
 
 @kernel("renorm")

@@ -56,6 +56,19 @@ def test_a_mean_of_integers_is_rounded_down(device, dtype, include):
     equal(ops.scatter_reduce(x, 0, i, s, "mean", include_self=include), expected)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint32"])
+def test_means_of_integers_whose_sums_would_wrap(device, dtype):
+    info = np.iinfo(dtype)
+    source = np.array([info.max, info.max - 3, info.max, info.min, info.max], dtype)
+    index = np.array([0, 0, 0, 1, 2])
+    x, i, s = upload(np.full(3, info.max, dtype), index, source)
+    whole = [[int(v) for v in source[index == n]] for n in range(3)]
+    found = ops.scatter_reduce(x, 0, i, s, "mean", include_self=False)
+    assert found.get().tolist() == [sum(v) // len(v) for v in whole]
+    found = ops.scatter_reduce(x, 0, i, s, "mean")
+    assert found.get().tolist() == [(sum(v) + info.max) // (len(v) + 1) for v in whole]
+
+
 def test_the_last_of_several_counts(device):
     x, i, s = upload(np.zeros(3, "f"), np.array([1, 1, -1, 2, 5]), np.float32([1, 2, 3, 4, 5]))
     assert ops.scatter(x, 0, i, s).get().tolist() == [0, 2, 4]
