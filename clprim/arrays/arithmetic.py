@@ -109,6 +109,8 @@ def binary(
         raise DTypeError(
             f"{name}: expected a device array or a number, got {type(b).__name__}" + upload_hint(b)
         )
+    if not is_array and a.dtype.itemsize == 2:
+        b = dtypes.adapted(b, a.dtype)
     if name in _COMPARISONS:
         return _compare(name, a, b, is_array, out)
     other = b.dtype if is_array else dtypes.scalar_dtype(b, a.dtype)

@@ -1,4 +1,4 @@
-"""Whether functions of short vectors have the bits of long ones; asked by `clprim.runtime.probe`."""
+"""Whether short vectors have functions of the bits of long ones; asked by `runtime.probe`."""
 
 from __future__ import annotations
 
