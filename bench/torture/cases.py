@@ -10,6 +10,7 @@ import numpy as np
 
 import clprim as cp
 from bench.torture.draw import EXACT, Draw, Host
+from bench.torture.places import place
 from clprim import ops
 
 
@@ -222,6 +223,11 @@ def _upload(draw: Draw) -> Case:
     return Case(f"upload of {a.dtype} {a.shape} {a.strides}", run, (a, a.transpose()))
 
 
+def _place(draw: Draw) -> Case:
+    """An operator of the same elements in other places."""
+    return Case(*place(draw))
+
+
 KINDS: dict[str, Callable[[Draw], Case]] = {
     "pointwise": _pointwise,
     "reduction": _reduction,
@@ -231,6 +237,7 @@ KINDS: dict[str, Callable[[Draw], Case]] = {
     "chain": _chain,
     "assignment": _assignment,
     "upload": _upload,
+    "place": _place,
 }
 
 
