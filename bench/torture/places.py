@@ -26,6 +26,7 @@ _OF_TWO = (
     "add atan2 copysign div floor_divide fmax fmin fmod heaviside hypot logaddexp logaddexp2 "
     "maximum minimum mul nextafter pow remainder sub xlog1py xlogy"
 ).split()
+_OF_THREE = "addcdiv addcmul lerp where".split()
 _DTYPES = (np.float32, np.float32, np.float32, np.float16, ml_dtypes.bfloat16, np.float64)
 _SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 1e-40, 3e38, -3e38, 20, -90, 1e5)
 _ELEMENTS = 1024
@@ -34,8 +35,8 @@ _LONGEST = 40  # of what is alone: some vectors and what they leave
 
 def place(draw: Draw) -> tuple[str, Callable[[], tuple[Host, ...]], tuple[Host, ...]]:
     """Returns a case's text, what runs it, and the bits that its results have in order."""
-    name = draw.one([*_OF_ONE, *_OF_TWO])
-    arrays = 1 + (name in _OF_TWO)
+    name = draw.one([*_OF_ONE, *_OF_TWO, *_OF_THREE])
+    arrays = 1 + (name in _OF_TWO) + 2 * (name in _OF_THREE)
     operator = getattr(ops, name)
     if draw.chance(0.5) and hasattr(ops, f"{name}_backward"):
         name, arrays = f"{name}_backward", arrays + 1

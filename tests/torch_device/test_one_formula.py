@@ -103,6 +103,7 @@ def test_the_sign_of_nan_is_each_librarys(device):
 
 HALVES = {
     "eq": lambda x: x == 0.1,
+    "eq of a tensor": lambda x: x == torch.tensor(0.1, device=x.device),
     "lt": lambda x: x < 0.1,
     "remainder": lambda x: x % 0.1,
     "remainder of": lambda x: torch.remainder(0.1, x),

@@ -18,6 +18,7 @@ from clprim.ops.elementwise.functions import OPERATORS, RESCALED
 from clprim.ops.elementwise.pairs import BODIES, next_after
 from clprim.ops.shared.arguments import formula
 from clprim.pointwise import Pointwise
+from clprim.torch.copying import cast
 from clprim.torch.memory import kind_of, numpy_dtype
 from clprim.torch.table import kernel
 
@@ -210,14 +211,19 @@ def _not(x: Array) -> Any:
 
 
 def _beside(kind: torch.dtype, *values: Any) -> tuple[Any, ...]:
-    """Numbers as PyTorch's kernels take them beside tensors of 16 bits: rounded to these.
+    """Numbers, tensors without dimensions too, as PyTorch takes them beside 16 bits: rounded.
 
     Products and quotients take them in float32.
     """
     if kind.itemsize != 2 or not kind.is_floating_point:
         return values
     dtype = numpy_dtype(kind)
-    return tuple([v if isinstance(v, Array) else adapted(v, dtype) for v in values])
+    return tuple(
+        [
+            adapted(v, dtype) if not isinstance(v, Array) else v if v.ndim else cast(v, kind)
+            for v in values
+        ]
+    )
 
 
 def _binary(

@@ -43,6 +43,14 @@ def test_nor_on_the_place_do_those_of_two_arguments(device):
     agrees(lambda x: ops.atan2(x, 0.3))
 
 
+def test_simple_powers_are_what_they_say(device):
+    x = cp.asarray(GIVEN)
+    powers = (lambda v: v**2, x * x), (lambda v: v**0.5, ops.sqrt(x)), (lambda v: v**-1, 1 / x)
+    for power, wanted in powers:
+        np.testing.assert_array_equal(bits(power(x)), bits(wanted))
+        np.testing.assert_array_equal(bits(cp.elementwise(power)(x)), bits(wanted))
+
+
 @pytest.mark.everywhere
 def test_a_constant_stays_one(device):
     for value in (0.23833656, 0.3, -2.7):
