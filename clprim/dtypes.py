@@ -214,6 +214,21 @@ def scalar_dtype(value: Scalar, arrays: AnyDType | None) -> AnyDType:
     raise DTypeError(f"expected a number for a run-time scalar, got {type(value).__name__}")
 
 
+def adapted(value: Any, dtype: AnyDType) -> Any:
+    """Returns a Python number as a floating dtype of 16 bits holds it, and others as they are.
+
+    Operators take it so beside arrays of that dtype, as NumPy does (NEP 50).
+
+    Args:
+        value: A number.
+        dtype: Of the array beside it.
+    """
+    if dtype.itemsize != 2 or not _is_float(dtype) or isinstance(value, bool | np.generic):
+        return value
+    with np.errstate(over="ignore"):
+        return float(dtype.type(value))
+
+
 @lru_cache(maxsize=64)
 def bounds(dtype: AnyDType) -> tuple[int, int]:
     """Returns the least and the greatest number of an integer dtype."""

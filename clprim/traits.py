@@ -31,6 +31,10 @@ class DeviceTraits:
         streaming: It knows how to write past the caches.
         vector_trigonometry: ``sin``, ``cos`` and ``tan`` of a vector are those of its components;
             in some compilers one large component spoils the others.
+        function_bytes: Bytes of the shortest vector of which functions such as ``exp`` give the
+            bits that longer ones do; 0 where those of a scalar are the same.
+        estimate_bytes: Likewise of ``rsqrt`` and the ``native_`` functions, which may start from
+            the processor's estimates.
         widened_comparisons: A 32-bit integer that is made a 64-bit one compares with constants
             as the number that it is.
         byte_choices: ``?:`` chooses between a constant and a signed byte.
@@ -57,6 +61,8 @@ class DeviceTraits:
     prefetch: bool = False
     streaming: bool = True
     vector_trigonometry: bool = True
+    function_bytes: int = 0
+    estimate_bytes: int = 0
     widened_comparisons: bool = True
     byte_choices: bool = True
     long_loops: bool = True

@@ -220,6 +220,11 @@ def plans():
     yield mapped("y0 = inside_x0(coord(0)) ? 1 : 0;", array((5,)), out=array((9,)))
     yield mapped("y0 = pow(x0, 2) + atan2(x0, x1);", array((50,)), array((50,)))
     yield mapped("y0 = sin(x0);", array((500,)), traits=on(CPU, vector_trigonometry=False))
+    for least in (16, 64):
+        uneven = on(CPU, function_bytes=least, estimate_bytes=least)
+        yield mapped("y0 = exp(x0) + pow(x0, x0) + native_exp(x0);", array((500,)), traits=uneven)
+    doubles = array((500,), np.float64)
+    yield mapped("y0 = native_exp(x0) + exp(x0);", doubles, traits=uneven)
     yield mapped("y0 = erfc(x0);", array((500,)))
     unsigned = array((5,), np.uint32)
     yield mapped("y0 = x0 % x1;", unsigned, unsigned, out=unsigned)

@@ -183,3 +183,42 @@ def test_reductions_from_functions(device):
         cp.reduction(init=0)(lambda total: total)
     with pytest.raises(DefinitionError, match="expected 2 partial results, got 1"):
         cp.reduction(init=(0, 0))(lambda a, b, x: a + x)
+
+
+def test_a_negative_zero_keeps_its_sign(device):
+    x = cp.asarray(np.float32([1, -1, -0.0]))
+    assert cp.elementwise(lambda x: x / -0.0)(x).get()[:2].tolist() == [-np.inf, np.inf]
+    signed = (lambda x: cp.copysign(x, -0.0), lambda x: x + -0.0, lambda x: -0.0 - abs(x))
+    for function in signed:
+        assert np.signbit(cp.elementwise(function)(x).get()[-1])
+    assert not np.signbit(cp.elementwise(lambda x: x + 0.0)(x).get()[-1])
+
+
+def _of_divisor(by):
+    """Remainder and quotient as functions of an element, and NumPy's."""
+    number = np.float32(by)
+    return (
+        (lambda x: x % by, lambda x: np.remainder(x, number)),
+        (lambda x: x // by, lambda x: np.floor_divide(x, number)),
+    )
+
+
+@pytest.mark.parametrize("by", [-2.0, 0.1, 0.0, -math.inf])
+def test_quotients_rounded_down_are_those_of_arrays(device, by):
+    host = np.float32([1, -1, 0, -0.0, 2.5, -7, 0.3, 1e8, -1e8, np.inf, -np.inf, np.nan, 6])
+    x = cp.asarray(host)
+
+    def bits(array):
+        return np.where(np.isnan(array), 0, np.asarray(array, np.float32).view(np.uint32))
+
+    for function, numpys in _of_divisor(by):
+        found = bits(cp.elementwise(function)(x).get())
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(found, bits(numpys(host)))
+        np.testing.assert_array_equal(found, bits(function(x).get()))
+
+
+def test_a_remainder_has_its_slope_where_it_is_zero(device):
+    slope = cp.elementwise(lambda x: x % 2.0).gradient()
+    found = slope(cp.asarray(np.float32([0, 1, 2, -4, -3])), grad=cp.full(5, 1.0))
+    assert found.get().tolist() == [1] * 5

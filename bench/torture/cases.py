@@ -12,6 +12,7 @@ import clprim as cp
 from bench.torture.case import Case
 from bench.torture.draw import EXACT, Draw, Host
 from bench.torture.narrow import composite, narrow
+from bench.torture.places import place
 from clprim import ops
 
 
@@ -300,6 +301,11 @@ def _upload(draw: Draw) -> Case:
     return Case(f"upload of {a.dtype} {a.shape} {a.strides}", run, (a, a.transpose()))
 
 
+def _place(draw: Draw) -> Case:
+    """An operator of the same elements in other places."""
+    return Case(*place(draw))
+
+
 KINDS: dict[str, Callable[[Draw], Case]] = {
     "pointwise": _pointwise,
     "division": _division,
@@ -314,6 +320,7 @@ KINDS: dict[str, Callable[[Draw], Case]] = {
     "upload": _upload,
     "composite": composite,
     "narrow": narrow,
+    "place": _place,
 }
 
 

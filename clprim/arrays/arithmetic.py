@@ -34,6 +34,8 @@ _BINARY = {
     "bitwise_or": f"y0 = {_A} | {_B};",
     "bitwise_xor": f"y0 = {_A} ^ {_B};",
 }
+# Powers of floats that need no function, and are exact or nearly so; NumPy's choice.
+_POWERS = {2: "y0 = x0 * x0;", 0.5: "y0 = sqrt(x0);", -1: "y0 = 1 / x0;"}
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "less": py_operator.lt,
     "less_equal": py_operator.le,
@@ -109,8 +111,14 @@ def binary(
         raise DTypeError(
             f"{name}: expected a device array or a number, got {type(b).__name__}" + upload_hint(b)
         )
+    if not is_array and a.dtype.itemsize == 2:
+        b = dtypes.adapted(b, a.dtype)
     if name in _COMPARISONS:
         return _compare(name, a, b, is_array, out)
+    if name == "power" and not swapped and type(b) in (int, float) and b in _POWERS:
+        simple = None if a.dtype.kind in "biu" else _operator(_POWERS[b], name, a.dtype)
+        if simple is not None:
+            return simple(a) if out is None else _apart(simple, a, out=out)
     other = b.dtype if is_array else dtypes.scalar_dtype(b, a.dtype)
     operator, common = _binary_operator(name, a.dtype, other, is_array, swapped, dtype)
     if name == "power" and common.kind == "i" and not (is_array or swapped) and b < 0:

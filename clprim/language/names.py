@@ -64,6 +64,12 @@ UNIFIED = {
 COMPONENTWISE = frozenset([*_UNARY, *UNIFIED])
 # Of these, some compilers compute vectors wrongly: `DeviceTraits.vector_trigonometry`.
 TRIGONOMETRY = ("cos", "sin", "tan")
+# Of these, what IEEE 754 or the definition settles to the last bit.
+_EXACT = frozenset("fabs sqrt ceil floor round rint trunc sign degrees radians".split())
+# Of these, what may start from estimates of the processor: `DeviceTraits.estimate_bytes`.
+ESTIMATES = frozenset(f for f in _UNARY if f == "rsqrt" or f.startswith(("native_", "half_")))
+# Of these, what a library computes: `DeviceTraits.function_bytes`.
+LIBRARY = frozenset([*_UNARY, "atan2", "hypot", "pow"]) - _EXACT - ESTIMATES - {*TRIGONOMETRY}
 # Of these, what the templates have text of their own for, in float.
 WRITTEN = ("erfc",)
 # Of these, what takes integers as well.

@@ -210,7 +210,8 @@ def as_value(given: Any) -> Value:
             if isinstance(given, int | str)
             else f"expected an element or a number, got {type(given).__name__}"
         )
-    return Value("sign", "-", [number]) if given < 0 else number
+    # A negative zero is none to `<`, and has its sign all the same.
+    return Value("sign", "-", [number]) if math.copysign(1, given) < 0 else number
 
 
 def _binary(word: str, a: Value, b: Value, of_floats: str = "") -> Value:
@@ -245,25 +246,50 @@ def _extreme(less: str) -> Callable[[Value, Value], Value]:
             a, b = b, a
         if _is_number(b):  # of which none is NaN
             return _choice(_binary(less, a, b), b, a)
-        more = {"<": ">", ">": "<"}[less]
+        more = {"<": ">=", ">": "<="}[less]  # the first of equals, as `ops.maximum` gives
         return _choice(_binary("||", _binary(more, a, b), _binary("!=", a, a)), a, b)
 
     return extreme
 
 
 def _power(a: Value, b: Value) -> Value:
-    if b.kind == "name" and b.word == "2":
+    if b.kind == "name" and b.word in ("2", "2.0"):
         return _binary("*", a, a)
     if b.kind == "name" and b.word == "0.5":
         return _call("sqrt")(a)
+    if b.kind == "sign" and b.parts[0].word in ("1", "1.0"):
+        return _binary("/", as_value(1), a, "1 / x")
     if _is_number(b) and b.word.isdecimal():
         b = Value("name", f"{b.word}.0")  # OpenCL C has no pow of a float and an int
     return _call("pow")(a, b)
 
 
+def _divided(word: str, a: Value, b: Value) -> tuple[Value, Value, Value]:
+    """What fmod leaves, the same with the divisor's sign, and whether they are one."""
+    rest = Value("call", "fmod", [a, b], of_floats=word)
+    turned = _call("copysign")(rest, b)
+    return rest, turned, _binary("==", turned, rest)
+
+
 def _remainder(a: Value, b: Value) -> Value:
-    quotient = _call("floor")(_binary("/", a, b, "%"))
-    return _binary("-", a, _binary("*", b, quotient))
+    rest, turned, same = _divided("%", a, b)
+    # Of a zero only the sign changes: what is taken away is +0, and has the slope that is lost.
+    zero = _binary("-", turned, _binary("-", rest, _binary("*", as_value(2), rest)))
+    whole = _binary("==", rest, as_value(0))
+    return _choice(whole, zero, _choice(same, rest, _binary("+", rest, b)))
+
+
+def _floor_divide(a: Value, b: Value) -> Value:
+    """As that of arrays: whole but for rounding, with the quotient's sign where it is a zero."""
+    rest, _, same = _divided("//", a, b)
+    below = _binary("/", _binary("-", a, rest), b)
+    found = _choice(same, below, _binary("-", below, as_value(1)))
+    quotient, zero = _binary("/", a, b), as_value(0)
+    signed = _call("copysign")(zero, quotient)
+    whole = _choice(_binary("==", found, zero), signed, _call("rint")(found))
+    if _is_number(b) and any(digit in b.word for digit in "123456789"):
+        return whole
+    return _choice(_binary("==", b, zero), quotient, whole)
 
 
 def _invert(a: Value) -> Value:
@@ -290,7 +316,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "subtract": _operator("-"),
     "multiply": _operator("*"),
     "divide": _operator("/", "/"),
-    "floor_divide": lambda a, b: _call("floor")(_binary("/", a, b, "//")),
+    "floor_divide": _floor_divide,
     "remainder": _remainder,
     "power": _power,
     "bitwise_and": _operator("&"),
@@ -314,7 +340,11 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "sign": lambda a: _choice(
         _binary(">", a, as_value(0)),
         as_value(1),
-        _choice(_binary("<", a, as_value(0)), as_value(-1), a),
+        _choice(
+            _binary("<", a, as_value(0)),
+            as_value(-1),
+            _choice(_binary("==", a, as_value(0)), as_value(0), a),
+        ),
     ),
     "square": lambda a: _binary("*", a, a),
     "reciprocal": lambda a: _binary("/", as_value(1), a, "1 / x"),

@@ -270,9 +270,9 @@ class KernelCode:
         parameters: Of the kernel function.
         constants: Sizes and strides printed into the source, as (declaration, value).
         index: ``int``, or ``long`` where addresses pass 2³¹.
-        unified: Built-in functions that the template defines anew, and how many arguments they
-            have: several are cast to one type; of one, vectors of large numbers go lane by lane,
-            but of erfc, which is computed by text.
+        unified: Built-in functions that the template defines anew, how many arguments they have,
+            which are cast to one type, and bytes of the shortest vector to compute. Vectors of
+            large angles go lane by lane; erfc is computed by text.
         divided: Types of integers that snippets divide by what may be 0 or -1.
         doubles: Whether double occurs (and so needs its extension, and keeps literals double).
         own: Names that the user chose, which the engine's must not be taken for.
@@ -283,7 +283,7 @@ class KernelCode:
     parameters: tuple[Parameter, ...]
     constants: tuple[tuple[str, int], ...] = ()
     index: str
-    unified: tuple[tuple[str, int], ...] = ()
+    unified: tuple[tuple[str, int, int], ...] = ()
     divided: tuple[str, ...] = ()
     doubles: bool
     own: tuple[str, ...] = ()

@@ -12,7 +12,9 @@ from clprim.errors import ShapeError
 from clprim.language.division import guarded
 from clprim.language.names import (
     BUILTINS,
+    ESTIMATES,
     KEYWORDS,
+    LIBRARY,
     QUALIFIERS,
     RESERVED,
     TRIGONOMETRY,
@@ -83,18 +85,31 @@ def index_type(
 
 def unified_functions(
     snippets: Iterable[Snippet], preamble: str, traits: DeviceTraits
-) -> tuple[tuple[str, int], ...]:
+) -> tuple[tuple[str, int, int], ...]:
     """Returns the built-ins among those that snippets call which a template defines anew.
 
-    They are those with several arguments of one type, those that a template computes faster, and
-    those whose vectors the device computes wrongly. Functions that the preamble mentions are left
-    alone: it may define its own of that name.
+    They are those with several arguments of one type, those that a template computes faster,
+    those whose vectors the device computes wrongly, and those of which short vectors have other
+    bits than long ones. Functions that the preamble mentions are left alone: it may define its own
+    of that name.
+
+    Returns:
+        Name, arguments, and bytes of the shortest vector that is computed; 0 for any.
     """
     called = {t.text for s in snippets for t in s.tokens if t.kind == "name"}
     anew = UNIFIED | dict.fromkeys(WRITTEN, 1)
     if not traits.vector_trigonometry:
         anew |= dict.fromkeys(TRIGONOMETRY, 1)
-    return tuple((f, n) for f, n in sorted(anew.items()) if f in called and f not in preamble)
+    least = {
+        **(dict.fromkeys(LIBRARY, traits.function_bytes) if traits.function_bytes else {}),
+        **(dict.fromkeys(ESTIMATES, traits.estimate_bytes) if traits.estimate_bytes else {}),
+    }
+    anew = dict.fromkeys(least, 1) | anew
+    return tuple(
+        (f, n, least.get(f, 0))
+        for f, n in sorted(anew.items())
+        if f in called and f not in preamble
+    )
 
 
 class Printed:

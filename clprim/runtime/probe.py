@@ -19,6 +19,7 @@ import numpy as np
 import pyopencl as cl
 
 from clprim.runtime import child, disk_cache, icd, query
+from clprim.runtime.probe_forms import FORMS, KINDS, LONGEST, SIZES, keeps_bits
 from clprim.runtime.probe_times import TIMED, kernel_of, shares_lanes, sums_four_products
 from clprim.traits import DeviceTraits
 
@@ -138,6 +139,7 @@ ANSWERS = (
     "lanes",
     "dots",
     "strided_sums",
+    *(f"{kind}_{size}" for kind in KINDS for size in SIZES),
     *(f"{read}_{size}" for size in query.SUB_GROUPS for read in _READS),
 )
 _TIMEOUT = 30.0  # seconds for a child; one where the machine is idle
@@ -172,6 +174,8 @@ def refine(traits: DeviceTraits, device: cl.Device) -> DeviceTraits:
         short_block_reads=traits.short_block_reads
         and all(f"short_block_reads_{s}" in found for s in sizes),
         vector_trigonometry="trigonometry" in found,
+        function_bytes=_least_bytes("functions", found),
+        estimate_bytes=_least_bytes("estimates", found),
         widened_comparisons="widening" in found,
         byte_choices="choices" in found,
         long_loops="loops" in found,
@@ -186,6 +190,11 @@ def _vector_bytes(promised: int, found: frozenset[str]) -> int:
     return promised
 
 
+def _least_bytes(kind: str, found: frozenset[str]) -> int:
+    least = next((size for size in SIZES if f"{kind}_{size}" in found), LONGEST)
+    return 0 if least == SIZES[0] else least
+
+
 @lru_cache(maxsize=64)
 def abilities(device: cl.Device) -> frozenset[str] | None:
     """Returns which of `ANSWERS` are yes on a device; None where no child process can be had.
@@ -197,7 +206,8 @@ def abilities(device: cl.Device) -> frozenset[str] | None:
         identity = query.identity(device)
     except cl.Error:  # a driver that does not even tell names
         return None
-    texts = (*identity, repr((_SOURCE, _USES, _SUB_GROUPS, _READS, _STRIDED, TIMED)).encode())
+    known = (_SOURCE, _USES, _SUB_GROUPS, _READS, _STRIDED, TIMED, FORMS)
+    texts = (*identity, repr(known).encode())
     key = hashlib.sha256(b"abilities:" + repr(texts).encode()).hexdigest()
     kept = disk_cache.load(key)
     found = None if kept is None else _still_true(kept.decode())
@@ -238,6 +248,7 @@ def _ask(device: cl.Device) -> dict[str, bool | None] | None:
     uses = [use for use in _USES if use not in lacking]
     others = ["lanes"] if query.may_share_lanes(device) else []
     others += ["dots"] if promised.integer_dots else []
+    others += [f"{kind}_{size}" for kind in KINDS for size in SIZES]
     reads = [read for read in _READS if getattr(promised, read)]
     others += [f"{read}_{size}" for size in promised.sub_groups for read in reads]
     others += ["strided_sums"]  # last: who dies of it need not begin once more
@@ -320,6 +331,8 @@ def _is_so(queue: cl.CommandQueue, uses: Sequence[str]) -> bool:
     if "strided_sums" in uses:
         return _sums_strided(queue)
     read, _, size = uses[0].rpartition("_")
+    if read in KINDS:
+        return keeps_bits(queue, read, int(size))
     return _hands_over(queue, read, int(size)) if read in _READS else _works(queue, uses)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,19 +11,20 @@ from torch import nn
 
 from clprim import ops
 from clprim.arrays.array import Array
+from clprim.ops.elementwise import activation
+from clprim.ops.shared.arguments import formula
 from clprim.plan.strides import is_channels_last
 from clprim.torch import private
 from clprim.torch.memory import adopt, array_of, on_device
 from clprim.torch.numbers import run_on
 
+# The strings of `clprim.ops`, on what the layer has computed.
 _EPILOGUES = {
     "": "",
-    "relu": "y0 = y0 < 0 ? 0 : y0;",
-    "relu6": "y0 = y0 < 0 ? 0 : y0 > 6 ? 6 : y0;",
-    "silu": "y0 = y0 / (1 + exp(-y0));",
-    "sigmoid": "y0 = 1 / (1 + exp(-y0));",
-    "hardswish": "y0 = y0 < -3 ? 0 : y0 > 3 ? y0 : y0 * (y0 + 3) / 6;",
-    "hardsigmoid": "y0 = y0 < -3 ? 0 : y0 > 3 ? 1 : (y0 + 3) / 6;",
+    **{
+        name: re.sub(r"\bx0\b", "y0", formula(getattr(activation, f"_{name}")))
+        for name in ("relu", "relu6", "silu", "sigmoid", "hardswish", "hardsigmoid")
+    },
 }
 
 

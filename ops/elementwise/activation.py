@@ -38,20 +38,29 @@ __all__ = [
 
 # --- pieces of straight lines --------------------------------------------------------------------
 
-# Comparisons are written so that NaN fails them and comes through; where they hold with equality,
-# and at NaN, the gradient is PyTorch's. Integers have no NaN, and llvmpipe errs where ?: chooses
-# between a constant and a char.
+# Comparisons are written so that NaN fails them and comes through, and so does the zero at which
+# both pieces meet, with its sign; at kinks and at NaN the gradient is PyTorch's. Integers have no
+# NaN, and llvmpipe errs where ?: chooses between a constant and a char.
 _relu = by_kind(
-    Pointwise("y0 = x0 <= 0 ? 0 : x0;", name="relu"), Pointwise("y0 = max(x0, 0);", name="relu")
+    Pointwise("y0 = x0 < 0 ? 0 : x0;", name="relu", gradient="gx0 = x0 <= 0 ? 0 : gy0;"),
+    Pointwise("y0 = max(x0, 0);", name="relu"),
 )
 _relu6 = by_kind(
-    Pointwise("y0 = x0 <= 0 ? 0 : x0 >= 6 ? 6 : x0;", name="relu6"),
+    Pointwise(
+        "y0 = x0 < 0 ? 0 : x0 > 6 ? 6 : x0;",
+        name="relu6",
+        gradient="gx0 = x0 <= 0 || x0 >= 6 ? 0 : gy0;",
+    ),
     Pointwise("y0 = min(max(x0, 0), 6);", name="relu6"),
 )
 _threshold: Operator = Pointwise("y0 = x0 <= w0 ? w1 : x0;", name="threshold")
 _leaky_relu = of_reals("typeof_y0 x = x0; y0 = x > 0 ? x : x * w0;", "leaky_relu")
 _prelu = of_reals("typeof_y0 x = x0; y0 = x > 0 ? x : x * x1;", "prelu")
-_hardtanh = of_reals("typeof_y0 x = x0; y0 = x <= w0 ? w0 : x >= w1 ? w1 : x;", "hardtanh")
+_hardtanh = of_reals(
+    "typeof_y0 x = x0; y0 = x < w0 ? w0 : x > w1 ? w1 : x;",
+    "hardtanh",
+    "gx0 = x0 <= w0 || x0 >= w1 ? 0 : gy0;",
+)
 _hardsigmoid = of_reals(
     """
     typeof_y0 s = ((typeof_y0)x0 + 3) / 6;
@@ -140,13 +149,24 @@ def hardswish(x: Any, *, out: Any = None) -> Array:
 
 # --- exponentials --------------------------------------------------------------------------------
 
-# exp of what is not positive cannot overflow, and 1 + e has no cancellation.
-_sigmoid = of_reals(
-    "typeof_y0 x = x0; typeof_y0 e = exp(-fabs(x)); y0 = (x < 0 ? e : 1) / (1 + e);", "sigmoid"
-)
-_silu = of_reals(
-    "typeof_y0 x = x0; typeof_y0 e = exp(-fabs(x)); y0 = x * ((x < 0 ? e : 1) / (1 + e));", "silu"
-)
+
+def sigmoid_of(x: str, name: str = "s") -> str:
+    """Returns statements that declare the sigmoid of an expression.
+
+    exp of what is not positive cannot overflow, and 1 + e has no cancellation.
+
+    Args:
+        x: C of the result's type.
+        name: Of the sigmoid.
+    """
+    return (
+        f"typeof_y0 {name}_x = {x}; typeof_y0 {name}_e = exp(-fabs({name}_x)); "
+        f"typeof_y0 {name} = ({name}_x < 0 ? {name}_e : 1) / (1 + {name}_e);"
+    )
+
+
+_sigmoid = of_reals(f"{sigmoid_of('x0')} y0 = s;", "sigmoid")
+_silu = of_reals(f"{sigmoid_of('x0')} y0 = s_x * s;", "silu")
 _logsigmoid = of_reals(
     "typeof_y0 x = x0; y0 = (x < 0 ? x : 0) - log1p(exp(-fabs(x)));", "logsigmoid"
 )
@@ -183,9 +203,8 @@ _gelu = of_reals(
 _gelu_tanh = of_reals(
     f"""
     typeof_y0 x = x0;
-    typeof_y0 u = {math.sqrt(8 / math.pi)} * (x + 0.044715 * x * x * x);
-    typeof_y0 e = exp(-fabs(u));
-    y0 = x * ((u < 0 ? e : 1) / (1 + e));
+    {sigmoid_of(f"{math.sqrt(8 / math.pi)} * (x + 0.044715 * x * x * x)")}
+    y0 = x * s;
     """,
     "gelu_tanh",
 )

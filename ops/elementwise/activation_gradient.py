@@ -12,7 +12,7 @@ from typing import Any
 from clprim.arrays.array import Array
 from clprim.errors import DefinitionError, ShapeError, quoted
 from clprim.ops.elementwise import activation
-from clprim.ops.shared.arguments import ByKind, dtype_of, number, real
+from clprim.ops.shared.arguments import ByKind, dtype_of, formula, number, real
 from clprim.pointwise import Pointwise
 
 __all__ = [
@@ -37,7 +37,7 @@ __all__ = [
 
 # PyTorch keeps the result alone; the derived one takes the exponential of the input.
 _sigmoid_of_result = Pointwise(
-    "y0 = 1 / (1 + exp(-x0));", gradient="gx0 = gy0 * ((1 - y0) * y0);", name="sigmoid"
+    formula(activation._sigmoid), gradient="gx0 = gy0 * ((1 - y0) * y0);", name="sigmoid"
 ).gradient(saves="y0")
 
 

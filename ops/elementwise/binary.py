@@ -11,7 +11,7 @@ import numpy as np
 
 from clprim.arrays.arithmetic import binary
 from clprim.arrays.array import Array
-from clprim.dtypes import promote, scalar_dtype
+from clprim.dtypes import adapted, promote, scalar_dtype
 from clprim.errors import DefinitionError, DTypeError, quoted
 from clprim.ops.shared.arguments import dtype_of, is_array, number
 from clprim.ops.shared.strings import kernel
@@ -46,6 +46,7 @@ def _add(what: str, sign: str, a: Any, b: Any, alpha: Any, out: Any) -> Array:
         raise DTypeError(f"{what}: alpha={quoted(alpha)} beside bool; use astype()")
     if common.kind in "iu" and not isinstance(alpha, int):
         raise DTypeError(f"{what}: alpha={quoted(alpha)} beside {common}: expected an integer")
+    a, b, alpha = (v if is_array(v) else adapted(v, common) for v in (a, b, alpha))
     names, numbers = iter(("x0", "x1")), iter(("w0", "w1", "w2"))
     left, right = (next(names if is_array(v) else numbers) for v in (a, b))
     factor = next(numbers)

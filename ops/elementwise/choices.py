@@ -123,19 +123,23 @@ def clamp(x: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Array
     return _clamp(*labels)(*arrays, *scalars, out=out)
 
 
-_A, _B = "typeof_y0 a = x0;", "typeof_y0 b = @;"
+#: When the first of two is chosen; of equals it is, whose zeros may differ in sign.
+CONDITIONS = {
+    "maximum": "a >= b || a != a",
+    "minimum": "a <= b || a != a",
+    # Here a NaN gives way.
+    "fmax": "a >= b || b != b",
+    "fmin": "a <= b || b != b",
+}
 _CHOICES: dict[str, tuple[Operator, ...]] = {
     name: tuple(
-        Pointwise(f"{_A} {_B} y0 = {condition} ? a : b;".replace("@", other), name=name)
+        Pointwise(
+            f"typeof_y0 a = x0; typeof_y0 b = {other}; y0 = {condition} ? a : b;",
+            name=f"{name}_of" if name.startswith("f") else name,
+        )
         for other in ("x1", "w0")
     )
-    for name, condition in (
-        ("maximum", "a > b || a != a"),
-        ("minimum", "a < b || a != a"),
-        # Here a NaN gives way.
-        ("fmax_of", "a >= b || b != b"),
-        ("fmin_of", "a <= b || b != b"),
-    )
+    for name, condition in CONDITIONS.items()
 }
 
 
@@ -146,7 +150,7 @@ def _choose(name: str, a: Any, b: Any, out: Any) -> Array:
     of_arrays, of_number = _CHOICES[name]
     if is_array(b):
         return of_arrays(a, b, out=out)
-    return of_number(a, number(name.removesuffix("_of"), "an operand", b), out=out)
+    return of_number(a, number(name, "an operand", b), out=out)
 
 
 def maximum(a: Any, b: Any, *, out: Any = None) -> Array:
@@ -161,12 +165,12 @@ def minimum(a: Any, b: Any, *, out: Any = None) -> Array:
 
 def fmax(a: Any, b: Any, *, out: Any = None) -> Array:
     """Returns the greater of two elements, or the one that is not NaN."""
-    return _choose("fmax_of", a, b, out)
+    return _choose("fmax", a, b, out)
 
 
 def fmin(a: Any, b: Any, *, out: Any = None) -> Array:
     """Returns the lesser of two elements, or the one that is not NaN."""
-    return _choose("fmin_of", a, b, out)
+    return _choose("fmin", a, b, out)
 
 
 # --- combinations --------------------------------------------------------------------------------
@@ -178,7 +182,7 @@ _lerp: tuple[Operator, ...] = tuple(
     Pointwise(
         f"""
         typeof_y0 a = x0, b = x1, w = {weight};
-        y0 = w < 0.5 ? a + w * (b - a) : b - (1 - w) * (b - a);
+        y0 = fabs(w) < 0.5f ? a + w * (b - a) : b - (1 - w) * (b - a);
         """,
         name="lerp",
     )

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from clprim.arrays.array import Array
 from clprim.errors import DTypeError, ShapeError
-from clprim.ops.shared.arguments import Operator, by_kind, dtype_of, of_reals
+from clprim.ops.shared.arguments import ByKind, Operator, by_kind, dtype_of, of_reals
 from clprim.ops.shared.dims import whole
 from clprim.pointwise import Pointwise
 
@@ -56,6 +56,10 @@ __all__ = [
 ]
 
 
+#: By name, what the functions here compute with.
+OPERATORS: dict[str, ByKind] = {}
+
+
 class Function(Protocol):
     """What every function here is: an array in, an array out."""
 
@@ -80,14 +84,15 @@ def _function(name: str, operator: Operator, meaning: str) -> Function:
 
 def _real(name: str, meaning: str, expr: str = "") -> Function:
     """A function of real numbers: ``expr``, or OpenCL C's own of that name."""
-    return _function(name, of_reals(expr or f"y0 = {name}((typeof_y0)x0);", f"{name}_of"), meaning)
+    OPERATORS[name] = of_reals(expr or f"y0 = {name}((typeof_y0)x0);", f"{name}_of")
+    return _function(name, OPERATORS[name], meaning)
 
 
 def _kept(name: str, meaning: str, floats: str, integers: str) -> Function:
     """A function that integers keep their dtype in."""
     kernel = f"{name}_of"
-    operator = by_kind(Pointwise(floats, name=kernel), Pointwise(integers, name=kernel))
-    return _function(name, operator, meaning)
+    OPERATORS[name] = by_kind(Pointwise(floats, name=kernel), Pointwise(integers, name=kernel))
+    return _function(name, OPERATORS[name], meaning)
 
 
 # Giles, Approximating the erfinv function, 2010, for float32, and Winitzki's approximation (2008)
@@ -166,11 +171,11 @@ trunc = _kept("trunc", "the whole number next towards 0", "y0 = trunc(x0);", "y0
 frac = _kept("frac", "what is left without `trunc`", "y0 = x0 - trunc(x0);", "y0 = x0 - x0;")
 
 # Integers are round already.
-_round = by_kind(
+_round = OPERATORS["round"] = by_kind(
     Pointwise("y0 = rint(x0);", name="round_of"), Pointwise("y0 = x0;", name="round_of")
 )
 _MOST_PLACES = 308  # of float64
-_RESCALED = {
+RESCALED = {
     False: Pointwise("y0 = rint(x0 * w0) / w0;", name="round_of"),
     True: Pointwise("y0 = rint(x0 / w0) * w0;", name="round_of"),
 }
@@ -201,5 +206,5 @@ def round(x: Any, *, decimals: int = 0, out: Any = None) -> Array:
         return _round(x, out=out)
     if builtins.abs(places) > _MOST_PLACES:
         raise ShapeError(f"round: decimals={places}: expected -{_MOST_PLACES} to {_MOST_PLACES}")
-    found: Array = _RESCALED[places < 0](x, 10.0 ** builtins.abs(places), out=out)
+    found: Array = RESCALED[places < 0](x, 10.0 ** builtins.abs(places), out=out)
     return found

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from clprim.arrays.array import Array
-from clprim.dtypes import AnyDType
+from clprim.dtypes import AnyDType, adapted
 from clprim.ops.elementwise.binary import common_dtype
 from clprim.ops.reduction.reduce import all as all_of
 from clprim.ops.shared.arguments import check_floating, dtype_of, is_array, number, real
@@ -91,6 +91,7 @@ def _of_two(name: str, a: Any, b: Any, out: Any, *, whole: bool = False) -> Arra
     dtype = common_dtype(a, b)
     if dtype.kind == "b" or (dtype.kind in "iu" and not whole):
         dtype = np.dtype(np.float32)
+    a, b = (v if is_array(v) else adapted(v, dtype) for v in (a, b))
     left = "x0" if is_array(a) else "w0"
     right = "w0" if not is_array(b) else "x1" if is_array(a) else "x0"
     body = next_after(dtype) if name == "nextafter" else BODIES[name]
@@ -261,7 +262,7 @@ def isclose(
     """
     what = "isclose"
     given = dtype_of(what, "a", a)
-    b = b if is_array(b) else number(what, "b", b)
+    b = b if is_array(b) else adapted(number(what, "b", b), given)
     relative, absolute = real(what, "rtol", rtol), real(what, "atol", atol)
     dtypes = [given, *([b.dtype] if is_array(b) else [])]
     whole = any(d.kind in "iu" and d.itemsize > 2 for d in dtypes)

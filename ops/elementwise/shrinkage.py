@@ -10,7 +10,9 @@ from functools import lru_cache
 from typing import Any
 
 from clprim.arrays.array import Array
+from clprim.dtypes import adapted
 from clprim.errors import DefinitionError, ShapeError
+from clprim.ops.elementwise.activation import sigmoid_of
 from clprim.ops.shape.join import cat
 from clprim.ops.shared.arguments import ByKind, dtype_of, of_reals, real
 from clprim.ops.shared.dims import one_axis
@@ -28,17 +30,30 @@ __all__ = [
     "tanhshrink_backward",
 ]
 
-# Comparisons are written so that NaN comes through, and that gradients at the ends are 0.
+# Comparisons are written so that NaN comes through, and that gradients at the ends are 0; the zeros
+# that `softshrink` gives have the sign of x, as PyTorch's.
 _hardshrink = of_reals("typeof_y0 x = x0; y0 = x >= -w0 && x <= w0 ? 0 : x;", "hardshrink")
 _softshrink = of_reals(
-    "typeof_y0 x = x0; y0 = x >= -w0 && x <= w0 ? 0 : x > 0 ? x - w0 : x + w0;", "softshrink"
+    "typeof_y0 x = x0; y0 = x >= -w0 && x <= w0 ? x * 0 : x > 0 ? x - w0 : x + w0;", "softshrink"
 )
-_softsign = of_reals("typeof_y0 x = x0; y0 = x / (1 + fabs(x));", "softsign")
-_tanhshrink = of_reals("typeof_y0 x = x0; y0 = x - tanh(x);", "tanhshrink")
-# exp of what is not positive cannot overflow.
-_glu = of_reals(
-    "typeof_y0 b = x1; typeof_y0 e = exp(-fabs(b)); y0 = x0 * ((b < 0 ? e : 1) / (1 + e));", "glu"
+_softsign = of_reals(
+    "typeof_y0 x = x0; y0 = x / (1 + fabs(x));",
+    "softsign",
+    "typeof_gx0 t = 1 / (1 + fabs(x0)); gx0 = gy0 * (t * t);",
 )
+# Below 1, where the difference cancels, tanh's continued fraction of eight terms without its x.
+_tanhshrink = of_reals(
+    """
+    typeof_y0 x = x0;
+    typeof_y0 z = x * x;
+    typeof_y0 p = 11486475 + z * (810810 + z * (12870 + z * 44));
+    typeof_y0 q = 34459425 + z * (16216200 + z * (945945 + z * (13860 + z * 45)));
+    y0 = z < 1 ? x * z * (p / q) : x - tanh(x);
+    """,
+    "tanhshrink",
+    "typeof_gx0 t = tanh(x0); gx0 = gy0 * (t * t);",
+)
+_glu = of_reals(f"{sigmoid_of('x1')} y0 = x0 * s;", "glu")
 
 
 @lru_cache(maxsize=16)
@@ -64,6 +79,12 @@ def _width(what: str, lambd: Any) -> float:
     return found
 
 
+def _limit(what: str, x: Any, lambd: Any) -> float:
+    """That of `hardshrink`, which compares numbers of one dtype, as PyTorch does."""
+    found: float = adapted(_width(what, lambd), dtype_of(what, "x", x))
+    return found
+
+
 def hardshrink(x: Any, lambd: float = 0.5, *, out: Any = None) -> Array:
     """Returns x, and 0 where |x| is at most ``lambd``.
 
@@ -73,14 +94,14 @@ def hardshrink(x: Any, lambd: float = 0.5, *, out: Any = None) -> Array:
         >>> ops.hardshrink(cp.asarray(np.float32([-2, 0.5, 0.6]))).get()
         array([-2. ,  0. ,  0.6], dtype=float32)
     """
-    found: Array = _hardshrink(x, _width("hardshrink", lambd), out=out)
+    found: Array = _hardshrink(x, _limit("hardshrink", x, lambd), out=out)
     return found
 
 
 def hardshrink_backward(grad: Any, x: Any, lambd: float = 0.5) -> Array:
     """Returns the gradient of `hardshrink`."""
     what = "hardshrink_backward"
-    return _back(what, _hardshrink, grad, x, _width(what, lambd))
+    return _back(what, _hardshrink, grad, x, _limit(what, x, lambd))
 
 
 def softshrink(x: Any, lambd: float = 0.5, *, out: Any = None) -> Array:

@@ -69,20 +69,19 @@ def sinc_backward(grad: Any, x: Any) -> Array:
     return _gradient_of_one("sinc", grad, x)
 
 
-LOGIT = "typeof_y0 x = x0; y0 = log(x / (1 - x));"
-LOGIT_WITHIN = """
+# The quotient is near 1 where x is near a half: how near, the difference tells, which is exact.
+_OF_ODDS = "y0 = fabs(x - 0.5f) < 0.25f ? log1p((x + x - 1) / (1 - x)) : log(x / (1 - x));"
+LOGIT = f"typeof_y0 x = x0; {_OF_ODDS}"
+LOGIT_WITHIN = f"""
     typeof_y0 x = x0, high = 1 - (typeof_y0)w0;
     x = x < w0 ? (typeof_y0)w0 : x > high ? high : x;
-    y0 = log(x / (1 - x));
+    {_OF_ODDS}
 """
 _logit = {False: of_reals(LOGIT, "logit"), True: of_reals(LOGIT_WITHIN, "logit")}
 
 
 # Infinite at both ends, NaN beyond; or 0 beyond both bounds.
-_LOGIT_SLOPE = """
-    gx0 = x0 > 0 && x0 < 1 ? gy0 / (x0 * (1 - x0))
-        : x0 == 0 || x0 == 1 ? gy0 * INFINITY : (typeof_x0)NAN;
-"""
+_LOGIT_SLOPE = "gx0 = x0 >= 0 && x0 <= 1 ? gy0 / (x0 * (1 - x0)) : (typeof_x0)NAN;"
 _LOGIT_WITHIN_SLOPE = """
     gx0 = x0 >= w0 && x0 <= 1 - w0 ? gy0 / (x0 * (1 - x0)) : x0 == x0 ? 0 : (typeof_x0)NAN;
 """

@@ -7,27 +7,28 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from clprim.ops.elementwise.activation import _relu, sigmoid_of
+from clprim.ops.shared.arguments import formula
 from clprim.pointwise import Pointwise
 
-# By tanh, whose slope is finite everywhere.
-_SIGMOID = "(tanh(({}) / 2) / 2 + (typeof_y0)0.5f)"
 #: How many gates a cell has.
 GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
 # Gates of the input first, then those of the state, then the state.
 _CELLS = {
     "lstm": f"""
-        typeof_y0 i = {_SIGMOID.format("x0 + x4")}, f = {_SIGMOID.format("x1 + x5")};
-        typeof_y0 o = {_SIGMOID.format("x3 + x7")};
+        {sigmoid_of("x0 + x4", "i")} {sigmoid_of("x1 + x5", "f")} {sigmoid_of("x3 + x7", "o")}
         y1 = f * x8 + i * tanh(x2 + x6);
         y0 = o * tanh(y1);
         """,
     "gru": f"""
-        typeof_y0 r = {_SIGMOID.format("x0 + x3")}, z = {_SIGMOID.format("x1 + x4")};
+        {sigmoid_of("x0 + x3", "r")} {sigmoid_of("x1 + x4", "z")}
         y0 = (1 - z) * tanh(x2 + r * x5) + z * x6;
         """,
     "tanh": "y0 = tanh(x0 + x1);",
-    "relu": "typeof_y0 sum = x0 + x1; y0 = sum < 0 ? 0 : sum;",
+    "relu": f"typeof_y0 sum = x0 + x1; {formula(_relu).replace('x0', 'sum')}",
 }
+# PyTorch's, where that of the string is another.
+_BY_HAND = {"relu": "gx0 = x0 + x1 <= 0 ? 0 : gy0;"}
 # What gradients are wanted of. A gate of the input and of the state are added, but one of gru's.
 _WANTED = {
     "lstm": ("x0", "x1", "x2", "x3", "x8"),
@@ -51,7 +52,7 @@ def cell_gradient(kind: str, dtype: Any) -> Pointwise:
     output, and with a memory that of it. It returns gradients of the gates of the input, then of
     the memory; of gru of the gates of the state as well, and of the state itself.
     """
-    forward = Pointwise(_CELLS[kind], name=f"{kind}_cell")
+    forward = Pointwise(_CELLS[kind], name=f"{kind}_cell", gradient=_BY_HAND.get(kind))
     inputs = forward.definition.inputs
     text = str(forward.gradient(_WANTED[kind]))
     text = re.sub(r"\by(\d)\b", r"state\1", text)  # results that it computes again

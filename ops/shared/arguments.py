@@ -39,9 +39,23 @@ def by_kind(floats: Callable[..., Any], others: Callable[..., Any]) -> ByKind:
     return ByKind(floats, others)
 
 
-def of_reals(expr: str, name: str) -> ByKind:
+def of_reals(expr: str, name: str, gradient: str | None = None) -> ByKind:
     """Defines a function of real numbers: of integers and bool alone in float32, as PyTorch."""
-    return by_kind(Pointwise(expr, name=name), Pointwise(expr, name=name, result_type=np.float32))
+    floats = Pointwise(expr, name=name, gradient=gradient)
+    return by_kind(floats, Pointwise(expr, name=name, result_type=np.float32))
+
+
+def formula(operator: Any, *, whole: bool = False) -> str:
+    """Returns the string of an operator of floats, for other kernels that compute the same.
+
+    Args:
+        operator: A `Pointwise`, or one of `by_kind` and `of_reals`.
+        whole: Whether it is the one of integers that is asked for.
+    """
+    if isinstance(operator, ByKind):
+        operator = operator.others if whole else operator.floats
+    text: str = operator.definition.expr.body
+    return text
 
 
 def is_array(value: object) -> bool:

@@ -197,6 +197,8 @@ def test_answers_refine_traits(monkeypatch):
         prefetch=False,
         streaming=False,
         vector_trigonometry=False,
+        function_bytes=64,
+        estimate_bytes=64,
         widened_comparisons=False,
         byte_choices=False,
         long_loops=False,

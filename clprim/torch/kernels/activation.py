@@ -8,10 +8,13 @@ from typing import Any
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
-from clprim.ops.elementwise.activation_gradient import _sigmoid_of_result
+from clprim.ops.elementwise.activation import _leaky_relu as _of_slope
+from clprim.ops.elementwise.activation import _threshold as _of_threshold
+from clprim.ops.elementwise.activation_gradient import _gradient, _sigmoid_of_result
 from clprim.ops.elementwise.special import LOGIT, LOGIT_WITHIN
+from clprim.ops.shared.arguments import formula
 from clprim.pointwise import Pointwise
-from clprim.torch.kernels.elementwise import apply, floating, typed
+from clprim.torch.kernels.elementwise import apply, as_given, floating, typed
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
@@ -42,13 +45,12 @@ _elu_gradient = Pointwise(_ELU, name="elu").gradient("x0")
 _elu_of_result = Pointwise(
     _ELU, gradient="gx0 = y0 <= 0 ? gy0 * w2 * (y0 + w0 * w1) : gy0 * w1;", name="elu"
 ).gradient("x0", saves="y0")
-_threshold_gradient = Pointwise("y0 = x0 <= w0 ? w1 : x0;", name="threshold").gradient("x0")
 _tanh_gradient = Pointwise("y0 = tanh(x0);").gradient(saves="y0")
 
 
 @kernel("leaky_relu", out=True)
 def _leaky_relu(x: Array, slope: Any = 0.01, *, out: Array | None = None) -> Any:
-    return apply(typed("{a} > 0 ? {a} : {a} * {b}"), x, slope, kind=kind_of(x.dtype), out=out)
+    return apply(as_given(formula(_of_slope)), x, slope, kind=kind_of(x.dtype), out=out)
 
 
 @kernel("elu", out=True)
@@ -70,14 +72,13 @@ def _elu_backward(
 
 @kernel("threshold", out=True)
 def _threshold(x: Array, threshold: Any, value: Any, *, out: Array | None = None) -> Any:
-    return apply(
-        typed("{a} <= {b} ? {c} : {a}"), x, threshold, value, kind=kind_of(x.dtype), out=out
-    )
+    expr = as_given(formula(_of_threshold))
+    return apply(expr, x, threshold, value, kind=kind_of(x.dtype), out=out)
 
 
 @kernel("threshold_backward", out=True)
 def _threshold_backward(grad: Array, x: Array, threshold: Any, *, out: Array | None = None) -> Any:
-    return _threshold_gradient(x, threshold, 0, grad=grad, out=out)
+    return _gradient("threshold")(x, threshold, 0, grad=grad, out=out)
 
 
 @kernel("leaky_relu_backward")

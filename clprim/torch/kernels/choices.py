@@ -6,7 +6,9 @@ from typing import Any
 
 from clprim import ops
 from clprim.arrays.array import Array
-from clprim.torch.kernels.elementwise import apply, promoted, typed
+from clprim.ops.elementwise.choices import _lerp as _lerp_by
+from clprim.ops.shared.arguments import formula
+from clprim.torch.kernels.elementwise import apply, as_given, promoted, typed
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
@@ -30,8 +32,8 @@ def _addcdiv(a: Array, b: Array, c: Array, *, value: Any = 1, out: Array | None 
 
 @kernel("lerp.Scalar", "lerp.Tensor", out=True)
 def _lerp(a: Array, b: Array, weight: Any, *, out: Array | None = None) -> Any:
-    expr = "fabs({c}) < (typeof_y0)0.5 ? {a} + {c} * ({b} - {a}) : {b} - ({b} - {a}) * (1 - {c})"
-    return apply(typed(expr), a, b, weight, kind=kind_of(a.dtype), out=out)
+    expr = as_given(formula(_lerp_by[isinstance(weight, Array)]))
+    return apply(expr, a, b, weight, kind=kind_of(a.dtype), out=out)
 
 
 @kernel("clamp", "clamp.Tensor", out=True)

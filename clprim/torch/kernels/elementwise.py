@@ -11,13 +11,19 @@ import torch
 
 from clprim.arrays.array import Array
 from clprim.arrays.expressions import statements
-from clprim.ops.elementwise.functions import ENTR, ERFINV, SINC
+from clprim.dtypes import adapted
+from clprim.ops.elementwise.activation import _relu, _sigmoid
+from clprim.ops.elementwise.choices import CONDITIONS
+from clprim.ops.elementwise.functions import OPERATORS, RESCALED
 from clprim.ops.elementwise.pairs import BODIES, next_after
+from clprim.ops.shared.arguments import formula
 from clprim.pointwise import Pointwise
+from clprim.torch.copying import cast
 from clprim.torch.memory import kind_of, numpy_dtype
 from clprim.torch.table import kernel
 
 _BOOL = np.dtype(np.bool_)
+_TWO = "const typeof_y0 a = {a}, b = {b}; "
 
 
 @lru_cache(maxsize=4096)
@@ -104,53 +110,36 @@ def apply(
 
 # Of floating numbers; whole ones become floating first.
 _FLOAT_UNARY = {
-    "acos": "acos({a})",
-    "acosh": "acosh({a})",
-    "asin": "asin({a})",
-    "asinh": "asinh({a})",
-    "atan": "atan({a})",
-    "atanh": "atanh({a})",
-    "cos": "cos({a})",
-    "cosh": "cosh({a})",
+    **{
+        name: formula(OPERATORS[name])
+        for name in (
+            "acos acosh asin asinh atan atanh cos cosh erf erfc erfinv exp exp2 expm1 lgamma log "
+            "log10 log1p log2 reciprocal rsqrt sin sinc sinh sqrt tan tanh"
+        ).split()
+    },
     "deg2rad": "{a} * (typeof_y0)0.017453292519943295",
-    "digamma": "",
-    "erf": "erf({a})",
-    "erfc": "erfc({a})",
-    "erfinv": ERFINV,
-    "exp": "exp({a})",
-    "exp2": "exp2({a})",
-    "expm1": "expm1({a})",
-    "lgamma": "lgamma({a})",
-    "log": "log({a})",
-    "log10": "log10({a})",
-    "log1p": "log1p({a})",
-    "log2": "log2({a})",
     "rad2deg": "{a} * (typeof_y0)57.29577951308232",
-    "reciprocal": "1 / {a}",
-    "rsqrt": "rsqrt({a})",
-    "sigmoid": "1 / (1 + exp(-{a}))",
-    "sin": "sin({a})",
-    "sinc": SINC,
-    "sinh": "sinh({a})",
-    "special_entr": ENTR,
-    "sqrt": "sqrt({a})",
-    "tan": "tan({a})",
-    "tanh": "tanh({a})",
+    "sigmoid": formula(_sigmoid),
+    "special_entr": formula(OPERATORS["entr"]),
 }
 # Of any number, which keep its dtype: (of floating ones, of whole ones).
 _SAME_UNARY = {
-    "abs": ("fabs({a})", "{a} < 0 ? -{a} : {a}"),
-    "ceil": ("ceil({a})", "{a}"),
-    "floor": ("floor({a})", "{a}"),
-    "frac": ("{a} - trunc({a})", ""),
+    **{
+        name: (formula(operator), formula(operator, whole=True))
+        for name, operator in (
+            *((n, OPERATORS[n]) for n in "abs ceil floor frac round square trunc".split()),
+            ("relu", _relu),
+        )
+    },
     "neg": ("-{a}", "-{a}"),
-    "relu": ("{a} < 0 ? 0 : {a}", "{a} < 0 ? 0 : {a}"),
-    "round": ("rint({a})", "{a}"),
-    "sgn": ("isnan({a}) ? {a} : (typeof_y0)(({a} > 0) - ({a} < 0))", "({a} > 0) - ({a} < 0)"),
-    "sign": ("isnan({a}) ? {a} : (typeof_y0)(({a} > 0) - ({a} < 0))", "({a} > 0) - ({a} < 0)"),
-    "square": ("{a} * {a}", "{a} * {a}"),
-    "trunc": ("trunc({a})", "{a}"),
+    # Unlike NumPy's and that of `clprim.ops`, PyTorch's sign of NaN is 0.
+    **dict.fromkeys(("sgn", "sign"), ("({a} > 0) - ({a} < 0)",) * 2),
 }
+
+
+def as_given(text: str) -> str:
+    """Returns a string of `clprim.ops`, which calls operands x0, w0, … by itself, for `apply`."""
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 @lru_cache(maxsize=4096)
@@ -172,10 +161,7 @@ def _unary(name: str, whole: str, real: str, keep: bool) -> None:
             raise RuntimeError(f"{name}: not for tensors of bool")
         expr = real if not keep or kind.is_floating_point else whole
         result = stored or numpy_dtype(kind if keep or kind.is_floating_point else default)
-        # A string of `clprim.ops` calls its operand x0, as `_pointwise` does.
-        ready = "y0 =" in expr
-        text = expr.replace("{", "{{").replace("}", "}}") if ready else typed(expr)
-        return _pointwise(text, (True,), result)
+        return _pointwise(as_given(expr) if "y0 =" in expr else typed(expr), (True,), result)
 
     @kernel(name, out=True)
     def run(x: Array, *, out: Array | None = None) -> Any:
@@ -185,10 +171,9 @@ def _unary(name: str, whole: str, real: str, keep: bool) -> None:
 
 
 for _name, _expr in _FLOAT_UNARY.items():
-    if _expr:
-        _unary(_name, "", _expr, keep=False)
+    _unary(_name, "", _expr, keep=False)
 for _name, (_real, _whole) in _SAME_UNARY.items():
-    _unary(_name, _whole or _real, _real, keep=True)
+    _unary(_name, _whole, _real, keep=True)
 
 
 @kernel("round.decimals", out=True)
@@ -198,8 +183,8 @@ def _round(x: Array, *, decimals: int = 0, out: Array | None = None) -> Any:
         if decimals < 0:
             raise RuntimeError(f"round: whole numbers have no digits to round at {decimals}")
         return apply("{a}", x, kind=kind, out=out)
-    expr = "rint({a} * {b}) / {b}" if decimals >= 0 else "rint({a} / {b}) * {b}"
-    return apply(typed(expr), x, 10.0 ** abs(decimals), kind=kind, out=out)
+    expr = as_given(formula(RESCALED[decimals < 0]))
+    return apply(expr, x, 10.0 ** abs(decimals), kind=kind, out=out)
 
 
 def _predicate(name: str, real: str, whole: str) -> None:
@@ -223,6 +208,22 @@ def _not(x: Array) -> Any:
 
 
 # --- two operands --------------------------------------------------------------------------------
+
+
+def _beside(kind: torch.dtype, *values: Any) -> tuple[Any, ...]:
+    """Numbers, tensors without dimensions too, as PyTorch takes them beside 16 bits: rounded.
+
+    Products and quotients take them in float32.
+    """
+    if kind.itemsize != 2 or not kind.is_floating_point:
+        return values
+    dtype = numpy_dtype(kind)
+    return tuple(
+        [
+            adapted(v, dtype) if not isinstance(v, Array) else v if v.ndim else cast(v, kind)
+            for v in values
+        ]
+    )
 
 
 def _binary(
@@ -253,6 +254,7 @@ def _sum(sign: str) -> Callable[..., Any]:
                     "Subtraction, the `-` operator, with two bool tensors is not supported."
                 )
             return apply("({a} != 0) | ({b} != 0)", a, b, kind=kind, out=out)
+        a, b, alpha = _beside(kind, a, b, alpha)
         if alpha == 1:
             return apply(typed(f"{{a}} {sign} {{b}}"), a, b, kind=kind, out=out)
         return apply(typed(f"{{a}} {sign} {{c}} * {{b}}"), a, b, alpha, kind=kind, out=out)
@@ -277,7 +279,8 @@ kernel("sub.Scalar", out=True)(_sum("-"))
 
 @kernel("rsub.Tensor", "rsub.Scalar")
 def _rsub(a: Any, b: Any, alpha: Any = 1) -> Any:
-    return apply(typed("{b} - {c} * {a}"), a, b, alpha, kind=promoted(a, b))
+    kind = promoted(a, b)
+    return apply(typed("{b} - {c} * {a}"), *_beside(kind, a, b, alpha), kind=kind)
 
 
 _binary(_forms("mul", "Scalar"), "{a} * {b}")
@@ -290,14 +293,16 @@ def _stated(name: str, a: Any, b: Any, kind: Any, out: Array | None = None) -> A
         raise RuntimeError(f"{name}: not for tensors of bool")
     body = statements(name, numpy_dtype(kind) if out is None else out.dtype)
     assert body is not None
-    body = body.replace("{", "{{").replace("}", "}}")
-    return apply(f"const typeof_y0 a = {{a}}, b = {{b}}; {body}", a, b, kind=kind, out=out)
+    return apply(_TWO + as_given(body), a, b, kind=kind, out=out)
 
 
 def _of_statements(name: str, *overloads: str) -> None:
     @kernel(*overloads, out=True)
     def run(a: Any, b: Any, *, out: Array | None = None) -> Any:
-        return _stated(name, a, b, promoted(a, b), out)
+        kind = promoted(a, b)
+        if name != "floor_divide":  # a quotient
+            a, b = _beside(kind, a, b)
+        return _stated(name, a, b, kind, out)
 
 
 @kernel("div.Tensor_mode", "div.Scalar_mode", out=True)
@@ -311,22 +316,25 @@ def _div_mode(a: Any, b: Any, *, rounding_mode: str | None = None, out: Array | 
 _of_statements("floor_divide", "floor_divide", "floor_divide.Scalar")
 _of_statements("remainder", *_forms("remainder", "Scalar", "Scalar_Tensor"))
 _of_statements("fmod", *_forms("fmod", "Scalar"))
-_binary(("maximum",), "isnan({a}) || {a} > {b} ? {a} : {b}", "{a} > {b} ? {a} : {b}")
-_binary(("minimum",), "isnan({a}) || {a} < {b} ? {a} : {b}", "{a} < {b} ? {a} : {b}")
-_binary(("fmax",), "fmax({a}, {b})", "{a} > {b} ? {a} : {b}")
-_binary(("fmin",), "fmin({a}, {b})", "{a} < {b} ? {a} : {b}")
 
 
-def _of_body(name: str, *overloads: str, result: Callable[[Any], Any] | None = None) -> None:
+def _of_body(
+    name: str,
+    *overloads: str,
+    body: str = "",
+    result: Callable[[Any], Any] | None = None,
+) -> None:
     """Registers an operator of two that is a string of `clprim.ops`."""
-    text = f"const typeof_y0 a = {{a}}, b = {{b}}; {BODIES[name]}"
+    text = _TWO + (body or BODIES[name])
 
     @kernel(*overloads, out=True)
     def run(a: Any, b: Any, *, out: Array | None = None) -> Any:
-        kind = promoted(a, b)
-        return apply(text, a, b, kind=kind if result is None else result(kind), out=out)
+        kind = promoted(a, b) if result is None else result(promoted(a, b))
+        return apply(text, *_beside(kind, a, b), kind=kind, out=out)
 
 
+for _name, _condition in CONDITIONS.items():
+    _of_body(_name, _name, body=f"y0 = {_condition} ? a : b;")
 _of_body("atan2", "atan2", result=floating)
 _of_body("hypot", "hypot", result=floating)
 _of_body("copysign", "copysign.Tensor", "copysign.Scalar", result=floating)
@@ -344,8 +352,7 @@ _of_body("heaviside", "heaviside")
 @kernel("nextafter", out=True)
 def _nextafter(a: Array, b: Array, *, out: Array | None = None) -> Any:
     kind = promoted(a, b)
-    body = next_after(numpy_dtype(kind)).replace("{", "{{").replace("}", "}}")
-    return apply(f"const typeof_y0 a = {{a}}, b = {{b}}; {body}", a, b, kind=kind, out=out)
+    return apply(_TWO + as_given(next_after(numpy_dtype(kind))), a, b, kind=kind, out=out)
 
 
 @kernel("pow.Tensor_Tensor", "pow.Tensor_Scalar", "pow.Scalar", out=True)
@@ -355,7 +362,7 @@ def _pow(a: Any, b: Any, *, out: Array | None = None) -> Any:
         simple = {2: "{a} * {a}", 3: "{a} * {a} * {a}", 0.5: "sqrt({a})", 1: "{a}", -1: "1 / {a}"}
         if not isinstance(b, Array) and b in simple:
             return apply(typed(simple[b]), a, kind=kind, out=out)
-        return apply(typed("pow({a}, {b})"), a, b, kind=kind, out=out)
+        return apply(typed("pow({a}, {b})"), *_beside(kind, a, b), kind=kind, out=out)
     if not isinstance(b, Array) and b < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
     return _stated("power", a, b, kind, out)
@@ -372,7 +379,7 @@ def _comparison(name: str, sign: str) -> None:
             kind = torch.uint8
         c = _C_TYPES[kind]
         expr = f"y0 = ({c}){{a}} {sign} ({c}){{b}};"
-        return apply(expr, a, b, kind=torch.bool, out=out)
+        return apply(expr, *_beside(kind, a, b), kind=torch.bool, out=out)
 
 
 _C_TYPES = {

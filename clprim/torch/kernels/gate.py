@@ -6,35 +6,26 @@ from typing import Any
 
 from clprim import ops
 from clprim.arrays.array import Array
-from clprim.pointwise import Pointwise
-from clprim.torch.kernels.elementwise import apply
+from clprim.dtypes import adapted
+from clprim.ops.elementwise import activation, activation_gradient, shrinkage
+from clprim.ops.shared.arguments import formula
+from clprim.torch.kernels.elementwise import apply, as_given
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
 # As PyTorch's: a negative limit, which `clprim.ops` refuses, keeps everything.
-_INSIDE = "v >= -({b}) && v <= {b}"
-_HARDSHRINK = f"typeof_y0 v = {{a}}; y0 = {_INSIDE} ? 0 : v;"
-_hardshrink_gradient = Pointwise(_HARDSHRINK.format(a="x0", b="w0"), name="hardshrink").gradient(
-    "x0"
-)
-_prelu_gradient = Pointwise("y0 = x0 > 0 ? x0 : x0 * x1;", name="prelu").gradient()
-# The slope of what lies outside is NaN, as PyTorch's; the logarithms of 0 have infinite ones.
-_logit_gradient = Pointwise(
-    "y0 = x0 < 0 || x0 > 1 ? x0 * NAN : log(x0) - log1p(-x0);", name="logit"
-).gradient("x0")
-_logit_between_gradient = Pointwise(
-    "y0 = x0 < w0 || x0 > 1 - w0 ? 0 : log(x0) - log1p(-x0);", name="logit"
-).gradient("x0")
+_HARDSHRINK = as_given(formula(shrinkage._hardshrink))
+_PRELU = as_given(formula(activation._prelu))
 
 
 @kernel("hardshrink")
 def _hardshrink(x: Array, lambd: Any = 0.5) -> Any:
-    return apply(_HARDSHRINK, x, lambd, kind=kind_of(x.dtype))
+    return apply(_HARDSHRINK, x, adapted(lambd, x.dtype), kind=kind_of(x.dtype))
 
 
 @kernel("hardshrink_backward")
 def _hardshrink_backward(grad: Array, x: Array, lambd: Any) -> Any:
-    return _hardshrink_gradient(x, lambd, grad=grad)
+    return shrinkage._gradient(shrinkage._hardshrink)(x, adapted(lambd, x.dtype), grad=grad)
 
 
 @kernel("softshrink")
@@ -51,13 +42,12 @@ def _softshrink_backward(grad: Array, x: Array, lambd: Any) -> Any:
 
 @kernel("_prelu_kernel")
 def _prelu(x: Array, weight: Array) -> Any:
-    expr = "typeof_y0 v = {a}; y0 = v > 0 ? v : v * {b};"
-    return apply(expr, x, weight, kind=kind_of(x.dtype))
+    return apply(_PRELU, x, weight, kind=kind_of(x.dtype))
 
 
 @kernel("_prelu_kernel_backward")
 def _prelu_backward(grad: Array, x: Array, weight: Array) -> Any:
-    return _prelu_gradient(x, weight, grad=grad)
+    return activation_gradient._gradient("prelu", ("x0", "x1"))(x, weight, grad=grad)
 
 
 @kernel("glu")
@@ -72,6 +62,4 @@ def _glu_backward(grad: Array, x: Array, dim: int) -> Any:
 
 @kernel("logit_backward")
 def _logit_backward(grad: Array, x: Array, eps: float | None = None) -> Any:
-    if eps is None:
-        return _logit_gradient(x, grad=grad)
-    return _logit_between_gradient(x, eps, grad=grad)
+    return ops.logit_backward(grad, x, eps)

@@ -12,21 +12,21 @@ from typing import Any
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
+from clprim.ops.elementwise.activation import sigmoid_of
 from clprim.pointwise import Pointwise
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
-_SIGMOID = "1 / (1 + exp(-{}))"
 # Sums of gates, then the memory: as torch.nn.LSTM orders them.
 _LSTM = f"""
-    typeof_y0 i = {_SIGMOID.format("x0")}, f = {_SIGMOID.format("x1")}, o = {_SIGMOID.format("x3")};
+    {sigmoid_of("x0", "i")} {sigmoid_of("x1", "f")} {sigmoid_of("x3", "o")}
     y1 = f * x4 + i * tanh(x2);
     y0 = o * tanh(y1);
 """
 # Reset, update, the input's and the state's part of the new value, the state.
 _GRU = f"""
-    typeof_y0 r = {_SIGMOID.format("x0")}, z = {_SIGMOID.format("x1")};
+    {sigmoid_of("x0", "r")} {sigmoid_of("x1", "z")}
     y0 = (1 - z) * tanh(x2 + r * x3) + z * x4;
 """
 
