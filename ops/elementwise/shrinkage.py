@@ -33,7 +33,12 @@ _hardshrink = of_reals("typeof_y0 x = x0; y0 = x >= -w0 && x <= w0 ? 0 : x;", "h
 _softshrink = of_reals(
     "typeof_y0 x = x0; y0 = x >= -w0 && x <= w0 ? 0 : x > 0 ? x - w0 : x + w0;", "softshrink"
 )
-_softsign = of_reals("typeof_y0 x = x0; y0 = x / (1 + fabs(x));", "softsign")
+# By hand, as the two parts of a quotient's derivative cancel.
+_softsign = of_reals(
+    "typeof_y0 x = x0; y0 = x / (1 + fabs(x));",
+    "softsign",
+    gradient="gx0 = gy0 / (1 + fabs(x0)) / (1 + fabs(x0));",
+)
 _tanhshrink = of_reals("typeof_y0 x = x0; y0 = x - tanh(x);", "tanhshrink")
 # exp of what is not positive cannot overflow.
 _glu = of_reals(

@@ -69,11 +69,16 @@ def sinc_backward(grad: Any, x: Any) -> Array:
     return _gradient_of_one("sinc", grad, x)
 
 
-LOGIT = "typeof_y0 x = x0; y0 = log(x / (1 - x));"
-LOGIT_WITHIN = """
+# Near a half, where the quotient is near 1, by what is left of that.
+_LOG_ODDS = (
+    "y0 = x > (typeof_y0)0.25 && x < (typeof_y0)0.75 ? log1p((2 * x - 1) / (1 - x)) "
+    ": log(x / (1 - x));"
+)
+LOGIT = f"typeof_y0 x = x0; {_LOG_ODDS}"
+LOGIT_WITHIN = f"""
     typeof_y0 x = x0, high = 1 - (typeof_y0)w0;
     x = x < w0 ? (typeof_y0)w0 : x > high ? high : x;
-    y0 = log(x / (1 - x));
+    {_LOG_ODDS}
 """
 _logit = {False: of_reals(LOGIT, "logit"), True: of_reals(LOGIT_WITHIN, "logit")}
 

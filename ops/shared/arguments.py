@@ -38,9 +38,10 @@ def by_kind(floats: Callable[..., Any], others: Callable[..., Any]) -> ByKind:
     return ByKind(floats, others)
 
 
-def of_reals(expr: str, name: str) -> ByKind:
+def of_reals(expr: str, name: str, gradient: str | None = None) -> ByKind:
     """Defines a function of real numbers: of integers and bool alone in float32, as PyTorch."""
-    return by_kind(Pointwise(expr, name=name), Pointwise(expr, name=name, result_type=np.float32))
+    floats = Pointwise(expr, name=name, gradient=gradient)
+    return by_kind(floats, Pointwise(expr, name=name, result_type=np.float32))
 
 
 def is_array(value: object) -> bool:

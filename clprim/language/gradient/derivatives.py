@@ -40,7 +40,7 @@ RULES: dict[str, Rule] = {
     **_same("exp native_exp half_exp", "y"),
     **_same("exp2 native_exp2 half_exp2", "y * M_LN2"),
     **_same("exp10 native_exp10 half_exp10", "y * M_LN10"),
-    **_same("expm1", "y + 1"),
+    **_same("expm1", "exp(a)"),
     **_same("log native_log half_log", "1 / a"),
     **_same("log2 native_log2 half_log2", "M_LOG2E / a"),
     **_same("log10 native_log10 half_log10", "M_LOG10E / a"),
@@ -59,18 +59,18 @@ RULES: dict[str, Rule] = {
     **_same("sinpi", "M_PI * cospi(a)"),
     **_same("cospi", "-M_PI * sinpi(a)"),
     **_same("tanpi", "M_PI * (1 + y * y)"),
-    **_same("asin", "rsqrt(1 - a * a)"),
-    **_same("acos", "-rsqrt(1 - a * a)"),
+    **_same("asin", "rsqrt((1 - a) * (1 + a))"),
+    **_same("acos", "-rsqrt((1 - a) * (1 + a))"),
     **_same("atan", "1 / (1 + a * a)"),
-    **_same("asinpi", "M_1_PI * rsqrt(1 - a * a)"),
-    **_same("acospi", "-M_1_PI * rsqrt(1 - a * a)"),
+    **_same("asinpi", "M_1_PI * rsqrt((1 - a) * (1 + a))"),
+    **_same("acospi", "-M_1_PI * rsqrt((1 - a) * (1 + a))"),
     **_same("atanpi", "M_1_PI / (1 + a * a)"),
     **_same("sinh", "cosh(a)"),
     **_same("cosh", "sinh(a)"),
     **_same("tanh", "1 - y * y"),
-    **_same("asinh", "rsqrt(a * a + 1)"),
-    **_same("acosh", "rsqrt(a * a - 1)"),
-    **_same("atanh", "1 / (1 - a * a)"),
+    **_same("asinh", "1 / hypot(a, (typeof_y)1)"),
+    **_same("acosh", "rsqrt(a - 1) * rsqrt(a + 1)"),
+    **_same("atanh", "1 / ((1 - a) * (1 + a))"),
     **_same("erf", "M_2_SQRTPI * exp(-(a * a))"),
     **_same("erfc", "-M_2_SQRTPI * exp(-(a * a))"),
     **_same("lgamma", "digamma(a)"),
@@ -117,10 +117,12 @@ RULES: dict[str, Rule] = {
     "rootn": Rule(("y / (b * a)", "0")),
     **_same("half_divide native_divide", "1 / b", "-y / b"),
     "atan2": Rule(
-        ("b / (a * a + b * b)", "-a / (a * a + b * b)"), "0 where both are 0", _BOTH_ZERO
+        ("b / hypot(a, b) / hypot(a, b)", "-a / hypot(a, b) / hypot(a, b)"),
+        "0 where both are 0",
+        _BOTH_ZERO,
     ),
     "atan2pi": Rule(
-        ("M_1_PI * b / (a * a + b * b)", "-M_1_PI * a / (a * a + b * b)"),
+        ("M_1_PI * b / hypot(a, b) / hypot(a, b)", "-M_1_PI * a / hypot(a, b) / hypot(a, b)"),
         "0 where both are 0",
         _BOTH_ZERO,
     ),
@@ -201,6 +203,12 @@ inline {T} trigamma({T} x)
 }}
 """,
 }
+
+
+def helper(name: str, real: str) -> str:
+    """Returns a function of `PREAMBLE` in the type of real operands, ``float`` or ``double``."""
+    narrow = real == "float"
+    return PREAMBLE[name].format(T=real, F="_F" if narrow else "", N=6 if narrow else 10)
 
 
 def rules_table() -> str:
