@@ -120,16 +120,23 @@ def eye(
     n_rows: int,
     n_cols: int | None = None,
     /,
-    k: int = 0,
+    k: Any = 0,
     *,
     dtype: Any = None,
     device: Any = None,
 ) -> Array:
-    """Returns a matrix of zeros with ones on the diagonal ``k`` (above 0: to the right)."""
+    """Returns a matrix of zeros with ones on the diagonal ``k`` (above 0: to the right).
+
+    Raises:
+        DTypeError: ``k`` is no integer; it may be one of any size.
+    """
+    if not is_integer(k):
+        raise DTypeError(f"eye: k={quoted(k)}: expected an integer")
     with nullcontext() if device is None else on(device):
         out = empty((n_rows, n_rows if n_cols is None else n_cols), dtype)
         if out.size:
-            _eye(k, out=out)
+            # A diagonal that lies outside has no elements, however far out.
+            _eye(max(-out.shape[0], min(int(k), out.shape[1])), out=out)
     return out
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,8 @@ _KINDS = {
     "numeric": "iufc",
 }
 _CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
-_NAMES = ("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64").split()
+# Those of the standard, which has neither float16 nor bfloat16.
+_NAMES = ("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64").split()
 
 
 def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:
@@ -84,16 +86,28 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     return letter in _KINDS[kind]
 
 
-def finfo(type: Any, /) -> Any:
-    """Returns the bounds and the precision of a floating dtype."""
+_NUMBERS = ("eps", "max", "min", "resolution", "smallest_normal", "smallest_subnormal", "tiny")
+_COUNTS = ("bits", "precision", "nmant", "nexp")
+
+
+def finfo(type: Any, /) -> SimpleNamespace:
+    """Returns the bounds and the precision of a floating dtype, by NumPy's names.
+
+    Numbers are Python's, as the Python Array API asks for them.
+    """
     dtype = as_dtype(type.dtype if isinstance(type, Array) else type)
+    found: Any
     if dtype.name == "bfloat16":
         import ml_dtypes
 
-        return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call, unused-ignore]
-    if dtype.kind != "f":
+        found = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call, unused-ignore]
+    elif dtype.kind == "f":
+        found = np.finfo(dtype)
+    else:
         raise DTypeError(f"finfo: expected a floating dtype, got {dtype}")
-    return np.finfo(dtype)
+    numbers = {name: float(getattr(found, name)) for name in _NUMBERS}
+    counts = {name: int(getattr(found, name)) for name in _COUNTS}
+    return SimpleNamespace(dtype=dtype, **numbers, **counts)
 
 
 def iinfo(type: Any, /) -> Any:

@@ -186,24 +186,29 @@ _selu = of_reals(
     "selu",
 )
 # With e = exp(x): tanh(log(1 + e)) = ((1 + e)² − 1) / ((1 + e)² + 1), which is 1 from x = 20 on.
+# Of a number past which a factor is settled the gradient takes none of its steps: what overflows
+# in one is not multiplied by 0.
 _mish = of_reals(
     """
     typeof_y0 x = x0;
-    typeof_y0 e = exp(min(x, 20));
+    typeof_y0 e = exp(x < -1000 ? -1000 : x > 20 ? 20 : x);
     y0 = x * (e * (e + 2) / (e * (e + 2) + 2));
     """,
     "mish",
 )
 # erfc keeps the digits that 1 + erf loses where x is negative.
 _gelu = of_reals(
-    f"typeof_y0 x = x0; y0 = 0.5 * x * erfc(x * {-math.sqrt(0.5)});",
+    f"""
+    typeof_y0 x = x0, z = x < -40 ? -40 : x > 40 ? 40 : x;
+    y0 = 0.5 * x * erfc(z * {-math.sqrt(0.5)});
+    """,
     "gelu",
 )
 # (1 + tanh(u)) / 2 is the sigmoid of 2 u, which does not cancel.
 _gelu_tanh = of_reals(
     f"""
-    typeof_y0 x = x0;
-    {sigmoid_of(f"{math.sqrt(8 / math.pi)} * (x + 0.044715 * x * x * x)")}
+    typeof_y0 x = x0, z = x < -40 ? -40 : x > 40 ? 40 : x;
+    {sigmoid_of(f"{math.sqrt(8 / math.pi)} * (z + 0.044715 * z * z * z)")}
     y0 = x * s;
     """,
     "gelu_tanh",

@@ -62,13 +62,8 @@ BODIES = {
     "xlogy": "y0 = b != b ? b : a == 0 ? 0 : a * log(b);",
 }
 
-# PyTorch's at the places where there is none.
+# PyTorch's at the places where there is none; others are derived.
 _GRADIENTS = {
-    "atan2": """
-        typeof_y0 s = x0 * x0 + x1 * x1;
-        gx0 = s == 0 ? 0 : gy0 * x1 / s;
-        gx1 = s == 0 ? 0 : -(gy0 * x0 / s);
-    """,
     "copysign": "gx0 = x0 == 0 ? 0 : gy0 * (y0 / x0); gx1 = 0;",
     "hypot": "gx0 = gy0 * (x0 / y0); gx1 = gy0 * (x1 / y0);",
     "logaddexp": "gx0 = gy0 / (1 + exp(x1 - x0)); gx1 = gy0 / (1 + exp(x0 - x1));",
@@ -104,7 +99,7 @@ def _of_two(name: str, a: Any, b: Any, out: Any, *, whole: bool = False) -> Arra
 @cache
 def _gradient(name: str) -> Any:
     text = f"typeof_y0 a = x0, b = x1; {BODIES[name]}"
-    return Pointwise(text, name=f"{name}_of", gradient=_GRADIENTS[name]).gradient()
+    return Pointwise(text, name=f"{name}_of", gradient=_GRADIENTS.get(name)).gradient()
 
 
 def _gradients_of_two(name: str, grad: Any, a: Any, b: Any) -> tuple[Array, Array]:

@@ -36,10 +36,11 @@ _hardshrink = of_reals("typeof_y0 x = x0; y0 = x >= -w0 && x <= w0 ? 0 : x;", "h
 _softshrink = of_reals(
     "typeof_y0 x = x0; y0 = x >= -w0 && x <= w0 ? x * 0 : x > 0 ? x - w0 : x + w0;", "softshrink"
 )
+# By hand, as the two parts of a quotient's derivative cancel.
 _softsign = of_reals(
     "typeof_y0 x = x0; y0 = x / (1 + fabs(x));",
     "softsign",
-    "typeof_gx0 t = 1 / (1 + fabs(x0)); gx0 = gy0 * (t * t);",
+    gradient="gx0 = gy0 / (1 + fabs(x0)) / (1 + fabs(x0));",
 )
 # Below 1, where the difference cancels, tanh's continued fraction of eight terms without its x.
 _tanhshrink = of_reals(

@@ -144,7 +144,7 @@ def take_along_dim(
 def _along(
     what: str, x: Any, index: Any, at: int, out: Any, shape: tuple[int, ...] | None = None
 ) -> Array:
-    if not x.shape[at]:
+    if not x.shape[at] and index.size:
         raise ShapeError(f"{what}: dimension {at} of x, of shape {x.shape}, has no elements")
     lines = WRAPPED.format(c="c", i="x1", n=f"size_x0({at})")
     lines += f"bool inside = c >= 0 && c < size_x0({at});\n"

@@ -69,7 +69,9 @@ def interpolate(
         x: (N, C, L), (N, C, H, W) or (N, C, D, H, W), in any memory format; of floating-point
             numbers, for the nearest element of any dtype.
         size: Of the result: a number, or one for each dimension.
-        scale_factor: How many times larger the result is, likewise; instead of a size.
+        scale_factor: How many times larger the result is, likewise; instead of a size. A dimension
+            that keeps its size stays as it is, whatever the factor, but for positions of
+            ``"nearest-exact"`` and ``"bicubic"`` without ``antialias``: as on PyTorch's CPU.
         mode: ``"nearest"``, ``"nearest-exact"``, ``"linear"`` (of one dimension), ``"bilinear"``,
             ``"trilinear"``, ``"bicubic"`` or ``"area"``.
         align_corners: Whether the centres of the corners stay where they are, and not the edges.
@@ -96,7 +98,7 @@ def interpolate(
         raise DTypeError(f"{what}: mode={quoted(mode)} needs floating-point numbers, got {dtype}")
     corners = bool(align_corners)
     sizes, scales = _sizes(
-        what, x.shape[2:], size, scale_factor, recompute_scale_factor, kind, corners
+        what, x.shape[2:], size, scale_factor, recompute_scale_factor, kind, corners, antialias
     )
     if kind == "area":
         y = _AREA[x.ndim - 3](x, sizes)
@@ -144,7 +146,7 @@ def interpolate_backward(
     corners = bool(align_corners)
     wanted = None if scale_factor is not None else grad.shape[2:]
     sizes, scales = _sizes(
-        what, given[2:], wanted, scale_factor, recompute_scale_factor, kind, corners
+        what, given[2:], wanted, scale_factor, recompute_scale_factor, kind, corners, antialias
     )
     if sizes != grad.shape[2:]:
         raise ShapeError(f"{what}: grad has shape {grad.shape}, expected {(*given[:2], *sizes)}")
@@ -201,6 +203,7 @@ def _sizes(
     recompute: bool | None,
     kind: str,
     corners: bool,
+    antialias: bool,
 ) -> tuple[tuple[int, ...], list[float]]:
     """Sizes of the result, and for each how many steps of the input one of its own is."""
     ndim = len(sizes)
@@ -228,10 +231,11 @@ def _sizes(
     if recompute:
         factors = None
     scales: list[float] = []
+    copies = antialias or kind in ("nearest", "linear")  # what keeps its size
     for d, (n, m) in enumerate(zip(sizes, outputs, strict=True)):
         if corners:
             scales.append((n - 1) / (m - 1) if m > 1 else 0.0)
-        elif kind == "nearest" and m in (n, 2 * n):
+        elif (m == n and copies) or (kind == "nearest" and m == 2 * n):
             scales.append(n / m)  # whatever the factor: so does PyTorch on the CPU
         else:
             scales.append(1 / factors[d] if factors else n / m)

@@ -4,6 +4,7 @@ import inspect
 
 import numpy as np
 import pytest
+from support import equal
 
 import clprim as cp
 
@@ -91,7 +92,13 @@ def test_dtypes_are_the_standards():
     assert cp.result_type(cp.float32, 1.0) == np.float32
     assert cp.can_cast(cp.int8, cp.int16)
     assert not cp.can_cast(cp.float32, cp.int16)
-    assert cp.finfo(cp.float32).eps == np.finfo(np.float32).eps
+    for dtype in (cp.float32, cp.float64):
+        found, expected = cp.finfo(dtype), np.finfo(dtype)
+        for name in ("eps", "max", "min", "smallest_normal"):
+            assert type(getattr(found, name)) is float
+            assert getattr(found, name) == getattr(expected, name)
+        assert (found.dtype, found.bits) == (dtype, 8 * dtype().itemsize)
+    assert cp.finfo("bfloat16").eps == 2**-7
     assert cp.iinfo(cp.int8).max == 127
 
 
@@ -102,6 +109,7 @@ def test_the_namespace_knows_itself(device):
     assert info.default_dtypes()["real floating"] == cp.float32
     assert ("float64" in info.dtypes()) == device.traits.fp64
     assert {"int8", "uint64"} <= info.dtypes(kind="integral").keys()
+    assert not {"float16", "bfloat16"} & info.dtypes().keys()  # which the standard does not know
     assert info.capabilities()["boolean indexing"]
 
 
@@ -119,3 +127,17 @@ def test_array_api_compats_helpers(device):
     norms = xp.sqrt(xp.sum(centered * centered, axis=0))
     expected = np.sqrt(((A - A.mean(0)) ** 2).sum(0))
     np.testing.assert_allclose(norms.get(), expected, rtol=1e-6)
+
+
+def test_a_diagonal_beyond_a_matrix_is_empty(device):
+    for k in (2**63, -(2**70), 3, -3):
+        equal(cp.eye(3, k=k), np.zeros((3, 3)), np.float32)
+    with pytest.raises(cp.DTypeError, match=r"k=1\.5: expected an integer"):
+        cp.eye(3, k=1.5)
+
+
+def test_nothing_is_repeated(device):
+    empty, counts = cp.zeros((2, 0)), cp.zeros((0,), cp.int64)
+    assert cp.repeat(empty, 3).shape == (0,)
+    assert cp.repeat(empty, counts, axis=1).shape == (2, 0)
+    assert cp.repeat(cp.ones((3,)), cp.asarray(np.array([0, 0, 0]))).shape == (0,)

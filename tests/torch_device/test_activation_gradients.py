@@ -47,3 +47,14 @@ def test_like_pytorch(name, dtype):
         found.append(leaf.grad.cpu().double())
     unit = 2e-6 if dtype is torch.float32 else 4e-3
     torch.testing.assert_close(*found, rtol=unit, atol=unit / 8, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", ["elu", "selu", "celu"])
+def test_slopes_where_the_result_is_nearly_settled(name):
+    """Of x, not of the result, which has rounded to -alpha there."""
+    x = torch.tensor([-5.0, -15.0, -17.0, -40.0, -80.0])
+    found = []
+    for leaf in (x.to("opencl").requires_grad_(), x.double().requires_grad_()):
+        getattr(F, name)(leaf).sum().backward()
+        found.append(leaf.grad.cpu().double())
+    torch.testing.assert_close(*found, rtol=1e-5, atol=0)

@@ -68,8 +68,8 @@ RULES: dict[str, Rule] = {
     **_same("sinh", "cosh(a)"),
     **_same("cosh", "sinh(a)"),
     **_same("tanh", "1 - y * y"),
-    **_same("asinh", "rsqrt(a * a + 1)"),
-    **_same("acosh", "rsqrt((a - 1) * (a + 1))"),
+    **_same("asinh", "1 / hypot(a, (typeof_y)1)"),
+    **_same("acosh", "rsqrt(a - 1) * rsqrt(a + 1)"),
     **_same("atanh", "1 / ((1 - a) * (1 + a))"),
     **_same("erf", "M_2_SQRTPI * exp(-(a * a))"),
     **_same("erfc", "-M_2_SQRTPI * exp(-(a * a))"),
@@ -117,10 +117,12 @@ RULES: dict[str, Rule] = {
     "rootn": Rule(("y / (b * a)", "0")),
     **_same("half_divide native_divide", "1 / b", "-y / b"),
     "atan2": Rule(
-        ("b / (a * a + b * b)", "-a / (a * a + b * b)"), "0 where both are 0", _BOTH_ZERO
+        ("b / hypot(a, b) / hypot(a, b)", "-a / hypot(a, b) / hypot(a, b)"),
+        "0 where both are 0",
+        _BOTH_ZERO,
     ),
     "atan2pi": Rule(
-        ("M_1_PI * b / (a * a + b * b)", "-M_1_PI * a / (a * a + b * b)"),
+        ("M_1_PI * b / hypot(a, b) / hypot(a, b)", "-M_1_PI * a / hypot(a, b) / hypot(a, b)"),
         "0 where both are 0",
         _BOTH_ZERO,
     ),
@@ -201,6 +203,12 @@ inline {T} trigamma({T} x)
 }}
 """,
 }
+
+
+def helper(name: str, real: str) -> str:
+    """Returns a function of `PREAMBLE` in the type of real operands, ``float`` or ``double``."""
+    narrow = real == "float"
+    return PREAMBLE[name].format(T=real, F="_F" if narrow else "", N=6 if narrow else 10)
 
 
 def rules_table() -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from clprim.errors import DefinitionError
 from clprim.language.gradient import ctypes
 from clprim.language.gradient.arithmetic import Macro
-from clprim.language.gradient.derivatives import PREAMBLE
+from clprim.language.gradient.derivatives import PREAMBLE, helper
 from clprim.language.gradient.divide import share_divisors
 from clprim.language.gradient.products import shorten_products
 from clprim.language.gradient.read import Run
@@ -120,14 +120,8 @@ class Derivation:
         own = [name for name in PREAMBLE if name in mentioned - defined]
         found = given.text if mentioned & defined else ""
         for name in PREAMBLE:  # of a gradient before this one, which was derived in double
-            found = found.replace(_helper(name, "double"), _helper(name, self.terms.real))
-        return found + "".join(_helper(name, self.terms.real) for name in own)
-
-
-def _helper(name: str, real: str) -> str:
-    """A function that OpenCL C lacks, in the type of real operands."""
-    narrow = real == "float"
-    return PREAMBLE[name].format(T=real, F="_F" if narrow else "", N=6 if narrow else 10)
+            found = found.replace(helper(name, "double"), helper(name, self.terms.real))
+        return found + "".join(helper(name, self.terms.real) for name in own)
 
 
 def start(

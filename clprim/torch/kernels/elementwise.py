@@ -27,7 +27,7 @@ _TWO = "const typeof_y0 a = {a}, b = {b}; "
 
 
 @lru_cache(maxsize=4096)
-def _pointwise(expr: str, of_arrays: tuple[bool, ...], dtype: Any) -> Pointwise:
+def _pointwise(expr: str, of_arrays: tuple[bool, ...], dtype: Any, preamble: str = "") -> Pointwise:
     """Returns the operator of a string whose operands ``a``, ``b``, … are arrays or numbers."""
     names, counts = {}, {"x": 0, "w": 0}
     for letter, is_array in zip("abcdefgh", of_arrays, strict=False):
@@ -35,7 +35,8 @@ def _pointwise(expr: str, of_arrays: tuple[bool, ...], dtype: Any) -> Pointwise:
         names[letter] = f"{sort}{counts[sort]}"
         counts[sort] += 1
     text = expr.format(**names)
-    return Pointwise(text if "y0 =" in text else f"y0 = {text};", result_type=dtype)
+    text = text if "y0 =" in text else f"y0 = {text};"
+    return Pointwise(text, result_type=dtype, preamble=preamble)
 
 
 def promoted(*values: Any) -> torch.dtype:
@@ -87,6 +88,7 @@ def apply(
     kind: Any,
     out: Array | None = None,
     shape: tuple[int, ...] | None = None,
+    preamble: str = "",
 ) -> Any:
     """Runs a string whose operands are called ``a``, ``b``, … in braces.
 
@@ -96,6 +98,7 @@ def apply(
         kind: dtype of the result.
         out: Where it goes.
         shape: Of the result, where operands are to broadcast to a larger one.
+        preamble: Functions that the string calls.
     """
     of_arrays = tuple([isinstance(v, Array) for v in values])
     dtype = out.dtype if out is not None else numpy_dtype(kind)
@@ -103,7 +106,7 @@ def apply(
         arrays = [v for v in values if isinstance(v, Array)]
         numbers = [v for v in values if not isinstance(v, Array)]
         values = (*arrays, *numbers)
-    return _pointwise(expr, of_arrays, dtype)(*values, out=out, shape=shape)
+    return _pointwise(expr, of_arrays, dtype, preamble)(*values, out=out, shape=shape)
 
 
 # --- one operand ---------------------------------------------------------------------------------

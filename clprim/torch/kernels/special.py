@@ -9,13 +9,12 @@ import math
 from typing import Any
 
 from clprim.arrays.array import Array
+from clprim.language.gradient.derivatives import helper
 from clprim.torch.copying import cast
 from clprim.torch.kernels.elementwise import apply, floating, promoted
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
-# Bernoulli numbers B2, B4, …
-_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 _T = "typeof_y0"
 
 
@@ -23,61 +22,88 @@ def _c(value: float) -> str:
     return f"({_T}){value!r}"
 
 
-def _digamma() -> str:
-    # ψ(v) = ψ(v + 1) - 1 / v up to 10, then ln v - 1 / 2v - Σ B2k / (2k v^2k).
-    series = "0"
-    for k in range(len(_BERNOULLI), 0, -1):
-        series = f"z * ({_c(_BERNOULLI[k - 1] / (2 * k))} + {series})"
-    return (
-        f"{_T} v = {{a}}; {_T} r = 0; "
-        f"if (v == 0) y0 = v == 0 && signbit(v) ? ({_T})INFINITY : -({_T})INFINITY; "
-        f"else if (v < 0 && v == floor(v)) y0 = ({_T})NAN; "
-        f"else {{{{ if (v < 0) {{{{ r = -{_c(math.pi)} / tanpi(v - floor(v)); v = 1 - v; }}}} "
-        f"while (v < 10) {{{{ r -= 1 / v; v += 1; }}}} "
-        f"{_T} z = 1 / (v * v); y0 = r + log(v) - {_c(0.5)} / v - {series}; }}}}"
-    )
-
-
-def _zeta(order: str, at: str, result: str) -> str:
-    """Σ (at + k)^-order: nine terms and more, then Euler and Maclaurin's formula."""
-    tail = ""
-    factor = 1.0
-    for k, bernoulli in enumerate(_BERNOULLI, 1):
-        factor = bernoulli / math.factorial(2 * k)
-        rise = f"rise *= (s + {2 * k - 3}) * (s + {2 * k - 2}); " if k > 1 else "rise = s; "
-        tail += f"{rise}power *= inverse{'' if k == 1 else ' * inverse'}; "
-        tail += f"sum += {_c(factor)} * rise * power; "
-    return (
-        f"{_T} s = {order}; {_T} q = {at}; {_T} sum = 0; {_T} rise = 0; int n = 0; "
-        f"if (s == 1 || (q <= 0 && q == floor(q))) sum = ({_T})INFINITY; "
-        f"else if (!(s > 1) || isnan(q) || (q < 0 && s != floor(s))) sum = ({_T})NAN; "
-        f"else {{{{ while (n < 9 || q <= 9) {{{{ sum += pow(q, -s); q += 1; n += 1; }}}} "
-        f"{_T} power = pow(q, -s); {_T} inverse = 1 / q; "
-        f"sum += power * q / (s - 1) + {_c(0.5)} * power; {tail} }}}} "
-        f"y0 = {result};"
-    )
+def _real(kind: Any) -> str:
+    """The type that kernels calculate in."""
+    return "double" if kind.itemsize == 8 else "float"
 
 
 @kernel("digamma", "special_digamma")
-def _digamma_of(x: Array) -> Any:
-    return apply(_digamma(), x, kind=floating(kind_of(x.dtype)))
+def _digamma(x: Array) -> Any:
+    kind = floating(kind_of(x.dtype))
+    return apply("digamma({a})", x, kind=kind, preamble=helper("digamma", _real(kind)))
+
+
+# B2k / (2k)! of the Bernoulli numbers B2, B4, …
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+_TAIL = [number / math.factorial(2 * k) for k, number in enumerate(_BERNOULLI, 1)]
+# Nine terms and more, then Euler and Maclaurin's formula. Below 0 the sum over all whole k, which
+# has two sides that are alike at halves, less the part that is not asked for.
+_ZETA = """\
+inline {T} zeta_above({T} s, {T} q, {T} unit)
+{{
+    {T} sum = 0;
+    for (int n = 0; n < 9 || q <= 9; n++, q += 1) sum += pow(unit * q, -s);
+    const {T} power = pow(unit * q, -s), inverse = 1 / q;
+    sum += pow(unit * q, 1 - s) / ((s - 1) * unit) + power / 2;
+    if (power == 0) return sum;
+    {T} rise = s * inverse, tail = 0;
+    for (int k = 0; k < {n}; k++) {{
+        const {T} factor[{n}] = {{ {tail} }};
+        tail += factor[k] * rise;
+        rise *= (s + 2 * k + 1) * inverse * ((s + 2 * k + 2) * inverse);
+    }}
+    return sum + power * tail;
+}}
+inline {T} zeta({T} s, {T} q, {T} unit)
+{{
+    if (s == 1) return INFINITY;
+    if (!(s > 1) || isnan(q)) return NAN;
+    if (q > 0) return zeta_above(s, q, unit);
+    if (q == floor(q)) return INFINITY;
+    if (s != floor(s)) return NAN;
+    const {T} off = fabs(q - rint(q)), sign = fmod(s, 2) == 0 ? 1 : -1;
+    const {T} all = zeta_above(s, off, unit) + sign * zeta_above(s, 1 - off, unit);
+    return (q < rint(q) ? sign * all : all) - sign * zeta_above(s, 1 - q, unit);
+}}
+"""
+
+
+def _zeta(kind: Any) -> str:
+    """The function Σ (unit (q + k))^-s over k from 0 on, in the type of a dtype."""
+    real = _real(kind)
+    tail = ", ".join(f"({real}){c!r}" for c in _TAIL)
+    return _ZETA.format(T=real, n=len(_TAIL), tail=tail)
 
 
 @kernel("polygamma")
 def _polygamma(n: int, x: Array) -> Any:
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
-    kind = floating(kind_of(x.dtype))
     if n == 0:
-        return apply(_digamma(), x, kind=kind)
-    # ψ⁽ⁿ⁾(x) = (-1)ⁿ⁺¹ n! ζ(n + 1, x); n! may not fit float32.
-    sign = -1.0 if n % 2 == 0 else 1.0
-    return apply(_zeta("{b}", "{a}", "{c} * sum"), x, n + 1, sign * math.factorial(n), kind=kind)
+        return _digamma(x)
+    kind = floating(kind_of(x.dtype))
+    # ψ⁽ⁿ⁾(x) = (-1)ⁿ⁺¹ n! ζ(n + 1, x); in a unit of some n / e where n! is large.
+    bits = math.lgamma(n + 1) / math.log(2)
+    unit = round(bits / (n + 1)) if n > 12 else 0
+    if n <= 170:  # n! is a number of float64
+        factor = math.ldexp(float(math.factorial(n)), -unit * (n + 1))
+    else:
+        factor = 2.0 ** (bits - unit * (n + 1))
+    return apply(
+        "{c} * zeta({b}, {a}, {d})",
+        x,
+        float(n + 1),
+        factor if n % 2 else -factor,
+        2.0**-unit,
+        kind=kind,
+        preamble=_zeta(kind),
+    )
 
 
 @kernel("special_zeta", "special_zeta.self_scalar", "special_zeta.other_scalar")
 def _zeta_of(order: Any, at: Any) -> Any:
-    return apply(_zeta("{a}", "{b}", "sum"), order, at, kind=floating(promoted(order, at)))
+    kind = floating(promoted(order, at))
+    return apply("zeta({a}, {b}, 1)", order, at, kind=kind, preamble=_zeta(kind))
 
 
 def _bessel(order: int, scaled: bool) -> str:
@@ -88,11 +114,15 @@ def _bessel(order: int, scaled: bool) -> str:
     near += f"{{{{ term *= z / (({_T})k * ({_T})(k + {order})); sum += term; }}}}"
     far = f"term = 1; sum = 1; for (int k = 1; k < 24; k++) {{{{ {_T} odd = 2 * k - 1; "
     far += f"term *= (odd * odd - {mu}) / (8 * ({_T})k * v); sum += term; }}}} "
-    far += f"sum /= sqrt({_c(2 * math.pi)} * v);"
-    near_scale, far_scale = ("sum *= exp(-v);", "") if scaled else ("", "sum *= exp(v);")
+    far += f"sum /= {_c(math.sqrt(2 * math.pi))} * sqrt(v);"
+    near_scale, far_scale, most = "sum *= exp(-v);", "", ""
+    if not scaled:
+        # In two factors, as the exponential overflows before the result; of ∞ as of what does.
+        near_scale, far_scale = "", f"{_T} half_of = exp(v / 2); sum = sum * half_of * half_of;"
+        most = "v = v > 2000 ? 2000 : v;"
     sign = "{a} < 0 ? -sum : sum" if order else "sum"
     return (
-        f"{_T} v = fabs(({_T}){{a}}); {_T} term = {first}; {_T} sum = term; "
+        f"{_T} v = fabs(({_T}){{a}}); {most} {_T} term = {first}; {_T} sum = term; "
         f"if (v < 20) {{{{ {near} {near_scale} }}}} else {{{{ {far} {far_scale} }}}} y0 = {sign};"
     )
 

@@ -27,15 +27,16 @@ def _close(found, expected, dtype):
 @pytest.mark.parametrize("name", OF_TWO)
 def test_of_two(device, name, dtype):
     a, b = FIRST.astype(dtype), SECOND.astype(dtype)
-    leaves = [torch.tensor(v, requires_grad=name not in ("heaviside", "nextafter")) for v in (a, b)]
+    # PyTorch squares for a gradient of `atan2`, which underflows in float32.
+    wide = [v.astype(np.float64 if name == "atan2" else dtype) for v in (a, b)]
+    leaves = [torch.tensor(v, requires_grad=name not in ("heaviside", "nextafter")) for v in wide]
     peer = TORCHS.get(name) or getattr(torch, name)
     expected = peer(*leaves)
     x, y = cp.asarray(a), cp.asarray(b)
     _close(getattr(ops, name)(x, y), expected, dtype)
-    _close(getattr(ops, name)(x[::2], 2), peer(
-        torch.tensor(a[::2]), torch.tensor(2, dtype=leaves[0].dtype)), dtype)  # fmt: skip
-    _close(getattr(ops, name)(2, y[::-3]), peer(
-        torch.tensor(2, dtype=leaves[0].dtype), torch.tensor(b[::-3].copy())), dtype)  # fmt: skip
+    two = torch.tensor(2, dtype=leaves[0].dtype)
+    _close(getattr(ops, name)(x[::2], 2), peer(leaves[0][::2], two), dtype)
+    _close(getattr(ops, name)(2, y[::-3]), peer(two, torch.flip(leaves[1], [0])[::3]), dtype)
     assert getattr(ops, name)(x, y, out=x) is x
     assert getattr(ops, name)(cp.zeros((0, 3), dtype), 1).shape == (0, 3)
     if not expected.requires_grad:
@@ -159,3 +160,37 @@ def test_hardswish_of_infinity_is_pytorchs(device):
     np.testing.assert_allclose(ops.hardswish(cp.asarray(host)).get(), expected, rtol=1e-6)
     found = ops.hardswish_backward(cp.full(host.shape, 1.0), cp.asarray(host)).get()
     np.testing.assert_allclose(found, [0, 0, 0, -1 / 3, 1, 1], rtol=1e-5)
+
+
+EDGES = np.array([2.0**e for e in (-120, -70, -30, -3, 30, 70, 120)] + [1 - 1e-6, 1 + 1e-6, 15.5])
+
+
+@pytest.mark.parametrize("name", ["acosh", "asinh", "expm1", "softsign"])
+def test_gradients_keep_their_digits_at_the_ends(device, name):
+    """Where a square overflows, or a difference cancels."""
+    host = (EDGES[EDGES > 1] if name == "acosh" else np.concatenate([EDGES, -EDGES])).astype("f")
+    leaf = torch.tensor(host.astype(np.float64), requires_grad=True)
+    peer = torch.nn.functional.softsign if name == "softsign" else getattr(torch, name)
+    peer(leaf).sum().backward()
+    x, one = cp.asarray(host), cp.full(host.shape, 1.0)
+    if name == "softsign":
+        found = ops.softsign_backward(one, x).get()
+    else:
+        found = cp.Pointwise(f"y0 = {name}(x0);").gradient()(x, grad=one).get()
+    fits = (leaf.grad.numpy() > 1e-37) & (leaf.grad.numpy() < 1e38)
+    np.testing.assert_allclose(found[fits], leaf.grad.numpy()[fits], rtol=1e-5)
+
+
+@pytest.mark.parametrize("words", ["mish", "gelu", "gelu tanh"])
+def test_slopes_of_numbers_that_are_far_out(device, words):
+    name, *approximate = words.split()
+    host = np.float32([-3e38, -1e30, -1e5, 1e5, 1e30, 3e38, np.inf])
+    backward = getattr(ops, f"{name}_backward")
+    found = backward(cp.full(host.shape, 4.0), cp.asarray(host), *approximate)
+    equal(found, [0, 0, 0, 4, 4, 4, 4], np.float32)
+
+
+def test_logit_near_a_half(device):
+    host = np.float32([0.49999997, 0.5, 0.50000006, 0.4999, 0.25, 0.75])
+    exact = np.log(host.astype(np.float64)) - np.log1p(-host.astype(np.float64))
+    np.testing.assert_allclose(ops.logit(cp.asarray(host)).get(), exact, rtol=1e-6)
