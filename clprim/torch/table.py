@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_flatten
 from clprim.arrays.array import Array
 from clprim.torch import private
 from clprim.torch.copying import cast, copy_into
+from clprim.torch.layout import Rule, laid, seldom
 from clprim.torch.memory import adopt, array_of, array_or_none, kind_of, numpy_dtype
 
 
@@ -27,26 +28,31 @@ class Kernel:
         names: The overloads, as ``add.Tensor``; those without a name of their own as ``relu``.
         function: Of arrays (for tensors), numbers and whatever else the overload takes.
         out: Whether it takes ``out=``, an array that the result is written to.
+        lies: How results lie, if not as the function leaves them.
     """
 
     names: tuple[str, ...]
     function: Callable[..., Any]
     out: bool
+    lies: Rule | tuple[Rule, ...] | None
 
 
 _table: list[Kernel] = []
 
 
-def kernel(*names: str, out: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def kernel(
+    *names: str, out: bool = False, lies: Rule | tuple[Rule, ...] | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Puts a function in the table.
 
     Args:
         names: The overloads that it computes.
         out: Whether it takes ``out=``.
+        lies: A rule of `clprim.torch.layout` for results that are not written to a given tensor.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        _table.append(Kernel(names, function, out))
+        _table.append(Kernel(names, function, out, lies))
         return function
 
     return register
@@ -85,6 +91,8 @@ def returned(value: Any) -> Any:
 
 def _functional(entry: Kernel) -> Callable[..., Any]:
     function = entry.function
+    rules = seldom if entry.out and entry.lies is None else entry.lies
+    rule = None if isinstance(rules, tuple) else rules
 
     def run(*args: Any, **options: Any) -> Any:
         values = [given(a) for a in args]
@@ -93,7 +101,9 @@ def _functional(entry: Kernel) -> Callable[..., Any]:
             found = function(*values, **options)
         else:
             found = function(*values)
-        return adopt(found) if type(found) is Array else returned(found)
+        if type(found) is Array:
+            return adopt(found) if rule is None else rule(args, adopt(found))
+        return returned(found) if rules is None else laid(rules, args, returned(found))
 
     return run
 

@@ -7,6 +7,7 @@ from typing import Any
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.torch.kernels.elementwise import apply, promoted, typed
+from clprim.torch.layout import contiguous, seldom
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
@@ -73,12 +74,12 @@ def _hardtanh(x: Array, low: Any = -1, high: Any = 1, *, out: Array | None = Non
     return _clamp(x, low, high, out=out)
 
 
-@kernel("nan_to_num")
+@kernel("nan_to_num", lies=seldom)
 def _nan_to_num(x: Array, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
     return ops.nan_to_num(x, nan or 0.0, posinf, neginf)
 
 
-@kernel("masked_fill.Scalar", "masked_fill.Tensor")
+@kernel("masked_fill.Scalar", "masked_fill.Tensor", lies=contiguous)
 def _masked_fill(x: Array, mask: Array, value: Any) -> Any:
     if isinstance(value, Array) and value.ndim:
         raise RuntimeError(

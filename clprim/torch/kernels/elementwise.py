@@ -14,6 +14,7 @@ from clprim.arrays.expressions import statements
 from clprim.ops.elementwise.functions import ENTR, ERFINV, SINC
 from clprim.ops.elementwise.pairs import BODIES, next_after
 from clprim.pointwise import Pointwise
+from clprim.torch.layout import seldom
 from clprim.torch.memory import kind_of, numpy_dtype
 from clprim.torch.table import kernel
 
@@ -203,7 +204,7 @@ def _round(x: Array, *, decimals: int = 0, out: Array | None = None) -> Any:
 
 
 def _predicate(name: str, real: str, whole: str) -> None:
-    @kernel(name)
+    @kernel(name, lies=seldom)
     def run(x: Array) -> Any:
         return apply(real if x.dtype.kind not in "biu" else whole, x, kind=torch.bool)
 
@@ -217,7 +218,7 @@ _predicate("signbit", "signbit({a}) != 0", "{a} < 0")
 _predicate("logical_not", "!({a} != 0)", "!({a} != 0)")
 
 
-@kernel("bitwise_not")
+@kernel("bitwise_not", lies=seldom)
 def _not(x: Array) -> Any:
     return apply("!{a}" if x.dtype == _BOOL else "~{a}", x, kind=kind_of(x.dtype))
 
@@ -275,9 +276,9 @@ kernel("add.Scalar", out=True)(_sum("+"))
 kernel("sub.Scalar", out=True)(_sum("-"))
 
 
-@kernel("rsub.Tensor", "rsub.Scalar")
+@kernel("rsub.Tensor", "rsub.Scalar", lies=lambda args, found: seldom(args[1::-1], found))
 def _rsub(a: Any, b: Any, alpha: Any = 1) -> Any:
-    return apply(typed("{b} - {c} * {a}"), a, b, alpha, kind=promoted(a, b))
+    return apply(typed("{a} - {c} * {b}"), b, a, alpha, kind=promoted(a, b))
 
 
 _binary(_forms("mul", "Scalar"), "{a} * {b}")

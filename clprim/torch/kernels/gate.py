@@ -8,6 +8,7 @@ from clprim import ops
 from clprim.arrays.array import Array
 from clprim.pointwise import Pointwise
 from clprim.torch.kernels.elementwise import apply
+from clprim.torch.layout import contiguous, elementwise, seldom
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
@@ -27,29 +28,29 @@ _logit_between_gradient = Pointwise(
 ).gradient("x0")
 
 
-@kernel("hardshrink")
+@kernel("hardshrink", lies=seldom)
 def _hardshrink(x: Array, lambd: Any = 0.5) -> Any:
     return apply(_HARDSHRINK, x, lambd, kind=kind_of(x.dtype))
 
 
-@kernel("hardshrink_backward")
+@kernel("hardshrink_backward", lies=elementwise)
 def _hardshrink_backward(grad: Array, x: Array, lambd: Any) -> Any:
     return _hardshrink_gradient(x, lambd, grad=grad)
 
 
-@kernel("softshrink")
+@kernel("softshrink", lies=seldom)
 def _softshrink(x: Array, lambd: Any = 0.5) -> Any:
     if lambd < 0:
         raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
     return ops.softshrink(x, lambd)
 
 
-@kernel("softshrink_backward")
+@kernel("softshrink_backward", lies=elementwise)
 def _softshrink_backward(grad: Array, x: Array, lambd: Any) -> Any:
     return ops.softshrink_backward(grad, x, lambd)
 
 
-@kernel("_prelu_kernel")
+@kernel("_prelu_kernel", lies=seldom)
 def _prelu(x: Array, weight: Array) -> Any:
     expr = "typeof_y0 v = {a}; y0 = v > 0 ? v : v * {b};"
     return apply(expr, x, weight, kind=kind_of(x.dtype))
@@ -65,7 +66,7 @@ def _glu(x: Array, dim: int = -1) -> Any:
     return ops.glu(x, dim)
 
 
-@kernel("glu_backward")
+@kernel("glu_backward", lies=contiguous)
 def _glu_backward(grad: Array, x: Array, dim: int) -> Any:
     return ops.glu_backward(grad, x, dim)
 

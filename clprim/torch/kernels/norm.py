@@ -12,6 +12,7 @@ from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.kernels.reduction import _wide
+from clprim.torch.layout import contiguous, format_of
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
@@ -64,7 +65,7 @@ def _legit_without(
     return _batch_norm(x, weight, bias, None, None, True, momentum, eps)
 
 
-@kernel("native_batch_norm_backward")
+@kernel("native_batch_norm_backward", lies=format_of(1))
 def _batch_norm_backward(
     grad: Array,
     x: Array,
@@ -88,14 +89,14 @@ def _batch_norm_backward(
     )
 
 
-@kernel("native_layer_norm")
+@kernel("native_layer_norm", lies=contiguous)
 def _layer_norm(x: Array, shape: Sequence[int], weight: Any, bias: Any, eps: float) -> Any:
     y, mean, invstd = ops.layer_norm(x, tuple(shape), weight, bias, eps, return_stats=True)
     table = x.shape[: x.ndim - len(shape)] + (1,) * len(shape)
     return y, mean.reshape(table), invstd.reshape(table)
 
 
-@kernel("native_layer_norm_backward")
+@kernel("native_layer_norm_backward", lies=contiguous)
 def _layer_norm_backward(
     grad: Array,
     x: Array,

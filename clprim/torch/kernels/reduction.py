@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,12 @@ from clprim import ops
 from clprim.arrays.array import Array
 from clprim.torch.copying import cast
 from clprim.torch.kernels.elementwise import apply, floating
+from clprim.torch.layout import contiguous
 from clprim.torch.memory import kind_of
-from clprim.torch.table import kernel
+from clprim.torch.table import kernel as in_table
+
+# Whatever the order of what is reduced.
+kernel = partial(in_table, lies=contiguous)
 
 
 def axes_of(x: Array, dim: Any) -> tuple[int, ...] | None:

@@ -11,6 +11,7 @@ from clprim import ops
 from clprim.arrays.array import Array
 from clprim.torch.copying import cast, duplicate
 from clprim.torch.kernels.elementwise import floating
+from clprim.torch.layout import contiguous
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
@@ -18,7 +19,7 @@ from clprim.torch.table import kernel
 def _cumulative(name: str) -> None:
     operator: Callable[..., Any] = getattr(ops, name)
 
-    @kernel(name)
+    @kernel(name, lies=contiguous)
     def run(x: Array, dim: int, *, dtype: torch.dtype | None = None) -> Any:
         kind = dtype or (torch.int64 if x.dtype.kind in "biu" else kind_of(x.dtype))
         x = cast(x, kind)
@@ -29,7 +30,7 @@ _cumulative("cumsum")
 _cumulative("cumprod")
 
 
-@kernel("logcumsumexp")
+@kernel("logcumsumexp", lies=contiguous)
 def _logcumsumexp(x: Array, dim: int) -> Any:
     x = cast(x, floating(kind_of(x.dtype)))
     return ops.logcumsumexp(x, dim) if x.ndim else duplicate(x)

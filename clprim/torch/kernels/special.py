@@ -11,6 +11,7 @@ from typing import Any
 from clprim.arrays.array import Array
 from clprim.torch.copying import cast
 from clprim.torch.kernels.elementwise import apply, floating, promoted
+from clprim.torch.layout import seldom
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
@@ -58,12 +59,12 @@ def _zeta(order: str, at: str, result: str) -> str:
     )
 
 
-@kernel("digamma", "special_digamma")
+@kernel("digamma", "special_digamma", lies=seldom)
 def _digamma_of(x: Array) -> Any:
     return apply(_digamma(), x, kind=floating(kind_of(x.dtype)))
 
 
-@kernel("polygamma")
+@kernel("polygamma", lies=seldom)
 def _polygamma(n: int, x: Array) -> Any:
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
@@ -75,7 +76,7 @@ def _polygamma(n: int, x: Array) -> Any:
     return apply(_zeta("{b}", "{a}", "{c} * sum"), x, n + 1, sign * math.factorial(n), kind=kind)
 
 
-@kernel("special_zeta", "special_zeta.self_scalar", "special_zeta.other_scalar")
+@kernel("special_zeta", "special_zeta.self_scalar", "special_zeta.other_scalar", lies=seldom)
 def _zeta_of(order: Any, at: Any) -> Any:
     return apply(_zeta("{a}", "{b}", "sum"), order, at, kind=floating(promoted(order, at)))
 
@@ -98,7 +99,7 @@ def _bessel(order: int, scaled: bool) -> str:
 
 
 def _unary(name: str, expr: str) -> None:
-    @kernel(name)
+    @kernel(name, lies=seldom)
     def run(x: Array) -> Any:
         return apply(expr, x, kind=floating(kind_of(x.dtype)))
 
@@ -115,7 +116,7 @@ for _name, _order, _scaled in (
 _unary("angle", f"{_T} v = {{a}}; y0 = isnan(v) ? v : v < 0 ? {_c(math.pi)} : 0;")
 
 
-@kernel("frexp.Tensor")
+@kernel("frexp.Tensor", lies=seldom)
 def _frexp(x: Array) -> Any:
     kind = kind_of(x.dtype)
     if not kind.is_floating_point:
@@ -130,7 +131,7 @@ def _frexp(x: Array) -> Any:
     return apply(f"{whole} ? {expr} : {{a}}", wide, power, kind=kind), power
 
 
-@kernel("gcd")
+@kernel("gcd", lies=seldom)
 def _gcd(a: Array, b: Array) -> Any:
     kind = promoted(a, b)
     expr = (
@@ -140,7 +141,7 @@ def _gcd(a: Array, b: Array) -> Any:
     return apply(expr, a, b, kind=kind)
 
 
-@kernel("lcm")
+@kernel("lcm", lies=seldom)
 def _lcm(a: Array, b: Array) -> Any:
     expr = f"{_T} p = {{a}}; {_T} q = {{b}}; {_T} g = {{c}}; "
     expr += f"{_T} m = g == 0 ? 0 : p / g * q; y0 = m < 0 ? -m : m;"
