@@ -71,6 +71,16 @@ def seldom(args: Sequence[Any], found: torch.Tensor) -> torch.Tensor:
     return found if found.is_contiguous() else elementwise(args, found)
 
 
+def turned(args: Sequence[Any], found: torch.Tensor) -> torch.Tensor:
+    """As `elementwise` of two operands, the second one first."""
+    return elementwise(args[1::-1], found)
+
+
+def of_two(args: Sequence[Any], found: torch.Tensor) -> torch.Tensor:
+    """As `elementwise`, of the first two operands."""
+    return elementwise(args[:2], found)
+
+
 def in_order(found: torch.Tensor, order: Sequence[int]) -> torch.Tensor:
     """A tensor whose dimensions lie in an order, from the slowest to the fastest, without gaps."""
     moved = found.permute(*order)

@@ -204,18 +204,27 @@ def register_fake(name: str, function: Callable[..., Any]) -> None:
 
     Args:
         name: The overload.
-        function: Of what PyTorch has for it, or None, and of fake tensors and the other arguments.
+        function: Of what PyTorch has for it, and of fake tensors and the other arguments.
     """
-    overload = getattr(_aten, name).default
+    packet, _, which = name.partition(".")
+    overload = getattr(getattr(_aten, packet), which or "default")
     rules: Any = torch._subclasses.fake_impls.op_implementations_dict
     before = rules.get(overload)
+
+    def original(mode: Any, *args: Any, **options: Any) -> Any:
+        if before is not None:
+            return before(mode, overload, *args, **options)
+        with torch._subclasses.fake_tensor.in_kernel_invocation_manager(mode):
+            found = overload(*args, **options)
+        flat = torch.utils._pytree.tree_leaves((args, options))
+        return mode.wrap_meta_outputs_with_default_device_logic(found, overload, flat, None)
 
     def run(mode: Any, _: Any, *args: Any, **options: Any) -> Any:
         given = (*args, *options.values())
         if any(isinstance(a, torch.Tensor) and a.device.type == NAME for a in given):
-            original = None if before is None else partial(before, mode, overload)
+            meta = partial(original, mode)
             with mode:
-                return function(original, *args, **options)
+                return function(meta, *args, **options)
         return NotImplemented if before is None else before(mode, overload, *args, **options)
 
     rules[overload] = run

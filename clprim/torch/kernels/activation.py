@@ -12,7 +12,7 @@ from clprim.ops.elementwise.activation_gradient import _sigmoid_of_result
 from clprim.ops.elementwise.special import LOGIT, LOGIT_WITHIN
 from clprim.pointwise import Pointwise
 from clprim.torch.kernels.elementwise import apply, floating, typed
-from clprim.torch.layout import Rule, elementwise
+from clprim.torch.layout import Rule, elementwise, turned
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
@@ -78,7 +78,7 @@ def _threshold(x: Array, threshold: Any, value: Any, *, out: Array | None = None
     )
 
 
-@kernel("threshold_backward", out=True)
+@kernel("threshold_backward", out=True, lies=turned)
 def _threshold_backward(grad: Array, x: Array, threshold: Any, *, out: Array | None = None) -> Any:
     return _threshold_gradient(x, threshold, 0, grad=grad, out=out)
 

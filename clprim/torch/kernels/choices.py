@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.torch.kernels.elementwise import apply, promoted, typed
@@ -13,7 +15,11 @@ from clprim.torch.table import kernel
 
 
 @kernel("where.self", out=True)
-def _where(condition: Array, a: Any, b: Any, *, out: Array | None = None) -> Any:
+def _where(condition: Any, a: Any, b: Any, *, out: Array | None = None) -> Any:
+    if not isinstance(condition, Array):
+        shape = np.broadcast_shapes(*[v.shape for v in (a, b) if isinstance(v, Array)])
+        chosen = a if condition else b
+        return apply("{a}", chosen, kind=promoted(a, b), out=out, shape=shape)
     return apply(
         "{a} ? (typeof_y0){b} : (typeof_y0){c}", condition, a, b, kind=promoted(a, b), out=out
     )
@@ -30,9 +36,9 @@ def _addcdiv(a: Array, b: Array, c: Array, *, value: Any = 1, out: Array | None 
 
 
 @kernel("lerp.Scalar", "lerp.Tensor", out=True)
-def _lerp(a: Array, b: Array, weight: Any, *, out: Array | None = None) -> Any:
+def _lerp(a: Any, b: Any, weight: Any, *, out: Array | None = None) -> Any:
     expr = "fabs({c}) < (typeof_y0)0.5 ? {a} + {c} * ({b} - {a}) : {b} - ({b} - {a}) * (1 - {c})"
-    return apply(typed(expr), a, b, weight, kind=kind_of(a.dtype), out=out)
+    return apply(typed(expr), a, b, weight, kind=promoted(a, b), out=out)
 
 
 @kernel("clamp", "clamp.Tensor", out=True)

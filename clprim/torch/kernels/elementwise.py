@@ -14,8 +14,9 @@ from clprim.arrays.expressions import statements
 from clprim.ops.elementwise.functions import ENTR, ERFINV, SINC
 from clprim.ops.elementwise.pairs import BODIES, next_after
 from clprim.pointwise import Pointwise
-from clprim.torch.layout import seldom
-from clprim.torch.memory import kind_of, numpy_dtype
+from clprim.torch import private
+from clprim.torch.layout import elementwise, seldom, turned
+from clprim.torch.memory import Number, kind_of, numpy_dtype
 from clprim.torch.table import kernel
 
 _BOOL = np.dtype(np.bool_)
@@ -34,7 +35,7 @@ def _pointwise(expr: str, of_arrays: tuple[bool, ...], dtype: Any) -> Pointwise:
 
 
 def promoted(*values: Any) -> torch.dtype:
-    """Returns the dtype of an operator's operands: of tensors with dimensions, then of numbers."""
+    """Returns the dtype of operands: of tensors with dimensions, of others, then of numbers."""
     # Tensors without elements stand for arrays: their dtype and dimensions are all that counts.
     return _promoted(
         tuple([(v.dtype, v.ndim > 0) if isinstance(v, Array) else type(v) for v in values]),
@@ -48,6 +49,8 @@ def _promoted(operands: tuple[Any, ...], default: torch.dtype) -> torch.dtype:
     for operand in operands:
         if isinstance(operand, tuple):
             rank, kind = (0 if operand[1] else 1), kind_of(operand[0])
+        elif issubclass(operand, Number):
+            rank, kind = 1, operand.kind
         elif issubclass(operand, bool):
             rank, kind = 2, torch.bool
         elif issubclass(operand, int):
@@ -276,7 +279,7 @@ kernel("add.Scalar", out=True)(_sum("+"))
 kernel("sub.Scalar", out=True)(_sum("-"))
 
 
-@kernel("rsub.Tensor", "rsub.Scalar", lies=lambda args, found: seldom(args[1::-1], found))
+@kernel("rsub.Tensor", "rsub.Scalar", lies=turned)
 def _rsub(a: Any, b: Any, alpha: Any = 1) -> Any:
     return apply(typed("{a} - {c} * {b}"), b, a, alpha, kind=promoted(a, b))
 
@@ -411,3 +414,18 @@ for _name in ("left", "right"):
         f"bitwise_{_name}_shift.Tensor",
         f"bitwise_{_name}_shift.Tensor_Scalar",
     )
+
+
+# PyTorch makes their meta functions of others, whose operands come in another order.
+_APART = """copysign.Tensor div.Tensor_mode floor_divide heaviside logaddexp logical_and logical_or
+logical_xor""".split()
+
+
+def _fake(original: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    return elementwise(args, original(*args, **options))
+
+
+def register() -> None:
+    """Registers how results lie where PyTorch says it neither as it runs nor as the device does."""
+    for name in _APART:
+        private.register_fake(name, _fake)

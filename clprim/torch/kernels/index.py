@@ -154,13 +154,13 @@ def _as_read(args: Sequence[Any], found: Any) -> Any:
     return in_order(found, private.elementwise_order(like))
 
 
-@kernel("index.Tensor", lies=_as_read)
+@kernel("index.Tensor", lies=_as_read, indices=1)
 def _index(x: Array, indices: Sequence[Any]) -> Any:
     axes, arrays, order = _indices(x, indices)
     return ops.index(_first(x, axes), arrays).transpose(*order)
 
 
-@kernel("index_put", lies=like(0))
+@kernel("index_put", lies=like(0), indices=1)
 def _index_put(x: Array, indices: Sequence[Any], values: Array, accumulate: bool = False) -> Any:
     axes, arrays, order = _indices(x, indices)
     moved = _first(x, axes)

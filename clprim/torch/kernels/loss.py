@@ -13,7 +13,7 @@ from clprim.arrays.creation import full
 from clprim.torch.copying import cast
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.layout import Rule, contiguous, elementwise, seldom
-from clprim.torch.memory import kind_of
+from clprim.torch.memory import kind_of, numpy_dtype
 from clprim.torch.table import kernel
 
 _REDUCTIONS = ("none", "mean", "sum")
@@ -85,6 +85,14 @@ def _nll_backward(
     return found.reshape(x.shape)
 
 
+def _arrays(*values: Any) -> list[Array]:
+    """Operands of which tensors of the host without dimensions are some."""
+    return [
+        v if isinstance(v, Array) else full((), v, numpy_dtype(v.kind))  # of a `Number`
+        for v in values
+    ]
+
+
 def _of_two(name: str, number: str = "") -> None:
     """Registers a loss of predictions and targets, with a number of its own if it has one."""
     forward: Callable[..., Any] = getattr(ops, name)
@@ -95,12 +103,12 @@ def _of_two(name: str, number: str = "") -> None:
         return given | ({number: rest[0]} if number and rest else {})
 
     @kernel(name, lies=seldom)
-    def run(x: Array, target: Array, reduction: int = 1, *rest: Any) -> Any:
-        return forward(x, target, **options(reduction, rest))
+    def run(x: Any, target: Any, reduction: int = 1, *rest: Any) -> Any:
+        return forward(*_arrays(x, target), **options(reduction, rest))
 
     @kernel(f"{name}_backward")
-    def gradient(grad: Array, x: Array, target: Array, reduction: int, *rest: Any) -> Any:
-        found = backward(grad, x, target, **options(reduction, rest))
+    def gradient(grad: Array, x: Any, target: Any, reduction: int, *rest: Any) -> Any:
+        found = backward(grad, *_arrays(x, target), **options(reduction, rest))
         return found[0] if isinstance(found, tuple) else found
 
 

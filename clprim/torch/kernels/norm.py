@@ -12,11 +12,13 @@ from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.kernels.reduction import _wide
-from clprim.torch.layout import contiguous, format_of
+from clprim.torch.layout import contiguous, of_two
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
 _FLOAT = np.dtype(np.float32)
+# Of the input, then of weight and bias.
+_SLOPES = (of_two, contiguous, contiguous)
 
 
 def _statistics_dtype(x: Array) -> Any:
@@ -65,7 +67,7 @@ def _legit_without(
     return _batch_norm(x, weight, bias, None, None, True, momentum, eps)
 
 
-@kernel("native_batch_norm_backward", lies=format_of(1))
+@kernel("native_batch_norm_backward", lies=_SLOPES)
 def _batch_norm_backward(
     grad: Array,
     x: Array,
@@ -119,7 +121,7 @@ def _group_norm(
     return ops.group_norm(x, groups, weight, bias, eps, return_stats=True)
 
 
-@kernel("native_group_norm_backward")
+@kernel("native_group_norm_backward", lies=_SLOPES)
 def _group_norm_backward(
     grad: Array,
     x: Array,

@@ -12,9 +12,9 @@ from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
 from clprim.torch.copying import cast, duplicate
 from clprim.torch.kernels.elementwise import apply
-from clprim.torch.kernels.norm import _batch_norm, _batch_norm_backward
+from clprim.torch.kernels.norm import _SLOPES, _batch_norm, _batch_norm_backward
 from clprim.torch.kernels.reduction import _sum, _vector_norm, axes_of
-from clprim.torch.layout import contiguous, format_of
+from clprim.torch.layout import contiguous
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
@@ -88,7 +88,7 @@ def _with_update(
     return (*found, empty((0,), np.dtype(np.uint8)))
 
 
-@kernel("batch_norm_backward", lies=format_of(1))
+@kernel("batch_norm_backward", lies=_SLOPES)
 def _with_update_backward(
     grad: Array,
     x: Array,
