@@ -7,7 +7,15 @@ from clprim.torch import autocast, basics, generators, modules, private, saving,
 from clprim.torch.device import DeviceModule
 from clprim.torch.function import operator
 from clprim.torch.fusion import fuse
-from clprim.torch.kernels import attention, logarithms, optimizer, random
+from clprim.torch.kernels import (
+    attention,
+    elementwise,
+    logarithms,
+    optimizer,
+    product,
+    random,
+    shape,
+)
 from clprim.torch.memory import array, in_use, tensor
 from clprim.torch.on_cpu import fallback, run_on_cpu
 from clprim.torch.report import coverage
@@ -23,6 +31,9 @@ random.register()
 optimizer.register()
 attention.register()
 logarithms.register()
+product.register()
+shape.register()
+elementwise.register()
 table.register_all()
 private.register_fallback(run_on_cpu)
 autocast.register()

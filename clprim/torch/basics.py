@@ -11,10 +11,12 @@ import torch
 from clprim.torch import numbers, private
 from clprim.torch.copying import cast, copy_into, duplicate
 from clprim.torch.kernels.elementwise import apply
+from clprim.torch.layout import like
 from clprim.torch.memory import adopt, array_of, download, new, on_device, upload
 from clprim.torch.on_cpu import write
 
 _aten = torch.ops.aten
+_as_given = like(0)
 _CHANNELS_LAST = {torch.channels_last: (0, 2, 3, 1), torch.channels_last_3d: (0, 2, 3, 4, 1)}
 
 
@@ -28,9 +30,9 @@ def _strides(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
 
 def _preserved(like: torch.Tensor) -> tuple[int, ...]:
     """Strides without gaps, in the order in which another tensor's elements lie."""
-    shape, steps = like.shape, like.stride()
-    order = sorted(range(len(shape)), key=lambda d: (-steps[d], d))
-    return _strides(shape, order)
+    if like.is_contiguous():
+        return tuple(like.stride())
+    return _strides(like.shape, private.elementwise_order(like))
 
 
 def _elsewhere(device: Any) -> bool:
@@ -95,7 +97,7 @@ def _to_copy(
     if memory_format in _CHANNELS_LAST or memory_format is torch.contiguous_format:
         return _clone(x, memory_format, kind)
     found = cast(array_of(x), kind)
-    return adopt(duplicate(found) if kind is x.dtype else found)
+    return _as_given((x,), adopt(duplicate(found) if kind is x.dtype else found))
 
 
 def _format(memory_format: torch.memory_format | None) -> dict[str, Any]:

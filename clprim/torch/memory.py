@@ -111,6 +111,49 @@ def supports_bfloat16() -> bool:
     return torch.bfloat16 in _NUMPY
 
 
+class Number:
+    """A tensor of the host without dimensions, whose dtype counts where dtypes are promoted.
+
+    Kernels take it for a number; one that asks for an array's shape is told what PyTorch says.
+    """
+
+    kind: torch.dtype
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(two_devices("cpu"))
+
+
+def _typed(kind: torch.dtype) -> type[Number]:
+    base = float if kind.is_floating_point else int
+    return type(f"a {kind} tensor on the CPU", (Number, base), {"kind": kind})
+
+
+_TYPED = {kind: _typed(kind) for kind in _NUMPY}
+# PyTorch wraps a Python number in a tensor of one of two dtypes, which then counts for nothing: it
+# does not make a short one longer.
+_WRAPPED = {
+    torch.float64: torch.zeros((), dtype=torch.float16),
+    torch.int64: torch.zeros((), dtype=torch.int8),
+}
+
+
+def number_of(value: torch.Tensor) -> Any:
+    """Returns the number that a tensor of the host without dimensions holds, with its dtype."""
+    kind = value.dtype
+    typed, short = _TYPED.get(kind), _WRAPPED.get(kind)
+    if typed is None or (short is not None and torch.result_type(short, value) is not kind):
+        return value.item()
+    return typed(value.item())  # type: ignore[call-arg]
+
+
+def two_devices(other: object) -> str:
+    """What PyTorch says of operands on the device and on another one."""
+    return (
+        "Expected all tensors to be on the same device, but found at least two devices, "
+        f"{private.NAME}:0 and {other}!"
+    )
+
+
 def kind_of(dtype: np.dtype[Any]) -> torch.dtype:
     """Returns PyTorch's name of an array's dtype."""
     return _TORCH[dtype]
@@ -122,8 +165,15 @@ def on_device(value: object) -> bool:
 
 
 def array_of(tensor: torch.Tensor) -> Array:
-    """Returns the array that a tensor on the device is."""
-    memory: _Memory = private.storage_of(tensor).clprim
+    """Returns the array that a tensor on the device is.
+
+    Raises:
+        RuntimeError: It is not on the device.
+    """
+    try:
+        memory: _Memory = private.storage_of(tensor).clprim
+    except AttributeError:
+        raise RuntimeError(two_devices(tensor.device)) from None
     return memory.root if _is_whole(tensor, memory) else _part(tensor, memory)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import repeat
 from threading import get_ident
 from typing import Any
@@ -28,6 +29,11 @@ _NEEDED = (
     "_C._acc.PrivateUse1Hooks",
     "autograd.set_multithreading_enabled",
     "_C.DispatchKeySet",
+    "_C._AutoDispatchBelowAutograd",
+    "_C._dynamo.eval_frame.set_code_exec_strategy",
+    "_prims_common.are_strides_like_channels_last_or_false",
+    "_prims_common.compute_elementwise_output_logical_to_physical_perm",
+    "_subclasses.fake_impls.op_implementations_dict",
 )
 
 # A registration ends with its library.
@@ -166,16 +172,62 @@ _kernels: dict[str, Callable[..., Any]] = {}
 _fallback: list[Callable[..., Any]] = []
 
 
+_frames: Any = torch._C._dynamo.eval_frame
+_SKIPPED = _frames._FrameExecStrategy(_frames._FrameAction.SKIP, _frames._FrameAction.SKIP)
+
+
+def opaque(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Keeps `torch.compile` out of a function, and out of all that it calls; returns it.
+
+    What a graph leaves to eager execution calls kernels, which would be compiled in their turn.
+    """
+    code = getattr(function, "__code__", None)
+    if code is not None:
+        _frames.set_code_exec_strategy(code, _SKIPPED)
+    return function
+
+
 def register_kernel(name: str, function: Callable[..., Any]) -> None:
     """Registers what runs for an overload, as ``add.Tensor``, of tensors on the device."""
-    _kernels[name] = function
+    _kernels[name] = opaque(function)
     _aten_library().impl(name, function, _KEY)
 
 
 def register_composite(name: str, function: Callable[..., Any]) -> None:
     """Registers what an overload is made of on the device, where PyTorch makes it of others."""
     for key in (_KEY, f"Autograd{_KEY}"):
-        _aten_library().impl(name, function, key)
+        _aten_library().impl(name, opaque(function), key)
+
+
+def register_fake(name: str, function: Callable[..., Any]) -> None:
+    """Registers what tells the shapes and strides of an overload's results, computing nothing.
+
+    Args:
+        name: The overload.
+        function: Of what PyTorch has for it, and of fake tensors and the other arguments.
+    """
+    packet, _, which = name.partition(".")
+    overload = getattr(getattr(_aten, packet), which or "default")
+    rules: Any = torch._subclasses.fake_impls.op_implementations_dict
+    before = rules.get(overload)
+
+    def original(mode: Any, *args: Any, **options: Any) -> Any:
+        if before is not None:
+            return before(mode, overload, *args, **options)
+        with torch._subclasses.fake_tensor.in_kernel_invocation_manager(mode):
+            found = overload(*args, **options)
+        flat = torch.utils._pytree.tree_leaves((args, options))
+        return mode.wrap_meta_outputs_with_default_device_logic(found, overload, flat, None)
+
+    def run(mode: Any, _: Any, *args: Any, **options: Any) -> Any:
+        given = (*args, *options.values())
+        if any(isinstance(a, torch.Tensor) and a.device.type == NAME for a in given):
+            meta = partial(original, mode)
+            with mode:
+                return function(meta, *args, **options)
+        return NotImplemented if before is None else before(mode, overload, *args, **options)
+
+    rules[overload] = run
 
 
 def register_autograd(name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
@@ -189,7 +241,7 @@ def register_autograd(name: str, make: Callable[[Callable[..., Any]], Callable[.
         with torch._C._AutoDispatchBelowAutograd():
             return overload(*args, **options)
 
-    _aten_library().impl(name, make(plain), f"Autograd{_KEY}")
+    _aten_library().impl(name, opaque(make(plain)), f"Autograd{_KEY}")
 
 
 def define(schema: str, function: Callable[..., Any], meta: Callable[..., Any]) -> Any:
@@ -216,7 +268,7 @@ def register_fallback(function: Callable[..., Any]) -> None:
     def latest(*args: Any, **options: Any) -> Any:
         return _fallback[-1](*args, **options)  # PyTorch takes one registration alone
 
-    library.fallback(latest, _KEY)
+    library.fallback(opaque(latest), _KEY)
     _libraries.append(library)
 
 
@@ -227,13 +279,13 @@ def wrap_kernels(wrap: Callable[[str, Callable[..., Any]], Callable[..., Any]]) 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that there was one before is known
         for name, function in _kernels.items():
-            library.impl(name, wrap(name, function), _KEY, allow_override=True)
+            library.impl(name, opaque(wrap(name, function)), _KEY, allow_override=True)
     _fallback.append(wrap("", _fallback[-1]))
 
 
 def register_autocast(name: str, function: Callable[..., Any]) -> None:
     """Registers what runs for an overload while autocast is on."""
-    _aten_library().impl(name, function, f"Autocast{_KEY}")
+    _aten_library().impl(name, opaque(function), f"Autocast{_KEY}")
 
 
 def autocast_falls_through() -> None:
@@ -256,6 +308,24 @@ def restride(
         _META, tensor, list(shape), list(strides), offset
     )
     return found
+
+
+def elementwise_order(*tensors: torch.Tensor) -> list[int]:
+    """Returns the dimensions of an elementwise result from the slowest to the fastest.
+
+    Args:
+        tensors: The operands, of one shape.
+    """
+    prims: Any = torch._prims_common
+    found: Any = prims.compute_elementwise_output_logical_to_physical_perm(*tensors)
+    order: list[int] = found[0]
+    return order
+
+
+def is_channels_last(tensor: torch.Tensor) -> bool:
+    """Whether PyTorch takes a tensor of four or five dimensions for one with channels last."""
+    prims: Any = torch._prims_common
+    return bool(prims.are_strides_like_channels_last_or_false(tensor.shape, tensor.stride()))
 
 
 def alias(overload: Any) -> Callable[..., Any]:

@@ -16,7 +16,18 @@ from torch.utils._pytree import tree_flatten
 from clprim.arrays.array import Array
 from clprim.torch import private
 from clprim.torch.copying import cast, copy_into
-from clprim.torch.memory import adopt, array_of, array_or_none, kind_of, numpy_dtype
+from clprim.torch.layout import Rule, laid, seldom
+from clprim.torch.memory import (
+    adopt,
+    array_of,
+    array_or_none,
+    kind_of,
+    number_of,
+    numpy_dtype,
+    on_device,
+    two_devices,
+    upload,
+)
 
 
 @dataclass(frozen=True)
@@ -27,26 +38,37 @@ class Kernel:
         names: The overloads, as ``add.Tensor``; those without a name of their own as ``relu``.
         function: Of arrays (for tensors), numbers and whatever else the overload takes.
         out: Whether it takes ``out=``, an array that the result is written to.
+        lies: How results lie, if not as the function leaves them.
+        indices: Place of an argument whose tensors may lie on the host.
     """
 
     names: tuple[str, ...]
     function: Callable[..., Any]
     out: bool
+    lies: Rule | tuple[Rule, ...] | None
+    indices: int | None
 
 
 _table: list[Kernel] = []
 
 
-def kernel(*names: str, out: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def kernel(
+    *names: str,
+    out: bool = False,
+    lies: Rule | tuple[Rule, ...] | None = None,
+    indices: int | None = None,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Puts a function in the table.
 
     Args:
         names: The overloads that it computes.
         out: Whether it takes ``out=``.
+        lies: A rule of `clprim.torch.layout` for results that are not written to a given tensor.
+        indices: Place of a list of indices: those of the host are copied, as PyTorch's devices do.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        _table.append(Kernel(names, function, out))
+        _table.append(Kernel(names, function, out, lies, indices))
         return function
 
     return register
@@ -64,11 +86,8 @@ def given(value: Any) -> Any:
         if found is not None:
             return found
         if value.ndim == 0:
-            return value.item()  # a number that somebody wrapped
-        raise RuntimeError(
-            f"Expected all tensors to be on the same device, but found at least two devices, "
-            f"{private.NAME}:0 and {value.device}!"
-        )
+            return number_of(value)
+        raise RuntimeError(two_devices(value.device))
     if type(value) in (list, tuple):
         return [given(v) for v in value]
     return value
@@ -85,6 +104,8 @@ def returned(value: Any) -> Any:
 
 def _functional(entry: Kernel) -> Callable[..., Any]:
     function = entry.function
+    rules = seldom if entry.out and entry.lies is None else entry.lies
+    rule = None if isinstance(rules, tuple) else rules
 
     def run(*args: Any, **options: Any) -> Any:
         values = [given(a) for a in args]
@@ -93,7 +114,9 @@ def _functional(entry: Kernel) -> Callable[..., Any]:
             found = function(*values, **options)
         else:
             found = function(*values)
-        return adopt(found) if type(found) is Array else returned(found)
+        if type(found) is Array:
+            return adopt(found) if rule is None else rule(args, adopt(found))
+        return returned(found) if rules is None else laid(rules, args, returned(found))
 
     return run
 
@@ -175,6 +198,25 @@ def _to_out(name: str, entry: Kernel, names: tuple[str, ...]) -> Callable[..., A
     return run
 
 
+def _with_indices(place: int, run: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a form of a kernel that takes indices of the host too."""
+
+    def copied(x: torch.Tensor, *args: Any, **options: Any) -> Any:
+        if not on_device(x):
+            raise RuntimeError(
+                "indices should be either on cpu or on the same device as the indexed tensor "
+                f"({x.device})"
+            )
+        given = list(args)
+        given[place - 1] = [
+            upload(i) if isinstance(i, torch.Tensor) and not on_device(i) else i
+            for i in given[place - 1]
+        ]
+        return run(x, *given, **options)
+
+    return copied
+
+
 def overload(name: str) -> Any:
     """Returns PyTorch's overload of a name, or None where this version has none."""
     packet, _, which = name.partition(".")
@@ -232,7 +274,9 @@ def register_all() -> None:
                     forms.append((sibling, _in_place(entry)))
             for form, function in forms:
                 if form not in done:
-                    private.register_kernel(form, function)
+                    place = entry.indices
+                    run = function if place is None else _with_indices(place, function)
+                    private.register_kernel(form, run)
                     done.add(form)
     registered.update(done)
 

@@ -15,12 +15,13 @@ from clprim.ops.elementwise.special import LOGIT, LOGIT_WITHIN
 from clprim.ops.shared.arguments import formula
 from clprim.pointwise import Pointwise
 from clprim.torch.kernels.elementwise import apply, as_given, floating, typed
+from clprim.torch.layout import Rule, elementwise, turned
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
 
-def _activation(name: str) -> None:
-    """Registers an operator that is one of `clprim.ops`, and its gradient."""
+def _activation(name: str, lies: Rule | None = None) -> None:
+    """Registers an operator that is one of `clprim.ops`, and its gradient, which may lie apart."""
     forward: Callable[..., Any] = getattr(ops, name)
     backward: Callable[..., Any] = getattr(ops, f"{name}_backward")
 
@@ -30,13 +31,15 @@ def _activation(name: str) -> None:
             return forward(x, *args, out=out, **options)
         return apply("{a}", forward(x, *args, **options), kind=kind_of(out.dtype), out=out)
 
-    @kernel(f"{name}_backward")
+    @kernel(f"{name}_backward", lies=lies)
     def gradient(grad: Array, x: Array, *args: Any, **options: Any) -> Any:
         return backward(grad, x, *args, **options)
 
 
-for _name in ("gelu", "hardsigmoid", "hardswish", "mish", "silu", "softplus"):
+for _name in ("hardsigmoid", "hardswish", "softplus"):
     _activation(_name)
+for _name in ("gelu", "mish", "silu"):
+    _activation(_name, elementwise)
 
 
 _ELU = "typeof_y0 x = x0; y0 = x <= 0 ? w0 * w1 * expm1(x * w2) : w1 * x;"
@@ -76,7 +79,7 @@ def _threshold(x: Array, threshold: Any, value: Any, *, out: Array | None = None
     return apply(expr, x, threshold, value, kind=kind_of(x.dtype), out=out)
 
 
-@kernel("threshold_backward", out=True)
+@kernel("threshold_backward", out=True, lies=turned)
 def _threshold_backward(grad: Array, x: Array, threshold: Any, *, out: Array | None = None) -> Any:
     return _gradient("threshold")(x, threshold, 0, grad=grad, out=out)
 
@@ -112,7 +115,7 @@ def _log_sigmoid_forward(x: Array) -> Any:
     return ops.logsigmoid(x), empty((0,), x.dtype)
 
 
-@kernel("log_sigmoid_backward")
+@kernel("log_sigmoid_backward", lies=elementwise)
 def _log_sigmoid_backward(grad: Array, x: Array, buffer: Any) -> Any:
     return ops.logsigmoid_backward(grad, x)
 

@@ -12,6 +12,7 @@ from clprim.arrays.array import Array
 from clprim.ops.attention.attention import dropout_factors
 from clprim.random import State
 from clprim.torch import private
+from clprim.torch.layout import contiguous, in_order
 from clprim.torch.memory import adopt, array_of, on_device
 from clprim.torch.numbers import run_on
 from clprim.torch.table import kernel
@@ -26,7 +27,15 @@ def _grouped(query: Any, key: Any) -> bool:
     return query.ndim > 2 and query.shape[-3] != key.shape[-3]
 
 
-@kernel("_scaled_dot_product_fused_attention_overrideable")
+def _as_query(args: Any, found: torch.Tensor) -> torch.Tensor:
+    """In the order of the queries."""
+    query = args[0]
+    if found.ndim != query.ndim or (query.is_contiguous() and found.is_contiguous()):
+        return found
+    return in_order(found, sorted(range(query.ndim), key=lambda d: (-query.stride(d), d)))
+
+
+@kernel("_scaled_dot_product_fused_attention_overrideable", lies=_as_query)
 def _forward(
     query: Array,
     key: Array,
@@ -56,7 +65,7 @@ def _forward(
     return y, sums, _ZERO, _ZERO, query.shape[-2], key.shape[-2], *drawn, _ZERO
 
 
-@kernel("_scaled_dot_product_fused_attention_overrideable_backward")
+@kernel("_scaled_dot_product_fused_attention_overrideable_backward", lies=contiguous)
 def _backward(
     grad: Array,
     query: Array,
@@ -96,6 +105,34 @@ def _backward(
         **options,
     )
     return found if wanted[3] else (*found, None)
+
+
+def _fake_forward(
+    _: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *rest: Any, **options: Any
+) -> Any:
+    """What `_forward` returns, without values."""
+    wide = torch.float64 if query.dtype is torch.float64 else torch.float32
+    y = query.new_empty((*query.shape[:-1], value.shape[-1]))
+    number = torch.empty((), dtype=torch.int64, device="cpu")
+    sums = query.new_empty(query.shape[:-1], dtype=wide)
+    sizes = query.shape[-2], key.shape[-2]
+    return _as_query((query,), y), sums, number, number, *sizes, number, number, number
+
+
+def _fake_backward(
+    _: Any,
+    grad: torch.Tensor,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor | None,
+    wanted: Any,
+    *rest: Any,
+    **options: Any,
+) -> Any:
+    """What `_backward` returns, without values."""
+    made = [t.new_empty(t.shape) for t in (query, key, value)]
+    return *made, mask.new_empty(mask.shape) if mask is not None and wanted[3] else None
 
 
 def _twice(plain: Callable[..., Any]) -> Callable[..., Any]:
@@ -311,7 +348,10 @@ def _is_nested(x: torch.Tensor, mask: torch.Tensor) -> bool:
 def register() -> None:
     """Registers what is made of other operators; autograd sees through the choice."""
     private.register_composite("scaled_dot_product_attention", _attention)
-    private.register_autograd("_scaled_dot_product_fused_attention_overrideable_backward", _twice)
+    fused = "_scaled_dot_product_fused_attention_overrideable"
+    private.register_fake(fused, _fake_forward)
+    private.register_fake(f"{fused}_backward", _fake_backward)
+    private.register_autograd(f"{fused}_backward", _twice)
     private.register_kernel("_nested_tensor_from_mask_left_aligned", _is_nested)
     private.register_kernel("_native_multi_head_attention", _several_heads)
     private.register_kernel("_transformer_encoder_layer_fwd", _encoder_layer)

@@ -17,6 +17,7 @@ from clprim.functions.creation import arange
 from clprim.torch.copying import cast
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.kernels.reduction import wide
+from clprim.torch.layout import contiguous
 from clprim.torch.memory import counted, kind_of
 from clprim.torch.table import kernel
 
@@ -74,7 +75,7 @@ def _places(weight: Array, indices: Array, offsets: Array, padding_idx: int, bag
     return apply(expr, indices, offsets, weight, padding_idx, kind=torch.int64, shape=shape)
 
 
-@kernel("_embedding_bag", "_embedding_bag_forward_only")
+@kernel("_embedding_bag", "_embedding_bag_forward_only", lies=contiguous)
 def _embedding_bag(
     weight: Array,
     indices: Array,

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.ops.elementwise.choices import _lerp as _lerp_by
 from clprim.ops.shared.arguments import formula
 from clprim.torch.kernels.elementwise import apply, as_given, promoted, typed
+from clprim.torch.layout import contiguous, seldom
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
 
 @kernel("where.self", out=True)
-def _where(condition: Array, a: Any, b: Any, *, out: Array | None = None) -> Any:
+def _where(condition: Any, a: Any, b: Any, *, out: Array | None = None) -> Any:
+    if not isinstance(condition, Array):
+        shape = np.broadcast_shapes(*[v.shape for v in (a, b) if isinstance(v, Array)])
+        chosen = a if condition else b
+        return apply("{a}", chosen, kind=promoted(a, b), out=out, shape=shape)
     return apply(
         "{a} ? (typeof_y0){b} : (typeof_y0){c}", condition, a, b, kind=promoted(a, b), out=out
     )
@@ -31,9 +38,9 @@ def _addcdiv(a: Array, b: Array, c: Array, *, value: Any = 1, out: Array | None 
 
 
 @kernel("lerp.Scalar", "lerp.Tensor", out=True)
-def _lerp(a: Array, b: Array, weight: Any, *, out: Array | None = None) -> Any:
+def _lerp(a: Any, b: Any, weight: Any, *, out: Array | None = None) -> Any:
     expr = as_given(formula(_lerp_by[isinstance(weight, Array)]))
-    return apply(expr, a, b, weight, kind=kind_of(a.dtype), out=out)
+    return apply(expr, a, b, weight, kind=promoted(a, b), out=out)
 
 
 @kernel("clamp", "clamp.Tensor", out=True)
@@ -75,12 +82,12 @@ def _hardtanh(x: Array, low: Any = -1, high: Any = 1, *, out: Array | None = Non
     return _clamp(x, low, high, out=out)
 
 
-@kernel("nan_to_num")
+@kernel("nan_to_num", lies=seldom)
 def _nan_to_num(x: Array, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
     return ops.nan_to_num(x, nan or 0.0, posinf, neginf)
 
 
-@kernel("masked_fill.Scalar", "masked_fill.Tensor")
+@kernel("masked_fill.Scalar", "masked_fill.Tensor", lies=contiguous)
 def _masked_fill(x: Array, mask: Array, value: Any) -> Any:
     if isinstance(value, Array) and value.ndim:
         raise RuntimeError(

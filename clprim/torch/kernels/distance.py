@@ -6,6 +6,7 @@ from typing import Any
 
 from clprim import ops
 from clprim.arrays.array import Array
+from clprim.torch.layout import contiguous
 from clprim.torch.table import kernel
 
 # PyTorch's numbers for whether matrices are multiplied.
@@ -22,6 +23,6 @@ def _cdist(a: Array, b: Array, p: float, mode: int | None = None) -> Any:
     return ops.cdist(a, b, p, _MODES[mode])
 
 
-@kernel("_cdist_backward")
+@kernel("_cdist_backward", lies=contiguous)
 def _cdist_backward(grad: Array, a: Array, b: Array, p: float, found: Array) -> Any:
     return ops.cdist_backward(grad, a, b, p, output_mask=(True, False))[0]

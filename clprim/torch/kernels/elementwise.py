@@ -18,8 +18,10 @@ from clprim.ops.elementwise.functions import OPERATORS, RESCALED
 from clprim.ops.elementwise.pairs import BODIES, next_after
 from clprim.ops.shared.arguments import formula
 from clprim.pointwise import Pointwise
+from clprim.torch import private
 from clprim.torch.copying import cast
-from clprim.torch.memory import kind_of, numpy_dtype
+from clprim.torch.layout import elementwise, seldom, turned
+from clprim.torch.memory import Number, kind_of, numpy_dtype
 from clprim.torch.table import kernel
 
 _BOOL = np.dtype(np.bool_)
@@ -40,7 +42,7 @@ def _pointwise(expr: str, of_arrays: tuple[bool, ...], dtype: Any, preamble: str
 
 
 def promoted(*values: Any) -> torch.dtype:
-    """Returns the dtype of an operator's operands: of tensors with dimensions, then of numbers."""
+    """Returns the dtype of operands: of tensors with dimensions, of others, then of numbers."""
     # Tensors without elements stand for arrays: their dtype and dimensions are all that counts.
     return _promoted(
         tuple([(v.dtype, v.ndim > 0) if isinstance(v, Array) else type(v) for v in values]),
@@ -54,6 +56,8 @@ def _promoted(operands: tuple[Any, ...], default: torch.dtype) -> torch.dtype:
     for operand in operands:
         if isinstance(operand, tuple):
             rank, kind = (0 if operand[1] else 1), kind_of(operand[0])
+        elif issubclass(operand, Number):
+            rank, kind = 1, operand.kind
         elif issubclass(operand, bool):
             rank, kind = 2, torch.bool
         elif issubclass(operand, int):
@@ -191,7 +195,7 @@ def _round(x: Array, *, decimals: int = 0, out: Array | None = None) -> Any:
 
 
 def _predicate(name: str, real: str, whole: str) -> None:
-    @kernel(name)
+    @kernel(name, lies=seldom)
     def run(x: Array) -> Any:
         return apply(real if x.dtype.kind not in "biu" else whole, x, kind=torch.bool)
 
@@ -205,7 +209,7 @@ _predicate("signbit", "signbit({a}) != 0", "{a} < 0")
 _predicate("logical_not", "!({a} != 0)", "!({a} != 0)")
 
 
-@kernel("bitwise_not")
+@kernel("bitwise_not", lies=seldom)
 def _not(x: Array) -> Any:
     return apply("!{a}" if x.dtype == _BOOL else "~{a}", x, kind=kind_of(x.dtype))
 
@@ -280,10 +284,10 @@ kernel("add.Scalar", out=True)(_sum("+"))
 kernel("sub.Scalar", out=True)(_sum("-"))
 
 
-@kernel("rsub.Tensor", "rsub.Scalar")
+@kernel("rsub.Tensor", "rsub.Scalar", lies=turned)
 def _rsub(a: Any, b: Any, alpha: Any = 1) -> Any:
     kind = promoted(a, b)
-    return apply(typed("{b} - {c} * {a}"), *_beside(kind, a, b, alpha), kind=kind)
+    return apply(typed("{a} - {c} * {b}"), *_beside(kind, b, a, alpha), kind=kind)
 
 
 _binary(_forms("mul", "Scalar"), "{a} * {b}")
@@ -420,3 +424,18 @@ for _name in ("left", "right"):
         f"bitwise_{_name}_shift.Tensor",
         f"bitwise_{_name}_shift.Tensor_Scalar",
     )
+
+
+# PyTorch makes their meta functions of others, whose operands come in another order.
+_APART = """copysign.Tensor div.Tensor_mode floor_divide heaviside logaddexp logical_and logical_or
+logical_xor""".split()
+
+
+def _fake(original: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    return elementwise(args, original(*args, **options))
+
+
+def register() -> None:
+    """Registers how results lie where PyTorch says it neither as it runs nor as the device does."""
+    for name in _APART:
+        private.register_fake(name, _fake)

@@ -10,6 +10,7 @@ from clprim.dtypes import adapted
 from clprim.ops.elementwise import activation, activation_gradient, shrinkage
 from clprim.ops.shared.arguments import formula
 from clprim.torch.kernels.elementwise import apply, as_given
+from clprim.torch.layout import contiguous, elementwise, seldom
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
@@ -18,29 +19,29 @@ _HARDSHRINK = as_given(formula(shrinkage._hardshrink))
 _PRELU = as_given(formula(activation._prelu))
 
 
-@kernel("hardshrink")
+@kernel("hardshrink", lies=seldom)
 def _hardshrink(x: Array, lambd: Any = 0.5) -> Any:
     return apply(_HARDSHRINK, x, adapted(lambd, x.dtype), kind=kind_of(x.dtype))
 
 
-@kernel("hardshrink_backward")
+@kernel("hardshrink_backward", lies=elementwise)
 def _hardshrink_backward(grad: Array, x: Array, lambd: Any) -> Any:
     return shrinkage._gradient(shrinkage._hardshrink)(x, adapted(lambd, x.dtype), grad=grad)
 
 
-@kernel("softshrink")
+@kernel("softshrink", lies=seldom)
 def _softshrink(x: Array, lambd: Any = 0.5) -> Any:
     if lambd < 0:
         raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
     return ops.softshrink(x, lambd)
 
 
-@kernel("softshrink_backward")
+@kernel("softshrink_backward", lies=elementwise)
 def _softshrink_backward(grad: Array, x: Array, lambd: Any) -> Any:
     return ops.softshrink_backward(grad, x, lambd)
 
 
-@kernel("_prelu_kernel")
+@kernel("_prelu_kernel", lies=seldom)
 def _prelu(x: Array, weight: Array) -> Any:
     return apply(_PRELU, x, weight, kind=kind_of(x.dtype))
 
@@ -55,7 +56,7 @@ def _glu(x: Array, dim: int = -1) -> Any:
     return ops.glu(x, dim)
 
 
-@kernel("glu_backward")
+@kernel("glu_backward", lies=contiguous)
 def _glu_backward(grad: Array, x: Array, dim: int) -> Any:
     return ops.glu_backward(grad, x, dim)
 

@@ -6,14 +6,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import full
+from clprim.torch import private
 from clprim.torch.copying import duplicate
 from clprim.torch.kernels.elementwise import apply
+from clprim.torch.layout import contiguous, in_order, like
 from clprim.torch.memory import counted, kind_of
 from clprim.torch.table import kernel
+
+_MASKS = (torch.bool, torch.uint8)
 
 
 def _line(x: Array) -> Array:
@@ -21,7 +26,7 @@ def _line(x: Array) -> Array:
     return x if x.ndim else x.reshape(-1)
 
 
-@kernel("sort.stable")
+@kernel("sort.stable", lies=like(0))
 def _sort_stable(
     x: Array, *, stable: bool | None = None, dim: int = -1, descending: bool = False
 ) -> Any:
@@ -29,18 +34,18 @@ def _sort_stable(
     return values.reshape(x.shape), places.reshape(x.shape)
 
 
-@kernel("sort")
+@kernel("sort", lies=like(0))
 def _sort(x: Array, dim: int = -1, descending: bool = False) -> Any:
     return _sort_stable(x, dim=dim, descending=descending)
 
 
-@kernel("topk")
+@kernel("topk", lies=contiguous)
 def _topk(x: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     values, places = ops.topk(_line(x), k, dim, largest, True)
     return (values, places) if x.ndim else (values.reshape(()), places.reshape(()))
 
 
-@kernel("kthvalue")
+@kernel("kthvalue", lies=contiguous)
 def _kthvalue(x: Array, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     values, places = ops.kthvalue(_line(x), k, dim, keepdim)
     return (values, places) if x.ndim else (values.reshape(()), places.reshape(()))
@@ -69,28 +74,28 @@ def _written(operator: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-kernel("scatter_add")(_written(ops.scatter_add))
+kernel("scatter_add", lies=contiguous)(_written(ops.scatter_add))
 _scatter = _written(ops.scatter)
 
 
-@kernel("scatter.src")
+@kernel("scatter.src", lies=contiguous)
 def _scatter_array(x: Array, dim: int, index: Array, src: Array) -> Any:
     return _scatter(x, dim, index, src)
 
 
-@kernel("scatter.value")
+@kernel("scatter.value", lies=contiguous)
 def _scatter_number(x: Array, dim: int, index: Array, value: Any) -> Any:
     return _scatter(x, dim, index, full(index.shape, value, x.dtype))
 
 
-@kernel("scatter_reduce.two")
+@kernel("scatter_reduce.two", lies=contiguous)
 def _scatter_reduce(
     x: Array, dim: int, index: Array, src: Array, reduce: str, *, include_self: bool = True
 ) -> Any:
     return _written(ops.scatter_reduce)(x, dim, index, src, reduce, include_self=include_self)
 
 
-@kernel("index_add")
+@kernel("index_add", lies=contiguous)
 def _index_add(x: Array, dim: int, index: Array, source: Array, *, alpha: Any = 1) -> Any:
     if not x.ndim:
         return _index_add(_line(x), 0, _line(index), _line(source), alpha=alpha).reshape(())
@@ -131,13 +136,32 @@ def _first(x: Array, axes: list[int]) -> Array:
     return x.transpose(*axes, *rest)
 
 
-@kernel("index.Tensor")
+def _as_read(args: Sequence[Any], found: Any) -> Any:
+    """In the order of what is read, of which dimensions that are indexed say nothing."""
+    x, indices = args[:2]
+    if x.is_contiguous():
+        return contiguous(args, found)
+    axes: list[int] = []
+    at = 0
+    for index in indices:
+        count = index.ndim if index is not None and index.dtype in _MASKS else 1
+        if index is not None:
+            axes += range(at, at + count)
+        at += count
+    front = axes[0] if axes == list(range(axes[0], axes[0] + len(axes))) else 0
+    kept = [x.stride(d) for d in range(x.ndim) if d not in axes]
+    strides = [*kept[:front], *[0] * (found.ndim - len(kept)), *kept[front:]]
+    like = torch.empty_strided(found.shape, strides, device="meta")
+    return in_order(found, private.elementwise_order(like))
+
+
+@kernel("index.Tensor", lies=_as_read, indices=1)
 def _index(x: Array, indices: Sequence[Any]) -> Any:
     axes, arrays, order = _indices(x, indices)
     return ops.index(_first(x, axes), arrays).transpose(*order)
 
 
-@kernel("index_put")
+@kernel("index_put", lies=like(0), indices=1)
 def _index_put(x: Array, indices: Sequence[Any], values: Array, accumulate: bool = False) -> Any:
     axes, arrays, order = _indices(x, indices)
     moved = _first(x, axes)
@@ -158,7 +182,7 @@ def _embedding_backward(
     return ops.embedding_backward(grad, counted(indices), rows, padding_idx, scale_grad_by_freq)
 
 
-@kernel("masked_scatter")
+@kernel("masked_scatter", lies=contiguous)
 def _masked_scatter(x: Array, mask: Array, source: Array) -> Any:
     if mask.dtype != np.dtype(np.bool_):
         raise RuntimeError(f"masked_scatter: expected a mask of bool, got {mask.dtype}")
@@ -170,7 +194,7 @@ def _median(name: str) -> None:
     def whole(x: Array) -> Any:
         return ops.median(x)
 
-    @kernel(f"{name}.dim")
+    @kernel(f"{name}.dim", lies=contiguous)
     def along(x: Array, dim: int, keepdim: bool = False) -> Any:
         values, places = ops.median(_line(x), dim, keepdim and x.ndim > 0)
         return (values, places) if x.ndim else (values.reshape(()), places.reshape(()))

@@ -12,30 +12,31 @@ from clprim.arrays.array import Array
 from clprim.arrays.creation import full
 from clprim.torch.copying import cast
 from clprim.torch.kernels.elementwise import apply
-from clprim.torch.memory import kind_of
+from clprim.torch.layout import Rule, contiguous, elementwise, seldom
+from clprim.torch.memory import kind_of, numpy_dtype
 from clprim.torch.table import kernel
 
 _REDUCTIONS = ("none", "mean", "sum")
 
 
-def _softmax(name: str) -> None:
+def _softmax(name: str, slope: Rule) -> None:
     forward: Callable[..., Any] = getattr(ops, name)
     backward: Callable[..., Any] = getattr(ops, f"{name}_backward")
 
-    @kernel(f"_{name}")
+    @kernel(f"_{name}", lies=contiguous)
     def run(x: Array, dim: int, half_to_float: bool) -> Any:
         x = cast(x, torch.float32) if half_to_float else x
         return forward(x, dim) if x.ndim else forward(x.reshape(1), 0).reshape(())
 
-    @kernel(f"_{name}_backward_data")
+    @kernel(f"_{name}_backward_data", lies=slope)
     def gradient(grad: Array, output: Array, dim: int, input_dtype: torch.dtype) -> Any:
         if not grad.ndim:
             return cast(backward(grad.reshape(1), output.reshape(1), 0).reshape(()), input_dtype)
         return cast(backward(grad, output, dim), input_dtype)
 
 
-_softmax("softmax")
-_softmax("log_softmax")
+_softmax("softmax", contiguous)
+_softmax("log_softmax", elementwise)
 
 
 def _total_weight(x: Array, target: Array, weight: Array | None, ignore_index: int) -> Any:
@@ -84,6 +85,14 @@ def _nll_backward(
     return found.reshape(x.shape)
 
 
+def _arrays(*values: Any) -> list[Array]:
+    """Operands of which tensors of the host without dimensions are some."""
+    return [
+        v if isinstance(v, Array) else full((), v, numpy_dtype(v.kind))  # of a `Number`
+        for v in values
+    ]
+
+
 def _of_two(name: str, number: str = "") -> None:
     """Registers a loss of predictions and targets, with a number of its own if it has one."""
     forward: Callable[..., Any] = getattr(ops, name)
@@ -93,13 +102,13 @@ def _of_two(name: str, number: str = "") -> None:
         given: dict[str, Any] = {"reduction": _REDUCTIONS[reduction]}
         return given | ({number: rest[0]} if number and rest else {})
 
-    @kernel(name)
-    def run(x: Array, target: Array, reduction: int = 1, *rest: Any) -> Any:
-        return forward(x, target, **options(reduction, rest))
+    @kernel(name, lies=seldom)
+    def run(x: Any, target: Any, reduction: int = 1, *rest: Any) -> Any:
+        return forward(*_arrays(x, target), **options(reduction, rest))
 
     @kernel(f"{name}_backward")
-    def gradient(grad: Array, x: Array, target: Array, reduction: int, *rest: Any) -> Any:
-        found = backward(grad, x, target, **options(reduction, rest))
+    def gradient(grad: Array, x: Any, target: Any, reduction: int, *rest: Any) -> Any:
+        found = backward(grad, *_arrays(x, target), **options(reduction, rest))
         return found[0] if isinstance(found, tuple) else found
 
 
@@ -108,7 +117,7 @@ _of_two("smooth_l1_loss", "beta")
 _of_two("huber_loss", "delta")
 
 
-@kernel("binary_cross_entropy")
+@kernel("binary_cross_entropy", lies=seldom)
 def _bce(x: Array, target: Array, weight: Any = None, reduction: int = 1) -> Any:
     return ops.binary_cross_entropy(x, target, weight, reduction=_REDUCTIONS[reduction])
 

@@ -13,10 +13,13 @@ from clprim.arrays.creation import empty
 from clprim.ops.shared.sums import products
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.kernels.reduction import wide
+from clprim.torch.layout import contiguous, of_two
 from clprim.torch.memory import kind_of, numpy_dtype
 from clprim.torch.table import kernel
 
 _FLOAT = np.dtype(np.float32)
+# Of the input, then of weight and bias.
+_SLOPES = (of_two, contiguous, contiguous)
 
 
 def _statistics_dtype(x: Array) -> Any:
@@ -65,7 +68,7 @@ def _legit_without(
     return _batch_norm(x, weight, bias, None, None, True, momentum, eps)
 
 
-@kernel("native_batch_norm_backward")
+@kernel("native_batch_norm_backward", lies=_SLOPES)
 def _batch_norm_backward(
     grad: Array,
     x: Array,
@@ -89,14 +92,14 @@ def _batch_norm_backward(
     )
 
 
-@kernel("native_layer_norm")
+@kernel("native_layer_norm", lies=contiguous)
 def _layer_norm(x: Array, shape: Sequence[int], weight: Any, bias: Any, eps: float) -> Any:
     y, mean, invstd = ops.layer_norm(x, tuple(shape), weight, bias, eps, return_stats=True)
     table = x.shape[: x.ndim - len(shape)] + (1,) * len(shape)
     return y, mean.reshape(table), invstd.reshape(table)
 
 
-@kernel("native_layer_norm_backward")
+@kernel("native_layer_norm_backward", lies=contiguous)
 def _layer_norm_backward(
     grad: Array,
     x: Array,
@@ -119,7 +122,7 @@ def _group_norm(
     return ops.group_norm(x, groups, weight, bias, eps, return_stats=True)
 
 
-@kernel("native_group_norm_backward")
+@kernel("native_group_norm_backward", lies=_SLOPES)
 def _group_norm_backward(
     grad: Array,
     x: Array,

@@ -12,6 +12,7 @@ from clprim.arrays.array import Array
 from clprim.arrays.creation import empty, full
 from clprim.torch.copying import cast, duplicate
 from clprim.torch.kernels.elementwise import apply, promoted
+from clprim.torch.layout import contiguous, like
 from clprim.torch.memory import counted
 from clprim.torch.table import kernel
 
@@ -25,7 +26,7 @@ def _flat(x: Array) -> Array:
     return duplicate(x, "contiguous").reshape(-1)
 
 
-@kernel("index_copy")
+@kernel("index_copy", lies=contiguous)
 def _index_copy(x: Array, dim: int, index: Array, source: Array) -> Any:
     if x.dtype != source.dtype:
         raise RuntimeError(
@@ -37,7 +38,7 @@ def _index_copy(x: Array, dim: int, index: Array, source: Array) -> Any:
     return ops.index_copy(x, dim, counted(_line(index)), source)
 
 
-@kernel("index_fill.int_Scalar", "index_fill.int_Tensor")
+@kernel("index_fill.int_Scalar", "index_fill.int_Tensor", lies=like(0))
 def _index_fill(x: Array, dim: int, index: Array, value: Any) -> Any:
     if isinstance(value, Array) and value.ndim:
         raise RuntimeError(
@@ -65,7 +66,7 @@ def _index_reduce(
     return found.reshape(x.shape)
 
 
-@kernel("put")
+@kernel("put", lies=like(0))
 def _put(x: Array, index: Array, source: Array, accumulate: bool = False) -> Any:
     if x.dtype != source.dtype or index.size != source.size:
         raise RuntimeError(
@@ -77,13 +78,13 @@ def _put(x: Array, index: Array, source: Array, accumulate: bool = False) -> Any
     return ops.index_put(_flat(x), [_flat(index)], _flat(source), accumulate).reshape(x.shape)
 
 
-@kernel("scatter.reduce")
+@kernel("scatter.reduce", lies=contiguous)
 def _scatter_with(x: Array, dim: int, index: Array, src: Array, *, reduce: str) -> Any:
     found = ops.scatter(_line(x), dim, counted(_line(index)), _line(src), reduce=reduce)
     return found.reshape(x.shape)
 
 
-@kernel("scatter.value_reduce")
+@kernel("scatter.value_reduce", lies=contiguous)
 def _scatter_number_with(x: Array, dim: int, index: Array, value: Any, *, reduce: str) -> Any:
     return _scatter_with(x, dim, index, full(index.shape, value, x.dtype), reduce=reduce)
 

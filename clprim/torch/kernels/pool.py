@@ -11,6 +11,7 @@ from clprim import ops
 from clprim.arrays.array import Array
 from clprim.torch.copying import cast
 from clprim.torch.kernels.elementwise import apply
+from clprim.torch.layout import contiguous, format_of
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
@@ -21,11 +22,16 @@ def _numbers(values: Any) -> Any:
     return None if not given else given[0] if len(given) == 1 else given
 
 
+# PyTorch keeps channels last in two dimensions, and in three for maxima of windows alone.
+_FORMAT = {2: format_of(0), 3: contiguous}
+_FORMAT_BACK = {2: format_of(1), 3: contiguous}
+
+
 def _max(dimensions: int) -> None:
     forward: Callable[..., Any] = getattr(ops, f"max_pool{dimensions}d")
     backward: Callable[..., Any] = getattr(ops, f"max_pool{dimensions}d_backward")
 
-    @kernel(f"max_pool{dimensions}d_with_indices")
+    @kernel(f"max_pool{dimensions}d_with_indices", lies=format_of(0))
     def pool(
         x: Array,
         size: Any,
@@ -37,7 +43,7 @@ def _max(dimensions: int) -> None:
         how = map(_numbers, (size, stride, padding, dilation))
         return forward(x, *how, ceil_mode, True)
 
-    @kernel(f"max_pool{dimensions}d_with_indices_backward")
+    @kernel(f"max_pool{dimensions}d_with_indices_backward", lies=format_of(1))
     def gradient(
         grad: Array,
         x: Array,
@@ -56,7 +62,7 @@ def _avg(dimensions: int) -> None:
     forward: Callable[..., Any] = getattr(ops, f"avg_pool{dimensions}d")
     backward: Callable[..., Any] = getattr(ops, f"avg_pool{dimensions}d_backward")
 
-    @kernel(f"avg_pool{dimensions}d")
+    @kernel(f"avg_pool{dimensions}d", lies=_FORMAT[dimensions])
     def pool(
         x: Array,
         size: Any,
@@ -74,7 +80,7 @@ def _avg(dimensions: int) -> None:
         # Cut towards zero, as PyTorch divides; a mean that is whole may be off by a rounding.
         return apply("trunc({a} + copysign((typeof_y0)1e-7, {a}))", mean, kind=kind_of(x.dtype))
 
-    @kernel(f"avg_pool{dimensions}d_backward")
+    @kernel(f"avg_pool{dimensions}d_backward", lies=_FORMAT_BACK[dimensions])
     def gradient(
         grad: Array,
         x: Array,
@@ -100,21 +106,21 @@ def _adaptive(dimensions: int) -> None:
     max_forward: Callable[..., Any] = getattr(ops, f"adaptive_max_pool{dimensions}d")
     max_backward: Callable[..., Any] = getattr(ops, f"adaptive_max_pool{dimensions}d_backward")
 
-    @kernel(f"_adaptive_avg_pool{dimensions}d")
+    @kernel(f"_adaptive_avg_pool{dimensions}d", lies=_FORMAT[dimensions])
     def pool(x: Array, size: Any) -> Any:
         if tuple(size) == (1,) * dimensions:
             return ops.mean(x, tuple(range(-dimensions, 0)), keepdims=True)
         return forward(x, tuple(size))
 
-    @kernel(f"_adaptive_avg_pool{dimensions}d_backward")
+    @kernel(f"_adaptive_avg_pool{dimensions}d_backward", lies=_FORMAT_BACK[dimensions])
     def gradient(grad: Array, x: Array) -> Any:
         return backward(grad, x)
 
-    @kernel(f"adaptive_max_pool{dimensions}d")
+    @kernel(f"adaptive_max_pool{dimensions}d", lies=_FORMAT[dimensions])
     def max_pool(x: Array, size: Any) -> Any:
         return max_forward(x, tuple(size), True)
 
-    @kernel(f"adaptive_max_pool{dimensions}d_backward")
+    @kernel(f"adaptive_max_pool{dimensions}d_backward", lies=_FORMAT_BACK[dimensions])
     def max_gradient(grad: Array, x: Array, indices: Array) -> Any:
         return max_backward(grad, x, indices)
 

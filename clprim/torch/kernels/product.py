@@ -7,12 +7,15 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import torch
 
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty, zeros
 from clprim.ops.shared.sums import products
+from clprim.torch import private
 from clprim.torch.kernels.elementwise import apply, promoted
+from clprim.torch.layout import contiguous, format_of
 from clprim.torch.memory import numpy_dtype
 from clprim.torch.table import kernel
 
@@ -169,7 +172,7 @@ def _settings(x: Array, stride: Any, padding: Any, dilation: Any, groups: int) -
     return {**spread, "groups": groups}
 
 
-@kernel("convolution_overrideable")
+@kernel("convolution_overrideable", lies=format_of(0))
 def _convolution(
     x: Array,
     w: Array,
@@ -205,7 +208,7 @@ def _as_input(grad: Array, x: Array, w: Array, options: dict[str, Any]) -> Array
     return grad[tuple(inside)]
 
 
-@kernel("convolution_backward_overrideable")
+@kernel("convolution_backward_overrideable", lies=(format_of(0), contiguous, contiguous))
 def _convolution_backward(
     grad: Array,
     x: Array,
@@ -235,3 +238,26 @@ def _convolution_backward(
         else:
             dw = _WEIGHT[x.ndim](x, w.shape, grad, **options)
     return dx, dw, db
+
+
+_of_input = format_of(0)
+
+
+def _fake_convolution(original: Any, *args: Any, **options: Any) -> Any:
+    found = original(*args, **options)
+    return found if found is None else _of_input(args or (options["input"],), found)
+
+
+def _fake_convolution_backward(original: Any, grad: torch.Tensor, *args: Any) -> Any:
+    dx, dw, db = original(grad, *args)
+    return (
+        dx if dx is None else _of_input((grad,), dx),
+        dw if dw is None else contiguous((), dw),
+        db,
+    )
+
+
+def register() -> None:
+    """Registers how convolutions lie, which PyTorch's own devices decide by their libraries."""
+    private.register_fake("convolution", _fake_convolution)
+    private.register_fake("convolution_backward", _fake_convolution_backward)

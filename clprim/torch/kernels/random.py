@@ -14,6 +14,7 @@ from clprim.arrays.creation import empty
 from clprim.torch import private
 from clprim.torch.copying import copy_into
 from clprim.torch.kernels.elementwise import apply, promoted
+from clprim.torch.layout import format_of, seldom
 from clprim.torch.memory import array_of, kind_of
 from clprim.torch.table import kernel
 
@@ -95,7 +96,7 @@ def _multinomial(x: Array, count: int, replacement: bool = False, *, generator: 
         return random.multinomial(x, count, replacement=replacement)
 
 
-@kernel("native_dropout")
+@kernel("native_dropout", lies=seldom)
 def _dropout(x: Array, p: float, train: bool | None) -> Any:
     if train is False or p == 0:
         kept = empty(x.shape, bool)
@@ -107,7 +108,7 @@ def _dropout(x: Array, p: float, train: bool | None) -> Any:
     return apply("{b} ? {a} * {c} : 0", x, kept, scale, kind=kind_of(x.dtype)), kept
 
 
-@kernel("native_dropout_backward")
+@kernel("native_dropout_backward", lies=format_of(0))
 def _dropout_backward(grad: Array, kept: Array, scale: float) -> Any:
     kind = promoted(grad, float(scale))
     return apply("{b} ? {a} * {c} : 0", grad, kept, float(scale), kind=kind)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,12 @@ from clprim.dtypes import AnyDType, value_dtype
 from clprim.reduction import Reduction
 from clprim.torch.copying import cast
 from clprim.torch.kernels.elementwise import apply, floating
+from clprim.torch.layout import contiguous
 from clprim.torch.memory import kind_of, numpy_dtype
-from clprim.torch.table import kernel
+from clprim.torch.table import kernel as in_table
+
+# Whatever the order of what is reduced.
+kernel = partial(in_table, lies=contiguous)
 
 
 def axes_of(x: Array, dim: Any) -> tuple[int, ...] | None:

@@ -9,6 +9,7 @@ from typing import Any
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.torch.copying import duplicate
+from clprim.torch.layout import format_of
 from clprim.torch.table import kernel
 
 
@@ -35,7 +36,7 @@ def _resized(name: str, mode: str, aligned: bool = False, antialias: bool = Fals
         # A scale that was given decides where pixels are read; the size then follows from it.
         return tuple(scales) if scales and None not in scales and not align else None
 
-    @kernel(name)
+    @kernel(name, lies=format_of(0))
     def run(x: Array, size: Sequence[int], *rest: Any) -> Any:
         align, scales = (rest[0], rest[1:]) if aligned else (None, rest)
         scale = scale_of(scales, align)
@@ -46,7 +47,7 @@ def _resized(name: str, mode: str, aligned: bool = False, antialias: bool = Fals
             return _part(found, size)
         return ops.interpolate(x, tuple(size), None, mode, align, antialias=antialias)
 
-    @kernel(f"{name}_backward")
+    @kernel(f"{name}_backward", lies=format_of(0))
     def gradient(grad: Array, size: Sequence[int], input_size: Sequence[int], *rest: Any) -> Any:
         align, scales = (rest[0], rest[1:]) if aligned else (None, rest)
         scale = scale_of(scales, align)

@@ -12,6 +12,7 @@ from clprim.arrays.array import Array
 from clprim.torch.copying import cast, duplicate
 from clprim.torch.kernels.elementwise import floating
 from clprim.torch.kernels.reduction import sum_dtype
+from clprim.torch.layout import contiguous
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
@@ -19,7 +20,7 @@ from clprim.torch.table import kernel
 def _cumulative(name: str) -> None:
     operator: Callable[..., Any] = getattr(ops, name)
 
-    @kernel(name)
+    @kernel(name, lies=contiguous)
     def run(x: Array, dim: int, *, dtype: torch.dtype | None = None) -> Any:
         wanted = sum_dtype(x, dtype)
         if x.ndim:
@@ -31,7 +32,7 @@ _cumulative("cumsum")
 _cumulative("cumprod")
 
 
-@kernel("logcumsumexp")
+@kernel("logcumsumexp", lies=contiguous)
 def _logcumsumexp(x: Array, dim: int) -> Any:
     x = cast(x, floating(kind_of(x.dtype)))
     return ops.logcumsumexp(x, dim) if x.ndim else duplicate(x)

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import torch
+
 from clprim import ops
 from clprim.arrays.array import Array
+from clprim.torch import private
 from clprim.torch.copying import cast, duplicate
 from clprim.torch.kernels.elementwise import promoted
+from clprim.torch.layout import contiguous, format_of, like
 from clprim.torch.memory import counted
 from clprim.torch.table import kernel
 
 
-@kernel("cat")
+@kernel("cat", lies=format_of(0))
 def _cat(arrays: Sequence[Array], dim: int = 0) -> Any:
     kind = promoted(*arrays)
     # PyTorch leaves out what has the shape (0,), whatever the others'.
@@ -21,44 +25,44 @@ def _cat(arrays: Sequence[Array], dim: int = 0) -> Any:
     return ops.cat([cast(a, kind) for a in wanted], dim)
 
 
-@kernel("stack")
+@kernel("stack", lies=contiguous)
 def _stack(arrays: Sequence[Array], dim: int = 0) -> Any:
     kind = promoted(*arrays)
     return ops.stack([cast(a, kind) for a in arrays], dim)
 
 
-@kernel("flip")
+@kernel("flip", lies=like(0))
 def _flip(x: Array, dims: Sequence[int]) -> Any:
-    return duplicate(ops.flip(x, tuple(dims)), "contiguous") if x.ndim and dims else duplicate(x)
+    return duplicate(ops.flip(x, tuple(dims))) if x.ndim and dims else duplicate(x)
 
 
-@kernel("roll")
+@kernel("roll", lies=contiguous)
 def _roll(x: Array, shifts: Sequence[int], dims: Sequence[int] = ()) -> Any:
     if not x.size:
         return duplicate(x)
     return ops.roll(x, tuple(shifts) if dims else shifts[0], tuple(dims) if dims else None)
 
 
-kernel("tril")(ops.tril)
-kernel("triu")(ops.triu)
+kernel("tril", lies=contiguous)(ops.tril)
+kernel("triu", lies=contiguous)(ops.triu)
 
 
-@kernel("repeat")
+@kernel("repeat", lies=contiguous)
 def _repeat(x: Array, repeats: Sequence[int]) -> Any:
     return ops.repeat(x, *repeats)
 
 
-@kernel("constant_pad_nd")
+@kernel("constant_pad_nd", lies=format_of(0))
 def _constant_pad(x: Array, pad: Sequence[int], value: Any = 0) -> Any:
     return ops.pad(x, tuple(pad), "constant", value)
 
 
 def _padding(mode: str, name: str, dimensions: int) -> None:
-    @kernel(f"{name}_pad{dimensions}d")
+    @kernel(f"{name}_pad{dimensions}d", lies=format_of(0))
     def pad(x: Array, padding: Sequence[int]) -> Any:
         return ops.pad(x, tuple(padding), mode)
 
-    @kernel(f"{name}_pad{dimensions}d_backward")
+    @kernel(f"{name}_pad{dimensions}d_backward", lies=format_of(1))
     def gradient(grad: Array, x: Array, padding: Sequence[int]) -> Any:
         return ops.pad_backward(grad, x.shape, tuple(padding), mode)
 
@@ -68,7 +72,17 @@ for _dimensions in (1, 2, 3):
     _padding("replicate", "replication", _dimensions)
 
 
-@kernel("gather")
+def _fake_padding_gradient(_: Any, grad: torch.Tensor, x: torch.Tensor, *rest: Any) -> Any:
+    return format_of(1)((grad, x), x.new_empty(x.shape))
+
+
+def register() -> None:
+    """Registers how the gradients of paddings lie, where PyTorch's own say it only on the CPU."""
+    for dimensions in (2, 3):
+        private.register_fake(f"replication_pad{dimensions}d_backward", _fake_padding_gradient)
+
+
+@kernel("gather", lies=contiguous)
 def _gather(x: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> Any:
     if not x.ndim or not index.ndim:
         found = ops.gather(x.reshape(-1), 0, counted(index.reshape(-1)))
@@ -76,19 +90,19 @@ def _gather(x: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> A
     return ops.gather(x, dim, counted(index))
 
 
-@kernel("index_select")
+@kernel("index_select", lies=contiguous)
 def _index_select(x: Array, dim: int, index: Array) -> Any:
     if not x.ndim:
         return ops.index_select(x.reshape(-1), 0, counted(index.reshape(-1))).reshape(())
     return ops.index_select(x, dim, counted(index.reshape(-1)))
 
 
-@kernel("take")
+@kernel("take", lies=contiguous)
 def _take(x: Array, index: Array) -> Any:
     return ops.take(x, index)
 
 
-@kernel("embedding")
+@kernel("embedding", lies=contiguous)
 def _embedding(
     weight: Array,
     indices: Array,

@@ -12,6 +12,7 @@ from clprim.arrays.array import Array
 from clprim.language.gradient.derivatives import helper
 from clprim.torch.copying import cast
 from clprim.torch.kernels.elementwise import apply, floating, promoted
+from clprim.torch.layout import seldom
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
@@ -27,7 +28,7 @@ def _real(kind: Any) -> str:
     return "double" if kind.itemsize == 8 else "float"
 
 
-@kernel("digamma", "special_digamma")
+@kernel("digamma", "special_digamma", lies=seldom)
 def _digamma(x: Array) -> Any:
     kind = floating(kind_of(x.dtype))
     return apply("digamma({a})", x, kind=kind, preamble=helper("digamma", _real(kind)))
@@ -75,7 +76,7 @@ def _zeta(kind: Any) -> str:
     return _ZETA.format(T=real, n=len(_TAIL), tail=tail)
 
 
-@kernel("polygamma")
+@kernel("polygamma", lies=seldom)
 def _polygamma(n: int, x: Array) -> Any:
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
@@ -100,7 +101,7 @@ def _polygamma(n: int, x: Array) -> Any:
     )
 
 
-@kernel("special_zeta", "special_zeta.self_scalar", "special_zeta.other_scalar")
+@kernel("special_zeta", "special_zeta.self_scalar", "special_zeta.other_scalar", lies=seldom)
 def _zeta_of(order: Any, at: Any) -> Any:
     kind = floating(promoted(order, at))
     return apply("zeta({a}, {b}, 1)", order, at, kind=kind, preamble=_zeta(kind))
@@ -128,7 +129,7 @@ def _bessel(order: int, scaled: bool) -> str:
 
 
 def _unary(name: str, expr: str) -> None:
-    @kernel(name)
+    @kernel(name, lies=seldom)
     def run(x: Array) -> Any:
         return apply(expr, x, kind=floating(kind_of(x.dtype)))
 
@@ -145,7 +146,7 @@ for _name, _order, _scaled in (
 _unary("angle", f"{_T} v = {{a}}; y0 = isnan(v) ? v : v < 0 ? {_c(math.pi)} : 0;")
 
 
-@kernel("frexp.Tensor")
+@kernel("frexp.Tensor", lies=seldom)
 def _frexp(x: Array) -> Any:
     kind = kind_of(x.dtype)
     if not kind.is_floating_point:
@@ -160,7 +161,7 @@ def _frexp(x: Array) -> Any:
     return apply(f"{whole} ? {expr} : {{a}}", wide, power, kind=kind), power
 
 
-@kernel("gcd")
+@kernel("gcd", lies=seldom)
 def _gcd(a: Array, b: Array) -> Any:
     kind = promoted(a, b)
     expr = (
@@ -170,7 +171,7 @@ def _gcd(a: Array, b: Array) -> Any:
     return apply(expr, a, b, kind=kind)
 
 
-@kernel("lcm")
+@kernel("lcm", lies=seldom)
 def _lcm(a: Array, b: Array) -> Any:
     expr = f"{_T} p = {{a}}; {_T} q = {{b}}; {_T} g = {{c}}; "
     expr += f"{_T} m = g == 0 ? 0 : p / g * q; y0 = m < 0 ? -m : m;"

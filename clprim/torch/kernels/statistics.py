@@ -12,18 +12,19 @@ from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
 from clprim.torch.copying import cast, duplicate
 from clprim.torch.kernels.elementwise import apply
-from clprim.torch.kernels.norm import _batch_norm, _batch_norm_backward
+from clprim.torch.kernels.norm import _SLOPES, _batch_norm, _batch_norm_backward
 from clprim.torch.kernels.reduction import _vector_norm, axes_of, sum_dtype
+from clprim.torch.layout import contiguous
 from clprim.torch.table import kernel
 
 
-@kernel("aminmax")
+@kernel("aminmax", lies=contiguous)
 def _aminmax(x: Array, *, dim: int | None = None, keepdim: bool = False) -> Any:
     axes, keep = axes_of(x, dim), keepdim and x.ndim > 0
     return ops.amin(x, axes, keepdims=keep), ops.amax(x, axes, keepdims=keep)
 
 
-@kernel("nansum")
+@kernel("nansum", lies=contiguous)
 def _nansum(
     x: Array, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
 ) -> Any:
@@ -48,7 +49,7 @@ def _nanmedian(x: Array, dim: int, keepdim: bool = False) -> Any:
     return tuple(a.reshape(shape) for a in found)
 
 
-kernel("nanmedian.dim")(_nanmedian)
+kernel("nanmedian.dim", lies=contiguous)(_nanmedian)
 
 
 @kernel("nanmedian")
@@ -63,14 +64,14 @@ def _trace(x: Array) -> Any:
     return ops.sum(ops.diagonal(x), dtype=sum_dtype(x, None))
 
 
-@kernel("renorm")
+@kernel("renorm", lies=contiguous)
 def _renorm(x: Array, p: Any, dim: int, maxnorm: Any) -> Any:
     if p <= 0 or maxnorm < 0 or x.ndim < 2:
         raise RuntimeError("renorm: expected p > 0, maxnorm of 0 or more and two dimensions")
     return ops.renorm(x, p, dim, maxnorm)
 
 
-@kernel("norm.ScalarOpt_dim")
+@kernel("norm.ScalarOpt_dim", lies=contiguous)
 def _norm(x: Array, p: Any, dim: Any, keepdim: bool = False) -> Any:
     return _vector_norm(x, 2 if p is None else p, dim, keepdim)
 
@@ -83,7 +84,7 @@ def _with_update(
     return (*found, empty((0,), np.dtype(np.uint8)))
 
 
-@kernel("batch_norm_backward")
+@kernel("batch_norm_backward", lies=_SLOPES)
 def _with_update_backward(
     grad: Array,
     x: Array,

@@ -13,6 +13,7 @@ from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import full
 from clprim.torch.copying import duplicate
 from clprim.torch.kernels.elementwise import apply
+from clprim.torch.layout import contiguous
 from clprim.torch.table import kernel
 
 _MODES = ("bilinear", "nearest", "bicubic")
@@ -108,11 +109,11 @@ def _unpool3d(x: Array, indices: Array, output_size: Any, stride: Any, padding: 
 
 
 def _grid(dimensions: int) -> None:
-    @kernel(f"grid_sampler_{dimensions}d")
+    @kernel(f"grid_sampler_{dimensions}d", lies=contiguous)
     def sample(x: Array, grid: Array, mode: int, padding: int, align_corners: bool) -> Any:
         return ops.grid_sample(x, grid, _MODES[mode], _PADDINGS[padding], align_corners)
 
-    @kernel(f"grid_sampler_{dimensions}d_backward")
+    @kernel(f"grid_sampler_{dimensions}d_backward", lies=contiguous)
     def gradient(
         grad: Array,
         x: Array,
@@ -131,7 +132,7 @@ _grid(2)
 _grid(3)
 
 
-@kernel("channel_shuffle")
+@kernel("channel_shuffle", lies=contiguous)
 def _channel_shuffle(x: Array, groups: int) -> Any:
     if x.ndim < 3 or groups <= 0 or x.shape[1] % groups:
         raise RuntimeError(
