@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import repeat
 from threading import get_ident
 from typing import Any
@@ -48,6 +49,7 @@ def _check() -> None:
 
 
 _check()
+_DEVICE = torch._C.DispatchKeySet(torch._C.DispatchKey.PrivateUse1)
 _META = torch._C.DispatchKeySet(torch._C.DispatchKey.Meta)
 _aten = torch.ops.aten
 
@@ -225,6 +227,55 @@ def autocast_falls_through() -> None:
     library = torch.library.Library("_", "IMPL")
     library.fallback(torch.library.fallthrough_kernel, f"Autocast{_KEY}")
     _libraries.append(library)
+
+
+def replace_collectives(make: Callable[[Any, Callable[..., Any]], Callable[..., Any]]) -> None:
+    """Replaces what the operators between processes, ``torch.ops.c10d``, do with the device.
+
+    Args:
+        make: Gets an operator and what it did, which takes tensors of the host as well: the group's
+            backend of the device gets them.
+    """
+    library = torch.library.Library("c10d", "IMPL")
+    _libraries.append(library)
+    for schema in torch._C._jit_get_all_schemas():
+        if not schema.name.startswith("c10d::"):
+            continue
+        if not torch._C._dispatch_has_kernel_for_dispatch_key(schema.name, _KEY):
+            continue
+        name = schema.name.removeprefix("c10d::")
+        before = partial(torch.library.get_kernel(schema.name, _KEY).call_boxed, _DEVICE)
+        run = make(getattr(torch.ops.c10d, name).default, before)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that there was one before is known
+            library.impl(name, run, _KEY, allow_override=True)
+
+
+def finished_work(result: Any) -> Any:
+    """Returns the work of a collective that is done, whose result is a tensor or a list of them."""
+    future: Any = torch.futures.Future()
+    future.set_result(result)
+    return torch._C._distributed_c10d._create_work_from_future(future)
+
+
+def later_work(work: Any, then: Callable[[], None]) -> Any:
+    """Returns work that is done where it is waited for: by some work, and by what comes then."""
+    base: Any = torch._C._distributed_c10d.PythonCallbackWork
+
+    class Later(base):  # type: ignore[misc]
+        def _source_rank(self) -> int:
+            return int(work._source_rank())
+
+    def wait(timeout: Any) -> bool:
+        if held:
+            work.wait(timeout)
+            then()
+            held.clear()
+        return True
+
+    later = Later(wait)
+    held = [later]  # PyTorch does not keep the half of it that is Python's
+    return later
 
 
 def storage_of(tensor: torch.Tensor) -> Any:
