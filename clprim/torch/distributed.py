@@ -29,7 +29,9 @@ def _to_host(value: Any, read: bool = True) -> Any:
         return [_to_host(v, read) for v in value]
     if not on_device(value):
         return value
-    return value.detach().cpu().contiguous() if read else torch.empty(value.shape, dtype=value.dtype)
+    return (
+        value.detach().cpu().contiguous() if read else torch.empty(value.shape, dtype=value.dtype)
+    )
 
 
 def _to_device(target: Any, host: Any) -> None:
