@@ -1,129 +1,120 @@
 """Communication between processes: what gloo does, with tensors of the device.
 
-Importing it registers the backend ``"clprim"`` with `torch.distributed`, which copies tensors to
-the host, lets gloo communicate and copies the results back. `DistributedDataParallel` then needs
-nothing of its own: ``init_process_group("cpu:gloo,opencl:clprim")``.
+Importing it registers the backend ``"clprim"`` with `torch.distributed`. Its process groups are
+PyTorch's own and its backend is gloo: each collective copies tensors of the device to the host,
+runs there, and copies back what it wrote. So what `torch.distributed` offers with gloo works on the
+device: data parallelism, sharded or not, distributed tensors, tensor parallelism.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
+from clprim.errors import DeviceError
 from clprim.torch import private
+from clprim.torch.memory import on_device
 
-Tensors = Sequence[torch.Tensor]
-
-
-class _Done(dist.Work):  # type: ignore[misc]
-    """Work that has been waited for, with its results."""
-
-    def __init__(self, results: Any) -> None:
-        super().__init__()
-        self._results = results
-        self._future = torch.futures.Future()
-        self._future.set_result(results)
-
-    def wait(self, timeout: Any = None) -> bool:
-        return True
-
-    def is_completed(self) -> bool:
-        return True
-
-    def is_success(self) -> bool:
-        return True
-
-    def result(self) -> Any:
-        return self._results
-
-    def get_future(self) -> Any:
-        return self._future
+#: Its name, as in ``init_process_group("cpu:gloo,opencl:clprim")``.
+BACKEND = "clprim"
+# What operators call the tensors that they read alone.
+_INPUTS = ("input", "inputs", "input_list", "input_tensor", "input_tensors")
+# In these the processes' parts follow one another in memory, whatever the shapes are.
+_FLAT = (
+    "_allgather_base_",
+    "_reduce_scatter_base_",
+    "allgather_into_tensor_coalesced_",
+    "reduce_scatter_tensor_coalesced_",
+)
 
 
-class _HostBackend(dist.ProcessGroup):  # type: ignore[misc]
-    """Runs collectives on copies on the host, by gloo."""
-
-    def __init__(self, store: Any, rank: int, size: int, timeout: Any) -> None:
-        super().__init__(rank, size)
-        self._gloo = dist.ProcessGroupGloo(store, rank, size, timeout=timeout)
-
-    def getBackendName(self) -> str:  # noqa: N802
-        return "clprim"
-
-    def _run(self, name: str, outputs: list[Any], inputs: Any, *rest: Any) -> _Done:
-        """Runs a collective; what it writes, lists in lists too, goes back to the device."""
-        hosts = [_to_host(o) for o in outputs]
-        given = [_to_host(i) for i in inputs]
-        getattr(self._gloo, name)(*hosts, *given, *rest).wait()
-        for output, host in zip(outputs, hosts, strict=True):
-            _to_device(output, host)
-        return _Done(outputs[0] if outputs else [])
-
-    def allreduce(self, tensors: Tensors, options: Any = None) -> _Done:
-        return self._run("allreduce", [tensors], (), options or dist.AllreduceOptions())
-
-    def allreduce_coalesced(self, tensors: Tensors, options: Any = None) -> _Done:
-        for tensor in tensors:
-            self.allreduce([tensor], options)
-        return _Done(tensors)
-
-    def broadcast(self, tensors: Tensors, options: Any = None) -> _Done:
-        return self._run("broadcast", [tensors], (), options or dist.BroadcastOptions())
-
-    def reduce(self, tensors: Tensors, options: Any = None) -> _Done:
-        return self._run("reduce", [tensors], (), options or dist.ReduceOptions())
-
-    def allgather(self, outputs: Any, inputs: Tensors, options: Any = None) -> _Done:
-        return self._run("allgather", [outputs], [inputs], options or dist.AllgatherOptions())
-
-    def _allgather_base(self, output: Any, given: Any, options: Any = None) -> _Done:
-        parts = list(output.chunk(self.size()))
-        self.allgather([parts], [given])
-        return _Done(output)
-
-    def gather(self, outputs: Any, inputs: Tensors, options: Any = None) -> _Done:
-        return self._run("gather", [outputs], [inputs], options or dist.GatherOptions())
-
-    def scatter(self, outputs: Tensors, inputs: Any, options: Any = None) -> _Done:
-        return self._run("scatter", [outputs], [inputs], options or dist.ScatterOptions())
-
-    def barrier(self, options: Any = None) -> _Done:
-        self._gloo.barrier(options or dist.BarrierOptions()).wait()
-        return _Done([])
-
-    def send(self, tensors: Tensors, target: int, tag: int = 0) -> _Done:
-        self._gloo.send(_to_host(tensors), target, tag).wait()
-        return _Done([])
-
-    def recv(self, tensors: Tensors, source: int, tag: int = 0) -> _Done:
-        hosts = _to_host(tensors)
-        self._gloo.recv(hosts, source, tag).wait()
-        _to_device(tensors, hosts)
-        return _Done(tensors)
+def _to_host(value: Any, read: bool = True) -> Any:
+    """Returns copies on the host, without gaps as gloo wants them; new memory if not ``read``."""
+    if not isinstance(value, torch.Tensor):
+        return [_to_host(v, read) for v in value]
+    if not on_device(value):
+        return value
+    return (
+        value.detach().cpu().contiguous() if read else torch.empty(value.shape, dtype=value.dtype)
+    )
 
 
-def _to_host(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.detach().cpu().contiguous()
-    return [_to_host(v) for v in value]
+def _flat(hosts: Any) -> Any:
+    return hosts.view(-1) if isinstance(hosts, torch.Tensor) else [_flat(h) for h in hosts]
 
 
 def _to_device(target: Any, host: Any) -> None:
-    if isinstance(target, torch.Tensor):
+    if not isinstance(target, torch.Tensor):
+        for one, other in zip(target, host, strict=True):
+            _to_device(one, other)
+    elif target is not host:
         with torch.no_grad():
             target.copy_(host)
-        return
-    for one, other in zip(target, host, strict=True):
-        _to_device(one, other)
 
 
-def _make(store: Any, rank: int, size: int, timeout: Any) -> _HostBackend:
-    return _HostBackend(store, rank, size, timeout)
+def _collective(overload: Any, on_host: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns what an operator of ``torch.ops.c10d`` is with tensors of the device.
+
+    One whose name ends in ``_`` writes its first argument, which it reads too where that is called
+    ``tensors``.
+
+    Args:
+        overload: The operator.
+        on_host: What it is with those of the host.
+    """
+    name = overload._schema.name.removeprefix("c10d::")
+    arguments = overload._schema.arguments
+    writes, reads = name.endswith("_"), arguments[0].name == "tensors" or name == "send"
+    inputs = [n for n, a in enumerate(arguments) if n and a.name in _INPUTS]
+
+    def run(outputs: Any, *rest: Any) -> Any:
+        hosts = _to_host(outputs, reads)
+        given = [hosts, *rest]
+        for n in inputs:
+            given[n] = _to_host(given[n])
+        if name in _FLAT:
+            given[:2] = _flat(given[:2])
+        found = on_host(*given)
+        work = dist.Work.unbox(found[-1] if isinstance(found, tuple) else found)
+        if name.startswith("recv"):  # what the other side sends may wait for what is sent here
+            return private.later_work(work, lambda: _to_device(outputs, hosts)).boxed()
+        if writes:
+            work.wait()
+            _to_device(outputs, hosts)
+            work = private.finished_work(outputs)
+        return (outputs, work.boxed()) if isinstance(found, tuple) else work.boxed()
+
+    return run
+
+
+def _make(store: Any, rank: int, size: int, timeout: Any) -> Any:
+    backend = dist.ProcessGroupGloo(store, rank, size, timeout=timeout)
+    backend._set_sequence_number_for_group()
+    return backend
+
+
+def _refused(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Refuses what the reducer of `DistributedDataParallel` would stop at in the backward pass."""
+
+    def start(ddp: Any, parameters: Any, sparse: bool, names: Any, static_graph: bool) -> Any:
+        asks = static_graph or ddp.find_unused_parameters
+        if asks and any(map(on_device, parameters)):
+            raise DeviceError(
+                "DistributedDataParallel: find_unused_parameters and static_graph need pinned "
+                f"memory, which PyTorch has in C++ alone and so not for {private.NAME!r}; let the "
+                "loss depend on every parameter, or use torch.distributed.fsdp.fully_shard"
+            )
+        return original(ddp, parameters, sparse, names, static_graph)
+
+    return start
 
 
 # A build of PyTorch without gloo has nothing to register.
 if dist.is_available() and dist.is_gloo_available():
-    dist.Backend.register_backend("clprim", _make, devices=[private.NAME])
+    dist.Backend.register_backend(BACKEND, _make, devices=["cpu", private.NAME])
+    private.replace_collectives(_collective)
+    ddp = torch.nn.parallel.DistributedDataParallel
+    private.replace_method("_ddp_init_helper", _refused, ddp)

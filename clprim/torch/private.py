@@ -295,6 +295,62 @@ def autocast_falls_through() -> None:
     _libraries.append(library)
 
 
+def replace_collectives(make: Callable[[Any, Callable[..., Any]], Callable[..., Any]]) -> None:
+    """Replaces what the operators between processes, ``torch.ops.c10d``, do with the device.
+
+    Args:
+        make: Gets an operator and what it did, which takes tensors of the host as well: the group's
+            backend of the device gets them.
+    """
+    library = torch.library.Library("c10d", "IMPL")
+    _libraries.append(library)
+    keys = torch._C.DispatchKeySet(torch._C.DispatchKey.PrivateUse1)
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+
+    def replace(name: str) -> None:
+        before = torch.library.get_kernel(f"c10d::{name}", _KEY)
+
+        def on_host(*args: Any) -> Any:
+            return before.call_boxed(keys, *args)
+
+        run = make(getattr(torch.ops.c10d, name).default, on_host)
+        library.impl(name, run, _KEY, allow_override=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that there was one before is known
+        for schema in torch._C._jit_get_all_schemas():
+            name = schema.name
+            if name.startswith("c10d::") and has_kernel(name, _KEY):
+                replace(name.removeprefix("c10d::"))
+
+
+def finished_work(result: Any) -> Any:
+    """Returns the work of a collective that is done, whose result is a tensor or a list of them."""
+    future: Any = torch.futures.Future()
+    future.set_result(result)
+    return torch._C._distributed_c10d._create_work_from_future(future)
+
+
+def later_work(work: Any, then: Callable[[], None]) -> Any:
+    """Returns work that is done where it is waited for: by some work, and by what comes then."""
+    base: Any = torch._C._distributed_c10d.PythonCallbackWork
+
+    class Later(base):  # type: ignore[misc]
+        def _source_rank(self) -> int:
+            return int(work._source_rank())
+
+    def wait(timeout: Any) -> bool:
+        if held:
+            work.wait(timeout)
+            then()
+            held.clear()
+        return True
+
+    later = Later(wait)
+    held = [later]  # PyTorch does not keep the half of it that is Python's
+    return later
+
+
 def storage_of(tensor: torch.Tensor) -> Any:
     """Returns the storage's one Python object: all aliases share it, and it keeps attributes."""
     return tensor.untyped_storage()

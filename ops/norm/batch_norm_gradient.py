@@ -129,7 +129,7 @@ def batch_norm_backward(
         )
     else:
         if wanted[1] or wanted[2]:
-            of_grad, of_products = _sums(kind)(grad, x, mean, axis=axes, keepdims=True)
+            of_grad, of_products = parameter_sums(kind)(grad, x, mean, axis=axes, keepdims=True)
             parameters = [spread_view(a, axes) for a in places[1:]]
             old = [a for a, b in zip(parameters, betas[1:], strict=True) if b]
             _parameters(dtypes[1:], tuple(b != 0 for b in betas[1:]))(
@@ -182,7 +182,7 @@ def _derived(dtype: AnyDType, wrt: tuple[str, ...], names: dict[str, str]) -> di
 
 
 @lru_cache(maxsize=8)
-def _sums(kind: AnyDType) -> Reduction:
+def parameter_sums(kind: AnyDType) -> Reduction:
     """From grad, x and mean: what dweight and dbias are computed from, as in `_gradients`."""
     strings = _derived(kind, ("x2", "x3"), {"gy0": "x0", "x0": "x1", "group_y0": "x2"})
     texts = {name: strings[name] for name in ("expr", "init", "step")}
