@@ -3,7 +3,7 @@
 The device is clprim's current one. What has no kernel of clprim's runs on the CPU, with a warning.
 """
 
-from clprim.torch import autocast, basics, generators, modules, private, saving, table
+from clprim.torch import autocast, basics, generators, modules, private, storages, table
 from clprim.torch.device import DeviceModule
 from clprim.torch.function import operator
 from clprim.torch.fusion import fuse
@@ -17,7 +17,7 @@ __all__ = ["array", "coverage", "fallback", "fuse", "operator", "tensor"]
 private.register_device(DeviceModule())
 private.backward_in_its_thread(in_use)
 basics.register()
-saving.register()
+storages.register()
 modules.register()
 random.register()
 optimizer.register()

@@ -13,6 +13,7 @@ from clprim.torch.copying import cast, copy_into, duplicate
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.memory import adopt, array_of, download, new, on_device, upload
 from clprim.torch.on_cpu import write
+from clprim.torch.storages import set_storage
 
 _aten = torch.ops.aten
 _CHANNELS_LAST = {torch.channels_last: (0, 2, 3, 1), torch.channels_last_3d: (0, 2, 3, 4, 1)}
@@ -133,19 +134,17 @@ def _copy_from(source: torch.Tensor, target: torch.Tensor, non_blocking: bool = 
 def _resize(
     x: torch.Tensor, size: Sequence[int], *, memory_format: torch.memory_format | None = None
 ) -> torch.Tensor:
-    if tuple(size) == tuple(x.shape):
+    size = tuple(size)
+    if size == x.shape and memory_format is None:
         return x
-    reach = math.prod(size) + x.storage_offset()
-    root = private.storage_of(x).clprim.root
-    if reach * x.element_size() <= root.size * root.dtype.itemsize:
-        private.adopt(x, private.restride(x, size, _strides(size, range(len(size)))))
-        return x
-    made = _empty(size, dtype=x.dtype, memory_format=memory_format)
-    if x.numel():
-        flat = private.restride(made, (x.numel(),), (1,))
-        copy_into(array_of(flat), array_of(x.reshape(-1)))
-    private.adopt(x, made)
-    return x
+    order = _CHANNELS_LAST.get(memory_format) if memory_format else None
+    return set_storage(
+        x,
+        private.storage_of(x),
+        x.storage_offset(),
+        size,
+        _strides(size, order or range(len(size))),
+    )
 
 
 def _as_strided_in_place(
@@ -269,9 +268,6 @@ def register() -> None:
         ),
         "resize_": _resize,
         "set_.source_Tensor": _set,
-        "set_.source_Storage_storage_offset": private.alias(
-            _aten.set_.source_Storage_storage_offset
-        ),
         "as_strided_": _as_strided_in_place,
         "_index_put_impl_": _index_put,
         "fill_.Scalar": _fill,

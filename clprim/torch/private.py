@@ -7,9 +7,10 @@ the version that was found and those that the device was run with.
 from __future__ import annotations
 
 import ctypes
+import threading
 import warnings
 from collections.abc import Callable, Sequence
-from itertools import repeat
+from itertools import count, repeat
 from threading import get_ident
 from typing import Any
 
@@ -28,6 +29,7 @@ _NEEDED = (
     "_C._acc.PrivateUse1Hooks",
     "autograd.set_multithreading_enabled",
     "_C.DispatchKeySet",
+    "_C._construct_storage_from_data_pointer",
 )
 
 # A registration ends with its library.
@@ -48,12 +50,59 @@ def _check() -> None:
 
 
 _check()
-_META = torch._C.DispatchKeySet(torch._C.DispatchKey.Meta)
+META = torch._C.DispatchKeySet(torch._C.DispatchKey.Meta)
+CPU = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
 _aten = torch.ops.aten
 
 empty_tensor: Callable[[Sequence[int], torch.dtype], torch.Tensor] = (
     torch._C._acc.create_empty_tensor
 )
+
+
+# Of a storage, 64-bit words: PyTorch has no function that gives one an address and a size.
+_Words: Any = ctypes.c_uint64 * 10
+
+
+def _find_words() -> tuple[int, int]:
+    """Returns which words of a storage are its address and its size in bytes.
+
+    Raises:
+        DeviceError: Storages do not look as expected.
+    """
+    address, nbytes = 0x1D0C3A2B5C4E6F70, 0x0123456789AB
+    cpu = torch.device("cpu")
+    probe = torch._C._construct_storage_from_data_pointer(address, cpu, nbytes)
+    words = list(_Words.from_address(probe._cdata))
+    if words.count(address) != 1 or words.count(nbytes) != 1:
+        raise DeviceError(
+            f"PyTorch {torch.__version__} keeps storages' addresses and sizes elsewhere than "
+            f"expected; the device was run with PyTorch {', '.join(TESTED)}"
+        )
+    return words.index(address), words.index(nbytes)
+
+
+_ADDRESS, _NBYTES = _find_words()
+# Addresses lie beyond those of any program's memory, and none is given out twice.
+_STEP = 1 << 20
+_addresses = count(1 << 62, _STEP)  # for what fits into a step, without a lock
+_next_address = [1 << 60]
+_address_lock = threading.Lock()
+
+
+def set_size(storage: Any, nbytes: int) -> None:
+    """Gives a storage a size, and an address of its own at which nothing can be read."""
+    words = _Words.from_address(storage._cdata)
+    words[_NBYTES] = nbytes
+    words[_ADDRESS] = next(_addresses) if 0 < nbytes < _STEP else _range_of(nbytes)
+
+
+def _range_of(nbytes: int) -> int:
+    if not nbytes:
+        return 0
+    with _address_lock:
+        address = _next_address[0]
+        _next_address[0] = address + nbytes + _STEP & -_STEP
+    return address
 
 
 class _Elsewhere(torch.Tensor):  # type: ignore[misc]
@@ -237,16 +286,16 @@ def restride(
 ) -> torch.Tensor:
     """Returns an alias of a tensor; strides and offset count elements."""
     found: torch.Tensor = _aten.as_strided.default.redispatch(
-        _META, tensor, list(shape), list(strides), offset
+        META, tensor, list(shape), list(strides), offset
     )
     return found
 
 
-def alias(overload: Any) -> Callable[..., Any]:
-    """Returns the kernel of an overload that only makes an alias, as ``view`` does."""
+def alias(overload: Any, keys: Any = META) -> Callable[..., Any]:
+    """Returns the kernel of an overload that reads no element, as ``view``: another device's."""
 
     def run(*args: Any, **options: Any) -> Any:
-        return overload.redispatch(_META, *args, **options)
+        return overload.redispatch(keys, *args, **options)
 
     return run
 
@@ -254,7 +303,7 @@ def alias(overload: Any) -> Callable[..., Any]:
 def adopt(tensor: torch.Tensor, other: torch.Tensor) -> None:
     """Makes a tensor lie where another one does, with its shape and strides."""
     _aten.set_.source_Storage_storage_offset.redispatch(
-        _META,
+        META,
         tensor,
         other.untyped_storage(),
         other.storage_offset(),
