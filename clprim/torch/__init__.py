@@ -4,7 +4,7 @@ The device is clprim's current one. What has no kernel of clprim's runs on the C
 """
 
 from clprim.torch import autocast, basics, generators, modules, private, storages, table
-from clprim.torch.device import DeviceModule
+from clprim.torch.device import DeviceModule, serve_accelerator
 from clprim.torch.function import operator
 from clprim.torch.fusion import fuse
 from clprim.torch.kernels import attention, optimizer, random
@@ -14,7 +14,9 @@ from clprim.torch.report import coverage
 
 __all__ = ["array", "coverage", "fallback", "fuse", "operator", "tensor"]
 
-private.register_device(DeviceModule())
+_module = DeviceModule()
+private.register_device(_module)
+serve_accelerator(_module)
 private.backward_in_its_thread(in_use)
 basics.register()
 storages.register()

@@ -274,6 +274,7 @@ def register() -> None:
         "fill_.Tensor": _fill,
         "zero_": lambda x: _fill(x, 0),
         "_local_scalar_dense": _item,
+        "record_stream": lambda x, stream: None,  # what is launched later runs later
         "_assert_async": _assert,
         "_assert_async.msg": _assert,
         "_efficientzerotensor": lambda size, *, dtype=None, **_: _fill(

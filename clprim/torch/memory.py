@@ -114,6 +114,11 @@ def supports_bfloat16() -> bool:
     return torch.bfloat16 in _NUMPY
 
 
+def torch_dtypes() -> set[torch.dtype]:
+    """Returns the dtypes that tensors may have."""
+    return set(_NUMPY)
+
+
 def kind_of(dtype: np.dtype[Any]) -> torch.dtype:
     """Returns PyTorch's name of an array's dtype."""
     return _TORCH[dtype]

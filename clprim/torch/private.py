@@ -10,6 +10,7 @@ import ctypes
 import threading
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count, repeat
 from threading import get_ident
 from typing import Any
@@ -131,7 +132,7 @@ _kind, _error, _trace = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
 _take_raised = map(_python.PyErr_Fetch, *(repeat(ctypes.byref(p)) for p in (_kind, _error, _trace)))
 # By thread.
 _taken: dict[int, BaseException] = {}
-_TYPE = torch._C._autograd.DeviceType.PrivateUse1
+TYPE = torch._C._autograd.DeviceType.PrivateUse1
 
 
 class _Guard(torch._C._acc.DeviceGuard):  # type: ignore[misc]
@@ -144,7 +145,7 @@ class _Guard(torch._C._acc.DeviceGuard):  # type: ignore[misc]
             found = _kind.value, _error.value, _trace.value
             _kind.value = _error.value = _trace.value = None
             _keep_raised(*map(ctypes.c_void_p, found))
-        return _TYPE
+        return TYPE
 
 
 def _keep_raised(*places: ctypes.c_void_p) -> None:
@@ -203,6 +204,22 @@ def register_device(module: object) -> None:
     torch.utils.backend_registration._setup_privateuseone_for_python_backend(
         NAME, backend_module=module, device_guard=_Guard()
     )
+
+
+def replace_accelerator(functions: dict[str, Callable[..., Any]]) -> None:
+    """Replaces what `torch.accelerator` asks of C++ where the accelerator is this device."""
+    for name, function in functions.items():
+        if hasattr(torch._C, f"_accelerator_{name}"):
+            replace_method(f"_accelerator_{name}", partial(_accelerated, function), torch._C)
+
+
+def _accelerated(function: Callable[..., Any], original: Callable[..., Any]) -> Any:
+    def run(*args: Any) -> Any:
+        kind = torch._C._accelerator_getAccelerator()
+        ours = kind is not None and kind.type == NAME
+        return function(*args) if ours else original(*args)
+
+    return run
 
 
 def _aten_library() -> Any:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import torch
+from torch.multiprocessing import reductions
 
+from clprim.errors import DeviceError
 from clprim.torch import memory, private
 
 _aten = torch.ops.aten
@@ -65,16 +68,39 @@ def _read(original: Any) -> Any:
     return fill
 
 
-def _refused(original: Any) -> Any:
-    def share(storage: Any, *args: Any) -> Any:
-        if _on_device(storage):
-            raise RuntimeError(
-                f"tensors on {storage.device} cannot be shared with or sent to another process; "
-                "send x.cpu() and move it there"
-            )
-        return original(storage, *args)
+def _swapped(original: Any) -> Any:
+    def byteswap(storage: Any, *args: Any) -> Any:
+        if not _on_device(storage):
+            return original(storage, *args)
+        host = storage.cpu()
+        original(host, *args)
+        storage.copy_(host)
+        return None
 
-    return share
+    return byteswap
+
+
+def _empty(original: Any) -> Any:
+    def new(storage: Any) -> Any:
+        if _on_device(storage):
+            return torch.UntypedStorage(0, device=storage.device)
+        return original(storage)
+
+    return new
+
+
+def _sent(storage: Any) -> Any:
+    """What another process is given of a storage.
+
+    Raises:
+        DeviceError: It is of the device, whose memory no other process sees.
+    """
+    if _on_device(storage):
+        raise DeviceError(
+            f"tensors on {storage.device} cannot be shared with or sent to another process; "
+            "send x.cpu() and move it there"
+        )
+    return reductions.reduce_storage(storage)
 
 
 def set_storage(
@@ -113,10 +139,11 @@ def register() -> None:
         ("resize_", _resized),
         ("_write_file", _written),
         ("_set_from_file", _read),
-        ("_share_fd_cpu_", _refused),
-        ("_share_filename_cpu_", _refused),
+        ("_byteswap", _swapped),
+        ("new", _empty),
     ):
         private.replace_method(name, make, kind)
+    ForkingPickler.register(kind, _sent)
     private.register_kernel("set_.source_Storage_storage_offset", set_storage)
     private.register_kernel("set_.source_Storage", _set_whole)
     private.register_kernel("set_", _set_empty)

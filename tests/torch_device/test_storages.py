@@ -3,6 +3,7 @@
 import copy
 import gc
 import io
+import itertools
 import multiprocessing.reduction
 import pickle
 
@@ -31,7 +32,7 @@ def test_every_storage_has_an_address_and_a_size_of_its_own():
     kept = [torch.empty(n, dtype=torch.int16, device="opencl") for n in (1, 3, 600_000, 2, 700_000)]
     ranges = sorted(storage(t) for t in kept)
     assert sorted(n for _, n in ranges) == [2, 4, 6, 1_200_000, 1_400_000]
-    assert all(a > 0 and a + n <= b for (a, n), (b, _) in zip(ranges, ranges[1:], strict=False))
+    assert all(a > 0 and a + n <= b for (a, n), (b, _) in itertools.pairwise(ranges))
     assert storage(torch.empty(2, 0, device="opencl")) == (0, 0)
     seen = {torch.ones(2, device="opencl").data_ptr() for _ in range(20)}
     assert len(seen) == 20  # nobody takes a new tensor for one that is gone
@@ -63,6 +64,9 @@ def test_storages_are_read_written_and_made():
     assert torch.UntypedStorage([1, 2], device="opencl").tolist() == [1, 2]
     assert torch.UntypedStorage([1, 2]).to(device="opencl").tolist() == [1, 2]
     assert torch.UntypedStorage(5).nbytes() == 5
+    assert (found.new().device.type, found.new().nbytes()) == ("opencl", 0)
+    found.byteswap(torch.int16)
+    assert found.tolist() == [0, 1, 0, 7, 1, 2]
     with pytest.raises(TypeError):
         torch.UntypedStorage(1, 2, device="opencl")
 
@@ -123,6 +127,8 @@ def test_what_shares_memory_shares_it_where_it_is_copied_or_saved():
 
 
 def test_other_processes_are_not_given_tensors():
-    with pytest.raises(RuntimeError, match=r"opencl:0 cannot be shared .*send x\.cpu\(\)"):
-        multiprocessing.reduction.ForkingPickler.dumps(torch.ones(2, device="opencl"))
-    assert len(multiprocessing.reduction.ForkingPickler.dumps(torch.ones(2)))
+    send = multiprocessing.reduction.ForkingPickler.dumps
+    for size in (0, 2):
+        with pytest.raises(cp.DeviceError, match=r"opencl:0 cannot be shared .*send x\.cpu\(\)"):
+            send(torch.ones(size, device="opencl"))
+        assert len(send(torch.ones(size)))
