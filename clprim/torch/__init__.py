@@ -3,7 +3,7 @@
 The device is clprim's current one. What has no kernel of clprim's runs on the CPU, with a warning.
 """
 
-from clprim.torch import autocast, basics, generators, modules, private, storages, table
+from clprim.torch import autocast, basics, compiling, generators, modules, private, storages, table
 from clprim.torch.device import DeviceModule, serve_accelerator
 from clprim.torch.function import operator
 from clprim.torch.fusion import fuse
@@ -28,3 +28,4 @@ table.register_all()
 private.register_fallback(run_on_cpu)
 autocast.register()
 generators.register()
+compiling.register()

@@ -296,7 +296,6 @@ def register() -> None:
         _aten.as_strided.default,
         _aten._reshape_alias.default,
         _aten.unfold.default,
-        _aten.alias.default,
     ):
         packet = overload._schema.name.removeprefix("aten::")
         private.register_kernel(packet, private.alias(overload))

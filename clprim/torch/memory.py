@@ -130,9 +130,24 @@ def on_device(value: object) -> bool:
 
 
 def array_of(tensor: torch.Tensor) -> Array:
-    """Returns the array that a tensor on the device is."""
-    memory: _Memory = private.storage_of(tensor).clprim
+    """Returns the array that a tensor on the device is.
+
+    Raises:
+        RuntimeError: It is on another one.
+    """
+    try:
+        memory: _Memory = private.storage_of(tensor).clprim
+    except AttributeError:
+        raise elsewhere(tensor.device) from None
     return memory.root if _is_whole(tensor, memory) else _part(tensor, memory)
+
+
+def elsewhere(device: torch.device | str) -> RuntimeError:
+    """Returns PyTorch's error of a tensor on another device than the others."""
+    return RuntimeError(
+        f"Expected all tensors to be on the same device, but found at least two devices, "
+        f"{private.NAME}:0 and {device}!"
+    )
 
 
 def array_or_none(value: torch.Tensor) -> Array | None:
@@ -160,37 +175,18 @@ def _part(tensor: torch.Tensor, memory: _Memory) -> Array:
     shape = tuple(tensor.shape)
     strides = tuple([s * itemsize for s in tensor.stride()])
     offset = tensor.storage_offset() * itemsize
-    if root.dtype != dtype:
-        root = _read_as(root, dtype)
     # PyTorch lets a storage shrink below what tensors see of it.
     if 0 not in shape and offset + reach(shape, strides, itemsize) > memory.nbytes:
         raise ShapeError(
             f"a tensor of shape {shape}, strides {tuple(tensor.stride())} and offset "
             f"{tensor.storage_offset()} reaches beyond its storage of {memory.nbytes} bytes"
         )
-    return view_of(root, shape, strides, root.offset + offset)
+    return view_of(root, shape, strides, root.offset + offset, dtype)
 
 
 def reach(shape: Sequence[int], strides: Sequence[int], itemsize: int = 1) -> int:
     """Returns how far elements reach, of which there is one at least, from the first one on."""
     return itemsize + sum([(n - 1) * s for n, s in zip(shape, strides, strict=True)])
-
-
-def _read_as(root: Array, dtype: np.dtype[Any]) -> Array:
-    """Returns an array of the same memory whose elements are of another dtype."""
-    return Array(
-        None,
-        (0,),
-        dtype,
-        allocator=root.allocator,
-        data=root.base_data,
-        offset=root.offset,
-        strides=(dtype.itemsize,),
-        _fast=True,
-        _size=0,
-        _context=root.context,
-        _queue=root.queue,
-    )
 
 
 def adopt(found: Array) -> torch.Tensor:
@@ -227,7 +223,7 @@ def resize(storage: Any, nbytes: int) -> None:
     with on(root.device):
         made = empty((nbytes // dtype.itemsize,), dtype)
         if kept:
-            flat = view_of(_read_as(root, dtype), (kept,), (dtype.itemsize,), root.offset)
+            flat = view_of(root, (kept,), (dtype.itemsize,), root.offset, dtype)
             copy(flat, out=made[:kept])
     storage.clprim = _Memory(made, kind, (1,), nbytes, memory.usage)
     private.set_size(storage, nbytes)

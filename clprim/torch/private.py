@@ -30,7 +30,9 @@ _NEEDED = (
     "_C._acc.PrivateUse1Hooks",
     "autograd.set_multithreading_enabled",
     "_C.DispatchKeySet",
+    "_C._dynamo.eval_frame.set_code_exec_strategy",
     "_C._construct_storage_from_data_pointer",
+    "_TorchCompileInductorWrapper.__call__",
 )
 
 # A registration ends with its library.
@@ -206,6 +208,21 @@ def register_device(module: object) -> None:
     )
 
 
+_frames: Any = torch._C._dynamo.eval_frame
+_SKIPPED = _frames._FrameExecStrategy(_frames._FrameAction.SKIP, _frames._FrameAction.SKIP)
+
+
+def opaque(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Keeps `torch.compile` out of a function, and out of all that it calls; returns it.
+
+    What a graph leaves to eager execution calls kernels, which would be compiled in their turn.
+    """
+    code = getattr(function, "__code__", None)
+    if code is not None:
+        _frames.set_code_exec_strategy(code, _SKIPPED)
+    return function
+
+
 def replace_accelerator(functions: dict[str, Callable[..., Any]]) -> None:
     """Replaces what `torch.accelerator` asks of C++ where the accelerator is this device."""
     for name, function in functions.items():
@@ -219,7 +236,7 @@ def _accelerated(function: Callable[..., Any], original: Callable[..., Any]) -> 
         ours = kind is not None and kind.type == NAME
         return function(*args) if ours else original(*args)
 
-    return run
+    return opaque(run)
 
 
 def _aten_library() -> Any:

@@ -16,7 +16,15 @@ from torch.utils._pytree import tree_flatten
 from clprim.arrays.array import Array
 from clprim.torch import private
 from clprim.torch.copying import cast, copy_into
-from clprim.torch.memory import adopt, array_of, array_or_none, kind_of, numpy_dtype
+from clprim.torch.memory import (
+    adopt,
+    array_of,
+    array_or_none,
+    elsewhere,
+    kind_of,
+    numpy_dtype,
+    on_device,
+)
 
 
 @dataclass(frozen=True)
@@ -65,10 +73,7 @@ def given(value: Any) -> Any:
             return found
         if value.ndim == 0:
             return value.item()  # a number that somebody wrapped
-        raise RuntimeError(
-            f"Expected all tensors to be on the same device, but found at least two devices, "
-            f"{private.NAME}:0 and {value.device}!"
-        )
+        raise elsewhere(value.device)
     if type(value) in (list, tuple):
         return [given(v) for v in value]
     return value
@@ -156,6 +161,9 @@ def _to_out(name: str, entry: Kernel, names: tuple[str, ...]) -> Callable[..., A
 
     def run(*args: Any, **options: Any) -> Any:
         targets = [options.pop(name) for name in names]
+        for target in targets:
+            if not on_device(target):
+                raise elsewhere(target.device)
         _check_targets(packet, targets, tree_flatten((args, options))[0])
         options = {name: given(value) for name, value in options.items()}
         found = function(*[given(a) for a in args], **options)

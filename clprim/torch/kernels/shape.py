@@ -5,16 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import torch
+
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.torch.copying import cast, duplicate
 from clprim.torch.kernels.elementwise import promoted
+from clprim.torch.memory import elsewhere
 from clprim.torch.table import kernel
+
+
+def _together(values: Sequence[Any]) -> torch.dtype:
+    """Returns the dtype of arrays that are joined; none may be a number of the host's."""
+    if not all(isinstance(v, Array) for v in values):
+        raise elsewhere("cpu")
+    return promoted(*values)
 
 
 @kernel("cat")
 def _cat(arrays: Sequence[Array], dim: int = 0) -> Any:
-    kind = promoted(*arrays)
+    kind = _together(arrays)
     # PyTorch leaves out what has the shape (0,), whatever the others'.
     wanted = [a for a in arrays if a.shape != (0,)] or arrays[:1]
     return ops.cat([cast(a, kind) for a in wanted], dim)
@@ -22,7 +32,7 @@ def _cat(arrays: Sequence[Array], dim: int = 0) -> Any:
 
 @kernel("stack")
 def _stack(arrays: Sequence[Array], dim: int = 0) -> Any:
-    kind = promoted(*arrays)
+    kind = _together(arrays)
     return ops.stack([cast(a, kind) for a in arrays], dim)
 
 
