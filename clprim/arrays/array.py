@@ -257,9 +257,26 @@ class Array(Operators, Methods, Protocols, Exchange, Display, cl_array.Array):
         """Returns a copy of all elements in one dimension, in C order."""
         return self.copy().reshape(-1, order=order)
 
-    def _reinterpret(self, view: np.ndarray[Any, Any]) -> Array:
+    @checked
+    def view(self, dtype: Any = None) -> Array:
+        """Returns a view whose elements are the memory's bytes as another dtype.
+
+        Raises:
+            ShapeError: Elements of another size where the last axis has gaps, or none is there.
+        """
+        wanted = self.dtype if dtype is None else as_dtype(dtype)
+        try:
+            seen = addresses(operand_of(self)).view(f"V{wanted.itemsize}")
+        except ValueError as error:
+            raise ShapeError(
+                f"view: an array of {self.dtype}, shape {self.shape} and strides {self.strides} "
+                f"as {wanted}: {error}"
+            ) from None
+        return self._reinterpret(seen, wanted)
+
+    def _reinterpret(self, view: np.ndarray[Any, Any], dtype: AnyDType | None = None) -> Array:
         offset = view.__array_interface__["data"][0] - ADDRESS_BASE
-        return view_of(self, view.shape, view.strides, offset)
+        return view_of(self, view.shape, view.strides, offset, dtype)
 
     # --- copies ----------------------------------------------------------------------------------
 
@@ -315,12 +332,18 @@ def _in_order(queue: cl.CommandQueue) -> Iterator[None]:
         wait_for(own)
 
 
-def view_of(base: cl_array.Array, shape: Shape, strides: Shape, offset: int) -> Array:
-    """A view of ``base``'s memory."""
+def view_of(
+    base: cl_array.Array,
+    shape: Shape,
+    strides: Shape,
+    offset: int,
+    dtype: AnyDType | None = None,
+) -> Array:
+    """A view of ``base``'s memory, of its dtype where no other one is given."""
     return Array(
         None,
         shape,
-        base.dtype,
+        base.dtype if dtype is None else dtype,
         allocator=base.allocator,
         data=base.base_data,
         offset=offset,

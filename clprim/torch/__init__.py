@@ -3,8 +3,8 @@
 The device is clprim's current one. What has no kernel of clprim's runs on the CPU, with a warning.
 """
 
-from clprim.torch import autocast, basics, generators, modules, private, saving, table
-from clprim.torch.device import DeviceModule
+from clprim.torch import autocast, basics, compiling, generators, modules, private, storages, table
+from clprim.torch.device import DeviceModule, serve_accelerator
 from clprim.torch.function import operator
 from clprim.torch.fusion import fuse
 from clprim.torch.kernels import (
@@ -22,10 +22,12 @@ from clprim.torch.report import coverage
 
 __all__ = ["array", "coverage", "fallback", "fuse", "operator", "tensor"]
 
-private.register_device(DeviceModule())
+_module = DeviceModule()
+private.register_device(_module)
+serve_accelerator(_module)
 private.backward_in_its_thread(in_use)
 basics.register()
-saving.register()
+storages.register()
 modules.register()
 random.register()
 optimizer.register()
@@ -38,3 +40,4 @@ table.register_all()
 private.register_fallback(run_on_cpu)
 autocast.register()
 generators.register()
+compiling.register()

@@ -14,6 +14,7 @@ from clprim.torch.kernels.elementwise import apply
 from clprim.torch.layout import like
 from clprim.torch.memory import adopt, array_of, download, new, on_device, upload
 from clprim.torch.on_cpu import write
+from clprim.torch.storages import set_storage
 
 _aten = torch.ops.aten
 _as_given = like(0)
@@ -135,19 +136,17 @@ def _copy_from(source: torch.Tensor, target: torch.Tensor, non_blocking: bool = 
 def _resize(
     x: torch.Tensor, size: Sequence[int], *, memory_format: torch.memory_format | None = None
 ) -> torch.Tensor:
-    if tuple(size) == tuple(x.shape):
+    size = tuple(size)
+    if size == x.shape and memory_format is None:
         return x
-    reach = math.prod(size) + x.storage_offset()
-    root = private.storage_of(x).clprim.root
-    if reach * x.element_size() <= root.size * root.dtype.itemsize:
-        private.adopt(x, private.restride(x, size, _strides(size, range(len(size)))))
-        return x
-    made = _empty(size, dtype=x.dtype, memory_format=memory_format)
-    if x.numel():
-        flat = private.restride(made, (x.numel(),), (1,))
-        copy_into(array_of(flat), array_of(x.reshape(-1)))
-    private.adopt(x, made)
-    return x
+    order = _CHANNELS_LAST.get(memory_format) if memory_format else None
+    return set_storage(
+        x,
+        private.storage_of(x),
+        x.storage_offset(),
+        size,
+        _strides(size, order or range(len(size))),
+    )
 
 
 def _as_strided_in_place(
@@ -271,15 +270,13 @@ def register() -> None:
         ),
         "resize_": _resize,
         "set_.source_Tensor": _set,
-        "set_.source_Storage_storage_offset": private.alias(
-            _aten.set_.source_Storage_storage_offset
-        ),
         "as_strided_": _as_strided_in_place,
         "_index_put_impl_": _index_put,
         "fill_.Scalar": _fill,
         "fill_.Tensor": _fill,
         "zero_": lambda x: _fill(x, 0),
         "_local_scalar_dense": _item,
+        "record_stream": lambda x, stream: None,  # what is launched later runs later
         "_assert_async": _assert,
         "_assert_async.msg": _assert,
         "_efficientzerotensor": lambda size, *, dtype=None, **_: _fill(
@@ -301,7 +298,6 @@ def register() -> None:
         _aten.as_strided.default,
         _aten._reshape_alias.default,
         _aten.unfold.default,
-        _aten.alias.default,
     ):
         packet = overload._schema.name.removeprefix("aten::")
         private.register_kernel(packet, private.alias(overload))

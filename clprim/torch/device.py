@@ -3,169 +3,40 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import struct
-import time
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator
-from contextvars import ContextVar
 from types import SimpleNamespace
 from typing import Any
 
-import pyopencl as cl
 import torch
 
 from clprim import random
-from clprim.call.door import instance
 from clprim.errors import DeviceError
-from clprim.runtime.device import Device, devices
+from clprim.runtime.device import devices
+from clprim.text_table import format_table
 from clprim.torch import numbers, private
-from clprim.torch.memory import placement, supports_bfloat16
+from clprim.torch.memory import placement, supports_bfloat16, torch_dtypes
+from clprim.torch.streams import (
+    QueueEvent,
+    QueueStream,
+    inside,
+    number_of,
+    opened,
+    stream_given,
+)
 
 _STATE = struct.Struct("<QQ")  # seed, number of calls
-
-
-class QueueEvent:
-    """A point in the queue, as `torch.cuda.Event`.
-
-    Args:
-        enable_timing: Whether `elapsed_time` will be asked for.
-    """
-
-    def __init__(self, enable_timing: bool = False, blocking: bool = False) -> None:
-        self._timing = enable_timing
-        self._marker: Any = None
-        self._done: float | None = None
-
-    def record(self, stream: Any = None) -> None:
-        """Puts the event behind all that was launched."""
-        device = _current() if stream is None else _stream("record", stream).opened
-        self._done = None
-        self._marker = marker = cl.enqueue_marker(device.queue)
-        if self._timing:
-
-            def done(_: int) -> None:
-                if self._marker is marker:
-                    self._done = time.perf_counter()
-
-            marker.set_callback(cl.command_execution_status.COMPLETE, done)
-        device.queue.flush()
-
-    def wait(self, stream: Any = None) -> None:
-        """Makes what is launched next wait: it does so already, in the one queue."""
-        if stream is not None:
-            _stream("wait", stream)
-
-    def query(self) -> bool:
-        """Whether all before it is done."""
-        complete = cl.command_execution_status.COMPLETE
-        return self._marker is None or self._marker.command_execution_status == complete
-
-    def synchronize(self) -> None:
-        """Waits until all before it is done."""
-        if self._marker is not None:
-            self._marker.wait()
-
-    def elapsed_time(self, end: QueueEvent) -> float:
-        """Milliseconds from this event to a later one, by the host's clock.
-
-        Raises:
-            DeviceError: Made without ``enable_timing=True``, or not recorded.
-        """
-        for event in (self, _event("elapsed_time", end)):
-            if not event._timing or event._marker is None:
-                raise DeviceError(
-                    "elapsed_time: both events must be made with enable_timing=True and recorded"
-                )
-            event.synchronize()
-            while event._done is None:  # the driver calls back a moment later
-                time.sleep(0)
-        assert self._done is not None and end._done is not None
-        return (end._done - self._done) * 1e3
-
-
-class QueueStream:
-    """A device's one queue, in which everything runs in order; all its streams are this one."""
-
-    def __init__(self, device: Any = None, priority: int = 0) -> None:
-        self.stream_id = 0
-        self.opened = _opened(device)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, QueueStream) and self.opened == other.opened
-
-    def __hash__(self) -> int:
-        return hash(self.opened)
-
-    def synchronize(self) -> None:
-        """Waits until everything that was launched is done."""
-        self.opened.synchronize()
-
-    def query(self) -> bool:
-        """Whether everything that was launched is done."""
-        event = self.record_event()
-        return event.query()
-
-    def record_event(self, event: QueueEvent | None = None) -> QueueEvent:
-        """Puts an event behind all that was launched."""
-        event = QueueEvent() if event is None else _event("record_event", event)
-        event.record(self)
-        return event
-
-    def wait_event(self, event: QueueEvent) -> None:
-        """Does nothing: the queue is in order."""
-        _event("wait_event", event)
-        if event._marker is not None and event._marker.context != self.opened.context:
-            event.synchronize()
-
-    def wait_stream(self, stream: QueueStream) -> None:
-        """Does nothing where it is the same queue; else the host waits for the other one."""
-        if _stream("wait_stream", stream) != self:
-            stream.synchronize()
-
-    def __enter__(self) -> QueueStream:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-
-def _event(what: str, given: Any) -> QueueEvent:
-    found: QueueEvent = instance(what, "event", given, QueueEvent, "a torch.opencl.Event")
-    return found
-
-
-def _stream(what: str, given: Any) -> QueueStream:
-    found: QueueStream = instance(what, "stream", given, QueueStream, "a torch.opencl.Stream")
-    return found
-
-
-# What `torch.opencl.device` names, by thread and task.
-_inside: ContextVar[int] = ContextVar("clprim_torch_device", default=0)
-
-
-def _number(device: Any) -> int:
-    """A device's number: given as one, as ``"opencl:1"``, or none for the one that is current."""
-    if device is None:
-        return _inside.get()
-    if isinstance(device, int):
-        return numbers.check(device)
-    found = torch.device(device)
-    if found.type != private.NAME:
-        raise DeviceError(f"{device}: expected a number or {private.NAME}, as {private.NAME}:0")
-    return numbers.check(found.index)
-
-
-def _opened(device: Any) -> Device:
-    return numbers.device(_number(device))
-
-
-def _current() -> Device:
-    return _opened(None)
 
 
 class DeviceModule:
     """The module. ``opencl:0`` is clprim's current device, and what ``opencl`` alone stands for."""
 
     _initialized = True  # checkpoints keep random states of what says so
+
+    def __init__(self) -> None:
+        self._reserved: dict[int, int] = defaultdict(int)
 
     def is_initialized(self) -> bool:
         """Whether it may be used: always."""
@@ -181,7 +52,7 @@ class DeviceModule:
 
     def current_device(self) -> int:
         """The number of the device that this module's functions speak of: 0, but for `device`."""
-        return _inside.get()
+        return inside.get()
 
     def set_device(self, device: Any) -> None:
         """Takes 0: ``opencl`` alone always stands for it, as PyTorch has no way to change that.
@@ -189,34 +60,39 @@ class DeviceModule:
         Raises:
             DeviceError: Another number.
         """
-        if _number(device):
+        if number_of(device):
             raise DeviceError(
                 f"set_device: {private.NAME} alone stands for {private.NAME}:0, got {device!r}; "
-                f'write "{private.NAME}:{_number(device)}" where tensors are made, or let '
+                f'write "{private.NAME}:{number_of(device)}" where tensors are made, or let '
                 "clprim.set_device choose which device number 0 is, before the first tensor"
             )
 
     @contextlib.contextmanager
     def device(self, device: Any) -> Iterator[None]:
         """A context in which this module's functions speak of a device; tensors name their own."""
-        before = _inside.set(_number(device))
+        before = inside.set(number_of(device))
         try:
             yield
         finally:
-            _inside.reset(before)
+            inside.reset(before)
 
     def get_device_name(self, device: Any = None) -> str:
         """What the driver calls a device."""
-        return _opened(device).name
+        return opened(device).name
 
     def get_device_properties(self, device: Any = None) -> SimpleNamespace:
         """Name, ``total_memory`` in bytes and number of compute units."""
-        found = _opened(device)
+        found = opened(device)
         return SimpleNamespace(
             name=found.name,
             total_memory=found.cl.global_mem_size,
             multi_processor_count=found.cl.max_compute_units,
         )
+
+    def get_device_capability(self, device: Any = None) -> tuple[int, int]:
+        """The version of OpenCL that a device supports, as (3, 0)."""
+        found = re.search(r"(\d+)\.(\d+)", opened(device).version)
+        return (int(found[1]), int(found[2])) if found else (1, 2)
 
     Event, Stream = QueueEvent, QueueStream
 
@@ -228,11 +104,11 @@ class DeviceModule:
 
     def stream(self, stream: QueueStream | None) -> QueueStream:
         """A context in which a stream is the current one; None leaves that as it is."""
-        return QueueStream() if stream is None else _stream("stream", stream)
+        return QueueStream() if stream is None else stream_given("stream", stream)
 
     def set_stream(self, stream: QueueStream) -> None:
         """Takes the one stream."""
-        _stream("set_stream", stream)
+        stream_given("set_stream", stream)
 
     def is_bf16_supported(self) -> bool:
         """Whether tensors may be bfloat16: where the package ml_dtypes is there."""
@@ -240,24 +116,76 @@ class DeviceModule:
 
     def synchronize(self, device: Any = None) -> None:
         """Waits until everything that was launched is done."""
-        _opened(device).synchronize()
+        opened(device).synchronize()
 
     def memory_allocated(self, device: Any = None) -> int:
         """Bytes that tensors hold."""
-        return placement.usage[_number(device)].now
+        return placement.usage[number_of(device)].now
 
     def max_memory_allocated(self, device: Any = None) -> int:
         """Bytes that tensors held at most since `reset_peak_memory_stats`."""
-        return placement.usage[_number(device)].peak
+        return placement.usage[number_of(device)].peak
+
+    def memory_reserved(self, device: Any = None) -> int:
+        """Bytes that were taken from the driver: tensors', arrays' and what waits to be used."""
+        return int(opened(device).pool.managed_bytes)
+
+    def max_memory_reserved(self, device: Any = None) -> int:
+        """Bytes that were taken from the driver at most since `reset_peak_memory_stats`."""
+        number = number_of(device)
+        # Only `empty_cache` gives some back.
+        found = max(self._reserved[number], self.memory_reserved(number))
+        self._reserved[number] = found
+        return found
+
+    def mem_get_info(self, device: Any = None) -> tuple[int, int]:
+        """Bytes that this process has not taken, and all that there are.
+
+        What other programs take is not known to OpenCL.
+        """
+        total = int(opened(device).cl.global_mem_size)
+        return max(0, total - self.memory_reserved(device)), total
+
+    def memory_stats(self, device: Any = None) -> OrderedDict[str, int]:
+        """What is allocated and reserved, now and at most, by PyTorch's names of these."""
+        stats = self.memory_stats_as_nested_dict(device)
+        flat = {
+            f"{name}.all.{when}": value
+            for name, found in stats.items()
+            for when, value in found["all"].items()
+        }
+        return OrderedDict(sorted(flat.items()))
+
+    def memory_stats_as_nested_dict(self, device: Any = None) -> dict[str, Any]:
+        """What `memory_stats` returns, dictionaries in dictionaries."""
+        usage, pool = placement.usage[number_of(device)], opened(device).pool
+        return {
+            "allocated_bytes": {"all": {"current": usage.now, "peak": usage.peak}},
+            "reserved_bytes": {
+                "all": {
+                    "current": self.memory_reserved(device),
+                    "peak": self.max_memory_reserved(device),
+                }
+            },
+            "segment": {"all": {"current": pool.held_blocks + pool.active_blocks}},
+        }
+
+    def memory_summary(self, device: Any = None, abbreviated: bool = False) -> str:
+        """The numbers of `memory_stats` as a table, in bytes."""
+        rows = [[name, f"{value:,}"] for name, value in self.memory_stats(device).items()]
+        return format_table(["", opened(device).name], rows)
 
     def reset_peak_memory_stats(self, device: Any = None) -> None:
-        """Lets `max_memory_allocated` begin anew."""
-        usage = placement.usage[_number(device)]
+        """Lets `max_memory_allocated` and `max_memory_reserved` begin anew."""
+        number = number_of(device)
+        usage = placement.usage[number]
         usage.peak = usage.now
+        self._reserved[number] = 0
 
     def empty_cache(self) -> None:
         """Gives memory that no tensor holds back to the driver."""
-        for found in numbers.opened():
+        for number, found in enumerate(numbers.opened()):
+            self.max_memory_reserved(number)
             found.pool.free_held()
 
     def manual_seed_all(self, seed: int) -> None:
@@ -301,3 +229,24 @@ class DeviceModule:
     def get_amp_supported_dtype(self) -> list[torch.dtype]:
         """Dtypes that autocast may choose."""
         return [torch.bfloat16, torch.float16]
+
+
+def serve_accelerator(module: DeviceModule) -> None:
+    """Lets functions of `torch.accelerator` do what those of the device's module do."""
+    private.replace_accelerator(
+        {
+            "isAllocatorInitialized": lambda: True,
+            "emptyCache": module.empty_cache,
+            "emptyHostCache": lambda: None,
+            "getDeviceStats": module.memory_stats_as_nested_dict,
+            "resetPeakStats": module.reset_peak_memory_stats,
+            "resetAccumulatedStats": lambda device: None,
+            "getMemoryInfo": module.mem_get_info,
+            "getDeviceCapability": lambda device: {"supported_dtypes": torch_dtypes()},
+            "getDeviceIndex": module.current_device,
+            "setDeviceIndex": module.set_device,
+            "getStream": module.current_stream,
+            "setStream": module.set_stream,
+            "synchronizeDevice": module.synchronize,
+        }
+    )

@@ -1,24 +1,26 @@
 """Tensors on the device and clprim's arrays: two views of the same memory.
 
-A tensor's storage has no bytes of its own. Its Python object, which all aliases of the tensor
-share, keeps the array whose memory it is; it is freed with the storage.
+A tensor's storage has a size and an address, at which nothing can be read. Its Python object,
+which all aliases of the tensor share, keeps the array whose memory it is; it is freed with the
+storage.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
 import torch
 
+from clprim.arrays.arithmetic import copy
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import asarray, empty
 from clprim.errors import DTypeError, ShapeError
 from clprim.plan.strides import dense_strides
-from clprim.runtime.device import current_device
+from clprim.runtime.device import current_device, on
 from clprim.torch import private
 
 _NUMPY: dict[torch.dtype, np.dtype[Any]] = {
@@ -82,7 +84,8 @@ class _Memory:
         self.root, self.kind, self.shape, self.steps = root, kind, root.shape, steps
         self.nbytes, self.usage = nbytes, usage
         usage.now = now = usage.now + nbytes
-        usage.peak = max(usage.peak, now)
+        if now > usage.peak:  # noqa: PLR1730 — half of what max() takes
+            usage.peak = now
 
     def __del__(self) -> None:
         self.usage.now -= self.nbytes
@@ -120,7 +123,7 @@ class Number:
     kind: torch.dtype
 
     def __getattr__(self, name: str) -> Any:
-        raise RuntimeError(two_devices("cpu"))
+        raise elsewhere("cpu")
 
 
 def _typed(kind: torch.dtype) -> type[Number]:
@@ -146,12 +149,9 @@ def number_of(value: torch.Tensor) -> Any:
     return typed(value.item())  # type: ignore[call-arg]
 
 
-def two_devices(other: object) -> str:
-    """What PyTorch says of operands on the device and on another one."""
-    return (
-        "Expected all tensors to be on the same device, but found at least two devices, "
-        f"{private.NAME}:0 and {other}!"
-    )
+def torch_dtypes() -> set[torch.dtype]:
+    """Returns the dtypes that tensors may have."""
+    return set(_NUMPY)
 
 
 def kind_of(dtype: np.dtype[Any]) -> torch.dtype:
@@ -168,13 +168,21 @@ def array_of(tensor: torch.Tensor) -> Array:
     """Returns the array that a tensor on the device is.
 
     Raises:
-        RuntimeError: It is not on the device.
+        RuntimeError: It is on another one.
     """
     try:
         memory: _Memory = private.storage_of(tensor).clprim
     except AttributeError:
-        raise RuntimeError(two_devices(tensor.device)) from None
+        raise elsewhere(tensor.device) from None
     return memory.root if _is_whole(tensor, memory) else _part(tensor, memory)
+
+
+def elsewhere(device: torch.device | str) -> RuntimeError:
+    """Returns PyTorch's error of a tensor on another device than the others."""
+    return RuntimeError(
+        f"Expected all tensors to be on the same device, but found at least two devices, "
+        f"{private.NAME}:0 and {device}!"
+    )
 
 
 def array_or_none(value: torch.Tensor) -> Array | None:
@@ -202,35 +210,18 @@ def _part(tensor: torch.Tensor, memory: _Memory) -> Array:
     shape = tuple(tensor.shape)
     strides = tuple([s * itemsize for s in tensor.stride()])
     offset = tensor.storage_offset() * itemsize
-    if root.dtype != dtype:
-        root = _read_as(root, dtype)
-    offset += root.offset
-    if 0 not in shape:
-        # PyTorch, to which storages of the device have no bytes, does not see to this.
-        reach = offset + itemsize + sum([(n - 1) * s for n, s in zip(shape, strides, strict=True)])
-        if reach > memory.nbytes:
-            raise ShapeError(
-                f"a tensor of shape {shape}, strides {tuple(tensor.stride())} and offset "
-                f"{tensor.storage_offset()} reaches beyond its storage of {memory.nbytes} bytes"
-            )
-    return view_of(root, shape, strides, offset)
+    # PyTorch lets a storage shrink below what tensors see of it.
+    if 0 not in shape and offset + reach(shape, strides, itemsize) > memory.nbytes:
+        raise ShapeError(
+            f"a tensor of shape {shape}, strides {tuple(tensor.stride())} and offset "
+            f"{tensor.storage_offset()} reaches beyond its storage of {memory.nbytes} bytes"
+        )
+    return view_of(root, shape, strides, root.offset + offset, dtype)
 
 
-def _read_as(root: Array, dtype: np.dtype[Any], shape: Any = (0,), strides: Any = None) -> Array:
-    """Returns an array of the same memory whose elements are of another dtype."""
-    return Array(
-        None,
-        shape,
-        dtype,
-        allocator=root.allocator,
-        data=root.base_data,
-        offset=root.offset,
-        strides=(dtype.itemsize,) if strides is None else strides,
-        _fast=True,
-        _size=math.prod(shape),
-        _context=root.context,
-        _queue=root.queue,
-    )
+def reach(shape: Sequence[int], strides: Sequence[int], itemsize: int = 1) -> int:
+    """Returns how far elements reach, of which there is one at least, from the first one on."""
+    return itemsize + sum([(n - 1) * s for n, s in zip(shape, strides, strict=True)])
 
 
 _UNSIGNED: dict[object, np.dtype[Any]] = {
@@ -245,7 +236,9 @@ def counted(index: Array) -> Array:
     For `clprim.ops` they count from the end, but of an unsigned dtype none is negative.
     """
     dtype = _UNSIGNED.get(index.dtype)
-    return index if dtype is None else _read_as(index, dtype, index.shape, index.strides)
+    if dtype is None:
+        return index
+    return view_of(index, index.shape, index.strides, index.offset, dtype)
 
 
 def adopt(found: Array) -> torch.Tensor:
@@ -259,18 +252,33 @@ def adopt(found: Array) -> torch.Tensor:
     itemsize = dtype.itemsize
     steps = tuple([s // itemsize for s in found.strides])
     dense = steps == made.stride()
-    # The driver is asked for a buffer's size only where elements may lie outside of the first ones.
-    whole = dense and not found.offset
-    nbytes = found.nbytes if whole else getattr(found.base_data, "size", 0) or 0
+    if dense or not found.size:
+        nbytes = found.nbytes
+    elif min(steps) < 0:
+        raise ShapeError(f"strides {found.strides} run backwards, which tensors cannot; copy it")
+    else:
+        nbytes = reach(shape, found.strides, itemsize)
     counted = placement.usage[number] if number else usage
-    private.storage_of(made).clprim = _Memory(found, kind, steps, nbytes, counted)
-    if not dense:
-        if found.size and min(steps, default=0) < 0:
-            raise ShapeError(
-                f"strides {found.strides} run backwards, which tensors cannot; copy it"
-            )
-        made = private.restride(made, shape, steps)
-    return made
+    storage = made.untyped_storage()
+    storage.clprim = _Memory(found, kind, steps, nbytes, counted)
+    private.set_size(storage, nbytes)
+    return made if dense else private.restride(made, shape, steps)
+
+
+def resize(storage: Any, nbytes: int) -> None:
+    """Gives a storage of the device another size; the bytes that it had before stay."""
+    memory: _Memory = storage.clprim
+    root = memory.root
+    kind = torch.uint8 if nbytes % root.dtype.itemsize else memory.kind
+    dtype = numpy_dtype(kind)
+    kept = min(nbytes, memory.nbytes) // dtype.itemsize
+    with on(root.device):
+        made = empty((nbytes // dtype.itemsize,), dtype)
+        if kept:
+            flat = view_of(root, (kept,), (dtype.itemsize,), root.offset, dtype)
+            copy(flat, out=made[:kept])
+    storage.clprim = _Memory(made, kind, (1,), nbytes, memory.usage)
+    private.set_size(storage, nbytes)
 
 
 def new(
@@ -283,8 +291,7 @@ def new(
     )
     if strides is None or strides == dense or not math.prod(shape):
         return adopt(empty(shape, dtype))
-    reach = 1 + sum((size - 1) * step for size, step in zip(shape, strides, strict=True))
-    flat = adopt(empty((reach,), dtype))
+    flat = adopt(empty((reach(shape, strides),), dtype))
     return private.restride(flat, shape, strides)
 
 

@@ -21,6 +21,8 @@ def _apply(original: Any) -> Any:
         # A module that was moved with another one's children is reached by its own `_apply`.
         before = dict(module._parameters)
         result = original(module, fn, *args, **options)
+        if isinstance(module, torch.jit.ScriptModule):
+            return result  # its parameters are C++'s, new objects whenever they are asked for
         for name, old in before.items():
             new = module._parameters.get(name)
             if old is None or new is None or old is new or on_device(old) == on_device(new):

@@ -7,10 +7,11 @@ the version that was found and those that the device was run with.
 from __future__ import annotations
 
 import ctypes
+import threading
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import repeat
+from itertools import count, repeat
 from threading import get_ident
 from typing import Any
 
@@ -30,7 +31,9 @@ _NEEDED = (
     "autograd.set_multithreading_enabled",
     "_C.DispatchKeySet",
     "_C._AutoDispatchBelowAutograd",
+    "_C._construct_storage_from_data_pointer",
     "_C._dynamo.eval_frame.set_code_exec_strategy",
+    "_TorchCompileInductorWrapper.__call__",
     "_prims_common.are_strides_like_channels_last_or_false",
     "_prims_common.compute_elementwise_output_logical_to_physical_perm",
     "_subclasses.fake_impls.op_implementations_dict",
@@ -54,12 +57,59 @@ def _check() -> None:
 
 
 _check()
-_META = torch._C.DispatchKeySet(torch._C.DispatchKey.Meta)
+META = torch._C.DispatchKeySet(torch._C.DispatchKey.Meta)
+CPU = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
 _aten = torch.ops.aten
 
 empty_tensor: Callable[[Sequence[int], torch.dtype], torch.Tensor] = (
     torch._C._acc.create_empty_tensor
 )
+
+
+# Of a storage, 64-bit words: PyTorch has no function that gives one an address and a size.
+_Words: Any = ctypes.c_uint64 * 10
+
+
+def _find_words() -> tuple[int, int]:
+    """Returns which words of a storage are its address and its size in bytes.
+
+    Raises:
+        DeviceError: Storages do not look as expected.
+    """
+    address, nbytes = 0x1D0C3A2B5C4E6F70, 0x0123456789AB
+    cpu = torch.device("cpu")
+    probe = torch._C._construct_storage_from_data_pointer(address, cpu, nbytes)
+    words = list(_Words.from_address(probe._cdata))
+    if words.count(address) != 1 or words.count(nbytes) != 1:
+        raise DeviceError(
+            f"PyTorch {torch.__version__} keeps storages' addresses and sizes elsewhere than "
+            f"expected; the device was run with PyTorch {', '.join(TESTED)}"
+        )
+    return words.index(address), words.index(nbytes)
+
+
+_ADDRESS, _NBYTES = _find_words()
+# Addresses lie beyond those of any program's memory, and none is given out twice.
+_STEP = 1 << 20
+_addresses = count(1 << 62, _STEP)  # for what fits into a step, without a lock
+_next_address = [1 << 60]
+_address_lock = threading.Lock()
+
+
+def set_size(storage: Any, nbytes: int) -> None:
+    """Gives a storage a size, and an address of its own at which nothing can be read."""
+    words = _Words.from_address(storage._cdata)
+    words[_NBYTES] = nbytes
+    words[_ADDRESS] = next(_addresses) if 0 < nbytes < _STEP else _range_of(nbytes)
+
+
+def _range_of(nbytes: int) -> int:
+    if not nbytes:
+        return 0
+    with _address_lock:
+        address = _next_address[0]
+        _next_address[0] = address + nbytes + _STEP & -_STEP
+    return address
 
 
 class _Elsewhere(torch.Tensor):  # type: ignore[misc]
@@ -88,7 +138,7 @@ _kind, _error, _trace = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
 _take_raised = map(_python.PyErr_Fetch, *(repeat(ctypes.byref(p)) for p in (_kind, _error, _trace)))
 # By thread.
 _taken: dict[int, BaseException] = {}
-_TYPE = torch._C._autograd.DeviceType.PrivateUse1
+TYPE = torch._C._autograd.DeviceType.PrivateUse1
 
 
 class _Guard(torch._C._acc.DeviceGuard):  # type: ignore[misc]
@@ -101,7 +151,7 @@ class _Guard(torch._C._acc.DeviceGuard):  # type: ignore[misc]
             found = _kind.value, _error.value, _trace.value
             _kind.value = _error.value = _trace.value = None
             _keep_raised(*map(ctypes.c_void_p, found))
-        return _TYPE
+        return TYPE
 
 
 def _keep_raised(*places: ctypes.c_void_p) -> None:
@@ -162,16 +212,6 @@ def register_device(module: object) -> None:
     )
 
 
-def _aten_library() -> Any:
-    if not _of_aten:
-        _of_aten.append(torch.library.Library("aten", "IMPL"))
-    return _of_aten[0]
-
-
-_kernels: dict[str, Callable[..., Any]] = {}
-_fallback: list[Callable[..., Any]] = []
-
-
 _frames: Any = torch._C._dynamo.eval_frame
 _SKIPPED = _frames._FrameExecStrategy(_frames._FrameAction.SKIP, _frames._FrameAction.SKIP)
 
@@ -185,6 +225,32 @@ def opaque(function: Callable[..., Any]) -> Callable[..., Any]:
     if code is not None:
         _frames.set_code_exec_strategy(code, _SKIPPED)
     return function
+
+
+def replace_accelerator(functions: dict[str, Callable[..., Any]]) -> None:
+    """Replaces what `torch.accelerator` asks of C++ where the accelerator is this device."""
+    for name, function in functions.items():
+        if hasattr(torch._C, f"_accelerator_{name}"):
+            replace_method(f"_accelerator_{name}", partial(_accelerated, function), torch._C)
+
+
+def _accelerated(function: Callable[..., Any], original: Callable[..., Any]) -> Any:
+    def run(*args: Any) -> Any:
+        kind = torch._C._accelerator_getAccelerator()
+        ours = kind is not None and kind.type == NAME
+        return function(*args) if ours else original(*args)
+
+    return opaque(run)
+
+
+def _aten_library() -> Any:
+    if not _of_aten:
+        _of_aten.append(torch.library.Library("aten", "IMPL"))
+    return _of_aten[0]
+
+
+_kernels: dict[str, Callable[..., Any]] = {}
+_fallback: list[Callable[..., Any]] = []
 
 
 def register_kernel(name: str, function: Callable[..., Any]) -> None:
@@ -361,7 +427,7 @@ def restride(
 ) -> torch.Tensor:
     """Returns an alias of a tensor; strides and offset count elements."""
     found: torch.Tensor = _aten.as_strided.default.redispatch(
-        _META, tensor, list(shape), list(strides), offset
+        META, tensor, list(shape), list(strides), offset
     )
     return found
 
@@ -384,11 +450,11 @@ def is_channels_last(tensor: torch.Tensor) -> bool:
     return bool(prims.are_strides_like_channels_last_or_false(tensor.shape, tensor.stride()))
 
 
-def alias(overload: Any) -> Callable[..., Any]:
-    """Returns the kernel of an overload that only makes an alias, as ``view`` does."""
+def alias(overload: Any, keys: Any = META) -> Callable[..., Any]:
+    """Returns the kernel of an overload that reads no element, as ``view``: another device's."""
 
     def run(*args: Any, **options: Any) -> Any:
-        return overload.redispatch(_META, *args, **options)
+        return overload.redispatch(keys, *args, **options)
 
     return run
 
@@ -396,7 +462,7 @@ def alias(overload: Any) -> Callable[..., Any]:
 def adopt(tensor: torch.Tensor, other: torch.Tensor) -> None:
     """Makes a tensor lie where another one does, with its shape and strides."""
     _aten.set_.source_Storage_storage_offset.redispatch(
-        _META,
+        META,
         tensor,
         other.untyped_storage(),
         other.storage_offset(),

@@ -21,11 +21,11 @@ from clprim.torch.memory import (
     adopt,
     array_of,
     array_or_none,
+    elsewhere,
     kind_of,
     number_of,
     numpy_dtype,
     on_device,
-    two_devices,
     upload,
 )
 
@@ -87,7 +87,7 @@ def given(value: Any) -> Any:
             return found
         if value.ndim == 0:
             return number_of(value)
-        raise RuntimeError(two_devices(value.device))
+        raise elsewhere(value.device)
     if type(value) in (list, tuple):
         return [given(v) for v in value]
     return value
@@ -179,6 +179,9 @@ def _to_out(name: str, entry: Kernel, names: tuple[str, ...]) -> Callable[..., A
 
     def run(*args: Any, **options: Any) -> Any:
         targets = [options.pop(name) for name in names]
+        for target in targets:
+            if not on_device(target):
+                raise elsewhere(target.device)
         _check_targets(packet, targets, tree_flatten((args, options))[0])
         options = {name: given(value) for name, value in options.items()}
         found = function(*[given(a) for a in args], **options)

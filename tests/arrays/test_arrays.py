@@ -216,6 +216,31 @@ def test_indexing_is_numpys(device, index):
     assert y.base_data is x.base_data
 
 
+def test_views_as_another_dtype_are_numpys(device):
+    host = np.arange(24, dtype=np.int16).reshape(2, 3, 4)
+    x = cp.asarray(host)
+    for part in (np.s_[:], np.s_[1:, ::2], np.s_[..., :2], np.s_[:, :0], np.s_[0, 1, 2, ...]):
+        for dtype in (np.float16, np.uint8, np.int32, np.int16):
+            try:
+                expected = host[part].view(dtype)
+            except ValueError:
+                with pytest.raises(cp.ShapeError, match=r"^view: an array of int16, shape"):
+                    x[part].view(dtype)
+                continue
+            found = x[part].view(dtype)
+            assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+            np.testing.assert_array_equal(found.get(), expected)
+    with pytest.raises(cp.ShapeError, match="last axis must be contiguous"):
+        x[..., ::2].view(np.int32)
+    one = cp.asarray(np.float32(1.5)).view(np.int32)
+    assert (one.shape, one.item()) == ((), 0x3FC00000)
+    one.fill(2)
+    assert x.view(np.uint16).base_data is x.base_data
+    assert x.view().dtype == np.int16
+    with pytest.raises(cp.DTypeError, match="complex64"):
+        x.view(np.complex64)
+
+
 def test_views_of_views_share_memory(device):
     a, x = pair(numbers((6, 8)))
     b, y = (v[1:, ::2].transpose()[::-1][1:, ::-2] for v in (a, x))

@@ -6,9 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import torch
+
 from clprim import ops
 from clprim.arrays.array import Array
-from clprim.torch.copying import duplicate
+from clprim.torch.copying import cast, duplicate
+from clprim.torch.kernels.elementwise import apply
 from clprim.torch.layout import format_of
 from clprim.torch.table import kernel
 
@@ -38,6 +42,10 @@ def _resized(name: str, mode: str, aligned: bool = False, antialias: bool = Fals
 
     @kernel(name, lies=format_of(0))
     def run(x: Array, size: Sequence[int], *rest: Any) -> Any:
+        if x.dtype == np.uint8 and mode in ("bilinear", "bicubic"):
+            # PyTorch's pixels: mixed as numbers, then rounded to what a byte holds.
+            mixed = run(cast(x, torch.float32), size, *rest)
+            return apply("clamp(floor({a} + 0.5f), 0.0f, 255.0f)", mixed, kind=torch.uint8)
         align, scales = (rest[0], rest[1:]) if aligned else (None, rest)
         scale = scale_of(scales, align)
         if scale is not None:

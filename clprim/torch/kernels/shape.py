@@ -13,13 +13,20 @@ from clprim.torch import private
 from clprim.torch.copying import cast, duplicate
 from clprim.torch.kernels.elementwise import promoted
 from clprim.torch.layout import contiguous, format_of, like
-from clprim.torch.memory import counted
+from clprim.torch.memory import counted, elsewhere
 from clprim.torch.table import kernel
+
+
+def _together(values: Sequence[Any]) -> torch.dtype:
+    """Returns the dtype of arrays that are joined; none may be a number of the host's."""
+    if not all(isinstance(v, Array) for v in values):
+        raise elsewhere("cpu")
+    return promoted(*values)
 
 
 @kernel("cat", lies=format_of(0))
 def _cat(arrays: Sequence[Array], dim: int = 0) -> Any:
-    kind = promoted(*arrays)
+    kind = _together(arrays)
     # PyTorch leaves out what has the shape (0,), whatever the others'.
     wanted = [a for a in arrays if a.shape != (0,)] or arrays[:1]
     return ops.cat([cast(a, kind) for a in wanted], dim)
@@ -27,7 +34,7 @@ def _cat(arrays: Sequence[Array], dim: int = 0) -> Any:
 
 @kernel("stack", lies=contiguous)
 def _stack(arrays: Sequence[Array], dim: int = 0) -> Any:
-    kind = promoted(*arrays)
+    kind = _together(arrays)
     return ops.stack([cast(a, kind) for a in arrays], dim)
 
 
