@@ -15,24 +15,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from clprim.dtypes import AnyDType, stored_type, value_dtype
+from clprim.dtypes import AnyDType
 from clprim.language.definition import PointwiseDefinition
-from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import (
     BAKED_DIMS,
     KernelPlan,
-    LookupCode,
     OperandCode,
-    PositionCode,
-    ScalarCode,
-    inner_step,
     round_up,
     work_group,
 )
 from clprim.plan.pointwise.code import PointwiseCode, TileCode
-from clprim.plan.pointwise.lookups import plan_lookups, vector_lanes
+from clprim.plan.pointwise.elements import Elements
 from clprim.plan.pointwise.placing import place_tiles
 from clprim.plan.pointwise.schedule import (
     CHUNK,
@@ -40,39 +33,21 @@ from clprim.plan.pointwise.schedule import (
     SIZES,
     aligned,
     chunk_vector,
-    find_period,
     group_size,
-    in_words,
-    may_stream,
     prefetched,
     rows_together,
     run_length,
-    vector_width,
     widest,
 )
 from clprim.plan.pointwise.tiling import find_tiling
-from clprim.plan.snippets import (
-    Printed,
-    index_type,
-    own_names,
-    refuse_byte_choices,
-    resolve_positions,
-    unified_functions,
-)
 from clprim.plan.strides import (
     Dim,
     Operand,
-    Space,
-    broadcast_strides,
-    collapse,
-    memory_order,
 )
 from clprim.traits import DeviceTraits
 
 # Of arguments, which OpenCL promises room for.
 ARGUMENT_BYTES = 1024
-# Vectors compute as their components do only where C does not promote the components first.
-_VECTOR_TYPES = frozenset("int uint long ulong float double".split())
 
 
 def plan_pointwise(
@@ -95,268 +70,132 @@ def plan_pointwise(
         scalars: dtypes of the run-time scalars.
         traits: Of the device.
         in_place: Whether results take the places of inputs, whose lines a cache then has: a store
-            past it would have to take them out first (a step of Adam took twice as long).
+            past it would have to take them out first.
 
     Raises:
         ShapeError: ``coord(d)`` of a dimension that is not there, a lookup with more or fewer
             coordinates than dimensions, a stride of half an element.
     """
-    what = definition.name
-    refuse_byte_choices(definition.snippets, inputs, traits)
-    arrays = [*results, *(inputs[n] for n in definition.broadcast)]
-    strides = [broadcast_strides(a, shape) for a in arrays]
-    counted = {"index": None} if "index" in definition.expr.used or definition.draws else {}
-    position_names, position_strides, coords, sizes = resolve_positions(
-        what, definition.snippets, shape, counted
-    )
+    call = Elements(definition, shape, tuple(results), tuple(inputs), tuple(scalars), traits)
+    return _tiled(call, in_place) or _walked(call, in_place)
 
-    order = memory_order(shape, strides)
-    everything = [*strides, *position_strides]
-    space = collapse(
-        Space(
-            tuple(Dim(shape[d], tuple(s[d] for s in everything)) for d in order),
-            (*(a.in_elements(a.offset) for a in arrays), *(0 for _ in position_strides)),
-        )
-    )
-    copied = definition.copies and results[0].dtype == inputs[0].dtype
-    types = [a.dtype for a in arrays]
-    if copied:
-        space, itemsize = in_words(space, types[0].itemsize, traits)
-        types = [np.dtype(f"u{itemsize}")] * 2
-    dims = space.dims or (Dim(1, (1,) * len(everything)),)
-    inner, outer = dims[-1], dims[:-1]
 
-    elsewhere = [a.dtype for n, a in enumerate(inputs) if n not in definition.broadcast]
-    dtypes = [*types, *elsewhere, *scalars]
-    lookups, places = plan_lookups(definition, inputs, dtypes)
-    values = [t if t.kind in "iub" else value_dtype(t, dtypes) for t in types[: len(results)]] + [
-        value_dtype(t, dtypes) for t in types[len(results) :]
-    ]
-    operands = [
-        OperandCode.of(name, dtype, value, inner.strides[k])
-        for k, (name, dtype, value) in enumerate(
-            zip(_names(len(results), definition.broadcast), types, values, strict=True)
-        )
-    ]
-    # What is read backwards is read by vectors, whose lanes change places.
-    operands = [
-        replace(o, inner="back") if inner.strides[k] == -1 and k >= len(results) else o
-        for k, o in enumerate(operands)
-    ]
-    scalar_codes = tuple(
-        ScalarCode(f"w{n}", stored_type(value_dtype(d, dtypes)).value)
-        for n, d in enumerate(scalars)
+def _tiled(call: Elements, in_place: bool) -> KernelPlan | None:
+    """Plans tiles for operands that lie in different orders, if these pay."""
+    value, traits = call.value, call.traits
+    if call.periodic is not None or value is None or call.lookups or len(call.dims) > BAKED_DIMS:
+        return None
+    tiling = find_tiling(
+        call.dims,
+        len(call.types),
+        len(call.results),
+        vectors=(widest(value, traits), call.vector),
+        sizes=(call.types[0].itemsize, SIZES[value]),
+        is_cpu=traits.is_cpu,
     )
-    value = operands[0].value if copied else _vector_type(definition, operands, scalar_codes)
-    along = None
-    if lookups and traits.is_cpu and not definition.draws:
-        walks = inner.strides[len(arrays) :]
-        lane = [n for n, walk in zip(position_names, walks, strict=True) if walk]
-        if len(lane) == 1 and lane[0] != "index" and 1 in walks:
-            along = vector_lanes(
-                definition, operands, lookups, len(results), int(lane[0][6:]), len(shape)
-            )
-    if along is not None:
-        value, operands, lookups = along
-    periodic = None if lookups else find_period(dims, len(arrays), len(results), value, traits)
-    nbytes = sum(_touched(a, shape) for a in (*results, *inputs))
-    index = index_type(
-        Space(dims, space.offsets),
-        [inputs[int(k.name[1:])] for k in lookups],
-        compared=bool(position_names or sizes or lookups),
-        traits=traits,
+    if tiling is None:
+        return None
+    where = call.dims, call.space.offsets, call.operands, call.types[0], call.reach, traits
+    placed = place_tiles(tiling, *where)
+    call.given.numbers(**dict(placed.numbers))
+    code = TileCode(
+        **call.common,
+        **call.split(placed.operands),
+        parameters=tuple(call.given.parameters),
+        outer=placed.outer,
+        vector=tiling.vector,
+        patterns=1,
+        chunk=0,
+        peeled=False,
+        streaming=not in_place and call.streams(tiling.vector),
+        middle=placed.middle,
+        tile=tiling.room or tiling.tile,
+        result_step=tiling.result_step,
+        input_step=tiling.input_step,
+        result_rows=tiling.result_rows,
+        input_rows=tiling.input_rows,
+        shuffles=tiling.shuffles,
+        whole=bool(tiling.room),
+        ahead=placed.ahead,
     )
-    given = Arguments(index)
-    for o in (*operands, *lookups):  # a pointer for every array, also where it is read in two ways
-        if not (isinstance(o, LookupCode) and o.named):
-            given.memory(o.storage, f"{o.name}_memory", read_only=not o.name.startswith("y"))
-    given.scalars(scalar_codes)
-    if definition.draws:
-        given.random()
-    of_scalars = {w.value for w in scalar_codes}
-    printed = Printed()
-    known = {o.name: o.value for o in (*operands, *lookups)}
-    known |= {w.name: w.value for w in scalar_codes}
-    expr = printed.text(definition.expr, known)
-    common: dict[str, Any] = {
-        "name": what,
-        "preamble": definition.preamble,
-        "index": index,
-        "unified": unified_functions(definition.snippets, definition.preamble, traits),
-        "doubles": "double" in {*(o.value for o in (*operands, *lookups)), *of_scalars},
-        "own": own_names(definition.snippets, definition.preamble),
-        "part": definition.expr.rules.part,
-        "expr": expr,
-        "divided": printed.divided,
-        "scalars": scalar_codes,
-        "lookups": lookups,
-        "positions": tuple(
-            PositionCode(name, inner_step(stride))
-            for name, stride in zip(position_names, inner.strides[len(arrays) :], strict=True)
-        ),
-        "coords": coords,
-        "sizes": sizes,
-        "random": definition.draws,
-        "walks": False,
-        "prefetched": (),
-    }
-    flops = definition.expr.flops * math.prod(shape)
+    return call.plan(tiling.template, code, placed.global_size, (1, 1))
 
-    # A part of an array stands for the whole: what is written into its gaps comes soon.
-    reach = nbytes + sum(_reach(a) - _touched(a, shape) for a in results)
-    vector = vector_width(value, operands, len(results), inner, traits)
-    if periodic is None and value is not None and not lookups and len(dims) <= BAKED_DIMS:
-        tiling = find_tiling(
-            dims,
-            len(arrays),
-            len(results),
-            vectors=(widest(value, traits), vector),
-            sizes=(types[0].itemsize, SIZES[value]),
-            is_cpu=traits.is_cpu,
-        )
-        if tiling is not None:
-            placed = place_tiles(tiling, dims, space.offsets, operands, types[0], reach, traits)
-            given.numbers(**dict(placed.numbers))
-            return KernelPlan(
-                template=tiling.template,
-                code=TileCode(
-                    **common,
-                    parameters=tuple(given.parameters),
-                    results=placed.operands[: len(results)],
-                    inputs=placed.operands[len(results) :],
-                    outer=placed.outer,
-                    vector=tiling.vector,
-                    patterns=1,
-                    chunk=0,
-                    peeled=False,
-                    streaming=not in_place
-                    and all(
-                        may_stream(t, tiling.vector, reach, traits) for t in types[: len(results)]
-                    ),
-                    middle=placed.middle,
-                    tile=tiling.room or tiling.tile,
-                    result_step=tiling.result_step,
-                    input_step=tiling.input_step,
-                    result_rows=tiling.result_rows,
-                    input_rows=tiling.input_rows,
-                    shuffles=tiling.shuffles,
-                    whole=bool(tiling.room),
-                    ahead=placed.ahead,
-                ),
-                arguments=tuple(given.arguments),
-                global_size=placed.global_size,
-                local_size=(1, 1),
-                nbytes=nbytes,
-                flops=flops,
-            )
 
-    period, patterns = inner.size, 1
+def _walked(call: Elements, in_place: bool) -> KernelPlan:
+    """Plans one loop, along which runs or vectors are taken, inside of all others."""
+    traits, periodic, operands = call.traits, call.periodic, call.operands
+    inner, outer, vector, patterns = call.dims[-1], call.dims[:-1], call.vector, 1
     if periodic is not None:
         vector, patterns = periodic
         operands = [
             replace(o, inner="period") if (s, row) == (1, 0) else o
-            for o, s, row in zip(operands, inner.strides, dims[-2].strides, strict=False)
+            for o, s, row in zip(operands, inner.strides, outer[-1].strides, strict=False)
         ]
-        inner = Dim(period * dims[-2].size, inner.strides)
-        outer = outer[:-1]
-    chunk = 0
-    if vector == 1 and not (lookups or in_place or definition.draws):
-        vector = chunk_vector(definition, operands, types[: len(results)], inner, reach, traits)
+        inner, outer = Dim(inner.size * outer[-1].size, inner.strides), outer[:-1]
+    chunk, count = 0, len(call.results)
+    if vector == 1 and not (call.lookups or in_place or call.definition.draws):
+        stored = call.types[:count]
+        vector = chunk_vector(call.definition, operands, stored, inner, call.reach, traits)
         chunk = CHUNK if vector > 1 else 0
-    whole = aligned(len(results), outer, space, vector)
-    streaming = (
-        vector > 1
-        and not in_place
-        and all(may_stream(t, vector, reach, traits) for t in types[: len(results)])
-        and (whole or (periodic is None and inner.size >= PEELED * vector))
-    )
-
-    labels = [*(o.name for o in operands), *position_names]
+    whole = aligned(count, outer, call.space, vector)
+    long = whole or (periodic is None and inner.size >= PEELED * vector)
+    streaming = vector > 1 and not in_place and call.streams(vector) and long
     together = 1 if periodic else rows_together(inner.size, outer, vector, traits)
     pieces = -(-outer[-1].size // together) if together > 1 else 1
     rows = math.prod(d.size for d in (outer[:-1] if together > 1 else outer)) * pieces
+    run = run_length(inner.size, vector, patterns, traits)
     numbers = [("n", inner.size), ("rows", rows)]
     numbers += [(f"n{d}", dim.size) for d, dim in enumerate(outer)]
-    run = run_length(inner.size, vector, patterns, traits)
-    if vector > 1:
-        numbers.append(("run", run))
-    if together > 1:
-        numbers += [("pieces", pieces), ("together", together)]
-    if periodic is not None:
-        numbers.append(("period", period))
-    steps = [o.inner for o in (*operands, *common["positions"])]
-    for k, label in enumerate(labels):
-        numbers.append((f"{label}_start", space.offsets[k]))
-        if steps[k] == "any":
-            numbers.append((f"{label}_step", inner.strides[k]))
-        numbers += [(f"{label}_s{d}", dim.strides[k]) for d, dim in enumerate(outer)]
-    numbers += [(f"size_{axis}", shape[axis]) for axis in sorted({axis for _, axis in sizes})]
-    numbers += places
-    room = ARGUMENT_BYTES - 8 * len(given.parameters)
-    baked = len(dims) > BAKED_DIMS or len(numbers) * SIZES[index] > room
-    if not baked:
-        given.numbers(**dict(numbers))
+    numbers += [("run", run)] if vector > 1 else []
+    numbers += [("pieces", pieces), ("together", together)] if together > 1 else []
+    numbers += [("period", call.dims[-1].size)] if periodic is not None else []
+    numbers += _strides(call, operands, inner, outer)
+    baked = _pass(call, numbers)
 
     work = (-(-inner.size // run), rows)
     group = 1 if chunk else group_size(inner.size // work[0] * together, vector, traits)
-    # A CPU's group that takes a piece of many rows reads lines of memory that it leaves at once:
-    # images of 112 and 56 columns were resized four times as slowly by groups of 16 columns.
+    # A CPU's group that takes a piece of many rows reads lines of memory that it leaves at
+    # once: whole rows are read by one.
     local = work_group(work, group, whole_rows=traits.is_cpu and vector == 1)
-    return KernelPlan(
-        template="pointwise/elements" if periodic is None else "pointwise/periodic",
-        code=PointwiseCode(
-            **common
-            | {
-                "walks": together > 1,
-                "prefetched": prefetched(
-                    operands[len(results) :], dims, len(results), reach, traits
-                )
-                if vector > 1 and not chunk
-                else (),
-            },
-            parameters=tuple(given.parameters),
-            constants=tuple(numbers) if baked else (),
-            results=tuple(operands[: len(results)]),
-            inputs=tuple(operands[len(results) :]),
-            outer=len(outer),
-            vector=vector,
-            patterns=patterns,
-            chunk=chunk,
-            peeled=streaming and not whole,
-            streaming=streaming,
-        ),
-        arguments=tuple(given.arguments),
-        global_size=tuple(round_up(w, g) for w, g in zip(work, local, strict=True)),
-        local_size=local,
-        nbytes=nbytes,
-        flops=flops,
+    ahead: tuple[Any, ...] = ()
+    if vector > 1 and not chunk:
+        ahead = prefetched(operands[count:], call.dims, count, call.reach, traits)
+    code = PointwiseCode(
+        **call.common | {"walks": together > 1, "prefetched": ahead},
+        **call.split(operands),
+        parameters=tuple(call.given.parameters),
+        constants=tuple(numbers) if baked else (),
+        outer=len(outer),
+        vector=vector,
+        patterns=patterns,
+        chunk=chunk,
+        peeled=streaming and not whole,
+        streaming=streaming,
     )
+    template = "pointwise/elements" if periodic is None else "pointwise/periodic"
+    sizes = tuple(round_up(w, g) for w, g in zip(work, local, strict=True))
+    return call.plan(template, code, sizes, local)
 
 
-def _names(results: int, inputs: Sequence[int]) -> list[str]:
-    return [f"y{n}" for n in range(results)] + [f"x{n}" for n in inputs]
+def _strides(
+    call: Elements, operands: Sequence[OperandCode], inner: Dim, outer: Sequence[Dim]
+) -> list[tuple[str, int]]:
+    """Where operands and positions begin and how they step, and sizes that strings read."""
+    found: list[tuple[str, int]] = []
+    named = [(o.name, o.inner) for o in (*operands, *call.common["positions"])]
+    for k, (label, step) in enumerate(named):
+        found.append((f"{label}_start", call.space.offsets[k]))
+        if step == "any":
+            found.append((f"{label}_step", inner.strides[k]))
+        found += [(f"{label}_s{d}", dim.strides[k]) for d, dim in enumerate(outer)]
+    read = sorted({axis for _, axis in call.sizes})
+    return [*found, *((f"size_{axis}", call.shape[axis]) for axis in read), *call.places]
 
 
-def _vector_type(
-    definition: PointwiseDefinition,
-    operands: Sequence[OperandCode],
-    scalars: Sequence[ScalarCode],
-) -> str | None:
-    """The one type that everything is calculated in, where vectors compute as elements do."""
-    types = {*(o.value for o in operands), *(w.value for w in scalars)}
-    value = next(iter(types))
-    if len(types) > 1 or value not in _VECTOR_TYPES or not definition.componentwise:
-        return None
-    if definition.needs_float and value not in ("float", "double"):
-        return None
-    return value
-
-
-def _reach(operand: Operand) -> int:
-    """Bytes from the first element to the last one."""
-    steps = zip(operand.strides, operand.shape, strict=True)
-    return operand.dtype.itemsize + sum(abs(s) * (n - 1) for s, n in steps)
-
-
-def _touched(operand: Operand, shape: tuple[int, ...]) -> int:
-    return min(operand.size, math.prod(shape)) * operand.dtype.itemsize
+def _pass(call: Elements, numbers: Sequence[tuple[str, int]]) -> bool:
+    """Makes numbers arguments; returns whether they are to be printed, being too many."""
+    room = ARGUMENT_BYTES - 8 * len(call.given.parameters)
+    if len(call.dims) > BAKED_DIMS or len(numbers) * SIZES[call.index] > room:
+        return True
+    call.given.numbers(**dict(numbers))
+    return False
