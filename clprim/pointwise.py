@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from clprim.gradients.pointwise import PointwiseGradient
 
 
-class Elements(NamedTuple):
+class Mapped(NamedTuple):
     """What a call computes: elements of ``shape``, each by itself.
 
     Attributes:
@@ -183,7 +183,7 @@ class Pointwise(Strings):
         arrays, numbers = args[: self.inputs], args[self.inputs :]
         return sources(self, arrays, numbers, outputs_of(out), options)
 
-    def problem(self, request: Request, target: Target) -> Elements:
+    def problem(self, request: Request, target: Target) -> Mapped:
         """See `clprim.call.primitive.Primitive.problem`; options are the shape, or None."""
         what, inputs, wanted, outs = self.what, request.operands, request.options, request.outs
         broadcast = self.definition.broadcast
@@ -227,9 +227,9 @@ class Pointwise(Strings):
         scalar_types = weaken(request.numbers, scalar_types, array_dtypes, stored, traits.fp64)
         everything = [*(a.dtype for a in inputs), *stored, *scalar_types]
         dtypes.require_supported(everything, traits, str(target))
-        return Elements(shape, results, inputs, tuple(scalar_types), in_place)
+        return Mapped(shape, results, inputs, tuple(scalar_types), in_place)
 
-    def plan(self, problem: Elements, traits: DeviceTraits, table: Table) -> Plan | None:
+    def plan(self, problem: Mapped, traits: DeviceTraits, table: Table) -> Plan | None:
         """See `clprim.call.primitive.Primitive.plan`."""
         del table
         shape, results, inputs, scalars, in_place = problem
