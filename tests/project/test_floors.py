@@ -108,3 +108,12 @@ def test_every_path_on_the_map_exists():
             "/" not in path and any([*root.rglob(path)] for root in roots[1:])
         )
         assert found, f"the map, or a page of kernels, names {path}, which does not exist"
+
+
+def test_the_reference_names_every_module_of_operators():
+    pages = (ROOT / "docs" / "reference").glob("*.md")
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages) + "\n"
+    for path in (ROOT / "ops").glob("*/*.py"):
+        if "__all__" in path.read_text(encoding="utf-8"):
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            assert f"::: {name}\n" in text, f"{name} is on no page of docs/reference"
