@@ -70,9 +70,7 @@ def test_tensors_of_two_devices_are_refused():
         lambda: torch.add(here, here, out=there),
         lambda: torch.stack([here, here], out=torch.ones(0)),
     ):
-        with pytest.raises(
-            RuntimeError, match="found at least two devices, opencl:0 and cpu"
-        ):
+        with pytest.raises(RuntimeError, match="found at least two devices, opencl:0 and cpu"):
             call()
     assert there.tolist() == [1, 1]
 
