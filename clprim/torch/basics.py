@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -225,17 +225,6 @@ def _linspace(start: Any, end: Any, steps: int, *, out: torch.Tensor) -> torch.T
     return out
 
 
-def _scattered(view: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    """Returns a kernel that writes to a part of a copy; PyTorch's own asks for storages' sizes."""
-
-    def run(x: torch.Tensor, source: torch.Tensor, *where: Any, **named: Any) -> torch.Tensor:
-        made = _clone(x)
-        _copy_from(source, view(made, *where, **named))
-        return made
-
-    return run
-
-
 def _pinned(original: Any) -> Any:
     """Memory of the host is as it is: PyTorch asks for pinned one in C++, and nothing needs it."""
 
@@ -285,10 +274,6 @@ def register() -> None:
         "arange.start_out": _arange,
         "eye.m_out": _eye,
         "linspace.out": _linspace,
-        "diagonal_scatter": _scattered(_aten.diagonal.default),
-        "select_scatter": _scattered(_aten.select.int),
-        "slice_scatter": _scattered(_aten.slice.Tensor),
-        "as_strided_scatter": _scattered(_aten.as_strided.default),
     }
     for name, function in table.items():
         private.register_kernel(name, function)

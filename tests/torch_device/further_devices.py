@@ -50,6 +50,24 @@ with torch.device("opencl:1"):
     assert torch.zeros(2).device.index == torch.empty_strided((2, 3), (1, 2)).device.index == 1
 assert copy.deepcopy(x).device == pickle.loads(pickle.dumps(x)).device == x.device
 assert ct.tensor(ct.array(x)).device == x.device
+
+# Storages there: sizes, addresses, resizing, files.
+storage = torch.ones(3, device="opencl:1").untyped_storage()
+other = torch.UntypedStorage(12, device="opencl:1").copy_(storage)
+assert (other.device, other.nbytes()) == (x.device, 12)
+assert other.data_ptr() != storage.data_ptr()
+assert other.tolist() == storage.cpu().tolist()
+grown = torch.arange(2.0, device="opencl:1")
+part = grown[1:]
+grown.resize_(3)
+grown[1] = 5
+assert (part.item(), grown.device, grown.untyped_storage().nbytes()) == (5, x.device, 12)
+file = io.BytesIO()
+torch.save([grown, part], file)
+file.seek(0)
+assert [(t.device, t.tolist()[-1]) for t in torch.load(file)][1] == (x.device, 5)
+assert torch.opencl.mem_get_info(1)[1] > 0 < torch.opencl.memory_reserved(1)
+assert torch.opencl.current_stream(1).device == x.device != torch.opencl.current_stream().device
 refused(RuntimeError, "at least two devices", lambda: x[:, :2] + y.float())
 refused(RuntimeError, "at least two devices", lambda: torch.cat([y.float(), x]))
 refused(cp.DeviceError, "opencl:99: there is no such device", lambda: x.to("opencl:99"))

@@ -1,4 +1,4 @@
-"""What programs ask of any device of PyTorch: memory, streams, subclasses, a compiler."""
+"""What programs ask of any device: memory, streams, subclasses of tensors, a compiler."""
 
 import copy
 import io
@@ -70,9 +70,7 @@ def test_tensors_of_two_devices_are_refused():
         lambda: torch.add(here, here, out=there),
         lambda: torch.stack([here, here], out=torch.ones(0)),
     ):
-        with pytest.raises(
-            RuntimeError, match="same device, but found at least two devices, opencl:0 and cpu"
-        ):
+        with pytest.raises(RuntimeError, match="found at least two devices, opencl:0 and cpu"):
             call()
     assert there.tolist() == [1, 1]
 
