@@ -175,7 +175,7 @@ def _gradients(dtype: AnyDType, weight: bool, accumulate: tuple[bool, ...]) -> G
 
 def _derived(dtype: AnyDType, wrt: tuple[str, ...], names: dict[str, str]) -> dict[str, Any]:
     """The strings of gradients in x (x0), weight (x2) and bias (x3), statistics being at hand."""
-    normalizing = standardizing(dtype, 1, True, True, "batch_norm")
+    normalizing = standardizing(dtype, 1, True, True, "batch_norm", saved=True)
     gradient = normalizing.gradient(wrt, saves=("group_y0", "group_y1"))
     real = "double" if statistics_dtype(dtype) == np.float64 else "float"
     return gradient.strings(names, ("x1", "x2", "x3"), real)

@@ -223,7 +223,7 @@ def groups_backward(
 def _gradient(dtype: AnyDType, weight: bool, parameters: bool) -> GroupedGradient:
     """The gradient in x, with a weight or without, and in weight and bias, alone or beside it."""
     wrt = ("x0",) * (weight or not parameters) + ("x2", "x3") * parameters
-    operator = standardizing(dtype, 1, weight or parameters, parameters, "group_norm")
+    operator = standardizing(dtype, 1, weight or parameters, parameters, "group_norm", saved=True)
     return operator.gradient(wrt, saves=_SAVES)
 
 

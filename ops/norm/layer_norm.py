@@ -142,10 +142,12 @@ _SAVES = ("group_y0", "group_y1")  # mean and 1 / deviation
 
 @lru_cache(maxsize=64)
 def _gradient(dtype: AnyDType, weight: bool) -> GroupedGradient:
-    return standardizing(dtype, 1, weight, False, "layer_norm").gradient("x0", saves=_SAVES)
+    return standardizing(dtype, 1, weight, False, "layer_norm", saved=True).gradient(
+        "x0", saves=_SAVES
+    )
 
 
 @lru_cache(maxsize=64)
 def _parameter_gradients(dtype: AnyDType) -> GroupedGradient:
-    operator = standardizing(dtype, 1, True, True, "layer_norm")
+    operator = standardizing(dtype, 1, True, True, "layer_norm", saved=True)
     return operator.gradient(("x2", "x3"), saves=_SAVES)

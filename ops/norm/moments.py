@@ -99,20 +99,26 @@ def about_origin(origins: int) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=256)
-def standardizing(dtype: AnyDType, origins: int, weight: bool, bias: bool, name: str) -> Grouped:
+def standardizing(
+    dtype: AnyDType, origins: int, weight: bool, bias: bool, name: str, *, saved: bool = False
+) -> Grouped:
     """Returns (x - mean) / √(variance + w0) · weight + bias, of x, its origins, weight and bias.
 
-    The values of a group are the mean, 1 / √(variance + eps), and the variance.
+    The values of a group are the mean, 1 / √(variance + eps), and the variance; then, unless these
+    are ``saved`` ones, the origin and the mean's distance from it, which together are not rounded.
     """
     strings = about_origin(origins)
     strings["finalize"] += (
         "group_y0 = mean; group_y1 = 1 / sqrt(variance + w0); group_y2 = variance;"
     )
+    if not saved:
+        strings["finalize"] += " group_y3 = middle; group_y4 = distance;"
     n = 1 + origins
-    # x - mean first: what is left of two close numbers is exact, and is what matters.
-    each = "y0 = (x0 - group_y0) * group_y1" + f" * x{n}" * weight + f" + x{n + weight}" * bias
+    # The difference first: what is left of two close numbers is exact, and is what matters.
+    each = "y0 = (x0 - group_y0)" if saved else "y0 = (x0 - group_y3 - group_y4)"
+    each += " * group_y1" + f" * x{n}" * weight + f" + x{n + weight}" * bias
     kind = statistics_dtype(dtype)
-    return Grouped(**strings, each=each, result_type=dtype, partial_type=kind, name=name)
+    return Grouped(**strings, each=each + ";", result_type=dtype, partial_type=kind, name=name)
 
 
 @lru_cache(maxsize=64)
