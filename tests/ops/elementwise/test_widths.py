@@ -100,3 +100,11 @@ def test_widened_functions_are_right(device, monkeypatch, least):
         np.testing.assert_allclose(
             found, np.exp(x) + x**2, rtol=2e-6 if dtype == np.float32 else 1e-14
         )
+
+
+def test_epilogues_store_elements_too(device):
+    a, b = (cp.asarray(np.full(shape, 0.25, np.float32)) for shape in ((3, 5), (5, 19)))
+    found = ops.matmul(a, b, epilogue="y0 = exp(-y0) + rsqrt(y0);")
+    wanted = cp.Pointwise("y0 = exp(-x0) + rsqrt(x0);")(ops.matmul(a, b))
+    np.testing.assert_array_equal(bits(found), bits(wanted))
+    assert len(set(bits(found))) == 1
