@@ -127,7 +127,8 @@ def test_nan_beside_one_element(device, name):
 
 # All keep it but `heaviside`, as in PyTorch, and comparisons.
 OF_ONE = """abs sign round erf erfinv sinc entr relu relu6 sigmoid silu gelu mish softplus
-    logsigmoid elu celu selu leaky_relu hardtanh hardsigmoid hardswish hardshrink softshrink logit""".split()
+    logsigmoid elu celu selu leaky_relu hardtanh hardsigmoid hardswish hardshrink softshrink
+    logit""".split()
 
 
 @pytest.mark.alone
