@@ -119,11 +119,21 @@ def binary(
         simple = None if a.dtype.kind in "biu" else _operator(_POWERS[b], name, a.dtype)
         if simple is not None:
             return simple(a) if out is None else _apart(simple, a, out=out)
-    other = b.dtype if is_array else dtypes.scalar_dtype(b, a.dtype)
+    if name == "divide" and type(b) is int and a.dtype.kind in "iu":
+        b, other = _divisor(b), a.dtype  # a quotient is floating, so that no bounds matter
+    else:
+        other = b.dtype if is_array else dtypes.scalar_dtype(b, a.dtype)
     operator, common = _binary_operator(name, a.dtype, other, is_array, swapped, dtype)
     if name == "power" and common.kind == "i" and not (is_array or swapped) and b < 0:
         raise DTypeError(f"power: {quoted(b)} of {a.dtype}: a negative power is no integer")
     return operator(a, b) if out is None else _apart(operator, a, b, out=out)
+
+
+def _divisor(number: int) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        raise DTypeError(f"divide: {quoted(number)} is out of bounds for a float") from None
 
 
 @lru_cache(maxsize=1024)

@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 import pyopencl as cl
 import pyopencl.array as cl_array
+from pyopencl.tools import get_or_register_dtype
 
 from clprim.arrays import indexing
 from clprim.arrays.display import Display
@@ -27,6 +28,10 @@ from clprim.runtime.device import Device, current_device, device_of, on, wait_fo
 from clprim.runtime.tracing import active
 
 Shape = tuple[int, ...]
+
+# For PyOpenCL's own kernels, such as `if_positive` of a comparison, by a spelling that is no
+# other dtype's.
+get_or_register_dtype(["unsigned  char"], np.dtype(np.bool_))
 
 
 class Array(Operators, Methods, Protocols, Exchange, Display, cl_array.Array):
@@ -224,12 +229,14 @@ class Array(Operators, Methods, Protocols, Exchange, Display, cl_array.Array):
 
         Args:
             shape: The new shape, as several arguments or one sequence; one size may be -1.
-            order: Only ``"C"``.
+            order: In which elements are counted: ``"C"``, or ``"F"``, the first index fastest.
         """
-        if not isinstance(order, str) or order != "C":
-            raise ShapeError(f"reshape: order={quoted(order)} is not supported; expected 'C'")
+        if not isinstance(order, str) or order not in ("C", "F"):
+            raise ShapeError(f"reshape: order={quoted(order)}: expected 'C' or 'F'")
         several = elements_of(shape[0]) if len(shape) == 1 and not is_integer(shape[0]) else None
         wanted = shape if several is None else several
+        if order == "F":
+            return self.transpose().reshape(wanted[::-1]).transpose()
         if not all(is_integer(s) for s in wanted):
             raise ShapeError(f"reshape: expected integers, got {quoted(wanted)}")
         known = math.prod(s for s in wanted if s != -1)
@@ -250,11 +257,13 @@ class Array(Operators, Methods, Protocols, Exchange, Display, cl_array.Array):
         return self.transpose(*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
 
     def ravel(self, order: str = "C") -> Array:
-        """Returns all elements in one dimension, in C order: a view where that is one."""
+        """Returns all elements in one dimension, as `reshape` does: a view where that is one."""
         return self.reshape(-1, order=order)
 
     def flatten(self, order: str = "C") -> Array:
-        """Returns a copy of all elements in one dimension, in C order."""
+        """Returns a copy of all elements in one dimension, in the order of `reshape`."""
+        if order == "F":
+            return self.transpose().flatten()
         return self.copy().reshape(-1, order=order)
 
     @checked
@@ -286,6 +295,10 @@ class Array(Operators, Methods, Protocols, Exchange, Display, cl_array.Array):
     ) -> Array:
         """Returns a copy: C-contiguous, or with ``order="K"`` in the array's own memory order.
 
+        Args:
+            queue: After what, and before what of it; it becomes the copy's own.
+            order: ``"C"`` or ``"K"``.
+
         Raises:
             ShapeError: Another order.
         """
@@ -294,13 +307,13 @@ class Array(Operators, Methods, Protocols, Exchange, Display, cl_array.Array):
         axes = memory_order(self.shape, [self.strides]) if order == "K" else None
         out = new_dense(self.shape, self.dtype, axes)
         with _beside(queue):
-            return self.arithmetic.copy(self, out=out)
+            return _of_queue(self.arithmetic.copy(self, out=out), queue)
 
     @checked
     def astype(self, dtype: Any, queue: cl.CommandQueue | None = None) -> Array:
         """Returns a copy in another dtype, converted as C converts."""
         with _beside(queue):
-            return self.arithmetic.astype(self, as_dtype(dtype))
+            return _of_queue(self.arithmetic.astype(self, as_dtype(dtype)), queue)
 
     @checked
     def fill(
@@ -320,6 +333,12 @@ class Array(Operators, Methods, Protocols, Exchange, Display, cl_array.Array):
 def _beside(queue: cl.CommandQueue | None) -> AbstractContextManager[None]:
     """The block of kernels that come after what a queue was given, and before what it will be."""
     return nullcontext() if queue is None else _in_order(queue)
+
+
+def _of_queue(array: Array, queue: cl.CommandQueue | None) -> Array:
+    if queue is not None:
+        array.queue = queue
+    return array
 
 
 @contextmanager

@@ -163,6 +163,9 @@ def _split(x: Any, index: Any) -> _Taken:
             there = x.namespace.asarray(part)
             if part.ndim == x.ndim and len(parts) == 2:
                 mask = there
+            elif not part.ndim:  # of a new dimension all or nothing
+                basic.append(None)
+                indices.append(x.namespace.zeros(int(there.item()), np.int64))
             else:
                 found = x._operators().nonzero(there)
                 indices += [found[:, d] for d in range(part.ndim)]

@@ -132,9 +132,19 @@ def _slopes(what: str, x: Any, weight: Any) -> Array:
 
 
 def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0, *, out: Any = None) -> Array:
-    """Returns min(max(min_val, x), max_val)."""
-    low, high = real("hardtanh", "min_val", min_val), real("hardtanh", "max_val", max_val)
-    return _hardtanh(x, low, high, out=out)
+    """Returns min(max(min_val, x), max_val).
+
+    Raises:
+        DefinitionError: A ``min_val`` above ``max_val``.
+    """
+    return _hardtanh(x, *_bounds("hardtanh", min_val, max_val), out=out)
+
+
+def _bounds(what: str, least: Any, most: Any) -> tuple[float, float]:
+    low, high = real(what, "min_val", least), real(what, "max_val", most)
+    if low > high:
+        raise DefinitionError(f"{what}: min_val={low} is greater than max_val={high}")
+    return low, high
 
 
 def hardsigmoid(x: Any, *, out: Any = None) -> Array:

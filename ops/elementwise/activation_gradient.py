@@ -102,9 +102,8 @@ def prelu_backward(grad: Any, x: Any, weight: Any) -> tuple[Array, Array]:
 
 def hardtanh_backward(grad: Any, x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Array:
     """Returns the gradient of `hardtanh`: 0 at both ends."""
-    what = "hardtanh_backward"
-    low, high = real(what, "min_val", min_val), real(what, "max_val", max_val)
-    return _derived("hardtanh", grad, x, low, high)
+    bounds = activation._bounds("hardtanh_backward", min_val, max_val)
+    return _derived("hardtanh", grad, x, *bounds)
 
 
 def hardsigmoid_backward(grad: Any, x: Any) -> Array:

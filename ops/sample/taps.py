@@ -56,8 +56,7 @@ def taps(mode: str, d: int, o: str, n: str, scale: str, align_corners: bool) -> 
     if mode == "linear":
         lines += [
             f"at{d} = at{d} < 0 ? 0 : at{d};",
-            # A neighbour that does not count is not read: 0 times its infinity would be NaN.
-            f"int i{d} = min((int)at{d}, {n} - 1), j{d} = min(i{d} + (at{d} > i{d}), {n} - 1);",
+            f"int i{d} = min((int)at{d}, {n} - 1), j{d} = min(i{d} + 1, {n} - 1);",
             f"typeof_{scale} b{d} = clamp(at{d} - i{d}, 0.0f, 1.0f), a{d} = 1 - b{d};",
         ]
         return Taps(tuple(lines), (f"i{d}", f"j{d}"), (f"a{d}", f"b{d}"))

@@ -141,3 +141,16 @@ def test_nothing_is_repeated(device):
     assert cp.repeat(empty, 3).shape == (0,)
     assert cp.repeat(empty, counts, axis=1).shape == (2, 0)
     assert cp.repeat(cp.ones((3,)), cp.asarray(np.array([0, 0, 0]))).shape == (0,)
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (0,), (2, 0), ()])
+def test_a_mask_of_no_dimensions(device, shape):
+    host = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    for keep in (True, False):
+        mask, x = np.array(keep), cp.asarray(host)
+        equal(x[cp.asarray(mask)], host[mask], np.float32)
+        expected = host.copy()
+        expected[mask] = x[cp.asarray(mask)] = 7
+        equal(x, expected, np.float32)
+    if len(shape) == 2:
+        equal(cp.asarray(host)[:, cp.asarray(np.array(True))], host[:, np.array(True)], np.float32)

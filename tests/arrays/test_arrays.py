@@ -289,8 +289,8 @@ def test_reshaping(device):
     for shape in ((5, 5), (-1, 7), (-1, -1), (-2, 12)):
         with pytest.raises(ShapeError, match=r"cannot reshape an array of shape \(2, 3, 4\)"):
             x.reshape(*shape)
-    with pytest.raises(ShapeError, match="order='F' is not supported"):
-        x.reshape(24, order="F")
+    with pytest.raises(ShapeError, match="order='A': expected 'C' or 'F'"):
+        x.reshape(24, order="A")
 
 
 def test_length_and_iteration(device):
@@ -570,3 +570,31 @@ def test_bits_survive(device):
     for dtype in (np.float32, np.float16, BFLOAT16, np.float64):
         a = bits[: 999 // 8 * 8].view(dtype)
         assert cp.asarray(a).get().tobytes() == a.tobytes()
+
+
+def test_elements_counted_with_the_first_index_fastest(device):
+    host = np.arange(24).reshape(2, 3, 4)
+    for view in (lambda a: a, lambda a: a[:, ::-1], lambda a: a.T, lambda a: a[:, :, ::2]):
+        a, x = view(host), view(cp.asarray(host))
+        for shape in ((-1,), (4, -1), (a.size, 1)):
+            equal(x.reshape(shape, order="F"), a.reshape(shape, order="F"))
+        equal(x.ravel("F"), a.ravel("F"))
+        equal(x.flatten("F"), a.flatten("F"))
+    x = cp.asarray(host)
+    assert x.T.ravel("F").base_data is x.base_data
+    assert x.T.flatten("F").base_data is not x.base_data
+
+
+def test_a_copy_has_the_queue_that_it_was_made_for(device):
+    x, queue = cp.asarray(np.float32([1, -2])), cl.CommandQueue(device.context)
+    for made in (x.copy(queue=queue), x.astype(np.float32, queue=queue)):
+        assert made.queue == queue and made[1:].queue == queue
+        equal(made + x, [2, -4], np.float32)
+    assert x.queue == x.copy().queue == device.queue
+
+
+@pytest.mark.filterwarnings("ignore::pyopencl.CompilerWarning")
+def test_pyopencls_choice_by_a_comparison(device):
+    x = cp.asarray(np.float32([1, -2, 3]))
+    equal(cl_array.if_positive(x > 0, x, -x), [1, 2, 3], np.float32)
+    equal(cl_array.if_positive(x < 0, np.float32(5), np.float32(7)), [7, 5, 7], np.float32)

@@ -235,7 +235,7 @@ def _beside(kind: torch.dtype, *values: Any) -> tuple[Any, ...]:
 
 def _binary(
     names: tuple[str, ...], real: str, whole: str = "", result: Callable[[Any], Any] | None = None
-) -> None:
+) -> Callable[..., Any]:
     """Registers an operator of two: ``whole`` of integers, ``result`` from the common dtype."""
 
     @kernel(*names, out=True)
@@ -243,9 +243,13 @@ def _binary(
         kind = promoted(a, b)
         if result is not None:
             kind = result(kind)
+            if kind.is_floating_point:  # of int8 too a number beyond it divides
+                a, b = (float(v) if isinstance(v, int) else v for v in (a, b))
         return apply(
             typed(real if kind.is_floating_point or not whole else whole), a, b, kind=kind, out=out
         )
+
+    return run
 
 
 def _forms(name: str, *more: str) -> tuple[str, ...]:
@@ -291,7 +295,7 @@ def _rsub(a: Any, b: Any, alpha: Any = 1) -> Any:
 
 
 _binary(_forms("mul", "Scalar"), "{a} * {b}")
-_binary(_forms("div", "Scalar"), "{a} / {b}", result=floating)
+_div = _binary(_forms("div", "Scalar"), "{a} / {b}", result=floating)
 
 
 def _stated(name: str, a: Any, b: Any, kind: Any, out: Array | None = None) -> Any:
@@ -314,10 +318,9 @@ def _of_statements(name: str, *overloads: str) -> None:
 
 @kernel("div.Tensor_mode", "div.Scalar_mode", out=True)
 def _div_mode(a: Any, b: Any, *, rounding_mode: str | None = None, out: Array | None = None) -> Any:
-    kind = promoted(a, b)
     if rounding_mode is None:
-        return apply(typed("{a} / {b}"), a, b, kind=floating(kind), out=out)
-    return _stated(f"{rounding_mode}_divide", a, b, kind, out)
+        return _div(a, b, out=out)
+    return _stated(f"{rounding_mode}_divide", a, b, promoted(a, b), out)
 
 
 _of_statements("floor_divide", "floor_divide", "floor_divide.Scalar")
