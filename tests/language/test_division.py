@@ -138,6 +138,16 @@ def test_an_epilogue_divides_so(device):
     equal(operator, np.array([[0, 2]], np.int32))
 
 
+def test_locals_may_be_called_as_the_engine_calls_its_own(device):
+    names = ("rest", "quotient", "divide", "modulo", "divisor", "to", "in_a", "a", "b")
+    text = " ".join(f"int {n} = x0 / x1; y0 += {n} % x1;" for n in names)
+    x, z = cp.asarray(np.array([[7, 9]], np.int32)), cp.asarray(np.array([[2], [0]], np.int32))
+    equal(
+        cp.Pointwise(f"int i = 0, v[1] = {{0}}; v[i++] /= x0; {text}")(x, z),
+        np.array([[9, 0], [0, 0]]),
+    )
+
+
 def test_a_complaint_points_where_the_user_wrote_it(device):
     with pytest.raises(cp.BuildError) as caught:
         cp.Pointwise("y0 = x0 / (x1 + 1) + (float2)(1, 2);")(
