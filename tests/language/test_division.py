@@ -128,6 +128,14 @@ def test_every_part_divides_so(device):
     equal(scan(x, z, axis=1), np.array([[0, 0, 0], [1, 1, 1]]))
 
 
+def test_vectors_of_floats_may_be_computed_beside_divided_positions(device):
+    text = "const int r = coord(1) / size_x1(0); y0 = at_x0(coord(0), r, coord(2)) * x2;"
+    a = np.arange(120, dtype=np.float32).reshape(2, 3, 20)
+    operands = cp.asarray(a), cp.ones((2,), np.float32), cp.full((20,), 2.0, np.float32)
+    y = cp.Pointwise(text)(*operands, shape=(2, 6, 20))
+    equal(y, 2 * a[:, [0, 0, 1, 1, 2, 2]])
+
+
 @pytest.mark.everywhere
 def test_an_epilogue_divides_so(device):
     a, b = np.array([[2, -4]], np.int32), np.array([[3, 1], [1, 1]], np.int32)
@@ -136,6 +144,16 @@ def test_an_epilogue_divides_so(device):
         cp.asarray(a), cp.asarray(b), epilogue="y0 = y0 / x0;", epilogue_args=(by,)
     )
     equal(operator, np.array([[0, 2]], np.int32))
+
+
+def test_locals_may_be_called_as_the_engine_calls_its_own(device):
+    names = ("rest", "quotient", "divide", "modulo", "divisor", "to", "in_a", "a", "b")
+    text = " ".join(f"int {n} = x0 / x1; y0 += {n} % x1;" for n in names)
+    x, z = cp.asarray(np.array([[7, 9]], np.int32)), cp.asarray(np.array([[2], [0]], np.int32))
+    equal(
+        cp.Pointwise(f"int i = 0, v[1] = {{0}}; v[i++] /= x0; {text}")(x, z),
+        np.array([[9, 0], [0, 0]]),
+    )
 
 
 def test_a_complaint_points_where_the_user_wrote_it(device):

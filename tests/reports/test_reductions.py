@@ -54,3 +54,17 @@ def test_gradients_of_narrow_layers_of_16_bits_are_summed(device, rows, columns)
         x = cp.asarray(a.astype(dtype))
         equal(x.sum(axis=0), a.sum(0).astype(dtype))
         equal(ops.nansum(x, axis=0), a.sum(0).astype(dtype))
+
+
+def test_a_layer_of_bfloat16_learns_from_a_batch(device):
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("clprim.torch")
+    layer = torch.nn.Linear(64, 10).to(torch.bfloat16)
+    x = torch.randint(-2, 3, (256, 64)).to(torch.bfloat16)
+    g = torch.randint(-1, 2, (256, 10)).to(torch.bfloat16)
+    place = torch.device("opencl", device.index)
+    layer = layer.to(place)
+    layer(x.to(place)).backward(g.to(place))
+    assert torch.equal(layer.bias.grad.cpu(), g.double().sum(0).to(torch.bfloat16))
+    expected = (g.double().T @ x.double()).to(torch.bfloat16)
+    assert torch.equal(layer.weight.grad.cpu(), expected)

@@ -62,3 +62,18 @@ def test_strings_that_divide_integers_by_zero_go_on(device):
     equal(r, np.zeros(4, np.int64))
     y = cp.Pointwise("y0 = x0 / w0;")(cp.asarray(a.astype(np.int32)), 0)
     equal(y, np.zeros(4, np.int32))
+
+
+@pytest.mark.alone
+def test_pytorchs_integers_divided_by_zero_go_on(device):
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("clprim.torch")
+    place = torch.device("opencl", device.index)
+    least = -(2**63)
+    a = torch.tensor([5, -5, 0, least]).to(place)
+    b = torch.tensor([0, 0, 0, -1]).to(place)
+    for mode in ("trunc", "floor"):
+        assert torch.div(a, b, rounding_mode=mode).tolist() == [0, 0, 0, least]
+    for function in (torch.remainder, torch.fmod):
+        assert function(a, b).tolist() == [0, 0, 0, 0]
+    assert a.floor_divide(-1).tolist() == [-5, 5, 0, least]

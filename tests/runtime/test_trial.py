@@ -11,6 +11,8 @@ import clprim as cp
 from clprim.runtime import probe, program, trial
 from clprim.runtime.stats import stats
 
+pytestmark = pytest.mark.optimised  # without optimisations nothing is suspected
+
 SERIES = """\
 __constant float table[64] = {1, -2, 3, 4};
 float series(int n)

@@ -3,21 +3,21 @@
 //     dimension 0 of the launch: the innermost loop, runs of `run` elements a work-item
 //     dimension 1 of the launch: all outer loops as one, a row each
 typedef int index_t;
-static inline __attribute__((overloadable)) int cp_quotient(int a, int b)
+static inline __attribute__((overloadable)) int cp_whole_quotient(int a, int b)
 {
     const int divisor = ((b == 0) | (b == -1)) ? (int)1 : b;
     return b == 0 ? (int)0 : b == -1 ? as_int(0 - as_uint(a)) : a / divisor;
 }
-static inline __attribute__((overloadable)) int cp_rest(int a, int b)
+static inline __attribute__((overloadable)) int cp_whole_remainder(int a, int b)
 {
     return a % (((b == 0) | (b == -1)) ? (int)1 : b);
 }
-static inline __attribute__((overloadable)) int16 cp_quotient(int16 a, int16 b)
+static inline __attribute__((overloadable)) int16 cp_whole_quotient(int16 a, int16 b)
 {
     const int16 divisor = ((b == 0) | (b == -1)) ? (int16)1 : b;
     return b == 0 ? (int16)0 : b == -1 ? as_int16(0 - as_uint16(a)) : a / divisor;
 }
-static inline __attribute__((overloadable)) int16 cp_rest(int16 a, int16 b)
+static inline __attribute__((overloadable)) int16 cp_whole_remainder(int16 a, int16 b)
 {
     return a % (((b == 0) | (b == -1)) ? (int16)1 : b);
 }
@@ -25,12 +25,12 @@ static inline __attribute__((overloadable)) int16 cp_rest(int16 a, int16 b)
     __auto_type cp_in_a = (a); \
     __auto_type cp_in_b = (b); \
     typedef __typeof__(cp_in_a + cp_in_b) cp_type; \
-    cp_quotient((cp_type)cp_in_a, (cp_type)cp_in_b); })
+    cp_whole_quotient((cp_type)cp_in_a, (cp_type)cp_in_b); })
 #define cp_modulo(a, b) ({ \
     __auto_type cp_in_a = (a); \
     __auto_type cp_in_b = (b); \
     typedef __typeof__(cp_in_a + cp_in_b) cp_type; \
-    cp_rest((cp_type)cp_in_a, (cp_type)cp_in_b); })
+    cp_whole_remainder((cp_type)cp_in_a, (cp_type)cp_in_b); })
 
 __kernel void pointwise(
     __global int *y0_memory,
