@@ -126,8 +126,9 @@ def _addbmm(old: Array, a: Array, b: Array, *, beta: Any = 1, alpha: Any = 1) ->
     if a.ndim != 3 or b.ndim != 3 or a.shape[0] != b.shape[0] or a.shape[2] != b.shape[1]:
         raise RuntimeError(f"addbmm: batches of shapes {_sizes(a)} and {_sizes(b)} do not match")
     # One product of all batches side by side: no product is rounded before it is added up.
-    rows = a.transpose(1, 0, 2).reshape(a.shape[1], -1)
-    return _add_product(old, _mm(rows, b.reshape(-1, b.shape[2])), beta, alpha)
+    depth = a.shape[0] * a.shape[2]
+    rows = a.transpose(1, 0, 2).reshape(a.shape[1], depth)
+    return _add_product(old, _mm(rows, b.reshape(depth, b.shape[2])), beta, alpha)
 
 
 @kernel("linalg_cross")
