@@ -3,11 +3,11 @@
 The device is clprim's current one. What has no kernel of clprim's runs on the CPU, with a warning.
 """
 
-from clprim.torch import autocast, basics, generators, modules, private, saving, table
+from clprim.torch import autocast, basics, generators, layout, modules, private, saving, table
 from clprim.torch.device import DeviceModule
 from clprim.torch.function import operator
 from clprim.torch.fusion import fuse
-from clprim.torch.kernels import attention, elementwise, optimizer, product, random, shape
+from clprim.torch.kernels import attention, optimizer, product, random, shape
 from clprim.torch.memory import array, in_use, tensor
 from clprim.torch.on_cpu import fallback, run_on_cpu
 from clprim.torch.report import coverage
@@ -24,7 +24,7 @@ optimizer.register()
 attention.register()
 product.register()
 shape.register()
-elementwise.register()
+layout.register()
 table.register_all()
 private.register_fallback(run_on_cpu)
 autocast.register()
