@@ -3,19 +3,21 @@
 The device is clprim's current one. What has no kernel of clprim's runs on the CPU, with a warning.
 """
 
-from clprim.torch import autocast, basics, compiling, generators, modules, private, storages, table
+from clprim.torch import (
+    autocast,
+    basics,
+    compiling,
+    generators,
+    layout,
+    modules,
+    private,
+    storages,
+    table,
+)
 from clprim.torch.device import DeviceModule, serve_accelerator
 from clprim.torch.function import operator
 from clprim.torch.fusion import fuse
-from clprim.torch.kernels import (
-    attention,
-    elementwise,
-    logarithms,
-    optimizer,
-    product,
-    random,
-    shape,
-)
+from clprim.torch.kernels import attention, logarithms, optimizer, product, random, shape
 from clprim.torch.memory import array, in_use, tensor
 from clprim.torch.on_cpu import fallback, run_on_cpu
 from clprim.torch.report import coverage
@@ -35,7 +37,7 @@ attention.register()
 logarithms.register()
 product.register()
 shape.register()
-elementwise.register()
+layout.register()
 table.register_all()
 private.register_fallback(run_on_cpu)
 autocast.register()

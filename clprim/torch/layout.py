@@ -103,3 +103,18 @@ def laid(rules: Rule | tuple[Rule, ...], args: Sequence[Any], found: Any) -> Any
         rule(args, f) if isinstance(f, torch.Tensor) else f
         for rule, f in zip(each, found, strict=True)
     )
+
+
+# PyTorch makes their meta functions of others, whose operands come in another order.
+_APART = """copysign.Tensor div.Tensor_mode floor_divide heaviside logaddexp logical_and logical_or
+logical_xor""".split()
+
+
+def _fake(original: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    return elementwise(args, original(*args, **options))
+
+
+def register() -> None:
+    """Registers rules for fake tensors of what PyTorch itself says otherwise than it runs."""
+    for name in _APART:
+        private.register_fake(name, _fake)

@@ -71,7 +71,7 @@ def embedding(
     what = "embedding"
     dtype_of(what, "weight", weight)
     check_index(what, "indices", indices)
-    _row(what, weight)
+    _row(what, weight, indices.size > 0)
     if padding_idx is not None:
         row_number = whole(what, "padding_idx", padding_idx)
         if not -weight.shape[0] <= row_number < weight.shape[0]:
@@ -87,7 +87,7 @@ def embedding(
 
 @repeatable
 def _looked_up(indices: Any, weight: Any, *, out: Any) -> Array:
-    row = _row("embedding", weight)
+    row = _row("embedding", weight, indices.size > 0)
     spread = view_of(
         indices,
         (*indices.shape, *(1 for _ in row)),
@@ -105,8 +105,8 @@ def _looked_up(indices: Any, weight: Any, *, out: Any) -> Array:
     return operator(spread, weight, shape=(*indices.shape, *row), out=out)
 
 
-def _row(what: str, weight: Any) -> tuple[int, ...]:
-    if weight.ndim == 0 or not weight.shape[0]:
+def _row(what: str, weight: Any, read: bool = True) -> tuple[int, ...]:
+    if weight.ndim == 0 or (read and not weight.shape[0]):
         raise ShapeError(f"{what}: expected weight of at least one row, got shape {weight.shape}")
     return tuple(weight.shape[1:])
 
@@ -134,7 +134,7 @@ def check_bags(
                 f"{what}: per_sample_weights have shape {per_sample_weights.shape}, expected "
                 f"{indices.shape}"
             )
-    if len(_row(what, weight)) != 1:
+    if len(_row(what, weight, indices.size > 0)) != 1:
         raise ShapeError(f"{what}: expected weight of 2 dimensions, got shape {weight.shape}")
     if (indices.ndim, offsets is None) not in ((1, False), (2, True)):
         raise ShapeError(

@@ -7,9 +7,11 @@ belongs to others.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from clprim.arrays.array import Array, view_of
+from clprim.arrays.array import Array, new_dense, view_of
+from clprim.call.arguments import check_out
 from clprim.call.repeat import repeatable
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.shared.arguments import dtype_of
@@ -76,7 +78,8 @@ def gather(
     Args:
         x: A device array.
         dim: The dimension.
-        index: Of integers, with as many dimensions as x, and no longer in any other one.
+        index: Of integers, with as many dimensions as x, and no longer in any other one; without
+            elements of any shape.
         axis: The same as dim, by NumPy's name.
         out: Where the result goes.
 
@@ -91,6 +94,8 @@ def gather(
     dtype_of(what, "x", x)
     check_index(what, "index", index)
     at = one_dim(what, x.ndim, dim, axis)
+    if not index.size:
+        return _nothing(what, x, index.shape, out)
     longer = index.ndim == x.ndim and any(
         m > n for d, (m, n) in enumerate(zip(index.shape, x.shape, strict=True)) if d != at
     )
@@ -141,10 +146,22 @@ def take_along_dim(
     return _along(what, view_of(x, tuple(wide), steps, x.offset), indices, at, out, tuple(shape))
 
 
+def _nothing(what: str, x: Any, shape: tuple[int, ...], out: Any) -> Array:
+    """Returns a result without elements, of which none is read."""
+    if out is None:
+        return new_dense(shape, x.dtype)
+    check_out(what, 0, out, shape, x.dtype)
+    found: Array = out
+    return found
+
+
 def _along(
     what: str, x: Any, index: Any, at: int, out: Any, shape: tuple[int, ...] | None = None
 ) -> Array:
-    if not x.shape[at] and index.size:
+    wanted = index.shape if shape is None else shape
+    if not x.shape[at]:
+        if not math.prod(wanted):
+            return _nothing(what, x, wanted, out)
         raise ShapeError(f"{what}: dimension {at} of x, of shape {x.shape}, has no elements")
     lines = WRAPPED.format(c="c", i="x1", n=f"size_x0({at})")
     lines += f"bool inside = c >= 0 && c < size_x0({at});\n"

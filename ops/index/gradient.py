@@ -309,7 +309,7 @@ def embedding_backward(
     what = "embedding_backward"
     dtype = dtype_of(what, "grad", grad)
     check_index(what, "indices", indices)
-    rows = whole(what, "num_weights", num_weights, 1)
+    rows = whole(what, "num_weights", num_weights, 0)
     if grad.shape[: indices.ndim] != indices.shape:
         raise ShapeError(f"{what}: grad {grad.shape} does not fit indices {indices.shape}")
     row = grad.shape[indices.ndim :]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -87,7 +88,7 @@ def _read(x: Any, given: Sequence[Any], out: Any) -> Array:
     element = ", ".join(coordinates[d] for d in range(x.ndim))
     expr = "bool inside = true;\n" + "".join(lines)
     expr += f"y0 = at_x0({element});\nif (!inside) y0 = 0;"
-    if not all(x.shape[d] for d in arrays):
+    if not all(x.shape[d] for d in arrays) and math.prod(shape):
         raise ShapeError(f"{what}: x of shape {x.shape} has no elements along an index")
     operator = kernel(expr, what, dtype)
     return operator(x, *spread, shape=shape, out=out)

@@ -27,6 +27,8 @@ def _along(what: str, x: Any, dim: Any, axis: Any, index: Any, src: Any) -> int:
     at = one_axis(what, x, dim, axis)
     if is_array(src) and src.dtype != x.dtype:
         raise DTypeError(f"{what}: src is {src.dtype}, x {x.dtype}: expected the same dtype")
+    if not index.size:
+        return at  # of any shape: it names nothing
     short = [m > n for d, (m, n) in enumerate(zip(index.shape, x.shape, strict=False)) if d != at]
     shapes = [index.shape, x.shape] + ([src.shape] if is_array(src) else [])
     longer = is_array(src) and any(m > n for m, n in zip(index.shape, src.shape, strict=False))

@@ -5,6 +5,7 @@ See `clprim.ops.loss.classes`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -50,9 +51,9 @@ class Rows:
             raise ShapeError(f"{what}: input has shape (), expected (C,), (N, C) or (N, C, d1, …)")
         self.axis = min(1, len(shape) - 1)
         self.count = shape[self.axis]
-        if self.count < 1:
-            raise ShapeError(f"{what}: input has shape {shape}, expected at least one class")
         self.shape = (*shape[: self.axis], *shape[self.axis + 1 :])
+        if self.count < 1 and math.prod(self.shape):
+            raise ShapeError(f"{what}: input has shape {shape}, expected at least one class")
         given = dtype_of(what, "target", target)
         self.soft = label_smoothing is not None and given.kind not in "biu"
         expected = shape if self.soft else self.shape

@@ -75,7 +75,8 @@ def instance_norm(
     running = RunningStatistics(
         what, running_mean, running_var, channels, real(what, "momentum", momentum), None, given
     )
-    y, mean, var, rstd = normalize_groups(what, x, channels, weight, bias, eps, out, running.arrays)
+    groups = max(1, channels)
+    y, mean, var, rstd = normalize_groups(what, x, groups, weight, bias, eps, out, running.arrays)
     if running.arrays and x.size:
         running.update(mean_of(mean, 0), mean_of(var, 0), pixels / (pixels - 1))
     result: Any = (y, mean, rstd) if return_stats else y

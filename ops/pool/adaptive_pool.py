@@ -289,7 +289,8 @@ def _sizes(what: str, x: Any, ndim: int, output_size: Size) -> tuple[int, tuple[
         raise ShapeError(
             f"{what}: output_size={quoted(output_size)}: expected {forms}, of at least 1"
         )
-    if not math.prod(x.shape[1:]):
+    # Of no channels there are no means to take, but no maxima either.
+    if not math.prod(x.shape[lead if "avg" in what else 1 :]):
         raise ShapeError(f"{what}: x of shape {x.shape} has no elements to choose from")
     return lead, tuple(int(n) for n in sizes)
 

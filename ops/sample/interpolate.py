@@ -139,7 +139,7 @@ def interpolate_backward(
     dtype = dtype_of(what, "grad", grad)
     if dtype.kind in "biu":
         raise DTypeError(f"{what}: expected floating-point numbers for grad, got {dtype}")
-    given = tuple(whole(what, "input_size", n, 1) for n in input_size)
+    given = tuple(whole(what, "input_size", n, int(d > 0)) for d, n in enumerate(input_size))
     if len(given) != grad.ndim or given[:2] != grad.shape[:2]:
         raise ShapeError(f"{what}: input_size={given} does not fit grad of shape {grad.shape}")
     kind = _kind(what, grad.ndim - 2, mode, align_corners, antialias, grad.shape)

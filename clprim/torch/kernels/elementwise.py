@@ -18,9 +18,8 @@ from clprim.ops.elementwise.functions import OPERATORS, RESCALED
 from clprim.ops.elementwise.pairs import BODIES, next_after
 from clprim.ops.shared.arguments import formula
 from clprim.pointwise import Pointwise
-from clprim.torch import private
 from clprim.torch.copying import cast
-from clprim.torch.layout import elementwise, seldom, turned
+from clprim.torch.layout import seldom, turned
 from clprim.torch.memory import Number, kind_of, numpy_dtype
 from clprim.torch.table import kernel
 
@@ -427,18 +426,3 @@ for _name in ("left", "right"):
         f"bitwise_{_name}_shift.Tensor",
         f"bitwise_{_name}_shift.Tensor_Scalar",
     )
-
-
-# PyTorch makes their meta functions of others, whose operands come in another order.
-_APART = """copysign.Tensor div.Tensor_mode floor_divide heaviside logaddexp logical_and logical_or
-logical_xor""".split()
-
-
-def _fake(original: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    return elementwise(args, original(*args, **options))
-
-
-def register() -> None:
-    """Registers how results lie where PyTorch says it neither as it runs nor as the device does."""
-    for name in _APART:
-        private.register_fake(name, _fake)

@@ -189,10 +189,15 @@ def _masked_scatter(x: Array, mask: Array, source: Array) -> Any:
     return ops.masked_scatter(x, mask, source)
 
 
+def median_of_nothing(dtype: np.dtype[Any]) -> Array:
+    """NaN, or the least whole number."""
+    return full((), np.nan if dtype.kind not in "iu" else np.iinfo(dtype).min, dtype)
+
+
 def _median(name: str) -> None:
     @kernel(name)
     def whole(x: Array) -> Any:
-        return ops.median(x)
+        return ops.median(x) if x.size else median_of_nothing(x.dtype)
 
     @kernel(f"{name}.dim", lies=contiguous)
     def along(x: Array, dim: int, keepdim: bool = False) -> Any:

@@ -91,7 +91,7 @@ def register() -> None:
 
 @kernel("gather", lies=contiguous)
 def _gather(x: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> Any:
-    if not x.ndim or not index.ndim:
+    if (not x.ndim or not index.ndim) and index.size:
         found = ops.gather(x.reshape(-1), 0, counted(index.reshape(-1)))
         return found.reshape(index.shape)
     return ops.gather(x, dim, counted(index))

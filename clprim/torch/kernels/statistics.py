@@ -12,6 +12,7 @@ from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
 from clprim.torch.copying import cast, duplicate
 from clprim.torch.kernels.elementwise import apply
+from clprim.torch.kernels.index import median_of_nothing
 from clprim.torch.kernels.norm import _SLOPES, _batch_norm, _batch_norm_backward
 from clprim.torch.kernels.reduction import _vector_norm, axes_of, sum_dtype
 from clprim.torch.layout import contiguous
@@ -54,6 +55,8 @@ kernel("nanmedian.dim", lies=contiguous)(_nanmedian)
 
 @kernel("nanmedian")
 def _nanmedian_all(x: Array) -> Any:
+    if not x.size:
+        return median_of_nothing(x.dtype)
     return _nanmedian(duplicate(x, "contiguous").reshape(-1), 0)[0]
 
 

@@ -247,6 +247,35 @@ def test_masked_fill(device, dtype):
         assert np.isneginf(ops.masked_fill(x, mask, -np.inf).get()).any()
 
 
+EMPTY = {
+    "index": lambda x, i: ops.index(x, (i[:, 0],)),
+    "index_select": lambda x, i: ops.index_select(x, 0, i[:, 0]),
+    "gather": lambda x, i: ops.gather(x, 0, i),
+    "take_along_dim": lambda x, i: ops.take_along_dim(x, i, 0),
+    "take": ops.take,
+    "embedding": lambda x, i: ops.embedding(i[:, 0], x),
+}
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("name", EMPTY)
+def test_nothing_is_read_of_an_empty_array(device, name):
+    x, i = cp.zeros((0, 4)), cp.empty((0, 4), np.int64)
+    found = EMPTY[name](x, i)
+    assert (found.shape, found.dtype) == ((0, 4), x.dtype)
+
+
+@pytest.mark.alone
+def test_an_index_without_elements_may_have_any_shape(device):
+    x, i = cp.asarray(np.arange(5.0)), cp.empty((2, 0), np.int64)
+    assert ops.gather(x, 0, i).shape == (2, 0)
+    out = cp.empty((2, 0), x.dtype)
+    assert ops.gather(x, 0, i, out=out) is out
+    equal(ops.scatter_add(x, 0, i, cp.empty((2, 0), x.dtype)), np.arange(5.0))
+    with pytest.raises(cp.ShapeError, match="out= for y0"):
+        ops.gather(x, 0, i, out=x)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
