@@ -17,15 +17,12 @@ from clprim.ops.conv.inverted_residual import *
 from clprim.ops.conv.rows import *
 from clprim.ops.conv.transpose import *
 from clprim.ops.conv.volumes import *
-from clprim.ops.elementwise.activation import *
-from clprim.ops.elementwise.activation_gradient import *
 from clprim.ops.elementwise.binary import *
 from clprim.ops.elementwise.choices import *
 from clprim.ops.elementwise.epilogue_gradient import *
-from clprim.ops.elementwise.functions import *
+from clprim.ops.elementwise.operators import *
 from clprim.ops.elementwise.pairs import *
-from clprim.ops.elementwise.shrinkage import *
-from clprim.ops.elementwise.special import *
+from clprim.ops.elementwise.variants import *
 from clprim.ops.index.embedding import *
 from clprim.ops.index.fill import *
 from clprim.ops.index.gather import *

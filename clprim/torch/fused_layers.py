@@ -11,8 +11,7 @@ from torch import nn
 
 from clprim import ops
 from clprim.arrays.array import Array
-from clprim.ops.elementwise import activation
-from clprim.ops.shared.arguments import formula
+from clprim.ops.elementwise.table import ROWS
 from clprim.plan.strides import is_channels_last
 from clprim.torch import private
 from clprim.torch.memory import adopt, array_of, on_device
@@ -22,7 +21,7 @@ from clprim.torch.numbers import run_on
 _EPILOGUES = {
     "": "",
     **{
-        name: re.sub(r"\bx0\b", "y0", formula(getattr(activation, f"_{name}")))
+        name: re.sub(r"\bx0\b", "y0", ROWS[name].text())
         for name in ("relu", "relu6", "silu", "sigmoid", "hardswish", "hardsigmoid")
     },
 }

@@ -7,8 +7,7 @@ from typing import Any, Literal, overload
 
 from clprim.arrays.array import Array
 from clprim.errors import ShapeError
-from clprim.ops.elementwise.activation import leaky_relu
-from clprim.ops.elementwise.activation_gradient import leaky_relu_backward
+from clprim.ops.elementwise.operators import leaky_relu, leaky_relu_backward
 from clprim.ops.random.dropout import channel_factors, probability
 from clprim.ops.shared.arguments import check_floating, check_shape, real
 from clprim.pointwise import Pointwise

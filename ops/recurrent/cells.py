@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from clprim.ops.elementwise.activation import _relu, sigmoid_of
-from clprim.ops.shared.arguments import formula
+from clprim.ops.elementwise.formulas import sigmoid_of
+from clprim.ops.elementwise.table import ROWS
 from clprim.pointwise import Pointwise
 
 #: How many gates a cell has.
@@ -25,7 +25,7 @@ _CELLS = {
         y0 = (1 - z) * tanh(x2 + r * x5) + z * x6;
         """,
     "tanh": "y0 = tanh(x0 + x1);",
-    "relu": f"typeof_y0 sum = x0 + x1; {formula(_relu).replace('x0', 'sum')}",
+    "relu": "typeof_y0 sum = x0 + x1; " + ROWS["relu"].text().replace("x0", "sum"),
 }
 # PyTorch's, where that of the string is another.
 _BY_HAND = {"relu": "gx0 = x0 + x1 <= 0 ? 0 : gy0;"}

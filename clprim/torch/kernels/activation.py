@@ -8,11 +8,8 @@ from typing import Any
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
-from clprim.ops.elementwise.activation import _leaky_relu as _of_slope
-from clprim.ops.elementwise.activation import _threshold as _of_threshold
-from clprim.ops.elementwise.activation_gradient import _gradient, _sigmoid_of_result
-from clprim.ops.elementwise.special import LOGIT, LOGIT_WITHIN
-from clprim.ops.shared.arguments import formula
+from clprim.ops.elementwise.row import gradient, gradient_of_result
+from clprim.ops.elementwise.table import ROWS
 from clprim.pointwise import Pointwise
 from clprim.torch.kernels.elementwise import apply, as_given, floating, typed
 from clprim.torch.layout import Rule, elementwise, turned
@@ -32,7 +29,7 @@ def _activation(name: str, lies: Rule | None = None) -> None:
         return apply("{a}", forward(x, *args, **options), kind=kind_of(out.dtype), out=out)
 
     @kernel(f"{name}_backward", lies=lies)
-    def gradient(grad: Array, x: Array, *args: Any, **options: Any) -> Any:
+    def derivative(grad: Array, x: Array, *args: Any, **options: Any) -> Any:
         return backward(grad, x, *args, **options)
 
 
@@ -48,12 +45,11 @@ _elu_gradient = Pointwise(_ELU, name="elu").gradient("x0")
 _elu_of_result = Pointwise(
     _ELU, gradient="gx0 = y0 <= 0 ? gy0 * w2 * (y0 + w0 * w1) : gy0 * w1;", name="elu"
 ).gradient("x0", saves="y0")
-_tanh_gradient = Pointwise("y0 = tanh(x0);").gradient(saves="y0")
 
 
 @kernel("leaky_relu", out=True)
 def _leaky_relu(x: Array, slope: Any = 0.01, *, out: Array | None = None) -> Any:
-    return apply(as_given(formula(_of_slope)), x, slope, kind=kind_of(x.dtype), out=out)
+    return apply(as_given(ROWS["leaky_relu"].text()), x, slope, kind=kind_of(x.dtype), out=out)
 
 
 @kernel("elu", out=True)
@@ -75,13 +71,13 @@ def _elu_backward(
 
 @kernel("threshold", out=True)
 def _threshold(x: Array, threshold: Any, value: Any, *, out: Array | None = None) -> Any:
-    expr = as_given(formula(_of_threshold))
+    expr = as_given(ROWS["threshold"].text())
     return apply(expr, x, threshold, value, kind=kind_of(x.dtype), out=out)
 
 
 @kernel("threshold_backward", out=True, lies=turned)
 def _threshold_backward(grad: Array, x: Array, threshold: Any, *, out: Array | None = None) -> Any:
-    return _gradient("threshold")(x, threshold, 0, grad=grad, out=out)
+    return gradient(ROWS["threshold"])(x, threshold, 0, grad=grad, out=out)
 
 
 @kernel("leaky_relu_backward")
@@ -96,12 +92,12 @@ def _hardtanh_backward(grad: Array, x: Array, low: Any, high: Any) -> Any:
 
 @kernel("sigmoid_backward", out=True)
 def _sigmoid_backward(grad: Array, y: Array, *, out: Array | None = None) -> Any:
-    return _sigmoid_of_result(y, grad=grad, saved=y, out=out)
+    return gradient_of_result(ROWS["sigmoid"])(y, grad=grad, saved=y, out=out)
 
 
 @kernel("tanh_backward", out=True)
 def _tanh_backward(grad: Array, y: Array, *, out: Array | None = None) -> Any:
-    return _tanh_gradient(y, grad=grad, saved=y, out=out)
+    return gradient_of_result(ROWS["tanh"])(y, grad=grad, saved=y, out=out)
 
 
 @kernel("log_sigmoid", out=True)
@@ -124,5 +120,5 @@ def _log_sigmoid_backward(grad: Array, x: Array, buffer: Any) -> Any:
 def _logit(x: Array, eps: float | None = None, *, out: Array | None = None) -> Any:
     kind = floating(kind_of(x.dtype))
     if eps is None:
-        return apply(LOGIT, x, kind=kind, out=out)
-    return apply(LOGIT_WITHIN, x, eps, kind=kind, out=out)
+        return apply(ROWS["logit"].text(), x, kind=kind, out=out)
+    return apply(ROWS["logit.within"].text(), x, eps, kind=kind, out=out)

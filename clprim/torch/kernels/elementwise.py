@@ -12,11 +12,9 @@ import torch
 from clprim.arrays.array import Array
 from clprim.arrays.expressions import statements
 from clprim.dtypes import adapted
-from clprim.ops.elementwise.activation import _relu, _sigmoid
 from clprim.ops.elementwise.choices import CONDITIONS
-from clprim.ops.elementwise.functions import OPERATORS, RESCALED
 from clprim.ops.elementwise.pairs import BODIES, next_after
-from clprim.ops.shared.arguments import formula
+from clprim.ops.elementwise.table import ROWS
 from clprim.pointwise import Pointwise
 from clprim.torch.copying import cast
 from clprim.torch.layout import seldom, turned
@@ -117,25 +115,21 @@ def apply(
 # Of floating numbers; whole ones become floating first.
 _FLOAT_UNARY = {
     **{
-        name: formula(OPERATORS[name])
+        name: ROWS[name].text()
         for name in (
             "acos acosh asin asinh atan atanh cos cosh erf erfc erfinv exp exp2 expm1 lgamma log "
-            "log10 log1p log2 reciprocal rsqrt sin sinc sinh sqrt tan tanh"
+            "log10 log1p log2 reciprocal rsqrt sigmoid sin sinc sinh sqrt tan tanh"
         ).split()
     },
     "deg2rad": "{a} * (typeof_y0)0.017453292519943295",
     "rad2deg": "{a} * (typeof_y0)57.29577951308232",
-    "sigmoid": formula(_sigmoid),
-    "special_entr": formula(OPERATORS["entr"]),
+    "special_entr": ROWS["entr"].text(),
 }
 # Of any number, which keep its dtype: (of floating ones, of whole ones).
 _SAME_UNARY = {
     **{
-        name: (formula(operator), formula(operator, whole=True))
-        for name, operator in (
-            *((n, OPERATORS[n]) for n in "abs ceil floor frac round square trunc".split()),
-            ("relu", _relu),
-        )
+        name: (ROWS[name].text(), ROWS[name].text(whole=True))
+        for name in "abs ceil floor frac relu round square trunc".split()
     },
     "neg": ("-{a}", "-{a}"),
     # Unlike NumPy's and that of `clprim.ops`, PyTorch's sign of NaN is 0.
@@ -189,7 +183,7 @@ def _round(x: Array, *, decimals: int = 0, out: Array | None = None) -> Any:
         if decimals < 0:
             raise RuntimeError(f"round: whole numbers have no digits to round at {decimals}")
         return apply("{a}", x, kind=kind, out=out)
-    expr = as_given(formula(RESCALED[decimals < 0]))
+    expr = as_given(ROWS["round.down_to" if decimals < 0 else "round.up_to"].text())
     return apply(expr, x, 10.0 ** abs(decimals), kind=kind, out=out)
 
 

@@ -7,16 +7,16 @@ from typing import Any
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.dtypes import adapted
-from clprim.ops.elementwise import activation, activation_gradient, shrinkage
-from clprim.ops.shared.arguments import formula
+from clprim.ops.elementwise.row import gradient
+from clprim.ops.elementwise.table import ROWS
 from clprim.torch.kernels.elementwise import apply, as_given
 from clprim.torch.layout import contiguous, elementwise, seldom
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
 # As PyTorch's: a negative limit, which `clprim.ops` refuses, keeps everything.
-_HARDSHRINK = as_given(formula(shrinkage._hardshrink))
-_PRELU = as_given(formula(activation._prelu))
+_HARDSHRINK = as_given(ROWS["hardshrink"].text())
+_PRELU = as_given(ROWS["prelu"].text())
 
 
 @kernel("hardshrink", lies=seldom)
@@ -26,7 +26,7 @@ def _hardshrink(x: Array, lambd: Any = 0.5) -> Any:
 
 @kernel("hardshrink_backward", lies=elementwise)
 def _hardshrink_backward(grad: Array, x: Array, lambd: Any) -> Any:
-    return shrinkage._gradient(shrinkage._hardshrink)(x, adapted(lambd, x.dtype), grad=grad)
+    return gradient(ROWS["hardshrink"])(x, adapted(lambd, x.dtype), grad=grad)
 
 
 @kernel("softshrink", lies=seldom)
@@ -48,7 +48,7 @@ def _prelu(x: Array, weight: Array) -> Any:
 
 @kernel("_prelu_kernel_backward")
 def _prelu_backward(grad: Array, x: Array, weight: Array) -> Any:
-    return activation_gradient._gradient("prelu", ("x0", "x1"))(x, weight, grad=grad)
+    return gradient(ROWS["prelu"], ("x0", "x1"))(x, weight, grad=grad)
 
 
 @kernel("glu")

@@ -12,7 +12,7 @@ from typing import Any
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
-from clprim.ops.elementwise.activation import sigmoid_of
+from clprim.ops.elementwise.formulas import sigmoid_of
 from clprim.pointwise import Pointwise
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.memory import kind_of

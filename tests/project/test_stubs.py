@@ -1,0 +1,31 @@
+"""Stubs are what type checkers read of functions that follow from the table of operators.
+
+``python -m pytest tests/project/test_stubs.py --update-golden`` rewrites them.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from clprim.ops.elementwise.row import signatures
+from clprim.ops.elementwise.table import ROWS
+
+ROOT = Path(__file__).parents[2]
+HEAD = """from typing import Any
+
+from clprim.arrays.array import Array
+
+"""
+SHOWN = [row for row in ROWS.values() if row.shown]
+STUBS = {
+    "ops/elementwise/operators.pyi": dict(pair for row in SHOWN for pair in signatures(row)),
+}
+
+
+@pytest.mark.parametrize("path", STUBS)
+def test_stubs_are_what_the_table_says(path, request):
+    lines = [f"def {name}{signature}: ...\n" for name, signature in sorted(STUBS[path].items())]
+    text = HEAD + "".join(lines)
+    if request.config.getoption("--update-golden"):
+        (ROOT / path).write_text(text, encoding="utf-8")
+    assert (ROOT / path).read_text(encoding="utf-8") == text, "run again with --update-golden"
