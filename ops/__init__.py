@@ -19,9 +19,9 @@ from clprim.ops.conv.transpose import *
 from clprim.ops.conv.volumes import *
 from clprim.ops.elementwise.binary import *
 from clprim.ops.elementwise.choices import *
+from clprim.ops.elementwise.closeness import *
 from clprim.ops.elementwise.epilogue_gradient import *
 from clprim.ops.elementwise.operators import *
-from clprim.ops.elementwise.pairs import *
 from clprim.ops.elementwise.variants import *
 from clprim.ops.index.embedding import *
 from clprim.ops.index.fill import *

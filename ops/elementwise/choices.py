@@ -13,23 +13,12 @@ import numpy as np
 
 from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, promote, scalar_dtype
-from clprim.errors import DefinitionError, DTypeError
+from clprim.errors import DefinitionError
+from clprim.ops.elementwise.table import ROWS
 from clprim.ops.shared.arguments import Operator, dtype_of, is_array, number
 from clprim.pointwise import Pointwise
 
-__all__ = [
-    "addcdiv",
-    "addcmul",
-    "clamp",
-    "fmax",
-    "fmin",
-    "lerp",
-    "maximum",
-    "minimum",
-    "where",
-]
-
-# --- choices -------------------------------------------------------------------------------------
+__all__ = ["clamp", "lerp", "where"]
 
 
 @lru_cache(maxsize=256)
@@ -123,90 +112,6 @@ def clamp(x: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Array
     return _clamp(*labels)(*arrays, *scalars, out=out)
 
 
-#: When the first of two is chosen; of equals it is, whose zeros may differ in sign.
-CONDITIONS = {
-    "maximum": "a >= b || a != a",
-    "minimum": "a <= b || a != a",
-    # Here a NaN gives way.
-    "fmax": "a >= b || b != b",
-    "fmin": "a <= b || b != b",
-}
-_CHOICES: dict[str, tuple[Operator, ...]] = {
-    name: tuple(
-        Pointwise(
-            f"typeof_y0 a = x0; typeof_y0 b = {other}; y0 = {condition} ? a : b;",
-            name=f"{name}_of" if name.startswith("f") else name,
-        )
-        for other in ("x1", "w0")
-    )
-    for name, condition in CONDITIONS.items()
-}
-
-
-def _choose(name: str, a: Any, b: Any, out: Any) -> Array:
-    """The four commute, so that a number may stand on either side."""
-    if not is_array(a):
-        a, b = b, a
-    of_arrays, of_number = _CHOICES[name]
-    if is_array(b):
-        return of_arrays(a, b, out=out)
-    return of_number(a, number(name, "an operand", b), out=out)
-
-
-def maximum(a: Any, b: Any, *, out: Any = None) -> Array:
-    """Returns the greater of two elements, or NaN where either is."""
-    return _choose("maximum", a, b, out)
-
-
-def minimum(a: Any, b: Any, *, out: Any = None) -> Array:
-    """Returns the lesser of two elements, or NaN where either is."""
-    return _choose("minimum", a, b, out)
-
-
-def fmax(a: Any, b: Any, *, out: Any = None) -> Array:
-    """Returns the greater of two elements, or the one that is not NaN."""
-    return _choose("fmax", a, b, out)
-
-
-def fmin(a: Any, b: Any, *, out: Any = None) -> Array:
-    """Returns the lesser of two elements, or the one that is not NaN."""
-    return _choose("fmin", a, b, out)
-
-
-# --- combinations --------------------------------------------------------------------------------
-
-_addcmul: Operator = Pointwise("y0 = (typeof_y0)x0 + (typeof_y0)w0 * x1 * x2;", name="addcmul")
-_addcdiv: Operator = Pointwise("y0 = (typeof_y0)x0 + (typeof_y0)w0 * x1 / x2;", name="addcdiv")
-# From whichever end is nearer, so that both ends are met exactly.
-_lerp: tuple[Operator, ...] = tuple(
-    Pointwise(
-        f"""
-        typeof_y0 a = x0, b = x1, w = {weight};
-        y0 = fabs(w) < 0.5f ? a + w * (b - a) : b - (1 - w) * (b - a);
-        """,
-        name="lerp",
-    )
-    for weight in ("w0", "x2")
-)
-
-
-def addcmul(x: Any, tensor1: Any, tensor2: Any, *, value: float = 1, out: Any = None) -> Array:
-    """Returns x + value · tensor1 · tensor2, of arrays that broadcast together."""
-    return _addcmul(x, tensor1, tensor2, number("addcmul", "value", value), out=out)
-
-
-def addcdiv(x: Any, tensor1: Any, tensor2: Any, *, value: float = 1, out: Any = None) -> Array:
-    """Returns x + value · tensor1 / tensor2, of arrays that broadcast together.
-
-    Raises:
-        DTypeError: All are integers, whose quotients PyTorch refuses here too.
-    """
-    given = [dtype_of("addcdiv", "every array", a) for a in (x, tensor1, tensor2)]
-    if promote(given).kind in "biu":
-        raise DTypeError(f"addcdiv: expected floats, got {', '.join(map(str, given))}")
-    return _addcdiv(x, tensor1, tensor2, number("addcdiv", "value", value), out=out)
-
-
 def lerp(start: Any, end: Any, weight: Any, *, out: Any = None) -> Array:
     """Returns start + weight · (end - start).
 
@@ -216,7 +121,6 @@ def lerp(start: Any, end: Any, weight: Any, *, out: Any = None) -> Array:
         weight: An array or a number.
         out: Where the result goes.
     """
-    of_number, of_array = _lerp
     if is_array(weight):
-        return of_array(start, end, weight, out=out)
-    return of_number(start, end, number("lerp", "weight", weight), out=out)
+        return ROWS["lerp.by_array"].operator(start, end, weight, out=out)
+    return ROWS["lerp"].operator(start, end, number("lerp", "weight", weight), out=out)

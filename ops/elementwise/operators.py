@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clprim.ops.elementwise.row import functions
+from clprim.ops.elementwise.calls import functions
 from clprim.ops.elementwise.table import ROWS
 
 # What a type checker reads stands in operators.pyi, which is made from the table as well.

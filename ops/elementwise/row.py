@@ -1,20 +1,20 @@
-"""What an elementwise operator is, and the functions of `clprim.ops` that follow from it."""
+"""What an elementwise operator is: a row of their table, and what computes it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 
-from clprim.arrays.array import Array
-from clprim.errors import ShapeError
+from clprim.dtypes import AnyDType
 from clprim.language.definition import is_taken
-from clprim.ops.shared.arguments import Operator, by_kind, dtype_of, number, real
+from clprim.ops.shared.arguments import Operator, by_kind
 from clprim.pointwise import Pointwise
 
+_FLOAT32 = np.dtype(np.float32)
 #: Of `Row.integers`: the string of floats, in the integers' dtype.
 SAME = "as floats"
 
@@ -27,13 +27,18 @@ class Row:
         name: PyTorch's where it has one; a dot begins what a variant is called.
         meaning: What it returns, without a full stop.
         floats: C that assigns ``y0`` from arrays ``x0``, … and numbers ``w0``, …; by default
-            OpenCL C's function of that name.
+            OpenCL C's function of that name. Of two operands it reads ``a`` and ``b``, which have
+            the result's type; its text may depend on the dtype.
         integers: Likewise of integers, which keep their dtype then; else they become float32.
+        operands: What the arrays are called; one of two may be a number.
+        commutes: Whether two may change places; a number is then one of a `Pointwise`.
+        arithmetic: What arrays call an operator of theirs that computes it.
         numbers: Parameters beside the arrays, as Python writes them.
-        check: Of the name, the array and the numbers: the numbers as the string takes them.
+        check: Of the name, the arrays and the numbers: the numbers as the string takes them.
         gradient: By hand, where the derived one is not PyTorch's or loses digits.
         of_result: Likewise from the result alone, which ``NAME_backward`` takes then.
-        backward: What ``NAME_backward`` returns; empty where there is none in `clprim.ops`.
+        backward: What is to be said of the gradient that ``NAME_backward`` returns; None where
+            there is no such function.
         notes: Of the docstring, beside the first line and arguments.
         shown: Whether `clprim.ops` has it as it stands; else functions by hand call it.
         numpy: Names that NumPy or the Array API has for it.
@@ -43,13 +48,16 @@ class Row:
 
     name: str
     meaning: str = ""
-    floats: str = ""
+    floats: str | Callable[[AnyDType], str] = ""
     integers: str = ""
+    operands: str = "x"
+    commutes: bool = False
+    arithmetic: str = ""
     numbers: str = ""
     check: Callable[..., tuple[Any, ...]] | None = None
     gradient: str | None = None
     of_result: str | None = None
-    backward: str = ""
+    backward: str | None = None
     notes: str = ""
     shown: bool = True
     numpy: str = ""
@@ -62,16 +70,31 @@ class Row:
         name = self.name.partition(".")[0]
         return f"{name}_of" if is_taken(name) else name
 
-    def text(self, whole: bool = False) -> str:
+    @cached_property
+    def arrays(self) -> list[str]:
+        """The names of the operands."""
+        return self.operands.split(", ")
+
+    def text(self, whole: bool = False, dtype: AnyDType = _FLOAT32) -> str:
         """Returns the string of floats, or that of integers."""
         if whole and self.integers not in ("", SAME):
             return self.integers
-        return self.floats or f"y0 = {self.name}((typeof_y0)x0);"
+        text = self.floats if isinstance(self.floats, str) else self.floats(dtype)
+        return text or f"y0 = {self.name}((typeof_y0)x0);"
 
     @cached_property
     def of_floats(self) -> Pointwise:
-        """What computes it of floats."""
-        return Pointwise(self.text(), name=self.kernel, gradient=self.gradient)
+        """What computes it of arrays of floats."""
+        return Pointwise(self._of_arrays(), name=self.kernel, gradient=self.gradient)
+
+    def _of_arrays(self, other: str = "x1") -> str:
+        operands = f"typeof_y0 a = x0; typeof_y0 b = {other}; " if len(self.arrays) == 2 else ""
+        return operands + self.text()
+
+    @cached_property
+    def with_number(self) -> Pointwise:
+        """What computes it of an array and a number, where operands may change places."""
+        return Pointwise(self._of_arrays("w0"), name=self.kernel)
 
     @cached_property
     def operator(self) -> Operator:
@@ -84,8 +107,8 @@ class Row:
 
 
 @cache
-def gradient(row: Row, wrt: tuple[str, ...] = ("x0",)) -> Any:
-    """Returns the gradient of a row, derived when it is asked for first."""
+def gradient(row: Row, wrt: tuple[str, ...] | None = ("x0",)) -> Any:
+    """Returns the gradient of a row in arrays, or all, derived when it is asked for first."""
     return row.of_floats.gradient(wrt)
 
 
@@ -93,78 +116,3 @@ def gradient(row: Row, wrt: tuple[str, ...] = ("x0",)) -> Any:
 def gradient_of_result(row: Row) -> Any:
     """Returns the gradient of a row that reads its result alone."""
     return Pointwise(row.text(), name=row.kernel, gradient=row.of_result).gradient(saves="y0")
-
-
-def back(what: str, row: Row, grad: Any, x: Any, *numbers: Any) -> Any:
-    """Returns the gradient in the array, or from the result alone where the row has that.
-
-    Raises:
-        DTypeError: No arrays.
-        ShapeError: Of two shapes.
-    """
-    label = "x" if row.of_result is None else "output"
-    dtype_of(what, "grad", grad)
-    dtype_of(what, label, x)
-    if row.of_result is not None:
-        return gradient_of_result(row)(x, grad=grad, saved=x)
-    if grad.shape != x.shape:
-        raise ShapeError(f"{what}: grad has shape {grad.shape}, expected that of x, {x.shape}")
-    return gradient(row)(x, *numbers, grad=grad)
-
-
-# --- functions -----------------------------------------------------------------------------------
-
-
-def signatures(row: Row) -> Iterator[tuple[str, str]]:
-    """Yields the functions of a row: names, and parameters with what they return."""
-    numbers = [p.strip() for p in row.numbers.split(",") if p.strip()]
-    typed = [p if p == "*" else _annotated(p) for p in numbers]
-    yield row.name, _signature(["x: Any", *typed], "out: Any = None", "Array")
-    if row.backward:
-        of = "x: Any" if row.of_result is None else "output: Any"
-        yield f"{row.name}_backward", _signature(["grad: Any", of, *typed], "", "Array")
-
-
-def _annotated(parameter: str) -> str:
-    name, _, default = parameter.partition("=")
-    return f"{name}: float" + (f" = {default}" if default else "")
-
-
-def _signature(parameters: list[str], out: str, result: str) -> str:
-    star = [] if "*" in parameters or not out else ["*"]
-    return f"({', '.join([*parameters, *star, *([out] if out else [])])}) -> {result}"
-
-
-def functions(rows: Iterable[Row], module: str) -> dict[str, Callable[..., Any]]:
-    """Returns the functions of all rows, as if they were written in a module."""
-    space: dict[str, Any] = {"__name__": module, "Any": Any, "Array": Array}
-    space |= {"real": real, "number": number, "back": back}
-    found = {}
-    for row in rows:
-        if row.shown:
-            for name, signature in signatures(row):
-                found[name] = _function(row, name, signature, space)
-    return found
-
-
-def _function(row: Row, name: str, signature: str, space: dict[str, Any]) -> Callable[..., Any]:
-    """Compiles a function: Python's own arguments, and no step more at a call."""
-    labels = [p.partition("=")[0].strip(" *") for p in row.numbers.split(",")]
-    labels = [label for label in labels if label]
-    own = space | {"row": row}
-    if row.check is not None:
-        own["check"] = row.check
-        numbers = f"*check({name!r}, x, {', '.join(labels)})"
-    else:
-        kind = "number" if row.integers else "real"
-        numbers = ", ".join(f"{kind}({name!r}, {label!r}, {label})" for label in labels)
-    if name == row.name:
-        body = f"row.operator(x, {numbers}{', ' * bool(numbers)}out=out)"
-    else:
-        array = "x" if row.of_result is None else "output"
-        body = f"back({name!r}, row, grad, {array}, {numbers})"
-    text = f"from __future__ import annotations\ndef {name}{signature}:\n    return {body}\n"
-    exec(text, own)
-    function: Callable[..., Any] = own[name]
-    function.__doc__ = row.backward if name != row.name else f"Returns {row.meaning}.{row.notes}"
-    return function

@@ -10,34 +10,41 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from clprim.dtypes import adapted
-from clprim.errors import DefinitionError
+from clprim.dtypes import adapted, promote
+from clprim.errors import DefinitionError, DTypeError
 from clprim.ops.elementwise import formulas
 from clprim.ops.elementwise.formulas import sigmoid_of
 from clprim.ops.elementwise.row import SAME, Row
-from clprim.ops.shared.arguments import dtype_of, real
+from clprim.ops.shared.arguments import dtype_of, number, real
 
 # --- of numbers ----------------------------------------------------------------------------------
 
 
-def _bounds(what: str, x: Any, least: Any, most: Any) -> tuple[float, float]:
+def _bounds(what: str, arrays: Any, least: Any, most: Any) -> tuple[float, float]:
     low, high = real(what, "min_val", least), real(what, "max_val", most)
     if low > high:
         raise DefinitionError(f"{what}: min_val={low} is greater than max_val={high}")
     return low, high
 
 
-def _width(what: str, x: Any, lambd: Any) -> tuple[float]:
+def _width(what: str, arrays: Any, lambd: Any) -> tuple[float]:
     found: float = real(what, "lambd", lambd)
     if not found >= 0:
         raise DefinitionError(f"{what}: lambd={lambd}: expected a number of at least 0")
     return (found,)
 
 
-def _limit(what: str, x: Any, lambd: Any) -> tuple[float]:
+def _limit(what: str, arrays: Any, lambd: Any) -> tuple[float]:
     """That of `hardshrink`, which compares numbers of one dtype, as PyTorch does."""
-    (found,) = _width(what, x, lambd)
-    return (adapted(found, dtype_of(what, "x", x)),)
+    (found,) = _width(what, arrays, lambd)
+    return (adapted(found, dtype_of(what, "x", arrays[0])),)
+
+
+def _floats(what: str, arrays: Any, value: Any) -> tuple[Any]:
+    given = [dtype_of(what, "every array", a) for a in arrays]
+    if promote(given).kind in "biu":
+        raise DTypeError(f"{what}: expected floats, got {', '.join(map(str, given))}")
+    return (number(what, "value", value),)
 
 
 # --- functions of one argument -------------------------------------------------------------------
@@ -57,15 +64,12 @@ def _function(name: str, meaning: str, floats: str = "", **more: Any) -> Row:
     return Row(name, meaning, floats, notes=_ARGUMENTS, **more)
 
 
-def _gradient_of(name: str, more: str = "") -> str:
-    return f"Returns the gradient of `{name}`{more}."
-
-
 _ENTR = "typeof_y0 x = x0; y0 = x > 0 ? -x * log(x) : x < 0 ? -(typeof_y0)INFINITY : x * x;"
 _SINC = f"typeof_y0 x = x0; y0 = x == 0 ? 1 : sinpi(x) / ((typeof_y0){math.pi!r} * x);"
 # Constants alone for integers: llvmpipe errs where ?: chooses between one and a char.
 _SIGN = "y0 = x0 > 0 ? 1 : x0 < 0 ? -1 : x0 == 0 ? 0 : x0;", "y0 = x0 > 0 ? 1 : x0 < 0 ? -1 : 0;"
 
+# fmt: off
 FUNCTIONS = (
     _function("exp", "e to that power", numpy="exp", onnx="Exp"),
     _function("exp2", "2 to that power", numpy="exp2"),
@@ -76,111 +80,65 @@ FUNCTIONS = (
     _function("log1p", "the natural logarithm of 1 + x, accurate near 0", numpy="log1p"),
     _function("sqrt", "the square root", numpy="sqrt", onnx="Sqrt"),
     _function("rsqrt", "1 by the square root", numpy="rsqrt"),
-    _function(
-        *("reciprocal", "1 / x", "y0 = 1 / (typeof_y0)x0;"), numpy="reciprocal", onnx="Reciprocal"
-    ),
+    _function("reciprocal", "1 / x", "y0 = 1 / (typeof_y0)x0;", numpy="reciprocal",
+        onnx="Reciprocal"),
     _function("sin", "the sine, of radians", numpy="sin", onnx="Sin"),
     _function("cos", "the cosine, of radians", numpy="cos", onnx="Cos"),
     _function("tan", "the tangent, of radians", numpy="tan", onnx="Tan"),
-    _function(
-        *("sinc", "sin(π x) / (π x), and 1 at 0", _SINC),
-        gradient=formulas.SINC_GRADIENT,
-        backward=_gradient_of("sinc", ", 0 at 0"),
-    ),
+    _function("sinc", "sin(π x) / (π x), and 1 at 0", _SINC, gradient=formulas.SINC_GRADIENT,
+        backward=", 0 at 0"),
     _function("asin", "the angle of that sine, in radians", numpy="asin arcsin", onnx="Asin"),
     _function("acos", "the angle of that cosine, in radians", numpy="acos arccos", onnx="Acos"),
     _function("atan", "the angle of that tangent, in radians", numpy="atan arctan", onnx="Atan"),
     _function("sinh", "the hyperbolic sine", numpy="sinh", onnx="Sinh"),
     _function("cosh", "the hyperbolic cosine", numpy="cosh", onnx="Cosh"),
-    _function(
-        *("tanh", "the hyperbolic tangent"),
-        of_result="gx0 = gy0 * (1 - y0 * y0);",
-        numpy="tanh",
-        onnx="Tanh",
-    ),
+    _function("tanh", "the hyperbolic tangent", of_result="gx0 = gy0 * (1 - y0 * y0);",
+        numpy="tanh", onnx="Tanh"),
     _function("asinh", "the inverse hyperbolic sine", numpy="asinh arcsinh", onnx="Asinh"),
     _function("acosh", "the inverse hyperbolic cosine", numpy="acosh arccosh", onnx="Acosh"),
     _function("atanh", "the inverse hyperbolic tangent", numpy="atanh arctanh", onnx="Atanh"),
     _function("erf", "the error function", numpy="erf", onnx="Erf"),
     _function("erfc", "1 less the error function, accurate where it is small", numpy="erfc"),
-    _function(
-        "erfinv",
-        "the number of that error function, ±∞ of ±1 and NaN beyond",
+    _function("erfinv", "the number of that error function, ±∞ of ±1 and NaN beyond",
         formulas.ERFINV,
         gradient=f"gx0 = gy0 * ((typeof_y0){math.sqrt(math.pi) / 2!r} * exp(y0 * y0));",
-        backward=_gradient_of("erfinv"),
-    ),
-    _function(
-        *("entr", "-x · log x, 0 at 0 and -∞ below", _ENTR),
-        gradient="gx0 = -(gy0 * (1 + log(x0)));",
-        backward=_gradient_of("entr", ": -1 - log x, ∞ at 0 and NaN below"),
-        torch="special_entr",
-    ),
+        backward=""),
+    _function("entr", "-x · log x, 0 at 0 and -∞ below", _ENTR,
+        gradient="gx0 = -(gy0 * (1 + log(x0)));", backward=": -1 - log x, ∞ at 0 and NaN below",
+        torch="special_entr"),
     _function("lgamma", "the logarithm of the gamma function's absolute value", numpy="lgamma"),
     # Integers keep their dtype from here on.
-    _function(
-        *("abs", "the absolute value", "y0 = fabs(x0);"),
-        integers="y0 = x0 < 0 ? -x0 : x0;",
-        onnx="Abs",
-    ),
-    _function(
-        *("sign", "-1, 0 or 1, and of NaN NaN, as in NumPy", _SIGN[0]),
-        integers=_SIGN[1],
-        numpy="sign",
-        torch="",  # whose sign of NaN is 0
-        onnx="Sign",
-    ),
+    _function("abs", "the absolute value", "y0 = fabs(x0);", integers="y0 = x0 < 0 ? -x0 : x0;",
+        onnx="Abs"),
+    # PyTorch's sign of NaN is 0.
+    _function("sign", "-1, 0 or 1, and of NaN NaN, as in NumPy", _SIGN[0], integers=_SIGN[1],
+        numpy="sign", torch="", onnx="Sign"),
     _function("square", "the square", "y0 = x0 * x0;", integers=SAME, numpy="square"),
-    _function(
-        *("floor", "the greatest whole number not above it", "y0 = floor(x0);"),
-        integers="y0 = x0;",
-        numpy="floor",
-        onnx="Floor",
-    ),
-    _function(
-        *("ceil", "the least whole number not below it", "y0 = ceil(x0);"),
-        integers="y0 = x0;",
-        numpy="ceil",
-        onnx="Ceil",
-    ),
-    _function(
-        *("trunc", "the whole number next towards 0", "y0 = trunc(x0);"),
-        integers="y0 = x0;",
-        numpy="trunc",
-    ),
-    _function(
-        *("frac", "what is left without `trunc`", "y0 = x0 - trunc(x0);"),
-        integers="y0 = x0 - x0;",
-    ),
-    _function(
-        *("round", "the nearest whole number, of two the even", "y0 = rint(x0);"),
-        integers="y0 = x0;",
-        shown=False,  # which takes decimals
-        numpy="rint",
-        onnx="Round",
-    ),
+    _function("floor", "the greatest whole number not above it", "y0 = floor(x0);",
+        integers="y0 = x0;", numpy="floor", onnx="Floor"),
+    _function("ceil", "the least whole number not below it", "y0 = ceil(x0);", integers="y0 = x0;",
+        numpy="ceil", onnx="Ceil"),
+    _function("trunc", "the whole number next towards 0", "y0 = trunc(x0);", integers="y0 = x0;",
+        numpy="trunc"),
+    _function("frac", "what is left without `trunc`", "y0 = x0 - trunc(x0);",
+        integers="y0 = x0 - x0;"),
+    # The function takes decimals, and that of slopes looks at them first.
+    _function("round", "the nearest whole number, of two the even", "y0 = rint(x0);",
+        integers="y0 = x0;", shown=False, numpy="rint", onnx="Round"),
     Row("round.up_to", floats="y0 = rint(x0 * w0) / w0;", integers=SAME, shown=False),
     Row("round.down_to", floats="y0 = rint(x0 / w0) * w0;", integers=SAME, shown=False),
-    Row(
-        "logit",
-        floats=f"typeof_y0 x = x0; {formulas.OF_ODDS}",
-        shown=False,
-        # Infinite at both ends, NaN beyond; or 0 beyond both bounds.
-        gradient="gx0 = x0 >= 0 && x0 <= 1 ? gy0 / (x0 * (1 - x0)) : (typeof_x0)NAN;",
-    ),
-    Row(
-        "logit.within",
-        floats=f"""
+    # Infinite at both ends, NaN beyond; or 0 beyond both bounds.
+    Row("logit", floats=f"typeof_y0 x = x0; {formulas.OF_ODDS}", shown=False,
+        gradient="gx0 = x0 >= 0 && x0 <= 1 ? gy0 / (x0 * (1 - x0)) : (typeof_x0)NAN;"),
+    Row("logit.within", floats=f"""
             typeof_y0 x = x0, high = 1 - (typeof_y0)w0;
             x = x < w0 ? (typeof_y0)w0 : x > high ? high : x;
             {formulas.OF_ODDS}
-        """,
-        gradient="""
+        """, gradient="""
             gx0 = x0 >= w0 && x0 <= 1 - w0 ? gy0 / (x0 * (1 - x0)) : x0 == x0 ? 0 : (typeof_x0)NAN;
-        """,
-        shown=False,
-    ),
+        """, shown=False),
 )
+# fmt: on
 
 # --- activations: pieces of straight lines -------------------------------------------------------
 
@@ -189,15 +147,11 @@ _SELU = 1.0507009873554804934193349852946, 1.6732632423543772848170429916717
 # Comparisons are written so that NaN fails them and comes through, and so does the zero at which
 # both pieces meet, with its sign; at kinks and at NaN the gradient is PyTorch's. Integers have no
 # NaN, and llvmpipe errs where ?: chooses between a constant and a char.
+# fmt: off
 _ACTIVATIONS = (
-    Row(
-        "relu",
-        "max(0, x); integers stay integers",
-        "y0 = x0 < 0 ? 0 : x0;",
-        integers="y0 = max(x0, 0);",
-        gradient="gx0 = x0 <= 0 ? 0 : gy0;",
-        backward=_gradient_of("relu", ": 0 where x is not positive")
-        + """
+    Row("relu", "max(0, x); integers stay integers", "y0 = x0 < 0 ? 0 : x0;",
+        integers="y0 = max(x0, 0);", gradient="gx0 = x0 <= 0 ? 0 : gy0;",
+        backward=""": 0 where x is not positive.
 
 Example:
     >>> import numpy as np, clprim as cp
@@ -205,191 +159,218 @@ Example:
     >>> x = cp.asarray(np.array([-1, 0, 0.5], np.float32))
     >>> ops.relu_backward(cp.full(3, 2.0), x).get()
     array([0., 0., 2.], dtype=float32)
-""",
-        notes="""
+""", notes="""
 
 Example:
     >>> import numpy as np, clprim as cp
     >>> from clprim import ops
     >>> ops.relu(cp.asarray(np.array([-1, 0.5, np.nan], np.float32))).get()
     array([0. , 0.5, nan], dtype=float32)
-""",
-        torch="relu",
-        onnx="Relu",
-    ),
-    Row(
-        "relu6",
-        "min(max(0, x), 6); integers stay integers",
-        "y0 = x0 < 0 ? 0 : x0 > 6 ? 6 : x0;",
-        integers="y0 = min(max(x0, 0), 6);",
-        gradient="gx0 = x0 <= 0 || x0 >= 6 ? 0 : gy0;",
-        backward=_gradient_of("relu6"),
-    ),
-    Row(
-        "threshold",
+""", torch="relu", onnx="Relu"),
+    Row("relu6", "min(max(0, x), 6); integers stay integers", "y0 = x0 < 0 ? 0 : x0 > 6 ? 6 : x0;",
+        integers="y0 = min(max(x0, 0), 6);", gradient="gx0 = x0 <= 0 || x0 >= 6 ? 0 : gy0;",
+        backward=""),
+    Row("threshold",
         "x where it is greater than ``threshold``, else ``value``; promoted as NumPy does",
-        "y0 = x0 <= w0 ? w1 : x0;",
-        integers=SAME,
-        numbers="threshold, value",
-        onnx="ThresholdedRelu",
-    ),
-    Row(
-        "leaky_relu",
-        "x where it is positive, else ``negative_slope`` · x",
-        "typeof_y0 x = x0; y0 = x > 0 ? x : x * w0;",
-        numbers="negative_slope=0.01",
-        backward=_gradient_of("leaky_relu"),
-        onnx="LeakyRelu",
-    ),
-    Row(
-        "prelu",
-        floats="typeof_y0 x = x0; y0 = x > 0 ? x : x * x1;",
-        shown=False,  # which looks at the slopes
-        onnx="PRelu",
-    ),
-    Row(
-        "hardtanh",
-        "min(max(min_val, x), max_val)",
+        "y0 = x0 <= w0 ? w1 : x0;", integers=SAME, numbers="threshold, value"),
+    Row("leaky_relu", "x where it is positive, else ``negative_slope`` · x",
+        "typeof_y0 x = x0; y0 = x > 0 ? x : x * w0;", numbers="negative_slope=0.01", backward="",
+        onnx="LeakyRelu"),
+    Row("prelu", floats="typeof_y0 x = x0; y0 = x > 0 ? x : x * x1;", shown=False, onnx="PRelu"),
+    Row("hardtanh", "min(max(min_val, x), max_val)",
         "typeof_y0 x = x0; y0 = x < w0 ? w0 : x > w1 ? w1 : x;",
-        numbers="min_val=-1.0, max_val=1.0",
-        check=_bounds,
-        gradient="gx0 = x0 <= w0 || x0 >= w1 ? 0 : gy0;",
-        backward=_gradient_of("hardtanh", ": 0 at both ends"),
-        notes="\n\nRaises:\n    DefinitionError: A ``min_val`` above ``max_val``.\n",
-    ),
-    Row(
-        "hardsigmoid",
-        "min(max(0, (x + 3) / 6), 1)",
-        """
+        numbers="min_val=-1.0, max_val=1.0", check=_bounds,
+        gradient="gx0 = x0 <= w0 || x0 >= w1 ? 0 : gy0;", backward=": 0 at both ends",
+        notes="\n\nRaises:\n    DefinitionError: A ``min_val`` above ``max_val``.\n"),
+    Row("hardsigmoid", "min(max(0, (x + 3) / 6), 1)", """
             typeof_y0 s = ((typeof_y0)x0 + 3) / 6;
             y0 = s <= 0 ? 0 : s >= 1 ? 1 : s == s ? s : (typeof_y0)NAN;
-        """,
-        backward=_gradient_of("hardsigmoid"),
-        torch="hardsigmoid",
-        onnx="HardSigmoid",
-    ),
-    Row(
-        "hardswish",
-        "x · hardsigmoid(x)",
-        # Of -∞ it is NaN, as in PyTorch.
+        """, backward="", torch="hardsigmoid", onnx="HardSigmoid"),
+    # Of -∞ it is NaN, as in PyTorch.
+    Row("hardswish", "x · hardsigmoid(x)",
         "typeof_y0 x = x0; typeof_y0 s = (x + 3) / 6; y0 = s <= 0 ? x * 0 : s < 1 ? x * s : x;",
-        backward=_gradient_of("hardswish"),
-        torch="hardswish",
-        onnx="HardSwish",
-    ),
-    Row(
-        "hardshrink",
-        "x, and 0 where |x| is at most ``lambd``",
-        "typeof_y0 x = x0; y0 = x >= -w0 && x <= w0 ? 0 : x;",
-        numbers="lambd=0.5",
-        check=_limit,
-        backward=_gradient_of("hardshrink"),
-        notes="""
+        backward="", torch="hardswish", onnx="HardSwish"),
+    Row("hardshrink", "x, and 0 where |x| is at most ``lambd``",
+        "typeof_y0 x = x0; y0 = x >= -w0 && x <= w0 ? 0 : x;", numbers="lambd=0.5", check=_limit,
+        backward="", notes="""
 
 Example:
     >>> import numpy as np, clprim as cp
     >>> from clprim import ops
     >>> ops.hardshrink(cp.asarray(np.float32([-2, 0.5, 0.6]))).get()
     array([-2. ,  0. ,  0.6], dtype=float32)
-""",
-    ),
-    Row(
-        "softshrink",
-        "x moved towards 0 by ``lambd``, and 0 where |x| is at most that",
-        # Zeros have the sign of x, as PyTorch's.
+"""),
+    # Zeros have the sign of x, as PyTorch's.
+    Row("softshrink", "x moved towards 0 by ``lambd``, and 0 where |x| is at most that",
         "typeof_y0 x = x0; y0 = x >= -w0 && x <= w0 ? x * 0 : x > 0 ? x - w0 : x + w0;",
-        numbers="lambd=0.5",
-        check=_width,
-        backward=_gradient_of("softshrink"),
-    ),
+        numbers="lambd=0.5", check=_width, backward=""),
     # --- exponentials ----------------------------------------------------------------------------
-    Row(
-        "sigmoid",
-        "1 / (1 + exp(-x))",
-        f"{sigmoid_of('x0')} y0 = s;",
-        of_result="gx0 = gy0 * ((1 - y0) * y0);",
-        backward=_gradient_of("sigmoid", "; as in PyTorch from its *result*"),
-        torch="sigmoid",
-        onnx="Sigmoid",
-    ),
-    Row(
-        "silu",
-        "x · sigmoid(x), also called swish (Elfwing, Uchibe and Doya 2017)",
-        f"{sigmoid_of('x0')} y0 = s_x * s;",
-        backward=_gradient_of("silu"),
-        torch="silu",
-        onnx="Swish",
-    ),
-    Row(
-        "logsigmoid",
-        "log(sigmoid(x)), accurate where the sigmoid underflows",
-        "typeof_y0 x = x0; y0 = (x < 0 ? x : 0) - log1p(exp(-fabs(x)));",
-        backward=_gradient_of("logsigmoid"),
-    ),
-    Row(
-        "softplus",
-        "log(1 + exp(beta · x)) / beta, and x itself where beta · x is above ``threshold``",
-        """
+    Row("sigmoid", "1 / (1 + exp(-x))", f"{sigmoid_of('x0')} y0 = s;",
+        of_result="gx0 = gy0 * ((1 - y0) * y0);", backward="; as in PyTorch from its *result*",
+        torch="sigmoid", onnx="Sigmoid"),
+    Row("silu", "x · sigmoid(x), also called swish (Elfwing, Uchibe and Doya 2017)",
+        f"{sigmoid_of('x0')} y0 = s_x * s;", backward="", torch="silu", onnx="Swish"),
+    Row("logsigmoid", "log(sigmoid(x)), accurate where the sigmoid underflows",
+        "typeof_y0 x = x0; y0 = (x < 0 ? x : 0) - log1p(exp(-fabs(x)));", backward=""),
+    Row("softplus",
+        "log(1 + exp(beta · x)) / beta, and x itself where beta · x is above ``threshold``", """
             typeof_y0 x = x0;
             typeof_y0 z = x * w0;
             y0 = z > w1 ? x : ((z > 0 ? z : 0) + log1p(exp(-fabs(z)))) / w0;
-        """,
-        numbers="beta=1.0, threshold=20.0",
-        backward=_gradient_of("softplus"),
-        torch="softplus",
-        onnx="Softplus",
-    ),
-    Row(
-        "elu",
-        "x where it is positive, else alpha · (exp(x) - 1) (Clevert and others 2015)",
-        "typeof_y0 x = x0; y0 = x > 0 ? x : w0 * expm1(x);",
-        numbers="alpha=1.0",
-        backward=_gradient_of("elu"),
-        onnx="Elu",
-    ),
-    Row(
-        "celu",
-        "x where it is positive, else alpha · (exp(x / alpha) - 1) (Barron 2017)",
-        "typeof_y0 x = x0; y0 = x > 0 ? x : w0 * expm1(x / w0);",
-        numbers="alpha=1.0",
-        backward=_gradient_of("celu"),
-        onnx="Celu",
-    ),
-    Row(
-        "selu",
-        "scale · elu(x, alpha) with the constants of Klambauer and others (2017)",
+        """, numbers="beta=1.0, threshold=20.0", backward="", torch="softplus", onnx="Softplus"),
+    Row("elu", "x where it is positive, else alpha · (exp(x) - 1) (Clevert and others 2015)",
+        "typeof_y0 x = x0; y0 = x > 0 ? x : w0 * expm1(x);", numbers="alpha=1.0", backward="",
+        onnx="Elu"),
+    Row("celu", "x where it is positive, else alpha · (exp(x / alpha) - 1) (Barron 2017)",
+        "typeof_y0 x = x0; y0 = x > 0 ? x : w0 * expm1(x / w0);", numbers="alpha=1.0", backward="",
+        onnx="Celu"),
+    Row("selu", "scale · elu(x, alpha) with the constants of Klambauer and others (2017)",
         f"typeof_y0 x = x0; y0 = x > 0 ? {_SELU[0]} * x : {_SELU[0] * _SELU[1]} * expm1(x);",
-        backward=_gradient_of("selu"),
-        onnx="Selu",
-    ),
-    Row(
-        "mish",
-        "x · tanh(softplus(x)) (Misra 2019)",
-        formulas.MISH,
-        backward=_gradient_of("mish"),
-        torch="mish",
-        onnx="Mish",
-    ),
+        backward="", onnx="Selu"),
+    Row("mish", "x · tanh(softplus(x)) (Misra 2019)", formulas.MISH, backward="", torch="mish",
+        onnx="Mish"),
     Row("gelu", floats=formulas.GELU, shown=False, onnx="Gelu"),
     Row("gelu.tanh", floats=formulas.GELU_TANH, shown=False),
     Row("glu", floats=f"{sigmoid_of('x1')} y0 = x0 * s;", shown=False),
-    Row(
-        "softsign",
-        "x / (1 + |x|)",
-        "typeof_y0 x = x0; y0 = x / (1 + fabs(x));",
-        # By hand, as the two parts of a quotient's derivative cancel.
-        gradient="gx0 = gy0 / (1 + fabs(x0)) / (1 + fabs(x0));",
-        backward=_gradient_of("softsign"),
-        onnx="Softsign",
-    ),
-    Row(
-        "tanhshrink",
-        "x - tanh(x)",
-        formulas.TANHSHRINK,
-        gradient="typeof_gx0 t = tanh(x0); gx0 = gy0 * (t * t);",
-        backward=_gradient_of("tanhshrink"),
-    ),
+    # By hand, as the two parts of a quotient's derivative cancel.
+    Row("softsign", "x / (1 + |x|)", "typeof_y0 x = x0; y0 = x / (1 + fabs(x));",
+        gradient="gx0 = gy0 / (1 + fabs(x0)) / (1 + fabs(x0));", backward="", onnx="Softsign"),
+    Row("tanhshrink", "x - tanh(x)", formulas.TANHSHRINK,
+        gradient="typeof_gx0 t = tanh(x0); gx0 = gy0 * (t * t);", backward=""),
 )
+# fmt: on
+
+# --- of two operands ---------------------------------------------------------------------------
+
+
+def _pair(name: str, meaning: str, floats: Any, **more: Any) -> Row:
+    """A function of two operands, by default of arrays whose integers become float32."""
+    more = {"operands": "a, b", "torch": name, **more}
+    return Row(name, meaning, floats, **more)
+
+
+_ARGUMENTS_OF_TWO = """
+
+Args:
+    a: An array or a number.
+    b: Likewise; one of the two is an array.
+    out: Where the result goes; it may be an operand.
+"""
+
+# fmt: off
+PAIRS = (
+    _pair("hypot", "√(a² + b²), without overflow on the way", "y0 = hypot(a, b);",
+        gradient="gx0 = gy0 * (x0 / y0); gx1 = gy0 * (x1 / y0);",
+        backward=" in both arrays; at (0, 0) they are NaN, as PyTorch's", numpy="hypot"),
+    _pair("atan2", "the angle of the point (b, a) in radians, between -π and π",
+        "y0 = atan2(a, b);", backward=" in both arrays; at (0, 0) they are 0, as PyTorch's",
+        numpy="atan2 arctan2"),
+    _pair("copysign", "a with the sign of b, also that of a negative zero", "y0 = copysign(a, b);",
+        gradient="gx0 = x0 == 0 ? 0 : gy0 * (y0 / x0); gx1 = 0;",
+        backward=": ±1 in a, 0 where a is 0, and 0 in b", numpy="copysign",
+        torch="copysign.Tensor copysign.Scalar"),
+    # The greater one, and log(1 + exp(-distance)) ≤ log 2; a distance of NaN is one of infinities.
+    _pair("logaddexp", "log(exp(a) + exp(b)), without overflow; of infinities the greater one",
+        "const typeof_y0 d = fabs(a - b); y0 = a == b ? a + (typeof_y0)0.6931471805599453 : "
+        "(a > b ? a : b) + log1p(exp(-d)) + (d != d ? d : 0);",
+        gradient="gx0 = gy0 / (1 + exp(x1 - x0)); gx1 = gy0 / (1 + exp(x0 - x1));",
+        backward=" in both arrays", numpy="logaddexp"),
+    _pair("logaddexp2", "the logarithm to base 2 of 2^a + 2^b, without overflow; see `logaddexp`",
+        "const typeof_y0 d = fabs(a - b); y0 = a == b ? a + 1 : (a > b ? a : b) + "
+        "log1p(exp2(-d)) * (typeof_y0)1.4426950408889634 + (d != d ? d : 0);",
+        gradient="gx0 = gy0 / (1 + exp2(x1 - x0)); gx1 = gy0 / (1 + exp2(x0 - x1));",
+        backward=" in both arrays"),
+    _pair("xlog1py", "a · log(1 + b), accurate for b near 0: 0 where a is 0, but for a b of NaN",
+        "y0 = b != b ? b : a == 0 ? 0 : a * log1p(b);", gradient="""
+            gx0 = gy0 == 0 || (x0 == 0 && x1 <= -1) ? 0 : gy0 * log1p(x1);
+            gx1 = gy0 * x0 / (1 + x1);
+        """, backward=": log(1 + b), 0 where a = 0 and b ≤ -1, and a / (1 + b)",
+        torch="special_xlog1py special_xlog1py.self_scalar special_xlog1py.other_scalar"),
+    _pair("xlogy", "a · log(b): 0 where a is 0, but for a b of NaN",
+        "y0 = b != b ? b : a == 0 ? 0 : a * log(b);", gradient="""
+            gx0 = gy0 == 0 || (x0 == 0 && x1 <= 0) ? 0 : gy0 * log(x1);
+            gx1 = gy0 * x0 / x1;
+        """, backward=": log(b), 0 where a = 0 and b ≤ 0, and a / b", notes=_ARGUMENTS_OF_TWO
+        + """
+Raises:
+    DTypeError: No array.
+
+Example:
+    >>> import numpy as np, clprim as cp
+    >>> from clprim import ops
+    >>> ops.xlogy(cp.asarray(np.float32([0, 2])), cp.asarray(np.float32([0, 1]))).get()
+    array([0., 0.], dtype=float32)
+""", torch="xlogy.Tensor xlogy.Scalar_Self xlogy.Scalar_Other"),
+    _pair("heaviside", "0 below 0, 1 above it and ``values`` at 0; of NaN 0, as PyTorch does",
+        "y0 = a == 0 ? b : (typeof_y0)(a > 0);", integers=SAME, operands="x, values"),
+    _pair("nextafter",
+        "the number of the result's dtype that is next to a towards b; of equal ones b",
+        formulas.next_after, numpy="nextafter"),
+    # The first of equals is chosen, whose zeros may differ in sign.
+    _pair("maximum", "the greater of two elements, or NaN where either is",
+        "y0 = a >= b || a != a ? a : b;", commutes=True, integers=SAME, numpy="maximum",
+        onnx="Max"),
+    _pair("minimum", "the lesser of two elements, or NaN where either is",
+        "y0 = a <= b || a != a ? a : b;", commutes=True, integers=SAME, numpy="minimum",
+        onnx="Min"),
+    _pair("fmax", "the greater of two elements, or the one that is not NaN",
+        "y0 = a >= b || b != b ? a : b;", commutes=True, integers=SAME, numpy="fmax"),
+    _pair("fmin", "the lesser of two elements, or the one that is not NaN",
+        "y0 = a <= b || b != b ? a : b;", commutes=True, integers=SAME, numpy="fmin"),
+    # What arrays have operators for.
+    _pair("mul", "a · b, of two arrays or an array and a number", "", arithmetic="multiply",
+        torch="", onnx="Mul"),
+    _pair("floor_divide", "the quotient rounded down, as ``a // b`` does; of integers by 0 it is 0",
+        "", arithmetic="floor_divide", torch="floor_divide floor_divide.Scalar"),
+    _pair("remainder",
+        "a less b times the quotient rounded down, as ``a % b`` does: it has b's sign", "",
+        arithmetic="remainder", torch="remainder.Tensor remainder.Scalar remainder.Scalar_Tensor",
+        onnx="Mod"),
+    _pair("fmod", "a less b times the quotient rounded towards 0: it has a's sign", "",
+        arithmetic="fmod", torch="fmod.Tensor fmod.Scalar"),
+    _pair("pow", "a to the power b", "", arithmetic="power", torch="", onnx="Pow", notes="""
+
+Integers stay integers. A negative power of one is, as in PyTorch, what is whole of it: 1 or -1
+for those two and 0 for all others (NumPy refuses it)."""
+        + _ARGUMENTS_OF_TWO
+        + """
+Raises:
+    DTypeError: No array, or a negative number as the power of integers.
+
+Example:
+    >>> import numpy as np, clprim as cp
+    >>> from clprim import ops
+    >>> ops.pow(cp.asarray(np.int32([2, -1])), cp.asarray(np.int32([-1, -3]))).get()
+    array([ 0, -1], dtype=int32)
+"""),
+)
+# fmt: on
+
+# --- of several arrays ---------------------------------------------------------------------------
+
+# From whichever end is nearer, so that both ends are met exactly.
+_LERP = """
+    typeof_y0 a = x0, b = x1, w = {};
+    y0 = fabs(w) < 0.5f ? a + w * (b - a) : b - (1 - w) * (b - a);
+"""
+
+# fmt: off
+_SEVERAL = (
+    Row("addcmul", "x + value · tensor1 · tensor2, of arrays that broadcast together",
+        "y0 = (typeof_y0)x0 + (typeof_y0)w0 * x1 * x2;", integers=SAME,
+        operands="x, tensor1, tensor2", numbers="*, value=1"),
+    Row("addcdiv", "x + value · tensor1 / tensor2, of arrays that broadcast together",
+        "y0 = (typeof_y0)x0 + (typeof_y0)w0 * x1 / x2;", integers=SAME,
+        operands="x, tensor1, tensor2", numbers="*, value=1", check=_floats,
+        notes="""
+
+Raises:
+    DTypeError: All are integers, whose quotients PyTorch refuses here too.
+"""),
+    Row("lerp", floats=_LERP.format("w0"), integers=SAME, shown=False),
+    Row("lerp.by_array", floats=_LERP.format("x2"), integers=SAME, shown=False),
+)
+# fmt: on
 
 #: By name.
-ROWS = {row.name: row for row in (*FUNCTIONS, *_ACTIVATIONS)}
+ROWS = {row.name: row for row in (*FUNCTIONS, *_ACTIVATIONS, *PAIRS, *_SEVERAL)}

@@ -14,7 +14,8 @@ import numpy as np
 from clprim.arrays.array import Array
 from clprim.arrays.creation import asarray
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
-from clprim.ops.elementwise.row import Row, back, gradient
+from clprim.ops.elementwise.calls import back
+from clprim.ops.elementwise.row import Row, gradient
 from clprim.ops.elementwise.table import ROWS
 from clprim.ops.shape.join import cat
 from clprim.ops.shared.arguments import dtype_of, number, real

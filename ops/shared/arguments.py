@@ -45,19 +45,6 @@ def of_reals(expr: str, name: str, gradient: str | None = None) -> ByKind:
     return by_kind(floats, Pointwise(expr, name=name, result_type=np.float32))
 
 
-def formula(operator: Any, *, whole: bool = False) -> str:
-    """Returns the string of an operator of floats, for other kernels that compute the same.
-
-    Args:
-        operator: A `Pointwise`, or one of `by_kind` and `of_reals`.
-        whole: Whether it is the one of integers that is asked for.
-    """
-    if isinstance(operator, ByKind):
-        operator = operator.others if whole else operator.floats
-    text: str = operator.definition.expr.body
-    return text
-
-
 def is_array(value: object) -> bool:
     """Whether ``value`` is an array on a device."""
     return isinstance(value, cl_array.Array)

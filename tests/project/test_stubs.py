@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clprim.ops.elementwise.row import signatures
+from clprim.ops.elementwise.calls import signatures
 from clprim.ops.elementwise.table import ROWS
 
 ROOT = Path(__file__).parents[2]

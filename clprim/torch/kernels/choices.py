@@ -8,8 +8,7 @@ import numpy as np
 
 from clprim import ops
 from clprim.arrays.array import Array
-from clprim.ops.elementwise.choices import _lerp as _lerp_by
-from clprim.ops.shared.arguments import formula
+from clprim.ops.elementwise.table import ROWS
 from clprim.torch.kernels.elementwise import apply, as_given, promoted, typed
 from clprim.torch.layout import contiguous, seldom
 from clprim.torch.memory import kind_of
@@ -39,7 +38,7 @@ def _addcdiv(a: Array, b: Array, c: Array, *, value: Any = 1, out: Array | None 
 
 @kernel("lerp.Scalar", "lerp.Tensor", out=True)
 def _lerp(a: Any, b: Any, weight: Any, *, out: Array | None = None) -> Any:
-    expr = as_given(formula(_lerp_by[isinstance(weight, Array)]))
+    expr = as_given(ROWS["lerp.by_array" if isinstance(weight, Array) else "lerp"].text())
     return apply(expr, a, b, weight, kind=promoted(a, b), out=out)
 
 

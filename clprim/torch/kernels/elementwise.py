@@ -12,9 +12,8 @@ import torch
 from clprim.arrays.array import Array
 from clprim.arrays.expressions import statements
 from clprim.dtypes import adapted
-from clprim.ops.elementwise.choices import CONDITIONS
-from clprim.ops.elementwise.pairs import BODIES, next_after
-from clprim.ops.elementwise.table import ROWS
+from clprim.ops.elementwise.row import Row
+from clprim.ops.elementwise.table import PAIRS, ROWS
 from clprim.pointwise import Pointwise
 from clprim.torch.copying import cast
 from clprim.torch.layout import seldom, turned
@@ -316,46 +315,22 @@ def _div_mode(a: Any, b: Any, *, rounding_mode: str | None = None, out: Array | 
     return _stated(f"{rounding_mode}_divide", a, b, promoted(a, b), out)
 
 
-_of_statements("floor_divide", "floor_divide", "floor_divide.Scalar")
-_of_statements("remainder", *_forms("remainder", "Scalar", "Scalar_Tensor"))
-_of_statements("fmod", *_forms("fmod", "Scalar"))
-
-
-def _of_body(
-    name: str,
-    *overloads: str,
-    body: str = "",
-    result: Callable[[Any], Any] | None = None,
-) -> None:
+def _of_row(row: Row) -> None:
     """Registers an operator of two that is a string of `clprim.ops`."""
-    text = _TWO + (body or BODIES[name])
 
-    @kernel(*overloads, out=True)
+    @kernel(*row.torch.split(), out=True)
     def run(a: Any, b: Any, *, out: Array | None = None) -> Any:
-        kind = promoted(a, b) if result is None else result(promoted(a, b))
+        kind = promoted(a, b)
+        kind = kind if row.integers else floating(kind)
+        text = _TWO + as_given(row.text(dtype=numpy_dtype(kind)))
         return apply(text, *_beside(kind, a, b), kind=kind, out=out)
 
 
-for _name, _condition in CONDITIONS.items():
-    _of_body(_name, _name, body=f"y0 = {_condition} ? a : b;")
-_of_body("atan2", "atan2", result=floating)
-_of_body("hypot", "hypot", result=floating)
-_of_body("copysign", "copysign.Tensor", "copysign.Scalar", result=floating)
-_of_body("logaddexp", "logaddexp", result=floating)
-_of_body("logaddexp2", "logaddexp2", result=floating)
-_of_body(
-    "xlog1py",
-    *("special_xlog1py", "special_xlog1py.self_scalar", "special_xlog1py.other_scalar"),
-    result=floating,
-)
-_of_body("xlogy", "xlogy.Tensor", "xlogy.Scalar_Self", "xlogy.Scalar_Other", result=floating)
-_of_body("heaviside", "heaviside")
-
-
-@kernel("nextafter", out=True)
-def _nextafter(a: Array, b: Array, *, out: Array | None = None) -> Any:
-    kind = promoted(a, b)
-    return apply(_TWO + as_given(next_after(numpy_dtype(kind))), a, b, kind=kind, out=out)
+for _row in PAIRS:
+    if _row.torch and _row.arithmetic:
+        _of_statements(_row.arithmetic, *_row.torch.split())
+    elif _row.torch:
+        _of_row(_row)
 
 
 @kernel("pow.Tensor_Tensor", "pow.Tensor_Scalar", "pow.Scalar", out=True)
