@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from clprim.functions.creation import *  # noqa: F403
     from clprim.functions.elementwise import *  # noqa: F403
     from clprim.functions.linalg import *  # noqa: F403
+    from clprim.functions.named import *  # noqa: F403
     from clprim.functions.order import *  # noqa: F403
     from clprim.functions.reduction import *  # noqa: F403
     from clprim.functions.shape import *  # noqa: F403

@@ -12,7 +12,7 @@ import pyopencl.array as cl_array
 
 from clprim import dtypes
 from clprim.arrays.array import Array
-from clprim.arrays.expressions import comparison, statements
+from clprim.arrays.expressions import SIGNS, comparison, statements
 from clprim.arrays.operators import Arithmetic, Operators
 from clprim.dtypes import NO_ARRAY, AnyDType, require_real
 from clprim.errors import DTypeError, OverlapError, quoted, upload_hint
@@ -25,15 +25,7 @@ _A, _B = "(typeof_y0)x0", "(typeof_y0)@"
 _OPERANDS = "const typeof_y0 a = x0, b = @;"
 _BOOL = np.dtype(np.bool_)
 _NUMBERS = (int, float, np.generic)  # a union written in place would be made at every call
-_BINARY = {
-    "add": f"y0 = {_A} + {_B};",
-    "subtract": f"y0 = {_A} - {_B};",
-    "multiply": f"y0 = {_A} * {_B};",
-    "divide": f"y0 = {_A} / {_B};",
-    "bitwise_and": f"y0 = {_A} & {_B};",
-    "bitwise_or": f"y0 = {_A} | {_B};",
-    "bitwise_xor": f"y0 = {_A} ^ {_B};",
-}
+_BINARY = {name: f"y0 = {_A} {sign} {_B};" for name, sign in SIGNS.items()}
 # Powers of floats that need no function, and are exact or nearly so; NumPy's choice.
 _POWERS = {2: "y0 = x0 * x0;", 0.5: "y0 = sqrt(x0);", -1: "y0 = 1 / x0;"}
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {

@@ -105,7 +105,21 @@ def statements(name: str, dtype: AnyDType) -> str | None:
     return None if found is None else found(kind_of(dtype), 8 * dtype.itemsize)
 
 
-_SIGNS = {
+#: Of operators that are one of C's, by NumPy's names.
+SIGNS = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "bitwise_and": "&",
+    "bitwise_or": "|",
+    "bitwise_xor": "^",
+}
+#: Of operators whose results are truth values: C's sign between two numbers, or two truth values.
+TRUTHS = {
+    "logical_and": "&&",
+    "logical_or": "||",
+    "logical_xor": "!=",
     "less": "<",
     "less_equal": "<=",
     "greater": ">",
@@ -142,11 +156,11 @@ def comparison(name: str, left: str, right: str, a: AnyDType, b: AnyDType, fp64:
         # C compares both as unsigned numbers, in which -1 is the greatest.
         if kinds == "iu":
             return comparison(_MIRRORED.get(name, name), right, left, b, a, fp64)
-        compared = f"{left} {_SIGNS[name]} (ulong){right}"
+        compared = f"{left} {TRUTHS[name]} (ulong){right}"
         if name in ("greater", "greater_equal", "not_equal"):
             return f"{right} < 0 || {compared}"
         return f"{right} >= 0 && {compared}"
     if fp64 and "f" in kinds and any(d.kind in "iu" and d.itemsize > 2 for d in (a, b)):
         # C compares both as floats, in which neighbours among large integers are one.
-        return f"(double){left} {_SIGNS[name]} (double){right}"
-    return f"{left} {_SIGNS[name]} {right}"
+        return f"(double){left} {TRUTHS[name]} (double){right}"
+    return f"{left} {TRUTHS[name]} {right}"

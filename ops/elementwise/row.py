@@ -33,6 +33,7 @@ class Row:
         operands: What the arrays are called; one of two may be a number.
         commutes: Whether two may change places; a number is then one of a `Pointwise`.
         arithmetic: What arrays call an operator of theirs that computes it.
+        truth: Whether results are truth values.
         numbers: Parameters beside the arrays, as Python writes them.
         check: Of the name, the arrays and the numbers: the numbers as the string takes them.
         gradient: By hand, where the derived one is not PyTorch's or loses digits.
@@ -53,6 +54,7 @@ class Row:
     operands: str = "x"
     commutes: bool = False
     arithmetic: str = ""
+    truth: bool = False
     numbers: str = ""
     check: Callable[..., tuple[Any, ...]] | None = None
     gradient: str | None = None
@@ -82,6 +84,11 @@ class Row:
         text = self.floats if isinstance(self.floats, str) else self.floats(dtype)
         return text or f"y0 = {self.name}((typeof_y0)x0);"
 
+    @property
+    def texts(self) -> tuple[str, str]:
+        """The strings of floats and of integers."""
+        return self.text(), self.text(whole=True)
+
     @cached_property
     def of_floats(self) -> Pointwise:
         """What computes it of arrays of floats."""
@@ -99,6 +106,9 @@ class Row:
     @cached_property
     def operator(self) -> Operator:
         """What computes it."""
+        if self.truth:
+            kinds = (Pointwise(t, name=self.kernel, result_type=np.bool_) for t in self.texts)
+            return by_kind(*kinds)
         if self.integers == SAME:
             return self.of_floats
         result_type = None if self.integers else np.float32

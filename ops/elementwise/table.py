@@ -110,6 +110,14 @@ FUNCTIONS = (
     # Integers keep their dtype from here on.
     _function("abs", "the absolute value", "y0 = fabs(x0);", integers="y0 = x0 < 0 ? -x0 : x0;",
         onnx="Abs"),
+    Row("absolute", "the absolute value", arithmetic="absolute", shown=False,
+        numpy="absolute abs fabs"),
+    Row("neg", "the number with the other sign", "y0 = -x0;", SAME, arithmetic="negative",
+        shown=False, numpy="negative", torch="neg", onnx="Neg"),
+    Row("positive", "the number itself", arithmetic="positive", shown=False,
+        numpy="positive conj real", onnx="Identity"),
+    Row("invert", "all bits, or a truth value, the other way round", arithmetic="invert",
+        shown=False, numpy="invert bitwise_not bitwise_invert", onnx="BitwiseNot"),
     # PyTorch's sign of NaN is 0.
     _function("sign", "-1, 0 or 1, and of NaN NaN, as in NumPy", _SIGN[0], integers=_SIGN[1],
         numpy="sign", torch="", onnx="Sign"),
@@ -137,6 +145,37 @@ FUNCTIONS = (
         """, gradient="""
             gx0 = x0 >= w0 && x0 <= 1 - w0 ? gy0 / (x0 * (1 - x0)) : x0 == x0 ? 0 : (typeof_x0)NAN;
         """, shown=False),
+)
+# fmt: on
+
+_NEVER, _ALWAYS = "(void)x0; y0 = 0;", "(void)x0; y0 = 1;"
+
+
+def _truth(name: str, meaning: str, floats: str, integers: str, onnx: str = "") -> Row:
+    return Row(
+        name,
+        meaning,
+        floats,
+        integers,
+        truth=True,
+        shown=False,
+        numpy="" if name in ("isposinf", "isneginf") else name,
+        torch=name,
+        onnx=onnx,
+    )
+
+
+# fmt: off
+_TRUTHS = (
+    _truth("isnan", "whether it is NaN", "y0 = x0 != x0;", _NEVER, "IsNaN"),
+    _truth("isinf", "whether it is infinite", "y0 = x0 == INFINITY || x0 == -INFINITY;", _NEVER,
+        "IsInf"),
+    _truth("isposinf", "whether it is ∞", "y0 = x0 == INFINITY;", _NEVER),
+    _truth("isneginf", "whether it is -∞", "y0 = x0 == -INFINITY;", _NEVER),
+    _truth("isfinite", "whether it is neither infinite nor NaN", "y0 = x0 - x0 == 0;", _ALWAYS),
+    _truth("signbit", "whether its sign is a minus, also of 0",
+        "y0 = copysign((typeof_x0)1, x0) < 0;", "y0 = x0 < 0;"),
+    _truth("logical_not", "whether an element is 0", "y0 = x0 == 0;", SAME, "Not"),
 )
 # fmt: on
 
@@ -175,7 +214,7 @@ Example:
         "y0 = x0 <= w0 ? w1 : x0;", integers=SAME, numbers="threshold, value"),
     Row("leaky_relu", "x where it is positive, else ``negative_slope`` · x",
         "typeof_y0 x = x0; y0 = x > 0 ? x : x * w0;", numbers="negative_slope=0.01", backward="",
-        onnx="LeakyRelu"),
+        torch="leaky_relu", onnx="LeakyRelu"),
     Row("prelu", floats="typeof_y0 x = x0; y0 = x > 0 ? x : x * x1;", shown=False, onnx="PRelu"),
     Row("hardtanh", "min(max(min_val, x), max_val)",
         "typeof_y0 x = x0; y0 = x < w0 ? w0 : x > w1 ? w1 : x;",
@@ -243,7 +282,7 @@ Example:
 # --- of two operands ---------------------------------------------------------------------------
 
 
-def _pair(name: str, meaning: str, floats: Any, **more: Any) -> Row:
+def _pair(name: str, meaning: str, floats: Any = "", **more: Any) -> Row:
     """A function of two operands, by default of arrays whose integers become float32."""
     more = {"operands": "a, b", "torch": name, **more}
     return Row(name, meaning, floats, **more)
@@ -317,18 +356,25 @@ Example:
         "y0 = a >= b || b != b ? a : b;", commutes=True, integers=SAME, numpy="fmax"),
     _pair("fmin", "the lesser of two elements, or the one that is not NaN",
         "y0 = a <= b || b != b ? a : b;", commutes=True, integers=SAME, numpy="fmin"),
-    # What arrays have operators for.
-    _pair("mul", "a · b, of two arrays or an array and a number", "", arithmetic="multiply",
-        torch="", onnx="Mul"),
+    # What arrays have operators for; functions by hand take what PyTorch takes besides.
+    _pair("add", "a + b", arithmetic="add", shown=False, numpy="add", torch="", onnx="Add"),
+    _pair("sub", "a - b", arithmetic="subtract", shown=False, numpy="subtract", torch="",
+        onnx="Sub"),
+    _pair("mul", "a · b, of two arrays or an array and a number", arithmetic="multiply",
+        numpy="multiply", torch="mul.Tensor mul.Scalar", onnx="Mul"),
+    _pair("div", "a / b, of integers in float64", arithmetic="divide", shown=False,
+        numpy="divide true_divide", torch="", onnx="Div"),
     _pair("floor_divide", "the quotient rounded down, as ``a // b`` does; of integers by 0 it is 0",
-        "", arithmetic="floor_divide", torch="floor_divide floor_divide.Scalar"),
+        arithmetic="floor_divide", numpy="floor_divide",
+        torch="floor_divide floor_divide.Scalar"),
     _pair("remainder",
-        "a less b times the quotient rounded down, as ``a % b`` does: it has b's sign", "",
-        arithmetic="remainder", torch="remainder.Tensor remainder.Scalar remainder.Scalar_Tensor",
-        onnx="Mod"),
-    _pair("fmod", "a less b times the quotient rounded towards 0: it has a's sign", "",
+        "a less b times the quotient rounded down, as ``a % b`` does: it has b's sign",
+        arithmetic="remainder", numpy="remainder mod",
+        torch="remainder.Tensor remainder.Scalar remainder.Scalar_Tensor", onnx="Mod"),
+    _pair("fmod", "a less b times the quotient rounded towards 0: it has a's sign",
         arithmetic="fmod", torch="fmod.Tensor fmod.Scalar"),
-    _pair("pow", "a to the power b", "", arithmetic="power", torch="", onnx="Pow", notes="""
+    _pair("pow", "a to the power b", arithmetic="power", numpy="power pow", torch="", onnx="Pow",
+        notes="""
 
 Integers stay integers. A negative power of one is, as in PyTorch, what is whole of it: 1 or -1
 for those two and 0 for all others (NumPy refuses it)."""
@@ -343,6 +389,24 @@ Example:
     >>> ops.pow(cp.asarray(np.int32([2, -1])), cp.asarray(np.int32([-1, -3]))).get()
     array([ 0, -1], dtype=int32)
 """),
+    *(_pair(f"bitwise_{name}", f"the bits that {which}", arithmetic=f"bitwise_{name}", shown=False,
+        numpy=f"bitwise_{name}", onnx=f"Bitwise{name.title()}",
+        torch=f"bitwise_{name}.Tensor bitwise_{name}.Scalar bitwise_{name}.Scalar_Tensor")
+        for name, which in (
+            ("and", "both have"), ("or", "either has"), ("xor", "one of them has"))),
+    *(_pair(f"{name}_shift", f"a with its bits moved {where} by b", arithmetic=f"{name}_shift",
+        shown=False, numpy=f"{name}_shift bitwise_{name}_shift",
+        torch=f"bitwise_{name}_shift.Tensor bitwise_{name}_shift.Tensor_Scalar")
+        for name, where in (("left", "up"), ("right", "down"))),
+    *(_pair(f"logical_{name}", f"whether {which} not 0", arithmetic=f"logical_{name}", shown=False,
+        numpy=f"logical_{name}", onnx=name.title())
+        for name, which in (("and", "both are"), ("or", "either is"), ("xor", "one of them is"))),
+    *(_pair(name, f"whether a {sign} b", arithmetic=word, shown=False, numpy=word,
+        torch=f"{name}.Tensor {name}.Scalar", onnx=onnx)
+        for name, sign, word, onnx in (
+            ("eq", "=", "equal", "Equal"), ("ne", "≠", "not_equal", ""),
+            ("lt", "<", "less", "Less"), ("le", "≤", "less_equal", "LessOrEqual"),
+            ("gt", ">", "greater", "Greater"), ("ge", "≥", "greater_equal", "GreaterOrEqual"))),
 )
 # fmt: on
 
@@ -373,4 +437,4 @@ Raises:
 # fmt: on
 
 #: By name.
-ROWS = {row.name: row for row in (*FUNCTIONS, *_ACTIVATIONS, *PAIRS, *_SEVERAL)}
+ROWS = {row.name: row for row in (*FUNCTIONS, *_TRUTHS, *_ACTIVATIONS, *PAIRS, *_SEVERAL)}

@@ -19,6 +19,11 @@ from clprim.arrays.array import Array
 SHOWN = [row for row in ROWS.values() if row.shown]
 STUBS = {
     "ops/elementwise/operators.pyi": dict(pair for row in SHOWN for pair in signatures(row)),
+    "clprim/functions/named.pyi": {
+        name: f"({row.operands.replace(',', ': Any,')}: Any, /, *, out: Any = None) -> Array"
+        for row in ROWS.values()
+        for name in row.numpy.split()
+    },
 }
 
 

@@ -8,19 +8,28 @@ from typing import Any
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
-from clprim.ops.elementwise.row import gradient, gradient_of_result
+from clprim.ops.elementwise.row import Row, gradient, gradient_of_result
 from clprim.ops.elementwise.table import ROWS
 from clprim.pointwise import Pointwise
-from clprim.torch.kernels.elementwise import apply, as_given, floating, typed
-from clprim.torch.layout import Rule, elementwise, turned
+from clprim.torch.kernels.elementwise import apply, as_given, floating, has_gradient, typed
+from clprim.torch.layout import elementwise, turned
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
 
-def _activation(name: str, lies: Rule | None = None) -> None:
-    """Registers an operator that is one of `clprim.ops`, and its gradient, which may lie apart."""
-    forward: Callable[..., Any] = getattr(ops, name)
+def _derivative(overload: str, name: str) -> None:
+    """Registers the gradient of an operator; PyTorch may say more than its numbers."""
     backward: Callable[..., Any] = getattr(ops, f"{name}_backward")
+    numbers = ROWS[name].numbers.count(",") + 1 if ROWS[name].numbers else 0
+
+    @kernel(f"{overload}_backward", lies=elementwise)
+    def run(grad: Array, x: Array, *args: Any, **options: Any) -> Any:
+        return backward(grad, x, *args[:numbers], **options)
+
+
+def _activation(name: str) -> None:
+    """Registers an operator that is one of `clprim.ops`, and its gradient."""
+    forward: Callable[..., Any] = getattr(ops, name)
 
     @kernel(name, out=True)
     def run(x: Array, *args: Any, out: Array | None = None, **options: Any) -> Any:
@@ -28,15 +37,25 @@ def _activation(name: str, lies: Rule | None = None) -> None:
             return forward(x, *args, out=out, **options)
         return apply("{a}", forward(x, *args, **options), kind=kind_of(out.dtype), out=out)
 
-    @kernel(f"{name}_backward", lies=lies)
-    def derivative(grad: Array, x: Array, *args: Any, **options: Any) -> Any:
-        return backward(grad, x, *args, **options)
+    _derivative(name, name)
 
 
-for _name in ("hardsigmoid", "hardswish", "softplus"):
-    _activation(_name)
-for _name in ("gelu", "mish", "silu"):
-    _activation(_name, elementwise)
+def _of_result(row: Row) -> None:
+    @kernel(f"{row.torch}_backward", out=True)
+    def run(grad: Array, y: Array, *, out: Array | None = None) -> Any:
+        return gradient_of_result(row)(y, grad=grad, saved=y, out=out)
+
+
+for _row in ROWS.values():
+    if has_gradient(_row):
+        _activation(_row.torch)
+    elif _row.torch and _row.of_result is not None:
+        _of_result(_row)
+_activation("gelu")
+# The operators themselves take other arguments here.
+for _overload, _name in {"log_sigmoid": "logsigmoid", "hardtanh": "hardtanh"}.items():
+    _derivative(_overload, _name)
+_derivative("softshrink", "softshrink")
 
 
 _ELU = "typeof_y0 x = x0; y0 = x <= 0 ? w0 * w1 * expm1(x * w2) : w1 * x;"
@@ -45,11 +64,6 @@ _elu_gradient = Pointwise(_ELU, name="elu").gradient("x0")
 _elu_of_result = Pointwise(
     _ELU, gradient="gx0 = y0 <= 0 ? gy0 * w2 * (y0 + w0 * w1) : gy0 * w1;", name="elu"
 ).gradient("x0", saves="y0")
-
-
-@kernel("leaky_relu", out=True)
-def _leaky_relu(x: Array, slope: Any = 0.01, *, out: Array | None = None) -> Any:
-    return apply(as_given(ROWS["leaky_relu"].text()), x, slope, kind=kind_of(x.dtype), out=out)
 
 
 @kernel("elu", out=True)
@@ -80,26 +94,6 @@ def _threshold_backward(grad: Array, x: Array, threshold: Any, *, out: Array | N
     return gradient(ROWS["threshold"])(x, threshold, 0, grad=grad, out=out)
 
 
-@kernel("leaky_relu_backward")
-def _leaky_relu_backward(grad: Array, x: Array, slope: Any, is_result: bool) -> Any:
-    return ops.leaky_relu_backward(grad, x, slope)
-
-
-@kernel("hardtanh_backward")
-def _hardtanh_backward(grad: Array, x: Array, low: Any, high: Any) -> Any:
-    return ops.hardtanh_backward(grad, x, low, high)
-
-
-@kernel("sigmoid_backward", out=True)
-def _sigmoid_backward(grad: Array, y: Array, *, out: Array | None = None) -> Any:
-    return gradient_of_result(ROWS["sigmoid"])(y, grad=grad, saved=y, out=out)
-
-
-@kernel("tanh_backward", out=True)
-def _tanh_backward(grad: Array, y: Array, *, out: Array | None = None) -> Any:
-    return gradient_of_result(ROWS["tanh"])(y, grad=grad, saved=y, out=out)
-
-
 @kernel("log_sigmoid", out=True)
 def _log_sigmoid(x: Array, *, out: Array | None = None) -> Any:
     found = ops.logsigmoid(x, out=out if out is None or out.dtype == x.dtype else None)
@@ -109,11 +103,6 @@ def _log_sigmoid(x: Array, *, out: Array | None = None) -> Any:
 @kernel("log_sigmoid_forward")
 def _log_sigmoid_forward(x: Array) -> Any:
     return ops.logsigmoid(x), empty((0,), x.dtype)
-
-
-@kernel("log_sigmoid_backward", lies=elementwise)
-def _log_sigmoid_backward(grad: Array, x: Array, buffer: Any) -> Any:
-    return ops.logsigmoid_backward(grad, x)
 
 
 @kernel("logit", out=True)

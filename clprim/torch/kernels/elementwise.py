@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from clprim.arrays.array import Array
-from clprim.arrays.expressions import statements
+from clprim.arrays.expressions import SIGNS, TRUTHS, statements
 from clprim.dtypes import adapted
 from clprim.ops.elementwise.row import Row
 from clprim.ops.elementwise.table import PAIRS, ROWS
@@ -18,7 +18,7 @@ from clprim.pointwise import Pointwise
 from clprim.torch.copying import cast
 from clprim.torch.layout import seldom, turned
 from clprim.torch.memory import Number, kind_of, numpy_dtype
-from clprim.torch.table import kernel
+from clprim.torch.table import kernel, overload
 
 _BOOL = np.dtype(np.bool_)
 _TWO = "const typeof_y0 a = {a}, b = {b}; "
@@ -111,30 +111,6 @@ def apply(
 
 # --- one operand ---------------------------------------------------------------------------------
 
-# Of floating numbers; whole ones become floating first.
-_FLOAT_UNARY = {
-    **{
-        name: ROWS[name].text()
-        for name in (
-            "acos acosh asin asinh atan atanh cos cosh erf erfc erfinv exp exp2 expm1 lgamma log "
-            "log10 log1p log2 reciprocal rsqrt sigmoid sin sinc sinh sqrt tan tanh"
-        ).split()
-    },
-    "deg2rad": "{a} * (typeof_y0)0.017453292519943295",
-    "rad2deg": "{a} * (typeof_y0)57.29577951308232",
-    "special_entr": ROWS["entr"].text(),
-}
-# Of any number, which keep its dtype: (of floating ones, of whole ones).
-_SAME_UNARY = {
-    **{
-        name: (ROWS[name].text(), ROWS[name].text(whole=True))
-        for name in "abs ceil floor frac relu round square trunc".split()
-    },
-    "neg": ("-{a}", "-{a}"),
-    # Unlike NumPy's and that of `clprim.ops`, PyTorch's sign of NaN is 0.
-    **dict.fromkeys(("sgn", "sign"), ("({a} > 0) - ({a} < 0)",) * 2),
-}
-
 
 def as_given(text: str) -> str:
     """Returns a string of `clprim.ops`, which calls operands x0, w0, … by itself, for `apply`."""
@@ -152,27 +128,48 @@ def typed(expr: str) -> str:
     return f"{heads}y0 = {body};"
 
 
-def _unary(name: str, whole: str, real: str, keep: bool) -> None:
+def has_gradient(row: Row) -> bool:
+    """Whether PyTorch differentiates a row by an operator that takes what the row's own does."""
+    one = row.torch and row.backward is not None and row.of_result is None
+    return bool(one) and overload(f"{row.torch}_backward") is not None
+
+
+def _unary(names: str, texts: tuple[str, str], keep: bool) -> None:
+    """Registers an operator of one: strings of floats and of integers, which may be kept."""
+
     @cache
     def operator(dtype: Any, stored: Any, default: torch.dtype) -> Pointwise:
         kind = kind_of(dtype)
-        if keep and kind is torch.bool and name in ("neg", "relu"):
-            raise RuntimeError(f"{name}: not for tensors of bool")
-        expr = real if not keep or kind.is_floating_point else whole
+        if keep and kind is torch.bool and names in ("neg", "relu"):
+            raise RuntimeError(f"{names}: not for tensors of bool")
+        text = texts[keep and not kind.is_floating_point]
         result = stored or numpy_dtype(kind if keep or kind.is_floating_point else default)
-        return _pointwise(as_given(expr) if "y0 =" in expr else typed(expr), (True,), result)
+        return _pointwise(as_given(text), (True,), result)
 
-    @kernel(name, out=True)
+    @kernel(*names.split(), out=True)
     def run(x: Array, *, out: Array | None = None) -> Any:
         if out is None:
             return operator(x.dtype, None, torch.get_default_dtype())(x)
         return operator(x.dtype, out.dtype, torch.get_default_dtype())(x, out=out)
 
 
-for _name, _expr in _FLOAT_UNARY.items():
-    _unary(_name, "", _expr, keep=False)
-for _name, (_real, _whole) in _SAME_UNARY.items():
-    _unary(_name, _whole, _real, keep=True)
+def _truth(row: Row) -> None:
+    floats, integers = map(as_given, row.texts)
+
+    @kernel(row.torch, lies=seldom)
+    def run(x: Array) -> Any:
+        return apply(floats if x.dtype.kind not in "biu" else integers, x, kind=torch.bool)
+
+
+for _row in ROWS.values():
+    if _row.truth:
+        _truth(_row)
+    elif _row.torch and len(_row.arrays) == 1 and not has_gradient(_row):
+        _unary(_row.torch, _row.texts, keep=bool(_row.integers))
+for _name, _degrees in {"deg2rad": "0.017453292519943295", "rad2deg": "57.29577951308232"}.items():
+    _unary(_name, (f"typeof_y0 x = x0; y0 = x * (typeof_y0){_degrees};",) * 2, keep=False)
+# Unlike NumPy's and that of `clprim.ops`, PyTorch's sign of NaN is 0.
+_unary("sgn sign", ("typeof_y0 x = x0; y0 = (x > 0) - (x < 0);",) * 2, keep=True)
 
 
 @kernel("round.decimals", out=True)
@@ -184,21 +181,6 @@ def _round(x: Array, *, decimals: int = 0, out: Array | None = None) -> Any:
         return apply("{a}", x, kind=kind, out=out)
     expr = as_given(ROWS["round.down_to" if decimals < 0 else "round.up_to"].text())
     return apply(expr, x, 10.0 ** abs(decimals), kind=kind, out=out)
-
-
-def _predicate(name: str, real: str, whole: str) -> None:
-    @kernel(name, lies=seldom)
-    def run(x: Array) -> Any:
-        return apply(real if x.dtype.kind not in "biu" else whole, x, kind=torch.bool)
-
-
-_predicate("isnan", "isnan({a}) != 0", "0 * (int){a} != 0")
-_predicate("isinf", "isinf({a}) != 0", "0 * (int){a} != 0")
-_predicate("isposinf", "{a} == INFINITY", "0 * (int){a} != 0")
-_predicate("isneginf", "{a} == -INFINITY", "0 * (int){a} != 0")
-_predicate("isfinite", "isfinite({a}) != 0", "0 * (int){a} == 0")
-_predicate("signbit", "signbit({a}) != 0", "{a} < 0")
-_predicate("logical_not", "!({a} != 0)", "!({a} != 0)")
 
 
 @kernel("bitwise_not", lies=seldom)
@@ -226,9 +208,10 @@ def _beside(kind: torch.dtype, *values: Any) -> tuple[Any, ...]:
 
 
 def _binary(
-    names: tuple[str, ...], real: str, whole: str = "", result: Callable[[Any], Any] | None = None
+    names: Sequence[str], sign: str, result: Callable[[Any], Any] | None = None
 ) -> Callable[..., Any]:
-    """Registers an operator of two: ``whole`` of integers, ``result`` from the common dtype."""
+    """Registers an operator that C has a sign for, ``result`` from the common dtype."""
+    expr = typed(f"{{a}} {sign} {{b}}")
 
     @kernel(*names, out=True)
     def run(a: Any, b: Any, *, out: Array | None = None) -> Any:
@@ -237,15 +220,9 @@ def _binary(
             kind = result(kind)
             if kind.is_floating_point:  # of int8 too a number beyond it divides
                 a, b = (float(v) if isinstance(v, int) else v for v in (a, b))
-        return apply(
-            typed(real if kind.is_floating_point or not whole else whole), a, b, kind=kind, out=out
-        )
+        return apply(expr, a, b, kind=kind, out=out)
 
     return run
-
-
-def _forms(name: str, *more: str) -> tuple[str, ...]:
-    return tuple(f"{name}.{form}" for form in ("Tensor", *more))
 
 
 def _sum(sign: str) -> Callable[..., Any]:
@@ -286,8 +263,7 @@ def _rsub(a: Any, b: Any, alpha: Any = 1) -> Any:
     return apply(typed("{a} - {c} * {b}"), *_beside(kind, b, a, alpha), kind=kind)
 
 
-_binary(_forms("mul", "Scalar"), "{a} * {b}")
-_div = _binary(_forms("div", "Scalar"), "{a} / {b}", result=floating)
+_div = _binary(("div.Tensor", "div.Scalar"), "/", result=floating)
 
 
 def _stated(name: str, a: Any, b: Any, kind: Any, out: Array | None = None) -> Any:
@@ -318,19 +294,15 @@ def _div_mode(a: Any, b: Any, *, rounding_mode: str | None = None, out: Array | 
 def _of_row(row: Row) -> None:
     """Registers an operator of two that is a string of `clprim.ops`."""
 
+    @cache
+    def text(kind: torch.dtype) -> str:
+        return _TWO + as_given(row.text(dtype=numpy_dtype(kind)))
+
     @kernel(*row.torch.split(), out=True)
     def run(a: Any, b: Any, *, out: Array | None = None) -> Any:
         kind = promoted(a, b)
         kind = kind if row.integers else floating(kind)
-        text = _TWO + as_given(row.text(dtype=numpy_dtype(kind)))
-        return apply(text, *_beside(kind, a, b), kind=kind, out=out)
-
-
-for _row in PAIRS:
-    if _row.torch and _row.arithmetic:
-        _of_statements(_row.arithmetic, *_row.torch.split())
-    elif _row.torch:
-        _of_row(_row)
+        return apply(text(kind), *_beside(kind, a, b), kind=kind, out=out)
 
 
 @kernel("pow.Tensor_Tensor", "pow.Tensor_Scalar", "pow.Scalar", out=True)
@@ -346,11 +318,16 @@ def _pow(a: Any, b: Any, *, out: Array | None = None) -> Any:
     return _stated("power", a, b, kind, out)
 
 
-_COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+def _logical(names: Sequence[str], sign: str) -> None:
+    expr = f"({{a}} != 0) {sign} ({{b}} != 0)"
+
+    @kernel(*names, out=True)
+    def run(a: Any, b: Any, *, out: Array | None = None) -> Any:
+        return apply(expr, a, b, kind=torch.bool, out=out)
 
 
-def _comparison(name: str, sign: str) -> None:
-    @kernel(f"{name}.Tensor", f"{name}.Scalar", out=True)
+def _comparison(names: Sequence[str], sign: str) -> None:
+    @kernel(*names, out=True)
     def run(a: Any, b: Any, *, out: Array | None = None) -> Any:
         kind = promoted(a, b)
         if kind is torch.bool:
@@ -374,24 +351,17 @@ _C_TYPES = {
     torch.uint32: "uint",
     torch.uint64: "ulong",
 }
-for _name, _sign in _COMPARISONS.items():
-    _comparison(_name, _sign)
-for _name, _sign in {"and": "&&", "or": "||", "xor": "!="}.items():
-
-    def _logical(name: str = _name, sign: str = _sign) -> None:
-        @kernel(f"logical_{name}", out=True)
-        def run(a: Any, b: Any, *, out: Array | None = None) -> Any:
-            return apply(f"({{a}} != 0) {sign} ({{b}} != 0)", a, b, kind=torch.bool, out=out)
-
-    _logical()
-for _name, _sign in {"and": "&", "or": "|", "xor": "^"}.items():
-    _binary(
-        (f"bitwise_{_name}.Tensor", f"bitwise_{_name}.Scalar", f"bitwise_{_name}.Scalar_Tensor"),
-        f"{{a}} {_sign} {{b}}",
-    )
-for _name in ("left", "right"):
-    _of_statements(
-        f"{_name}_shift",
-        f"bitwise_{_name}_shift.Tensor",
-        f"bitwise_{_name}_shift.Tensor_Scalar",
-    )
+for _row in PAIRS:
+    _names = _row.torch.split()
+    if not _names:
+        continue
+    if not _row.arithmetic:
+        _of_row(_row)
+    elif _row.arithmetic in SIGNS:
+        _binary(_names, SIGNS[_row.arithmetic])
+    elif _row.arithmetic not in TRUTHS:
+        _of_statements(_row.arithmetic, *_names)
+    elif _row.arithmetic.startswith("logical"):
+        _logical(_names, TRUTHS[_row.arithmetic])
+    else:
+        _comparison(_names, TRUTHS[_row.arithmetic])

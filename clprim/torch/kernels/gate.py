@@ -36,11 +36,6 @@ def _softshrink(x: Array, lambd: Any = 0.5) -> Any:
     return ops.softshrink(x, lambd)
 
 
-@kernel("softshrink_backward", lies=elementwise)
-def _softshrink_backward(grad: Array, x: Array, lambd: Any) -> Any:
-    return ops.softshrink_backward(grad, x, lambd)
-
-
 @kernel("_prelu_kernel", lies=seldom)
 def _prelu(x: Array, weight: Array) -> Any:
     return apply(_PRELU, x, weight, kind=kind_of(x.dtype))
