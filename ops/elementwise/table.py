@@ -87,6 +87,8 @@ FUNCTIONS = (
     _function("tan", "the tangent, of radians", numpy="tan", onnx="Tan"),
     _function("sinc", "sin(π x) / (π x), and 1 at 0", _SINC, gradient=formulas.SINC_GRADIENT,
         backward=", 0 at 0"),
+    _function("deg2rad", "radians of degrees",
+        f"y0 = (typeof_y0)x0 * (typeof_y0){math.pi / 180!r};", backward=""),
     _function("asin", "the angle of that sine, in radians", numpy="asin arcsin", onnx="Asin"),
     _function("acos", "the angle of that cosine, in radians", numpy="acos arccos", onnx="Acos"),
     _function("atan", "the angle of that tangent, in radians", numpy="atan arctan", onnx="Atan"),

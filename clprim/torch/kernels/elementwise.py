@@ -166,8 +166,7 @@ for _row in ROWS.values():
         _truth(_row)
     elif _row.torch and len(_row.arrays) == 1 and not has_gradient(_row):
         _unary(_row.torch, _row.texts, keep=bool(_row.integers))
-for _name, _degrees in {"deg2rad": "0.017453292519943295", "rad2deg": "57.29577951308232"}.items():
-    _unary(_name, (f"typeof_y0 x = x0; y0 = x * (typeof_y0){_degrees};",) * 2, keep=False)
+_unary("rad2deg", ("typeof_y0 x = x0; y0 = x * (typeof_y0)57.29577951308232;",) * 2, keep=False)
 # Unlike NumPy's and that of `clprim.ops`, PyTorch's sign of NaN is 0.
 _unary("sgn sign", ("typeof_y0 x = x0; y0 = (x > 0) - (x < 0);",) * 2, keep=True)
 

@@ -37,6 +37,7 @@ FUNCTIONS = {
     "sin": (np.sin, -100, 100),
     "cos": (np.cos, -100, 100),
     "tan": (np.tan, -1.5, 1.5),
+    "deg2rad": (np.deg2rad, -720, 720),
     "asin": (np.arcsin, -1, 1),
     "acos": (np.arccos, -1, 1),
     "atan": (np.arctan, -100, 100),
