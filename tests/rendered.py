@@ -432,6 +432,8 @@ def attentions():
         ("mask", x, sums, (of_pairs, of_batches), False, 0),
         ("double", apart, wide, (of_keys,), False, 16),
     ):
+        if name == "mask" and is_stand_in():
+            continue  # gradients of masks are float
         tiles = tiles_of(one.shape, 50, 64, one.dtype.itemsize, traits)
         dq = array((2, 3, tiles.slices * tiles.partial[0], tiles.partial[1]), one.dtype)
         given = (*(one,) * 4, column, column, dq, one, one, *mask)
