@@ -21,6 +21,13 @@ from clprim.torch.memory import on_device
 BACKEND = "clprim"
 # What operators call the tensors that they read alone.
 _INPUTS = ("input", "inputs", "input_list", "input_tensor", "input_tensors")
+# In these the processes' parts follow one another in memory, whatever the shapes are.
+_FLAT = (
+    "_allgather_base_",
+    "_reduce_scatter_base_",
+    "allgather_into_tensor_coalesced_",
+    "reduce_scatter_tensor_coalesced_",
+)
 
 
 def _to_host(value: Any, read: bool = True) -> Any:
@@ -32,6 +39,10 @@ def _to_host(value: Any, read: bool = True) -> Any:
     return (
         value.detach().cpu().contiguous() if read else torch.empty(value.shape, dtype=value.dtype)
     )
+
+
+def _flat(hosts: Any) -> Any:
+    return hosts.view(-1) if isinstance(hosts, torch.Tensor) else [_flat(h) for h in hosts]
 
 
 def _to_device(target: Any, host: Any) -> None:
@@ -63,6 +74,8 @@ def _collective(overload: Any, on_host: Callable[..., Any]) -> Callable[..., Any
         given = [hosts, *rest]
         for n in inputs:
             given[n] = _to_host(given[n])
+        if name in _FLAT:
+            given[:2] = _flat(given[:2])
         found = on_host(*given)
         work = dist.Work.unbox(found[-1] if isinstance(found, tuple) else found)
         if name.startswith("recv"):  # what the other side sends may wait for what is sent here
