@@ -14,6 +14,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from clprim.errors import DeviceError
 from clprim.torch import private
 from clprim.torch.memory import on_device
 
@@ -95,7 +96,25 @@ def _make(store: Any, rank: int, size: int, timeout: Any) -> Any:
     return backend
 
 
+def _refused(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Refuses what the reducer of `DistributedDataParallel` would stop at in the backward pass."""
+
+    def start(ddp: Any, parameters: Any, sparse: bool, names: Any, static_graph: bool) -> Any:
+        asks = static_graph or ddp.find_unused_parameters
+        if asks and any(map(on_device, parameters)):
+            raise DeviceError(
+                "DistributedDataParallel: find_unused_parameters and static_graph need pinned "
+                f"memory, which PyTorch has in C++ alone and so not for {private.NAME!r}; let the "
+                "loss depend on every parameter, or use torch.distributed.fsdp.fully_shard"
+            )
+        return original(ddp, parameters, sparse, names, static_graph)
+
+    return start
+
+
 # A build of PyTorch without gloo has nothing to register.
 if dist.is_available() and dist.is_gloo_available():
     dist.Backend.register_backend(BACKEND, _make, devices=["cpu", private.NAME])
     private.replace_collectives(_collective)
+    ddp = torch.nn.parallel.DistributedDataParallel
+    private.replace_method("_ddp_init_helper", _refused, ddp)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import repeat
 from threading import get_ident
 from typing import Any
@@ -49,7 +48,6 @@ def _check() -> None:
 
 
 _check()
-_DEVICE = torch._C.DispatchKeySet(torch._C.DispatchKey.PrivateUse1)
 _META = torch._C.DispatchKeySet(torch._C.DispatchKey.Meta)
 _aten = torch.ops.aten
 
@@ -238,17 +236,24 @@ def replace_collectives(make: Callable[[Any, Callable[..., Any]], Callable[..., 
     """
     library = torch.library.Library("c10d", "IMPL")
     _libraries.append(library)
-    for schema in torch._C._jit_get_all_schemas():
-        if not schema.name.startswith("c10d::"):
-            continue
-        if not torch._C._dispatch_has_kernel_for_dispatch_key(schema.name, _KEY):
-            continue
-        name = schema.name.removeprefix("c10d::")
-        before = partial(torch.library.get_kernel(schema.name, _KEY).call_boxed, _DEVICE)
-        run = make(getattr(torch.ops.c10d, name).default, before)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that there was one before is known
-            library.impl(name, run, _KEY, allow_override=True)
+    keys = torch._C.DispatchKeySet(torch._C.DispatchKey.PrivateUse1)
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+
+    def replace(name: str) -> None:
+        before = torch.library.get_kernel(f"c10d::{name}", _KEY)
+
+        def on_host(*args: Any) -> Any:
+            return before.call_boxed(keys, *args)
+
+        run = make(getattr(torch.ops.c10d, name).default, on_host)
+        library.impl(name, run, _KEY, allow_override=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that there was one before is known
+        for schema in torch._C._jit_get_all_schemas():
+            name = schema.name
+            if name.startswith("c10d::") and has_kernel(name, _KEY):
+                replace(name.removeprefix("c10d::"))
 
 
 def finished_work(result: Any) -> Any:
