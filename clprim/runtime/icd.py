@@ -4,7 +4,8 @@ An OpenCL loader finds runtimes ("installable client drivers") through text file
 one vendor folder; each holds the path or the soname of a library. A wheel can only install such a
 file under its environment's prefix, where no loader looks, and with whatever path its builder had.
 `prepare` writes a vendor folder of its own that unites both, with the paths mended, and names it in
-``OCL_ICD_VENDORS``, which the loader reads when platforms are first listed.
+``OCL_ICD_VENDORS``, which the loader reads when platforms are first listed. On Windows the loader
+goes by the registry, which only an administrator can write, and ``OCL_ICD_FILENAMES``.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ _FOLDER = "clprim-icd-"
 # Libraries that some runtimes need without saying where they lie. Each is loaded, in this order,
 # when it lies beside a driver: from there on the loader finds it by its name.
 _COMPANIONS = ("libimf.so", "libintlc.so.5", "libirng.so", "libsvml.so")
+# Where wheels for Windows put a driver below their prefix; their .icd files name Linux's library.
+_DLLS = (Path("Library", "bin", "intelocl64.dll"),)
 # Drivers of a prefix that are no devices to calculate on: this one emulates an FPGA's timing.
 _EMULATORS = frozenset({"libintelocl_emu.so"})
 
@@ -74,6 +77,8 @@ def prepare(
     Returns:
         The folder that the loader was pointed at; None where its own choice was left alone.
     """
+    if sys.platform == "win32":
+        _name_dlls(package_prefixes() if prefixes is None else prefixes)
     if sys.platform != "linux":  # elsewhere drivers register themselves by other means
         return None
     with contextlib.suppress(OSError):  # a folder on the way that may not even be looked into
@@ -113,9 +118,9 @@ def package_prefixes() -> list[Path]:
         found.append(Path(site.getuserbase()))
     for entry in map(Path, sys.path):
         if entry.name in {"site-packages", "dist-packages"} and len(entry.parents) > 2:
-            # PREFIX/lib/python3.X/site-packages; and `pip install --target` makes a prefix of
-            # the package folder itself.
-            found += [entry.parents[2], entry]
+            # PREFIX/lib/python3.X/site-packages, of Windows PREFIX/Lib/site-packages; and
+            # `pip install --target` makes a prefix of the package folder itself.
+            found += [entry.parents[1 if sys.platform == "win32" else 2], entry]
     return list(dict.fromkeys(found))
 
 
@@ -153,6 +158,21 @@ def write_folder(drivers: Iterable[Driver], cache: Path | None = None) -> Path |
         _write_files(folder, files)
         return folder
     return None
+
+
+def _name_dlls(prefixes: Iterable[Path]) -> None:
+    """Name the DLLs of installed drivers to the loader, beside those that Windows' registry has."""
+    named = [name for name in os.environ.get(_OTHER_VARIABLE, "").split(os.pathsep) if name]
+    for library in (prefix / dll for prefix in prefixes for dll in _DLLS):
+        if str(library) in named or not library.exists():
+            continue
+        named.append(str(library))
+        # What a driver loads in turn lies beside it.
+        os.environ["PATH"] = f"{library.parent}{os.pathsep}{os.environ.get('PATH', '')}"
+        if hasattr(os, "add_dll_directory"):
+            os.add_dll_directory(str(library.parent))
+    if named:
+        os.environ[_OTHER_VARIABLE] = os.pathsep.join(named)
 
 
 def _chosen_by_user() -> list[str] | None:

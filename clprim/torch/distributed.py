@@ -55,20 +55,17 @@ def _to_device(target: Any, host: Any) -> None:
             target.copy_(host)
 
 
-def _collective(overload: Any, on_host: Callable[..., Any]) -> Callable[..., Any]:
+def _collective(overload: Any) -> Callable[..., Any]:
     """Returns what an operator of ``torch.ops.c10d`` is with tensors of the device.
 
-    One whose name ends in ``_`` writes its first argument, which it reads too where that is called
+    One whose name ends in ``_`` writes its first argument, which is read where that is called
     ``tensors``.
-
-    Args:
-        overload: The operator.
-        on_host: What it is with those of the host.
     """
     name = overload._schema.name.removeprefix("c10d::")
     arguments = overload._schema.arguments
-    writes, reads = name.endswith("_"), arguments[0].name == "tensors" or name == "send"
+    writes, reads = name.endswith("_"), arguments[0].name == "tensors"
     inputs = [n for n, a in enumerate(arguments) if n and a.name in _INPUTS]
+    group = next(n for n, a in enumerate(arguments) if a.name == "process_group")
 
     def run(outputs: Any, *rest: Any) -> Any:
         hosts = _to_host(outputs, reads)
@@ -77,7 +74,8 @@ def _collective(overload: Any, on_host: Callable[..., Any]) -> Callable[..., Any
             given[n] = _to_host(given[n])
         if name in _FLAT:
             given[:2] = _flat(given[:2])
-        found = on_host(*given)
+        private.serve_host(given[group])
+        found = overload(*given)
         work = dist.Work.unbox(found[-1] if isinstance(found, tuple) else found)
         if name.startswith("recv"):  # what the other side sends may wait for what is sent here
             return private.later_work(work, lambda: _to_device(outputs, hosts)).boxed()

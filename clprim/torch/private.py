@@ -227,33 +227,34 @@ def autocast_falls_through() -> None:
     _libraries.append(library)
 
 
-def replace_collectives(make: Callable[[Any, Callable[..., Any]], Callable[..., Any]]) -> None:
+def replace_collectives(make: Callable[[Any], Callable[..., Any]]) -> None:
     """Replaces what the operators between processes, ``torch.ops.c10d``, do with the device.
 
     Args:
-        make: Gets an operator and what it did, which takes tensors of the host as well: the group's
-            backend of the device gets them.
+        make: Gets an operator, and returns what it is with tensors of the device.
     """
     library = torch.library.Library("c10d", "IMPL")
     _libraries.append(library)
-    keys = torch._C.DispatchKeySet(torch._C.DispatchKey.PrivateUse1)
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
-
-    def replace(name: str) -> None:
-        before = torch.library.get_kernel(f"c10d::{name}", _KEY)
-
-        def on_host(*args: Any) -> Any:
-            return before.call_boxed(keys, *args)
-
-        run = make(getattr(torch.ops.c10d, name).default, on_host)
-        library.impl(name, run, _KEY, allow_override=True)
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that there was one before is known
         for schema in torch._C._jit_get_all_schemas():
-            name = schema.name
-            if name.startswith("c10d::") and has_kernel(name, _KEY):
-                replace(name.removeprefix("c10d::"))
+            if schema.name.startswith("c10d::") and has_kernel(schema.name, _KEY):
+                name = schema.name.removeprefix("c10d::")
+                run = make(getattr(torch.ops.c10d, name).default)
+                library.impl(name, run, _KEY, allow_override=True)
+
+
+def serve_host(group: Any) -> None:
+    """Lets a process group's backend of the device serve the host, if none does.
+
+    Args:
+        group: As operators get it.
+    """
+    found, host = torch.distributed.ProcessGroup.unbox(group), torch.device("cpu")
+    if host not in found._device_types:
+        backend = found._get_backend(torch.device(NAME))
+        found._register_backend(host, found.BackendType.CUSTOM, backend)
 
 
 def finished_work(result: Any) -> Any:

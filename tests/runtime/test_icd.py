@@ -287,3 +287,20 @@ def test_prefixes_are_those_of_the_packages(monkeypatch, tmp_path):
         tmp_path / "other",
         packages,
     ]
+
+
+def test_windows_loader_gets_the_dlls_of_wheels(tmp_path, monkeypatch):
+    """What can be shown of it here; the loader itself was not run there."""
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setenv("PATH", "before")
+    folder = tmp_path / "Library" / "bin"
+    folder.mkdir(parents=True)
+    assert icd.prepare(prefixes=[tmp_path]) is None
+    assert "OCL_ICD_FILENAMES" not in os.environ
+    library = folder / "intelocl64.dll"
+    library.write_bytes(b"")
+    monkeypatch.setenv("OCL_ICD_FILENAMES", "other.dll")
+    for _ in range(2):  # a child process finds what its parent named
+        assert icd.prepare(prefixes=[tmp_path]) is None
+        assert os.environ["OCL_ICD_FILENAMES"].split(os.pathsep) == ["other.dll", str(library)]
+        assert os.environ["PATH"] == f"{folder}{os.pathsep}before"

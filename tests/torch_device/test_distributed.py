@@ -84,7 +84,7 @@ def collectives(rank, device):
     pair = [dist.P2POp(dist.isend, t(100_000), 1 - rank), dist.P2POp(dist.irecv, x, 1 - rank)]
     for work in dist.batch_isend_irecv(pair):
         work.wait()
-    yield "batch_isend_irecv", x.sum()
+    yield "batch_isend_irecv", x[-2:]
     x = [empty(4), empty(2)]
     with dist._coalescing_manager(async_ops=True) as work:
         dist.all_gather_into_tensor(x[0], t(2))
