@@ -29,7 +29,9 @@ import clprim as cp, clprim.ops
 count = 0
 for package in (cp, clprim.ops):
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
-        if module.name == "clprim.__main__" or not {torch} and ".torch" in module.name:
+        if module.name in ("clprim.__main__", "clprim.torch.lightning"):
+            continue  # the command line itself, and what needs another package
+        if ".torch" in module.name and not {torch}:
             continue
         importlib.import_module(module.name)
         count += 1
