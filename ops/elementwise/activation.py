@@ -206,8 +206,8 @@ _mish = of_reals(
     """,
     "mish",
 )
-# erfc keeps the digits that 1 + erf loses where x is negative. The gradient by hand: past 40 both of
-# its parts are settled, and what overflows is not multiplied by 0.
+# erfc keeps the digits that 1 + erf loses where x is negative. The gradient by hand: past 40 both
+# of its parts are settled, and what overflows is not multiplied by 0.
 _ROOT_HALF = math.sqrt(0.5)
 _gelu = of_reals(
     f"typeof_y0 x = x0; y0 = 0.5 * x * erfc(x * {-_ROOT_HALF});",

@@ -168,3 +168,16 @@ def test_a_complaint_points_where_the_user_wrote_it(device):
         )
     shown = str(caught.value).split("\n")
     assert shown[2].strip() == "y0 = x0 / (x1 + 1) + (float2)(1, 2);"
+
+
+def test_what_groups_count_is_a_real_number(device):
+    x = np.arange(24, dtype=np.float32).reshape(2, 12)
+    strings = {"init": "reduce_y0 = 0;", "step": "reduce_y0 += y0;"}
+    share = cp.Grouped(
+        "y0 = x0;", **strings, finalize="group_y0 = 1 / count;", each="y0 = group_y0;"
+    )
+    np.testing.assert_array_equal(share(cp.asarray(x), axis=1).get(), np.full((2, 12), 1 / 12, "f"))
+    halves = cp.Grouped(
+        "y0 = x0;", **strings, finalize="group_y0 = count / 5;", each="y0 = group_y0;"
+    )
+    np.testing.assert_array_equal(halves(cp.asarray(x), axis=0).get(), np.full((2, 12), 0.4, "f"))

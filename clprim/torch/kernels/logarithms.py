@@ -25,7 +25,8 @@ def _sum_gradient(grad: torch.Tensor, x: torch.Tensor, dim: Any, keepdim: bool =
 
 
 def _running_gradient(grad: torch.Tensor, x: torch.Tensor, dim: int) -> Any:
-    given = array_of(grad), array_of(x)
+    # In C order, as the result, whatever the order of either.
+    given = array_of(grad.contiguous()), array_of(x)
     return adopt(run_on((grad, x), ops.logcumsumexp_backward, *given, given[1], dim))
 
 
