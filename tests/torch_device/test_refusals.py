@@ -67,8 +67,8 @@ def test_batches_are_added_up_before_they_are_rounded():
         torch.addbmm(old.to("opencl"), a.to("opencl"), b[:8].to("opencl"))
 
 
-# Large ones are outside, and negative ones where PyTorch refuses them; elsewhere they count from the
-# end, but for those further out than that.
+# Large ones are outside, and negative ones where PyTorch refuses them; elsewhere these count from
+# the end, but for those further out than that.
 INDICES = torch.tensor([0, 7, -8, 2, 1 << 40, -(1 << 40), -1])
 INSIDE, FROM_THE_END = [0, 3], [0, 3, 6]
 

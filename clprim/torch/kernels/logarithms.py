@@ -65,7 +65,7 @@ def _running_of_operators(grad: torch.Tensor, x: torch.Tensor, dim: int) -> Any:
     def part(logarithm: torch.Tensor) -> torch.Tensor:
         return ((logarithm - result).flip(dim).logcumsumexp(dim).flip(dim) + x).exp()
 
-    return _by_sign(grad, part)
+    return _by_sign(grad, part).contiguous()
 
 
 def _sum_tangent(t: torch.Tensor, x: torch.Tensor, dim: Any, keepdim: bool = False) -> Any:
