@@ -121,7 +121,7 @@ class _Loop:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _WordRows:
     """The result as rows of words, none of which is divided between pieces.
 
     Attributes:
@@ -223,7 +223,7 @@ def _loops(
     return merged
 
 
-def _in_words(loops: list[_Loop], y: Operand, pieces: Sequence[Operand]) -> _Rows | None:
+def _in_words(loops: list[_Loop], y: Operand, pieces: Sequence[Operand]) -> _WordRows | None:
     """The same in words of at least 4 bytes, or None where some begin or end within a word."""
     offsets, itemsize = [a.in_elements(a.offset) for a in (y, *pieces)], y.dtype.itemsize
     while itemsize < 4:
@@ -233,10 +233,10 @@ def _in_words(loops: list[_Loop], y: Operand, pieces: Sequence[Operand]) -> _Row
         loops = [loop for loop in paired if loop is not None]
         offsets, itemsize = [o // 2 for o in offsets], 2 * itemsize
     *outer, row = loops
-    return _Rows(tuple(outer), row, tuple(offsets), itemsize)
+    return _WordRows(tuple(outer), row, tuple(offsets), itemsize)
 
 
-def _pays(rows: _Rows, traits: DeviceTraits, *, cut: bool) -> bool:
+def _pays(rows: _WordRows, traits: DeviceTraits, *, cut: bool) -> bool:
     """Whether the kernel has so many loops, and rows are long and without gaps in each piece."""
     row, lengths, vector = rows.row, rows.lengths, traits.lanes(rows.itemsize)
     gaps = any(s != 1 and n > 1 for s, n in zip(row.strides, lengths, strict=True))
@@ -263,7 +263,7 @@ def _side(cut: Diagonal, shape: tuple[int, ...], *, along: bool) -> _Side:
 
 
 def _kernel(
-    rows: _Rows, side: _Side, nbytes: int, traits: DeviceTraits, *, filled: bool
+    rows: _WordRows, side: _Side, nbytes: int, traits: DeviceTraits, *, filled: bool
 ) -> KernelPlan:
     """The kernel, which moves so many bytes."""
     outer, row, offsets = rows.outer, rows.row, rows.offsets
@@ -309,7 +309,7 @@ def _kernel(
     return KernelPlan("index/pieces", code, tuple(found.arguments), items, (1,), nbytes, 0)
 
 
-def _piece_numbers(rows: _Rows, k: int, bounded: Sequence[int], moving: str) -> dict[str, int]:
+def _piece_numbers(rows: _WordRows, k: int, bounded: Sequence[int], moving: str) -> dict[str, int]:
     """Where a piece begins, ends and lies, by name, but for the end that moves."""
     outer, row = rows.outer, rows.row
     ends = {"from": row.starts[k], "to": row.stops[k]}

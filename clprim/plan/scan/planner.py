@@ -108,7 +108,7 @@ def plan_scan(
 
 
 @dataclass(frozen=True)
-class _Lines:
+class _ScanLines:
     """The loops of one call: outer ones, across neighbouring lines, and along a line.
 
     Attributes:
@@ -130,7 +130,7 @@ class _Lines:
         return self.line if self.along else self.across
 
 
-def _lines(loops: FoldLoops, *, reverse: bool) -> _Lines:
+def _lines(loops: FoldLoops, *, reverse: bool) -> _ScanLines:
     """Divides loops; lines that are walked from their end begin there."""
     space, across = loops.space, loops.single()
     kept = space.select(False)
@@ -143,7 +143,7 @@ def _lines(loops: FoldLoops, *, reverse: bool) -> _Lines:
     along = not kept or space.dims[-1].reduced
     if not along:
         kept, across = kept[:-1], kept[-1]
-    return _Lines(kept, across, line, starts, along)
+    return _ScanLines(kept, across, line, starts, along)
 
 
 def _vector(folding: Folding, inner: Dim) -> int:
@@ -170,7 +170,7 @@ def _vector(folding: Folding, inner: Dim) -> int:
 
 
 def _walked(
-    folding: Folding, loops: FoldLoops, lines: _Lines, schedule: ScanSchedule
+    folding: Folding, loops: FoldLoops, lines: _ScanLines, schedule: ScanSchedule
 ) -> KernelLoops:
     """What the kernels of both stages walk over."""
     kept, across, line = lines.kept, lines.across, lines.line
