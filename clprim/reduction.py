@@ -200,7 +200,7 @@ class Reduction(Strings):
         if not plain:
             key = (key, scale_signature(alpha, beta))
             numbers += scale_numbers(self.what, alpha, beta, self.definition.results)
-        found: Any = run(self, arrays, numbers, outs, Options(axis, keepdims, alpha, beta), key)
+        found: Any = run(self, arrays, numbers, outs, (axis, keepdims, alpha, beta), key)
         return found[0] if len(found) == 1 else found  # type: ignore[no-any-return] # or a tuple
 
     def gradient(self, wrt: Any = None, *, saves: Any = ()) -> ReductionGradient:
@@ -266,7 +266,7 @@ class Reduction(Strings):
         """Returns the OpenCL C that these arguments would run, without running or building it."""
         arrays, numbers = args[: self.inputs], args[self.inputs :]
         numbers += scale_numbers(self.what, alpha, beta, self.definition.results)
-        options = Options(axis, keepdims, alpha, beta)
+        options = axis, keepdims, alpha, beta
         return sources(self, arrays, numbers, outputs_of(out), options)
 
     nothing = "// no outputs: nothing runs\n"
@@ -277,10 +277,10 @@ class Reduction(Strings):
         arrays: Sequence[Any],
         numbers: Sequence[Any],
         outs: Sequence[Any],
-        options: Options,
+        options: tuple[Any, ...],
     ) -> None:
         """See `clprim.call.strings.Strings.check`; numbers of alpha and beta come last."""
-        super().check(device, arrays, self._own(numbers, options), outs, options)
+        super().check(device, arrays, self._own(numbers, Options(*options)), outs, options)
 
     def _own(self, numbers: Sequence[Any], options: Options) -> Sequence[Any]:
         """The numbers w0, …, without those of alpha and beta."""
@@ -289,7 +289,7 @@ class Reduction(Strings):
 
     def problem(self, request: Request, target: Target) -> Reduced:
         """See `clprim.call.primitive.Primitive.problem`."""
-        options: Options = request.options
+        options = Options(*request.options)
         what, definition, traits = self.what, self.definition, target.traits
         inputs, outs, scalars = request.operands, request.outs, self._own(request.numbers, options)
         keepdims = flag(what, "keepdims", options.keepdims)

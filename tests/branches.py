@@ -39,7 +39,8 @@ from clprim.plan.depthwise.family import GRADIENTS, PLANES
 from clprim.plan.depthwise.problem import depthwise_of
 from clprim.plan.depthwise.weight.code import gradient_of
 from clprim.plan.epilogue import POSITION, Epilogue
-from clprim.plan.fused.inverted_residual import InvertedResidual, plan_inverted_residual
+from clprim.plan.fused.inverted_residual import plan_inverted_residual
+from clprim.plan.fused.residual_tiles import InvertedResidual
 from clprim.plan.grouped.problem import Groups
 from clprim.plan.grouped.runs import plan_runs
 from clprim.plan.place import Place

@@ -14,7 +14,7 @@ from clprim.plan.conv.lowering import forward
 from clprim.plan.depthwise.family import GRADIENTS, PLANES
 from clprim.plan.depthwise.problem import Depthwise, depthwise_of
 from clprim.plan.depthwise.weight.code import gradient_of
-from clprim.plan.fused.inverted_residual import InvertedResidual
+from clprim.plan.fused.residual_tiles import InvertedResidual
 from clprim.plan.pointwise.planner import plan_pointwise
 from clprim.plan.product.dense import dense_product
 from clprim.plan.reduction.code import Scaling

@@ -34,7 +34,7 @@ from clprim.plan.grouped.lanes import plan_lanes
 from clprim.plan.grouped.problem import Groups
 from clprim.plan.grouped.runs import plan_runs
 from clprim.plan.index.lines import plan_lines
-from clprim.plan.index.pieces import Cut, plan_pieces
+from clprim.plan.index.pieces import Diagonal, plan_pieces
 from clprim.plan.pointwise.lists import plan_lists
 from clprim.plan.reduction.code import Scaling
 from clprim.plan.scan.planner import plan_scan
@@ -387,7 +387,7 @@ def pieces():
     )
     for name, lower in (("lower", True), ("upper", False)):
         whole = [(rows, (0, 0))]
-        cut = plan_pieces(rows, whole, CPU, filled=True, cut=Cut(0, lower=lower))
+        cut = plan_pieces(rows, whole, CPU, filled=True, cut=Diagonal(0, lower=lower))
         yield f"index/pieces-{name}", cut.main
     halves = [(array((5000,), HALF), (5000 * k,)) for k in range(2)]
     yield (
@@ -432,6 +432,8 @@ def attentions():
         ("mask", x, sums, (of_pairs, of_batches), False, 0),
         ("double", apart, wide, (of_keys,), False, 16),
     ):
+        if name == "mask" and is_stand_in():
+            continue  # gradients of masks are float
         tiles = tiles_of(one.shape, 50, 64, one.dtype.itemsize, traits)
         dq = array((2, 3, tiles.slices * tiles.partial[0], tiles.partial[1]), one.dtype)
         given = (*(one,) * 4, column, column, dq, one, one, *mask)

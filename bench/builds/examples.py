@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import importlib
-import itertools
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +76,7 @@ def builds(device: Device) -> Iterator[Build]:
         device: Whose; what users write is planned for its traits.
     """
     seen: set[tuple[str, bytes]] = set()
-    for name, plan in itertools.chain(_printed(), written(device.traits)):
+    for name, plan in (*_printed(), *written(device.traits)):
         if not plan:  # it is not planned of this dtype
             continue
         code = plan.code
@@ -133,7 +133,12 @@ def written(traits: DeviceTraits) -> Iterator[tuple[str, KernelPlan]]:
                 yield f"scan of {dtype.name} along {axis}", stage
 
 
-def _printed() -> Iterator[tuple[str, KernelPlan]]:
+@lru_cache(maxsize=1)
+def _printed() -> tuple[tuple[str, KernelPlan], ...]:
+    return tuple(_plans_of_tests())
+
+
+def _plans_of_tests() -> Iterator[tuple[str, KernelPlan]]:
     """The kernels that tests print, each of every dtype that it is planned for."""
     planning, rendered, branches = map(_of_tests, ("planning", "rendered", "branches"))
     for dtype in _PRINTED:

@@ -405,13 +405,15 @@ _MOST_BYTES = 2**63
 
 
 def new_array(device: Device, shape: Shape, dtype: AnyDType, strides: Shape, size: int) -> Array:
-    """Allocates an array from the device's pool; everything is already checked.
-
-    Inside a trace it lies over memory that nobody has allocated yet.
-    """
+    """Makes an array, over memory that nobody has allocated yet where it is inside a trace."""
     if active.now is not None and size:
         symbol = active.now.allocate(size * dtype.itemsize)
         return array_over(device, symbol, shape, dtype, strides, 0, size)
+    return allocated(device, shape, dtype, strides, size)
+
+
+def allocated(device: Device, shape: Shape, dtype: AnyDType, strides: Shape, size: int) -> Array:
+    """Allocates an array from the device's pool; everything is already checked."""
     try:
         return Array(
             None,

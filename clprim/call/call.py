@@ -12,7 +12,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from clprim.arrays.array import Array, new_array
+from clprim.arrays.array import Array, allocated
 from clprim.arrays.memory import allocate_workspace
 from clprim.call.launch import Launch, Places
 from clprim.call.packed import PackedWeight
@@ -88,18 +88,20 @@ class Call:
     workspace: tuple[int, ...] = ()
     draws: bool = False
 
-    def allocate(self, device: Device, outs: tuple[Any, ...] = ()) -> tuple[Array, ...]:
-        """Returns the results: those that the caller gives, and new arrays.
+    def allocate(
+        self, device: Device, outs: tuple[Any, ...] = (), make: Any = allocated
+    ) -> tuple[Array, ...]:
+        """Returns the results: those that the caller gives, and new arrays, which ``make`` makes.
 
         Raises:
             DeviceError: Not enough memory.
         """
         if not outs:
-            return tuple([new_array(device, *new) for new in self.new])  # type: ignore[misc]
+            return tuple([make(device, *new) for new in self.new])  # type: ignore[misc]
         if len(outs) == len(self.new):
             return outs
         given = iter(outs)
-        return tuple([new_array(device, *new) if new else next(given) for new in self.new])
+        return tuple([make(device, *new) if new else next(given) for new in self.new])
 
     def run(
         self,

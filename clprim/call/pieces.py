@@ -10,7 +10,7 @@ import numpy as np
 from clprim.arrays.memory import memory_relation
 from clprim.call.primitive import NoPlanError, Primitive, Request, Target, run
 from clprim.dtypes import NO_ARRAY
-from clprim.plan.index.pieces import MOST_PIECES, Cut, plan_pieces
+from clprim.plan.index.pieces import MOST_PIECES, Diagonal, plan_pieces
 from clprim.plan.kernel import Plan
 from clprim.plan.strides import Operand
 from clprim.plan.table import Table
@@ -28,7 +28,7 @@ class _Options(NamedTuple):
 
     starts: tuple[tuple[int, ...], ...]
     filled: bool
-    cut: Cut | None
+    cut: Diagonal | None
 
 
 class _Problem(NamedTuple):
@@ -70,7 +70,7 @@ def put_together(
     y: Any,
     pieces: Sequence[tuple[Any, Sequence[int]]],
     value: Any = None,
-    cut: Cut | None = None,
+    cut: Diagonal | None = None,
 ) -> bool:
     """Writes pieces to their places in ``y``; see `plan_pieces`.
 

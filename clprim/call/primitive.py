@@ -12,7 +12,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from clprim.arrays.array import Array
+from clprim.arrays.array import Array, new_array
 from clprim.arrays.memory import operand_of
 from clprim.call.arguments import check_arrays
 from clprim.call.call import Call, bind
@@ -66,13 +66,15 @@ class Request:
 class _NoCall(Call):
     """Stands for the call of a problem that has no kernel."""
 
-    def allocate(self, device: Device, outs: tuple[Any, ...] = ()) -> tuple[Array, ...]:
+    def allocate(
+        self, device: Device, outs: tuple[Any, ...] = (), make: Any = None
+    ) -> tuple[Array, ...]:
         """Says so.
 
         Raises:
             NoPlanError: Always.
         """
-        del device, outs
+        del device, outs, make
         raise NoPlanError
 
 
@@ -203,10 +205,11 @@ def run(
             return run(primitive, arrays, plain, outs, options, key, kept)
         call = _prepare(primitive, device, arrays, numbers, outs, options, kept)
         primitive.calls.remember(signature, call)
-    results = call.allocate(device, outs)
     if active.now is not None:
+        results = call.allocate(device, outs, new_array)
         active.now.note(primitive, call, results, arrays, numbers, options, kept)
         return results
+    results = call.allocate(device, outs)
     try:
         call.run(device, (*results, *arrays), numbers, kept)
     except DTypeError:

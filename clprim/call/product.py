@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyopencl.array as cl_array
 
 from clprim.arrays.array import Array
 from clprim.call.arguments import check_array
@@ -14,6 +15,7 @@ from clprim.call.packed import PackedWeight
 from clprim.call.primitive import Primitive, Request, Target, run
 from clprim.dtypes import AnyDType, is_real
 from clprim.errors import DTypeError, quoted
+from clprim.language.epilogue import define_epilogue
 from clprim.options import current_options
 from clprim.plan.epilogue import Epilogue, is_position
 from clprim.plan.kernel import Plan
@@ -75,7 +77,15 @@ class ContractionPrimitive(Primitive):
         names = self._names(options)
         for name, array in zip(names, arrays, strict=False):
             check_array(self.what, name, array, device)
+        epilogue = getattr(options, "epilogue", None)
+        snippet = None if epilogue is None else define_epilogue(self.what, epilogue)
+        named = 0 if snippet is None else max(snippet.numbers("x"), default=-1) + 1
         for n, array in enumerate(arrays[len(names) :]):
+            if snippet is not None and n >= named and not isinstance(array, cl_array.Array):
+                raise DTypeError(
+                    f"{self.what}: expected a number for w{n - named} of the epilogue, "
+                    f"got {type(array).__name__}"
+                )
             check_array(self.what, f"x{n} of the epilogue", array, device)
         for array in outs:
             check_array(self.what, "out=", array, device)

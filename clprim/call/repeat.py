@@ -55,21 +55,19 @@ def repeatable(function: Callable[P, R]) -> Callable[P, R]:
         if signature is None:
             return function(*args, **options)
         repeat = calls.get(signature, _NEVER_SEEN)
+        if repeat is _NEVER_SEEN:
+            try:
+                trace, result = traced(lambda: function(*args, **options))
+                repeat = _repeat_of(function.__name__, trace, arrays, result)
+            except tracing.TraceEndedError:
+                repeat = None
+            calls.remember(signature, repeat)
         if repeat is None:
             return function(*args, **options)
-        if repeat is not _NEVER_SEEN:
-            try:
-                return cast("R", repeat(device, arrays))
-            except DTypeError:
-                return function(*args, **options)  # says what is wrong with which number
-        repeat = None
         try:
-            trace, result = traced(lambda: function(*args, **options))
-            repeat = _repeat_of(function.__name__, trace, arrays, result)
-        except tracing.TraceEndedError:
-            pass
-        calls.remember(signature, repeat)
-        return call(*args, **options)
+            return cast("R", repeat(device, arrays))
+        except DTypeError:
+            return function(*args, **options)  # says what is wrong with which number
 
     return call
 

@@ -224,7 +224,7 @@ class _Reader:
         if text in self.locals:
             return self.locals[text]
         if text in POSITIONS:
-            return "long"
+            return self.operands.get(text, "long")
         if text in names.BUILTINS and text not in self.snippet.preamble.names:
             return "long" if _WHOLE.match(text) else "float"
         return self.operand(without_prefix(text))

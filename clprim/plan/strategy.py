@@ -20,6 +20,7 @@ from clprim.traits import DeviceTraits
 
 P = TypeVar("P")
 Q = TypeVar("Q")
+MaybePlan = TypeVar("MaybePlan", bound="Plan | None")
 
 _NOTHING_KNOWN = Table()
 
@@ -97,6 +98,42 @@ class Strategy(Generic[P]):
             return None
         tile = self.tile(*numbers)
         return self.planned(problem, traits, tile) if self.fits(tile, problem, traits) else None
+
+
+class LastPlan(Generic[P, MaybePlan]):
+    """A planner that chooses a tile if it is given none, and remembers the last plan.
+
+    Whether its strategy takes a problem, which tile the rule chooses and which kernels there are
+    then is one plan, made once.
+
+    Args:
+        plan: The planner: pure, and given the tile that it would choose it makes the same plan.
+        tile_of: The tile of a plan.
+    """
+
+    def __init__(
+        self,
+        plan: Callable[[P, DeviceTraits, Any], MaybePlan],
+        tile_of: Callable[[Plan], Any],
+    ) -> None:
+        self._plan, self._tile_of = plan, tile_of
+        self._last: tuple[tuple[P, DeviceTraits], tuple[Any, ...], MaybePlan] | None = None
+
+    def __call__(self, problem: P, traits: DeviceTraits, tile: Any = None) -> MaybePlan:
+        """Returns the plan with a tile, or with the one that the rule chooses."""
+        last, given = self._last, (problem, traits)  # another thread may write the next one
+        if last is not None and tile in last[1] and last[0] == given:
+            return last[2]
+        plan = self._plan(problem, traits, tile)
+        tiles = (tile,) if tile is not None or plan is None else (None, self._tile_of(plan))
+        self._last = given, tiles, plan
+        return plan
+
+    def rule(self, problem: P, traits: DeviceTraits) -> Any:
+        """Returns the tile of a problem that has a plan."""
+        plan = self(problem, traits)
+        assert plan is not None  # the strategy takes the problem
+        return self._tile_of(plan)
 
 
 def lowered(

@@ -37,6 +37,7 @@ _NEEDED = (
     "_prims_common.are_strides_like_channels_last_or_false",
     "_prims_common.compute_elementwise_output_logical_to_physical_perm",
     "_subclasses.fake_impls.op_implementations_dict",
+    "_subclasses.fake_tensor.in_kernel_invocation_manager",
 )
 
 # A registration ends with its library.

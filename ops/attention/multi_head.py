@@ -12,20 +12,25 @@ from clprim.arrays.array import Array
 from clprim.arrays.creation import zeros
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.attention.attention import scaled_dot_product_attention
+from clprim.ops.attention.multi_head_arguments import (
+    WHAT,
+    as_batch,
+    check_parameters,
+    checked_heads,
+    is_batched,
+    weights_of,
+)
 from clprim.ops.product.matmul import linear, matmul
 from clprim.ops.random.dropout import dropout
 from clprim.ops.reduction.reduce import mean
 from clprim.ops.reduction.softmax import softmax
 from clprim.ops.shape.join import cat
 from clprim.ops.shape.pad import pad
-from clprim.ops.shared.arguments import check_shape, dtype_of, is_array
-from clprim.ops.shared.dims import whole
+from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.strings import kernel
 from clprim.runtime.randomness import State
 
 __all__ = ["multi_head_attention_forward"]
-
-_WHAT = "multi_head_attention_forward"
 
 
 @dataclass(frozen=True)
@@ -194,116 +199,60 @@ def multi_head_attention_forward(
         ShapeError: Shapes that do not fit, E that is no multiple of ``num_heads``.
         DTypeError: Not such arrays, weights that are missing.
     """
-    arrays = {"query": query, "key": key, "value": value}
-    for label, array in arrays.items():
-        _same_dtype(label, array, query)
-    batched = query.ndim == 3
-    padding = key_padding_mask
-    if query.ndim not in (2, 3) or key.ndim != query.ndim or value.ndim != query.ndim:
-        given = ", ".join(str(a.shape) for a in arrays.values())
-        raise ShapeError(f"{_WHAT}: query, key, value of shapes {given}: expected (L, N, E)")
+    batched, padding = is_batched(query, key, value), key_padding_mask
     if not batched:
-        same = key is query, value is query
-        query, key, value = (a[:, None] for a in (query, key, value))
-        key, value = (query if s else a for s, a in zip(same, (key, value), strict=True))
-        if is_array(key_padding_mask):
-            key_padding_mask = key_padding_mask[None]
+        query, key, value, key_padding_mask = as_batch(query, key, value, key_padding_mask)
     length, batch, width = query.shape
-    heads = whole(_WHAT, "num_heads", num_heads, 1)
-    if not width or width != embed_dim_to_check or width % heads:
-        raise ShapeError(
-            f"{_WHAT}: query is {width} wide, expected {embed_dim_to_check}, a multiple of "
-            f"{heads} heads"
-        )
-    if key.shape[:2] != value.shape[:2] or key.shape[1] != batch:
-        raise ShapeError(
-            f"{_WHAT}: key has shape {key.shape}, value {value.shape}; expected (S, {batch}, …)"
-        )
+    heads = checked_heads(query, key, value, embed_dim_to_check, num_heads)
     if (bias_k is None) != (bias_v is None):
-        raise DTypeError(f"{_WHAT}: bias_k and bias_v: expected both or none")
+        raise DTypeError(f"{WHAT}: bias_k and bias_v: expected both or none")
     if is_causal and attn_mask is None:
         raise ShapeError(
-            f"{_WHAT}: is_causal=True says that attn_mask is causal, but attn_mask is None"
+            f"{WHAT}: is_causal=True says that attn_mask is causal, but attn_mask is None"
         )
-    if use_separate_proj_weight:
-        in_proj_weight, own = None, (q_proj_weight, k_proj_weight, v_proj_weight)
-    else:
-        own = None
+    in_proj_weight = None if use_separate_proj_weight else in_proj_weight
+    own = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
     widths = tuple(a.shape[-1] for a in (query, key, value))
-    weights = _weights_of(query, widths, in_proj_weight, own)
-    for label, array, shape in (
-        ("in_proj_bias", in_proj_bias, (3 * width,)),
-        ("bias_k", bias_k, (1, 1, width)),
-        ("bias_v", bias_v, (1, 1, width)),
-    ):
-        if array is not None:
-            _check(label, array, query, shape)
-    _same_dtype("out_proj_weight", out_proj_weight, query)
-    if out_proj_weight.ndim != 2 or out_proj_weight.shape[1] != width:
-        raise ShapeError(
-            f"{_WHAT}: out_proj_weight has shape {out_proj_weight.shape}, expected {(width, width)}"
-        )
-    if out_proj_bias is not None:
-        _check("out_proj_bias", out_proj_bias, query, out_proj_weight.shape[:1])
+    weights = weights_of(query, widths, in_proj_weight, own)
+    biases = {"in_proj_bias": in_proj_bias, "bias_k": bias_k, "bias_v": bias_v}
+    check_parameters(query, biases, out_proj_weight, out_proj_bias)
     q, k, v = _projected(query, key, value, weights, in_proj_weight, in_proj_bias)
-    extra = 0
-    if bias_k is not None:
-        k, v = (_joined(a, b) for a, b in ((k, bias_k), (v, bias_v)))
-        extra += 1
-    if add_zero_attn:
-        nothing = zeros((1, 1, width), k.dtype)
-        k, v = (_joined(a, nothing) for a in (k, v))
-        extra += 1
+    k, v = _with_further_keys(k, v, bias_k, bias_v, add_zero_attn)
+    extra = k.shape[0] - key.shape[0]
     causal = is_causal and key_padding_mask is None and not need_weights and not extra
-    mask = _mask(
-        None if causal else attn_mask,
-        key_padding_mask,
-        (batch, heads, length, key.shape[0]),
-        extra,
-        query.dtype,
-    )
+    attn_mask = None if causal else attn_mask
+    sizes = batch, heads, length, key.shape[0]
+    mask = _mask(attn_mask, key_padding_mask, sizes, extra, query.dtype)
     q, k, v = (
         a.reshape(a.shape[0], batch, heads, width // heads).transpose(1, 2, 0, 3) for a in (q, k, v)
     )
     p = dropout_p if training else 0.0
-    found = raw = kept = sums = None
-    seen: Any
-    state: State | None = None
     if need_weights:
-        raw = kept = _weights(q, k, mask)
-        if p:
-            kept, state = dropout(raw, p, return_state=True)
-        seen = matmul(kept, v)
-        found = mean(kept, 1) if average_attn_weights else kept
-        found = found if batched else found[0]
+        attended = _attend_by_weights(q, k, v, mask, p)
     else:
-        options: Any = {"is_causal": causal, "return_stats": return_saved}
-        seen = scaled_dot_product_attention(q, k, v, mask, p, **options)
-        if return_saved:
-            seen, sums, state = seen
-    rows = seen.transpose(2, 0, 1, 3).reshape(length, batch, width)
+        attended = _attend(q, k, v, mask, p, causal=causal, saves=return_saved)
+    found: Any = attended.kept
+    if found is not None:
+        found = mean(found, 1) if average_attn_weights else found
+        found = found if batched else found[0]
+    rows = attended.seen.transpose(2, 0, 1, 3).reshape(length, batch, width)
     y = linear(rows, out_proj_weight, out_proj_bias)
     y = y if batched else y[:, 0]
     if not return_saved:
         return y, found
-    parameters = {
-        "in_proj_weight": in_proj_weight,
-        "in_proj_bias": in_proj_bias,
-        "bias_k": bias_k,
-        "out_proj_bias": out_proj_bias,
-    }
+    parameters = {"in_proj_weight": in_proj_weight, **biases, "out_proj_bias": out_proj_bias}
     saved = SavedHeads(
         inputs=(query, key, value),
         weights=weights,
         heads=(q, k, v),
         mask=mask,
-        masks=(None if causal else attn_mask, padding),
+        masks=(attn_mask, padding),
         causal=causal,
-        seen=seen,
-        sums=sums,
-        dropped=(state, p),
-        softmax=raw,
-        kept=kept,
+        seen=attended.seen,
+        sums=attended.sums,
+        dropped=(attended.state, p),
+        softmax=attended.softmax,
+        kept=attended.kept,
         shape=None if found is None else found.shape,
         average=average_attn_weights,
         rows=rows,
@@ -314,36 +263,44 @@ def multi_head_attention_forward(
     return y, found, saved
 
 
-def _same_dtype(label: str, array: Any, query: Any) -> None:
-    if dtype_of(_WHAT, label, array) != query.dtype:
-        raise DTypeError(f"{_WHAT}: {label} is {array.dtype}, query {query.dtype}")
+@dataclass(frozen=True)
+class _Attended:
+    """What heads saw, and what their gradient needs: see `SavedHeads`."""
+
+    seen: Any
+    sums: Array | None = None
+    softmax: Array | None = None
+    kept: Array | None = None
+    state: State | None = None
 
 
-def _check(label: str, array: Any, query: Any, shape: tuple[int, ...]) -> None:
-    _same_dtype(label, array, query)
-    check_shape(_WHAT, label, array, shape)
+def _attend_by_weights(q: Any, k: Any, v: Any, mask: Any, p: float) -> _Attended:
+    """Attention by a matrix of weights, some of which drop out with probability ``p``."""
+    weights = kept = _weights(q, k, mask)
+    state = None
+    if p:
+        kept, state = dropout(weights, p, return_state=True)
+    return _Attended(matmul(kept, v), softmax=weights, kept=kept, state=state)
 
 
-def _weights_of(query: Any, widths: tuple[int, ...], whole: Any, own: Any) -> tuple[Any, ...]:
-    """The weights of query, key and value, (E, …) each."""
-    width = widths[0]
-    given = (whole,) if own is None else own
-    if any(not is_array(w) for w in given):
-        raise DTypeError(
-            f"{_WHAT}: expected in_proj_weight, or with use_separate_proj_weight=True "
-            "q_proj_weight, k_proj_weight and v_proj_weight"
-        )
-    if own is not None:
-        for letter, array, n in zip("qkv", own, widths, strict=True):
-            _check(f"{letter}_proj_weight", array, query, (width, n))
-        return tuple(own)
-    _check("in_proj_weight", whole, query, (3 * width, width))
-    if widths != (width,) * 3:
-        raise ShapeError(
-            f"{_WHAT}: key and value are {widths[1]} and {widths[2]} wide: expected {width}, or "
-            "use_separate_proj_weight=True"
-        )
-    return tuple(whole[n * width : (n + 1) * width] for n in range(3))
+def _attend(q: Any, k: Any, v: Any, mask: Any, p: float, *, causal: bool, saves: bool) -> _Attended:
+    """The same without ever having the weights in memory."""
+    options: Any = {"is_causal": causal, "return_stats": saves}
+    seen: Any = scaled_dot_product_attention(q, k, v, mask, p, **options)
+    if not saves:
+        return _Attended(seen)
+    seen, sums, state = seen
+    return _Attended(seen, sums=sums, state=state)
+
+
+def _with_further_keys(k: Any, v: Any, bias_k: Any, bias_v: Any, zero: bool) -> tuple[Any, Any]:
+    """Keys and values with one that is given, and one of zeros."""
+    if bias_k is not None:
+        k, v = (_joined(a, b) for a, b in ((k, bias_k), (v, bias_v)))
+    if zero:
+        nothing = zeros((1, 1, k.shape[-1]), k.dtype)
+        k, v = (_joined(a, nothing) for a in (k, v))
+    return k, v
 
 
 def _projected(
@@ -373,19 +330,19 @@ def _mask(attn: Any, padding: Any, shape: tuple[int, ...], extra: int, dtype: An
     batch, heads, length, keys = shape
     found = None
     if attn is not None:
-        dtype_of(_WHAT, "attn_mask", attn)
+        dtype_of(WHAT, "attn_mask", attn)
         if attn.shape not in ((length, keys), (batch * heads, length, keys)):
             raise ShapeError(
-                f"{_WHAT}: attn_mask has shape {attn.shape}, expected {(length, keys)} or "
+                f"{WHAT}: attn_mask has shape {attn.shape}, expected {(length, keys)} or "
                 f"{(batch * heads, length, keys)}"
             )
         spread = (1, 1) if attn.ndim == 2 else (batch, heads)
         found = _added("attn_mask", attn, dtype).reshape(*spread, length, keys)
     if padding is not None:
-        dtype_of(_WHAT, "key_padding_mask", padding)
+        dtype_of(WHAT, "key_padding_mask", padding)
         if padding.shape != (batch, keys):
             raise ShapeError(
-                f"{_WHAT}: key_padding_mask has shape {padding.shape}, expected {(batch, keys)}"
+                f"{WHAT}: key_padding_mask has shape {padding.shape}, expected {(batch, keys)}"
             )
         hidden = _added("key_padding_mask", padding, dtype).reshape(batch, 1, 1, keys)
         found = hidden if found is None else found + hidden
@@ -393,8 +350,8 @@ def _mask(attn: Any, padding: Any, shape: tuple[int, ...], extra: int, dtype: An
 
 
 def _added(label: str, mask: Any, dtype: Any) -> Array:
-    if dtype_of(_WHAT, label, mask).kind in "iu":
-        raise DTypeError(f"{_WHAT}: {label} is {mask.dtype}, expected bool or a floating dtype")
+    if dtype_of(WHAT, label, mask).kind in "iu":
+        raise DTypeError(f"{WHAT}: {label} is {mask.dtype}, expected bool or a floating dtype")
     text = "y0 = x0 ? -INFINITY : 0;" if mask.dtype == np.bool_ else "y0 = x0;"
     found: Array = kernel(text, "attention_mask", dtype)(mask)
     return found

@@ -27,7 +27,8 @@ from clprim.plan.conv.lowering import forward
 from clprim.plan.conv.problem import Convolution
 from clprim.plan.depthwise.problem import depthwise_of
 from clprim.plan.epilogue import Epilogue, Read
-from clprim.plan.fused.inverted_residual import InvertedResidual, plan_inverted_residual
+from clprim.plan.fused.inverted_residual import plan_inverted_residual
+from clprim.plan.fused.residual_tiles import InvertedResidual
 from clprim.plan.kernel import Plan
 from clprim.plan.place import Place
 from clprim.plan.strides import Operand, dense_strides

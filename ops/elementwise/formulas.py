@@ -85,10 +85,13 @@ MISH = """
     typeof_y0 e = exp(x < -1000 ? -1000 : x > 20 ? 20 : x);
     y0 = x * (e * (e + 2) / (e * (e + 2) + 2));
 """
-# erfc keeps the digits that 1 + erf loses where x is negative.
-GELU = f"""
-    typeof_y0 x = x0, z = x < -40 ? -40 : x > 40 ? 40 : x;
-    y0 = 0.5 * x * erfc(z * {-math.sqrt(0.5)});
+# erfc keeps the digits that 1 + erf loses where x is negative. The gradient by hand: past 40 both
+# of its parts are settled, and what overflows is not multiplied by 0.
+GELU = f"typeof_y0 x = x0; y0 = 0.5 * x * erfc(x * {-math.sqrt(0.5)});"
+GELU_GRADIENT = f"""
+    typeof_gx0 x = x0 < -40 ? -40 : x0 > 40 ? 40 : x0;
+    gx0 = gy0 * (0.5 * erfc(x * {-math.sqrt(0.5)})
+        + x * ({1 / math.sqrt(2 * math.pi)} * exp(-0.5 * (x * x))));
 """
 # (1 + tanh(u)) / 2 is the sigmoid of 2 u, which does not cancel.
 GELU_TANH = f"""

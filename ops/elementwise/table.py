@@ -270,7 +270,7 @@ Example:
         backward="", onnx="Selu"),
     Row("mish", "x · tanh(softplus(x)) (Misra 2019)", formulas.MISH, backward="", torch="mish",
         onnx="Mish"),
-    Row("gelu", floats=formulas.GELU, shown=False, onnx="Gelu"),
+    Row("gelu", floats=formulas.GELU, gradient=formulas.GELU_GRADIENT, shown=False, onnx="Gelu"),
     Row("gelu.tanh", floats=formulas.GELU_TANH, shown=False),
     Row("glu", floats=f"{sigmoid_of('x1')} y0 = x0 * s;", shown=False),
     # By hand, as the two parts of a quotient's derivative cancel.

@@ -16,7 +16,7 @@ from clprim.errors import ShapeError, quoted
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.dims import empty_like, named_once, several_dims, whole
 from clprim.ops.shared.strings import kernel
-from clprim.plan.index.pieces import Cut
+from clprim.plan.index.pieces import Diagonal
 
 __all__ = ["diag", "diagonal", "flip", "roll", "rot90", "tril", "triu"]
 
@@ -162,7 +162,7 @@ def _kept(what: str, comparison: str, x: Any, diagonal: int, out: Any) -> Array:
     k = max(-(2**31), min(2**31 - 1, whole(what, "diagonal", diagonal)))
     if out is None and x.size:
         found = empty_like(x, x.shape, dtype)
-        cut = Cut(k, lower=comparison == "<=")
+        cut = Diagonal(k, lower=comparison == "<=")
         if put_together(what, found, [(x, [0] * x.ndim)], 0, cut):
             return found
         out = found

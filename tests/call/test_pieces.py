@@ -11,7 +11,7 @@ from support import BFLOAT16
 import clprim as cp
 from clprim import ops
 from clprim.call.pieces import put_together
-from clprim.plan.index.pieces import Cut, plan_pieces
+from clprim.plan.index.pieces import Diagonal, plan_pieces
 
 FLOATS = [np.float32, np.float64, np.float16, np.uint8]
 
@@ -117,10 +117,12 @@ def test_which_side_of_a_diagonal_is_kept():
         ((1, 0), False, "to"),
     ):
         y = array((300, 400), order=order)
-        code = plan_pieces(y, [(y, (0, 0))], CPU, filled=True, cut=Cut(3, lower=lower)).main.code
+        code = plan_pieces(
+            y, [(y, (0, 0))], CPU, filled=True, cut=Diagonal(3, lower=lower)
+        ).main.code
         assert [p.cut for p in code.pieces] == [end] and code.outer == 1
     y = array((300, 400), np.float16)
-    assert plan_pieces(y, [(y, (0, 0))], CPU, filled=True, cut=Cut(0, lower=True)) is None
+    assert plan_pieces(y, [(y, (0, 0))], CPU, filled=True, cut=Diagonal(0, lower=True)) is None
 
 
 def test_narrow_dtypes_are_copied_in_words():

@@ -129,10 +129,15 @@ def test_every_part_divides_so(device):
 
 
 def test_vectors_of_floats_may_be_computed_beside_divided_positions(device):
-    text = "const int r = coord(1) / size_x1(0); y0 = at_x0(coord(0), r, coord(2)) * x2;"
+    text = "int r = coord(1) / size_x1(0); y0 = at_x0(coord(0), r, coord(2)) * x2;"
     a = np.arange(120, dtype=np.float32).reshape(2, 3, 20)
     operands = cp.asarray(a), cp.ones((2,), np.float32), cp.full((20,), 2.0, np.float32)
-    y = cp.Pointwise(text)(*operands, shape=(2, 6, 20))
+    operator = cp.Pointwise(text)
+    if device.traits.is_cpu:
+        source = operator.source(*operands, shape=(2, 6, 20))
+        assert "cp_divide" in source
+        assert "float4 " in source or "float16 " in source or "float8 " in source
+    y = operator(*operands, shape=(2, 6, 20))
     equal(y, 2 * a[:, [0, 0, 1, 1, 2, 2]])
 
 
@@ -163,3 +168,16 @@ def test_a_complaint_points_where_the_user_wrote_it(device):
         )
     shown = str(caught.value).split("\n")
     assert shown[2].strip() == "y0 = x0 / (x1 + 1) + (float2)(1, 2);"
+
+
+def test_what_groups_count_is_a_real_number(device):
+    x = np.arange(24, dtype=np.float32).reshape(2, 12)
+    strings = {"init": "reduce_y0 = 0;", "step": "reduce_y0 += y0;"}
+    share = cp.Grouped(
+        "y0 = x0;", **strings, finalize="group_y0 = 1 / count;", each="y0 = group_y0;"
+    )
+    np.testing.assert_array_equal(share(cp.asarray(x), axis=1).get(), np.full((2, 12), 1 / 12, "f"))
+    halves = cp.Grouped(
+        "y0 = x0;", **strings, finalize="group_y0 = count / 5;", each="y0 = group_y0;"
+    )
+    np.testing.assert_array_equal(halves(cp.asarray(x), axis=0).get(), np.full((2, 12), 0.4, "f"))

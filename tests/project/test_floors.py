@@ -117,3 +117,14 @@ def test_the_reference_names_every_module_of_operators():
         if path.name != "__init__.py" and "__all__" in path.read_text(encoding="utf-8"):
             name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
             assert f"::: {name}\n" in text, f"{name} is on no page of docs/reference"
+
+
+def test_no_body_of_a_function_is_longer_than_100_lines():
+    long = []
+    for name, file in modules():
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                body = node.body[1:] if ast.get_docstring(node) and node.body[1:] else node.body
+                lines = (node.end_lineno or 0) - body[0].lineno + 1
+                long += [f"{name}.{node.name}: {lines}"] if lines > 100 else []
+    assert not long

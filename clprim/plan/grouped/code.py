@@ -171,7 +171,8 @@ def group_kernel(
     near = definition.near if begun else None
     partials = tuple(partial_code(n, problem.value) for n in range(definition.taken.partials))
     printed = Printed()
-    families = dict.fromkeys(("x", "w", "y", "reduce_y", "other_y", "group_y"), value)
+    # ``count`` is a real number here, in `finalize` of a `Reduction` a whole one.
+    families = dict.fromkeys(("x", "w", "y", "reduce_y", "other_y", "group_y", "count"), value)
 
     def text(snippet: Snippet | None) -> str:
         return printed.text(snippet, families)

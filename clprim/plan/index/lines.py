@@ -2,28 +2,21 @@
 
 No two work-items write to one line, so nothing is atomic and results repeat bit for bit; and
 nothing is sorted. That suits CPUs, whose cores are few; where many cores have fewer lines, or on
-GPUs, indices are sorted instead.
-
-A single line is one core's. A million sums into 65536 places take it 1 ms, as long as PyTorch's do,
-with and without bounds to check: each waits for a line of the second cache. Two cores that share
-the places, and pick their indices out of all, took 0.93 to 1.04 of that.
+GPUs, indices are sorted instead. A single line is one core's: two that share its places, and pick
+their indices out of all, are no faster.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from clprim.dtypes import stored_type
 from clprim.plan.arguments import Arguments
-from clprim.plan.kernel import (
-    KernelCode,
-    KernelPlan,
-    OperandCode,
-    Plan,
-)
+from clprim.plan.kernel import KernelCode, KernelPlan, OperandCode, Plan
 from clprim.plan.snippets import index_type
 from clprim.plan.strides import Dim, Operand, Space, collapse
 from clprim.traits import DeviceTraits
@@ -40,7 +33,7 @@ HOW = {
 MOST_DIMS = 4
 # Neighbouring lines that a work-item takes at least: what a line of the cache holds of floats.
 LEAST_RUN = 16
-# Lines a compute unit at least, but where units are few: sorting takes ten times as long as taking
+# Lines a compute unit at least, but where units are few: sorting then takes longer than taking
 # elements in by one of them.
 LEAST_LINES = 4
 FEW_UNITS = 16
@@ -61,7 +54,7 @@ class LinesCode(KernelCode):
         copied: Whether it first copies that line from ``x``, which is then in a near cache.
         vector: Neighbouring lines taken at a time where an index holds for all of them, or elements
             copied at a time; else 1.
-        ahead: Whether places are asked for before they are written.
+        ahead: Whether places are prefetched before they are written.
     """
 
     value: str
@@ -106,39 +99,62 @@ def plan_lines(
         return None
     copied = own is not None and _copied(own, y, index, axis, lines, traits)
     arrays = (y, index, source, own) if copied and own else (y, index, source)
-    others.sort(key=lambda d: -abs(y.strides[d]))
-    dims = [Dim(index.shape[d], tuple(a.strides[d] for a in arrays)) for d in others]
-    space = collapse(Space(tuple(dims), tuple(a.offset for a in arrays)), turn=False)
-    loops = list(space.dims)
-    if len(loops) > MOST_DIMS:
+    space = _loops(arrays, others)
+    if len(space.dims) > MOST_DIMS:
         return None
-    while len(loops) < MOST_DIMS:
-        loops.insert(0, Dim(1, (0,) * len(arrays)))
-    *outer, inner = loops
-    # Neighbours in a line of the cache are one work-item's, but where they are of one line.
-    apart = abs(inner.strides[0]) > abs(y.strides[axis])
-    items = math.prod(d.size for d in outer)
-    run = 1 if apart else max(LEAST_RUN, -(-inner.size * items // traits.compute_units))
-    run = min(run, inner.size)
+    run = _run(space, y.strides[axis], traits)
     if copied and run > 1:
         return plan_lines(y, index, source, axis, how, traits)
-    runs = -(-inner.size // run)
-    value = stored_type(y.dtype).value
+    return Plan((_kernel(arrays, axis, how, space, run, traits),))
+
+
+def _loops(arrays: Sequence[Operand], others: Sequence[int]) -> Space:
+    """The loops over lines, as the result lies in memory; at least as many as the kernel has."""
+    y, index = arrays[:2]
+    order = sorted(others, key=lambda d: -abs(y.strides[d]))
+    dims = tuple(Dim(index.shape[d], tuple(a.strides[d] for a in arrays)) for d in order)
+    space = collapse(Space(dims, tuple(a.offset for a in arrays)), turn=False)
+    single = Dim(1, (0,) * len(arrays))
+    return Space((single,) * (MOST_DIMS - len(space.dims)) + space.dims, space.offsets)
+
+
+def _run(space: Space, step: int, traits: DeviceTraits) -> int:
+    """Neighbouring lines that a work-item takes, whose elements are so many bytes apart.
+
+    Neighbours in a line of the cache are one work-item's, but where they are of one line.
+    """
+    *outer, inner = space.dims
+    apart = abs(inner.strides[0]) > abs(step)
+    items = math.prod(d.size for d in outer)
+    run = 1 if apart else max(LEAST_RUN, -(-inner.size * items // traits.compute_units))
+    return min(run, inner.size)
+
+
+def _vector(
+    arrays: Sequence[Operand], inner: Dim, run: int, traits: DeviceTraits, *, copied: bool
+) -> int:
+    """Neighbouring lines that share an index, or elements that are copied at a time; else 1."""
+    y, _, source = arrays[:3]
+    stored, lanes = stored_type(y.dtype), traits.lanes(y.dtype.itemsize)
+    same = stored.load == "direct" and stored.storage == stored.value and source.dtype == y.dtype
+    steps = [a.in_elements(s) for a, s in zip(arrays, inner.strides, strict=True)]
+    return lanes if copied or (same and run >= lanes and steps == [1, 0, 1]) else 1
+
+
+def _kernel(
+    arrays: Sequence[Operand], axis: int, how: str, space: Space, run: int, traits: DeviceTraits
+) -> KernelPlan:
+    """The kernel whose work-items take so many lines of these loops each."""
+    y, index = arrays[:2]
+    *outer, inner = space.dims
+    items, copied = math.prod(d.size for d in outer), len(arrays) > 3
+    lines = items * inner.size
+    longest = max(y.shape[axis], index.shape[axis])
     whole = Space(
-        (
-            *loops,
-            Dim(max(y.shape[axis], index.shape[axis]), tuple(a.strides[axis] for a in arrays)),
-        ),
-        space.offsets,
+        (*space.dims, Dim(longest, tuple(a.strides[axis] for a in arrays))), space.offsets
     )
     kind = index_type(whole, traits=traits)
     found = Arguments(kind)
-    steps = [a.in_elements(s) for a, s in zip(arrays, inner.strides, strict=True)]
-    stored = stored_type(y.dtype)
-    same = stored.load == "direct" and stored.storage == value and source.dtype == y.dtype
-    lanes = traits.lanes(y.dtype.itemsize)
-    across = same and run >= lanes and steps == [1, 0, 1]
-    vector = lanes if copied or across else 1
     along = [a.in_elements(a.strides[axis]) for a in arrays]
     known = along if run == 1 else [2] * len(arrays)
     codes = tuple(
@@ -147,44 +163,37 @@ def plan_lines(
     )
     for code in codes:
         found.memory(code.storage, f"{code.name}_memory", read_only=code.name != "y")
-    found.numbers(
-        length=index.shape[axis],
-        places=y.shape[axis],
-        run=run,
-        **{f"size_{n}": d.size for n, d in enumerate(loops)},
-    )
+    sizes = {f"size_{n}": d.size for n, d in enumerate(space.dims)}
+    found.numbers(length=index.shape[axis], places=y.shape[axis], run=run, **sizes)
     for k, (code, a, step) in enumerate(zip(codes, arrays, along, strict=True)):
-        strides = [a.in_elements(d.strides[k]) for d in loops]
-        found.numbers(
-            **{f"{code.name}_start": a.in_elements(space.offsets[k])},
-            **{f"{code.name}_{n}": stride for n, stride in enumerate(strides)},
-        )
+        numbers = {f"{code.name}_start": a.in_elements(space.offsets[k])}
+        for n, d in enumerate(space.dims):
+            numbers[f"{code.name}_{n}"] = a.in_elements(d.strides[k])
         if code.inner != "one":
-            found.numbers(**{f"{code.name}_step": step})
-    return Plan(
-        (
-            KernelPlan(
-                "index/lines",
-                LinesCode(
-                    name="index_lines",
-                    parameters=tuple(found.parameters),
-                    index=kind,
-                    doubles=value == "double",
-                    value=value,
-                    arrays=codes,
-                    taken=HOW[how],
-                    single=run == 1,
-                    copied=copied,
-                    vector=vector,
-                    ahead=run > 1 and vector > 1 and traits.asks(y.size * y.dtype.itemsize),
-                ),
-                tuple(found.arguments),
-                (runs, items),
-                (1, 1),
-                lines * index.shape[axis] * (2 * y.dtype.itemsize + index.dtype.itemsize),
-                lines * index.shape[axis],
-            ),
-        )
+            numbers[f"{code.name}_step"] = step
+        found.numbers(**numbers)
+    vector = _vector(arrays, inner, run, traits, copied=copied)
+    value = stored_type(y.dtype).value
+    return KernelPlan(
+        "index/lines",
+        LinesCode(
+            name="index_lines",
+            parameters=tuple(found.parameters),
+            index=kind,
+            doubles=value == "double",
+            value=value,
+            arrays=codes,
+            taken=HOW[how],
+            single=run == 1,
+            copied=copied,
+            vector=vector,
+            ahead=run > 1 and vector > 1 and traits.asks(y.size * y.dtype.itemsize),
+        ),
+        tuple(found.arguments),
+        (-(-inner.size // run), items),
+        (1, 1),
+        lines * index.shape[axis] * (2 * y.dtype.itemsize + index.dtype.itemsize),
+        lines * index.shape[axis],
     )
 
 

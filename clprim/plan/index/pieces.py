@@ -11,6 +11,7 @@ Lines of one piece are copied from it, those in which pieces meet are put togeth
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -23,14 +24,12 @@ from clprim.traits import DeviceTraits
 
 # The kernel has text for each of them, and for each loop.
 MOST_PIECES, MOST_DIMS = 8, 4
-# How far ahead pieces are asked for. Measured, rolled rows of 1024 and planes of 56 x 56 with a
-# border: 1.01 and 0.91 of a copy's bandwidth; with 4096, where what is read ahead and what is
-# written lie alike in pages, 0.89 and 0.83.
+# How far ahead pieces are prefetched: not so far that it meets, in a page, what is written.
 AHEAD_BYTES = 2048
 
 
 @dataclass(frozen=True)
-class Cut:
+class Diagonal:
     """A diagonal of the last two dimensions: of all pieces only what is on one side of it.
 
     Attributes:
@@ -66,11 +65,11 @@ class PiecesCode(KernelCode):
     Attributes:
         word: Type that is copied.
         vector: Elements of a line, or of what is stored at once.
-        ahead: Words that are asked for ahead; 0 where nothing is.
+        ahead: Words that are prefetched ahead; 0 where none are.
         outer: Loops around a row.
         pieces: In the order in which they begin in a row.
         filled: Whether there are elements between them.
-        streaming: Whether the result goes past the cache.
+        streaming: Whether the result is written by streaming stores.
     """
 
     word: str
@@ -121,13 +120,53 @@ class _Loop:
         return replace(self, strides=tuple(s // 2 for s in self.strides))
 
 
+@dataclass(frozen=True)
+class _WordRows:
+    """The result as rows of words, none of which is divided between pieces.
+
+    Attributes:
+        outer: Loops around a row.
+        row: Along one.
+        offsets: Where the result and each piece begin, in words.
+        itemsize: Bytes of a word.
+    """
+
+    outer: tuple[_Loop, ...]
+    row: _Loop
+    offsets: tuple[int, ...]
+    itemsize: int
+
+    @property
+    def loops(self) -> tuple[_Loop, ...]:
+        """All of them, outermost first."""
+        return (*self.outer, self.row)
+
+    @property
+    def lengths(self) -> list[int]:
+        """Words of a row that each piece has."""
+        return [stop - start for start, stop in zip(self.row.starts, self.row.stops, strict=True)]
+
+
+@dataclass(frozen=True)
+class _Side:
+    """Which end of a row's part moves on by a word from row to row, and where it begins.
+
+    Attributes:
+        end: ``to`` or ``from``; "" where nothing is cut off.
+        first: Of the first row.
+    """
+
+    end: str = ""
+    first: int = 0
+
+
 def plan_pieces(
     y: Operand,
     pieces: Sequence[tuple[Operand, Sequence[int]]],
     traits: DeviceTraits,
     *,
     filled: bool,
-    cut: Cut | None = None,
+    cut: Diagonal | None = None,
 ) -> Plan | None:
     """Plans a result of pieces; arrays are named ``y``, ``x0``, ``x1`` and so on.
 
@@ -142,95 +181,117 @@ def plan_pieces(
         The plan, or None where it does not suit: on a GPU, many pieces, rows of few elements a
         piece, a result with gaps, neighbours that are not such in a piece, words below 4 bytes.
     """
-    itemsize = y.dtype.itemsize
     if not (traits.is_cpu and 0 < len(pieces) <= MOST_PIECES and y.size):
         return None
     order = memory_order(y.shape, [y.strides])
     last = len(y.shape) - 1
-    if cut and ({*order[-2:]} != {last - 1, last} or itemsize < 4):
+    if cut and ({*order[-2:]} != {last - 1, last} or y.dtype.itemsize < 4):
         return None
-    loops = []
-    for n, d in enumerate(order):
-        starts = tuple(start[d] for _, start in pieces)
-        stops = tuple(start[d] + x.shape[d] for x, start in pieces)
-        strides = tuple(x.in_elements(x.strides[d]) for x, _ in pieces)
-        apart = cut is not None and n >= last - 1
-        loop = _Loop(y.shape[d], starts, stops, strides)
-        loops.append((loop, y.in_elements(y.strides[d]), apart))
+    loops = _loops(y, pieces, order, apart=2 if cut else 0)
+    rows = None if loops is None else _in_words(loops, y, [x for x, _ in pieces])
+    if rows is None or not _pays(rows, traits, cut=cut is not None):
+        return None
+    side = _Side() if cut is None else _side(cut, y.shape, along=order[-1] == last)
+    nbytes = (sum(x.size for x, _ in pieces) + y.size) * y.dtype.itemsize
+    return Plan((_kernel(rows, side, nbytes, traits, filled=filled),))
+
+
+def _loops(
+    y: Operand, pieces: Sequence[tuple[Operand, Sequence[int]]], order: Sequence[int], *, apart: int
+) -> list[_Loop] | None:
+    """The dimensions as few loops, the innermost ``apart`` ones as they are; None with gaps."""
     step = 1
-    for loop, stride, _ in reversed(loops):
-        if loop.size > 1 and stride != step:
+    for d in reversed(order):
+        if y.shape[d] > 1 and y.in_elements(y.strides[d]) != step:
             return None
-        step *= loop.size
+        step *= y.shape[d]
     merged: list[_Loop] = []
-    for loop, _, apart in loops:
-        if apart:
+    for n, d in enumerate(order):
+        loop = _Loop(
+            y.shape[d],
+            tuple(start[d] for _, start in pieces),
+            tuple(start[d] + x.shape[d] for x, start in pieces),
+            tuple(x.in_elements(x.strides[d]) for x, _ in pieces),
+        )
+        if n >= len(order) - apart:
             merged.append(loop)
         elif not merged or merged[-1].size == 1:
             merged[-1:] = [loop]
         elif loop.size > 1:
             joined = merged[-1].around(loop)
             merged[-1:] = [joined] if joined else [merged[-1], loop]
-    offsets = [y.in_elements(y.offset), *(x.in_elements(x.offset) for x, _ in pieces)]
+    return merged
+
+
+def _in_words(loops: list[_Loop], y: Operand, pieces: Sequence[Operand]) -> _WordRows | None:
+    """The same in words of at least 4 bytes, or None where some begin or end within a word."""
+    offsets, itemsize = [a.in_elements(a.offset) for a in (y, *pieces)], y.dtype.itemsize
     while itemsize < 4:
-        paired = [loop.in_pairs(row=n == len(merged) - 1) for n, loop in enumerate(merged)]
+        paired = [loop.in_pairs(row=n == len(loops) - 1) for n, loop in enumerate(loops)]
         if any(loop is None for loop in paired) or any(o % 2 for o in offsets):
             return None
-        merged = [loop for loop in paired if loop is not None]
-        offsets = [o // 2 for o in offsets]
-        itemsize *= 2
-    *outer, row = merged
-    vector = traits.lanes(itemsize)
-    lengths = [stop - start for start, stop in zip(row.starts, row.stops, strict=True)]
-    if len(merged) > MOST_DIMS or any(
-        s != 1 and n > 1 for s, n in zip(row.strides, lengths, strict=True)
-    ):
-        return None
-    # Of a row, pieces and what is between them: lines that are put together take longer, most of
-    # all element by element. Measured: planes of 56 x 56 and 28 x 28 with a border took 0.65 of the
-    # time of copies, of 14 x 14 as long; rows of 20 and 12 elements 1.4 times as long.
+        loops = [loop for loop in paired if loop is not None]
+        offsets, itemsize = [o // 2 for o in offsets], 2 * itemsize
+    *outer, row = loops
+    return _WordRows(tuple(outer), row, tuple(offsets), itemsize)
+
+
+def _pays(rows: _WordRows, traits: DeviceTraits, *, cut: bool) -> bool:
+    """Whether the kernel has so many loops, and rows are long and without gaps in each piece."""
+    row, lengths, vector = rows.row, rows.lengths, traits.lanes(rows.itemsize)
+    gaps = any(s != 1 and n > 1 for s, n in zip(row.strides, lengths, strict=True))
+    if len(rows.loops) > MOST_DIMS or gaps or vector < 2:
+        return False
+    # Lines in which parts meet take longer, most of all those that elements are put together in.
     parts = len({*row.starts, *row.stops, 0, row.size}) - 1
-    least = parts * vector // 2 if min(lengths) >= vector and not cut else 2 * parts * vector
-    if vector < 2 or row.size < least:
-        return None
-    size = y.size * y.dtype.itemsize // itemsize
-    dims = tuple(Dim(loop.size, loop.strides) for loop in merged)
-    index = index_type(Space(dims, tuple(offsets[1:])), traits=traits)
-    word = {4: "uint", 8: "ulong"}[itemsize]
-    ordered = sorted(range(len(pieces)), key=lambda k: row.starts[k])
+    wide = min(lengths) >= vector and not cut
+    return row.size >= (parts * vector // 2 if wide else 2 * parts * vector)
+
+
+def _side(cut: Diagonal, shape: tuple[int, ...], *, along: bool) -> _Side:
+    """Which end of rows, or of columns, moves on.
+
+    Args:
+        cut: The diagonal.
+        shape: Of the result.
+        along: Whether rows are the last dimension; else what is walked along are columns.
+    """
+    end = "to" if cut.lower == along else "from"
+    first = (cut.diagonal if along else -cut.diagonal) + (end == "to")
+    most = max(shape) + 1
+    return _Side(end, max(-most, min(most, first)))
+
+
+def _kernel(
+    rows: _WordRows, side: _Side, nbytes: int, traits: DeviceTraits, *, filled: bool
+) -> KernelPlan:
+    """The kernel, which moves so many bytes."""
+    outer, row, offsets = rows.outer, rows.row, rows.offsets
+    vector = traits.lanes(rows.itemsize)
+    dims = tuple(Dim(loop.size, loop.strides) for loop in rows.loops)
+    index = index_type(Space(dims, offsets[1:]), traits=traits)
+    word = {4: "uint", 8: "ulong"}[rows.itemsize]
+    ordered = sorted(range(len(row.starts)), key=lambda k: row.starts[k])
     found = Arguments(index)
     found.memory(word, "y_memory", read_only=False)
     for k in ordered:
         found.memory(word, f"x{k}_memory")
     if filled:
         found.scalar(word, "value", 0)
+    size = math.prod(loop.size for loop in rows.loops)
     run = run_length(size, vector, 1, traits)
     found.numbers(size=size, run=run, n=row.size, y_start=offsets[0])
     found.numbers(**{f"n{d}": loop.size for d, loop in enumerate(outer)})
-    # Columns that are kept of a row, rows that are kept of a column: a diagonal moves on by one.
-    along = cut is not None and order[-1] == last
-    moving = "" if cut is None else "to" if cut.lower == along else "from"
-    if cut is not None:
-        first = cut.diagonal if along else -cut.diagonal
-        most = max(y.shape) + 1
-        found.numbers(cut=max(-most, min(most, first + (moving == "to"))))
+    if side.end:
+        found.numbers(cut=side.first)
     codes = []
     for k in ordered:
         bounded = tuple(
             d for d, loop in enumerate(outer) if (loop.starts[k], loop.stops[k]) != (0, loop.size)
         )
-        codes.append(PieceCode(f"x{k}", lengths[k] >= vector and not cut, bounded, moving))
-        ends = {"from": row.starts[k], "to": row.stops[k]}
-        found.numbers(**{f"x{k}_{end}": value for end, value in ends.items() if end != moving})
-        # As if its first row were the result's.
-        start = offsets[1 + k] - sum(loop.starts[k] * loop.strides[k] for loop in outer)
-        found.numbers(**{f"x{k}_start": start})
-        found.numbers(**{f"x{k}_s{d}": loop.strides[k] for d, loop in enumerate(outer)})
-        for d in bounded:
-            found.numbers(**{f"x{k}_from{d}": outer[d].starts[k]})
-            found.numbers(**{f"x{k}_to{d}": outer[d].stops[k]})
-    read = sum(x.size for x, _ in pieces) * y.dtype.itemsize
-    nbytes = read + y.size * y.dtype.itemsize
+        wide = rows.lengths[k] >= vector and not side.end
+        codes.append(PieceCode(f"x{k}", wide, bounded, side.end))
+        found.numbers(**_piece_numbers(rows, k, bounded, side.end))
     code = PiecesCode(
         name="pieces",
         parameters=tuple(found.parameters),
@@ -238,12 +299,26 @@ def plan_pieces(
         doubles=False,
         word=word,
         vector=vector,
-        ahead=AHEAD_BYTES // itemsize if traits.asks(nbytes) else 0,
+        ahead=AHEAD_BYTES // rows.itemsize if traits.asks(nbytes) else 0,
         outer=len(outer),
         pieces=tuple(codes),
         filled=filled,
         streaming=traits.streams(nbytes),
     )
     items = (-(-size // run),)
-    arguments = tuple(found.arguments)
-    return Plan((KernelPlan("index/pieces", code, arguments, items, (1,), nbytes, 0),))
+    return KernelPlan("index/pieces", code, tuple(found.arguments), items, (1,), nbytes, 0)
+
+
+def _piece_numbers(rows: _WordRows, k: int, bounded: Sequence[int], moving: str) -> dict[str, int]:
+    """Where a piece begins, ends and lies, by name, but for the end that moves."""
+    outer, row = rows.outer, rows.row
+    ends = {"from": row.starts[k], "to": row.stops[k]}
+    found = {f"x{k}_{end}": value for end, value in ends.items() if end != moving}
+    # As if its first row were the result's.
+    before = sum(loop.starts[k] * loop.strides[k] for loop in outer)
+    found[f"x{k}_start"] = rows.offsets[1 + k] - before
+    found |= {f"x{k}_s{d}": loop.strides[k] for d, loop in enumerate(outer)}
+    for d in bounded:
+        found[f"x{k}_from{d}"] = outer[d].starts[k]
+        found[f"x{k}_to{d}"] = outer[d].stops[k]
+    return found

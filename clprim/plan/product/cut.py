@@ -38,7 +38,7 @@ FEW_LANES = 32
 
 
 @dataclass(frozen=True)
-class Cut:
+class WorkGroupCut:
     """How the loops are cut; a work-group takes so many rows of so many tiles."""
 
     tiles: int
@@ -52,7 +52,9 @@ class Cut:
         return what.lanes[0] * -(-what.lanes[1] // self.rows_a_group)
 
 
-def cut_loops(what: Contraction, code: ContractionCode, traits: DeviceTraits) -> Cut | None:
+def cut_loops(
+    what: Contraction, code: ContractionCode, traits: DeviceTraits
+) -> WorkGroupCut | None:
     """Returns what a work-group takes, or None where rows are not to be read in place.
 
     That is where no band fits into local memory, a strip would serve too few lanes, or splitting
@@ -110,7 +112,7 @@ def cut_loops(what: Contraction, code: ContractionCode, traits: DeviceTraits) ->
     parallel *= -(-packed_tiles // packed_a_group)
     if parallel < enough and math.prod(what.depths) >= 1024 and what.plain is None:
         return None  # splitting the depth gives more
-    return Cut(tiles, packed_tiles, tiles_a_group, rows_a_group, packed_a_group)
+    return WorkGroupCut(tiles, packed_tiles, tiles_a_group, rows_a_group, packed_a_group)
 
 
 def _packed_share(packed_tiles: int, parallel: int, units: int) -> int:

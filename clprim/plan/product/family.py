@@ -39,7 +39,7 @@ from clprim.plan.product.sub_groups import (
     takes_sub_groups,
 )
 from clprim.plan.product.tiles import TilesCode, plan_tiles
-from clprim.plan.strategy import Example, Family, Strategy
+from clprim.plan.strategy import Example, Family, LastPlan, Strategy
 from clprim.plan.table import near_size, power
 from clprim.traits import DeviceTraits
 
@@ -118,13 +118,25 @@ def _register_tile(plan: Plan) -> Tile:
     return Tile(code.rows, code.vectors)
 
 
+def _tile_of_groups(plan: Plan) -> LocalTile:
+    """The tile of a plan whose work-groups share local memory."""
+    c = plan.main.code
+    assert isinstance(c, TilesCode)
+    return LocalTile(c.items_y, c.items_x, c.rows, c.columns, c.width, c.steps)
+
+
+_in_place = LastPlan(plan_in_place, _register_tile)
+_panels = LastPlan(plan_panels, _register_tile)
+_tiles = LastPlan(plan_tiles, _tile_of_groups)
+
+
 def _takes_in_place(problem: Contraction, traits: DeviceTraits) -> bool:
-    plan = plan_in_place(problem, traits)
+    plan = _in_place(problem, traits)
     return plan is not None and _ends(plan, problem, traits)
 
 
 def _takes_panels(problem: Contraction, traits: DeviceTraits) -> bool:
-    return traits.long_loops or _ends(plan_panels(problem, traits), problem, traits)
+    return traits.long_loops or _ends(_panels(problem, traits), problem, traits)
 
 
 def _ends(plan: Plan, problem: Contraction, traits: DeviceTraits) -> bool:
@@ -136,8 +148,8 @@ def _ends(plan: Plan, problem: Contraction, traits: DeviceTraits) -> bool:
     return main.flops < 2 * SHORT_LOOPS // 4 * sums * math.prod(main.global_size)
 
 
-def _in_place(problem: Contraction, traits: DeviceTraits, tile: Tile | None = None) -> Plan:
-    plan = plan_in_place(problem, traits, tile)
+def _plan_in_place(problem: Contraction, traits: DeviceTraits, tile: Tile) -> Plan:
+    plan = _in_place(problem, traits, tile)
     assert plan is not None  # it takes the problem, and the tile fits
     return plan
 
@@ -145,7 +157,7 @@ def _in_place(problem: Contraction, traits: DeviceTraits, tile: Tile | None = No
 def _fits_in_place(tile: Tile, problem: Contraction, traits: DeviceTraits) -> bool:
     if not tile.fits(problem.value.itemsize, 1, traits):
         return False
-    plan = plan_in_place(problem, traits, tile)
+    plan = _in_place(problem, traits, tile)
     return plan is not None and _register_tile(plan) == tile
 
 
@@ -153,23 +165,17 @@ def _near_registers(
     problem: Contraction, traits: DeviceTraits, lanes: int, count: int
 ) -> Iterable[Tile]:
     rows, columns = lanes, problem.outputs
-    code = plan_panels(problem, traits).main.code
+    code = _panels(problem, traits).main.code
     assert isinstance(code, ContractionCode)
     if code.gathered == "columns":
         rows, columns = columns, rows
     return near_tiles(rows, columns, problem.value.itemsize, traits, count)
 
 
-def _tile_of_groups(problem: Contraction, traits: DeviceTraits) -> LocalTile:
-    c = plan_tiles(problem, traits).main.code
-    assert isinstance(c, TilesCode)
-    return LocalTile(c.items_y, c.items_x, c.rows, c.columns, c.width, c.steps)
-
-
 def _near_tiles(_: LocalTile, problem: Contraction, traits: DeviceTraits) -> Iterable[LocalTile]:
     lanes, depth = math.prod(problem.lanes), math.prod(problem.depths)
     sizes = lanes, problem.outputs
-    code = plan_tiles(problem, traits).main.code
+    code = _tiles(problem, traits).main.code
     assert isinstance(code, TilesCode)
     if code.gathered == "columns":
         sizes = sizes[1], sizes[0]
@@ -281,8 +287,8 @@ PRODUCTS: Family[Contraction] = Family(
             "in_place",
             Tile,
             takes=_takes_in_place,
-            rule=lambda problem, traits: _register_tile(_in_place(problem, traits)),
-            plan=_in_place,
+            rule=_in_place.rule,
+            plan=_plan_in_place,
             fits=_fits_in_place,
             near=lambda _, p, traits: _near_registers(p, traits, p.lanes[2], NEAR_IN_PLACE),
             meant=_is_cpu,
@@ -292,8 +298,8 @@ PRODUCTS: Family[Contraction] = Family(
             "panels",
             Tile,
             takes=_takes_panels,
-            rule=lambda problem, traits: _register_tile(plan_panels(problem, traits)),
-            plan=plan_panels,
+            rule=_panels.rule,
+            plan=_panels,
             fits=lambda tile, p, traits: tile.fits(p.value.itemsize, MOST_TILES, traits),
             near=lambda _, p, traits: _near_registers(p, traits, math.prod(p.lanes), NEAR_PANELS),
             meant=_is_cpu,
@@ -316,8 +322,8 @@ PRODUCTS: Family[Contraction] = Family(
             "tiles",
             LocalTile,
             takes=lambda *_: True,
-            rule=_tile_of_groups,
-            plan=plan_tiles,
+            rule=_tiles.rule,
+            plan=_tiles,
             fits=lambda tile, p, traits: tile.fits(p.value.itemsize, traits),
             near=_near_tiles,
             meant=lambda _, traits: not traits.is_cpu,

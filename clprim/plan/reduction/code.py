@@ -124,6 +124,31 @@ class ReductionCode(FoldCode):
     finalized: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class KernelLoops:
+    """The loops of one kernel, as its template prints them.
+
+    Attributes:
+        numbers: Sizes, starts and strides by name.
+        index: OpenCL C type of these.
+        baked: Whether numbers are constants of the code, being too many for arguments.
+        inputs, results, positions, coords, sizes, kept: See `FoldCode`.
+        reduced, still: See `ReductionCode`.
+    """
+
+    numbers: tuple[tuple[str, int], ...]
+    index: str
+    baked: bool
+    inputs: tuple[OperandCode, ...]
+    results: tuple[OperandCode, ...]
+    kept: int
+    positions: tuple[PositionCode, ...] = ()
+    coords: tuple[tuple[int, int], ...] = ()
+    sizes: tuple[tuple[int, int], ...] = ()
+    reduced: int = 0
+    still: tuple[str, ...] = ()
+
+
 _BOUNDS = {
     "bool": ("0", "1"),
     "char": ("CHAR_MIN", "CHAR_MAX"),

@@ -1,4 +1,4 @@
-"""Builds one kernel of a `Reduction`: operand names, parameters, arguments.
+"""The operands of a `Reduction` or a `Scan`, and one kernel of a reduction.
 
 How the loops are cut is decided in `clprim.plan.reduction.planner`.
 """
@@ -6,24 +6,18 @@ How the loops are cut is decided in `clprim.plan.reduction.planner`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from clprim.dtypes import AnyDType, promote, stored_type, value_dtype
 from clprim.language.definition import ReductionDefinition
 from clprim.plan.arguments import Arguments
-from clprim.plan.kernel import (
-    BAKED_DIMS,
-    KernelPlan,
-    OperandCode,
-    PositionCode,
-    ScalarCode,
-)
-from clprim.plan.reduction.code import ReductionCode, Scaling, partial_code
+from clprim.plan.kernel import KernelPlan, OperandCode, ScalarCode
+from clprim.plan.reduction.code import KernelLoops, ReductionCode, Scaling, partial_code
 from clprim.plan.reduction.schedule import Schedule
 from clprim.plan.snippets import Printed, own_names, unified_functions
-from clprim.plan.strides import Operand
+from clprim.plan.strides import Dim, Operand
 from clprim.traits import DeviceTraits
 
 # Additions one after another that go up no level: of six equal numbers 1e-7 may be lost, of eight
@@ -40,8 +34,8 @@ QUAD_UNROLL = 4
 
 
 @dataclass
-class Stages:
-    """The operands of one call, and what the kernels that work on them have in common.
+class Folding:
+    """One call of a `Reduction` or a `Scan`: its operands, and what its kernels have in common.
 
     Attributes:
         definition: The checked snippets.
@@ -144,13 +138,14 @@ class Stages:
             "divided": printed.divided,
         }
 
-    def _levels(self, schedule: Schedule, template: str) -> tuple[int, bool, bool]:
+    def _levels(self, schedule: Schedule) -> tuple[int, bool, bool]:
         """How levels of accumulators keep chains of floating-point additions short.
 
         Returns:
             How many, whether the last of them keeps what is lost, and whether the accumulators
             below them take four steps at a time.
         """
+        template = schedule.template
         vectors = self.definition.combine_componentwise or schedule.vector == 1
         if not self.summed or not vectors or schedule.exact:
             return 0, False, False
@@ -186,103 +181,73 @@ class Stages:
             if n in self.definition.added and dtype.kind not in "biu"
         )
 
+    def operands(self, along: Dim, across: Dim) -> tuple[tuple[OperandCode, ...], ...]:
+        """Returns inputs and results, which are followed along a loop each.
+
+        Args:
+            along: That vectors of inputs lie along.
+            across: That vectors of results lie along.
+        """
+        inputs = tuple(
+            OperandCode.of(f"x{k}", a.dtype, value, along.strides[k])
+            for k, (a, value) in enumerate(zip(self.inputs, self.input_values, strict=True))
+        )
+        results = tuple(
+            replace(y, inner="one" if across.strides[len(inputs) + n] == 1 else "any")
+            for n, y in enumerate(self.result_codes)
+        )
+        return inputs, results
+
     def kernel(
         self,
         schedule: Schedule,
-        numbers: list[tuple[str, int]],
-        index: str,
+        loops: KernelLoops,
         *,
-        space_dims: int,
-        inputs: tuple[OperandCode, ...],
-        positions: tuple[PositionCode, ...],
-        coords: tuple[tuple[int, int], ...],
-        sizes: tuple[tuple[int, int], ...],
-        kept: int,
-        reduced: int,
         partial: bool,
-        still: tuple[str, ...],
-        template: str,
         nbytes: int,
         flops: int,
         global_size: tuple[int, int],
         local_size: tuple[int, int] | None = None,
     ) -> KernelPlan:
-        """Plans one kernel.
+        """Plans one kernel of a reduction.
 
         Args:
             schedule: How the work is cut.
-            numbers: Sizes and strides by name.
-            index: OpenCL C type of places.
-            space_dims: Dimensions of the loops; of many, the numbers are constants in the code.
-            inputs: The inputs that this kernel reads.
-            positions: See `ReductionCode`.
-            coords: Likewise.
-            sizes: Likewise.
-            kept: Likewise.
-            reduced: Likewise.
-            partial: Likewise.
-            still: Likewise.
-            template: Its name.
+            loops: What the kernel walks over.
+            partial: Whether it stores partials for a second stage.
             nbytes: What a launch reads and writes, for profiles.
             flops: What it calculates, likewise.
             global_size: Of the launch.
             local_size: Likewise; by default what ``schedule`` says.
         """
         definition = self.definition
-        found = Arguments(index)
-        if not partial:
-            for y in self.result_codes:
-                found.memory(y.storage, f"{y.name}_memory", read_only=False)
-        for x in inputs:
-            found.memory(x.storage, f"{x.name}_memory")
-        if partial or template == "reduction/finish":
-            for p in self.partial_codes:
-                found.memory(p.storage, f"{p.name}_memory", read_only=not partial)
-        found.scalars(self.scalar_codes)
-        draws = definition.draws and template != "reduction/finish"
-        if draws:
-            found.random()
-        if not partial:
-            number = len(self.scalar_codes)
-            for n, (kind, type_name) in enumerate(self.scale_types):
-                for factor in {"plain": (), "scaled": ("alpha",)}.get(kind, ("alpha", "beta")):
-                    found.scalar(type_name, f"{factor}{n}", number)
-                    number += 1
-        baked = space_dims > BAKED_DIMS
-        if not baked:
-            found.numbers(**dict(numbers))
-        store_tiles = template == "reduction/columns" and schedule.vector > 1
-        if not partial:
-            store_tiles &= definition.finalize is None
-            store_tiles &= all(
-                y.inner == "one" and y.load == "direct" and y.storage == y.value == p.value
-                for y, p in zip(self.result_codes, self.partial_codes, strict=False)
-            )
-            store_tiles &= all(s.kind == "plain" for s in self.scaling)
+        finish = schedule.template == "reduction/finish"
+        draws = definition.draws and not finish
+        found = self._arguments(loops, partial=partial, finish=finish)
+        store_tiles = self._stores_tiles(schedule, loops.results, partial=partial)
         written = sum(r.size * r.dtype.itemsize for r in self.results)
-        levels, endless, fours = self._levels(schedule, template)
-        suffix = "_finish" if template == "reduction/finish" else ""
+        levels, endless, fours = self._levels(schedule)
         code = ReductionCode(
-            name=definition.name + suffix,
+            name=definition.name + ("_finish" if finish else ""),
             preamble=definition.preamble,
             parameters=tuple(found.parameters),
-            constants=tuple(numbers) if baked else (),
-            index=index,
+            constants=loops.numbers if loops.baked else (),
+            index=loops.index,
             unified=unified_functions(definition.snippets, definition.preamble, self.traits),
             doubles=self.doubles,
             own=own_names(definition.snippets, definition.preamble),
             **self.texts(finalized=not partial),
-            results=() if partial else self.result_codes,
-            inputs=inputs,
+            results=() if partial else loops.results,
+            inputs=loops.inputs,
             partials=self.partial_codes,
             values=self.values,
             scalars=self.scalar_codes,
             scaling=() if partial else self.scale_types,
-            positions=positions,
-            coords=coords,
-            sizes=sizes,
-            kept=kept,
-            reduced=reduced,
+            positions=loops.positions,
+            coords=loops.coords,
+            sizes=loops.sizes,
+            kept=loops.kept,
+            reduced=loops.reduced,
             vector=schedule.vector,
             unroll=schedule.unroll,
             lanes=schedule.lanes,
@@ -301,16 +266,56 @@ class Stages:
             endless=endless,
             added=self._added(),
             streaming=store_tiles and not partial and self.traits.streams(written),
-            still=still,
+            still=loops.still,
             finalized=() if partial else tuple(f"x{n}" for n in sorted(definition.finalized)),
             random=draws,
         )
         return KernelPlan(
-            template=template,
+            template=schedule.template,
             code=code,
             arguments=tuple(found.arguments),
             global_size=global_size,
             local_size=local_size or (schedule.lanes, schedule.rows),
             nbytes=nbytes,
             flops=flops,
+        )
+
+    def _arguments(self, loops: KernelLoops, *, partial: bool, finish: bool) -> Arguments:
+        """What a kernel is given: memory, run-time scalars, random numbers, factors, numbers."""
+        found = Arguments(loops.index)
+        if not partial:
+            for y in loops.results:
+                found.memory(y.storage, f"{y.name}_memory", read_only=False)
+        for x in loops.inputs:
+            found.memory(x.storage, f"{x.name}_memory")
+        if partial or finish:
+            for p in self.partial_codes:
+                found.memory(p.storage, f"{p.name}_memory", read_only=finish)
+        found.scalars(self.scalar_codes)
+        if self.definition.draws and not finish:
+            found.random()
+        number = len(self.scalar_codes)
+        for n, (kind, type_name) in enumerate(() if partial else self.scale_types):
+            for factor in {"plain": (), "scaled": ("alpha",)}.get(kind, ("alpha", "beta")):
+                found.scalar(type_name, f"{factor}{n}", number)
+                number += 1
+        if not loops.baked:
+            found.numbers(**dict(loops.numbers))
+        return found
+
+    def _stores_tiles(
+        self, schedule: Schedule, results: Sequence[OperandCode], *, partial: bool
+    ) -> bool:
+        """Whether vectors of sums are stored as they are."""
+        if schedule.template != "reduction/columns" or schedule.vector == 1:
+            return False
+        if partial:
+            return True
+        return (
+            self.definition.finalize is None
+            and all(
+                y.inner == "one" and y.load == "direct" and y.storage == y.value == p.value
+                for y, p in zip(results, self.partial_codes, strict=False)
+            )
+            and all(s.kind == "plain" for s in self.scaling)
         )

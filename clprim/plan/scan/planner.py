@@ -24,35 +24,18 @@ from clprim.dtypes import AnyDType
 from clprim.language.componentwise import is_componentwise
 from clprim.language.definition import ReductionDefinition
 from clprim.plan.arguments import Arguments
-from clprim.plan.kernel import (
-    BAKED_DIMS,
-    KernelPlan,
-    OperandCode,
-    Plan,
-    PositionCode,
-    round_up,
-)
-from clprim.plan.reduction.code import Scaling
-from clprim.plan.reduction.stage import Stages
+from clprim.plan.kernel import BAKED_DIMS, KernelPlan, Plan, round_up
+from clprim.plan.reduction.code import KernelLoops, Scaling
+from clprim.plan.reduction.loops import FoldLoops, operand_numbers
+from clprim.plan.reduction.stage import Folding
 from clprim.plan.scan.code import ScanCode
-from clprim.plan.scan.schedule import Schedule, choose_schedule
-from clprim.plan.snippets import (
-    index_type,
-    own_names,
-    refuse_byte_choices,
-    resolve_positions,
-    unified_functions,
-)
-from clprim.plan.strides import (
-    Dim,
-    Operand,
-    Space,
-    broadcast_strides,
-    collapse,
-    memory_order,
-)
+from clprim.plan.scan.schedule import ScanSchedule, choose_schedule
+from clprim.plan.snippets import index_type, own_names, unified_functions
+from clprim.plan.strides import Dim, Operand, Space
 from clprim.traits import DeviceTraits
 
+# Names that count elements.
+_PLACES = {"index", "scan_item"}
 _SIZES = {"int": 4, "uint": 4, "float": 4, "long": 8, "ulong": 8, "double": 8}
 
 
@@ -64,7 +47,7 @@ class ScanPlan(Plan):
         schedule: How the work was cut, for explanations and tests.
     """
 
-    schedule: Schedule = field(kw_only=True)
+    schedule: ScanSchedule = field(kw_only=True)
 
 
 def plan_scan(
@@ -98,217 +81,197 @@ def plan_scan(
         ShapeError: ``coord(d)`` of a dimension that is not there, a stride of half an element.
     """
     plain = [Scaling()] * len(results)
-    stages = Stages(definition, results, inputs, scalars, partials, plain, traits)
-    return _Planner(shape, axis, stages, exclusive, reverse).plan()
+    folding = Folding(definition, results, inputs, scalars, partials, plain, traits)
+    used = frozenset().union(*(s.used for s in definition.snippets))
+    loops = FoldLoops.of(folding, shape, (axis,), used, "scan_item", turn=False)
+    lines = _lines(loops, reverse=reverse)
+    schedule = choose_schedule(
+        lines.line.size,
+        loops.kept,
+        lines.across.size,
+        along=lines.along,
+        vector=_vector(folding, lines.inner),
+        partial_bytes=sum(p.itemsize for p in partials),
+        traits=traits,
+    )
+    walked = _walked(folding, loops, lines, schedule)
+    read = sum(min(a.size, math.prod(shape)) * a.dtype.itemsize for a in inputs)
+    written = sum(r.size * r.dtype.itemsize for r in results)
+    given = folding, schedule, walked
+    last = _kernel(*given, exclusive=exclusive, totals=False, nbytes=read + written)
+    if schedule.pieces == 1:
+        return ScanPlan((last,), schedule=schedule)
+    pairs = zip(folding.partial_codes, partials, strict=True)
+    workspace = {code.name: (loops.kept * schedule.pieces, dtype) for code, dtype in pairs}
+    first = _kernel(*given, exclusive=exclusive, totals=True, nbytes=read)
+    return ScanPlan((first, last), workspace, schedule=schedule)
 
 
-@dataclass
-class _Planner:
-    """One call, as `plan_scan` takes it."""
+@dataclass(frozen=True)
+class _ScanLines:
+    """The loops of one call: outer ones, across neighbouring lines, and along a line.
 
-    shape: tuple[int, ...]
-    axis: int
-    stages: Stages
-    exclusive: bool
-    reverse: bool
+    Attributes:
+        kept: The outer ones.
+        across, line: The other two.
+        starts: Where each operand's first line begins.
+        along: Whether a line's elements lie closer together than neighbouring lines do.
+    """
 
-    def plan(self) -> ScanPlan:
-        stages, shape = self.stages, self.shape
-        definition = self.stages.definition
-        refuse_byte_choices(definition.snippets, stages.inputs, stages.traits)
-        used = frozenset().union(*(s.used for s in definition.snippets))
-        counted: dict[str, tuple[int, ...] | None] = {}
-        if "index" in used or definition.draws:
-            counted["index"] = None
-        if "scan_item" in used:
-            counted["scan_item"] = (self.axis,)
-        names, position_strides, coords, sizes = resolve_positions(
-            definition.name, definition.snippets, self.shape, counted
-        )
-        arrays = [*stages.inputs, *stages.results]
-        strides = [broadcast_strides(a, shape) for a in arrays]
-        order = memory_order(shape, strides)
-        everything = [*strides, *position_strides]
-        offsets = [*(a.in_elements(a.offset) for a in arrays), *(0 for _ in names)]
-        space = collapse(
-            Space(
-                tuple(Dim(shape[d], tuple(s[d] for s in everything), d == self.axis) for d in order)
-                or (Dim(1, (0,) * len(everything), True),),
-                tuple(offsets),
-            ),
-            turn=False,
-        )
-        kept = space.select(False)
-        line = next(iter(space.select(True)), Dim(1, (0,) * len(everything), True))
-        starts = list(space.offsets)
-        if self.reverse:
-            starts = [at + (line.size - 1) * s for at, s in zip(starts, line.strides, strict=True)]
-            line = replace(line, strides=tuple(-s for s in line.strides))
-        lines = math.prod(d.size for d in kept)
-        along = not kept or space.dims[-1].reduced
-        across = Dim(1, (0,) * len(everything))
-        if not along:
-            kept, across = kept[:-1], kept[-1]
+    kept: tuple[Dim, ...]
+    across: Dim
+    line: Dim
+    starts: tuple[int, ...]
+    along: bool
 
-        inner = line if along else across
-        vector = self._vector(inner)
-        schedule = choose_schedule(
-            line.size,
-            lines,
-            across.size,
-            along=along,
-            vector=vector,
-            partial_bytes=sum(p.itemsize for p in stages.partials),
-            traits=stages.traits,
-        )
-        inputs = tuple(
-            OperandCode.of(f"x{k}", a.dtype, value, inner.strides[k])
-            for k, (a, value) in enumerate(zip(stages.inputs, stages.input_values, strict=True))
-        )
-        results = tuple(
-            replace(y, inner="one" if inner.strides[len(inputs) + n] == 1 else "any")
-            for n, y in enumerate(stages.result_codes)
-        )
-        numbers = [("n", line.size), ("chunk", schedule.chunk), ("width", across.size)]
-        numbers += [("outputs", lines), ("per_group", schedule.per_group)]
-        numbers += [(f"k{d}", dim.size) for d, dim in enumerate(kept)]
-        labels = [*(o.name for o in (*inputs, *results)), *names]
-        for k, label in enumerate(labels):
-            numbers.append((f"{label}_start", starts[k]))
-            numbers.append((f"{label}_step", line.strides[k]))
-            numbers.append((f"{label}_column", across.strides[k]))
-            numbers += [(f"{label}_k{d}", dim.strides[k]) for d, dim in enumerate(kept)]
-        numbers += [(f"size_{axis}", shape[axis]) for axis in sorted({a for _, a in sizes})]
-        walked = Space((*kept, across, line), tuple(starts))
-        kernel = _Kernel(
-            stages,
-            schedule,
-            tuple(numbers),
-            index_type(walked, compared=bool(names or sizes), traits=stages.traits),
-            inputs,
-            results,
-            tuple(PositionCode(name) for name in names),
-            coords,
-            sizes,
-            len(kept),
-            len(kept) + 2 > BAKED_DIMS,
-            self.exclusive,
-        )
-        read = sum(min(a.size, math.prod(shape)) * a.dtype.itemsize for a in stages.inputs)
-        written = sum(r.size * r.dtype.itemsize for r in stages.results)
-        last = kernel.plan(totals=False, nbytes=read + written)
-        if schedule.pieces == 1:
-            return ScanPlan((last,), schedule=schedule)
-        pairs = zip(stages.partial_codes, stages.partials, strict=True)
-        workspace = {code.name: (lines * schedule.pieces, dtype) for code, dtype in pairs}
-        first = kernel.plan(totals=True, nbytes=read)
-        return ScanPlan((first, last), workspace, schedule=schedule)
-
-    def _vector(self, inner: Dim) -> int:
-        """Elements side by side along the innermost loop: a register where all allow it, else 1."""
-        stages = self.stages
-        definition, value = stages.definition, stages.vector_type()
-        operands = len(stages.inputs) + len(stages.results)
-        steps = inner.strides[:operands]
-        if (
-            value is None
-            or not stages.traits.is_cpu
-            or not definition.combine_componentwise
-            or any(y.value != value or y.load == "bool" for y in stages.result_codes)
-            or (definition.finalize is not None and not is_componentwise(definition.finalize))
-            or (definition.finalize is not None and definition.finalize.used & _PLACES)
-            or any(s not in (0, 1) for s in steps[: len(stages.inputs)])
-            or any(s != 1 for s in steps[len(stages.inputs) :])
-        ):
-            return 1
-        width = min(16, max(2, stages.traits.vector_bytes // _SIZES[value]))
-        while width > 2 and width > inner.size:
-            width //= 2
-        return width if width <= inner.size else 1
+    @property
+    def inner(self) -> Dim:
+        """The loop that vectors lie along."""
+        return self.line if self.along else self.across
 
 
-_PLACES = {"index", "scan_item"}
+def _lines(loops: FoldLoops, *, reverse: bool) -> _ScanLines:
+    """Divides loops; lines that are walked from their end begin there."""
+    space, across = loops.space, loops.single()
+    kept = space.select(False)
+    line = next(iter(space.select(True)), loops.single(reduced=True))
+    starts = space.offsets
+    if reverse:
+        ends = zip(starts, line.strides, strict=True)
+        starts = tuple(at + (line.size - 1) * step for at, step in ends)
+        line = replace(line, strides=tuple(-step for step in line.strides))
+    along = not kept or space.dims[-1].reduced
+    if not along:
+        kept, across = kept[:-1], kept[-1]
+    return _ScanLines(kept, across, line, starts, along)
 
 
-@dataclass
-class _Kernel:
-    """What both stages of one call have in common."""
+def _vector(folding: Folding, inner: Dim) -> int:
+    """Elements side by side along the innermost loop: a register where all allow it, else 1."""
+    definition, value = folding.definition, folding.vector_type()
+    operands = len(folding.inputs) + len(folding.results)
+    steps = inner.strides[:operands]
+    finalize = definition.finalize
+    if (
+        value is None
+        or not folding.traits.is_cpu
+        or not definition.combine_componentwise
+        or any(y.value != value or y.load == "bool" for y in folding.result_codes)
+        or (finalize is not None and not is_componentwise(finalize))
+        or (finalize is not None and finalize.used & _PLACES)
+        or any(s not in (0, 1) for s in steps[: len(folding.inputs)])
+        or any(s != 1 for s in steps[len(folding.inputs) :])
+    ):
+        return 1
+    width = min(16, max(2, folding.traits.vector_bytes // _SIZES[value]))
+    while width > 2 and width > inner.size:
+        width //= 2
+    return width if width <= inner.size else 1
 
-    stages: Stages
-    schedule: Schedule
-    numbers: tuple[tuple[str, int], ...]
-    index: str
-    inputs: tuple[OperandCode, ...]
-    results: tuple[OperandCode, ...]
-    positions: tuple[PositionCode, ...]
-    coords: tuple[tuple[int, int], ...]
-    sizes: tuple[tuple[int, int], ...]
-    kept: int
-    baked: bool
-    exclusive: bool
 
-    def plan(self, *, totals: bool, nbytes: int) -> KernelPlan:
-        """Plans one stage: the one that stores totals of pieces, or the one that stores results."""
-        stages, schedule = self.stages, self.schedule
-        definition = stages.definition
-        found = Arguments(self.index)
-        if not totals:
-            for y in self.results:
-                found.memory(y.storage, f"{y.name}_memory", read_only=False)
-        for x in self.inputs:
-            found.memory(x.storage, f"{x.name}_memory")
-        if schedule.pieces > 1:
-            for p in stages.partial_codes:
-                found.memory(p.storage, f"{p.name}_memory", read_only=not totals)
-        found.scalars(stages.scalar_codes)
-        if definition.draws:
-            found.random()
-        if not self.baked:
-            found.numbers(**dict(self.numbers))
-        code = ScanCode(
-            name=definition.name + ("_totals" if totals else ""),
-            preamble=definition.preamble,
-            parameters=tuple(found.parameters),
-            constants=self.numbers if self.baked else (),
-            index=self.index,
-            unified=unified_functions(definition.snippets, definition.preamble, stages.traits),
-            doubles=stages.doubles,
-            own=own_names(definition.snippets, definition.preamble),
-            **stages.texts(),
-            results=() if totals else self.results,
-            inputs=self.inputs,
-            partials=stages.partial_codes,
-            values=stages.values,
-            scalars=stages.scalar_codes,
-            positions=self.positions,
-            coords=self.coords,
-            sizes=self.sizes,
-            kept=self.kept,
-            vector=schedule.vector,
-            lanes=schedule.lanes,
-            each=schedule.each,
-            block=schedule.block,
-            exclusive=self.exclusive,
-            totals=totals,
-            pieces=schedule.pieces > 1,
-            random=definition.draws,
-        )
-        values = dict(self.numbers)
-        tiles = values["outputs"]
-        if schedule.template == "scan/columns":
-            width, vector = values["width"], schedule.vector
-            tiles = tiles // width * (width // vector + width % vector)
-        groups, local = -(-tiles // schedule.per_group), schedule.lanes
-        if schedule.template != "scan/group" and not stages.traits.is_cpu:
-            local = min(64, stages.traits.max_work_group_size)
-            groups = round_up(groups, local) // local
-        elements = values["outputs"] * values["n"]
-        return KernelPlan(
-            template=schedule.template,
-            code=code,
-            arguments=tuple(found.arguments),
-            global_size=(groups * local, schedule.pieces - totals),
-            local_size=(local, 1),
-            nbytes=nbytes,
-            flops=(definition.expr.flops + definition.step.flops) * elements,
-        )
+def _walked(
+    folding: Folding, loops: FoldLoops, lines: _ScanLines, schedule: ScanSchedule
+) -> KernelLoops:
+    """What the kernels of both stages walk over."""
+    kept, across, line = lines.kept, lines.across, lines.line
+    inputs, results = folding.operands(lines.inner, lines.inner)
+    numbers = [("n", line.size), ("chunk", schedule.chunk), ("width", across.size)]
+    numbers += [("outputs", loops.kept), ("per_group", schedule.per_group)]
+    numbers += [(f"k{d}", dim.size) for d, dim in enumerate(kept)]
+    names = [o.name for o in (*inputs, *results)] + [p.name for p in loops.positions]
+    for k, (name, start) in enumerate(zip(names, lines.starts, strict=True)):
+        numbers += operand_numbers(name, k, start, kept, step=line, column=across)
+    space = Space((*kept, across, line), lines.starts)
+    return KernelLoops(
+        numbers=(*numbers, *loops.size_numbers()),
+        index=index_type(space, compared=loops.counts, traits=folding.traits),
+        baked=len(space.dims) > BAKED_DIMS,
+        inputs=inputs,
+        results=results,
+        kept=len(kept),
+        positions=loops.positions,
+        coords=loops.coords,
+        sizes=loops.sizes,
+    )
+
+
+def _kernel(
+    folding: Folding,
+    schedule: ScanSchedule,
+    loops: KernelLoops,
+    *,
+    exclusive: bool,
+    totals: bool,
+    nbytes: int,
+) -> KernelPlan:
+    """Plans one stage: the one that stores totals of pieces, or the one that stores results."""
+    definition = folding.definition
+    several = schedule.pieces > 1
+    found = Arguments(loops.index)
+    if not totals:
+        for y in loops.results:
+            found.memory(y.storage, f"{y.name}_memory", read_only=False)
+    for x in loops.inputs:
+        found.memory(x.storage, f"{x.name}_memory")
+    if several:
+        for p in folding.partial_codes:
+            found.memory(p.storage, f"{p.name}_memory", read_only=not totals)
+    found.scalars(folding.scalar_codes)
+    if definition.draws:
+        found.random()
+    if not loops.baked:
+        found.numbers(**dict(loops.numbers))
+    code = ScanCode(
+        name=definition.name + ("_totals" if totals else ""),
+        preamble=definition.preamble,
+        parameters=tuple(found.parameters),
+        constants=loops.numbers if loops.baked else (),
+        index=loops.index,
+        unified=unified_functions(definition.snippets, definition.preamble, folding.traits),
+        doubles=folding.doubles,
+        own=own_names(definition.snippets, definition.preamble),
+        **folding.texts(),
+        results=() if totals else loops.results,
+        inputs=loops.inputs,
+        partials=folding.partial_codes,
+        values=folding.values,
+        scalars=folding.scalar_codes,
+        positions=loops.positions,
+        coords=loops.coords,
+        sizes=loops.sizes,
+        kept=loops.kept,
+        vector=schedule.vector,
+        lanes=schedule.lanes,
+        each=schedule.each,
+        block=schedule.block,
+        exclusive=exclusive,
+        totals=totals,
+        pieces=several,
+        random=definition.draws,
+    )
+    values = dict(loops.numbers)
+    groups, local = _groups(schedule, values["outputs"], values["width"], folding.traits)
+    elements = values["outputs"] * values["n"]
+    return KernelPlan(
+        template=schedule.template,
+        code=code,
+        arguments=tuple(found.arguments),
+        global_size=(groups * local, schedule.pieces - totals),
+        local_size=(local, 1),
+        nbytes=nbytes,
+        flops=(definition.expr.flops + definition.step.flops) * elements,
+    )
+
+
+def _groups(
+    schedule: ScanSchedule, lines: int, width: int, traits: DeviceTraits
+) -> tuple[int, int]:
+    """Work-groups of so many lines, ``width`` of them neighbours, and work-items of a group."""
+    tiles = lines
+    if schedule.template == "scan/columns":
+        tiles = lines // width * (width // schedule.vector + width % schedule.vector)
+    groups, local = -(-tiles // schedule.per_group), schedule.lanes
+    if schedule.template != "scan/group" and not traits.is_cpu:
+        local = min(64, traits.max_work_group_size)
+        groups = round_up(groups, local) // local
+    return groups, local

@@ -20,7 +20,7 @@ EACH = 4
 
 
 @dataclass(frozen=True)
-class Schedule:
+class ScanSchedule:
     """How the lines are cut.
 
     Attributes:
@@ -51,7 +51,7 @@ def choose_schedule(
     vector: int,
     partial_bytes: int,
     traits: DeviceTraits,
-) -> Schedule:
+) -> ScanSchedule:
     """Chooses the schedule of one scan.
 
     Args:
@@ -90,4 +90,4 @@ def choose_schedule(
         work = chunk * (1 if along else vector)
         per_group = max(1, min(CPU_GROUP_WORK // work, tiles // (4 * units)))
     block = BLOCK * vector if along else BLOCK
-    return Schedule(template, vector, lanes, each, block, chunk, pieces, per_group)
+    return ScanSchedule(template, vector, lanes, each, block, chunk, pieces, per_group)

@@ -36,10 +36,15 @@ def _addcdiv(a: Array, b: Array, c: Array, *, value: Any = 1, out: Array | None 
     return apply(typed("{a} + {d} * {b} / {c}"), a, b, c, value, kind=promoted(a, b, c), out=out)
 
 
+# Each of the three may be a number of the CPU.
+_LERP = as_given(ROWS["lerp.by_array"].text())
+for _name, _letter in (("x0", "{a}"), ("x1", "{b}"), ("x2", "{c}")):
+    _LERP = _LERP.replace(_name, _letter)
+
+
 @kernel("lerp.Scalar", "lerp.Tensor", out=True)
 def _lerp(a: Any, b: Any, weight: Any, *, out: Array | None = None) -> Any:
-    expr = as_given(ROWS["lerp.by_array" if isinstance(weight, Array) else "lerp"].text())
-    return apply(expr, a, b, weight, kind=promoted(a, b), out=out)
+    return apply(_LERP, a, b, weight, kind=promoted(a, b), out=out)
 
 
 @kernel("clamp", "clamp.Tensor", out=True)

@@ -25,7 +25,8 @@ def _sum_gradient(grad: torch.Tensor, x: torch.Tensor, dim: Any, keepdim: bool =
 
 
 def _running_gradient(grad: torch.Tensor, x: torch.Tensor, dim: int) -> Any:
-    given = array_of(grad), array_of(x)
+    # In C order, as the result, whatever the order of either.
+    given = array_of(grad.contiguous()), array_of(x)
     return adopt(run_on((grad, x), ops.logcumsumexp_backward, *given, given[1], dim))
 
 
@@ -64,7 +65,7 @@ def _running_of_operators(grad: torch.Tensor, x: torch.Tensor, dim: int) -> Any:
     def part(logarithm: torch.Tensor) -> torch.Tensor:
         return ((logarithm - result).flip(dim).logcumsumexp(dim).flip(dim) + x).exp()
 
-    return _by_sign(grad, part)
+    return _by_sign(grad, part).contiguous()
 
 
 def _sum_tangent(t: torch.Tensor, x: torch.Tensor, dim: Any, keepdim: bool = False) -> Any:
@@ -130,12 +131,15 @@ def register() -> None:
     def like_input(grad: torch.Tensor, x: torch.Tensor, *_: Any) -> torch.Tensor:
         return torch.empty_like(x)
 
+    def in_c_order(grad: torch.Tensor, x: torch.Tensor, *_: Any) -> torch.Tensor:
+        return x.new_empty(x.shape)
+
     sums = _sum_gradient, _sum_of_operators, _sum_tangent
     running = _running_gradient, _running_of_operators, _running_tangent
-    for name, rest, (gradient, *others) in (
-        ("logsumexp", "int[] dim, bool keepdim=False", sums),
-        ("logcumsumexp", "int dim", running),
+    for name, rest, meta, (gradient, *others) in (
+        ("logsumexp", "int[] dim, bool keepdim=False", like_input, sums),
+        ("logcumsumexp", "int dim", in_c_order, running),
     ):
         schema = f"{name}_backward(Tensor grad, Tensor x, {rest}) -> Tensor"
-        own = private.define(schema, gradient, like_input)
+        own = private.define(schema, gradient, meta)
         private.register_autograd(name, _differentiated(own, *others))

@@ -21,7 +21,9 @@ from clprim.plan.product.register_code import parameters_of
 from clprim.traits import DeviceTraits
 
 
-def plan_in_place(problem: Contraction, cut: Cut, traits: DeviceTraits) -> Iterator[KernelPlan]:
+def plan_weight_in_place(
+    problem: Contraction, cut: Cut, traits: DeviceTraits
+) -> Iterator[KernelPlan]:
     """Yields two kernels for every block of tiles.
 
     Args:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from clprim.plan.conv.winograd.code import WinogradCode, winograd_code
 from clprim.plan.conv.winograd.cut import Cut, image_numbers, lines_ahead, output_numbers
 from clprim.plan.conv.winograd.image import image_of
-from clprim.plan.conv.winograd.in_place import plan_in_place
+from clprim.plan.conv.winograd.in_place import plan_weight_in_place
 from clprim.plan.conv.winograd.packing import plan_weight
 from clprim.plan.conv.winograd.staged import plan_staged
 from clprim.plan.conv.winograd.tile import (
@@ -57,7 +57,7 @@ def plan_winograd(problem: Contraction, traits: DeviceTraits, tile: WinogradTile
     transformed = problem.groups * cut.v_size, problem.value
     if tile.kernels == 2:
         workspace = {"partial": slices, "transformed": transformed}
-        return Plan(tuple(plan_in_place(problem, cut, traits)), workspace)
+        return Plan(tuple(plan_weight_in_place(problem, cut, traits)), workspace)
     weight, packed = plan_weight(problem, code, cut)
     workspace = {"packed": (packed, problem.value)}
     if tile.fused:

@@ -1,0 +1,249 @@
+"""An inverted residual as one problem, and how its three parts are cut into tiles.
+
+expand      1 × 1: channels → middle channels
+depthwise   each middle channel by itself
+project     1 × 1: middle channels → outputs
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from clprim.dtypes import AnyDType
+from clprim.plan.depthwise.code import unrolls
+from clprim.plan.depthwise.problem import Depthwise
+from clprim.plan.depthwise.problem import index_of as depthwise_index
+from clprim.plan.kernel import power_of_two, round_up
+from clprim.plan.place import Place
+from clprim.plan.product.problem import Contraction
+from clprim.plan.product.problem import index_of as contraction_index
+from clprim.plan.product.register_code import ContractionCode, contraction_code
+from clprim.plan.product.register_tile import Tile
+from clprim.traits import DeviceTraits
+
+# Local memory for everything: a part of the second cache that every CPU's local memory has room
+# for.
+NEAR_BYTES = 256 << 10
+# Steps of depth that the products' loops take at a time.
+UNROLL = 4
+# Rows that a tile of a product may have: few, as each is another kernel to compile.
+ROWS = (14, 12, 9, 7, 4, 2, 1)
+# Of the smallest of a kernel's arrays of places.
+LEAST_PLACES = 512
+
+
+@dataclass(frozen=True)
+class InvertedResidual:
+    """What to compute; what lies between the three has any strides, as it is never stored.
+
+    Attributes:
+        expand: The first product; None where the depthwise convolution reads the input.
+        depthwise: The convolution; ``x`` is the input's place where there is no ``expand``.
+        project: The last product, with the operator's epilogue.
+    """
+
+    expand: Contraction | None
+    depthwise: Depthwise
+    project: Contraction
+
+    @property
+    def value(self) -> AnyDType:
+        """What sums are added up in."""
+        return self.project.value
+
+    @property
+    def x(self) -> Place:
+        """The input, as the place of its pixels."""
+        if self.expand is None:
+            return replace(self.depthwise.x, name="a")
+        x = self.expand.gathered
+        return Place("a", x.dtype, x.start, x.lane[0], x.depth[2], x.lane[1], x.lane[2])
+
+    @property
+    def channels(self) -> int:
+        """What the first product sums up; 1 where there is none."""
+        return 1 if self.expand is None else math.prod(self.expand.depths)
+
+    @property
+    def index(self) -> str:
+        """OpenCL C type that reaches every element."""
+        products = [p for p in (self.expand, self.project) if p is not None]
+        indices = {depthwise_index(self.depthwise), *map(contraction_index, products)}
+        return "long" if "long" in indices else "int"
+
+
+@dataclass(frozen=True)
+class ResidualMemory:
+    """How local memory is divided; all sizes in elements.
+
+    Attributes:
+        rows: Of the result, of a step.
+        pitch: From a pixel of the middle to the next one.
+        middle: Channels of the middle, in whole tiles.
+        ring_rows, ring_row: Rows of the ring, and a row's size.
+        between: Results of the depthwise convolution.
+        places: Of every array of places.
+        nbytes: Of everything.
+    """
+
+    rows: int
+    pitch: int
+    middle: int
+    ring_rows: int
+    ring_row: int
+    between: int
+    places: int
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class ResidualTiles:
+    """The tiles of the three, and the local memory between them.
+
+    Attributes:
+        width: Elements of a vector.
+        expand: Rows and vectors of the first product's tile.
+        project: The last product, as matrix products are printed.
+        unrolled: Whether the taps of the depthwise convolution are unrolled.
+        rows: Of its tile.
+        room: How local memory is divided.
+        near: Elements of it for values.
+        outputs: Of the last product.
+    """
+
+    width: int
+    expand: tuple[int, int]
+    project: ContractionCode
+    unrolled: bool
+    rows: int
+    room: ResidualMemory
+    near: int
+    outputs: int
+
+    @property
+    def expand_strips(self) -> int:
+        """Strips of the first product's weight."""
+        return self.room.middle // (self.width * self.expand[1])
+
+    @property
+    def project_strips(self) -> int:
+        """Strips of the last product's weight."""
+        return -(-self.outputs // self.project.packed_lanes)
+
+
+def residual_tiles(what: InvertedResidual, traits: DeviceTraits) -> ResidualTiles | None:
+    """Chooses tiles, and divides local memory.
+
+    Args:
+        what: What to compute.
+        traits: Of the device.
+
+    Returns:
+        The tiles, or None where memory has no room, channels fill no vector, the three calculate in
+        several types, or rows of the first product do not follow each other.
+    """
+    if not _suits(what):
+        return None
+    d, expand, project = what.depthwise, what.expand, what.project
+    itemsize, sums = what.value.itemsize, traits.sums
+    width = _width(d.channels, itemsize, traits)
+    if width < 2:
+        return None
+    first = (1, 1) if expand is None else _block(d.columns.inputs, d.channels, width, sums)
+    last = _block(d.columns.outputs, project.outputs, width, sums)
+    code = replace(product_code(project, last, width, traits), index=what.index)
+    unrolled = unrolls(d.rows, d.columns)
+    two = unrolled and (d.rows.stride, d.rows.kernel) == (1, 3) and sums == 28
+    rows = 2 if two else 1
+    kept = 4 + (4 if code.index == "int" else 8) * sum(o.moves for o in code.outputs)
+    room = _room(what, width, width * first[1], rows, kept, traits)
+    if room is None:
+        return None
+    near = (min(traits.local_memory, NEAR_BYTES) - kept * room.places) // itemsize
+    return ResidualTiles(width, first, code, unrolled, rows, room, near, project.outputs)
+
+
+def product_code(
+    what: Contraction, tile: tuple[int, int], width: int, traits: DeviceTraits
+) -> ContractionCode:
+    """Returns one of the two products as it is printed.
+
+    Args:
+        what: Which.
+        tile: Its rows and vectors.
+        width: Elements of a vector.
+        traits: Of the device.
+    """
+    return contraction_code(
+        what,
+        Tile(*tile),
+        width=width,
+        along="depth",
+        unit=UNROLL,
+        gathered_rows=True,
+        traits=traits,
+    )
+
+
+def _suits(what: InvertedResidual) -> bool:
+    """Whether all three calculate in one type, and the first product's rows follow each other."""
+    d, expand, x = what.depthwise, what.expand, what.x
+    values = {w.value for w in (d, what.project, expand) if w is not None}
+    if len(values) > 1 or d.multiplier != 1:
+        return False
+    return expand is None or d.rows.inputs == 1 or x.row == d.columns.inputs * x.column
+
+
+def _width(channels: int, itemsize: int, traits: DeviceTraits) -> int:
+    """Lanes of a vector: what a register has, or the largest power of two that channels fill."""
+    most = min(16, traits.vector_bytes // itemsize, channels)
+    largest = power_of_two(max(1, most))
+    return largest if largest == most else largest // 2
+
+
+def _block(pixels: int, outputs: int, width: int, sums: int) -> tuple[int, int]:
+    """Rows and vectors of a tile, for lines of so many pixels: those that cost least.
+
+    A step of depth costs a product for each sum, and loads of what they share.
+    """
+    wide = -(-outputs // width)
+
+    def cost(tile: tuple[int, int]) -> float:
+        rows, vectors = tile
+        return -(-wide // vectors) / rows * (rows * vectors + rows + vectors)
+
+    tiles = [(r, v) for r in ROWS if r <= pixels for v in (1, 2, 3, 4) if r * v <= sums]
+    return min(tiles, key=cost)
+
+
+def _room(
+    what: InvertedResidual, width: int, whole: int, tile_rows: int, kept: int, traits: DeviceTraits
+) -> ResidualMemory | None:
+    """Divides local memory among as many rows of the result as fit; None where not one does.
+
+    Args:
+        what: What to compute.
+        width: Elements of a vector.
+        whole: What channels of the middle are rounded up to.
+        tile_rows: What the depthwise convolution computes at once.
+        kept: Bytes of a pixel's places.
+        traits: Of the device.
+    """
+    h, v = what.depthwise.rows, what.depthwise.columns
+    itemsize = what.value.itemsize
+    middle = round_up(what.depthwise.channels, whole)
+    # Pixels a power of two apart would all go to the same few places of the nearest cache.
+    pitch = middle + (width if middle * itemsize % 1024 == 0 else 0)
+    ring_row = max(v.before + v.inputs, (v.outputs - 1) * v.stride + v.reach) * pitch
+    best = None
+    for rows in range(1, h.outputs + 1):
+        ring_rows = min((rows - 1) * h.stride + h.reach, h.inputs)
+        pixels = max(ring_rows * v.inputs, rows * v.outputs)
+        places = power_of_two(max(LEAST_PLACES, pixels))
+        between = round_up(rows, tile_rows) * v.outputs * pitch
+        nbytes = (2 * middle + ring_rows * ring_row + between) * itemsize + kept * places
+        if nbytes > min(traits.local_memory, NEAR_BYTES):
+            break
+        best = ResidualMemory(rows, pitch, middle, ring_rows, ring_row, between, places, nbytes)
+    return best
