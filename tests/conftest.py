@@ -4,6 +4,7 @@ import ctypes
 import dataclasses
 import gc
 import os
+import sys
 import zlib
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
@@ -247,6 +248,14 @@ def double_device():
 def traits(request, device, monkeypatch):
     """The device, planned for as if it were another: a GPU, a CPU with narrower registers…"""
     return _pretend(device, monkeypatch, request.param)
+
+
+@pytest.fixture(autouse=True)
+def first_device_alone():
+    """Refuses what lets PyTorch's tensors be on every device, for good: that is a process's own."""
+    yield
+    numbers = sys.modules.get("clprim.torch.numbers")
+    assert numbers is None or not numbers._order, "tensors were made on a further device"
 
 
 @pytest.fixture(autouse=True)
