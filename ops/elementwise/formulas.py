@@ -82,7 +82,7 @@ TANHSHRINK = """
 # in one is not multiplied by 0.
 MISH = """
     typeof_y0 x = x0;
-    typeof_y0 e = exp(x < -1000 ? -1000 : x > 20 ? 20 : x);
+    typeof_y0 e = exp(x > 20 ? 20 : x < -1000 ? -1000 : x);
     y0 = x * (e * (e + 2) / (e * (e + 2) + 2));
 """
 # erfc keeps the digits that 1 + erf loses where x is negative. The gradient by hand: past 40 both
