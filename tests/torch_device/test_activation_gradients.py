@@ -58,3 +58,13 @@ def test_slopes_where_the_result_is_nearly_settled(name):
         getattr(F, name)(leaf).sum().backward()
         found.append(leaf.grad.cpu().double())
     torch.testing.assert_close(*found, rtol=1e-5, atol=0)
+
+
+def test_gradients_without_dimensions():
+    # That of logsigmoid comes with a buffer of one dimension and no elements.
+    for function in (torch.nn.functional.logsigmoid, torch.nn.functional.hardtanh):
+        x = torch.tensor(0.5, device="opencl", requires_grad=True)
+        function(x).backward()
+        expected = torch.tensor(0.5, requires_grad=True)
+        function(expected).backward()
+        torch.testing.assert_close(x.grad.cpu(), expected.grad)

@@ -12,17 +12,22 @@ from clprim.ops.elementwise.row import Row, gradient, gradient_of_result
 from clprim.ops.elementwise.table import ROWS
 from clprim.pointwise import Pointwise
 from clprim.torch.kernels.elementwise import apply, as_given, floating, has_gradient, typed
-from clprim.torch.layout import elementwise, turned
+from clprim.torch.layout import of_two, turned
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
+
+
+# Here PyTorch has the argument before the gradient, and results lie as `clprim.ops` has them.
+_ARGUMENT_FIRST = ("hardsigmoid", "hardswish", "hardtanh", "softplus")
 
 
 def _derivative(overload: str, name: str) -> None:
     """Registers the gradient of an operator; PyTorch may say more than its numbers."""
     backward: Callable[..., Any] = getattr(ops, f"{name}_backward")
     numbers = ROWS[name].numbers.count(",") + 1 if ROWS[name].numbers else 0
+    lies = None if overload in _ARGUMENT_FIRST else of_two
 
-    @kernel(f"{overload}_backward", lies=elementwise)
+    @kernel(f"{overload}_backward", lies=lies)
     def run(grad: Array, x: Array, *args: Any, **options: Any) -> Any:
         return backward(grad, x, *args[:numbers], **options)
 
