@@ -16,7 +16,6 @@ from clprim.torch.layout import of_two, turned
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
-
 # Here PyTorch has the argument before the gradient, and results lie as `clprim.ops` has them.
 _ARGUMENT_FIRST = ("hardsigmoid", "hardswish", "hardtanh", "softplus")
 
