@@ -30,10 +30,13 @@ nn.functional.avg_pool3d nn.functional.batch_norm nn.functional.channel_shuffle
 nn.functional.conv1d nn.functional.conv2d nn.functional.conv3d nn.functional.conv_transpose2d
 nn.functional.conv_transpose3d nn.functional.cross_entropy nn.functional.embedding
 nn.functional.embedding_bag nn.functional.gelu nn.functional.glu nn.functional.grid_sample
-nn.functional.group_norm nn.functional.hardshrink nn.functional.hardswish
+nn.functional.group_norm nn.functional.hardshrink nn.functional.hardsigmoid
+nn.functional.hardswish nn.functional.hardtanh
 nn.functional.interpolate.bilinear nn.functional.interpolate.trilinear nn.functional.layer_norm
+nn.functional.logsigmoid
 nn.functional.max_pool2d nn.functional.max_pool3d nn.functional.pad.replicate_negative
 nn.functional.relu nn.functional.scaled_dot_product_attention nn.functional.silu
+nn.functional.softplus nn.functional.softshrink
 """.split()
 pytestmark = pytest.mark.alone
 
