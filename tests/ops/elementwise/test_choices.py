@@ -147,6 +147,11 @@ def test_lerp(device, dtype):
     equal(ops.lerp(x, y, cp.asarray(weight)), expected, dtype)
 
 
+def test_lerp_of_integers(device):
+    a, b, weight = (cp.asarray(np.int32(v)) for v in ([1, 2, 3], [5, 9, 1], [0, 1, 0]))
+    equal(ops.lerp(a, b, weight), [1.0, 9.0, 3.0], np.float32)
+
+
 def test_lerp_meets_its_end_exactly(device):
     torch = pytest.importorskip("torch")
     a, b = np.float32([1e8, 3.3]), np.float32([1.1, -7.7])
