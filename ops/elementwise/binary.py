@@ -13,7 +13,7 @@ from clprim.arrays.array import Array
 from clprim.dtypes import adapted
 from clprim.errors import DefinitionError, DTypeError, quoted
 from clprim.ops.elementwise.calls import arithmetic, common_dtype
-from clprim.ops.shared.arguments import is_array, number
+from clprim.ops.shared.arguments import is_array, number, operand
 from clprim.ops.shared.strings import kernel
 
 __all__ = ["add", "div", "sub"]
@@ -23,7 +23,7 @@ def _add(what: str, sign: str, a: Any, b: Any, alpha: Any, out: Any) -> Array:
     alpha = number(what, "alpha", alpha)
     if alpha == 1 or not (is_array(a) or is_array(b)):
         return arithmetic(what, {"+": "add", "-": "subtract"}[sign], a, b, out)
-    a, b = (v if is_array(v) else number(what, "an operand", v) for v in (a, b))
+    a, b = operand(what, a), operand(what, b)
     common = common_dtype(a, b)
     if common.kind == "b":
         raise DTypeError(f"{what}: alpha={quoted(alpha)} beside bool; use astype()")
@@ -93,7 +93,7 @@ def div(a: Any, b: Any, *, rounding_mode: str | None = None, out: Any = None) ->
         )
     dtype = None
     if rounding_mode is None and (is_array(a) or is_array(b)):
-        a, b = (v if is_array(v) else number("div", "an operand", v) for v in (a, b))
+        a, b = operand("div", a), operand("div", b)
         whole = all(v.dtype.kind in "biu" if is_array(v) else isinstance(v, int) for v in (a, b))
         dtype = np.dtype(np.float32) if whole else None
     return arithmetic("div", names[rounding_mode], a, b, out, dtype)

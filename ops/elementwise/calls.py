@@ -13,7 +13,7 @@ from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, adapted, promote, scalar_dtype
 from clprim.errors import ShapeError
 from clprim.ops.elementwise.row import SAME, Row, gradient, gradient_of_result
-from clprim.ops.shared.arguments import check_floating, dtype_of, is_array, number, real
+from clprim.ops.shared.arguments import check_floating, dtype_of, is_array, operand, real
 from clprim.pointwise import Pointwise
 
 # --- calls ---------------------------------------------------------------------------------------
@@ -31,9 +31,9 @@ def arithmetic(what: str, name: str, a: Any, b: Any, out: Any, dtype: Any = None
     if not is_array(a) and not is_array(b):
         dtype_of(what, "at least one operand", a)
     if is_array(a):
-        b = b if is_array(b) else number(what, "an operand", b)
+        b = operand(what, b)
         return binary(name, a, b, out=out, dtype=dtype)
-    return binary(name, b, number(what, "an operand", a), swapped=True, out=out, dtype=dtype)
+    return binary(name, b, operand(what, a), swapped=True, out=out, dtype=dtype)
 
 
 @lru_cache(maxsize=1024)
@@ -51,10 +51,10 @@ def of_two(row: Row, a: Any, b: Any, out: Any) -> Array:
             a, b = b, a
         if is_array(b):
             return row.of_floats(a, b, out=out)
-        return row.with_number(a, number(name, "an operand", b), out=out)
+        return row.with_number(a, operand(name, b), out=out)
     if not is_array(a) and not is_array(b):
         dtype_of(name, "at least one operand", a)
-    a, b = (v if is_array(v) else number(name, "an operand", v) for v in (a, b))
+    a, b = operand(name, a), operand(name, b)
     dtype = common_dtype(a, b)
     if dtype.kind == "b" or (dtype.kind in "iu" and row.integers != SAME):
         dtype = np.dtype(np.float32)
@@ -88,8 +88,8 @@ def back_of_result(what: str, row: Row, grad: Any, output: Any) -> Any:
 def back_of_two(what: str, row: Row, grad: Any, *operands: Any) -> Any:
     """Returns the gradients in both arrays, which are of floats."""
     dtype_of(what, "grad", grad)
-    for label, operand in zip(row.arrays, operands, strict=True):
-        check_floating(what, label, operand)
+    for label, array in zip(row.arrays, operands, strict=True):
+        check_floating(what, label, array)
     return gradient(row, None)(*operands, grad=grad)
 
 

@@ -50,6 +50,15 @@ def is_array(value: object) -> bool:
     return isinstance(value, cl_array.Array)
 
 
+def operand(what: str, value: Any) -> Any:
+    """Returns an array as it is, or a number.
+
+    Raises:
+        DTypeError: Neither.
+    """
+    return value if is_array(value) else number(what, "an operand that is no device array", value)
+
+
 def check_mask(what: str, mask: Any, names: Sequence[str]) -> tuple[bool, ...]:
     """Returns which gradients are wanted.
 
