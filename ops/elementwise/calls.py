@@ -13,7 +13,7 @@ from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, adapted, promote, scalar_dtype
 from clprim.errors import ShapeError
 from clprim.ops.elementwise.row import SAME, Row, gradient, gradient_of_result
-from clprim.ops.shared.arguments import check_floating, dtype_of, is_array, operand, real
+from clprim.ops.shared.arguments import check_floating, dtype_of, is_array, number, operand, real
 from clprim.pointwise import Pointwise
 
 # --- calls ---------------------------------------------------------------------------------------
