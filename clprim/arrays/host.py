@@ -37,7 +37,7 @@ def host_view(array: cl_array.Array) -> np.ndarray[Any, Any] | None:
     device = device_of(array.context)
     if device is None or not array.size or not _computes_in_the_hosts_memory(device):
         return None
-    tracing.end("memory that the host shares")
+    tracing.end_any("memory that the host shares")
     join(array, device)
     device.synchronize()
     try:

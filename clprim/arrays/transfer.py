@@ -23,7 +23,9 @@ def upload(array: cl_array.Array, host: np.ndarray[Any, Any], device: Device) ->
     """
     if not host.size:
         return
-    tracing.end("an upload")
+    if tracing.active.now is not None:
+        tracing.active.now.uploaded(array, host, device)
+        return
     flat = np.ascontiguousarray(host).view(np.uint8).reshape(-1)
     try:
         with device.lock:
@@ -50,7 +52,7 @@ def download(
     """
     if not array.size:
         return np.empty(array.shape, array.dtype)
-    tracing.end("a download")
+    tracing.end_any("a download")
     flat = np.empty(tuple(array.shape[d] for d in order), array.dtype)
     # Kernels run on the device's queue of the moment, which a profile replaces for a while.
     owner = device_of(array.context)

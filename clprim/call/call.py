@@ -75,7 +75,7 @@ class Call:
     Attributes:
         what: The operator, for messages.
         stages: The kernels that run every time, in order.
-        new: Of every result how `new_array` allocates it; None for those that the caller gives.
+        new: Of every result how `allocated` makes it; None for those that the caller gives.
         once: The kernels that run before, but for weights that stay only the first time.
         workspace: Bytes of buffers between kernels, the last ones of the list.
         draws: Whether kernels draw random numbers, from a state that ends the call's numbers.
@@ -89,19 +89,19 @@ class Call:
     draws: bool = False
 
     def allocate(
-        self, device: Device, outs: tuple[Any, ...] = (), make: Any = allocated
+        self, device: Device, outs: tuple[Any, ...] = ()
     ) -> tuple[Array, ...]:
-        """Returns the results: those that the caller gives, and new arrays, which ``make`` makes.
+        """Returns the results: those that the caller gives, and new arrays.
 
         Raises:
             DeviceError: Not enough memory.
         """
         if not outs:
-            return tuple([make(device, *new) for new in self.new])  # type: ignore[misc]
+            return tuple([allocated(device, *new) for new in self.new])  # type: ignore[misc]
         if len(outs) == len(self.new):
             return outs
         given = iter(outs)
-        return tuple([make(device, *new) if new else next(given) for new in self.new])
+        return tuple([allocated(device, *new) if new else next(given) for new in self.new])
 
     def run(
         self,

@@ -150,6 +150,22 @@ class Launch:
         slots_ = (slots[name] for name in self.buffers)
         return tuple(zip(self._positions, slots_, strict=True))
 
+    def set_buffer(self, position: int, buffer: Any) -> None:
+        """Sets a buffer for all launches to come, of a kernel that nobody else launches."""
+        self._set_arg(position, buffer)
+
+    def set_numbers(self, scalars: Sequence[float]) -> None:
+        """Sets the run-time scalars for all launches to come, likewise."""
+        for position, number, format_ in self._scalars:
+            value = scalars[number]
+            if format_ in (b"b", b"B"):
+                value = _byte(value, format_)
+            self._set_number((position, format_, value))
+
+    def parts(self) -> tuple[Any, ...]:
+        """Returns what enqueues it without this class: kernel, sizes, `set_arg`, plan."""
+        return self._kernel, self._global, self._local, self._set_arg, self._plan
+
     def enqueue(self, memory: Sequence[Any], places: Places, scalars: Sequence[float]) -> cl.Event:
         """Enqueues the kernel, on the queue that its device has now.
 
@@ -166,11 +182,7 @@ class Launch:
             try:
                 for position, place in places:
                     set_arg(position, memory[place])
-                for position, number, format_ in self._scalars:
-                    value = scalars[number]
-                    if format_ in (b"b", b"B"):
-                        value = _byte(value, format_)
-                    self._set_number((position, format_, value))
+                self.set_numbers(scalars)
                 event = cl.enqueue_nd_range_kernel(queue, self._kernel, self._global, self._local)
             except cl.Error as error:
                 raise DeviceError(

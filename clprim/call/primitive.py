@@ -12,7 +12,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from clprim.arrays.array import Array, new_array
+from clprim.arrays.array import Array
 from clprim.arrays.memory import operand_of
 from clprim.call.arguments import check_arrays
 from clprim.call.call import Call, bind
@@ -67,14 +67,14 @@ class _NoCall(Call):
     """Stands for the call of a problem that has no kernel."""
 
     def allocate(
-        self, device: Device, outs: tuple[Any, ...] = (), make: Any = None
+        self, device: Device, outs: tuple[Any, ...] = ()
     ) -> tuple[Array, ...]:
         """Says so.
 
         Raises:
             NoPlanError: Always.
         """
-        del device, outs, make
+        del device, outs
         raise NoPlanError
 
 
@@ -196,6 +196,11 @@ def run(
         NoPlanError: What `Primitive.plan` says; nothing was written.
     """
     device = current_device()
+    if active.now is not None:
+        found: tuple[Array, ...] = active.now.run(
+            primitive, device, arrays, numbers, outs, options, kept
+        )
+        return found
     call, signature = primitive.calls.look_up(
         device, arrays, outs, numbers, options if key is None else key
     )
@@ -205,10 +210,6 @@ def run(
             return run(primitive, arrays, plain, outs, options, key, kept)
         call = _prepare(primitive, device, arrays, numbers, outs, options, kept)
         primitive.calls.remember(signature, call)
-    if active.now is not None:
-        results = call.allocate(device, outs, new_array)
-        active.now.note(primitive, call, results, arrays, numbers, options, kept)
-        return results
     results = call.allocate(device, outs)
     try:
         call.run(device, (*results, *arrays), numbers, kept)
@@ -228,6 +229,13 @@ def able(
 ) -> bool:
     """Whether a primitive has kernels for a call, which is planned and built as `run` would."""
     device = current_device()
+    if active.now is not None:
+        request = request_of(primitive, device, arrays, as_numbers(numbers), outs, options)
+        try:
+            primitive.plan(primitive.problem(request, device), device.traits, table_of(device))
+        except NoPlanError:
+            return False
+        return True
     call, signature = primitive.calls.look_up(device, arrays, outs, numbers, options)
     if call is None:
         call = _prepare(primitive, device, arrays, numbers, outs, options, _NOTHING)

@@ -73,7 +73,7 @@ def advance() -> State:
     Raises:
         TraceEndedError: Inside a trace, as the call would not be the same when it is repeated.
     """
-    tracing.end("a draw of random numbers")
+    tracing.end_any("a draw of random numbers")
     if _given.state is not None:
         found = _given.state
         _given.state = State(found.seed, found.call + 1)

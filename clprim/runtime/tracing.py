@@ -1,18 +1,31 @@
 """The switch of a trace: whether this thread's calls are noted instead of launched.
 
-What a trace is, `clprim.call.trace` says. Here is only what the floors below it look at.
+What a trace is, `clprim.graph.trace` says. Here is only what the floors below it look at.
 """
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
+
+# Whose frames are not the user's program.
+_OURS = ("clprim", "torch", "contextlib", "functools", "numpy")
 
 
 class TraceEndedError(Exception):
-    """A traced function did what no trace can note: the host read or wrote memory, say."""
+    """A traced function did what no trace can note: the host read memory, say.
+
+    Attributes:
+        why: What it did.
+        line: Where in the program, as ``file:line``.
+    """
+
+    def __init__(self, why: str, line: str) -> None:
+        super().__init__(f"{why} at {line}" if line else why)
+        self.why, self.line = why, line
 
 
 class _Active(threading.local):
@@ -34,11 +47,30 @@ def switched_to(trace: Any) -> Iterator[None]:
         active.now = before
 
 
-def end(why: str) -> None:
+def line() -> str:
+    """Returns the line of the user's program that is running, as ``file:line``."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in _OURS:
+            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
+
+
+def end(why: str) -> NoReturn:
+    """Ends the thread's trace.
+
+    Raises:
+        TraceEndedError: Always.
+    """
+    raise TraceEndedError(why, line())
+
+
+def end_any(why: str) -> None:
     """Ends the thread's trace, if there is one.
 
     Raises:
         TraceEndedError: There is one.
     """
     if active.now is not None:
-        raise TraceEndedError(why)
+        end(why)

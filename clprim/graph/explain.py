@@ -1,0 +1,44 @@
+"""What a compiled call runs, as text: a kernel a line, what was fused, memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clprim.graph.text import Names, kind_text
+from clprim.text_table import format_table
+
+if TYPE_CHECKING:
+    from clprim.graph.jit import Compiled
+
+
+def explained(compiled: Compiled) -> str:
+    """Returns a table of kernels in order, the notes of passes, and the memory between kernels."""
+    replay, before = compiled.replay, compiled.traced
+    names = Names(replay.graph)
+    rows = []
+    for n, step in enumerate(replay.steps):
+        node, plan = step.node, step.launch.parts()[-1]
+        choice = node.plan.choice
+        rows.append(
+            [
+                n,
+                plan.code.name,
+                str(choice) if choice else "",
+                ", ".join(map(names, node.writes)),
+                ", ".join(map(kind_text, node.writes)),
+                f"{plan.nbytes / 2**20:.2f}",
+                f"{plan.flops / 1e6:.2f}",
+                node.line.rpartition("/")[2],
+            ]
+        )
+    headers = ["", "kernel", "strategy", "makes", "of", "MiB", "Mflop", "line"]
+    arena = replay.arena
+    lines = [
+        f"{replay.graph.what}: {len(before.nodes)} calls traced, {len(replay.steps)} kernels, "
+        f"{arena.nbytes / 2**20:.1f} MiB between them (at least {arena.live / 2**20:.1f})",
+        "",
+        format_table(headers, rows, align="rllllrrl"),
+        "",
+        *dict.fromkeys(replay.graph.notes),
+    ]
+    return "\n".join(lines)

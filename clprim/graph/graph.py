@@ -1,0 +1,181 @@
+"""Graphs: calls of primitives over buffers, in the order of the program; they print as Python.
+
+A buffer is a piece of memory, an operand where the elements of an array lie in one. Views need no
+node: they are operands over the same buffer. Nodes stand in an order that respects what each of
+them reads and writes, and a pass that moves one has to keep it so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from clprim.call.packed import PackedWeight
+from clprim.call.primitive import Primitive, Request
+from clprim.graph.text import graph_text
+from clprim.plan.kernel import Plan
+from clprim.plan.strides import Operand
+from clprim.runtime.device import Device
+from clprim.runtime.tables import table_of
+
+NOTHING: Mapping[str, PackedWeight] = {}
+
+
+class Buffer:
+    """A piece of memory of a graph; inside a trace it is what arrays lie over.
+
+    Attributes:
+        nbytes: Its size.
+        kind: ``input`` is given with every call, ``constant`` is there, ``temporary`` is not yet.
+        memory: Of a constant: the device's memory.
+        weight: Of a constant that never changes: what kernels made of it is kept here.
+    """
+
+    __slots__ = ("__weakref__", "kind", "memory", "nbytes", "weight")
+
+    def __init__(self, nbytes: int, kind: str = "temporary", memory: Any = None) -> None:
+        self.nbytes, self.kind, self.memory = nbytes, kind, memory
+        self.weight: PackedWeight | None = None
+
+    @property
+    def frozen(self) -> bool:
+        """Whether its contents are known and stay."""
+        return self.weight is not None
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} of {self.nbytes} bytes>"
+
+
+def buffer_of(operand: Operand) -> Buffer:
+    """Returns the buffer that an operand of a graph lies in."""
+    assert operand.memory is not None
+    found = operand.memory[0]
+    assert isinstance(found, Buffer)
+    return found
+
+
+def same_place(a: Operand, b: Operand) -> bool:
+    """Whether two operands are the same elements in the same order."""
+    return a == b and buffer_of(a) is buffer_of(b)
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A call of a primitive.
+
+    Attributes:
+        primitive: Which.
+        reads: Operands, in the order of the call.
+        writes: Results.
+        numbers: Run-time scalars.
+        options: What else the primitive was told.
+        kept: By the primitive's names: weights that stay.
+        problem: What is computed.
+        plan: The kernels; of another device they are planned anew.
+        line: Of the program that made the call.
+    """
+
+    primitive: Primitive
+    reads: tuple[Operand, ...]
+    writes: tuple[Operand, ...]
+    numbers: tuple[Any, ...]
+    options: Any
+    kept: Mapping[str, PackedWeight] = field(repr=False)
+    problem: Any = field(repr=False)
+    plan: Plan = field(repr=False)
+    line: str = ""
+
+    @property
+    def draws(self) -> bool:
+        """Whether it draws random numbers."""
+        return any(kernel.draws for kernel in self.plan.stages)
+
+    def buffers(self) -> Iterator[Buffer]:
+        """All that it reads or writes, some more than once."""
+        return map(buffer_of, (*self.writes, *self.reads))
+
+
+def planned(
+    device: Device,
+    primitive: Primitive,
+    reads: Sequence[Operand],
+    writes: Sequence[Operand],
+    numbers: Sequence[Any] = (),
+    options: Any = None,
+    kept: Mapping[str, PackedWeight] = NOTHING,
+    line: str = "",
+) -> Node:
+    """Returns a node whose results are given.
+
+    Raises:
+        ClprimError: What the primitive refuses.
+        NoPlanError: It has no kernel for this.
+        ValueError: Nothing is to run.
+    """
+    request = Request(tuple(reads), tuple(numbers), tuple(writes), options, frozenset(kept))
+    problem = primitive.problem(request, device)
+    plan = primitive.plan(problem, device.traits, table_of(device))
+    if plan is None or not plan.stages:
+        raise ValueError("nothing is to run")
+    rest = request.numbers, options, kept, problem, plan, line
+    return Node(primitive, request.operands, request.outs, *rest)
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """What a function launches.
+
+    Attributes:
+        what: The function's name.
+        inputs: What is given with a call, in order.
+        nodes: The calls, in order.
+        outputs: The results, in order.
+        notes: What passes did, and what they left, a line each.
+    """
+
+    what: str
+    inputs: tuple[Operand, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[Operand, ...]
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return graph_text(self)
+
+    def __repr__(self) -> str:
+        return f"<clprim.Graph {self.what}: {len(self.nodes)} nodes>"
+
+    def with_nodes(self, nodes: Sequence[Node], *notes: str) -> Graph:
+        """Returns the graph with other nodes."""
+        return replace(self, nodes=tuple(nodes), notes=(*self.notes, *notes))
+
+    def results(self) -> set[Buffer]:
+        """Buffers that hold results and are made by a call."""
+        return {b for b in map(buffer_of, self.outputs) if b.kind == "temporary"}
+
+
+class Uses:
+    """Where the buffers of some nodes are written and read, by the nodes' numbers.
+
+    Attributes:
+        writers, readers: By buffer, in order.
+    """
+
+    def __init__(self, nodes: Sequence[Node | None]) -> None:
+        self.writers: dict[Buffer, list[int]] = {}
+        self.readers: dict[Buffer, list[int]] = {}
+        for n, node in enumerate(nodes):
+            if node is not None:
+                self.add(n, node)
+
+    def add(self, n: int, node: Node) -> None:
+        """Counts a node in, behind those that are."""
+        for operands, found in ((node.writes, self.writers), (node.reads, self.readers)):
+            for buffer in {buffer_of(o): None for o in operands}:
+                found.setdefault(buffer, []).append(n)
+
+    def only_writer(self, buffer: Buffer) -> int | None:
+        """The only node that writes a temporary; None where there are several, or none."""
+        found = self.writers.get(buffer, ())
+        return found[0] if buffer.kind == "temporary" and len(found) == 1 else None

@@ -1,0 +1,250 @@
+"""`jit`: a function over arrays as one planned computation, and `repeatable`, what operators use."""
+
+from __future__ import annotations
+
+import inspect
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from functools import update_wrapper
+from typing import Any
+
+from clprim.arrays.array import Array, array_over
+from clprim.call.packed import PackedWeight
+from clprim.errors import DefinitionError, quoted
+from clprim.graph.arguments import Arguments, described
+from clprim.graph.graph import Graph, buffer_of
+from clprim.graph.passes import optimised
+from clprim.graph.replay import Replay
+from clprim.graph.results import Results
+from clprim.graph.trace import traced
+from clprim.options import current_options
+from clprim.runtime import tracing
+from clprim.runtime.device import Device, current_device
+
+# Signatures that a compiled function remembers; the one that was called longest ago goes first.
+MOST_SIGNATURES = 64
+
+
+class Compiled:
+    """What a function does for one signature.
+
+    Attributes:
+        traced: The graph as it was traced.
+        replay: What passes have made of it, ready to run.
+    """
+
+    def __init__(self, device: Device, graph: Graph, results: Results) -> None:
+        self.traced, self._device, self._results = graph, device, results
+        self.replay = Replay(device, optimised(graph, device))
+
+    def __call__(self, arrays: Sequence[Any]) -> Any:
+        """Runs it on the arrays of a call, in the order that they were traced in."""
+        replay, device = self.replay, self._device
+        memory = replay([array.base_data for array in arrays])
+
+        def array(number: int) -> Array:
+            operand = replay.graph.outputs[number]
+            found = replay.memory_of(buffer_of(operand), memory)
+            where = operand.shape, operand.dtype, operand.strides, operand.offset, operand.size
+            return array_over(device, found, *where)
+
+        return self._results(array, arrays)
+
+
+class Function:
+    """A compiled function; see `jit`.
+
+    Args:
+        function: What it computes.
+        constants: Names of arguments that are frozen at the first call.
+        fallback: Whether a function that cannot be traced runs as it is.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], constants: Sequence[str], fallback: bool
+    ) -> None:
+        update_wrapper(self, function)
+        self.what = getattr(function, "__name__", "function")
+        self._function, self._fallback = function, fallback
+        self._names = _checked_constants(self.what, function, constants)
+        self._frozen: dict[str, Any] = {}
+        self._weights: dict[int, PackedWeight] = {}
+        self._known: OrderedDict[Hashable, Compiled | None] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return f"<clprim.jit {self.what}>"
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """Calls the function; it is traced where the signature is new.
+
+        Args:
+            args: Arrays, numbers, and tuples, lists and dicts of them; whatever else can be hashed
+                is a part of the signature.
+            options: Likewise.
+
+        Returns:
+            What the function returns.
+
+        Raises:
+            ClprimError: What the uncompiled call raises, and what a trace cannot note.
+        """
+        if tracing.active.now is not None:
+            return self._function(*args, **options)
+        device = current_device()
+        given, found = self._described(device, args, options)
+        compiled = None if found is None else self._found(device, given, found)
+        return self._function(*args, **options) if compiled is None else compiled(found.arrays)
+
+    def explain(self, *args: Any, **options: Any) -> str:
+        """Returns what a call with these arguments runs: kernels, what each fused, memory."""
+        from clprim.graph.explain import explained
+
+        return explained(self._compiled(args, options))
+
+    def graph(self, *args: Any, **options: Any) -> Graph:
+        """Returns the graph of a call with these arguments."""
+        return self._compiled(args, options).replay.graph
+
+    def _described(self, device: Device, args: Any, options: Any) -> tuple[Any, Arguments | None]:
+        """Returns how to call the function with arrays in places of the constants, and the rest."""
+        if self._names:
+            given = inspect.signature(self._function).bind(*args, **options)
+            given.apply_defaults()
+            values = given.arguments
+            for name in self._names:
+                value = values.pop(name)
+                if name not in self._frozen:
+                    self._frozen[name] = _own(value)
+            args, options = (), dict(values)
+        found = described(self.what, device, args, options, fallback=self._fallback)
+        return (args, options), found
+
+    def _compiled(self, args: Any, options: Any) -> Compiled:
+        device = current_device()
+        given, found = self._described(device, args, options)
+        compiled = None if found is None else self._found(device, given, found)
+        if compiled is None:
+            raise DefinitionError(f"{self.what}: these arguments run uncompiled")
+        return compiled
+
+    def _found(self, device: Device, given: Any, found: Arguments) -> Compiled | None:
+        """Returns what does a call, which it makes of a new signature."""
+        key = found.key, current_options()
+        known = self._known
+        if key in known:
+            known.move_to_end(key)
+            return known[key]
+        try:
+            made: Compiled | None = self._trace(device, given, found.arrays)
+        except tracing.TraceEndedError as error:
+            if not self._fallback:
+                raise DefinitionError(
+                    f"jit of {self.what}: {error.why}, at {error.line or 'an unknown line'}: a "
+                    "compiled function computes on the device alone, and what it does cannot "
+                    "depend on what arrays hold; jit(fallback=True) runs such a function as it is"
+                ) from error
+            made = None
+        known[key] = made
+        if len(known) > MOST_SIGNATURES:
+            known.popitem(last=False)
+        return made
+
+    def _trace(self, device: Device, given: Any, arrays: Sequence[Any]) -> Compiled:
+        args, options = given
+        frozen = self._frozen
+
+        def call() -> Any:
+            if not self._names:
+                return self._function(*args, **options)
+            bound = inspect.signature(self._function).bind_partial()
+            bound.arguments.update({**options, **frozen})
+            ordered = {n: bound.arguments[n] for n in bound.signature.parameters}
+            bound.arguments = ordered  # type: ignore[assignment]
+            return self._function(*bound.args, **bound.kwargs)
+
+        trace, graph, result = traced(self.what, call, arrays)
+        for value in frozen.values():
+            self._freeze(trace, value)
+        results = Results(self.what, result, arrays)
+        outputs = tuple(map(trace.operand, results.arrays))
+        return Compiled(device, Graph(graph.what, graph.inputs, graph.nodes, outputs), results)
+
+    def _freeze(self, trace: Any, value: Any) -> None:
+        """Lets a constant's buffer be one that never changes."""
+        if isinstance(value, (tuple, list)):
+            for each in value:
+                self._freeze(trace, each)
+        elif isinstance(value, dict):
+            self._freeze(trace, [*value.values()])
+        elif isinstance(value, Array) and value.size:
+            buffer = buffer_of(trace.operand(value))
+            buffer.weight = self._weights.setdefault(id(value.base_data), PackedWeight(value))
+
+
+def _own(value: Any) -> Any:
+    """Returns a constant with copies of its arrays, which nobody else writes to."""
+    if isinstance(value, (tuple, list)):
+        return type(value)([_own(each) for each in value])
+    if isinstance(value, dict):
+        return {name: _own(each) for name, each in value.items()}
+    return value.copy(order="K") if isinstance(value, Array) else value
+
+
+def jit(
+    function: Callable[..., Any] | None = None,
+    *,
+    constants: Sequence[str] = (),
+    fallback: bool = False,
+) -> Any:
+    """Compiles a function over arrays: its kernels are fused, planned in memory and replayed.
+
+    The function is called once for every signature (shapes, dtypes, strides, which arrays share
+    memory, values of numbers) and launches nothing then; what it would have launched is a graph,
+    which every call replays. Arrays that it does not get as arguments are read anew with every
+    call, but must stay where they are.
+
+    Args:
+        function: Plain Python over arrays, `ops`, `Pointwise` and so on.
+        constants: Names of arguments that are frozen at the first call: what depends on them alone
+            is computed once.
+        fallback: Whether a function that cannot be traced runs as it is.
+
+    Returns:
+        What is called as the function is; `explain` and `graph` show what it does. Without a
+        function, a decorator.
+
+    Raises:
+        DefinitionError: No function, or constants that are none of its arguments.
+
+    Example:
+        >>> import clprim as cp
+        >>> from clprim import ops
+        >>> @cp.jit
+        ... def double_relu(x, y):
+        ...     return ops.relu(x + y) * 2
+        >>> double_relu(cp.full(3, -1.0), cp.full(3, 3.0)).get()
+        array([4., 4., 4.], dtype=float32)
+    """
+    if isinstance(constants, str):
+        constants = (constants,)
+    if function is None:
+        return lambda found: Function(found, constants, fallback)
+    return Function(function, constants, fallback)
+
+
+def _checked_constants(
+    what: str, function: Callable[..., Any], constants: Sequence[str]
+) -> tuple[str, ...]:
+    if not callable(function):
+        raise DefinitionError(f"jit: expected a function, got {quoted(function)}")
+    names = tuple(constants)
+    if not names:
+        return ()
+    known = inspect.signature(function).parameters
+    for name in names:
+        if name not in known:
+            listed = ", ".join(known) or "none"
+            raise DefinitionError(
+                f"jit: constants={quoted(name)}: {what} has no such argument, but {listed}"
+            )
+    return names

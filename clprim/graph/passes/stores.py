@@ -1,0 +1,98 @@
+"""An elementwise node that reads a contraction's result runs where that is stored.
+
+Sums reach it in the precision that they are added up in. All else keeps its bits, unless another
+strategy computes the contraction with its epilogue.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clprim.call.primitive import NoPlanError
+from clprim.call.product import ContractionPrimitive
+from clprim.errors import ClprimError
+from clprim.graph.graph import Graph, Node, Uses, buffer_of, planned, same_place
+from clprim.graph.passes.elementwise import movable
+from clprim.graph.passes.strings import block, fresh, joined
+from clprim.language.epilogue import define_epilogue
+from clprim.pointwise import Pointwise
+from clprim.runtime.device import Device
+
+
+def stores(graph: Graph, device: Device) -> Graph:
+    """Moves elementwise nodes into the stores of contractions."""
+    nodes: list[Node | None] = [*graph.nodes]
+    results, joins = graph.results(), 0
+    for n, node in enumerate(nodes):
+        if node is None or not isinstance(node.primitive, Pointwise):
+            continue
+        uses = Uses(nodes)
+        found = []
+        for k, read in enumerate(node.reads):
+            buffer = buffer_of(read)
+            producer = uses.only_writer(buffer)
+            if producer is None or producer >= n or buffer in results:
+                continue
+            if uses.readers.get(buffer) == [n] and movable(nodes, uses, producer, n):
+                found.append((producer, k))
+        # Of several contractions the last one: what the others make is there then.
+        for producer, k in sorted(found, reverse=True):
+            before = nodes[producer]
+            assert before is not None
+            made = _stored(device, before, node, k)
+            if made is not None:
+                nodes[producer], nodes[n] = None, made
+                joins += 1
+                break
+    if not joins:
+        return graph
+    left = [node for node in nodes if node is not None]
+    return graph.with_nodes(left, f"stores: {joins} elementwise nodes run in contractions")
+
+
+def _stored(device: Device, a: Node, b: Node, k: int) -> Node | None:
+    """Returns a contraction that does what follows it; None where it cannot."""
+    options: Any = a.options
+    if not isinstance(a.primitive, ContractionPrimitive) or not hasattr(options, "epilogue"):
+        return None
+    definition = b.primitive.definition  # type: ignore[attr-defined]
+    fits = (
+        len(b.writes) == 1
+        and same_place(a.writes[0], b.reads[k])
+        and b.problem.shape == a.writes[0].shape == b.writes[0].shape
+        and a.writes[0].dtype == b.writes[0].dtype
+        and not definition.expr.lookups
+        and not definition.preamble
+        and not definition.draws
+        and not a.numbers[0]
+    )
+    if not fits or sum(buffer_of(r) is buffer_of(b.reads[k]) for r in b.reads) > 1:
+        return None
+    owner = a.primitive.what
+    before = None if options.epilogue is None else define_epilogue(owner, options.epilogue)
+    arrays = max((before.numbers("x") if before else ()), default=-1) + 1
+    numbers = max((before.numbers("w") if before else ()), default=-1) + 1
+    texts = [definition.expr.text, *([before.text] if before else [])]
+    local, names, extras = fresh(texts), {}, []
+    for n, read in enumerate(b.reads):
+        if n == k:
+            names[f"x{n}"] = local
+        else:
+            names[f"x{n}"] = f"x{arrays + len(extras)}"
+            extras.append(read)
+    names |= {f"w{n}": f"w{n + numbers}" for n in range(len(b.numbers))}
+    parts = [*([block(before, {}, {})] if before else []), "{\n", f"typeof_y0 {local} = y0;\n"]
+    text = joined([*parts, block(definition.expr, names, {local: "typeof_y0"}), "}\n"])
+    try:
+        return planned(
+            device,
+            a.primitive,
+            (*a.reads, *extras),
+            b.writes,
+            (*a.numbers, *b.numbers),
+            options._replace(epilogue=text),
+            a.kept,
+            b.line or a.line,
+        )
+    except (ClprimError, NoPlanError, ValueError):
+        return None

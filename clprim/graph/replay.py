@@ -1,0 +1,135 @@
+"""Replay: a graph's kernels bound once, enqueued one after another with nothing looked up.
+
+Temporaries lie in one arena. The queue is in order and its lock is held for a whole replay, so
+that one arena serves all threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyopencl as cl
+
+from clprim.arrays.memory import allocate_workspace
+from clprim.errors import DeviceError
+from clprim.graph.graph import Buffer, Graph, buffer_of
+from clprim.graph.memory import Arena, arena_of, lives_of
+from clprim.graph.steps import Step, steps_of
+from clprim.runtime.device import Device, wait_for
+from clprim.runtime.randomness import advance
+from clprim.runtime.stats import counters
+
+
+class Replay:
+    """A graph that is ready to run.
+
+    Args:
+        device: Where.
+        graph: What passes have made of it.
+
+    Attributes:
+        graph: The same.
+        steps: Its kernels, in order.
+        arena: Where temporaries lie.
+
+    Raises:
+        BuildError: The OpenCL compiler refused a kernel.
+        DeviceError: Not enough memory.
+    """
+
+    def __init__(self, device: Device, graph: Graph) -> None:
+        self.graph, self._device = graph, device
+        self.steps = steps_of(device, graph.nodes)
+        made = [*dict.fromkeys(b for b in map(buffer_of, graph.outputs) if b.kind == "temporary")]
+        self._sizes = tuple(buffer.nbytes for buffer in made)
+        self.arena = arena_of(lives_of(self.steps, made), _alignment(device))
+        self._places = {buffer: n for n, buffer in enumerate(map(buffer_of, graph.inputs))}
+        self._given = len(graph.inputs)
+        self._places |= {buffer: self._given + n for n, buffer in enumerate(made)}
+        self._memory = _allocated(device, self.arena)
+        self._rows = [self._row(step) for step in self.steps]
+        self._bound: list[Any] = [None] * (self._given + len(made))
+        self._queue: Any = None
+
+    def _row(self, step: Step) -> tuple[Any, ...]:
+        """Binds what stays, and returns what a replay needs of a step."""
+        launch, changing = step.launch, []
+        for position, buffer in step.buffers:
+            place = self._places.get(buffer)
+            if place is not None:
+                changing.append((position, place))
+                continue
+            constant = buffer.kind == "constant"
+            launch.set_buffer(position, buffer.memory if constant else self._memory[buffer])
+        if not step.draws:
+            launch.set_numbers(step.numbers)
+        return (*launch.parts(), tuple(changing), step if step.draws else None)
+
+    def __call__(self, given: Sequence[Any]) -> list[Any]:
+        """Enqueues the kernels.
+
+        Args:
+            given: Memory of the graph's inputs.
+
+        Returns:
+            That memory, then the memory of results.
+
+        Raises:
+            DeviceError: Not enough memory, or a refusal of the driver.
+        """
+        device = self._device
+        memory = [*given, *allocate_workspace(device, self._sizes)]
+        with device.lock:
+            queue = device.queue
+            if queue is not self._queue:
+                if self._queue is not None:
+                    wait_for(self._queue)
+                self._queue = queue
+            bound = self._bound
+            new = [now is not before for now, before in zip(memory, bound, strict=True)]
+            self._bound = memory
+            try:
+                for kernel, sizes, group, set_arg, plan, changing, draws in self._rows:
+                    for position, place in changing:
+                        if new[place]:
+                            set_arg(position, memory[place])
+                    if draws is not None:
+                        draws.launch.set_numbers((*draws.numbers, *advance()))
+                    event = cl.enqueue_nd_range_kernel(queue, kernel, sizes, group)
+                    for profile in device.profiles:
+                        profile.record(plan.code.name, event, plan.nbytes, plan.flops)
+            except cl.Error as error:
+                self._bound = [None] * len(memory)
+                raise DeviceError(
+                    f"{self.graph.what}: a kernel could not be launched on {device}: {error}"
+                ) from error
+        counters.launches += len(self._rows)
+        return memory
+
+    def memory_of(self, buffer: Buffer, memory: Sequence[Any]) -> Any:
+        """Returns the memory of an input, a result or a constant after a replay."""
+        place = self._places.get(buffer)
+        return buffer.memory if place is None else memory[place]
+
+
+def _alignment(device: Device) -> int:
+    return max(int(device.cl.mem_base_addr_align) // 8, 128)
+
+
+def _allocated(device: Device, arena: Arena) -> dict[Buffer, Any]:
+    """Returns the memory of temporaries: parts of one arena, or each its own where that is large."""
+    if not arena.offsets:
+        return {}
+    if arena.nbytes > device.cl.max_mem_alloc_size:
+        sizes = [max(buffer.nbytes, 1) for buffer in arena.offsets]
+        return dict(zip(arena.offsets, allocate_workspace(device, sizes), strict=True))
+    flags = cl.mem_flags.READ_WRITE
+    try:
+        whole = cl.Buffer(device.context, flags, arena.nbytes)
+        return {
+            buffer: whole.get_sub_region(offset, max(buffer.nbytes, 1), flags)
+            for buffer, offset in arena.offsets.items()
+        }
+    except cl.Error as error:
+        raise DeviceError(f"{device} cannot allocate {arena.nbytes:,} bytes: {error}") from error

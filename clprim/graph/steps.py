@@ -1,0 +1,80 @@
+"""From nodes to steps: kernels that are built, and which buffers of the graph each of them takes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+from clprim.call.call import Call, bind
+from clprim.call.launch import Launch
+from clprim.graph.graph import Buffer, Node, buffer_of
+from clprim.runtime.device import Device
+
+
+class Step(NamedTuple):
+    """A kernel of a graph.
+
+    Attributes:
+        launch: The kernel, of this graph alone.
+        buffers: Which it takes: the argument's position, and the buffer.
+        numbers: Its run-time scalars.
+        draws: Whether the state of random numbers ends them.
+        node: Whose kernel it is.
+    """
+
+    launch: Launch
+    buffers: tuple[tuple[int, Buffer], ...]
+    numbers: Sequence[Any]
+    draws: bool
+    node: Node
+
+
+def bound(device: Device, node: Node) -> Call:
+    """Returns a node's kernels, built.
+
+    Raises:
+        BuildError: The OpenCL compiler refused one.
+    """
+    primitive, problem = node.primitive, node.problem
+    names, snippets = primitive.names(problem), primitive.snippets(problem)
+    return bind(device, primitive.what, node.plan, names, node.writes, snippets)
+
+
+def steps_of(device: Device, nodes: Sequence[Node]) -> list[Step]:
+    """Returns the kernels of nodes in order. Programs are built by all cores at once.
+
+    What kernels make of weights that stay is made now, and kept with the weights.
+
+    Raises:
+        BuildError: The OpenCL compiler refused a kernel.
+        DeviceError: Not enough memory.
+    """
+    if len(nodes) > 1:
+        with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
+            calls = [*threads.map(lambda node: bound(device, node), nodes)]
+    else:
+        calls = [bound(device, node) for node in nodes]
+    steps: list[Step] = []
+    for node, call in zip(nodes, calls, strict=True):
+        slots = [*map(buffer_of, (*node.writes, *node.reads))]
+        names = node.primitive.names(node.problem)
+        for made in call.once:
+            weight = slots[[*names].index(made.weight)]
+            if weight.weight is None:
+                slots.append(Buffer(made.nbytes))
+                places = tuple((argument, slots[place]) for argument, place in made.places)
+                steps.append(Step(made.launch, places, (), False, node))
+                continue
+            memory: Any = weight.weight.kept.get(made.key)
+            if memory is None:
+                given = [buffer.memory for buffer in slots]
+                memory = made.make(device, given, weight.weight)
+            slots.append(Buffer(made.nbytes, "constant", memory))
+        slots += [Buffer(nbytes) for nbytes in call.workspace]
+        for stage in call.stages:
+            places = tuple((argument, slots[place]) for argument, place in stage.places)
+            numbers = node.numbers if stage.numbers is None else stage.numbers
+            steps.append(Step(stage.launch, places, numbers, call.draws, node))
+    return steps
