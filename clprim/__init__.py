@@ -78,6 +78,8 @@ if TYPE_CHECKING:
     from clprim.functions.reduction import *  # noqa: F403
     from clprim.functions.shape import *  # noqa: F403
     from clprim.functions.types import *  # noqa: F403
+    from clprim.graph.graph import Graph
+    from clprim.graph.jit import jit
 
 __version__ = "0.1.0"
 __array_api_version__ = "2024.12"
@@ -116,6 +118,7 @@ __all__ = [  # noqa: PLE0604
     "DefinitionError",
     "Device",
     "DeviceError",
+    "Graph",
     "Grouped",
     "MissingNameError",
     "Pointwise",
@@ -144,6 +147,7 @@ __all__ = [  # noqa: PLE0604
     "int32",
     "int64",
     "int8",
+    "jit",
     "nan",
     "newaxis",
     "on",
@@ -181,6 +185,10 @@ if not TYPE_CHECKING:  # a type checker would take it for leave to use any name
             return found
         if name == "ops":
             return _operators()
+        if name in ("jit", "Graph"):
+            module = importlib.import_module(f"clprim.graph.{name.lower()}")
+            globals()[name] = found = getattr(module, name)
+            return found
         if name == "torch":  # importing it registers PyTorch's device, which is to be asked for
             raise MissingNameError("clprim.torch is there after `import clprim.torch`")
         if name.startswith("_"):

@@ -88,9 +88,7 @@ class Call:
     workspace: tuple[int, ...] = ()
     draws: bool = False
 
-    def allocate(
-        self, device: Device, outs: tuple[Any, ...] = ()
-    ) -> tuple[Array, ...]:
+    def allocate(self, device: Device, outs: tuple[Any, ...] = ()) -> tuple[Array, ...]:
         """Returns the results: those that the caller gives, and new arrays.
 
         Raises:

@@ -66,9 +66,7 @@ class Request:
 class _NoCall(Call):
     """Stands for the call of a problem that has no kernel."""
 
-    def allocate(
-        self, device: Device, outs: tuple[Any, ...] = ()
-    ) -> tuple[Array, ...]:
+    def allocate(self, device: Device, outs: tuple[Any, ...] = ()) -> tuple[Array, ...]:
         """Says so.
 
         Raises:
@@ -276,5 +274,16 @@ def _prepare(
         plan = primitive.plan(problem, device.traits, table_of(device))
     except NoPlanError:
         return _NO_CALL
+    return built(device, primitive, problem, plan, primitive.outputs(problem))
+
+
+def built(
+    device: Device, primitive: Primitive, problem: Any, plan: Plan | None, results: Any
+) -> Call:
+    """Builds the kernels of a plan.
+
+    Raises:
+        BuildError: The OpenCL compiler refused one.
+    """
     names, snippets = primitive.names(problem), primitive.snippets(problem)
-    return bind(device, primitive.what, plan, names, primitive.outputs(problem), snippets)
+    return bind(device, primitive.what, plan, names, results, snippets)

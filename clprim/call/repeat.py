@@ -19,11 +19,13 @@ from pyopencl.tools import PooledBuffer
 
 from clprim.arrays.array import Array, array_over
 from clprim.arrays.memory import join, memory_relation
-from clprim.call.call import Call
+from clprim.call.call import Call, Stage
 from clprim.call.signature import Calls
-from clprim.call.trace import Trace, composed, traced
 from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError
+from clprim.graph.graph import Graph, buffer_of
+from clprim.graph.steps import steps_of
+from clprim.graph.trace import Trace, traced
 from clprim.runtime import tracing
 from clprim.runtime.device import Device, current_device
 
@@ -57,8 +59,9 @@ def repeatable(function: Callable[P, R]) -> Callable[P, R]:
         repeat = calls.get(signature, _NEVER_SEEN)
         if repeat is _NEVER_SEEN:
             try:
-                trace, result = traced(lambda: function(*args, **options))
-                repeat = _repeat_of(function.__name__, trace, arrays, result)
+                name = function.__name__
+                trace, graph, result = traced(name, lambda: function(*args, **options), arrays)
+                repeat = _repeat_of(device, trace, graph, arrays, result)
             except tracing.TraceEndedError:
                 repeat = None
             calls.remember(signature, repeat)
@@ -151,21 +154,36 @@ def _array(device: Device, memory: Sequence[Any], place: int, *rest: Any) -> Arr
     return array_over(device, memory[place], *rest)
 
 
-def _repeat_of(what: str, trace: Trace, arrays: Sequence[Any], result: Any) -> _Repeat | None:
+def _repeat_of(
+    device: Device, trace: Trace, graph: Graph, arrays: Sequence[Any], result: Any
+) -> _Repeat | None:
     """Returns what repeats a call, or None where launches are not all that there is to it."""
-    found = composed(what, trace, arrays)
-    if found is None:
+    if any(node.draws or node.kept for node in graph.nodes):
         return None
-    call, places = found
+    steps = steps_of(device, graph.nodes)
+    places = {buffer_of(operand): n for n, operand in reversed([*enumerate(graph.inputs)])}
+    sizes: list[int] = []
+    for step in steps:
+        for _, buffer in step.buffers:
+            if buffer.kind == "constant":
+                return None
+            if buffer not in places:
+                places[buffer] = len(arrays) + len(sizes)
+                sizes.append(buffer.nbytes)
+    stages = tuple(
+        Stage(step.launch, tuple((n, places[buffer]) for n, buffer in step.buffers), step.numbers)
+        for step in steps
+    )
     several = isinstance(result, tuple)
     results: list[int | _New | None] = []
     for made in result if several else (result,):
         given = [n for n, array in enumerate(arrays) if array is made]
         if made is None or given:
             results.append(given[0] if given else None)
-        elif id(made.base_data) in places:
-            place = places[id(made.base_data)]
-            results.append((place, made.shape, made.dtype, made.strides, made.offset, made.size))
-        else:
+            continue
+        buffer = buffer_of(trace.operand(made))
+        if buffer not in places:
             return None
-    return _Repeat(call, tuple(results), several)
+        new = places[buffer], made.shape, made.dtype, made.strides, made.offset, made.size
+        results.append(new)
+    return _Repeat(Call(graph.what, stages, workspace=tuple(sizes)), tuple(results), several)

@@ -1,4 +1,4 @@
-"""`jit`: a function over arrays as one planned computation, and `repeatable`, what operators use."""
+"""`jit`: a function over arrays as one planned computation."""
 
 from __future__ import annotations
 
@@ -92,8 +92,11 @@ class Function:
             return self._function(*args, **options)
         device = current_device()
         given, found = self._described(device, args, options)
-        compiled = None if found is None else self._found(device, given, found)
-        return self._function(*args, **options) if compiled is None else compiled(found.arrays)
+        if found is not None:
+            compiled = self._found(device, given, found)
+            if compiled is not None:
+                return compiled(found.arrays)
+        return self._function(*args, **options)
 
     def explain(self, *args: Any, **options: Any) -> str:
         """Returns what a call with these arguments runs: kernels, what each fused, memory."""
@@ -159,7 +162,7 @@ class Function:
             bound = inspect.signature(self._function).bind_partial()
             bound.arguments.update({**options, **frozen})
             ordered = {n: bound.arguments[n] for n in bound.signature.parameters}
-            bound.arguments = ordered  # type: ignore[assignment]
+            bound.arguments = ordered
             return self._function(*bound.args, **bound.kwargs)
 
         trace, graph, result = traced(self.what, call, arrays)

@@ -118,7 +118,7 @@ def _alignment(device: Device) -> int:
 
 
 def _allocated(device: Device, arena: Arena) -> dict[Buffer, Any]:
-    """Returns the memory of temporaries: parts of one arena, or each its own where that is large."""
+    """Returns the memory of temporaries: parts of an arena, or buffers where that is too large."""
     if not arena.offsets:
         return {}
     if arena.nbytes > device.cl.max_mem_alloc_size:

@@ -1,4 +1,4 @@
-"""From nodes to steps: kernels that are built, and which buffers of the graph each of them takes."""
+"""From nodes to steps: kernels that are built, and which buffers each of them takes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
-from clprim.call.call import Call, bind
+from clprim.call.call import Call
 from clprim.call.launch import Launch
+from clprim.call.primitive import built
 from clprim.graph.graph import Buffer, Node, buffer_of
 from clprim.runtime.device import Device
 
@@ -31,17 +32,6 @@ class Step(NamedTuple):
     node: Node
 
 
-def bound(device: Device, node: Node) -> Call:
-    """Returns a node's kernels, built.
-
-    Raises:
-        BuildError: The OpenCL compiler refused one.
-    """
-    primitive, problem = node.primitive, node.problem
-    names, snippets = primitive.names(problem), primitive.snippets(problem)
-    return bind(device, primitive.what, node.plan, names, node.writes, snippets)
-
-
 def steps_of(device: Device, nodes: Sequence[Node]) -> list[Step]:
     """Returns the kernels of nodes in order. Programs are built by all cores at once.
 
@@ -51,11 +41,15 @@ def steps_of(device: Device, nodes: Sequence[Node]) -> list[Step]:
         BuildError: The OpenCL compiler refused a kernel.
         DeviceError: Not enough memory.
     """
+
+    def build(node: Node) -> Call:
+        return built(device, node.primitive, node.problem, node.plan, node.writes)
+
     if len(nodes) > 1:
         with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
-            calls = [*threads.map(lambda node: bound(device, node), nodes)]
+            calls = [*threads.map(build, nodes)]
     else:
-        calls = [bound(device, node) for node in nodes]
+        calls = [build(node) for node in nodes]
     steps: list[Step] = []
     for node, call in zip(nodes, calls, strict=True):
         slots = [*map(buffer_of, (*node.writes, *node.reads))]

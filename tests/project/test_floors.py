@@ -16,7 +16,7 @@ FLOORS = (
     ("clprim.runtime clprim.options", "devices"),
     (
         "clprim clprim.arrays clprim.call clprim.pointwise clprim.reduction clprim.grouped "
-        "clprim.scan clprim.random clprim.traced clprim.gradients",
+        "clprim.graph clprim.scan clprim.random clprim.traced clprim.gradients",
         "arrays, calls and the kernels that users define",
     ),
     ("clprim.ops clprim.functions", "operators"),

@@ -1,4 +1,4 @@
-"""The passes, in the order in which they run: each takes a graph and returns one that does the same.
+"""The passes in their order: each takes a graph and returns one that does the same.
 
 A pass is a function of a graph and a device. It may drop, join and plan nodes anew, and adds a note
 for what it did. Results keep their bits, but where a pass's own text says how far they may differ.
@@ -11,9 +11,10 @@ from clprim.graph.passes.constants import constants
 from clprim.graph.passes.dead import dead
 from clprim.graph.passes.elementwise import elementwise
 from clprim.graph.passes.stores import stores
+from clprim.graph.passes.versions import versions
 from clprim.runtime.device import Device
 
-PASSES = (dead, constants, elementwise, stores, dead)
+PASSES = (dead, versions, constants, elementwise, stores, dead)
 
 
 def optimised(graph: Graph, device: Device) -> Graph:

@@ -10,6 +10,7 @@ from clprim.call.primitive import NoPlanError
 from clprim.call.product import ContractionPrimitive
 from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, planned
 from clprim.graph.replay import Replay
+from clprim.plan.strides import Operand
 from clprim.runtime.device import Device
 
 
@@ -50,9 +51,9 @@ def _run(device: Device, what: str, known: list[Node], made: dict[Buffer, Buffer
         new.weight = PackedWeight(array)
 
 
-def _placed(operand: object, made: dict[Buffer, Buffer]) -> object:
-    buffer = buffer_of(operand)  # type: ignore[arg-type]
-    return replace(operand, memory=(made[buffer], 0)) if buffer in made else operand  # type: ignore
+def _placed(operand: Operand, made: dict[Buffer, Buffer]) -> Operand:
+    buffer = buffer_of(operand)
+    return replace(operand, memory=(made[buffer], 0)) if buffer in made else operand
 
 
 def _moved(node: Node, made: dict[Buffer, Buffer]) -> Node:
@@ -60,7 +61,7 @@ def _moved(node: Node, made: dict[Buffer, Buffer]) -> Node:
     if not any(buffer_of(r) in made for r in node.reads):
         return node
     reads = tuple(_placed(r, made) for r in node.reads)
-    return replace(node, reads=reads)  # type: ignore[arg-type]
+    return replace(node, reads=reads)
 
 
 def _packed(device: Device, node: Node) -> Node:

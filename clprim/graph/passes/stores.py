@@ -73,7 +73,7 @@ def _stored(device: Device, a: Node, b: Node, k: int) -> Node | None:
     arrays = max((before.numbers("x") if before else ()), default=-1) + 1
     numbers = max((before.numbers("w") if before else ()), default=-1) + 1
     texts = [definition.expr.text, *([before.text] if before else [])]
-    local, names, extras = fresh(texts), {}, []
+    local, names, extras = fresh(texts), dict[str, str](), list[Any]()
     for n, read in enumerate(b.reads):
         if n == k:
             names[f"x{n}"] = local

@@ -34,7 +34,7 @@ def block(snippet: Snippet, names: Mapping[str, str], kinds: Mapping[str, str]) 
 
 def joined(parts: Sequence[str]) -> Composed:
     """Returns texts one after another, whose lines are still those of their snippets."""
-    text, pieces = "", []
+    text, pieces = "", list[Piece]()
     for part in parts:
         line = text.count("\n")
         for piece in part.pieces if isinstance(part, Composed) else ():
