@@ -7,14 +7,15 @@ for what it did. Results keep their bits, but where a pass's own text says how f
 from __future__ import annotations
 
 from clprim.graph.graph import Graph
-from clprim.graph.passes.constants import constants
+from clprim.graph.passes.constants import constants, packed
 from clprim.graph.passes.dead import dead
 from clprim.graph.passes.elementwise import elementwise
+from clprim.graph.passes.fold import fold
 from clprim.graph.passes.stores import stores
 from clprim.graph.passes.versions import versions
 from clprim.runtime.device import Device
 
-PASSES = (dead, versions, constants, elementwise, stores, dead)
+PASSES = (dead, versions, constants, fold, elementwise, stores, packed, dead)
 
 
 def optimised(graph: Graph, device: Device) -> Graph:
