@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from clprim.call.packed import PackedWeight
@@ -91,6 +92,13 @@ class Node:
         """Whether it draws random numbers."""
         return any(kernel.draws for kernel in self.plan.stages)
 
+    @cached_property
+    def changed(self) -> tuple[Operand, ...]:
+        """Operands that it reads and also writes: optimizers' arrays, keys that are lost."""
+        names = [*self.primitive.names(self.problem)][len(self.writes) :]
+        written = {n for kernel in self.plan.stages for n in kernel.buffers(written=True)}
+        return tuple(r for name, r in zip(names, self.reads, strict=False) if name in written)
+
     def buffers(self) -> Iterator[Buffer]:
         """All that it reads or writes, some more than once."""
         return map(buffer_of, (*self.writes, *self.reads))
@@ -171,7 +179,8 @@ class Uses:
 
     def add(self, n: int, node: Node) -> None:
         """Counts a node in, behind those that are."""
-        for operands, found in ((node.writes, self.writers), (node.reads, self.readers)):
+        written = (*node.writes, *node.changed)
+        for operands, found in ((written, self.writers), (node.reads, self.readers)):
             for buffer in {buffer_of(o): None for o in operands}:
                 found.setdefault(buffer, []).append(n)
 

@@ -26,7 +26,7 @@ def constants(graph: Graph, device: Device) -> Graph:
         reads = [buffer_of(r) for r in moved.reads]
         writes = [buffer_of(w) for w in node.writes]
         alone = all(b.kind == "temporary" and len(writers[b]) == 1 for b in writes)
-        if reads and alone and not node.draws and all(b.frozen for b in reads):
+        if reads and alone and not (node.draws or node.changed) and all(b.frozen for b in reads):
             made.update(zip(writes, computed(device, moved), strict=True))
         else:
             nodes.append(moved)

@@ -15,7 +15,7 @@ def dead(graph: Graph, device: Device) -> Graph:
     wanted: set[Buffer] = graph.results()
     kept: list[Node] = []
     for node in reversed(graph.nodes):
-        made = [buffer_of(w) for w in node.writes]
+        made = [buffer_of(w) for w in (*node.writes, *node.changed)]
         if node.draws or any(b in wanted or b.kind != "temporary" for b in made):
             kept.append(node)
             wanted.update(map(buffer_of, node.reads))
