@@ -27,7 +27,7 @@ class DeviceTraits:
         fp64: double is supported.
         integer_dots: Sums of four products of bytes are faster than four products
             (``cl_khr_integer_dot_product``, in OpenCL C 3.0).
-        prefetch: The compiler knows how to ask for memory ahead of reading it.
+        prefetch: The compiler knows how to prefetch memory.
         streaming: It knows how to write past the caches.
         vector_trigonometry: ``sin``, ``cos`` and ``tan`` of a vector are those of its components;
             in some compilers one large component spoils the others.
@@ -86,13 +86,10 @@ class DeviceTraits:
         """
         return self.is_cpu and self.streaming and nbytes > self.cache_bytes
 
-    def asks(self, nbytes: int) -> bool:
-        """Returns whether a kernel asks for memory ahead of reading it.
+    def prefetches(self, nbytes: int) -> bool:
+        """Returns whether a kernel prefetches what it reads.
 
-        Where the last cache holds what it moves nothing is asked for. Measured on two cores with
-        AVX-512 and a last cache of 32 MiB: relu, a batch norm and a change of layout of 2 to 12 MB
-        each way take 0.88 to 0.96 of the time without, sums of two arrays and `cat` 0.9 to 1, exp
-        and gelu as long.
+        Where the last cache holds what it moves, prefetches only cost.
 
         Args:
             nbytes: That it reads and writes.

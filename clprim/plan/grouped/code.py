@@ -79,7 +79,7 @@ class RunsCode(KernelCode):
         begun: Elements there is room for of each result that the last walk begins; 0 where none is.
         singly: Whether what is left of a run is reduced an element at a time.
         streaming: Whether results go past the cache.
-        ahead: Whether the next run is asked for while one is reduced.
+        ahead: Whether the next run is prefetched while one is reduced.
     """
 
     value: str
@@ -148,7 +148,7 @@ def group_kernel(
         unroll: Independent partials of a run.
         singly: Whether what is left of a run may be reduced an element at a time.
         vectors: Whether vectors are of one run: they may go past the cache.
-        ahead: Whether the next run is asked for while one is reduced.
+        ahead: Whether the next run is prefetched while one is reduced.
     """
     definition, arrays, names = problem.definition, problem.arrays, problem.names
     run, value = loops.run, stored_type(problem.value).value

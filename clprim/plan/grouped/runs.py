@@ -99,7 +99,7 @@ def plan_runs(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
         numbers[f"{name}_outer"] = outer.strides[n]
         numbers[f"{name}_group"] = group.strides[n]
         if n in moving:
-            # The next run is the next group's where a group is one: softmax asks for it.
+            # The next run is the next group's where a group is one: softmax prefetches it.
             numbers[f"{name}_row"] = (row if row.size > 1 else group).strides[n]
     widths = tuple(dict.fromkeys(w for w in (width, 4, 1) if w <= width))
     items = -(-loops.groups // an_item)
@@ -116,12 +116,12 @@ def plan_runs(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
         unroll=unroll,
         singly=row.size > 1 and 0 < run.size % width <= SINGLY,
         vectors=True,
-        ahead=traits.prefetch and _asks(problem, loops, traits),
+        ahead=traits.prefetch and _prefetches(problem, loops, traits),
     )
 
 
-def _asks(problem: Groups, loops: Loops, traits: DeviceTraits) -> bool:
-    """Whether the next run is asked for while one is reduced.
+def _prefetches(problem: Groups, loops: Loops, traits: DeviceTraits) -> bool:
+    """Whether the next run is prefetched while one is reduced.
 
     Always where results are begun, whose exponentials keep a prefetcher waiting (softmax of 128 MB
     in rows of 1024 to 8192 takes 0.64 to 0.91 of the time). Else it keeps up by itself with runs

@@ -187,7 +187,7 @@ def _kernel(
             single=run == 1,
             copied=copied,
             vector=vector,
-            ahead=run > 1 and vector > 1 and traits.asks(y.size * y.dtype.itemsize),
+            ahead=run > 1 and vector > 1 and traits.prefetches(y.size * y.dtype.itemsize),
         ),
         tuple(found.arguments),
         (-(-inner.size // run), items),

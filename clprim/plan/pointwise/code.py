@@ -29,7 +29,7 @@ class PointwiseCode(KernelCode):
             what is in it.
         random: Whether the snippet draws random numbers.
         walks: Whether a work-item takes several rows, one after another.
-        prefetched: Inputs that are asked for before they are read, and how many elements before.
+        prefetched: Inputs that are prefetched before they are read, and how many elements before.
     """
 
     part: str

@@ -27,7 +27,7 @@ LINE = 64
 CHUNK = 64
 #: Vectors of a row, some of which are stored past the cache where others are not aligned.
 PEELED = 2
-# How far ahead of them inputs are asked for: a core whose next vectors wait for a long calculation
+# How far ahead of them inputs are prefetched: a core whose next vectors wait for a long calculation
 # looks no further by itself. Measured on two cores with AVX-512, data in memory: gelu 5.1 → 2.5 ms
 # (2.7 with half of it, 3.4 with an eighth), exp 2.4 → 1.8, relu 1.46 both ways.
 AHEAD_BYTES = 4096
@@ -200,7 +200,7 @@ def prefetched(
     nbytes: int,
     traits: DeviceTraits,
 ) -> tuple[tuple[str, int], ...]:
-    """Returns the inputs that vectors ask for ahead of reading them, and how many elements ahead.
+    """Returns the inputs that vectors prefetch, and how many elements ahead.
 
     Where rows are short, those that follow have to be next to them in memory.
 
@@ -211,7 +211,7 @@ def prefetched(
         nbytes: That the call reaches.
         traits: Of the device.
     """
-    if not traits.asks(nbytes):
+    if not traits.prefetches(nbytes):
         return ()
     found = []
     for k, x in enumerate(inputs, results):

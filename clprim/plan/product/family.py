@@ -190,13 +190,13 @@ def _examples_in_place() -> Iterator[Example[Contraction]]:
     def image(*shape: int, **options: Any) -> Contraction:
         return forward(dense_convolution(*shape, **options))
 
-    asking = replace(CPU, prefetch=True)
-    yield Example("", image(2, 32, 14, 64, last=True, bias=True, epilogue=RESIDUAL), asking)
-    yield Example("few", image(2, 3, 28, 12, last=True, bias=True), asking)
+    prefetching = replace(CPU, prefetch=True)
+    yield Example("", image(2, 32, 14, 64, last=True, bias=True, epilogue=RESIDUAL), prefetching)
+    yield Example("few", image(2, 3, 28, 12, last=True, bias=True), prefetching)
     yield Example("strided", image(2, 32, 14, 64, last=True, stride=2, beta=True), CPU)
     far = image(1, 2048, 7, 512, 1, last=True, bias=True)
-    yield Example("far", far, replace(asking, compute_units=2))
-    yield Example("near", image(8, 64, 28, 64, 1, last=True, bias=True), asking)
+    yield Example("far", far, replace(prefetching, compute_units=2))
+    yield Example("near", image(8, 64, 28, 64, 1, last=True, bias=True), prefetching)
     yield Example("planes", image(2, 32, 28, 64, bias=True, epilogue=RELU), CPU)
     yield Example("planes-taps", image(2, 3, 28, 64, 7, stride=2), CPU)
     yield Example("planes-alternate", image(2, 3, 60, 64, stride=2), CPU)
@@ -207,7 +207,7 @@ def _examples_in_place() -> Iterator[Example[Contraction]]:
     pixels = Shuffle(2, "CRD", 16, "ijc")
     yield Example("pixels", image(2, 32, 14, 64, last=True, shuffle=pixels), CPU)
     past = image(8, 16, 112, 64, 1, last=True, epilogue=RESIDUAL)
-    yield Example("past", past, asking)
+    yield Example("past", past, prefetching)
 
 
 def _examples_panels() -> Iterator[Example[Contraction]]:
@@ -221,8 +221,8 @@ def _examples_panels() -> Iterator[Example[Contraction]]:
     yield Example("split", dense_product(64, 64, 20_000, "TN"), CPU)
     yield Example("windows", image(2, 32, 14, 64, bias=True, epilogue=RESIDUAL), CPU)
     yield Example("weight", image(8, 32, 14, 64, direction="weight"), CPU)
-    asking = replace(CPU, prefetch=True, local_memory=256 << 10)
-    yield Example("far", image(1, 512, 14, 512, last=True, stride=2), asking)
+    prefetching = replace(CPU, prefetch=True, local_memory=256 << 10)
+    yield Example("far", image(1, 512, 14, 512, last=True, stride=2), prefetching)
     pixels = Shuffle(2, "CRD", 16, "cij")
     yield Example("pixels", image(2, 32, 14, 64, shuffle=pixels, epilogue=RELU), CPU)
 

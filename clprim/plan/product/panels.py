@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from clprim.plan.epilogue import NO_EPILOGUE
 from clprim.plan.kernel import KernelPlan, Plan, round_up
-from clprim.plan.product.cut import ask_for_strips
+from clprim.plan.product.cut import strip_prefetch
 from clprim.plan.product.pack import pack_plan, passes_in_place
 from clprim.plan.product.problem import (
     Contraction,
@@ -38,7 +38,7 @@ DEEP = 2
 # 0.99 in NCHW; 64×64×60016 with a transposed first matrix 0.86; but 64×64×65536, whose rows are
 # aliased, 1.07, and 16×4096×4096, which is not deep, 1.09.
 FEW_TILES = 4
-# Steps of depth that lines of memory are asked for in advance.
+# Steps of depth that lines of memory are prefetched in advance.
 AHEAD = 8
 
 
@@ -86,8 +86,8 @@ def plan_panels(what: Contraction, traits: DeviceTraits, tile: Tile | None = Non
         partial=cut.splits > 1 or cut.block < cut.chunk,
         passed_in_place=in_place,
     )
-    asking = ask_for_strips(what, code, cut.tiles_a_group, cut.packed_a_group, traits)
-    code = replace(code, asking=asking)
+    prefetch = strip_prefetch(what, code, cut.tiles_a_group, cut.packed_a_group, traits)
+    code = replace(code, prefetch=prefetch)
 
     parameters, arguments = parameters_of(code, _numbers(what, cut), what)
     flops = 2 * what.groups * lanes * what.outputs * depth

@@ -31,16 +31,16 @@ from clprim.traits import DeviceTraits
 
 
 @dataclass(frozen=True)
-class Asking:
-    """Memory that is asked for while strips are passed, before it is needed.
+class Prefetch:
+    """Memory that is prefetched while strips are passed, before it is needed.
 
     Attributes:
         what: ``strip``, the next one, ``lanes``, those of the next tile, or ``band``, what the next
             work-item copies.
-        passes: All of it is asked for in so many passes, a piece in each; 0: until it ends.
-        lines: Of a cache, that are asked for every ``unit`` steps of depth.
+        passes: All of it is prefetched in so many passes, a piece in each; 0: until it ends.
+        lines: Of a cache, that are prefetched every ``unit`` steps of depth.
         line: Elements of a line.
-        share: Elements of the next strip, or band, that a pass asks for in every step of depth.
+        share: Elements of the next strip, or rows, that a pass prefetches in every step of depth.
     """
 
     what: str
@@ -77,12 +77,12 @@ class ContractionCode(StoringCode):
         crossed: Whether lanes are columns, although neighbours in memory are channels: the band
             is turned over as it is filled.
         alternate: Whether a line of the band has its even pixels first and then the odd ones.
-        asking: What is asked for while strips are passed.
+        prefetch: What is prefetched while strips are passed.
         turn: How a square of vectors is turned over.
-        ahead: Steps of depth that lanes side by side are asked for before they are read; 0: not.
-        asks: Whether the memory that the next lanes are stored to is asked for while a tile is
-            summed up.
-        asked_a_step: Vectors of it that are asked for every ``unit`` steps of depth; 0: all of
+        ahead: Steps of depth that lanes side by side are prefetched before they are read; 0: not.
+        prefetch_stores: Whether the memory that the next lanes are stored to is prefetched while a
+            tile is summed up.
+        prefetch_a_step: Vectors of it that are prefetched every ``unit`` steps of depth; 0: all of
             them before the first.
         fixed: Rows of taps, taps and neighbours of a tap, where kernels are made for them.
         digits: Whether outputs are numbers of three digits.
@@ -109,15 +109,15 @@ class ContractionCode(StoringCode):
     dense: bool = False
     planar: bool = False
     step: int = 1
-    asking: Asking | None = None
+    prefetch: Prefetch | None = None
     taps_inside: bool = False
     neighbours: bool = False
     crossed: bool = False
     alternate: bool = False
     turn: Shuffles | None = None
     ahead: int = 0
-    asks: bool = False
-    asked_a_step: int = 0
+    prefetch_stores: bool = False
+    prefetch_a_step: int = 0
     fixed: tuple[int, int, int] | None = None
     digits: bool = False
     piece: int = 1
@@ -144,7 +144,7 @@ class ContractionCode(StoringCode):
         return [1 << n for n in range(self.width.bit_length() - 1)]
 
     @property
-    def asked(self) -> list[StoredCode]:
+    def prefetched(self) -> list[StoredCode]:
         """The arrays of the store that caches bring memory of every lane of."""
         near = self.extras if self.streaming else self.outputs
         return [o for o in near if o.moves and o.load != "place"]

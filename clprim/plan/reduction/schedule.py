@@ -26,11 +26,11 @@ WHOLE_ROW = 10
 PAGE = 4096
 # Rows of fewer bytes are no stream that a prefetcher follows; see `_cut`.
 SHORT_ROW = 4096
-# Elements that a CPU asks for ahead of reading them, into a far cache, in columns whose rows lie
+# Elements that a CPU prefetchahead of reading them, into a far cache, in columns whose rows lie
 # apart: 1.2 to 1.5 times as fast. Where rows follow each other its own prefetcher keeps up: without
-# asking, means and variances take 0.65 to 1 of the time and sums 0.85 to 1.
+# prefetching, means and variances take 0.65 to 1 of the time and sums 0.85 to 1.
 FAR = 4096
-# What part of the last cache may hold what the call moves. Nothing is asked for then: that costs
+# What part of the last cache may hold what the call moves. Nothing is prefetched then: that costs
 # columns up to a fifth. Where it holds what they read, but not what a norm writes behind them,
 # asking takes 0.82 to 0.95 of the time.
 NEAR = 3 / 4

@@ -171,7 +171,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                     #pragma unroll
                     for (int v = 0; v < 1; ++v)
                         sum[j][v] = 0;
-                __global const float *ask = next < next_end ? next : strip;
+                __global const float *ahead = next < next_end ? next : strip;
                 next += depth_padded * 4;
                 for (int tap_0 = 0; tap_0 < depth_0; ++tap_0)
                     for (int tap_1 = 0; tap_1 < taps; ++tap_1) {
@@ -179,8 +179,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                         __global const float *b = strip + (tap_0 * taps + tap_1) * run * 16;
                         int left_over = run;
                         for (; left_over >= 4; left_over -= 4) {
-                            prefetch_line(ask + 0);
-                            ask += 16;
+                            prefetch_line(ahead + 0);
+                            ahead += 16;
                             #pragma unroll
                             for (int u = 0; u < 4; ++u) {
                                 float16 row[1];

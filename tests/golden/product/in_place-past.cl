@@ -146,29 +146,29 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                 const index_t column = other * 64;
                 const int rows_left = 4;
                 const int columns_left = min((index_t)64, outputs - column);
-                __global const float *x0_ask = x0_memory + x0_line + column + 4 * x0_2;
+                __global const float *x0_ahead = x0_memory + x0_line + column + 4 * x0_2;
                 float16 sum[4][4];
                 #pragma unroll
                 for (int j = 0; j < 4; ++j)
                     #pragma unroll
                     for (int v = 0; v < 4; ++v)
                         sum[j][v] = 0;
-                __global const float *ask = strip;
+                __global const float *ahead = strip;
                 if (other - some < 1)
-                    ask = corner_here + 4 * step;
+                    ahead = corner_here + 4 * step;
                 for (int tap_0 = 0; tap_0 < depth_0; ++tap_0)
                     for (int tap_1 = 0; tap_1 < taps; ++tap_1) {
                         __global const float *a = corner_here + tap_0 * tap_row + tap_1 * tap_column;
                         __global const float *b = strip + (tap_0 * taps + tap_1) * run * 64;
                         int left_over = run;
                         for (; left_over >= 4; left_over -= 4) {
-                            prefetch_line(ask + 0);
-                            ask += 16;
-                            prefetch_line(x0_ask + 0);
-                            prefetch_line(x0_ask + 16);
-                            prefetch_line(x0_ask + 32);
-                            prefetch_line(x0_ask + 48);
-                            x0_ask += x0_2;
+                            prefetch_line(ahead + 0);
+                            ahead += 16;
+                            prefetch_line(x0_ahead + 0);
+                            prefetch_line(x0_ahead + 16);
+                            prefetch_line(x0_ahead + 32);
+                            prefetch_line(x0_ahead + 48);
+                            x0_ahead += x0_2;
 
                             #pragma unroll
                             for (int u = 0; u < 4; ++u) {

@@ -206,16 +206,16 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                 const index_t column = other * 32;
                 const int rows_left = 14;
                 const int columns_left = min((index_t)32, outputs - column);
-                __global const float *y0_ask = y0_memory + y0_line + column + 14 * y0_2;
-                __global const float *x0_ask = x0_memory + x0_line + column + 14 * x0_2;
-                int asked = 0;
+                __global const float *y0_ahead = y0_memory + y0_line + column + 14 * y0_2;
+                __global const float *x0_ahead = x0_memory + x0_line + column + 14 * x0_2;
+                int column_ahead = 0;
                 float16 sum[14][2];
                 #pragma unroll
                 for (int j = 0; j < 14; ++j)
                     #pragma unroll
                     for (int v = 0; v < 2; ++v)
                         sum[j][v] = 0;
-                __global const float *ask = next < next_end ? next : strip;
+                __global const float *ahead = next < next_end ? next : strip;
                 next += depth_padded * 4;
                 for (int tap_0 = 0; tap_0 < depth_0; ++tap_0)
                     for (int tap_1 = 0; tap_1 < taps; ++tap_1) {
@@ -223,13 +223,13 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                         __global const float *b = strip + (tap_0 * taps + tap_1) * run * 32;
                         int left_over = run;
                         for (; left_over >= 4; left_over -= 4) {
-                            prefetch_line(ask + 0);
-                            ask += 16;
-                            prefetch_store(y0_ask + asked + 0);
-                            prefetch_line(x0_ask + asked + 0);
-                            asked = (asked + 16) & 31;
-                            y0_ask += asked ? 0 : y0_2;
-                            x0_ask += asked ? 0 : x0_2;
+                            prefetch_line(ahead + 0);
+                            ahead += 16;
+                            prefetch_store(y0_ahead + column_ahead + 0);
+                            prefetch_line(x0_ahead + column_ahead + 0);
+                            column_ahead = (column_ahead + 16) & 31;
+                            y0_ahead += column_ahead ? 0 : y0_2;
+                            x0_ahead += column_ahead ? 0 : x0_2;
 
                             #pragma unroll
                             for (int u = 0; u < 4; ++u) {

@@ -88,7 +88,7 @@ class WeightCode(KernelCode):
             ``channels``, all ``taps`` of an output, or ``none`` of them.
         backwards: Whether taps lie side by side in reverse.
         turn: How a square of vectors is turned over.
-        ahead: Channels before which weights are asked for; 0: not.
+        ahead: Channels before which weights are prefetched; 0: not.
     """
 
     value: str
@@ -122,7 +122,7 @@ class WinogradCode(ContractionCode):
         grouped: Whether transformed tiles lie as products take them, ``tile_rows`` of a block of
             channels together.
         weight: How weights are transformed where a kernel does so as it needs them.
-        lines_ahead: Lines of the next weights that are asked for with every block of channels.
+        lines_ahead: Lines of the next weights that are prefetched with every block of channels.
         pixels_ahead: Lines of the next block's pixels that are, instead of where pixels are read.
     """
 
@@ -219,7 +219,7 @@ def winograd_code(
         planar_x: Whether the input's pixels of a row are neighbours.
         chain: Channels whose products are added up before they are added to what is there.
         line: Elements of local memory for lines of transformed pixels.
-        ahead: Whether memory is asked for before it is read or written.
+        ahead: Whether memory is prefetched before it is read or written.
         traits: Of the device.
     """
     planar = problem.near.output != 1 or problem.outputs == 1

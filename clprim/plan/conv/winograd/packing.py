@@ -14,7 +14,7 @@ from clprim.plan.product.problem import Contraction, Packed, index_of
 
 # Channels that a work-item transforms the weights of.
 RUN = 32
-# Channels before which weights are asked for.
+# Channels before which weights are prefetched.
 AHEAD = 4
 
 

@@ -51,7 +51,7 @@ def _error(tile: WinogradTile | WinogradLocalTile, problem: Contraction) -> floa
 
 def _examples() -> Iterator[Example[Contraction]]:
     """One kernel, two and three, channels and columns side by side, few channels, a stride."""
-    asking = replace(CPU, prefetch=True)
+    prefetching = replace(CPU, prefetch=True)
 
     def example(
         name: str,
@@ -64,12 +64,12 @@ def _examples() -> Iterator[Example[Contraction]]:
         return Example(name, problem, traits, replace(winograd_tile(problem, traits), **tile))
 
     image, residual = (2, 32, 14, 64), {"last": True, "bias": True, "epilogue": RESIDUAL}
-    yield example("fused", asking, image, {"kernels": 1, "outputs": 4}, **residual)
+    yield example("fused", prefetching, image, {"kernels": 1, "outputs": 4}, **residual)
     yield example("fused-planes", CPU, image, {"kernels": 1, "outputs": 2}, epilogue=RESIDUAL)
     yield example("fused-few", CPU, (2, 3, 14, 24), {"kernels": 1}, last=True)
-    yield example("staged", asking, image, {"kernels": 3}, **residual)
-    yield example("in-place", asking, image, {"kernels": 2}, **residual)
-    yield example("stride", asking, image, {"kernels": 1, "outputs": 2}, stride=2, **residual)
+    yield example("staged", prefetching, image, {"kernels": 3}, **residual)
+    yield example("in-place", prefetching, image, {"kernels": 2}, **residual)
+    yield example("stride", prefetching, image, {"kernels": 1, "outputs": 2}, stride=2, **residual)
 
 
 def _admitting(*shape: int, **options: Any) -> Contraction:

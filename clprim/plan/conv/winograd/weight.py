@@ -263,17 +263,17 @@ def _flops(cut: WeightCut, tiles: int) -> int:
 
 def _examples() -> Iterator[Example[Convolution]]:
     """Both formats, few channels and outputs, in two kernels and in three."""
-    asking = replace(CPU, prefetch=True)
+    prefetching = replace(CPU, prefetch=True)
 
     def example(name: str, traits: DeviceTraits, kernels: int, *shape: int, **options: Any) -> Any:
         problem = replace(dense_convolution(*shape, direction="weight", **options), error=1.0)
         tile = replace(weight_tile(problem, traits), kernels=kernels)
         return Example(name, problem, traits, tile)
 
-    yield example("", asking, 2, 2, 32, 14, 64, last=True, beta=True)
+    yield example("", prefetching, 2, 2, 32, 14, 64, last=True, beta=True)
     yield example("planes", CPU, 2, 2, 32, 14, 64)
     yield example("few", CPU, 2, 2, 3, 14, 5, last=True)
-    yield example("staged", asking, 3, 2, 32, 14, 64, last=True, beta=True)
+    yield example("staged", prefetching, 3, 2, 32, 14, 64, last=True, beta=True)
     yield example("staged-planes", CPU, 3, 2, 32, 14, 64)
 
 
