@@ -74,7 +74,7 @@ class ChannelsCode(TiledCode):
     ahead: bool
 
 
-def _takes(what: Depthwise, traits: DeviceTraits) -> bool:
+def _applicable(what: Depthwise, traits: DeviceTraits) -> bool:
     """Whether this strategy can do a convolution: vectors of channels must be there."""
     y_or_x = what.x.channel == 1 and (what.y.channel == 1 or what.channels == 1)
     return y_or_x and what.multiplier == 1 and _width(what, traits) > 1
@@ -90,7 +90,7 @@ def _tile(what: Depthwise, traits: DeviceTraits) -> ChannelsTile:
 
 
 def _fits(tile: ChannelsTile, what: Depthwise, _: DeviceTraits) -> bool:
-    """Whether a tile can be taken for a convolution that `_takes`."""
+    """Whether a tile can be taken for an applicable convolution, see `_applicable`."""
     if tile.rows * tile.columns > MOST_SUMS:
         return False
     if not unrolls(what.rows, what.columns):
@@ -102,7 +102,7 @@ def _fits(tile: ChannelsTile, what: Depthwise, _: DeviceTraits) -> bool:
 
 
 def _plan(what: Depthwise, traits: DeviceTraits, tile: ChannelsTile) -> Plan:
-    """Plans the kernels of a convolution that `_takes`.
+    """Plans the kernels of an applicable convolution, see `_applicable`.
 
     Args:
         what: The convolution; nothing of it may be empty.
@@ -219,12 +219,12 @@ def _examples() -> Iterator[Example[Convolution]]:
 CHANNELS: Strategy[Depthwise] = Strategy(
     "depthwise/channels",
     ChannelsTile,
-    takes=_takes,
+    applicable=_applicable,
     rule=_tile,
     plan=_plan,
     fits=_fits,
     near=_near,
     examples=_examples,
     needs=NEEDS,
-    meant=on_cpus,
+    preferred=on_cpus,
 )

@@ -89,7 +89,7 @@ class _Margins:
     rows: int
 
 
-def _takes(what: Depthwise, traits: DeviceTraits) -> bool:
+def _applicable(what: Depthwise, traits: DeviceTraits) -> bool:
     """Whether this strategy can do a convolution."""
     h, v = what.rows, what.columns
     width = plane_vector(what, traits)
@@ -105,7 +105,7 @@ def _takes(what: Depthwise, traits: DeviceTraits) -> bool:
 
 
 def _tile(what: Depthwise, traits: DeviceTraits) -> BandTile:
-    """Returns the rule's tile of a convolution that `_takes`."""
+    """Returns the rule's tile of an applicable convolution, see `_applicable`."""
     margins = _margins(what, traits)
     assert margins is not None
     return BandTile(margins.rows, ITEMS)
@@ -117,7 +117,7 @@ def _fits(tile: BandTile, what: Depthwise, traits: DeviceTraits) -> bool:
 
 
 def _plan(what: Depthwise, traits: DeviceTraits, tile: BandTile) -> Plan:
-    """Plans the kernel of a convolution that `_takes`.
+    """Plans the kernel of an applicable convolution, see `_applicable`.
 
     Args:
         what: The convolution; nothing of it may be empty.
@@ -242,7 +242,7 @@ def _examples() -> Iterator[Example[Convolution]]:
     yield Example("whole", dense_depthwise(2, 32, 14, epilogue=CLIP, beta=True), CPU)
 
 
-def _meant(what: Depthwise, traits: DeviceTraits) -> bool:
+def _preferred(what: Depthwise, traits: DeviceTraits) -> bool:
     """Whether it is the faster one of two kernels that take planes which keep their size.
 
     What vectors across the ends of rows save, every tap pays in addresses and masks. Measured
@@ -263,12 +263,12 @@ def _meant(what: Depthwise, traits: DeviceTraits) -> bool:
 RUNS: Strategy[Depthwise] = Strategy(
     "depthwise/runs",
     BandTile,
-    takes=_takes,
+    applicable=_applicable,
     rule=_tile,
     plan=_plan,
     fits=_fits,
     near=near_bands,
     examples=_examples,
     needs=NEEDS,
-    meant=_meant,
+    preferred=_preferred,
 )

@@ -22,13 +22,13 @@ SOONER = 0.98
 # Bytes of the matrix that a work-group keeps while it streams all packed tiles: part of an L2.
 # A smaller one does no harm, since a tile reads its rows at only a few bytes a cycle.
 NEAR_BYTES = 3 << 19
-# Bytes of a line of a cache. Of a strip two are prefetched every `EVERY` steps of depth.
+# Bytes of a line of a cache. Of a strip two are prefetched every `EVERY` steps of k.
 LINE, LINES, EVERY = 64, 2, 4
 # Bytes of a row that is long enough for hardware to follow it, if all outputs are one vector, whose
 # sums leave memory no pause.
 FOLLOWED = 6144
 # Passes of a strip for each of its pieces at most: where they are more, waiting for the first one
-# costs less than the prefetching. Measured with 8 images: 1024→512 of 14² takes 1.06 of the time.
+# costs less than prefetching.
 PASSES = 4
 # Fewest lanes that a strip of the packed operand is used for, if it is fetched from a far cache.
 FEW_LANES = 32
@@ -85,7 +85,7 @@ def cut_loops(
         if ends[best] < SOONER * ends[tiles_a_group]:
             tiles_a_group = best
     rows_a_group = max(1, min(rows, TILES // tiles_a_group)) if tiles_a_group == tiles else 1
-    if code.crossed and tiles_a_group == tiles:
+    if code.transposed and tiles_a_group == tiles:
         rows_a_group = rows  # as many as the band has room for: its rows overlap
     # Several work-groups may share lines, each with some of the packed tiles: better than few lines
     # each, for which a strip would come from afar again and again.
@@ -217,7 +217,7 @@ def lane_prefetch(
 def row_prefetch(what: Contraction, code: ContractionCode, traits: DeviceTraits) -> Prefetch | None:
     """Returns how what the next work-item copies is prefetched while tiles are summed up.
 
-    A line every four steps of depth is soon enough.
+    A line every four steps of k is soon enough.
 
     Args:
         what: The contraction.

@@ -97,7 +97,7 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
     width = lanes_of(what.value.itemsize, traits)
     streaming = past_caches(what, width, traits, along_outputs=reading.along_outputs)
     ruled = tile is None
-    if tile is None or reading.crossed:
+    if tile is None or reading.transposed:
         tile = tile_of_lanes(what, reading, width, traits, streaming=streaming)
     if tile is None or not _suits(what, reading, tile, width):
         return None
@@ -133,7 +133,7 @@ def _code(
     bounds, (rows_of_taps, _, channels) = what.gathered.bounds, what.depths
     unit, fixed = reading.unit, None
     few = SHORT_OF_FEW if reading.rows else SHORT
-    if not reading.crossed and is_short(what, traits, few):
+    if not reading.transposed and is_short(what, traits, few):
         unit, fixed = reading.run, (rows_of_taps, reading.taps, reading.run)
     code = contraction_code(
         what,
@@ -144,7 +144,7 @@ def _code(
         unit=unit,
         gathered_rows=reading.rows,
         planar=reading.planar,
-        crossed=reading.crossed,
+        transposed=reading.transposed,
         streaming=streaming,
         traits=traits,
     )

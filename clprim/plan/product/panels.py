@@ -38,7 +38,7 @@ DEEP = 2
 # 0.99 in NCHW; 64×64×60016 with a transposed first matrix 0.86; but 64×64×65536, whose rows are
 # aliased, 1.07, and 16×4096×4096, which is not deep, 1.09.
 FEW_TILES = 4
-# Steps of depth that lines of memory are prefetched in advance.
+# Steps of k that lines of memory are prefetched in advance.
 AHEAD = 8
 
 
@@ -60,7 +60,7 @@ def plan_panels(what: Contraction, traits: DeviceTraits, tile: Tile | None = Non
     width = lanes_of(what.value.itemsize, traits)
     unit = width if along == "depth" and gathered_rows else 1
     if along == "depth" and not gathered_rows:
-        along = "none"  # the panel's steps of depth lie a row of columns apart
+        along = "none"  # the panel's steps of k lie a row of columns apart
     code = contraction_code(
         what,
         tile,
@@ -76,7 +76,7 @@ def plan_panels(what: Contraction, traits: DeviceTraits, tile: Tile | None = Non
     cut = _cut(what, code, lanes, depth, traits)
     # A step further in depth is another line of memory, which no prefetcher foresees.
     ahead = AHEAD if along == "lanes" and traits.prefetch else 0
-    # Its lines must be as many as the panel has steps of depth, which come in whole units.
+    # Its lines must be as many as the panel has steps of k, which come in whole units.
     in_place = depth % code.unit == 0 and passes_in_place(what, code, cut.tiles)
     code = replace(
         code,

@@ -6,7 +6,7 @@ cores with AVX-512, tiles from 6 × 2 vectors on run at the peak; so the tile th
 the edges is taken. One of 14 × 2 is as fast, but with two compilers 13 × 2 and 12 × 2 take 0.9 to
 0.95 of its time in a convolution with a bias; so it is left to sums that are stored as they are:
 gradients in weights of 3→64, 7×7, and of 128→512 of 28² in NHWC take 0.9 to 0.95 of the time with
-it. With 16 registers a step of depth reads nearly as often as it multiplies: there 6 × 2, 5 × 2 and
+it. With 16 registers a step of k reads nearly as often as it multiplies: there 6 × 2, 5 × 2 and
 4 × 3 are as much as 1.3 times as fast as 4 × 2, 7 × 1 and 2 × 4.
 """
 
@@ -137,7 +137,7 @@ def choose_tile(
     width = lanes_of(itemsize, traits)
     vectors = 1 if columns <= width else 2
     most = 6 if traits.sums <= FEW_SUMS else 14 if plain else 13
-    # A step of depth costs a row each, and a bit more than one for the other operand: 14 rows, not
+    # A step of k costs a row each, and a bit more than one for the other operand: 14 rows, not
     # 13, take 0.97 of the time where squares of 1000 have a transposed first matrix.
     candidates = (r for r in tile_rows(traits) if r <= most)
     best = min(candidates, key=lambda r: -(-rows // r) * (r + 1.5))

@@ -16,7 +16,7 @@
 // Windows may leave the image: the rows of pixels that they touch are copied to a band in local
 // memory, with zeros around.
 // In it lanes are neighbours although they are rows: planes are copied as they are, and the sums
-// turned over when they are stored.
+// transposed when they are stored.
 typedef int index_t;
 
 static inline float16 pick0(const float16 a, const float16 b)
@@ -192,7 +192,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
 
                         }
                     }
-                float turned[512];
+                float transposed[512];
                 {
                     const float16 v0 = sum[0][0];
                     const float16 v1 = sum[1][0];
@@ -275,22 +275,22 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                     const float16 v78 = pick0(v61, v63);
                     const float16 v79 = pick1(v61, v63);
 
-                    vstore16(v64, 0, turned + 0);
-                    vstore16(v66, 0, turned + 16);
-                    vstore16(v68, 0, turned + 32);
-                    vstore16(v70, 0, turned + 48);
-                    vstore16(v72, 0, turned + 64);
-                    vstore16(v74, 0, turned + 80);
-                    vstore16(v76, 0, turned + 96);
-                    vstore16(v78, 0, turned + 112);
-                    vstore16(v65, 0, turned + 128);
-                    vstore16(v67, 0, turned + 144);
-                    vstore16(v69, 0, turned + 160);
-                    vstore16(v71, 0, turned + 176);
-                    vstore16(v73, 0, turned + 192);
-                    vstore16(v75, 0, turned + 208);
-                    vstore16(v77, 0, turned + 224);
-                    vstore16(v79, 0, turned + 240);
+                    vstore16(v64, 0, transposed + 0);
+                    vstore16(v66, 0, transposed + 16);
+                    vstore16(v68, 0, transposed + 32);
+                    vstore16(v70, 0, transposed + 48);
+                    vstore16(v72, 0, transposed + 64);
+                    vstore16(v74, 0, transposed + 80);
+                    vstore16(v76, 0, transposed + 96);
+                    vstore16(v78, 0, transposed + 112);
+                    vstore16(v65, 0, transposed + 128);
+                    vstore16(v67, 0, transposed + 144);
+                    vstore16(v69, 0, transposed + 160);
+                    vstore16(v71, 0, transposed + 176);
+                    vstore16(v73, 0, transposed + 192);
+                    vstore16(v75, 0, transposed + 208);
+                    vstore16(v77, 0, transposed + 224);
+                    vstore16(v79, 0, transposed + 240);
                 }
                 {
                     const float16 v0 = sum[0][1];
@@ -374,38 +374,38 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                     const float16 v78 = pick0(v61, v63);
                     const float16 v79 = pick1(v61, v63);
 
-                    vstore16(v64, 0, turned + 256);
-                    vstore16(v66, 0, turned + 272);
-                    vstore16(v68, 0, turned + 288);
-                    vstore16(v70, 0, turned + 304);
-                    vstore16(v72, 0, turned + 320);
-                    vstore16(v74, 0, turned + 336);
-                    vstore16(v76, 0, turned + 352);
-                    vstore16(v78, 0, turned + 368);
-                    vstore16(v65, 0, turned + 384);
-                    vstore16(v67, 0, turned + 400);
-                    vstore16(v69, 0, turned + 416);
-                    vstore16(v71, 0, turned + 432);
-                    vstore16(v73, 0, turned + 448);
-                    vstore16(v75, 0, turned + 464);
-                    vstore16(v77, 0, turned + 480);
-                    vstore16(v79, 0, turned + 496);
+                    vstore16(v64, 0, transposed + 256);
+                    vstore16(v66, 0, transposed + 272);
+                    vstore16(v68, 0, transposed + 288);
+                    vstore16(v70, 0, transposed + 304);
+                    vstore16(v72, 0, transposed + 320);
+                    vstore16(v74, 0, transposed + 336);
+                    vstore16(v76, 0, transposed + 352);
+                    vstore16(v78, 0, transposed + 368);
+                    vstore16(v65, 0, transposed + 384);
+                    vstore16(v67, 0, transposed + 400);
+                    vstore16(v69, 0, transposed + 416);
+                    vstore16(v71, 0, transposed + 432);
+                    vstore16(v73, 0, transposed + 448);
+                    vstore16(v75, 0, transposed + 464);
+                    vstore16(v77, 0, transposed + 480);
+                    vstore16(v79, 0, transposed + 496);
                 }
                 for (int c = 0; c < columns_left; ++c) {
                     if (shared == 0) {
                         {
                             const int j = 0;
-                            float8 y0 = vload8(0, turned + c * 16 + j);
+                            float8 y0 = vload8(0, transposed + c * 16 + j);
                             vstore8(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                         }
                         {
                             const int j = 8;
-                            float4 y0 = vload4(0, turned + c * 16 + j);
+                            float4 y0 = vload4(0, transposed + c * 16 + j);
                             vstore4(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                         }
                         {
                             const int j = 12;
-                            float2 y0 = vload2(0, turned + c * 16 + j);
+                            float2 y0 = vload2(0, transposed + c * 16 + j);
                             vstore2(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                         }
                         continue;
@@ -413,22 +413,22 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                     int j = shared;
                     const int left = 14 - j;
                     if (left & 1) {
-                        float y0 = turned[c * 16 + j];
+                        float y0 = transposed[c * 16 + j];
                         y0_memory[y0_line + j * y0_2 + (column + c) * y0_channel] = y0;
                         j += 1;
                     }
                     if (left & 2) {
-                        float2 y0 = vload2(0, turned + c * 16 + j);
+                        float2 y0 = vload2(0, transposed + c * 16 + j);
                         vstore2(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                         j += 2;
                     }
                     if (left & 4) {
-                        float4 y0 = vload4(0, turned + c * 16 + j);
+                        float4 y0 = vload4(0, transposed + c * 16 + j);
                         vstore4(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                         j += 4;
                     }
                     if (left & 8) {
-                        float8 y0 = vload8(0, turned + c * 16 + j);
+                        float8 y0 = vload8(0, transposed + c * 16 + j);
                         vstore8(y0, 0, y0_memory + y0_line + j * y0_2 + (column + c) * y0_channel);
                         j += 8;
                     }

@@ -60,7 +60,7 @@ def test_brief_windows_store_whole_pixels():
     assert tile(3, 48, last=True) == (8, 3)
     assert tile(3, 32, last=True) == (16, 1)
     assert tile(3, 64, kernel=5, last=True) == (6, 4)
-    # Not of stride 2, nor where sums are turned over, nor where windows are large.
+    # Not of stride 2, nor where sums are transposed, nor where windows are large.
     assert tile(3, 32, last=True, stride=2)[0] > FEW_ROWS
     assert tile(3, 64)[0] > FEW_ROWS
     assert tile(32, 64, last=True)[0] > FEW_ROWS
@@ -112,8 +112,8 @@ def test_pixels_of_small_windows_are_columns():
     for size, outputs, rows in ((224, 64, 16), (63, 24, 12), (56, 48, 16), (30, 20, 10)):
         found = code(3, size, outputs)
         assert (found.gathered, found.rows, found.vectors) == ("columns", rows, 1)
-    # Turning sums over costs less than what vectors waste at the ends of lines, or than deep sums;
-    # many rows are turned at the cost of few.
+    # Transposing sums costs less than what vectors waste at the ends of lines, or than deep sums;
+    # many rows are transposed at the cost of few.
     assert code(3, 33, 64).planar and code(3, 33, 64).rows == 12
     assert code(3, 36, 64).planar and code(3, 36, 64).rows == 12
     assert not code(3, 33, 48).planar
@@ -209,9 +209,9 @@ def test_pixels_that_vectors_waste_become_rows():
         return plan_in_place(forward(planes), traits).main.code
 
     for layer in (8, 1024, 14, 512), (8, 256, 9, 128), (1, 960, 7, 64):
-        turned = code(*layer)
-        assert turned.planar and turned.band
-    assert turned.rows == 7
+        planes = code(*layer)
+        assert planes.planar and planes.band
+    assert planes.rows == 7
     assert not code(8, 1024, 14, 512, CPU).planar  # nor where there is no room for a band
     assert not code(8, 1024, 14, 64).planar  # few outputs do not pay for the copy
     assert not code(1, 1024, 14, 512).planar
@@ -258,14 +258,14 @@ def test_results_are_prefetched_a_few_lines_at_a_time():
 
 
 def test_lanes_far_apart_are_packed_by_squares():
-    def turned(outputs, depth, form="NT"):
+    def transposed(outputs, depth, form="NT"):
         pack = plan_in_place(dense_product(96, outputs, depth, form), CPU).stages[0]
-        return pack.code.turn is not None
+        return pack.code.shuffles is not None
 
-    assert turned(128, 64)
-    assert turned(100, 20)  # all but the ends
-    assert not turned(128, 12)  # no vector of depths
-    assert not turned(100, 64, "NN")  # lanes are neighbours
+    assert transposed(128, 64)
+    assert transposed(100, 20)  # all but the ends
+    assert not transposed(128, 12)  # no vector of depths
+    assert not transposed(100, 64, "NN")  # lanes are neighbours
 
 
 def _panels(what, local_memory=1 << 18):

@@ -87,7 +87,7 @@ class WeightCode(KernelCode):
         reads: What lies side by side in the weight, so that vectors are read: ``outputs``,
             ``channels``, all ``taps`` of an output, or ``none`` of them.
         backwards: Whether taps lie side by side in reverse.
-        turn: How a square of vectors is turned over.
+        shuffles: How a square of vectors is transposed in registers.
         ahead: Channels before which weights are prefetched; 0: not.
     """
 
@@ -100,7 +100,7 @@ class WeightCode(KernelCode):
     digits: bool
     reads: str
     backwards: bool
-    turn: Shuffles | None
+    shuffles: Shuffles | None
     ahead: int
 
     @property
@@ -242,9 +242,9 @@ def winograd_code(
         partial=True,
         ahead=int(ahead),
         block=1,
-        weave=None,
+        interleave=None,
         noted=tile_vectors,
-        turn=transpose(width) if planar or planar_x else None,
+        shuffles=transpose(width) if planar or planar_x else None,
         x=OperandCode.of("x", problem.gathered.dtype, problem.value, 1),
         down=axis_code(down, problem.value),
         across=axis_code(across, problem.value),

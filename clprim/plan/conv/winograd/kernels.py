@@ -28,7 +28,7 @@ LINE = 64
 
 
 def plan_winograd(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> Plan:
-    """Plans the kernels of a convolution that `takes_winograd`.
+    """Plans the kernels of an applicable convolution, see `winograd_applicable`.
 
     Args:
         problem: The convolution; nothing of it may be empty.

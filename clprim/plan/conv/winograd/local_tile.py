@@ -87,7 +87,7 @@ class WinogradLocalTile:
         return elements * max(self.steps * (self.tiles + self.strip), products)
 
 
-def takes_local(problem: Contraction, traits: DeviceTraits) -> bool:
+def local_applicable(problem: Contraction, traits: DeviceTraits) -> bool:
     """Whether a work-group can do a convolution, with the error that is allowed."""
     return not traits.is_cpu and next(_candidates(problem, traits), None) is not None
 
@@ -108,7 +108,7 @@ def local_tiles(problem: Contraction, traits: DeviceTraits) -> list[WinogradLoca
 
 
 def fits_local(tile: WinogradLocalTile, problem: Contraction, traits: DeviceTraits) -> bool:
-    """Whether a tile can be taken for a convolution that `takes_local`."""
+    """Whether a tile can be taken for an applicable convolution, see `local_applicable`."""
     itemsize = problem.value.itemsize
     width = max(2, 16 // itemsize)
     sizes = (tile.tiles, tile.strip, tile.rows, tile.columns, tile.steps)

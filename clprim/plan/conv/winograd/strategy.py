@@ -14,10 +14,10 @@ from clprim.plan.conv.winograd.local import plan_local
 from clprim.plan.conv.winograd.local_tile import (
     WinogradLocalTile,
     fits_local,
+    local_applicable,
     local_tile,
     local_tiles,
     pays_local,
-    takes_local,
 )
 from clprim.plan.conv.winograd.tile import (
     WinogradTile,
@@ -25,7 +25,7 @@ from clprim.plan.conv.winograd.tile import (
     fits_winograd,
     near_winograd,
     pays_winograd,
-    takes_winograd,
+    winograd_applicable,
     winograd_tile,
 )
 from clprim.plan.product.problem import Contraction
@@ -92,12 +92,12 @@ def _local_examples() -> Iterator[Example[Contraction]]:
 WINOGRAD: Strategy[Contraction] = Strategy(
     "winograd",
     WinogradTile,
-    takes=takes_winograd,
+    applicable=winograd_applicable,
     rule=winograd_tile,
     plan=plan_winograd,
     fits=fits_winograd,
     near=near_winograd,
-    meant=_pays,
+    preferred=_pays,
     examples=_examples,
     needs=NEEDS,
     error=_error,
@@ -106,12 +106,12 @@ WINOGRAD: Strategy[Contraction] = Strategy(
 WINOGRAD_LOCAL: Strategy[Contraction] = Strategy(
     "winograd/local",
     WinogradLocalTile,
-    takes=takes_local,
+    applicable=local_applicable,
     rule=local_tile,
     plan=plan_local,
     fits=fits_local,
     near=lambda tile, p, traits: (other for other in local_tiles(p, traits) if other != tile),
-    meant=pays_local,
+    preferred=pays_local,
     examples=_local_examples,
     needs=NEEDS,
     error=_error,

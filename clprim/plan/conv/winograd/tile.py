@@ -92,7 +92,7 @@ class WinogradTile:
         return self.kernels == 1
 
 
-def takes_winograd(problem: Contraction, traits: DeviceTraits) -> bool:
+def winograd_applicable(problem: Contraction, traits: DeviceTraits) -> bool:
     """Whether Winograd's algorithm can do a convolution, with the error that is allowed."""
     x = problem.gathered
     return 1 in (x.depth[1], x.depth[2]) and _admitted(problem, traits) != ()
@@ -166,7 +166,7 @@ def winograd_tile(problem: Contraction, traits: DeviceTraits) -> WinogradTile:
 
 
 def fits_winograd(tile: WinogradTile, problem: Contraction, traits: DeviceTraits) -> bool:
-    """Whether a tile can be taken for a convolution that `takes_winograd`."""
+    """Whether a tile can be taken for an applicable convolution, see `winograd_applicable`."""
     registers = 32 if traits.vector_bytes >= 64 else 16
     sizes = (tile.rows, tile.vectors, tile.tiles)
     fits = (
@@ -364,7 +364,7 @@ def _chunks(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> i
 def _register_tile(tiles: int, vectors: int, traits: DeviceTraits, shares: int) -> tuple[int, int]:
     """Tiles × vectors of outputs that fill the registers and leave little over at the ends.
 
-    A step of depth costs a product for each sum, as much for each load of what they share, and one
+    A step of k costs a product for each sum, as much for each load of what they share, and one
     for itself.
     """
     registers = 32 if traits.vector_bytes >= 64 else 16

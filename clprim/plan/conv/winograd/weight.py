@@ -24,7 +24,7 @@ from clprim.plan.conv.winograd.weight_image import Image, image_of, panel_of
 from clprim.plan.conv.winograd.weight_tile import (
     fits_weight,
     near_weight,
-    takes_weight,
+    weight_applicable,
     weight_error,
     weight_pays,
     weight_tile,
@@ -38,7 +38,7 @@ ITEMS = 4
 
 
 def plan_weight(p: Convolution, traits: DeviceTraits, tile: WeightTile) -> Plan:
-    """Plans the kernels of a gradient that `takes_weight`.
+    """Plans the kernels of an applicable gradient, see `weight_applicable`.
 
     Args:
         p: The gradient; nothing of it may be empty.
@@ -281,12 +281,12 @@ def _examples() -> Iterator[Example[Convolution]]:
 WINOGRAD_WEIGHT: Strategy[Convolution] = Strategy(
     "winograd/weight",
     WeightTile,
-    takes=takes_weight,
+    applicable=weight_applicable,
     rule=weight_tile,
     plan=plan_weight,
     fits=fits_weight,
     near=near_weight,
-    meant=weight_pays,
+    preferred=weight_pays,
     examples=_examples,
     error=lambda tile, problem: weight_error(problem, tile.gradients),
 )

@@ -22,7 +22,7 @@ class ImageCode:
         few: Whether channels do not fill a vector.
         ahead: Whether memory is prefetched before it is read.
         x: The image.
-        turn: How a square of vectors is turned over.
+        shuffles: How a square of vectors is transposed in registers.
         numbers: Where a kernel transforms both images, what it knows as ``inputs_x_rows`` and the
             transform as ``x_rows``.
     """
@@ -36,7 +36,7 @@ class ImageCode:
     few: bool
     ahead: int
     x: OperandCode
-    turn: Shuffles | None
+    shuffles: Shuffles | None
     numbers: tuple[str, ...] = ()
     grouped: bool = False
 

@@ -17,27 +17,27 @@
 // memory, with zeros around.
 typedef int index_t;
 
-static inline float16 weave0(const float16 a, const float16 b)
+static inline float16 interleave0(const float16 a, const float16 b)
 {
     return (float16)(a.s0, b.s0, a.s2, a.s1, b.s1, a.s5, a.s2, b.s2, a.s8, a.s3, b.s3, a.sb, a.s4, b.s4, a.se, a.s5);
 }
-static inline float16 weave1(const float16 a, const float16 b)
+static inline float16 interleave1(const float16 a, const float16 b)
 {
     return (float16)(a.s0, a.s1, b.s0, a.s3, a.s4, b.s1, a.s6, a.s7, b.s2, a.s9, a.sa, b.s3, a.sc, a.sd, b.s4, a.sf);
 }
-static inline float16 weave2(const float16 a, const float16 b)
+static inline float16 interleave2(const float16 a, const float16 b)
 {
     return (float16)(a.s5, b.s5, a.s2, a.s6, b.s6, a.s5, a.s7, b.s7, a.s8, a.s8, b.s8, a.sb, a.s9, b.s9, a.se, a.sa);
 }
-static inline float16 weave3(const float16 a, const float16 b)
+static inline float16 interleave3(const float16 a, const float16 b)
 {
     return (float16)(a.s0, a.s1, b.s6, a.s3, a.s4, b.s7, a.s6, a.s7, b.s8, a.s9, a.sa, b.s9, a.sc, a.sd, b.sa, a.sf);
 }
-static inline float16 weave4(const float16 a, const float16 b)
+static inline float16 interleave4(const float16 a, const float16 b)
 {
     return (float16)(a.sa, b.sb, a.s2, a.sb, b.sc, a.s5, a.sc, b.sd, a.s8, a.sd, b.se, a.sb, a.se, b.sf, a.se, a.sf);
 }
-static inline float16 weave5(const float16 a, const float16 b)
+static inline float16 interleave5(const float16 a, const float16 b)
 {
     return (float16)(a.s0, a.s1, b.sb, a.s3, a.s4, b.sc, a.s6, a.s7, b.sd, a.s9, a.sa, b.se, a.sc, a.sd, b.sf, a.sf);
 }
@@ -320,7 +320,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
 
                         }
                     }
-                // Rows that become the pixels of one row are woven, so that these are stored side by side.
+                // Rows that become the pixels of one row are interleaved, so that these are stored side by side.
                 if (columns_left >= 16 && shared == 0) {
                     #pragma unroll
                     for (int pixel = 0; pixel < 3; pixel += 3)
@@ -358,12 +358,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
 
                                     v2 = y0;
                                 }
-                                const float16 v3 = weave0(v0, v1);
-                                const float16 v4 = weave1(v3, v2);
-                                const float16 v5 = weave2(v1, v2);
-                                const float16 v6 = weave3(v5, v0);
-                                const float16 v7 = weave4(v2, v0);
-                                const float16 v8 = weave5(v7, v1);
+                                const float16 v3 = interleave0(v0, v1);
+                                const float16 v4 = interleave1(v3, v2);
+                                const float16 v5 = interleave2(v1, v2);
+                                const float16 v6 = interleave3(v5, v0);
+                                const float16 v7 = interleave4(v2, v0);
+                                const float16 v8 = interleave5(v7, v1);
 
                                 const int j = pixel;
                                 vstore16(v4, 0, y0_memory + y0_line + c * y0_2 + (row + j) * y0_channel + 0);
