@@ -54,8 +54,8 @@ def cut_loops(
 ) -> WorkGroupCut | None:
     """Returns what a work-group takes, or None where rows are not to be read in place.
 
-    That is where no band fits into local memory, a strip would serve too few lanes, or splitting
-    the depth keeps more of the device busy.
+    That is where no row buffer fits into local memory, a strip would serve too few lanes, or
+    splitting the depth keeps more of the device busy.
     """
     images, rows, lanes = what.lanes
     tiles = -(-lanes // code.lanes)
@@ -86,14 +86,14 @@ def cut_loops(
             tiles_a_group = best
     rows_a_group = max(1, min(rows, TILES // tiles_a_group)) if tiles_a_group == tiles else 1
     if code.transposed and tiles_a_group == tiles:
-        rows_a_group = rows  # as many as the band has room for: its rows overlap
+        rows_a_group = rows  # as many as the row buffer has room for: its rows overlap
     # Several work-groups may share lines, each with some of the packed tiles: better than few lines
     # each, for which a strip would come from afar again and again.
     shares = what.groups * packed_tiles
     while rows_a_group > 1 and images * -(-rows // rows_a_group) * shares < wanted:
         rows_a_group -= 1
     if bounds is not None:
-        while _band(what, bounds, code, tiles_a_group, rows_a_group) + code.width > code.panel:
+        while _buffered(what, bounds, code, tiles_a_group, rows_a_group) + code.width > code.panel:
             if rows_a_group > 1:
                 rows_a_group -= 1
             elif tiles_a_group > 1:
@@ -136,8 +136,10 @@ def _end(some: int, tiles: int, packed_tiles: int, lines: int, units: int) -> in
     return max(one_by_one, passes * lines * (2 * tiles + blocks) * share + rest * full)
 
 
-def _band(what: Contraction, bounds: Bounds, code: ContractionCode, tiles: int, rows: int) -> int:
-    """Elements of the band that so many rows of so many tiles need."""
+def _buffered(
+    what: Contraction, bounds: Bounds, code: ContractionCode, tiles: int, rows: int
+) -> int:
+    """Elements of the row buffer that so many rows of so many tiles need."""
     height = (rows - 1) * bounds.row_lane[1] + (what.depths[0] - 1) * bounds.row_depth[0] + 1
     lanes = min(tiles * code.lanes, what.lanes[2])
     width = (lanes - 1) * bounds.column_lane[1]
@@ -228,4 +230,4 @@ def row_prefetch(what: Contraction, code: ContractionCode, traits: DeviceTraits)
     rows = code.gathered == "rows" and code.dense and not code.planar
     if not (traits.prefetch and rows and code.unit == EVERY):
         return None
-    return Prefetch("band", 0, 1, line, line // EVERY)
+    return Prefetch("rows", 0, 1, line, line // EVERY)

@@ -155,7 +155,7 @@ def _code(
         code,
         alternate=reading.alternate,
         taps_inside=reading.taps_inside,
-        band=bounds is not None,
+        row_buffer=bounds is not None,
         dense=not reading.planar and pixel == channels,
         neighbours=pixel == 1,
         fixed=fixed,

@@ -35,7 +35,7 @@ class Prefetch:
     """Memory that is prefetched while strips are passed, before it is needed.
 
     Attributes:
-        what: ``strip``, the next one, ``lanes``, those of the next tile, or ``band``, what the next
+        what: ``strip``, the next one, ``lanes``, those of the next tile, or ``rows``, what the next
             work-item copies.
         passes: All of it is prefetched in so many passes, a piece in each; 0: until it ends.
         lines: Of a cache, that are prefetched every ``unit`` steps of k.
@@ -67,16 +67,16 @@ class ContractionCode(StoringCode):
         x: The gathered operand.
         w: The other one, where it is read where it lies along its depth.
         passed_in_place: Whether the other one is read where it lies as well.
-        band: Whether rows are copied to local memory first (product/in_place.cl.jinja).
+        row_buffer: Whether rows are copied to local memory first (product/in_place.cl.jinja).
         dense: Whether pixels of a row follow each other without a gap.
         planar: Whether lanes are rows, although they are what lies side by side in memory: the
             result is transposed.
-        step: Elements from a lane to the next one in the band; 0 where an argument says it.
+        step: Elements from a lane to the next one in the row buffer; 0 where an argument says it.
         taps_inside: Whether the taps of a row follow each other faster than channels.
         neighbours: Whether they do in the gathered operand.
-        transposed: Whether lanes are columns, although neighbours in memory are channels: the band
-            is transposed as it is filled.
-        alternate: Whether a line of the band has its even pixels first and then the odd ones.
+        transposed: Whether lanes are columns, although neighbours in memory are channels: the row
+            buffer is transposed as it is filled.
+        alternate: Whether a line of the row buffer has its even pixels first and then the odd ones.
         prefetch: What is prefetched while strips are passed.
         shuffles: How a square of vectors is transposed in registers.
         ahead: Steps of k that lanes side by side are prefetched before they are read; 0: not.
@@ -105,7 +105,7 @@ class ContractionCode(StoringCode):
     x: OperandCode
     w: OperandCode | None = None
     passed_in_place: bool = False
-    band: bool = False
+    row_buffer: bool = False
     dense: bool = False
     planar: bool = False
     step: int = 1

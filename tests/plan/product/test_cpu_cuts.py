@@ -210,9 +210,9 @@ def test_pixels_that_vectors_waste_become_rows():
 
     for layer in (8, 1024, 14, 512), (8, 256, 9, 128), (1, 960, 7, 64):
         planes = code(*layer)
-        assert planes.planar and planes.band
+        assert planes.planar and planes.row_buffer
     assert planes.rows == 7
-    assert not code(8, 1024, 14, 512, CPU).planar  # nor where there is no room for a band
+    assert not code(8, 1024, 14, 512, CPU).planar  # nor where there is no room for a row buffer
     assert not code(8, 1024, 14, 64).planar  # few outputs do not pay for the copy
     assert not code(1, 1024, 14, 512).planar
     assert not code(8, 1024, 28, 512).planar
@@ -237,7 +237,7 @@ def test_what_comes_from_afar_is_prefetched():
     assert first.lines * first.line >= _pixels(256, 64).rows * 4
     assert _pixels(256, 64).prefetch is None
     windows = forward(dense_convolution(8, 64, 56, 64, stride=2, last=True))
-    assert plan_in_place(windows, prefetching).main.code.prefetch.what == "band"
+    assert plan_in_place(windows, prefetching).main.code.prefetch.what == "rows"
     assert plan_in_place(windows, CPU).main.code.prefetch is None
     two = replace(prefetching, compute_units=2)
     assert _pixels(1024, 512, two).prefetch.what == "strip"
@@ -375,7 +375,7 @@ def test_few_pixels_do_not_pay_for_a_packed_operand():
     (lone,) = stages(1, 96, 14, 64)
     assert lone.code.planar and lone.code.passed_in_place
     _, main = stages(8, 128, 28, 128)
-    assert main.code.gathered == "columns" and not main.code.band
+    assert main.code.gathered == "columns" and not main.code.row_buffer
 
 
 def test_gradients_of_pixels_gather_nothing():
