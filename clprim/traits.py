@@ -28,7 +28,7 @@ class DeviceTraits:
         integer_dots: Sums of four products of bytes are faster than four products
             (``cl_khr_integer_dot_product``, in OpenCL C 3.0).
         prefetch: The compiler knows how to prefetch memory.
-        streaming: It knows how to write past the caches.
+        streaming: It knows streaming (non-temporal) stores.
         vector_trigonometry: ``sin``, ``cos`` and ``tan`` of a vector are those of its components;
             in some compilers one large component spoils the others.
         function_bytes: Bytes of the shortest vector of which functions such as ``exp`` give the
@@ -79,7 +79,7 @@ class DeviceTraits:
         return max(1, min(16, self.vector_bytes // itemsize))
 
     def streams(self, nbytes: int) -> bool:
-        """Returns whether results should go past the caches, which hold less than a kernel moves.
+        """Returns whether stores should be streaming: caches hold less than a kernel moves.
 
         Args:
             nbytes: That it reads and writes.

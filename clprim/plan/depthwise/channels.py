@@ -37,9 +37,8 @@ from clprim.traits import DeviceTraits
 BLOCK_BYTES = 24 << 10
 # Work-items a compute unit, unless a table says otherwise.
 ITEMS = 8
-# What an output counts in a tile of rows × columns, outputs past the end of the planes included. No
-# times: set so that planes of 112² to 14² get the tile that was fastest on two cores with AVX-512.
-# Of 7², 7 × 2 and 2 × 7 were equal within the noise.
+# What an output counts in a tile of rows × columns, outputs past the end of the planes included:
+# an order of tiles, no times.
 _SHAPES = {(4, 4): 1.0, (7, 2): 1.02, (2, 7): 1.05, (2, 4): 1.06, (1, 7): 1.2}
 _STRIDED = {(2, 4): 1.0, (7, 2): 1.02, (1, 7): 1.05}
 # Sums of a tile that some registers can be found for.
@@ -181,7 +180,7 @@ def _shape(what: Depthwise, unrolled: bool, traits: DeviceTraits) -> tuple[int, 
         # Columns that are left over cost more than sums that hardly fit the registers.
         if v.stride == 2 and v.outputs % 4 and not v.outputs % 14 and traits.vector_bytes >= 64:
             return h.stride, 14
-        # Past the cache, tiles of many rows would write to many places at once.
+        # By streaming stores, tiles of many rows would write to many places at once.
         return h.stride if passes_cache(what, traits) else 2 * h.stride, 4
     shapes = _STRIDED if max(h.stride, v.stride) > 1 else _SHAPES
     fit = [s for s in shapes if s[0] * s[1] <= 14 or traits.vector_bytes >= 64]

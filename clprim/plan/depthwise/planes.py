@@ -19,10 +19,10 @@ from clprim.plan.depthwise.code import (
     add_taps,
     arguments_of,
     around,
-    asks_ahead,
     joins_rows,
     on_cpus,
     plane_vector,
+    prefetches_rows,
     spread_rows,
     stores,
     unrolls,
@@ -181,7 +181,7 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: PlanesTile) -> Plan:
         rows=tile.rows,
         source=source,
         wide=wide,
-        ahead=asks_ahead(what, traits),
+        ahead=prefetches_rows(what, traits),
     )
     main = KernelPlan(
         "depthwise/planes",

@@ -207,7 +207,7 @@ def _examples_in_place() -> Iterator[Example[Contraction]]:
     pixels = Shuffle(2, "CRD", 16, "ijc")
     yield Example("pixels", image(2, 32, 14, 64, last=True, shuffle=pixels), CPU)
     past = image(8, 16, 112, 64, 1, last=True, epilogue=RESIDUAL)
-    yield Example("past", past, prefetching)
+    yield Example("streaming", past, prefetching)
 
 
 def _examples_panels() -> Iterator[Example[Contraction]]:

@@ -53,7 +53,7 @@ from clprim.plan.product.register_code import (
     ContractionCode,
     contraction_code,
     parameters_of,
-    past_caches,
+    streaming_stores,
 )
 from clprim.plan.product.register_tile import FEW_SUMS, Tile, lanes_of, panel_of
 from clprim.traits import DeviceTraits
@@ -95,7 +95,7 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
     if reading is None:
         return None
     width = lanes_of(what.value.itemsize, traits)
-    streaming = past_caches(what, width, traits, along_outputs=reading.along_outputs)
+    streaming = streaming_stores(what, width, traits, along_outputs=reading.along_outputs)
     ruled = tile is None
     if tile is None or reading.transposed:
         tile = tile_of_lanes(what, reading, width, traits, streaming=streaming)

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from clprim.plan.kernel import power_of_two
 from clprim.traits import DeviceTraits
 
-# The part of a work-item's registers that its sums take: with operands, prefetched elements and
-# addresses, 64 floats come to 102 to 128 registers of 4 bytes, 32 floats on a GPU that has half as
-# many to 128 of its own, and 64 would be spilled there.
+# The part of a work-item's registers that its sums take: operands, prefetched elements and
+# addresses need the others.
 SUMS_PART = 4
 # Times as many sums as the rule takes are worth timing: 128 floats come to 180 to 210 registers,
 # which no trait promises, and which pay where reading local memory is what takes the time.

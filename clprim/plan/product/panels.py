@@ -22,7 +22,7 @@ from clprim.plan.product.register_code import (
     ContractionCode,
     contraction_code,
     parameters_of,
-    past_caches,
+    streaming_stores,
 )
 from clprim.plan.product.register_tile import MOST_TILES, Tile, choose_tile, lanes_of, panel_of
 from clprim.traits import DeviceTraits
@@ -33,10 +33,7 @@ LONGEST_CHAIN = 8192
 # How many times as long as lines and rows of the result a depth is that work-groups share.
 DEEP = 2
 # Gathered tiles that a work-group has at least before its blocks of depth become shorter, but where
-# depth is long and lanes are not aliased. Measured, 8 images, with as many as there is room for:
-# weights' gradients of 256→64 and 256→128 of 56² take 0.88 and 0.92 of the time in NHWC, 0.97 and
-# 0.99 in NCHW; 64×64×60016 with a transposed first matrix 0.86; but 64×64×65536, whose rows are
-# aliased, 1.07, and 16×4096×4096, which is not deep, 1.09.
+# depth is long and lanes are not aliased.
 FEW_TILES = 4
 # Steps of k that lines of memory are prefetched in advance.
 AHEAD = 8
@@ -70,7 +67,7 @@ def plan_panels(what: Contraction, traits: DeviceTraits, tile: Tile | None = Non
         along=along,
         unit=unit,
         gathered_rows=gathered_rows,
-        streaming=past_caches(what, width, traits, along_outputs=gathered_rows),
+        streaming=streaming_stores(what, width, traits, along_outputs=gathered_rows),
         traits=traits,
     )
     cut = _cut(what, code, lanes, depth, traits)
@@ -206,8 +203,7 @@ def _cut(
     tiles_a_group = -(-tiles // -(-tiles // tiles_a_group))  # equal shares: not four and one
     block = (room // tiles_a_group - code.slack) // code.lanes // code.unit * code.unit
     if splits > 1 and block < chunk < 2 * block:
-        # For a short block sums would be written and read once more. Measured in planes, 8 images:
-        # 512→512 of 3×3 and stride 2, 14², takes 0.97 of the time.
+        # For a short block sums would be written and read once more.
         splits = round_up(-(-depth // block), traits.compute_units)
         chunk = max(1, round_up(-(-depth // splits), code.unit))
         splits, padded = max(1, -(-depth // chunk)), round_up(chunk, code.unit)

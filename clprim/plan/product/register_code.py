@@ -212,7 +212,7 @@ def contraction_code(
         gathered_rows: Whether lanes are rows.
         planar: Whether they are what lies side by side in memory all the same.
         transposed: Whether they are columns, although neighbours in memory are channels.
-        streaming: Whether results go past the cache.
+        streaming: Whether stores are streaming (non-temporal).
         traits: Of the device.
     """
     along_outputs = gathered_rows and not planar
@@ -260,10 +260,10 @@ def contraction_code(
     )
 
 
-def past_caches(
+def streaming_stores(
     what: Contraction, width: int, traits: DeviceTraits, *, along_outputs: bool
 ) -> bool:
-    """Returns whether results should go past the caches: they are large, and whole lines of memory.
+    """Returns whether stores should be streaming: results are large, and whole lines of memory.
 
     Args:
         what: The contraction.

@@ -40,14 +40,11 @@ from clprim.plan.product.words import in_words, sign_of
 from clprim.plan.store import add_store, storing
 from clprim.traits import DeviceTraits
 
-# Products of floats that the inner loop computes at a time; one of doubles counts as two. Nine
-# instructions of ten then are products. Compilers read all that they unroll ahead: with 512 of them
-# (8 steps of 64 sums) they took up twice the registers (214 and 102 on a GPU that has 256), so that
-# half as many work-groups are there to hide latencies.
+# Products of floats that the inner loop computes at a time; one of doubles counts as two. Compilers
+# load all that they unroll ahead: more would take registers, and so work-groups that hide latency.
 UNROLLED = 128
 # Vectors of sums up to which each gets its own code that stores it. More would make too much of it;
-# but where one piece of code serves all of them in turn, some compilers copy sums in the inner loop
-# as well (223 instructions for 128 products, and 167 without), those for GPUs with few registers.
+# but where one piece of code serves all of them, some compilers copy sums in the inner loop too.
 OWN_STORES = 8
 
 

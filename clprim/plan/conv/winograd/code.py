@@ -15,7 +15,7 @@ from clprim.plan.kernel import KernelCode, OperandCode
 from clprim.plan.permutation import transpose
 from clprim.plan.pointwise.code import Shuffles
 from clprim.plan.product.problem import Contraction
-from clprim.plan.product.register_code import ContractionCode, contraction_code, past_caches
+from clprim.plan.product.register_code import ContractionCode, contraction_code, streaming_stores
 from clprim.plan.product.register_tile import Tile
 from clprim.traits import DeviceTraits
 
@@ -233,7 +233,7 @@ def winograd_code(
         unit=1,
         gathered_rows=True,
         planar=planar,
-        streaming=not planar and past_caches(problem, width, traits, along_outputs=True),
+        streaming=not planar and streaming_stores(problem, width, traits, along_outputs=True),
         traits=traits,
     )
     given: dict[str, Any] = {f.name: getattr(base, f.name) for f in fields(base)}

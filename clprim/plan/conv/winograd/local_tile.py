@@ -1,9 +1,8 @@
 """Chooses the tiles of Winograd's convolutions that work-groups of a GPU keep in local memory.
 
-No GPU has timed this. What is counted here are instructions, set by what vendors' compilers make of
-the kernels: with F(2 × 2) products take 0.7 of the slots, where those of a direct convolution take
-0.9, and are 2.25 times fewer. The smallest tile is the rule's, as larger ones read more for each
-product and leave caches less time; the tuner times those too.
+No GPU has timed this: what is counted here are instructions, set by what vendors' compilers make of
+the kernels. The smallest tile is the rule's, as larger ones read more for each product and leave
+caches less time; the tuner times those too.
 """
 
 from __future__ import annotations

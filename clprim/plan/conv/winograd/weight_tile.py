@@ -20,8 +20,8 @@ from clprim.traits import DeviceTraits
 
 # Tiles that are transformed at a time at most: sums of more are added up in parts.
 MOST_TILES = 2048
-# Tiles that a worker transforms before it multiplies them, if it does both: 14 to 64 took the same
-# time, as long as products are near; where they are not, few are slower.
+# Tiles that a worker transforms before it multiplies them, if it does both: where products are not
+# near, fewer would be slower.
 BLOCK = 48
 # What an element costs that is written to a far cache and read again, in operations of products.
 FAR = 40.0

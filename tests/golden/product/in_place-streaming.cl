@@ -44,7 +44,7 @@ static inline __attribute__((overloadable)) float16 cp_max(float16 a, float16 b)
     typedef __typeof__(cp_in_a + cp_in_b) cp_type; \
     cp_max((cp_type)cp_in_a, (cp_type)cp_in_b); })
 
-// Writes past the cache: what is written here is too large to be found in it later. This needs a
+// A streaming store: what is written here is too large to be found in a cache later. This needs a
 // compiler that knows how, and an aligned address.
 static inline __attribute__((overloadable)) void stream(__global float *to, float16 value)
 {
