@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from clprim import dtypes
 from clprim.arrays.array import Array
 from clprim.call.arguments import as_shape, check_aliases, check_out, result_dtypes
-from clprim.call.door import flag
 from clprim.call.primitive import Request, Target, run, sources
 from clprim.call.scalars import scalar_dtypes, weaken
 from clprim.call.signature import outputs_of
 from clprim.call.strings import Strings
+from clprim.call.validation import flag
 from clprim.dtypes import AnyDType
 from clprim.errors import ShapeError, shorten, titled
 from clprim.gradients.kernels import make, register

@@ -24,8 +24,8 @@ import pyopencl.array as cl_array
 
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
-from clprim.call.door import checked
 from clprim.call.order import order_of_keys
+from clprim.call.validation import checked
 from clprim.dtypes import AnyDType, as_dtype, is_integer
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.pointwise import Pointwise

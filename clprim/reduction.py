@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from clprim import dtypes
 from clprim.arrays.array import Array
 from clprim.call.arguments import check_aliases, check_once, check_out, result_dtypes
-from clprim.call.door import flag
 from clprim.call.partials import default_partials, default_results
 from clprim.call.primitive import Request, Target, run, sources
 from clprim.call.scalars import scalar_dtypes, weaken
 from clprim.call.scaling import scale_numbers, scale_results, scale_signature
 from clprim.call.signature import outputs_of, told_apart
 from clprim.call.strings import Strings
+from clprim.call.validation import flag
 from clprim.dtypes import AnyDType
 from clprim.errors import ShapeError, quoted, shorten, titled
 from clprim.gradients.kernels import make, register

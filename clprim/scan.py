@@ -13,12 +13,12 @@ from clprim import dtypes
 from clprim.arrays.array import Array
 from clprim.arrays.creation import zeros
 from clprim.call.arguments import check_aliases, check_array, check_out, result_dtypes
-from clprim.call.door import flag
 from clprim.call.partials import default_partials, default_results
 from clprim.call.primitive import Request, Target, run, sources
 from clprim.call.scalars import check_count, scalar_dtypes, weaken
 from clprim.call.signature import outputs_of, told_apart
 from clprim.call.strings import Strings
+from clprim.call.validation import flag
 from clprim.dtypes import AnyDType
 from clprim.errors import ShapeError, quoted, shorten, titled
 from clprim.language.definition import ReductionDefinition, define_reduction, texts

@@ -27,8 +27,8 @@ class DeviceTraits:
         fp64: double is supported.
         integer_dots: Sums of four products of bytes are faster than four products
             (``cl_khr_integer_dot_product``, in OpenCL C 3.0).
-        prefetch: The compiler knows how to ask for memory ahead of reading it.
-        streaming: It knows how to write past the caches.
+        prefetch: The compiler knows how to prefetch memory.
+        streaming: It knows streaming (non-temporal) stores.
         vector_trigonometry: ``sin``, ``cos`` and ``tan`` of a vector are those of its components;
             in some compilers one large component spoils the others.
         function_bytes: Bytes of the shortest vector of which functions such as ``exp`` give the
@@ -79,20 +79,17 @@ class DeviceTraits:
         return max(1, min(16, self.vector_bytes // itemsize))
 
     def streams(self, nbytes: int) -> bool:
-        """Returns whether results should go past the caches, which hold less than a kernel moves.
+        """Returns whether stores should be streaming: caches hold less than a kernel moves.
 
         Args:
             nbytes: That it reads and writes.
         """
         return self.is_cpu and self.streaming and nbytes > self.cache_bytes
 
-    def asks(self, nbytes: int) -> bool:
-        """Returns whether a kernel asks for memory ahead of reading it.
+    def prefetches(self, nbytes: int) -> bool:
+        """Returns whether a kernel prefetches what it reads.
 
-        Where the last cache holds what it moves nothing is asked for. Measured on two cores with
-        AVX-512 and a last cache of 32 MiB: relu, a batch norm and a change of layout of 2 to 12 MB
-        each way take 0.88 to 0.96 of the time without, sums of two arrays and `cat` 0.9 to 1, exp
-        and gelu as long.
+        Where the last cache holds what it moves, prefetches only cost.
 
         Args:
             nbytes: That it reads and writes.

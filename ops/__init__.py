@@ -5,7 +5,7 @@ strides; a result has the memory format of the first array that has all its dime
 """
 
 from clprim.arrays.array import Array
-from clprim.call.door import check_arguments
+from clprim.call.validation import check_arguments
 from clprim.ops import optim
 from clprim.ops.attention.attention import *
 from clprim.ops.attention.multi_head import *

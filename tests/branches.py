@@ -688,9 +688,9 @@ def plans():
     yield conv(1, 32, 28, 16, 3, padding=1, epilogue="y0 += x0;", traits=on(CPU, prefetch=True))
     # Tiles of more rows than a vector has elements, and lines that do not divide into them.
     yield conv(1, 16, 46, 3, 3, stride=2, padding=1, traits=on(CPU, vector_bytes=32))
-    for channels in (24, 2048):  # memory is asked for row by row, and at once
-        asking = on(CPU, prefetch=True)
-        yield conv(1, channels, 28, 64, 1, last=True, epilogue="y0 += x0;", traits=asking)
+    for channels in (24, 2048):  # memory is prefetched row by row, and at once
+        prefetching = on(CPU, prefetch=True)
+        yield conv(1, channels, 28, 64, 1, last=True, epilogue="y0 += x0;", traits=prefetching)
     yield planes("depthwise/runs", 2, 32, 14, 3, dilation=2, padding=2)
     yield planes("depthwise/weight/channels", 2, 32, 30, 9, direction="weight", last=True)
     yield tiled(

@@ -169,7 +169,7 @@ def depthwise_weight(*shape, **options):
 
 
 def plan_depthwise(what, traits, name="", tile=()):
-    """Plans planes by the first strategy that takes them and is meant for the device, or ``name``.
+    """Plans planes by the first strategy that is applicable and preferred, or ``name``.
 
     Args:
         what: Which.
@@ -181,7 +181,7 @@ def plan_depthwise(what, traits, name="", tile=()):
     if name:
         (strategy,) = (s for s in strategies if s.name == name)
         return strategy.tuned(what, traits, tile) or strategy.planned(what, traits)
-    able = (s for s in strategies if s.takes(what, traits) and s.meant(what, traits))
+    able = (s for s in strategies if s.applicable(what, traits) and s.preferred(what, traits))
     return next(able).planned(what, traits)
 
 

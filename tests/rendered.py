@@ -68,8 +68,8 @@ def maps():
     image, channel = array((2, 3, 20, 20), order=(0, 2, 3, 1)), array((3, 1, 1))
     yield "pointwise/cpu", map_plan("y0 = x0 * w0 + x1;", *[array((100,))] * 2, scalars=(1.0,))
     yield "pointwise/gpu", map_plan("y0 = x0 + x1;", array((50, 60)), array((60,)), traits=GPU)
-    asking = dataclasses.replace(CPU, prefetch=True)
-    yield "pointwise/streaming", map_plan("y0 = x0 + 1;", array((1 << 24,)), traits=asking)
+    prefetching = dataclasses.replace(CPU, prefetch=True)
+    yield "pointwise/streaming", map_plan("y0 = x0 + 1;", array((1 << 24,)), traits=prefetching)
     yield (
         "pointwise/chunk",
         map_plan(

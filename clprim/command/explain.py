@@ -199,7 +199,7 @@ def _strategy(plan: Plan | None) -> str:
         code = plan.main.code
         assert isinstance(code, PointwiseCode)
         width = f"vectors of {code.vector}" if code.vector > 1 else "one element at a time"
-        streaming = ", stores that bypass the cache" if code.streaming else ""
+        streaming = ", streaming stores" if code.streaming else ""
         loops = "one loop" if not code.outer else f"{code.outer + 1} nested loops"
         return f"pointwise: {width}, {loops}{streaming}"
     s = plan.schedule

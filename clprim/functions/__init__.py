@@ -4,7 +4,7 @@ The package shows them as its own (`clprim.exp`), arrays as methods, and NumPy's
 them by name. Each is a line or two over the operators, whose names and arguments are PyTorch's.
 """
 
-from clprim.call.door import check_arguments
+from clprim.call.validation import check_arguments
 from clprim.functions import creation, elementwise, linalg, named, order, reduction, shape, types
 from clprim.functions.creation import *  # noqa: F403
 from clprim.functions.elementwise import *  # noqa: F403

@@ -8,6 +8,7 @@ behind a backslash, is refused.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clprim.errors import DefinitionError
@@ -111,6 +112,13 @@ def caret_message(owner: str, part: str, text: str, start: int, length: int, pro
     line = text[line_start : line_end if line_end >= 0 else len(text)]
     quoted, marks = quote(line, start - line_start, length)
     return f"{owner} {part}, line {line_number}: {problem}\n    {quoted}\n    {marks}"
+
+
+def pieces(text: str) -> Iterator[Token]:
+    """Yields the tokens of any text, comments among them, and passes over what is none."""
+    for match in _TOKEN.finditer(text):
+        if match.lastgroup != "space":
+            yield Token(match.lastgroup or "", match.group(), match.start())
 
 
 def tokenize(owner: str, part: str, text: str) -> tuple[Token, ...]:

@@ -64,7 +64,7 @@ class StoringCode(KernelCode):
         coords, sizes: Dimensions that it asks for, as (dimension as written, axis).
         vector_epilogue: Whether it computes the same on vectors.
         vector_store: Whether neighbouring columns may lie side by side in the result.
-        streaming: Whether results go past the cache.
+        streaming: Whether stores are streaming (non-temporal).
         beta: Whether the old result takes part.
     """
 
@@ -158,7 +158,7 @@ def storing(
         "sizes": epilogue.sizes,
         "vector_epilogue": epilogue.on_vectors(what.value),
         "vector_store": vectors,
-        # Past the cache go whole vectors, which must be those of memory, and are not in it yet.
+        # Streaming stores are of whole vectors, which must be those of memory, and not in a cache.
         "streaming": streaming
         and vectors
         and y.load == "direct"

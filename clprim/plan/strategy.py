@@ -2,7 +2,7 @@
 
 A *strategy* says of a problem whether it can do it, which tile it would take, which others are
 worth timing, and what its kernels are. A *family* is a list of strategies in order of preference:
-the first one that takes a problem, and is meant for the device, computes it, unless a table of
+the first one that is applicable, and preferred on the device, computes it, unless a table of
 measured tiles or the user says otherwise. Messages, tuning, golden files and tests that run over
 "every kernel" follow from the list.
 """
@@ -57,12 +57,12 @@ class Strategy(Generic[P]):
     Attributes:
         name: What users, tables and reports call it; before a slash that of a group of strategies.
         tile: A dataclass of whole numbers; its fields are what a table keeps.
-        takes: Whether it can do a problem on a device.
+        applicable: Whether it can do a problem on a device.
         rule: The tile where no table knows better, of a problem that it takes.
         plan: The kernels of a problem that it takes, with a tile that fits.
         fits: Whether another tile can be had.
         near: Tiles worth timing beside the rule's, those that promise most first.
-        meant: Whether it is to be chosen for a problem that it takes, if no one names it.
+        preferred: Whether it is to be chosen for an applicable problem if no one names it.
         needs: What it takes, for messages.
         examples: Problems of the family it stands in, that reach every branch of its templates.
         error: Relative root mean square error that a tile has, of random numbers; None where
@@ -71,12 +71,12 @@ class Strategy(Generic[P]):
 
     name: str
     tile: type[Any]
-    takes: Callable[[P, DeviceTraits], bool]
+    applicable: Callable[[P, DeviceTraits], bool]
     rule: Callable[[P, DeviceTraits], Any]
     plan: Callable[[P, DeviceTraits, Any], Plan]
     fits: Callable[[Any, P, DeviceTraits], bool] = _always
     near: Callable[[Any, P, DeviceTraits], Iterable[Any]] = _none
-    meant: Callable[[P, DeviceTraits], bool] = _always
+    preferred: Callable[[P, DeviceTraits], bool] = _always
     examples: Callable[[], Iterable[Example[Any]]] = _none
     needs: str = ""
     error: Callable[[Any, P], float] | None = None
@@ -94,7 +94,7 @@ class Strategy(Generic[P]):
 
     def tuned(self, problem: P, traits: DeviceTraits, numbers: Sequence[int]) -> Plan | None:
         """Returns the plan with a tile of these numbers, or None where it does not fit."""
-        if not self.takes(problem, traits) or min(numbers, default=1) < 1:
+        if not self.applicable(problem, traits) or min(numbers, default=1) < 1:
             return None
         tile = self.tile(*numbers)
         return self.planned(problem, traits, tile) if self.fits(tile, problem, traits) else None
@@ -144,7 +144,7 @@ def lowered(
     Args:
         strategy: Of the others.
         lower: What makes one of a problem.
-        unless: Which problems it can do, and is not meant for.
+        unless: Problems that it can do, and is not preferred for.
     """
 
     def taken(test: Callable[[Q, DeviceTraits], bool]) -> Callable[[P, DeviceTraits], bool]:
@@ -163,12 +163,12 @@ def lowered(
     return Strategy(
         strategy.name,
         strategy.tile,
-        taken(strategy.takes),
+        taken(strategy.applicable),
         lambda problem, traits: strategy.rule(of(problem), traits),
         lambda problem, traits, tile: strategy.plan(of(problem), traits, tile),
         lambda tile, problem, traits: strategy.fits(tile, of(problem), traits),
         lambda tile, problem, traits: strategy.near(tile, of(problem), traits),
-        lambda problem, traits: not unless(problem) and taken(strategy.meant)(problem, traits),
+        lambda problem, traits: not unless(problem) and taken(strategy.preferred)(problem, traits),
         strategy.examples,
         strategy.needs,
         None if error is None else lambda tile, problem: error(tile, of(problem)),
@@ -231,7 +231,7 @@ class Family(Generic[P]):
                 found |= {
                     name: None for name in entry.family.names if all(name in p for p in parts)
                 }
-            elif entry.takes(problem, traits):
+            elif entry.applicable(problem, traits):
                 found[entry.label] = None
         return tuple(found)
 
@@ -261,7 +261,7 @@ class Family(Generic[P]):
             tuned = self.tuned(problem, traits, known)
             if tuned is not None:
                 return tuned
-        for meant in (True, False):
+        for preferred in (True, False):
             for entry in self._entries(name):
                 if isinstance(entry, Via):
                     parts = entry.lower(problem)
@@ -271,7 +271,9 @@ class Family(Generic[P]):
                         return Plan.joined(
                             [entry.family.plan(p, traits, name, table, what) for p in parts]
                         )
-                elif entry.takes(problem, traits) and (not meant or entry.meant(problem, traits)):
+                elif entry.applicable(problem, traits) and (
+                    not preferred or entry.preferred(problem, traits)
+                ):
                     return entry.planned(problem, traits)
         needs = "".join(dict.fromkeys(f"; it needs {n}" for n in self._needs(name) if n))
         raise DefinitionError(
@@ -297,7 +299,7 @@ class Family(Generic[P]):
     def candidates(self, problem: P, traits: DeviceTraits) -> list[Choice]:
         """Returns the rule's choice, its strategy's other tiles, then other strategies'.
 
-        Of other strategies those that are meant for the device, and those whose errors are allowed:
+        Of other strategies those that are preferred, and those whose errors are allowed:
         beside these stand sums of products, even where they are another family's. All fit.
         """
         found: dict[Choice, None] = {}
@@ -305,7 +307,7 @@ class Family(Generic[P]):
         able = self._able(problem, traits)
         able.sort(key=lambda entry: first is None or entry[0].name != first.strategy)
         for strategy, part in able:
-            if strategy.error is None and not strategy.meant(part, traits):
+            if strategy.error is None and not strategy.preferred(part, traits):
                 continue
             rule = strategy.rule(part, traits)
             for tile in (rule, *strategy.near(rule, part, traits)):
@@ -342,10 +344,10 @@ class Family(Generic[P]):
         Those of its own that can do it. If one of them has errors, sums of products as well,
         whosever they are: without errors their own family's table decides.
         """
-        own = [(s, problem) for s in self._own("auto") if s.takes(problem, traits)]
+        own = [(s, problem) for s in self._own("auto") if s.applicable(problem, traits)]
         if all(strategy.error is None for strategy, _ in own):
             return own
-        return [(s, part) for s, part in self._whole(problem) if s.takes(part, traits)]
+        return [(s, part) for s, part in self._whole(problem) if s.applicable(part, traits)]
 
     def _whole(self, problem: P) -> Iterator[tuple[Strategy[Any], Any]]:
         """Yields the strategies that compute it as one problem, each with what it is to them."""

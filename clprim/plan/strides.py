@@ -248,7 +248,7 @@ def normalize_axis(what: str, axis: Any, ndim: int) -> int:
     return normalize_axes(what, axis, ndim)[0]
 
 
-def collapse(space: Space, *, turn: bool = True) -> Space:
+def collapse(space: Space, *, flip: bool = True) -> Space:
     """Returns the same loops in as few dimensions as the operands allow.
 
     Dimensions of size 1 go; a dimension that every operand walks exactly as the continuation of
@@ -256,7 +256,7 @@ def collapse(space: Space, *, turn: bool = True) -> Space:
 
     Args:
         space: The loops.
-        turn: Whether a loop is turned round where the first operand runs backwards.
+        flip: Whether a loop is walked backwards where the first operand runs backwards.
     """
     offsets = list(space.offsets)
     merged: list[Dim] = []  # innermost first
@@ -264,7 +264,7 @@ def collapse(space: Space, *, turn: bool = True) -> Space:
         dim = given
         if dim.size == 1:
             continue
-        if turn and dim.strides and dim.strides[0] < 0:
+        if flip and dim.strides and dim.strides[0] < 0:
             for k, stride in enumerate(dim.strides):
                 offsets[k] += (dim.size - 1) * stride
             dim = replace(dim, strides=tuple(-s for s in dim.strides))

@@ -13,8 +13,8 @@ from clprim.ops.product.matmul import matmul
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.plan.strides import broadcasts_to
 
-# Bytes of products that are in memory at a time; with half of them keys are packed, and gradients
-# in them read again, so often that it took 1.1 times as long.
+# Bytes of products that are in memory at a time; with fewer of them keys are packed, and gradients
+# in them read again, too often.
 BLOCK_BYTES = 8 << 20
 # Of causal attention, at least: a block multiplies keys in vain that its last query alone may see.
 BLOCKS = 8

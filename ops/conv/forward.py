@@ -8,10 +8,10 @@ from typing import Any
 
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.formats import order_like
-from clprim.call.door import checked
 from clprim.call.packed import PackedWeight, matrix_of
 from clprim.call.primitive import Request, Target, request_of
 from clprim.call.product import Contracted, ContractionPrimitive, contract
+from clprim.call.validation import checked
 from clprim.errors import DefinitionError, ShapeError, quoted
 from clprim.ops.conv.arguments import (
     batched,

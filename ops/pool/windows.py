@@ -28,7 +28,7 @@ class Windows:
         outputs: How many windows there are, likewise.
 
     Kernel, stride, padding and dilation stand in the strings as numbers: a network has few of them,
-    and without divisions by what only the run knows gradients are twice as fast.
+    and divisions by what only the run knows are slow.
     """
 
     lead: int

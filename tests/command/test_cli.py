@@ -11,7 +11,7 @@ import pytest
 from matplotlib.image import imread
 
 import clprim as cp
-from clprim.command import cli, demo, picture, progress
+from clprim.command import cli, demo, explain_page, picture, progress
 from clprim.command.explain import COMMON, explain, sketch
 from clprim.runtime.ceilings import Measurement
 
@@ -241,9 +241,33 @@ def test_explain_writes_a_page_with_a_measured_roofline(clprim, device, tmp_path
         "reduced space",
     ):
         assert part in drawn
-    yours = [span.text for span in root.iter("span") if span.get("class") == "yours"]
+    yours = ["".join(s.itertext()) for s in root.iter("span") if s.get("class") == "yours"]
     assert "y0 = x0; y1 = x0 * x0" in "".join(yours)
     assert len(list(root.iter("circle"))) == 1
+    order = [drawn.index(part) for part in ("of what is possible", "The strings", "The plan")]
+    assert order == sorted(order) and order[0] < drawn.index("Kernel 1")
+
+
+def test_a_page_highlights_opencl_without_changing_it():
+    given = (
+        'if (a < 0x1F)\n    /* two\nlines */ y0 = "//" [0]; // & more\n__global float4 *p;\n#if 1\n'
+    )
+    lines = explain_page._highlighted(given)
+    root = ElementTree.fromstring(f"<pre>{'@'.join(lines)}</pre>")
+    assert "".join(root.itertext()).replace("@", "\n") == given
+    found = [(span.get("class"), span.text) for span in root.iter("span")]
+    assert found == [
+        ("keyword", "if"),
+        ("number", "0x1F"),
+        ("comment", "/* two"),
+        ("comment", "lines */"),
+        ("string", '"//"'),
+        ("number", "0"),
+        ("comment", "// & more"),
+        ("keyword", "__global"),
+        ("type", "float4"),
+        ("directive", "#if 1"),
+    ]
 
 
 def test_explain_writes_a_page_about_a_device_that_is_not_here(clprim, tmp_path):

@@ -37,9 +37,8 @@ from clprim.traits import DeviceTraits
 BLOCK_BYTES = 24 << 10
 # Work-items a compute unit, unless a table says otherwise.
 ITEMS = 8
-# What an output counts in a tile of rows × columns, outputs past the end of the planes included. No
-# times: set so that planes of 112² to 14² get the tile that was fastest on two cores with AVX-512.
-# Of 7², 7 × 2 and 2 × 7 were equal within the noise.
+# What an output counts in a tile of rows × columns, outputs past the end of the planes included:
+# an order of tiles, no times.
 _SHAPES = {(4, 4): 1.0, (7, 2): 1.02, (2, 7): 1.05, (2, 4): 1.06, (1, 7): 1.2}
 _STRIDED = {(2, 4): 1.0, (7, 2): 1.02, (1, 7): 1.05}
 # Sums of a tile that some registers can be found for.
@@ -74,7 +73,7 @@ class ChannelsCode(TiledCode):
     ahead: bool
 
 
-def _takes(what: Depthwise, traits: DeviceTraits) -> bool:
+def _applicable(what: Depthwise, traits: DeviceTraits) -> bool:
     """Whether this strategy can do a convolution: vectors of channels must be there."""
     y_or_x = what.x.channel == 1 and (what.y.channel == 1 or what.channels == 1)
     return y_or_x and what.multiplier == 1 and _width(what, traits) > 1
@@ -90,7 +89,7 @@ def _tile(what: Depthwise, traits: DeviceTraits) -> ChannelsTile:
 
 
 def _fits(tile: ChannelsTile, what: Depthwise, _: DeviceTraits) -> bool:
-    """Whether a tile can be taken for a convolution that `_takes`."""
+    """Whether a tile can be taken for an applicable convolution, see `_applicable`."""
     if tile.rows * tile.columns > MOST_SUMS:
         return False
     if not unrolls(what.rows, what.columns):
@@ -102,7 +101,7 @@ def _fits(tile: ChannelsTile, what: Depthwise, _: DeviceTraits) -> bool:
 
 
 def _plan(what: Depthwise, traits: DeviceTraits, tile: ChannelsTile) -> Plan:
-    """Plans the kernels of a convolution that `_takes`.
+    """Plans the kernels of an applicable convolution, see `_applicable`.
 
     Args:
         what: The convolution; nothing of it may be empty.
@@ -181,7 +180,7 @@ def _shape(what: Depthwise, unrolled: bool, traits: DeviceTraits) -> tuple[int, 
         # Columns that are left over cost more than sums that hardly fit the registers.
         if v.stride == 2 and v.outputs % 4 and not v.outputs % 14 and traits.vector_bytes >= 64:
             return h.stride, 14
-        # Past the cache, tiles of many rows would write to many places at once.
+        # By streaming stores, tiles of many rows would write to many places at once.
         return h.stride if passes_cache(what, traits) else 2 * h.stride, 4
     shapes = _STRIDED if max(h.stride, v.stride) > 1 else _SHAPES
     fit = [s for s in shapes if s[0] * s[1] <= 14 or traits.vector_bytes >= 64]
@@ -219,12 +218,12 @@ def _examples() -> Iterator[Example[Convolution]]:
 CHANNELS: Strategy[Depthwise] = Strategy(
     "depthwise/channels",
     ChannelsTile,
-    takes=_takes,
+    applicable=_applicable,
     rule=_tile,
     plan=_plan,
     fits=_fits,
     near=_near,
     examples=_examples,
     needs=NEEDS,
-    meant=on_cpus,
+    preferred=on_cpus,
 )

@@ -158,20 +158,17 @@ def on_cpus(_: object, traits: DeviceTraits) -> bool:
 def passes_cache(what: Depthwise, traits: DeviceTraits) -> bool:
     """Whether a CPU's cache holds less than input and result, so that memory decides.
 
-    Results go past the cache then, and what is read next is asked for before.
+    Stores are streaming then, and what is read next is prefetched.
     """
     return traits.is_cpu and moved_bytes(what) > traits.cache_bytes
 
 
-def asks_ahead(what: Depthwise, traits: DeviceTraits) -> bool:
-    """Whether the next rows of planes are asked for while some are summed up.
+def prefetches_rows(what: Depthwise, traits: DeviceTraits) -> bool:
+    """Whether the next rows of planes are prefetched while some are summed up.
 
-    Measured, batch 8 and 1, beside asking for none, with two runtimes where input and result are
-    more than half of the last cache: 32 channels of 112² take 0.69 and 0.93 of the time, 144 of 56²
-    0.8; of stride 2 144 of 56² 1.07 and 0.81, 96 of 112² 1.14 and 0.95, 64 of 5×5 0.8. Where they
-    are less, of stride 2 1.02 to 1.12, else as long.
+    They are where input and result are more than half of the last cache.
     """
-    return traits.asks(2 * moved_bytes(what))
+    return traits.prefetches(2 * moved_bytes(what))
 
 
 def plane_vector(what: Depthwise, traits: DeviceTraits) -> int:

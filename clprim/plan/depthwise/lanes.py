@@ -124,7 +124,7 @@ def _examples() -> Iterator[Example[Convolution]]:
 LANES: Strategy[Depthwise] = Strategy(
     "depthwise/lanes",
     LanesTile,
-    takes=lambda *_: True,
+    applicable=lambda *_: True,
     rule=_tile,
     plan=_plan,
     fits=_fits,

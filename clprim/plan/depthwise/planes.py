@@ -19,10 +19,10 @@ from clprim.plan.depthwise.code import (
     add_taps,
     arguments_of,
     around,
-    asks_ahead,
     joins_rows,
     on_cpus,
     plane_vector,
+    prefetches_rows,
     spread_rows,
     stores,
     unrolls,
@@ -94,7 +94,7 @@ class _Band:
     source_rows: int
 
 
-def _takes(what: Depthwise, traits: DeviceTraits) -> bool:
+def _applicable(what: Depthwise, traits: DeviceTraits) -> bool:
     """Whether this strategy can do a convolution: a tile's rows must fit local memory."""
     if what.x.column != 1 or what.y.column != 1 or plane_vector(what, traits) < 2:
         return False
@@ -105,7 +105,7 @@ def _takes(what: Depthwise, traits: DeviceTraits) -> bool:
 
 
 def _tile(what: Depthwise, traits: DeviceTraits) -> PlanesTile:
-    """Returns the rule's tile of a convolution that `_takes`."""
+    """Returns the rule's tile of an applicable convolution, see `_applicable`."""
     what = _cropped(what)
     rows = _tile_rows(what)
     band = _band(what, traits, rows)
@@ -122,7 +122,7 @@ def _fits(tile: PlanesTile, what: Depthwise, traits: DeviceTraits) -> bool:
 
 
 def _plan(what: Depthwise, traits: DeviceTraits, tile: PlanesTile) -> Plan:
-    """Plans the kernel of a convolution that `_takes`.
+    """Plans the kernel of an applicable convolution, see `_applicable`.
 
     Args:
         what: The convolution; nothing of it may be empty.
@@ -181,7 +181,7 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: PlanesTile) -> Plan:
         rows=tile.rows,
         source=source,
         wide=wide,
-        ahead=asks_ahead(what, traits),
+        ahead=prefetches_rows(what, traits),
     )
     main = KernelPlan(
         "depthwise/planes",
@@ -314,12 +314,12 @@ def _examples() -> Iterator[Example[Convolution]]:
 WHOLE_PLANES: Strategy[Depthwise] = Strategy(
     "depthwise/planes",
     PlanesTile,
-    takes=_takes,
+    applicable=_applicable,
     rule=_tile,
     plan=_plan,
     fits=_fits,
     near=_near,
     examples=_examples,
     needs=NEEDS,
-    meant=on_cpus,
+    preferred=on_cpus,
 )

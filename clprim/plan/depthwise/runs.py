@@ -19,11 +19,11 @@ from clprim.plan.depthwise.code import (
     BandTile,
     DepthwiseCode,
     arguments_of,
-    asks_ahead,
     is_masked,
     joins_rows,
     near_bands,
     plane_vector,
+    prefetches_rows,
     spread_rows,
     stores,
 )
@@ -40,8 +40,7 @@ BAND_BYTES = 8 << 10
 MOST_VECTORS, FEW_VECTORS = 8, 4
 # The largest part of its vectors that a row may fill, by the taps of a row.
 FILLED = {5: 0.875, 7: 0.5}
-# Planes of so few vectors are copied while the one before is summed up: those of 7x7 take 0.82 of
-# the time, of 14x14 0.98, of 28x28, which need not wait for their copies, 1.05.
+# Planes of so few vectors are copied while the one before is summed up: larger ones need not wait.
 VECTORS_TWICE = 8
 # Work-items a compute unit, unless a table says otherwise.
 ITEMS = 8
@@ -89,7 +88,7 @@ class _Margins:
     rows: int
 
 
-def _takes(what: Depthwise, traits: DeviceTraits) -> bool:
+def _applicable(what: Depthwise, traits: DeviceTraits) -> bool:
     """Whether this strategy can do a convolution."""
     h, v = what.rows, what.columns
     width = plane_vector(what, traits)
@@ -105,7 +104,7 @@ def _takes(what: Depthwise, traits: DeviceTraits) -> bool:
 
 
 def _tile(what: Depthwise, traits: DeviceTraits) -> BandTile:
-    """Returns the rule's tile of a convolution that `_takes`."""
+    """Returns the rule's tile of an applicable convolution, see `_applicable`."""
     margins = _margins(what, traits)
     assert margins is not None
     return BandTile(margins.rows, ITEMS)
@@ -117,7 +116,7 @@ def _fits(tile: BandTile, what: Depthwise, traits: DeviceTraits) -> bool:
 
 
 def _plan(what: Depthwise, traits: DeviceTraits, tile: BandTile) -> Plan:
-    """Plans the kernel of a convolution that `_takes`.
+    """Plans the kernel of an applicable convolution, see `_applicable`.
 
     Args:
         what: The convolution; nothing of it may be empty.
@@ -172,7 +171,7 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: BandTile) -> Plan:
         neighbours=v.stride == v.dilation == 1,
         source=source,
         masks=masks,
-        ahead=asks_ahead(what, traits),
+        ahead=prefetches_rows(what, traits),
         twice=twice,
     )
     main = KernelPlan(
@@ -231,7 +230,7 @@ def _margins(what: Depthwise, traits: DeviceTraits, band: int | None = None) -> 
     whole = width // math.gcd(v.outputs, width)
     if whole <= rows < h.outputs:
         rows -= rows % whole
-        # As large as each other: two of 28 rows take 0.97 of the time of one of 34 and one of 22.
+        # As large as each other, so that none is mostly margin.
         rows = round_up(-(-h.outputs // -(-h.outputs // rows)), whole)
     return _Margins(above, below, left, right, part(rows), rows)
 
@@ -242,16 +241,11 @@ def _examples() -> Iterator[Example[Convolution]]:
     yield Example("whole", dense_depthwise(2, 32, 14, epilogue=CLIP, beta=True), CPU)
 
 
-def _meant(what: Depthwise, traits: DeviceTraits) -> bool:
+def _preferred(what: Depthwise, traits: DeviceTraits) -> bool:
     """Whether it is the faster one of two kernels that take planes which keep their size.
 
-    What vectors across the ends of rows save, every tap pays in addresses and masks. Measured
-    beside depthwise/planes on two cores with AVX-512, times as fast, of two runtimes:
-
-    * 3 columns of taps: rows of 7 1.5 and 1.6, of 12 and 56 1.2 to 1.8, of 16, 32 and 64 (whole
-      vectors) 0.9 to 1.3, of 96 and 112 0.9 to 1.15 and 1.15 to 1.45, longer ones 0.85 and 1.1.
-    * 5: rows of 7 1.3 and 1.3, of 14, 24, 28 and 56 0.95 to 1.2, fuller ones 0.7 to 0.9.
-    * 7: rows of 14 to 56 0.6 to 0.77.
+    What vectors across the ends of rows save, every tap pays in addresses and masks: the more
+    columns of taps, the emptier `depthwise/planes` must leave its vectors.
     """
     v, width = what.columns, plane_vector(what, traits)
     vectors = -(-v.outputs // width)
@@ -263,12 +257,12 @@ def _meant(what: Depthwise, traits: DeviceTraits) -> bool:
 RUNS: Strategy[Depthwise] = Strategy(
     "depthwise/runs",
     BandTile,
-    takes=_takes,
+    applicable=_applicable,
     rule=_tile,
     plan=_plan,
     fits=_fits,
     near=near_bands,
     examples=_examples,
     needs=NEEDS,
-    meant=_meant,
+    preferred=_preferred,
 )

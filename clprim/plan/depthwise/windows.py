@@ -66,7 +66,7 @@ class WindowsCode(TiledCode):
     looped: bool
 
 
-def _takes(what: Depthwise, _: DeviceTraits) -> bool:
+def _applicable(what: Depthwise, _: DeviceTraits) -> bool:
     """Whether a row of taps fits the registers, and windows share what is below them."""
     h, v = single_taps(what)
     if not taps_in_registers(h, v) or max(h.stride, v.stride) > LARGEST_STRIDE:
@@ -96,7 +96,7 @@ def _tile(what: Depthwise, traits: DeviceTraits) -> WindowsTile:
 
 
 def _fits(tile: WindowsTile, what: Depthwise, traits: DeviceTraits) -> bool:
-    """Whether a device runs a tile for a convolution that `_takes`."""
+    """Whether a device runs a tile for an applicable convolution, see `_applicable`."""
     h, v = _steps(what)
     # Tiles of the adjoint begin at whole strides.
     if tile.rows % h or tile.columns % v or tile.group > traits.max_work_group_size:
@@ -109,7 +109,7 @@ def _fits(tile: WindowsTile, what: Depthwise, traits: DeviceTraits) -> bool:
 
 
 def _plan(what: Depthwise, traits: DeviceTraits, tile: WindowsTile) -> Plan:
-    """Plans the kernel of a convolution that `_takes`.
+    """Plans the kernel of an applicable convolution, see `_applicable`.
 
     Args:
         what: The convolution; nothing of it may be empty.
@@ -212,7 +212,7 @@ def _examples() -> Iterator[Example[Convolution]]:
 WINDOWS: Strategy[Depthwise] = Strategy(
     "depthwise/windows",
     WindowsTile,
-    takes=_takes,
+    applicable=_applicable,
     rule=_tile,
     plan=_plan,
     fits=_fits,

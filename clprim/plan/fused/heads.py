@@ -101,7 +101,7 @@ def code_of(
         Dim(n, tuple(a.strides[d] if a.shape[d] > 1 else 0 for a in given))
         for d, n in enumerate(given[0].shape[:-2])
     ]
-    space = collapse(Space(tuple(dims), tuple(a.offset for a in given)), turn=False)
+    space = collapse(Space(tuple(dims), tuple(a.offset for a in given)), flip=False)
     if len(space.dims) > MOST_DIMS:
         return None
     loops = [Dim(1, (0,) * len(given))] * (MOST_DIMS - len(space.dims)) + list(space.dims)

@@ -25,7 +25,7 @@ from clprim.traits import DeviceTraits
 # Local memory for everything: a part of the second cache that every CPU's local memory has room
 # for.
 NEAR_BYTES = 256 << 10
-# Steps of depth that the products' loops take at a time.
+# Steps of k that the products' loops take at a time.
 UNROLL = 4
 # Rows that a tile of a product may have: few, as each is another kernel to compile.
 ROWS = (14, 12, 9, 7, 4, 2, 1)
@@ -205,7 +205,7 @@ def _width(channels: int, itemsize: int, traits: DeviceTraits) -> int:
 def _block(pixels: int, outputs: int, width: int, sums: int) -> tuple[int, int]:
     """Rows and vectors of a tile, for lines of so many pixels: those that cost least.
 
-    A step of depth costs a product for each sum, and loads of what they share.
+    A step of k costs a product for each sum, and loads of what they share.
     """
     wide = -(-outputs // width)
 

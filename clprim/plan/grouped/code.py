@@ -78,8 +78,8 @@ class RunsCode(KernelCode):
         each_part: What the last one is called.
         begun: Elements there is room for of each result that the last walk begins; 0 where none is.
         singly: Whether what is left of a run is reduced an element at a time.
-        streaming: Whether results go past the cache.
-        ahead: Whether the next run is asked for while one is reduced.
+        streaming: Whether stores are streaming (non-temporal).
+        ahead: Whether the next run is prefetched while one is reduced.
     """
 
     value: str
@@ -147,8 +147,8 @@ def group_kernel(
         begun: Elements of a group there is room for near it, if there is for all.
         unroll: Independent partials of a run.
         singly: Whether what is left of a run may be reduced an element at a time.
-        vectors: Whether vectors are of one run: they may go past the cache.
-        ahead: Whether the next run is asked for while one is reduced.
+        vectors: Whether vectors are of one run: their stores may be streaming.
+        ahead: Whether the next run is prefetched while one is reduced.
     """
     definition, arrays, names = problem.definition, problem.arrays, problem.names
     run, value = loops.run, stored_type(problem.value).value

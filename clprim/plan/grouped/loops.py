@@ -55,7 +55,7 @@ def loops_of(problem: Groups, traits: DeviceTraits) -> Loops | None:
     order = memory_order(problem.shape, [first])
     dims = (Dim(problem.shape[d], tuple(s[d] for s in strides), d in problem.axes) for d in order)
     starts = tuple(a.in_elements(a.offset) for a in problem.arrays)
-    space = collapse(Space(tuple(dims), starts), turn=False)
+    space = collapse(Space(tuple(dims), starts), flip=False)
     kept, reduced = space.select(reduced=False), space.select(reduced=True)
     if len(kept) > 2 or not 1 <= len(reduced) <= 2 or not space.dims[-1].reduced:
         return None

@@ -16,8 +16,7 @@ second time and kept near, so that what is dear is computed once an element:
     finish    results, kept in the near cache               times 1 / sum
 
 Groups that are neighbours in memory, as channels of NHWC, are not for this: a few of their columns,
-rows apart, share few sets of a cache, and a vector at a time is no way to read memory (0.5 to 1.1
-times as fast as two passes, on two cores).
+rows apart, share few sets of a cache, and a vector at a time is no way to read memory.
 """
 
 from __future__ import annotations
@@ -37,27 +36,21 @@ ADJACENT, FAR = 2048, 8192
 NEAR_BYTES = 1 << 20
 SHARE = 4
 # What begun results may take of it: in groups of more, the two walks and the store cost what was
-# saved where nothing was dear (log_softmax of rows of 16384: 1.04 times the time).
+# saved where nothing was dear.
 BEGUN_BYTES = 1 << 15
 # Work-items a compute unit, and how few still share the work evenly.
 ITEMS, FEW_ITEMS = 8, 2
-# Vectors of a group, below which the values of a group cost more than lanes of other groups, of
-# which each element is fetched and put by itself: with two arrays, and one less an array more. The
-# least is that of groups whose results are begun: their partials merge at little cost (softmax and
-# log_softmax of rows of 32 take 0.63 of the time, of rows of 21 1.05 and 2.1 times).
+# Vectors of a group, below which lanes of several groups are better: with two arrays, and one less
+# an array more. The least is that of groups whose results are begun, whose partials merge cheaply.
 SMALLEST, LEAST = 4, 2
 # Values taken one after another into one partial; then it is merged into the group's.
 LONGEST_CHAIN = 1024
 MOST_CHAINS = 4096
 # Independent partials of a long run, and how many may be in registers. They are merged one after
-# another, which softmax does by an exponential each: u of them are for groups of 4 u² vectors and
-# more (softmax of rows of 128 to 512 takes 0.88 to 0.97 of the time by one runtime, 0.98 to 1.03 by
-# another; sums the same).
+# another, by an exponential each in softmax: u of them are for groups of 4 u² vectors and more.
 UNROLL, REGISTERS = 4, 16
-# Elements left of one of several runs that are reduced one by one. More are a vector that reaches
-# back, of which what was taken before is left out: without it planes of 7 × 7 take 0.92 to 0.96 of
-# the time, of 17 elements 0.84 to 0.93, of 9 × 9 and 50 0.96 to 1.02; rows that are groups 0.95 to
-# 1.03, and keep it.
+# Elements left of one of several runs that are reduced one by one: fewer cost less than a vector
+# that reaches back, of which what was taken before is left out. Rows that are groups keep that.
 SINGLY = 2
 
 
@@ -99,7 +92,7 @@ def plan_runs(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
         numbers[f"{name}_outer"] = outer.strides[n]
         numbers[f"{name}_group"] = group.strides[n]
         if n in moving:
-            # The next run is the next group's where a group is one: softmax asks for it.
+            # The next run is the next group's where a group is one: softmax prefetches it.
             numbers[f"{name}_row"] = (row if row.size > 1 else group).strides[n]
     widths = tuple(dict.fromkeys(w for w in (width, 4, 1) if w <= width))
     items = -(-loops.groups // an_item)
@@ -116,19 +109,15 @@ def plan_runs(problem: Groups, traits: DeviceTraits) -> KernelPlan | None:
         unroll=unroll,
         singly=row.size > 1 and 0 < run.size % width <= SINGLY,
         vectors=True,
-        ahead=traits.prefetch and _asks(problem, loops, traits),
+        ahead=traits.prefetch and _prefetches(problem, loops, traits),
     )
 
 
-def _asks(problem: Groups, loops: Loops, traits: DeviceTraits) -> bool:
-    """Whether the next run is asked for while one is reduced.
+def _prefetches(problem: Groups, loops: Loops, traits: DeviceTraits) -> bool:
+    """Whether the next run is prefetched while one is reduced.
 
-    Always where results are begun, whose exponentials keep a prefetcher waiting (softmax of 128 MB
-    in rows of 1024 to 8192 takes 0.64 to 0.91 of the time). Else it keeps up by itself with runs
-    that follow each other, and with long ones from memory. Measured with two runtimes, beside
-    asking: layer norm of rows of 768 to 8192 in 128 MB takes 0.81 to 0.99 of the time, of 256 1.05
-    and 1.09; batch norm in planes of 56² and 112² from memory 0.91 to 1; but of 28², or from a
-    cache, 1.05 to 1.2.
+    Always where results are begun, whose exponentials keep a hardware prefetcher waiting. Else it
+    keeps up by itself with runs that follow each other, and with long ones from memory.
     """
     if problem.definition.near is not None:
         return True

@@ -113,7 +113,7 @@ def _loops(arrays: Sequence[Operand], others: Sequence[int]) -> Space:
     y, index = arrays[:2]
     order = sorted(others, key=lambda d: -abs(y.strides[d]))
     dims = tuple(Dim(index.shape[d], tuple(a.strides[d] for a in arrays)) for d in order)
-    space = collapse(Space(dims, tuple(a.offset for a in arrays)), turn=False)
+    space = collapse(Space(dims, tuple(a.offset for a in arrays)), flip=False)
     single = Dim(1, (0,) * len(arrays))
     return Space((single,) * (MOST_DIMS - len(space.dims)) + space.dims, space.offsets)
 
@@ -187,7 +187,7 @@ def _kernel(
             single=run == 1,
             copied=copied,
             vector=vector,
-            ahead=run > 1 and vector > 1 and traits.asks(y.size * y.dtype.itemsize),
+            ahead=run > 1 and vector > 1 and traits.prefetches(y.size * y.dtype.itemsize),
         ),
         tuple(found.arguments),
         (-(-inner.size // run), items),

@@ -299,7 +299,7 @@ def _kernel(
         doubles=False,
         word=word,
         vector=vector,
-        ahead=AHEAD_BYTES // rows.itemsize if traits.asks(nbytes) else 0,
+        ahead=AHEAD_BYTES // rows.itemsize if traits.prefetches(nbytes) else 0,
         outer=len(outer),
         pieces=tuple(codes),
         filled=filled,

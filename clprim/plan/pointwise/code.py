@@ -22,14 +22,14 @@ class PointwiseCode(KernelCode):
         outer: Dimensions outside the innermost one.
         vector: Elements a work-item takes at a time.
         patterns: Vectors after which operands that repeat along memory start again; 1 without such.
-        chunk: Elements that are computed one by one, and then go past the cache together; 0 where
+        chunk: Elements that are computed one by one, and then streamed together; 0 where
             they are stored one by one.
         peeled: Whether rows begin with elements that are no whole vector of memory.
-        streaming: Whether results go past the cache to memory, as they would only displace
-            what is in it.
+        streaming: Whether stores are streaming (non-temporal): results would displace what the
+            cache holds.
         random: Whether the snippet draws random numbers.
         walks: Whether a work-item takes several rows, one after another.
-        prefetched: Inputs that are asked for before they are read, and how many elements before.
+        prefetched: Inputs that are prefetched before they are read, and how many elements before.
     """
 
     part: str

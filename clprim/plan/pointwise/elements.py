@@ -194,7 +194,7 @@ class Elements:
         }
 
     def streams(self, vector: int) -> bool:
-        """Whether results may be stored past the caches."""
+        """Whether results may have streaming stores."""
         stored = self.types[: len(self.results)]
         return all(may_stream(t, vector, self.reach, self.traits) for t in stored)
 

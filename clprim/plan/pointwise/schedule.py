@@ -1,4 +1,4 @@
-"""What a work-item of a `Pointwise` takes, words, vectors, runs; which stores pass the cache."""
+"""What a work-item of a `Pointwise` takes, words, vectors, runs; which stores are streaming."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from clprim.plan.strides import Dim, Space
 from clprim.traits import DeviceTraits
 
 # Elements that a CPU's work-group takes, and at most where there are many: a work-item begins with
-# what it needs all along, such as the coefficients of a function (gelu took 1.56 ms instead of
-# 1.69, add 1.58 instead of 1.60). So many a compute unit still share the work evenly.
+# what it needs all along, such as a function's coefficients; compute units still share evenly.
 RUN, LONG_RUN = 8192, 65536
 ITEMS = 16
 # The same where the work-item prepares patterns first, a few hundred loads.
@@ -22,14 +21,12 @@ PATTERN_RUN = 32768
 SHORT_ROW = 512
 # Bytes of a line of the cache.
 LINE = 64
-#: Elements that are computed one by one before vectors of them are stored. Measured: where took 3.3
-#: ms instead of 4.4, tril 2.0 instead of 2.9; 256 and 1024 as 64.
+#: Elements that are computed one by one before vectors of them are stored.
 CHUNK = 64
-#: Vectors of a row, some of which are stored past the cache where others are not aligned.
+#: Vectors of a row, some of which have streaming stores where others are not aligned.
 PEELED = 2
-# How far ahead of them inputs are asked for: a core whose next vectors wait for a long calculation
-# looks no further by itself. Measured on two cores with AVX-512, data in memory: gelu 5.1 → 2.5 ms
-# (2.7 with half of it, 3.4 with an eighth), exp 2.4 → 1.8, relu 1.46 both ways.
+# How far ahead of them inputs are prefetched: a core whose next vectors wait for a long calculation
+# looks no further by itself.
 AHEAD_BYTES = 4096
 #: Bytes of what is calculated in, and of indices.
 SIZES = {
@@ -93,10 +90,7 @@ def find_period(
     """Vector width and vectors a period, where operands repeat along contiguous memory.
 
     The last two loops are then one for all operands but those that have a value for every
-    iteration of the inner one, over and over. Measured beside rows walked one by one, on images of
-    3 to 192 channels with a bias, or with a factor and a bias, on two cores with AVX-512 and two
-    runtimes: 3.4 to 11 times as fast with 3 channels, 1.3 to 2.7 with 24, 1.25 to 1.9 with 16, 1.0
-    to 1.6 with 32 and more.
+    iteration of the inner one, over and over: images with a bias of few channels.
     """
     if value is None or not traits.is_cpu or len(dims) < 2:
         return None
@@ -132,8 +126,7 @@ def rows_together(inner: int, outer: Sequence[Dim], vector: int, traits: DeviceT
     """Rows that one work-item takes one after another; 1 where rows are long.
 
     So a short row's place is a step from the one before, where dividing its number for every loop
-    takes longer than copying it: images of 64 channels side by side were resized 1.5 times as fast.
-    Planes of 28² and more gain nothing, and take 1 to 1.05 times as long at the edge of a cache.
+    takes longer than copying it. Long rows gain nothing.
     """
     if vector == 1 or not traits.is_cpu or not outer or inner > SHORT_ROW:
         return 1
@@ -143,20 +136,17 @@ def rows_together(inner: int, outer: Sequence[Dim], vector: int, traits: DeviceT
 def group_size(run: int, vector: int, traits: DeviceTraits) -> int:
     """Work-items of a group.
 
-    A CPU runs a work-group as one loop: long ones cost less to start. Measured: 1024 scalar
-    work-items, or vectors that make up a RUN, are within 2 % of the best of all sizes on three
-    runtimes.
+    A CPU runs a work-group as one loop: long ones cost less to start.
     """
     wanted = max(1, RUN // run) if vector > 1 else 1024
     return min(wanted if traits.is_cpu else 256, traits.max_work_group_size)
 
 
 def may_stream(dtype: AnyDType, vector: int, nbytes: int, traits: DeviceTraits) -> bool:
-    """Whether stores of a result should bypass the cache.
+    """Whether a result should have streaming stores.
 
-    Such stores save reading each line before it is overwritten (27 → 42 GB/s on the CPU at hand),
-    but cost a reader that comes soon; so only for data that would not stay in the cache anyway.
-    They need whole registers.
+    Streaming stores save reading each line before it is overwritten, but cost a reader that comes
+    soon; so only for data that would not stay in the cache anyway. They need whole registers.
     """
     wide = vector * dtype.itemsize >= 16
     return traits.streams(nbytes) and stored_type(dtype).load == "direct" and wide
@@ -173,7 +163,7 @@ def chunk_vector(
     """Returns the width of vectors that results are stored by, or 1 where they are not.
 
     What cannot be computed by vectors, as a choice by a mask of bytes, is then computed one by one,
-    `CHUNK` elements at a time, and passes the cache all the same.
+    `CHUNK` elements at a time, and is streamed all the same.
 
     Args:
         definition: The checked snippet.
@@ -200,7 +190,7 @@ def prefetched(
     nbytes: int,
     traits: DeviceTraits,
 ) -> tuple[tuple[str, int], ...]:
-    """Returns the inputs that vectors ask for ahead of reading them, and how many elements ahead.
+    """Returns the inputs that vectors prefetch, and how many elements ahead.
 
     Where rows are short, those that follow have to be next to them in memory.
 
@@ -211,7 +201,7 @@ def prefetched(
         nbytes: That the call reaches.
         traits: Of the device.
     """
-    if not traits.asks(nbytes):
+    if not traits.prefetches(nbytes):
         return ()
     found = []
     for k, x in enumerate(inputs, results):

@@ -33,9 +33,8 @@ from clprim.plan.strides import Dim
 
 # Bytes of a tile: they are to stay in the first cache, beside what is read meanwhile.
 _TILE_BYTES = 16 << 10
-# Bytes along a result's row in a transposition, and rows of its tile. Measured: inputs want to
-# be read in long runs, of which a processor follows only a few dozens; two lines of a result at a
-# time are enough, if its rows begin where lines do.
+# Bytes along a result's row in a transposition, and rows of its tile: inputs want to be read in
+# long runs, of which a processor follows only a few dozens; two lines of a result are enough.
 _ROW_BYTES, _ROWS = 128, 256
 # The same if they do not, and each piece of a row has two lines that it shares with others.
 _ODD_ROW_BYTES, _ODD_ROWS = 512, 96

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from clprim.plan.kernel import round_up
 from clprim.plan.product.problem import Bounds, Contraction
-from clprim.plan.product.register_code import Asking, ContractionCode
+from clprim.plan.product.register_code import ContractionCode, Prefetch
 from clprim.plan.product.register_tile import PANEL_BYTES, lanes_of
 from clprim.traits import DeviceTraits
 
@@ -16,22 +16,19 @@ from clprim.traits import DeviceTraits
 TILES = 32
 # Work-groups that a unit is to have.
 GROUPS = 8
-# How much sooner the last core must be done with other tiles of a work-group, of a matrix. 17
-# work-groups on two cores take as long as 18. Measured with two runtimes, one image: 256→64, 64→256
-# and 64→64 of 56² take 0.95 to 0.97 of the time; squares of 1000 and 1023 0.88 with one of them.
+# How much sooner the last core must be done with other tiles of a work-group, of a matrix: an odd
+# work-group keeps one core of two waiting.
 SOONER = 0.98
 # Bytes of the matrix that a work-group keeps while it streams all packed tiles: part of an L2.
 # A smaller one does no harm, since a tile reads its rows at only a few bytes a cycle.
 NEAR_BYTES = 3 << 19
-# Bytes of a line of a cache. Of a strip two are asked for every `ASKS` steps of depth.
-LINE, LINES, ASKS = 64, 2, 4
+# Bytes of a line of a cache. Of a strip two are prefetched every `EVERY` steps of k.
+LINE, LINES, EVERY = 64, 2, 4
 # Bytes of a row that is long enough for hardware to follow it, if all outputs are one vector, whose
-# sums leave memory no pause. Measured with two runtimes, 64 MB from memory to 4 to 16 outputs: rows
-# of 1536 to 6000 floats take 0.81 to 0.99 of the time without asking, of 2000 to 8 outputs 0.95 and
-# 1.05; of 1100 to 1400 0.96 to 1.05, of 512 1.1 to 1.2; to 32 and 64 outputs 1.01 to 1.07.
+# sums leave memory no pause.
 FOLLOWED = 6144
 # Passes of a strip for each of its pieces at most: where they are more, waiting for the first one
-# costs less than the asking. Measured with 8 images: 1024→512 of 14² takes 1.06 of the time.
+# costs less than prefetching.
 PASSES = 4
 # Fewest lanes that a strip of the packed operand is used for, if it is fetched from a far cache.
 FEW_LANES = 32
@@ -57,8 +54,8 @@ def cut_loops(
 ) -> WorkGroupCut | None:
     """Returns what a work-group takes, or None where rows are not to be read in place.
 
-    That is where no band fits into local memory, a strip would serve too few lanes, or splitting
-    the depth keeps more of the device busy.
+    That is where no row buffer fits into local memory, a strip would serve too few lanes, or
+    splitting the depth keeps more of the device busy.
     """
     images, rows, lanes = what.lanes
     tiles = -(-lanes // code.lanes)
@@ -88,15 +85,15 @@ def cut_loops(
         if ends[best] < SOONER * ends[tiles_a_group]:
             tiles_a_group = best
     rows_a_group = max(1, min(rows, TILES // tiles_a_group)) if tiles_a_group == tiles else 1
-    if code.crossed and tiles_a_group == tiles:
-        rows_a_group = rows  # as many as the band has room for: its rows overlap
+    if code.transposed and tiles_a_group == tiles:
+        rows_a_group = rows  # as many as the row buffer has room for: its rows overlap
     # Several work-groups may share lines, each with some of the packed tiles: better than few lines
     # each, for which a strip would come from afar again and again.
     shares = what.groups * packed_tiles
     while rows_a_group > 1 and images * -(-rows // rows_a_group) * shares < wanted:
         rows_a_group -= 1
     if bounds is not None:
-        while _band(what, bounds, code, tiles_a_group, rows_a_group) + code.width > code.panel:
+        while _buffered(what, bounds, code, tiles_a_group, rows_a_group) + code.width > code.panel:
             if rows_a_group > 1:
                 rows_a_group -= 1
             elif tiles_a_group > 1:
@@ -139,8 +136,10 @@ def _end(some: int, tiles: int, packed_tiles: int, lines: int, units: int) -> in
     return max(one_by_one, passes * lines * (2 * tiles + blocks) * share + rest * full)
 
 
-def _band(what: Contraction, bounds: Bounds, code: ContractionCode, tiles: int, rows: int) -> int:
-    """Elements of the band that so many rows of so many tiles need."""
+def _buffered(
+    what: Contraction, bounds: Bounds, code: ContractionCode, tiles: int, rows: int
+) -> int:
+    """Elements of the row buffer that so many rows of so many tiles need."""
     height = (rows - 1) * bounds.row_lane[1] + (what.depths[0] - 1) * bounds.row_depth[0] + 1
     lanes = min(tiles * code.lanes, what.lanes[2])
     width = (lanes - 1) * bounds.column_lane[1]
@@ -150,17 +149,13 @@ def _band(what: Contraction, bounds: Bounds, code: ContractionCode, tiles: int, 
     return height * width * what.depths[2]
 
 
-def ask_for_strips(
+def strip_prefetch(
     what: Contraction, code: ContractionCode, passes: int, strips: int, traits: DeviceTraits
-) -> Asking | None:
-    """Returns how a strip is asked for while the one before it is passed, or None: it is near.
+) -> Prefetch | None:
+    """Returns how a strip is prefetched while the one before it is passed, or None: it is near.
 
     No hardware looks as far ahead as the end of a strip, and its first pass would wait for memory.
-    Measured with 7² pixels of one image: 2048→512 takes 0.9 of the time, and 0.8 if the weight was
-    last used long ago, as in a network; 1024→2048 of stride 2 0.97 and 0.93. A weight that stays
-    in a near cache is better left alone: 256→1024 of 14² takes 1.13 of the time. In planes, 8
-    images: 512→512 of 3×3 and stride 2, 14², takes 0.91 of the time, 256→256 of 28²
-    0.97; with 128 channels, whose weight is near, 0.98 to 1.05.
+    A weight that stays in a near cache is better left alone.
 
     Args:
         what: The contraction.
@@ -178,18 +173,18 @@ def ask_for_strips(
     if code.planar:
         # Halves, which each of two passes takes.
         lines = code.unit * code.packed_lanes * size // (2 * LINE)
-        whole = code.unit % ASKS == 0 and passes > 1
-        return Asking("strip", 2, lines, LINE // size, code.packed_lanes // 2) if whole else None
+        whole = code.unit % EVERY == 0 and passes > 1
+        return Prefetch("strip", 2, lines, LINE // size, code.packed_lanes // 2) if whole else None
     if code.gathered == "columns":
         # A row of a strip is shorter than a line: the first pass takes all.
         lines = -(-code.packed_lanes * size // LINE)
         whole = code.unit == 1 and passes > 1
-        return Asking("strip", 1, lines, LINE // size) if whole else None
-    pieces = ASKS * code.packed_lanes * size // (LINES * LINE)
-    if code.unit % ASKS or not pieces <= passes <= PASSES * pieces:
+        return Prefetch("strip", 1, lines, LINE // size) if whole else None
+    pieces = EVERY * code.packed_lanes * size // (LINES * LINE)
+    if code.unit % EVERY or not pieces <= passes <= PASSES * pieces:
         return None
-    lines = LINES * code.unit // ASKS
-    return Asking("strip", pieces, lines, LINE // size, code.packed_lanes // pieces)
+    lines = LINES * code.unit // EVERY
+    return Prefetch("strip", pieces, lines, LINE // size, code.packed_lanes // pieces)
 
 
 def has_near_lanes(what: Contraction) -> bool:
@@ -198,13 +193,13 @@ def has_near_lanes(what: Contraction) -> bool:
     return lanes * what.gathered.dtype.itemsize <= NEAR_BYTES
 
 
-def ask_for_lanes(what: Contraction, code: ContractionCode, traits: DeviceTraits) -> Asking | None:
-    """Returns how the next tile's lanes are asked for while a tile is summed up.
+def lane_prefetch(
+    what: Contraction, code: ContractionCode, traits: DeviceTraits
+) -> Prefetch | None:
+    """Returns how the next tile's lanes are prefetched while a tile is summed up.
 
     They are one piece of memory, but a tile walks all its rows at once, so that no hardware sees
-    it unless they are long. Measured with 8 images that are not in a near cache: 32→16 of 112²
-    takes 0.55 of the time, 256→64 of 56² 0.85, 512→128 of 28² and 96→24 of 56² 0.9. Near ones are
-    better left alone: squares of 96 to 400 take 0.95 to 0.99 of the time.
+    it unless they are long. Near ones are better left alone.
 
     Args:
         what: The contraction.
@@ -218,14 +213,13 @@ def ask_for_lanes(what: Contraction, code: ContractionCode, traits: DeviceTraits
         return None
     if depth * size >= FOLLOWED and what.outputs <= lanes_of(size, traits):
         return None
-    return Asking("lanes", 1, -(-code.lanes * code.unit * size // LINE), LINE // size)
+    return Prefetch("lanes", 1, -(-code.lanes * code.unit * size // LINE), LINE // size)
 
 
-def ask_for_band(what: Contraction, code: ContractionCode, traits: DeviceTraits) -> Asking | None:
-    """Returns how what the next work-item copies is asked for while tiles are summed up.
+def row_prefetch(what: Contraction, code: ContractionCode, traits: DeviceTraits) -> Prefetch | None:
+    """Returns how what the next work-item copies is prefetched while tiles are summed up.
 
-    Measured with 8 images: 3→32 of 224² and 128→128 of 56², both of stride 2, take 0.92 to 0.95 of
-    the time; a line every four steps of depth is soon enough, two take longer.
+    A line every four steps of k is soon enough.
 
     Args:
         what: The contraction.
@@ -234,6 +228,6 @@ def ask_for_band(what: Contraction, code: ContractionCode, traits: DeviceTraits)
     """
     line = LINE // what.value.itemsize
     rows = code.gathered == "rows" and code.dense and not code.planar
-    if not (traits.prefetch and rows and code.unit == ASKS):
+    if not (traits.prefetch and rows and code.unit == EVERY):
         return None
-    return Asking("band", 0, 1, line, line // ASKS)
+    return Prefetch("rows", 0, 1, line, line // EVERY)

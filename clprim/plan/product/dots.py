@@ -49,7 +49,7 @@ class DotsCode(ContractionCode):
     halves: tuple[int, ...] = ()
 
 
-def takes_dots(what: Contraction, traits: DeviceTraits) -> bool:
+def dots_applicable(what: Contraction, traits: DeviceTraits) -> bool:
     """Whether both operands are matrices that lie along the depth."""
     x, w, width = what.gathered, what.packed, lanes_of(what.value.itemsize, traits)
     matrices = x.bounds is None and what.digits is None and what.plain is None
@@ -84,7 +84,7 @@ def dots_tile(what: Contraction, traits: DeviceTraits) -> DotsTile:
 
 
 def plan_dots(what: Contraction, traits: DeviceTraits, tile: DotsTile | None = None) -> Plan:
-    """Plans the kernel of a contraction that `takes_dots`.
+    """Plans the kernel of an applicable contraction, see `dots_applicable`.
 
     Args:
         what: The contraction; neither lanes nor outputs nor groups may be 0.

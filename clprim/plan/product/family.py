@@ -16,11 +16,11 @@ from clprim.plan.kernel import Plan
 from clprim.plan.product.dense import dense_product
 from clprim.plan.product.dots import (
     DotsTile,
+    dots_applicable,
     dots_tile,
     fits_dots,
     plan_dots,
     suits_dots,
-    takes_dots,
 )
 from clprim.plan.product.in_place import plan_in_place
 from clprim.plan.product.local_tile import LocalTile, local_tiles
@@ -35,8 +35,8 @@ from clprim.plan.product.sub_groups import (
     plan_sub_groups,
     sub_group_tile,
     sub_group_tiles,
+    sub_groups_applicable,
     suits_sub_groups,
-    takes_sub_groups,
 )
 from clprim.plan.product.tiles import TilesCode, plan_tiles
 from clprim.plan.strategy import Example, Family, LastPlan, Strategy
@@ -130,12 +130,12 @@ _panels = LastPlan(plan_panels, _register_tile)
 _tiles = LastPlan(plan_tiles, _tile_of_groups)
 
 
-def _takes_in_place(problem: Contraction, traits: DeviceTraits) -> bool:
+def _in_place_applicable(problem: Contraction, traits: DeviceTraits) -> bool:
     plan = _in_place(problem, traits)
     return plan is not None and _ends(plan, problem, traits)
 
 
-def _takes_panels(problem: Contraction, traits: DeviceTraits) -> bool:
+def _panels_applicable(problem: Contraction, traits: DeviceTraits) -> bool:
     return traits.long_loops or _ends(_panels(problem, traits), problem, traits)
 
 
@@ -190,24 +190,24 @@ def _examples_in_place() -> Iterator[Example[Contraction]]:
     def image(*shape: int, **options: Any) -> Contraction:
         return forward(dense_convolution(*shape, **options))
 
-    asking = replace(CPU, prefetch=True)
-    yield Example("", image(2, 32, 14, 64, last=True, bias=True, epilogue=RESIDUAL), asking)
-    yield Example("few", image(2, 3, 28, 12, last=True, bias=True), asking)
+    prefetching = replace(CPU, prefetch=True)
+    yield Example("", image(2, 32, 14, 64, last=True, bias=True, epilogue=RESIDUAL), prefetching)
+    yield Example("few", image(2, 3, 28, 12, last=True, bias=True), prefetching)
     yield Example("strided", image(2, 32, 14, 64, last=True, stride=2, beta=True), CPU)
     far = image(1, 2048, 7, 512, 1, last=True, bias=True)
-    yield Example("far", far, replace(asking, compute_units=2))
-    yield Example("near", image(8, 64, 28, 64, 1, last=True, bias=True), asking)
+    yield Example("far", far, replace(prefetching, compute_units=2))
+    yield Example("near", image(8, 64, 28, 64, 1, last=True, bias=True), prefetching)
     yield Example("planes", image(2, 32, 28, 64, bias=True, epilogue=RELU), CPU)
     yield Example("planes-taps", image(2, 3, 28, 64, 7, stride=2), CPU)
     yield Example("planes-alternate", image(2, 3, 60, 64, stride=2), CPU)
     yield Example("planes-short", image(2, 3, 28, 16), replace(CPU, vector_bytes=32))
-    yield Example("crossed", image(2, 32, 28, 3, last=True, bias=True), CPU)
+    yield Example("transposed", image(2, 32, 28, 3, last=True, bias=True), CPU)
     yield Example("rows", dense_product(96, 128, 64), CPU)
     yield Example("columns", image(2, 64, 28, 8, 1), CPU)
     pixels = Shuffle(2, "CRD", 16, "ijc")
     yield Example("pixels", image(2, 32, 14, 64, last=True, shuffle=pixels), CPU)
     past = image(8, 16, 112, 64, 1, last=True, epilogue=RESIDUAL)
-    yield Example("past", past, asking)
+    yield Example("streaming", past, prefetching)
 
 
 def _examples_panels() -> Iterator[Example[Contraction]]:
@@ -221,8 +221,8 @@ def _examples_panels() -> Iterator[Example[Contraction]]:
     yield Example("split", dense_product(64, 64, 20_000, "TN"), CPU)
     yield Example("windows", image(2, 32, 14, 64, bias=True, epilogue=RESIDUAL), CPU)
     yield Example("weight", image(8, 32, 14, 64, direction="weight"), CPU)
-    asking = replace(CPU, prefetch=True, local_memory=256 << 10)
-    yield Example("far", image(1, 512, 14, 512, last=True, stride=2), asking)
+    prefetching = replace(CPU, prefetch=True, local_memory=256 << 10)
+    yield Example("far", image(1, 512, 14, 512, last=True, stride=2), prefetching)
     pixels = Shuffle(2, "CRD", 16, "cij")
     yield Example("pixels", image(2, 32, 14, 64, shuffle=pixels, epilogue=RELU), CPU)
 
@@ -275,58 +275,58 @@ PRODUCTS: Family[Contraction] = Family(
         Strategy(
             "dots",
             DotsTile,
-            takes=takes_dots,
+            applicable=dots_applicable,
             rule=dots_tile,
             plan=plan_dots,
             fits=fits_dots,
-            meant=suits_dots,
+            preferred=suits_dots,
             examples=_examples_dots,
-            needs="operands that are matrices, with steps of depth side by side",
+            needs="operands that are matrices, with steps of k side by side",
         ),
         Strategy(
             "in_place",
             Tile,
-            takes=_takes_in_place,
+            applicable=_in_place_applicable,
             rule=_in_place.rule,
             plan=_plan_in_place,
             fits=_fits_in_place,
             near=lambda _, p, traits: _near_registers(p, traits, p.lanes[2], NEAR_IN_PLACE),
-            meant=_is_cpu,
+            preferred=_is_cpu,
             examples=_examples_in_place,
         ),
         Strategy(
             "panels",
             Tile,
-            takes=_takes_panels,
+            applicable=_panels_applicable,
             rule=_panels.rule,
             plan=_panels,
             fits=lambda tile, p, traits: tile.fits(p.value.itemsize, MOST_TILES, traits),
             near=lambda _, p, traits: _near_registers(p, traits, math.prod(p.lanes), NEAR_PANELS),
-            meant=_is_cpu,
+            preferred=_is_cpu,
             examples=_examples_panels,
             needs="a device that does not stop the loops of a work-item after 65,535 steps",
         ),
         Strategy(
             "sub_groups",
             SubGroupTile,
-            takes=takes_sub_groups,
+            applicable=sub_groups_applicable,
             rule=sub_group_tile,
             plan=plan_sub_groups,
             fits=fits_sub_groups,
             near=lambda _, problem, traits: sub_group_tiles(problem, traits),
-            meant=suits_sub_groups,
+            preferred=suits_sub_groups,
             examples=_examples_sub_groups,
             needs="float32 sums and sub-groups that pass values between lanes",
         ),
         Strategy(
             "tiles",
             LocalTile,
-            takes=lambda *_: True,
+            applicable=lambda *_: True,
             rule=_tiles.rule,
             plan=_tiles,
             fits=lambda tile, p, traits: tile.fits(p.value.itemsize, traits),
             near=_near_tiles,
-            meant=lambda _, traits: not traits.is_cpu,
+            preferred=lambda _, traits: not traits.is_cpu,
             examples=_examples_tiles,
         ),
     ),

@@ -22,11 +22,11 @@ from dataclasses import replace
 from clprim.plan.kernel import KernelPlan, Plan, round_up
 from clprim.plan.product.cut import (
     WorkGroupCut,
-    ask_for_band,
-    ask_for_lanes,
-    ask_for_strips,
     cut_loops,
     has_near_lanes,
+    lane_prefetch,
+    row_prefetch,
+    strip_prefetch,
 )
 from clprim.plan.product.in_place_tile import (
     FEW_LANES,
@@ -53,7 +53,7 @@ from clprim.plan.product.register_code import (
     ContractionCode,
     contraction_code,
     parameters_of,
-    past_caches,
+    streaming_stores,
 )
 from clprim.plan.product.register_tile import FEW_SUMS, Tile, lanes_of, panel_of
 from clprim.traits import DeviceTraits
@@ -64,7 +64,7 @@ NEAR_STRIP_BYTES = 256 << 10
 # Planes after which a line of the next one is prefetched: no hardware follows such steps.
 AHEAD = 8
 # A few vectors a step, a tile's may be prefetched up to so many times; else all of them at once.
-MOST_ASKED = 3
+MOST_PREFETCHED = 3
 # Bytes of a result that a near cache does not keep until it is written again.
 FAR_BYTES = 3 << 20
 # Outputs whose places are known at a time.
@@ -95,9 +95,9 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
     if reading is None:
         return None
     width = lanes_of(what.value.itemsize, traits)
-    streaming = past_caches(what, width, traits, along_outputs=reading.along_outputs)
+    streaming = streaming_stores(what, width, traits, along_outputs=reading.along_outputs)
     ruled = tile is None
-    if tile is None or reading.crossed:
+    if tile is None or reading.transposed:
         tile = tile_of_lanes(what, reading, width, traits, streaming=streaming)
     if tile is None or not _suits(what, reading, tile, width):
         return None
@@ -133,7 +133,7 @@ def _code(
     bounds, (rows_of_taps, _, channels) = what.gathered.bounds, what.depths
     unit, fixed = reading.unit, None
     few = SHORT_OF_FEW if reading.rows else SHORT
-    if not reading.crossed and is_short(what, traits, few):
+    if not reading.transposed and is_short(what, traits, few):
         unit, fixed = reading.run, (rows_of_taps, reading.taps, reading.run)
     code = contraction_code(
         what,
@@ -144,7 +144,7 @@ def _code(
         unit=unit,
         gathered_rows=reading.rows,
         planar=reading.planar,
-        crossed=reading.crossed,
+        transposed=reading.transposed,
         streaming=streaming,
         traits=traits,
     )
@@ -155,7 +155,7 @@ def _code(
         code,
         alternate=reading.alternate,
         taps_inside=reading.taps_inside,
-        band=bounds is not None,
+        row_buffer=bounds is not None,
         dense=not reading.planar and pixel == channels,
         neighbours=pixel == 1,
         fixed=fixed,
@@ -196,17 +196,17 @@ def _prefetching(
     """The code with what it prefetches: planes, places of the result, operands of the next tile."""
     if reading.planar and code.neighbours:
         code = replace(code, ahead=AHEAD)
-    if code.asked:
+    if code.prefetched:
         steps = math.prod(what.depths) // reading.run * (reading.run // code.unit)
-        some = _asked_a_step(code, steps)
-        asks = _waits_for_memory(what, FAR_BYTES if some else traits.cache_bytes // 2)
-        code = replace(code, asks=asks, asked_a_step=some if asks else 0)
+        some = _prefetch_a_step(code, steps)
+        waits = _waits_for_memory(what, FAR_BYTES if some else traits.cache_bytes // 2)
+        code = replace(code, prefetch_stores=waits, prefetch_a_step=some if waits else 0)
     if stays or cut.packed_a_group == 1:
-        asking = ask_for_lanes(what, code, traits)
+        prefetch = lane_prefetch(what, code, traits)
     else:
         passes = cut.rows_a_group * cut.tiles_a_group
-        asking = ask_for_strips(what, code, passes, cut.packed_a_group, traits)
-    return replace(code, asking=asking or ask_for_band(what, code, traits))
+        prefetch = strip_prefetch(what, code, passes, cut.packed_a_group, traits)
+    return replace(code, prefetch=prefetch or row_prefetch(what, code, traits))
 
 
 def _kernels(
@@ -339,15 +339,15 @@ def _waits_for_memory(what: Contraction, far: int) -> bool:
     return reads or result > far
 
 
-def _asked_a_step(code: ContractionCode, steps: int) -> int:
+def _prefetch_a_step(code: ContractionCode, steps: int) -> int:
     """How many of a tile's vectors are prefetched in each of so many steps; 0: all in the first.
 
     Many at once keep what the sums need waiting.
     """
     lines, wide = code.rows * code.vectors, code.vectors
     rows = code.gathered == "rows" and not (code.planar or code.digits)
-    if not rows or any(o.inner != "one" for o in code.asked):
+    if not rows or any(o.inner != "one" for o in code.prefetched):
         return 0
     parts = (wide >> n for n in (2, 1, 0)) if wide in (2, 4) else (wide,)
-    fitting = (n for n in parts if n and lines <= n * steps < MOST_ASKED * lines)
+    fitting = (n for n in parts if n and lines <= n * steps < MOST_PREFETCHED * lines)
     return next(fitting, 0)

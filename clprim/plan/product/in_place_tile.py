@@ -1,7 +1,7 @@
 """Rows and columns of contractions that are read in place: which index becomes which, and the tile.
 
 Lanes are rows of a tile where their elements along depth are neighbours (channels-last images and
-matrices), or where pixels of a plane are turned over once they are summed up; they are columns
+matrices), or where pixels of a plane are transposed once they are summed up; they are columns
 where they are neighbours themselves, in vectors of a line.
 """
 
@@ -20,56 +20,32 @@ from clprim.plan.product.register_tile import (
 )
 from clprim.traits import DeviceTraits
 
-# Steps of depth that the product's loop takes at a time.
+# Steps of k that the product's loop takes at a time.
 UNROLL = 4
 # Rows of a tile whose addresses fit in the registers of a processor. Matrices have no more, unless
-# two vectors have all outputs. Measured, batch 8, on 6 rows of 4 vectors beside 14 of 2: 512→128
-# and 1024→512 take 0.86 to 0.91 of the time, 512→256, 256→1024 and 512→2048 0.85 to 0.94. Of other
-# tiles the step between many rows is a constant: each number of channels has a kernel of its own.
-# Measured with 14 rows beside the step as an argument: 3×3 of 16 to 256 channels and 5×5 take 0.77
-# to 0.9 of the time, the stem of 7×7 0.83 to 0.97, 32→16 pixel by pixel 0.86; beside 8 rows, with
-# two runtimes, 192→32 of 28² 0.94 and 0.98, 144→24 of 56² 0.97 and 1, 144→32 in one image 1.03.
+# two vectors have all outputs; of other tiles the step between many rows is a constant.
 FEW_ROWS = 8
-# Vectors of a pixel that are passed one after another, by tiles of many rows, where the result goes
-# past the caches and steps of depth are few; else rows of a tile of whole pixels there, which is
-# better where a residual is read. Many stores past the caches at once make the next tile wait.
-# Measured, batch 8 to 32, beside 6 rows of 4 vectors: 3→64 and 3→96 of 3×3 take 0.9 and 0.96 of the
-# time, 16→64 and 24→144 pixel by pixel 0.92 and 0.86; of 4 rows, 16→64, 16→128 and 16→96 with a
-# residual 0.7 to 0.92, 16→256 0.95, but 16→64 with it by one vector after another 1.4.
+# Vectors of a pixel that are passed one after another where stores are streaming and steps of k
+# few: many such stores at once make the next tile wait. Else rows of a tile of whole pixels.
 NARROW, PASSING_ROWS = 12, 4
-# Steps of depth that are few, as in windows of 3×3 and 3 channels.
+# Steps of k that are few, as in windows of 3×3 and 3 channels.
 SHORT = 32
-# Steps that are few enough to be written out where registers are 16. Measured: 3→32 and 3→64 of 3×3
-# take 0.77 to 0.85 of the time, 7×7 and 5×5 of 3 channels 0.87, 6→12 of 5×5 and 16→16 of 3×3 0.95,
-# planes 0.8 to 0.95. There columns are better than planes that are turned over: 3→16 and 3→64 take
-# 0.61 to 0.8 of the time, 6→12 of 5×5 and 12→12 0.87. Written out they gain only if they are as
-# short as `SHORT`. Where registers are 32, nothing is written out: 3→8, 3→12 and 3→16 of 3×3 take
-# 0.65 to 0.77 of the time beside that, 2→16 and stride 2 0.85 to 0.95, 1→16 as long.
+# Steps that are few enough to be written out where registers are 16. There columns are better than
+# planes that are transposed; written out they gain only if they are as short as `SHORT`.
 SHORT_OF_FEW = 150
 # What tiles cost beyond their products if they do not divide a line, and if a matrix has no more
-# than so many rows, or sums where four vectors divide its outputs. Measured on two runtimes, one
-# image of 14², beside 6 rows of 4 vectors: 4 rows take 0.94 and 1 of the time for 384→64, 0.96 and
-# 1 for 96→576, 0.97 for 64→384 on both, 0.95 and 1.08 for 192→64; of 28² to 64 to 256 outputs, 0.96
-# to 1 and 0.97 to 1, to 384 and 512 1 to 1.04 and 0.98 to 1. Squares of 260, which four vectors do
-# not divide, take 1.07.
+# than so many rows, or sums where four vectors divide its outputs.
 UNEVEN, UNEVEN_OF_FEW, FEW_LANES, FEW_SUMMED = 1.05, 1.15, 256, 1 << 18
-# What turning a vector of sums over costs where registers are 32, in products, each of its steps;
-# what a product costs where pixels are columns, one vector and up to 16 outputs a tile, whose
-# factors are in memory; and what storing a vector costs there. Measured in planes, 8 images, 3
-# channels of 3×3 to 64, beside tiles that know of no turning: 33² takes 0.81 of the time, 49² 0.84,
-# 66² 0.74, of stride 2 0.84, 5→64 of 33² 0.86, 5×5 of 33² 0.91; to 48, 33² 0.88 and 66² 0.75; but
-# to 16, 17² and 20² 1.1 and 1.2. Columns beside planes: 224² 0.6, 63² 0.5, 56² 0.8, 30² 0.65; 12→48
-# of 112² 0.85, 5→20 of 5×5 0.6.
-TURN, COLUMN, STORED = 3.0, 1.6, 5.3
+# What a step of transposing a vector of sums costs where registers are 32, in products; what a
+# product costs where pixels are columns and factors in memory; and what storing a vector costs.
+TRANSPOSE, COLUMN, STORED = 3.0, 1.6, 5.3
 # Outputs that become rows where pixels become columns.
 FEW_OUTPUTS = 4
 # What a load costs beside a product where registers are 32 and columns are neighbours, and what a
-# tile of fewer rows must come to beside one of more. Measured, batch 8, beside loads as dear as
-# products: 512→128, 128→512 and 512→256 of 28² take 0.9 to 0.95 of the time, 64→64 of 56² 0.97.
+# tile of fewer rows must come to beside one of more.
 READING, FEWER_ROWS = 0.25, 0.993
 # What tiles may compute twice, where lines are short; those of windows of few outputs may do so as
-# they like. Measured beside tiles that are gathered, 8 images of 17² to 66²: 64→8 takes 0.67 to
-# 0.83 of the time, 64→2 and 64→3 0.4 to 0.5, 3→3 0.5 to 0.63, 3→8 and 3→12 0.58 to 0.7.
+# they like: tiles that are gathered cost more.
 WASTE = 1.2
 # What a vector of pixels costs at least there, in products, where registers are 32: few share it.
 LOADING = 4
@@ -79,9 +55,8 @@ def is_planar(what: Contraction, traits: DeviceTraits) -> bool:
     """Whether the pixels of a plane are neighbours, in the operand or in the result.
 
     They are rows all the same, if outputs fill a vector: windows then may have any step, and tiles
-    waste nothing at the ends of lines. Only the sums are turned over, when they are stored. Fewer
-    outputs are rows where pixels cannot be columns, with a stride: beside tiles that are gathered,
-    1 to 12 outputs of 3 to 64 channels take 0.2 to 0.45 of the time.
+    waste nothing at the ends of lines. Only the sums are transposed, when they are stored. Fewer
+    outputs are rows where pixels cannot be columns, with a stride.
     """
     x = what.gathered
     neighbours = x.depth[2] != 1 and (what.near.lane[2] == 1 or x.lane[2] == 1)
@@ -94,14 +69,12 @@ def is_planar(what: Contraction, traits: DeviceTraits) -> bool:
     return column_tile(what, traits, once=False) is None
 
 
-def is_crossed(what: Contraction, bounds: Bounds, traits: DeviceTraits) -> bool:
+def is_transposed(what: Contraction, bounds: Bounds, traits: DeviceTraits) -> bool:
     """Whether outputs are too few for a vector, and pixels had better be columns.
 
-    Copied to the band by channels, as planes, neighbouring pixels are a vector all the same: there
-    are as many times fewer products as outputs are fewer than a vector's elements. The outputs of a
-    pixel are woven when they are stored. Measured beside the kernel that is taken otherwise, on two
-    cores with AVX-512 and two runtimes: 2.7 to 4.4 times as fast with 3 outputs (3 to 64 channels,
-    windows of 3×3 and 9×9), 1.4 and 2.2 with 4, 7 to 34 with one.
+    Copied to the row buffer by channels, as planes, neighbouring pixels are a vector all the same:
+    there are as many times fewer products as outputs are fewer than a vector's elements. The
+    outputs of a pixel are interleaved when they are stored.
     """
     x, width = what.gathered, traits.vector_bytes // what.value.itemsize
     images = x.depth[2] == 1 and x.lane[2] != 1 and bounds.column_lane[1] == 1
@@ -115,11 +88,7 @@ def has_columns(what: Contraction) -> bool:
 
 
 def has_alternate_columns(what: Contraction, traits: DeviceTraits) -> bool:
-    """Whether every second pixel of a line is one of a vector of columns, as with a stride of 2.
-
-    Measured in planes, 8 images, beside rows of pixels: 3→64 and 3→32 of 3×3 and 224² take 0.74 and
-    0.69 of the time, 3→48 of 112² 0.8, the stem of 7×7 0.92, 3→8 0.62, 3→1 0.37.
-    """
+    """Whether every second pixel of a line is one of a vector of columns, as with a stride of 2."""
     x, bounds = what.gathered, what.gathered.bounds
     halves = bounds is not None and x.lane[2] == bounds.column_lane[1] == 2
     return halves and what.near.lane[2] == 1 and traits.sums > FEW_SUMS and what.lanes[2] > 1
@@ -132,7 +101,7 @@ def is_short(what: Contraction, traits: DeviceTraits, most: int) -> bool:
 
 
 def _is_small(what: Contraction, traits: DeviceTraits) -> bool:
-    """Whether turning tiles over costs more than vectors of pixels waste at the ends of lines."""
+    """Whether transposing tiles costs more than vectors of pixels waste at the ends of lines."""
     depth, lanes, width = (
         math.prod(what.depths),
         what.lanes[2],
@@ -152,34 +121,30 @@ def row_limits(
 ) -> tuple[int, int]:
     """Returns the most rows of a tile, and the outputs that its vectors are chosen for.
 
-    Lines of a stride's pixels are short, and few rows waste more of them: 256→512 of 56² and its
-    gradient take 0.98 of the time with many. Where lanes are aliased, few rows take 0.62 to 0.85 of
-    the time: 1024→256 and 2048→512, 8 images.
+    Lines of a stride's pixels are short, and few rows waste more of them. Where lanes are aliased,
+    few rows keep them in a cache.
     """
     x, lanes, outputs = what.gathered, what.lanes[2], what.outputs
     several = outputs > width and not planar
-    brief = several and _is_brief(what)
+    store_bound = several and _is_store_bound(what)
     wide = traits.sums > FEW_SUMS
-    passing = wide and streaming and (brief or (several and math.prod(what.depths) <= SHORT))
+    passing = wide and streaming and (store_bound or (several and math.prod(what.depths) <= SHORT))
     adds = any(any(o.lane) for o in what.epilogue.arrays)
     narrow = outputs <= (NARROW if passing and not adds else 2) * width
-    if wide and narrow and (passing or brief):
+    if wide and narrow and (passing or store_bound):
         return lanes, width
     if passing:
         return PASSING_ROWS, outputs
     whole = what.lanes[0] * what.lanes[1] == 1  # lines are long
-    few = brief if x.bounds is not None else x.aliased or (whole and outputs > 2 * width)
+    few = store_bound if x.bounds is not None else x.aliased or (whole and outputs > 2 * width)
     return FEW_ROWS if few else lanes, outputs
 
 
-def _is_brief(what: Contraction) -> bool:
+def _is_store_bound(what: Contraction) -> bool:
     """Whether windows of stride 1 are so small that storing sums costs as much as adding them up.
 
-    Then wide tiles are better, which store whole pixels. Measured, 3×3 of 3 channels, 224², batch
-    8: to 64 outputs 6 rows of 4 vectors take 0.79 of the time of 14 of 2, to 48 8 of 3 take 0.69,
-    but of stride 2 1.06. Two vectors are better passed one after another, 14 rows of each: to 32
-    outputs 0.8 of the time, 8 of 2 0.85. With 3 channels the same holds of 5×5 and 7×7, where 14
-    rows of 2 are slow, with one compiler more so: to 64 6 of 4 take 0.85 and 0.68 of the time.
+    Then wide tiles are better, which store whole pixels. Two vectors are better passed one after
+    another, many rows of each.
     """
     bounds = what.gathered.bounds
     short = what.depths[2] < UNROLL or math.prod(what.depths) <= SHORT
@@ -196,7 +161,7 @@ def row_tile(
         traits: Of the device.
         most: Rows of a tile.
         outputs: That its vectors are chosen for.
-        planar: Whether sums are turned over when they are stored, as squares of vectors.
+        planar: Whether sums are transposed when they are stored, as squares of vectors.
     """
     _, rows, vectors = _row_tile(what, traits, most, outputs, planar=planar)
     return Tile(rows, vectors)
@@ -205,11 +170,11 @@ def row_tile(
 def _row_tile(
     what: Contraction, traits: DeviceTraits, most: int, outputs: int, *, planar: bool
 ) -> tuple[float, int, int]:
-    """What a step of depth costs a line, in products, and the rows and vectors; see `row_tile`."""
+    """What a step of k costs a line, in products, and the rows and vectors; see `row_tile`."""
     lanes, width = what.lanes[2], lanes_of(what.value.itemsize, traits)
-    turning = 0.0
+    transposing = 0.0
     if planar and traits.sums > FEW_SUMS:
-        turning = TURN * width * (width.bit_length() - 1) / math.prod(what.depths)
+        transposing = TRANSPOSE * width * (width.bit_length() - 1) / math.prod(what.depths)
     wide = -(-outputs // width)
     matrix = what.gathered.bounds is None
     every = math.prod(what.lanes)
@@ -217,16 +182,14 @@ def _row_tile(
     small = matrix and (every <= FEW_LANES or whole)
     uneven = UNEVEN_OF_FEW if small else UNEVEN
     best: tuple[float, int, int] | None = None
-    # Three vectors divide what two do not, or are not worth a kernel of their own. Measured, batch
-    # 8: 12→48 of 3×3 in planes takes 0.8 of the time, 64→48 pixel by pixel 0.75, 24→144 and 144→144
-    # 0.9; of 96, 192 and 576 outputs 0.99 to 1.06.
+    # Three vectors divide what two do not, or are not worth a kernel of their own.
     for rows, most_vectors in register_tiles(traits, (4, 3, 2, 1) if wide % 6 == 3 else None):
         if rows > min(lanes, most):
             continue
         vectors = min(most_vectors, 4 if wide >= 3 else wide)
-        # Of every step of depth: a product for each sum, and loads of what they share. Columns are
+        # Of every step of k: a product for each sum, and loads of what they share. Columns are
         # the dearer ones: few rows pass them by before others take their place.
-        step = rows * vectors + rows + (2 + turning) * vectors
+        step = rows * vectors + rows + (2 + transposing) * vectors
         cost = float(-(-lanes // rows) * -(-wide // vectors) * step)
         if lanes % rows:
             cost *= uneven
@@ -267,7 +230,7 @@ def column_tile(what: Contraction, traits: DeviceTraits, *, once: bool) -> Tile 
     return Tile(best[1], best[2])
 
 
-def crossed_tile(what: Contraction, traits: DeviceTraits) -> Tile:
+def transposed_tile(what: Contraction, traits: DeviceTraits) -> Tile:
     """All outputs as rows, and columns that fill the registers, but not much longer than a line."""
     width = lanes_of(what.value.itemsize, traits)
     sums = traits.sums

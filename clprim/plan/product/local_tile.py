@@ -1,6 +1,6 @@
 """Chooses the tile of a matrix product that a work-group computes out of its local memory.
 
-Every step of depth costs a work-item ``rows + columns`` reads of local memory, as vectors, for
+Every step of k costs a work-item ``rows + columns`` reads of local memory, as vectors, for
 ``rows · columns`` products, and the group ``tile_rows + tile_columns`` reads of global memory. So
 large tiles are good, as long as registers hold the sums, enough groups are left to keep the device
 busy, and little of the tiles at the edges is wasted.
@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from clprim.plan.kernel import power_of_two
 from clprim.traits import DeviceTraits
 
-# The part of a work-item's registers that its sums take: with operands, prefetched elements and
-# addresses, 64 floats come to 102 to 128 registers of 4 bytes, 32 floats on a GPU that has half as
-# many to 128 of its own, and 64 would be spilled there.
+# The part of a work-item's registers that its sums take: operands, prefetched elements and
+# addresses need the others.
 SUMS_PART = 4
 # Times as many sums as the rule takes are worth timing: 128 floats come to 180 to 210 registers,
 # which no trait promises, and which pay where reading local memory is what takes the time.
@@ -28,9 +27,9 @@ LOCAL_BYTES = 32 << 10
 ITEMS_PER_UNIT = 512
 # Instructions that reading an element takes, beside one product: address, check, read and write.
 READ_COST = 10
-# Steps of depth in local memory at a time: more of them make barriers rarer.
+# Steps of k in local memory at a time: more of them make barriers rarer.
 MOST_STEPS = 16
-# What is noted of a step of depth in local memory, at most: two places, a row and a column.
+# What is noted of a step of k in local memory, at most: two places, a row and a column.
 RECORD_BYTES = 24
 
 
@@ -171,7 +170,7 @@ def local_tiles(
 
 
 def _steps(tile: LocalTile, itemsize: int, memory: int) -> int:
-    """Steps of depth for which there is room, a power of two; some, or none."""
+    """Steps of k for which there is room, a power of two; some, or none."""
     room = memory - RECORD_BYTES * tile.items
     most = min(
         MOST_STEPS, tile.items, room // (tile.local_bytes(itemsize) - RECORD_BYTES * tile.items)

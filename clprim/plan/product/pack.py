@@ -34,14 +34,14 @@ class PackCode(KernelCode):
         x: The operand; ``inner`` tells whether lanes are neighbours.
         digits: Whether lanes are numbers of three digits.
         width: Elements of a vector.
-        turn: How a square of vectors is turned over, if steps of depth lie side by side.
+        shuffles: How a square of vectors is transposed, if steps of k lie side by side.
     """
 
     lanes: int
     x: OperandCode
     digits: bool
     width: int
-    turn: Shuffles | None
+    shuffles: Shuffles | None
 
 
 def passes_in_place(what: Contraction, code: ContractionCode, passes: int) -> bool:
@@ -104,7 +104,7 @@ def pack_plan(
             x=operand,
             digits=w.digits is not None,
             width=code.width,
-            turn=transpose(code.width) if squares else None,
+            shuffles=transpose(code.width) if squares else None,
         ),
         tuple(found.arguments),
         (-(-depth_padded // run), 1 if all_tiles else tiles, what.groups),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from clprim.plan.epilogue import NO_EPILOGUE
 from clprim.plan.kernel import KernelPlan, Plan, round_up
-from clprim.plan.product.cut import ask_for_strips
+from clprim.plan.product.cut import strip_prefetch
 from clprim.plan.product.pack import pack_plan, passes_in_place
 from clprim.plan.product.problem import (
     Contraction,
@@ -22,7 +22,7 @@ from clprim.plan.product.register_code import (
     ContractionCode,
     contraction_code,
     parameters_of,
-    past_caches,
+    streaming_stores,
 )
 from clprim.plan.product.register_tile import MOST_TILES, Tile, choose_tile, lanes_of, panel_of
 from clprim.traits import DeviceTraits
@@ -33,12 +33,9 @@ LONGEST_CHAIN = 8192
 # How many times as long as lines and rows of the result a depth is that work-groups share.
 DEEP = 2
 # Gathered tiles that a work-group has at least before its blocks of depth become shorter, but where
-# depth is long and lanes are not aliased. Measured, 8 images, with as many as there is room for:
-# weights' gradients of 256→64 and 256→128 of 56² take 0.88 and 0.92 of the time in NHWC, 0.97 and
-# 0.99 in NCHW; 64×64×60016 with a transposed first matrix 0.86; but 64×64×65536, whose rows are
-# aliased, 1.07, and 16×4096×4096, which is not deep, 1.09.
+# depth is long and lanes are not aliased.
 FEW_TILES = 4
-# Steps of depth that lines of memory are asked for in advance.
+# Steps of k that lines of memory are prefetched in advance.
 AHEAD = 8
 
 
@@ -60,7 +57,7 @@ def plan_panels(what: Contraction, traits: DeviceTraits, tile: Tile | None = Non
     width = lanes_of(what.value.itemsize, traits)
     unit = width if along == "depth" and gathered_rows else 1
     if along == "depth" and not gathered_rows:
-        along = "none"  # the panel's steps of depth lie a row of columns apart
+        along = "none"  # the panel's steps of k lie a row of columns apart
     code = contraction_code(
         what,
         tile,
@@ -70,13 +67,13 @@ def plan_panels(what: Contraction, traits: DeviceTraits, tile: Tile | None = Non
         along=along,
         unit=unit,
         gathered_rows=gathered_rows,
-        streaming=past_caches(what, width, traits, along_outputs=gathered_rows),
+        streaming=streaming_stores(what, width, traits, along_outputs=gathered_rows),
         traits=traits,
     )
     cut = _cut(what, code, lanes, depth, traits)
     # A step further in depth is another line of memory, which no prefetcher foresees.
     ahead = AHEAD if along == "lanes" and traits.prefetch else 0
-    # Its lines must be as many as the panel has steps of depth, which come in whole units.
+    # Its lines must be as many as the panel has steps of k, which come in whole units.
     in_place = depth % code.unit == 0 and passes_in_place(what, code, cut.tiles)
     code = replace(
         code,
@@ -86,8 +83,8 @@ def plan_panels(what: Contraction, traits: DeviceTraits, tile: Tile | None = Non
         partial=cut.splits > 1 or cut.block < cut.chunk,
         passed_in_place=in_place,
     )
-    asking = ask_for_strips(what, code, cut.tiles_a_group, cut.packed_a_group, traits)
-    code = replace(code, asking=asking)
+    prefetch = strip_prefetch(what, code, cut.tiles_a_group, cut.packed_a_group, traits)
+    code = replace(code, prefetch=prefetch)
 
     parameters, arguments = parameters_of(code, _numbers(what, cut), what)
     flops = 2 * what.groups * lanes * what.outputs * depth
@@ -206,8 +203,7 @@ def _cut(
     tiles_a_group = -(-tiles // -(-tiles // tiles_a_group))  # equal shares: not four and one
     block = (room // tiles_a_group - code.slack) // code.lanes // code.unit * code.unit
     if splits > 1 and block < chunk < 2 * block:
-        # For a short block sums would be written and read once more. Measured in planes, 8 images:
-        # 512→512 of 3×3 and stride 2, 14², takes 0.97 of the time.
+        # For a short block sums would be written and read once more.
         splits = round_up(-(-depth // block), traits.compute_units)
         chunk = max(1, round_up(-(-depth // splits), code.unit))
         splits, padded = max(1, -(-depth // chunk)), round_up(chunk, code.unit)

@@ -2,7 +2,7 @@
 
 Where outputs are columns, they are numbered so that their last digits lie side by side, and as long
 as such runs are so many elements are stored at once. Where they are rows, those that become the
-pixels of one row follow each other, and their vectors are woven.
+pixels of one row follow each other, and their vectors are interleaved.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from clprim.plan.permutation import permute
 from clprim.plan.pointwise.code import Shuffles
 from clprim.plan.product.problem import Contraction, Digits, Output
 
-# Rows that are woven: more of them would need more vectors than there are registers.
+# Rows that are interleaved: more of them would need more vectors than there are registers.
 MOST_ROWS = 4
 
 
@@ -52,7 +52,7 @@ def _run(sizes: Digits, strides: Digits | None, step: int) -> int:
     return run
 
 
-def block_of(what: Contraction, rows: int, *, crossed: bool = False) -> int:
+def block_of(what: Contraction, rows: int, *, transposed: bool = False) -> int:
     """Returns how many rows of a tile become the pixels of one row; 1 for other results.
 
     What moves with the lanes would have to be taken apart likewise, so nothing else may.
@@ -60,19 +60,19 @@ def block_of(what: Contraction, rows: int, *, crossed: bool = False) -> int:
     Args:
         what: The contraction.
         rows: Of a tile.
-        crossed: Whether all outputs are rows of it that become the channels of a pixel.
+        transposed: Whether all outputs are rows of it that become the channels of a pixel.
     """
-    digits = (0, 0, what.y.output) if crossed else what.y.digits
+    digits = (0, 0, what.y.output) if transposed else what.y.digits
     if digits is None:
         return 1
-    block = what.outputs if crossed or what.digits is None else what.digits[2]
+    block = what.outputs if transposed or what.digits is None else what.digits[2]
     pixels = digits[2] == 1 and what.y.lane[2] == block
     pixels = pixels and rows % block == 0 and what.outputs % block == 0
     alone = not what.epilogue.beta and not any(any(e.lane) for e in what.epilogue.arrays)
     return block if pixels and alone and 1 < block <= MOST_ROWS else 1
 
 
-def weaving(rows: int, width: int) -> Shuffles:
+def interleaving(rows: int, width: int) -> Shuffles:
     """Returns how vectors of rows become one row of all their elements in turn."""
     places = [divmod(n, rows)[::-1] for n in range(rows * width)]
     return permute([places[width * v : width * (v + 1)] for v in range(rows)])

@@ -13,14 +13,14 @@ from clprim.plan.product.in_place_tile import (
     SHORT,
     UNROLL,
     column_tile,
-    crossed_tile,
     has_alternate_columns,
     has_columns,
-    is_crossed,
     is_planar,
     is_short,
+    is_transposed,
     row_limits,
     row_tile,
+    transposed_tile,
 )
 from clprim.plan.product.panels import LONGEST_CHAIN
 from clprim.plan.product.problem import Bounds, Contraction, Digits
@@ -29,7 +29,7 @@ from clprim.traits import DeviceTraits
 
 # Taps of a row that are taken at a time, where these follow each other.
 MOST_TAPS = 7
-# Lines of memory, one a step of depth, that columns are read from in place.
+# Lines of memory, one a step of k, that columns are read from in place.
 MOST_LINES = 1024
 
 
@@ -41,17 +41,17 @@ class Reading:
         rows: Whether lanes are rows of the tile, else columns.
         planar: Whether these rows are neighbouring pixels of a plane: vectors of sums are
             transposed in registers when they are stored.
-        crossed: Whether these columns are pixels whose channels are neighbours in memory: they are
-            transposed when they are copied to local memory.
+        transposed: Whether these columns are pixels whose channels are neighbours in memory: they
+            are transposed when they are copied to local memory.
         alternate: Whether these columns are every second pixel of a line.
         taps, run: A row of taps as two loops: around, and along what follows each other.
         taps_inside: Whether the inner one runs along taps.
-        unit: Steps of depth that are taken together.
+        unit: Steps of k that are taken together.
     """
 
     rows: bool
     planar: bool
-    crossed: bool
+    transposed: bool
     alternate: bool
     taps: int
     run: int
@@ -77,23 +77,23 @@ def reading_of(what: Contraction, traits: DeviceTraits) -> Reading | None:
     if bounds is not None and not _is_image(bounds):
         return None
     planar = bounds is not None and is_planar(what, traits)
-    crossed = bounds is not None and is_crossed(what, bounds, traits)
+    transposed = bounds is not None and is_transposed(what, bounds, traits)
     dense = what.near.output == 1 and what.outputs > 1 and x.depth[2] == 1
-    rows = planar or (dense and not crossed)
-    alternate = not (rows or crossed) and has_alternate_columns(what, traits)
-    if not (rows or crossed or alternate or has_columns(what)):
+    rows = planar or (dense and not transposed)
+    alternate = not (rows or transposed) and has_alternate_columns(what, traits)
+    if not (rows or transposed or alternate or has_columns(what)):
         return None
     taps, run = _runs(what, rows=rows and not planar)
-    # Of planes any step of depth may come next: the longer of the two runs.
+    # Of planes any step of k may come next: the longer of the two runs.
     taps_inside = planar and taps > run
     if taps_inside:
         taps, run = run, taps
-    # Columns have a run as long as they want: the next step of depth is another line.
-    short = crossed or not rows or is_short(what, traits, SHORT)
+    # Columns have a run as long as they want: the next step of k is another line.
+    short = transposed or not rows or is_short(what, traits, SHORT)
     if run < (2 if planar else 1 if short else UNROLL):
         return None
     unit = min(run, MOST_TAPS if taps_inside else UNROLL)
-    return Reading(rows, planar, crossed, alternate, taps, run, taps_inside, unit)
+    return Reading(rows, planar, transposed, alternate, taps, run, taps_inside, unit)
 
 
 def tile_of_lanes(
@@ -108,8 +108,8 @@ def tile_of_lanes(
         traits: Of the device.
         streaming: Whether results are written by streaming stores.
     """
-    if reading.crossed:
-        return crossed_tile(what, traits)
+    if reading.transposed:
+        return transposed_tile(what, traits)
     if not reading.rows:
         return column_tile(what, traits, once=not stays_near(what))
     planar = reading.planar

@@ -18,7 +18,7 @@ from clprim.plan.kernel import (
 )
 from clprim.plan.permutation import transpose
 from clprim.plan.pointwise.code import Shuffles
-from clprim.plan.product.pixels import block_of, piece_of, step_of, weaving
+from clprim.plan.product.pixels import block_of, interleaving, piece_of, step_of
 from clprim.plan.product.problem import (
     Contraction,
     Output,
@@ -31,16 +31,16 @@ from clprim.traits import DeviceTraits
 
 
 @dataclass(frozen=True)
-class Asking:
-    """Memory that is asked for while strips are passed, before it is needed.
+class Prefetch:
+    """Memory that is prefetched while strips are passed, before it is needed.
 
     Attributes:
-        what: ``strip``, the next one, ``lanes``, those of the next tile, or ``band``, what the next
+        what: ``strip``, the next one, ``lanes``, those of the next tile, or ``rows``, what the next
             work-item copies.
-        passes: All of it is asked for in so many passes, a piece in each; 0: until it ends.
-        lines: Of a cache, that are asked for every ``unit`` steps of depth.
+        passes: All of it is prefetched in so many passes, a piece in each; 0: until it ends.
+        lines: Of a cache, that are prefetched every ``unit`` steps of k.
         line: Elements of a line.
-        share: Elements of the next strip, or band, that a pass asks for in every step of depth.
+        share: Elements of the next strip, or rows, that a pass prefetches in every step of k.
     """
 
     what: str
@@ -58,7 +58,7 @@ class ContractionCode(StoringCode):
         gathered: What the gathered operand's lanes are: ``rows`` or ``columns`` of the result.
         vectors, rows: A tile is ``rows`` × ``vectors`` vectors of ``width`` columns.
         along: What lies side by side in the gathered operand: ``depth``, ``lanes`` or ``none``.
-        unit: Steps of depth that lie side by side in the panel.
+        unit: Steps of k that lie side by side in the panel.
         bounds: Whether windows leave the plane.
         panel: Elements of local memory.
         most_tiles: Gathered tiles that a work-item holds at most.
@@ -67,28 +67,28 @@ class ContractionCode(StoringCode):
         x: The gathered operand.
         w: The other one, where it is read where it lies along its depth.
         passed_in_place: Whether the other one is read where it lies as well.
-        band: Whether rows are copied to local memory first (product/in_place.cl.jinja).
+        row_buffer: Whether rows are copied to local memory first (product/in_place.cl.jinja).
         dense: Whether pixels of a row follow each other without a gap.
         planar: Whether lanes are rows, although they are what lies side by side in memory: the
-            result is turned over.
-        step: Elements from a lane to the next one in the band; 0 where an argument says it.
+            result is transposed.
+        step: Elements from a lane to the next one in the row buffer; 0 where an argument says it.
         taps_inside: Whether the taps of a row follow each other faster than channels.
         neighbours: Whether they do in the gathered operand.
-        crossed: Whether lanes are columns, although neighbours in memory are channels: the band
-            is turned over as it is filled.
-        alternate: Whether a line of the band has its even pixels first and then the odd ones.
-        asking: What is asked for while strips are passed.
-        turn: How a square of vectors is turned over.
-        ahead: Steps of depth that lanes side by side are asked for before they are read; 0: not.
-        asks: Whether the memory that the next lanes are stored to is asked for while a tile is
-            summed up.
-        asked_a_step: Vectors of it that are asked for every ``unit`` steps of depth; 0: all of
+        transposed: Whether lanes are columns, although neighbours in memory are channels: the row
+            buffer is transposed as it is filled.
+        alternate: Whether a line of the row buffer has its even pixels first and then the odd ones.
+        prefetch: What is prefetched while strips are passed.
+        shuffles: How a square of vectors is transposed in registers.
+        ahead: Steps of k that lanes side by side are prefetched before they are read; 0: not.
+        prefetch_stores: Whether the memory that the next lanes are stored to is prefetched while a
+            tile is summed up.
+        prefetch_a_step: Vectors of it that are prefetched every ``unit`` steps of k; 0: all of
             them before the first.
         fixed: Rows of taps, taps and neighbours of a tap, where kernels are made for them.
         digits: Whether outputs are numbers of three digits.
         piece: Elements that are stored at once where columns end.
         block: Rows that become the pixels of one.
-        weave: How vectors of such rows become vectors of that one.
+        interleave: How vectors of such rows become vectors of that one.
         noted: Packed tiles whose outputs' places are known at a time.
     """
 
@@ -105,24 +105,24 @@ class ContractionCode(StoringCode):
     x: OperandCode
     w: OperandCode | None = None
     passed_in_place: bool = False
-    band: bool = False
+    row_buffer: bool = False
     dense: bool = False
     planar: bool = False
     step: int = 1
-    asking: Asking | None = None
+    prefetch: Prefetch | None = None
     taps_inside: bool = False
     neighbours: bool = False
-    crossed: bool = False
+    transposed: bool = False
     alternate: bool = False
-    turn: Shuffles | None = None
+    shuffles: Shuffles | None = None
     ahead: int = 0
-    asks: bool = False
-    asked_a_step: int = 0
+    prefetch_stores: bool = False
+    prefetch_a_step: int = 0
     fixed: tuple[int, int, int] | None = None
     digits: bool = False
     piece: int = 1
     block: int = 1
-    weave: Shuffles | None = None
+    interleave: Shuffles | None = None
     noted: int = 1
 
     @property
@@ -144,7 +144,7 @@ class ContractionCode(StoringCode):
         return [1 << n for n in range(self.width.bit_length() - 1)]
 
     @property
-    def asked(self) -> list[StoredCode]:
+    def prefetched(self) -> list[StoredCode]:
         """The arrays of the store that caches bring memory of every lane of."""
         near = self.extras if self.streaming else self.outputs
         return [o for o in near if o.moves and o.load != "place"]
@@ -195,7 +195,7 @@ def contraction_code(
     unit: int,
     gathered_rows: bool,
     planar: bool = False,
-    crossed: bool = False,
+    transposed: bool = False,
     streaming: bool = False,
     traits: DeviceTraits,
 ) -> ContractionCode:
@@ -208,11 +208,11 @@ def contraction_code(
         panel: Elements of local memory.
         most_tiles: Gathered tiles that a work-item holds at most.
         along: What lies side by side in the gathered operand.
-        unit: Steps of depth that are taken together.
+        unit: Steps of k that are taken together.
         gathered_rows: Whether lanes are rows.
         planar: Whether they are what lies side by side in memory all the same.
-        crossed: Whether they are columns, although neighbours in memory are channels.
-        streaming: Whether results go past the cache.
+        transposed: Whether they are columns, although neighbours in memory are channels.
+        streaming: Whether stores are streaming (non-temporal).
         traits: Of the device.
     """
     along_outputs = gathered_rows and not planar
@@ -231,7 +231,7 @@ def contraction_code(
         piece = math.gcd(what.outputs, width)  # where the last strip ends before its vectors do
     lines = tile.vectors * width if planar else tile.rows  # outputs of a tile
     block = (
-        block_of(what, lines, crossed=crossed)
+        block_of(what, lines, transposed=transposed)
         if vectors_alike(what, everything) and not along_outputs
         else 1
     )
@@ -253,17 +253,17 @@ def contraction_code(
         digits=what.digits is not None,
         piece=piece if vectors and piece < width else 1,
         block=block,
-        weave=weaving(block, width) if block > 1 else None,
+        interleave=interleaving(block, width) if block > 1 else None,
         planar=planar,
-        crossed=crossed,
-        turn=transpose(width) if planar or crossed else None,
+        transposed=transposed,
+        shuffles=transpose(width) if planar or transposed else None,
     )
 
 
-def past_caches(
+def streaming_stores(
     what: Contraction, width: int, traits: DeviceTraits, *, along_outputs: bool
 ) -> bool:
-    """Returns whether results should go past the caches: they are large, and whole lines of memory.
+    """Returns whether stores should be streaming: results are large, and whole lines of memory.
 
     Args:
         what: The contraction.

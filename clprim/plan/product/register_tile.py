@@ -1,13 +1,10 @@
 """Chooses the tile of a matrix product that stays in registers, and the panel that stays in cache.
 
 On CPUs the numbers follow from the registers: 32 vectors of 64 bytes, else 16. A tile of 13 × 2
-vectors fills 26 of 32 with sums and leaves room for two rows of the other operand. Measured on two
-cores with AVX-512, tiles from 6 × 2 vectors on run at the peak; so the tile that wastes least at
-the edges is taken. One of 14 × 2 is as fast, but with two compilers 13 × 2 and 12 × 2 take 0.9 to
-0.95 of its time in a convolution with a bias; so it is left to sums that are stored as they are:
-gradients in weights of 3→64, 7×7, and of 128→512 of 28² in NHWC take 0.9 to 0.95 of the time with
-it. With 16 registers a step of depth reads nearly as often as it multiplies: there 6 × 2, 5 × 2 and
-4 × 3 are as much as 1.3 times as fast as 4 × 2, 7 × 1 and 2 × 4.
+vectors fills 26 of 32 with sums and leaves room for two rows of the other operand. From 6 × 2
+vectors on products hide all loads; so the tile that wastes least at the edges is taken. One of
+14 × 2 leaves a bias or an epilogue no register: it is left to sums that are stored as they are.
+With 16 registers a step of k reads nearly as often as it multiplies, least so 6 × 2, 5 × 2, 4 × 3.
 """
 
 from __future__ import annotations
@@ -93,8 +90,7 @@ def register_tiles(
 def _holds(rows: int, vectors: int, traits: DeviceTraits) -> bool:
     """Whether registers hold sums, a row of the other operand and the factor of a row.
 
-    Measured with 7 × 4 vectors of 32, which want one more: with a bias, for which some compilers
-    keep sums in memory all the time, 7 × 2 and 14 × 2 take 0.75 to 0.8 of the time.
+    A tile that wants one register more makes some compilers keep sums in memory all the time.
     """
     sums = traits.sums
     return rows * vectors <= sums and (rows + 1) * vectors < sums + SPARE
@@ -137,8 +133,7 @@ def choose_tile(
     width = lanes_of(itemsize, traits)
     vectors = 1 if columns <= width else 2
     most = 6 if traits.sums <= FEW_SUMS else 14 if plain else 13
-    # A step of depth costs a row each, and a bit more than one for the other operand: 14 rows, not
-    # 13, take 0.97 of the time where squares of 1000 have a transposed first matrix.
+    # A step of k costs a row each, and a bit more than one for the other operand.
     candidates = (r for r in tile_rows(traits) if r <= most)
     best = min(candidates, key=lambda r: -(-rows // r) * (r + 1.5))
     return Tile(best, vectors)

@@ -19,7 +19,7 @@ from clprim.traits import DeviceTraits
 # Products added one after another into one sum: rounding errors grow with their number, so longer
 # depths are split, and the splits' sums added up.
 LONGEST_CHAIN = 8192
-# Steps of depth that are worth a split: its tile is written and read once more.
+# Steps of k that are worth a split: its tile is written and read once more.
 SHORTEST_CHAIN = 256
 # Work-items of a group of the second kernel, which only reads and writes.
 FINISH_ITEMS = 64

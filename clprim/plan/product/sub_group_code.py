@@ -13,7 +13,7 @@ from clprim.traits import DeviceTraits
 
 # Vectors that are read at once of the other operand: more of them would not stay in registers.
 AHEAD = 2
-# Steps of depth and work-items of a group that packs.
+# Steps of k and work-items of a group that packs.
 PACK_RUN, PACK_ITEMS = 8, 64
 
 
@@ -31,8 +31,8 @@ class SubGroupsCode(TileCode):
         nested: Whether places grow evenly along depth, or along the last digit of it.
         blocks: Whether neighbouring elements are read by one address.
         x_blocks: Whether those of the gathered operand are such.
-        depth_digits: How many digits a step of depth has.
-        ragged: Whether the last steps of depth may be fewer.
+        depth_digits: How many digits a step of k has.
+        ragged: Whether the last steps of k may be fewer.
     """
 
     lanes: int
@@ -60,12 +60,12 @@ class SubGroupsCode(TileCode):
 
     @property
     def other_vectors(self) -> int:
-        """Vectors of the other operand for a step of depth."""
+        """Vectors of the other operand for a step of k."""
         return (self.columns if self.gathered == "rows" else self.rows) // self.lanes
 
     @property
     def ahead(self) -> int:
-        """Steps of depth that are read at a time of what is read step by step."""
+        """Steps of k that are read at a time of what is read step by step."""
         return max(1, AHEAD // self.other_vectors)
 
 
@@ -76,8 +76,8 @@ class PanelCode(KernelCode):
     Attributes:
         w: The operand.
         tile: Outputs of a tile.
-        run: Steps of depth that a work-item packs.
-        depth_digits: How many digits a step of depth has.
+        run: Steps of k that a work-item packs.
+        depth_digits: How many digits a step of k has.
         digits: Whether outputs are numbers of three digits.
     """
 
@@ -100,7 +100,7 @@ def pack_panels(
 
     Args:
         what: The contraction.
-        depths: Its steps of depth.
+        depths: Its steps of k.
         code: Of the kernel that multiplies.
         numbers: Every number that a kernel may ask for.
         elements: Of the packed operand.

@@ -74,7 +74,7 @@ class SubGroupTile:
 
         Args:
             traits: Of the device.
-            along_depth: Whether vectors of rows are steps of depth; else they are rows.
+            along_depth: Whether vectors of rows are steps of k; else they are rows.
         """
         return (
             self.lanes in traits.sub_groups
@@ -98,7 +98,7 @@ class _Form:
     along: str
 
 
-def takes_sub_groups(what: Contraction, traits: DeviceTraits) -> bool:
+def sub_groups_applicable(what: Contraction, traits: DeviceTraits) -> bool:
     """Whether there are sub-groups, work-groups that hold one, and sums are floats."""
     most = traits.max_work_group_size
     return what.value == np.float32 and any(s in traits.sub_groups and s <= most for s in SIZES)
@@ -221,7 +221,7 @@ def fits_sub_groups(tile: SubGroupTile, what: Contraction, traits: DeviceTraits)
 def plan_sub_groups(
     what: Contraction, traits: DeviceTraits, tile: SubGroupTile | None = None
 ) -> Plan:
-    """Plans the kernels of a contraction that `takes_sub_groups`.
+    """Plans the kernels of an applicable contraction, see `sub_groups_applicable`.
 
     Args:
         what: The contraction; neither lanes nor outputs nor groups may be 0.

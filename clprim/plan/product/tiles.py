@@ -40,14 +40,11 @@ from clprim.plan.product.words import in_words, sign_of
 from clprim.plan.store import add_store, storing
 from clprim.traits import DeviceTraits
 
-# Products of floats that the inner loop computes at a time; one of doubles counts as two. Nine
-# instructions of ten then are products. Compilers read all that they unroll ahead: with 512 of them
-# (8 steps of 64 sums) they took up twice the registers (214 and 102 on a GPU that has 256), so that
-# half as many work-groups are there to hide latencies.
+# Products of floats that the inner loop computes at a time; one of doubles counts as two. Compilers
+# load all that they unroll ahead: more would take registers, and so work-groups that hide latency.
 UNROLLED = 128
 # Vectors of sums up to which each gets its own code that stores it. More would make too much of it;
-# but where one piece of code serves all of them in turn, some compilers copy sums in the inner loop
-# as well (223 instructions for 128 products, and 167 without), those for GPUs with few registers.
+# but where one piece of code serves all of them, some compilers copy sums in the inner loop too.
 OWN_STORES = 8
 
 
@@ -58,12 +55,12 @@ class ReadCode(OperandCode):
     Attributes:
         tile: Which tile in local memory it fills: ``row`` or ``column``.
         lanes: Of that tile: lanes of the gathered operand, outputs of the other one.
-        pitch: Elements from one step of depth to the next in local memory.
+        pitch: Elements from one step of k to the next in local memory.
         along: What neighbouring work-items read side by side: ``depth`` or ``lanes``.
         width: Elements that a work-item reads at once.
         units: Such reads of a tile.
         reads: Of each work-item.
-        linear: Whether all steps of depth lie equally far apart.
+        linear: Whether all steps of k lie equally far apart.
         bounds: Whether its windows leave the plane.
     """
 
@@ -87,11 +84,11 @@ class TilesCode(TileCode):
         rows, columns: Of the sums that each of them keeps.
         steps: Of depth that are in local memory at a time.
         x, w: The operands: the gathered one and the other one.
-        depth_digits: How many digits a step of depth has.
-        unroll: Steps of depth that the inner loop takes at a time.
+        depth_digits: How many digits a step of k has.
+        unroll: Steps of k that the inner loop takes at a time.
         shift: Whether rows of sums are stored by one piece of code, through which they move.
-        ragged: Whether the last steps of depth may be fewer.
-        words: Where a step of depth is a word of four bytes: whether those of rows and of columns
+        ragged: Whether the last steps of k may be fewer.
+        words: Where a step of k is a word of four bytes: whether those of rows and of columns
             have a sign, as ``su``; else "".
     """
 
@@ -130,7 +127,7 @@ class TilesCode(TileCode):
 
     @property
     def record(self) -> int:
-        """Bytes of what is noted of a step of depth."""
+        """Bytes of what is noted of a step of k."""
         places = (not self.x.linear) + (not self.w.linear)
         return places * (4 if self.index == "int" else 8) + (8 if self.x.bounds else 0)
 
@@ -281,7 +278,7 @@ def _read(
         operand.inner,
         tile="row" if rows else "column",
         lanes=lanes,
-        # A vector more, so that steps of depth begin in different banks of local memory.
+        # A vector more, so that steps of k begin in different banks of local memory.
         pitch=lanes + tile.width,
         along=along,
         width=width,

@@ -1,6 +1,6 @@
 """Products of 8 bits as products of words of four, for devices that sum four products at once.
 
-Where both operands have four steps of depth side by side, aligned, a contraction of bytes is one of
+Where both operands have four steps of k side by side, aligned, a contraction of bytes is one of
 32-bit words over a quarter of the depth, whose product is the sum of four
 (`cl_khr_integer_dot_product`). Nothing else of a plan changes.
 """

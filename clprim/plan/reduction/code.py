@@ -89,7 +89,7 @@ class ReductionCode(FoldCode):
         store_tiles: Whether ``reduce_columns`` may store whole vectors as they are.
         ahead: How many rows ahead inputs are prefetched into a far cache.
         line: Vectors in a line of the cache, one of which is prefetched.
-        streaming: Whether it should do so past the cache.
+        streaming: Whether it should do so by streaming stores.
         levels: Levels of accumulators above a tile, 4 steps each, which keep chains of additions
             short; 0 where nothing is added up.
         quads: Whether 4 steps at a time are made between two looks at the levels (of

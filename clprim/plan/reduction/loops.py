@@ -38,7 +38,7 @@ class FoldLoops:
         used: Collection[str],
         item: str,
         *,
-        turn: bool,
+        flip: bool,
     ) -> FoldLoops:
         """Finds the loops.
 
@@ -48,7 +48,7 @@ class FoldLoops:
             axes: The reduced ones, sorted.
             used: Names that snippets use where elements are read.
             item: Name of an element's number along ``axes``.
-            turn: Whether a loop may be walked from its end.
+            flip: Whether a loop may be walked from its end.
 
         Raises:
             ShapeError: ``coord(d)`` of a dimension that is not there, a stride of half an element.
@@ -74,7 +74,7 @@ class FoldLoops:
                 order[at] = axis
         dims = tuple(Dim(shape[d], tuple(s[d] for s in everything), d in axes) for d in order)
         offsets = (*(a.in_elements(a.offset) for a in arrays), *(0 for _ in names))
-        space = collapse(Space(dims, offsets), turn=turn)
+        space = collapse(Space(dims, offsets), flip=flip)
         if not math.prod(d.size for d in space.select(True)):
             # One empty loop: kernels divide by the lengths of several.
             empty = Dim(0, (0,) * len(everything), True)

@@ -77,8 +77,8 @@ def plan_reduction(
     """
     folding = Folding(definition, results, inputs, scalars, partials, scaling, traits)
     used = definition.expr.used | definition.step.used
-    turn = not definition.positions
-    loops = FoldLoops.of(folding, shape, axes, used, "reduce_item", turn=turn)
+    flip = not definition.positions
+    loops = FoldLoops.of(folding, shape, axes, used, "reduce_item", flip=flip)
     read = sum(min(a.size, math.prod(shape)) * a.dtype.itemsize for a in inputs)
     schedule = _schedule(folding, loops, read if moved is None else moved)
     walked = _walked(folding, loops, schedule)

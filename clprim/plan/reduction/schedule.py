@@ -1,7 +1,6 @@
 """Chooses how a reduction's loops are spread over vectors, work-items, work-groups and stages.
 
-Numbers here were measured on a CPU (two cores, AVX-512, three runtimes) and follow the usual rules
-on GPUs, where none was at hand; each says what it balances.
+Numbers were set on CPUs and follow the usual rules on GPUs; each says what it balances.
 """
 
 from __future__ import annotations
@@ -26,25 +25,19 @@ WHOLE_ROW = 10
 PAGE = 4096
 # Rows of fewer bytes are no stream that a prefetcher follows; see `_cut`.
 SHORT_ROW = 4096
-# Elements that a CPU asks for ahead of reading them, into a far cache, in columns whose rows lie
-# apart: 1.2 to 1.5 times as fast. Where rows follow each other its own prefetcher keeps up: without
-# asking, means and variances take 0.65 to 1 of the time and sums 0.85 to 1.
+# How many elements ahead a CPU prefetches, into a far cache, in columns whose rows lie apart. Where
+# rows follow each other its hardware prefetcher keeps up.
 FAR = 4096
-# What part of the last cache may hold what the call moves. Nothing is asked for then: that costs
-# columns up to a fifth. Where it holds what they read, but not what a norm writes behind them,
-# asking takes 0.82 to 0.95 of the time.
+# What part of the last cache may hold what the call moves, what a norm writes behind it included:
+# nothing is prefetched then, as that only costs.
 NEAR = 3 / 4
-# Bytes of a line of the cache: asking twice for one takes the time of reading it twice. Once a line
-# columns' sums are 2 to 4 % faster.
+# Bytes of a line of the cache: prefetching one twice takes the time of reading it twice.
 LINE_BYTES = 64
-# Elements that keep a CPU's work-group busy much longer than starting it takes (some 0.1 µs), and
-# few enough that cores walk close to each other, which memory likes: pieces of 200,000 elements
-# were read at 32 GB/s, pieces of 30,000 at 40.
+# Elements that keep a CPU's work-group busy much longer than starting it takes, and few enough that
+# cores walk close to each other, which memory likes.
 CPU_GROUP_WORK = 32768
 # Groups for every compute unit: enough that the last ones to finish do not matter. Twice as many on
-# a CPU where a group has several tiles, but of columns in a cache, whose groups are as many and
-# have up to four times the work: neighbouring tiles lie in the same pages (0.94 to 0.98 of the
-# time).
+# a CPU where a group has several tiles; of columns in a cache larger ones, which share pages.
 GROUPS_PER_UNIT = 8
 # Vectors of a row that a GPU's work-item takes at least, where rows keep the device busy and a
 # work-group is a sub-group or more: fewer work-items are fewer rounds of the tree that follows.
@@ -241,8 +234,8 @@ def _tile_vectors(size: int, width: int, registers: int) -> int:
     """Vectors side by side in a tile of columns.
 
     Wider tiles read longer runs of memory, narrower ones keep the accumulators in registers. The
-    last tile overlaps its neighbour, which reads columns twice: 144 channels in two tiles of 8
-    vectors took 1.3 times as long as in one of 9, whose accumulators are not all in registers.
+    last tile overlaps its neighbour, which reads columns twice: one tile that is a vector wider is
+    better, even if not all of its accumulators are in registers.
     """
     steps = size // width
     usual = max(1, min(steps, 8, registers))

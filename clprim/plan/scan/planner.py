@@ -83,7 +83,7 @@ def plan_scan(
     plain = [Scaling()] * len(results)
     folding = Folding(definition, results, inputs, scalars, partials, plain, traits)
     used = frozenset().union(*(s.used for s in definition.snippets))
-    loops = FoldLoops.of(folding, shape, (axis,), used, "scan_item", turn=False)
+    loops = FoldLoops.of(folding, shape, (axis,), used, "scan_item", flip=False)
     lines = _lines(loops, reverse=reverse)
     schedule = choose_schedule(
         lines.line.size,

@@ -137,10 +137,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
     index_t image = 0, channel = 0, image_next = plane_first / channels;
     index_t channel_next = plane_first - image_next * channels;
     for (index_t plane = plane_first; plane <= plane_last; ++plane) {
-        const int turn = (plane - plane_first) & 1;
+        const int side = (plane - plane_first) & 1;
         const index_t x_plane = x_start + image_next * x_image + channel_next / multiplier * x_channel;
         if (plane < plane_last) {
-            __local float *into = source + turn * part_size;
+            __local float *into = source + side * part_size;
             // What a vector writes too much, the next row overwrites.
             int copied = 0;
             if (x_row == y_columns && x_columns == y_columns) {
@@ -167,7 +167,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
 
         }
         if (plane > plane_first) {
-            __local const float *from = source + (turn ^ 1) * part_size;
+            __local const float *from = source + (side ^ 1) * part_size;
             const index_t w_at = w_start + channel * w_channel;
             float tap[9];
             #pragma unroll
@@ -205,7 +205,7 @@ y0 = clamp(y0, 0, 6);
                 }
 
             }
-            // By itself: a loop that may store less than a vector is a third slower.
+            // By itself: a loop that may store less than a vector is slower.
             if (e < run) {
                 const int there = run - e;
                 // A sum for every row of taps: they need not wait for each other.

@@ -199,7 +199,7 @@ y0 = clamp(y0, 0, 6);
                 }
 
             }
-            // By itself: a loop that may store less than a vector is a third slower.
+            // By itself: a loop that may store less than a vector is slower.
             if (e < run) {
                 const int there = run - e;
                 // A sum for every row of taps: they need not wait for each other.

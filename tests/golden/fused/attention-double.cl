@@ -93,7 +93,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
     const int mask_row,
     const int mask_step)
 {
-    __local double turned[1024];
+    __local double transposed[1024];
     __local double weights[1536];
     __local double found[1024];
     const index_t first = (get_num_groups(0) - 1 - get_group_id(0)) * 16;
@@ -114,7 +114,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
     for (int lane = 0; lane < 16; ++lane) {
         const index_t query = first + min(lane, here - 1);
         for (index_t e = 0; e < size; ++e)
-            turned[e * 16 + lane] = (double)q_memory[query * q_row + e * q_step];
+            transposed[e * 16 + lane] = (double)q_memory[query * q_row + e * q_step];
     }
     for (int e = 0; e < 128; ++e)
         vstore8((double8)0, e, found);
@@ -155,7 +155,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
                 double8 lanes[2];
                 #pragma unroll
                 for (int u = 0; u < 2; ++u)
-                    lanes[u] = vload8(u, turned + e * 16);
+                    lanes[u] = vload8(u, transposed + e * 16);
                 #pragma unroll
                 for (int i = 0; i < 8; ++i) {
                     const double8 factor = row[i][e * k_step];

@@ -76,7 +76,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
     const int mask_row,
     const int mask_step)
 {
-    __local float turned[2048];
+    __local float transposed[2048];
     __local float weights[3072];
     __local float found[2048];
     const index_t first = (get_num_groups(0) - 1 - get_group_id(0)) * 32;
@@ -97,7 +97,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
     for (int lane = 0; lane < 32; ++lane) {
         const index_t query = first + min(lane, here - 1);
         for (index_t e = 0; e < size; ++e)
-            turned[e * 32 + lane] = (float)q_memory[query * q_row + e];
+            transposed[e * 32 + lane] = (float)q_memory[query * q_row + e];
     }
     for (int e = 0; e < 128; ++e)
         vstore16((float16)0, e, found);
@@ -127,7 +127,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention(
                 float16 lanes[2];
                 #pragma unroll
                 for (int u = 0; u < 2; ++u)
-                    lanes[u] = vload16(u, turned + e * 32);
+                    lanes[u] = vload16(u, transposed + e * 32);
                 #pragma unroll
                 for (int i = 0; i < 8; ++i) {
                     const float16 factor = row[i][e];

@@ -36,7 +36,7 @@ static inline double8 cp_uniform_lanes(ulong seed, ulong8 call, ulong8 position)
 }
 // The gradients of softmax(q k' * scale + mask) v. A work-item has every so manieth block of 16 keys,
 // the lanes of 2 vectors. For 96 queries at a time weights p are made again, and their
-// gradient s; both are added to the gradients of these keys and values, and s, turned over as it
+// gradient s; both are added to the gradients of these keys and values, and s, transposed as it
 // lies, to what this work-item knows of the queries' gradient. Heads that share a mask are one
 // work-item's, so that it adds up what s is in the gradient of the mask.
 //
@@ -133,8 +133,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
     const int mask_step,
     __global const double *rows_memory)
 {
-    __local double turned_k[1024];
-    __local double turned_v[1024];
+    __local double transposed_k[1024];
+    __local double transposed_v[1024];
     __local double straight_k[1024];
     __local double found_k[1024];
     __local double found_v[1024];
@@ -170,10 +170,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
                 for (index_t e = 0; e < partial_size; ++e) {
                     const double element = e < size ? (double)k_memory[key * k_row + e * k_step] : 0;
                     straight_k[lane * partial_size + e] = element * scale;
-                    turned_k[e * 16 + lane] = element;
+                    transposed_k[e * 16 + lane] = element;
                 }
                 for (index_t e = 0; e < features; ++e)
-                    turned_v[e * 16 + lane] = (double)v_memory[key * v_row + e * v_step];
+                    transposed_v[e * 16 + lane] = (double)v_memory[key * v_row + e * v_step];
             }
             for (int e = 0; e < 128; ++e)
                 vstore8((double8)0, e, found_k);
@@ -197,7 +197,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
                             double8 lanes[2];
                             #pragma unroll
                             for (int u = 0; u < 2; ++u)
-                                lanes[u] = vload8(u, turned_k + e * 16);
+                                lanes[u] = vload8(u, transposed_k + e * 16);
                             #pragma unroll
                             for (int i = 0; i < 8; ++i) {
                                 const double8 factor = row[i][e * q_step];
@@ -239,7 +239,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
                             double8 lanes[2];
                             #pragma unroll
                             for (int u = 0; u < 2; ++u)
-                                lanes[u] = vload8(u, turned_v + e * 16);
+                                lanes[u] = vload8(u, transposed_v + e * 16);
                             #pragma unroll
                             for (int i = 0; i < 8; ++i) {
                                 const double8 factor = row[i][e * grad_step];

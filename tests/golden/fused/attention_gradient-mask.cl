@@ -27,7 +27,7 @@ static inline float16 exponential(float16 x)
 
 // The gradients of softmax(q k' * scale + mask) v. A work-item has every so manieth block of 32 keys,
 // the lanes of 2 vectors. For 96 queries at a time weights p are made again, and their
-// gradient s; both are added to the gradients of these keys and values, and s, turned over as it
+// gradient s; both are added to the gradients of these keys and values, and s, transposed as it
 // lies, to what this work-item knows of the queries' gradient. Heads that share a mask are one
 // work-item's, so that it adds up what s is in the gradient of the mask.
 //
@@ -120,8 +120,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
     const int dmask_row,
     __global const float *rows_memory)
 {
-    __local float turned_k[2048];
-    __local float turned_v[2048];
+    __local float transposed_k[2048];
+    __local float transposed_v[2048];
     __local float straight_k[2048];
     __local float found_k[2048];
     __local float found_v[2048];
@@ -158,10 +158,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
                 for (index_t e = 0; e < partial_size; ++e) {
                     const float element = e < size ? (float)k_memory[key * k_row + e] : 0;
                     straight_k[lane * partial_size + e] = element * scale;
-                    turned_k[e * 32 + lane] = element;
+                    transposed_k[e * 32 + lane] = element;
                 }
                 for (index_t e = 0; e < features; ++e)
-                    turned_v[e * 32 + lane] = (float)v_memory[key * v_row + e];
+                    transposed_v[e * 32 + lane] = (float)v_memory[key * v_row + e];
             }
             for (int e = 0; e < 128; ++e)
                 vstore16((float16)0, e, found_k);
@@ -185,7 +185,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
                             float16 lanes[2];
                             #pragma unroll
                             for (int u = 0; u < 2; ++u)
-                                lanes[u] = vload16(u, turned_k + e * 32);
+                                lanes[u] = vload16(u, transposed_k + e * 32);
                             #pragma unroll
                             for (int i = 0; i < 8; ++i) {
                                 const float16 factor = row[i][e];
@@ -227,7 +227,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_gradient(
                             float16 lanes[2];
                             #pragma unroll
                             for (int u = 0; u < 2; ++u)
-                                lanes[u] = vload16(u, turned_v + e * 32);
+                                lanes[u] = vload16(u, transposed_v + e * 32);
                             #pragma unroll
                             for (int i = 0; i < 8; ++i) {
                                 const float16 factor = row[i][e];

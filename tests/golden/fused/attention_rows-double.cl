@@ -54,7 +54,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_rows(
     const int mask_step,
     __global double *rows_memory)
 {
-    __local double turned[1024];
+    __local double transposed[1024];
     __local double weights[1536];
     const index_t first = get_group_id(0) * 16;
     const int here = min((index_t)16, queries - first);
@@ -83,7 +83,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_rows(
     for (int lane = 0; lane < 16; ++lane) {
         const index_t query = first + min(lane, here - 1);
         for (index_t e = 0; e < size; ++e)
-            turned[e * 16 + lane] = (double)q_memory[query * q_row + e * q_step];
+            transposed[e * 16 + lane] = (double)q_memory[query * q_row + e * q_step];
     }
     double8 most[2], total[2];
     for (int u = 0; u < 2; ++u) {
@@ -111,7 +111,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_rows(
                 double8 lanes[2];
                 #pragma unroll
                 for (int u = 0; u < 2; ++u)
-                    lanes[u] = vload8(u, turned + e * 16);
+                    lanes[u] = vload8(u, transposed + e * 16);
                 #pragma unroll
                 for (int i = 0; i < 8; ++i) {
                     const double8 factor = row[i][e * k_step];

@@ -59,7 +59,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_rows(
     const int mask_step,
     __global float *rows_memory)
 {
-    __local float turned[2048];
+    __local float transposed[2048];
     __local float weights[3072];
     const index_t first = get_group_id(0) * 32;
     const int here = min((index_t)32, queries - first);
@@ -88,7 +88,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_rows(
     for (int lane = 0; lane < 32; ++lane) {
         const index_t query = first + min(lane, here - 1);
         for (index_t e = 0; e < size; ++e)
-            turned[e * 32 + lane] = (float)q_memory[query * q_row + e];
+            transposed[e * 32 + lane] = (float)q_memory[query * q_row + e];
     }
     float16 most[2], total[2];
     for (int u = 0; u < 2; ++u) {
@@ -116,7 +116,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_rows(
                 float16 lanes[2];
                 #pragma unroll
                 for (int u = 0; u < 2; ++u)
-                    lanes[u] = vload16(u, turned + e * 32);
+                    lanes[u] = vload16(u, transposed + e * 32);
                 #pragma unroll
                 for (int i = 0; i < 8; ++i) {
                     const float16 factor = row[i][e];

@@ -4,7 +4,7 @@
 //     dimension 1 of the launch: all outer loops as one, a row each
 typedef int index_t;
 
-// Writes past the cache: what is written here is too large to be found in it later. This needs a
+// A streaming store: what is written here is too large to be found in a cache later. This needs a
 // compiler that knows how, and an aligned address.
 static inline __attribute__((overloadable)) void stream(__global float *to, float16 value)
 {

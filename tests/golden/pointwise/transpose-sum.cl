@@ -45,7 +45,7 @@ static inline __attribute__((overloadable)) float16 cp_max(float16 a, float16 b)
     typedef __typeof__(cp_in_a + cp_in_b) cp_type; \
     cp_max((cp_type)cp_in_a, (cp_type)cp_in_b); })
 
-// Writes past the cache: what is written here is too large to be found in it later. This needs a
+// A streaming store: what is written here is too large to be found in a cache later. This needs a
 // compiler that knows how, and an aligned address.
 static inline __attribute__((overloadable)) void stream(__global float *to, float16 value)
 {
@@ -222,7 +222,7 @@ __kernel void pointwise(
                     const index_t x0_row = x0_outer + i * x0_m0 + r * x0_b + a;
                     const float *x1_line = x1_tile + (r - b + 16) * 48 + 16;
                     const index_t stop = a_end - a;
-                    // Only whole lines of 64 bytes go past the cache: a line that is written both ways would be waited
+                    // Only whole lines of 64 bytes are streamed: a line that is written both ways would be waited
                     // for. In a row of few lines, every vector that is aligned does.
                     const index_t unit = 64 / sizeof(*y0_memory);
                     const index_t head = stop < 4 * unit ? 0

@@ -15,7 +15,7 @@
 //     them pieces of `run` iterations of a
 typedef int index_t;
 
-// Writes past the cache: what is written here is too large to be found in it later. This needs a
+// A streaming store: what is written here is too large to be found in a cache later. This needs a
 // compiler that knows how, and an aligned address.
 static inline __attribute__((overloadable)) void stream(__global uint *to, uint4 value)
 {
@@ -106,7 +106,7 @@ __kernel void pointwise(
                     const index_t y0_row = y0_outer + i * y0_m0 + r * y0_b + a;
                     const uint *x0_line = x0_tile + (r - b + 4) * 36 + 4;
                     const index_t stop = a_end - a;
-                    // Only whole lines of 64 bytes go past the cache: a line that is written both ways would be waited
+                    // Only whole lines of 64 bytes are streamed: a line that is written both ways would be waited
                     // for. In a row of few lines, every vector that is aligned does.
                     const index_t unit = 64 / sizeof(*y0_memory);
                     const index_t head = stop < 4 * unit ? 0

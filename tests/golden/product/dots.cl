@@ -1,7 +1,7 @@
 // A matrix product of few outputs, both of whose operands lie along the depth: inner products.
 //
 //                   depth                      A work-item takes 16 lanes, 2 at a time. Their rows
-//     +-----------------------------+          are read once, a vector of 16 steps of depth
+//     +-----------------------------+          are read once, a vector of 16 steps of k
 //     | x: 2 lanes                  |          after the other, and multiplied by those of
 //     +-----------------------------+          8 outputs, which stay in a near cache. Sums are
 //     +-----------------------------+          vectors along the depth until its end; then their

@@ -102,18 +102,18 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                     #pragma unroll
                     for (int v = 0; v < 2; ++v)
                         sum[j][v] = 0;
-                __global const float *ask = strip;
+                __global const float *ahead = strip;
                 if ((line - first_row) * (last_tile - first_tile) + tile - first_tile < 4)
-                    ask += depth_padded * 32 + ((line - first_row) * (last_tile - first_tile) + tile - first_tile) * depth_padded * 8;
+                    ahead += depth_padded * 32 + ((line - first_row) * (last_tile - first_tile) + tile - first_tile) * depth_padded * 8;
                 for (int tap_0 = 0; tap_0 < depth_0; ++tap_0)
                     for (int tap_1 = 0; tap_1 < taps; ++tap_1) {
                         __global const float *a = corner_here + tap_0 * tap_row + tap_1 * tap_column;
                         __global const float *b = strip + (tap_0 * taps + tap_1) * run * 32;
                         int left_over = run;
                         for (; left_over >= 4; left_over -= 4) {
-                            prefetch_line(ask + 0);
-                            prefetch_line(ask + 16);
-                            ask += 32;
+                            prefetch_line(ahead + 0);
+                            prefetch_line(ahead + 16);
+                            ahead += 32;
                             #pragma unroll
                             for (int u = 0; u < 4; ++u) {
                                 float16 row[2];

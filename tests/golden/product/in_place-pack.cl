@@ -1,5 +1,5 @@
 // Packs an operand of a matrix product: tiles of 32 lanes, in which the lanes of one step of
-// depth lie side by side, so that the product reads it from the first to the last element.
+// k lie side by side, so that the product reads it from the first to the last element.
 //
 //     tile 0: depth 0: lane 0 ... 31 | depth 1: lane 0 ... 31 | ...       tile 1: ...
 //

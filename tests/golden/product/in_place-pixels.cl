@@ -13,8 +13,8 @@
 //     |   |  |                        |      passes all packed tiles by.
 //     +---+  +------------------------+
 //
-// Windows may leave the image: the rows of pixels that they touch are copied to a band in local
-// memory, with zeros around.
+// Windows may leave the image: the rows of pixels that they touch are copied to a row buffer in
+// local memory, with zeros around.
 typedef int index_t;
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
@@ -76,19 +76,19 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
 
     // Where the windows of the first row begin, and the steps between them.
     const index_t x_at = x_start + group * x_group + image * x_lane_0;
-    __local float band[8192];
+    __local float row_buffer[8192];
     const int above = first_row * row_lane_1 + row_start;
     const index_t first_lane = min(first_tile * 14, lane_2 - 14);
     const int left = first_lane * column_lane_2 + column_start;
-    const int band_height = (last_row - first_row - 1) * row_lane_1 + (depth_0 - 1) * row_depth_0 + 1;
-    const int band_width = (min(last_tile * 14, lane_2) - first_lane - 1) * column_lane_2
+    const int buffer_height = (last_row - first_row - 1) * row_lane_1 + (depth_0 - 1) * row_depth_0 + 1;
+    const int buffer_width = (min(last_tile * 14, lane_2) - first_lane - 1) * column_lane_2
         + (depth_1 - 1) * column_depth_1 + 1;
     const index_t x_row = x_at - row_start * x_pixel_row - column_start * x_pixel;
-    __local float *to = band;
-    const int before = clamp(-left, 0, band_width);
-    const int after = clamp(left + band_width - width, 0, band_width - before);
-    const int between = band_width - before - after;
-    for (int r = above; r < above + band_height; ++r) {
+    __local float *to = row_buffer;
+    const int before = clamp(-left, 0, buffer_width);
+    const int after = clamp(left + buffer_width - width, 0, buffer_width - before);
+    const int between = buffer_width - before - after;
+    for (int r = above; r < above + buffer_height; ++r) {
         const bool inside = (uint)r < (uint)height;
         {
             const int count = before * depth_2;
@@ -107,7 +107,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                 for (; at + 16 <= count; at += 16)
                     vstore16(vload16(0, x_memory + place + at), 0, to + at);
                 if (at < count && place + at + 16 <= x_size) {
-                    // What this writes behind them is overwritten next, or lies in the slack of the band.
+                    // What this writes behind them is overwritten next, or lies in the slack of the row buffer.
                     vstore16(vload16(0, x_memory + place + at), 0, to + at);
                     at = count;
                 }
@@ -131,10 +131,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
         }
     }
     const index_t step = 32;
-    const index_t row_step = row_lane_1 * band_width * depth_2;
-    const index_t tap_row = row_depth_0 * band_width * depth_2;
+    const index_t row_step = row_lane_1 * buffer_width * depth_2;
+    const index_t tap_row = row_depth_0 * buffer_width * depth_2;
     const index_t tap_column = column_depth_1 * depth_2;
-    __local const float *corner = band - first_lane * step;
+    __local const float *corner = row_buffer - first_lane * step;
     const index_t y0_image = y0_start + image * y0_0;
 
     for (index_t some = packed_first; some < packed_last; some += packed_a_tile) {

@@ -13,8 +13,8 @@
 //     |   |  |                        |      passes all packed tiles by.
 //     +---+  +------------------------+
 //
-// Windows may leave the image: the rows of pixels that they touch are copied to a band in local
-// memory, with zeros around.
+// Windows may leave the image: the rows of pixels that they touch are copied to a row buffer in
+// local memory, with zeros around.
 typedef int index_t;
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
@@ -73,23 +73,23 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
 
     // Where the windows of the first row begin, and the steps between them.
     const index_t x_at = x_start + group * x_group + image * x_lane_0;
-    __local float band[8192];
+    __local float row_buffer[8192];
     const int above = first_row * row_lane_1 + row_start;
     const index_t first_lane = min(first_tile * 16, lane_2 - 16);
     const int left = first_lane * column_lane_2 + column_start;
-    const int band_height = (last_row - first_row - 1) * row_lane_1 + (depth_0 - 1) * row_depth_0 + 1;
-    const int band_width = (min(last_tile * 16, lane_2) - first_lane - 1) * column_lane_2
+    const int buffer_height = (last_row - first_row - 1) * row_lane_1 + (depth_0 - 1) * row_depth_0 + 1;
+    const int buffer_width = (min(last_tile * 16, lane_2) - first_lane - 1) * column_lane_2
         + (depth_1 - 1) * column_depth_1 + 1;
     const index_t x_row = x_at - row_start * x_pixel_row - column_start * x_pixel;
-    __local float *to = band;
-    const int before = clamp(-left, 0, band_width);
-    const int after = clamp(left + band_width - width, 0, band_width - before);
-    const int between = band_width - before - after;
+    __local float *to = row_buffer;
+    const int before = clamp(-left, 0, buffer_width);
+    const int after = clamp(left + buffer_width - width, 0, buffer_width - before);
+    const int between = buffer_width - before - after;
     // The even pixels of a line, then the odd ones: those that a window's tap meets are neighbours.
     const int16 lanes = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    const int phase = (band_width + 31) / 32 * 16, line_width = 2 * phase;
+    const int phase = (buffer_width + 31) / 32 * 16, line_width = 2 * phase;
     for (int e = 0; e < depth_2; ++e)
-        for (int r = above; r < above + band_height; ++r) {
+        for (int r = above; r < above + buffer_height; ++r) {
             const bool inside = (uint)r < (uint)height;
             const index_t row_at = x_row + e * x_depth_2 + r * x_pixel_row + left;
             for (int c = 0; c < phase; c += 16) {
@@ -111,11 +111,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
             }
             to += line_width;
         }
-    const index_t channel_step = band_height * line_width;
-    const index_t band_line = line_width;
-    const index_t step = 1, row_step = row_lane_1 * band_line;
-    const index_t tap_row = row_depth_0 * band_line, tap_column = column_depth_1;
-    __local const float *corner = band - first_lane * step;
+    const index_t channel_step = buffer_height * line_width;
+    const index_t buffer_line = line_width;
+    const index_t step = 1, row_step = row_lane_1 * buffer_line;
+    const index_t tap_row = row_depth_0 * buffer_line, tap_column = column_depth_1;
+    __local const float *corner = row_buffer - first_lane * step;
     const index_t y0_image = y0_start + group * y0_group + image * y0_0;
 
     for (index_t some = packed_first; some < packed_last; some += packed_a_tile)

@@ -13,10 +13,10 @@
 //     |   |  |                        |      passes all packed tiles by.
 //     +---+  +------------------------+
 //
-// Windows may leave the image: the rows of pixels that they touch are copied to a band in local
-// memory, with zeros around.
+// Windows may leave the image: the rows of pixels that they touch are copied to a row buffer in
+// local memory, with zeros around.
 // In it lanes are neighbours although they are rows: planes are copied as they are, and the sums
-// turned over when they are stored.
+// transposed when they are stored.
 typedef int index_t;
 static inline __attribute__((overloadable)) int cp_max(int a, int b)
 {
@@ -130,25 +130,25 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
 
     // Where the windows of the first row begin, and the steps between them.
     const index_t x_at = x_start + group * x_group + image * x_lane_0;
-    __local float band[8192];
+    __local float row_buffer[8192];
     const int above = first_row * row_lane_1 + row_start;
     const index_t first_lane = min(first_tile * 14, lane_2 - 14);
     const int left = first_lane * column_lane_2 + column_start;
-    const int band_height = (last_row - first_row - 1) * row_lane_1 + (depth_0 - 1) * row_depth_0 + 1;
-    const int band_width = (min(last_tile * 14, lane_2) - first_lane - 1) * column_lane_2
+    const int buffer_height = (last_row - first_row - 1) * row_lane_1 + (depth_0 - 1) * row_depth_0 + 1;
+    const int buffer_width = (min(last_tile * 14, lane_2) - first_lane - 1) * column_lane_2
         + (depth_1 - 1) * column_depth_1 + 1;
     const index_t x_row = x_at - row_start * x_pixel_row - column_start * x_pixel;
-    __local float *to = band;
-    const int before = clamp(-left, 0, band_width);
-    const int after = clamp(left + band_width - width, 0, band_width - before);
-    const int between = band_width - before - after;
+    __local float *to = row_buffer;
+    const int before = clamp(-left, 0, buffer_width);
+    const int after = clamp(left + buffer_width - width, 0, buffer_width - before);
+    const int between = buffer_width - before - after;
     // Lines are short: a vector at a time, with zeros where it leaves the plane.
     const int16 lanes = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    for (int r = above; r < above + band_height; ++r) {
+    for (int r = above; r < above + buffer_height; ++r) {
         const bool inside = (uint)r < (uint)height;
         const index_t row_at = x_row + r * x_pixel_row + left;
         for (int e = 0; e < depth_2; ++e) {
-            for (int c = 0; c < band_width; c += 16) {
+            for (int c = 0; c < buffer_width; c += 16) {
                 const int first = before - c, last = first + between;
                 const index_t place = row_at + e * x_depth_2 + c;
                 float16 v = 0;
@@ -160,19 +160,19 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                         elements[u] = u >= first && u < last ? (float)x_memory[place + u] : 0;
                     v = vload16(0, elements);
                 }
-                // What this writes behind a line is overwritten next, or lies in the slack of the band.
+                // What this writes behind a line is overwritten next, or lies in the slack of the row buffer.
                 vstore16(v, 0, to + c);
             }
-            to += band_width;
+            to += buffer_width;
         }
     }
-    const index_t channel_step = band_width;
-    const index_t band_line = depth_2 * band_width;
-    const index_t step = 1, row_step = row_lane_1 * band_line;
-    const index_t tap_row = row_depth_0 * band_line, tap_column = column_depth_1;
+    const index_t channel_step = buffer_width;
+    const index_t buffer_line = depth_2 * buffer_width;
+    const index_t step = 1, row_step = row_lane_1 * buffer_line;
+    const index_t tap_row = row_depth_0 * buffer_line, tap_column = column_depth_1;
     const index_t run_step = channel_step;
     const index_t tap_step = tap_column;
-    __local const float *corner = band - first_lane * step;
+    __local const float *corner = row_buffer - first_lane * step;
     const index_t y0_image = y0_start + group * y0_group + image * y0_0;
     const index_t bias_image = bias_start + group * bias_group;
 
@@ -240,7 +240,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
 
                         }
                     }
-                float turned[512];
+                float transposed[512];
                 {
                     const float16 v0 = sum[0][0];
                     const float16 v1 = sum[1][0];
@@ -323,22 +323,22 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                     const float16 v78 = pick0(v61, v63);
                     const float16 v79 = pick1(v61, v63);
 
-                    vstore16(v64, 0, turned + 0);
-                    vstore16(v66, 0, turned + 16);
-                    vstore16(v68, 0, turned + 32);
-                    vstore16(v70, 0, turned + 48);
-                    vstore16(v72, 0, turned + 64);
-                    vstore16(v74, 0, turned + 80);
-                    vstore16(v76, 0, turned + 96);
-                    vstore16(v78, 0, turned + 112);
-                    vstore16(v65, 0, turned + 128);
-                    vstore16(v67, 0, turned + 144);
-                    vstore16(v69, 0, turned + 160);
-                    vstore16(v71, 0, turned + 176);
-                    vstore16(v73, 0, turned + 192);
-                    vstore16(v75, 0, turned + 208);
-                    vstore16(v77, 0, turned + 224);
-                    vstore16(v79, 0, turned + 240);
+                    vstore16(v64, 0, transposed + 0);
+                    vstore16(v66, 0, transposed + 16);
+                    vstore16(v68, 0, transposed + 32);
+                    vstore16(v70, 0, transposed + 48);
+                    vstore16(v72, 0, transposed + 64);
+                    vstore16(v74, 0, transposed + 80);
+                    vstore16(v76, 0, transposed + 96);
+                    vstore16(v78, 0, transposed + 112);
+                    vstore16(v65, 0, transposed + 128);
+                    vstore16(v67, 0, transposed + 144);
+                    vstore16(v69, 0, transposed + 160);
+                    vstore16(v71, 0, transposed + 176);
+                    vstore16(v73, 0, transposed + 192);
+                    vstore16(v75, 0, transposed + 208);
+                    vstore16(v77, 0, transposed + 224);
+                    vstore16(v79, 0, transposed + 240);
                 }
                 {
                     const float16 v0 = sum[0][1];
@@ -422,28 +422,28 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                     const float16 v78 = pick0(v61, v63);
                     const float16 v79 = pick1(v61, v63);
 
-                    vstore16(v64, 0, turned + 256);
-                    vstore16(v66, 0, turned + 272);
-                    vstore16(v68, 0, turned + 288);
-                    vstore16(v70, 0, turned + 304);
-                    vstore16(v72, 0, turned + 320);
-                    vstore16(v74, 0, turned + 336);
-                    vstore16(v76, 0, turned + 352);
-                    vstore16(v78, 0, turned + 368);
-                    vstore16(v65, 0, turned + 384);
-                    vstore16(v67, 0, turned + 400);
-                    vstore16(v69, 0, turned + 416);
-                    vstore16(v71, 0, turned + 432);
-                    vstore16(v73, 0, turned + 448);
-                    vstore16(v75, 0, turned + 464);
-                    vstore16(v77, 0, turned + 480);
-                    vstore16(v79, 0, turned + 496);
+                    vstore16(v64, 0, transposed + 256);
+                    vstore16(v66, 0, transposed + 272);
+                    vstore16(v68, 0, transposed + 288);
+                    vstore16(v70, 0, transposed + 304);
+                    vstore16(v72, 0, transposed + 320);
+                    vstore16(v74, 0, transposed + 336);
+                    vstore16(v76, 0, transposed + 352);
+                    vstore16(v78, 0, transposed + 368);
+                    vstore16(v65, 0, transposed + 384);
+                    vstore16(v67, 0, transposed + 400);
+                    vstore16(v69, 0, transposed + 416);
+                    vstore16(v71, 0, transposed + 432);
+                    vstore16(v73, 0, transposed + 448);
+                    vstore16(v75, 0, transposed + 464);
+                    vstore16(v77, 0, transposed + 480);
+                    vstore16(v79, 0, transposed + 496);
                 }
                 for (int c = 0; c < columns_left; ++c) {
                     if (shared == 0) {
                         {
                             const int j = 0;
-                            float8 y0 = vload8(0, turned + c * 16 + j);
+                            float8 y0 = vload8(0, transposed + c * 16 + j);
                             typedef float8 typeof_bias;
                             const typeof_bias bias = (float)bias_memory[bias_line + (column + c) * bias_channel];
                             y0 += bias;
@@ -457,7 +457,7 @@ y0 = max(y0, 0);
                         }
                         {
                             const int j = 8;
-                            float4 y0 = vload4(0, turned + c * 16 + j);
+                            float4 y0 = vload4(0, transposed + c * 16 + j);
                             typedef float4 typeof_bias;
                             const typeof_bias bias = (float)bias_memory[bias_line + (column + c) * bias_channel];
                             y0 += bias;
@@ -471,7 +471,7 @@ y0 = max(y0, 0);
                         }
                         {
                             const int j = 12;
-                            float2 y0 = vload2(0, turned + c * 16 + j);
+                            float2 y0 = vload2(0, transposed + c * 16 + j);
                             typedef float2 typeof_bias;
                             const typeof_bias bias = (float)bias_memory[bias_line + (column + c) * bias_channel];
                             y0 += bias;
@@ -488,7 +488,7 @@ y0 = max(y0, 0);
                     int j = shared;
                     const int left = 14 - j;
                     if (left & 1) {
-                        float y0 = turned[c * 16 + j];
+                        float y0 = transposed[c * 16 + j];
                         typedef float typeof_bias;
                         const typeof_bias bias = (float)bias_memory[bias_line + (column + c) * bias_channel];
                         y0 += bias;
@@ -502,7 +502,7 @@ y0 = max(y0, 0);
                         j += 1;
                     }
                     if (left & 2) {
-                        float2 y0 = vload2(0, turned + c * 16 + j);
+                        float2 y0 = vload2(0, transposed + c * 16 + j);
                         typedef float2 typeof_bias;
                         const typeof_bias bias = (float)bias_memory[bias_line + (column + c) * bias_channel];
                         y0 += bias;
@@ -516,7 +516,7 @@ y0 = max(y0, 0);
                         j += 2;
                     }
                     if (left & 4) {
-                        float4 y0 = vload4(0, turned + c * 16 + j);
+                        float4 y0 = vload4(0, transposed + c * 16 + j);
                         typedef float4 typeof_bias;
                         const typeof_bias bias = (float)bias_memory[bias_line + (column + c) * bias_channel];
                         y0 += bias;
@@ -530,7 +530,7 @@ y0 = max(y0, 0);
                         j += 4;
                     }
                     if (left & 8) {
-                        float8 y0 = vload8(0, turned + c * 16 + j);
+                        float8 y0 = vload8(0, transposed + c * 16 + j);
                         typedef float8 typeof_bias;
                         const typeof_bias bias = (float)bias_memory[bias_line + (column + c) * bias_channel];
                         y0 += bias;

@@ -13,8 +13,8 @@
 //     |   |  |                        |      passes all packed tiles by.
 //     +---+  +------------------------+
 //
-// Windows may leave the image: the rows of pixels that they touch are copied to a band in local
-// memory, with zeros around.
+// Windows may leave the image: the rows of pixels that they touch are copied to a row buffer in
+// local memory, with zeros around.
 typedef int index_t;
 static inline __attribute__((overloadable)) int cp_max(int a, int b)
 {
@@ -125,19 +125,19 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
 
     // Where the windows of the first row begin, and the steps between them.
     const index_t x_at = x_start + group * x_group + image * x_lane_0;
-    __local float band[8192];
+    __local float row_buffer[8192];
     const int above = first_row * row_lane_1 + row_start;
     const index_t first_lane = min(first_tile * 14, lane_2 - 14);
     const int left = first_lane * column_lane_2 + column_start;
-    const int band_height = (last_row - first_row - 1) * row_lane_1 + (depth_0 - 1) * row_depth_0 + 1;
-    const int band_width = (min(last_tile * 14, lane_2) - first_lane - 1) * column_lane_2
+    const int buffer_height = (last_row - first_row - 1) * row_lane_1 + (depth_0 - 1) * row_depth_0 + 1;
+    const int buffer_width = (min(last_tile * 14, lane_2) - first_lane - 1) * column_lane_2
         + (depth_1 - 1) * column_depth_1 + 1;
     const index_t x_row = x_at - row_start * x_pixel_row - column_start * x_pixel;
-    __local float *to = band;
-    const int before = clamp(-left, 0, band_width);
-    const int after = clamp(left + band_width - width, 0, band_width - before);
-    const int between = band_width - before - after;
-    for (int r = above; r < above + band_height; ++r) {
+    __local float *to = row_buffer;
+    const int before = clamp(-left, 0, buffer_width);
+    const int after = clamp(left + buffer_width - width, 0, buffer_width - before);
+    const int between = buffer_width - before - after;
+    for (int r = above; r < above + buffer_height; ++r) {
         const bool inside = (uint)r < (uint)height;
         {
             const int count = before * depth_2;
@@ -156,7 +156,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                 for (; at + 16 <= count; at += 16)
                     vstore16(vload16(0, x_memory + place + at), 0, to + at);
                 if (at < count && place + at + 16 <= x_size) {
-                    // What this writes behind them is overwritten next, or lies in the slack of the band.
+                    // What this writes behind them is overwritten next, or lies in the slack of the row buffer.
                     vstore16(vload16(0, x_memory + place + at), 0, to + at);
                     at = count;
                 }
@@ -180,16 +180,16 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
         }
     }
     const index_t step = 32;
-    const index_t row_step = row_lane_1 * band_width * depth_2;
-    const index_t tap_row = row_depth_0 * band_width * depth_2;
+    const index_t row_step = row_lane_1 * buffer_width * depth_2;
+    const index_t tap_row = row_depth_0 * buffer_width * depth_2;
     const index_t tap_column = column_depth_1 * depth_2;
-    __local const float *corner = band - first_lane * step;
+    __local const float *corner = row_buffer - first_lane * step;
     const index_t y0_image = y0_start + group * y0_group + image * y0_0;
     const index_t bias_image = bias_start + group * bias_group;
     const index_t x0_image = x0_start + group * x0_group + image * x0_0;
 
     // What the next work-item, which is likely to run here, copies beside what this one did.
-    __global const float *next = x_memory + x_row + (above + band_height) * x_pixel_row;
+    __global const float *next = x_memory + x_row + (above + buffer_height) * x_pixel_row;
     __global const float *next_end = next + (last_row - first_row) * row_lane_1 * x_pixel_row;
     for (index_t some = packed_first; some < packed_last; some += packed_a_tile)
         for (index_t line = first_row; line < last_row; ++line)
@@ -206,16 +206,16 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                 const index_t column = other * 32;
                 const int rows_left = 14;
                 const int columns_left = min((index_t)32, outputs - column);
-                __global const float *y0_ask = y0_memory + y0_line + column + 14 * y0_2;
-                __global const float *x0_ask = x0_memory + x0_line + column + 14 * x0_2;
-                int asked = 0;
+                __global const float *y0_ahead = y0_memory + y0_line + column + 14 * y0_2;
+                __global const float *x0_ahead = x0_memory + x0_line + column + 14 * x0_2;
+                int column_ahead = 0;
                 float16 sum[14][2];
                 #pragma unroll
                 for (int j = 0; j < 14; ++j)
                     #pragma unroll
                     for (int v = 0; v < 2; ++v)
                         sum[j][v] = 0;
-                __global const float *ask = next < next_end ? next : strip;
+                __global const float *ahead = next < next_end ? next : strip;
                 next += depth_padded * 4;
                 for (int tap_0 = 0; tap_0 < depth_0; ++tap_0)
                     for (int tap_1 = 0; tap_1 < taps; ++tap_1) {
@@ -223,13 +223,13 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                         __global const float *b = strip + (tap_0 * taps + tap_1) * run * 32;
                         int left_over = run;
                         for (; left_over >= 4; left_over -= 4) {
-                            prefetch_line(ask + 0);
-                            ask += 16;
-                            prefetch_store(y0_ask + asked + 0);
-                            prefetch_line(x0_ask + asked + 0);
-                            asked = (asked + 16) & 31;
-                            y0_ask += asked ? 0 : y0_2;
-                            x0_ask += asked ? 0 : x0_2;
+                            prefetch_line(ahead + 0);
+                            ahead += 16;
+                            prefetch_store(y0_ahead + column_ahead + 0);
+                            prefetch_line(x0_ahead + column_ahead + 0);
+                            column_ahead = (column_ahead + 16) & 31;
+                            y0_ahead += column_ahead ? 0 : y0_2;
+                            x0_ahead += column_ahead ? 0 : x0_2;
 
                             #pragma unroll
                             for (int u = 0; u < 4; ++u) {

@@ -132,7 +132,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
         int digit_1 = rest % depth_1;
         int digit_0 = rest / depth_1;
         for (int k = 0; k < padded; k += 16) {
-            // 16 steps of depth: in memory they mostly are neighbours.
+            // 16 steps of k: in memory they mostly are neighbours.
             index_t depth_places[16];
             int depth_rows[16], depth_columns[16];
             int there = min(16, length - k);
@@ -218,19 +218,19 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                         for (int v = 0; v < 2; ++v)
                             sum[j][v] = 0;
                 }
-                __global const float *ask = strip;
+                __global const float *ahead = strip;
                 if (tile < 4)
-                    ask += depth_padded * 32 + (tile) * padded * 8;
+                    ahead += depth_padded * 32 + (tile) * padded * 8;
                 for (int k = 0; k < padded; k += 16) {
-                    prefetch_line(ask + 0);
-                    prefetch_line(ask + 16);
-                    prefetch_line(ask + 32);
-                    prefetch_line(ask + 48);
-                    prefetch_line(ask + 64);
-                    prefetch_line(ask + 80);
-                    prefetch_line(ask + 96);
-                    prefetch_line(ask + 112);
-                    ask += 128;
+                    prefetch_line(ahead + 0);
+                    prefetch_line(ahead + 16);
+                    prefetch_line(ahead + 32);
+                    prefetch_line(ahead + 48);
+                    prefetch_line(ahead + 64);
+                    prefetch_line(ahead + 80);
+                    prefetch_line(ahead + 96);
+                    prefetch_line(ahead + 112);
+                    ahead += 128;
                     #pragma unroll 4
                     for (int u = 0; u < 16; ++u) {
                         float16 row[2];

@@ -107,7 +107,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul(
         int digit_1 = rest % depth_1;
         int digit_0 = rest / depth_1;
         for (int k = 0; k < padded; k += 16) {
-            // 16 steps of depth: in memory they mostly are neighbours.
+            // 16 steps of k: in memory they mostly are neighbours.
             index_t depth_places[16];
             int there = min(16, length - k);
             bool neighbours = there == 16;

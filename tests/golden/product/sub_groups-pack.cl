@@ -1,5 +1,5 @@
 // Packs an operand of a matrix product for sub-groups: tiles of 32 outputs, in which those of one step
-// of depth lie side by side. A work-item packs 8 steps of an output.
+// of k lie side by side. A work-item packs 8 steps of an output.
 //
 //     tile 0: depth 0: output 0 ... 31 | depth 1: output 0 ... 31 | ...       tile 1: ...
 //

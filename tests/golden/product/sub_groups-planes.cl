@@ -3,7 +3,7 @@
 //
 //                        columns: 16
 //                      +----+----+         A lane keeps 1 of the columns of every row: 32 sums
-//         depth: 16    | b: lanes|         in registers. Of 16 steps of depth,
+//         depth: 16    | b: lanes|         in registers. Of 16 steps of k,
 //                      +----+----+         b: a vector of 16 lanes is 16 columns of a step;
 //        +----------+  +----+----+         a: one is 16 rows of a step.
 //   rows | a        |  |         |         Factor (row, step) of a is the value of one lane for

@@ -3,7 +3,7 @@
 //
 //                        columns: 32
 //                      +----+----+         A lane keeps 2 of the columns of every row: 32 sums
-//         depth: 16    | b: lanes|         in registers. Of 16 steps of depth,
+//         depth: 16    | b: lanes|         in registers. Of 16 steps of k,
 //                      +----+----+         b: a vector of 16 lanes is 16 columns of a step;
 //        +----------+  +----+----+         a: one is 16 steps of a row.
 //   rows | a        |  |         |         Factor (row, step) of a is the value of one lane for

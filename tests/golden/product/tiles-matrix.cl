@@ -4,7 +4,7 @@
 //                         columns: 128
 //                    +------------------+
 //     depth:  8      |  b               |      A work-group of 16 x 16 work-items computes a tile
-//     steps          +------------------+      of 128 rows x 128 columns. 8 steps of depth at a
+//     steps          +------------------+      of 128 rows x 128 columns. 8 steps of k at a
 //     +-------+      +------------------+      time, it copies its parts of both operands to local
 //     | a:    |      |      +--+        |      memory, and every work-item multiplies what it needs
 //     | rows: |      |      |  |  8     |      of them into 8 x 8 sums in registers.
@@ -14,7 +14,7 @@
 //                                              registers, to the other.
 //
 // Rows are the lanes of what is gathered, columns the outputs: columns lie side by side in the result.
-// Lanes and steps of depth are numbers of up to three digits: (image, y, x) of a pixel, (y, x,
+// Lanes and steps of k are numbers of up to three digits: (image, y, x) of a pixel, (y, x,
 // channel) of a window's element. Element (lane, depth) of the gathered operand lies at the sum of
 // their places and, where windows may leave the array, of their rows and columns of a plane, outside
 // of which it is 0.
@@ -48,7 +48,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void matmul(
     const int y0_output,
     const int y0_lane_2)
 {
-    // A step of depth is a vector longer than the tile, so that neighbouring steps begin in
+    // A step of k is a vector longer than the tile, so that neighbouring steps begin in
     // different banks of local memory: whoever reads along depth writes across it.
     __local float4 row_tiles[528];
     __local float4 column_tiles[528];

@@ -4,7 +4,7 @@
 //                         columns: 64
 //                    +------------------+
 //     depth: 16      |  b               |      A work-group of 16 x 16 work-items computes a tile
-//     steps          +------------------+      of 64 rows x 64 columns. 16 steps of depth at a
+//     steps          +------------------+      of 64 rows x 64 columns. 16 steps of k at a
 //     +-------+      +------------------+      time, it copies its parts of both operands to local
 //     | a:    |      |      +--+        |      memory, and every work-item multiplies what it needs
 //     | rows: |      |      |  |  4     |      of them into 4 x 4 sums in registers.
@@ -14,7 +14,7 @@
 //                                              registers, to the other.
 //
 // Rows are the outputs, columns the lanes of what is gathered: columns lie side by side in the result.
-// Lanes and steps of depth are numbers of up to three digits: (image, y, x) of a pixel, (y, x,
+// Lanes and steps of k are numbers of up to three digits: (image, y, x) of a pixel, (y, x,
 // channel) of a window's element. Element (lane, depth) of the gathered operand lies at the sum of
 // their places and, where windows may leave the array, of their rows and columns of a plane, outside
 // of which it is 0.
@@ -52,7 +52,7 @@ static inline __attribute__((overloadable)) float4 cp_max(float4 a, float4 b)
 
 // Places are never negative, and an unsigned number is a shorter way to an address.
 typedef uint place_t;
-// What a step of depth adds to a place, and to the row and the column of a plane.
+// What a step of k adds to a place, and to the row and the column of a plane.
 typedef struct __attribute__((aligned(16))) {
     index_t x;
     int row, column;
@@ -101,7 +101,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d(
     const int padded_rows,
     const int pitch)
 {
-    // A step of depth is a vector longer than the tile, so that neighbouring steps begin in
+    // A step of k is a vector longer than the tile, so that neighbouring steps begin in
     // different banks of local memory: whoever reads along depth writes across it.
     __local float4 row_tiles[544];
     __local float4 column_tiles[544];
@@ -161,7 +161,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d(
         for (int v = 0; v < 1; ++v)
             sum[j][v] = 0;
 
-    // A work-item notes where one step of depth lies: so it divides once for as many steps as there
+    // A work-item notes where one step of k lies: so it divides once for as many steps as there
     // are work-items, and reads of the others' notes.
     {
         index_t digit_0, digit_1, digit_2;

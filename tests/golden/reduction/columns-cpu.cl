@@ -41,16 +41,16 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduction(
 {
 
     const index_t tiles = (width + 143) / 144;
-    const index_t bands = outputs / width;
+    const index_t blocks = outputs / width;
     const index_t first = (index_t)get_group_id(0) * per_group;
-    const index_t last = min(first + per_group, bands * tiles);
+    const index_t last = min(first + per_group, blocks * tiles);
     const index_t split = (index_t)get_group_id(1);
     const index_t begin = split * chunk;
     const index_t end = min(begin + chunk, length);
 
     for (index_t tile = first; tile < last; ++tile) {
-        const index_t band = tile / tiles;
-        const index_t own = (tile - band * tiles) * 144;
+        const index_t block = tile / tiles;
+        const index_t own = (tile - block * tiles) * 144;
         const index_t from = min(own, width - 144);
 
         float16 tile_reduce_y0[9];
@@ -260,7 +260,7 @@ reduce_y0 = 0;
             const index_t c = from + d;
             typedef float typeof_reduce_y0;
             const typeof_reduce_y0 reduce_y0 = done_reduce_y0[d];
-            const index_t o = band * width + c;
+            const index_t o = block * width + c;
             const index_t y0_at = y0_start + c;
             typedef float typeof_y0;
             typeof_y0 y0 = (float)reduce_y0;

@@ -44,16 +44,16 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void about_origin(
 {
 
     const index_t tiles = (width + 15) / 16;
-    const index_t bands = outputs / width;
+    const index_t blocks = outputs / width;
     const index_t first = (index_t)get_group_id(0) * per_group;
-    const index_t last = min(first + per_group, bands * tiles);
+    const index_t last = min(first + per_group, blocks * tiles);
     const index_t split = (index_t)get_group_id(1);
     const index_t begin = split * chunk;
     const index_t end = min(begin + chunk, length);
 
     for (index_t tile = first; tile < last; ++tile) {
-        const index_t band = tile / tiles;
-        const index_t own = (tile - band * tiles) * 16;
+        const index_t block = tile / tiles;
+        const index_t own = (tile - block * tiles) * 16;
         const index_t from = min(own, width - 16);
 
         float tile_reduce_y0[16];
@@ -235,7 +235,7 @@ reduce_y0 = 0;
             const index_t c = from + d;
             typedef float typeof_reduce_y0;
             const typeof_reduce_y0 reduce_y0 = done_reduce_y0[d];
-            const index_t o = band * width + c;
+            const index_t o = block * width + c;
             reduce_y0_memory[split * outputs + o] = reduce_y0;
 
         }

@@ -40,16 +40,16 @@ __kernel __attribute__((reqd_work_group_size(64, 4, 1))) void reduction(
     const index_t lane = (index_t)get_local_id(0);
     const index_t row_of_items = (index_t)get_local_id(1);
     const index_t tiles = (width + 63) / 64;
-    const index_t bands = outputs / width;
+    const index_t blocks = outputs / width;
     const index_t first = (index_t)get_group_id(0) * per_group;
-    const index_t last = min(first + per_group, bands * tiles);
+    const index_t last = min(first + per_group, blocks * tiles);
     const index_t split = (index_t)get_group_id(1);
     const index_t begin = split * chunk;
     const index_t end = min(begin + chunk, length);
 
     for (index_t tile = first; tile < last; ++tile) {
-        const index_t band = tile / tiles;
-        const index_t c = (tile - band * tiles) * 64 + lane;
+        const index_t block = tile / tiles;
+        const index_t c = (tile - block * tiles) * 64 + lane;
 
         typedef float typeof_reduce_y0;
         typeof_reduce_y0 reduce_y0 = 0;
@@ -221,7 +221,7 @@ reduce_y0 = 0;
         }
 
         if (c < width && row_of_items == 0) {
-            const index_t o = band * width + c;
+            const index_t o = block * width + c;
             reduce_y0_memory[split * outputs + o] = reduce_y0;
 
         }

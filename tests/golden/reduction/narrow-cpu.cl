@@ -54,7 +54,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduction(
     const int y0_column)
 {
 
-    const index_t band = (index_t)get_group_id(0);
+    const index_t block = (index_t)get_group_id(0);
     const index_t split = (index_t)get_group_id(1);
     const index_t begin = split * chunk * 3;
     const index_t end = min(begin + chunk * 3, length * 3);
@@ -377,7 +377,7 @@ reduce_y0 += y0;
 
         }
         take_partial(&reduce_y0, done_reduce_y0[c]);
-        const index_t o = band * 3 + c;
+        const index_t o = block * 3 + c;
         const index_t y0_at = y0_start + c * y0_column;
         typedef float typeof_y0;
         typeof_y0 y0 = (float)reduce_y0;

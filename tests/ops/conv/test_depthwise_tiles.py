@@ -1,4 +1,4 @@
-"""Depthwise convolutions past the cache, and with other tiles than the rule's: exact as well."""
+"""Depthwise convolutions with streaming stores and other tiles than the rule's: exact as well."""
 
 import dataclasses
 

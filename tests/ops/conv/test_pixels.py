@@ -43,7 +43,7 @@ CASES = [
     Case(LAST, "DCR", 2, 16, 160, (4, 20), extra="channel"),
     Case(LAST, "CRD", 4, 8, 48, (3, 17), extra="pixel"),
     Case(LAST, "CRD", 3, 6, 27, (4, 9), bias=False),
-    # Planes as rows of a band, woven or not; few outputs as rows, two and three of them woven.
+    # Planes as rows of a buffer, interleaved or not; few outputs as rows, two or three interleaved.
     Case(FIRST, "CRD", 2, 8, 32, (4, 21), extra="pixel"),
     Case(FIRST, "DCR", 2, 8, 72, (4, 21), extra="channel"),
     Case(FIRST, "CRD", 4, 4, 48, (3, 18)),

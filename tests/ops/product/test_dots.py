@@ -80,5 +80,5 @@ def _columns(problem):
 
 def test_depth_that_does_not_lie_side_by_side_is_refused(device):
     a, b = cp.asarray(numbers((8, 30))), cp.asarray(numbers((30, 100)))
-    with pytest.raises(DefinitionError, match=r"dots.*steps of depth side by side"):
+    with pytest.raises(DefinitionError, match=r"dots.*steps of k side by side"):
         ops.matmul(a, b, algorithm="dots")

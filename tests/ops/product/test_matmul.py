@@ -531,7 +531,7 @@ def test_lines_of_whole_vectors_are_not_packed(device, form, depth, packs):
     with cp.profile() as profile:
         found = ops.matmul(cp.asarray(a), memory, **flags(form))
     np.testing.assert_array_equal(found.get(), wide(left) @ wide(right))
-    # Panels take steps of depth in whole units; an odd one would meet what is not there.
+    # Panels take steps of k in whole units; an odd one would meet what is not there.
     assert sum("pack" in event.name for event in profile.events) == packs
 
 

@@ -12,10 +12,10 @@ from clprim.plan.conv.winograd.local import plan_local
 from clprim.plan.conv.winograd.local_tile import (
     WinogradLocalTile,
     fits_local,
+    local_applicable,
     local_tile,
     local_tiles,
     pays_local,
-    takes_local,
 )
 from clprim.plan.product.family import LANES
 
@@ -28,8 +28,8 @@ def problem(channels, size, images=32, error=5e-6, **options):
 
 
 def test_strides_are_left_to_sums_of_products():
-    assert takes_local(problem(64, 56), GPU)
-    assert not takes_local(problem(64, 56, stride=2), GPU)
+    assert local_applicable(problem(64, 56), GPU)
+    assert not local_applicable(problem(64, 56, stride=2), GPU)
     layer = replace(dense_convolution(32, 64, 56, 64, stride=2), error=5e-6)
     assert CONVOLUTIONS.plan(layer, GPU).choice.strategy == "tiles"
 
@@ -51,10 +51,10 @@ def test_large_layers_get_the_tile_that_fills_local_memory():
 
 def test_what_it_is_not_meant_for():
     for what in (problem(16, 8, 1), problem(512, 7, 1), problem(3, 112, 8)):
-        assert takes_local(what, GPU)
+        assert local_applicable(what, GPU)
         assert not pays_local(what, GPU)
     # Products that need no local memory are faster there.
-    assert takes_local(problem(128, 28), LANES)
+    assert local_applicable(problem(128, 28), LANES)
     assert not pays_local(problem(128, 28), LANES)
     # Few outputs leave most of a strip idle.
     narrow = replace(convolution(32, 64, 56, 3, last=True), error=5e-6)
@@ -62,11 +62,11 @@ def test_what_it_is_not_meant_for():
 
 
 def test_devices_windows_and_errors_that_it_does_not_know():
-    assert not takes_local(problem(64, 28), CPU)
-    assert not takes_local(problem(64, 28), replace(GPU, local_memory=512))
-    assert not takes_local(problem(64, 28, kernel=4, padding=0), GPU)
-    assert not takes_local(problem(64, 28, stride=2), GPU)
-    assert not takes_local(problem(64, 28, error=0), GPU)
+    assert not local_applicable(problem(64, 28), CPU)
+    assert not local_applicable(problem(64, 28), replace(GPU, local_memory=512))
+    assert not local_applicable(problem(64, 28, kernel=4, padding=0), GPU)
+    assert not local_applicable(problem(64, 28, stride=2), GPU)
+    assert not local_applicable(problem(64, 28, error=0), GPU)
     assert {tile.outputs for tile in local_tiles(problem(64, 28, error=6e-7), GPU)} == {2}
     assert {tile.outputs for tile in local_tiles(problem(64, 28), GPU)} == {2, 4}
 

@@ -16,8 +16,8 @@ from clprim.plan.conv.winograd.tile import (
     fits_winograd,
     near_winograd,
     pays_winograd,
-    takes_winograd,
     tile_count,
+    winograd_applicable,
     winograd_tile,
 )
 from clprim.plan.conv.winograd.weight_cut import WeightTile
@@ -39,7 +39,7 @@ def test_the_layers_of_networks(channels, size, images, kernels):
     what = problem(channels, size, images)
     tile = winograd_tile(what, CPU2)
     assert (tile.outputs, tile.kernels) == (4, kernels)
-    assert takes_winograd(what, CPU2)
+    assert winograd_applicable(what, CPU2)
     assert pays_winograd(what, CPU2, tile)
 
 
@@ -61,8 +61,8 @@ def test_workers_that_share_strips_have_equally_many():
 
 def test_the_error_decides_the_tile():
     assert winograd_tile(problem(64, 28, error=6e-7), CPU2).outputs == 2
-    assert not takes_winograd(problem(64, 28, error=0), CPU2)
-    assert not takes_winograd(problem(64, 28, error=1e-8), CPU2)
+    assert not winograd_applicable(problem(64, 28, error=0), CPU2)
+    assert not winograd_applicable(problem(64, 28, error=1e-8), CPU2)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_strides_stay_sums_where_weights_come_from_afar_or_channels_are_few():
 def test_windows_of_a_stride_need_several_taps_in_a_phase():
     def takes(kernel, **options):
         what = replace(convolution(8, 32, 28, 32, kernel, **options), error=1e-4)
-        return takes_winograd(what, CPU2)
+        return winograd_applicable(what, CPU2)
 
     assert all(takes(kernel, stride=2) for kernel in (3, 4, 5, 6))
     assert not any(takes(kernel, stride=kernel) for kernel in (2, 3))
@@ -207,10 +207,10 @@ def test_one_kernel_reads_images_of_one_dtype():
 
 
 def test_devices_and_windows_that_it_does_not_know():
-    assert not takes_winograd(problem(64, 28), GPU)
-    assert not takes_winograd(problem(64, 28), replace(CPU2, local_memory=1 << 14))
-    assert not takes_winograd(problem(64, 28, kernel=1, padding=0), CPU2)
-    assert not takes_winograd(problem(64, 28, kernel=4, padding=0), CPU2)
+    assert not winograd_applicable(problem(64, 28), GPU)
+    assert not winograd_applicable(problem(64, 28), replace(CPU2, local_memory=1 << 14))
+    assert not winograd_applicable(problem(64, 28, kernel=1, padding=0), CPU2)
+    assert not winograd_applicable(problem(64, 28, kernel=4, padding=0), CPU2)
 
 
 @pytest.mark.parametrize("traits", [CPU2, replace(CPU2, vector_bytes=32)])

@@ -203,7 +203,7 @@ def test_results_that_no_cache_holds_go_past_it():
         assert not plan_depthwise(depthwise(32, 64, 112, last=last), GPU).main.code.streaming
 
 
-def test_what_comes_from_memory_is_asked_for_before():
+def test_what_comes_from_memory_is_prefetched_before():
     large, small = depthwise(8, 96, 112, last=True, stride=2), depthwise(8, 96, 56, last=True)
     new = dataclasses.replace(CPU, prefetch=True)
     assert plan_depthwise(large, new).main.code.ahead
@@ -213,14 +213,18 @@ def test_what_comes_from_memory_is_asked_for_before():
 
 @pytest.mark.parametrize("adjoint", [False, True])
 @pytest.mark.parametrize("size", [14, 56])
-def test_planes_are_asked_for_where_they_fill_half_of_the_cache(adjoint, size):
-    def asks(cache, prefetch=True):
+def test_planes_are_prefetched_where_they_fill_half_of_the_cache(adjoint, size):
+    def prefetches(cache, prefetch=True):
         traits = dataclasses.replace(CPU, cache_bytes=cache, prefetch=prefetch)
         what = depthwise(2, 16, size, stride=2, adjoint=adjoint)
         return plan_depthwise(what, traits).main.code.ahead
 
     moved = 4 * 16 * (2 * (size**2 + (size // 2) ** 2) + 9)
-    assert asks(2 * moved - 1) and not asks(2 * moved) and not asks(1, prefetch=False)
+    assert (
+        prefetches(2 * moved - 1)
+        and not prefetches(2 * moved)
+        and not prefetches(1, prefetch=False)
+    )
 
 
 def test_tiles_waste_few_outputs():

@@ -9,7 +9,7 @@ from clprim.language.grouped import define_grouped
 from clprim.plan.grouped.passes import plan_passes
 from clprim.plan.grouped.problem import Groups
 
-ASKING = dataclasses.replace(CPU, vector_bytes=64, prefetch=True, cache_bytes=1 << 25)
+PREFETCHING = dataclasses.replace(CPU, vector_bytes=64, prefetch=True, cache_bytes=1 << 25)
 
 
 def plan(x, results):
@@ -34,7 +34,7 @@ def plan(x, results):
         results=(x,) * results,
         kept=(None, None),
     )
-    return plan_passes(problem, ASKING)
+    return plan_passes(problem, PREFETCHING)
 
 
 def test_sums_are_those_in_a_cache_where_it_holds_the_whole_call():

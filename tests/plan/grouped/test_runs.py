@@ -171,19 +171,19 @@ def test_what_is_counted():
     assert found.flops == 5 * 32 * 64 * 196
 
 
-def test_the_next_run_is_asked_for_where_no_prefetcher_follows():
-    asking = dataclasses.replace(WIDE, prefetch=True)
+def test_the_next_run_is_prefetched_where_no_prefetcher_follows():
+    prefetching = dataclasses.replace(WIDE, prefetch=True)
     begun = {
         "begin": "y0 = x0;",
         "step": "reduce_y0 += y0; reduce_y1 += y0 * y0;",
         "finish": "y0 = (y0 - group_y0) * group_y1;",
     }
 
-    def asks(*shape, axes=(0, 2, 3), traits=asking, near=None):
+    def prefetches(*shape, axes=(0, 2, 3), traits=prefetching, near=None):
         return plan(array(shape), axes, traits, near=near).code.ahead
 
-    assert asks(32, 512, 28, 28) and asks(8, 24, 56, 56)
-    assert not asks(32, 512, 56, 56)  # long runs from memory
-    assert not asks(8192, 1024, axes=(1,)) and asks(8192, 256, axes=(1,))
-    assert asks(8192, 1024, axes=(1,), near=begun)
-    assert not asks(32, 512, 28, 28, traits=WIDE)
+    assert prefetches(32, 512, 28, 28) and prefetches(8, 24, 56, 56)
+    assert not prefetches(32, 512, 56, 56)  # long runs from memory
+    assert not prefetches(8192, 1024, axes=(1,)) and prefetches(8192, 256, axes=(1,))
+    assert prefetches(8192, 1024, axes=(1,), near=begun)
+    assert not prefetches(32, 512, 28, 28, traits=WIDE)

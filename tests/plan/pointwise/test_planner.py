@@ -196,21 +196,21 @@ def test_what_no_vector_computes_passes_the_cache_in_chunks():
     assert not plan("y0 = x0 ? x1 : 0;", mask, large, out=turned).code.chunk
 
 
-def test_what_comes_next_is_asked_for():
-    def asked(*given, traits=CPU, cache=1 << 20):
+def test_what_comes_next_is_prefetched():
+    def prefetched(*given, traits=CPU, cache=1 << 20):
         traits = dataclasses.replace(traits, prefetch=True, cache_bytes=cache)
         return dict(plan("y0 = x0 + x1;", *given, traits=traits).code.prefetched)
 
     long, wide = array((1 << 20,)), array((1 << 10, 1 << 10))
-    assert asked(long, long) == {"x0": 1024, "x1": 1024}
-    assert asked(wide, array((1 << 10, 1))) == {"x0": 1024}
+    assert prefetched(long, long) == {"x0": 1024, "x1": 1024}
+    assert prefetched(wide, array((1 << 10, 1))) == {"x0": 1024}
     # The next short row is elsewhere.
     spread = Operand((1 << 10, 1 << 10), (1 << 13, 4), 0, np.dtype(np.float32))
-    assert asked(spread, wide) == {"x1": 1024}
+    assert prefetched(spread, wide) == {"x1": 1024}
     back = Operand((1 << 20,), (-4,), ((1 << 20) - 1) * 4, np.dtype(np.float32))
-    assert asked(back, long) == {"x0": -1024, "x1": 1024}
-    assert asked(long, long, traits=GPU) == {}
-    assert asked(long, long, cache=12 << 20) == {}  # a cache holds both, and the result
+    assert prefetched(back, long) == {"x0": -1024, "x1": 1024}
+    assert prefetched(long, long, traits=GPU) == {}
+    assert prefetched(long, long, cache=12 << 20) == {}  # a cache holds both, and the result
 
 
 # --- indices ----------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ def test_brief_windows_store_whole_pixels():
     assert tile(3, 48, last=True) == (8, 3)
     assert tile(3, 32, last=True) == (16, 1)
     assert tile(3, 64, kernel=5, last=True) == (6, 4)
-    # Not of stride 2, nor where sums are turned over, nor where windows are large.
+    # Not of stride 2, nor where sums are transposed, nor where windows are large.
     assert tile(3, 32, last=True, stride=2)[0] > FEW_ROWS
     assert tile(3, 64)[0] > FEW_ROWS
     assert tile(32, 64, last=True)[0] > FEW_ROWS
@@ -112,8 +112,8 @@ def test_pixels_of_small_windows_are_columns():
     for size, outputs, rows in ((224, 64, 16), (63, 24, 12), (56, 48, 16), (30, 20, 10)):
         found = code(3, size, outputs)
         assert (found.gathered, found.rows, found.vectors) == ("columns", rows, 1)
-    # Turning sums over costs less than what vectors waste at the ends of lines, or than deep sums;
-    # many rows are turned at the cost of few.
+    # Transposing sums costs less than what vectors waste at the ends of lines, or than deep sums;
+    # many rows are transposed at the cost of few.
     assert code(3, 33, 64).planar and code(3, 33, 64).rows == 12
     assert code(3, 36, 64).planar and code(3, 36, 64).rows == 12
     assert not code(3, 33, 48).planar
@@ -163,17 +163,17 @@ def test_tiles_leave_room_beside_sums():
         assert (chosen.rows, chosen.vectors) == ((14, 2) if traits is CPU else (6, 2))
 
 
-def test_near_matrices_are_not_asked_for_and_have_few_columns():
-    asking = replace(CPU, prefetch=True)
+def test_near_matrices_are_not_prefetched_and_have_few_columns():
+    prefetching = replace(CPU, prefetch=True)
 
-    def code(rows, traits=asking):
+    def code(rows, traits=prefetching):
         return plan_in_place(dense_product(rows, 256, 256), traits).main.code
 
     near, odd, far = code(256), code(262), code(4096)
-    assert (near.rows, near.vectors, near.asking) == (8, 2, None)
-    assert (odd.rows, odd.vectors, odd.asking) == (6, 4, None)
-    assert far.asking.what == "lanes"
-    few = code(256, replace(asking, vector_bytes=32))
+    assert (near.rows, near.vectors, near.prefetch) == (8, 2, None)
+    assert (odd.rows, odd.vectors, odd.prefetch) == (6, 4, None)
+    assert far.prefetch.what == "lanes"
+    few = code(256, replace(prefetching, vector_bytes=32))
     assert few.rows * few.vectors <= 12
 
 
@@ -209,63 +209,63 @@ def test_pixels_that_vectors_waste_become_rows():
         return plan_in_place(forward(planes), traits).main.code
 
     for layer in (8, 1024, 14, 512), (8, 256, 9, 128), (1, 960, 7, 64):
-        turned = code(*layer)
-        assert turned.planar and turned.band
-    assert turned.rows == 7
-    assert not code(8, 1024, 14, 512, CPU).planar  # nor where there is no room for a band
+        planes = code(*layer)
+        assert planes.planar and planes.row_buffer
+    assert planes.rows == 7
+    assert not code(8, 1024, 14, 512, CPU).planar  # nor where there is no room for a row buffer
     assert not code(8, 1024, 14, 64).planar  # few outputs do not pay for the copy
     assert not code(1, 1024, 14, 512).planar
     assert not code(8, 1024, 28, 512).planar
 
 
-def test_long_rows_are_not_asked_for_where_sums_leave_no_pause():
-    asking = replace(CPU, prefetch=True)
+def test_long_rows_are_not_prefetched_where_sums_leave_no_pause():
+    prefetching = replace(CPU, prefetch=True)
 
-    def asks(depth, outputs):
-        code = plan_in_place(dense_product(4096, outputs, depth), asking).main.code
-        return code.asking is not None and code.asking.what == "lanes"
+    def prefetches(depth, outputs):
+        code = plan_in_place(dense_product(4096, outputs, depth), prefetching).main.code
+        return code.prefetch is not None and code.prefetch.what == "lanes"
 
-    assert asks(1500, 16) and asks(1536, 32) and asks(4096, 64)
-    assert not asks(1536, 16) and not asks(4096, 8)
+    assert prefetches(1500, 16) and prefetches(1536, 32) and prefetches(4096, 64)
+    assert not prefetches(1536, 16) and not prefetches(4096, 8)
 
 
-def test_what_comes_from_afar_is_asked_for():
-    asking = replace(CPU, prefetch=True)
-    first = _pixels(256, 64, asking).asking
+def test_what_comes_from_afar_is_prefetched():
+    prefetching = replace(CPU, prefetch=True)
+    first = _pixels(256, 64, prefetching).prefetch
     assert (first.what, first.passes) == ("lanes", 1)
-    # A tile's lanes are asked for as long as the first strip is passed.
+    # A tile's lanes are prefetched as long as the first strip is passed.
     assert first.lines * first.line >= _pixels(256, 64).rows * 4
-    assert _pixels(256, 64).asking is None
+    assert _pixels(256, 64).prefetch is None
     windows = forward(dense_convolution(8, 64, 56, 64, stride=2, last=True))
-    assert plan_in_place(windows, asking).main.code.asking.what == "band"
-    assert plan_in_place(windows, CPU).main.code.asking is None
-    two = replace(asking, compute_units=2)
-    assert _pixels(1024, 512, two).asking.what == "strip"
+    assert plan_in_place(windows, prefetching).main.code.prefetch.what == "rows"
+    assert plan_in_place(windows, CPU).main.code.prefetch is None
+    two = replace(prefetching, compute_units=2)
+    assert _pixels(1024, 512, two).prefetch.what == "strip"
     two = replace(two, local_memory=1 << 18)
     planes = forward(dense_convolution(8, 256, 28, 256, stride=2))
-    assert plan_in_place(planes, two).main.code.asking.passes == 2
+    assert plan_in_place(planes, two).main.code.prefetch.passes == 2
     columns = forward(dense_convolution(8, 512, 14, 512, stride=2))
-    assert plan_panels(columns, two).main.code.asking.passes == 1
+    assert plan_panels(columns, two).main.code.prefetch.passes == 1
 
 
-def test_results_are_asked_for_a_few_lines_at_a_time():
-    asking = replace(CPU, prefetch=True)
-    wide = _pixels(64, 1024, asking)
+def test_results_are_prefetched_a_few_lines_at_a_time():
+    prefetching = replace(CPU, prefetch=True)
+    wide = _pixels(64, 1024, prefetching)
     steps = 64 // wide.unit
-    assert wide.rows * wide.vectors <= wide.asked_a_step * steps <= 3 * wide.rows * wide.vectors
-    assert not _pixels(64, 64, asking).asks  # near anyway
-    assert not _pixels(64, 1024).asks
+    assert wide.rows * wide.vectors <= wide.prefetch_a_step * steps <= 3 * wide.rows * wide.vectors
+    assert not _pixels(64, 64, prefetching).prefetch_stores  # near anyway
+    assert not _pixels(64, 1024).prefetch_stores
 
 
 def test_lanes_far_apart_are_packed_by_squares():
-    def turned(outputs, depth, form="NT"):
+    def transposed(outputs, depth, form="NT"):
         pack = plan_in_place(dense_product(96, outputs, depth, form), CPU).stages[0]
-        return pack.code.turn is not None
+        return pack.code.shuffles is not None
 
-    assert turned(128, 64)
-    assert turned(100, 20)  # all but the ends
-    assert not turned(128, 12)  # no vector of depths
-    assert not turned(100, 64, "NN")  # lanes are neighbours
+    assert transposed(128, 64)
+    assert transposed(100, 20)  # all but the ends
+    assert not transposed(128, 12)  # no vector of depths
+    assert not transposed(100, 64, "NN")  # lanes are neighbours
 
 
 def _panels(what, local_memory=1 << 18):
@@ -375,7 +375,7 @@ def test_few_pixels_do_not_pay_for_a_packed_operand():
     (lone,) = stages(1, 96, 14, 64)
     assert lone.code.planar and lone.code.passed_in_place
     _, main = stages(8, 128, 28, 128)
-    assert main.code.gathered == "columns" and not main.code.band
+    assert main.code.gathered == "columns" and not main.code.row_buffer
 
 
 def test_gradients_of_pixels_gather_nothing():

@@ -428,7 +428,7 @@ def test_what_all_elements_of_an_output_read_alike_does_not_walk():
 
 
 @pytest.mark.parametrize(("vector_bytes", "line"), [(64, 1), (32, 2), (16, 4)])
-def test_a_line_of_the_cache_is_asked_for_once(vector_bytes, line):
+def test_a_line_of_the_cache_is_prefetched_once(vector_bytes, line):
     traits = dataclasses.replace(TRAITS["cpu"], vector_bytes=vector_bytes, prefetch=True)
     (first, *_) = plan(array((4000, 512)), (0,), traits=traits).stages
     condition = f"if (u % {line} == 0) " if line > 1 else ""
@@ -471,7 +471,7 @@ def test_groups_of_columns_in_a_cache_take_neighbouring_tiles():
         assert plan(array(shape), (0,), traits=traits).schedule.per_group == tiles
 
 
-def test_columns_are_asked_for_where_they_lie_apart_and_no_cache_holds_them():
+def test_columns_are_prefetched_where_they_lie_apart_and_no_cache_holds_them():
     traits = dataclasses.replace(TRAITS["cpu"], vector_bytes=64, prefetch=True)
     for (rows, width), code in {
         (1000, 512): (0, True),  # rows lie apart, in the cache

@@ -15,7 +15,7 @@ from clprim.plan.kernel import KernelCode, OperandCode
 from clprim.plan.permutation import transpose
 from clprim.plan.pointwise.code import Shuffles
 from clprim.plan.product.problem import Contraction
-from clprim.plan.product.register_code import ContractionCode, contraction_code, past_caches
+from clprim.plan.product.register_code import ContractionCode, contraction_code, streaming_stores
 from clprim.plan.product.register_tile import Tile
 from clprim.traits import DeviceTraits
 
@@ -87,8 +87,8 @@ class WeightCode(KernelCode):
         reads: What lies side by side in the weight, so that vectors are read: ``outputs``,
             ``channels``, all ``taps`` of an output, or ``none`` of them.
         backwards: Whether taps lie side by side in reverse.
-        turn: How a square of vectors is turned over.
-        ahead: Channels before which weights are asked for; 0: not.
+        shuffles: How a square of vectors is transposed in registers.
+        ahead: Channels before which weights are prefetched; 0: not.
     """
 
     value: str
@@ -100,7 +100,7 @@ class WeightCode(KernelCode):
     digits: bool
     reads: str
     backwards: bool
-    turn: Shuffles | None
+    shuffles: Shuffles | None
     ahead: int
 
     @property
@@ -122,7 +122,7 @@ class WinogradCode(ContractionCode):
         grouped: Whether transformed tiles lie as products take them, ``tile_rows`` of a block of
             channels together.
         weight: How weights are transformed where a kernel does so as it needs them.
-        lines_ahead: Lines of the next weights that are asked for with every block of channels.
+        lines_ahead: Lines of the next weights that are prefetched with every block of channels.
         pixels_ahead: Lines of the next block's pixels that are, instead of where pixels are read.
     """
 
@@ -219,7 +219,7 @@ def winograd_code(
         planar_x: Whether the input's pixels of a row are neighbours.
         chain: Channels whose products are added up before they are added to what is there.
         line: Elements of local memory for lines of transformed pixels.
-        ahead: Whether memory is asked for before it is read or written.
+        ahead: Whether memory is prefetched before it is read or written.
         traits: Of the device.
     """
     planar = problem.near.output != 1 or problem.outputs == 1
@@ -233,7 +233,7 @@ def winograd_code(
         unit=1,
         gathered_rows=True,
         planar=planar,
-        streaming=not planar and past_caches(problem, width, traits, along_outputs=True),
+        streaming=not planar and streaming_stores(problem, width, traits, along_outputs=True),
         traits=traits,
     )
     given: dict[str, Any] = {f.name: getattr(base, f.name) for f in fields(base)}
@@ -242,9 +242,9 @@ def winograd_code(
         partial=True,
         ahead=int(ahead),
         block=1,
-        weave=None,
+        interleave=None,
         noted=tile_vectors,
-        turn=transpose(width) if planar or planar_x else None,
+        shuffles=transpose(width) if planar or planar_x else None,
         x=OperandCode.of("x", problem.gathered.dtype, problem.value, 1),
         down=axis_code(down, problem.value),
         across=axis_code(across, problem.value),

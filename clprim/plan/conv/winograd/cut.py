@@ -11,7 +11,7 @@ from clprim.plan.kernel import round_up
 from clprim.plan.product.problem import Contraction
 from clprim.traits import DeviceTraits
 
-# Lines of the next strip of weights that are asked for in a step of the product.
+# Lines of the next strip of weights that are prefetched in a step of the product.
 MOST_AHEAD = 16
 # Bytes of transformed weights that stay in a second cache beside the products.
 PART_BYTES = 320 << 10
@@ -234,5 +234,5 @@ def output_numbers(problem: Contraction, cut: Cut) -> dict[str, int]:
 
 
 def lines_ahead(cut: Cut, tile_groups: int) -> int:
-    """Lines of the next strip of weights that are asked for with every block of channels."""
+    """Lines of the next strip of weights that are prefetched with every block of channels."""
     return min(MOST_AHEAD, -(-cut.strip // tile_groups)) if cut.code.ahead else 0

@@ -37,7 +37,7 @@ def plan_weight_in_place(
         name=f"{cut.code.name}_in_place",
         weight=weight,
         lines_ahead=cut.code.tile_rows,
-        turn=cut.code.turn if cut.code.planar else weight.turn,
+        shuffles=cut.code.shuffles if cut.code.planar else weight.shuffles,
     )
     for begin in range(0, cut.tiles, cut.block):
         end = min(begin + cut.block, cut.tiles)

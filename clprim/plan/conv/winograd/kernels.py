@@ -28,7 +28,7 @@ LINE = 64
 
 
 def plan_winograd(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> Plan:
-    """Plans the kernels of a convolution that `takes_winograd`.
+    """Plans the kernels of an applicable convolution, see `winograd_applicable`.
 
     Args:
         problem: The convolution; nothing of it may be empty.
@@ -108,10 +108,10 @@ def _lines_of_a_row(problem: Contraction, cut: Cut) -> int:
 
 
 def _pixels_ahead(problem: Contraction, cut: Cut) -> int:
-    """How many lines of the next block's pixels a step of the products asks for.
+    """How many lines of the next block's pixels a step of the products prefetches.
 
     So many that they are near when the block begins; none where they would not stay near, or lie
-    apart, as planes do, where asking costs as much as it gains.
+    apart, as planes do, where a prefetch costs as much as it gains.
     """
     code = cut.code
     if not code.ahead or code.planar_x or code.few:

@@ -1,9 +1,8 @@
 """Chooses the tiles of Winograd's convolutions that work-groups of a GPU keep in local memory.
 
-No GPU has timed this. What is counted here are instructions, set by what vendors' compilers make of
-the kernels: with F(2 × 2) products take 0.7 of the slots, where those of a direct convolution take
-0.9, and are 2.25 times fewer. The smallest tile is the rule's, as larger ones read more for each
-product and leave caches less time; the tuner times those too.
+No GPU has timed this: what is counted here are instructions, set by what vendors' compilers make of
+the kernels. The smallest tile is the rule's, as larger ones read more for each product and leave
+caches less time; the tuner times those too.
 """
 
 from __future__ import annotations
@@ -87,7 +86,7 @@ class WinogradLocalTile:
         return elements * max(self.steps * (self.tiles + self.strip), products)
 
 
-def takes_local(problem: Contraction, traits: DeviceTraits) -> bool:
+def local_applicable(problem: Contraction, traits: DeviceTraits) -> bool:
     """Whether a work-group can do a convolution, with the error that is allowed."""
     return not traits.is_cpu and next(_candidates(problem, traits), None) is not None
 
@@ -108,7 +107,7 @@ def local_tiles(problem: Contraction, traits: DeviceTraits) -> list[WinogradLoca
 
 
 def fits_local(tile: WinogradLocalTile, problem: Contraction, traits: DeviceTraits) -> bool:
-    """Whether a tile can be taken for a convolution that `takes_local`."""
+    """Whether a tile can be taken for an applicable convolution, see `local_applicable`."""
     itemsize = problem.value.itemsize
     width = max(2, 16 // itemsize)
     sizes = (tile.tiles, tile.strip, tile.rows, tile.columns, tile.steps)

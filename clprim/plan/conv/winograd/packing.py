@@ -14,7 +14,7 @@ from clprim.plan.product.problem import Contraction, Packed, index_of
 
 # Channels that a work-item transforms the weights of.
 RUN = 32
-# Channels before which weights are asked for.
+# Channels before which weights are prefetched.
 AHEAD = 4
 
 
@@ -46,7 +46,7 @@ def weight_code(problem: Contraction, code: WinogradCode) -> WeightCode:
         digits=w.digits is not None,
         reads=reads,
         backwards=reads == "taps" and min(w.depth[:2]) < 0,
-        turn=transpose(code.width) if reads in ("taps", "channels") else None,
+        shuffles=transpose(code.width) if reads in ("taps", "channels") else None,
         ahead=AHEAD if code.ahead and reads == "outputs" else 0,
     )
 

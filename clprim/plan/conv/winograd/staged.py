@@ -105,7 +105,7 @@ def _product(problem: Contraction, cut: Cut, tiles: int, wanted: int) -> KernelP
     size = (pieces, -(-cut.strips // some), problem.groups * cut.elements)
     nbytes = problem.groups * (cut.v_size + cut.m_size) * itemsize
     flops = 2 * problem.groups * tiles * cut.elements * cut.channels * problem.outputs
-    code = replace(code, turn=None, lines_ahead=lines_ahead(cut, a_part))
+    code = replace(code, shuffles=None, lines_ahead=lines_ahead(cut, a_part))
     return _kernel(
         "product",
         problem,
@@ -136,7 +136,9 @@ def _output(problem: Contraction, cut: Cut, begin: int, end: int, wanted: int) -
         "strips": cut.strips,
         "strips_a_part": some,
     }
-    code = replace(code, name=f"{cut.code.name}_output", turn=code.turn if code.planar else None)
+    code = replace(
+        code, name=f"{cut.code.name}_output", shuffles=code.shuffles if code.planar else None
+    )
     parameters, arguments = parameters_of(code, numbers, problem, finish=True)
     plan = KernelPlan(
         "conv/winograd/output",

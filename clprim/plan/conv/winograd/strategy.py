@@ -14,10 +14,10 @@ from clprim.plan.conv.winograd.local import plan_local
 from clprim.plan.conv.winograd.local_tile import (
     WinogradLocalTile,
     fits_local,
+    local_applicable,
     local_tile,
     local_tiles,
     pays_local,
-    takes_local,
 )
 from clprim.plan.conv.winograd.tile import (
     WinogradTile,
@@ -25,7 +25,7 @@ from clprim.plan.conv.winograd.tile import (
     fits_winograd,
     near_winograd,
     pays_winograd,
-    takes_winograd,
+    winograd_applicable,
     winograd_tile,
 )
 from clprim.plan.product.problem import Contraction
@@ -51,7 +51,7 @@ def _error(tile: WinogradTile | WinogradLocalTile, problem: Contraction) -> floa
 
 def _examples() -> Iterator[Example[Contraction]]:
     """One kernel, two and three, channels and columns side by side, few channels, a stride."""
-    asking = replace(CPU, prefetch=True)
+    prefetching = replace(CPU, prefetch=True)
 
     def example(
         name: str,
@@ -64,12 +64,12 @@ def _examples() -> Iterator[Example[Contraction]]:
         return Example(name, problem, traits, replace(winograd_tile(problem, traits), **tile))
 
     image, residual = (2, 32, 14, 64), {"last": True, "bias": True, "epilogue": RESIDUAL}
-    yield example("fused", asking, image, {"kernels": 1, "outputs": 4}, **residual)
+    yield example("fused", prefetching, image, {"kernels": 1, "outputs": 4}, **residual)
     yield example("fused-planes", CPU, image, {"kernels": 1, "outputs": 2}, epilogue=RESIDUAL)
     yield example("fused-few", CPU, (2, 3, 14, 24), {"kernels": 1}, last=True)
-    yield example("staged", asking, image, {"kernels": 3}, **residual)
-    yield example("in-place", asking, image, {"kernels": 2}, **residual)
-    yield example("stride", asking, image, {"kernels": 1, "outputs": 2}, stride=2, **residual)
+    yield example("staged", prefetching, image, {"kernels": 3}, **residual)
+    yield example("in-place", prefetching, image, {"kernels": 2}, **residual)
+    yield example("stride", prefetching, image, {"kernels": 1, "outputs": 2}, stride=2, **residual)
 
 
 def _admitting(*shape: int, **options: Any) -> Contraction:
@@ -92,12 +92,12 @@ def _local_examples() -> Iterator[Example[Contraction]]:
 WINOGRAD: Strategy[Contraction] = Strategy(
     "winograd",
     WinogradTile,
-    takes=takes_winograd,
+    applicable=winograd_applicable,
     rule=winograd_tile,
     plan=plan_winograd,
     fits=fits_winograd,
     near=near_winograd,
-    meant=_pays,
+    preferred=_pays,
     examples=_examples,
     needs=NEEDS,
     error=_error,
@@ -106,12 +106,12 @@ WINOGRAD: Strategy[Contraction] = Strategy(
 WINOGRAD_LOCAL: Strategy[Contraction] = Strategy(
     "winograd/local",
     WinogradLocalTile,
-    takes=takes_local,
+    applicable=local_applicable,
     rule=local_tile,
     plan=plan_local,
     fits=fits_local,
     near=lambda tile, p, traits: (other for other in local_tiles(p, traits) if other != tile),
-    meant=pays_local,
+    preferred=pays_local,
     examples=_local_examples,
     needs=NEEDS,
     error=_error,

@@ -20,10 +20,8 @@ from clprim.traits import DeviceTraits
 # more of them errors grow faster than products become fewer.
 TAPS = (1, 2, 3, 5, 7)
 OUTPUTS = {2: (2, 4), 3: (2, 4), 5: (2,), 7: (2, 3)}
-# Channels whose products are added one after another, and then to what there is: F(4 × 4) of 256
-# then has half of the error. With 64 at a time 128 to 512 channels take 1.01 to 1.06 of the time.
-# Where all channels are 16, chains may be shorter than a vector; 4 take 1.2 to 1.6 of the time of
-# 16 in a row, and F(2 × 2) 1.4 to 1.6.
+# Channels whose products are added one after another, and then to what there is, which keeps errors
+# small. Where all channels are 16, chains may be shorter than a vector, at a price.
 CHAINS, SHORT_CHAIN = (64, 48, 32, 16), 4
 # Errors of F(4 × 4), of normally distributed numbers, are to be at most so many times those of sums
 # of products, which add up this many in a row at least, where workers share their depth.
@@ -51,20 +49,14 @@ SCRATCH = 4
 LEAST_OPERATIONS = 10_000_000
 # Tiles whose products are summed up in registers.
 ROWS = (28, 14, 12, 9, 8, 6, 4, 2, 1)
-# What must be promised where channels do not fill a vector, and by large tiles of a stride: 24→24
-# of 56² promises 1.09, and takes as long or longer, 32→32 of 112² 1.13, and is 1.0 to 1.18. So do
-# small tiles in channels-last, whose sums are faster than those of planes: 512→512 of 14² promises
-# 1.07 for one image, and is 0.87 to 0.99, in planes 1.16 to 1.27.
+# What must be promised where channels do not fill a vector, and by large tiles of a stride and by
+# small ones in channels-last: the model promises too much there.
 FEW_GAIN, STRIDED_GAIN = 1.25, 1.1
 # What an element of the transforms, and a byte of weights from a near or a far cache, costs, in
-# operations of products. Set so that the promised gains are those of layers of 16 to 512 channels
-# and 7² to 112² pixels, batches 1 and 8, on two cores with AVX-512: most within a fifth.
+# operations of products. Set so that the promised gains are those of layers of networks.
 INPUT, OUTPUT, WEIGHT, NEAR_BYTE, FAR_BYTE = 20.0, 16.0, 12.0, 4.0, 8.0
-# Windows of a stride have large tiles for what they give: what a byte of transforms costs that is
-# read from beyond the second cache, where the least block is larger than so many bytes; and how
-# much longer sums of products of such windows take. Set likewise, with strides of 2: over 90 layers
-# of 64 to 512 channels, 7² to 112², what was chosen by these took 1.6 % longer than the best; small
-# tiles in channels-last were then held to `STRIDED_GAIN` too, and the layers not timed again.
+# Windows of a stride have large tiles for what they give: what a byte of transforms costs beyond
+# the second cache, bytes of the least block there, and how much dearer sums of products are.
 LEFT_BYTE, BLOCK_BYTES, STRIDED = 4.0, 1400 << 10, 1.2
 
 
@@ -92,7 +84,7 @@ class WinogradTile:
         return self.kernels == 1
 
 
-def takes_winograd(problem: Contraction, traits: DeviceTraits) -> bool:
+def winograd_applicable(problem: Contraction, traits: DeviceTraits) -> bool:
     """Whether Winograd's algorithm can do a convolution, with the error that is allowed."""
     x = problem.gathered
     return 1 in (x.depth[1], x.depth[2]) and _admitted(problem, traits) != ()
@@ -166,7 +158,7 @@ def winograd_tile(problem: Contraction, traits: DeviceTraits) -> WinogradTile:
 
 
 def fits_winograd(tile: WinogradTile, problem: Contraction, traits: DeviceTraits) -> bool:
-    """Whether a tile can be taken for a convolution that `takes_winograd`."""
+    """Whether a tile can be taken for an applicable convolution, see `winograd_applicable`."""
     registers = 32 if traits.vector_bytes >= 64 else 16
     sizes = (tile.rows, tile.vectors, tile.tiles)
     fits = (
@@ -195,11 +187,6 @@ def pays_winograd(problem: Contraction, traits: DeviceTraits, tile: WinogradTile
     """Whether a tile is faster than sums of products.
 
     Where channels do not fill a vector, transforms of large tiles are dearer than promised.
-    Measured with AVX-512 and two compilers, 3×3 of 56² and 112², channels-last: 8→16 1.09 and 0.94
-    times as fast, 8→8 1.14 and 0.93, 4→64 0.87 and 0.85, 6→32 1.0 and 0.94, which all promise less
-    than 1.25, 12→12 1.35 and 1.14, 6→64 1.18 and 1.11, 8→64 1.64 and 1.15; planes 12→12 1.14 and
-    0.79, 8→16 1.06 and 0.82, 12→48 1.7 and 1.33, 8→32 1.46 and 1.16. Of 5×5, channels-last: 12→12
-    1.1, 8→32 1.07 and 1.04, which promise 1.08 and 1.01.
     """
     sums = math.prod(problem.lanes) * math.prod(problem.depths) * problem.outputs
     large = 2 * problem.groups * sums >= LEAST_OPERATIONS
@@ -364,7 +351,7 @@ def _chunks(problem: Contraction, traits: DeviceTraits, tile: WinogradTile) -> i
 def _register_tile(tiles: int, vectors: int, traits: DeviceTraits, shares: int) -> tuple[int, int]:
     """Tiles × vectors of outputs that fill the registers and leave little over at the ends.
 
-    A step of depth costs a product for each sum, as much for each load of what they share, and one
+    A step of k costs a product for each sum, as much for each load of what they share, and one
     for itself.
     """
     registers = 32 if traits.vector_bytes >= 64 else 16

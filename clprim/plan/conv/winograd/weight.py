@@ -24,7 +24,7 @@ from clprim.plan.conv.winograd.weight_image import Image, image_of, panel_of
 from clprim.plan.conv.winograd.weight_tile import (
     fits_weight,
     near_weight,
-    takes_weight,
+    weight_applicable,
     weight_error,
     weight_pays,
     weight_tile,
@@ -38,7 +38,7 @@ ITEMS = 4
 
 
 def plan_weight(p: Convolution, traits: DeviceTraits, tile: WeightTile) -> Plan:
-    """Plans the kernels of a gradient that `takes_weight`.
+    """Plans the kernels of an applicable gradient, see `weight_applicable`.
 
     Args:
         p: The gradient; nothing of it may be empty.
@@ -263,17 +263,17 @@ def _flops(cut: WeightCut, tiles: int) -> int:
 
 def _examples() -> Iterator[Example[Convolution]]:
     """Both formats, few channels and outputs, in two kernels and in three."""
-    asking = replace(CPU, prefetch=True)
+    prefetching = replace(CPU, prefetch=True)
 
     def example(name: str, traits: DeviceTraits, kernels: int, *shape: int, **options: Any) -> Any:
         problem = replace(dense_convolution(*shape, direction="weight", **options), error=1.0)
         tile = replace(weight_tile(problem, traits), kernels=kernels)
         return Example(name, problem, traits, tile)
 
-    yield example("", asking, 2, 2, 32, 14, 64, last=True, beta=True)
+    yield example("", prefetching, 2, 2, 32, 14, 64, last=True, beta=True)
     yield example("planes", CPU, 2, 2, 32, 14, 64)
     yield example("few", CPU, 2, 2, 3, 14, 5, last=True)
-    yield example("staged", asking, 3, 2, 32, 14, 64, last=True, beta=True)
+    yield example("staged", prefetching, 3, 2, 32, 14, 64, last=True, beta=True)
     yield example("staged-planes", CPU, 3, 2, 32, 14, 64)
 
 
@@ -281,12 +281,12 @@ def _examples() -> Iterator[Example[Convolution]]:
 WINOGRAD_WEIGHT: Strategy[Convolution] = Strategy(
     "winograd/weight",
     WeightTile,
-    takes=takes_weight,
+    applicable=weight_applicable,
     rule=weight_tile,
     plan=plan_weight,
     fits=fits_weight,
     near=near_weight,
-    meant=weight_pays,
+    preferred=weight_pays,
     examples=_examples,
     error=lambda tile, problem: weight_error(problem, tile.gradients),
 )

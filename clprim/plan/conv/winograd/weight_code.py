@@ -20,9 +20,9 @@ class ImageCode:
         walk_down, walk_across: How images are cut into tiles.
         planar_x: Whether the image's pixels of a row are neighbours, not its channels.
         few: Whether channels do not fill a vector.
-        ahead: Whether memory is asked for before it is read.
+        ahead: Whether memory is prefetched before it is read.
         x: The image.
-        turn: How a square of vectors is turned over.
+        shuffles: How a square of vectors is transposed in registers.
         numbers: Where a kernel transforms both images, what it knows as ``inputs_x_rows`` and the
             transform as ``x_rows``.
     """
@@ -36,7 +36,7 @@ class ImageCode:
     few: bool
     ahead: int
     x: OperandCode
-    turn: Shuffles | None
+    shuffles: Shuffles | None
     numbers: tuple[str, ...] = ()
     grouped: bool = False
 
@@ -58,7 +58,7 @@ class GradientCode(KernelCode):
             are channels and factors outputs, or the other way round.
         images: What is transformed.
         panel: Elements of local memory for that.
-        ahead: Whether the next element's tiles are asked for.
+        ahead: Whether the next element's tiles are prefetched.
         y: The result, where it is stored.
         side_by_side: Whether lanes are neighbours in it, as in a vector.
         beta: Whether the old result takes part.

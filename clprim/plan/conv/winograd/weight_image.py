@@ -90,7 +90,7 @@ def image_of(p: Convolution, cut: WeightCut, name: str, traits: DeviceTraits) ->
         few=few,
         ahead=int(traits.prefetch),
         x=OperandCode.of("x", place.dtype, p.value, 1),
-        turn=transpose(cut.width) if planar else None,
+        shuffles=transpose(cut.width) if planar else None,
     )
     return Image(code, place, buffer, shape, channels, numbers)
 

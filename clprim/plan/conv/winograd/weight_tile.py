@@ -20,14 +20,14 @@ from clprim.traits import DeviceTraits
 
 # Tiles that are transformed at a time at most: sums of more are added up in parts.
 MOST_TILES = 2048
-# Tiles that a worker transforms before it multiplies them, if it does both: 14 to 64 took the same
-# time, as long as products are near; where they are not, few are slower.
+# Tiles that a worker transforms before it multiplies them, if it does both: where products are not
+# near, fewer would be slower.
 BLOCK = 48
 # What an element costs that is written to a far cache and read again, in operations of products.
 FAR = 40.0
 
 
-def takes_weight(p: Convolution, traits: DeviceTraits) -> bool:
+def weight_applicable(p: Convolution, traits: DeviceTraits) -> bool:
     """Whether Winograd's algorithm can do a gradient, with the error that is allowed."""
     stepwise = all(axis.stride == axis.dilation == 1 for axis in (p.rows, p.columns))
     images = all(1 in (a.channel, a.column) for a in (p.x, p.y))
@@ -97,7 +97,7 @@ def _fits_registers(rows: int, vectors: int, traits: DeviceTraits) -> bool:
 
 
 def fits_weight(tile: WeightTile, p: Convolution, traits: DeviceTraits) -> bool:
-    """Whether a tile can be taken for a gradient that `takes_weight`."""
+    """Whether a tile can be taken for an applicable gradient, see `weight_applicable`."""
     fits = weight_width(p, traits) % tile.rows == 0
     fits = fits and _fits_registers(tile.rows, tile.vectors, traits)
     fits = fits and (tile.kernels == 3 or (tile.kernels == 2 and p.x.dtype == p.y.dtype))

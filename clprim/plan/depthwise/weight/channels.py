@@ -73,7 +73,7 @@ class GradientChannelsCode(UnrolledGradientCode):
     sums: int
 
 
-def takes_gradient_channels(what: DepthwiseGradient, traits: DeviceTraits) -> bool:
+def gradient_channels_applicable(what: DepthwiseGradient, traits: DeviceTraits) -> bool:
     """Whether vectors of channels are there, and taps that can be unrolled."""
     together = what.x.channel == 1 and what.grad.channel == 1 and what.multiplier == 1
     return together and what.channels >= _most(what, traits) and unrolls(what.rows, what.columns)
@@ -106,7 +106,7 @@ def _sums(what: DepthwiseGradient, traits: DeviceTraits) -> tuple[int, int, int,
 def plan_gradient_channels(
     what: DepthwiseGradient, traits: DeviceTraits, tile: GradientChannelsTile
 ) -> Plan:
-    """Plans the kernels of a gradient that `takes_gradient_channels`.
+    """Plans the kernels of an applicable gradient, see `gradient_channels_applicable`.
 
     Args:
         what: The gradient; nothing of it may be empty.
@@ -174,12 +174,12 @@ def _examples() -> Iterator[Example[Convolution]]:
 GRADIENT_CHANNELS: Strategy[DepthwiseGradient] = Strategy(
     "depthwise/weight/channels",
     GradientChannelsTile,
-    takes=takes_gradient_channels,
+    applicable=gradient_channels_applicable,
     rule=gradient_channels_tile,
     plan=plan_gradient_channels,
     fits=fits_gradient_channels,
     near=_near,
     examples=_examples,
     needs=NEEDS,
-    meant=on_cpus,
+    preferred=on_cpus,
 )

@@ -127,7 +127,7 @@ def _examples() -> Iterator[Example[Convolution]]:
 GRADIENT_LANES: Strategy[DepthwiseGradient] = Strategy(
     "depthwise/weight/lanes",
     GradientLanesTile,
-    takes=lambda *_: True,
+    applicable=lambda *_: True,
     rule=gradient_lanes_tile,
     plan=plan_gradient_lanes,
     fits=fits_gradient_lanes,

@@ -48,7 +48,7 @@ class GradientPlanesCode(UnrolledGradientCode):
     source: int
 
 
-def takes_gradient_planes(what: DepthwiseGradient, traits: DeviceTraits) -> bool:
+def gradient_planes_applicable(what: DepthwiseGradient, traits: DeviceTraits) -> bool:
     """Whether vectors of columns are there, and taps that can be unrolled."""
     together = what.x.column == 1 and what.grad.column == 1 and what.rows.before >= 0
     together = together and what.columns.before >= 0 and lanes_of(what, traits) > 1
@@ -66,7 +66,7 @@ def fits_gradient_planes(tile: BandTile, what: DepthwiseGradient, traits: Device
 
 
 def plan_gradient_planes(what: DepthwiseGradient, traits: DeviceTraits, tile: BandTile) -> Plan:
-    """Plans the kernels of a gradient that `takes_gradient_planes`.
+    """Plans the kernels of an applicable gradient, see `gradient_planes_applicable`.
 
     Args:
         what: The gradient; nothing of it may be empty.
@@ -166,12 +166,12 @@ def _examples() -> Iterator[Example[Convolution]]:
 GRADIENT_PLANES: Strategy[DepthwiseGradient] = Strategy(
     "depthwise/weight/planes",
     BandTile,
-    takes=takes_gradient_planes,
+    applicable=gradient_planes_applicable,
     rule=gradient_planes_tile,
     plan=plan_gradient_planes,
     fits=fits_gradient_planes,
     near=near_bands,
     examples=_examples,
     needs=NEEDS,
-    meant=on_cpus,
+    preferred=on_cpus,
 )

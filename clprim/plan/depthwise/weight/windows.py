@@ -87,7 +87,7 @@ class GradientWindowsCode(GradientCode):
         return (self.rows - 1) * sh + h, (self.columns - 1) * sv + v
 
 
-def takes_gradient_windows(what: DepthwiseGradient, _: DeviceTraits) -> bool:
+def gradient_windows_applicable(what: DepthwiseGradient, _: DeviceTraits) -> bool:
     """Whether a row of taps fits the registers, and windows share what is below them."""
     lines = h, v = single_taps(what)
     few = taps_in_registers(h, v) > 0 and max(h.stride, v.stride) <= LARGEST_STRIDE
@@ -129,7 +129,7 @@ def gradient_windows_tile(what: DepthwiseGradient, traits: DeviceTraits) -> Grad
 def fits_gradient_windows(
     tile: GradientWindowsTile, what: DepthwiseGradient, traits: DeviceTraits
 ) -> bool:
-    """Whether a device runs a tile for a gradient that `takes_gradient_windows`."""
+    """Whether a device runs a tile for an applicable gradient."""
     h, v = single_taps(what)
     if power_of_two(tile.group) != tile.group or tile.group > traits.max_work_group_size:
         return False
@@ -146,7 +146,7 @@ def fits_gradient_windows(
 def plan_gradient_windows(
     what: DepthwiseGradient, traits: DeviceTraits, tile: GradientWindowsTile
 ) -> Plan:
-    """Plans the kernels of a gradient that `takes_gradient_windows`.
+    """Plans the kernels of an applicable gradient, see `gradient_windows_applicable`.
 
     Args:
         what: The gradient; nothing of it may be empty.
@@ -228,7 +228,7 @@ def _examples() -> Iterator[Example[Convolution]]:
 GRADIENT_WINDOWS: Strategy[DepthwiseGradient] = Strategy(
     "depthwise/weight/windows",
     GradientWindowsTile,
-    takes=takes_gradient_windows,
+    applicable=gradient_windows_applicable,
     rule=gradient_windows_tile,
     plan=plan_gradient_windows,
     fits=fits_gradient_windows,

@@ -73,13 +73,13 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_weight_winog
                     __global const float *a = A + e * a_element + block / 2 * slot_size + block % 2 * 8;
                     __global float *to = M + e * m_element + ((strip - strip_first) * blocks_a_part + block - block_first) * 256;
                     // A slot of the next element's tiles, or nothing new.
-                    const int turn = (strip - strip_first) * (block_last - block_first) + block - block_first;
+                    const int pass = (strip - strip_first) * (block_last - block_first) + block - block_first;
                     const int slots = min(strip_last * 2, (int)lane_slots) - strip_first * 2, after = min(e + 1, 35);
                     __global const float *next = a;
-                    if (turn < slots)
-                        next = B + after * b_element + (strip_first * 2 + turn) * slot_size;
-                    else if (turn - slots < (block_last - block_first) / 2)
-                        next = A + after * a_element + (block_first / 2 + turn - slots) * slot_size;
+                    if (pass < slots)
+                        next = B + after * b_element + (strip_first * 2 + pass) * slot_size;
+                    else if (pass - slots < (block_last - block_first) / 2)
+                        next = A + after * a_element + (block_first / 2 + pass - slots) * slot_size;
                     float16 sum[8][2];
                     #pragma unroll
                     for (int j = 0; j < 8; ++j)

@@ -468,7 +468,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                     for (int i = 0; i < lines_left; ++i) {
                         const index_t y0_line = y0_tile + i * y0_1;
                         const index_t x0_line = x0_tile + i * x0_1;
-                        float turned[256];
+                        float transposed[256];
                         {
                             const float16 v0 = vload16(i * 16 + 0, tile_out);
                             const float16 v1 = vload16(i * 16 + 1, tile_out);
@@ -551,27 +551,27 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd(
                             const float16 v78 = pick0(v61, v63);
                             const float16 v79 = pick1(v61, v63);
 
-                            vstore16(v64, 0, turned);
-                            vstore16(v66, 1, turned);
-                            vstore16(v68, 2, turned);
-                            vstore16(v70, 3, turned);
-                            vstore16(v72, 4, turned);
-                            vstore16(v74, 5, turned);
-                            vstore16(v76, 6, turned);
-                            vstore16(v78, 7, turned);
-                            vstore16(v65, 8, turned);
-                            vstore16(v67, 9, turned);
-                            vstore16(v69, 10, turned);
-                            vstore16(v71, 11, turned);
-                            vstore16(v73, 12, turned);
-                            vstore16(v75, 13, turned);
-                            vstore16(v77, 14, turned);
-                            vstore16(v79, 15, turned);
+                            vstore16(v64, 0, transposed);
+                            vstore16(v66, 1, transposed);
+                            vstore16(v68, 2, transposed);
+                            vstore16(v70, 3, transposed);
+                            vstore16(v72, 4, transposed);
+                            vstore16(v74, 5, transposed);
+                            vstore16(v76, 6, transposed);
+                            vstore16(v78, 7, transposed);
+                            vstore16(v65, 8, transposed);
+                            vstore16(v67, 9, transposed);
+                            vstore16(v69, 10, transposed);
+                            vstore16(v71, 11, transposed);
+                            vstore16(v73, 12, transposed);
+                            vstore16(v75, 13, transposed);
+                            vstore16(v77, 14, transposed);
+                            vstore16(v79, 15, transposed);
                         }
                         for (int c = 0; c < columns_left; ++c) {
                             int j = 0;
                             if (j + 16 <= rows_left) {
-                                float16 y0 = vload16(0, turned + c * 16 + j);
+                                float16 y0 = vload16(0, transposed + c * 16 + j);
                                 typedef float16 typeof_x0;
                                 const typeof_x0 x0 = vload16(0, x0_memory + x0_line + j * x0_2 + (column + c) * x0_channel);
                                 typedef float16 typeof_y0;
@@ -584,7 +584,7 @@ y0 = max(y0 + x0, 0);
                                 j += 16;
                             }
                             if (j + 8 <= rows_left) {
-                                float8 y0 = vload8(0, turned + c * 16 + j);
+                                float8 y0 = vload8(0, transposed + c * 16 + j);
                                 typedef float8 typeof_x0;
                                 const typeof_x0 x0 = vload8(0, x0_memory + x0_line + j * x0_2 + (column + c) * x0_channel);
                                 typedef float8 typeof_y0;
@@ -597,7 +597,7 @@ y0 = max(y0 + x0, 0);
                                 j += 8;
                             }
                             if (j + 4 <= rows_left) {
-                                float4 y0 = vload4(0, turned + c * 16 + j);
+                                float4 y0 = vload4(0, transposed + c * 16 + j);
                                 typedef float4 typeof_x0;
                                 const typeof_x0 x0 = vload4(0, x0_memory + x0_line + j * x0_2 + (column + c) * x0_channel);
                                 typedef float4 typeof_y0;
@@ -610,7 +610,7 @@ y0 = max(y0 + x0, 0);
                                 j += 4;
                             }
                             if (j + 2 <= rows_left) {
-                                float2 y0 = vload2(0, turned + c * 16 + j);
+                                float2 y0 = vload2(0, transposed + c * 16 + j);
                                 typedef float2 typeof_x0;
                                 const typeof_x0 x0 = vload2(0, x0_memory + x0_line + j * x0_2 + (column + c) * x0_channel);
                                 typedef float2 typeof_y0;
@@ -623,7 +623,7 @@ y0 = max(y0 + x0, 0);
                                 j += 2;
                             }
                             for (; j < rows_left; ++j) {
-                                float y0 = turned[c * 16 + j];
+                                float y0 = transposed[c * 16 + j];
                                 typedef float typeof_x0;
                                 const typeof_x0 x0 = (float)x0_memory[x0_line + j * x0_2 + (column + c) * x0_channel];
                                 typedef float typeof_y0;

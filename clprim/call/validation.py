@@ -1,4 +1,4 @@
-"""What public functions look at before all else: whether arguments are of the annotated kind.
+"""Argument validation of public functions: whether arguments are of the annotated kind.
 
 Python takes anything for true, a word's bytes for sizes, and compares arrays element by element; so
 a flag, a word or a size of another kind is refused here, for all functions alike.

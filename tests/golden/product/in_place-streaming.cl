@@ -44,7 +44,7 @@ static inline __attribute__((overloadable)) float16 cp_max(float16 a, float16 b)
     typedef __typeof__(cp_in_a + cp_in_b) cp_type; \
     cp_max((cp_type)cp_in_a, (cp_type)cp_in_b); })
 
-// Writes past the cache: what is written here is too large to be found in it later. This needs a
+// A streaming store: what is written here is too large to be found in a cache later. This needs a
 // compiler that knows how, and an aligned address.
 static inline __attribute__((overloadable)) void stream(__global float *to, float16 value)
 {
@@ -146,29 +146,29 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
                 const index_t column = other * 64;
                 const int rows_left = 4;
                 const int columns_left = min((index_t)64, outputs - column);
-                __global const float *x0_ask = x0_memory + x0_line + column + 4 * x0_2;
+                __global const float *x0_ahead = x0_memory + x0_line + column + 4 * x0_2;
                 float16 sum[4][4];
                 #pragma unroll
                 for (int j = 0; j < 4; ++j)
                     #pragma unroll
                     for (int v = 0; v < 4; ++v)
                         sum[j][v] = 0;
-                __global const float *ask = strip;
+                __global const float *ahead = strip;
                 if (other - some < 1)
-                    ask = corner_here + 4 * step;
+                    ahead = corner_here + 4 * step;
                 for (int tap_0 = 0; tap_0 < depth_0; ++tap_0)
                     for (int tap_1 = 0; tap_1 < taps; ++tap_1) {
                         __global const float *a = corner_here + tap_0 * tap_row + tap_1 * tap_column;
                         __global const float *b = strip + (tap_0 * taps + tap_1) * run * 64;
                         int left_over = run;
                         for (; left_over >= 4; left_over -= 4) {
-                            prefetch_line(ask + 0);
-                            ask += 16;
-                            prefetch_line(x0_ask + 0);
-                            prefetch_line(x0_ask + 16);
-                            prefetch_line(x0_ask + 32);
-                            prefetch_line(x0_ask + 48);
-                            x0_ask += x0_2;
+                            prefetch_line(ahead + 0);
+                            ahead += 16;
+                            prefetch_line(x0_ahead + 0);
+                            prefetch_line(x0_ahead + 16);
+                            prefetch_line(x0_ahead + 32);
+                            prefetch_line(x0_ahead + 48);
+                            x0_ahead += x0_2;
 
                             #pragma unroll
                             for (int u = 0; u < 4; ++u) {

@@ -13,31 +13,31 @@
 //     |   |  |                        |      passes all packed tiles by.
 //     +---+  +------------------------+
 //
-// Windows may leave the image: the rows of pixels that they touch are copied to a band in local
-// memory, with zeros around.
+// Windows may leave the image: the rows of pixels that they touch are copied to a row buffer in
+// local memory, with zeros around.
 typedef int index_t;
 
-static inline float16 weave0(const float16 a, const float16 b)
+static inline float16 interleave0(const float16 a, const float16 b)
 {
     return (float16)(a.s0, b.s0, a.s2, a.s1, b.s1, a.s5, a.s2, b.s2, a.s8, a.s3, b.s3, a.sb, a.s4, b.s4, a.se, a.s5);
 }
-static inline float16 weave1(const float16 a, const float16 b)
+static inline float16 interleave1(const float16 a, const float16 b)
 {
     return (float16)(a.s0, a.s1, b.s0, a.s3, a.s4, b.s1, a.s6, a.s7, b.s2, a.s9, a.sa, b.s3, a.sc, a.sd, b.s4, a.sf);
 }
-static inline float16 weave2(const float16 a, const float16 b)
+static inline float16 interleave2(const float16 a, const float16 b)
 {
     return (float16)(a.s5, b.s5, a.s2, a.s6, b.s6, a.s5, a.s7, b.s7, a.s8, a.s8, b.s8, a.sb, a.s9, b.s9, a.se, a.sa);
 }
-static inline float16 weave3(const float16 a, const float16 b)
+static inline float16 interleave3(const float16 a, const float16 b)
 {
     return (float16)(a.s0, a.s1, b.s6, a.s3, a.s4, b.s7, a.s6, a.s7, b.s8, a.s9, a.sa, b.s9, a.sc, a.sd, b.sa, a.sf);
 }
-static inline float16 weave4(const float16 a, const float16 b)
+static inline float16 interleave4(const float16 a, const float16 b)
 {
     return (float16)(a.sa, b.sb, a.s2, a.sb, b.sc, a.s5, a.sc, b.sd, a.s8, a.sd, b.se, a.sb, a.se, b.sf, a.se, a.sf);
 }
-static inline float16 weave5(const float16 a, const float16 b)
+static inline float16 interleave5(const float16 a, const float16 b)
 {
     return (float16)(a.s0, a.s1, b.sb, a.s3, a.s4, b.sc, a.s6, a.s7, b.sd, a.s9, a.sa, b.se, a.sc, a.sd, b.sf, a.sf);
 }
@@ -111,27 +111,27 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
 
     // Where the windows of the first row begin, and the steps between them.
     const index_t x_at = x_start + group * x_group + image * x_lane_0;
-    __local float band[8192];
+    __local float row_buffer[8192];
     const int above = first_row * row_lane_1 + row_start;
     const index_t first_lane = min(first_tile * 16, lane_2 - 16);
     const int left = first_lane * column_lane_2 + column_start;
-    const int band_height = (last_row - first_row - 1) * row_lane_1 + (depth_0 - 1) * row_depth_0 + 1;
-    const int band_width = (min(last_tile * 16, lane_2) - first_lane - 1) * column_lane_2
+    const int buffer_height = (last_row - first_row - 1) * row_lane_1 + (depth_0 - 1) * row_depth_0 + 1;
+    const int buffer_width = (min(last_tile * 16, lane_2) - first_lane - 1) * column_lane_2
         + (depth_1 - 1) * column_depth_1 + 1;
     const index_t x_row = x_at - row_start * x_pixel_row - column_start * x_pixel;
-    __local float *to = band;
-    const int before = clamp(-left, 0, band_width);
-    const int after = clamp(left + band_width - width, 0, band_width - before);
-    const int between = band_width - before - after;
+    __local float *to = row_buffer;
+    const int before = clamp(-left, 0, buffer_width);
+    const int after = clamp(left + buffer_width - width, 0, buffer_width - before);
+    const int between = buffer_width - before - after;
     // A transposition: pixels become neighbours, a plane a channel.
-    const index_t plane = band_height * band_width;
-    for (int r = 0; r < band_height; ++r) {
-        __local float *line_to = band + r * band_width;
+    const index_t plane = buffer_height * buffer_width;
+    for (int r = 0; r < buffer_height; ++r) {
+        __local float *line_to = row_buffer + r * buffer_width;
         const bool inside = (uint)(above + r) < (uint)height;
         for (int e = 0; e < depth_2; ++e) {
-            for (int c = 0; c < (inside ? before : band_width); ++c)
+            for (int c = 0; c < (inside ? before : buffer_width); ++c)
                 line_to[e * plane + c] = 0;
-            for (int c = before + between; c < band_width; ++c)
+            for (int c = before + between; c < buffer_width; ++c)
                 line_to[e * plane + c] = 0;
         }
         if (!inside)
@@ -248,11 +248,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
             for (int e = 0; e < depth_2; ++e)
                 line_to[e * plane + c] = (float)x_memory[line_at + c * x_pixel + e];
     }
-    const index_t channel_step = band_height * band_width;
-    const index_t band_line = band_width;
-    const index_t step = 1, row_step = row_lane_1 * band_line;
-    const index_t tap_row = row_depth_0 * band_line, tap_column = column_depth_1;
-    __local const float *corner = band - first_lane * step;
+    const index_t channel_step = buffer_height * buffer_width;
+    const index_t buffer_line = buffer_width;
+    const index_t step = 1, row_step = row_lane_1 * buffer_line;
+    const index_t tap_row = row_depth_0 * buffer_line, tap_column = column_depth_1;
+    __local const float *corner = row_buffer - first_lane * step;
     const index_t y0_image = y0_start + group * y0_group + image * y0_0;
     const index_t bias_image = bias_start + group * bias_group;
 
@@ -320,7 +320,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
 
                         }
                     }
-                // Rows that become the pixels of one row are woven, so that these are stored side by side.
+                // Rows that become the pixels of one row are interleaved, so that these are stored side by side.
                 if (columns_left >= 16 && shared == 0) {
                     #pragma unroll
                     for (int pixel = 0; pixel < 3; pixel += 3)
@@ -358,12 +358,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d(
 
                                     v2 = y0;
                                 }
-                                const float16 v3 = weave0(v0, v1);
-                                const float16 v4 = weave1(v3, v2);
-                                const float16 v5 = weave2(v1, v2);
-                                const float16 v6 = weave3(v5, v0);
-                                const float16 v7 = weave4(v2, v0);
-                                const float16 v8 = weave5(v7, v1);
+                                const float16 v3 = interleave0(v0, v1);
+                                const float16 v4 = interleave1(v3, v2);
+                                const float16 v5 = interleave2(v1, v2);
+                                const float16 v6 = interleave3(v5, v0);
+                                const float16 v7 = interleave4(v2, v0);
+                                const float16 v8 = interleave5(v7, v1);
 
                                 const int j = pixel;
                                 vstore16(v4, 0, y0_memory + y0_line + c * y0_2 + (row + j) * y0_channel + 0);

@@ -1,4 +1,4 @@
-"""Flags, words, numbers and sizes of another kind are refused at the door of every function."""
+"""Flags, words, numbers and sizes of another kind are refused by every function."""
 
 import functools
 import inspect
@@ -9,7 +9,7 @@ import pytest
 
 import clprim as cp
 from clprim import functions, ops
-from clprim.call import door
+from clprim.call import validation
 
 FUNCTIONS = {
     f"{name}.{n}": getattr(module, n)
@@ -69,7 +69,7 @@ def test_another_kind_is_refused_before_anything_is_looked_at():
             before = positional[: positional.index(bad_name)]
             defaults = [parameters[p].default for p in before]
             args = [() if d is inspect.Parameter.empty else d for d in defaults]
-            if not any(parameters[p].annotation in door._CHECKS for p in before):
+            if not any(parameters[p].annotation in validation._CHECKS for p in before):
                 with pytest.raises(cp.ClprimError, match=f"{bad_name}"):
                     function(*args, bad)
         with pytest.raises(cp.ClprimError, match=f"{bad_name}"):
