@@ -48,7 +48,7 @@ class Compiled(_OnDevice):
     name = "clprim"
     remarks: ClassVar = {"inference": "the network after `clprim.torch.fuse`"}
 
-    def inference(self, workload: NetJob, inputs: NetInputs) -> Call:  # noqa: ARG002
+    def inference(self, workload: NetJob, inputs: NetInputs) -> Call:
         """Whatever `bench.work.compiled` makes of it."""
         return self.call(compiled_network(inputs.on_device), inputs)
 
@@ -59,7 +59,7 @@ class CallByCall(_OnDevice):
     name = "clprim, call by call"
     remarks: ClassVar = {"inference": "the network as it is, on the device"}
 
-    def inference(self, workload: NetJob, inputs: NetInputs) -> Call:  # noqa: ARG002
+    def inference(self, workload: NetJob, inputs: NetInputs) -> Call:
         """The model on the device."""
         return self.call(inputs.on_device, inputs)
 
@@ -69,7 +69,7 @@ class Eager(PyTorch):
 
     remarks: ClassVar = {"inference": "the network as it is, channels-last, on the CPU"}
 
-    def inference(self, workload: NetJob, inputs: NetInputs) -> Call:  # noqa: ARG002
+    def inference(self, workload: NetJob, inputs: NetInputs) -> Call:
         """The model."""
         model, given = inputs.model, inputs.given
         return lambda: model(given)
@@ -84,7 +84,7 @@ class Inductor(Peer):
         "inference": "`torch.compile` with `torch._inductor.config.freezing`, channels-last, CPU"
     }
 
-    def inference(self, workload: NetJob, inputs: NetInputs) -> Call:  # noqa: ARG002
+    def inference(self, workload: NetJob, inputs: NetInputs) -> Call:
         """A model of its own: freezing gives its weights away."""
         import torch
         from torch._inductor import config
@@ -109,7 +109,7 @@ class OpenVino(Peer):
         " `LATENCY`, one stream, input and output shared"
     }
 
-    def inference(self, workload: NetJob, inputs: NetInputs) -> Call:  # noqa: ARG002
+    def inference(self, workload: NetJob, inputs: NetInputs) -> Call:
         """One request, repeated."""
         import openvino
 

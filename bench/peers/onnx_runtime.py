@@ -88,7 +88,7 @@ class OnnxRuntime(Peer):
 
         return call
 
-    def inference(self, workload: NetJob, inputs: NetInputs) -> Call:  # noqa: ARG002
+    def inference(self, workload: NetJob, inputs: NetInputs) -> Call:
         """A network as PyTorch exports it."""
         given = {inputs.NAME: inputs.contiguous.numpy()}
         return self.bound(inputs.onnx, given, *inputs.expected.shape)

@@ -22,7 +22,7 @@ def compiled_network(model: Any) -> Callable[[Any], Any]:
     return clprim.torch.fuse(model)
 
 
-def compiled_step(step: Callable[[], Any]) -> Callable[[], Any] | None:  # noqa: ARG001
+def compiled_step(step: Callable[[], Any]) -> Callable[[], Any] | None:
     """Return a training step as one computation; None while nothing makes one of it.
 
     Args:

@@ -31,7 +31,9 @@ class Model:
     @property
     def label(self) -> str:
         """Its title with the size of what it takes."""
-        return f"{self.title}, {self.tokens} tokens" if self.tokens else f"{self.title}, {self.size}²"
+        return (
+            f"{self.title}, {self.tokens} tokens" if self.tokens else f"{self.title}, {self.size}²"
+        )
 
 
 #: By the name that ``--net`` takes.

@@ -228,7 +228,8 @@ def run_nets(
     for job in jobs:
         about = f"{job.group}: {job.title}"
         tell = lambda what, p, about=about: progress(f"{about}: {what}", p)  # noqa: E731
-        start = _start(job, device, lambda: tell("first calls", 0)) if starts else None
+        tell("first calls", 0)
+        start = _start(job, device) if starts else None
         with torch.no_grad():
             rows.append(_measure(job, device, everyone, gauge, repeats, seconds, tell, part, start))
         device.pool.free_held()
@@ -266,7 +267,7 @@ def _measure(
         tell(f"{peer.name} begins", 0)
         try:
             call = peer.prepare(job, inputs)
-        except Exception as failure:  # noqa: BLE001 — what another library does not support
+        except Exception as failure:  # what another library does not support
             absent[peer.name] = f"{type(failure).__name__}: {str(failure).strip()[:200]}"
             continue
         assert call is not None
@@ -303,17 +304,15 @@ def _error(found: Any, inputs: NetInputs) -> float:
     return float(difference / np.abs(expected).max())
 
 
-def _start(job: NetJob, device: Device, tell: Callable[[], None]) -> Start:
+def _start(job: NetJob, device: Device) -> Start:
     """Time the first call in new processes: with an empty folder of kernels, then with a full one.
 
     Raises:
         RuntimeError: The second process built programs.
     """
-    tell()
     with tempfile.TemporaryDirectory() as folder:
         what = ("network", job.name, str(job.batch))
         cold, warm = (probe(*what, device=device, cache=Path(folder)) for _ in range(2))
     if warm["builds"]:
         raise RuntimeError(f"{job.title}: {warm['builds']:.0f} programs were not on disk")
     return Start(cold["call"], warm["call"])
-

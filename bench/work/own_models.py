@@ -77,8 +77,7 @@ class Yolo(nn.Module):
         n16 = self.from8(torch.cat((self.down8(n8), n16), 1))
         n32 = self.from16(torch.cat((self.down16(n16), p32), 1))
         found = [
-            head(part).flatten(2)
-            for head, part in zip(self.heads, (n8, n16, n32), strict=True)
+            head(part).flatten(2) for head, part in zip(self.heads, (n8, n16, n32), strict=True)
         ]
         return torch.cat(found, 2)
 
@@ -133,7 +132,7 @@ class _Stage(nn.Module):
     def __init__(self, channels: int, filters: int, blocks: int, *, adds: bool = True) -> None:
         super().__init__()
         half = filters // 2
-        self.adds, self.half = adds, half
+        self.adds = adds
         self.first = _unit(channels, filters, 1)
         self.blocks = nn.ModuleList(
             nn.Sequential(_unit(half, half, 3), _unit(half, half, 3)) for _ in range(blocks)
@@ -141,7 +140,8 @@ class _Stage(nn.Module):
         self.last = _unit((2 + blocks) * half, filters, 1)
 
     def forward(self, x: Any) -> Any:
-        parts = list(self.first(x).split((self.half, self.half), 1))
+        halves = self.first(x).chunk(2, 1)
+        parts = [halves[0], halves[1]]
         for block in self.blocks:
             made = block(parts[-1])
             parts.append(parts[-1] + made if self.adds else made)

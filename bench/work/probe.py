@@ -1,7 +1,7 @@
 """Times what a new process does first; run by `bench.work.launch.probe`, prints seconds as JSON.
 
-``python -m bench.work.probe import|pointwise|reduction|network NAME BATCH``: nothing may be imported
-before that.
+``python -m bench.work.probe import|pointwise|reduction|network NAME BATCH``: nothing may be
+imported before that.
 """
 
 import json
@@ -51,13 +51,13 @@ def _network(name: str, batch: str) -> dict[str, float]:
     from bench.work.models import inputs_of, network
 
     clprim.torch.fallback("silent")
-    torch.set_grad_enabled(False)
     model = network(name).eval().to("opencl", memory_format=torch.channels_last)
     given = inputs_of(name, int(batch)).to("opencl")
     cp.synchronize()
     before = cp.stats()
     start = time.perf_counter()
-    compiled_network(model)(given)
+    with torch.no_grad():
+        compiled_network(model)(given)
     cp.synchronize()
     call = time.perf_counter() - start
     return {"call": call, "builds": float((cp.stats() - before).builds)}

@@ -1,8 +1,7 @@
-"""Networks on the device ``opencl``, beside PyTorch's own CPU: training steps and inference."""
+"""Training steps of networks on the device ``opencl``, beside PyTorch's own CPU; their memory."""
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import subprocess
@@ -12,72 +11,68 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from bench.clock.timing import Contender, Result, Spread, host_call, race, ratio
+from bench.clock.compute import peak_gauge
+from bench.clock.timing import Contender, Gauge, Spread, calm_race, host_call, ratio
 from bench.peers.compute import keep_memory
-from bench.peers.vision import SMALL, network
+from bench.work.compiled import compiled_step
+from bench.work.models import MODELS, SMALL, inputs_of, network
+from clprim.runtime.ceilings import best, peak_candidates
 from clprim.runtime.device import Device
 
-TRAINING, INFERENCE = "Training step", "Inference"
-# Height and width of the images: what the networks were made for, where it does not take minutes.
-_SIZES = {
-    "resnet18": 224,
-    "resnet50": 224,
-    "mobilenet_v2": 224,
-    "efficientnet_b0": 224,
-    "squeezenet1_0": 224,
-    "vgg16": 112,
-}
-_BATCHES = (8, 32)
+CALLS, COMPILED, TORCH = "clprim", "clprim, compiled", "PyTorch"
+# Those that are trained, and the image sizes of what would take minutes at the usual one.
+_NAMES = ("resnet18", "resnet50", "mobilenet_v2", "efficientnet_b0", "squeezenet1_0", "vgg16")
+_SIZES = {"vgg16": 112}
+_BATCHES = (8,)
 _MEMORY = ("resnet50", 8, 224)
-_QUICK_SIZE = 8
-# Losses and outputs of both, relative to the larger: sums are in another order.
+# Losses of both, relative to the larger: sums are in another order.
 _AGREE = 1e-3
 
 
 @dataclass(frozen=True)
-class TorchJob:
+class StepJob:
     """One row.
 
     Attributes:
-        kind: `TRAINING` or `INFERENCE`.
-        network: As `bench.peers.vision.network` takes it.
+        name: A key of `bench.work.models.MODELS`.
         batch: Images.
         size: Their height and width.
     """
 
-    kind: str
-    network: str
+    name: str
     batch: int
     size: int
 
     @property
     def title(self) -> str:
         """For readers."""
-        return f"{self.network}, {self.size}²"
+        return f"{MODELS[self.name].title}, {self.size}²"
 
     @property
     def group(self) -> str:
         """The table that it stands in."""
-        return f"{self.kind}, batch {self.batch}, channels_last"
+        return f"Training step, batch {self.batch}, channels_last"
 
 
 @dataclass(frozen=True)
-class TorchRow:
+class StepRow:
     """What was measured of one job.
 
     Attributes:
         job: Which.
         rates: Images a second by contender, of the median run.
         times: How many times as fast as PyTorch the others are, compared round by round.
-        correct: Whether losses or outputs are PyTorch's.
+        correct: Whether losses are PyTorch's.
         on_cpu: Overloads that ran on the CPU in the device's stead.
+        calm: Whether half of the rounds were undisturbed.
     """
 
-    job: TorchJob
+    job: StepJob
     rates: dict[str, float]
     times: dict[str, Spread]
     correct: bool
     on_cpu: tuple[str, ...]
+    calm: bool = True
 
 
 @dataclass(frozen=True)
@@ -91,7 +86,7 @@ class Footprint:
         process: By contender, bytes of the whole process at most.
     """
 
-    job: TorchJob
+    job: StepJob
     state: int
     rise: dict[str, int]
     process: dict[str, int]
@@ -99,43 +94,36 @@ class Footprint:
     @property
     def times(self) -> float:
         """The device's state and rise over PyTorch's."""
-        return (self.state + self.rise["clprim"]) / (self.state + self.rise["PyTorch"])
+        return (self.state + self.rise[CALLS]) / (self.state + self.rise[TORCH])
 
 
-def torch_jobs(
-    *, quick: bool = False, only: str | None = None, batch: int | None = None
-) -> list[TorchJob]:
-    """Return the rows of ``python -m bench torch``.
+def step_jobs(
+    *, quick: bool = False, names: Sequence[str] = (), batches: Sequence[int] = ()
+) -> list[StepJob]:
+    """Return the rows of ``python -m bench step``.
 
     Args:
-        quick: Whether to take one small network and few images.
-        only: A network; None for all.
-        batch: Images; None for 8 and 32.
+        quick: Whether to take one small network, where none is named.
+        names: Networks; the usual ones if there are none.
+        batches: Images; 8 if there are none.
     """
-    sizes = {SMALL: _QUICK_SIZE} if quick else _SIZES
-    batches = (batch,) if batch else (2,) if quick else _BATCHES
+    names = names or ((SMALL,) if quick else _NAMES)
+    batches = batches or ((2,) if quick else _BATCHES)
     return [
-        TorchJob(kind, name, images, size)
-        for kind in (TRAINING, INFERENCE)
-        for images in batches
-        for name, size in sizes.items()
-        if only in (None, name)
+        StepJob(name, batch, _SIZES.get(name, MODELS[name].size))
+        for batch in batches
+        for name in names
     ]
 
 
-def networks() -> tuple[str, ...]:
-    """Return the networks that are measured."""
-    return tuple(_SIZES)
-
-
-def run_torch(
-    jobs: Sequence[TorchJob],
+def run_steps(
+    jobs: Sequence[StepJob],
     device: Device,
     *,
     repeats: int,
     progress: Callable[[str, float], None],
     keep: bool = False,
-) -> list[TorchRow]:
+) -> list[StepRow]:
     """Measure all rows.
 
     Args:
@@ -150,13 +138,13 @@ def run_torch(
     if keep:
         keep_memory()
     clprim.torch.fallback("silent")
+    gauge = peak_gauge(best(peak_candidates(device))[0])
     part = 1 / (len(jobs) * repeats)
     rows = []
     for job in jobs:
         about = f"{job.group}: {job.title}"
         progress(about, 0)
-        measure = _training if job.kind == TRAINING else _inference
-        rows.append(measure(job, repeats, lambda about=about: progress(about, part)))
+        rows.append(_measure(job, gauge, repeats, lambda about=about: progress(about, part)))
         device.pool.free_held()
     return rows
 
@@ -169,13 +157,13 @@ class TrainingStep:
         where: ``cpu`` or ``opencl``.
     """
 
-    def __init__(self, job: TorchJob, where: str) -> None:
+    def __init__(self, job: StepJob, where: str) -> None:
         import torch
 
-        self.model = network(job.network).train().to(where, memory_format=torch.channels_last)
-        images, labels = _data(job)
-        self.images = images.to(where).contiguous(memory_format=torch.channels_last)
-        self.labels = labels.to(where)
+        self.model = network(job.name).train().to(where, memory_format=torch.channels_last)
+        self.images = inputs_of(job.name, job.batch, job.size).to(where)
+        classes = torch.Generator().manual_seed(1)
+        self.labels = torch.randint(0, 10, (job.batch,), generator=classes).to(where)
         # Small steps: what is timed must not run away.
         options = {"lr": 1e-4, "momentum": 0.9, "fused": True}
         self.optimizer = torch.optim.SGD(self.model.parameters(), **options)
@@ -196,77 +184,29 @@ class TrainingStep:
         return 2 * sum(parameters) + sum(b.nbytes for b in self.model.buffers())
 
 
-def _data(job: TorchJob) -> tuple[Any, Any]:
-    import torch
-
-    generator = torch.Generator().manual_seed(1)
-    images = torch.randn(job.batch, 3, job.size, job.size, generator=generator)
-    return images, torch.randint(0, 10, (job.batch,), generator=generator)
-
-
-def _training(job: TorchJob, repeats: int, tick: Callable[[], None]) -> TorchRow:
+def _measure(job: StepJob, gauge: Gauge, repeats: int, tick: Callable[[], None]) -> StepRow:
     mine, theirs = (TrainingStep(job, where) for where in ("opencl", "cpu"))
     fallbacks = _counting()
-    correct = _close(mine(), theirs())
-    contenders = [
-        host_call("clprim", job.batch, mine, _synchronize),
-        host_call("PyTorch", job.batch, theirs, lambda: None),
+    expected = theirs()
+    correct = _close(mine(), expected)
+    contenders: list[Contender] = [
+        host_call(CALLS, job.batch, mine, _synchronize),
+        host_call(TORCH, job.batch, theirs, lambda: None),
     ]
-    results = race(contenders, repeats, tick=tick)
-    return _row(job, results, correct, fallbacks)
-
-
-def _inference(job: TorchJob, repeats: int, tick: Callable[[], None]) -> TorchRow:
-    import torch
-
-    import clprim.torch
-
-    model = _settled(network(job.network)).eval().to(memory_format=torch.channels_last)
-    images = _data(job)[0].contiguous(memory_format=torch.channels_last)
-    there, ours = images.to("opencl"), copy.deepcopy(model).to("opencl")
-    models = {
-        "clprim": (ours, there),
-        "clprim, fused": (clprim.torch.fuse(ours), there),
-        "PyTorch": (model, images),
-    }
-    fallbacks = _counting()
-    with torch.no_grad():
-        outputs = {name: net(x) for name, (net, x) in models.items()}
-        expected = outputs.pop("PyTorch")
-        correct = all(_close(found, expected) for found in outputs.values())
-        contenders: list[Contender] = [
-            host_call(
-                name,
-                job.batch,
-                lambda net=net, x=x: net(x),
-                _synchronize if x is there else lambda: None,
-            )
-            for name, (net, x) in models.items()
-        ]
-        results = race(contenders, repeats, tick=tick)
-    return _row(job, results, correct, fallbacks)
-
-
-def _settled(model: Any) -> Any:
-    """Give batch normalisations statistics that keep a network's numbers about 1."""
-    import torch
-
-    model.train()
-    with torch.no_grad():
-        model(torch.randn(4, 3, 64, 64, generator=torch.Generator().manual_seed(2)))
-    return model
-
-
-def _row(
-    job: TorchJob, results: dict[str, Result], correct: bool, fallbacks: dict[str, int]
-) -> TorchRow:
-    rates = {name: job.batch / median(found.seconds("host")) for name, found in results.items()}
-    times = {
-        name: ratio(found, results["PyTorch"], "host")
-        for name, found in results.items()
-        if name != "PyTorch"
-    }
-    return TorchRow(job, rates, times, correct, tuple(sorted(fallbacks)))
+    whole = compiled_step(TrainingStep(job, "opencl"))
+    if whole is not None:
+        correct = _close(whole(), expected) and correct
+        contenders.append(host_call(COMPILED, job.batch, whole, _synchronize))
+    results, calm = calm_race(contenders, gauge, repeats, tick=tick)
+    names = [contender.name for contender in contenders]
+    return StepRow(
+        job,
+        {name: job.batch / median(results[name].seconds("host")) for name in names},
+        {n: ratio(results[n], results[TORCH], "host") for n in names if n != TORCH},
+        correct,
+        tuple(sorted(fallbacks)),
+        calm,
+    )
 
 
 def _synchronize() -> None:
@@ -299,20 +239,19 @@ def run_memory(device: Device, *, quick: bool = False) -> Footprint:
         device: Where; the current one.
         quick: Whether to take a small network.
     """
-    name, batch, size = (SMALL, 2, _QUICK_SIZE) if quick else _MEMORY
-    job = TorchJob(TRAINING, name, batch, size)
+    name, batch, size = (SMALL, 2, MODELS[SMALL].size) if quick else _MEMORY
+    job = StepJob(name, batch, size)
     number = str(device.index)
     found = {
-        name: _footprint(job, where, number)
-        for name, where in (("clprim", "opencl"), ("PyTorch", "cpu"))
+        who: _footprint(job, where, number) for who, where in ((CALLS, "opencl"), (TORCH, "cpu"))
     }
-    state = found["PyTorch"]["state"]
+    state = found[TORCH]["state"]
     rise = {who: numbers["rise"] for who, numbers in found.items()}
     return Footprint(job, state, rise, {who: numbers["process"] for who, numbers in found.items()})
 
 
-def _footprint(job: TorchJob, where: str, device: str) -> dict[str, int]:
-    command = [sys.executable, "-m", "bench.work.step_memory", where, job.network]
+def _footprint(job: StepJob, where: str, device: str) -> dict[str, int]:
+    command = [sys.executable, "-m", "bench.work.step_memory", where, job.name]
     command += [str(job.batch), str(job.size)]
     environment = {**os.environ, "CLPRIM_DEVICE": device}
     run = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
