@@ -55,11 +55,11 @@ def nets(
     chains, hosts = (not named or name in named for name in (CHAIN, HOST))
     options: dict[str, Any] = {"repeats": run.repeats, "quick": run.quick}
     chain = host = None
-    rows, others = [], []
+    rows, others, refused = [], [], []
     with moving(of=bool(jobs) + chains + hosts) as progress:
         options["progress"] = progress
         if jobs:
-            rows, others = run_nets(
+            rows, others, refused = run_nets(
                 jobs, run.device, rivals, starts=not no_starts, keep=keep, **options
             )
         if chains:
@@ -73,6 +73,7 @@ def nets(
         others,
         chain,
         host,
+        refused=refused,
         excuse="--quick" if run.quick else "a part of the rows" if parted else "",
         **_names(written, **{"no-starts": no_starts, "keep-memory": keep}),
     )

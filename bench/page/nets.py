@@ -59,6 +59,7 @@ def nets_report(
     chain: ChainRow | None = None,
     host: HostRow | None = None,
     *,
+    refused: Sequence[str] = (),
     excuse: str = "",
     options: str = "",
     label: str = "",
@@ -70,6 +71,7 @@ def nets_report(
         peers: Likewise.
         chain: As `run_chain` returned it; None where it was not measured.
         host: As `run_host` returned it; likewise.
+        refused: Rows that clprim does not run, and why.
         excuse: Why targets are not judged, if so.
         options: See `bench.page.report.Report`.
         label: Likewise.
@@ -82,7 +84,7 @@ def nets_report(
         tables += [_rates(group, members, peers), _times(group, members, peers)]
         tables.append(_costs(group, members))
     verdicts = _verdicts(rows, excuse)
-    failures = [f"{_name(r)}: off by {r.error:.1e}" for r in rows if not r.correct]
+    failures = [*refused, *(f"{r.job.label}: off by {r.error:.1e}" for r in rows if not r.correct)]
     if chain is not None:
         tables.append(_chain_table(chain))
         verdicts += judge([_CHAIN], chain.title, {"share": chain.share.median}, excuse)
@@ -102,16 +104,12 @@ def nets_report(
     )
 
 
-def _name(row: NetRow) -> str:
-    return f"{row.job.title}, batch {row.job.batch}"
-
-
 def _remarks(rows: Sequence[NetRow], peers: Sequence[Peer]) -> list[str]:
     found = [peer.note(["inference"]) for peer in peers] if rows else []
     for row in rows:
-        found += [f"{_name(row)}: {peer} is left out: {why}" for peer, why in row.absent.items()]
-        found += [f"{_name(row)}: {peer} is left out: other results" for peer in row.wrong]
-        found += [] if row.calm else [f"{_name(row)}: most rounds were disturbed"]
+        found += [f"{row.job.label}: {peer} is left out: {why}" for peer, why in row.absent.items()]
+        found += [f"{row.job.label}: {peer} is left out: other results" for peer in row.wrong]
+        found += [] if row.calm else [f"{row.job.label}: most rounds were disturbed"]
     return found
 
 
@@ -125,7 +123,7 @@ def _verdicts(rows: Sequence[NetRow], excuse: str) -> list[Verdict]:
             mean = _mean(row.times[row.best] for row in members)
             found += judge([target], f"{len(members)} rows", {"mean": mean}, excuse)
     for row in raced:
-        found += judge([_LEAST], _name(row), {"row": row.times[row.best].median}, excuse)
+        found += judge([_LEAST], row.job.label, {"row": row.times[row.best].median}, excuse)
     for name, target in _PEERS.items():
         members = [row for row in raced if name in row.times]
         if members:
@@ -136,9 +134,9 @@ def _verdicts(rows: Sequence[NetRow], excuse: str) -> list[Verdict]:
         if row.start is not None:
             values |= {"cold": row.start.cold, "warm": row.start.warm}
         targets = [_KERNELS[row.job.name]] if row.job.name in _KERNELS else []
-        found += judge(targets, _name(row), values, excuse)
+        found += judge(targets, row.job.label, values, excuse)
         if row.start is not None:
-            found += judge(_STARTS.get(row.job.name, ()), _name(row), values, excuse)
+            found += judge(_STARTS.get(row.job.name, ()), row.job.label, values, excuse)
     return found
 
 

@@ -58,6 +58,11 @@ class NetJob:
         return MODELS[self.name].label
 
     @property
+    def label(self) -> str:
+        """Its title with its batch."""
+        return f"{self.title}, batch {self.batch}"
+
+    @property
     def group(self) -> str:
         """The table that it stands in."""
         return f"Inference, batch {self.batch}, float32"
@@ -200,7 +205,7 @@ def run_nets(
     quick: bool = False,
     starts: bool = True,
     keep: bool = False,
-) -> tuple[list[NetRow], list[Peer]]:
+) -> tuple[list[NetRow], list[Peer], list[str]]:
     """Measure all rows.
 
     Args:
@@ -214,7 +219,7 @@ def run_nets(
         keep: Whether the C library is told to keep freed memory.
 
     Returns:
-        The rows, and the peers, those that are missing included.
+        The rows, the peers, those that are missing included, and why clprim does not run others.
     """
     import torch
 
@@ -223,17 +228,21 @@ def run_nets(
     everyone = net_peers(device, peers)
     gauge = peak_gauge(best(peak_candidates(device))[0])
     seconds = _QUICK_SECONDS if quick else _SECONDS
-    rows = []
+    rows, failures = [], []
     part = 1 / len(jobs)
     for job in jobs:
         about = f"{job.group}: {job.title}"
         tell = lambda what, p, about=about: progress(f"{about}: {what}", p)  # noqa: E731
         tell("first calls", 0)
-        start = _start(job, device) if starts else None
-        with torch.no_grad():
-            rows.append(_measure(job, device, everyone, gauge, repeats, seconds, tell, part, start))
+        try:
+            start = _start(job, device) if starts else None
+            with torch.no_grad():
+                row = _measure(job, device, everyone, gauge, repeats, seconds, tell, part, start)
+            rows.append(row)
+        except Exception as error:  # hours of other rows are not given up for one
+            failures.append(f"{job.label}: {type(error).__name__}: {str(error).strip()[:500]}")
         device.pool.free_held()
-    return rows, everyone
+    return rows, everyone, failures
 
 
 def _measure(

@@ -68,7 +68,7 @@ def chain(x: Any) -> Any:
     """Return ten elementwise operators of an array, one after the other."""
     y = ops.relu(x * 1.5 - 0.25)
     y = abs(ops.clamp(y + 0.5, 0.75, 4.0) - 2.0)
-    return ops.relu6(-(y * 3.0) + 4.0)
+    return ops.relu6(4.0 - y * 3.0)
 
 
 def products(x: Any, w: Any) -> Any:
@@ -147,4 +147,4 @@ def _kernels(call: Callable[[], Any], device: Device) -> int:
 def _chain_of_numpy(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     y = np.maximum(x.astype(np.float64) * 1.5 - 0.25, 0)
     y = abs(np.clip(y + 0.5, 0.75, 4) - 2)
-    return np.clip(-(y * 3) + 4, 0, 6)
+    return np.clip(4 - y * 3, 0, 6)

@@ -69,6 +69,17 @@ def test_wrong_results_are_an_error(tmp_path, monkeypatch):
     assert "off by" in result.output
 
 
+def test_a_network_that_clprim_does_not_run_is_an_error(tmp_path, monkeypatch):
+    def refuses(model):
+        raise cp.DefinitionError("control flow")
+
+    monkeypatch.setattr(peers, "compiled_network", refuses)
+    result = invoke(tmp_path, "--peers", "eager", "--no-starts", "--no-chart")
+    assert result.exit_code == 1
+    assert "batch 2: DefinitionError: control flow" in result.output
+    assert "µs a kernel" in result.output  # the others are measured
+
+
 def test_peers_that_are_wrong_or_fail_are_left_out(tmp_path, monkeypatch):
     def fails(self, workload, inputs):
         raise NotImplementedError("no such operator")
