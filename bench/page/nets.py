@@ -47,10 +47,8 @@ _NOTES = (
     "`first call`: in a process of its own, with what is made of the network before; nothing on "
     "disk, and everything there.",
 )
-_REPLAY_NOTES = (
-    "A chain: on the device, by its events; bytes are those of argument and result alone.",
-    "The host's time: of calls in a row, the device finishing after the clock has stopped.",
-)
+_CHAIN_NOTE = "A chain: on the device, by its events; bytes are those of argument and result alone."
+_HOST_NOTE = "The host's time: of calls in a row, the device finishing after the clock has stopped."
 
 
 def nets_report(
@@ -85,11 +83,14 @@ def nets_report(
         tables.append(_costs(group, members))
     verdicts = _verdicts(rows, excuse)
     failures = [*refused, *(f"{r.job.label}: off by {r.error:.1e}" for r in rows if not r.correct)]
+    notes = [*(_NOTES if rows else ()), *_remarks(rows, peers)]
     if chain is not None:
+        notes.append(_CHAIN_NOTE)
         tables.append(_chain_table(chain))
         verdicts += judge([_CHAIN], chain.title, {"share": chain.share.median}, excuse)
         failures += [] if chain.correct else [f"{chain.title}: clprim's result is not NumPy's"]
     if host is not None:
+        notes.append(_HOST_NOTE)
         tables.append(_host_table(host))
         verdicts += judge([_HOST], host.title, {"µs": 1e6 * host.seconds}, excuse)
     return Report(
@@ -97,7 +98,7 @@ def nets_report(
         "Whole networks next to PyTorch, its compiler, ONNX Runtime and OpenVINO",
         tables=tuple(tables),
         verdicts=tuple(verdicts),
-        notes=(*(_NOTES if rows else ()), *_remarks(rows, peers), *_REPLAY_NOTES),
+        notes=tuple(notes),
         failures=tuple(failures),
         options=options,
         label=label,
