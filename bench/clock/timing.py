@@ -276,11 +276,12 @@ def stream(
     finish: Callable[[], Any],
     *,
     seconds: float = SAMPLE,
+    least: int = 1,
 ) -> Contender:
     """Return a contender whose sample is one of many calls in a row, finished together.
 
-    There are as many calls as take ``seconds``, one at least; they are counted here, once. What is
-    called more than once is called once before the clock runs, so that threads are awake.
+    There are as many calls as take ``seconds``, ``least`` at least; they are counted here, once.
+    What is called more than once is called once before the clock runs, so that threads are awake.
     """
     call()
     finish()
@@ -292,7 +293,7 @@ def stream(
         taken = min(taken, time.perf_counter() - start)
         if taken > _LONG * seconds:
             break
-    turns = range(max(1, math.ceil(seconds / max(taken, seconds / _MOST_CALLS))))
+    turns = range(max(least, math.ceil(seconds / max(taken, seconds / _MOST_CALLS))))
 
     def run() -> Sample:
         if len(turns) > 1:

@@ -9,9 +9,9 @@ from bench.commands.bandwidth import gradient, layout, norm, pointwise, reduce
 from bench.commands.builds import builds
 from bench.commands.cookbook import cookbook
 from bench.commands.host import launch
+from bench.commands.nets import nets, step
 from bench.commands.operators import ops
 from bench.commands.pages import pages
-from bench.commands.torch_device import torch
 from bench.commands.torture import torture
 from bench.commands.tuning import tune
 from bench.commands.vendors import vendors
@@ -35,7 +35,8 @@ _COMMANDS = (
     gradient,
     subpixel,
     launch,
-    torch,
+    nets,
+    step,
     tune,
     cookbook,
     vendors,

@@ -14,6 +14,7 @@ from bench.peers.peer import Call, Inputs, Peer
 if TYPE_CHECKING:
     from bench.work.conv import Conv
     from bench.work.gemm import Gemm
+    from bench.work.nets import NetInputs, NetJob
 
 # Its operators on channels in blocks.
 _BLOCKED = "com.microsoft.nchwc"
@@ -37,6 +38,8 @@ class OnnxRuntime(Peer):
         "bound; it has no NHWC",
         "conv_followed": "a model of one `Conv` in its own blocked layout, with bias, sum and "
         "activation fused, inputs and output in that layout, as inside its networks",
+        "inference": "the network as `torch.onnx.export` writes it, on the CPU, input and output "
+        "bound",
     }
 
     def session(
@@ -48,13 +51,11 @@ class OnnxRuntime(Peer):
     ) -> Call:
         """Return what runs a model of these nodes, whose result ``y`` has this shape."""
         import onnx
-        import onnxruntime as ort
         from onnx import helper, numpy_helper
 
         def described(name: str, shape: tuple[int, ...]) -> Any:
             return helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
 
-        bound = {name: ort.OrtValue.ortvalue_from_numpy(array) for name, array in inputs.items()}
         graph = helper.make_graph(
             list(nodes),
             "model",
@@ -64,24 +65,33 @@ class OnnxRuntime(Peer):
         )
         opsets = [helper.make_opsetid("", 17), helper.make_opsetid(_BLOCKED, 1)]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+        return self.bound(model.SerializeToString(), inputs, *shape)
+
+    def bound(self, model: bytes, inputs: dict[str, Any], *shape: int) -> Call:
+        """Return what runs a model whose inputs are these, and whose one result has this shape."""
+        import onnxruntime as ort
+
         options = ort.SessionOptions()
         options.intra_op_num_threads = os.cpu_count() or 1
         # Its threads would spin for long after a run, and more than halve the next contender.
         options.add_session_config_entry("session.force_spinning_stop", "1")
-        session = ort.InferenceSession(
-            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
+        session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         binding = session.io_binding()
-        for name, value in bound.items():
-            binding.bind_ortvalue_input(name, value)
+        for name, array in inputs.items():
+            binding.bind_ortvalue_input(name, ort.OrtValue.ortvalue_from_numpy(array))
         out = ort.OrtValue.ortvalue_from_numpy(np.zeros(shape, np.float32))
-        binding.bind_ortvalue_output("y", out)
+        binding.bind_ortvalue_output(session.get_outputs()[0].name, out)
 
         def call() -> Any:
             session.run_with_iobinding(binding)
             return out
 
         return call
+
+    def inference(self, workload: NetJob, inputs: NetInputs) -> Call:
+        """A network as PyTorch exports it."""
+        given = {inputs.NAME: inputs.contiguous.numpy()}
+        return self.bound(inputs.onnx, given, *inputs.expected.shape)
 
     def gemm(self, workload: Gemm, inputs: Inputs) -> Call:
         """``Gemm`` has the transposes as attributes."""

@@ -152,11 +152,11 @@ def _kernel_call(device: Device, x: cp.Array, b: cp.Array, out: cp.Array) -> Cal
     return lambda: kernel(queue, size, None, *arguments)
 
 
-def probe(what: str, device: Device, cache: Path) -> dict[str, float]:
+def probe(*what: str, device: Device, cache: Path) -> dict[str, float]:
     """Return what `bench.work.probe` finds in a process of its own.
 
     Args:
-        what: Its argument.
+        *what: Its arguments.
         device: The current one there.
         cache: Folder of the disk cache there.
 
@@ -164,7 +164,7 @@ def probe(what: str, device: Device, cache: Path) -> dict[str, float]:
         RuntimeError: It failed.
     """
     found = subprocess.run(
-        [sys.executable, "-m", "bench.work.probe", what],
+        [sys.executable, "-m", "bench.work.probe", *what],
         cwd=_ROOT,
         env={**os.environ, "CLPRIM_DEVICE": str(device.index), "CLPRIM_CACHE_DIR": str(cache)},
         capture_output=True,
@@ -172,8 +172,9 @@ def probe(what: str, device: Device, cache: Path) -> dict[str, float]:
         check=False,
     )
     if found.returncode:
-        raise RuntimeError(f"python -m bench.work.probe {what} failed:\n{found.stderr}")
-    return json.loads(found.stdout)
+        raise RuntimeError(f"python -m bench.work.probe {' '.join(what)} failed:\n{found.stderr}")
+    answer: dict[str, float] = json.loads(found.stdout.splitlines()[-1])
+    return answer
 
 
 def run_starts(
@@ -190,7 +191,7 @@ def run_starts(
             progress(about, 0)
             answers = []
             for _ in range(processes + 1):  # the first one finds cold caches
-                answers.append(probe(what, device, cache))
+                answers.append(probe(what, device=device, cache=cache))
                 progress(about, part)
             return answers
 

@@ -1,6 +1,7 @@
-"""Times what a new process does first; run by `bench.work.launch`, prints seconds as JSON.
+"""Times what a new process does first; run by `bench.work.launch.probe`, prints seconds as JSON.
 
-``python -m bench.work.probe import|pointwise|reduction``: nothing may be imported before that.
+``python -m bench.work.probe import|pointwise|reduction|network NAME BATCH``: nothing may be
+imported before that.
 """
 
 import json
@@ -40,6 +41,31 @@ def _first_call(kind: str) -> dict[str, float]:
     }
 
 
+def _network(name: str, batch: str) -> dict[str, float]:
+    """The first call of a network that is on the device, with what is made of it before."""
+    import torch
+
+    import clprim as cp
+    import clprim.torch
+    from bench.work.compiled import compiled_network
+    from bench.work.models import inputs_of, network
+
+    clprim.torch.fallback("silent")
+    model = network(name).eval().to("opencl", memory_format=torch.channels_last)
+    given = inputs_of(name, int(batch)).to("opencl")
+    cp.synchronize()
+    before = cp.stats()
+    start = time.perf_counter()
+    with torch.no_grad():
+        compiled_network(model)(given)
+    cp.synchronize()
+    call = time.perf_counter() - start
+    return {"call": call, "builds": float((cp.stats() - before).builds)}
+
+
 if __name__ == "__main__":
-    what = sys.argv[1]
-    print(json.dumps(_import() if what == "import" else _first_call(what)))
+    what, *more = sys.argv[1:]
+    if what == "network":
+        print(json.dumps(_network(*more)))
+    else:
+        print(json.dumps(_import() if what == "import" else _first_call(what)))

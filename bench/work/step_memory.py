@@ -16,7 +16,7 @@ import sys
 import time
 from pathlib import Path
 
-from bench.work.torch_device import TRAINING, TorchJob, TrainingStep
+from bench.work.step import StepJob, TrainingStep
 
 _STATUS, _RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 _SETTLE = 0.2  # threads of the driver give memory back a moment later
@@ -34,7 +34,7 @@ def main(where: str, network: str, batch: int, size: int) -> dict[str, int]:
 
     Args:
         where: ``opencl`` or ``cpu``.
-        network: As `bench.peers.vision.network` takes it.
+        network: A key of `bench.work.models.MODELS`.
         batch: Images.
         size: Their height and width.
     """
@@ -43,7 +43,7 @@ def main(where: str, network: str, batch: int, size: int) -> dict[str, int]:
     import clprim.torch  # for both, so that both have it in memory
 
     clprim.torch.fallback("error")
-    step = TrainingStep(TorchJob(TRAINING, network, batch, size), where)
+    step = TrainingStep(StepJob(network, batch, size), where)
     for _ in range(2):  # compiles, and finds memory for momenta
         step().item()
     step.optimizer.zero_grad()

@@ -1,4 +1,4 @@
-"""Lays out what `bench.work.torch_device` measured: rates, means, promises, memory."""
+"""Lays out what `bench.work.step` measured: rates, means, promises, memory."""
 
 from __future__ import annotations
 
@@ -8,26 +8,28 @@ from statistics import geometric_mean
 from bench.clock.timing import Spread
 from bench.page.report import Report, Table
 from bench.page.targets import Target, Verdict, judge
-from bench.work.torch_device import TRAINING, Footprint, TorchRow
+from bench.work.step import CALLS, COMPILED, TORCH, Footprint, StepRow
 
 _OF = "as fast as PyTorch's CPU"
-_LEAST = Target("row", 0.9, f"{_OF}: training step, every row", unit="×")
-_TRAINING = Target("mean", 1.3, f"{_OF}: training step, geometric mean", unit="×")
-_MEANS = {
-    "clprim": Target("mean", 1.2, f"{_OF}: inference, geometric mean", unit="×"),
-    "clprim, fused": Target("mean", 1.6, f"{_OF}: inference, fused, geometric mean", unit="×"),
+_LEAST = Target("row", 0.9, f"{_OF}: call by call, every row", unit="×")
+_MEAN = Target("mean", 1.3, f"{_OF}: call by call, geometric mean", unit="×")
+_COMPILED = {
+    name: Target("compiled", bound, f"{_OF}: compiled, {title}, batch 8", unit="×")
+    for name, title, bound in (("resnet18", "ResNet-18", 1.9), ("mobilenet_v2", "MobileNetV2", 1.6))
 }
 _MEMORY = Target("memory", 1.1, "PyTorch's memory of a training step", at_most=True, unit="×")
 _NOTES = (
     "Images a second by the host's clock, from the call until the results are there, median run. "
-    "Contenders take turns; PyTorch's threads have 12 ms to fall asleep between. PyTorch "
-    "runs as it comes: it takes fresh pages from the system for every large tensor. "
-    "`--keep-memory` tells the C library to keep what is freed, which spares it these.",
+    "Contenders take turns; PyTorch's threads have 12 ms to fall asleep between; rounds in which a "
+    "gauge on all cores was disturbed do not count. PyTorch runs as it comes: it takes fresh pages "
+    "from the system for every large tensor. `--keep-memory` tells the C library to keep what is "
+    "freed, which spares it these.",
     "A training step is forward, cross entropy, backward and SGD with momentum (`fused=True` of "
     "both), channels_last, float32. Dropout and stochastic depth leave everything in, so that "
     "losses can be compared, which they are before anything is timed.",
-    "`fused`: after `clprim.torch.fuse`.",
-    "`times as fast`: compared round by round (median, quartiles).",
+    "`clprim`: the same code as PyTorch's, call by call, on the device; `compiled`: the step as "
+    "one computation, where it can be.",
+    "`times as fast`: as PyTorch, compared round by round (median, quartiles).",
 )
 _MEMORY_NOTE = (
     "Memory: each in a process of its own, by Linux's count of resident pages. A step: what "
@@ -37,8 +39,8 @@ _MEMORY_NOTE = (
 )
 
 
-def torch_report(
-    rows: Sequence[TorchRow],
+def step_report(
+    rows: Sequence[StepRow],
     memory: Footprint | None,
     *,
     excuse: str = "",
@@ -48,13 +50,13 @@ def torch_report(
     """Lay rows out for readers.
 
     Args:
-        rows: As `run_torch` returned them.
+        rows: As `run_steps` returned them.
         memory: As `run_memory` returned it; None where it was not measured.
         excuse: Why targets are not judged, if so.
         options: See `bench.page.report.Report`.
         label: Likewise.
     """
-    groups: dict[str, list[TorchRow]] = {}
+    groups: dict[str, list[StepRow]] = {}
     for row in rows:
         groups.setdefault(row.job.group, []).append(row)
     tables = [_table(group, members) for group, members in groups.items()]
@@ -63,53 +65,44 @@ def torch_report(
         tables.append(_memory_table(memory))
         subject = f"{memory.job.title}, batch {memory.job.batch}"
         verdicts += judge([_MEMORY], subject, {"memory": memory.times}, excuse)
-    failures = [
-        f"{row.job.group}: {row.job.title}: clprim and PyTorch disagree"
-        for row in rows
-        if not row.correct
-    ]
+    names = {id(row): f"{row.job.group}: {row.job.title}" for row in rows}
+    failures = [f"{names[id(r)]}: clprim and PyTorch disagree" for r in rows if not r.correct]
     failures += [
-        f"{row.job.group}: {row.job.title}: on the CPU ran {', '.join(row.on_cpu)}"
-        for row in rows
-        if row.on_cpu
+        f"{names[id(row)]}: on the CPU ran {', '.join(row.on_cpu)}" for row in rows if row.on_cpu
     ]
+    disturbed = [f"{names[id(row)]}: most rounds were disturbed" for row in rows if not row.calm]
     return Report(
-        "torch",
-        "PyTorch on the device next to PyTorch on the CPU",
+        "step",
+        "Training steps on the device next to PyTorch on the CPU",
         tables=tuple(tables),
         verdicts=tuple(verdicts),
-        notes=(*_NOTES, *([_MEMORY_NOTE] if memory is not None else [])),
+        notes=(*_NOTES, *([_MEMORY_NOTE] if memory is not None else []), *disturbed),
         failures=tuple(failures),
         options=options,
         label=label,
     )
 
 
-def _verdicts(rows: Sequence[TorchRow], excuse: str) -> list[Verdict]:
-    """Hold means over all networks and batches, and rows, against what is promised."""
-    found: list[Verdict] = []
-    training = [row for row in rows if row.job.kind == TRAINING]
-    inference = [row for row in rows if row.job.kind != TRAINING]
-    if training:
-        values = {"mean": _mean(training, "clprim")}
-        found += judge([_TRAINING], f"{len(training)} rows", values, excuse)
-    for row in training:
+def _verdicts(rows: Sequence[StepRow], excuse: str) -> list[Verdict]:
+    """Hold the mean over all networks and batches, and rows, against what is promised."""
+    found = judge([_MEAN], f"{len(rows)} rows", {"mean": _mean(rows, CALLS)}, excuse)
+    for row in rows:
         subject = f"{row.job.title}, batch {row.job.batch}"
-        found += judge([_LEAST], subject, {"row": row.times["clprim"].median}, excuse)
-    for name, target in _MEANS.items():
-        if inference:
-            values = {"mean": _mean(inference, name)}
-            found += judge([target], f"{len(inference)} rows", values, excuse)
+        found += judge([_LEAST], subject, {"row": row.times[CALLS].median}, excuse)
+        if row.job.batch == 8 and row.job.name in _COMPILED:
+            compiled = row.times.get(COMPILED)
+            values = {} if compiled is None else {"compiled": compiled.median}
+            found += judge([_COMPILED[row.job.name]], subject, values, excuse)
     return found
 
 
-def _mean(rows: Sequence[TorchRow], name: str) -> float:
+def _mean(rows: Sequence[StepRow], name: str) -> float:
     return geometric_mean(row.times[name].median for row in rows)
 
 
-def _table(group: str, rows: Sequence[TorchRow]) -> Table:
-    names = tuple(rows[0].rates)
-    ours = tuple(rows[0].times)
+def _table(group: str, rows: Sequence[StepRow]) -> Table:
+    ours = [name for name in (CALLS, COMPILED) if all(name in row.times for row in rows)]
+    names = (*ours, TORCH)
     lines = [
         (
             row.job.title,
@@ -129,11 +122,11 @@ def _times(times: Spread) -> str:
 
 
 def _memory_table(memory: Footprint) -> Table:
-    mine, theirs = (memory.state + memory.rise[name] for name in ("clprim", "PyTorch"))
-    whole, other = (memory.process[name] for name in ("clprim", "PyTorch"))
+    mine, theirs = (memory.state + memory.rise[name] for name in (CALLS, TORCH))
+    whole, other = (memory.process[name] for name in (CALLS, TORCH))
     rows = tuple(
         (title, f"{a / 1e6:.0f}", f"{b / 1e6:.0f}", f"{a / b:.2f}×")
         for title, a, b in (("a step", mine, theirs), ("the whole process", whole, other))
     )
     title = f"Memory at most, training step of {memory.job.title}, batch {memory.job.batch} (MB)"
-    return Table(title, ("", "clprim", "PyTorch", "times"), rows)
+    return Table(title, ("", CALLS, TORCH, "times"), rows)

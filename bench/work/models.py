@@ -1,0 +1,148 @@
+"""Whole networks by name, as every contender gets them: torchvision's and `own_models`."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+#: A network for quick runs, which needs PyTorch alone.
+SMALL = "small"
+_libraries: list[Any] = []
+
+
+@dataclass(frozen=True)
+class Model:
+    """A network.
+
+    Attributes:
+        title: For readers.
+        size: Height and width of its images; 0 where it takes tokens.
+        tokens: How many, where it takes them.
+        own: Of `own_models`, what makes it; empty where torchvision has a function of its name.
+    """
+
+    title: str
+    size: int = 224
+    tokens: int = 0
+    own: str = ""
+
+    @property
+    def label(self) -> str:
+        """Its title with the size of what it takes."""
+        return (
+            f"{self.title}, {self.tokens} tokens" if self.tokens else f"{self.title}, {self.size}²"
+        )
+
+
+#: By the name that ``--net`` takes.
+MODELS = {
+    "resnet18": Model("ResNet-18"),
+    "resnet50": Model("ResNet-50"),
+    "mobilenet_v2": Model("MobileNetV2"),
+    "mobilenet_v3_large": Model("MobileNetV3-L"),
+    "efficientnet_b0": Model("EfficientNet-B0"),
+    "densenet121": Model("DenseNet-121"),
+    "shufflenet_v2_x1_0": Model("ShuffleNetV2"),
+    "googlenet": Model("GoogLeNet"),
+    "vgg16": Model("VGG-16"),
+    "unet": Model("U-Net", 256, own="UNet"),
+    "yolo": Model("YOLO-like", 320, own="Yolo"),
+    "convnext_tiny": Model("ConvNeXt-T"),
+    "vit_b_16": Model("ViT-B/16"),
+    "swin_t": Model("Swin-T"),
+    "bert": Model("BERT-base", 0, tokens=128, own="Bert"),
+    "squeezenet1_0": Model("SqueezeNet"),
+    SMALL: Model("a small network", 8, own="small"),
+}
+
+
+def missing(names: Sequence[str]) -> str:
+    """Return what must be installed to make networks; nothing where all of it is there."""
+    foreign = any(not MODELS[name].own for name in names)
+    needed = ["torch", *(["torchvision"] if foreign else [])]
+    absent = [package for package in needed if importlib.util.find_spec(package) is None]
+    if not absent:
+        return ""
+    return f"these networks need {' and '.join(absent)}: pip install {' '.join(absent)}"
+
+
+def torchvision() -> Any:
+    """Import torchvision, whose own operators are there only beside the build it was made for."""
+    import torch
+
+    try:
+        import torchvision
+    except RuntimeError:
+        _libraries.append(torch.library.Library("torchvision", "DEF"))
+        for name in ("nms", "qnms"):
+            _libraries[-1].define(
+                f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
+            )
+        import torchvision
+    return torchvision
+
+
+def network(name: str) -> Any:
+    """Return a network with weights out of a fixed seed.
+
+    Nothing in it is random: dropout and stochastic depth leave everything in, so that its losses
+    can be compared. Nor are weights such that a part of it would not show in the result.
+
+    Args:
+        name: A key of `MODELS`.
+    """
+    import torch
+
+    torch.manual_seed(0)
+    made = _made(name)
+    for module in made.modules():
+        if isinstance(getattr(module, "p", None), float):
+            module.p = 0.0
+    with torch.no_grad():
+        for key, weight in made.named_parameters():
+            if key.endswith("layer_scale"):
+                weight.fill_(0.1)
+            elif weight.ndim > 1 and not weight.any():
+                weight.normal_(std=weight.shape[1] ** -0.5)
+    return made
+
+
+def settled(model: Any) -> Any:
+    """Give batch normalisations statistics that keep a network's numbers about 1."""
+    import torch
+
+    if any(isinstance(module, torch.nn.BatchNorm2d) for module in model.modules()):
+        model.train()
+        with torch.no_grad():
+            model(torch.randn(4, 3, 64, 64, generator=torch.Generator().manual_seed(2)))
+    return model.eval()
+
+
+def inputs_of(name: str, batch: int, size: int = 0) -> Any:
+    """Return what a network takes, on the CPU: images in channels-last format, or tokens.
+
+    Args:
+        name: A key of `MODELS`.
+        batch: Images, or rows of tokens.
+        size: Height and width of images, where they are not the usual ones.
+    """
+    import torch
+
+    model, generator = MODELS[name], torch.Generator().manual_seed(1)
+    if model.tokens:
+        return torch.randint(0, 1000, (batch, model.tokens), generator=generator)
+    size = size or model.size
+    images = torch.randn(batch, 3, size, size, generator=generator)
+    return images.contiguous(memory_format=torch.channels_last)
+
+
+def _made(name: str) -> Any:
+    if MODELS[name].own:
+        from bench.work import own_models
+
+        return getattr(own_models, MODELS[name].own)()
+    # GoogLeNet would draw its weights for half a minute, and train two heads beside its own.
+    options = {"init_weights": False, "aux_logits": False} if name == "googlenet" else {}
+    return getattr(torchvision().models, name)(weights=None, **options)
