@@ -78,17 +78,6 @@ def _put(x: Array, index: Array, source: Array, accumulate: bool = False) -> Any
     return ops.index_put(_flat(x), [_flat(index)], _flat(source), accumulate).reshape(x.shape)
 
 
-@kernel("scatter.reduce", lies=contiguous)
-def _scatter_with(x: Array, dim: int, index: Array, src: Array, *, reduce: str) -> Any:
-    found = ops.scatter(_line(x), dim, counted(_line(index)), _line(src), reduce=reduce)
-    return found.reshape(x.shape)
-
-
-@kernel("scatter.value_reduce", lies=contiguous)
-def _scatter_number_with(x: Array, dim: int, index: Array, value: Any, *, reduce: str) -> Any:
-    return _scatter_with(x, dim, index, full(index.shape, value, x.dtype), reduce=reduce)
-
-
 @kernel("_unique2")
 def _unique(
     x: Array, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
@@ -110,19 +99,9 @@ def _unique_values(x: Array, sorted: bool = True, return_inverse: bool = False) 
     return _unique(x, sorted, return_inverse)[:2]
 
 
-@kernel("bucketize.Tensor")
-def _bucketize(x: Array, edges: Array, *, out_int32: bool = False, right: bool = False) -> Any:
-    return ops.bucketize(x, edges, out_int32=out_int32, right=right)
-
-
 @kernel("bucketize.Scalar")
 def _bucketize_number(value: Any, edges: Array, **options: Any) -> Any:
     return ops.bucketize(full((), value, edges.dtype), edges, **options)
-
-
-@kernel("histc")
-def _histc(x: Array, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
-    return ops.histc(x, bins, min, max)
 
 
 def _isin(elements: Array, wanted: Array, invert: bool) -> Any:

@@ -10,19 +10,14 @@ import torch
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
+from clprim.torch.agreeing import axes_of
 from clprim.torch.copying import cast, duplicate
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.kernels.index import median_of_nothing
 from clprim.torch.kernels.norm import _SLOPES, _batch_norm, _batch_norm_backward
-from clprim.torch.kernels.reduction import _vector_norm, axes_of, sum_dtype
+from clprim.torch.kernels.reduction import _vector_norm, sum_dtype
 from clprim.torch.layout import contiguous
 from clprim.torch.table import kernel
-
-
-@kernel("aminmax", lies=contiguous)
-def _aminmax(x: Array, *, dim: int | None = None, keepdim: bool = False) -> Any:
-    axes, keep = axes_of(x, dim), keepdim and x.ndim > 0
-    return ops.amin(x, axes, keepdims=keep), ops.amax(x, axes, keepdims=keep)
 
 
 @kernel("nansum", lies=contiguous)

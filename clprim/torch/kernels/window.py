@@ -20,18 +20,6 @@ _MODES = ("bilinear", "nearest", "bicubic")
 _PADDINGS = ("zeros", "border", "reflection")
 
 
-@kernel("im2col")
-def _im2col(x: Array, size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
-    how = (tuple(size), tuple(dilation), tuple(padding), tuple(stride))
-    return ops.unfold(x, *how)
-
-
-@kernel("col2im")
-def _col2im(x: Array, output_size: Any, size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
-    how = (tuple(size), tuple(dilation), tuple(padding), tuple(stride))
-    return ops.fold(x, tuple(output_size), *how)
-
-
 @kernel("unfold_backward")
 def _unfold_backward(
     grad: Array, input_sizes: Sequence[int], dim: int, size: int, step: int
