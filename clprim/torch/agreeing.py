@@ -18,6 +18,18 @@ from clprim.torch.table import kernel, overload
 
 #: PyTorch's numbers for what becomes of the losses of elements.
 REDUCTIONS = ("none", "mean", "sum")
+# Words that PyTorch has numbers for, by the parameter.
+_WORDS = {
+    "reduction": REDUCTIONS,
+    "mode": ("bilinear", "nearest", "bicubic"),
+    "padding_mode": ("zeros", "border", "reflection"),
+    "compute_mode": tuple(
+        f"{word}use_mm_for_euclid_dist{end}"
+        for word, end in (("", "_if_necessary"), ("", ""), ("donot_", ""))
+    ),
+}
+# What is indexed: PyTorch refuses negative indices there, but not in the elements of `take`.
+_ALONG = {"dim", "weight", "num_weights"}
 _WINDOWS = ("Numbers", "Numbers | None", "Pair", "Padding")
 
 
@@ -45,17 +57,17 @@ def _index(_: Any, value: Any) -> Any:
     return counted(value) if isinstance(value, Array) else value
 
 
-def _converter(name: str, annotation: str) -> Callable[[Any, Any], Any] | None:
+def _converter(name: str, annotation: str, kind: str) -> Callable[[Any, Any], Any] | None:
     """Returns what makes a parameter of the first argument and of PyTorch's value."""
-    if name == "reduction":
-        return lambda _, value: REDUCTIONS[value]
+    if name in _WORDS and "int" in kind:
+        return lambda _, value: _WORDS[name][value]
     if name == "dtype":
         return lambda _, value: numpy_dtype(value)
     if annotation == "Axis":
         return axes_of
     if annotation in _WINDOWS:
         return _of_windows
-    return _index if name in ("index", "indices") else None
+    return None
 
 
 def _lines(values: dict[str, Any]) -> dict[str, Any]:
@@ -93,7 +105,12 @@ def agrees(
     given = [a.name for a in found._schema.arguments]
     own = {n: (names or {}).get(n, n) for n in given if n not in without.split()}
     targets = {n: p if p in parameters else places[given.index(n)] for n, p in own.items()}
-    converters = {n: _converter(p, str(parameters[p].annotation)) for n, p in targets.items()}
+    kinds = {a.name: str(a.type) for a in found._schema.arguments}
+    converters = {
+        n: _converter(p, str(parameters[p].annotation), kinds[n]) for n, p in targets.items()
+    }
+    if _ALONG & {*targets.values()}:
+        converters |= dict.fromkeys({"index", "indices"} & {*targets}, _index)
     # An axis of a number is 0 or -1.
     axis = targets.get("dim") == "dim" and str(parameters["dim"].annotation) != "Axis"
 

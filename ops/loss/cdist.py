@@ -39,7 +39,7 @@ def _differing(dtype: AnyDType) -> Reduction:
     return Reduction("y0 = x0 != x1;", **added(1), result_type=dtype, name="cdist")
 
 
-@operator()
+@operator(torch="_cdist_forward")
 def cdist(
     x1: Any,
     x2: Any,

@@ -29,7 +29,7 @@ def median(x: Any, dim: None = ..., keepdim: bool = ..., *, axis: int) -> tuple[
 def median(
     x: Any, dim: int | None = ..., keepdim: bool = ..., *, axis: int | None = ...
 ) -> Array | tuple[Array, Array]: ...
-@operator(sample="x, 1")
+@operator(torch="median.dim", sample="x, 1")
 def median(
     x: Any, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None
 ) -> Array | tuple[Array, Array]:
@@ -81,7 +81,7 @@ def nanmedian(
 def nanmedian(
     x: Any, dim: int | None = ..., keepdim: bool = ..., *, axis: int | None = ...
 ) -> Array | tuple[Array, Array]: ...
-@operator(sample="x, 1")
+@operator(torch="nanmedian.dim", sample="x, 1")
 def nanmedian(
     x: Any, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None
 ) -> Array | tuple[Array, Array]:

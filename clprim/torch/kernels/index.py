@@ -116,23 +116,19 @@ def _masked_scatter(x: Array, mask: Array, source: Array) -> Any:
     return ops.masked_scatter(x, mask, source)
 
 
-def median_of_nothing(dtype: np.dtype[Any]) -> Array:
+def _median_of_nothing(dtype: np.dtype[Any]) -> Array:
     """NaN, or the least whole number."""
     return full((), np.nan if dtype.kind not in "iu" else np.iinfo(dtype).min, dtype)
 
 
-def _median(name: str) -> None:
+def _median(name: str, operator: Callable[..., Any]) -> None:
     @kernel(name)
     def whole(x: Array) -> Any:
-        return ops.median(x) if x.size else median_of_nothing(x.dtype)
-
-    @kernel(f"{name}.dim", lies=contiguous)
-    def along(x: Array, dim: int, keepdim: bool = False) -> Any:
-        values, places = ops.median(_line(x), dim, keepdim and x.ndim > 0)
-        return (values, places) if x.ndim else (values.reshape(()), places.reshape(()))
+        return operator(x) if x.size else _median_of_nothing(x.dtype)
 
 
-_median("median")
+for _name in ("median", "nanmedian"):
+    _median(_name, getattr(ops, _name))
 
 
 def _extreme(name: str) -> None:

@@ -27,7 +27,7 @@ def _statistics_dtype(x: Array) -> Any:
     return np.dtype(np.float64) if x.dtype == np.float64 else _FLOAT
 
 
-@kernel("native_batch_norm")
+@kernel("native_batch_norm", "_native_batch_norm_legit")
 def _batch_norm(
     x: Array,
     weight: Array | None,
@@ -46,20 +46,6 @@ def _batch_norm(
     y = ops.batch_norm(x, running_mean, running_var, weight, bias, eps=eps)
     nothing = empty((0,), _statistics_dtype(x))
     return y, nothing, empty((0,), nothing.dtype)
-
-
-@kernel("_native_batch_norm_legit")
-def _legit(
-    x: Array,
-    weight: Any,
-    bias: Any,
-    mean: Any,
-    var: Any,
-    training: bool,
-    momentum: float,
-    eps: float,
-) -> Any:
-    return _batch_norm(x, weight, bias, mean, var, training, momentum, eps)
 
 
 @kernel("_native_batch_norm_legit.no_stats")
@@ -101,7 +87,7 @@ def _layer_norm(x: Array, shape: Sequence[int], weight: Any, bias: Any, eps: flo
 
 
 agrees("native_layer_norm_backward", ops.layer_norm_backward, without="bias")
-_SIZES = {"without": "N C HxW", "names": {"group": "num_groups"}}
+_SIZES: dict[str, Any] = {"without": "N C HxW", "names": {"group": "num_groups"}}
 agrees("native_group_norm", ops.group_norm, lies=None, return_stats=True, **_SIZES)
 agrees("native_group_norm_backward", ops.group_norm_backward, lies=_SLOPES, **_SIZES)
 

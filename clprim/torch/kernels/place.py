@@ -12,13 +12,10 @@ from clprim.arrays.array import Array
 from clprim.arrays.creation import empty, full
 from clprim.torch.copying import cast, duplicate
 from clprim.torch.kernels.elementwise import apply, promoted
+from clprim.torch.kernels.index import _line
 from clprim.torch.layout import contiguous, like
 from clprim.torch.memory import counted
 from clprim.torch.table import kernel
-
-
-def _line(x: Array) -> Array:
-    return x if x.ndim else x.reshape(-1)
 
 
 def _flat(x: Array) -> Array:

@@ -35,15 +35,20 @@ def sum_dtype(x: Array, dtype: torch.dtype | None) -> Any:
     return numpy_dtype(dtype)
 
 
-@kernel("sum")
-def _sum_all(x: Array, *, dtype: torch.dtype | None = None) -> Any:
-    return ops.sum(x, dtype=sum_dtype(x, dtype))
+def _added_up(name: str, along: str) -> None:
+    operator: Callable[..., Any] = getattr(ops, name)
+
+    @kernel(name, along)
+    def run(
+        x: Array, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+    ) -> Any:
+        keep = keepdim and x.ndim > 0
+        return operator(x, axes_of(x, dim), keepdims=keep, dtype=sum_dtype(x, dtype))
 
 
-@kernel("sum.dim_IntList")
-def _sum(x: Array, dim: Any, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Any:
-    keep = keepdim and x.ndim > 0
-    return ops.sum(x, axes_of(x, dim), keepdims=keep, dtype=sum_dtype(x, dtype))
+_added_up("sum", "sum.dim_IntList")
+_added_up("prod", "prod.dim_int")
+_added_up("nansum", "nansum")
 
 
 @kernel("mean")
@@ -61,17 +66,6 @@ def _mean(x: Array, dim: Any, keepdim: bool = False, *, dtype: torch.dtype | Non
         )
     wanted = None if dtype is None else numpy_dtype(dtype)
     return ops.mean(x, axes_of(x, dim), keepdims=keepdim and x.ndim > 0, dtype=wanted)
-
-
-@kernel("prod")
-def _prod_all(x: Array, *, dtype: torch.dtype | None = None) -> Any:
-    return ops.prod(x, dtype=sum_dtype(x, dtype))
-
-
-@kernel("prod.dim_int")
-def _prod(x: Array, dim: int, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Any:
-    keep = keepdim and x.ndim > 0
-    return ops.prod(x, axes_of(x, dim), keepdims=keep, dtype=sum_dtype(x, dtype))
 
 
 def _truth(name: str) -> None:

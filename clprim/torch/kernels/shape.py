@@ -90,14 +90,4 @@ def _gather(x: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> A
     return ops.gather(x, dim, counted(index))
 
 
-@kernel("embedding", lies=contiguous)
-def _embedding(
-    weight: Array,
-    indices: Array,
-    padding_idx: int = -1,
-    scale_grad_by_freq: bool = False,
-    sparse: bool = False,
-) -> Any:
-    if weight.ndim != 2:
-        raise RuntimeError(f"embedding: 'weight' must be 2-D, got {weight.ndim}-D")
-    return ops.embedding(counted(indices), weight)
+agrees("embedding", ops.embedding, without="padding_idx scale_grad_by_freq sparse")
