@@ -95,15 +95,9 @@ if TYPE_CHECKING:
     from clprim.ops.sort.sort import *
     from clprim.ops.sort.unique import *
 
-_PUBLIC = {}
 for _found in walk_packages(__path__, f"{__name__}."):  # noqa: F405
-    if not _found.ispkg:
-        _PUBLIC[_found.name] = vars(import_module(_found.name))
-_OPERATORS = {
-    name: function
-    for module, namespace in _PUBLIC.items()
-    for name, function in registry.public(namespace, module).items()
-}
+    import_module(_found.name)
+_OPERATORS = registry.public()
 globals().update(_OPERATORS)
 
 __all__ = sorted(["optim", *_OPERATORS])  # noqa: PLE0605

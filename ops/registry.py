@@ -6,6 +6,7 @@ functions that pass on to one, PyTorch's overloads whose arguments agree, and ON
 
 from __future__ import annotations
 
+import sys
 from ast import literal_eval
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,8 +24,8 @@ class Facts:
     Attributes:
         function: It.
         gradient: What computes its gradient, where that is not ``NAME_backward``.
-        numpy: NumPy's names and arguments, ``"tril(x, /, k=0)"``, which are the operator's: in its
-            order before the star, by its names behind.
+        numpy: NumPy's names, and arguments if they are called otherwise, ``"tril(x, /, k=0)"``:
+            in the operator's order before the star, by its names behind.
         torch: PyTorch's overloads whose arguments agree; of ``…_backward`` it is the gradient's.
         onnx: ONNX's name of an operator of the same meaning, then its attributes: ``alpha=1.0``, or
             ``axis:dim=-1`` where the parameter has another name, each with ONNX's default if it
@@ -65,41 +66,35 @@ def add(name: str, function: Callable[..., Any], **facts: str) -> None:
         add_onnx(facts["onnx"], function)
 
 
-def public(namespace: Mapping[str, Any], module: str) -> dict[str, Callable[..., Any]]:
-    """Returns the operators that a module defines, and the gradients."""
-    return {
-        name: value
-        for name, value in namespace.items()
-        if getattr(value, "__module__", None) == module
-        and ((name in OPERATORS and OPERATORS[name].function is value) or _is_gradient(name))
-    }
-
-
-def _is_gradient(name: str) -> bool:
-    return name.endswith("_backward") and name.removesuffix("_backward") in OPERATORS
+def public() -> dict[str, Callable[..., Any]]:
+    """Returns the operators and their gradients, of all modules that are loaded."""
+    found = {name: facts.function for name, facts in OPERATORS.items()}
+    for module in [m for n, m in sys.modules.items() if n.startswith("clprim.ops.")]:
+        for name, value in vars(module).items():
+            gradient = name.endswith("_backward") and name.removesuffix("_backward") in OPERATORS
+            if gradient and value.__module__ == module.__name__:
+                found[name] = value
+    return found
 
 
 # --- ONNX ----------------------------------------------------------------------------------------
 
-_UNSET: Any = object()
-
-
-@dataclass(frozen=True)
-class Attribute:
-    """An attribute: the parameter that it is, or a value that it has to have."""
-
-    parameter: str
-    default: Any = _UNSET
-    fixed: bool = False
-
 
 @dataclass(frozen=True)
 class OnnxOperator:
-    """What computes an operator of ONNX's of its inputs, in their order, and its attributes."""
+    """What computes an operator of ONNX's of its inputs, in their order, and its attributes.
+
+    Attributes:
+        name: ONNX's.
+        function: What computes it.
+        parameters: By attribute: the function's parameter, empty of those that have to be so.
+        defaults: By attribute, of those that may be left out.
+    """
 
     name: str
     function: Callable[..., Any]
-    attributes: Mapping[str, Attribute]
+    parameters: Mapping[str, str]
+    defaults: Mapping[str, Any]
 
     def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Returns a node's attributes as arguments of the function.
@@ -107,19 +102,15 @@ class OnnxOperator:
         Raises:
             DefinitionError: An attribute that is not known, is missing, or asks for something else.
         """
-        for name in given.keys() - self.attributes.keys():
-            raise DefinitionError(f"{self.name}: attribute {name}={given[name]!r} is not supported")
-        found = {}
-        for name, attribute in self.attributes.items():
-            value = given.get(name, attribute.default)
-            if value is _UNSET:
-                raise DefinitionError(f"{self.name}: expected the attribute {name}")
-            if not attribute.fixed:
-                found[attribute.parameter] = value
-            elif value != attribute.default:
-                wanted = f"expected {attribute.default!r}"
+        values = {**self.defaults, **given}
+        for name in self.parameters.keys() ^ values.keys():
+            problem = "is not supported" if name in values else "is missing"
+            raise DefinitionError(f"{self.name}: the attribute {name} {problem}")
+        for name, value in values.items():
+            if not self.parameters[name] and value != self.defaults[name]:
+                wanted = f"expected {self.defaults[name]!r}"
                 raise DefinitionError(f"{self.name}: attribute {name}={value!r}: {wanted}")
-        return found
+        return {p: values[name] for name, p in self.parameters.items() if p}
 
 
 _onnx: dict[tuple[str, str], OnnxOperator] = {}
@@ -128,13 +119,14 @@ _onnx: dict[tuple[str, str], OnnxOperator] = {}
 def add_onnx(text: str, function: Callable[..., Any]) -> None:
     """Registers what computes an operator of ONNX's; see `Facts.onnx`."""
     name, *rest = text.split()
-    attributes = {}
+    parameters, defaults = {}, {}
     for part in rest:
         words, equals, default = part.partition("==" if "==" in part else "=")
         attribute, _, parameter = words.partition(":")
-        value = literal_eval(default) if equals else _UNSET
-        attributes[attribute] = Attribute(parameter or attribute, value, equals == "==")
-    _onnx["", name] = OnnxOperator(name, function, attributes)
+        parameters[attribute] = "" if equals == "==" else parameter or attribute
+        if equals:
+            defaults[attribute] = literal_eval(default)
+    _onnx["", name] = OnnxOperator(name, function, parameters, defaults)
 
 
 def of_onnx(name: str, domain: str = "") -> OnnxOperator | None:

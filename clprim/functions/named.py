@@ -15,6 +15,8 @@ from clprim.ops.elementwise.row import Row
 from clprim.ops.elementwise.table import ROWS
 from clprim.ops.registry import OPERATORS
 
+# PyTorch's names of what NumPy's are taken for.
+_OTHERS = ("dim", "keepdim")
 _KINDS = {bool: "bool", int: "int", float: "float"}
 
 
@@ -45,9 +47,13 @@ def {name}({given}, /, *, out=None):
 def _passed_on(operator: Callable[..., Any], parameters: str) -> tuple[Callable[..., Any], str]:
     """Compiles a function that passes on to an operator; returns it with its signature."""
     names, _, rest = parameters.partition("(")
-    name = names.split()[0]
+    name, by_name = names.split()[0], inspect.Parameter.KEYWORD_ONLY
+    if not rest:
+        own = [p for p in inspect.signature(operator).parameters.values() if p.name not in _OTHERS]
+        first = own[0].replace(kind=inspect.Parameter.POSITIONAL_ONLY)
+        bare = [p.replace(annotation=inspect.Parameter.empty) for p in (first, *own[1:])]
+        rest = str(inspect.Signature(bare))[1:]
     signature = inspect.signature(_compiled("f", f"def f({rest}: pass"))
-    by_name = inspect.Parameter.KEYWORD_ONLY
     given = [p if v.kind is not by_name else f"{p}={p}" for p, v in signature.parameters.items()]
     text = f"def {name}({rest}: return operator({', '.join(given)})"
     function = _compiled(name, text, operator=operator)

@@ -35,11 +35,6 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     return tuple(found[:, d] for d in range(x.ndim))
 
 
-def argwhere(x: Array, /) -> Array:
-    """Returns the positions of elements that are not 0: a row for each element."""
-    return ops.nonzero(x)
-
-
 def flatnonzero(x: Array, /) -> Array:
     """Returns the positions, in C order, of elements that are not 0."""
     return ops.nonzero(x.reshape(-1))[:, 0]

@@ -11,9 +11,10 @@ from typing import Any
 
 from clprim import ops
 from clprim.arrays.array import Array
+from clprim.arrays.creation import full
 from clprim.ops.registry import OPERATORS
 from clprim.torch.layout import Rule, contiguous
-from clprim.torch.memory import counted, numpy_dtype
+from clprim.torch.memory import Number, counted, numpy_dtype
 from clprim.torch.table import kernel, overload
 
 #: PyTorch's numbers for what becomes of the losses of elements.
@@ -53,8 +54,9 @@ def _of_windows(_: Any, value: Any) -> Any:
     return numbers(value)
 
 
-def _index(_: Any, value: Any) -> Any:
-    return counted(value) if isinstance(value, Array) else value
+def _array(_: Any, value: Any) -> Any:
+    """A tensor of the host without dimensions as one of the device."""
+    return full((), value, numpy_dtype(value.kind)) if isinstance(value, Number) else value
 
 
 def _converter(name: str, annotation: str, kind: str) -> Callable[[Any, Any], Any] | None:
@@ -67,15 +69,12 @@ def _converter(name: str, annotation: str, kind: str) -> Callable[[Any, Any], An
         return axes_of
     if annotation in _WINDOWS:
         return _of_windows
-    return None
+    return _array if kind in ("Tensor", "Optional[Tensor]") else None
 
 
-def _lines(values: dict[str, Any]) -> dict[str, Any]:
-    """Arrays without dimensions as lines of one."""
-    return {
-        name: v.reshape(-1) if isinstance(v, Array) and not v.ndim else v
-        for name, v in values.items()
-    }
+def line(value: Any) -> Any:
+    """An array without dimensions as a line of one."""
+    return value.reshape(-1) if isinstance(value, Array) and not value.ndim else value
 
 
 def agrees(
@@ -110,7 +109,8 @@ def agrees(
         n: _converter(p, str(parameters[p].annotation), kinds[n]) for n, p in targets.items()
     }
     if _ALONG & {*targets.values()}:
-        converters |= dict.fromkeys({"index", "indices"} & {*targets}, _index)
+        indices = {"index", "indices"} & {*targets}
+        converters |= dict.fromkeys(indices, lambda _, index: counted(line(index)))
     # An axis of a number is 0 or -1.
     axis = targets.get("dim") == "dim" and str(parameters["dim"].annotation) != "Axis"
 
@@ -125,18 +125,11 @@ def agrees(
                     values[targets[n]] = found
         values.update(constants)
         if not axis or args[0].ndim:
-            return operator(**(_lines_of_index(values) if axis else values))
-        found = operator(**_lines(values))
+            return operator(**values)
+        found = operator(**{n: line(v) for n, v in values.items()})
         return tuple(f.reshape(()) for f in found) if type(found) is tuple else found.reshape(())
 
     kernel(name, lies=lies)(run)
-
-
-def _lines_of_index(values: dict[str, Any]) -> dict[str, Any]:
-    index = values.get("index")
-    if index is not None and not index.ndim:
-        values["index"] = index.reshape(-1)
-    return values
 
 
 def register() -> None:

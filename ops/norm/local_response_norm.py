@@ -31,7 +31,7 @@ _square = Pointwise("y0 = x0 * x0;", name="lrn_square")
 _weigh = Pointwise("y0 = x0 * x1 * pow(w0 + w1 * x2, w2);", name="lrn_weigh")
 
 
-@operator(onnx="LRN size alpha=0.0001 beta=0.75 bias:k=1.0", sample="x, 2")
+@operator(sample="x, 2")
 @repeatable
 def local_response_norm(
     x: Any,

@@ -80,11 +80,7 @@ def _find(name: str, start: str, beats: str, x: Any, axis: Axis, **options: Any)
     return _position(name, start, beats, in_order, dtype)(x, axis=axis, **options)
 
 
-@operator(
-    numpy="amax max(x, /, axis=None, *, keepdims=False, out=None)",
-    torch="amax max",
-    sample="x, axis=1",
-)
+@operator(numpy="amax max", torch="amax max", sample="x, axis=1")
 def amax(
     x: Any,
     axis: Axis = None,
@@ -104,11 +100,7 @@ def amax(
     return _amax(x, axis=axis, keepdims=keepdims or keepdim, out=out)
 
 
-@operator(
-    numpy="amin min(x, /, axis=None, *, keepdims=False, out=None)",
-    torch="amin min",
-    sample="x, axis=1",
-)
+@operator(numpy="amin min", torch="amin min", sample="x, axis=1")
 def amin(
     x: Any,
     axis: Axis = None,
@@ -128,9 +120,7 @@ def amin(
     return _amin(x, axis=axis, keepdims=keepdims or keepdim, out=out)
 
 
-@operator(
-    numpy="argmax(x, /, axis=None, *, keepdims=False, out=None)", torch="argmax", sample="x, axis=1"
-)
+@operator(numpy="argmax", torch="argmax", sample="x, axis=1")
 def argmax(
     x: Any,
     axis: Axis = None,
@@ -159,9 +149,7 @@ def argmax(
     return _find("argmax", "lowest", "GREATER", x, axis, keepdims=keepdims or keepdim, out=out)
 
 
-@operator(
-    numpy="argmin(x, /, axis=None, *, keepdims=False, out=None)", torch="argmin", sample="x, axis=1"
-)
+@operator(numpy="argmin", torch="argmin", sample="x, axis=1")
 def argmin(
     x: Any,
     axis: Axis = None,

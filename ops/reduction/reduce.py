@@ -74,7 +74,7 @@ def _converting(name: str, usual: Operator, x: Any, dtype: Any, **options: Any) 
     return _converted(name, wanted)(x, **options)
 
 
-@operator(numpy="sum(x, /, axis=None, *, dtype=None, keepdims=False, out=None)", sample="x, axis=1")
+@operator(numpy="sum", sample="x, axis=1")
 def sum(
     x: Any,
     axis: Axis = None,
@@ -103,9 +103,7 @@ def sum(
     return _converting("sum", _sum, x, dtype, axis=axis, keepdims=keepdims or keepdim, out=out)
 
 
-@operator(
-    numpy="mean(x, /, axis=None, *, dtype=None, keepdims=False, out=None)", sample="x, axis=1"
-)
+@operator(numpy="mean", sample="x, axis=1")
 def mean(
     x: Any,
     axis: Axis = None,
@@ -130,9 +128,7 @@ def mean(
     return _converting("mean", _mean, x, dtype, axis=axis, keepdims=keepdims or keepdim, out=out)
 
 
-@operator(
-    numpy="prod(x, /, axis=None, *, dtype=None, keepdims=False, out=None)", sample="x, axis=1"
-)
+@operator(numpy="prod", sample="x, axis=1")
 def prod(
     x: Any,
     axis: Axis = None,
@@ -153,11 +149,7 @@ def prod(
     return _converting("prod", _prod, x, dtype, axis=axis, keepdims=keepdims or keepdim, out=out)
 
 
-@operator(
-    numpy="count_nonzero(x, /, axis=None, *, keepdims=False)",
-    torch="count_nonzero.dim_IntList",
-    sample="x, axis=1",
-)
+@operator(numpy="count_nonzero", torch="count_nonzero.dim_IntList", sample="x, axis=1")
 def count_nonzero(
     x: Any,
     axis: Axis = None,
@@ -364,7 +356,7 @@ _all: Operator = Reduction(
 )
 
 
-@operator(numpy="any(x, /, axis=None, *, keepdims=False, out=None)", sample="x, axis=1")
+@operator(numpy="any", sample="x, axis=1")
 def any(
     x: Any,
     axis: Axis = None,
@@ -379,7 +371,7 @@ def any(
     return _any(x, axis=axis, keepdims=keepdims or keepdim, out=out)
 
 
-@operator(numpy="all(x, /, axis=None, *, keepdims=False, out=None)", sample="x, axis=1")
+@operator(numpy="all", sample="x, axis=1")
 def all(
     x: Any,
     axis: Axis = None,

@@ -317,7 +317,7 @@ def _flat_flags(x: Any) -> Array:
 FIRST = lower_bound("size_x0(0)", "at_x0(middle)", "(coord(0) + 1)")
 
 
-@operator()
+@operator(numpy="argwhere(x, /)")
 def nonzero(x: Any) -> Array:
     """Returns the indices of the elements that are not zero, a row each, in C order.
 

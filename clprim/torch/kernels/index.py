@@ -12,7 +12,7 @@ from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import full
 from clprim.torch import private
-from clprim.torch.agreeing import agrees
+from clprim.torch.agreeing import agrees, line
 from clprim.torch.copying import duplicate
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.layout import contiguous, in_order, like
@@ -20,11 +20,6 @@ from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
 _MASKS = (torch.bool, torch.uint8)
-
-
-def _line(x: Array) -> Array:
-    """A number as a line of one."""
-    return x if x.ndim else x.reshape(-1)
 
 
 for _name in ("sort", "sort.stable"):
@@ -136,7 +131,7 @@ def _extreme(name: str) -> None:
 
     @kernel(f"_{name}_helper")
     def unused(x: Array, values: Array, places: Array, dim: int) -> None:
-        found, where = operator(_line(x), dim)
+        found, where = operator(line(x), dim)
         apply("{a}", found.reshape(x.shape), kind=kind_of(x.dtype), out=values)
         apply("{a}", where.reshape(x.shape), kind=kind_of(where.dtype), out=places)
 

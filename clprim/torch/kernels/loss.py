@@ -14,7 +14,7 @@ from clprim.torch.agreeing import REDUCTIONS, agrees
 from clprim.torch.copying import cast
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.layout import Rule, contiguous, elementwise, seldom
-from clprim.torch.memory import kind_of, numpy_dtype
+from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
 
@@ -84,40 +84,9 @@ def _nll_backward(
     return found.reshape(x.shape)
 
 
-def _arrays(*values: Any) -> list[Array]:
-    """Operands of which tensors of the host without dimensions are some."""
-    return [
-        v if isinstance(v, Array) else full((), v, numpy_dtype(v.kind))  # of a `Number`
-        for v in values
-    ]
-
-
-def _of_two(name: str, number: str = "") -> None:
-    """Registers a loss of predictions and targets, with a number of its own if it has one."""
-    forward: Callable[..., Any] = getattr(ops, name)
-    backward: Callable[..., Any] = getattr(ops, f"{name}_backward")
-
-    def options(reduction: int, rest: tuple[Any, ...]) -> dict[str, Any]:
-        given: dict[str, Any] = {"reduction": REDUCTIONS[reduction]}
-        return given | ({number: rest[0]} if number and rest else {})
-
-    @kernel(name, lies=seldom)
-    def run(x: Any, target: Any, reduction: int = 1, *rest: Any) -> Any:
-        return forward(*_arrays(x, target), **options(reduction, rest))
-
-    @kernel(f"{name}_backward")
-    def gradient(grad: Array, x: Any, target: Any, reduction: int, *rest: Any) -> Any:
-        found = backward(grad, *_arrays(x, target), **options(reduction, rest))
-        return found[0] if isinstance(found, tuple) else found
-
-
-_of_two("mse_loss")
-_of_two("smooth_l1_loss", "beta")
-_of_two("huber_loss", "delta")
-
-
-agrees("binary_cross_entropy", ops.binary_cross_entropy, lies=seldom)
-agrees("binary_cross_entropy_backward", ops.binary_cross_entropy_backward, lies=None)
+for _name in ("mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy"):
+    agrees(_name, getattr(ops, _name), lies=seldom)
+    agrees(f"{_name}_backward", getattr(ops, f"{_name}_backward"), lies=None)
 
 
 @kernel("_ctc_loss", "_ctc_loss.Tensor")

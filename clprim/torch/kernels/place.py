@@ -10,9 +10,9 @@ import torch
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty, full
+from clprim.torch.agreeing import line
 from clprim.torch.copying import cast, duplicate
 from clprim.torch.kernels.elementwise import apply, promoted
-from clprim.torch.kernels.index import _line
 from clprim.torch.layout import contiguous, like
 from clprim.torch.memory import counted
 from clprim.torch.table import kernel
@@ -31,8 +31,8 @@ def _index_copy(x: Array, dim: int, index: Array, source: Array) -> Any:
             f"{x.dtype} and (source) {source.dtype}"
         )
     if not x.ndim:
-        return ops.index_copy(_line(x), 0, counted(_line(index)), _line(source)).reshape(())
-    return ops.index_copy(x, dim, counted(_line(index)), source)
+        return ops.index_copy(line(x), 0, counted(line(index)), line(source)).reshape(())
+    return ops.index_copy(x, dim, counted(line(index)), source)
 
 
 @kernel("index_fill.int_Scalar", "index_fill.int_Tensor", lies=like(0))
@@ -53,7 +53,7 @@ def _index_reduce(
         raise RuntimeError(
             f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin, got {reduce}"
         )
-    lines, given, index = _line(x), _line(source), _line(index)
+    lines, given, index = line(x), line(source), line(index)
     if not given.size:
         return duplicate(x)
     dim %= lines.ndim
