@@ -366,7 +366,7 @@ def test_every_name_is_an_operator_or_the_gradient_of_one():
     assert names >= {*OPERATORS}
     assert {n.removesuffix("_backward") for n in names - {*OPERATORS}} <= {*OPERATORS}
     assert all(n.endswith("_backward") for n in names - {*OPERATORS})
-    assert len(names) > 440
+    assert len(names) >= 440
 
 
 def test_no_folder_stands_before_a_function():
