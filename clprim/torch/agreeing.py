@@ -109,8 +109,11 @@ def agrees(
         n: _converter(p, str(parameters[p].annotation), kinds[n]) for n, p in targets.items()
     }
     if _ALONG & {*targets.values()}:
-        indices = {"index", "indices"} & {*targets}
-        converters |= dict.fromkeys(indices, lambda _, index: counted(line(index)))
+        along: dict[str, Any] = {
+            "index": lambda _, index: counted(line(index)),
+            "indices": lambda _, indices: counted(indices),
+        }
+        converters |= {n: convert for n, convert in along.items() if n in targets}
     # An axis of a number is 0 or -1.
     axis = targets.get("dim") == "dim" and str(parameters["dim"].annotation) != "Axis"
 
