@@ -16,8 +16,6 @@ from clprim.ops.shared.arguments import real
 from clprim.pointwise import Pointwise
 from clprim.runtime.device import on
 
-__all__ = ["arange", "eye", "identity", "linspace", "meshgrid"]
-
 _range = Pointwise("y0 = (typeof_y0)w0 + (typeof_y0)w1 * (typeof_y0)index;", name="arange")
 # From whichever end is nearer, so that both are met exactly.
 _steps = Pointwise(

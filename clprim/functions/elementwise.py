@@ -9,13 +9,11 @@ import numpy as np
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.errors import ShapeError
-from clprim.functions.named import operator
 from clprim.language.traced_value import Value, apply
+from clprim.ops.elementwise.calls import unary
 from clprim.ops.elementwise.table import ROWS
 from clprim.ops.shared.arguments import dtype_of, is_array
 from clprim.ops.shared.dims import whole
-
-__all__ = ["clip", "isclose", "nan_to_num", "round", "where"]
 
 
 def round(x: Any, /, decimals: int = 0, *, out: Any = None) -> Array:
@@ -48,19 +46,8 @@ def clip(x: Any, /, min: Any = None, max: Any = None, *, out: Any = None) -> Arr
     if any(isinstance(v, Value) for v in (x, min, max)):
         return apply("clip", x, min, max)  # type: ignore[return-value]
     if min is None and max is None:
-        return operator("positive")(x, out=out)
+        return unary("positive")(x, out=out)
     return ops.clamp(x, min, max, out=out)
-
-
-def nan_to_num(
-    x: Any, /, *, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
-) -> Array:
-    """Returns elements of ``x``, and numbers where it is NaN or infinite.
-
-    ``nan`` stands for NaN, ``posinf`` for ∞ and ``neginf`` for -∞: by default 0, the greatest
-    number of the dtype and the least one.
-    """
-    return ops.nan_to_num(x, nan, posinf, neginf)
 
 
 def isclose(

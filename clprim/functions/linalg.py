@@ -10,24 +10,9 @@ from clprim import ops
 from clprim.arrays.array import Array
 from clprim.dtypes import is_integer, promote
 from clprim.errors import DTypeError, ShapeError, quoted
-from clprim.functions.reduction import sum as _sum
-from clprim.functions.shape import diagonal
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.sums import products
 from clprim.plan.strides import elements_of, normalize_axis
-
-__all__ = [
-    "dot",
-    "einsum",
-    "inner",
-    "matmul",
-    "matvec",
-    "outer",
-    "tensordot",
-    "trace",
-    "vdot",
-    "vecdot",
-]
 
 
 def matmul(a: Any, b: Any, /, *, out: Any = None) -> Array:
@@ -129,4 +114,4 @@ def einsum(subscripts: str, /, *operands: Array) -> Array:
 
 def trace(x: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """Returns the sums of diagonals."""
-    return _sum(diagonal(x, offset, axis1, axis2), axis=-1)
+    return ops.sum(ops.diagonal(x, offset, axis1, axis2), -1)

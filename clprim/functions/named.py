@@ -1,86 +1,34 @@
-"""NumPy's functions of elements that follow from the table of operators."""
+"""NumPy's functions that follow from the table of elements, or from what operators say of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
-from clprim.arrays import arithmetic
+from clprim import ops
 from clprim.arrays.array import Array
-from clprim.arrays.expressions import TRUTHS
-from clprim.errors import DTypeError, upload_hint
 from clprim.language.traced_value import Value, apply
-from clprim.ops.elementwise import operators
+from clprim.ops.elementwise.calls import computed
 from clprim.ops.elementwise.row import Row
 from clprim.ops.elementwise.table import ROWS
-from clprim.ops.shared.arguments import dtype_of, is_array
-from clprim.pointwise import Pointwise
+from clprim.ops.registry import OPERATORS
+
+# PyTorch's names of what NumPy's are taken for.
+_OTHERS = ("dim", "keepdim")
+_KINDS = {bool: "bool", int: "int", float: "float"}
 
 
-def operator(name: str) -> Callable[..., Any]:
-    """NumPy's name of what one of Python's signs does."""
-
-    def compute(x: Any, *, out: Any = None) -> Any:
-        dtype_of(name, "x", x)
-        if out is not None:
-            dtype_of(name, "out", out)
-        found = arithmetic.unary(name, x)
-        return found if out is None else arithmetic.copy(found, out=out)
-
-    return compute
+def _compiled(name: str, text: str, **space: Any) -> Callable[..., Any]:
+    space["__name__"] = __name__
+    exec(text, space)
+    function: Callable[..., Any] = space[name]
+    return function
 
 
-def _checked(name: str, a: Any, b: Any) -> None:
-    for value in (a, b):
-        if not is_array(value) and not isinstance(value, int | float | np.generic):
-            raise DTypeError(
-                f"{name}: expected a device array or a number, got {type(value).__name__}"
-                + upload_hint(value)
-            )
-    if not is_array(a) and not is_array(b):
-        raise DTypeError(f"{name}: expected a device array among its operands, got two numbers")
-
-
-def _arithmetic(name: str) -> Callable[..., Any]:
-    def compute(a: Any, b: Any, *, out: Any = None) -> Any:
-        _checked(name, a, b)
-        if is_array(a):
-            return arithmetic.binary(name, a, b, out=out)
-        return arithmetic.binary(name, b, a, swapped=True, out=out)
-
-    return compute
-
-
-def _logical(name: str) -> Callable[..., Any]:
-    """A string of two, of which one may be a number."""
-    text = f"y0 = (@ != 0) {TRUTHS[name]} (x0 != 0);"
-    of_arrays, of_number = (
-        Pointwise(text.replace("@", other), name=f"{name}_of", result_type=np.bool_)
-        for other in ("x1", "w0")
-    )
-
-    def compute(a: Any, b: Any, *, out: Any = None) -> Any:
-        _checked(name, a, b)
-        if is_array(a) and is_array(b):
-            return of_arrays(a, b, out=out)
-        return of_number(*((a, b) if is_array(a) else (b, a)), out=out)
-
-    return compute
-
-
-def _compute(row: Row) -> Callable[..., Any]:
-    """Returns what computes a row."""
-    if row.arithmetic.startswith("logical"):
-        return _logical(row.arithmetic)
-    if row.arithmetic:
-        return (operator if len(row.arrays) == 1 else _arithmetic)(row.arithmetic)
-    return getattr(operators, row.name) if row.shown else row.operator
-
-
-def _function(row: Row) -> Callable[..., Array]:
-    """Compiles the function, which takes the values of `elementwise` as well."""
+def _of_row(row: Row) -> Callable[..., Array]:
+    """Compiles a function of elements, which takes the values of `elementwise` as well."""
     name, given = row.numpy.split()[0], row.operands
     values = " or ".join(f"isinstance({array}, Value)" for array in row.arrays)
     each = "" if "element" in row.meaning else ", of every element"
@@ -90,18 +38,53 @@ def {name}({given}, /, *, out=None):
         return apply({name!r}, {given})
     return compute({given}, out=out)
 """
-    space: dict[str, Any] = {"Value": Value, "apply": apply, "compute": _compute(row)}
-    space["__name__"] = __name__
-    exec(text, space)
-    function: Callable[..., Array] = space[name]
+    compute = computed(row) if row.arithmetic or not row.shown else getattr(ops, row.name)
+    function = _compiled(name, text, Value=Value, apply=apply, compute=compute)
     function.__doc__ = f"Returns {row.meaning}{each}; ``out`` is where the result goes."
     return function
 
 
-# What a type checker reads stands in named.pyi, which is made from the table as well.
-_FUNCTIONS: dict[str, Any] = {}
-for _row in ROWS.values():
-    if _row.numpy:
-        _FUNCTIONS |= dict.fromkeys(_row.numpy.split(), _function(_row))
-globals().update(_FUNCTIONS)
-__all__ = sorted(_FUNCTIONS)  # noqa: PLE0605
+def _passed_on(operator: Callable[..., Any], parameters: str) -> tuple[Callable[..., Any], str]:
+    """Compiles a function that passes on to an operator; returns it with its signature."""
+    names, _, rest = parameters.partition("(")
+    name, by_name = names.split()[0], inspect.Parameter.KEYWORD_ONLY
+    if not rest:
+        own = [p for p in inspect.signature(operator).parameters.values() if p.name not in _OTHERS]
+        first = own[0].replace(kind=inspect.Parameter.POSITIONAL_ONLY)
+        bare = [p.replace(annotation=inspect.Parameter.empty) for p in (first, *own[1:])]
+        rest = str(inspect.Signature(bare))[1:]
+    signature = inspect.signature(_compiled("f", f"def f({rest}: pass"))
+    given = [p if v.kind is not by_name else f"{p}={p}" for p, v in signature.parameters.items()]
+    text = f"def {name}({rest}: return operator({', '.join(given)})"
+    function = _compiled(name, text, operator=operator)
+    first = str(inspect.getdoc(operator)).partition("\n\n")[0]
+    function.__doc__ = f"{first}\n\nPasses on to `clprim.ops.{operator.__name__}`."
+    typed = [
+        p.replace(annotation="Any" if p.name == "axis" else _KINDS.get(type(p.default), "Any"))
+        for p in signature.parameters.values()
+    ]
+    returned = inspect.unwrap(operator).__annotations__["return"]
+    function.__annotations__ = {p.name: p.annotation for p in typed} | {"return": returned}
+    shown = signature.replace(parameters=typed)
+    return function, f"{re.sub(chr(39), '', str(shown))} -> {returned}"
+
+
+def _functions() -> Iterator[tuple[str, Callable[..., Any], str]]:
+    """Yields names, functions, and signatures for type checkers."""
+    for row in ROWS.values():
+        if row.numpy:
+            function = _of_row(row)
+            typed = f"({row.operands.replace(',', ': Any,')}: Any, /, *, out: Any = None) -> Array"
+            yield from ((name, function, typed) for name in row.numpy.split())
+    for name, facts in OPERATORS.items():
+        if facts.numpy:
+            function, typed = _passed_on(getattr(ops, name), facts.numpy)
+            for other in facts.numpy.partition("(")[0].split():
+                yield other, function, typed
+
+
+# What a type checker reads stands in named.pyi, which is made from the same.
+SIGNATURES: dict[str, str] = {}
+for _name, _function, _typed in _functions():
+    globals()[_name] = _function
+    SIGNATURES[_name] = _typed

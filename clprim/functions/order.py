@@ -10,24 +10,6 @@ from clprim.errors import ShapeError, quoted
 from clprim.ops.shared.arguments import dtype_of, is_array
 from clprim.plan.strides import normalize_axis
 
-__all__ = [
-    "argsort",
-    "argwhere",
-    "bincount",
-    "flatnonzero",
-    "isin",
-    "nonzero",
-    "searchsorted",
-    "sort",
-    "take",
-    "take_along_axis",
-    "unique",
-    "unique_all",
-    "unique_counts",
-    "unique_inverse",
-    "unique_values",
-]
-
 
 def sort(
     x: Array, /, axis: int | None = -1, *, descending: bool = False, stable: bool = True
@@ -51,11 +33,6 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
         raise ShapeError("nonzero: an array without dimensions has no positions")
     found = ops.nonzero(x)
     return tuple(found[:, d] for d in range(x.ndim))
-
-
-def argwhere(x: Array, /) -> Array:
-    """Returns the positions of elements that are not 0: a row for each element."""
-    return ops.nonzero(x)
 
 
 def flatnonzero(x: Array, /) -> Array:
@@ -95,16 +72,6 @@ def take(x: Array, /, indices: Any, axis: int | None = None) -> Array:
         return ops.take(x, indices)
     at = normalize_axis("take", axis, x.ndim)
     return ops.index(x, [*[None] * at, indices])
-
-
-def take_along_axis(x: Array, indices: Array, /, axis: int | None = -1) -> Array:
-    """Returns elements along ``axis`` by their positions there; other axes broadcast."""
-    return ops.take_along_dim(x, indices, axis)
-
-
-def bincount(x: Array, /, weights: Any = None, minlength: int = 0) -> Array:
-    """Returns how often each number from 0 on occurs, or the sums of their weights."""
-    return ops.bincount(x, weights, minlength)
 
 
 class UniqueAll(NamedTuple):

@@ -18,54 +18,6 @@ from clprim.ops.shared.dims import one_axis
 from clprim.plan.strides import normalize_axes
 from clprim.reduction import Reduction
 
-__all__ = [
-    "all",
-    "allclose",
-    "amax",
-    "amin",
-    "any",
-    "argmax",
-    "argmin",
-    "array_equal",
-    "average",
-    "count_nonzero",
-    "cumprod",
-    "cumsum",
-    "cumulative_prod",
-    "cumulative_sum",
-    "diff",
-    "max",
-    "mean",
-    "median",
-    "min",
-    "prod",
-    "ptp",
-    "std",
-    "sum",
-    "var",
-]
-
-
-def sum(
-    x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, out: Any = None
-) -> Array:
-    """Returns the sum along ``axis`` (all axes by default), in NumPy's dtype or ``dtype``."""
-    return ops.sum(x, axis, keepdims=keepdims, dtype=dtype, out=out)
-
-
-def prod(
-    x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, out: Any = None
-) -> Array:
-    """Returns the product along ``axis``, in NumPy's dtype or ``dtype``."""
-    return ops.prod(x, axis, keepdims=keepdims, dtype=dtype, out=out)
-
-
-def mean(
-    x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, out: Any = None
-) -> Array:
-    """Returns the mean along ``axis``; of integers in float64."""
-    return ops.mean(x, axis, keepdims=keepdims, dtype=dtype, out=out)
-
 
 def average(x: Array, /, axis: Any = None, weights: Any = None) -> Array:
     """Returns the mean along ``axis``, weighted by an array that broadcasts.
@@ -73,7 +25,7 @@ def average(x: Array, /, axis: Any = None, weights: Any = None) -> Array:
     That of integers is float64, as in NumPy.
     """
     if weights is None:
-        return mean(x, axis)
+        return ops.mean(x, axis)
     if not is_array(weights):
         weights = Array.namespace.asarray(weights)
     dtype = promote([dtype_of("average", "x", x), weights.dtype])
@@ -133,49 +85,14 @@ def std(
     return ops.std(x, axis, correction=less, keepdims=keepdims, out=out)
 
 
-def max(x: Array, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
-    """Returns the greatest element along ``axis``, or NaN where one is."""
-    return ops.amax(x, axis, keepdims=keepdims, out=out)
-
-
-def min(x: Array, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
-    """Returns the least element along ``axis``, or NaN where one is."""
-    return ops.amin(x, axis, keepdims=keepdims, out=out)
-
-
-amax, amin = max, min
-
-
 def ptp(x: Array, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
     """Returns the greatest less the least element along ``axis``."""
     return arithmetic.binary(
-        "subtract", max(x, axis, keepdims=keepdims), min(x, axis, keepdims=keepdims), out=out
+        "subtract",
+        ops.amax(x, axis, keepdims=keepdims),
+        ops.amin(x, axis, keepdims=keepdims),
+        out=out,
     )
-
-
-def argmax(x: Array, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
-    """Returns the position of the greatest element along ``axis``, the first of equal ones."""
-    return ops.argmax(x, axis, keepdims=keepdims, out=out)
-
-
-def argmin(x: Array, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
-    """Returns the position of the least element along ``axis``, the first of equal ones."""
-    return ops.argmin(x, axis, keepdims=keepdims, out=out)
-
-
-def all(x: Array, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
-    """Returns whether no element along ``axis`` is 0."""
-    return ops.all(x, axis, keepdims=keepdims, out=out)
-
-
-def any(x: Array, /, axis: Any = None, *, keepdims: bool = False, out: Any = None) -> Array:
-    """Returns whether an element along ``axis`` is not 0."""
-    return ops.any(x, axis, keepdims=keepdims, out=out)
-
-
-def count_nonzero(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """Returns how many elements along ``axis`` are not 0."""
-    return ops.count_nonzero(x, axis, keepdims=keepdims)
 
 
 def median(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
@@ -220,21 +137,6 @@ def cumulative_prod(
     return _after(1, cumprod(_one_axis(x, axis), axis, dtype=dtype), x, axis, include_initial)
 
 
-def diff(
-    x: Array, /, n: int = 1, axis: int = -1, *, prepend: Any = None, append: Any = None
-) -> Array:
-    """Returns the differences of neighbours along ``axis``, n times over.
-
-    Args:
-        x: A device array.
-        n: How many times.
-        axis: Along which axis.
-        prepend: An array that comes before x, along that axis.
-        append: One that comes behind.
-    """
-    return ops.diff(x, n, axis, prepend, append)
-
-
 def _one_axis(x: Any, axis: int | None) -> Any:
     if axis is None and x.ndim != 1:
         raise DTypeError(f"axis= is needed for an array of {x.ndim} dimensions")
@@ -256,11 +158,11 @@ def _line(x: Any, axis: Any) -> tuple[Any, int]:
 def array_equal(a: Any, b: Any, /) -> bool:
     """Returns whether two arrays, one of which may be the host's, are of one shape and equal."""
     a, b = (v if is_array(v) else Array.namespace.asarray(v) for v in (a, b))
-    return a.shape == b.shape and bool(all(a == b))
+    return a.shape == b.shape and bool(ops.all(a == b))
 
 
 def allclose(
     a: Any, b: Any, /, rtol: float = 1e-5, atol: float = 1e-8, *, equal_nan: bool = False
 ) -> bool:
     """Returns whether all elements are within ``atol + rtol · |b|`` of each other."""
-    return bool(all(isclose(a, b, rtol, atol, equal_nan=equal_nan)))
+    return bool(ops.all(isclose(a, b, rtol, atol, equal_nan=equal_nan)))

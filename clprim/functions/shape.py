@@ -23,42 +23,6 @@ from clprim.plan.strides import (
     normalize_axis,
 )
 
-__all__ = [
-    "atleast_1d",
-    "atleast_2d",
-    "broadcast_arrays",
-    "broadcast_shapes",
-    "broadcast_to",
-    "concat",
-    "concatenate",
-    "diag",
-    "diagonal",
-    "expand_dims",
-    "flip",
-    "fliplr",
-    "flipud",
-    "hstack",
-    "matrix_transpose",
-    "moveaxis",
-    "pad",
-    "permute_dims",
-    "ravel",
-    "repeat",
-    "reshape",
-    "roll",
-    "rot90",
-    "split",
-    "squeeze",
-    "stack",
-    "swapaxes",
-    "tile",
-    "transpose",
-    "tril",
-    "triu",
-    "unstack",
-    "vstack",
-]
-
 
 def reshape(x: Array, /, shape: Any, *, copy: bool | None = None) -> Array:
     """Returns the elements in another shape: a view of a C-contiguous array, else of a copy."""
@@ -185,11 +149,6 @@ def concatenate(arrays: Sequence[Array], /, axis: int | None = 0, *, out: Any = 
 concat = concatenate
 
 
-def stack(arrays: Sequence[Array], /, axis: int = 0, *, out: Any = None) -> Array:
-    """Returns arrays of one shape along a new axis."""
-    return ops.stack(arrays, axis, out=out)
-
-
 def vstack(arrays: Sequence[Array], /) -> Array:
     """Returns arrays below each other."""
     return concatenate([atleast_2d(a) for a in arrays], 0)
@@ -199,11 +158,6 @@ def hstack(arrays: Sequence[Array], /) -> Array:
     """Returns arrays beside each other."""
     lines = [atleast_1d(a) for a in arrays]
     return concatenate(lines, 0 if lines and lines[0].ndim == 1 else 1)
-
-
-def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """Returns the slices along ``axis``, as views."""
-    return ops.unbind(x, axis)
 
 
 def split(x: Array, indices_or_sections: Any, /, axis: int = 0) -> list[Array]:
@@ -242,11 +196,6 @@ def repeat(x: Array, /, repeats: Any, axis: int | None = None) -> Array:
     return ops.repeat_interleave(x, atleast_1d(counts), axis)
 
 
-def tile(x: Array, repetitions: Any, /) -> Array:
-    """Returns an array several times beside itself."""
-    return ops.tile(x, repetitions)
-
-
 def flip(x: Array, /, axis: Any = None) -> Array:
     """Returns a view with axes backwards: all, or those named."""
     at = normalize_axes("flip", axis, x.ndim)
@@ -261,11 +210,6 @@ def flipud(x: Array, /) -> Array:
 def fliplr(x: Array, /) -> Array:
     """Returns a view with the second axis backwards."""
     return flip(x, 1)
-
-
-def rot90(x: Array, k: int = 1, axes: Sequence[int] = (0, 1)) -> Array:
-    """Returns planes turned by k times 90 degrees, from the first axis towards the second."""
-    return ops.rot90(x, k, axes)
 
 
 def roll(x: Array, /, shift: Any, axis: Any = None) -> Array:
@@ -296,29 +240,6 @@ def pad(x: Array, pad_width: Any, mode: str = "constant", *, constant_values: fl
     turned = [n for pair in reversed(pairs) for n in pair]
     named = {"edge": "replicate", "wrap": "circular"}.get(mode, mode)
     return ops.pad(x, turned, named, constant_values if named == "constant" else None)
-
-
-# --- diagonals -----------------------------------------------------------------------------------
-
-
-def diagonal(x: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """Returns a diagonal of the planes of two axes, as a view; it is the last axis."""
-    return ops.diagonal(x, offset, axis1, axis2)
-
-
-def diag(x: Array, /, k: int = 0) -> Array:
-    """Returns the diagonal of a matrix, or a matrix with that diagonal."""
-    return ops.diag(x, k)
-
-
-def tril(x: Array, /, k: int = 0) -> Array:
-    """Returns matrices with zeros above the diagonal ``k``."""
-    return ops.tril(x, k)
-
-
-def triu(x: Array, /, k: int = 0) -> Array:
-    """Returns matrices with zeros below the diagonal ``k``."""
-    return ops.triu(x, k)
 
 
 def _integers(what: str, label: str, value: Any) -> list[int]:

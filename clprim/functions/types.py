@@ -12,17 +12,6 @@ from clprim.dtypes import AnyDType, as_dtype, promote
 from clprim.errors import DTypeError, quoted
 from clprim.runtime.device import Device, current_device, devices
 
-__all__ = [
-    "__array_namespace_info__",
-    "astype",
-    "can_cast",
-    "copyto",
-    "finfo",
-    "iinfo",
-    "isdtype",
-    "result_type",
-]
-
 _KINDS = {
     "bool": "b",
     "signed integer": "i",

@@ -4,6 +4,7 @@ The device is clprim's current one. What has no kernel of clprim's runs on the C
 """
 
 from clprim.torch import (
+    agreeing,
     autocast,
     basics,
     compiling,
@@ -38,6 +39,7 @@ logarithms.register()
 product.register()
 shape.register()
 layout.register()
+agreeing.register()
 table.register_all()
 private.register_fallback(run_on_cpu)
 autocast.register()

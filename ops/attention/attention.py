@@ -19,12 +19,11 @@ from clprim.ops.attention.fused import Drop, attend, attend_few, differentiate
 from clprim.ops.attention.problem import Problem
 from clprim.ops.attention.weights import query_sums, weights, weights_gradient
 from clprim.ops.product.matmul import matmul
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape, dtype_of
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 from clprim.runtime.randomness import State, advance, at, checked_state, get_state
-
-__all__ = ["scaled_dot_product_attention", "scaled_dot_product_attention_backward"]
 
 _WHAT = "scaled_dot_product_attention"
 
@@ -33,6 +32,7 @@ _delta = Reduction("y0 = x0 * x1;", init="reduce_y0 = 0;", step="reduce_y0 += y0
 _sum = Reduction("", init="reduce_y0 = 0;", step="reduce_y0 += x0;", name="sum_of_groups")
 
 
+@operator(sample="x, x, x")
 def scaled_dot_product_attention(
     query: Any,
     key: Any,

@@ -24,13 +24,12 @@ from clprim.ops.product.matmul import linear, matmul
 from clprim.ops.random.dropout import dropout
 from clprim.ops.reduction.reduce import mean
 from clprim.ops.reduction.softmax import softmax
+from clprim.ops.registry import operator
 from clprim.ops.shape.join import cat
 from clprim.ops.shape.pad import pad
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.strings import kernel
 from clprim.runtime.randomness import State
-
-__all__ = ["multi_head_attention_forward"]
 
 
 @dataclass(frozen=True)
@@ -134,6 +133,10 @@ def multi_head_attention_forward(
     *,
     return_saved: Literal[True],
 ) -> tuple[Array, Array | None, SavedHeads]: ...
+@operator(
+    gradient="`multi_head_attention_backward`",
+    sample="*[x[..., 0]] * 3, 4, 2, empty((12, 4)), *[None] * 3, False, 0.0, empty((4, 4)), None",
+)
 def multi_head_attention_forward(
     query: Any,
     key: Any,

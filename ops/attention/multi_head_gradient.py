@@ -15,9 +15,8 @@ from clprim.ops.product.matmul import linear_backward, matmul
 from clprim.ops.random.dropout import dropout_backward
 from clprim.ops.reduction.reduce import sum as add_up
 from clprim.ops.reduction.softmax import softmax_backward
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of
-
-__all__ = ["multi_head_attention_backward"]
 
 
 class MultiHeadGradients(NamedTuple):
@@ -39,6 +38,7 @@ class MultiHeadGradients(NamedTuple):
     key_padding_mask: Array | None
 
 
+@operator()
 def multi_head_attention_backward(
     grad: Any, grad_weights: Any, saved: SavedHeads, *, mask_gradients: bool = False
 ) -> MultiHeadGradients:

@@ -7,12 +7,11 @@ from typing import Any
 
 from clprim.arrays.array import Array, view_of
 from clprim.errors import ShapeError
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_floating
 from clprim.ops.shared.strings import places
 from clprim.plan.strides import broadcasts_to
 from clprim.pointwise import Pointwise
-
-__all__ = ["rotary_embedding", "rotary_embedding_backward"]
 
 
 @lru_cache(maxsize=64)
@@ -38,6 +37,7 @@ def _rotate(ndim: int, interleaved: bool, back: bool, dtype: Any) -> Pointwise:
     )
 
 
+@operator(sample="x, empty((4, 2)), empty((4, 2))")
 def rotary_embedding(
     x: Any, cos: Any, sin: Any, *, interleaved: bool = False, out: Any = None
 ) -> Array:

@@ -32,6 +32,7 @@ from clprim.ops.product.arguments import (
     product_dtypes,
     split_bias,
 )
+from clprim.ops.registry import operator
 from clprim.ops.shared.epilogue import check_epilogue, split_arguments
 from clprim.options import current_options
 from clprim.plan.conv.family import CONVOLUTIONS
@@ -39,9 +40,8 @@ from clprim.plan.conv.problem import Convolution
 from clprim.plan.strides import is_channels_last
 from clprim.runtime.device import current_device
 
-__all__ = ["conv2d", "pack_weight"]
 
-
+@operator()
 def pack_weight(w: Any, *, groups: int = 1, memory_format: str | None = None) -> PackedWeight:
     """Returns a weight that is packed once, when it is first used, and taken wherever ``w`` is.
 
@@ -305,4 +305,7 @@ class _Conv2d:
         return "<clprim.ops.conv2d>"
 
 
-conv2d = _Conv2d()
+conv2d = operator(
+    gradient="`conv2d_input`, `conv2d_weight`, `conv2d_bias`",
+    sample="x, empty((2, 3, 3, 3))",
+)(_Conv2d())

@@ -25,6 +25,7 @@ from clprim.ops.conv.pixels import check_shuffle, shuffle_of
 from clprim.ops.conv.settings import Settings
 from clprim.ops.conv.windows import Padding, Pair
 from clprim.ops.product.arguments import check_operands, check_result, product_dtypes
+from clprim.ops.registry import operator
 from clprim.ops.shape.pixels import space_to_depth
 from clprim.ops.shared.arguments import dtype_of
 from clprim.options import current_options
@@ -35,9 +36,8 @@ from clprim.plan.strides import is_channels_last
 from clprim.reduction import Reduction
 from clprim.runtime.device import current_device
 
-__all__ = ["conv2d_bias", "conv2d_input", "conv2d_weight"]
 
-
+@operator(sample="x.shape, empty((2, 3, 3, 3)), empty((0, 2, 2, 2))")
 def conv2d_input(
     input_shape: Sequence[int],
     w: Any,
@@ -162,6 +162,7 @@ def _input(what: str) -> ContractionPrimitive:
     return ContractionPrimitive(what, lambda _: ("grad", "w"), lower)
 
 
+@operator(sample="x, (2, 3, 3, 3), empty((0, 2, 2, 2))")
 def conv2d_weight(
     x: Any,
     weight_shape: Sequence[int],
@@ -309,6 +310,7 @@ _bias_gradient = Reduction(
 )
 
 
+@operator()
 def conv2d_bias(grad: Any, *, out: Any = None, beta: float = 0) -> Array:
     """Returns the gradient of `conv2d` in its bias: the sums (O,) of ``grad``.
 

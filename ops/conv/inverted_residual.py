@@ -10,12 +10,12 @@ from clprim.call.primitive import NoPlanError, run
 from clprim.ops.conv.forward import conv2d
 from clprim.ops.conv.fused_residual import ADD, BLOCK, Settings, adds
 from clprim.ops.conv.windows import Pair
-
-__all__ = ["inverted_residual"]
+from clprim.ops.registry import operator
 
 _CLIP = "y0 = clamp(y0, 0, 6);"
 
 
+@operator()
 def inverted_residual(
     x: Any,
     w_expand: Any,

@@ -21,14 +21,14 @@ from clprim.ops.conv.settings import Settings
 from clprim.ops.conv.transpose import transposed
 from clprim.ops.conv.windows import Padding, Pair, axes, whole_numbers
 from clprim.ops.product.arguments import check_operands
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import is_array
 from clprim.runtime.device import current_device
-
-__all__ = ["conv1d", "conv1d_input", "conv1d_weight", "conv_transpose1d"]
 
 Sides = tuple[int, int, int, int]
 
 
+@operator(gradient="`conv1d_input`, `conv1d_weight`", sample="x[:, 0], empty((2, 4, 3))")
 def conv1d(
     x: Any,
     w: Any,
@@ -82,6 +82,7 @@ def conv1d(
     return out if out is not None else _line(y, single)
 
 
+@operator(gradient="`conv1d`, `conv1d_weight`", sample="x[:, 0], empty((4, 2, 3))")
 def conv_transpose1d(
     x: Any,
     w: Any,
@@ -135,6 +136,7 @@ def conv_transpose1d(
     return out if out is not None else _line(y, single)
 
 
+@operator(sample="(0, 4, 4), empty((2, 4, 3)), empty((0, 2, 2))")
 def conv1d_input(
     input_shape: Sequence[int],
     w: Any,
@@ -177,6 +179,7 @@ def conv1d_input(
     return out if out is not None else _line(y, single)
 
 
+@operator(sample="x[:, 0], (2, 4, 3), empty((0, 2, 2))")
 def conv1d_weight(
     x: Any,
     weight_shape: Sequence[int],

@@ -28,14 +28,14 @@ from clprim.ops.product.arguments import (
     product_dtypes,
     split_bias,
 )
+from clprim.ops.registry import operator
 from clprim.ops.shared.epilogue import check_epilogue, split_arguments
 from clprim.options import current_options
 from clprim.plan.conv.family import CONVOLUTIONS
 from clprim.plan.conv.problem import Convolution
 
-__all__ = ["conv_transpose2d"]
 
-
+@operator(gradient="`conv2d`, `conv2d_weight`", sample="x, empty((3, 2, 3, 3))")
 def conv_transpose2d(
     x: Any,
     w: Any,

@@ -24,6 +24,7 @@ from clprim.ops.conv.arguments import (
 from clprim.ops.conv.volume_calls import Axes, convolve, correlate, spread
 from clprim.ops.conv.windows import Padding, Pair, axes, transposed_axes
 from clprim.ops.product.arguments import check_operands, check_result, product_dtypes
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape
 from clprim.ops.shared.dims import empty_like
 from clprim.ops.shared.epilogue import check_epilogue, split_arguments
@@ -32,9 +33,8 @@ from clprim.plan.conv.family import CONVOLUTIONS
 from clprim.plan.epilogue import is_position
 from clprim.runtime.device import current_device
 
-__all__ = ["conv3d", "conv3d_input", "conv3d_weight", "conv_transpose3d"]
 
-
+@operator(gradient="`conv3d_input`, `conv3d_weight`", sample="image(3), empty((2, 3, 2, 2, 2))")
 def conv3d(
     x: Any,
     w: Any,
@@ -101,6 +101,7 @@ def conv3d(
     return given_out if given_out is not None else unbatched(y) if single else y
 
 
+@operator(gradient="`conv3d`, `conv3d_weight`", sample="image(3), empty((3, 2, 2, 2, 2))")
 def conv_transpose3d(
     x: Any,
     w: Any,
@@ -177,6 +178,7 @@ def conv_transpose3d(
     return given_out if given_out is not None else unbatched(y) if single else y
 
 
+@operator(sample="(0, 3, 4, 4, 4), empty((2, 3, 2, 2, 2)), empty((0, 2, 3, 3, 3))")
 def conv3d_input(
     input_shape: Sequence[int],
     w: Any,
@@ -221,6 +223,7 @@ def conv3d_input(
     return given_out if given_out is not None else unbatched(dx) if single else dx
 
 
+@operator(sample="image(3), (2, 3, 2, 2, 2), empty((0, 2, 3, 3, 3))")
 def conv3d_weight(
     x: Any,
     weight_shape: Sequence[int],

@@ -13,10 +13,9 @@ from clprim.arrays.array import Array
 from clprim.dtypes import adapted
 from clprim.errors import DefinitionError, DTypeError, quoted
 from clprim.ops.elementwise.calls import arithmetic, common_dtype
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import is_array, number, operand
 from clprim.ops.shared.strings import kernel
-
-__all__ = ["add", "div", "sub"]
 
 
 def _add(what: str, sign: str, a: Any, b: Any, alpha: Any, out: Any) -> Array:
@@ -39,6 +38,7 @@ def _add(what: str, sign: str, a: Any, b: Any, alpha: Any, out: Any) -> Array:
     return found
 
 
+@operator(onnx="Add")
 def add(a: Any, b: Any, *, alpha: float = 1, out: Any = None) -> Array:
     """Returns a + alpha · b.
 
@@ -60,11 +60,13 @@ def add(a: Any, b: Any, *, alpha: float = 1, out: Any = None) -> Array:
     return _add("add", "+", a, b, alpha, out)
 
 
+@operator(onnx="Sub")
 def sub(a: Any, b: Any, *, alpha: float = 1, out: Any = None) -> Array:
     """Returns a - alpha · b; see `add`. Two bool arrays have no difference."""
     return _add("sub", "-", a, b, alpha, out)
 
 
+@operator()
 def div(a: Any, b: Any, *, rounding_mode: str | None = None, out: Any = None) -> Array:
     """Returns a / b.
 

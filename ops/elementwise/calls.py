@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from clprim.arrays.arithmetic import binary
+from clprim.arrays.arithmetic import binary, copy
+from clprim.arrays.arithmetic import unary as arithmetic_of_one
 from clprim.arrays.array import Array
+from clprim.arrays.expressions import TRUTHS
 from clprim.dtypes import AnyDType, adapted, promote, scalar_dtype
-from clprim.errors import ShapeError
+from clprim.errors import DTypeError, ShapeError, upload_hint
 from clprim.ops.elementwise.row import SAME, Row, gradient, gradient_of_result
 from clprim.ops.shared.arguments import check_floating, dtype_of, is_array, number, operand, real
 from clprim.pointwise import Pointwise
@@ -91,6 +93,69 @@ def back_of_two(what: str, row: Row, grad: Any, *operands: Any) -> Any:
     for label, array in zip(row.arrays, operands, strict=True):
         check_floating(what, label, array)
     return gradient(row, None)(*operands, grad=grad)
+
+
+# --- without a function of `clprim.ops` ---------------------------------------------------------
+
+
+def unary(name: str) -> Callable[..., Any]:
+    """NumPy's name of what one of Python's signs does."""
+
+    def compute(x: Any, *, out: Any = None) -> Any:
+        dtype_of(name, "x", x)
+        if out is not None:
+            dtype_of(name, "out", out)
+        found = arithmetic_of_one(name, x)
+        return found if out is None else copy(found, out=out)
+
+    return compute
+
+
+def _checked(name: str, a: Any, b: Any) -> None:
+    for value in (a, b):
+        if not is_array(value) and not isinstance(value, int | float | np.generic):
+            raise DTypeError(
+                f"{name}: expected a device array or a number, got {type(value).__name__}"
+                + upload_hint(value)
+            )
+    if not is_array(a) and not is_array(b):
+        raise DTypeError(f"{name}: expected a device array among its operands, got two numbers")
+
+
+def _arithmetic(name: str) -> Callable[..., Any]:
+    def compute(a: Any, b: Any, *, out: Any = None) -> Any:
+        _checked(name, a, b)
+        if is_array(a):
+            return binary(name, a, b, out=out)
+        return binary(name, b, a, swapped=True, out=out)
+
+    return compute
+
+
+def _logical(name: str) -> Callable[..., Any]:
+    """A string of two, of which one may be a number."""
+    text = f"y0 = (@ != 0) {TRUTHS[name]} (x0 != 0);"
+    of_arrays, of_number = (
+        Pointwise(text.replace("@", other), name=f"{name}_of", result_type=np.bool_)
+        for other in ("x1", "w0")
+    )
+
+    def compute(a: Any, b: Any, *, out: Any = None) -> Any:
+        _checked(name, a, b)
+        if is_array(a) and is_array(b):
+            return of_arrays(a, b, out=out)
+        return of_number(*((a, b) if is_array(a) else (b, a)), out=out)
+
+    return compute
+
+
+def computed(row: Row) -> Callable[..., Any]:
+    """Returns what computes a row."""
+    if row.arithmetic.startswith("logical"):
+        return _logical(row.arithmetic)
+    if row.arithmetic:
+        return (unary if len(row.arrays) == 1 else _arithmetic)(row.arithmetic)
+    return row.operator
 
 
 # --- functions -----------------------------------------------------------------------------------

@@ -15,10 +15,9 @@ from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, promote, scalar_dtype
 from clprim.errors import DefinitionError
 from clprim.ops.elementwise.table import ROWS
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import Operator, dtype_of, is_array, number
 from clprim.pointwise import Pointwise
-
-__all__ = ["clamp", "lerp", "where"]
 
 
 @lru_cache(maxsize=256)
@@ -27,6 +26,7 @@ def _where(a: str, b: str, dtype: AnyDType) -> Operator:
     return Pointwise(expr, result_type=dtype, name="where")
 
 
+@operator(onnx="Where", sample="x, x, x")
 def where(condition: Any, a: Any, b: Any, *, out: Any = None) -> Array:
     """Returns elements of ``a`` where ``condition`` is not zero, and of ``b`` elsewhere.
 
@@ -83,6 +83,7 @@ def _clamp(low: str, high: str) -> Operator:
     return Pointwise(" ".join([*steps, "y0 = x;"]), name="clamp_of")
 
 
+@operator(sample="x, 0, 1")
 def clamp(x: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Array:
     """Returns elements of ``x`` brought between ``min`` and ``max``; NaN stays NaN.
 
@@ -112,6 +113,7 @@ def clamp(x: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Array
     return _clamp(*labels)(*arrays, *scalars, out=out)
 
 
+@operator(sample="x, x, 0.5")
 def lerp(start: Any, end: Any, weight: Any, *, out: Any = None) -> Array:
     """Returns start + weight · (end - start).
 

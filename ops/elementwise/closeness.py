@@ -9,13 +9,13 @@ import numpy as np
 from clprim.arrays.array import Array
 from clprim.dtypes import adapted
 from clprim.ops.reduction.reduce import all as all_of
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of, is_array, number, real
 from clprim.ops.shared.strings import kernel
 from clprim.runtime.device import current_device
 
-__all__ = ["allclose", "isclose"]
 
-
+@operator()
 def isclose(
     a: Any,
     b: Any,
@@ -62,6 +62,7 @@ def isclose(
     return found
 
 
+@operator()
 def allclose(
     a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> bool:

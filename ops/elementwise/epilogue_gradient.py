@@ -8,14 +8,14 @@ from typing import Any
 
 from clprim.arrays.array import Array
 from clprim.errors import DTypeError, ShapeError
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
 from clprim.pointwise import Pointwise
 from clprim.runtime.device import current_device
 
-__all__ = ["epilogue_backward"]
 
-
+@operator()
 def epilogue_backward(
     grad: Any,
     y: Any,

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from clprim.ops.elementwise.calls import functions
+from clprim.ops.elementwise.calls import computed, functions
 from clprim.ops.elementwise.table import ROWS
+from clprim.ops.registry import add, add_onnx
 
 # What a type checker reads stands in operators.pyi, which is made from the table as well.
 _FUNCTIONS = functions(ROWS.values(), __name__)
 globals().update(_FUNCTIONS)
-__all__ = sorted(_FUNCTIONS)  # noqa: PLE0605
+for _row in ROWS.values():
+    if _row.shown:
+        _facts = {"onnx": _row.onnx, "sample": _row.sample, "gradient": _row.slope}
+        add(_row.name, _FUNCTIONS[_row.name], **_facts)
+    elif _row.onnx:
+        add_onnx(_row.onnx, computed(_row))

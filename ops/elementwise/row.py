@@ -44,7 +44,9 @@ class Row:
         shown: Whether `clprim.ops` has it as it stands; else functions by hand call it.
         numpy: Names that NumPy or the Array API has for it.
         torch: Names of PyTorch's overloads.
-        onnx: ONNX's name.
+        onnx: ONNX's name and attributes; see `clprim.ops.registry.Facts`.
+        sample: Likewise, of the page of operators.
+        slope: What the gradient is, in words, where there is no ``NAME_backward``.
     """
 
     name: str
@@ -65,6 +67,8 @@ class Row:
     numpy: str = ""
     torch: str = ""
     onnx: str = ""
+    sample: str = ""
+    slope: str = ""
 
     @property
     def kernel(self) -> str:

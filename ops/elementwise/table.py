@@ -131,7 +131,7 @@ FUNCTIONS = (
     _function("trunc", "the whole number next towards 0", "y0 = trunc(x0);", integers="y0 = x0;",
         numpy="trunc"),
     _function("frac", "what is left without `trunc`", "y0 = x0 - trunc(x0);",
-        integers="y0 = x0 - x0;"),
+        integers="y0 = x0 - x0;", slope="the result's own"),
     # The function takes decimals, and that of slopes looks at them first.
     _function("round", "the nearest whole number, of two the even", "y0 = rint(x0);",
         integers="y0 = x0;", shown=False, numpy="rint", onnx="Round"),
@@ -171,7 +171,7 @@ def _truth(name: str, meaning: str, floats: str, integers: str, onnx: str = "") 
 _TRUTHS = (
     _truth("isnan", "whether it is NaN", "y0 = x0 != x0;", _NEVER, "IsNaN"),
     _truth("isinf", "whether it is infinite", "y0 = x0 == INFINITY || x0 == -INFINITY;", _NEVER,
-        "IsInf"),
+        "IsInf detect_negative==1 detect_positive==1"),
     _truth("isposinf", "whether it is ∞", "y0 = x0 == INFINITY;", _NEVER),
     _truth("isneginf", "whether it is -∞", "y0 = x0 == -INFINITY;", _NEVER),
     _truth("isfinite", "whether it is neither infinite nor NaN", "y0 = x0 - x0 == 0;", _ALWAYS),
@@ -213,10 +213,10 @@ Example:
         backward=""),
     Row("threshold",
         "x where it is greater than ``threshold``, else ``value``; promoted as NumPy does",
-        "y0 = x0 <= w0 ? w1 : x0;", integers=SAME, numbers="threshold, value"),
+        "y0 = x0 <= w0 ? w1 : x0;", integers=SAME, numbers="threshold, value", sample="x, 0, 1"),
     Row("leaky_relu", "x where it is positive, else ``negative_slope`` · x",
         "typeof_y0 x = x0; y0 = x > 0 ? x : x * w0;", numbers="negative_slope=0.01", backward="",
-        torch="leaky_relu", onnx="LeakyRelu"),
+        torch="leaky_relu", onnx="LeakyRelu alpha:negative_slope=0.01"),
     Row("prelu", floats="typeof_y0 x = x0; y0 = x > 0 ? x : x * x1;", shown=False, onnx="PRelu"),
     Row("hardtanh", "min(max(min_val, x), max_val)",
         "typeof_y0 x = x0; y0 = x < w0 ? w0 : x > w1 ? w1 : x;",
@@ -226,7 +226,7 @@ Example:
     Row("hardsigmoid", "min(max(0, (x + 3) / 6), 1)", """
             typeof_y0 s = ((typeof_y0)x0 + 3) / 6;
             y0 = s <= 0 ? 0 : s >= 1 ? 1 : s == s ? s : (typeof_y0)NAN;
-        """, backward="", torch="hardsigmoid", onnx="HardSigmoid"),
+        """, backward="", torch="hardsigmoid"),
     # Of -∞ it is NaN, as in PyTorch.
     Row("hardswish", "x · hardsigmoid(x)",
         "typeof_y0 x = x0; typeof_y0 s = (x + 3) / 6; y0 = s <= 0 ? x * 0 : s < 1 ? x * s : x;",
@@ -250,7 +250,7 @@ Example:
         of_result="gx0 = gy0 * ((1 - y0) * y0);", backward="; as in PyTorch from its *result*",
         torch="sigmoid", onnx="Sigmoid"),
     Row("silu", "x · sigmoid(x), also called swish (Elfwing, Uchibe and Doya 2017)",
-        f"{sigmoid_of('x0')} y0 = s_x * s;", backward="", torch="silu", onnx="Swish"),
+        f"{sigmoid_of('x0')} y0 = s_x * s;", backward="", torch="silu", onnx="Swish alpha==1.0"),
     Row("logsigmoid", "log(sigmoid(x)), accurate where the sigmoid underflows",
         "typeof_y0 x = x0; y0 = (x < 0 ? x : 0) - log1p(exp(-fabs(x)));", backward=""),
     Row("softplus",
@@ -261,16 +261,16 @@ Example:
         """, numbers="beta=1.0, threshold=20.0", backward="", torch="softplus", onnx="Softplus"),
     Row("elu", "x where it is positive, else alpha · (exp(x) - 1) (Clevert and others 2015)",
         "typeof_y0 x = x0; y0 = x > 0 ? x : w0 * expm1(x);", numbers="alpha=1.0", backward="",
-        onnx="Elu"),
+        onnx="Elu alpha=1.0"),
     Row("celu", "x where it is positive, else alpha · (exp(x / alpha) - 1) (Barron 2017)",
         "typeof_y0 x = x0; y0 = x > 0 ? x : w0 * expm1(x / w0);", numbers="alpha=1.0", backward="",
-        onnx="Celu"),
+        onnx="Celu alpha=1.0"),
     Row("selu", "scale · elu(x, alpha) with the constants of Klambauer and others (2017)",
         f"typeof_y0 x = x0; y0 = x > 0 ? {_SELU[0]} * x : {_SELU[0] * _SELU[1]} * expm1(x);",
-        backward="", onnx="Selu"),
+        backward="", onnx=f"Selu alpha=={_SELU[1]} gamma=={_SELU[0]}"),
     Row("mish", "x · tanh(softplus(x)) (Misra 2019)", formulas.MISH, backward="", torch="mish",
         onnx="Mish"),
-    Row("gelu", floats=formulas.GELU, gradient=formulas.GELU_GRADIENT, shown=False, onnx="Gelu"),
+    Row("gelu", floats=formulas.GELU, gradient=formulas.GELU_GRADIENT, shown=False),
     Row("gelu.tanh", floats=formulas.GELU_TANH, shown=False),
     Row("glu", floats=f"{sigmoid_of('x1')} y0 = x0 * s;", shown=False),
     # By hand, as the two parts of a quotient's derivative cancel.
@@ -359,23 +359,22 @@ Example:
     _pair("fmin", "the lesser of two elements, or the one that is not NaN",
         "y0 = a <= b || b != b ? a : b;", commutes=True, integers=SAME, numpy="fmin"),
     # What arrays have operators for; functions by hand take what PyTorch takes besides.
-    _pair("add", "a + b", arithmetic="add", shown=False, numpy="add", torch="", onnx="Add"),
-    _pair("sub", "a - b", arithmetic="subtract", shown=False, numpy="subtract", torch="",
-        onnx="Sub"),
+    _pair("add", "a + b", arithmetic="add", shown=False, numpy="add", torch=""),
+    _pair("sub", "a - b", arithmetic="subtract", shown=False, numpy="subtract", torch=""),
     _pair("mul", "a · b, of two arrays or an array and a number", arithmetic="multiply",
         numpy="multiply", torch="mul.Tensor mul.Scalar", onnx="Mul"),
     _pair("div", "a / b, of integers in float64", arithmetic="divide", shown=False,
-        numpy="divide true_divide", torch="", onnx="Div"),
+        numpy="divide true_divide", torch=""),
     _pair("floor_divide", "the quotient rounded down, as ``a // b`` does; of integers by 0 it is 0",
         arithmetic="floor_divide", numpy="floor_divide",
         torch="floor_divide floor_divide.Scalar"),
     _pair("remainder",
         "a less b times the quotient rounded down, as ``a % b`` does: it has b's sign",
         arithmetic="remainder", numpy="remainder mod",
-        torch="remainder.Tensor remainder.Scalar remainder.Scalar_Tensor", onnx="Mod"),
+        torch="remainder.Tensor remainder.Scalar remainder.Scalar_Tensor", onnx="Mod fmod==0"),
     _pair("fmod", "a less b times the quotient rounded towards 0: it has a's sign",
         arithmetic="fmod", torch="fmod.Tensor fmod.Scalar"),
-    _pair("pow", "a to the power b", arithmetic="power", numpy="power pow", torch="", onnx="Pow",
+    _pair("pow", "a to the power b", arithmetic="power", numpy="power pow", torch="",
         notes="""
 
 Integers stay integers. A negative power of one is, as in PyTorch, what is whole of it: 1 or -1
@@ -424,10 +423,11 @@ _LERP = """
 _SEVERAL = (
     Row("addcmul", "x + value · tensor1 · tensor2, of arrays that broadcast together",
         "y0 = (typeof_y0)x0 + (typeof_y0)w0 * x1 * x2;", integers=SAME,
-        operands="x, tensor1, tensor2", numbers="*, value=1"),
+        operands="x, tensor1, tensor2", numbers="*, value=1", sample="x, x, x"),
     Row("addcdiv", "x + value · tensor1 / tensor2, of arrays that broadcast together",
         "y0 = (typeof_y0)x0 + (typeof_y0)w0 * x1 / x2;", integers=SAME,
         operands="x, tensor1, tensor2", numbers="*, value=1", check=_floats,
+        sample="x, x, x",
         notes="""
 
 Raises:

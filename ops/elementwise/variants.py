@@ -17,29 +17,16 @@ from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
 from clprim.ops.elementwise.calls import back
 from clprim.ops.elementwise.row import Row, gradient
 from clprim.ops.elementwise.table import ROWS
+from clprim.ops.registry import operator
 from clprim.ops.shape.join import cat
 from clprim.ops.shared.arguments import dtype_of, number, real
 from clprim.ops.shared.dims import one_axis, whole
 from clprim.ops.shared.strings import kernel
 
-__all__ = [
-    "gelu",
-    "gelu_backward",
-    "glu",
-    "glu_backward",
-    "logit",
-    "logit_backward",
-    "nan_to_num",
-    "nan_to_num_backward",
-    "prelu",
-    "prelu_backward",
-    "round",
-    "threshold_backward",
-]
-
 _MOST_PLACES = 308  # of float64
 
 
+@operator()
 def round(x: Any, *, decimals: int = 0, out: Any = None) -> Array:
     """Returns the nearest number with so many decimals, of two the even one.
 
@@ -75,6 +62,7 @@ def threshold_backward(grad: Any, x: Any, threshold: float) -> Array:
     return back("threshold_backward", ROWS["threshold"], grad, x, low, 0)
 
 
+@operator(sample="x, empty(3)")
 def prelu(x: Any, weight: Any, *, out: Any = None) -> Array:
     """Returns x where it is positive, else weight · x.
 
@@ -115,6 +103,7 @@ def prelu_backward(grad: Any, x: Any, weight: Any) -> tuple[Array, Array]:
     return gx, gw.reshape(weight.shape)
 
 
+@operator(onnx="Gelu approximate='none'")
 def gelu(x: Any, approximate: str = "none", *, out: Any = None) -> Array:
     """Returns x · Φ(x), Φ the normal distribution function (Hendrycks and Gimpel 2016).
 
@@ -149,6 +138,7 @@ def gelu_backward(grad: Any, x: Any, approximate: str = "none") -> Array:
     return found
 
 
+@operator(torch="glu_backward")
 def glu(x: Any, dim: int | None = None, *, axis: int | None = None, out: Any = None) -> Array:
     """Returns a · sigmoid(b) of the halves a and b of an array along an axis.
 
@@ -193,6 +183,7 @@ def _halves(what: str, x: Any, axis: int) -> tuple[Any, Any]:
     return x[first], x[second]
 
 
+@operator()
 def logit(x: Any, eps: float | None = None, *, out: Any = None) -> Array:
     """Returns log(x / (1 - x)), the inverse of `sigmoid`.
 
@@ -222,6 +213,7 @@ _BFLOAT16 = 3.3895313892515355e38
 _FINITE = "y0 = x0 != x0 ? w0 : x0 == INFINITY ? w1 : x0 == -INFINITY ? w2 : x0;"
 
 
+@operator(numpy="nan_to_num(x, /, *, nan=0.0, posinf=None, neginf=None)")
 def nan_to_num(
     x: Any,
     nan: float = 0.0,

@@ -15,20 +15,14 @@ from clprim.ops.index.gather import WRAPPED, check_index, index_select
 from clprim.ops.index.scatter import index_copy
 from clprim.ops.norm.renorm import renorm
 from clprim.ops.reduction.extrema import amax
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import Operator, dtype_of, is_array, number
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
 from clprim.pointwise import Pointwise
 
-__all__ = [
-    "embedding",
-    "embedding_bag",
-    "masked_fill",
-    "masked_fill_backward",
-    "one_hot",
-]
 
-
+@operator(torch="embedding_dense_backward", sample="index, empty((2, 3))")
 def embedding(
     indices: Any,
     weight: Any,
@@ -147,6 +141,7 @@ def check_bags(
     return dtype
 
 
+@operator(sample="index, empty((2, 3))")
 @repeatable
 def embedding_bag(
     indices: Any,
@@ -223,6 +218,7 @@ def _masked(value: str, dtype: Any, name: str) -> Operator:
     return Pointwise(f"y0 = x1 ? {value} : x0;", result_type=dtype, name=name)
 
 
+@operator(sample="x, empty(4, bool), 1")
 def masked_fill(x: Any, mask: Any, value: Any, *, out: Any = None) -> Array:
     """Returns x with a value wherever a mask is set.
 
@@ -262,6 +258,7 @@ def masked_fill_backward(grad: Any, mask: Any) -> Array:
     return masked_fill(grad, mask, 0)
 
 
+@operator(sample="x, 3")
 @repeatable
 def one_hot(indices: Any, num_classes: int = -1, *, dtype: Any = np.int64) -> Array:
     """Returns vectors that are 1 in the place of an index and 0 elsewhere.

@@ -15,6 +15,7 @@ from clprim.ops.index.embedding import masked_fill
 from clprim.ops.index.gather import check_index
 from clprim.ops.index.scatter import index_copy
 from clprim.ops.reduction.reduce import sum as add_up
+from clprim.ops.registry import operator
 from clprim.ops.scan.cumulative import cumsum
 from clprim.ops.shared.arguments import dtype_of, is_array, number
 from clprim.ops.shared.dims import one_axis, whole
@@ -22,14 +23,8 @@ from clprim.ops.shared.strings import kernel
 from clprim.ops.sort.search import masked_select
 from clprim.plan.strides import broadcast_shapes
 
-__all__ = [
-    "index_fill",
-    "index_fill_backward",
-    "masked_scatter",
-    "masked_scatter_backward",
-]
 
-
+@operator(sample="x, 1, empty(2, int64), 1")
 def index_fill(
     x: Any,
     dim: int | None = None,
@@ -88,6 +83,7 @@ def _mask(what: str, mask: Any) -> None:
         raise DTypeError(f"{what}: expected bool for mask, got {mask.dtype}")
 
 
+@operator(sample="x, empty(4, bool), x")
 def masked_scatter(x: Any, mask: Any, source: Any, *, out: Any = None) -> Array:
     """Returns x with elements of a source, in order, where a mask is set.
 

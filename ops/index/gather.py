@@ -14,12 +14,11 @@ from clprim.arrays.array import Array, new_dense, view_of
 from clprim.call.arguments import check_out
 from clprim.call.repeat import repeatable
 from clprim.errors import DTypeError, ShapeError
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.dims import one_dim
 from clprim.ops.shared.strings import kernel, places
 from clprim.plan.strides import broadcast_shapes
-
-__all__ = ["gather", "index_select", "take", "take_along_dim"]
 
 # From an index to a coordinate.
 WRAPPED = "long {c} = {i}; {c} = {i} < 0 ? {c} + {n} : {c};\n"
@@ -35,6 +34,7 @@ def check_index(what: str, label: str, array: Any) -> None:
         raise DTypeError(f"{what}: expected integers for {label}, got {array.dtype}")
 
 
+@operator(torch="take", sample="x, index")
 @repeatable
 def take(x: Any, index: Any, *, out: Any = None) -> Array:
     """Returns elements of x by their position in C order, in the shape of the index.
@@ -69,6 +69,7 @@ def take(x: Any, index: Any, *, out: Any = None) -> Array:
     return kernel(guarded, "take", dtype)(x, index, out=out)
 
 
+@operator(sample="x, 1, empty((0, 3, 4, 4), int64)")
 @repeatable
 def gather(
     x: Any, dim: int | None = None, index: Any = None, *, axis: int | None = None, out: Any = None
@@ -107,6 +108,9 @@ def gather(
     return _along(what, x, index, at, out)
 
 
+@operator(
+    numpy="take_along_axis(x, indices, /, axis=-1)", sample="x, empty((0, 3, 4, 2), int64), 3"
+)
 @repeatable
 def take_along_dim(
     x: Any, indices: Any, dim: int | None = None, *, axis: int | None = None, out: Any = None
@@ -170,6 +174,7 @@ def _along(
     return kernel(lines, what, x.dtype)(x, index, shape=shape, out=out)
 
 
+@operator(torch="index_select", sample="x, 1, empty(2, int64)")
 @repeatable
 def index_select(
     x: Any, dim: int | None = None, index: Any = None, *, axis: int | None = None, out: Any = None

@@ -24,16 +24,6 @@ from clprim.ops.shared.dims import empty_like, one_dim, whole
 from clprim.ops.shared.strings import kernel, lower_bound
 from clprim.plan.strides import dense_strides
 
-__all__ = [
-    "embedding_backward",
-    "embedding_bag_backward",
-    "gather_backward",
-    "index_backward",
-    "index_select_backward",
-    "take_along_dim_backward",
-    "take_backward",
-]
-
 _INT64 = np.dtype(np.int64)
 
 

@@ -15,16 +15,16 @@ from clprim.dtypes import is_integer
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.index.gather import WRAPPED, check_index
 from clprim.ops.index.scatter import index_add, index_copy
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of, is_array
 from clprim.ops.shared.strings import kernel
 from clprim.ops.sort.search import nonzero
 from clprim.plan.strides import broadcast_shapes
 
-__all__ = ["index", "index_put"]
-
 _INT64 = np.dtype(np.int64)
 
 
+@operator(sample="x, (None, empty(2, int64))")
 def index(x: Any, indices: Sequence[Any], *, out: Any = None) -> Array:
     """Returns ``x[indices]`` with arrays of integers and masks, as NumPy's indexing with arrays.
 
@@ -94,6 +94,7 @@ def _read(x: Any, given: Sequence[Any], out: Any) -> Array:
     return operator(x, *spread, shape=shape, out=out)
 
 
+@operator(sample="x, (index[:, 0],), x")
 def index_put(
     x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False, *, out: Any = None
 ) -> Array:

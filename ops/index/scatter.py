@@ -8,16 +8,9 @@ from clprim.arrays.array import Array, new_dense, view_of
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.index.gather import check_index
 from clprim.ops.index.taking import take_in
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of, is_array, number
 from clprim.ops.shared.dims import one_axis
-
-__all__ = [
-    "index_add",
-    "index_copy",
-    "scatter",
-    "scatter_add",
-    "scatter_reduce",
-]
 
 
 def _along(what: str, x: Any, dim: Any, axis: Any, index: Any, src: Any) -> int:
@@ -40,6 +33,10 @@ def _along(what: str, x: Any, dim: Any, axis: Any, index: Any, src: Any) -> int:
     return at
 
 
+@operator(
+    torch="scatter.src scatter.value scatter.reduce scatter.value_reduce",
+    sample="x, 1, empty((0, 3, 4, 4), int64), x",
+)
 def scatter(
     x: Any,
     dim: int | None = None,
@@ -94,6 +91,7 @@ def _filled(index: Any, value: Any, dtype: Any) -> Array:
     return view_of(one, index.shape, (0,) * index.ndim, 0)
 
 
+@operator(torch="scatter_add", sample="x, 1, empty((0, 3, 4, 4), int64), x")
 def scatter_add(
     x: Any,
     dim: int | None = None,
@@ -112,6 +110,7 @@ def scatter_add(
     return take_in("scatter_add", x, at, index, src, "sum", out=out)
 
 
+@operator(torch="scatter_reduce.two", sample='x, 1, empty((0, 3, 4, 4), int64), x, "sum"')
 def scatter_reduce(
     x: Any,
     dim: int | None = None,
@@ -167,6 +166,7 @@ def _slices(what: str, x: Any, dim: Any, axis: Any, index: Any, source: Any) -> 
     return at
 
 
+@operator(torch="index_add", sample="x, 1, empty(3, int64), x")
 def index_add(
     x: Any,
     dim: int | None = None,
@@ -200,6 +200,7 @@ def index_add(
     return take_in("index_add", x, at, index, source, "sum", alpha=alpha, out=out)
 
 
+@operator(sample="x, 1, empty(3, int64), x")
 def index_copy(
     x: Any,
     dim: int | None = None,

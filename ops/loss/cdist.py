@@ -15,11 +15,10 @@ from clprim.errors import DefinitionError, ShapeError
 from clprim.ops.loss.distance import distance, distance_gradient, norm_order
 from clprim.ops.loss.reduced import check_floats
 from clprim.ops.product.matmul import matmul
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape, dtype_of
 from clprim.ops.shared.sums import added
 from clprim.reduction import Reduction
-
-__all__ = ["cdist", "cdist_backward"]
 
 _MODES = {
     "use_mm_for_euclid_dist_if_necessary": None,
@@ -40,6 +39,7 @@ def _differing(dtype: AnyDType) -> Reduction:
     return Reduction("y0 = x0 != x1;", **added(1), result_type=dtype, name="cdist")
 
 
+@operator(torch="_cdist_forward")
 def cdist(
     x1: Any,
     x2: Any,

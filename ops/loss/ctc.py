@@ -18,11 +18,10 @@ from clprim.errors import DTypeError, ShapeError
 from clprim.ops.loss.reduced import check_floats, check_reduction
 from clprim.ops.reduction.reduce import mean
 from clprim.ops.reduction.reduce import sum as add_up
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape, dtype_of, is_array
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
-
-__all__ = ["ctc_loss", "ctc_loss_backward"]
 
 _INT64 = np.dtype(np.int64)
 
@@ -151,6 +150,7 @@ class _Problem:
         return found
 
 
+@operator()
 def ctc_loss(
     log_probs: Any,
     targets: Any,

@@ -12,18 +12,8 @@ from typing import Any
 from clprim.arrays.array import Array
 from clprim.errors import DefinitionError
 from clprim.ops.loss.reduced import Elementwise
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import real
-
-__all__ = [
-    "huber_loss",
-    "huber_loss_backward",
-    "l1_loss",
-    "l1_loss_backward",
-    "mse_loss",
-    "mse_loss_backward",
-    "smooth_l1_loss",
-    "smooth_l1_loss_backward",
-]
 
 _D = "typeof_y0 d = x0 - x1; "
 
@@ -40,6 +30,7 @@ _huber = Elementwise(
 )
 
 
+@operator(sample='x, x, reduction="none"')
 def mse_loss(input: Any, target: Any, *, reduction: str = "mean", out: Any = None) -> Array:
     """Returns the squared distance (input - target)², its mean by default.
 
@@ -67,6 +58,7 @@ def mse_loss_backward(grad: Any, input: Any, target: Any, *, reduction: str = "m
     return _mse.backward(reduction, grad, (input, target))
 
 
+@operator(sample='x, x, reduction="none"')
 def l1_loss(input: Any, target: Any, *, reduction: str = "mean", out: Any = None) -> Array:
     """Returns the distance |input - target|; see `mse_loss` for the arguments."""
     return _l1(reduction, (input, target), out=out)
@@ -77,6 +69,7 @@ def l1_loss_backward(grad: Any, input: Any, target: Any, *, reduction: str = "me
     return _l1.backward(reduction, grad, (input, target))
 
 
+@operator(sample='x, x, reduction="none"')
 def smooth_l1_loss(
     input: Any, target: Any, *, reduction: str = "mean", beta: float = 1.0, out: Any = None
 ) -> Array:
@@ -101,6 +94,7 @@ def _smoothness(what: str, beta: Any) -> tuple[Elementwise, tuple[float, ...]]:
     return (_smooth, (beta,)) if beta else (_l1, ())
 
 
+@operator(sample='x, x, reduction="none"')
 def huber_loss(
     input: Any, target: Any, *, reduction: str = "mean", delta: float = 1.0, out: Any = None
 ) -> Array:

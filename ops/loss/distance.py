@@ -12,13 +12,13 @@ from clprim.dtypes import AnyDType, promote, value_dtype
 from clprim.errors import ShapeError
 from clprim.gradients.reduction import ReductionGradient
 from clprim.ops.loss.reduced import check_floats
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape, real
 from clprim.ops.shared.sums import added
 from clprim.reduction import Reduction
 
-__all__ = ["pairwise_distance", "pairwise_distance_backward"]
 
-
+@operator()
 @repeatable
 def pairwise_distance(
     x1: Any,

@@ -11,15 +11,7 @@ from typing import Any
 
 from clprim.arrays.array import Array
 from clprim.ops.loss.reduced import Elementwise
-
-__all__ = [
-    "binary_cross_entropy",
-    "binary_cross_entropy_backward",
-    "binary_cross_entropy_with_logits",
-    "binary_cross_entropy_with_logits_backward",
-    "kl_div",
-    "kl_div_backward",
-]
+from clprim.ops.registry import operator
 
 # As PyTorch, logarithms end at -100, and their slopes with them.
 _BCE = """
@@ -60,6 +52,7 @@ _kl = Elementwise("kl_div", "y0 = x1 == 0 ? 0 : x1 * (log(x1) - x0);")
 _kl_log = Elementwise("kl_div", "y0 = exp(x1) * (x1 - x0);")
 
 
+@operator(sample='x, x, reduction="none"')
 def binary_cross_entropy(
     input: Any, target: Any, weight: Any = None, *, reduction: str = "mean", out: Any = None
 ) -> Array:
@@ -87,6 +80,7 @@ def binary_cross_entropy_backward(
     return _bce[len(extra)].backward(reduction, grad, (input, target, *extra))
 
 
+@operator(sample='x, x, reduction="none"')
 def binary_cross_entropy_with_logits(
     input: Any,
     target: Any,
@@ -141,6 +135,7 @@ def _of_logits(
     return loss, (input, target, *(a for a in (weight, pos_weight) if a is not None))
 
 
+@operator(sample='x, x, reduction="none"')
 def kl_div(
     input: Any,
     target: Any,

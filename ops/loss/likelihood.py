@@ -12,17 +12,11 @@ from typing import Any
 from clprim.arrays.array import Array
 from clprim.errors import DefinitionError, ShapeError
 from clprim.ops.loss.reduced import Elementwise, check_floats
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import real
 from clprim.ops.shared.sums import added
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
-
-__all__ = [
-    "gaussian_nll_loss",
-    "gaussian_nll_loss_backward",
-    "poisson_nll_loss",
-    "poisson_nll_loss_backward",
-]
 
 _POISSON = {True: "exp(x0) - x1 * x0", False: "x0 - x1 * log(x0 + w0)"}
 # Stirling's approximation of log(target!), where the target is more than 1.
@@ -34,6 +28,7 @@ _poisson = {
 }
 
 
+@operator(sample='x, x, reduction="none"')
 def poisson_nll_loss(
     input: Any,
     target: Any,
@@ -91,6 +86,7 @@ _gaussian = {
 }
 
 
+@operator(sample='x, x, x, reduction="none"')
 def gaussian_nll_loss(
     input: Any,
     target: Any,

@@ -17,17 +17,9 @@ from clprim.ops.loss.entropy import (
 from clprim.ops.loss.reduced import check_floats, check_reduction, scaled
 from clprim.ops.norm.moments import spread_view
 from clprim.ops.reduction.reduce import sum as add_up
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape, dtype_of, real
 from clprim.pointwise import Pointwise
-
-__all__ = [
-    "multi_margin_loss",
-    "multi_margin_loss_backward",
-    "multilabel_margin_loss",
-    "multilabel_margin_loss_backward",
-    "multilabel_soft_margin_loss",
-    "multilabel_soft_margin_loss_backward",
-]
 
 # --- one right class -----------------------------------------------------------------------------
 
@@ -39,6 +31,7 @@ _ONE = """
 """
 
 
+@operator(sample="x[:, :, 0, 0], empty(0, int64)")
 def multi_margin_loss(
     input: Any,
     target: Any,
@@ -176,6 +169,7 @@ _SEVERAL_SLOPE = f"""
 """
 
 
+@operator(sample="x[:, :, 0, 0], empty((0, 3), int64)")
 def multilabel_margin_loss(input: Any, target: Any, *, reduction: str = "mean") -> Array:
     """Returns the sum of max(0, 1 - input[right] + input[wrong]) over classes, divided by C.
 
@@ -233,6 +227,7 @@ def _table(text: str, dtype: AnyDType) -> Pointwise:
 # --- a probability for each class ----------------------------------------------------------------
 
 
+@operator()
 def multilabel_soft_margin_loss(
     input: Any, target: Any, weight: Any = None, *, reduction: str = "mean"
 ) -> Array:

@@ -12,13 +12,13 @@ from clprim.dtypes import AnyDType, value_dtype
 from clprim.errors import ShapeError
 from clprim.ops.loss.distance import norm_order, power_of
 from clprim.ops.loss.reduced import check_floats
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape
 from clprim.ops.shared.strings import lower_bound
 from clprim.pointwise import Pointwise
 
-__all__ = ["pdist", "pdist_backward"]
 
-
+@operator(torch="_pdist_forward", sample="x[:, :, 0, 0]")
 def pdist(x: Any, p: float = 2.0) -> Array:
     """Returns the p-norms of the differences of every two rows, as `torch.nn.functional.pdist`.
 

@@ -11,16 +11,8 @@ from typing import Any
 
 from clprim.arrays.array import Array
 from clprim.ops.loss.reduced import Elementwise, above_0
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import real
-
-__all__ = [
-    "hinge_embedding_loss",
-    "hinge_embedding_loss_backward",
-    "margin_ranking_loss",
-    "margin_ranking_loss_backward",
-    "soft_margin_loss",
-    "soft_margin_loss_backward",
-]
 
 # A target is 1 or -1.
 _hinge = Elementwise(
@@ -38,6 +30,7 @@ _ranking = Elementwise(
 )
 
 
+@operator(sample='x, x, reduction="none"')
 def hinge_embedding_loss(
     input: Any, target: Any, margin: float = 1.0, *, reduction: str = "mean", out: Any = None
 ) -> Array:
@@ -54,6 +47,7 @@ def hinge_embedding_loss_backward(
     return _hinge.backward(reduction, grad, (input, target), numbers)
 
 
+@operator(sample='x, x, reduction="none"')
 def soft_margin_loss(input: Any, target: Any, *, reduction: str = "mean", out: Any = None) -> Array:
     """Returns log(1 + exp(-target · input)), where targets are 1 and -1."""
     return _soft_margin(reduction, (input, target), out=out)
@@ -66,6 +60,7 @@ def soft_margin_loss_backward(
     return _soft_margin.backward(reduction, grad, (input, target))
 
 
+@operator(sample='x, x, x, reduction="none"')
 def margin_ranking_loss(
     input1: Any,
     input2: Any,

@@ -11,18 +11,12 @@ from clprim.dtypes import AnyDType, promote, value_dtype
 from clprim.errors import ShapeError
 from clprim.gradients.reduction import ReductionGradient
 from clprim.ops.loss.reduced import Elementwise, above_0, check_floats, check_reduction
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape, dtype_of, real
 from clprim.ops.shared.dims import one_axis
 from clprim.ops.shared.sums import added
 from clprim.plan.strides import broadcast_shapes
 from clprim.reduction import Reduction
-
-__all__ = [
-    "cosine_embedding_loss",
-    "cosine_embedding_loss_backward",
-    "cosine_similarity",
-    "cosine_similarity_backward",
-]
 
 # Of two vectors: their product, and their squares.
 _PRODUCTS = "y0 = x0 * x1; y1 = x0 * x0; y2 = x1 * x1;"
@@ -41,6 +35,7 @@ _EMBEDDED = """
 _EMBEDDING_EPS = 1e-12
 
 
+@operator()
 @repeatable
 def cosine_similarity(
     x1: Any,
@@ -110,6 +105,7 @@ def cosine_similarity_backward(
     return g1, g2
 
 
+@operator()
 @repeatable
 def cosine_embedding_loss(
     input1: Any,

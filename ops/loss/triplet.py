@@ -21,19 +21,14 @@ from clprim.ops.loss.distance import (
 )
 from clprim.ops.loss.reduced import Elementwise, above_0, check_floats, check_reduction, scaled
 from clprim.ops.norm.moments import spread_view
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.ops.shared.strings import kernel
 from clprim.ops.shared.sums import added
 from clprim.reduction import Reduction
 
-__all__ = [
-    "triplet_margin_loss",
-    "triplet_margin_loss_backward",
-    "triplet_margin_with_distance_loss",
-    "triplet_margin_with_distance_loss_backward",
-]
 
-
+@operator(sample='x, x, x, reduction="none"')
 @repeatable
 def triplet_margin_loss(
     anchor: Any,
@@ -121,6 +116,7 @@ _triplet = {
 }
 
 
+@operator(sample='x, x, x, reduction="none"')
 def triplet_margin_with_distance_loss(
     anchor: Any,
     positive: Any,

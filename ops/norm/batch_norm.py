@@ -35,12 +35,11 @@ from clprim.ops.norm.moments import (
     statistics_dtype,
 )
 from clprim.ops.norm.running_statistics import RunningStatistics
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
 from clprim.pointwise import Pointwise
 from clprim.runtime.device import current_device
-
-__all__ = ["batch_norm", "batch_norm_stats", "batch_norm_train"]
 
 
 def reduced_axes(ndim: int) -> tuple[int, ...]:
@@ -48,6 +47,7 @@ def reduced_axes(ndim: int) -> tuple[int, ...]:
     return (0, *range(2, ndim))
 
 
+@operator()
 @repeatable
 def batch_norm_stats(x: Any, *, out: Any = None) -> tuple[Array, Array]:
     """Returns (mean, biased variance) of every channel, in one read of ``x``.
@@ -88,6 +88,7 @@ def batch_norm_stats(x: Any, *, out: Any = None) -> tuple[Array, Array]:
     return mean, variance
 
 
+@operator(sample="x, *[empty(3, number)] * 2")
 @repeatable
 def batch_norm(
     x: Any,
@@ -149,6 +150,7 @@ def batch_norm(
     return _normalize(what, x, mean, scale, bias, epilogue, arrays, numbers, out)
 
 
+@operator(gradient="`batch_norm_backward`")
 @repeatable
 def batch_norm_train(
     x: Any,

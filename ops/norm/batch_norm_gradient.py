@@ -30,8 +30,6 @@ from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 from clprim.runtime.device import current_device
 
-__all__ = ["batch_norm_backward"]
-
 _NAMES = ("dx", "dweight", "dbias")
 
 

@@ -11,10 +11,9 @@ from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.norm.arguments import allocate_like, check_floats, check_vector
 from clprim.ops.norm.moments import statistics_dtype
 from clprim.ops.reduction.reduce import all as all_of
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import real
 from clprim.pointwise import Pointwise
-
-__all__ = ["fold_batch_norm"]
 
 _can_fold = Pointwise("y0 = x0 + w0 > 0 && x0 + w0 < INFINITY;", result_type=bool, name="foldable")
 _is_finite = Pointwise("y0 = fabs(x0) < INFINITY;", result_type=bool, name="is_finite")
@@ -39,6 +38,7 @@ def _fold_bias(dtype: AnyDType, bias: bool, beta: bool) -> Pointwise:
     return Pointwise(expr, result_type=dtype, name="fold_bias")
 
 
+@operator()
 def fold_batch_norm(
     w: Any,
     bias: Any,

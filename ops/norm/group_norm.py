@@ -33,11 +33,11 @@ from clprim.ops.norm.moments import (
     standardizing,
     statistics_dtype,
 )
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_mask, real
 
-__all__ = ["group_norm", "group_norm_backward"]
 
-
+@operator(sample="x, 3")
 @repeatable
 def group_norm(
     x: Any,

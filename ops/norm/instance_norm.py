@@ -14,11 +14,11 @@ from clprim.ops.norm.batch_norm import batch_norm
 from clprim.ops.norm.group_norm import check_groups, groups_backward, normalize_groups
 from clprim.ops.norm.running_statistics import RunningStatistics
 from clprim.ops.reduction.reduce import mean as mean_of
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import real
 
-__all__ = ["instance_norm", "instance_norm_backward"]
 
-
+@operator()
 @repeatable
 def instance_norm(
     x: Any,

@@ -28,11 +28,11 @@ from clprim.ops.norm.moments import (
     statistics_dtype,
 )
 from clprim.ops.norm.rows import check_rows, row_shape
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_mask, real
 
-__all__ = ["layer_norm", "layer_norm_backward"]
 
-
+@operator(sample="x, 4")
 @repeatable
 def layer_norm(
     x: Any,

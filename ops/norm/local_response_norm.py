@@ -18,13 +18,12 @@ from clprim.ops.norm.arguments import (
     check_result,
 )
 from clprim.ops.norm.moments import statistics_dtype
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import real
 from clprim.plan.strides import dense_strides, memory_order
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 from clprim.runtime.device import current_device
-
-__all__ = ["local_response_norm", "local_response_norm_backward"]
 
 _sum = Reduction("y0 = x0;", init="reduce_y0 = 0;", step="reduce_y0 += y0;", name="lrn_window")
 _square = Pointwise("y0 = x0 * x0;", name="lrn_square")
@@ -32,6 +31,7 @@ _square = Pointwise("y0 = x0 * x0;", name="lrn_square")
 _weigh = Pointwise("y0 = x0 * x1 * pow(w0 + w1 * x2, w2);", name="lrn_weigh")
 
 
+@operator(sample="x, 2")
 @repeatable
 def local_response_norm(
     x: Any,

@@ -12,13 +12,13 @@ from clprim.dtypes import AnyDType
 from clprim.errors import DefinitionError, DTypeError, ShapeError
 from clprim.gradients.grouped import GroupedGradient
 from clprim.grouped import Grouped
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.ops.shared.dims import one_axis
 from clprim.ops.shared.sums import added
 
-__all__ = ["normalize", "normalize_backward"]
 
-
+@operator()
 def normalize(
     x: Any,
     p: float = 2.0,

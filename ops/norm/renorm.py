@@ -12,10 +12,9 @@ from clprim.grouped import Grouped
 from clprim.ops.loss.distance import norm_order
 from clprim.ops.norm.arguments import check_gradient
 from clprim.ops.optim.lists import not_negative
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_floating
 from clprim.ops.shared.dims import one_dim
-
-__all__ = ["renorm", "renorm_backward"]
 
 
 @lru_cache(maxsize=64)
@@ -41,6 +40,7 @@ def _bounded(p: float) -> Grouped:
     )
 
 
+@operator(sample="x, 2, 1, 1")
 def renorm(x: Any, p: float, dim: int, maxnorm: float, *, out: Any = None) -> Array:
     """Returns x with slices that are too long scaled to ``maxnorm``, as `torch.renorm`.
 

@@ -25,13 +25,13 @@ from clprim.ops.norm.arguments import (
 )
 from clprim.ops.norm.moments import statistics_dtype
 from clprim.ops.norm.rows import check_rows, row_shape
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_mask, real
 from clprim.ops.shared.sums import added
 from clprim.reduction import Reduction
 
-__all__ = ["rms_norm", "rms_norm_backward"]
 
-
+@operator(sample="x, 4")
 @repeatable
 def rms_norm(
     x: Any,

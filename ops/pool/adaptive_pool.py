@@ -22,33 +22,21 @@ from clprim.ops.pool.max_pool import lowest
 from clprim.ops.pool.pairs import adaptive
 from clprim.ops.pool.windows import check_floats, lead_of
 from clprim.ops.reduction.reduce import mean
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape, dtype_of
 from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
 from clprim.ops.shared.strings import kernel, places
 from clprim.plan.strides import is_channels_last
 from clprim.runtime.device import current_device
 
-__all__ = [
-    "adaptive_avg_pool1d",
-    "adaptive_avg_pool1d_backward",
-    "adaptive_avg_pool2d",
-    "adaptive_avg_pool2d_backward",
-    "adaptive_avg_pool3d",
-    "adaptive_avg_pool3d_backward",
-    "adaptive_max_pool1d",
-    "adaptive_max_pool1d_backward",
-    "adaptive_max_pool2d",
-    "adaptive_max_pool2d_backward",
-    "adaptive_max_pool3d",
-    "adaptive_max_pool3d_backward",
-]
-
-# Elements of windows that are all alike, up to which loops of known length are faster.
+# Elements of windows that are all alike, up to which loops of known length are faster: 2 to 2.7
+# times at 4 and 25 to 36, 0.8 times at 64.
 KNOWN = 36
 
 Size = int | None | Sequence[int | None]
 
 
+@operator(sample="image(1), 2")
 def adaptive_avg_pool1d(
     x: Any,
     output_size: Size,
@@ -61,6 +49,7 @@ def adaptive_avg_pool1d(
     return _avg("adaptive_avg_pool1d", 1, x, output_size, epilogue, epilogue_args, out)
 
 
+@operator(sample="image(2), 2")
 def adaptive_avg_pool2d(
     x: Any,
     output_size: Size,
@@ -92,6 +81,7 @@ def adaptive_avg_pool2d(
     return _avg("adaptive_avg_pool2d", 2, x, output_size, epilogue, epilogue_args, out)
 
 
+@operator(sample="image(3), 2")
 def adaptive_avg_pool3d(
     x: Any,
     output_size: Size,
@@ -104,6 +94,7 @@ def adaptive_avg_pool3d(
     return _avg("adaptive_avg_pool3d", 3, x, output_size, epilogue, epilogue_args, out)
 
 
+@operator(sample="image(1), 2")
 @adaptive
 def adaptive_max_pool1d(
     x: Any,
@@ -119,6 +110,7 @@ def adaptive_max_pool1d(
     return _max("adaptive_max_pool1d", 1, x, *given)
 
 
+@operator(sample="image(2), 2")
 @adaptive
 def adaptive_max_pool2d(
     x: Any,
@@ -147,6 +139,7 @@ def adaptive_max_pool2d(
     return _max("adaptive_max_pool2d", 2, x, *given)
 
 
+@operator(sample="image(3), 2")
 @adaptive
 def adaptive_max_pool3d(
     x: Any,

@@ -18,21 +18,14 @@ from clprim.ops.pool.windows import (
     check_floats,
     windows,
 )
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape
 from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
 from clprim.ops.shared.strings import kernel, places
 from clprim.runtime.device import current_device
 
-__all__ = [
-    "avg_pool1d",
-    "avg_pool1d_backward",
-    "avg_pool2d",
-    "avg_pool2d_backward",
-    "avg_pool3d",
-    "avg_pool3d_backward",
-]
 
-
+@operator(sample="image(1), 2")
 def avg_pool1d(
     x: Any,
     kernel_size: Numbers,
@@ -50,6 +43,7 @@ def avg_pool1d(
     return mean_pool("avg_pool1d", 1, x, *given, epilogue, epilogue_args, out)
 
 
+@operator(sample="image(2), 2")
 def avg_pool2d(
     x: Any,
     kernel_size: Numbers,
@@ -94,6 +88,7 @@ def avg_pool2d(
     return mean_pool("avg_pool2d", 2, x, *given, epilogue, epilogue_args, out)
 
 
+@operator(sample="image(3), 2")
 def avg_pool3d(
     x: Any,
     kernel_size: Numbers,

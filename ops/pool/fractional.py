@@ -18,18 +18,12 @@ from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.index.scatter import scatter_add
 from clprim.ops.pool.max_pool import check_indices, lowest, planes_of
 from clprim.ops.pool.windows import Numbers, check_floats, lead_of, numbers
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape, dtype_of, real
 from clprim.ops.shared.dims import empty_like
 from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
 from clprim.ops.shared.strings import kernel, places
 from clprim.runtime.device import current_device
-
-__all__ = [
-    "fractional_max_pool2d",
-    "fractional_max_pool2d_backward",
-    "fractional_max_pool3d",
-    "fractional_max_pool3d_backward",
-]
 
 Ratio = float | Sequence[float]
 
@@ -60,6 +54,7 @@ def fractional_max_pool2d(
     epilogue_args: Any = ...,
     out: Any = ...,
 ) -> tuple[Array, Array]: ...
+@operator(sample="image(2), 2, 2, random_samples=empty((0, 3, 2), float32)")
 def fractional_max_pool2d(
     x: Any,
     kernel_size: Numbers,
@@ -131,6 +126,7 @@ def fractional_max_pool3d(
     epilogue_args: Any = ...,
     out: Any = ...,
 ) -> tuple[Array, Array]: ...
+@operator(sample="image(3), 2, 2, random_samples=empty((0, 3, 3), float32)")
 def fractional_max_pool3d(
     x: Any,
     kernel_size: Numbers,

@@ -11,21 +11,14 @@ from clprim.call.repeat import repeatable
 from clprim.dtypes import value_dtype
 from clprim.ops.pool.avg_pool import divisor_of
 from clprim.ops.pool.windows import Numbers, Windows, check_floats, windows
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape, real
 from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
 from clprim.ops.shared.strings import kernel, places
 from clprim.runtime.device import current_device
 
-__all__ = [
-    "lp_pool1d",
-    "lp_pool1d_backward",
-    "lp_pool2d",
-    "lp_pool2d_backward",
-    "lp_pool3d",
-    "lp_pool3d_backward",
-]
 
-
+@operator(sample="image(1), 2, 2")
 def lp_pool1d(
     x: Any,
     norm_type: float,
@@ -42,6 +35,7 @@ def lp_pool1d(
     return _lp_pool("lp_pool1d", 1, x, *given, epilogue, epilogue_args, out)
 
 
+@operator(sample="image(2), 2, 2")
 def lp_pool2d(
     x: Any,
     norm_type: float,
@@ -73,6 +67,7 @@ def lp_pool2d(
     return _lp_pool("lp_pool2d", 2, x, *given, epilogue, epilogue_args, out)
 
 
+@operator(sample="image(3), 2, 2")
 def lp_pool3d(
     x: Any,
     norm_type: float,

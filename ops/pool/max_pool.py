@@ -22,24 +22,17 @@ from clprim.ops.pool.windows import (
     Windows,
     windows,
 )
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape, dtype_of
 from clprim.ops.shared.dims import empty_like
 from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
 from clprim.ops.shared.strings import kernel, places
 from clprim.runtime.device import current_device
 
-__all__ = [
-    "max_pool1d",
-    "max_pool1d_backward",
-    "max_pool2d",
-    "max_pool2d_backward",
-    "max_pool3d",
-    "max_pool3d_backward",
-]
-
 _INDEX = np.dtype(np.int64)
 
 
+@operator(sample="image(1), 2")
 @sliding
 def max_pool1d(
     x: Any,
@@ -59,6 +52,7 @@ def max_pool1d(
     return _max_pool("max_pool1d", 1, x, *given, return_indices, epilogue, epilogue_args, out)
 
 
+@operator(sample="image(2), 2")
 @sliding
 def max_pool2d(
     x: Any,
@@ -105,6 +99,7 @@ def max_pool2d(
     return _max_pool("max_pool2d", 2, x, *given, return_indices, epilogue, epilogue_args, out)
 
 
+@operator(sample="image(3), 2")
 @sliding
 def max_pool3d(
     x: Any,

@@ -12,21 +12,14 @@ from clprim.call.repeat import repeatable
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.pool.max_pool import check_indices, gathered
 from clprim.ops.pool.windows import Numbers, Windows, numbers, windows
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
 from clprim.ops.shared.strings import kernel, places
 from clprim.runtime.device import current_device
 
-__all__ = [
-    "max_unpool1d",
-    "max_unpool1d_backward",
-    "max_unpool2d",
-    "max_unpool2d_backward",
-    "max_unpool3d",
-    "max_unpool3d_backward",
-]
 
-
+@operator(sample="image(1), empty(image(1).shape, int64), 2")
 def max_unpool1d(
     x: Any,
     indices: Any,
@@ -44,6 +37,7 @@ def max_unpool1d(
     return _unpool("max_unpool1d", 1, x, indices, *given, epilogue, epilogue_args, out)
 
 
+@operator(sample="image(2), empty(image(2).shape, int64), 2")
 def max_unpool2d(
     x: Any,
     indices: Any,
@@ -87,6 +81,7 @@ def max_unpool2d(
     return _unpool("max_unpool2d", 2, x, indices, *given, epilogue, epilogue_args, out)
 
 
+@operator(sample="image(3), empty(image(3).shape, int64), 2")
 def max_unpool3d(
     x: Any,
     indices: Any,

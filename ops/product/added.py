@@ -7,12 +7,12 @@ from typing import Any
 from clprim.arrays.array import Array
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.product.matmul import matmul
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of, number
 from clprim.plan.strides import broadcasts_to
 
-__all__ = ["addbmm", "addmm", "addmv", "baddbmm", "bmm", "mm", "mv"]
 
-
+@operator(sample="x[:, 0, 0], empty((4, 4))")
 def mm(a: Any, b: Any, *, out: Any = None) -> Array:
     """Returns the product of two matrices, (M, K) and (K, N).
 
@@ -24,6 +24,7 @@ def mm(a: Any, b: Any, *, out: Any = None) -> Array:
     return matmul(a, b, out=out)
 
 
+@operator(sample="x[:, 0], x[:, 0]")
 def bmm(a: Any, b: Any, *, out: Any = None) -> Array:
     """Returns the products of two batches of matrices, (B, M, K) and (B, K, N); see `mm`."""
     _check("bmm", a=(a, 3), b=(b, 3))
@@ -31,12 +32,14 @@ def bmm(a: Any, b: Any, *, out: Any = None) -> Array:
     return matmul(a, b, out=out)
 
 
+@operator(sample="x[:, 0, 0], empty(4)")
 def mv(a: Any, v: Any, *, out: Any = None) -> Array:
     """Returns the product of a matrix (M, K) and a vector (K,); see `mm`."""
     _check("mv", a=(a, 2), v=(v, 1))
     return matmul(a, v, out=out)
 
 
+@operator(sample="x[:, 0, 0], x[:, 0, 0], empty((4, 4))")
 def addmm(x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Array:
     """Returns beta · x + alpha · (a @ b), as `torch.addmm` does: x broadcasts to the product.
 
@@ -50,12 +53,14 @@ def addmm(x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = N
     return _added("addmm", x, a, b, beta, alpha, out)
 
 
+@operator(sample="x[:, 0, 0, 0], x[:, 0, 0], empty(4)")
 def addmv(x: Any, a: Any, v: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Array:
     """Returns beta · x + alpha · (a @ v) of a matrix and a vector; see `addmm`."""
     _check("addmv", a=(a, 2), v=(v, 1))
     return _added("addmv", x, a, v, beta, alpha, out)
 
 
+@operator(sample="x[:, 0], x[:, 0], x[:, 0]")
 def baddbmm(x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Array:
     """Returns beta · x + alpha · (a @ b) of batches of matrices; see `addmm`."""
     _check("baddbmm", a=(a, 3), b=(b, 3))
@@ -63,6 +68,7 @@ def baddbmm(x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1, out: Any =
     return _added("baddbmm", x, a, b, beta, alpha, out)
 
 
+@operator(sample="empty((4, 4)), x[:, 0], x[:, 0]")
 def addbmm(x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Array:
     """Returns beta · x + alpha · Σ a @ b over a batch; see `addmm`."""
     _check("addbmm", a=(a, 3), b=(b, 3))

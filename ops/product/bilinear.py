@@ -12,17 +12,17 @@ from clprim.errors import DTypeError, ShapeError
 from clprim.ops.norm.arguments import allocate
 from clprim.ops.product.arguments import check_operands, product_dtypes
 from clprim.ops.product.matmul import linear, linear_backward, matmul
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_mask, check_shape
 from clprim.ops.shared.strings import kernel
 from clprim.reduction import Reduction
 from clprim.runtime.device import current_device
 
-__all__ = ["bilinear", "bilinear_backward"]
-
 _PAIRS = "y0 = (typeof_y0)x0 * x1;"
 _SUM = Reduction("y0 = x0 * x1;", init="reduce_y0 = 0;", step="reduce_y0 += y0;", name="bilinear")
 
 
+@operator(sample="x, x, empty((2, 4, 4))")
 def bilinear(x1: Any, x2: Any, w: Any, bias: Any = None, *, out: Array | None = None) -> Array:
     """Returns Σᵢⱼ x1ᵢ · wₒᵢⱼ · x2ⱼ + biasₒ, as `torch.nn.functional.bilinear`.
 

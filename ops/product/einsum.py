@@ -15,16 +15,16 @@ from clprim.errors import ShapeError, quoted
 from clprim.ops.norm.arguments import allocate
 from clprim.ops.product.matmul import matmul
 from clprim.ops.reduction.reduce import sum as reduce_sum
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.strings import kernel
-
-__all__ = ["einsum"]
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _PRODUCT = "y0 = (typeof_y0)x0 * (typeof_y0)x1;"
 _INT32 = np.dtype(np.int32)
 
 
+@operator(sample='"ij,jk->ik", x[:, 0, 0], empty((4, 4))')
 def einsum(equation: str, *operands: Any) -> Array:
     """Returns a sum of products, by Einstein's convention, as `torch.einsum` does.
 

@@ -23,6 +23,7 @@ from clprim.ops.product.arguments import (
     span,
     split_bias,
 )
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_mask, dtype_of, is_array
 from clprim.ops.shared.epilogue import check_epilogue, split_arguments
 from clprim.plan.epilogue import Epilogue, Read
@@ -37,9 +38,8 @@ from clprim.plan.strides import (
 from clprim.reduction import Reduction
 from clprim.runtime.device import current_device
 
-__all__ = ["linear", "linear_backward", "matmul"]
 
-
+@operator(onnx="MatMul")
 def matmul(
     a: Any,
     b: Any,
@@ -160,6 +160,7 @@ def _lower(request: Request, target: Target) -> Contracted:
 _product = ContractionPrimitive("matmul", _names, _lower)
 
 
+@operator(sample="x, empty((2, 4))")
 def linear(
     x: Any,
     w: Any,

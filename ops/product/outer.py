@@ -10,6 +10,7 @@ import numpy as np
 from clprim.arrays.array import Array
 from clprim.dtypes import promote
 from clprim.errors import ShapeError
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape, dtype_of
 from clprim.ops.shared.dims import one_dim
 from clprim.ops.shared.strings import kernel, places
@@ -18,9 +19,8 @@ from clprim.plan.strides import broadcast_shapes
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 
-__all__ = ["cross", "cross_backward", "kron", "kron_backward"]
 
-
+@operator(sample="x, x, 1")
 def cross(
     x: Any, y: Any, dim: int | None = None, *, axis: int | None = None, out: Any = None
 ) -> Array:
@@ -100,6 +100,7 @@ def _slopes() -> Any:
     return Pointwise(_PRODUCT, name="kron").gradient()
 
 
+@operator()
 def kron(x: Any, y: Any, *, out: Any = None) -> Array:
     """Returns the products of each element of x with all of y in its place, as `numpy.kron`.
 

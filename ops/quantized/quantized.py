@@ -31,13 +31,12 @@ from clprim.ops.quantized.zero_points import (
     zero_of,
 )
 from clprim.ops.reduction.reduce import sum as add_up
+from clprim.ops.registry import operator
 from clprim.ops.shape.pad import pad
 from clprim.ops.shared.arguments import dtype_of, is_array, real
 from clprim.ops.shared.dims import one_dim
 from clprim.ops.shared.strings import kernel
 from clprim.runtime.device import current_device
-
-__all__ = ["dequantize", "quantize", "quantized_conv2d", "quantized_matmul"]
 
 _INT8, _UINT8 = np.dtype(np.int8), np.dtype(np.uint8)
 _INT32, _FLOAT32 = np.dtype(np.int32), np.dtype(np.float32)
@@ -46,6 +45,7 @@ _REQUANTIZE = "y0 = clamp((int)rint((float)y0 * as_float(x0)) + w0, w1, w2);"
 _WRAP = " y0 = y0 > 127 ? y0 - 256 : y0;"  # the same bits of a number with a sign
 
 
+@operator(sample="x, 1")
 def quantize(
     x: Any,
     scale: Any,
@@ -98,6 +98,7 @@ def quantize(
     return kernel(text, what, kind)(x, *arrays, shape=x.shape, out=out)
 
 
+@operator(sample="x, 1")
 def dequantize(
     x: Any,
     scale: Any,
@@ -131,6 +132,7 @@ def dequantize(
     return kernel(text, what, kind)(x, *arrays, shape=x.shape, out=out)
 
 
+@operator()
 def quantized_matmul(
     a: Any,
     b: Any,
@@ -198,6 +200,7 @@ def quantized_matmul(
     return out
 
 
+@operator()
 def quantized_conv2d(
     x: Any,
     w: Any,

@@ -9,18 +9,10 @@ from clprim.arrays.array import Array
 from clprim.errors import ShapeError
 from clprim.ops.elementwise.operators import leaky_relu, leaky_relu_backward
 from clprim.ops.random.dropout import channel_factors, probability
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_floating, check_shape, real
 from clprim.pointwise import Pointwise
 from clprim.runtime.randomness import State, at, get_state
-
-__all__ = [
-    "alpha_dropout",
-    "alpha_dropout_backward",
-    "feature_alpha_dropout",
-    "feature_alpha_dropout_backward",
-    "rrelu",
-    "rrelu_backward",
-]
 
 # What selu tends to: Klambauer et al., Self-Normalizing Neural Networks, 2017.
 _ALPHA = 1.7580993408473766
@@ -42,6 +34,7 @@ def alpha_dropout(
 def alpha_dropout(
     x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[True]
 ) -> tuple[Array, State | None]: ...
+@operator()
 def alpha_dropout(
     x: Any, p: float = 0.5, training: bool = False, *, return_state: bool = False
 ) -> Array | tuple[Array, State | None]:
@@ -106,6 +99,7 @@ def feature_alpha_dropout(
 def feature_alpha_dropout(
     x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[True]
 ) -> tuple[Array, State | None]: ...
+@operator()
 def feature_alpha_dropout(
     x: Any, p: float = 0.5, training: bool = False, *, return_state: bool = False
 ) -> Array | tuple[Array, State | None]:
@@ -176,6 +170,7 @@ def rrelu(
     *,
     return_state: Literal[True],
 ) -> tuple[Array, State | None]: ...
+@operator()
 def rrelu(
     x: Any,
     lower: float = 1 / 8,

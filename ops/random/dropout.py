@@ -6,20 +6,10 @@ from typing import Any, Literal, overload
 
 from clprim.arrays.array import Array
 from clprim.errors import ShapeError
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_floating, real
 from clprim.pointwise import Pointwise
 from clprim.runtime.randomness import State, at, get_state
-
-__all__ = [
-    "dropout",
-    "dropout1d",
-    "dropout1d_backward",
-    "dropout2d",
-    "dropout2d_backward",
-    "dropout3d",
-    "dropout3d_backward",
-    "dropout_backward",
-]
 
 _dropout = Pointwise("y0 = rand() < w0 ? 0 : x0 * w1;", name="dropout")
 # Of the first elements only dtype and shape matter: they may be no numbers.
@@ -35,6 +25,7 @@ def dropout(
 def dropout(
     x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[True]
 ) -> tuple[Array, State | None]: ...
+@operator()
 def dropout(
     x: Any, p: float = 0.5, training: bool = True, *, return_state: bool = False
 ) -> Array | tuple[Array, State | None]:
@@ -99,6 +90,7 @@ def dropout1d(
 def dropout1d(
     x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[True]
 ) -> tuple[Array, State | None]: ...
+@operator(sample="x[:, 0]")
 def dropout1d(
     x: Any, p: float = 0.5, training: bool = True, *, return_state: bool = False
 ) -> Array | tuple[Array, State | None]:
@@ -126,6 +118,7 @@ def dropout2d(
 def dropout2d(
     x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[True]
 ) -> tuple[Array, State | None]: ...
+@operator()
 def dropout2d(
     x: Any, p: float = 0.5, training: bool = True, *, return_state: bool = False
 ) -> Array | tuple[Array, State | None]:
@@ -153,6 +146,7 @@ def dropout3d(
 def dropout3d(
     x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[True]
 ) -> tuple[Array, State | None]: ...
+@operator()
 def dropout3d(
     x: Any, p: float = 0.5, training: bool = True, *, return_state: bool = False
 ) -> Array | tuple[Array, State | None]:

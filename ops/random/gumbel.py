@@ -8,11 +8,10 @@ from clprim.arrays.array import Array
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.reduction.extrema import argmax
 from clprim.ops.reduction.softmax import softmax, softmax_backward
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.ops.shared.dims import one_axis
 from clprim.ops.shared.strings import kernel
-
-__all__ = ["gumbel_softmax", "gumbel_softmax_backward"]
 
 # -log(-log(u)) of a u in (0, 1), whose first logarithm is no 0.
 _NOISE = "y0 = (x0 - log(fmax(-log1p(-rand()), FLT_MIN))) * w0;"
@@ -38,6 +37,7 @@ def gumbel_softmax(
     axis: int | None = ...,
     return_soft: Literal[True],
 ) -> tuple[Array, Array]: ...
+@operator()
 def gumbel_softmax(
     logits: Any,
     tau: float = 1.0,

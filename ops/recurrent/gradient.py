@@ -14,8 +14,6 @@ from clprim.ops.reduction.reduce import sum as add_up
 from clprim.ops.shared.arguments import dtype_of
 from clprim.pointwise import Pointwise
 
-__all__ = ["gru_backward", "lstm_backward", "rnn_backward"]
-
 _ADD = Pointwise("y0 = x0 + x1;", name="add")
 
 

@@ -8,8 +8,7 @@ from typing import Any, Literal, overload
 from clprim.arrays.array import Array
 from clprim.errors import ShapeError, quoted
 from clprim.ops.recurrent.layers import Layers, Saved
-
-__all__ = ["gru", "lstm", "rnn"]
+from clprim.ops.registry import operator
 
 
 @overload
@@ -42,6 +41,7 @@ def lstm(
     batch_sizes: Sequence[int] | None = ...,
     return_saved: Literal[True],
 ) -> tuple[Array, Array, Array, Saved]: ...
+@operator()
 def lstm(
     input: Any,
     hx: Sequence[Any],
@@ -116,6 +116,7 @@ def gru(
     batch_sizes: Sequence[int] | None = ...,
     return_saved: Literal[True],
 ) -> tuple[Array, Array, Saved]: ...
+@operator()
 def gru(
     input: Any,
     hx: Any,
@@ -169,6 +170,7 @@ def rnn(
     batch_sizes: Sequence[int] | None = ...,
     return_saved: Literal[True],
 ) -> tuple[Array, Array, Saved]: ...
+@operator()
 def rnn(
     input: Any,
     hx: Any,

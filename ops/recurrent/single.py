@@ -13,18 +13,8 @@ from clprim.ops.product.matmul import matmul
 from clprim.ops.recurrent.cells import GATES, cell, step_back
 from clprim.ops.recurrent.layers import columns
 from clprim.ops.reduction.reduce import sum as add_up
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape, dtype_of
-
-__all__ = [
-    "gru_cell",
-    "gru_cell_backward",
-    "lstm_cell",
-    "lstm_cell_backward",
-    "rnn_relu_cell",
-    "rnn_relu_cell_backward",
-    "rnn_tanh_cell",
-    "rnn_tanh_cell_backward",
-]
 
 Params = tuple[Array, Array, Array | None, Array | None]
 
@@ -75,6 +65,7 @@ def lstm_cell(
     *,
     return_saved: Literal[True],
 ) -> tuple[Array, Array, SavedStep]: ...
+@operator(sample="*cell(8, pair=True)")
 def lstm_cell(
     input: Any,
     hx: Sequence[Any],
@@ -150,6 +141,7 @@ def _stepping(function: Callable[..., Array | tuple[Array, SavedStep]]) -> Cell:
     return cast("Cell", function)
 
 
+@operator(sample="*cell(6)")
 @_stepping
 def gru_cell(
     input: Any,
@@ -169,6 +161,7 @@ def gru_cell(
     return (h, saved) if return_saved else h
 
 
+@operator(sample="*cell(2)")
 @_stepping
 def rnn_tanh_cell(
     input: Any,
@@ -188,6 +181,7 @@ def rnn_tanh_cell(
     return (h, saved) if return_saved else h
 
 
+@operator(sample="*cell(2)")
 @_stepping
 def rnn_relu_cell(
     input: Any,

@@ -11,12 +11,11 @@ import numpy as np
 from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, value_dtype
 from clprim.errors import ShapeError
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import Axis, Operator, dtype_of
 from clprim.ops.shared.dims import named_once
 from clprim.plan.strides import reduced_axes
 from clprim.reduction import Reduction
-
-__all__ = ["amax", "amin", "argmax", "argmin"]
 
 # x != x holds for NaN alone: it is taken where it comes, and then nothing is greater.
 _amax: Operator = Reduction(
@@ -81,6 +80,7 @@ def _find(name: str, start: str, beats: str, x: Any, axis: Axis, **options: Any)
     return _position(name, start, beats, in_order, dtype)(x, axis=axis, **options)
 
 
+@operator(numpy="amax max", torch="amax max", sample="x, axis=1")
 def amax(
     x: Any,
     axis: Axis = None,
@@ -100,6 +100,7 @@ def amax(
     return _amax(x, axis=axis, keepdims=keepdims or keepdim, out=out)
 
 
+@operator(numpy="amin min", torch="amin min", sample="x, axis=1")
 def amin(
     x: Any,
     axis: Axis = None,
@@ -119,6 +120,7 @@ def amin(
     return _amin(x, axis=axis, keepdims=keepdims or keepdim, out=out)
 
 
+@operator(numpy="argmax", torch="argmax", sample="x, axis=1")
 def argmax(
     x: Any,
     axis: Axis = None,
@@ -147,6 +149,7 @@ def argmax(
     return _find("argmax", "lowest", "GREATER", x, axis, keepdims=keepdims or keepdim, out=out)
 
 
+@operator(numpy="argmin", torch="argmin", sample="x, axis=1")
 def argmin(
     x: Any,
     axis: Axis = None,

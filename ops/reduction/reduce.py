@@ -19,24 +19,13 @@ from clprim.dtypes import AnyDType, as_dtype, value_dtype
 from clprim.errors import DTypeError
 from clprim.ops.norm.arguments import allocate
 from clprim.ops.norm.moments import flat_view, moments, spread_view, statistics_dtype
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import Axis, Operator, by_kind, check_floating, dtype_of, real
 from clprim.ops.shared.dims import named_once
 from clprim.ops.shared.exponentials import exponentials
 from clprim.plan.strides import reduced_axes
 from clprim.reduction import Reduction
 from clprim.runtime.device import current_device
-
-__all__ = [
-    "all",
-    "any",
-    "count_nonzero",
-    "logsumexp",
-    "logsumexp_backward",
-    "mean",
-    "prod",
-    "sum",
-    "var_mean",
-]
 
 # --- sums and products ---------------------------------------------------------------------------
 
@@ -85,6 +74,7 @@ def _converting(name: str, usual: Operator, x: Any, dtype: Any, **options: Any) 
     return _converted(name, wanted)(x, **options)
 
 
+@operator(numpy="sum", sample="x, axis=1")
 def sum(
     x: Any,
     axis: Axis = None,
@@ -113,6 +103,7 @@ def sum(
     return _converting("sum", _sum, x, dtype, axis=axis, keepdims=keepdims or keepdim, out=out)
 
 
+@operator(numpy="mean", sample="x, axis=1")
 def mean(
     x: Any,
     axis: Axis = None,
@@ -137,6 +128,7 @@ def mean(
     return _converting("mean", _mean, x, dtype, axis=axis, keepdims=keepdims or keepdim, out=out)
 
 
+@operator(numpy="prod", sample="x, axis=1")
 def prod(
     x: Any,
     axis: Axis = None,
@@ -157,6 +149,7 @@ def prod(
     return _converting("prod", _prod, x, dtype, axis=axis, keepdims=keepdims or keepdim, out=out)
 
 
+@operator(numpy="count_nonzero", torch="count_nonzero.dim_IntList", sample="x, axis=1")
 def count_nonzero(
     x: Any,
     axis: Axis = None,
@@ -174,6 +167,7 @@ def count_nonzero(
 # --- mean and variance ---------------------------------------------------------------------------
 
 
+@operator(torch="var_mean.correction", sample="x, axis=1")
 def var_mean(
     x: Any,
     axis: Axis = None,
@@ -283,6 +277,7 @@ _logsumexp = by_kind(
 )
 
 
+@operator(sample="x, axis=1")
 def logsumexp(
     x: Any,
     axis: Axis = None,
@@ -361,6 +356,7 @@ _all: Operator = Reduction(
 )
 
 
+@operator(numpy="any", sample="x, axis=1")
 def any(
     x: Any,
     axis: Axis = None,
@@ -375,6 +371,7 @@ def any(
     return _any(x, axis=axis, keepdims=keepdims or keepdim, out=out)
 
 
+@operator(numpy="all", sample="x, axis=1")
 def all(
     x: Any,
     axis: Axis = None,

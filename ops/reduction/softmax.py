@@ -16,24 +16,17 @@ from clprim.dtypes import AnyDType, as_dtype, value_dtype
 from clprim.errors import DTypeError, ShapeError
 from clprim.gradients.grouped import GroupedGradient
 from clprim.grouped import Grouped
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.dims import one_axis
 from clprim.ops.shared.exponentials import exponentials
-
-__all__ = [
-    "log_softmax",
-    "log_softmax_backward",
-    "softmax",
-    "softmax_backward",
-    "softmin",
-    "softmin_backward",
-]
 
 # m - m is 0, but NaN of infinities.
 _INVERSE = "group_y0 = reduce_y0; group_y1 = 1 / reduce_y1 + (reduce_y0 - reduce_y0);"
 _LOGARITHM = "group_y0 = reduce_y0; group_y1 = log(reduce_y1) + (reduce_y0 - reduce_y0);"
 
 
+@operator(onnx="Softmax axis:dim=-1", sample="x, dim=1")
 def softmax(
     x: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None, out: Any = None
 ) -> Array:
@@ -60,6 +53,7 @@ def softmax(
     return _along("softmax", x, dim, axis, dtype, out)
 
 
+@operator(sample="x, dim=1")
 def softmin(
     x: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None, out: Any = None
 ) -> Array:
@@ -67,6 +61,7 @@ def softmin(
     return _along("softmin", x, dim, axis, dtype, out)
 
 
+@operator(onnx="LogSoftmax axis:dim=-1", sample="x, dim=1")
 def log_softmax(
     x: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None, out: Any = None
 ) -> Array:

@@ -12,13 +12,12 @@ from clprim.errors import DTypeError, ShapeError
 from clprim.ops.product.matmul import matmul
 from clprim.ops.reduction.extrema import amax, amin
 from clprim.ops.reduction.reduce import mean, spread_and_mean, sum
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import Axis, Operator, check_floating, check_shape, dtype_of, real
 from clprim.ops.shared.dims import named_once
 from clprim.ops.shared.strings import kernel
 from clprim.ops.shared.sums import products
 from clprim.reduction import Reduction
-
-__all__ = ["aminmax", "corrcoef", "cov", "nanmean", "nansum", "std", "std_mean", "var"]
 
 _nansum: Operator = Reduction(
     "y0 = x0 == x0 ? x0 : 0;", init="reduce_y0 = 0;", step="reduce_y0 += y0;", name="nansum"
@@ -32,6 +31,7 @@ _nanmean: Operator = Reduction(
 )
 
 
+@operator(torch="var.correction")
 def var(
     x: Any,
     axis: Axis = None,
@@ -49,6 +49,7 @@ def var(
     )
 
 
+@operator(torch="std.correction")
 def std(
     x: Any,
     axis: Axis = None,
@@ -76,6 +77,7 @@ def _spread(
     )[0]
 
 
+@operator(torch="std_mean.correction")
 def std_mean(
     x: Any,
     axis: Axis = None,
@@ -102,6 +104,7 @@ def std_mean(
     )
 
 
+@operator()
 def nansum(
     x: Any,
     axis: Axis = None,
@@ -121,6 +124,7 @@ def nansum(
     return _nansum(x, axis=axis, keepdims=keepdims, out=out)
 
 
+@operator()
 def nanmean(
     x: Any,
     axis: Axis = None,
@@ -137,6 +141,7 @@ def nanmean(
     return _nanmean(x, axis=axis, keepdims=keepdims, out=out)
 
 
+@operator(torch="aminmax")
 def aminmax(
     x: Any,
     axis: Axis = None,
@@ -159,6 +164,7 @@ def aminmax(
     )
 
 
+@operator()
 def cov(
     x: Any,
     *,
@@ -232,6 +238,7 @@ def _weights(what: str, label: str, array: Any, kinds: str, rows: Array, dtype: 
     return kernel("y0 = x0;", what, dtype)(array)
 
 
+@operator()
 def corrcoef(x: Any, *, out: Any = None) -> Array:
     """Returns the coefficients of correlation of rows; see `cov`.
 

@@ -13,18 +13,18 @@ from clprim.call.repeat import repeatable
 from clprim.dtypes import AnyDType
 from clprim.errors import DefinitionError, ShapeError, quoted
 from clprim.ops.pool.windows import check_floats
+from clprim.ops.registry import operator
 from clprim.ops.sample.taps import cubic_slopes, cubic_weights
 from clprim.ops.shared.arguments import Operator, check_shape
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
 from clprim.reduction import Reduction
 
-__all__ = ["affine_grid", "affine_grid_backward", "grid_sample"]
-
 _MODES = ("bilinear", "nearest", "bicubic")
 _PADDINGS = ("zeros", "border", "reflection")
 
 
+@operator(sample="x, empty((0, 2, 2, 2))")
 @repeatable
 def grid_sample(
     x: Any,
@@ -220,6 +220,7 @@ def _inside(at: str, d: int, padding: str, corners: bool, slope: str = "") -> li
 # --- grids ----------------------------------------------------------------------------------------
 
 
+@operator(sample="empty((1, 2, 3)), (1, 1, 2, 2)")
 @repeatable
 def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = None) -> Array:
     """Returns the grid of an affine map, for `grid_sample`.

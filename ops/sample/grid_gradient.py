@@ -20,8 +20,6 @@ from clprim.ops.shared.arguments import check_shape
 from clprim.ops.shared.dims import empty_like
 from clprim.ops.shared.strings import kernel
 
-__all__ = ["grid_sample_backward"]
-
 _INT32 = np.dtype(np.int32)
 
 

@@ -26,14 +26,13 @@ from clprim.ops.pool.adaptive_pool import (
     adaptive_avg_pool3d,
     adaptive_avg_pool3d_backward,
 )
+from clprim.ops.registry import operator
 from clprim.ops.sample.antialias import antialiased, antialiased_backward
 from clprim.ops.sample.passes import along_each, dense_order
 from clprim.ops.sample.taps import RADIUS, Taps, nearest, position, taps
 from clprim.ops.shared.arguments import dtype_of, real
 from clprim.ops.shared.dims import empty_like, whole
 from clprim.ops.shared.strings import kernel, lower_bound, places
-
-__all__ = ["interpolate", "interpolate_backward"]
 
 _INT32 = np.dtype(np.int32)
 
@@ -51,6 +50,7 @@ _AREA_BACK = (
 )
 
 
+@operator(sample='x, 8, mode="bilinear"')
 @repeatable
 def interpolate(
     x: Any,

@@ -10,22 +10,10 @@ import numpy as np
 from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, as_dtype, value_dtype
 from clprim.errors import DTypeError, ShapeError
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_floating, dtype_of
 from clprim.ops.shared.dims import one_axis
 from clprim.scan import Scan
-
-__all__ = [
-    "cummax",
-    "cummax_backward",
-    "cummin",
-    "cummin_backward",
-    "cumprod",
-    "cumprod_backward",
-    "cumsum",
-    "cumsum_backward",
-    "logcumsumexp",
-    "logcumsumexp_backward",
-]
 
 # --- sums and products ---------------------------------------------------------------------------
 
@@ -52,6 +40,7 @@ def _product(dtype: AnyDType | None) -> Scan:
     )
 
 
+@operator(sample="x, axis=1")
 def cumsum(
     x: Any,
     dim: int | None = None,
@@ -95,6 +84,7 @@ def cumsum_backward(grad: Any, dim: int | None = None, *, axis: int | None = Non
     return cumsum(grad, dim, axis=axis, reverse=True, dtype=dtype)
 
 
+@operator(sample="x, axis=1")
 def cumprod(
     x: Any,
     dim: int | None = None,
@@ -183,6 +173,7 @@ _cummax = _extreme("cummax", "lowest", ">=")
 _cummin = _extreme("cummin", "highest", "<=")
 
 
+@operator(sample="x, axis=1")
 def cummax(x: Any, dim: int | None = None, *, axis: int | None = None) -> tuple[Array, Array]:
     """Returns (values, indices): the greatest element up to each one, and where along the axis.
 
@@ -203,6 +194,7 @@ def cummax(x: Any, dim: int | None = None, *, axis: int | None = None) -> tuple[
     return values, indices
 
 
+@operator(sample="x, axis=1")
 def cummin(x: Any, dim: int | None = None, *, axis: int | None = None) -> tuple[Array, Array]:
     """Returns (values, indices) of the least element up to each one; see `cummax`."""
     values, indices = _cummin(x, axis=one_axis("cummin", x, dim, axis))
@@ -291,6 +283,7 @@ _LOGSUMEXP: dict[str, Any] = {
 _logcumsumexp = Scan("", **_LOGSUMEXP)
 
 
+@operator(sample="x, axis=1")
 def logcumsumexp(
     x: Any, dim: int | None = None, *, axis: int | None = None, out: Any = None
 ) -> Array:

@@ -11,6 +11,7 @@ from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import zeros
 from clprim.dtypes import AnyDType, value_dtype
 from clprim.errors import ShapeError
+from clprim.ops.registry import operator
 from clprim.ops.scan.cumulative import cumsum
 from clprim.ops.shape.join import cat
 from clprim.ops.shared.arguments import (
@@ -28,16 +29,8 @@ from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 from clprim.scan import Scan
 
-__all__ = [
-    "cumulative_trapezoid",
-    "cumulative_trapezoid_backward",
-    "diff",
-    "diff_backward",
-    "trapezoid",
-    "trapezoid_backward",
-]
 
-
+@operator(numpy="diff(x, /, n=1, axis=-1, *, prepend=None, append=None)")
 def diff(
     x: Any,
     n: int = 1,
@@ -151,6 +144,7 @@ _AREAS = {
 }  # fmt: skip
 
 
+@operator()
 def trapezoid(
     y: Any, x: Any = None, *, dx: float = 1, dim: int | None = None, axis: int | None = None
 ) -> Array:
@@ -181,6 +175,7 @@ def trapezoid(
     return result
 
 
+@operator()
 def cumulative_trapezoid(
     y: Any, x: Any = None, *, dx: float = 1, dim: int | None = None, axis: int | None = None
 ) -> Array:

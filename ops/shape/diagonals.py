@@ -10,26 +10,15 @@ from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import zeros
 from clprim.dtypes import is_integer, promote
 from clprim.errors import ShapeError, quoted
+from clprim.ops.registry import operator
 from clprim.ops.shape.join import arrays_of, cat, stack, unbind
 from clprim.ops.shape.turn import diagonal, flip, roll
 from clprim.ops.shared.arguments import check_shape, dtype_of
 from clprim.ops.shared.dims import several_dims, whole
 from clprim.plan.strides import elements_of
 
-__all__ = [
-    "block_diag",
-    "block_diag_backward",
-    "chunk_backward",
-    "diag_embed",
-    "diag_embed_backward",
-    "flip_backward",
-    "roll_backward",
-    "split_backward",
-    "stack_backward",
-    "unbind_backward",
-]
 
-
+@operator()
 def diag_embed(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:
     """Returns matrices of zeros with the last dimension of x on a diagonal, as `torch.diag_embed`.
 
@@ -79,6 +68,7 @@ def diag_embed_backward(grad: Any, offset: int = 0, dim1: int = -2, dim2: int = 
     return diagonal(grad, offset, dim1, dim2)
 
 
+@operator(sample="x[:, :, 0, 0]")
 def block_diag(*arrays: Any) -> Array:
     """Returns a matrix of zeros with matrices one behind the other along its diagonal.
 

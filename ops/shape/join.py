@@ -16,23 +16,12 @@ from clprim.call.repeat import repeatable
 from clprim.dtypes import promote
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.index.gather import index_select
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape, dtype_of, is_array
 from clprim.ops.shared.dims import empty_like, one_dim, whole
 
-__all__ = [
-    "cat",
-    "cat_backward",
-    "chunk",
-    "meshgrid",
-    "repeat",
-    "repeat_interleave",
-    "split",
-    "stack",
-    "tile",
-    "unbind",
-]
 
-
+@operator(onnx="Concat axis:dim", gradient="`cat_backward`", sample="[x, x]")
 @repeatable
 def cat(
     arrays: Sequence[Any], dim: int | None = None, *, axis: int | None = None, out: Any = None
@@ -77,6 +66,7 @@ def cat_backward(
     return split(grad, list(sizes), dim, axis=axis)
 
 
+@operator(numpy="stack(arrays, /, axis=0, *, out=None)", sample="[x, x]")
 @repeatable
 def stack(
     arrays: Sequence[Any], dim: int | None = None, *, axis: int | None = None, out: Any = None
@@ -153,6 +143,7 @@ def _part(x: Any, at: int, start: int, stop: int) -> Array:
 # --- views ----------------------------------------------------------------------------------------
 
 
+@operator(sample="x, 2, 1")
 def split(
     x: Any,
     split_size_or_sections: int | Sequence[int],
@@ -192,6 +183,7 @@ def split(
     return tuple(pieces)
 
 
+@operator(sample="x, 2")
 def chunk(
     x: Any, chunks: int, dim: int | None = None, *, axis: int | None = None
 ) -> tuple[Array, ...]:
@@ -202,6 +194,7 @@ def chunk(
     return split(x, max(1, -(-x.shape[at] // count)), at)
 
 
+@operator(numpy="unstack(x, /, *, axis=0)", sample="x, axis=1")
 def unbind(x: Any, dim: int | None = None, *, axis: int | None = None) -> tuple[Array, ...]:
     """Returns the slices of an array along a dimension, which they lack, as views."""
     dtype_of("unbind", "x", x)
@@ -212,6 +205,7 @@ def unbind(x: Any, dim: int | None = None, *, axis: int | None = None) -> tuple[
     return tuple(view_of(x, shape, strides, x.offset + n * step) for n in range(x.shape[at]))
 
 
+@operator(sample="x[:, 0, 0, 0]")
 def meshgrid(*arrays: Any, indexing: str = "ij") -> tuple[Array, ...]:
     """Returns coordinates of a grid: each array along a dimension of its own, as views.
 
@@ -252,6 +246,7 @@ def meshgrid(*arrays: Any, indexing: str = "ij") -> tuple[Array, ...]:
 # --- repetition -----------------------------------------------------------------------------------
 
 
+@operator(numpy="tile(x, repetitions, /)", sample="x, 2")
 @repeatable
 def tile(x: Any, dims: int | Sequence[int]) -> Array:
     """Returns an array repeated so many times along each of its last dimensions.
@@ -267,6 +262,7 @@ def tile(x: Any, dims: int | Sequence[int]) -> Array:
     return _tiled("tile", x, dims)
 
 
+@operator(sample="x, 1, 1, 2, 2")
 @repeatable
 def repeat(x: Any, *sizes: Any) -> Array:
     """Returns an array repeated so many times along each dimension: `torch.Tensor.repeat`.
@@ -308,6 +304,7 @@ def _tiled(what: str, x: Any, dims: int | Sequence[int]) -> Array:
     return out
 
 
+@operator(sample="x, 2, 1")
 @repeatable
 def repeat_interleave(
     x: Any, repeats: Any, dim: int | None = None, *, axis: int | None = None

@@ -17,16 +17,16 @@ from clprim.arrays.array import Array, view_of
 from clprim.call.pieces import put_together
 from clprim.call.repeat import repeatable
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape, dtype_of, number
 from clprim.ops.shared.dims import empty_like, whole
 from clprim.ops.shared.strings import kernel, places
-
-__all__ = ["pad", "pad_backward"]
 
 _ANY = 1 << 62
 _MODES = ("constant", "reflect", "replicate", "circular")
 
 
+@operator(sample='x, (1, 1), "reflect"')
 @repeatable
 def pad(x: Any, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Array:
     """Returns an array with a border.

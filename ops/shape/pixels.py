@@ -14,18 +14,10 @@ from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import asarray, empty
 from clprim.dtypes import is_integer
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape, dtype_of
 from clprim.plan.strides import is_channels_last
 from clprim.pointwise import Pointwise
-
-__all__ = [
-    "channel_shuffle",
-    "contiguous",
-    "depth_to_space",
-    "pixel_shuffle",
-    "pixel_unshuffle",
-    "space_to_depth",
-]
 
 Shape = tuple[int, ...]
 
@@ -37,6 +29,11 @@ _channel_shuffle = Pointwise("y0 = x0;", name="channel_shuffle")
 _FACTORS = {"pixel_shuffle": "upscale_factor", "pixel_unshuffle": "downscale_factor"}
 
 
+@operator(
+    onnx="DepthToSpace blocksize:block mode='DCR'",
+    gradient="`space_to_depth`",
+    sample="x.transpose(0, 2, 3, 1), 2",
+)
 def depth_to_space(x: Any, block: int, mode: str = "DCR", *, out: Any = None) -> Array:
     """Moves channels into squares of ``block`` × ``block`` pixels.
 
@@ -72,6 +69,7 @@ def depth_to_space(x: Any, block: int, mode: str = "DCR", *, out: Any = None) ->
     return _to_space("depth_to_space", x, block, mode, (4, 4), out)
 
 
+@operator(onnx="SpaceToDepth blocksize:block", gradient="`depth_to_space`", sample="x, 2")
 def space_to_depth(x: Any, block: int, mode: str = "DCR", *, out: Any = None) -> Array:
     """Moves squares of ``block`` × ``block`` pixels into channels: undoes `depth_to_space`.
 
@@ -106,6 +104,7 @@ def space_to_depth(x: Any, block: int, mode: str = "DCR", *, out: Any = None) ->
     return _to_depth("space_to_depth", x, block, mode, (4, 4), out)
 
 
+@operator(gradient="`pixel_unshuffle`", sample="x.transpose(0, 2, 3, 1), 2")
 def pixel_shuffle(x: Any, upscale_factor: int, *, out: Any = None) -> Array:
     """Returns `depth_to_space` in PyTorch's order of channels: `torch.nn.functional.pixel_shuffle`.
 
@@ -129,6 +128,7 @@ def pixel_shuffle(x: Any, upscale_factor: int, *, out: Any = None) -> Array:
     return _to_space("pixel_shuffle", x, upscale_factor, "CRD", (3, None), out)
 
 
+@operator(gradient="`pixel_shuffle`", sample="x, 2")
 def pixel_unshuffle(x: Any, downscale_factor: int, *, out: Any = None) -> Array:
     """Undoes `pixel_shuffle`: `torch.nn.functional.pixel_unshuffle`.
 
@@ -152,6 +152,7 @@ def pixel_unshuffle(x: Any, downscale_factor: int, *, out: Any = None) -> Array:
     return _to_depth("pixel_unshuffle", x, downscale_factor, "CRD", (3, None), out)
 
 
+@operator(gradient="itself", sample="x, 3")
 def channel_shuffle(x: Any, groups: int, *, out: Any = None) -> Array:
     """Deals channels out among groups: channel g·(C/groups) + k becomes channel k·groups + g.
 
@@ -196,6 +197,7 @@ def channel_shuffle(x: Any, groups: int, *, out: Any = None) -> Array:
     return out  # whatever class of array the user gave
 
 
+@operator()
 def contiguous(x: Any, memory_format: str = "contiguous") -> Array:
     """Returns x in a memory format: itself where it has that already, else a copy.
 

@@ -13,14 +13,14 @@ from clprim.arrays.creation import zeros
 from clprim.call.pieces import put_together
 from clprim.call.repeat import repeatable
 from clprim.errors import ShapeError, quoted
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.dims import empty_like, named_once, several_dims, whole
 from clprim.ops.shared.strings import kernel
 from clprim.plan.index.pieces import Diagonal
 
-__all__ = ["diag", "diagonal", "flip", "roll", "rot90", "tril", "triu"]
 
-
+@operator(sample="x, axis=1")
 def flip(
     x: Any, dims: int | Sequence[int] | None = None, *, dim: Any = None, axis: Any = None
 ) -> Array:
@@ -50,6 +50,7 @@ def flip(
     return view_of(x, x.shape, tuple(strides), offset)
 
 
+@operator(numpy="rot90(x, k=1, axes=(0, 1))")
 def rot90(x: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Array:
     """Returns an array turned by k · 90° in the plane of two dimensions, as a view.
 
@@ -75,6 +76,7 @@ def rot90(x: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Array:
     return flip(view_of(x, shape, strides, x.offset), plane[0] if turns == 1 else plane[1])
 
 
+@operator(sample="x, 1, 1")
 @repeatable
 def roll(
     x: Any,
@@ -135,6 +137,7 @@ def roll(
     return out
 
 
+@operator(numpy="tril(x, /, k=0)", torch="tril", gradient="itself")
 def tril(x: Any, diagonal: int = 0, *, out: Any = None) -> Array:
     """Returns matrices with zeros above a diagonal; the same of the gradient is its gradient.
 
@@ -150,6 +153,7 @@ def tril(x: Any, diagonal: int = 0, *, out: Any = None) -> Array:
     return _kept("tril", "<=", x, diagonal, out)
 
 
+@operator(numpy="triu(x, /, k=0)", torch="triu", gradient="itself")
 def triu(x: Any, diagonal: int = 0, *, out: Any = None) -> Array:
     """Returns matrices with zeros below a diagonal; see `tril`."""
     return _kept("triu", ">=", x, diagonal, out)
@@ -170,6 +174,7 @@ def _kept(what: str, comparison: str, x: Any, diagonal: int, out: Any) -> Array:
     return kernel(expr, what, x.dtype)(x, np.int32(k), out=out)
 
 
+@operator(numpy="diagonal(x, offset=0, axis1=0, axis2=1)")
 def diagonal(x: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
     """Returns a diagonal of the planes of two dimensions, as a view; it is the last dimension.
 
@@ -196,6 +201,7 @@ def diagonal(x: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
     return view_of(x, shape, strides, start)
 
 
+@operator(numpy="diag(x, /, k=0)", sample="x[:, 0, 0]")
 def diag(x: Any, diagonal: int = 0) -> Array:
     """Returns a matrix with a vector on a diagonal, or that diagonal of a matrix (a view).
 

@@ -9,13 +9,13 @@ from clprim.arrays.array import Array, view_of
 from clprim.call.repeat import repeatable
 from clprim.errors import ShapeError
 from clprim.ops.pool.windows import Numbers, Windows, numbers
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel
 
-__all__ = ["fold", "fold_backward", "unfold", "unfold_backward"]
 
-
+@operator(torch="im2col", sample="x, 2")
 @repeatable
 def unfold(
     x: Any,
@@ -67,6 +67,7 @@ def unfold(
     return y.reshape(n, c * w.kernel[0] * w.kernel[1], w.outputs[0] * w.outputs[1])
 
 
+@operator(torch="col2im", sample="x[..., 0], (1, 6), (1, 3)")
 @repeatable
 def fold(
     x: Any,

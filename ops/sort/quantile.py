@@ -11,13 +11,12 @@ from clprim.arrays.creation import asarray
 from clprim.errors import ShapeError, quoted
 from clprim.ops.index.gather import take_along_dim
 from clprim.ops.reduction.extrema import argmax
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_floating, dtype_of, is_array
 from clprim.ops.shared.dims import one_axis
 from clprim.ops.shared.strings import kernel, places
 from clprim.ops.sort.sort import in_order, sort, without
 from clprim.scan import Scan
-
-__all__ = ["median", "mode", "nanmedian", "nanquantile", "quantile"]
 
 
 @overload
@@ -30,6 +29,7 @@ def median(x: Any, dim: None = ..., keepdim: bool = ..., *, axis: int) -> tuple[
 def median(
     x: Any, dim: int | None = ..., keepdim: bool = ..., *, axis: int | None = ...
 ) -> Array | tuple[Array, Array]: ...
+@operator(torch="median.dim", sample="x, 1")
 def median(
     x: Any, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None
 ) -> Array | tuple[Array, Array]:
@@ -81,6 +81,7 @@ def nanmedian(
 def nanmedian(
     x: Any, dim: int | None = ..., keepdim: bool = ..., *, axis: int | None = ...
 ) -> Array | tuple[Array, Array]: ...
+@operator(torch="nanmedian.dim", sample="x, 1")
 def nanmedian(
     x: Any, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None
 ) -> Array | tuple[Array, Array]:
@@ -142,6 +143,7 @@ _RUNS = Scan(
 )
 
 
+@operator(torch="mode")
 def mode(
     x: Any, dim: int = -1, keepdim: bool = False, *, axis: int | None = None
 ) -> tuple[Array, Array]:
@@ -189,6 +191,7 @@ _BETWEEN = {
 }
 
 
+@operator(sample="x, 0.5, 1")
 def quantile(
     x: Any,
     q: Any,
@@ -215,6 +218,7 @@ def quantile(
     return _quantile("quantile", x, q, dim, keepdim, interpolation, axis)
 
 
+@operator(sample="x, 0.5, 1")
 def nanquantile(
     x: Any,
     q: Any,

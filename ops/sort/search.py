@@ -16,26 +16,18 @@ from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.index.scatter import index_add
 from clprim.ops.reduction.extrema import amax, amin
 from clprim.ops.reduction.reduce import sum as add_up
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_floating, dtype_of, real
 from clprim.ops.shared.dims import whole
 from clprim.ops.shared.strings import kernel, lower_bound, places
 from clprim.plan.strides import broadcasts_to
 from clprim.scan import Scan
 
-__all__ = [
-    "bincount",
-    "bucketize",
-    "histc",
-    "histogram",
-    "masked_select",
-    "nonzero",
-    "searchsorted",
-]
-
 _INT64 = np.dtype(np.int64)
 _MOST_BINS = 1 << 24  # more edges than float32 tells apart
 
 
+@operator(torch="searchsorted.Tensor")
 def searchsorted(
     sorted_sequence: Any,
     values: Any,
@@ -94,6 +86,7 @@ def searchsorted(
     return operator(values, *lines)
 
 
+@operator(torch="bucketize.Tensor")
 def bucketize(
     input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False
 ) -> Array:
@@ -125,6 +118,7 @@ def _counts(what: str, keys: Any, bins: int) -> Array:
     return kernel(text, what, _INT64)(ordered, shape=(bins,))
 
 
+@operator(numpy="bincount(x, /, weights=None, minlength=0)", torch="bincount")
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Array:
     """Returns how often each number from 0 occurs, or the sums of their weights.
 
@@ -162,6 +156,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Array:
     return index_add(zeros, 0, x, weights.astype(dtype)) if bins and x.size else zeros
 
 
+@operator(torch="histc")
 def histc(x: Any, bins: int = 100, min: float = 0, max: float = 0) -> Array:
     """Returns how many elements are in each of some equal intervals, as `torch.histc` does.
 
@@ -203,6 +198,7 @@ def histc(x: Any, bins: int = 100, min: float = 0, max: float = 0) -> Array:
     return _counts(what, keys.reshape(-1), bins).astype(x.dtype)
 
 
+@operator(torch="histogram.bin_ct histogram.bins_tensor")
 def histogram(
     x: Any,
     bins: Any = 10,
@@ -321,6 +317,7 @@ def _flat_flags(x: Any) -> Array:
 FIRST = lower_bound("size_x0(0)", "at_x0(middle)", "(coord(0) + 1)")
 
 
+@operator(numpy="argwhere(x, /)")
 def nonzero(x: Any) -> Array:
     """Returns the indices of the elements that are not zero, a row each, in C order.
 
@@ -351,6 +348,7 @@ def nonzero(x: Any) -> Array:
     return found
 
 
+@operator(torch="masked_select")
 def masked_select(x: Any, mask: Any) -> Array:
     """Returns the elements of ``x`` where a mask is not zero, a line in C order.
 

@@ -10,12 +10,11 @@ import numpy as np
 from clprim.arrays.array import Array, view_of
 from clprim.call.repeat import repeatable
 from clprim.errors import ShapeError
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.dims import empty_like, one_axis, whole
 from clprim.ops.shared.strings import kernel, places
 from clprim.ops.sort.keys import first_along, order_along, with_axis
-
-__all__ = ["argsort", "kthvalue", "sort", "sort_backward", "topk"]
 
 
 def in_order(what: str, x: Any, axis: int, descending: bool, first: int, count: int) -> Any:
@@ -45,6 +44,7 @@ def in_order(what: str, x: Any, axis: int, descending: bool, first: int, count: 
     return values.reshape(()), indices.reshape(())
 
 
+@operator()
 @repeatable
 def sort(
     x: Any,
@@ -85,6 +85,7 @@ def sort(
     return values, indices
 
 
+@operator()
 def argsort(
     x: Any,
     dim: int | None = None,
@@ -97,6 +98,7 @@ def argsort(
     return sort(x, dim, descending, stable, axis=axis)[1]
 
 
+@operator(torch="topk", sample="x, 1, 1")
 @repeatable
 def topk(
     x: Any,
@@ -179,6 +181,7 @@ def sort_backward(
     return out
 
 
+@operator(torch="kthvalue", sample="x, 1, 1")
 def kthvalue(
     x: Any, k: int, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None
 ) -> tuple[Array, Array]:

@@ -11,6 +11,7 @@ from clprim.arrays.array import Array, new_dense
 from clprim.errors import ShapeError
 from clprim.ops.index.gather import index_select
 from clprim.ops.reduction.reduce import any as differ
+from clprim.ops.registry import operator
 from clprim.ops.scan.cumulative import cumsum
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.dims import named_once, one_axis
@@ -18,8 +19,6 @@ from clprim.ops.shared.strings import kernel, places
 from clprim.ops.sort.keys import with_axis
 from clprim.ops.sort.search import FIRST, numbered
 from clprim.ops.sort.sort import sort
-
-__all__ = ["unique", "unique_consecutive"]
 
 _INT64 = np.dtype(np.int64)
 
@@ -74,6 +73,7 @@ def unique(
     *,
     axis: int | None = ...,
 ) -> Array | tuple[Array, ...]: ...
+@operator()
 def unique(
     x: Any,
     sorted: bool = True,
@@ -191,6 +191,7 @@ def unique_consecutive(
     *,
     axis: int | None = ...,
 ) -> Array | tuple[Array, ...]: ...
+@operator()
 def unique_consecutive(
     x: Any,
     return_inverse: bool = False,

@@ -1,4 +1,4 @@
-"""Stubs are what type checkers read of functions that follow from the table of operators.
+"""Stubs are what type checkers read of functions that are made from tables and records.
 
 ``python -m pytest tests/project/test_stubs.py --update-golden`` rewrites them.
 """
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from clprim.functions.named import SIGNATURES
 from clprim.ops.elementwise.calls import signatures
 from clprim.ops.elementwise.table import ROWS
 
@@ -19,17 +20,21 @@ from clprim.arrays.array import Array
 SHOWN = [row for row in ROWS.values() if row.shown]
 STUBS = {
     "ops/elementwise/operators.pyi": dict(pair for row in SHOWN for pair in signatures(row)),
-    "clprim/functions/named.pyi": {
-        name: f"({row.operands.replace(',', ': Any,')}: Any, /, *, out: Any = None) -> Array"
-        for row in ROWS.values()
-        for name in row.numpy.split()
-    },
+    "clprim/functions/named.pyi": SIGNATURES,
 }
+
+
+def _formatted(name, signature):
+    line = f"def {name}{signature}: ...\n"
+    if len(line) <= 101:
+        return line
+    parameters, _, returned = signature[1:].rpartition(") -> ")
+    return f"def {name}(\n    {parameters}\n) -> {returned}: ...\n"
 
 
 @pytest.mark.parametrize("path", STUBS)
 def test_stubs_are_what_the_table_says(path, request):
-    lines = [f"def {name}{signature}: ...\n" for name, signature in sorted(STUBS[path].items())]
+    lines = [_formatted(name, signature) for name, signature in sorted(STUBS[path].items())]
     text = HEAD + "".join(lines)
     if request.config.getoption("--update-golden"):
         (ROOT / path).write_text(text, encoding="utf-8")

@@ -117,3 +117,10 @@ def test_indices_outside_write_nothing(call, inside):
     call(whole[7:14], INDICES.to("opencl"), values)
     call(expected[7:14], INDICES[inside] % 7, values.cpu()[inside])
     assert torch.equal(whole.cpu(), expected)
+
+
+def test_hardshrink_of_integers():
+    with pytest.raises(RuntimeError, match="hardshrink"):
+        torch.nn.functional.hardshrink(torch.arange(3))
+    with pytest.raises(RuntimeError, match=r"hardshrink: not for tensors of torch\.int64"):
+        torch.nn.functional.hardshrink(there(3, dtype=torch.int64))

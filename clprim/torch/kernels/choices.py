@@ -9,6 +9,7 @@ import numpy as np
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.ops.elementwise.table import ROWS
+from clprim.torch.agreeing import agrees
 from clprim.torch.kernels.elementwise import apply, as_given, promoted, typed
 from clprim.torch.layout import contiguous, seldom
 from clprim.torch.memory import kind_of
@@ -86,9 +87,7 @@ def _hardtanh(x: Array, low: Any = -1, high: Any = 1, *, out: Array | None = Non
     return _clamp(x, low, high, out=out)
 
 
-@kernel("nan_to_num", lies=seldom)
-def _nan_to_num(x: Array, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
-    return ops.nan_to_num(x, nan or 0.0, posinf, neginf)
+agrees("nan_to_num", ops.nan_to_num, lies=seldom)
 
 
 @kernel("masked_fill.Scalar", "masked_fill.Tensor", lies=contiguous)

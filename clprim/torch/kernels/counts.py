@@ -18,11 +18,6 @@ from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
 
-@kernel("mode")
-def _mode(x: Array, dim: int = -1, keepdim: bool = False) -> Any:
-    return ops.mode(x, dim, keepdim)
-
-
 @kernel("unique_consecutive")
 def _unique_consecutive(
     x: Array, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
@@ -37,18 +32,6 @@ def _unique_slices(
     x: Array, dim: int, return_inverse: bool = False, return_counts: bool = False
 ) -> Any:
     return _unique_consecutive(x, return_inverse, return_counts, dim)
-
-
-@kernel("histogram.bin_ct")
-def _histogram(
-    x: Array, bins: int = 100, *, range: Any = None, weight: Any = None, density: bool = False
-) -> Any:
-    return ops.histogram(x, bins, range=range, weight=weight, density=density)
-
-
-@kernel("histogram.bins_tensor")
-def _histogram_of_edges(x: Array, bins: Array, *, weight: Any = None, density: bool = False) -> Any:
-    return ops.histogram(x, bins, weight=weight, density=density)
 
 
 def _points(x: Array) -> Array:

@@ -9,8 +9,9 @@ from clprim.arrays.array import Array
 from clprim.dtypes import adapted
 from clprim.ops.elementwise.row import gradient
 from clprim.ops.elementwise.table import ROWS
+from clprim.torch.agreeing import agrees
 from clprim.torch.kernels.elementwise import apply, as_given
-from clprim.torch.layout import contiguous, elementwise, seldom
+from clprim.torch.layout import elementwise, seldom
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
@@ -21,7 +22,10 @@ _PRELU = as_given(ROWS["prelu"].text())
 
 @kernel("hardshrink", lies=seldom)
 def _hardshrink(x: Array, lambd: Any = 0.5) -> Any:
-    return apply(_HARDSHRINK, x, adapted(lambd, x.dtype), kind=kind_of(x.dtype))
+    kind = kind_of(x.dtype)
+    if not kind.is_floating_point:
+        raise RuntimeError(f"hardshrink: not for tensors of {kind}")
+    return apply(_HARDSHRINK, x, adapted(lambd, x.dtype), kind=kind)
 
 
 @kernel("hardshrink_backward", lies=elementwise)
@@ -46,16 +50,5 @@ def _prelu_backward(grad: Array, x: Array, weight: Array) -> Any:
     return gradient(ROWS["prelu"], ("x0", "x1"))(x, weight, grad=grad)
 
 
-@kernel("glu")
-def _glu(x: Array, dim: int = -1) -> Any:
-    return ops.glu(x, dim)
-
-
-@kernel("glu_backward", lies=contiguous)
-def _glu_backward(grad: Array, x: Array, dim: int) -> Any:
-    return ops.glu_backward(grad, x, dim)
-
-
-@kernel("logit_backward")
-def _logit_backward(grad: Array, x: Array, eps: float | None = None) -> Any:
-    return ops.logit_backward(grad, x, eps)
+agrees("glu", ops.glu, lies=None)
+agrees("logit_backward", ops.logit_backward, lies=None)

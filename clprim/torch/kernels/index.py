@@ -12,94 +12,23 @@ from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import full
 from clprim.torch import private
+from clprim.torch.agreeing import agrees, line
 from clprim.torch.copying import duplicate
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.layout import contiguous, in_order, like
-from clprim.torch.memory import counted, kind_of
+from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
 _MASKS = (torch.bool, torch.uint8)
 
 
-def _line(x: Array) -> Array:
-    """A number as a line of one."""
-    return x if x.ndim else x.reshape(-1)
-
-
-@kernel("sort.stable", lies=like(0))
-def _sort_stable(
-    x: Array, *, stable: bool | None = None, dim: int = -1, descending: bool = False
-) -> Any:
-    values, places = ops.sort(_line(x), dim, descending, True)
-    return values.reshape(x.shape), places.reshape(x.shape)
-
-
-@kernel("sort", lies=like(0))
-def _sort(x: Array, dim: int = -1, descending: bool = False) -> Any:
-    return _sort_stable(x, dim=dim, descending=descending)
-
-
-@kernel("topk", lies=contiguous)
-def _topk(x: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
-    values, places = ops.topk(_line(x), k, dim, largest, True)
-    return (values, places) if x.ndim else (values.reshape(()), places.reshape(()))
-
-
-@kernel("kthvalue", lies=contiguous)
-def _kthvalue(x: Array, k: int, dim: int = -1, keepdim: bool = False) -> Any:
-    values, places = ops.kthvalue(_line(x), k, dim, keepdim)
-    return (values, places) if x.ndim else (values.reshape(()), places.reshape(()))
+for _name in ("sort", "sort.stable"):
+    agrees(_name, ops.sort, lies=like(0), stable=True)
 
 
 @kernel("nonzero")
 def _nonzero(x: Array) -> Any:
     return ops.nonzero(x) if x.ndim else ops.nonzero(x.reshape(-1))[:, :0]
-
-
-@kernel("masked_select")
-def _masked_select(x: Array, mask: Array) -> Any:
-    return ops.masked_select(x, mask)
-
-
-def _written(operator: Callable[..., Any]) -> Callable[..., Any]:
-    """Lets an operator along a dimension take numbers too."""
-
-    def run(x: Array, dim: int, index: Array, *rest: Any, **options: Any) -> Any:
-        index = counted(_line(index))
-        if x.ndim:
-            return operator(x, dim, index, *rest, **options)
-        lines = [_line(r) if isinstance(r, Array) else r for r in rest]
-        return operator(_line(x), 0, index, *lines, **options).reshape(())
-
-    return run
-
-
-kernel("scatter_add", lies=contiguous)(_written(ops.scatter_add))
-_scatter = _written(ops.scatter)
-
-
-@kernel("scatter.src", lies=contiguous)
-def _scatter_array(x: Array, dim: int, index: Array, src: Array) -> Any:
-    return _scatter(x, dim, index, src)
-
-
-@kernel("scatter.value", lies=contiguous)
-def _scatter_number(x: Array, dim: int, index: Array, value: Any) -> Any:
-    return _scatter(x, dim, index, full(index.shape, value, x.dtype))
-
-
-@kernel("scatter_reduce.two", lies=contiguous)
-def _scatter_reduce(
-    x: Array, dim: int, index: Array, src: Array, reduce: str, *, include_self: bool = True
-) -> Any:
-    return _written(ops.scatter_reduce)(x, dim, index, src, reduce, include_self=include_self)
-
-
-@kernel("index_add", lies=contiguous)
-def _index_add(x: Array, dim: int, index: Array, source: Array, *, alpha: Any = 1) -> Any:
-    if not x.ndim:
-        return _index_add(_line(x), 0, _line(index), _line(source), alpha=alpha).reshape(())
-    return ops.index_add(x, dim, counted(_line(index)), source, alpha=alpha)
 
 
 def _indices(x: Array, indices: Sequence[Any]) -> tuple[list[int], list[Any], list[int]]:
@@ -175,13 +104,6 @@ def _index_put(x: Array, indices: Sequence[Any], values: Array, accumulate: bool
     return found.transpose(*back)
 
 
-@kernel("embedding_dense_backward")
-def _embedding_backward(
-    grad: Array, indices: Array, rows: int, padding_idx: int, scale_grad_by_freq: bool
-) -> Any:
-    return ops.embedding_backward(grad, counted(indices), rows, padding_idx, scale_grad_by_freq)
-
-
 @kernel("masked_scatter", lies=contiguous)
 def _masked_scatter(x: Array, mask: Array, source: Array) -> Any:
     if mask.dtype != np.dtype(np.bool_):
@@ -189,43 +111,19 @@ def _masked_scatter(x: Array, mask: Array, source: Array) -> Any:
     return ops.masked_scatter(x, mask, source)
 
 
-def median_of_nothing(dtype: np.dtype[Any]) -> Array:
+def _median_of_nothing(dtype: np.dtype[Any]) -> Array:
     """NaN, or the least whole number."""
     return full((), np.nan if dtype.kind not in "iu" else np.iinfo(dtype).min, dtype)
 
 
-def _median(name: str) -> None:
+def _median(name: str, operator: Callable[..., Any]) -> None:
     @kernel(name)
     def whole(x: Array) -> Any:
-        return ops.median(x) if x.size else median_of_nothing(x.dtype)
-
-    @kernel(f"{name}.dim", lies=contiguous)
-    def along(x: Array, dim: int, keepdim: bool = False) -> Any:
-        values, places = ops.median(_line(x), dim, keepdim and x.ndim > 0)
-        return (values, places) if x.ndim else (values.reshape(()), places.reshape(()))
+        return operator(x) if x.size else _median_of_nothing(x.dtype)
 
 
-_median("median")
-
-
-@kernel("bincount")
-def _bincount(x: Array, weights: Any = None, minlength: int = 0) -> Any:
-    return ops.bincount(x, weights, minlength)
-
-
-@kernel("searchsorted.Tensor")
-def _searchsorted(
-    edges: Array,
-    values: Array,
-    *,
-    out_int32: bool = False,
-    right: bool = False,
-    side: str | None = None,
-    sorter: Any = None,
-) -> Any:
-    if sorter is not None:
-        edges = ops.take_along_dim(edges, sorter, -1) if edges.size else edges
-    return ops.searchsorted(edges, values, out_int32=out_int32, right=right or side == "right")
+for _name in ("median", "nanmedian"):
+    _median(_name, getattr(ops, _name))
 
 
 def _extreme(name: str) -> None:
@@ -233,7 +131,7 @@ def _extreme(name: str) -> None:
 
     @kernel(f"_{name}_helper")
     def unused(x: Array, values: Array, places: Array, dim: int) -> None:
-        found, where = operator(_line(x), dim)
+        found, where = operator(line(x), dim)
         apply("{a}", found.reshape(x.shape), kind=kind_of(x.dtype), out=values)
         apply("{a}", where.reshape(x.shape), kind=kind_of(where.dtype), out=places)
 

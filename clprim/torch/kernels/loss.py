@@ -10,13 +10,12 @@ import torch
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import full
+from clprim.torch.agreeing import REDUCTIONS, agrees
 from clprim.torch.copying import cast
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.layout import Rule, contiguous, elementwise, seldom
-from clprim.torch.memory import kind_of, numpy_dtype
+from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
-
-_REDUCTIONS = ("none", "mean", "sum")
 
 
 def _softmax(name: str, slope: Rule) -> None:
@@ -57,7 +56,7 @@ def _rows(x: Array, target: Array) -> tuple[Array, Array]:
 
 @kernel("nll_loss_forward", "nll_loss2d_forward")
 def _nll(x: Array, target: Array, weight: Any, reduction: int, ignore_index: int) -> Any:
-    how = _REDUCTIONS[reduction]
+    how = REDUCTIONS[reduction]
     rows, labels = _rows(x, target)
     found = ops.nll_loss(rows, labels, weight, ignore_index=ignore_index, reduction=how)
     found = found.reshape(target.shape if how == "none" else ())
@@ -76,7 +75,7 @@ def _nll_backward(
     ignore_index: int,
     total_weight: Array,
 ) -> Any:
-    how = _REDUCTIONS[reduction]
+    how = REDUCTIONS[reduction]
     rows, labels = _rows(x, target)
     grad = grad.reshape(labels.shape) if how == "none" else grad
     found = ops.nll_loss_backward(
@@ -85,49 +84,9 @@ def _nll_backward(
     return found.reshape(x.shape)
 
 
-def _arrays(*values: Any) -> list[Array]:
-    """Operands of which tensors of the host without dimensions are some."""
-    return [
-        v if isinstance(v, Array) else full((), v, numpy_dtype(v.kind))  # of a `Number`
-        for v in values
-    ]
-
-
-def _of_two(name: str, number: str = "") -> None:
-    """Registers a loss of predictions and targets, with a number of its own if it has one."""
-    forward: Callable[..., Any] = getattr(ops, name)
-    backward: Callable[..., Any] = getattr(ops, f"{name}_backward")
-
-    def options(reduction: int, rest: tuple[Any, ...]) -> dict[str, Any]:
-        given: dict[str, Any] = {"reduction": _REDUCTIONS[reduction]}
-        return given | ({number: rest[0]} if number and rest else {})
-
-    @kernel(name, lies=seldom)
-    def run(x: Any, target: Any, reduction: int = 1, *rest: Any) -> Any:
-        return forward(*_arrays(x, target), **options(reduction, rest))
-
-    @kernel(f"{name}_backward")
-    def gradient(grad: Array, x: Any, target: Any, reduction: int, *rest: Any) -> Any:
-        found = backward(grad, *_arrays(x, target), **options(reduction, rest))
-        return found[0] if isinstance(found, tuple) else found
-
-
-_of_two("mse_loss")
-_of_two("smooth_l1_loss", "beta")
-_of_two("huber_loss", "delta")
-
-
-@kernel("binary_cross_entropy", lies=seldom)
-def _bce(x: Array, target: Array, weight: Any = None, reduction: int = 1) -> Any:
-    return ops.binary_cross_entropy(x, target, weight, reduction=_REDUCTIONS[reduction])
-
-
-@kernel("binary_cross_entropy_backward")
-def _bce_backward(
-    grad: Array, x: Array, target: Array, weight: Any = None, reduction: int = 1
-) -> Any:
-    how = _REDUCTIONS[reduction]
-    return ops.binary_cross_entropy_backward(grad, x, target, weight, reduction=how)
+for _name in ("mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy"):
+    agrees(_name, getattr(ops, _name), lies=seldom)
+    agrees(f"{_name}_backward", getattr(ops, f"{_name}_backward"), lies=None)
 
 
 @kernel("_ctc_loss", "_ctc_loss.Tensor")
@@ -144,17 +103,11 @@ def _ctc(
     return ops.ctc_loss(*given, reduction="none"), full((0,), 0, x.dtype)
 
 
-@kernel("_ctc_loss_backward", "_ctc_loss_backward.Tensor")
-def _ctc_backward(
-    grad: Array,
-    x: Array,
-    targets: Array,
-    input_lengths: Any,
-    target_lengths: Any,
-    losses: Any,
-    paths: Any,
-    blank: int,
-    zero_infinity: bool = False,
-) -> Any:
-    given = (grad, x, targets, input_lengths, target_lengths, blank)
-    return ops.ctc_loss_backward(*given, reduction="none", zero_infinity=zero_infinity)
+for _form in ("", ".Tensor"):
+    agrees(
+        f"_ctc_loss_backward{_form}",
+        ops.ctc_loss_backward,
+        lies=None,
+        without="neg_log_likelihood log_alpha",
+        reduction="none",
+    )

@@ -7,9 +7,8 @@ from typing import Any
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import full
+from clprim.torch.agreeing import REDUCTIONS, agrees
 from clprim.torch.table import kernel
-
-_REDUCTIONS = ("none", "mean", "sum")
 
 
 def _rows(x: Array) -> Array:
@@ -21,7 +20,7 @@ def _rows(x: Array) -> Array:
 def _multi_margin(
     x: Array, target: Array, p: Any = 1, margin: Any = 1, weight: Any = None, reduction: int = 1
 ) -> Any:
-    how = _REDUCTIONS[reduction]
+    how = REDUCTIONS[reduction]
     labels = target.reshape(-1)
     found = ops.multi_margin_loss(_rows(x), labels, p, margin, weight, reduction=how)
     return found.reshape(target.shape if how == "none" else ())
@@ -37,7 +36,7 @@ def _multi_margin_backward(
     weight: Any = None,
     reduction: int = 1,
 ) -> Any:
-    how, labels = _REDUCTIONS[reduction], target.reshape(-1)
+    how, labels = REDUCTIONS[reduction], target.reshape(-1)
     grad = grad.reshape(-1) if how == "none" else grad
     found = ops.multi_margin_loss_backward(grad, _rows(x), labels, p, margin, weight, reduction=how)
     return found.reshape(x.shape)
@@ -45,7 +44,7 @@ def _multi_margin_backward(
 
 @kernel("multilabel_margin_loss_forward")
 def _multilabel_margin(x: Array, target: Array, reduction: int) -> Any:
-    how = _REDUCTIONS[reduction]
+    how = REDUCTIONS[reduction]
     found = ops.multilabel_margin_loss(_rows(x), _rows(target), reduction=how)
     found = found if found.ndim and target.ndim > 1 else found.reshape(())
     # PyTorch keeps which classes are targets for its gradient, which finds them again here.
@@ -56,17 +55,10 @@ def _multilabel_margin(x: Array, target: Array, reduction: int) -> Any:
 def _multilabel_margin_backward(
     grad: Array, x: Array, target: Array, reduction: int, is_target: Any
 ) -> Any:
-    how = _REDUCTIONS[reduction]
+    how = REDUCTIONS[reduction]
     grad = grad.reshape(-1) if how == "none" else grad
     found = ops.multilabel_margin_loss_backward(grad, _rows(x), _rows(target), reduction=how)
     return found.reshape(x.shape)
 
 
-@kernel("_pdist_forward")
-def _pdist(x: Array, p: float = 2.0) -> Any:
-    return ops.pdist(x, p)
-
-
-@kernel("_pdist_backward")
-def _pdist_backward(grad: Array, x: Array, p: float, distances: Any) -> Any:
-    return ops.pdist_backward(grad, x, p)
+agrees("_pdist_backward", ops.pdist_backward, lies=None, without="pdist")

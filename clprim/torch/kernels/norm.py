@@ -11,6 +11,7 @@ from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
 from clprim.ops.shared.sums import products
+from clprim.torch.agreeing import agrees
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.kernels.reduction import wide
 from clprim.torch.layout import contiguous, of_two
@@ -26,7 +27,7 @@ def _statistics_dtype(x: Array) -> Any:
     return np.dtype(np.float64) if x.dtype == np.float64 else _FLOAT
 
 
-@kernel("native_batch_norm")
+@kernel("native_batch_norm", "_native_batch_norm_legit")
 def _batch_norm(
     x: Array,
     weight: Array | None,
@@ -45,20 +46,6 @@ def _batch_norm(
     y = ops.batch_norm(x, running_mean, running_var, weight, bias, eps=eps)
     nothing = empty((0,), _statistics_dtype(x))
     return y, nothing, empty((0,), nothing.dtype)
-
-
-@kernel("_native_batch_norm_legit")
-def _legit(
-    x: Array,
-    weight: Any,
-    bias: Any,
-    mean: Any,
-    var: Any,
-    training: bool,
-    momentum: float,
-    eps: float,
-) -> Any:
-    return _batch_norm(x, weight, bias, mean, var, training, momentum, eps)
 
 
 @kernel("_native_batch_norm_legit.no_stats")
@@ -99,45 +86,10 @@ def _layer_norm(x: Array, shape: Sequence[int], weight: Any, bias: Any, eps: flo
     return y, mean.reshape(table), invstd.reshape(table)
 
 
-@kernel("native_layer_norm_backward", lies=contiguous)
-def _layer_norm_backward(
-    grad: Array,
-    x: Array,
-    shape: Sequence[int],
-    mean: Array,
-    invstd: Array,
-    weight: Any,
-    bias: Any,
-    output_mask: Sequence[bool],
-) -> Any:
-    return ops.layer_norm_backward(
-        grad, x, tuple(shape), weight, mean, invstd, output_mask=tuple(output_mask)
-    )
-
-
-@kernel("native_group_norm")
-def _group_norm(
-    x: Array, weight: Any, bias: Any, n: int, channels: int, inner: int, groups: int, eps: float
-) -> Any:
-    return ops.group_norm(x, groups, weight, bias, eps, return_stats=True)
-
-
-@kernel("native_group_norm_backward", lies=_SLOPES)
-def _group_norm_backward(
-    grad: Array,
-    x: Array,
-    mean: Array,
-    invstd: Array,
-    weight: Any,
-    n: int,
-    channels: int,
-    inner: int,
-    groups: int,
-    output_mask: Sequence[bool],
-) -> Any:
-    return ops.group_norm_backward(
-        grad, x, groups, weight, mean, invstd, output_mask=tuple(output_mask)
-    )
+agrees("native_layer_norm_backward", ops.layer_norm_backward, without="bias")
+_SIZES: dict[str, Any] = {"without": "N C HxW", "names": {"group": "num_groups"}}
+agrees("native_group_norm", ops.group_norm, lies=None, return_stats=True, **_SIZES)
+agrees("native_group_norm_backward", ops.group_norm_backward, lies=_SLOPES, **_SIZES)
 
 
 @kernel("_weight_norm_interface")

@@ -10,15 +10,12 @@ import torch
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty, full
+from clprim.torch.agreeing import line
 from clprim.torch.copying import cast, duplicate
 from clprim.torch.kernels.elementwise import apply, promoted
 from clprim.torch.layout import contiguous, like
 from clprim.torch.memory import counted
 from clprim.torch.table import kernel
-
-
-def _line(x: Array) -> Array:
-    return x if x.ndim else x.reshape(-1)
 
 
 def _flat(x: Array) -> Array:
@@ -34,8 +31,8 @@ def _index_copy(x: Array, dim: int, index: Array, source: Array) -> Any:
             f"{x.dtype} and (source) {source.dtype}"
         )
     if not x.ndim:
-        return ops.index_copy(_line(x), 0, counted(_line(index)), _line(source)).reshape(())
-    return ops.index_copy(x, dim, counted(_line(index)), source)
+        return ops.index_copy(line(x), 0, counted(line(index)), line(source)).reshape(())
+    return ops.index_copy(x, dim, counted(line(index)), source)
 
 
 @kernel("index_fill.int_Scalar", "index_fill.int_Tensor", lies=like(0))
@@ -56,7 +53,7 @@ def _index_reduce(
         raise RuntimeError(
             f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin, got {reduce}"
         )
-    lines, given, index = _line(x), _line(source), _line(index)
+    lines, given, index = line(x), line(source), line(index)
     if not given.size:
         return duplicate(x)
     dim %= lines.ndim
@@ -76,17 +73,6 @@ def _put(x: Array, index: Array, source: Array, accumulate: bool = False) -> Any
     if not index.size:
         return duplicate(x)
     return ops.index_put(_flat(x), [_flat(index)], _flat(source), accumulate).reshape(x.shape)
-
-
-@kernel("scatter.reduce", lies=contiguous)
-def _scatter_with(x: Array, dim: int, index: Array, src: Array, *, reduce: str) -> Any:
-    found = ops.scatter(_line(x), dim, counted(_line(index)), _line(src), reduce=reduce)
-    return found.reshape(x.shape)
-
-
-@kernel("scatter.value_reduce", lies=contiguous)
-def _scatter_number_with(x: Array, dim: int, index: Array, value: Any, *, reduce: str) -> Any:
-    return _scatter_with(x, dim, index, full(index.shape, value, x.dtype), reduce=reduce)
 
 
 @kernel("_unique2")
@@ -110,19 +96,9 @@ def _unique_values(x: Array, sorted: bool = True, return_inverse: bool = False) 
     return _unique(x, sorted, return_inverse)[:2]
 
 
-@kernel("bucketize.Tensor")
-def _bucketize(x: Array, edges: Array, *, out_int32: bool = False, right: bool = False) -> Any:
-    return ops.bucketize(x, edges, out_int32=out_int32, right=right)
-
-
 @kernel("bucketize.Scalar")
 def _bucketize_number(value: Any, edges: Array, **options: Any) -> Any:
     return ops.bucketize(full((), value, edges.dtype), edges, **options)
-
-
-@kernel("histc")
-def _histc(x: Array, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
-    return ops.histc(x, bins, min, max)
 
 
 def _isin(elements: Array, wanted: Array, invert: bool) -> Any:

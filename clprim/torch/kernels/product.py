@@ -91,11 +91,7 @@ def _grouped_mm(
 
 @kernel("mv")
 def _mv(a: Array, b: Array) -> Any:
-    return _wrapped(ops.matmul(a, b), a) if a.size else _mm_empty(a)
-
-
-def _mm_empty(a: Array) -> Array:
-    return zeros((a.shape[0],), a.dtype)
+    return _wrapped(ops.matmul(a, b), a) if a.size else zeros((a.shape[0],), a.dtype)
 
 
 @kernel("dot", "vdot")

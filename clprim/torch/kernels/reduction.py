@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from clprim import ops
 from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, value_dtype
 from clprim.reduction import Reduction
+from clprim.torch.agreeing import axes_of
 from clprim.torch.copying import cast
 from clprim.torch.kernels.elementwise import apply, floating
 from clprim.torch.layout import contiguous
@@ -22,16 +23,6 @@ from clprim.torch.table import kernel as in_table
 
 # Whatever the order of what is reduced.
 kernel = partial(in_table, lies=contiguous)
-
-
-def axes_of(x: Array, dim: Any) -> tuple[int, ...] | None:
-    """Returns axes as `clprim.ops` takes them: none or an empty list are all."""
-    if dim is None or (isinstance(dim, Sequence) and not dim):
-        return None
-    found = (dim,) if isinstance(dim, int) else tuple(dim)
-    if not x.ndim:  # a number's one axis is 0 or -1
-        return None
-    return found
 
 
 _LONG = np.dtype(np.int64)
@@ -44,15 +35,20 @@ def sum_dtype(x: Array, dtype: torch.dtype | None) -> Any:
     return numpy_dtype(dtype)
 
 
-@kernel("sum")
-def _sum_all(x: Array, *, dtype: torch.dtype | None = None) -> Any:
-    return ops.sum(x, dtype=sum_dtype(x, dtype))
+def _added_up(name: str, along: str) -> None:
+    operator: Callable[..., Any] = getattr(ops, name)
+
+    @kernel(name, along)
+    def run(
+        x: Array, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+    ) -> Any:
+        keep = keepdim and x.ndim > 0
+        return operator(x, axes_of(x, dim), keepdims=keep, dtype=sum_dtype(x, dtype))
 
 
-@kernel("sum.dim_IntList")
-def _sum(x: Array, dim: Any, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Any:
-    keep = keepdim and x.ndim > 0
-    return ops.sum(x, axes_of(x, dim), keepdims=keep, dtype=sum_dtype(x, dtype))
+_added_up("sum", "sum.dim_IntList")
+_added_up("prod", "prod.dim_int")
+_added_up("nansum", "nansum")
 
 
 @kernel("mean")
@@ -70,17 +66,6 @@ def _mean(x: Array, dim: Any, keepdim: bool = False, *, dtype: torch.dtype | Non
         )
     wanted = None if dtype is None else numpy_dtype(dtype)
     return ops.mean(x, axes_of(x, dim), keepdims=keepdim and x.ndim > 0, dtype=wanted)
-
-
-@kernel("prod")
-def _prod_all(x: Array, *, dtype: torch.dtype | None = None) -> Any:
-    return ops.prod(x, dtype=sum_dtype(x, dtype))
-
-
-@kernel("prod.dim_int")
-def _prod(x: Array, dim: int, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Any:
-    keep = keepdim and x.ndim > 0
-    return ops.prod(x, axes_of(x, dim), keepdims=keep, dtype=sum_dtype(x, dtype))
 
 
 def _truth(name: str) -> None:
@@ -110,36 +95,6 @@ def _equal(a: Array, b: Array) -> bool:
     return bool(ops.all(apply("{a} == {b}", a, b, kind=torch.bool)).get())
 
 
-@kernel("amax")
-def _amax(x: Array, dim: Any = (), keepdim: bool = False) -> Any:
-    return ops.amax(x, axes_of(x, dim), keepdims=keepdim and x.ndim > 0)
-
-
-@kernel("amin")
-def _amin(x: Array, dim: Any = (), keepdim: bool = False) -> Any:
-    return ops.amin(x, axes_of(x, dim), keepdims=keepdim and x.ndim > 0)
-
-
-@kernel("max")
-def _max_all(x: Array) -> Any:
-    return ops.amax(x)
-
-
-@kernel("min")
-def _min_all(x: Array) -> Any:
-    return ops.amin(x)
-
-
-@kernel("argmax")
-def _argmax(x: Array, dim: int | None = None, keepdim: bool = False) -> Any:
-    return ops.argmax(x, axes_of(x, dim), keepdims=keepdim and x.ndim > 0)
-
-
-@kernel("argmin")
-def _argmin(x: Array, dim: int | None = None, keepdim: bool = False) -> Any:
-    return ops.argmin(x, axes_of(x, dim), keepdims=keepdim and x.ndim > 0)
-
-
 def _with_position(value: Callable[..., Any], place: Callable[..., Any]) -> Callable[..., Any]:
     def run(x: Array, dim: int, keepdim: bool = False) -> Any:
         axes = axes_of(x, dim)
@@ -157,27 +112,6 @@ kernel("min.dim")(_with_position(ops.amin, ops.argmin))
 def _logsumexp(x: Array, dim: Any, keepdim: bool = False) -> Any:
     x = cast(x, floating(kind_of(x.dtype)))
     return ops.logsumexp(x, axes_of(x, dim), keepdims=keepdim and x.ndim > 0)
-
-
-def _spread(name: str) -> None:
-    operator: Callable[..., Any] = getattr(ops, name)
-
-    @kernel(f"{name}.correction")
-    def run(x: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
-        less = 1 if correction is None else correction
-        keep = keepdim and x.ndim > 0
-        return operator(x, axes_of(x, dim), correction=less, keepdims=keep)
-
-
-_spread("var")
-_spread("std")
-_spread("var_mean")
-_spread("std_mean")
-
-
-@kernel("count_nonzero.dim_IntList")
-def _count_nonzero(x: Array, dim: Any) -> Any:
-    return ops.count_nonzero(x, axes_of(x, dim))
 
 
 @kernel("linalg_vector_norm")

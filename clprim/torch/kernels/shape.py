@@ -10,6 +10,7 @@ import torch
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.torch import private
+from clprim.torch.agreeing import agrees
 from clprim.torch.copying import cast, duplicate
 from clprim.torch.kernels.elementwise import promoted
 from clprim.torch.layout import contiguous, format_of, like
@@ -50,24 +51,16 @@ def _roll(x: Array, shifts: Sequence[int], dims: Sequence[int] = ()) -> Any:
     return ops.roll(x, tuple(shifts) if dims else shifts[0], tuple(dims) if dims else None)
 
 
-kernel("tril", lies=contiguous)(ops.tril)
-kernel("triu", lies=contiguous)(ops.triu)
-
-
 @kernel("repeat", lies=contiguous)
 def _repeat(x: Array, repeats: Sequence[int]) -> Any:
     return ops.repeat(x, *repeats)
 
 
-@kernel("constant_pad_nd", lies=format_of(0))
-def _constant_pad(x: Array, pad: Sequence[int], value: Any = 0) -> Any:
-    return ops.pad(x, tuple(pad), "constant", value)
+agrees("constant_pad_nd", ops.pad, lies=format_of(0))
 
 
 def _padding(mode: str, name: str, dimensions: int) -> None:
-    @kernel(f"{name}_pad{dimensions}d", lies=format_of(0))
-    def pad(x: Array, padding: Sequence[int]) -> Any:
-        return ops.pad(x, tuple(padding), mode)
+    agrees(f"{name}_pad{dimensions}d", ops.pad, lies=format_of(0), mode=mode)
 
     @kernel(f"{name}_pad{dimensions}d_backward", lies=format_of(1))
     def gradient(grad: Array, x: Array, padding: Sequence[int]) -> Any:
@@ -97,26 +90,4 @@ def _gather(x: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> A
     return ops.gather(x, dim, counted(index))
 
 
-@kernel("index_select", lies=contiguous)
-def _index_select(x: Array, dim: int, index: Array) -> Any:
-    if not x.ndim:
-        return ops.index_select(x.reshape(-1), 0, counted(index.reshape(-1))).reshape(())
-    return ops.index_select(x, dim, counted(index.reshape(-1)))
-
-
-@kernel("take", lies=contiguous)
-def _take(x: Array, index: Array) -> Any:
-    return ops.take(x, index)
-
-
-@kernel("embedding", lies=contiguous)
-def _embedding(
-    weight: Array,
-    indices: Array,
-    padding_idx: int = -1,
-    scale_grad_by_freq: bool = False,
-    sparse: bool = False,
-) -> Any:
-    if weight.ndim != 2:
-        raise RuntimeError(f"embedding: 'weight' must be 2-D, got {weight.ndim}-D")
-    return ops.embedding(counted(indices), weight)
+agrees("embedding", ops.embedding, without="padding_idx scale_grad_by_freq sparse")

@@ -11,25 +11,11 @@ import torch
 from clprim import ops
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.creation import full
+from clprim.torch.agreeing import agrees
 from clprim.torch.copying import duplicate
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.layout import contiguous
 from clprim.torch.table import kernel
-
-_MODES = ("bilinear", "nearest", "bicubic")
-_PADDINGS = ("zeros", "border", "reflection")
-
-
-@kernel("im2col")
-def _im2col(x: Array, size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
-    how = (tuple(size), tuple(dilation), tuple(padding), tuple(stride))
-    return ops.unfold(x, *how)
-
-
-@kernel("col2im")
-def _col2im(x: Array, output_size: Any, size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
-    how = (tuple(size), tuple(dilation), tuple(padding), tuple(stride))
-    return ops.fold(x, tuple(output_size), *how)
 
 
 @kernel("unfold_backward")
@@ -108,28 +94,9 @@ def _unpool3d(x: Array, indices: Array, output_size: Any, stride: Any, padding: 
     return _unpool(x, indices, output_size)
 
 
-def _grid(dimensions: int) -> None:
-    @kernel(f"grid_sampler_{dimensions}d", lies=contiguous)
-    def sample(x: Array, grid: Array, mode: int, padding: int, align_corners: bool) -> Any:
-        return ops.grid_sample(x, grid, _MODES[mode], _PADDINGS[padding], align_corners)
-
-    @kernel(f"grid_sampler_{dimensions}d_backward", lies=contiguous)
-    def gradient(
-        grad: Array,
-        x: Array,
-        grid: Array,
-        mode: int,
-        padding: int,
-        align_corners: bool,
-        output_mask: Sequence[bool],
-    ) -> Any:
-        how = (_MODES[mode], _PADDINGS[padding], align_corners)
-        found = ops.grid_sample_backward(grad, x, grid, *how)
-        return tuple(g if wanted else None for g, wanted in zip(found, output_mask, strict=True))
-
-
-_grid(2)
-_grid(3)
+for _n in (2, 3):
+    agrees(f"grid_sampler_{_n}d", ops.grid_sample)
+    agrees(f"grid_sampler_{_n}d_backward", ops.grid_sample_backward, without="output_mask")
 
 
 @kernel("channel_shuffle", lies=contiguous)

@@ -1,0 +1,79 @@
+"""Operators by ONNX's names, and what is said of each once."""
+
+import numpy as np
+import pytest
+
+import clprim as cp
+from clprim import ops
+from clprim.ops.registry import OPERATORS, of_onnx
+
+X = np.array([[-1.5, 0.25, 2.0], [0.0, -0.0, 3.0]], np.float32)
+
+
+def computed(name, *arrays, **attributes):
+    found = of_onnx(name)
+    return found.function(*map(cp.asarray, arrays), **found.arguments(attributes)).get()
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "expected"),
+    [
+        ("Relu", {}, np.maximum(X, 0)),
+        ("LeakyRelu", {}, np.where(X < 0, X * 0.01, X)),
+        ("LeakyRelu", {"alpha": 0.5}, np.where(X < 0, X * 0.5, X)),
+        ("Softmax", {}, np.exp(X) / np.exp(X).sum(-1, keepdims=True)),
+        ("Softmax", {"axis": 0}, np.exp(X) / np.exp(X).sum(0)),
+        ("Neg", {}, -X),
+        ("IsNaN", {}, np.isnan(X)),
+    ],
+)
+def test_operators_of_one_array(device, name, attributes, expected):
+    np.testing.assert_allclose(computed(name, X, **attributes), expected, rtol=1e-5)
+
+
+def test_operators_of_several_arrays(device):
+    assert (computed("Add", X, X) == X + X).all()
+    assert (computed("Less", X, np.ones_like(X)) == (X < 1)).all()
+    assert (computed("And", X > 0, X > 1) == (X > 1)).all()
+    np.testing.assert_allclose(computed("MatMul", X, X.T), X @ X.T, rtol=1e-5)
+    joined = of_onnx("Concat", "ai.onnx")
+    given = joined.arguments({"axis": 1})
+    assert (joined.function([cp.asarray(X)] * 2, **given).get() == np.hstack([X, X])).all()
+
+
+@pytest.mark.refusal
+@pytest.mark.parametrize(
+    ("name", "attributes", "said"),
+    [
+        ("Concat", {}, "Concat: the attribute axis is missing"),
+        ("Relu", {"alpha": 1.0}, "Relu: the attribute alpha is not supported"),
+        ("Mod", {"fmod": 1}, "Mod: attribute fmod=1: expected 0"),
+    ],
+)
+def test_attributes_that_do_not_fit(name, attributes, said):
+    with pytest.raises(cp.DefinitionError, match=said):
+        of_onnx(name).arguments(attributes)
+
+
+@pytest.mark.refusal
+def test_what_no_operator_computes():
+    assert of_onnx("Loop") is None
+    assert of_onnx("Relu", "com.microsoft") is None
+
+
+def test_names_of_onnx_are_its_own():
+    onnx = pytest.importorskip("onnx")
+    for name in [f.onnx.split()[0] for f in OPERATORS.values() if f.onnx]:
+        schema = onnx.defs.get_schema(name)
+        for attribute, default in of_onnx(name).defaults.items():
+            said = onnx.helper.get_attribute_value(schema.attributes[attribute].default_value)
+            said = said.decode() if isinstance(said, bytes) else said
+            assert said == pytest.approx(default) if not isinstance(said, str) else said == default
+
+
+@pytest.mark.refusal
+def test_a_name_of_numpys_passes_on_to_its_operator():
+    for name, facts in OPERATORS.items():
+        for other in facts.numpy.partition("(")[0].split():
+            assert f"clprim.ops.{name}" in getattr(cp, other).__doc__
+    assert ops.__all__ == sorted(ops.__all__)
