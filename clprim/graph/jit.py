@@ -108,6 +108,22 @@ class Function:
         """Returns the graph of a call with these arguments."""
         return self._compiled(args, options).replay.graph
 
+    def draw(self, path: Any, *args: Any, **options: Any) -> None:
+        """Draws the graph of a call with these arguments, before and after the passes.
+
+        Args:
+            path: Of an ``.svg`` file, or a ``.png`` where the package ``cairosvg`` is installed.
+            args: As of a call.
+            options: Likewise.
+
+        Raises:
+            DefinitionError: Another kind of file.
+        """
+        from clprim.graph.draw import draw
+
+        compiled = self._compiled(args, options)
+        draw(path, compiled.traced, compiled.replay.graph)
+
     def _described(self, device: Device, args: Any, options: Any) -> tuple[Any, Arguments | None]:
         """Returns how to call the function with arrays in places of the constants, and the rest."""
         if self._names:
