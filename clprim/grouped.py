@@ -14,6 +14,7 @@ from clprim.call.arguments import (
     check_out,
     result_dtypes,
 )
+from clprim.call.forms import Form, register_form
 from clprim.call.primitive import Request, Target, run, sources
 from clprim.call.scalars import scalar_dtypes, weaken
 from clprim.call.signature import outputs_of, told_apart
@@ -135,10 +136,17 @@ class Grouped(Strings):
             preamble=preamble,
             near=near,
         )
+        self._near = near
         self._text = f"Grouped {shorten(each)!r}"
         super().__init__(titled(self._text, name), definition)
         self._result_type = result_dtypes(self.what, result_type, definition.results)
         self._partial_type = None if partial_type is None else dtypes.as_dtype(partial_type)
+
+    @property
+    def form(self) -> Form:
+        """See `Primitive.form`."""
+        kind, told = super().form
+        return Form(kind, {**told, "near": self._near and dict(self._near)})
 
     def __repr__(self) -> str:
         return f"<clprim.{self._text}>"
@@ -350,3 +358,4 @@ class Grouped(Strings):
 
 
 register("Grouped", Grouped)
+register_form("Grouped", Grouped, Options)

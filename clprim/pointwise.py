@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from clprim import dtypes
 from clprim.arrays.array import Array
 from clprim.call.arguments import as_shape, check_aliases, check_out, result_dtypes
+from clprim.call.forms import register_form
 from clprim.call.primitive import Request, Target, run, sources
 from clprim.call.scalars import scalar_dtypes, weaken
 from clprim.call.signature import outputs_of
@@ -241,3 +242,4 @@ class Pointwise(Strings):
 
 
 register("Pointwise", Pointwise)
+register_form("Pointwise", Pointwise)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from clprim import dtypes
 from clprim.arrays.array import Array
 from clprim.call.arguments import check_aliases, check_once, check_out, result_dtypes
+from clprim.call.forms import register_form
 from clprim.call.partials import default_partials, default_results
 from clprim.call.primitive import Request, Target, run, sources
 from clprim.call.scalars import scalar_dtypes, weaken
@@ -376,3 +377,4 @@ def _keep_axes(operand: Operand, axes: tuple[int, ...], keepdims: bool) -> Opera
 
 
 register("Reduction", Reduction)
+register_form("Reduction", Reduction, Options)

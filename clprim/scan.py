@@ -13,6 +13,7 @@ from clprim import dtypes
 from clprim.arrays.array import Array
 from clprim.arrays.creation import zeros
 from clprim.call.arguments import check_aliases, check_array, check_out, result_dtypes
+from clprim.call.forms import register_form
 from clprim.call.partials import default_partials, default_results
 from clprim.call.primitive import Request, Target, run, sources
 from clprim.call.scalars import check_count, scalar_dtypes, weaken
@@ -329,3 +330,6 @@ def _beginnings(ndim: int, axis: int, reverse: bool) -> Pointwise:
     before = ", ".join(f"coord({d}) {step if d == axis else ''}".strip() for d in range(ndim))
     text = f"y0 = coord({axis}) != {other} && x0 != at_x0({before});"
     return Pointwise(text, result_type=bool, name="segments")
+
+
+register_form("Scan", Scan, Options)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from clprim.arrays.memory import memory_relation
+from clprim.call.forms import Form, register_form
 from clprim.call.primitive import NoPlanError, Primitive, Request, Target, able, run
 from clprim.plan.index.lines import plan_lines
 from clprim.plan.kernel import Buffer, Plan
@@ -42,6 +43,11 @@ class _Lines(Primitive):
         del target
         return _Problem(request.outs, request.operands, request.options)
 
+    @property
+    def form(self) -> Form:
+        """See `Primitive.form`."""
+        return Form(self.what, {})
+
     def plan(self, problem: _Problem, traits: DeviceTraits, table: Table) -> Plan | None:
         """See `Primitive.plan`."""
         del table
@@ -57,6 +63,7 @@ class _Lines(Primitive):
 
 
 _lines = _Lines("lines")
+register_form("lines", lambda: _lines, _Options)
 
 
 def take_lines(

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from clprim.arrays.array import Array
+from clprim.call.forms import Form, register_form
 from clprim.call.primitive import Primitive, Request, Target, run
 from clprim.errors import ShapeError
 from clprim.plan.kernel import Plan
@@ -51,6 +52,11 @@ class _Order(Primitive):
         (keys,) = request.operands
         return _Keys((_places(keys.shape),), keys, request.options)
 
+    @property
+    def form(self) -> Form:
+        """See `Primitive.form`."""
+        return Form(self.what, {})
+
     def plan(self, problem: _Keys, traits: DeviceTraits, table: Table) -> Plan | None:
         """See `Primitive.plan`."""
         del table
@@ -72,6 +78,11 @@ class _First(Primitive):
         place = _places((*keys.shape[:-1], k))
         return _Keys((place,) * (1 + (k > ORDERED)), keys, bits)
 
+    @property
+    def form(self) -> Form:
+        """See `Primitive.form`."""
+        return Form(self.what, {})
+
     def plan(self, problem: _Keys, traits: DeviceTraits, table: Table) -> Plan | None:
         """See `Primitive.plan`."""
         del table
@@ -88,6 +99,8 @@ def _places(shape: tuple[int, ...]) -> Operand:
 
 
 _order, _first = _Order("order"), _First("first")
+register_form("order", lambda: _order)
+register_form("first", lambda: _first)
 
 
 def order_of_keys(what: str, keys: Any, bits: int) -> Array:

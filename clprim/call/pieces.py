@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from clprim.arrays.memory import memory_relation
+from clprim.call.forms import Form, register_form
 from clprim.call.primitive import NoPlanError, Primitive, Request, Target, run
 from clprim.dtypes import NO_ARRAY
 from clprim.plan.index.pieces import MOST_PIECES, Diagonal, plan_pieces
@@ -47,6 +48,11 @@ class _Pieces(Primitive):
         del target
         return _Problem(request.outs, request.operands, request.options)
 
+    @property
+    def form(self) -> Form:
+        """See `Primitive.form`."""
+        return Form(self.what, {})
+
     def plan(self, problem: _Problem, traits: DeviceTraits, table: Table) -> Plan | None:
         """See `Primitive.plan`."""
         del table
@@ -63,6 +69,7 @@ class _Pieces(Primitive):
 
 
 _pieces = _Pieces("pieces")
+register_form("pieces", lambda: _pieces, _Options, Diagonal)
 
 
 def put_together(

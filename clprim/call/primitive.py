@@ -16,6 +16,7 @@ from clprim.arrays.array import Array
 from clprim.arrays.memory import operand_of
 from clprim.call.arguments import check_arrays
 from clprim.call.call import Call, bind
+from clprim.call.forms import Form
 from clprim.call.packed import PackedWeight
 from clprim.call.scalars import as_numbers
 from clprim.call.signature import Calls
@@ -130,6 +131,11 @@ class Primitive(ABC):
     @abstractmethod
     def names(self, problem: Any) -> Sequence[str]:
         """What the plan calls the arrays of a call, results first."""
+
+    @property
+    def form(self) -> Form | None:
+        """What makes it again, for files; None where nothing does."""
+        return None
 
     def snippets(self, problem: Any) -> Mapping[str, str]:
         """The user's text of every part, for the compiler's complaints."""

@@ -11,6 +11,7 @@ import pyopencl.array as cl_array
 
 from clprim.arrays.array import Array
 from clprim.call.arguments import check_array
+from clprim.call.forms import Form
 from clprim.call.packed import PackedWeight
 from clprim.call.primitive import Primitive, Request, Target, run
 from clprim.dtypes import AnyDType, is_real
@@ -54,6 +55,7 @@ class ContractionPrimitive(Primitive):
         what: The operator, for messages.
         names: Of the two operands, for messages, and of what else is read but for the epilogue.
         lower: Checks a request and returns what is to be computed.
+        kind: Of its form.
     """
 
     def __init__(
@@ -61,9 +63,15 @@ class ContractionPrimitive(Primitive):
         what: str,
         names: Callable[[Any], tuple[str, ...]],
         lower: Callable[[Request, Target], Contracted],
+        kind: str,
     ) -> None:
         super().__init__(what)
-        self._names, self._lower = names, lower
+        self._names, self._lower, self._kind = names, lower, kind
+
+    @property
+    def form(self) -> Form:
+        """See `Primitive.form`."""
+        return Form(self._kind, {"what": self.what})
 
     def check(
         self,

@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from clprim.call.arguments import as_results
+from clprim.call.forms import Form
 from clprim.call.primitive import Primitive
 from clprim.call.scalars import check_count
 from clprim.language.definition import texts
 from clprim.runtime.device import Device
+
+
+def _type_names(types: Any) -> Any:
+    if types is None or isinstance(types, np.dtype):
+        return None if types is None else str(types)
+    return [str(each) for each in types]
 
 
 class Strings(Primitive):
@@ -18,6 +27,9 @@ class Strings(Primitive):
     Attributes:
         definition: The checked strings.
     """
+
+    _result_type: Any = None
+    _partial_type: Any = None
 
     def __init__(self, what: str, definition: Any) -> None:
         super().__init__(what)
@@ -43,6 +55,23 @@ class Strings(Primitive):
             none = len(outs) == 1 and outs[0] is None  # what an empty list is read as
             as_results(self.what, outs[none:], self.definition.results)
         super().check(device, arrays, numbers, outs, options)
+
+    @property
+    def form(self) -> Form:
+        """See `Primitive.form`: the class's name, texts of the snippets, and names of dtypes."""
+        told: dict[str, Any] = {
+            "name": self.definition.name,
+            "preamble": self.definition.preamble,
+            "result_type": _type_names(self._result_type),
+        }
+        for part in ("expr", "init", "step", "combine", "finalize", "each"):
+            within = getattr(self.definition, "taken", self.definition)
+            snippet = getattr(self.definition, part, None) or getattr(within, part, None)
+            if snippet is not None:
+                told[part] = snippet.text
+        if self._partial_type is not None:
+            told["partial_type"] = _type_names(self._partial_type)
+        return Form(type(self).__name__, told)
 
     def names(self, problem: Any) -> Sequence[str]:
         """Results y0, …, then arrays x0, …."""

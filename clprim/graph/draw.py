@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
+from importlib import import_module
 from pathlib import Path
 
 from clprim.errors import DefinitionError, quoted
@@ -33,13 +34,15 @@ def draw(path: str | Path, before: Graph, after: Graph) -> None:
     target = Path(path)
     kind = target.suffix.lower()
     if kind not in (".svg", ".png"):
-        raise DefinitionError(f"draw: {quoted(str(path))}: expected a name that ends in .svg or .png")
+        raise DefinitionError(
+            f"draw: {quoted(str(path))}: expected a name that ends in .svg or .png"
+        )
     text = svg(before, after)
     if kind == ".svg":
         target.write_text(text, encoding="utf-8")
         return
     try:
-        import cairosvg
+        cairosvg = import_module("cairosvg")
     except ImportError:
         raise DefinitionError("draw: a .png takes the package cairosvg; .svg needs none") from None
     cairosvg.svg2png(bytestring=text.encode(), write_to=str(target), scale=2)

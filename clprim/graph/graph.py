@@ -154,6 +154,57 @@ class Graph:
     def __repr__(self) -> str:
         return f"<clprim.Graph {self.what}: {len(self.nodes)} nodes>"
 
+    def __call__(self, *arrays: Any) -> Any:
+        """Runs the graph on the current device.
+
+        Args:
+            arrays: Of the shapes and dtypes of its inputs; those that lie otherwise are copied.
+
+        Returns:
+            The result, or a tuple of several.
+
+        Raises:
+            ShapeError, DTypeError: Other arrays than the inputs.
+            DeviceError: An array of another context, or not enough memory.
+        """
+        from clprim.graph.call import call
+
+        return call(self, arrays)
+
+    def save(self, path: Any) -> None:
+        """Writes the graph and its constants to a file, which `load` reads on any device.
+
+        The file is a safetensors file: the nodes are JSON in its header. Arrays that the function
+        read without having them as arguments become constants.
+
+        Args:
+            path: Of the file, such as ``net.clprim``.
+
+        Raises:
+            DefinitionError: A node that cannot be saved.
+        """
+        from clprim.graph.saved import save
+
+        save(self, path)
+
+    @staticmethod
+    def load(path: Any) -> Graph:
+        """Reads a graph that `save` wrote, and plans it for the current device.
+
+        Nothing of a file runs on the host, but its strings are code for the device: load files of
+        people whose programs you would run.
+
+        Args:
+            path: Of the file.
+
+        Raises:
+            DefinitionError: No such file, or one that is damaged.
+            ClprimError: What a primitive refuses.
+        """
+        from clprim.graph.saved import load
+
+        return load(path)
+
     def with_nodes(self, nodes: Sequence[Node], *notes: str) -> Graph:
         """Returns the graph with other nodes."""
         return replace(self, nodes=tuple(nodes), notes=(*self.notes, *notes))

@@ -8,6 +8,7 @@ from typing import Any
 
 from clprim.arrays.array import Array, view_of
 from clprim.arrays.formats import order_like
+from clprim.call.forms import register_form
 from clprim.call.packed import PackedWeight, matrix_of
 from clprim.call.primitive import Request, Target, request_of
 from clprim.call.product import Contracted, ContractionPrimitive, contract
@@ -109,7 +110,11 @@ def _primitive(what: str) -> ContractionPrimitive:
     def lower(request: Request, target: Target) -> Contracted:
         return _lower(what, request, target)
 
-    return ContractionPrimitive(what, lambda told: ("x", "w", "bias")[: 2 + told.bias], lower)
+    names = ("x", "w", "bias")
+    return ContractionPrimitive(what, lambda told: names[: 2 + told.bias], lower, "conv")
+
+
+register_form("conv", _primitive, Settings)
 
 
 @checked

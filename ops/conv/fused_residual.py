@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from clprim.arrays.formats import order_like
 from clprim.call.arguments import check_array
+from clprim.call.forms import Form, register_form
 from clprim.call.primitive import NoPlanError, Primitive, Request, Target
 from clprim.dtypes import AnyDType
 from clprim.errors import DefinitionError, ShapeError, quoted
@@ -117,6 +118,11 @@ def _arrays(
 
 class _Block(Primitive):
     """Three convolutions as one kernel."""
+
+    @property
+    def form(self) -> Form:
+        """See `Primitive.form`."""
+        return Form(self.what, {})
 
     def check(
         self,
@@ -248,6 +254,7 @@ class _Block(Primitive):
 
 
 BLOCK = _Block(_WHAT)
+register_form(_WHAT, lambda: BLOCK, Settings)
 
 
 def _block(problem: _Problem) -> InvertedResidual:

@@ -8,6 +8,7 @@ from typing import Any
 
 from clprim.arrays.array import Array
 from clprim.arrays.formats import order_like
+from clprim.call.forms import register_form
 from clprim.call.primitive import Request, Target
 from clprim.call.product import Contracted, ContractionPrimitive, contract
 from clprim.errors import ShapeError
@@ -159,7 +160,10 @@ def _input(what: str) -> ContractionPrimitive:
         )
         return Contracted(CONVOLUTIONS, (problem,) if result.size else (), result, told.algorithm)
 
-    return ContractionPrimitive(what, lambda _: ("grad", "w"), lower)
+    return ContractionPrimitive(what, lambda _: ("grad", "w"), lower, "conv_input")
+
+
+register_form("conv_input", _input, Settings)
 
 
 @operator(sample="x, (2, 3, 3, 3), empty((0, 2, 2, 2))")
@@ -287,7 +291,10 @@ def _weight(what: str) -> ContractionPrimitive:
         )
         return Contracted(CONVOLUTIONS, (problem,) if result.size else (), result, told.algorithm)
 
-    return ContractionPrimitive(what, lambda _: ("x", "grad"), lower)
+    return ContractionPrimitive(what, lambda _: ("x", "grad"), lower, "conv_weight")
+
+
+register_form("conv_weight", _weight, Settings)
 
 
 def _small(what: str, grad: Any, block: int | None, mode: str) -> Array:

@@ -7,6 +7,7 @@ from typing import Any
 
 from clprim.arrays.array import Array
 from clprim.arrays.formats import order_like
+from clprim.call.forms import register_form
 from clprim.call.primitive import Request, Target
 from clprim.call.product import Contracted, ContractionPrimitive, contract
 from clprim.errors import ShapeError
@@ -146,7 +147,11 @@ def _primitive(what: str) -> ContractionPrimitive:
     def lower(request: Request, target: Target) -> Contracted:
         return _lower(what, request, target)
 
-    return ContractionPrimitive(what, lambda told: ("x", "w", "bias")[: 2 + told.bias], lower)
+    names = ("x", "w", "bias")
+    return ContractionPrimitive(what, lambda told: names[: 2 + told.bias], lower, "conv_transpose")
+
+
+register_form("conv_transpose", _primitive, Settings)
 
 
 def _lower(what: str, request: Request, target: Target) -> Contracted:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple, cast
 
 from clprim.arrays.array import Array, view_of
+from clprim.call.forms import register_form
 from clprim.call.packed import matrix_of
 from clprim.call.primitive import Request, Target
 from clprim.call.product import Contracted, ContractionPrimitive, contract
@@ -157,7 +158,8 @@ def _lower(request: Request, target: Target) -> Contracted:
     return Contracted(PRODUCTS, products, y, options.algorithm)
 
 
-_product = ContractionPrimitive("matmul", _names, _lower)
+_product = ContractionPrimitive("matmul", _names, _lower, "matmul")
+register_form("matmul", lambda what: _product, _Options)  # its only name
 
 
 @operator(sample="x, empty((2, 4))")
