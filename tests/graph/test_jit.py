@@ -245,3 +245,39 @@ def test_keys_that_sorting_loses_are_not_read_again():
     (x,) = arrays((4, 300))
     for found, expected in zip(cp.jit(function)(x), function(x), strict=True):
         equal(found, expected.get())
+
+
+def test_other_shapes_of_the_same_elements_are_joined():
+    def function(x, w, b, r):
+        y = ops.matmul(x.reshape(6, 8), w).reshape(2, 3, 5) + b
+        return ops.relu(y * 2).reshape(6, 5) + r
+
+    given = arrays((2, 3, 8), (8, 5), (5,), (6, 5))
+    compiled = cp.jit(function)
+    equal(compiled(*given), function(*given).get())
+    assert len(compiled.graph(*given).nodes) == 1
+
+
+def test_a_large_weight_is_packed_though_it_would_be_gathered():
+    x, w = arrays((3, 64), (256, 64))
+    compiled = cp.jit(ops.linear, constants="w")
+    equal(compiled(x, w), ops.linear(x, w).get())
+    assert launches(lambda: compiled(x, w)) == 1
+    assert [*compiled.graph(x, w).nodes[0].kept] == ["w"]
+
+
+def test_masks_that_depend_on_nothing_are_made_once_and_results_are_new():
+    def function(x):
+        mask = cp.zeros((4, 5))
+        mask[1:3] = 1
+        mask[:, 2:] = 2
+        return x * mask, cp.zeros(3)
+
+    (x,) = arrays((4, 5))
+    compiled = cp.jit(function)
+    for _ in range(2):
+        product, zeros = compiled(x)
+        equal(product, function(x)[0].get())
+        equal(zeros, np.zeros(3))
+        zeros += 1
+    assert launches(lambda: compiled(x)) == 2

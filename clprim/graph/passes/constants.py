@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from clprim.arrays.array import Array, array_over
 from clprim.arrays.memory import allocate_workspace
@@ -15,26 +18,69 @@ from clprim.graph.store import kept_with
 from clprim.plan.strides import Operand
 from clprim.runtime.device import Device
 
+_BYTES = np.dtype(np.uint8)
+
 
 def constants(graph: Graph, device: Device) -> Graph:
-    """Runs nodes that read nothing but constants that stay."""
-    writers = Uses(graph.nodes).writers
-    nodes: list[Node] = []
-    made: dict[Buffer, Buffer] = {}
-    for node in graph.nodes:
-        moved = reading(node, made)
-        reads = [buffer_of(r) for r in moved.reads]
-        writes = [buffer_of(w) for w in node.writes]
-        alone = all(b.kind == "temporary" and len(writers[b]) == 1 for b in writes)
-        if reads and alone and not (node.draws or node.changed) and all(b.frozen for b in reads):
-            made.update(zip(writes, computed(device, moved), strict=True))
-        else:
-            nodes.append(moved)
-    if not made:
+    """Runs nodes that read nothing but constants that stay, and what such nodes make."""
+    known = _known(graph)
+    if not known:
         return graph
-    outputs = tuple(_placed(o, made) for o in graph.outputs)
-    note = f"constants: {len(graph.nodes) - len(nodes)} nodes run once"
-    return replace(graph.with_nodes(nodes, note), outputs=outputs)
+    uses, made = Uses(graph.nodes), dict[Buffer, Buffer]()
+    nodes: list[Node] = []
+    for n, node in enumerate(graph.nodes):
+        moved = reading(node, made)
+        if n not in known:
+            nodes.append(moved)
+            continue
+        writes = [buffer_of(w) for w in node.writes]
+        if any(b in made or len(uses.writers[b]) > 1 for b in writes):
+            for buffer in writes:
+                if buffer not in made:
+                    made[buffer] = _constant(device, buffer.nbytes)
+            _run(device, moved, {b: made[b].memory for b in writes})
+        else:
+            made.update(zip(writes, computed(device, moved), strict=True))
+    note = f"constants: {len(known)} nodes run once"
+    return graph.with_nodes(nodes, note)
+
+
+def _known(graph: Graph) -> set[int]:
+    """Numbers of the nodes that run once.
+
+    What they write nobody else writes, or reads before it is whole, and no call returns it.
+    """
+    uses, results = Uses(graph.nodes), graph.results()
+    found = {n for n, node in enumerate(graph.nodes) if not (node.draws or node.changed)}
+    before = -1
+    while len(found) != before:
+        before = len(found)
+        for n in sorted(found):
+            node = graph.nodes[n]
+            writes = [buffer_of(w) for w in node.writes]
+            alone = all(
+                b.kind == "temporary"
+                and b not in results
+                and found.issuperset(uses.writers[b])
+                and all(r in found or r > uses.writers[b][-1] for r in uses.readers.get(b, ()))
+                for b in writes
+            )
+            fixed = all(
+                b.frozen or (b in uses.writers and found.issuperset(uses.writers[b]))
+                for b in map(buffer_of, node.reads)
+            )
+            if not (alone and fixed):
+                found.discard(n)
+    return found
+
+
+def _constant(device: Device, nbytes: int) -> Buffer:
+    """A constant that stays, whose memory is still to be written."""
+    buffer = Buffer(nbytes, "constant")
+    (buffer.memory,) = allocate_workspace(device, (max(nbytes, 1),))
+    whole = Operand((nbytes,), (1,), 0, _BYTES, (buffer, 0))
+    buffer.weight = PackedWeight(array_of(device, whole, buffer))
+    return buffer
 
 
 def packed(graph: Graph, device: Device) -> Graph:
@@ -48,22 +94,27 @@ def computed(device: Device, node: Node) -> list[Buffer]:
     Raises:
         ClprimError: What launching it raises.
     """
+
+    def make() -> list[Buffer]:
+        made = [_constant(device, buffer_of(w).nbytes) for w in node.writes]
+        memory = [buffer.memory for buffer in made]
+        _run(device, node, dict(zip(map(buffer_of, node.writes), memory, strict=True)))
+        return made
+
     weights = [buffer_of(r).weight for r in node.reads]
-    key = node.primitive, node.options, repr(node.numbers), node.reads, node.writes
     known = [w for w in weights if w is not None]
+    if not known:
+        return make()
+    key = node.primitive, node.options, repr(node.numbers), node.reads, node.writes
     try:
-        return [*kept_with(known, key, lambda: _run(device, node))]
+        return [*kept_with(known, key, make)]
     except TypeError:  # options that cannot be hashed
-        return _run(device, node)
+        return make()
 
 
-def _run(device: Device, node: Node) -> list[Buffer]:
-    memory = {buffer_of(r): buffer_of(r).memory for r in node.reads}
-    made = [Buffer(buffer_of(w).nbytes, "constant") for w in node.writes]
-    for operand, new in zip(node.writes, made, strict=True):
-        (new.memory,) = allocate_workspace(device, (new.nbytes,))
-        memory[buffer_of(operand)] = new.memory
-        new.weight = PackedWeight(array_of(device, operand, new))
+def _run(device: Device, node: Node, written: dict[Buffer, Any]) -> None:
+    """Launches a node, whose results go to the memory of their buffers."""
+    memory = {buffer_of(r): buffer_of(r).memory for r in node.reads} | written
     for step in steps_of(device, (node,)):
         for _, buffer in step.buffers:
             if buffer not in memory:
@@ -71,7 +122,6 @@ def _run(device: Device, node: Node) -> list[Buffer]:
                 memory[buffer] = buffer.memory if buffer.kind == "constant" else found
         places = tuple((position, n) for n, (position, _) in enumerate(step.buffers))
         step.launch.enqueue([memory[b] for _, b in step.buffers], places, step.numbers)
-    return made
 
 
 def array_of(device: Device, operand: Operand, buffer: Buffer) -> Array:
@@ -103,11 +153,15 @@ def _packed(device: Device, node: Node) -> Node:
     """The same node, whose weight stays packed where it is a constant."""
     if not isinstance(node.primitive, ContractionPrimitive) or node.kept:
         return node
-    weight = buffer_of(node.reads[1]).weight
+    reads, options = node.reads, node.options
+    if getattr(options, "swap", False) and buffer_of(reads[0]).frozen:
+        # The larger operand is gathered where neither stays.
+        reads, options = (reads[1], reads[0], *reads[2:]), options._replace(swap=False)
+    weight = buffer_of(reads[1]).weight
     if weight is None:
         return node
-    rest = node.numbers, node.options, {"w": weight}, node.line
+    rest = node.numbers, options, {"w": weight}, node.line
     try:
-        return planned(device, node.primitive, node.reads, node.writes, *rest)
+        return planned(device, node.primitive, reads, node.writes, *rest)
     except NoPlanError:
         return node

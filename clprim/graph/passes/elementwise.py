@@ -16,6 +16,7 @@ from clprim.dtypes import AnyDType
 from clprim.errors import ClprimError
 from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, planned, same_place
 from clprim.graph.passes.strings import block, fresh, joined
+from clprim.graph.passes.views import in_shape
 from clprim.pointwise import Pointwise
 from clprim.runtime.device import Device
 
@@ -68,10 +69,14 @@ def _fused(
     a, b = nodes[first], nodes[second]
     assert a is not None
     assert b is not None
-    if not _is_elementwise(a) or a.problem.shape != b.problem.shape:
+    if not _is_elementwise(a):
         return None
     if movable(nodes, uses, first, second) is False:
         return None
+    moved = in_shape(device, b, a.problem.shape)
+    if moved is None:
+        return None
+    b = moved
     made = [i for i, w in enumerate(a.writes) if same_place(w, b.reads[k])]
     if not made or not _keeps_values(a.writes[made[0]].dtype, a, b):
         return None

@@ -14,6 +14,7 @@ from clprim.errors import ClprimError
 from clprim.graph.graph import Graph, Node, Uses, buffer_of, planned, same_place
 from clprim.graph.passes.elementwise import movable
 from clprim.graph.passes.strings import block, fresh, joined
+from clprim.graph.passes.views import in_shape
 from clprim.language.epilogue import define_epilogue
 from clprim.pointwise import Pointwise
 from clprim.runtime.device import Device
@@ -55,6 +56,10 @@ def _stored(device: Device, a: Node, b: Node, k: int) -> Node | None:
     options: Any = a.options
     if not isinstance(a.primitive, ContractionPrimitive) or not hasattr(options, "epilogue"):
         return None
+    moved = in_shape(device, b, a.writes[0].shape)
+    if moved is None:
+        return None
+    b = moved
     definition = b.primitive.definition  # type: ignore[attr-defined]
     fits = (
         len(b.writes) == 1
