@@ -8,27 +8,59 @@ from typing import Any
 
 import griffe
 
-_STUB = "ops.elementwise.operators."
+_STUBS = ("ops.elementwise.operators.", "ops.loss.operators.")
+_KINDS = {
+    inspect.Parameter.POSITIONAL_OR_KEYWORD: griffe.ParameterKind.positional_or_keyword,
+    inspect.Parameter.KEYWORD_ONLY: griffe.ParameterKind.keyword_only,
+}
 
 
 def _is_helper(obj: griffe.Object) -> bool:
     """Whether a module of operators defines it for other modules."""
     path = obj.path.split(".")
-    if path[0] != "ops" or path[1:2] == ["optim"] or len(path) != 4 or obj.path.startswith(_STUB):
+    if path[0] != "ops" or path[1:2] == ["optim"] or len(path) != 4:
         return False
-    decorators = obj.decorators if obj.is_function else []
-    marked = any(str(d.value).startswith("operator(") for d in decorators)
-    return not (marked or obj.name.endswith("_backward"))
+    from clprim.ops.registry import OPERATORS
+
+    facts = OPERATORS.get(obj.name)
+    here = facts is not None and facts.function.__module__ == f"clprim.{'.'.join(path[:3])}"
+    return not (here or obj.name.endswith("_backward"))
 
 
 class Examples(griffe.Extension):
     """Names sections as Griffe knows them: it takes ``Example:`` for a remark."""
 
+    def on_module(self, *, mod: griffe.Module, **_: Any) -> None:
+        """Shows operators that are made, those of ranks, as the functions that they are."""
+        from clprim import ops
+
+        for name, obj in [*mod.members.items()]:
+            made = inspect.unwrap(getattr(ops, name, None))
+            if isinstance(obj, griffe.Attribute) and inspect.isfunction(made):
+                parameters = [
+                    griffe.Parameter(
+                        p.name,
+                        annotation=p.annotation,
+                        kind=_KINDS[p.kind],
+                        default=None if p.default is p.empty else repr(p.default),
+                    )
+                    for p in inspect.signature(made).parameters.values()
+                ]
+                function = griffe.Function(
+                    name,
+                    lineno=obj.lineno,
+                    parameters=griffe.Parameters(*parameters),
+                    returns=made.__annotations__["return"],
+                    docstring=griffe.Docstring(inspect.getdoc(made) or ""),
+                )
+                mod.set_member(name, function)
+                self.on_object(obj=function)
+
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Renames the sections of one docstring; that of a stub's function is the function's."""
         if _is_helper(obj):
             obj.public = False
-        if obj.docstring is None and obj.is_function and obj.path.startswith(_STUB):
+        if obj.docstring is None and not obj.name.startswith("_") and obj.path.startswith(_STUBS):
             from clprim import ops
 
             text = inspect.getdoc(getattr(ops, obj.name)) or ""

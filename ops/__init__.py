@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from clprim.ops.conv.forward import *
     from clprim.ops.conv.gradient import *
     from clprim.ops.conv.inverted_residual import *
-    from clprim.ops.conv.rows import *
+    from clprim.ops.conv.ranks import *
     from clprim.ops.conv.transpose import *
-    from clprim.ops.conv.volumes import *
     from clprim.ops.elementwise.binary import *
     from clprim.ops.elementwise.choices import *
     from clprim.ops.elementwise.closeness import *
@@ -38,13 +37,11 @@ if TYPE_CHECKING:
     from clprim.ops.loss.cdist import *
     from clprim.ops.loss.classes import *
     from clprim.ops.loss.ctc import *
-    from clprim.ops.loss.difference import *
     from clprim.ops.loss.distance import *
-    from clprim.ops.loss.entropy import *
     from clprim.ops.loss.likelihood import *
     from clprim.ops.loss.margin import *
+    from clprim.ops.loss.operators import *
     from clprim.ops.loss.pdist import *
-    from clprim.ops.loss.signs import *
     from clprim.ops.loss.similarity import *
     from clprim.ops.loss.triplet import *
     from clprim.ops.norm.batch_norm import *

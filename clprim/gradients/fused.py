@@ -19,7 +19,7 @@ from clprim.gradients.arguments import Standing, is_array
 from clprim.gradients.group_kernel import GroupKernel, derivation_of, names_in
 from clprim.gradients.group_parts import PartStages
 from clprim.gradients.kernels import make
-from clprim.gradients.stages import REAL, Stage, StageMaker
+from clprim.gradients.stages import REAL, GradientStage, StageMaker, kernel_of
 from clprim.language.gradient.derive import Derivation
 from clprim.language.gradient.groups import Grouping
 from clprim.language.gradient.monomials import exchanged
@@ -92,7 +92,7 @@ class GroupStages:
         inner: tuple[int, ...] = (),
         *,
         apart: bool = False,
-    ) -> list[Stage]:
+    ) -> list[GradientStage]:
         """Returns the kernels of a call.
 
         Args:
@@ -175,7 +175,7 @@ class GroupStages:
         values: dict[str, Any],
         kept: tuple[int, ...],
         axes: tuple[int, ...],
-    ) -> list[Stage]:
+    ) -> list[GradientStage]:
         """The operator's own reduction, and the map of its partials to what sums need."""
         reducing = self.definition.reduction
         own = reducing.definition
@@ -200,7 +200,7 @@ class GroupStages:
         operands = (*(f"x{n}" for n in reducing.inputs), *(f"w{n}" for n in reducing.scalars))
         names = [f"reduce_y{n}" for n in range(own.partials)]
         results = tuple((name, None) for name in names)
-        stages = [Stage(operator, operands, {"axis": axes, "keepdims": True}, results)]
+        stages = [GradientStage(operator, operands, {"axis": axes, "keepdims": True}, results)]
         standing = Standing(kept, real)
         values |= dict.fromkeys(names, standing)
         used = names_in(
@@ -224,29 +224,18 @@ class GroupStages:
         values: Mapping[str, Any],
         terms: Mapping[str, Term],
         kept: tuple[int, ...],
-    ) -> list[Stage]:
+    ) -> list[GradientStage]:
         """A map of what is one value a group."""
         derivation = derivation_of(grouping, terms)
-        used = derivation.uses(list(terms))
-        arrays = [n for n in values if n in used and is_array(values[n])]
-        scalars = [n for n in values if n in used and not is_array(values[n])]
-        key = (grouping, "groups", *terms, None, *arrays, None, *scalars)
-        operator = self._operators.get(key)
-        if operator is None:
-            written = {n: f"x{k}" for k, n in enumerate(arrays)}
-            written |= {n: f"w{k}" for k, n in enumerate(scalars)}
-            results = [(f"y{k}", name) for k, name in enumerate(terms)]
-            operator = self._operators[key] = make(
-                "Pointwise",
-                derivation.snippet(results, lambda n: written.get(n, n)),
-                result_type=np.dtype(REAL[grouping.real]),
-                preamble=derivation.helpers(list(terms)),
-                name="gradient_values",
-            )
+        made = (self._operators, (grouping, "groups"), derivation, values, list(terms))
+        real = np.dtype(REAL[grouping.real])
+        operator, operands = kernel_of(*made, result_type=real, name="gradient_values")
         shown = tuple((name, None) for name in terms)
-        return [Stage(operator, (*arrays, *scalars), {"shape": kept}, shown)]
+        return [GradientStage(operator, operands, {"shape": kept}, shown)]
 
-    def _gathered(self, name: str, values: Mapping[str, Any], axes: tuple[int, ...]) -> Stage:
+    def _gathered(
+        self, name: str, values: Mapping[str, Any], axes: tuple[int, ...]
+    ) -> GradientStage:
         """The gradient of what is one value a group, in its own shape and dtype."""
         argument = values[name[1:]]
         dtype = argument.dtype if is_array(argument) else values[name].dtype
@@ -267,7 +256,7 @@ class GroupStages:
                 else make("Pointwise", "y0 = x0;", **options)
             )
         taken: dict[str, Any] = {"axis": axes, "keepdims": True} if axes else {}
-        return Stage(operator, (name,), taken, ((name, shape),))
+        return GradientStage(operator, (name,), taken, ((name, shape),))
 
 
 #: What is computed from partials, and these.

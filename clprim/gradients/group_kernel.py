@@ -9,7 +9,7 @@ import numpy as np
 
 from clprim.gradients.arguments import is_array
 from clprim.gradients.kernels import make
-from clprim.gradients.stages import REAL, Stage, covers, lies_otherwise
+from clprim.gradients.stages import REAL, GradientStage, covers, lies_otherwise
 from clprim.language.gradient.derive import Derivation
 from clprim.language.gradient.groups import Grouping
 from clprim.language.gradient.monomials import exchanged
@@ -60,7 +60,7 @@ class GroupKernel:
         kept: Sequence[str],
         whole: tuple[int, ...],
         axes: tuple[int, ...],
-    ) -> Stage:
+    ) -> GradientStage:
         """Returns the kernel that makes these gradients, and keeps these values of a group."""
         grouping, values = self.grouping, self.values
         elements = {f"g{n}": grouping.elements[f"g{n}"] for n in full}
@@ -94,7 +94,7 @@ class GroupKernel:
         results = results or [("nothing", None)]
         results += [(name, None) for name in kept]
         options = {"axis": axes, "keep": keep}
-        return Stage(operator, (*arrays, *scalars), options, tuple(results))
+        return GradientStage(operator, (*arrays, *scalars), options, tuple(results))
 
     def _from_partials(self, term: Term) -> Term:
         """A term of a group with what is not at hand in partials."""

@@ -21,8 +21,7 @@ import numpy as np
 
 from clprim.gradients.arguments import Standing, is_array
 from clprim.gradients.group_kernel import derivation_of
-from clprim.gradients.kernels import make
-from clprim.gradients.stages import REAL, Stage, StageMaker
+from clprim.gradients.stages import REAL, GradientStage, StageMaker, kernel_of
 from clprim.language.gradient.groups import Grouping
 from clprim.language.gradient.monomials import exchanged
 from clprim.language.gradient.parts_of_groups import split_groups
@@ -70,7 +69,10 @@ class PartStages:
     """
 
     def __init__(
-        self, maker: StageMaker, operators: dict[Any, Any], mapped: Callable[..., list[Stage]]
+        self,
+        maker: StageMaker,
+        operators: dict[Any, Any],
+        mapped: Callable[..., list[GradientStage]],
     ) -> None:
         self._maker, self._operators, self._mapped = maker, operators, mapped
 
@@ -84,7 +86,7 @@ class PartStages:
         needed: tuple[Mapping[str, Term], Mapping[str, Term]],
         full: Sequence[str],
         rest: Mapping[str, tuple[int, ...]],
-    ) -> list[Stage] | None:
+    ) -> list[GradientStage] | None:
         """Returns the kernels of a call, of which all values of groups are at hand.
 
         Args:
@@ -159,27 +161,12 @@ class PartStages:
         values: Mapping[str, Any],
         terms: Mapping[str, Term],
         axes: tuple[int, ...],
-    ) -> Stage:
+    ) -> GradientStage:
         """A reduction that adds terms up."""
         derivation = derivation_of(grouping, terms)
-        used = derivation.uses(list(terms))
-        arrays = [n for n in values if n in used and is_array(values[n])]
-        scalars = [n for n in values if n in used and not is_array(values[n])]
-        key = (grouping, "sums", *terms, None, *arrays, None, *scalars, len(axes))
-        operator = self._operators.get(key)
-        if operator is None:
-            written = {n: f"x{k}" for k, n in enumerate(arrays)}
-            written |= {n: f"w{k}" for k, n in enumerate(scalars)}
-            results = [(f"y{k}", name) for k, name in enumerate(terms)]
-            operator = self._operators[key] = make(
-                "Reduction",
-                derivation.snippet(results, lambda n: written.get(n, n)),
-                init=" ".join(f"reduce_y{k} = 0;" for k in range(len(terms))),
-                step=" ".join(f"reduce_y{k} += y{k};" for k in range(len(terms))),
-                result_type=np.dtype(REAL[grouping.real]),
-                preamble=derivation.helpers(list(terms)),
-                name="gradient_sums",
-            )
+        made = (self._operators, (grouping, "sums", len(axes)), derivation, values, list(terms))
+        real = np.dtype(REAL[grouping.real])
+        operator, operands = kernel_of(*made, summed=True, result_type=real, name="gradient_sums")
         shown = tuple((name, None) for name in terms)
         options = {"axis": axes, "keepdims": True}
-        return Stage(operator, (*arrays, *scalars), options, shown)
+        return GradientStage(operator, operands, options, shown)

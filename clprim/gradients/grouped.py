@@ -20,7 +20,7 @@ from clprim.gradients.fused import GroupStages
 from clprim.gradients.group_parts import inner_axes
 from clprim.gradients.operator import OperatorGradient
 from clprim.gradients.second import SecondOfGroups
-from clprim.gradients.stages import Stage
+from clprim.gradients.stages import GradientStage
 from clprim.language.gradient.groups import Grouping, derive_groups
 from clprim.language.grouped import GroupedDefinition
 from clprim.plan.strides import broadcast_shapes, broadcast_strides, reduced_axes
@@ -170,7 +170,7 @@ class GroupedGradient(OperatorGradient):
 
     def apart(
         self, args: tuple[Any, ...], grad: Any, axis: Any
-    ) -> tuple[tuple[Stage, ...], tuple[str, ...], dict[str, Any]]:
+    ) -> tuple[tuple[GradientStage, ...], tuple[str, ...], dict[str, Any]]:
         """The kernels of a call with sums and maps apart; see `_staged`."""
         return self._staged(args, grad, (), axis, True)
 
@@ -183,7 +183,7 @@ class GroupedGradient(OperatorGradient):
 
     def _prepare(
         self, given: Given, extra: Sequence[Any], axis: Any, apart: bool
-    ) -> tuple[tuple[Stage, ...], tuple[str, ...], int]:
+    ) -> tuple[tuple[GradientStage, ...], tuple[str, ...], int]:
         """Checks a call and makes its kernels; see `_staged`."""
         what, wrt = self._what, self._asked(given)
         whole = broadcast_shapes(what, [a.shape for a in given.arrays])

@@ -20,7 +20,7 @@ from clprim.gradients.arguments import (
     kind_of,
     read_arguments,
 )
-from clprim.gradients.stages import Stage
+from clprim.gradients.stages import GradientStage
 from clprim.language.gradient.by_hand import HandWritten
 from clprim.runtime.device import current_device
 
@@ -56,7 +56,7 @@ class OperatorGradient(ABC):
             if not isinstance(name, str) or name not in known:
                 raise DefinitionError(f"{self._what}: saves={quoted(saves)}; {meaning} {known}")
         self._hand: HandWritten | None = None
-        self._calls: Calls[tuple[tuple[Stage, ...], tuple[str, ...], Any]] = Calls()
+        self._calls: Calls[tuple[tuple[GradientStage, ...], tuple[str, ...], Any]] = Calls()
 
     def __repr__(self) -> str:
         return f"<clprim.{self._what}>"
@@ -64,7 +64,7 @@ class OperatorGradient(ABC):
     @abstractmethod
     def _prepare(
         self, given: Given, extra: Sequence[Any], *options: Any
-    ) -> tuple[tuple[Stage, ...], tuple[str, ...], Any]:
+    ) -> tuple[tuple[GradientStage, ...], tuple[str, ...], Any]:
         """Checks a call and makes its kernels.
 
         Returns:
@@ -83,7 +83,7 @@ class OperatorGradient(ABC):
 
     def _staged(
         self, args: tuple[Any, ...], grad: Any, saved: Any, *options: Any
-    ) -> tuple[tuple[Stage, ...], tuple[str, ...], dict[str, Any]]:
+    ) -> tuple[tuple[GradientStage, ...], tuple[str, ...], dict[str, Any]]:
         """The kernels of a call, made for a new signature, and its arguments by name."""
         device = current_device()
         args = tuple(as_numbers(args, self._counts[0]))
@@ -133,7 +133,11 @@ class OperatorGradient(ABC):
         return tuple(array.shape)
 
     def _run(
-        self, stages: tuple[Stage, ...], order: tuple[str, ...], values: dict[str, Any], out: Any
+        self,
+        stages: tuple[GradientStage, ...],
+        order: tuple[str, ...],
+        values: dict[str, Any],
+        out: Any,
     ) -> Any:
         """Runs the kernels; the last one may have a place where its result goes."""
         if out is not None and (len(order) > 1 or "keepdims" in stages[-1].options):
@@ -144,7 +148,7 @@ class OperatorGradient(ABC):
         return results[0] if len(results) == 1 else results
 
     @staticmethod
-    def _run_for_sources(stages: tuple[Stage, ...], values: dict[str, Any]) -> str:
+    def _run_for_sources(stages: tuple[GradientStage, ...], values: dict[str, Any]) -> str:
         """The OpenCL C of kernels one after another; all but the last run, for what they make."""
         texts = []
         for stage in stages:

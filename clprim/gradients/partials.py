@@ -13,7 +13,7 @@ import numpy as np
 
 from clprim.gradients.arguments import Standing, is_array, sum_axes
 from clprim.gradients.kernels import make
-from clprim.gradients.stages import REAL, Stage, StageMaker
+from clprim.gradients.stages import REAL, GradientStage, StageMaker, kernel_of
 from clprim.language.definition import ReductionDefinition
 from clprim.language.gradient.derive import Derivation
 from clprim.language.gradient.fold import Folded
@@ -69,12 +69,12 @@ class PartialStages:
         kept: tuple[int, ...],
         axes: tuple[int, ...],
         real: str,
-    ) -> list[Stage]:
+    ) -> list[GradientStage]:
         """The kernels before the map: partials, ties, zeros, and what results hand on.
 
         What they will make stands in for itself among the values, for its shape and dtype.
         """
-        stages: list[Stage] = []
+        stages: list[GradientStage] = []
         dtype = np.dtype(REAL[real])
         standing = Standing(kept, dtype)
         names = {*folded.elements.uses(list(folded.elements.gradients), self._saves)}
@@ -89,7 +89,7 @@ class PartialStages:
             families = ("rest", "zeros") if kind == "product" else ("reduce_y", "ties")
             operator, operands = self._folding(folded, values, name, texts, dtype)
             made_here = tuple((f"{family}{n}", None) for family in families)
-            stages.append(Stage(operator, operands, options, made_here))
+            stages.append(GradientStage(operator, operands, options, made_here))
             made |= {result for result, _ in made_here}
         wanted = sorted(n for n in names if n.startswith("reduce_y") and n not in made)
         if wanted:
@@ -98,14 +98,14 @@ class PartialStages:
             operands += tuple(f"w{n}" for n in range(self._counts[1]))
             results = tuple(f"reduce_y{n}" for n in range(self.definition.partials))
             shown = tuple((r if r not in made else f"again_{r}", None) for r in results)
-            stages.append(Stage(operator, operands, options, shown))
+            stages.append(GradientStage(operator, operands, options, shown))
             made |= {*results}
         fresh = [f"y{n}" for n in range(self._counts[2])]
         if any(name in names and name not in self._saves for name in fresh):
             operands = tuple(f"x{n}" for n in range(self._counts[0]))
             operands += tuple(f"w{n}" for n in range(self._counts[1]))
             shown = tuple((f"again_{r}" if r in self._saves else r, None) for r in fresh)
-            stages.append(Stage(self._partials(real, whole=True), operands, options, shown))
+            stages.append(GradientStage(self._partials(real, whole=True), operands, options, shown))
             made |= {name for name in fresh if name not in self._saves}
         values |= dict.fromkeys(made, standing)
         handed = [name for name in folded.outputs.gradients if name[0] != "g"]
@@ -121,7 +121,7 @@ class PartialStages:
         whole: tuple[int, ...],
         axes: tuple[int, ...],
         wrt: Sequence[str],
-    ) -> Stage | None:
+    ) -> GradientStage | None:
         """One kernel for all: a `Grouped`, which finds the elements in a near cache again.
 
         Returns:
@@ -191,7 +191,7 @@ class PartialStages:
                 name="gradient",
             )
         shown = tuple((name, a.shape) for name, a in zip(names, arguments, strict=True))
-        return Stage(operator, (*arrays, *scalars), {"axis": axes}, shown)
+        return GradientStage(operator, (*arrays, *scalars), {"axis": axes}, shown)
 
     def _folding(
         self,
@@ -207,27 +207,20 @@ class PartialStages:
         for n in values:  # for the shape alone
             if n[0] == "x" and is_array(values[n]) and n not in arrays:
                 arrays.append(n)
-        scalars = [n for n in values if n in used and not is_array(values[n])]
-        key = (folded, name, *arrays, None, *scalars)
-        operator = self._operators.get(key)
-        if operator is None:
-            renamed = {n: f"x{k}" for k, n in enumerate(arrays)}
-            renamed |= {n: f"w{k}" for k, n in enumerate(scalars)}
-            text = folded.taken.snippet([("y0", name)], lambda n: renamed.get(n, n))
-            text = "".join(f"(void){renamed[n]};\n" for n in arrays if n not in used) + text
-            init, step, combine = texts
-            operator = make(
-                "Reduction",
-                text,
-                init=init,
-                step=step,
-                combine=combine,
-                result_type=dtype,
-                preamble=folded.taken.helpers([name]),
-                name="gradient_partials",
-            )
-            self._operators[key] = operator
-        return operator, (*arrays, *scalars)
+        init, step, combine = texts
+        return kernel_of(
+            self._operators,
+            (folded, "taken"),
+            folded.taken,
+            values,
+            [name],
+            arrays=arrays,
+            init=init,
+            step=step,
+            combine=combine,
+            result_type=dtype,
+            name="gradient_partials",
+        )
 
     def _partials(self, real: str, *, whole: bool = False) -> Any:
         """The operator itself, with what makes results of its partials, or without."""
@@ -266,32 +259,21 @@ class PartialStages:
         names: Sequence[str],
         kept: tuple[int, ...],
         dtype: Any,
-    ) -> Stage:
+    ) -> GradientStage:
         """The map of results."""
-        used = folded.outputs.uses(names, self._saves)
-        arrays = [n for n in values if n in used and is_array(values[n])]
-        scalars = [n for n in values if n in used and not is_array(values[n])]
-        key = (folded, "outputs", *names, None, *arrays, None, *scalars)
-        operator = self._operators.get(key)
-        if operator is None:
-            renamed = {n: f"x{k}" for k, n in enumerate(arrays)}
-            renamed |= {n: f"w{k}" for k, n in enumerate(scalars)}
-            results = [(f"y{k}", name) for k, name in enumerate(names)]
-            text = folded.outputs.snippet(results, lambda n: renamed.get(n, n), self._saves)
-            preamble = folded.outputs.helpers(names, self._saves)
-            operator = make(
-                "Pointwise", text, result_type=dtype, preamble=preamble, name="gradient_results"
-            )
-            self._operators[key] = operator
+        made = (self._operators, (folded, "outputs"), folded.outputs, values, names, self._saves)
+        operator, operands = kernel_of(*made, result_type=dtype, name="gradient_results")
         shown = tuple((name, None) for name in names)
-        return Stage(operator, (*arrays, *scalars), {"shape": kept}, shown)
+        return GradientStage(operator, operands, {"shape": kept}, shown)
 
-    def late(self, folded: Folded, values: Mapping[str, Any], kept: tuple[int, ...]) -> list[Stage]:
+    def late(
+        self, folded: Folded, values: Mapping[str, Any], kept: tuple[int, ...]
+    ) -> list[GradientStage]:
         """Adds to gradients what ``finalize`` has to do with their arguments.
 
         Every ``gyN`` among the values is an array.
         """
-        stages: list[Stage] = []
+        stages: list[GradientStage] = []
         alone = folded.late_alone
         for name in folded.late:
             shape = values[name].shape if is_array(values[name]) else ()
@@ -302,7 +284,7 @@ class PartialStages:
                 continue
             stages.append(replace(stage, results=((f"late_{name}", shape),)))
             operands = (f"g{name}", f"late_{name}")
-            stages.append(Stage(self._add(), operands, {}, ((f"g{name}", shape),)))
+            stages.append(GradientStage(self._add(), operands, {}, ((f"g{name}", shape),)))
         return stages
 
     def _add(self) -> Any:

@@ -17,7 +17,7 @@ from clprim.gradients.arguments import (
     sum_axes,
 )
 from clprim.gradients.operator import OperatorGradient
-from clprim.gradients.stages import Stage, StageMaker
+from clprim.gradients.stages import GradientStage, StageMaker
 from clprim.language.definition import PointwiseDefinition, define_pointwise
 from clprim.language.gradient.by_hand import HandWritten
 from clprim.language.gradient.derive import Derivation, derive, start, terms_of
@@ -246,7 +246,7 @@ class PointwiseGradient(OperatorGradient):
 
     def _prepare(
         self, given: Given, extra: Sequence[Any], *_options: Any
-    ) -> tuple[tuple[Stage, ...], tuple[str, ...], None]:
+    ) -> tuple[tuple[GradientStage, ...], tuple[str, ...], None]:
         """Checks a call, and groups what is asked for by the axes along which it is summed."""
         wrt, kinds = self._asked(given), tuple(kind_of(g) for g in given.grads)
         whole = self._shape(given, extra)

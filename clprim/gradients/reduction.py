@@ -22,7 +22,7 @@ from clprim.gradients.arguments import (
 from clprim.gradients.operator import OperatorGradient
 from clprim.gradients.partials import PartialStages
 from clprim.gradients.second import SecondOfReduction
-from clprim.gradients.stages import REAL, Stage, StageMaker
+from clprim.gradients.stages import REAL, GradientStage, StageMaker
 from clprim.language.definition import ReductionDefinition
 from clprim.language.gradient.by_hand import HandWritten
 from clprim.language.gradient.derive import Derivation
@@ -187,7 +187,7 @@ class ReductionGradient(OperatorGradient):
 
     def apart(
         self, args: tuple[Any, ...], grad: Any, axis: Any, keepdims: bool
-    ) -> tuple[tuple[Stage, ...], tuple[str, ...], dict[str, Any]]:
+    ) -> tuple[tuple[GradientStage, ...], tuple[str, ...], dict[str, Any]]:
         """The kernels of a call, each of which has a gradient; see `_staged`."""
         return self._staged(args, grad, (), axis, keepdims, True)
 
@@ -225,7 +225,7 @@ class ReductionGradient(OperatorGradient):
 
     def _prepare(
         self, given: Given, extra: Sequence[Any], axis: Any, keepdims: bool, apart: bool
-    ) -> tuple[tuple[Stage, ...], tuple[str, ...], tuple[tuple[int, ...], Any]]:
+    ) -> tuple[tuple[GradientStage, ...], tuple[str, ...], tuple[tuple[int, ...], Any]]:
         what, wrt = self._what, self._asked(given)
         whole = broadcast_shapes(what, [a.shape for a in given.arrays])
         axes = reduced_axes(what, axis, len(whole))

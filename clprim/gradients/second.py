@@ -22,7 +22,7 @@ from clprim.gradients.arguments import (
     read_arguments,
 )
 from clprim.gradients.kernels import make
-from clprim.gradients.stages import REAL, Stage
+from clprim.gradients.stages import REAL, GradientStage
 from clprim.runtime.device import current_device
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class _Step:
     """A kernel that ran: what it took, and the shapes of what it made."""
 
-    stage: Stage
+    stage: GradientStage
     taken: tuple[Any, ...]
     shapes: tuple[tuple[int, ...], ...]
 

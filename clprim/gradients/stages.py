@@ -20,7 +20,7 @@ REAL = {"float": np.float32, "double": np.float64}
 
 
 @dataclass(frozen=True)
-class Stage:
+class GradientStage:
     """One kernel of a call.
 
     Attributes:
@@ -79,7 +79,7 @@ class StageMaker:
         axes: tuple[int, ...],
         wrt: Sequence[str],
         written: Mapping[str, str] | None = None,
-    ) -> Stage:
+    ) -> GradientStage:
         """Returns the kernel that makes the gradients of some arguments.
 
         Args:
@@ -100,55 +100,73 @@ class StageMaker:
             arrays = [n for n in arrays if n[0] in "xg" or n in used]
         elif not axes and lies_otherwise(whole, values.get(wrt[0]), [values[n] for n in arrays]):
             arrays.insert(0, wrt[0])  # for its memory format alone
-        scalars = [name for name in values if name in used and not is_array(values[name])]
         real = np.dtype(REAL[derivation.real])
         dtypes = tuple(values[n].dtype if is_array(values.get(n)) else real for n in wrt)
         shapes = [values[n].shape if is_array(values.get(n)) else () for n in wrt]
-        key = (derivation, *arrays, None, *scalars, None, *names, bool(axes), *dtypes)
-        key = (*key, *written.items())
-        operator = self._operators.get(key)
-        if operator is None:
-            operator = self._operator(
-                derivation, arrays, scalars, names, bool(axes), dtypes, written
-            )
-            self._operators[key] = operator
+        operator, operands = kernel_of(
+            self._operators,
+            (derivation, bool(axes), *dtypes, None, *written.items()),
+            derivation,
+            values,
+            names,
+            self.saves,
+            arrays=arrays,
+            written=written,
+            summed=bool(axes),
+            result_type=dtypes,
+            name="gradient",
+        )
         options = {"axis": axes, "keepdims": True} if axes else {"shape": whole}
         results = tuple(zip(names, shapes, strict=True))
-        return Stage(operator, (*arrays, *scalars), options, results)
+        return GradientStage(operator, operands, options, results)
 
-    def _operator(
-        self,
-        derivation: Derivation | HandWritten,
-        arrays: Sequence[str],
-        scalars: Sequence[str],
-        names: Sequence[str],
-        summed: bool,
-        dtypes: tuple[Any, ...],
-        written: Mapping[str, str],
-    ) -> Any:
-        """Defines a kernel."""
-        renamed = {name: f"x{n}" for n, name in enumerate(arrays)}
-        renamed |= {name: f"w{n}" for n, name in enumerate(scalars)}
-        renamed |= written
-        results = [(f"y{n}", name) for n, name in enumerate(names)]
-        text = derivation.snippet(results, lambda name: renamed.get(name, name), self.saves)
-        used = {*derivation.uses(names, self.saves)}
-        text = "".join(f"(void){renamed[name]};\n" for name in arrays if name not in used) + text
-        options = {
-            "preamble": derivation.helpers(names, self.saves),
-            "result_type": dtypes,
-            "name": "gradient",
-        }
-        if not summed:
-            return make("Pointwise", text, **options)
-        count = range(len(names))
-        return make(
-            "Reduction",
-            text,
-            init=" ".join(f"reduce_y{n} = 0;" for n in count),
-            step=" ".join(f"reduce_y{n} += y{n};" for n in count),
-            **options,
-        )
+
+def kernel_of(
+    operators: dict[Any, Any],
+    key: tuple[Any, ...],
+    derivation: Derivation | HandWritten,
+    values: Mapping[str, Any],
+    names: Sequence[str],
+    saves: tuple[str, ...] = (),
+    *,
+    arrays: Sequence[str] | None = None,
+    written: Mapping[str, str] | None = None,
+    summed: bool = False,
+    **options: Any,
+) -> tuple[Any, tuple[str, ...]]:
+    """Returns the kernel of some terms, which is made once, and the names of what it is given.
+
+    Args:
+        operators: Where kernels are kept.
+        key: What tells it from others of the same names.
+        derivation: Where the terms are.
+        values: Arrays and numbers, by name.
+        names: Of the terms, which become ``y0``, ….
+        saves: Results that are at hand.
+        arrays: Names of the arrays that it is given; those that it reads by default.
+        written: What names that are no operands are called in it: ``reduce_item``.
+        summed: Whether terms are added up.
+        options: Of the kernel; with ``init=`` it is a `Reduction`.
+    """
+    used = {*derivation.uses(names, saves)}
+    if arrays is None:
+        arrays = [n for n in values if n in used and is_array(values[n])]
+    scalars = [n for n in values if n in used and not is_array(values[n])]
+    key = (*key, None, *names, None, *arrays, None, *scalars)
+    if key not in operators:
+        renamed = {n: f"x{k}" for k, n in enumerate(arrays)}
+        renamed |= {n: f"w{k}" for k, n in enumerate(scalars)} | dict(written or {})
+        results = [(f"y{k}", name) for k, name in enumerate(names)]
+        text = derivation.snippet(results, lambda n: renamed.get(n, n), saves)
+        text = "".join(f"(void){renamed[n]};\n" for n in arrays if n not in used) + text
+        if summed:
+            count = range(len(names))
+            options["init"] = " ".join(f"reduce_y{n} = 0;" for n in count)
+            options["step"] = " ".join(f"reduce_y{n} += y{n};" for n in count)
+        kind = "Reduction" if "init" in options else "Pointwise"
+        preamble = derivation.helpers(names, saves)
+        operators[key] = make(kind, text, preamble=preamble, **options)
+    return operators[key], (*arrays, *scalars)
 
 
 def lies_otherwise(whole: tuple[int, ...], argument: Any, operands: Sequence[Any]) -> bool:

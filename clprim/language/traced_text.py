@@ -4,30 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from clprim.language.tree_expressions import CONDITIONAL, STRENGTH, UNARY, VALUE
+
 if TYPE_CHECKING:
     from clprim.language.traced_value import Value
 
-# How tightly C binds: names and calls, signs, then the operators from products on.
-_NAME, _SIGN, _TERNARY = 16, 14, 3
-_LEVELS = {
-    "*": 13,
-    "/": 13,
-    "+": 12,
-    "-": 12,
-    "<<": 11,
-    ">>": 11,
-    "<": 10,
-    "<=": 10,
-    ">": 10,
-    ">=": 10,
-    "==": 9,
-    "!=": 9,
-    "&": 8,
-    "^": 7,
-    "|": 6,
-    "&&": 5,
-    "||": 4,
-}
 # A snippet is for people to read, too.
 LONGEST = 20_000
 
@@ -54,27 +35,27 @@ def text_of(value: Value, names: dict[int, str], budget: list[int] | None = None
 def _level_text(value: Value, names: dict[int, str], budget: list[int]) -> tuple[int, str]:
     """Returns how tightly a value's text binds, and the text."""
     if id(value) in names:
-        return _NAME, names[id(value)]
+        return VALUE, names[id(value)]
     if budget[0] < 0:
-        return _NAME, "…"
+        return VALUE, "…"
 
     def part(n: int, level: int) -> str:
         own, text = _level_text(value.parts[n], names, budget)
         return f"({text})" if own < level else text
 
     if value.kind == "name":
-        level, text = _NAME, value.word
+        level, text = VALUE, value.word
     elif value.kind == "sign":
-        level, text = _SIGN, value.word + part(0, _SIGN + 1)
+        level, text = UNARY, value.word + part(0, UNARY + 1)
     elif value.kind == "call":
         level, text = (
-            _NAME,
+            VALUE,
             f"{value.word}({', '.join(part(n, 0) for n in range(len(value.parts)))})",
         )
     elif value.kind == "choice":
-        level, text = _TERNARY, f"{part(0, 4)} ? {part(1, 4)} : {part(2, 3)}"
+        level, text = CONDITIONAL, f"{part(0, 4)} ? {part(1, 4)} : {part(2, 3)}"
     else:
-        level = _LEVELS[value.word]
+        level = STRENGTH[value.word]
         # Sums of sums keep their order, and what people get wrong has parentheses.
         left = level if value.word in "+-*/" else 9 if value.word in ("&&", "||") else 12
         if value.word in ("&&", "||") and value.parts[0].word == value.word:

@@ -16,6 +16,18 @@ _COMPARISONS = frozenset("< <= > >= == !=".split())
 _LOGICAL = {"&": "&&", "|": "||", "^": "!="}
 
 
+def _infix(name: str) -> Callable[[Any, Any], Value]:
+    return lambda self, other: apply(name, self, other)
+
+
+def _reflected(name: str) -> Callable[[Any, Any], Value]:
+    return lambda self, other: apply(name, other, self)
+
+
+def _prefix(name: str) -> Callable[[Any], Value]:
+    return lambda self: apply(name, self)
+
+
 class Value:
     """What stands for an element while a function is read: an expression of C.
 
@@ -85,110 +97,32 @@ class Value:
 
     # --- operators -------------------------------------------------------------------------------
 
-    def __add__(self, other: Any) -> Value:
-        return apply("add", self, other)
-
-    def __radd__(self, other: Any) -> Value:
-        return apply("add", other, self)
-
-    def __sub__(self, other: Any) -> Value:
-        return apply("subtract", self, other)
-
-    def __rsub__(self, other: Any) -> Value:
-        return apply("subtract", other, self)
-
-    def __mul__(self, other: Any) -> Value:
-        return apply("multiply", self, other)
-
-    def __rmul__(self, other: Any) -> Value:
-        return apply("multiply", other, self)
-
-    def __truediv__(self, other: Any) -> Value:
-        return apply("divide", self, other)
-
-    def __rtruediv__(self, other: Any) -> Value:
-        return apply("divide", other, self)
-
-    def __floordiv__(self, other: Any) -> Value:
-        return apply("floor_divide", self, other)
-
-    def __rfloordiv__(self, other: Any) -> Value:
-        return apply("floor_divide", other, self)
-
-    def __mod__(self, other: Any) -> Value:
-        return apply("remainder", self, other)
-
-    def __rmod__(self, other: Any) -> Value:
-        return apply("remainder", other, self)
-
-    def __pow__(self, other: Any) -> Value:
-        return apply("power", self, other)
-
-    def __rpow__(self, other: Any) -> Value:
-        return apply("power", other, self)
-
-    def __and__(self, other: Any) -> Value:
-        return apply("bitwise_and", self, other)
-
-    __rand__ = __and__
-
-    def __or__(self, other: Any) -> Value:
-        return apply("bitwise_or", self, other)
-
-    __ror__ = __or__
-
-    def __xor__(self, other: Any) -> Value:
-        return apply("bitwise_xor", self, other)
-
-    __rxor__ = __xor__
-
-    def __lshift__(self, other: Any) -> Value:
-        return apply("left_shift", self, other)
-
-    def __rshift__(self, other: Any) -> Value:
-        return apply("right_shift", self, other)
-
-    def __lt__(self, other: Any) -> Value:
-        return apply("less", self, other)
-
-    def __le__(self, other: Any) -> Value:
-        return apply("less_equal", self, other)
-
-    def __gt__(self, other: Any) -> Value:
-        return apply("greater", self, other)
-
-    def __ge__(self, other: Any) -> Value:
-        return apply("greater_equal", self, other)
-
-    def __eq__(self, other: object) -> Value:  # type: ignore[override]
-        return apply("equal", self, other)
-
-    def __ne__(self, other: object) -> Value:  # type: ignore[override]
-        return apply("not_equal", self, other)
-
-    def __neg__(self) -> Value:
-        return apply("negative", self)
+    __add__, __radd__ = _infix("add"), _reflected("add")
+    __sub__, __rsub__ = _infix("subtract"), _reflected("subtract")
+    __mul__, __rmul__ = _infix("multiply"), _reflected("multiply")
+    __truediv__, __rtruediv__ = _infix("divide"), _reflected("divide")
+    __floordiv__, __rfloordiv__ = _infix("floor_divide"), _reflected("floor_divide")
+    __mod__, __rmod__ = _infix("remainder"), _reflected("remainder")
+    __pow__, __rpow__ = _infix("power"), _reflected("power")
+    __and__ = __rand__ = _infix("bitwise_and")
+    __or__ = __ror__ = _infix("bitwise_or")
+    __xor__ = __rxor__ = _infix("bitwise_xor")
+    __lshift__ = _infix("left_shift")
+    __rshift__ = _infix("right_shift")
+    __lt__ = _infix("less")
+    __le__ = _infix("less_equal")
+    __gt__ = _infix("greater")
+    __ge__ = _infix("greater_equal")
+    __eq__ = _infix("equal")  # type: ignore[assignment]
+    __ne__ = _infix("not_equal")  # type: ignore[assignment]
+    __neg__, __abs__, __invert__ = map(_prefix, ("negative", "absolute", "invert"))
+    __floor__, __ceil__, __trunc__ = map(_prefix, ("floor", "ceil", "trunc"))
 
     def __pos__(self) -> Value:
         return self
 
-    def __abs__(self) -> Value:
-        return apply("absolute", self)
-
-    def __invert__(self) -> Value:
-        return apply("invert", self)
-
     def __round__(self, digits: int | None = None) -> Value:
         return apply("rint", self)
-
-    def __floor__(self) -> Value:
-        return apply("floor", self)
-
-    def __ceil__(self) -> Value:
-        return apply("ceil", self)
-
-    def __trunc__(self) -> Value:
-        return apply("trunc", self)
 
 
 def as_value(given: Any) -> Value:

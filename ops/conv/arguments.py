@@ -60,19 +60,19 @@ def check_rank(what: str, label: str, shape: Sequence[int], rank: int = 4) -> No
         raise ShapeError(f"{what}: {label} has shape {tuple(shape)}, expected {rank} dimensions")
 
 
-def given_shape(what: str, label: str, shape: Any) -> Shape4:
-    """Returns a shape of 4 sizes that a user gave.
+def given_shape(what: str, label: str, shape: Any, rank: int = 4) -> tuple[int, ...]:
+    """Returns a shape of so many sizes that a user gave.
 
     Raises:
         ShapeError: Something else.
     """
     try:
-        a, b, c, d = (int(n) for n in shape)
+        found = tuple(int(n) for n in shape)
     except (TypeError, ValueError):
-        raise ShapeError(f"{what}: {label}={quoted(shape)}: expected 4 sizes") from None
-    if min(a, b, c, d) < 0:
-        raise ShapeError(f"{what}: {label}={quoted(shape)}: expected 4 sizes of at least 0")
-    return a, b, c, d
+        found = ()
+    if len(found) != rank or min(found) < 0:
+        raise ShapeError(f"{what}: {label}={quoted(shape)}: expected {rank} sizes of at least 0")
+    return found
 
 
 def check_shapes(
@@ -97,6 +97,19 @@ def check_shapes(
             f"{(w[0], x[1] // groups, *w[2:])}, got {tuple(w)}"
         )
     return w[0], w[1]
+
+
+def check_transposed(what: str, x: Sequence[int], w: Sequence[int], groups: int) -> None:
+    """Refuses shapes that have no transposed convolution.
+
+    Raises:
+        ShapeError: Quotes them.
+    """
+    if x[1] != w[0] or x[1] % groups:
+        raise ShapeError(
+            f"{what}: x of shape {tuple(x)} and w of shape {tuple(w)} with groups={groups}: "
+            "expected as many channels in x as outputs in w, a multiple of groups"
+        )
 
 
 def checked_windows(

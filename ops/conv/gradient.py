@@ -88,48 +88,18 @@ def conv2d_input(
                  [1., 2., 1.]]]], dtype=float32)
     """
     single = unbatched_gradient(input_shape, grad, 3)
-    dx = input_gradient(
-        "conv2d_input",
-        (1, *input_shape) if single else input_shape,
-        w,
-        batched(grad) if single else grad,
-        stride=stride,
-        padding=padding,
-        dilation=dilation,
-        groups=groups,
-        depth_to_space=depth_to_space,
-        mode=mode,
-        out=batched(out) if single else out,
-        beta=beta,
-        algorithm=algorithm,
-    )
+    what, shape = "conv2d_input", (1, *input_shape) if single else input_shape
+    grad = _small(what, batched(grad) if single else grad, depth_to_space, mode)
+    told = Settings(stride, padding, dilation, groups, 0, shape, algorithm=algorithm)
+    out_ = batched(out) if single else out
+    dx = contract(input_primitive(what), grad, w, (), told, told.key, out=out_, beta=beta)
     return out if out is not None else unbatched(dx) if single else dx
 
 
-def input_gradient(
-    what: str,
-    input_shape: Sequence[int],
-    w: Any,
-    grad: Any,
-    *,
-    stride: Pair,
-    padding: Padding,
-    dilation: Pair,
-    groups: int,
-    depth_to_space: int | None = None,
-    mode: str = "CRD",
-    out: Any = None,
-    beta: float = 0,
-    algorithm: str = "auto",
-) -> Any:
-    """Does the work of `conv2d_input`, and of rows as images one pixel high; see there."""
-    grad = _small(what, grad, depth_to_space, mode)
-    told = Settings(stride, padding, dilation, groups, 0, input_shape, algorithm=algorithm)
-    return contract(_input(what), grad, w, (), told, told.key, out=out, beta=beta)
-
-
 @lru_cache(maxsize=16)
-def _input(what: str) -> ContractionPrimitive:
+def input_primitive(what: str) -> ContractionPrimitive:
+    """Returns what computes the gradient in the input, of images and of rows as such."""
+
     def lower(request: Request, target: Target) -> Contracted:
         told: Settings = request.options
         (grad, w), beta = request.operands, request.numbers[0]
@@ -163,7 +133,7 @@ def _input(what: str) -> ContractionPrimitive:
     return ContractionPrimitive(what, lambda _: ("grad", "w"), lower, "conv_input")
 
 
-register_form("conv_input", _input, Settings)
+register_form("conv_input", input_primitive, Settings)
 
 
 @operator(sample="x, (2, 3, 3, 3), empty((0, 2, 2, 2))")
@@ -215,48 +185,19 @@ def conv2d_weight(
                  [20., 24.]]]], dtype=float32)
     """
     single = getattr(x, "ndim", 0) == 3 and getattr(grad, "ndim", 0) == 3
-    dw: Array = weight_gradient(
-        "conv2d_weight",
-        batched(x) if single else x,
-        weight_shape,
-        batched(grad) if single else grad,
-        stride=stride,
-        padding=padding,
-        dilation=dilation,
-        groups=groups,
-        depth_to_space=depth_to_space,
-        mode=mode,
-        out=out,
-        beta=beta,
-        algorithm=algorithm,
-    )
+    if single:
+        x, grad = batched(x), batched(grad)
+    how = depth_to_space, mode, algorithm
+    told = Settings(stride, padding, dilation, groups, 0, weight_shape, *how)
+    given = x, grad, (), told, told.key
+    dw: Array = contract(weight_primitive("conv2d_weight"), *given, out=out, beta=beta)
     return dw
 
 
-def weight_gradient(
-    what: str,
-    x: Any,
-    weight_shape: Sequence[int],
-    grad: Any,
-    *,
-    stride: Pair,
-    padding: Padding,
-    dilation: Pair,
-    groups: int,
-    depth_to_space: int | None = None,
-    mode: str = "CRD",
-    out: Any = None,
-    beta: float = 0,
-    algorithm: str = "auto",
-) -> Any:
-    """Does the work of `conv2d_weight`, and of rows as images one pixel high; see there."""
-    how = depth_to_space, mode, algorithm
-    told = Settings(stride, padding, dilation, groups, 0, weight_shape, *how)
-    return contract(_weight(what), x, grad, (), told, told.key, out=out, beta=beta)
-
-
 @lru_cache(maxsize=16)
-def _weight(what: str) -> ContractionPrimitive:
+def weight_primitive(what: str) -> ContractionPrimitive:
+    """Returns what computes the gradient in the weight, of images and of rows as such."""
+
     def lower(request: Request, target: Target) -> Contracted:
         told: Settings = request.options
         (x, grad), beta = request.operands, request.numbers[0]
@@ -294,7 +235,7 @@ def _weight(what: str) -> ContractionPrimitive:
     return ContractionPrimitive(what, lambda _: ("x", "grad"), lower, "conv_weight")
 
 
-register_form("conv_weight", _weight, Settings)
+register_form("conv_weight", weight_primitive, Settings)
 
 
 def _small(what: str, grad: Any, block: int | None, mode: str) -> Array:

@@ -10,12 +10,12 @@ from clprim.arrays.formats import order_like
 from clprim.call.forms import register_form
 from clprim.call.primitive import Request, Target
 from clprim.call.product import Contracted, ContractionPrimitive, contract
-from clprim.errors import ShapeError
 from clprim.ops.conv.arguments import (
     batched,
     bias_place,
     check_groups,
     check_rank,
+    check_transposed,
     place_of,
     placed,
     result_of,
@@ -86,47 +86,6 @@ def conv_transpose2d(
         array([[[[1., 1., 2., 2.]]]], dtype=float32)
     """
     single = getattr(x, "ndim", 0) == 3 and getattr(w, "ndim", 0) == 4
-    y = transposed(
-        "conv_transpose2d",
-        batched(x) if single else x,
-        w,
-        bias,
-        stride=stride,
-        padding=padding,
-        output_padding=output_padding,
-        groups=groups,
-        dilation=dilation,
-        epilogue=epilogue,
-        epilogue_args=epilogue_args,
-        out=batched(out) if single and getattr(out, "ndim", 0) == 3 else out,
-        beta=beta,
-        algorithm=algorithm,
-        axes=(1, 2, 3) if single else (0, 1, 2, 3),
-    )
-    return out if out is not None else unbatched(y) if single else y
-
-
-def transposed(
-    what: str,
-    x: Any,
-    w: Any,
-    bias: Any,
-    *,
-    stride: Pair,
-    padding: Pair,
-    output_padding: Pair,
-    groups: int,
-    dilation: Pair,
-    epilogue: str | None,
-    epilogue_args: Any,
-    out: Any,
-    beta: float,
-    algorithm: str,
-    axes: tuple[int, ...] = (0, 1, 2, 3),
-) -> Any:
-    """Does the work of `conv_transpose2d`, and of rows as images one pixel high; see there."""
-    arrays, numbers = split_arguments(epilogue_args)
-    extras = arrays if bias is None else (bias, *arrays)
     told = Settings(
         stride,
         padding,
@@ -136,9 +95,29 @@ def transposed(
         algorithm=algorithm,
         epilogue=epilogue,
         bias=bias is not None,
-        axes=axes,
+        axes=(1, 2, 3) if single else (0, 1, 2, 3),
     )
-    how = told, told.key
+    given = batched(x) if single else x, w, bias, told, epilogue_args
+    out_ = batched(out) if single and getattr(out, "ndim", 0) == 3 else out
+    y = transposed("conv_transpose2d", *given, out=out_, beta=beta)
+    return out if out is not None else unbatched(y) if single else y
+
+
+def transposed(
+    what: str,
+    x: Any,
+    w: Any,
+    bias: Any,
+    settings: Settings,
+    epilogue_args: Any,
+    *,
+    out: Any,
+    beta: float,
+) -> Any:
+    """Does the work of `conv_transpose2d`, and of rows as images one pixel high; see there."""
+    arrays, numbers = split_arguments(epilogue_args)
+    extras = arrays if bias is None else (bias, *arrays)
+    how = settings, settings.key
     return contract(_primitive(what), x, w, extras, *how, out=out, beta=beta, numbers=numbers)
 
 
@@ -167,11 +146,7 @@ def _lower(what: str, request: Request, target: Target) -> Contracted:
     check_rank(what, "x", x.shape)
     check_rank(what, "w", w.shape)
     check_groups(what, groups)
-    if x.shape[1] != w.shape[0] or x.shape[1] % groups:
-        raise ShapeError(
-            f"{what}: x of shape {x.shape} and w of shape {w.shape} with groups={groups}: "
-            "expected as many channels in x as outputs in w, a multiple of groups"
-        )
+    check_transposed(what, x.shape, w.shape, groups)
     steps = told.stride, told.padding, told.output_padding, told.dilation
     found = Windows(*transposed_axes(what, x.shape[2:], w.shape[2:], *steps))
     shape = (x.shape[0], w.shape[1] * groups, found.y.size, found.x.size)

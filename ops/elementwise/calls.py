@@ -16,6 +16,7 @@ from clprim.dtypes import AnyDType, adapted, promote, scalar_dtype
 from clprim.errors import DTypeError, ShapeError, upload_hint
 from clprim.ops.elementwise.row import SAME, Row, gradient, gradient_of_result
 from clprim.ops.shared.arguments import check_floating, dtype_of, is_array, number, operand, real
+from clprim.ops.shared.made import made
 from clprim.pointwise import Pointwise
 
 # --- calls ---------------------------------------------------------------------------------------
@@ -225,8 +226,4 @@ def _function(row: Row, name: str, signature: str, module: str) -> Callable[...,
         elif len(row.arrays) == 2:
             body = f"of_two(row, {arrays}, out)"
         doc = f"Returns {row.meaning}.{row.notes}"
-    space = {**_CALLED, "__name__": module, "row": row}
-    exec(f"def {name}{signature}:\n    return {body}\n", space)
-    function: Callable[..., Any] = space[name]
-    function.__doc__ = doc
-    return function
+    return made(name, signature, body, module, doc, {**_CALLED, "row": row})

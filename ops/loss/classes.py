@@ -74,13 +74,8 @@ def nll_loss_backward(
 ) -> Array:
     """Returns the gradient of `nll_loss` with respect to its input.
 
-    Args:
-        grad: Of the loss: of shape (), or of the target's without reduction.
-        input: As in `nll_loss`, for its shape, dtype and memory format.
-        target: As in `nll_loss`.
-        weight: Likewise.
-        ignore_index: Likewise.
-        reduction: Likewise.
+    ``grad`` is that of the loss, of shape (), or of the target's without
+    reduction; the other arguments are as there.
 
     Raises:
         ShapeError, DTypeError, DefinitionError: With what was given and what was expected.
@@ -168,14 +163,8 @@ def cross_entropy_backward(
 ) -> Array:
     """Returns the gradient of `cross_entropy` with respect to its input.
 
-    Args:
-        grad: Of the loss: of shape (), or one of a row without reduction.
-        input: As in `cross_entropy`.
-        target: Likewise.
-        weight: Likewise.
-        ignore_index: Likewise.
-        reduction: Likewise.
-        label_smoothing: Likewise.
+    ``grad`` is that of the loss, of shape (), or one of a row without
+    reduction; the other arguments are as there.
 
     Raises:
         ShapeError, DTypeError, DefinitionError: With what was given and what was expected.

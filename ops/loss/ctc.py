@@ -217,15 +217,7 @@ def ctc_loss_backward(
     That is the one that `log_softmax_backward` hands on to the logits: probabilities are in it,
     whose sum over classes it takes away.
 
-    Args:
-        grad: Of the loss.
-        log_probs: As in the call.
-        targets: Likewise.
-        input_lengths: Likewise.
-        target_lengths: Likewise.
-        blank: Likewise.
-        reduction: Likewise.
-        zero_infinity: Likewise.
+    ``grad`` is that of the loss; the other arguments are as there.
 
     Raises:
         ShapeError, DTypeError, DefinitionError: As `ctc_loss`, and of another grad.

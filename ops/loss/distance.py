@@ -56,13 +56,7 @@ def pairwise_distance_backward(
 ) -> tuple[Array, Array]:
     """Returns the gradients of `pairwise_distance` with respect to x1 and x2, of one shape.
 
-    Args:
-        grad: Of the result.
-        x1: As in `pairwise_distance`.
-        x2: Likewise.
-        p: Likewise.
-        eps: Likewise.
-        keepdim: Likewise.
+    ``grad`` is that of the result; the other arguments are as there.
 
     Raises:
         ShapeError, DTypeError, DeviceError: With what was given and what was expected.

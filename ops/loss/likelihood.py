@@ -1,9 +1,4 @@
-"""Losses that are likelihoods: names, arguments and meaning of `torch.nn.functional`.
-
-``reduction`` is ``"mean"``, ``"sum"`` or ``"none"``: sums run in float32 at least. Targets, and
-weights where there are any, broadcast to the input. ``NAME_backward(grad, …)`` returns the gradient
-with respect to the input; ``grad`` is that of the loss, of shape () unless ``reduction="none"``.
-"""
+"""The likelihood of a normal distribution, as in `torch.nn.functional`."""
 
 from __future__ import annotations
 
@@ -11,72 +6,17 @@ from typing import Any
 
 from clprim.arrays.array import Array
 from clprim.errors import DefinitionError, ShapeError
-from clprim.ops.loss.reduced import Elementwise, check_floats
+from clprim.ops.loss.reduced import Loss, check_floats
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import real
 from clprim.ops.shared.sums import added
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 
-_POISSON = {True: "exp(x0) - x1 * x0", False: "x0 - x1 * log(x0 + w0)"}
-# Stirling's approximation of log(target!), where the target is more than 1.
-_STIRLING = "typeof_y0 t = x1; y0 += t > 1 ? t * log(t) - t + log(t * 6.283185307179586) / 2 : 0;"
-_poisson = {
-    (log_input, full): Elementwise("poisson_nll_loss", f"y0 = {loss};" + _STIRLING * full)
-    for log_input, loss in _POISSON.items()
-    for full in (False, True)
-}
-
-
-@operator(sample='x, x, reduction="none"')
-def poisson_nll_loss(
-    input: Any,
-    target: Any,
-    log_input: bool = True,
-    full: bool = False,
-    eps: float = 1e-8,
-    *,
-    reduction: str = "mean",
-    out: Any = None,
-) -> Array:
-    """Returns exp(input) - target · input, or input - target · log(input + eps).
-
-    Args:
-        input: The expected value, or with ``log_input`` its logarithm.
-        target: What was counted.
-        log_input: Whether the input is a logarithm.
-        full: Whether to add Stirling's approximation of log(target!).
-        eps: See above; of no consequence with ``log_input``.
-        reduction: See above.
-        out: Where the loss goes.
-
-    Raises:
-        ShapeError, DTypeError, DefinitionError: With what was given and what was expected.
-    """
-    numbers = () if log_input else (real("poisson_nll_loss", "eps", eps),)
-    return _poisson[bool(log_input), bool(full)](reduction, (input, target), numbers, out=out)
-
-
-def poisson_nll_loss_backward(
-    grad: Any,
-    input: Any,
-    target: Any,
-    log_input: bool = True,
-    full: bool = False,
-    eps: float = 1e-8,
-    *,
-    reduction: str = "mean",
-) -> Array:
-    """Returns the gradient of `poisson_nll_loss`."""
-    numbers = () if log_input else (real("poisson_nll_loss", "eps", eps),)
-    loss = _poisson[bool(log_input), bool(full)]
-    return loss.backward(reduction, grad, (input, target), numbers)
-
-
 # A variance below the least one counts as that; as in PyTorch its slope is then that at the least.
 _VARIANCE = "typeof_y0 d = x0 - x2; typeof_y0 v = x1 < w0 ? w0 : x1; "
 _gaussian = {
-    full: Elementwise(
+    full: Loss(
         "gaussian_nll_loss",
         f"{_VARIANCE}y0 = (log(v) + d * d / v) / 2{' + 0.9189385332046727' * full};",
         inputs=2,
@@ -86,6 +26,7 @@ _gaussian = {
 }
 
 
+@operator(sample='x, x, x, reduction="none"')
 @operator(sample='x, x, x, reduction="none"')
 def gaussian_nll_loss(
     input: Any,

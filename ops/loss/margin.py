@@ -10,7 +10,7 @@ import numpy as np
 from clprim.arrays.array import Array, view_of
 from clprim.dtypes import AnyDType, is_real, value_dtype
 from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
-from clprim.ops.loss.entropy import (
+from clprim.ops.loss.operators import (
     binary_cross_entropy_with_logits,
     binary_cross_entropy_with_logits_backward,
 )

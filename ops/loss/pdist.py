@@ -47,10 +47,7 @@ def pdist(x: Any, p: float = 2.0) -> Array:
 def pdist_backward(grad: Any, x: Any, p: float = 2.0) -> Array:
     """Returns the gradient of `pdist`; of equal rows it is 0.
 
-    Args:
-        grad: Of the result.
-        x: As in `pdist`.
-        p: Likewise.
+    ``grad`` is that of the result; the other arguments are as there.
 
     Raises:
         ShapeError, DTypeError, DeviceError: With what was given and what was expected.

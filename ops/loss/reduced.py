@@ -52,7 +52,7 @@ def above_0(value: str) -> str:
     return f"({value} >= 0 ? {value} : {value} < 0 ? (typeof_y0)0 : (typeof_y0)NAN)"
 
 
-class Elementwise:
+class Loss:
     """A loss that is a string of each element; its gradient is derived from it.
 
     Args:
@@ -63,7 +63,7 @@ class Elementwise:
     """
 
     def __init__(self, name: str, loss: str, inputs: int = 1, gradient: str | None = None) -> None:
-        self._name, self._loss, self._inputs, self._gradient = name, loss, inputs, gradient
+        self._name, self.text, self._inputs, self._gradient = name, loss, inputs, gradient
 
     def __call__(
         self,
@@ -78,12 +78,12 @@ class Elementwise:
         dtype = self._dtype(arrays)
         result: Array
         if reduction == "none":
-            result = _losses(self._loss, dtype, self._name)(*arrays, *numbers, out=out)
+            result = _losses(self.text, dtype, self._name)(*arrays, *numbers, out=out)
             return result
         if reduction == "batchmean":
             shape = arrays[0].shape
             numbers = (*numbers, 1 / max(1, shape[0] if shape else 1))
-        operator = _reduced(self._loss, reduction, dtype, self._name, len(numbers) - 1)
+        operator = _reduced(self.text, reduction, dtype, self._name, len(numbers) - 1)
         result = operator(*arrays, *numbers, out=out)
         return result
 
@@ -118,7 +118,7 @@ class Elementwise:
             grad = view_of(grad, shape, (0,) * len(shape), grad.offset)
         if part != 1:
             numbers = (*numbers, part)
-        operator = _gradients(self._loss, self._gradient, self._inputs, len(numbers), part == 1)
+        operator = _gradients(self.text, self._gradient, self._inputs, len(numbers), part == 1)
         return operator(*arrays, *numbers, grad=grad)
 
     def _dtype(self, arrays: Sequence[Any]) -> AnyDType:

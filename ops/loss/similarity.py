@@ -10,7 +10,7 @@ from clprim.call.repeat import repeatable
 from clprim.dtypes import AnyDType, promote, value_dtype
 from clprim.errors import ShapeError
 from clprim.gradients.reduction import ReductionGradient
-from clprim.ops.loss.reduced import Elementwise, above_0, check_floats, check_reduction
+from clprim.ops.loss.reduced import Loss, above_0, check_floats, check_reduction
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape, dtype_of, real
 from clprim.ops.shared.dims import one_axis
@@ -84,13 +84,7 @@ def cosine_similarity_backward(
 ) -> tuple[Array, Array]:
     """Returns the gradients of `cosine_similarity` with respect to x1 and x2, of one shape.
 
-    Args:
-        grad: Of the result.
-        x1: As in `cosine_similarity`.
-        x2: Likewise.
-        dim: Likewise.
-        eps: Likewise.
-        axis: Likewise.
+    ``grad`` is that of the result; the other arguments are as there.
 
     Raises:
         ShapeError, DTypeError, DeviceError: With what was given and what was expected.
@@ -153,7 +147,7 @@ def cosine_embedding_loss_backward(
     return g1, g2
 
 
-_embedding = Elementwise(
+_embedding = Loss(
     "cosine_embedding_loss",
     f"typeof_y0 m = x0 - w0; y0 = (x1 == 1 ? 1 - x0 : 0) + (x1 == -1 ? {above_0('m')} : 0);",
 )

@@ -19,7 +19,7 @@ from clprim.ops.loss.distance import (
     norm_order,
     power_of,
 )
-from clprim.ops.loss.reduced import Elementwise, above_0, check_floats, check_reduction, scaled
+from clprim.ops.loss.reduced import Loss, above_0, check_floats, check_reduction, scaled
 from clprim.ops.norm.moments import spread_view
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of, real
@@ -105,9 +105,9 @@ def _repeated(array: Any, shape: tuple[int, ...]) -> Array:
     return view_of(array, shape, (0,) * len(shape), array.offset)
 
 
-_rows_together = Elementwise("triplet_margin_loss", "y0 = x0;")
+_rows_together = Loss("triplet_margin_loss", "y0 = x0;")
 _triplet = {
-    swap: Elementwise(
+    swap: Loss(
         "triplet_margin_loss",
         f"typeof_y0 m = w0 + x0 - {shorter}; y0 = {above_0('m')};",
         inputs=2 + swap,

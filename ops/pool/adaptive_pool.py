@@ -22,9 +22,9 @@ from clprim.ops.pool.max_pool import lowest
 from clprim.ops.pool.pairs import adaptive
 from clprim.ops.pool.windows import check_floats, lead_of
 from clprim.ops.reduction.reduce import mean
-from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape, dtype_of
 from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
+from clprim.ops.shared.ranks import of_rank
 from clprim.ops.shared.strings import kernel, places
 from clprim.plan.strides import is_channels_last
 from clprim.runtime.device import current_device
@@ -35,21 +35,10 @@ KNOWN = 36
 Size = int | None | Sequence[int | None]
 
 
-@operator(sample="image(1), 2")
-def adaptive_avg_pool1d(
-    x: Any,
-    output_size: Size,
-    *,
-    epilogue: str | None = None,
-    epilogue_args: Any = (),
-    out: Any = None,
-) -> Array:
-    """Returns means of (N, C, L) or (C, L); see `adaptive_avg_pool2d`."""
-    return _avg("adaptive_avg_pool1d", 1, x, output_size, epilogue, epilogue_args, out)
-
-
-@operator(sample="image(2), 2")
-def adaptive_avg_pool2d(
+@repeatable
+def _avg(
+    what: str,
+    ndim: int,
     x: Any,
     output_size: Size,
     *,
@@ -77,93 +66,6 @@ def adaptive_avg_pool2d(
         >>> ops.adaptive_avg_pool2d(x, (1, 2)).get()
         array([[[4.5, 6.5]]], dtype=float32)
     """
-    return _avg("adaptive_avg_pool2d", 2, x, output_size, epilogue, epilogue_args, out)
-
-
-@operator(sample="image(3), 2")
-def adaptive_avg_pool3d(
-    x: Any,
-    output_size: Size,
-    *,
-    epilogue: str | None = None,
-    epilogue_args: Any = (),
-    out: Any = None,
-) -> Array:
-    """Returns means of (N, C, D, H, W) or (C, D, H, W); see `adaptive_avg_pool2d`."""
-    return _avg("adaptive_avg_pool3d", 3, x, output_size, epilogue, epilogue_args, out)
-
-
-@operator(sample="image(1), 2")
-@adaptive
-def adaptive_max_pool1d(
-    x: Any,
-    output_size: Size,
-    return_indices: bool = False,
-    *,
-    epilogue: str | None = None,
-    epilogue_args: Any = (),
-    out: Any = None,
-) -> Array | tuple[Array, Array]:
-    """Returns greatest elements of (N, C, L) or (C, L); see `adaptive_max_pool2d`."""
-    given = (output_size, return_indices, epilogue, epilogue_args, out)
-    return _max("adaptive_max_pool1d", 1, x, *given)
-
-
-@operator(sample="image(2), 2")
-@adaptive
-def adaptive_max_pool2d(
-    x: Any,
-    output_size: Size,
-    return_indices: bool = False,
-    *,
-    epilogue: str | None = None,
-    epilogue_args: Any = (),
-    out: Any = None,
-) -> Array | tuple[Array, Array]:
-    """Returns the greatest elements of as many windows as are wanted.
-
-    Args:
-        x: (N, C, H, W) or (C, H, W), in any memory format and dtype.
-        output_size: Height and width of the result: a number, or one for each; None keeps x's.
-        return_indices: Whether to return (result, indices), as `max_pool2d` does.
-        epilogue: As there.
-        epilogue_args: As there.
-        out: As there.
-
-    Raises:
-        ShapeError: Another number of dimensions, sizes that are none.
-        DTypeError: No device array.
-    """
-    given = (output_size, return_indices, epilogue, epilogue_args, out)
-    return _max("adaptive_max_pool2d", 2, x, *given)
-
-
-@operator(sample="image(3), 2")
-@adaptive
-def adaptive_max_pool3d(
-    x: Any,
-    output_size: Size,
-    return_indices: bool = False,
-    *,
-    epilogue: str | None = None,
-    epilogue_args: Any = (),
-    out: Any = None,
-) -> Array | tuple[Array, Array]:
-    """Returns greatest elements of (N, C, D, H, W) or (C, D, H, W); see `adaptive_max_pool2d`."""
-    given = (output_size, return_indices, epilogue, epilogue_args, out)
-    return _max("adaptive_max_pool3d", 3, x, *given)
-
-
-@repeatable
-def _avg(
-    what: str,
-    ndim: int,
-    x: Any,
-    output_size: Size,
-    epilogue: str | None,
-    epilogue_args: Any,
-    out: Any,
-) -> Array:
     dtype = check_floats(what, "x", x)
     lead, outputs = _sizes(what, x, ndim, output_size)
     shape = (*x.shape[:lead], *outputs)
@@ -187,7 +89,8 @@ def _avg(
         size = tuple(n // o for n, o in zip(x.shape[lead:], outputs, strict=True))
         if math.prod(size) <= KNOWN:
             given = (size, None, 0, False, True, None)
-            return mean_pool(what, ndim, x, *given, epilogue, epilogue_args, out)
+            store: Any = {"epilogue": epilogue, "epilogue_args": epilogue_args, "out": out}
+            return mean_pool(what, ndim, x, *given, **store)
     counts = " * ".join(f"(stop{d} - start{d})" for d in range(ndim))
     element = places(lead + ndim, {lead + d: f"i{d}" for d in range(ndim)})
     body = f"""
@@ -199,17 +102,37 @@ def _avg(
     return kernel(text, what, dtype)(x, *args, *scalars, shape=shape, out=out)
 
 
+adaptive_avg_pool1d = of_rank(_avg, "adaptive_avg_pool1d", sample="image(1), 2")
+adaptive_avg_pool2d = of_rank(_avg, "adaptive_avg_pool2d", sample="image(2), 2")
+adaptive_avg_pool3d = of_rank(_avg, "adaptive_avg_pool3d", sample="image(3), 2")
+
+
 @repeatable
 def _max(
     what: str,
     ndim: int,
     x: Any,
     output_size: Size,
-    return_indices: bool,
-    epilogue: str | None,
-    epilogue_args: Any,
-    out: Any,
-) -> Any:
+    return_indices: bool = False,
+    *,
+    epilogue: str | None = None,
+    epilogue_args: Any = (),
+    out: Any = None,
+) -> Array | tuple[Array, Array]:
+    """Returns the greatest elements of as many windows as are wanted.
+
+    Args:
+        x: (N, C, H, W) or (C, H, W), in any memory format and dtype.
+        output_size: Height and width of the result: a number, or one for each; None keeps x's.
+        return_indices: Whether to return (result, indices), as `max_pool2d` does.
+        epilogue: As there.
+        epilogue_args: As there.
+        out: As there.
+
+    Raises:
+        ShapeError: Another number of dimensions, sizes that are none.
+        DTypeError: No device array.
+    """
     dtype = dtype_of(what, "x", x)
     lead, outputs = _sizes(what, x, ndim, output_size)
     shape = (*x.shape[:lead], *outputs)
@@ -244,6 +167,11 @@ def _max(
     dtypes = (dtype, np.dtype(np.int64)) if return_indices else (dtype,)
     text = append(what, _over("i", "x0", lead, ndim, body), epilogue, 1, 0)
     return kernel(text, what, *dtypes)(x, *args, *scalars, shape=shape, out=out)
+
+
+adaptive_max_pool1d = adaptive(of_rank(_max, "adaptive_max_pool1d", sample="image(1), 2"))
+adaptive_max_pool2d = adaptive(of_rank(_max, "adaptive_max_pool2d", sample="image(2), 2"))
+adaptive_max_pool3d = adaptive(of_rank(_max, "adaptive_max_pool3d", sample="image(3), 2"))
 
 
 def _over(counter: str, array: str, lead: int, ndim: int, body: str) -> str:
@@ -293,12 +221,8 @@ def _format(x: Any) -> str:
 # --- gradients ------------------------------------------------------------------------------------
 
 
-def adaptive_avg_pool1d_backward(grad: Any, x: Any) -> Array:
-    """Returns the gradient of `adaptive_avg_pool1d` in x, given that of the result."""
-    return _avg_backward("adaptive_avg_pool1d_backward", 1, grad, x)
-
-
-def adaptive_avg_pool2d_backward(grad: Any, x: Any) -> Array:
+@repeatable
+def _avg_backward(what: str, ndim: int, grad: Any, x: Any) -> Array:
     """Returns the gradient of `adaptive_avg_pool2d` in x.
 
     Args:
@@ -308,40 +232,6 @@ def adaptive_avg_pool2d_backward(grad: Any, x: Any) -> Array:
     Raises:
         ShapeError, DTypeError: With what was given and what was expected.
     """
-    return _avg_backward("adaptive_avg_pool2d_backward", 2, grad, x)
-
-
-def adaptive_avg_pool3d_backward(grad: Any, x: Any) -> Array:
-    """Returns the gradient of `adaptive_avg_pool3d` in x, given that of the result."""
-    return _avg_backward("adaptive_avg_pool3d_backward", 3, grad, x)
-
-
-def adaptive_max_pool1d_backward(grad: Any, x: Any, indices: Any) -> Array:
-    """Returns the gradient of `adaptive_max_pool1d` in x; see `adaptive_max_pool2d_backward`."""
-    return _max_backward("adaptive_max_pool1d_backward", 1, grad, x, indices)
-
-
-def adaptive_max_pool2d_backward(grad: Any, x: Any, indices: Any) -> Array:
-    """Returns the gradient of `adaptive_max_pool2d` in x.
-
-    Args:
-        grad: Of the result.
-        x: What was pooled, in whose memory format the gradient is; its elements do not matter.
-        indices: As the call returned them.
-
-    Raises:
-        ShapeError, DTypeError: With what was given and what was expected.
-    """
-    return _max_backward("adaptive_max_pool2d_backward", 2, grad, x, indices)
-
-
-def adaptive_max_pool3d_backward(grad: Any, x: Any, indices: Any) -> Array:
-    """Returns the gradient of `adaptive_max_pool3d` in x; see `adaptive_max_pool2d_backward`."""
-    return _max_backward("adaptive_max_pool3d_backward", 3, grad, x, indices)
-
-
-@repeatable
-def _avg_backward(what: str, ndim: int, grad: Any, x: Any) -> Array:
     check_floats(what, "x", x)
     dtype = check_floats(what, "grad", grad)
     lead, _ = _sizes(what, x, ndim, grad.shape[-ndim:])
@@ -360,8 +250,23 @@ def _avg_backward(what: str, ndim: int, grad: Any, x: Any) -> Array:
     return kernel(expr, what, dtype)(x, grad)
 
 
+adaptive_avg_pool1d_backward = of_rank(_avg_backward, "adaptive_avg_pool1d_backward")
+adaptive_avg_pool2d_backward = of_rank(_avg_backward, "adaptive_avg_pool2d_backward")
+adaptive_avg_pool3d_backward = of_rank(_avg_backward, "adaptive_avg_pool3d_backward")
+
+
 @repeatable
 def _max_backward(what: str, ndim: int, grad: Any, x: Any, indices: Any) -> Array:
+    """Returns the gradient of `adaptive_max_pool2d` in x.
+
+    Args:
+        grad: Of the result.
+        x: What was pooled, in whose memory format the gradient is; its elements do not matter.
+        indices: As the call returned them.
+
+    Raises:
+        ShapeError, DTypeError: With what was given and what was expected.
+    """
     dtype = check_floats(what, "grad", grad)
     lead, _ = _sizes(what, x, ndim, grad.shape[-ndim:])
     check_shape(what, "grad", grad, (*x.shape[:lead], *grad.shape[-ndim:]))
@@ -378,3 +283,8 @@ def _max_backward(what: str, ndim: int, grad: Any, x: Any, indices: Any) -> Arra
         y0 = sum;"""
     expr = "(void)x0;\n" + _over("o", "x1", lead, ndim, body)
     return kernel(expr, what, dtype)(x, grad, indices)
+
+
+adaptive_max_pool1d_backward = of_rank(_max_backward, "adaptive_max_pool1d_backward")
+adaptive_max_pool2d_backward = of_rank(_max_backward, "adaptive_max_pool2d_backward")
+adaptive_max_pool3d_backward = of_rank(_max_backward, "adaptive_max_pool3d_backward")

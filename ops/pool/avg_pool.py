@@ -21,6 +21,7 @@ from clprim.ops.pool.windows import (
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape
 from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
+from clprim.ops.shared.ranks import of_rank
 from clprim.ops.shared.strings import kernel, places
 from clprim.runtime.device import current_device
 
@@ -40,11 +41,14 @@ def avg_pool1d(
 ) -> Array:
     """Returns the mean of every window of (N, C, L) or (C, L); see `avg_pool2d`."""
     given = (kernel_size, stride, padding, ceil_mode, count_include_pad, None)
-    return mean_pool("avg_pool1d", 1, x, *given, epilogue, epilogue_args, out)
+    store: Any = {"epilogue": epilogue, "epilogue_args": epilogue_args, "out": out}
+    return mean_pool("avg_pool1d", 1, x, *given, **store)
 
 
-@operator(sample="image(2), 2")
-def avg_pool2d(
+@repeatable
+def mean_pool(
+    what: str,
+    ndim: int,
     x: Any,
     kernel_size: Numbers,
     stride: Numbers | None = None,
@@ -84,45 +88,6 @@ def avg_pool2d(
         >>> ops.avg_pool2d(x, 2).get()
         array([[[2.5, 4.5]]], dtype=float32)
     """
-    given = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-    return mean_pool("avg_pool2d", 2, x, *given, epilogue, epilogue_args, out)
-
-
-@operator(sample="image(3), 2")
-def avg_pool3d(
-    x: Any,
-    kernel_size: Numbers,
-    stride: Numbers | None = None,
-    padding: Numbers = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-    *,
-    epilogue: str | None = None,
-    epilogue_args: Any = (),
-    out: Any = None,
-) -> Array:
-    """Returns the mean of every window of (N, C, D, H, W) or (C, D, H, W); see `avg_pool2d`."""
-    given = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-    return mean_pool("avg_pool3d", 3, x, *given, epilogue, epilogue_args, out)
-
-
-@repeatable
-def mean_pool(
-    what: str,
-    ndim: int,
-    x: Any,
-    kernel_size: Numbers,
-    stride: Numbers | None,
-    padding: Numbers,
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor_override: int | None,
-    epilogue: str | None,
-    epilogue_args: Any,
-    out: Any,
-) -> Array:
-    """Returns the mean of every window along the last ``ndim`` dimensions; see `avg_pool2d`."""
     dtype = check_floats(what, "x", x)
     w = windows(what, x, ndim, kernel_size, stride, padding, 1, ceil_mode)
     shape = (*x.shape[: w.lead], *w.outputs)
@@ -139,6 +104,10 @@ def mean_pool(
         y0 = sum / {divisor.replace("FROM", "from")};"""
     text = append(what, w.over_window(body, edges=w.leave), epilogue, 1, 0)
     return kernel(text, what, dtype)(x, *args, *scalars, shape=shape, out=out)
+
+
+avg_pool2d = of_rank(mean_pool, "avg_pool2d", sample="image(2), 2")
+avg_pool3d = of_rank(mean_pool, "avg_pool3d", sample="image(3), 2")
 
 
 def divisor_of(what: str, w: Windows, padded: bool, override: int | None) -> str:
@@ -178,7 +147,10 @@ def avg_pool1d_backward(
     return _avg_pool_backward("avg_pool1d_backward", 1, grad, x, *given)
 
 
-def avg_pool2d_backward(
+@repeatable
+def _avg_pool_backward(
+    what: str,
+    ndim: int,
     grad: Any,
     x: Any,
     kernel_size: Numbers,
@@ -203,38 +175,6 @@ def avg_pool2d_backward(
     Raises:
         ShapeError, DTypeError: As `avg_pool2d`, and of a grad of another shape.
     """
-    given = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-    return _avg_pool_backward("avg_pool2d_backward", 2, grad, x, *given)
-
-
-def avg_pool3d_backward(
-    grad: Any,
-    x: Any,
-    kernel_size: Numbers,
-    stride: Numbers | None = None,
-    padding: Numbers = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> Array:
-    """Returns the gradient of `avg_pool3d` in x; see `avg_pool2d_backward`."""
-    given = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-    return _avg_pool_backward("avg_pool3d_backward", 3, grad, x, *given)
-
-
-@repeatable
-def _avg_pool_backward(
-    what: str,
-    ndim: int,
-    grad: Any,
-    x: Any,
-    kernel_size: Numbers,
-    stride: Numbers | None,
-    padding: Numbers,
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor_override: int | None,
-) -> Array:
     check_floats(what, "x", x)
     dtype = check_floats(what, "grad", grad)
     w = windows(what, x, ndim, kernel_size, stride, padding, 1, ceil_mode)
@@ -252,3 +192,7 @@ def _avg_pool_backward(
         y0 = sum;"""
     operator = kernel("(void)x0;\n" + w.over_outputs("x1", body), what, dtype)
     return operator(x, grad)
+
+
+avg_pool2d_backward = of_rank(_avg_pool_backward, "avg_pool2d_backward")
+avg_pool3d_backward = of_rank(_avg_pool_backward, "avg_pool3d_backward")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, overload
+from typing import Any
 
 import numpy as np
 
@@ -17,45 +17,21 @@ from clprim.arrays.array import Array, new_dense, view_of
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.index.scatter import scatter_add
 from clprim.ops.pool.max_pool import check_indices, lowest, planes_of
+from clprim.ops.pool.pairs import Ratio, fractional
 from clprim.ops.pool.windows import Numbers, check_floats, lead_of, numbers
-from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape, dtype_of, real
 from clprim.ops.shared.dims import empty_like
 from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
+from clprim.ops.shared.ranks import of_rank
 from clprim.ops.shared.strings import kernel, places
 from clprim.runtime.device import current_device
 
-Ratio = float | Sequence[float]
+_SAMPLE = "image({0}), 2, 2, random_samples=empty((0, 3, {0}), float32)"
 
 
-@overload
-def fractional_max_pool2d(
-    x: Any,
-    kernel_size: Numbers,
-    output_size: Numbers | None = ...,
-    output_ratio: Ratio | None = ...,
-    return_indices: Literal[False] = ...,
-    random_samples: Any = ...,
-    *,
-    epilogue: str | None = ...,
-    epilogue_args: Any = ...,
-    out: Any = ...,
-) -> Array: ...
-@overload
-def fractional_max_pool2d(
-    x: Any,
-    kernel_size: Numbers,
-    output_size: Numbers | None = ...,
-    output_ratio: Ratio | None = ...,
-    *,
-    return_indices: Literal[True],
-    random_samples: Any = ...,
-    epilogue: str | None = ...,
-    epilogue_args: Any = ...,
-    out: Any = ...,
-) -> tuple[Array, Array]: ...
-@operator(sample="image(2), 2, 2, random_samples=empty((0, 3, 2), float32)")
-def fractional_max_pool2d(
+def _pool(
+    what: str,
+    ndim: int,
     x: Any,
     kernel_size: Numbers,
     output_size: Numbers | None = None,
@@ -75,8 +51,8 @@ def fractional_max_pool2d(
         output_size: Height and width of the result, likewise.
         output_ratio: What these are of those of x, if they are not given: between 0 and 1.
         return_indices: Whether to return (result, indices), as `max_pool2d` does.
-        random_samples: (N, C, 2) of float32 from 0 to 1, for widths and heights as PyTorch has it;
-            by default drawn by `clprim.random`.
+        random_samples: (N, C, 2) of float32 from 0 to 1, for widths and heights as PyTorch has it,
+            in 3-d (N, C, 3) for depths, heights and widths; by default drawn by `clprim.random`.
         epilogue: As in `max_pool2d`.
         epilogue_args: Likewise.
         out: Where the result goes; with indices a pair.
@@ -94,74 +70,6 @@ def fractional_max_pool2d(
         array([[[ 6.,  9.],
                 [21., 24.]]], dtype=float32)
     """
-    given = (kernel_size, output_size, output_ratio, return_indices, random_samples)
-    store = (epilogue, epilogue_args, out)
-    found: Array | tuple[Array, Array] = _pool("fractional_max_pool2d", 2, x, *given, *store)
-    return found
-
-
-@overload
-def fractional_max_pool3d(
-    x: Any,
-    kernel_size: Numbers,
-    output_size: Numbers | None = ...,
-    output_ratio: Ratio | None = ...,
-    return_indices: Literal[False] = ...,
-    random_samples: Any = ...,
-    *,
-    epilogue: str | None = ...,
-    epilogue_args: Any = ...,
-    out: Any = ...,
-) -> Array: ...
-@overload
-def fractional_max_pool3d(
-    x: Any,
-    kernel_size: Numbers,
-    output_size: Numbers | None = ...,
-    output_ratio: Ratio | None = ...,
-    *,
-    return_indices: Literal[True],
-    random_samples: Any = ...,
-    epilogue: str | None = ...,
-    epilogue_args: Any = ...,
-    out: Any = ...,
-) -> tuple[Array, Array]: ...
-@operator(sample="image(3), 2, 2, random_samples=empty((0, 3, 3), float32)")
-def fractional_max_pool3d(
-    x: Any,
-    kernel_size: Numbers,
-    output_size: Numbers | None = None,
-    output_ratio: Ratio | None = None,
-    return_indices: bool = False,
-    random_samples: Any = None,
-    *,
-    epilogue: str | None = None,
-    epilogue_args: Any = (),
-    out: Any = None,
-) -> Array | tuple[Array, Array]:
-    """Returns the greatest elements of windows of (N, C, D, H, W) or (C, D, H, W).
-
-    The samples are (N, C, 3), for depths, heights and widths; see `fractional_max_pool2d`.
-    """
-    given = (kernel_size, output_size, output_ratio, return_indices, random_samples)
-    store = (epilogue, epilogue_args, out)
-    found: Array | tuple[Array, Array] = _pool("fractional_max_pool3d", 3, x, *given, *store)
-    return found
-
-
-def _pool(
-    what: str,
-    ndim: int,
-    x: Any,
-    kernel_size: Numbers,
-    output_size: Numbers | None,
-    output_ratio: Ratio | None,
-    return_indices: bool,
-    samples: Any,
-    epilogue: str | None,
-    epilogue_args: Any,
-    out: Any,
-) -> Any:
     dtype = check_floats(what, "x", x)
     lead = lead_of(what, x, ndim)
     sizes = x.shape[lead:]
@@ -174,13 +82,13 @@ def _pool(
                 f"{x.shape}"
             )
     planes = (x.shape[0] if lead == 2 else 1, x.shape[lead - 1])
-    if samples is None:
-        samples = random.uniform((*planes, ndim))
-    if dtype_of(what, "random_samples", samples) != np.float32:
-        raise DTypeError(f"{what}: random_samples are {samples.dtype}, expected float32")
-    if samples.shape != (*planes, ndim):
+    if random_samples is None:
+        random_samples = random.uniform((*planes, ndim))
+    if dtype_of(what, "random_samples", random_samples) != np.float32:
+        raise DTypeError(f"{what}: random_samples are {random_samples.dtype}, expected float32")
+    if random_samples.shape != (*planes, ndim):
         raise ShapeError(
-            f"{what}: random_samples have shape {samples.shape}, expected {(*planes, ndim)}"
+            f"{what}: random_samples have shape {random_samples.shape}, expected {(*planes, ndim)}"
         )
     steps = [
         np.float32(n - k) / np.float32(o - 1) if o > 1 else np.float32(0)
@@ -224,7 +132,23 @@ def _pool(
     arrays, scalars = split_arguments(epilogue_args)
     operator = kernel(append(what, text, epilogue, 2, ndim), what, *dtypes)
     numbers_ = (*(float(s) for s in steps), *scalars)
-    return operator(x, samples, *arrays, *numbers_, shape=shape, out=out)
+    return operator(x, random_samples, *arrays, *numbers_, shape=shape, out=out)
+
+
+fractional_max_pool2d = fractional(
+    of_rank(
+        _pool,
+        "fractional_max_pool2d",
+        sample="image(2), 2, 2, random_samples=empty((0, 3, 2), float32)",
+    )
+)
+fractional_max_pool3d = fractional(
+    of_rank(
+        _pool,
+        "fractional_max_pool3d",
+        sample="image(3), 2, 2, random_samples=empty((0, 3, 3), float32)",
+    )
+)
 
 
 def _outputs(
@@ -249,7 +173,7 @@ def _outputs(
     return found
 
 
-def fractional_max_pool2d_backward(grad: Any, x: Any, indices: Any) -> Array:
+def _backward(what: str, ndim: int, grad: Any, x: Any, indices: Any) -> Array:
     """Returns the gradient of `fractional_max_pool2d` in x.
 
     Args:
@@ -260,15 +184,6 @@ def fractional_max_pool2d_backward(grad: Any, x: Any, indices: Any) -> Array:
     Raises:
         ShapeError, DTypeError: With what was given and what was expected.
     """
-    return _backward("fractional_max_pool2d_backward", 2, grad, x, indices)
-
-
-def fractional_max_pool3d_backward(grad: Any, x: Any, indices: Any) -> Array:
-    """Returns the gradient of `fractional_max_pool3d`; see `fractional_max_pool2d_backward`."""
-    return _backward("fractional_max_pool3d_backward", 3, grad, x, indices)
-
-
-def _backward(what: str, ndim: int, grad: Any, x: Any, indices: Any) -> Array:
     check_floats(what, "x", x)
     check_floats(what, "grad", grad)
     lead = lead_of(what, x, ndim)
@@ -286,3 +201,7 @@ def _backward(what: str, ndim: int, grad: Any, x: Any, indices: Any) -> Array:
     chosen, given = (view_of(a, a.shape, a.strides, a.offset) for a in (indices, grad))
     scatter_add(lines, -1, chosen.reshape(flat), given.reshape(flat), out=lines)
     return found
+
+
+fractional_max_pool2d_backward = of_rank(_backward, "fractional_max_pool2d_backward")
+fractional_max_pool3d_backward = of_rank(_backward, "fractional_max_pool3d_backward")

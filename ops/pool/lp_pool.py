@@ -11,32 +11,17 @@ from clprim.call.repeat import repeatable
 from clprim.dtypes import value_dtype
 from clprim.ops.pool.avg_pool import divisor_of
 from clprim.ops.pool.windows import Numbers, Windows, check_floats, windows
-from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape, real
 from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
+from clprim.ops.shared.ranks import of_rank
 from clprim.ops.shared.strings import kernel, places
 from clprim.runtime.device import current_device
 
 
-@operator(sample="image(1), 2, 2")
-def lp_pool1d(
-    x: Any,
-    norm_type: float,
-    kernel_size: Numbers,
-    stride: Numbers | None = None,
-    ceil_mode: bool = False,
-    *,
-    epilogue: str | None = None,
-    epilogue_args: Any = (),
-    out: Any = None,
-) -> Array:
-    """Returns (Σ xᵖ)^(1/p) of every window of (N, C, L) or (C, L); see `lp_pool2d`."""
-    given = (norm_type, kernel_size, stride, ceil_mode)
-    return _lp_pool("lp_pool1d", 1, x, *given, epilogue, epilogue_args, out)
-
-
-@operator(sample="image(2), 2, 2")
-def lp_pool2d(
+@repeatable
+def _lp_pool(
+    what: str,
+    ndim: int,
     x: Any,
     norm_type: float,
     kernel_size: Numbers,
@@ -63,40 +48,6 @@ def lp_pool2d(
     Raises:
         ShapeError, DTypeError: As `avg_pool2d`.
     """
-    given = (norm_type, kernel_size, stride, ceil_mode)
-    return _lp_pool("lp_pool2d", 2, x, *given, epilogue, epilogue_args, out)
-
-
-@operator(sample="image(3), 2, 2")
-def lp_pool3d(
-    x: Any,
-    norm_type: float,
-    kernel_size: Numbers,
-    stride: Numbers | None = None,
-    ceil_mode: bool = False,
-    *,
-    epilogue: str | None = None,
-    epilogue_args: Any = (),
-    out: Any = None,
-) -> Array:
-    """Returns (Σ xᵖ)^(1/p) of every window of (N, C, D, H, W) or (C, D, H, W); see `lp_pool2d`."""
-    given = (norm_type, kernel_size, stride, ceil_mode)
-    return _lp_pool("lp_pool3d", 3, x, *given, epilogue, epilogue_args, out)
-
-
-@repeatable
-def _lp_pool(
-    what: str,
-    ndim: int,
-    x: Any,
-    norm_type: float,
-    kernel_size: Numbers,
-    stride: Numbers | None,
-    ceil_mode: bool,
-    epilogue: str | None,
-    epilogue_args: Any,
-    out: Any,
-) -> Array:
     dtype = check_floats(what, "x", x)
     p = real(what, "norm_type", norm_type)
     w = windows(what, x, ndim, kernel_size, stride, 0, 1, ceil_mode)
@@ -108,6 +59,11 @@ def _lp_pool(
     numbers = () if root else (p,)
     text = append(what, _powers(what, w, p, end), epilogue, 1, len(numbers))
     return kernel(text, what, dtype)(x, *args, *numbers, *scalars, shape=shape, out=out)
+
+
+lp_pool1d = of_rank(_lp_pool, "lp_pool1d", sample="image(1), 2, 2")
+lp_pool2d = of_rank(_lp_pool, "lp_pool2d", sample="image(2), 2, 2")
+lp_pool3d = of_rank(_lp_pool, "lp_pool3d", sample="image(3), 2, 2")
 
 
 def _powers(what: str, w: Windows, p: float, end: str) -> str:
@@ -128,20 +84,10 @@ def _powers(what: str, w: Windows, p: float, end: str) -> str:
     return w.over_window(body, edges=w.leave)
 
 
-def lp_pool1d_backward(
-    grad: Any,
-    x: Any,
-    norm_type: float,
-    kernel_size: Numbers,
-    stride: Numbers | None = None,
-    ceil_mode: bool = False,
-) -> Array:
-    """Returns the gradient of `lp_pool1d` in x; see `lp_pool2d_backward`."""
-    given = (norm_type, kernel_size, stride, ceil_mode)
-    return _lp_pool_backward("lp_pool1d_backward", 1, grad, x, *given)
-
-
-def lp_pool2d_backward(
+@repeatable
+def _lp_pool_backward(
+    what: str,
+    ndim: int,
     grad: Any,
     x: Any,
     norm_type: float,
@@ -154,45 +100,11 @@ def lp_pool2d_backward(
     Windows whose sum is not positive pass nothing on: their result is 0 (PyTorch's gradient is NaN
     where the sum is 0).
 
-    Args:
-        grad: Of the result.
-        x: As in the call; the gradient has its memory format.
-        norm_type: As in the call.
-        kernel_size: Likewise.
-        stride: Likewise.
-        ceil_mode: Likewise.
+    ``grad`` is that of the result; the other arguments are as there.
 
     Raises:
         ShapeError, DTypeError: As `lp_pool2d`, and of a grad of another shape.
     """
-    given = (norm_type, kernel_size, stride, ceil_mode)
-    return _lp_pool_backward("lp_pool2d_backward", 2, grad, x, *given)
-
-
-def lp_pool3d_backward(
-    grad: Any,
-    x: Any,
-    norm_type: float,
-    kernel_size: Numbers,
-    stride: Numbers | None = None,
-    ceil_mode: bool = False,
-) -> Array:
-    """Returns the gradient of `lp_pool3d` in x; see `lp_pool2d_backward`."""
-    given = (norm_type, kernel_size, stride, ceil_mode)
-    return _lp_pool_backward("lp_pool3d_backward", 3, grad, x, *given)
-
-
-@repeatable
-def _lp_pool_backward(
-    what: str,
-    ndim: int,
-    grad: Any,
-    x: Any,
-    norm_type: float,
-    kernel_size: Numbers,
-    stride: Numbers | None,
-    ceil_mode: bool,
-) -> Array:
     check_floats(what, "x", x)
     dtype = check_floats(what, "grad", grad)
     p = real(what, "norm_type", norm_type)
@@ -214,3 +126,8 @@ def _lp_pool_backward(
         y0 = sum{ {1.0: "", 2.0: " * x0"}.get(p, " * pow((typeof_x1)x0, w0 - 1)") };"""
     text = ("(void)x0;\n" if p == 1 else "") + w.over_outputs("x1", body)
     return kernel(text, what, dtype)(x, slopes, *numbers)
+
+
+lp_pool1d_backward = of_rank(_lp_pool_backward, "lp_pool1d_backward")
+lp_pool2d_backward = of_rank(_lp_pool_backward, "lp_pool2d_backward")
+lp_pool3d_backward = of_rank(_lp_pool_backward, "lp_pool3d_backward")

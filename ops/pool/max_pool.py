@@ -22,39 +22,20 @@ from clprim.ops.pool.windows import (
     Windows,
     windows,
 )
-from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_shape, dtype_of
 from clprim.ops.shared.dims import empty_like
 from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
+from clprim.ops.shared.ranks import of_rank
 from clprim.ops.shared.strings import kernel, places
 from clprim.runtime.device import current_device
 
 _INDEX = np.dtype(np.int64)
 
 
-@operator(sample="image(1), 2")
-@sliding
-def max_pool1d(
-    x: Any,
-    kernel_size: Numbers,
-    stride: Numbers | None = None,
-    padding: Numbers = 0,
-    dilation: Numbers = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-    *,
-    epilogue: str | None = None,
-    epilogue_args: Any = (),
-    out: Any = None,
-) -> Array | tuple[Array, Array]:
-    """Returns the greatest element of every window of (N, C, L) or (C, L); see `max_pool2d`."""
-    given = (kernel_size, stride, padding, dilation, ceil_mode)
-    return _max_pool("max_pool1d", 1, x, *given, return_indices, epilogue, epilogue_args, out)
-
-
-@operator(sample="image(2), 2")
-@sliding
-def max_pool2d(
+@repeatable
+def _max_pool(
+    what: str,
+    ndim: int,
     x: Any,
     kernel_size: Numbers,
     stride: Numbers | None = None,
@@ -95,45 +76,6 @@ def max_pool2d(
         >>> y.get().ravel(), indices.get().ravel()
         (array([5., 9.], dtype=float32), array([1, 6]))
     """
-    given = (kernel_size, stride, padding, dilation, ceil_mode)
-    return _max_pool("max_pool2d", 2, x, *given, return_indices, epilogue, epilogue_args, out)
-
-
-@operator(sample="image(3), 2")
-@sliding
-def max_pool3d(
-    x: Any,
-    kernel_size: Numbers,
-    stride: Numbers | None = None,
-    padding: Numbers = 0,
-    dilation: Numbers = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-    *,
-    epilogue: str | None = None,
-    epilogue_args: Any = (),
-    out: Any = None,
-) -> Array | tuple[Array, Array]:
-    """Returns the greatest element of every window of (N, C, D, H, W); see `max_pool2d`."""
-    given = (kernel_size, stride, padding, dilation, ceil_mode)
-    return _max_pool("max_pool3d", 3, x, *given, return_indices, epilogue, epilogue_args, out)
-
-
-@repeatable
-def _max_pool(
-    what: str,
-    ndim: int,
-    x: Any,
-    kernel_size: Numbers,
-    stride: Numbers | None,
-    padding: Numbers,
-    dilation: Numbers,
-    ceil_mode: bool,
-    return_indices: bool,
-    epilogue: str | None,
-    epilogue_args: Any,
-    out: Any,
-) -> Any:
     w = windows(what, x, ndim, kernel_size, stride, padding, dilation, ceil_mode)
     shape = (*x.shape[: w.lead], *w.outputs)
     check_epilogue(what, current_device(), epilogue, epilogue_args, shape)
@@ -141,6 +83,11 @@ def _max_pool(
     dtypes = (x.dtype, _INDEX) if return_indices else (x.dtype,)
     text = append(what, _forward(w, x.dtype, return_indices), epilogue, 1, 0)
     return kernel(text, what, *dtypes)(x, *args, *scalars, shape=shape, out=out)
+
+
+max_pool1d = sliding(of_rank(_max_pool, "max_pool1d", sample="image(1), 2"))
+max_pool2d = sliding(of_rank(_max_pool, "max_pool2d", sample="image(2), 2"))
+max_pool3d = sliding(of_rank(_max_pool, "max_pool3d", sample="image(3), 2"))
 
 
 def lowest(dtype: AnyDType) -> str:
@@ -189,22 +136,10 @@ def _forward(w: Windows, dtype: AnyDType, indices: bool) -> str:
 # --- gradients ------------------------------------------------------------------------------------
 
 
-def max_pool1d_backward(
-    grad: Any,
-    x: Any,
-    kernel_size: Numbers,
-    stride: Numbers | None = None,
-    padding: Numbers = 0,
-    dilation: Numbers = 1,
-    ceil_mode: bool = False,
-    indices: Any = None,
-) -> Array:
-    """Returns the gradient of `max_pool1d` in x; see `max_pool2d_backward`."""
-    given = (kernel_size, stride, padding, dilation, ceil_mode)
-    return _max_pool_backward("max_pool1d_backward", 1, grad, x, *given, indices)
-
-
-def max_pool2d_backward(
+@repeatable
+def _max_pool_backward(
+    what: str,
+    ndim: int,
     grad: Any,
     x: Any,
     kernel_size: Numbers,
@@ -229,44 +164,12 @@ def max_pool2d_backward(
     Raises:
         ShapeError, DTypeError: As `max_pool2d`, and of another grad or indices.
     """
-    given = (kernel_size, stride, padding, dilation, ceil_mode)
-    return _max_pool_backward("max_pool2d_backward", 2, grad, x, *given, indices)
-
-
-def max_pool3d_backward(
-    grad: Any,
-    x: Any,
-    kernel_size: Numbers,
-    stride: Numbers | None = None,
-    padding: Numbers = 0,
-    dilation: Numbers = 1,
-    ceil_mode: bool = False,
-    indices: Any = None,
-) -> Array:
-    """Returns the gradient of `max_pool3d` in x; see `max_pool2d_backward`."""
-    given = (kernel_size, stride, padding, dilation, ceil_mode)
-    return _max_pool_backward("max_pool3d_backward", 3, grad, x, *given, indices)
-
-
-@repeatable
-def _max_pool_backward(
-    what: str,
-    ndim: int,
-    grad: Any,
-    x: Any,
-    kernel_size: Numbers,
-    stride: Numbers | None,
-    padding: Numbers,
-    dilation: Numbers,
-    ceil_mode: bool,
-    indices: Any,
-) -> Array:
     w = windows(what, x, ndim, kernel_size, stride, padding, dilation, ceil_mode)
     shape = (*x.shape[: w.lead], *w.outputs)
     check_shape(what, "grad", grad, shape)
     if indices is None:
         given = (kernel_size, stride, padding, dilation, ceil_mode)
-        _, indices = _max_pool(what, ndim, x, *given, True, None, (), None)
+        _, indices = _max_pool(what, ndim, x, *given, True)
     check_indices(what, indices, shape)
     found = empty_like(x, x.shape, grad.dtype)
     y, places, taken = (planes_of(a, w.lead) for a in (found, indices, grad))
@@ -277,6 +180,11 @@ def _max_pool_backward(
     expr = f"(void)x0;\n{gathered(w, 'x1', 'x2', '+=')}"
     operator = kernel(expr, what, grad.dtype)
     return operator(x, grad, indices)
+
+
+max_pool1d_backward = of_rank(_max_pool_backward, "max_pool1d_backward")
+max_pool2d_backward = of_rank(_max_pool_backward, "max_pool2d_backward")
+max_pool3d_backward = of_rank(_max_pool_backward, "max_pool3d_backward")
 
 
 def planes_of(a: Any, lead: int) -> Any:

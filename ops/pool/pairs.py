@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, cast, overload
 
 from clprim.arrays.array import Array
 from clprim.ops.pool.windows import Numbers
 
 Pair = tuple[Array, Array]
+Ratio = float | Sequence[float]
 
 
 class MaxPool(Protocol):
@@ -75,6 +76,40 @@ class AdaptivePool(Protocol):
     ) -> Pair: ...
 
 
+class FractionalPool(Protocol):
+    """What `fractional_max_pool2d` is to a type checker."""
+
+    @overload
+    def __call__(
+        self,
+        x: Any,
+        kernel_size: Numbers,
+        output_size: Numbers | None = ...,
+        output_ratio: Ratio | None = ...,
+        return_indices: Literal[False] = ...,
+        random_samples: Any = ...,
+        *,
+        epilogue: str | None = ...,
+        epilogue_args: Any = ...,
+        out: Any = ...,
+    ) -> Array: ...
+
+    @overload
+    def __call__(
+        self,
+        x: Any,
+        kernel_size: Numbers,
+        output_size: Numbers | None = ...,
+        output_ratio: Ratio | None = ...,
+        *,
+        return_indices: Literal[True],
+        random_samples: Any = ...,
+        epilogue: str | None = ...,
+        epilogue_args: Any = ...,
+        out: Any = ...,
+    ) -> Pair: ...
+
+
 def sliding(function: Callable[..., Array | Pair]) -> MaxPool:
     """Returns the function, whose result depends on its arguments as `MaxPool` says."""
     return cast("MaxPool", function)
@@ -83,3 +118,8 @@ def sliding(function: Callable[..., Array | Pair]) -> MaxPool:
 def adaptive(function: Callable[..., Array | Pair]) -> AdaptivePool:
     """Returns the function, whose result depends on its arguments as `AdaptivePool` says."""
     return cast("AdaptivePool", function)
+
+
+def fractional(function: Callable[..., Array | Pair]) -> FractionalPool:
+    """Returns the function, whose result depends on its arguments as `FractionalPool` says."""
+    return cast("FractionalPool", function)

@@ -12,33 +12,19 @@ from clprim.call.repeat import repeatable
 from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.pool.max_pool import check_indices, gathered
 from clprim.ops.pool.windows import Numbers, Windows, numbers, windows
-from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
+from clprim.ops.shared.ranks import of_rank
 from clprim.ops.shared.strings import kernel, places
 from clprim.runtime.device import current_device
 
-
-@operator(sample="image(1), empty(image(1).shape, int64), 2")
-def max_unpool1d(
-    x: Any,
-    indices: Any,
-    kernel_size: Numbers,
-    stride: Numbers | None = None,
-    padding: Numbers = 0,
-    output_size: Any = None,
-    *,
-    epilogue: str | None = None,
-    epilogue_args: Any = (),
-    out: Any = None,
-) -> Array:
-    """Puts elements back where `max_pool1d` found them; see `max_unpool2d`."""
-    given = (kernel_size, stride, padding, output_size)
-    return _unpool("max_unpool1d", 1, x, indices, *given, epilogue, epilogue_args, out)
+_SAMPLE = "image({0}), empty(image({0}).shape, int64), 2"
 
 
-@operator(sample="image(2), empty(image(2).shape, int64), 2")
-def max_unpool2d(
+@repeatable
+def _unpool(
+    what: str,
+    ndim: int,
     x: Any,
     indices: Any,
     kernel_size: Numbers,
@@ -77,43 +63,6 @@ def max_unpool2d(
         array([[[0., 5., 0., 0.],
                 [0., 0., 9., 0.]]], dtype=float32)
     """
-    given = (kernel_size, stride, padding, output_size)
-    return _unpool("max_unpool2d", 2, x, indices, *given, epilogue, epilogue_args, out)
-
-
-@operator(sample="image(3), empty(image(3).shape, int64), 2")
-def max_unpool3d(
-    x: Any,
-    indices: Any,
-    kernel_size: Numbers,
-    stride: Numbers | None = None,
-    padding: Numbers = 0,
-    output_size: Any = None,
-    *,
-    epilogue: str | None = None,
-    epilogue_args: Any = (),
-    out: Any = None,
-) -> Array:
-    """Puts elements back where `max_pool3d` found them; see `max_unpool2d`."""
-    given = (kernel_size, stride, padding, output_size)
-    return _unpool("max_unpool3d", 3, x, indices, *given, epilogue, epilogue_args, out)
-
-
-@repeatable
-def _unpool(
-    what: str,
-    ndim: int,
-    x: Any,
-    indices: Any,
-    kernel_size: Numbers,
-    stride: Numbers | None,
-    padding: Numbers,
-    output_size: Any,
-    epilogue: str | None,
-    epilogue_args: Any,
-    out: Any,
-) -> Array:
-    # One window an element: what must be said of them is what is said of a pooling of x itself.
     one = windows(what, x, ndim, 1, None, 0)
     check_indices(what, indices, x.shape)
     kernel_ = numbers(what, "kernel_size", kernel_size, ndim, 1)
@@ -144,12 +93,13 @@ def _unpool(
     return operator(x, indices, *arrays, *scalars, shape=shape, out=out)
 
 
-def max_unpool1d_backward(grad: Any, indices: Any) -> Array:
-    """Returns the gradient of `max_unpool1d` in x; see `max_unpool2d_backward`."""
-    return _unpool_backward("max_unpool1d_backward", 1, grad, indices)
+max_unpool1d = of_rank(_unpool, "max_unpool1d", sample=_SAMPLE.format(1))
+max_unpool2d = of_rank(_unpool, "max_unpool2d", sample=_SAMPLE.format(2))
+max_unpool3d = of_rank(_unpool, "max_unpool3d", sample=_SAMPLE.format(3))
 
 
-def max_unpool2d_backward(grad: Any, indices: Any) -> Array:
+@repeatable
+def _unpool_backward(what: str, ndim: int, grad: Any, indices: Any) -> Array:
     """Returns the gradient of `max_unpool2d` in x: that of the places where elements were put.
 
     Args:
@@ -159,16 +109,6 @@ def max_unpool2d_backward(grad: Any, indices: Any) -> Array:
     Raises:
         ShapeError, DTypeError: With what was given and what was expected.
     """
-    return _unpool_backward("max_unpool2d_backward", 2, grad, indices)
-
-
-def max_unpool3d_backward(grad: Any, indices: Any) -> Array:
-    """Returns the gradient of `max_unpool3d` in x; see `max_unpool2d_backward`."""
-    return _unpool_backward("max_unpool3d_backward", 3, grad, indices)
-
-
-@repeatable
-def _unpool_backward(what: str, ndim: int, grad: Any, indices: Any) -> Array:
     lead = windows(what, grad, ndim, 1, None, 0).lead
     if dtype_of(what, "indices", indices) != np.int64:
         raise DTypeError(f"{what}: expected indices of int64, got {indices.dtype}")
@@ -190,3 +130,8 @@ def _unpool_backward(what: str, ndim: int, grad: Any, indices: Any) -> Array:
     if ndim > 1:  # what is negative is nowhere, and leaves no coordinate below 0
         text = text.replace("long rest = x1;", "long rest = x1 < 0 ? (1L << 62) : x1;")
     return kernel(text, what, grad.dtype)(grad, indices)
+
+
+max_unpool1d_backward = of_rank(_unpool_backward, "max_unpool1d_backward")
+max_unpool2d_backward = of_rank(_unpool_backward, "max_unpool2d_backward")
+max_unpool3d_backward = of_rank(_unpool_backward, "max_unpool3d_backward")

@@ -8,7 +8,7 @@ from typing import Any, Literal, overload
 from clprim.arrays.array import Array
 from clprim.errors import ShapeError
 from clprim.ops.elementwise.operators import leaky_relu, leaky_relu_backward
-from clprim.ops.random.dropout import channel_factors, probability
+from clprim.ops.random.dropout import channel_factors, probability, stateful
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_floating, check_shape, real
 from clprim.pointwise import Pointwise
@@ -26,15 +26,8 @@ _rrelu_slope = Pointwise(
 )
 
 
-@overload
-def alpha_dropout(
-    x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[False] = ...
-) -> Array: ...
-@overload
-def alpha_dropout(
-    x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[True]
-) -> tuple[Array, State | None]: ...
 @operator()
+@stateful
 def alpha_dropout(
     x: Any, p: float = 0.5, training: bool = False, *, return_state: bool = False
 ) -> Array | tuple[Array, State | None]:
@@ -91,15 +84,8 @@ def alpha_dropout_backward(grad: Any, state: State | None, p: float = 0.5) -> Ar
     return found
 
 
-@overload
-def feature_alpha_dropout(
-    x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[False] = ...
-) -> Array: ...
-@overload
-def feature_alpha_dropout(
-    x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[True]
-) -> tuple[Array, State | None]: ...
 @operator()
+@stateful
 def feature_alpha_dropout(
     x: Any, p: float = 0.5, training: bool = False, *, return_state: bool = False
 ) -> Array | tuple[Array, State | None]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, overload
+from collections.abc import Callable
+from typing import Any, Literal, Protocol, cast, overload
 
 from clprim.arrays.array import Array
 from clprim.errors import ShapeError
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import check_floating, real
+from clprim.ops.shared.ranks import of_rank
 from clprim.pointwise import Pointwise
 from clprim.runtime.randomness import State, at, get_state
 
@@ -17,15 +19,26 @@ _factors = Pointwise("(void)x0; y0 = rand() < w0 ? 0 : w1;", name="dropout_chann
 _times = Pointwise("y0 = x1 == 0 ? 0 : x0 * x1;", name="dropout_channels")
 
 
-@overload
-def dropout(
-    x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[False] = ...
-) -> Array: ...
-@overload
-def dropout(
-    x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[True]
-) -> tuple[Array, State | None]: ...
+class Dropout(Protocol):
+    """What `dropout` is to a type checker: its result depends on ``return_state``."""
+
+    @overload
+    def __call__(
+        self, x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[False] = ...
+    ) -> Array: ...
+    @overload
+    def __call__(
+        self, x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[True]
+    ) -> tuple[Array, State | None]: ...
+
+
+def stateful(function: Callable[..., Array | tuple[Array, State | None]]) -> Dropout:
+    """Returns the function, with the types that `Dropout` has."""
+    return cast("Dropout", function)
+
+
 @operator()
+@stateful
 def dropout(
     x: Any, p: float = 0.5, training: bool = True, *, return_state: bool = False
 ) -> Array | tuple[Array, State | None]:
@@ -82,45 +95,14 @@ def dropout_backward(grad: Any, state: State | None, p: float = 0.5) -> Array:
         return _run(grad, kept)
 
 
-@overload
-def dropout1d(
-    x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[False] = ...
-) -> Array: ...
-@overload
-def dropout1d(
-    x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[True]
-) -> tuple[Array, State | None]: ...
-@operator(sample="x[:, 0]")
-def dropout1d(
-    x: Any, p: float = 0.5, training: bool = True, *, return_state: bool = False
-) -> Array | tuple[Array, State | None]:
-    """Returns ``x`` with whole channels set to zero at random; see `dropout`.
-
-    Args:
-        x: (N, C, L), or without the images.
-        p: Probability of a zero.
-        training: Whether anything happens at all.
-        return_state: Whether to return what `dropout1d_backward` needs as well.
-    """
-    return _channels("dropout1d", x, p, training, return_state, 1)
-
-
-def dropout1d_backward(grad: Any, state: State | None, p: float = 0.5) -> Array:
-    """Returns the gradient of `dropout1d`; see `dropout_backward`."""
-    return _channels_back("dropout1d_backward", grad, state, p, 1)
-
-
-@overload
-def dropout2d(
-    x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[False] = ...
-) -> Array: ...
-@overload
-def dropout2d(
-    x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[True]
-) -> tuple[Array, State | None]: ...
-@operator()
-def dropout2d(
-    x: Any, p: float = 0.5, training: bool = True, *, return_state: bool = False
+def _channels(
+    what: str,
+    ndim: int,
+    x: Any,
+    p: float = 0.5,
+    training: bool = True,
+    *,
+    return_state: bool = False,
 ) -> Array | tuple[Array, State | None]:
     """Returns ``x`` with whole channels set to zero at random; see `dropout`.
 
@@ -130,47 +112,8 @@ def dropout2d(
         training: Whether anything happens at all.
         return_state: Whether to return what `dropout2d_backward` needs as well.
     """
-    return _channels("dropout2d", x, p, training, return_state, 2)
-
-
-def dropout2d_backward(grad: Any, state: State | None, p: float = 0.5) -> Array:
-    """Returns the gradient of `dropout2d`; see `dropout_backward`."""
-    return _channels_back("dropout2d_backward", grad, state, p, 2)
-
-
-@overload
-def dropout3d(
-    x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[False] = ...
-) -> Array: ...
-@overload
-def dropout3d(
-    x: Any, p: float = ..., training: bool = ..., *, return_state: Literal[True]
-) -> tuple[Array, State | None]: ...
-@operator()
-def dropout3d(
-    x: Any, p: float = 0.5, training: bool = True, *, return_state: bool = False
-) -> Array | tuple[Array, State | None]:
-    """Returns ``x`` with whole channels set to zero at random; see `dropout`.
-
-    Args:
-        x: (N, C, D, H, W), or without the images.
-        p: Probability of a zero.
-        training: Whether anything happens at all.
-        return_state: Whether to return what `dropout3d_backward` needs as well.
-    """
-    return _channels("dropout3d", x, p, training, return_state, 3)
-
-
-def dropout3d_backward(grad: Any, state: State | None, p: float = 0.5) -> Array:
-    """Returns the gradient of `dropout3d`; see `dropout_backward`."""
-    return _channels_back("dropout3d_backward", grad, state, p, 3)
-
-
-def _channels(
-    what: str, x: Any, p: Any, training: bool, return_state: bool, spatial: int
-) -> Array | tuple[Array, State | None]:
     kept = 1 - probability(what, "x", x, p)
-    first = _first(what, x, spatial)
+    first = _first(what, x, ndim)
     if not training or kept == 1:
         return (x, None) if return_state else x
     state = get_state()
@@ -178,14 +121,23 @@ def _channels(
     return (y, state) if return_state else y
 
 
-def _channels_back(what: str, grad: Any, state: State | None, p: Any, spatial: int) -> Array:
+def _channels_back(what: str, ndim: int, grad: Any, state: State | None, p: float = 0.5) -> Array:
+    """Returns the gradient of `dropout2d`; see `dropout_backward`."""
     kept = 1 - probability(what, "grad", grad, p)
-    first = _first(what, grad, spatial)
+    first = _first(what, grad, ndim)
     found: Array = grad
     if state is not None and kept < 1:
         with at(state):
             found = _times(grad, _run_factors(first, kept))
     return found
+
+
+dropout1d = stateful(of_rank(_channels, "dropout1d", sample="x[:, 0]"))
+dropout2d = stateful(of_rank(_channels, "dropout2d"))
+dropout3d = stateful(of_rank(_channels, "dropout3d"))
+dropout1d_backward = of_rank(_channels_back, "dropout1d_backward")
+dropout2d_backward = of_rank(_channels_back, "dropout2d_backward")
+dropout3d_backward = of_rank(_channels_back, "dropout3d_backward")
 
 
 def _run_factors(first: Any, kept: float) -> Array:

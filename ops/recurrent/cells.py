@@ -13,17 +13,24 @@ from clprim.pointwise import Pointwise
 
 #: How many gates a cell has.
 GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
+# Of the sums of the gates, as torch.nn orders them, then of what is kept: lstm's memory; of gru the
+# state's part of the new value, and the state.
+_LSTM = f"""
+    {sigmoid_of("{0}", "i")} {sigmoid_of("{1}", "f")} {sigmoid_of("{3}", "o")}
+    y1 = f * {{4}} + i * tanh({{2}});
+    y0 = o * tanh(y1);
+"""
+_GRU = f"""
+    {sigmoid_of("{0}", "r")} {sigmoid_of("{1}", "z")}
+    y0 = (1 - z) * tanh({{2}} + r * {{3}}) + z * {{4}};
+"""
+#: Cells of which sums of gates are given.
+OF_SUMS = {kind: text.format(*(f"x{n}" for n in range(5))) for kind, text in
+           (("lstm", _LSTM), ("gru", _GRU))}  # fmt: skip
 # Gates of the input first, then those of the state, then the state.
 _CELLS = {
-    "lstm": f"""
-        {sigmoid_of("x0 + x4", "i")} {sigmoid_of("x1 + x5", "f")} {sigmoid_of("x3 + x7", "o")}
-        y1 = f * x8 + i * tanh(x2 + x6);
-        y0 = o * tanh(y1);
-        """,
-    "gru": f"""
-        {sigmoid_of("x0 + x3", "r")} {sigmoid_of("x1 + x4", "z")}
-        y0 = (1 - z) * tanh(x2 + r * x5) + z * x6;
-        """,
+    "lstm": _LSTM.format("x0 + x4", "x1 + x5", "x2 + x6", "x3 + x7", "x8"),
+    "gru": _GRU.format("x0 + x3", "x1 + x4", "x2", "x5", "x6"),
     "tanh": "y0 = tanh(x0 + x1);",
     "relu": "typeof_y0 sum = x0 + x1; " + ROWS["relu"].text().replace("x0", "sum"),
 }

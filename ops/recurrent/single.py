@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, cast, overload
 
@@ -13,8 +13,9 @@ from clprim.ops.product.matmul import matmul
 from clprim.ops.recurrent.cells import GATES, cell, step_back
 from clprim.ops.recurrent.layers import columns
 from clprim.ops.reduction.reduce import sum as add_up
-from clprim.ops.registry import operator
+from clprim.ops.registry import add, operator
 from clprim.ops.shared.arguments import check_shape, dtype_of
+from clprim.ops.shared.made import made
 
 Params = tuple[Array, Array, Array | None, Array | None]
 
@@ -136,65 +137,23 @@ class Cell(Protocol):
     ) -> tuple[Array, SavedStep]: ...
 
 
-def _stepping(function: Callable[..., Array | tuple[Array, SavedStep]]) -> Cell:
-    """Returns the function, whose result depends on its arguments as `Cell` says."""
+Stepped = Array | tuple[Array, SavedStep]
+
+
+def _cell_of(name: str, kind: str, sample: str, doc: str) -> Cell:
+    """Returns the step of a cell that has one state."""
+    signature = """(
+        input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None,
+        *, return_saved: bool = False,
+    ) -> Stepped"""
+    call = f"one({name!r}, {kind!r}, return_saved, input, (hx,), w_ih, w_hh, b_ih, b_hh)"
+    function = made(name, signature, call, __name__, doc, {"one": _one})
+    add(name, function, sample=sample)
     return cast("Cell", function)
 
 
-@operator(sample="*cell(6)")
-@_stepping
-def gru_cell(
-    input: Any,
-    hx: Any,
-    w_ih: Any,
-    w_hh: Any,
-    b_ih: Any = None,
-    b_hh: Any = None,
-    *,
-    return_saved: bool = False,
-) -> Array | tuple[Array, SavedStep]:
-    """Returns h after one step of a gated recurrent unit, as `torch.gru_cell` does.
-
-    See `lstm_cell`; there are 3 gates: reset, update and the new value.
-    """
-    h, saved = _step("gru_cell", "gru", input, (hx,), w_ih, w_hh, b_ih, b_hh)
-    return (h, saved) if return_saved else h
-
-
-@operator(sample="*cell(2)")
-@_stepping
-def rnn_tanh_cell(
-    input: Any,
-    hx: Any,
-    w_ih: Any,
-    w_hh: Any,
-    b_ih: Any = None,
-    b_hh: Any = None,
-    *,
-    return_saved: bool = False,
-) -> Array | tuple[Array, SavedStep]:
-    """Returns tanh(w_ih · input + b_ih + w_hh · h + b_hh), as `torch.rnn_tanh_cell` does.
-
-    See `lstm_cell`; weights have H rows.
-    """
-    h, saved = _step("rnn_tanh_cell", "tanh", input, (hx,), w_ih, w_hh, b_ih, b_hh)
-    return (h, saved) if return_saved else h
-
-
-@operator(sample="*cell(2)")
-@_stepping
-def rnn_relu_cell(
-    input: Any,
-    hx: Any,
-    w_ih: Any,
-    w_hh: Any,
-    b_ih: Any = None,
-    b_hh: Any = None,
-    *,
-    return_saved: bool = False,
-) -> Array | tuple[Array, SavedStep]:
-    """Returns what `rnn_tanh_cell` does with max(·, 0) for tanh, as `torch.rnn_relu_cell`."""
-    h, saved = _step("rnn_relu_cell", "relu", input, (hx,), w_ih, w_hh, b_ih, b_hh)
+def _one(what: str, kind: str, return_saved: bool, *given: Any) -> Stepped:
+    h, saved = _step(what, kind, *given)
     return (h, saved) if return_saved else h
 
 
@@ -232,6 +191,32 @@ def _step(
     given = tuple(bias is not None for bias in biases)
     saved = SavedStep(what, kind, input, states, (w_ih, w_hh), (given[0], given[1]), *products)
     return cell(kind, dtype)(*gates, *_kept(saved)), saved
+
+
+gru_cell = _cell_of(
+    "gru_cell",
+    "gru",
+    "*cell(6)",
+    """Returns h after one step of a gated recurrent unit, as `torch.gru_cell` does.
+
+See `lstm_cell`; there are 3 gates: reset, update and the new value.
+""",
+)
+rnn_tanh_cell = _cell_of(
+    "rnn_tanh_cell",
+    "tanh",
+    "*cell(2)",
+    """Returns tanh(w_ih · input + b_ih + w_hh · h + b_hh), as `torch.rnn_tanh_cell` does.
+
+See `lstm_cell`; weights have H rows.
+""",
+)
+rnn_relu_cell = _cell_of(
+    "rnn_relu_cell",
+    "relu",
+    "*cell(2)",
+    "Returns what `rnn_tanh_cell` does with max(·, 0) for tanh, as `torch.rnn_relu_cell`.",
+)
 
 
 def _kept(saved: SavedStep) -> tuple[Any, ...]:

@@ -314,13 +314,7 @@ def logsumexp_backward(
 
     Where the greatest elements are infinite, they share it, and of -∞ alone it is 0.
 
-    Args:
-        grad: Of the result.
-        x: As in the call; so are the others.
-        axis: Likewise.
-        keepdim: Likewise.
-        dim: Likewise.
-        keepdims: Likewise.
+    ``grad`` is that of the result; the other arguments are as there.
 
     Raises:
         ShapeError: A gradient of another shape than the result.

@@ -97,11 +97,8 @@ def diff_backward(
 ) -> Array:
     """Returns the gradient of `diff` in x, with what was put before and behind it.
 
-    Args:
-        grad: Of the result, along whose dimension the gradient is longer by n.
-        n: As in the call.
-        dim: Likewise.
-        axis: Likewise.
+    ``grad`` is that of the result, along whose dimension the gradient is longer by
+    n; the other arguments are as there.
     """
     what = "diff_backward"
     dtype_of(what, "grad", grad)

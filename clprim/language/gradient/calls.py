@@ -39,7 +39,7 @@ BUILTIN_CONSTANTS = {
 }
 
 
-class Calls(Arithmetic):
+class FunctionCalls(Arithmetic):
     """Calls of OpenCL C's functions."""
 
     def builtin(self, function: str, args: Sequence[Value], node: Node) -> Value:

@@ -49,7 +49,7 @@ class Expressions(Places):
     """Expressions, with the variables that they share.
 
     Args:
-        calls: See `Calls`.
+        calls: See `FunctionCalls`.
     """
 
     @abstractmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from clprim.language.gradient import ctypes
-from clprim.language.gradient.calls import Calls
+from clprim.language.gradient.calls import FunctionCalls
 from clprim.language.gradient.terms import Term
 from clprim.language.gradient.values import Elements, Reference, Refusal, Value, Vector
 from clprim.language.node import Node, Span
@@ -15,11 +15,11 @@ _LANES = {c: n for n, c in enumerate("xyzw")} | {f"s{c:x}": c for c in range(16)
 _LANES |= {f"s{c:X}": c for c in range(10, 16)}
 
 
-class Places(Calls, ABC):
+class Places(FunctionCalls, ABC):
     """What expressions name that can be assigned.
 
     Args:
-        calls: See `Calls`.
+        calls: See `FunctionCalls`.
     """
 
     @abstractmethod

@@ -44,7 +44,7 @@ class Run(Expressions):
     """One snippet after another, with the variables that they share.
 
     Args:
-        calls: See `Calls`.
+        calls: See `FunctionCalls`.
     """
 
     def leaf(self, name: str) -> Term:

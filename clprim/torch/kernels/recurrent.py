@@ -12,33 +12,21 @@ from typing import Any
 from clprim import ops
 from clprim.arrays.array import Array
 from clprim.arrays.creation import empty
-from clprim.ops.elementwise.formulas import sigmoid_of
+from clprim.ops.recurrent.cells import OF_SUMS
 from clprim.pointwise import Pointwise
 from clprim.torch.kernels.elementwise import apply
 from clprim.torch.memory import kind_of
 from clprim.torch.table import kernel
 
-# Sums of gates, then the memory: as torch.nn.LSTM orders them.
-_LSTM = f"""
-    {sigmoid_of("x0", "i")} {sigmoid_of("x1", "f")} {sigmoid_of("x3", "o")}
-    y1 = f * x4 + i * tanh(x2);
-    y0 = o * tanh(y1);
-"""
-# Reset, update, the input's and the state's part of the new value, the state.
-_GRU = f"""
-    {sigmoid_of("x0", "r")} {sigmoid_of("x1", "z")}
-    y0 = (1 - z) * tanh(x2 + r * x3) + z * x4;
-"""
+
+@lru_cache(maxsize=16)
+def _cell(kind: str, dtype: Any) -> Pointwise:
+    return Pointwise(OF_SUMS[kind], result_type=dtype)
 
 
 @lru_cache(maxsize=16)
-def _cell(text: str, dtype: Any) -> Pointwise:
-    return Pointwise(text, result_type=dtype)
-
-
-@lru_cache(maxsize=16)
-def _gradient(text: str, dtype: Any) -> Any:
-    return _cell(text, dtype).gradient(wrt=tuple(f"x{n}" for n in range(5)))
+def _gradient(kind: str, dtype: Any) -> Any:
+    return _cell(kind, dtype).gradient(wrt=tuple(f"x{n}" for n in range(5)))
 
 
 def _parts(x: Array, count: int) -> list[Array]:
@@ -58,7 +46,7 @@ def _lstm(
 ) -> Any:
     sums = empty(gates.shape, gates.dtype)
     _total([gates, hidden, bias, hidden_bias], sums)
-    state, memory = _cell(_LSTM, gates.dtype)(*_parts(sums, 4), memory)
+    state, memory = _cell("lstm", gates.dtype)(*_parts(sums, 4), memory)
     return state, memory, sums
 
 
@@ -67,7 +55,7 @@ def _lstm_backward(
     grad_state: Any, grad_memory: Any, before: Array, after: Array, sums: Array, biases: bool
 ) -> Any:
     grads = (grad_state, grad_memory)
-    *gates, memory = _gradient(_LSTM, sums.dtype)(*_parts(sums, 4), before, grad=grads)
+    *gates, memory = _gradient("lstm", sums.dtype)(*_parts(sums, 4), before, grad=grads)
     gates = ops.cat(gates, 1)
     return gates, memory, ops.sum(gates, 0) if biases else None
 
@@ -86,12 +74,12 @@ def _gru(
     parts = [None if a is None else a[..., 2 * width :] for a in (hidden, hidden_bias)]
     _total(parts, kept[:, 3 * width : 4 * width])
     _total([state], kept[:, 4 * width :])
-    return _cell(_GRU, state.dtype)(*_parts(kept, 5)), kept
+    return _cell("gru", state.dtype)(*_parts(kept, 5)), kept
 
 
 @kernel("_thnn_fused_gru_cell_backward")
 def _gru_backward(grad: Array, kept: Array, biases: bool) -> Any:
-    reset, update, new, hidden, state = _gradient(_GRU, kept.dtype)(*_parts(kept, 5), grad=grad)
+    reset, update, new, hidden, state = _gradient("gru", kept.dtype)(*_parts(kept, 5), grad=grad)
     gates = ops.cat([reset, update, new], 1)
     hidden = ops.cat([reset, update, hidden], 1)
     if not biases:
