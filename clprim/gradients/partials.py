@@ -107,7 +107,7 @@ class PartialStages:
             shown = tuple((f"again_{r}" if r in self._saves else r, None) for r in fresh)
             stages.append(GradientStage(self._partials(real, whole=True), operands, options, shown))
             made |= {name for name in fresh if name not in self._saves}
-        values |= dict.fromkeys(made, standing)
+        values |= dict.fromkeys(sorted(made), standing)  # the text must not depend on hashes
         handed = [name for name in folded.outputs.gradients if name[0] != "g"]
         if handed:
             stages.append(self._handing(folded, values, handed, kept, dtype))
