@@ -15,9 +15,10 @@ def noted(template, code):
     return texts[-1]
 launch.source_of = noted
 x = cp.asarray(np.arange(1, 13, dtype=np.float32).reshape(3, 4))
-for step in ("reduce_y0 *= y0; reduce_y1 *= y1;", "reduce_y0 = max(reduce_y0, y0); reduce_y1 *= y1;"):
+for first in ("reduce_y0 *= y0;", "reduce_y0 = max(reduce_y0, y0);"):
     product = cp.Reduction(
-        "y0 = x0 * x1; y1 = x0 + x1;", init="reduce_y0 = 1; reduce_y1 = 1;", step=step
+        "y0 = x0 * x1; y1 = x0 + x1;", init="reduce_y0 = 1; reduce_y1 = 1;",
+        step=first + "reduce_y1 *= y1;",
     )
     product.gradient()(x, x, grad=(cp.ones(4), cp.ones(4)), axis=0)
 print("".join(texts))
