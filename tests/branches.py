@@ -53,6 +53,20 @@ from clprim.plan.sort.planner import plan_order
 
 on = dataclasses.replace
 LARGEST = define(step="reduce_y0 = max(reduce_y0, y0);", init="reduce_y0 = -INFINITY;")
+LONG_SUMS = define("y0 = x0 * x1;")
+PRODUCTS_IN_TURN = define("y0 = x0 * x1;", finalize="y0 = reduce_y0 / count;")
+SCALED = Scaling("scaled", FLOAT)
+ARGMIN_OF_PAIRS = define(
+    "y0 = x0 - x1;",
+    init="reduce_y0 = highest_reduce_y0; reduce_y1 = 0;",
+    step="if (y0 < reduce_y0) { reduce_y0 = y0; reduce_y1 = reduce_item; }",
+)
+LARGEST_SUM = define("y0 = x0 + x1;", "reduce_y0 = -INFINITY;", "reduce_y0 = max(reduce_y0, y0);")
+ARGMIN_OF_FIVE = define(
+    "y0 = x0 * x2 + x1 * x3 + x4;",
+    init="reduce_y0 = highest_reduce_y0;",
+    step="if (y0 < reduce_y0) reduce_y0 = y0;",
+)
 SUMS = {
     "expr": "y0 = x0 - x1; y1 = y0 * y0;",
     "init": "reduce_y0 = 0; reduce_y1 = 0;",
@@ -100,6 +114,36 @@ def scan(
 def order(*args):
     """The kernels that find the order of keys."""
     return plan_order(*args).stages
+
+
+def over_pairs():
+    """Reductions of operands that broadcast against each other, of every kind."""
+    rows, columns = array((200, 1, 64)), array((1, 300, 64))
+    each, both = [array((200, 300, 1)), array((200, 1, 1))], array((1, 300, 1))
+    weights = [*each, both, array((1, 1, 1)), array((1, 1, 64))]
+    halves = [array((200, 1, 64), np.float16), array((1, 300, 64), BFLOAT16)]
+    mixed = define("y0 = x0 * x1 * x2 + x3 - x4 * x5 + x6;")
+    placed = define("y0 = x0 + x1 * reduce_item + coord(0);")
+    large = on(CPU, cache_bytes=1024)
+    turned = array((200, 300, 1), order=(2, 1, 0))
+    for traits in (CPU, GPU, large):
+        yield reduced([rows, columns, *weights], (2,), traits, mixed)
+        yield reduced([rows, columns, *each, both, turned, weights[-1]], (2,), traits, mixed)
+        yield reduced([rows, both], (2,), traits, LARGEST_SUM)
+        yield reduced([rows, columns, weights[0], both, turned], (2,), traits, ARGMIN_OF_FIVE)
+        yield reduced([array((4, 50, 1, 9)), array((1, 1, 60, 9))], (3,), traits, LARGEST)
+        yield reduced([rows, columns], (2,), traits, placed)
+        yield reduced(
+            [array((9, 200, 1, 8), order=(1, 0, 3, 2)), array((9, 1, 300, 8))],
+            (0, 3),
+            traits,
+            define("y0 = x0 * x1;"),
+        )
+        yield reduced([rows, array((1, 300, 64), order=(2, 1, 0))], (2,), traits, LONG_SUMS)
+        yield reduced([array((200, 1, 900)), array((1, 300, 900))], (2,), traits, LONG_SUMS)
+        yield reduced([rows, columns], (2,), traits, PRODUCTS_IN_TURN, scaling=[SCALED])
+        yield reduced(halves, (2,), traits, LONG_SUMS, results=[np.float16])
+        yield reduced([rows, columns], (2,), traits, ARGMIN_OF_PAIRS, ["f4", "i8"])
 
 
 def double(shape):
@@ -736,6 +780,7 @@ def plans():
     yield conv(1, 32, 15, 16, 5, traits=GPU)
     yield conv(1, 32, 15, 16, 5, last=True, traits=GPU)
     yield conv(1, 32, 15, 16, 5, padding=0, traits=GPU)
+    yield from over_pairs()
     yield from sub_groups()
     yield inverted(last=False, expand=False)
     yield inverted(last=False)

@@ -183,6 +183,10 @@ def moves():
     yield "pointwise/rows", map_plan("y0 = x0 + 1;", image_part())
 
 
+# Sums over pairs, finished a vector at a time.
+DISTANCES = define("y0 = fabs(x0 - x1);", finalize="y0 = sqrt(reduce_y0);", name="distances")
+
+
 def image_part():
     """A part of a picture: short rows."""
     whole = array((64, 64, 64))
@@ -207,6 +211,9 @@ def reductions():
     yield "reduction/lanes-gpu", reduce_plan(array((500, 100)), (0,), GPU)
     yield "reduction/argmax-gpu", reduce_plan(array((70, 80)), (1,), GPU, ARGMAX, ["f4", "i8"])
     yield "reduction/welford-cpu", reduce_plan(array((6, 7, 800)), (0, 2), CPU, WELFORD)
+    lines = [array((200, 1, 64)), array((1, 300, 64))]
+    yield "reduction/pairs", reduce_plan(lines, (2,), CPU, DISTANCES)
+    yield "reduction/pairs_local", reduce_plan(lines, (2,), GPU, DISTANCES)
     yield (
         "reduction/scaled-half",
         reduce_plan(
@@ -449,7 +456,9 @@ def kernels():
     found = [(name, plan.template, plan.code) for name, plan in maps()]
     for name, plan in reductions():
         for n, stage in enumerate(plan.stages):
-            found.append((name if n == 0 else f"{name}-finish", stage.template, stage.code))
+            shown = "pack" if stage.template == "product/pack" else "finish" if n else ""
+            shown = "" if stage.template.startswith("reduction/pairs") else shown
+            found.append((f"{name}-{shown}".rstrip("-"), stage.template, stage.code))
     plans = itertools.chain(
         strategies(), blocks(), groups(), scans(), lines_at_indices(), pieces(), attentions()
     )
