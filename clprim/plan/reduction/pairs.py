@@ -319,7 +319,7 @@ def _walked(
     panel = pairs.steps * tile * -(-pairs.column.size // tile)
     for k, name in enumerate(names):
         if k in packed:
-            numbers += _panel_numbers(name, k, pairs, panel)
+            numbers += panel_numbers(name, k, pairs, panel)
             continue
         along: dict[str, Any] = {} if name in still else {"step": step, "reduced": outer}
         if len(inputs) <= k < len(inputs) + len(results):
@@ -343,7 +343,7 @@ def _walked(
     )
 
 
-def _panel_numbers(name: str, k: int, pairs: PairLoops, panel: int) -> list[tuple[str, int]]:
+def panel_numbers(name: str, k: int, pairs: PairLoops, panel: int) -> list[tuple[str, int]]:
     """Where a batch's panels begin."""
     found, stride = [], panel
     for d in reversed(range(len(pairs.batch))):
