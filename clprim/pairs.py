@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from clprim.plan.strides import Operand, broadcast_shapes, broadcast_strides, de
 from clprim.plan.table import Table
 from clprim.reduction import Reduction
 from clprim.traits import DeviceTraits
+
+if TYPE_CHECKING:
+    from clprim.gradients.pairs import PairsGradient
 
 
 class Options(NamedTuple):
@@ -90,7 +93,7 @@ class Pairs(Strings):
             name=name,
         )
         self.inner, self.outer = inner, outer
-        self._expr, self._preamble = expr, preamble
+        self.expr = expr
         self._text = f"Pairs {shorten(expr)!r}"
         super().__init__(titled(self._text, name), definition)
 
@@ -121,6 +124,24 @@ class Pairs(Strings):
         arrays, numbers = args[: self.inputs], args[self.inputs :]
         found: Any = run(self, arrays, numbers, outputs_of(out), (axis,), axis)
         return found[0] if len(found) == 1 else found  # type: ignore[no-any-return] # or a tuple
+
+    def gradient(self, wrt: Any = None) -> PairsGradient:
+        """Returns the operator's gradient, which is made of further `Pairs`.
+
+        Args:
+            wrt: Names of the arrays that gradients are wanted of; all by default.
+
+        Returns:
+            What is called with the operator's arguments, ``axis=`` and ``grad=``.
+
+        Raises:
+            DefinitionError: A gradient would pass something that has none or is not known: of what
+                keeps its greatest or least element, say, or of results with an axis of their own.
+        """
+        # Derivatives are loaded when first asked for, as they are a fifth of the import.
+        from clprim.gradients.pairs import PairsGradient
+
+        return PairsGradient(self, wrt)
 
     def source(self, *args: Any, axis: int = -1, out: Any = None) -> str:
         """Returns the OpenCL C that these arguments would run, without running or building it."""

@@ -29,7 +29,7 @@ from clprim.plan.product.pack import Packing, pack_kernel
 from clprim.plan.reduction.code import PartialCode, partial_code
 from clprim.plan.reduction.pairs import PairLoops, panel_numbers
 from clprim.plan.reduction.schedule import GROUPS_PER_UNIT
-from clprim.plan.reduction.stage import LEVELS, PAIRS_CHAIN
+from clprim.plan.reduction.stage import PAIRS_CHAIN, levels_of_pairs
 from clprim.plan.snippets import Printed, index_type, own_names, unified_functions
 from clprim.plan.strides import Dim, Operand, Space
 from clprim.traits import DeviceTraits
@@ -40,6 +40,8 @@ PANEL = 4
 SCALARS, SCALAR_ROWS = 32, 2
 # Vectors that a work-item's outer partials and values may take, in a near cache.
 MOST_VECTORS = 768
+# Strips of rows that take a panel one after another, and vectors that all their partials are.
+STRIPS, STRIP_VECTORS = 8, 128
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,7 @@ class NestedCode(KernelCode):
         spread_rows: Whether each of these varies with rows; else it lies in a panel.
         mode: ``vectors``: a row's partials are vectors; ``scalars``; or ``spread``.
         vector, unroll, tall: A tile's vectors of columns and rows.
+        strips: How many such rows take a panel one after another, while a cache holds it.
         wide: Elements of a vector along the results' own axis.
         across: Such vectors of a row, and ...
         beside: ... those of which registers hold partials of all rows.
@@ -144,6 +147,7 @@ class NestedCode(KernelCode):
     vector: int
     unroll: int
     tall: int
+    strips: int
     wide: int
     across: int
     beside: int
@@ -158,13 +162,14 @@ class NestedTile:
     """How pairs are cut.
 
     Attributes:
-        vector, unroll, tall, wide, across, beside, mode: See `NestedCode`.
+        vector, unroll, tall, strips, wide, across, beside, mode: See `NestedCode`.
         per_group, groups: Tiles of rows of a work-item, and work-items.
     """
 
     vector: int
     unroll: int
     tall: int
+    strips: int
     wide: int
     across: int
     beside: int
@@ -203,12 +208,15 @@ def nested_tile(what: Nested, traits: DeviceTraits) -> NestedTile:
             beside = min(across, SCALARS)
         across = round_up(across, beside)
     tall = min(tall, rows)
-    tiles = -(-rows // tall)
     batches = math.prod(what.shape[:-2])
-    wanted = -(-2 * GROUPS_PER_UNIT * traits.compute_units // batches)
+    wanted = -(-GROUPS_PER_UNIT * traits.compute_units // batches)
+    most = max(1, STRIP_VECTORS // (tall * across * outer.partials))
+    strips = max(1, min(STRIPS, most, rows // (tall * wanted)))
+    strips = 1 << (strips.bit_length() - 1)
+    tiles = -(-rows // (tall * strips))
     per_group = max(1, tiles // wanted)
     return NestedTile(
-        vector, unroll, tall, wide, across, beside, mode, per_group, -(-tiles // per_group)
+        vector, unroll, tall, strips, wide, across, beside, mode, per_group, -(-tiles // per_group)
     )
 
 
@@ -401,6 +409,7 @@ def _code(
         vector=tile.vector,
         unroll=tile.unroll,
         tall=tile.tall,
+        strips=tile.strips,
         wide=tile.wide,
         across=tile.across,
         beside=tile.beside,
@@ -441,8 +450,8 @@ def _part(
     )
     summed = any(d.kind == "f" and n in definition.summed for n, d in enumerate(partials))
     levels, endless = 0, False
-    if summed and steps > chain:
-        levels, endless = (2, False) if steps <= chain * 16 else (LEVELS, True)
+    if summed:
+        levels, endless = levels_of_pairs(steps, chain)
     snippet_types = types | dict(values)
     return FoldPart(
         expr=printed.text(definition.expr, snippet_types),

@@ -38,6 +38,12 @@ LOCAL_STEPS = 16
 QUAD_UNROLL = 4
 
 
+def levels_of_pairs(steps: int, chain: int) -> tuple[int, bool]:
+    """How many levels chains of so many steps have, and whether the last keeps what is lost."""
+    levels = next((n for n in (0, 1, 2) if steps <= chain * 4**n), None)
+    return (LEVELS, True) if levels is None else (levels, False)
+
+
 @dataclass
 class Folding:
     """One call of a `Reduction` or a `Scan`: its operands, and what its kernels have in common.
@@ -166,8 +172,7 @@ class Folding:
         }[template]
         steps = schedule.chunk // side_by_side
         if "pairs" in template:  # many accumulators, and few kernels for all lengths
-            levels = next((n for n in (0, 2) if steps <= PAIRS_CHAIN * 4**n), None)
-            return (LEVELS, True, False) if levels is None else (levels, False, False)
+            return (*levels_of_pairs(steps, PAIRS_CHAIN), False)
         if template == "reduction/lanes":  # one kernel is to serve all lengths but very few
             return (LEVELS, True, False) if 2 * steps > CHAIN else (0, False, False)
         # Batches differ in rows of columns, and GPUs cut rows by their number: few kernels serve
