@@ -195,7 +195,8 @@ class Pairs(Strings):
         real = dtypes.value_dtype(common, [common])
         int64 = np.dtype(np.int64)
         outer = definition.outer
-        partials = tuple(int64 if n in outer.positions else real for n in range(outer.partials))
+        held = [int64 if n in outer.positions else real for n in range(outer.partials)]
+        partials = tuple(self.outer._partial_type or held)
         natural = self.outer._result_type or default_results(outer, [common])
         outs = request.outs
         if outs:
