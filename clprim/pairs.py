@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -159,10 +160,14 @@ class Pairs(Strings):
         if not is_integer(axis) or axis not in (-1, -2):
             raise ShapeError(f"{what}: axis={quoted(axis)}: expected -1 (columns) or -2 (rows)")
         own, shared = definition.own, definition.shared
-        spaces = [(a.shape[:-1] if k < own or k >= shared else a.shape) for k, a in enumerate(inputs)]
+        spaces = [
+            (a.shape[:-1] if k < own or k >= shared else a.shape) for k, a in enumerate(inputs)
+        ]
         flat = [k for k, a in enumerate(inputs) if not a.ndim and (k < own or k >= shared)]
         if flat:
-            raise ShapeError(f"{what}: x{flat[0]} is a number by itself; expected an axis of a pair")
+            raise ShapeError(
+                f"{what}: x{flat[0]} is a number by itself; expected an axis of a pair"
+            )
         pairs = broadcast_shapes(what, spaces)
         if len(pairs) < 2:
             listed = ", ".join(str(a.shape) for a in inputs)
@@ -231,6 +236,16 @@ class Pairs(Strings):
             partials,
         )
 
+    def snippets(self, problem: Any) -> Mapping[str, str]:
+        """The strings, each by the reduction that it is of."""
+        definition = self.definition
+        sides = {"inner": definition.inner, "outer": definition.outer}
+        found = {"expr": definition.expr.text, "preamble": definition.preamble}
+        for side, part in sides.items():
+            if part is not None:
+                found |= {f"{side}_{s.rules.part}": s.text for s in part.snippets}
+        return found | {p.part: p.text for s in definition.snippets for p in s.pieces}
+
     def _refuse_crossed(
         self, shape: Sequence[int], strides: Sequence[tuple[int, ...]], inputs: Sequence[Operand]
     ) -> None:
@@ -240,7 +255,7 @@ class Pairs(Strings):
             if definition.own <= k < definition.shared or not steps[-2]:
                 continue
             moves = [(n, s) for n, s in zip(shape[:-2], steps[:-3], strict=True) if s and n > 1]
-            for (_, before), (n, s) in zip(moves, moves[1:], strict=False):
+            for (_, before), (n, s) in itertools.pairwise(moves):
                 if before != s * n:
                     raise ShapeError(
                         f"{self.what}: x{k} has shape {inputs[k].shape} and strides "

@@ -115,7 +115,9 @@ class PairsGradient:
             )
         return -1 if rows else -2
 
-    def _row_values(self, rows: dict[str, Any], args: tuple[Any, ...], axis: int, real: str) -> None:
+    def _row_values(
+        self, rows: dict[str, Any], args: tuple[Any, ...], axis: int, real: str
+    ) -> None:
         """Adds the partials of every row, and what results hand on to them, where needed."""
         folded = self._folds(real)
         outer = self.pairs.definition.outer
@@ -152,7 +154,11 @@ class PairsGradient:
         definition = self.pairs.definition
         outer = definition.outer
         values = tuple(f"x{n}" for n in range(definition.values))
-        types = {f"{f}{n}": real for f, m in (("x", outer.inputs), ("w", outer.scalars)) for n in range(m)}
+        types = {
+            f"{f}{n}": real
+            for f, m in (("x", outer.inputs), ("w", outer.scalars))
+            for n in range(m)
+        }
         folded = derive_reduction(outer, real, types, ("array",) * outer.results, values)
         if folded.taken.gradients or folded.late or not isinstance(folded.elements, Derivation):
             raise DefinitionError(
@@ -256,9 +262,7 @@ class PairsGradient:
         names |= {f"x{n}": f"x{partials + n}" for n in range(inner.inputs)}
         text = elements.snippet([("y0", f"g{name}")], lambda n: names.get(n, n))
         unread = "".join(f"(void)x{n};\n" for n in range(partials + inner.inputs))
-        return make(
-            "Reduction", unread + text, **_SUM, preamble=elements.helpers([f"g{name}"])
-        )
+        return make("Reduction", unread + text, **_SUM, preamble=elements.helpers([f"g{name}"]))
 
 
 def _typed(text: str) -> str:

@@ -49,7 +49,7 @@ def _kernel_sum(kernel: str, dtype: AnyDType, columns: bool) -> Pairs:
 
 
 def kernel_sum(x: Any, y: Any, b: Any, kernel: str, *numbers: Any, out: Any = None) -> Array:
-    """Returns the sums over j of a kernel of \\|x_i - y_j\\|² times b_j.
+    r"""Returns the sums over j of a kernel of \\|x_i - y_j\\|² times b_j.
 
     Nothing of the size of all pairs is stored.
 
@@ -161,14 +161,18 @@ def _nearest(k: int, dtype: AnyDType) -> Pairs:
             "}",
         ]
     text = "\n".join([*insert, "}"])
-    merged = "\n".join(text.replace("@v", f"other_y{n}").replace("@p", f"other_y{k + n}") for n in count)
+    merged = "\n".join(
+        text.replace("@v", f"other_y{n}").replace("@p", f"other_y{k + n}") for n in count
+    )
     real, int64 = value_dtype(dtype, [dtype]), np.dtype(np.int64)
     outer = Reduction(
         "y0 = x0;",
         init=" ".join(f"reduce_y{n} = INFINITY; {p} = 0;" for n, p in enumerate(places)),
         step=text.replace("@v", "y0").replace("@p", "reduce_item"),
         combine=merged,
-        finalize="\n".join(f"y{n} = sqrt(reduce_y{n}); y{k + n} = {p};" for n, p in enumerate(places)),
+        finalize="\n".join(
+            f"y{n} = sqrt(reduce_y{n}); y{k + n} = {p};" for n, p in enumerate(places)
+        ),
         result_type=(dtype,) * k + (int64,) * k,
         partial_type=(real,) * k + (int64,) * k,
     )

@@ -98,7 +98,9 @@ class FoldPart:
     combine_vectors: bool
     added: tuple[str, ...]
     scaling: tuple[tuple[str, str], ...]
-    parts: tuple[str, str, str] = ("expr", "step", "combine")
+    parts: tuple[str, str, str]
+    init_part: str
+    finalize_part: str
     positions: tuple[()] = ()
     finalized: tuple[()] = ()
     partial: bool = False
@@ -188,10 +190,10 @@ def nested_tile(what: Nested, traits: DeviceTraits) -> NestedTile:
     if vectors:
         vector = min(lanes, 1 << (columns.bit_length() - 1))
         registers = max(1, traits.sums * 6 // (7 * inner_partials))
-        unroll = min(PANEL, registers, -(-columns // vector))
+        unroll = max(1, min(PANEL, registers, -(-columns // vector)))
         tall = max(1, registers // unroll)
     else:
-        vector, unroll, tall = 1, min(SCALARS, columns), SCALAR_ROWS
+        vector, unroll, tall = 1, max(1, min(SCALARS, columns)), SCALAR_ROWS
     own_vectors = outer.componentwise and not outer.positions
     mode = "vectors" if own_vectors and vector > 1 else "scalars"
     wide = across = beside = 1
@@ -241,9 +243,7 @@ def plan_nested(what: Nested, traits: DeviceTraits) -> Plan:
         tuple(a.in_elements(a.offset) for a in what.inputs),
     )
     index = index_type(space, compared=definition.outer.positions != frozenset(), traits=traits)
-    batch_dims = [
-        Dim(n, tuple(s[d] for s in what.strides)) for d, n in enumerate(what.shape[:-2])
-    ]
+    batch_dims = [Dim(n, tuple(s[d] for s in what.strides)) for d, n in enumerate(what.shape[:-2])]
     kinds = tuple(_kind(s) for s in what.strides[: definition.shared])
     stages: list[KernelPlan] = []
     workspace: dict[str, tuple[int, AnyDType]] = {}
@@ -269,7 +269,10 @@ def plan_nested(what: Nested, traits: DeviceTraits) -> Plan:
             one = Dim(1, (0,) * len(what.strides))
             loops = PairLoops(one, one, tuple(batch_dims), (), (), ())
             numbers |= dict(panel_numbers(name, k, loops, tiles * size * depth))
-            workspace[f"{name}_panels"] = elements, what.real
+            workspace[f"{name}_panels"] = max(1, elements), what.real
+            codes.append(OperandCode(name, type_name, type_name, "direct", "one"))
+            if not elements:
+                continue
             moves = [d.strides[k] for d in batch_dims if d.strides[k]]
             stages.append(
                 pack_kernel(
@@ -295,13 +298,12 @@ def plan_nested(what: Nested, traits: DeviceTraits) -> Plan:
                     depth,
                 )
             )
-            code = OperandCode(name, type_name, type_name, "direct", "one")
         else:
             numbers[f"{name}_start"] = a.in_elements(a.offset)
             numbers |= {f"{name}_k{d}": s for d, s in enumerate(strides[:-3])}
             numbers |= {f"{name}_row": strides[-3], f"{name}_column": strides[-2]}
             numbers[f"{name}_step"] = strides[-1]
-        codes.append(code)
+            codes.append(code)
     for n, (y, strides) in enumerate(zip(what.results, what.result_strides, strict=True)):
         name = f"y{n}"
         numbers[f"{name}_start"] = y.in_elements(y.offset)
@@ -363,7 +365,9 @@ def _code(
     printed = Printed()
     types = {f"x{k}": real for k in range(len(codes))}
     types |= {f"w{n}": real for n in range(definition.scalars)}
-    types |= {f"{family}{n}": real for family in ("y", "reduce_y") for n in range(definition.values)}
+    types |= {
+        f"{family}{n}": real for family in ("y", "reduce_y") for n in range(definition.values)
+    }
     scalars = tuple(ScalarCode(f"w{n}", real) for n in range(definition.scalars))
     everything = definition.snippets
     results = tuple(
@@ -375,14 +379,12 @@ def _code(
     inner = None
     if definition.inner is not None:
         partials = (what.real,) * definition.inner.partials
-        inner = _part(definition.inner, what, printed, partials, "take_inner", what.depth)
+        inner = _part(definition.inner, what, printed, partials, "inner", what.depth)
         inner = replace(inner, chain=PAIRS_CHAIN, scalars=scalars)
     # Steps into one accumulator of a panel: vectors, or scalars one after another.
     each = {"vectors": tile.unroll, "scalars": tile.vector * tile.unroll}.get(tile.mode, 1)
     chain = max(1, PAIRS_CHAIN // each) if tile.mode != "spread" else 4
-    outer = _part(
-        definition.outer, what, printed, what.partials, "take_outer", panels, chain=chain
-    )
+    outer = _part(definition.outer, what, printed, what.partials, "outer", panels, chain=chain)
     outer = replace(outer, results=results, scalars=scalars, kept=len(what.shape) - 2)
     shared = definition.shared
     return NestedCode(
@@ -424,7 +426,7 @@ def _part(
     what: Nested,
     printed: Printed,
     partials: Sequence[AnyDType],
-    merge: str,
+    side: str,
     steps: int,
     chain: int = PAIRS_CHAIN,
 ) -> FoldPart:
@@ -435,7 +437,7 @@ def _part(
         what: The call.
         printed: Collects what is divided.
         partials: dtypes of its partials.
-        merge: What its ``combine`` is called.
+        side: ``inner`` or ``outer``.
         steps: That take something in, one after another.
         chain: How many of them make a chain.
     """
@@ -464,7 +466,10 @@ def _part(
         partials=codes,
         values=values,
         scalars=(),
-        merge=merge,
+        merge=f"take_{side}",
+        parts=(f"{side}_expr", f"{side}_step", f"{side}_combine"),
+        init_part=f"{side}_init",
+        finalize_part=f"{side}_finalize",
         kept=0,
         levels=levels,
         endless=endless,
@@ -477,5 +482,3 @@ def _part(
         ),
         scaling=(("plain", ""),) * definition.results,
     )
-
-

@@ -73,11 +73,9 @@ reduce_y0 = 0;
         }
 
         float16 tile_level1_reduce_y0[24];
-        float16 tile_level2_reduce_y0[24];
         #pragma unroll
         for (int u = 0; u < 24; ++u) {
             tile_level1_reduce_y0[u] = tile_reduce_y0[u];
-            tile_level2_reduce_y0[u] = tile_reduce_y0[u];
         }
         uint tile_steps = 0, tile_lifts = 0;
 
@@ -108,12 +106,12 @@ reduce_y0 = 0;
                             {
 #line 1 "snippet:expr"
 y0 = fabs(x0 - x1);
-#line 112 "kernel"
+#line 110 "kernel"
                             }
                             {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 117 "kernel"
+#line 115 "kernel"
                             }
 
                             tile_reduce_y0[r * 4 + u] = reduce_y0;
@@ -138,35 +136,13 @@ reduce_y0 += y0;
                             {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 142 "kernel"
+#line 140 "kernel"
                             }
 
                             #pragma unroll
                             for (int u = 0; u < 24; ++u) {
                                 tile_reduce_y0[u] = reduce_y0;
                             }
-                        }
-
-                        if ((tile_lifts & 3) == 0) {
-                            #pragma unroll
-                            for (int u = 0; u < 24; ++u)
-                                take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
-
-                            {
-                                typedef float16 typeof_reduce_y0;
-                                typeof_reduce_y0 reduce_y0 = 0;
-                                {
-#line 1 "snippet:init"
-reduce_y0 = 0;
-#line 162 "kernel"
-                                }
-
-                                #pragma unroll
-                                for (int u = 0; u < 24; ++u) {
-                                    tile_level1_reduce_y0[u] = reduce_y0;
-                                }
-                            }
-
                         }
 
                     }
@@ -178,9 +154,7 @@ reduce_y0 = 0;
         for (int u = 0; u < 24; ++u) {
             take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
 
-            take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
-
-            tile_reduce_y0[u] = tile_level2_reduce_y0[u];
+            tile_reduce_y0[u] = tile_level1_reduce_y0[u];
         }
 
         // What is stored is found by number, what is added up was in registers.
@@ -202,7 +176,7 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:finalize"
 y0 = sqrt(reduce_y0);
-#line 206 "kernel"
+#line 180 "kernel"
                     }
                     vstore16(y0, 0, y0_memory + y0_at);
 
@@ -220,7 +194,7 @@ y0 = sqrt(reduce_y0);
                     {
 #line 1 "snippet:finalize"
 y0 = sqrt(reduce_y0);
-#line 224 "kernel"
+#line 198 "kernel"
                     }
                     y0_memory[y0_at] = y0;
 

@@ -74,11 +74,9 @@ reduce_y0 = 0;
     }
 
     float tile_level1_reduce_y0[16];
-    float tile_level2_reduce_y0[16];
     #pragma unroll
     for (int u = 0; u < 16; ++u) {
         tile_level1_reduce_y0[u] = tile_reduce_y0[u];
-        tile_level2_reduce_y0[u] = tile_reduce_y0[u];
     }
     uint tile_steps = 0, tile_lifts = 0;
 
@@ -129,12 +127,12 @@ reduce_y0 = 0;
                     {
 #line 1 "snippet:expr"
 y0 = fabs(x0 - x1);
-#line 133 "kernel"
+#line 131 "kernel"
                     }
                     {
 #line 1 "snippet:step"
 reduce_y0 += y0;
-#line 138 "kernel"
+#line 136 "kernel"
                     }
 
                     tile_reduce_y0[r * 4 + u] = reduce_y0;
@@ -157,35 +155,13 @@ reduce_y0 += y0;
                     {
 #line 1 "snippet:init"
 reduce_y0 = 0;
-#line 161 "kernel"
+#line 159 "kernel"
                     }
 
                     #pragma unroll
                     for (int u = 0; u < 16; ++u) {
                         tile_reduce_y0[u] = reduce_y0;
                     }
-                }
-
-                if ((tile_lifts & 3) == 0) {
-                    #pragma unroll
-                    for (int u = 0; u < 16; ++u)
-                        take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
-
-                    {
-                        typedef float typeof_reduce_y0;
-                        typeof_reduce_y0 reduce_y0 = 0;
-                        {
-#line 1 "snippet:init"
-reduce_y0 = 0;
-#line 181 "kernel"
-                        }
-
-                        #pragma unroll
-                        for (int u = 0; u < 16; ++u) {
-                            tile_level1_reduce_y0[u] = reduce_y0;
-                        }
-                    }
-
                 }
 
             }
@@ -195,9 +171,7 @@ reduce_y0 = 0;
     for (int u = 0; u < 16; ++u) {
         take_partial(&tile_level1_reduce_y0[u], tile_reduce_y0[u]);
 
-        take_partial(&tile_level2_reduce_y0[u], tile_level1_reduce_y0[u]);
-
-        tile_reduce_y0[u] = tile_level2_reduce_y0[u];
+        tile_reduce_y0[u] = tile_level1_reduce_y0[u];
     }
 
     #pragma unroll
@@ -216,7 +190,7 @@ reduce_y0 = 0;
                 {
 #line 1 "snippet:finalize"
 y0 = sqrt(reduce_y0);
-#line 220 "kernel"
+#line 194 "kernel"
                 }
                 y0_memory[y0_at] = y0;
 
