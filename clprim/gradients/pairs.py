@@ -101,7 +101,7 @@ class PairsGradient:
             given = [*inner, *arrays[definition.own :], *(lines[n] for n in used)]
             given += inner if k < definition.own else []
             made = operator(*given, *numbers, axis=way)
-            found.append(_summed(made, arrays[k], way, k < definition.own))
+            found.append(_summed(made, arrays[k], k < definition.own))
         return found[0] if len(found) == 1 else tuple(found)
 
     def _way(self, k: int, array: Any) -> int:
@@ -120,7 +120,6 @@ class PairsGradient:
     ) -> None:
         """Adds the partials of every row, and what results hand on to them, where needed."""
         folded = self._folds(real)
-        outer = self.pairs.definition.outer
         handed = [n for n in folded.outputs.gradients if n[0] != "g"]
         used = set(folded.elements.uses([*folded.elements.gradients]))
         used |= set(folded.outputs.uses(handed)) if handed else set()
@@ -136,7 +135,6 @@ class PairsGradient:
             helpers = folded.outputs.helpers(handed)
             made = as_tuple(make("Pointwise", text, preamble=helpers)(*(rows[n] for n in names)))
             rows |= dict(zip(handed, made, strict=True))
-        del outer
 
     def _partials(self) -> Any:
         """The operator with partials as its results."""
@@ -173,7 +171,7 @@ class PairsGradient:
         return folded
 
     def _kernel(self, k: int, real: str) -> tuple[Any, tuple[str, ...]]:
-        """The operator that makes the gradient of array ``k``, and which values of rows it reads."""
+        """What makes the gradient of array ``k``, and which values of rows it reads."""
         definition = self.pairs.definition
         own, shared, inner = definition.own, definition.shared, definition.inner
         partials = 0 if inner is None else inner.partials
@@ -194,8 +192,7 @@ class PairsGradient:
         unread = "".join(f"(void)x{n};\n" for n in range(mapped + partials))
         pair = define_pointwise(unread + body, name=None, preamble=definition.preamble)
         wanted = [mapped + n for n in range(partials)] if k < own else [k - own]
-        types = {f"x{n}": real for n in range(mapped + partials)}
-        types |= {f"w{n}": real for n in range(definition.scalars)}
+        types = _types(mapped + partials, definition.scalars, real)
         count = definition.values
         derived = derive_pointwise(
             pair, real, types, [real] * count, ("array",) * count, [f"x{n}" for n in wanted]
@@ -243,8 +240,7 @@ class PairsGradient:
         inner = self.pairs.definition.inner
         assert inner is not None
         bare = _bare(inner).definition
-        types = {f"x{n}": real for n in range(inner.inputs)}
-        types |= {f"w{n}": real for n in range(inner.scalars)}
+        types = _types(inner.inputs, inner.scalars, real)
         name = f"x{k}"
         folded = derive_reduction(bare, real, types, ("array",) * bare.results, (name,))
         elements = folded.elements
@@ -265,6 +261,12 @@ class PairsGradient:
         return make("Reduction", unread + text, **_SUM, preamble=elements.helpers([f"g{name}"]))
 
 
+def _types(inputs: int, scalars: int, real: str) -> dict[str, str]:
+    """OpenCL C types of arrays and numbers."""
+    names = [f"x{n}" for n in range(inputs)] + [f"w{n}" for n in range(scalars)]
+    return dict.fromkeys(names, real)
+
+
 def _typed(text: str) -> str:
     """The text with the type of pairs for locals that stand for operands."""
     return text.replace("typeof_cpd", "typeof_y").replace("typeof_cpv", "typeof_y")
@@ -283,10 +285,9 @@ def _bare(definition: ReductionDefinition) -> Any:
     )
 
 
-def _summed(made: Any, array: Any, way: int, inner: bool) -> Any:
+def _summed(made: Any, array: Any, inner: bool) -> Any:
     """A gradient of all batches in the shape of an array that may have fewer."""
     shape = array.shape[:-1] if inner else array.shape
-    del way
     ends = array.shape[-1:] if inner else ()
     lines = made.shape[: len(made.shape) - 1] if inner else made.shape
     missing = len(lines) - 1 - max(0, len(shape) - 2)

@@ -1,4 +1,4 @@
-"""What a user defined as a `Pairs`: a reduction in every pair, a map of it, a reduction of pairs."""
+"""What a user defined as a `Pairs`: reductions in pairs, a map of them, a reduction of pairs."""
 
 from __future__ import annotations
 

@@ -12,12 +12,11 @@ from clprim.arrays.array import Array
 from clprim.arrays.creation import asarray, empty, zeros
 from clprim.dtypes import AnyDType, is_integer, promote, value_dtype
 from clprim.errors import DefinitionError, ShapeError, quoted
+from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.sums import added
 from clprim.pairs import Pairs
 from clprim.reduction import Reduction
-
-__all__ = ["kernel_sum", "kernel_sum_backward", "nearest"]
 
 # Whole numbers that a float32 tells apart.
 _EXACT = 1 << 24
@@ -48,6 +47,7 @@ def _kernel_sum(kernel: str, dtype: AnyDType, columns: bool) -> Pairs:
     return Pairs(inner=_squares(), expr=expr, outer=outer, name="kernel_sum")
 
 
+@operator(sample='x, x, empty((0, 3, 4)), "exp(-d2)"')
 def kernel_sum(x: Any, y: Any, b: Any, kernel: str, *numbers: Any, out: Any = None) -> Array:
     r"""Returns the sums over j of a kernel of \\|x_i - y_j\\|² times b_j.
 
@@ -150,8 +150,7 @@ def _nearest(k: int, dtype: AnyDType) -> Pairs:
     """The k least squares of distances and whose they are: a list that stays sorted."""
     count = range(k)
     places = [f"reduce_y{k + n}" for n in count]
-    insert = ["if (@v < reduce_y%d) {" % (k - 1)]
-    insert += ["reduce_y%d = @v;" % (k - 1), f"{places[-1]} = @p;"]
+    insert = [f"if (@v < reduce_y{k - 1}) {{", f"reduce_y{k - 1} = @v;", f"{places[-1]} = @p;"]
     for n in reversed(range(1, k)):
         insert += [
             f"if (reduce_y{n} < reduce_y{n - 1}) {{",
@@ -195,6 +194,7 @@ def _first(dtype: AnyDType) -> Pairs:
     return Pairs(inner=_squares(), expr="y0 = d; y1 = x2;", outer=outer, name="nearest")
 
 
+@operator(sample="x, x")
 def nearest(x: Any, y: Any, k: int = 1) -> tuple[Array, Array]:
     """Returns the k nearest points of y to every point of x, the nearest first.
 

@@ -1,10 +1,10 @@
 // Packs an operand of a matrix product: tiles of 64 lanes, in which the lanes of one step of
-// depth lie side by side, so that the product reads it from the first to the last element.
+// k lie side by side, so that the product reads it from the first to the last element.
 //
 //     tile 0: depth 0: lane 0 ... 63 | depth 1: lane 0 ... 63 | ...       tile 1: ...
 //
 // Lanes that are not there are the last one, so that strings see no others.
-// Steps of depth lie side by side in the operand: squares of 16 x 16 are turned over, so that a line
+// Steps of k lie side by side in the operand: squares of 16 x 16 are transposed, so that a line
 // of memory is read once.
 typedef int index_t;
 
