@@ -21,7 +21,8 @@ from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted, short
 from clprim.gradients.kernels import register
 from clprim.language.pairs import define_pairs
 from clprim.plan.kernel import Plan
-from clprim.plan.reduction.nested import Nested, plan_nested
+from clprim.plan.reduction.nested import plan_nested
+from clprim.plan.reduction.nested_code import Nested
 from clprim.plan.strides import Operand, broadcast_shapes, broadcast_strides, dense_strides
 from clprim.plan.table import Table
 from clprim.reduction import Reduction

@@ -295,7 +295,7 @@ def _summed(made: Any, array: Any, inner: bool) -> Any:
     for d, size in enumerate(shape[:-2]):
         if size == 1 and lines[missing + d] > 1:
             axes.append(missing + d)
-    if inner and ends[0] == 1 and made.shape[-1] > 1:
+    if ends == (1,) and made.shape[-1] > 1:
         axes.append(made.ndim - 1)
     if max(shape[-2:], default=1) == 1 and lines[-1] > 1:
         axes.append(len(lines) - 1)

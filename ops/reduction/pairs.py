@@ -13,7 +13,7 @@ from clprim.arrays.creation import asarray, empty, zeros
 from clprim.dtypes import AnyDType, is_integer, promote, value_dtype
 from clprim.errors import DefinitionError, ShapeError, quoted
 from clprim.ops.registry import operator
-from clprim.ops.shared.arguments import dtype_of
+from clprim.ops.shared.arguments import check_floating
 from clprim.ops.shared.sums import added
 from clprim.pairs import Pairs
 from clprim.reduction import Reduction
@@ -106,14 +106,14 @@ def kernel_sum_backward(
         ShapeError, DTypeError, DefinitionError: With what was given and what was expected.
     """
     x, y, b, columns = _points("kernel_sum_backward", x, y, b)
-    dtype_of("kernel_sum_backward", "grad", grad)
+    check_floating("kernel_sum_backward", "grad", grad)
     grad = asarray(grad)
     dtype = promote([a.dtype for a in (x, y, b)])
     gradient = _gradient(kernel, dtype)
     lines, others = x[..., :, None, :], y[..., None, :, :]
     if not columns:
         found = gradient(lines, others, b[..., None, :], *numbers, grad=grad)
-        return tuple(g.reshape(a.shape) for g, a in zip(found, (x, y, b), strict=True))  # type: ignore[return-value] # three
+        return tuple(g.reshape(a.shape) for g, a in zip(found, (x, y, b), strict=True))
     made = [zeros(a.shape, a.dtype) for a in (x, y, b)]
     for e in range(b.shape[-1]):
         found = gradient(lines, others, b[..., None, :, e], *numbers, grad=grad[..., e])
@@ -132,7 +132,7 @@ def _gradient(kernel: str, dtype: AnyDType) -> Any:
 def _points(what: str, x: Any, y: Any, b: Any) -> tuple[Array, Array, Array, bool]:
     """Points and what is summed as arrays, and whether the latter has columns."""
     for name, a in (("x", x), ("y", y), ("b", b)):
-        dtype_of(what, name, a)
+        check_floating(what, name, a)
     x, y, b = asarray(x), asarray(y), asarray(b)
     columns = b.ndim == y.ndim
     ends = b.shape[-2:-1] if columns else b.shape[-1:]
@@ -219,14 +219,16 @@ def nearest(x: Any, y: Any, k: int = 1) -> tuple[Array, Array]:
         >>> x = cp.asarray(np.float32([[0, 1], [9, 9]]))
         >>> y = cp.asarray(np.float32([[0, 0], [6, 5], [0, 3]]))
         >>> distances, indices = ops.nearest(x, y, k=2)
-        >>> distances.get(), indices.get()
-        (array([[ 1.,  2.],
-               [ 5., 10.816654]], dtype=float32), array([[0, 2],
-               [1, 2]]))
+        >>> distances.get()
+        array([[ 1.      ,  2.      ],
+               [ 5.      , 10.816654]], dtype=float32)
+        >>> indices.get()
+        array([[0, 2],
+               [1, 2]])
     """
     what = "nearest"
     for name, a in (("x", x), ("y", y)):
-        dtype_of(what, name, a)
+        check_floating(what, name, a)
     x, y = asarray(x), asarray(y)
     if x.ndim < 2 or y.ndim < 2 or x.shape[-1] != y.shape[-1]:
         raise ShapeError(

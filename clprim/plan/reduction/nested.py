@@ -11,27 +11,23 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from clprim.dtypes import AnyDType, stored_type
+from clprim.dtypes import stored_type
 from clprim.language.definition import ReductionDefinition
-from clprim.language.pairs import PairsDefinition
 from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import (
     BAKED_DIMS,
-    KernelCode,
     KernelPlan,
     OperandCode,
     Plan,
-    ScalarCode,
     power_of_two,
     round_up,
 )
 from clprim.plan.product.pack import Packing, pack_kernel
-from clprim.plan.reduction.code import PartialCode, partial_code
+from clprim.plan.reduction.nested_code import Nested, NestedTile, nested_code, spread_rows
 from clprim.plan.reduction.pairs import PairLoops, panel_numbers
 from clprim.plan.reduction.schedule import GROUPS_PER_UNIT
-from clprim.plan.reduction.stage import PAIRS_CHAIN, levels_of_pairs
-from clprim.plan.snippets import Printed, index_type, own_names, unified_functions
-from clprim.plan.strides import Dim, Operand, Space
+from clprim.plan.snippets import index_type
+from clprim.plan.strides import Dim, Space
 from clprim.traits import DeviceTraits
 
 # Vectors of columns of a panel, and rows of a tile, where the inner one has registers for them.
@@ -42,142 +38,6 @@ SCALARS, SCALAR_ROWS = 32, 2
 MOST_VECTORS = 768
 # Strips of rows that take a panel one after another, and vectors that all their partials are.
 STRIPS, STRIP_VECTORS = 8, 128
-
-
-@dataclass(frozen=True)
-class Nested:
-    """One call of a `Pairs`.
-
-    Attributes:
-        definition: The checked strings.
-        shape: Batches, then rows, then columns.
-        depth: Elements of a pair.
-        spread: Elements of a result's own axis; 1 where it has none.
-        inputs: Where arrays lie, with all of ``shape`` and, of inner ones, ``depth``; of outer
-            ones, ``spread``.
-        strides: Of each in elements: batches, rows, columns, and the last axis (0 without).
-        results: Where results go.
-        result_strides: Of each in elements: batches, rows, and their own axis.
-        scalars: dtypes of the numbers.
-        real: dtype that everything is computed in.
-        partials: dtypes of the outer partials.
-    """
-
-    definition: PairsDefinition
-    shape: tuple[int, ...]
-    depth: int
-    spread: int
-    inputs: tuple[Operand, ...]
-    strides: tuple[tuple[int, ...], ...]
-    results: tuple[Operand, ...]
-    result_strides: tuple[tuple[int, ...], ...]
-    scalars: tuple[AnyDType, ...]
-    real: AnyDType
-    partials: tuple[AnyDType, ...]
-
-
-@dataclass(frozen=True)
-class FoldPart:
-    """What the macros of reductions print of one of the two; see `ReductionCode`."""
-
-    expr: str
-    init: str
-    step: str
-    combine: str
-    finalize: str
-    results: tuple[OperandCode, ...]
-    inputs: tuple[OperandCode, ...]
-    partials: tuple[PartialCode, ...]
-    values: tuple[tuple[str, str], ...]
-    scalars: tuple[ScalarCode, ...]
-    merge: str
-    kept: int
-    levels: int
-    endless: bool
-    chain: int
-    combine_vectors: bool
-    added: tuple[str, ...]
-    scaling: tuple[tuple[str, str], ...]
-    parts: tuple[str, str, str]
-    init_part: str
-    finalize_part: str
-    positions: tuple[()] = ()
-    finalized: tuple[()] = ()
-    partial: bool = False
-    random: bool = False
-
-
-@dataclass(frozen=True)
-class NestedCode(KernelCode):
-    """What reduction/nested.cl.jinja prints.
-
-    Attributes:
-        real: OpenCL C type of everything but positions.
-        inner: The reduction of a pair, or None.
-        expr: The map of its results.
-        outer: The reduction over pairs.
-        inputs: Arrays of pairs: the inner one's, then those of ``expr``.
-        first: How many of them are the inner one's.
-        kinds: What each of them varies with: ``row``, ``column``, ``both``, ``neither``.
-        packed: Names of those that lie in panels.
-        values: How many values a pair has.
-        spread: Arrays of the outer one along the results' own axis.
-        spread_rows: Whether each of these varies with rows; else it lies in a panel.
-        mode: ``vectors``: a row's partials are vectors; ``scalars``; or ``spread``.
-        vector, unroll, tall: A tile's vectors of columns and rows.
-        strips: How many such rows take a panel one after another, while a cache holds it.
-        wide: Elements of a vector along the results' own axis.
-        across: Such vectors of a row, and ...
-        beside: ... those of which registers hold partials of all rows.
-        position: Whether the outer one asks for a pair's position.
-        scalars: The run-time numbers.
-        kept: Loops of batches.
-    """
-
-    real: str
-    inner: FoldPart | None
-    expr: str
-    outer: FoldPart
-    inputs: tuple[OperandCode, ...]
-    first: int
-    kinds: tuple[str, ...]
-    packed: tuple[str, ...]
-    values: int
-    spread: tuple[OperandCode, ...]
-    spread_rows: tuple[bool, ...]
-    mode: str
-    vector: int
-    unroll: int
-    tall: int
-    strips: int
-    wide: int
-    across: int
-    beside: int
-    position: bool
-    scalars: tuple[ScalarCode, ...]
-    kept: int
-    partials: tuple[PartialCode, ...] = ()
-
-
-@dataclass(frozen=True)
-class NestedTile:
-    """How pairs are cut.
-
-    Attributes:
-        vector, unroll, tall, strips, wide, across, beside, mode: See `NestedCode`.
-        per_group, groups: Tiles of rows of a work-item, and work-items.
-    """
-
-    vector: int
-    unroll: int
-    tall: int
-    strips: int
-    wide: int
-    across: int
-    beside: int
-    mode: str
-    per_group: int
-    groups: int
 
 
 def nested_tile(what: Nested, traits: DeviceTraits) -> NestedTile:
@@ -202,7 +62,7 @@ def nested_tile(what: Nested, traits: DeviceTraits) -> NestedTile:
         own = own_vectors and lanes > 1 and what.spread > 1
         wide = min(lanes, power_of_two(what.spread)) if own else 1
         across = -(-what.spread // wide)
-        held = 1 + sum(1 for row in _spread_rows(what) if row)
+        held = 1 + sum(1 for row in spread_rows(what) if row)
         tall = max(1, min(tall, MOST_VECTORS // (across * held * outer.partials)))
         if own:
             beside = max(1, min(across, traits.sums * 6 // (7 * tall * outer.partials)))
@@ -222,19 +82,10 @@ def nested_tile(what: Nested, traits: DeviceTraits) -> NestedTile:
     )
 
 
-def _spread_rows(what: Nested) -> tuple[bool, ...]:
-    """Whether arrays along the results' own axis vary with rows."""
-    return tuple(not s[-2] for s in what.strides[what.definition.shared :])
-
-
 def plan_nested(what: Nested, traits: DeviceTraits) -> Plan:
     """Plans a call, of whose results none is empty."""
     definition, tile = what.definition, nested_tile(what, traits)
     columns = what.shape[-1]
-    panel = tile.vector * tile.unroll
-    panels = -(-columns // panel)
-    type_name = stored_type(what.real).value
-    spread_lanes = tile.wide * tile.across
     space = Space(
         tuple(
             Dim(n, tuple(s[d] for s in what.strides))
@@ -243,73 +94,111 @@ def plan_nested(what: Nested, traits: DeviceTraits) -> Plan:
         tuple(a.in_elements(a.offset) for a in what.inputs),
     )
     index = index_type(space, compared=definition.outer.positions != frozenset(), traits=traits)
-    batch_dims = [Dim(n, tuple(s[d] for s in what.strides)) for d, n in enumerate(what.shape[:-2])]
-    kinds = tuple(_kind(s) for s in what.strides[: definition.shared])
-    stages: list[KernelPlan] = []
-    workspace: dict[str, tuple[int, AnyDType]] = {}
+    packings = [_packing(what, tile, k, index) for k in range(len(what.inputs))]
+    workspace = {p.what.to: (max(1, p.elements), what.real) for p in packings if p is not None}
+    if any(elements >= 2**31 - 2**20 for elements, _ in workspace.values()):
+        index = "long"
     numbers: dict[str, int] = {"depth": what.depth, "height": what.shape[-2], "width": columns}
     numbers |= {"spread": what.spread, "per_group": tile.per_group}
     numbers |= {f"k{d}": n for d, n in enumerate(what.shape[:-2])}
-    packed, codes = [], []
-    for k, (a, strides) in enumerate(zip(what.inputs, what.strides, strict=True)):
-        name, own_axis = f"x{k}", k >= definition.shared
-        inner = k < definition.own
-        code = OperandCode.of(name, a.dtype, what.real, strides[-1] if own_axis else strides[-2])
-        rows = not strides[-2] if own_axis else False
-        if (inner and kinds[k] == "column") or (own_axis and not rows):
-            packed.append(name)
-            lanes, size, tiles = (
-                (what.spread, spread_lanes, 1) if own_axis else (columns, panel, panels)
-            )
-            depth = columns if own_axis else what.depth
-            column, step = (strides[-1], strides[-2]) if own_axis else (strides[-2], strides[-1])
-            groups = math.prod(d.size for d in batch_dims if d.strides[k])
-            elements = groups * tiles * size * depth
-            index = "long" if elements >= 2**31 - 2**20 else index
-            one = Dim(1, (0,) * len(what.strides))
-            loops = PairLoops(one, one, tuple(batch_dims), (), (), ())
-            numbers |= dict(panel_numbers(name, k, loops, tiles * size * depth))
-            workspace[f"{name}_panels"] = max(1, elements), what.real
-            codes.append(OperandCode(name, type_name, type_name, "direct", "one"))
-            if not elements:
-                continue
-            moves = [d.strides[k] for d in batch_dims if d.strides[k]]
-            stages.append(
-                pack_kernel(
-                    Packing(
-                        name=definition.name,
-                        buffer=name,
-                        operand=OperandCode.of("x", a.dtype, what.real, column),
-                        itemsizes=(a.dtype.itemsize, what.real.itemsize),
-                        start=a.in_elements(a.offset),
-                        depths=(1, 1, depth),
-                        strides=(0, 0, step),
-                        places={"x_group": moves[-1] if moves else 0, "x_lane": column},
-                        lanes=lanes,
-                        groups=groups,
-                        tile=size,
-                        width=tile.vector if not own_axis else 1,
-                        index=index,
-                        to=f"{name}_panels",
-                        repeats=True,
-                        once=False,
-                    ),
-                    tiles,
-                    depth,
-                )
-            )
+    type_name = stored_type(what.real).value
+    codes = []
+    for k, (a, strides, packed) in enumerate(zip(what.inputs, what.strides, packings, strict=True)):
+        name, last = f"x{k}", -1 if k >= definition.shared else -2
+        code = OperandCode.of(name, a.dtype, what.real, strides[last])
+        if packed is not None:
+            code = OperandCode(name, type_name, type_name, "direct", "one")
+            numbers |= packed.numbers
         else:
             numbers[f"{name}_start"] = a.in_elements(a.offset)
             numbers |= {f"{name}_k{d}": s for d, s in enumerate(strides[:-3])}
             numbers |= {f"{name}_row": strides[-3], f"{name}_column": strides[-2]}
             numbers[f"{name}_step"] = strides[-1]
-            codes.append(code)
+        codes.append(code)
     for n, (y, strides) in enumerate(zip(what.results, what.result_strides, strict=True)):
-        name = f"y{n}"
-        numbers[f"{name}_start"] = y.in_elements(y.offset)
-        numbers |= {f"{name}_k{d}": s for d, s in enumerate(strides[:-2])}
-        numbers |= {f"{name}_row": strides[-2], f"{name}_column": strides[-1]}
-    code = _code(what, tile, tuple(codes), kinds, tuple(packed), index, panels, traits)
+        numbers[f"y{n}_start"] = y.in_elements(y.offset)
+        numbers |= {f"y{n}_k{d}": s for d, s in enumerate(strides[:-2])}
+        numbers |= {f"y{n}_row": strides[-2], f"y{n}_column": strides[-1]}
+    names = {f"x{k}": p.what.to for k, p in enumerate(packings) if p is not None}
+    main = _main(what, tile, tuple(codes), tuple(names), numbers, index, traits)
+    stages = [
+        pack_kernel(replace(p.what, index=index), p.tiles, p.depth)
+        for p in packings
+        if p is not None and p.elements
+    ]
+    return Plan((*stages, main.renamed(names)), workspace)
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """What is packed of an operand, and the numbers that the main kernel finds it by."""
+
+    what: Packing
+    tiles: int
+    depth: int
+    elements: int
+    numbers: dict[str, int]
+
+
+def _packing(what: Nested, tile: NestedTile, k: int, index: str) -> _Packed | None:
+    """How an operand is packed; None where it is read in place."""
+    definition, strides, a = what.definition, what.strides[k], what.inputs[k]
+    further, columns = k >= definition.shared, what.shape[-1]
+    inner = k < definition.own and _kind(strides) == "column"
+    if not inner and not (further and strides[-2]):
+        return None
+    if further:  # along the results' own axis, column by column
+        lanes, size, tiles, depth = what.spread, tile.wide * tile.across, 1, columns
+        column, step = strides[-1], strides[-2]
+    else:
+        size = tile.vector * tile.unroll
+        lanes, tiles, depth = columns, -(-columns // size), what.depth
+        column, step = strides[-2], strides[-1]
+    batch = tuple(Dim(n, tuple(s[d] for s in what.strides)) for d, n in enumerate(what.shape[:-2]))
+    moves = [d for d in batch if d.strides[k]]
+    groups = math.prod(d.size for d in moves)
+    one = Dim(1, (0,) * len(what.strides))
+    loops = PairLoops(one, one, batch, (), (), ())
+    return _Packed(
+        Packing(
+            name=definition.name,
+            buffer=f"x{k}",
+            operand=OperandCode.of("x", a.dtype, what.real, column),
+            itemsizes=(a.dtype.itemsize, what.real.itemsize),
+            start=a.in_elements(a.offset),
+            depths=(1, 1, depth),
+            strides=(0, 0, step),
+            places={"x_group": moves[-1].strides[k] if moves else 0, "x_lane": column},
+            lanes=lanes,
+            groups=groups,
+            tile=size,
+            width=1 if further else tile.vector,
+            index=index,
+            to=f"x{k}_panels",
+            repeats=True,
+            once=False,
+        ),
+        tiles,
+        depth,
+        groups * tiles * size * depth,
+        dict(panel_numbers(f"x{k}", k, loops, tiles * size * depth)),
+    )
+
+
+def _main(
+    what: Nested,
+    tile: NestedTile,
+    codes: tuple[OperandCode, ...],
+    packed: tuple[str, ...],
+    numbers: dict[str, int],
+    index: str,
+    traits: DeviceTraits,
+) -> KernelPlan:
+    """The kernel itself."""
+    definition = what.definition
+    panels = -(-what.shape[-1] // (tile.vector * tile.unroll))
+    kinds = tuple(_kind(s) for s in what.strides[: definition.shared])
+    code = nested_code(what, tile, codes, kinds, packed, index, panels, traits)
     baked = len(what.shape) + 2 > BAKED_DIMS
     found = Arguments(index)
     for y in code.outer.results:
@@ -319,24 +208,21 @@ def plan_nested(what: Nested, traits: DeviceTraits) -> Plan:
     found.scalars(code.scalars)
     if not baked:
         found.numbers(**numbers)
-    code = replace(
-        code,
-        parameters=tuple(found.parameters),
-        constants=tuple(numbers.items()) if baked else (),
-    )
     ops = (0 if definition.inner is None else what.depth) * _flops(definition.inner)
     ops += definition.expr.flops + what.spread * _flops(definition.outer)
-    main = KernelPlan(
+    return KernelPlan(
         "reduction/nested",
-        code,
+        replace(
+            code,
+            parameters=tuple(found.parameters),
+            constants=tuple(numbers.items()) if baked else (),
+        ),
         tuple(found.arguments),
         (1, tile.groups, math.prod(what.shape[:-2])),
         (1, 1, 1),
         sum(a.size * a.dtype.itemsize for a in (*what.inputs, *what.results)),
         ops * math.prod(what.shape),
     )
-    names = {name: f"{name}_panels" for name in packed}
-    return Plan((*stages, main.renamed(names)), workspace)
 
 
 def _flops(definition: ReductionDefinition | None) -> int:
@@ -348,137 +234,3 @@ def _kind(strides: Sequence[int]) -> str:
     if row and column:
         return "both"
     return "row" if row else "column" if column else "neither"
-
-
-def _code(
-    what: Nested,
-    tile: NestedTile,
-    codes: tuple[OperandCode, ...],
-    kinds: tuple[str, ...],
-    packed: tuple[str, ...],
-    index: str,
-    panels: int,
-    traits: DeviceTraits,
-) -> NestedCode:
-    """What the template prints."""
-    definition, real = what.definition, stored_type(what.real).value
-    printed = Printed()
-    types = {f"x{k}": real for k in range(len(codes))}
-    types |= {f"w{n}": real for n in range(definition.scalars)}
-    types |= {
-        f"{family}{n}": real for family in ("y", "reduce_y") for n in range(definition.values)
-    }
-    scalars = tuple(ScalarCode(f"w{n}", real) for n in range(definition.scalars))
-    everything = definition.snippets
-    results = tuple(
-        OperandCode.of(
-            f"y{n}", r.dtype, r.dtype if r.dtype.kind in "iu" else what.real, strides[-1]
-        )
-        for n, (r, strides) in enumerate(zip(what.results, what.result_strides, strict=True))
-    )
-    inner = None
-    if definition.inner is not None:
-        partials = (what.real,) * definition.inner.partials
-        inner = _part(definition.inner, what, printed, partials, "inner", what.depth)
-        inner = replace(inner, chain=PAIRS_CHAIN, scalars=scalars)
-    # Steps into one accumulator of a panel: vectors, or scalars one after another.
-    each = {"vectors": tile.unroll, "scalars": tile.vector * tile.unroll}.get(tile.mode, 1)
-    chain = max(1, PAIRS_CHAIN // each) if tile.mode != "spread" else 4
-    outer = _part(definition.outer, what, printed, what.partials, "outer", panels, chain=chain)
-    outer = replace(outer, results=results, scalars=scalars, kept=len(what.shape) - 2)
-    shared = definition.shared
-    return NestedCode(
-        name=definition.name,
-        preamble=definition.preamble,
-        parameters=(),
-        index=index,
-        unified=unified_functions(everything, definition.preamble, traits),
-        divided=printed.divided,
-        doubles=real == "double",
-        own=own_names(everything, definition.preamble),
-        real=real,
-        inner=inner,
-        expr=printed.text(definition.expr, types),
-        outer=outer,
-        inputs=codes[:shared],
-        first=definition.own,
-        kinds=kinds,
-        packed=packed,
-        values=definition.values,
-        spread=codes[shared:],
-        spread_rows=_spread_rows(what),
-        mode=tile.mode,
-        vector=tile.vector,
-        unroll=tile.unroll,
-        tall=tile.tall,
-        strips=tile.strips,
-        wide=tile.wide,
-        across=tile.across,
-        beside=tile.beside,
-        position="reduce_item" in definition.outer.step.used | definition.outer.expr.used,
-        scalars=scalars,
-        kept=len(what.shape) - 2,
-    )
-
-
-def _part(
-    definition: ReductionDefinition,
-    what: Nested,
-    printed: Printed,
-    partials: Sequence[AnyDType],
-    side: str,
-    steps: int,
-    chain: int = PAIRS_CHAIN,
-) -> FoldPart:
-    """What is printed of one of the two reductions.
-
-    Args:
-        definition: Which.
-        what: The call.
-        printed: Collects what is divided.
-        partials: dtypes of its partials.
-        side: ``inner`` or ``outer``.
-        steps: That take something in, one after another.
-        chain: How many of them make a chain.
-    """
-    real = stored_type(what.real).value
-    codes = tuple(partial_code(n, d, definition.family) for n, d in enumerate(partials))
-    types = {f"x{n}": real for n in range(definition.inputs)}
-    types |= {f"w{n}": real for n in range(definition.scalars)}
-    types |= {p.name: p.value for p in codes} | {p.other: p.value for p in codes}
-    values = tuple(
-        (f"y{n}", codes[n].value if definition.values_are_partials else real)
-        for n in range(definition.values)
-    )
-    summed = any(d.kind == "f" and n in definition.summed for n, d in enumerate(partials))
-    levels, endless = 0, False
-    if summed:
-        levels, endless = levels_of_pairs(steps, chain)
-    snippet_types = types | dict(values)
-    return FoldPart(
-        expr=printed.text(definition.expr, snippet_types),
-        init=printed.text(definition.init, types),
-        step=printed.text(definition.step, snippet_types),
-        combine=printed.text(definition.combine, types),
-        finalize=printed.text(definition.finalize, snippet_types),
-        results=(),
-        inputs=tuple(OperandCode(f"x{n}", real, real, "direct") for n in range(definition.inputs)),
-        partials=codes,
-        values=values,
-        scalars=(),
-        merge=f"take_{side}",
-        parts=(f"{side}_expr", f"{side}_step", f"{side}_combine"),
-        init_part=f"{side}_init",
-        finalize_part=f"{side}_finalize",
-        kept=0,
-        levels=levels,
-        endless=endless,
-        chain=chain,
-        combine_vectors=definition.combine_componentwise,
-        added=tuple(
-            p.name
-            for n, (p, d) in enumerate(zip(codes, partials, strict=True))
-            if n in definition.added and d.kind == "f"
-        ),
-        scaling=(("plain", ""),) * definition.results,
-    )
