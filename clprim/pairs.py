@@ -161,18 +161,7 @@ class Pairs(Strings):
         if not is_integer(axis) or axis not in (-1, -2):
             raise ShapeError(f"{what}: axis={quoted(axis)}: expected -1 (columns) or -2 (rows)")
         own, shared = definition.own, definition.shared
-        spaces = [
-            (a.shape[:-1] if k < own or k >= shared else a.shape) for k, a in enumerate(inputs)
-        ]
-        flat = [k for k, a in enumerate(inputs) if not a.ndim and (k < own or k >= shared)]
-        if flat:
-            raise ShapeError(
-                f"{what}: x{flat[0]} is a number by itself; expected an axis of a pair"
-            )
-        pairs = broadcast_shapes(what, spaces)
-        if len(pairs) < 2:
-            listed = ", ".join(str(a.shape) for a in inputs)
-            raise ShapeError(f"{what}: shapes {listed}: expected (…, M, 1, K) with (…, 1, N, K)")
+        pairs = self.shape_of([a.shape for a in inputs])
         depth = broadcast_shapes(what, [a.shape[-1:] for a in inputs[:own]])[0] if own else 1
         ends = [a.shape[-1:] for a in inputs[shared:]]
         spread = broadcast_shapes(what, ends)[0] if ends else 1
@@ -236,6 +225,25 @@ class Pairs(Strings):
             real,
             partials,
         )
+
+    def shape_of(self, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+        """Returns (…, M, N) of arrays of these shapes.
+
+        Raises:
+            ShapeError: They do not broadcast, or have too few dimensions.
+        """
+        what, own, shared = self.what, self.definition.own, self.definition.shared
+        spaces = []
+        for k, shape in enumerate(shapes):
+            further = k < own or k >= shared  # has an axis of its own
+            if further and not shape:
+                raise ShapeError(f"{what}: x{k} has no dimensions; expected an axis of pairs")
+            spaces.append(shape[:-1] if further else shape)
+        pairs = broadcast_shapes(what, spaces)
+        if len(pairs) < 2:
+            listed = ", ".join(map(str, shapes))
+            raise ShapeError(f"{what}: shapes {listed}: expected (…, M, 1, K) with (…, 1, N, K)")
+        return pairs
 
     def snippets(self, problem: Any) -> Mapping[str, str]:
         """The strings, each by the reduction that it is of."""

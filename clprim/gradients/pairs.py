@@ -7,12 +7,15 @@ Each gradient is one more reduction, over columns or over rows.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from clprim.arrays.creation import full
+from clprim.call.scalars import check_count
 from clprim.errors import DefinitionError, ShapeError
 from clprim.gradients.arguments import as_names, as_tuple, is_array
 from clprim.gradients.kernels import make
@@ -75,19 +78,22 @@ class PairsGradient:
         double = any(a.dtype == np.float64 for a in arrays)
         real = "double" if double else "float"
         dtype = np.dtype(np.float64 if double else np.float32)
-        results = as_tuple(pairs(*args, axis=axis))
+        check_count(self._what, len(args), definition.inputs, definition.scalars)
+        shape = pairs.shape_of([a.shape for a in arrays])
+        kept = shape[:-1] if axis == -1 else (*shape[:-2], shape[-1])
         grads = as_tuple(grad)
-        if len(grads) != len(results):
-            raise ShapeError(f"{self._what}: expected {len(results)} gradients, got {len(grads)}")
+        if len(grads) != definition.results:
+            raise ShapeError(
+                f"{self._what}: expected {definition.results} gradients, got {len(grads)}"
+            )
         rows: dict[str, Any] = {}
-        for n, (g, y) in enumerate(zip(grads, results, strict=True)):
-            rows[f"gy{n}"] = g if is_array(g) else full(y.shape, 0 if g is None else g, dtype)
-            if rows[f"gy{n}"].shape != y.shape:
+        for n, g in enumerate(grads):
+            rows[f"gy{n}"] = g if is_array(g) else full(kept, 0 if g is None else g, dtype)
+            if rows[f"gy{n}"].shape != kept:
                 raise ShapeError(
-                    f"{self._what}: grad has shape {rows[f'gy{n}'].shape}, the result {y.shape}"
+                    f"{self._what}: grad has shape {rows[f'gy{n}'].shape}, the result {kept}"
                 )
         self._row_values(rows, args, axis, real)
-        kept = results[0].shape
         lines = {
             n: a.reshape((*kept, 1) if axis == -1 else (*kept[:-1], 1, kept[-1]))
             for n, a in rows.items()
@@ -189,8 +195,8 @@ class PairsGradient:
         else:
             names |= {f"reduce_y{n}": f"x{mapped + n}" for n in range(partials)}
         body = text + _typed(renamed(definition.expr, names))
-        unread = "".join(f"(void)x{n};\n" for n in range(mapped + partials))
-        pair = define_pointwise(unread + body, name=None, preamble=definition.preamble)
+        body = _reading(range(mapped + partials), body) + body
+        pair = define_pointwise(body, name=None, preamble=definition.preamble)
         wanted = [mapped + n for n in range(partials)] if k < own else [k - own]
         types = _types(mapped + partials, definition.scalars, real)
         count = definition.values
@@ -218,8 +224,7 @@ class PairsGradient:
         results = [(f"y{n}", f"gx{m}") for n, m in enumerate(wanted)]
         whole.append("{" + derived.snippet(results, lambda n: back.get(n, n)) + "}\n")
         mentioned = "".join(whole)
-        unused = [f"x{n}" for n in range(own, shared) if f"x{n}" not in mentioned]
-        expr = "".join(f"(void){n};\n" for n in unused) + mentioned
+        expr = _reading(range(own, shared), mentioned) + mentioned
         helpers = {
             elements.helpers(gradients): None,
             derived.helpers([g for _, g in results]): None,
@@ -257,8 +262,14 @@ class PairsGradient:
         names = {f"gy{n}": f"x{n}" for n in range(partials)}
         names |= {f"x{n}": f"x{partials + n}" for n in range(inner.inputs)}
         text = elements.snippet([("y0", f"g{name}")], lambda n: names.get(n, n))
-        unread = "".join(f"(void)x{n};\n" for n in range(partials + inner.inputs))
-        return make("Reduction", unread + text, **_SUM, preamble=elements.helpers([f"g{name}"]))
+        text = _reading(range(partials + inner.inputs), text) + text
+        return make("Reduction", text, **_SUM, preamble=elements.helpers([f"g{name}"]))
+
+
+def _reading(arrays: Iterable[int], text: str) -> str:
+    """Reads those arrays that a text does not mention: none may be left out, vectors or not."""
+    unread = [n for n in arrays if not re.search(rf"\bx{n}\b", text)]
+    return "".join(f"typeof_y0 cpn{n} = x{n};\n" for n in unread)
 
 
 def _types(inputs: int, scalars: int, real: str) -> dict[str, str]:
