@@ -20,6 +20,7 @@ from clprim.runtime.device import Device
 GAUSS = "exp(-d2 * w0)"
 #: The width of a Gaussian, over the dimensions, so that sums are of ordinary numbers.
 WIDTH = 0.25
+_SUMS = "Kernel sums"
 
 STRINGS = {
     "L1": ("y0 = fabs(x0 - x1);", "reduce_y0 = 0;", "reduce_y0 += y0;"),
@@ -42,6 +43,7 @@ class Job:
     """One problem.
 
     Attributes:
+        group: Title of its table.
         title: Of its row.
         terms: Elements of all pairs.
         call: What clprim runs.
@@ -49,6 +51,7 @@ class Job:
         targets: How many times as fast as some of them it is to be.
     """
 
+    group: str
     title: str
     terms: int
     call: Callable[[], Any]
@@ -114,7 +117,9 @@ def product_jobs(*, quick: bool) -> list[Job]:
             if name == "L1" and _there("torch"):
                 rivals["PyTorch"] = _torch_distances(hosts, 1.0)
             target = Target("our matmul", _OF_PRODUCTS[name], f"of our matmul, {name}")
-            jobs.append(Job(f"{name}, {m} × {n} × {k}", m * n * k, call, rivals, (target,)))
+            title = f"{name}, {m} × {n} × {k}"
+            group = "Products of strings"
+            jobs.append(Job(group, title, m * n * k, call, rivals, (target,)))
     return jobs
 
 
@@ -137,10 +142,10 @@ def kernel_jobs(*, quick: bool) -> list[Job]:
         title = f"Gaussian sum, {count} × {count}, {depth} dimensions"
         rivals, gradients = _keops(hosts, width)
         target = Target("KeOps", bound, f"as fast as KeOps, {depth} dimensions", unit="×")
-        jobs.append(Job(title, count * count * depth, forward, rivals, (target,)))
+        jobs.append(Job(_SUMS, title, count * count * depth, forward, rivals, (target,)))
         target = Target("KeOps", 5, "as fast as KeOps, gradients", unit="×")
         title = f"its gradients in points and weights, {depth} dimensions"
-        jobs.append(Job(title, count * count * depth, backward, gradients, (target,)))
+        jobs.append(Job(_SUMS, title, count * count * depth, backward, gradients, (target,)))
     return jobs
 
 
@@ -186,7 +191,8 @@ def nearest_jobs(*, quick: bool) -> list[Job]:
         target = Target("PyTorch", 2, "as fast as PyTorch's cdist and min", unit="×")
         call = functools.partial(ops.nearest, x, y, k)
         title = f"{k} nearest of {count}, {depth} dimensions"
-        jobs.append(Job(title, count * count * depth, call, rivals, (target,) if k == 1 else ()))
+        targets = (target,) if k == 1 else ()
+        jobs.append(Job("Nearest points", title, count * count * depth, call, rivals, targets))
     return jobs
 
 
@@ -195,30 +201,31 @@ def _least(torch: Any, distances: Callable[[], Any], k: int) -> Any:
     return found.min(1) if k == 1 else torch.topk(found, k, largest=False)
 
 
-def pairs_report(rows: Sequence[Row], *, quick: bool) -> Report:
-    """Returns the page."""
+def _table(title: str, rows: Sequence[Row]) -> Table:
     peers = list(dict.fromkeys(name for row in rows for name in row.times))
     cells = []
     for row in rows:
-        own = row.seconds["clprim"]
-        line = [row.job.title, f"{own * 1e3:.2f}", f"{row.job.terms / own / 1e9:.1f}"]
+        line = [row.job.title, f"{row.job.terms / row.seconds['clprim'] / 1e9:.3g}"]
         for name in peers:
             known = name in row.times
-            line.append(f"{row.seconds[name] * 1e3:.2f} ({row.times[name]:.2f}×)" if known else "")
+            rate = row.job.terms / row.seconds[name] / 1e9 if known else 0
+            line.append(f"{rate:.3g} ({row.times[name]:.2f}×)" if known else "–")
         cells.append((*line, "; ".join(map(str, row.verdicts))))
-    table = Table(
-        "Reductions over pairs",
-        ("problem", "ms", "G terms/s", *(f"{name}, ms" for name in peers), "targets"),
-        tuple(cells),
-    )
+    return Table(f"{title} (G terms/s)", ("", "clprim", *peers, "target"), tuple(cells))
+
+
+def pairs_report(rows: Sequence[Row], *, quick: bool) -> Report:
+    """Returns the page."""
+    groups = dict.fromkeys(row.job.group for row in rows)
+    tables = [_table(group, [row for row in rows if row.job.group == group]) for group in groups]
     return Report(
         "pairs",
         "Reductions over pairs: next to our products, PyTorch, KeOps and SciPy",
-        (table,),
+        tuple(tables),
         tuple(verdict for row in rows for verdict in row.verdicts),
         (
-            "Times on the host, until the result is there; medians. In brackets: how many times as "
-            "fast clprim is, compared within each round. A term is one element of one pair.",
+            "By the host's clock, until the result is there; medians. In brackets: how many times "
+            "as fast clprim is, compared within each round. A term is one element of one pair.",
             "`ops.nearest` and `ops.kernel_sum` store nothing of the size of all pairs; PyTorch's "
             "distances are.",
             *(["A quick run: small problems, whose times mean nothing."] if quick else []),
