@@ -61,6 +61,7 @@ from clprim.errors import (
 from clprim.gradients.check import check_gradient
 from clprim.grouped import Grouped
 from clprim.options import options
+from clprim.pairs import Pairs
 from clprim.pointwise import Pointwise
 from clprim.reduction import Reduction
 from clprim.runtime.device import Device, current_device, devices, on, set_device, synchronize
@@ -121,6 +122,7 @@ __all__ = [  # noqa: PLE0604
     "Graph",
     "Grouped",
     "MissingNameError",
+    "Pairs",
     "Pointwise",
     "Reduction",
     "Scan",

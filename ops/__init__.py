@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from clprim.ops.recurrent.recurrent import *
     from clprim.ops.recurrent.single import *
     from clprim.ops.reduction.extrema import *
+    from clprim.ops.reduction.pairs import *
     from clprim.ops.reduction.reduce import *
     from clprim.ops.reduction.softmax import *
     from clprim.ops.reduction.statistics import *

@@ -18,12 +18,14 @@ from planning import (
     array,
     define,
     map_plan,
+    pairs_plan,
     reduce_plan,
     where_possible,
 )
-from rendered import WELFORD, image_part
+from rendered import WELFORD, image_part, kernel_sum
 from support import BFLOAT16
 
+import clprim as cp
 from clprim.dtypes import scalar_dtype
 from clprim.language.epilogue import define_epilogue
 from clprim.language.grouped import define_grouped
@@ -53,6 +55,20 @@ from clprim.plan.sort.planner import plan_order
 
 on = dataclasses.replace
 LARGEST = define(step="reduce_y0 = max(reduce_y0, y0);", init="reduce_y0 = -INFINITY;")
+LONG_SUMS = define("y0 = x0 * x1;")
+PRODUCTS_IN_TURN = define("y0 = x0 * x1;", finalize="y0 = reduce_y0 / count;")
+SCALED = Scaling("scaled", FLOAT)
+ARGMIN_OF_PAIRS = define(
+    "y0 = x0 - x1;",
+    init="reduce_y0 = highest_reduce_y0; reduce_y1 = 0;",
+    step="if (y0 < reduce_y0) { reduce_y0 = y0; reduce_y1 = reduce_item; }",
+)
+LARGEST_SUM = define("y0 = x0 + x1;", "reduce_y0 = -INFINITY;", "reduce_y0 = max(reduce_y0, y0);")
+ARGMIN_OF_FIVE = define(
+    "y0 = x0 * x2 + x1 * x3 + x4;",
+    init="reduce_y0 = highest_reduce_y0;",
+    step="if (y0 < reduce_y0) reduce_y0 = y0;",
+)
 SUMS = {
     "expr": "y0 = x0 - x1; y1 = y0 * y0;",
     "init": "reduce_y0 = 0; reduce_y1 = 0;",
@@ -100,6 +116,95 @@ def scan(
 def order(*args):
     """The kernels that find the order of keys."""
     return plan_order(*args).stages
+
+
+def over_pairs():
+    """Reductions of operands that broadcast against each other, of every kind."""
+    rows, columns = array((200, 1, 64)), array((1, 300, 64))
+    each, both = [array((200, 300, 1)), array((200, 1, 1))], array((1, 300, 1))
+    weights = [*each, both, array((1, 1, 1)), array((1, 1, 64))]
+    halves = [array((200, 1, 64), np.float16), array((1, 300, 64), BFLOAT16)]
+    mixed = define("y0 = x0 * x1 * x2 + x3 - x4 * x5 + x6;")
+    placed = define("y0 = x0 + x1 * reduce_item + coord(0);")
+    large = on(CPU, cache_bytes=1024)
+    turned = array((200, 300, 1), order=(2, 1, 0))
+    for traits in (CPU, GPU, large):
+        yield reduced([rows, columns, *weights], (2,), traits, mixed)
+        yield reduced([rows, columns, *each, both, turned, weights[-1]], (2,), traits, mixed)
+        yield reduced([rows, both], (2,), traits, LARGEST_SUM)
+        yield reduced([rows, columns, weights[0], both, turned], (2,), traits, ARGMIN_OF_FIVE)
+        yield reduced([array((4, 50, 1, 9)), array((1, 1, 60, 9))], (3,), traits, LARGEST)
+        yield reduced([rows, columns], (2,), traits, placed)
+        yield reduced(
+            [array((9, 200, 1, 8), order=(1, 0, 3, 2)), array((9, 1, 300, 8))],
+            (0, 3),
+            traits,
+            define("y0 = x0 * x1;"),
+        )
+        yield reduced([rows, array((1, 300, 64), order=(2, 1, 0))], (2,), traits, LONG_SUMS)
+        yield reduced([array((200, 1, 900)), array((1, 300, 900))], (2,), traits, LONG_SUMS)
+        yield reduced([rows, columns], (2,), traits, PRODUCTS_IN_TURN, scaling=[SCALED])
+        yield reduced(halves, (2,), traits, LONG_SUMS, results=[np.float16])
+        yield reduced([rows, columns], (2,), traits, ARGMIN_OF_PAIRS, ["f4", "i8"])
+
+
+def nested():
+    """Nested reductions over pairs, of every kind."""
+    rows, columns = array((90, 1, 64)), array((1, 300, 64))
+    line, column, both = array((90, 1)), array((300,)), array((90, 300))
+    turned, one = array((90, 300), order=(1, 0)), array((1,))
+    largest = {"init": "reduce_y0 = -INFINITY;", "step": "if (y0 > reduce_y0) reduce_y0 = y0;"}
+    placed = {
+        "init": "reduce_y0 = -INFINITY; reduce_y1 = 0;",
+        "step": "if (y0 > reduce_y0) { reduce_y0 = y0; reduce_y1 = reduce_item; }",
+    }
+    weights = "y0 = d + x2 * x3 - x4 * x5 + x6;"
+    narrow = on(CPU, vector_bytes=16)
+    for traits in (CPU, narrow):
+        yield planned(
+            kernel_sum(weights), rows, columns, line, column, both, turned, one, traits=traits
+        )
+        yield planned(
+            kernel_sum("if (d > 1) y0 = d * x2; else y0 = x3;"), rows, columns, column, both
+        )
+        yield planned(kernel_sum("y0 = d;", **largest), rows, columns, traits=traits)
+        yield planned(kernel_sum("y0 = d;", **placed), rows, columns, traits=traits)
+        for width in (1, 5, 200):
+            v, w = array((1, 300, width)), array((90, 1, width), np.float16)
+            more = {"values": "y0 = x0 * x1 + x2;"}
+            yield planned(kernel_sum("y0 = d;", **more), rows, columns, v, w, traits=traits)
+            more |= {"init": largest["init"], "step": largest["step"]}
+            yield planned(kernel_sum("y0 = d;", **more), rows, columns, v, w, traits=traits)
+            some = kernel_sum("if (d > 1) y0 = d; else y0 = 1;", **more)
+            yield planned(some, rows, columns, v, w, traits=traits)
+        finished = cp.Reduction(
+            "y0 = x0 * x1 * x2;",
+            init="reduce_y0 = 0;",
+            step="reduce_y0 += y0;",
+            finalize="y0 = reduce_y0; y1 = reduce_y0 / count;",
+        )
+        total = cp.Reduction("y0 = x0;", init="reduce_y0 = 0;", step="reduce_y0 += y0;")
+        op = cp.Pairs(inner=finished, expr="y0 = d0 + d1;", outer=total)
+        yield planned(op, array((90, 1, 7)), array((1, 9000, 7)), array((1, 1, 7)), traits=traits)
+        inverse = cp.Reduction(
+            "y0 = x0; y1 = x1;",
+            init="reduce_y0 = 0; reduce_y1 = 0;",
+            step="reduce_y0 += y0 / (x0 + 1); reduce_y1 += y1;",
+        )
+        op = cp.Pairs(expr="y0 = x0; y1 = x1;", outer=inverse)
+        yield planned(op, array((4, 5, 90, 1)), array((5, 1, 40)), traits=traits)
+        yield planned(op, array((90, 1)), array((9000,)), traits=traits)
+        whole = cp.Reduction(
+            "int a = (int)x0; y0 = a / 3;", init="reduce_y0 = 0;", step="reduce_y0 += y0;"
+        )
+        yield planned(cp.Pairs(expr="y0 = x0 * x1;", outer=whole), line, column, traits=traits)
+
+
+@where_possible
+def planned(*args, **options):
+    """The kernels of a `Pairs`."""
+    numbers = (0.5,) * args[0].scalars
+    return pairs_plan(*args, numbers=numbers, **options).stages
 
 
 def double(shape):
@@ -736,6 +841,8 @@ def plans():
     yield conv(1, 32, 15, 16, 5, traits=GPU)
     yield conv(1, 32, 15, 16, 5, last=True, traits=GPU)
     yield conv(1, 32, 15, 16, 5, padding=0, traits=GPU)
+    yield from over_pairs()
+    yield from nested()
     yield from sub_groups()
     yield inverted(last=False, expand=False)
     yield inverted(last=False)

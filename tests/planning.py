@@ -2,9 +2,11 @@
 
 from contextlib import contextmanager
 from functools import wraps
+from types import SimpleNamespace
 
 import numpy as np
 
+from clprim.call.primitive import Request
 from clprim.dtypes import scalar_dtype
 from clprim.errors import ClprimError
 from clprim.language.definition import define_pointwise, define_reduction
@@ -18,6 +20,7 @@ from clprim.plan.fused.residual_tiles import InvertedResidual
 from clprim.plan.pointwise.planner import plan_pointwise
 from clprim.plan.product.dense import dense_product
 from clprim.plan.reduction.code import Scaling
+from clprim.plan.reduction.nested import plan_nested
 from clprim.plan.reduction.planner import plan_reduction
 from clprim.plan.strides import (
     Operand,
@@ -129,6 +132,12 @@ def reduce_plan(
     return plan_reduction(
         definition, shape, tuple(axes), outs, inputs, types, partials, scaling, traits
     )
+
+
+def pairs_plan(operator, *inputs, traits=CPU, numbers=(), axis=-1):
+    """Plans a `Pairs` for arrays that are only described."""
+    request = Request(inputs, numbers, (), (axis,))
+    return plan_nested(operator.problem(request, SimpleNamespace(traits=traits)), traits)
 
 
 def numbers(stage):

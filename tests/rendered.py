@@ -18,11 +18,13 @@ from planning import (
     define,
     is_stand_in,
     map_plan,
+    pairs_plan,
     reduce_plan,
     where_possible,
 )
 from support import BFLOAT16
 
+import clprim as cp
 from clprim.language.definition import define_pointwise
 from clprim.language.grouped import define_grouped
 from clprim.plan.families import FAMILIES
@@ -183,6 +185,18 @@ def moves():
     yield "pointwise/rows", map_plan("y0 = x0 + 1;", image_part())
 
 
+def kernel_sum(expr="y0 = exp(-d * w0) * x2;", **outer):
+    """A sum over pairs of what distances make."""
+    strings = {"init": "reduce_y0 = 0;", "step": "reduce_y0 += y0;"}
+    squares = cp.Reduction("y0 = x0 - x1;", **{**strings, "step": "reduce_y0 += y0 * y0;"})
+    made = cp.Reduction(outer.pop("values", "y0 = x0;"), **{**strings, **outer})
+    return cp.Pairs(inner=squares, expr=expr, outer=made, name="kernel_sum")
+
+
+# Sums over pairs, finished a vector at a time.
+DISTANCES = define("y0 = fabs(x0 - x1);", finalize="y0 = sqrt(reduce_y0);", name="distances")
+
+
 def image_part():
     """A part of a picture: short rows."""
     whole = array((64, 64, 64))
@@ -207,6 +221,10 @@ def reductions():
     yield "reduction/lanes-gpu", reduce_plan(array((500, 100)), (0,), GPU)
     yield "reduction/argmax-gpu", reduce_plan(array((70, 80)), (1,), GPU, ARGMAX, ["f4", "i8"])
     yield "reduction/welford-cpu", reduce_plan(array((6, 7, 800)), (0, 2), CPU, WELFORD)
+    lines = [array((200, 1, 64)), array((1, 300, 64))]
+    yield "reduction/pairs", reduce_plan(lines, (2,), CPU, DISTANCES)
+    yield "reduction/pairs_local", reduce_plan(lines, (2,), GPU, DISTANCES)
+    yield "reduction/nested", pairs_plan(kernel_sum(), *lines, array((300,)), numbers=(0.5,))
     yield (
         "reduction/scaled-half",
         reduce_plan(
@@ -449,7 +467,10 @@ def kernels():
     found = [(name, plan.template, plan.code) for name, plan in maps()]
     for name, plan in reductions():
         for n, stage in enumerate(plan.stages):
-            found.append((name if n == 0 else f"{name}-finish", stage.template, stage.code))
+            shown = "pack" if stage.template == "product/pack" else "finish" if n else ""
+            over_pairs = stage.template.startswith(("reduction/pairs", "reduction/nested"))
+            shown = "" if over_pairs else shown
+            found.append((f"{name}-{shown}".rstrip("-"), stage.template, stage.code))
     plans = itertools.chain(
         strategies(), blocks(), groups(), scans(), lines_at_indices(), pieces(), attentions()
     )

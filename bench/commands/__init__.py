@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from bench.commands.arithmetic import conv, depthwise, gemm, subpixel
+from bench.commands.arithmetic import conv, depthwise, gemm, pairs, subpixel
 from bench.commands.bandwidth import gradient, layout, norm, pointwise, reduce
 from bench.commands.builds import builds
 from bench.commands.cookbook import cookbook
@@ -33,6 +33,7 @@ _COMMANDS = (
     ops,
     layout,
     gradient,
+    pairs,
     subpixel,
     launch,
     nets,

@@ -26,6 +26,7 @@ from bench.work.conv import conv_jobs
 from bench.work.depthwise import DEPTHWISE, Grouped, bandwidth_table, depthwise_jobs
 from bench.work.gemm import gemm_jobs
 from bench.work.networks import NETWORKS
+from bench.work.pairs import pairs_report, run_pairs
 from bench.work.subpixel import run_subpixel
 
 
@@ -72,6 +73,14 @@ def depthwise(*, layers: Layers, peers: PeersOption = None, run: Run) -> None:
             jobs, run.device, repeats=run.repeats, progress=progress
         ),
     )
+
+
+@takes(run=charted_run_of)
+def pairs(run: Run) -> None:
+    """Reductions over pairs: terms a second, beside our products, PyTorch, KeOps and SciPy."""
+    with moving() as progress:
+        rows = run_pairs(run.device, repeats=run.repeats, quick=run.quick, progress=progress)
+    finish(pairs_report(rows, quick=run.quick), run)
 
 
 @takes(run=charted_run_of)

@@ -130,7 +130,7 @@ def _mean(panel: Panel) -> Line:
 def _rates(table: Table) -> Panel | None:
     """Rates of clprim and its peers, beside a ceiling."""
     title, unit = _split(table.title)
-    if unit not in (*_CEILINGS, "images/s") or "clprim" not in table.columns:
+    if unit not in (*_CEILINGS, "images/s", "G terms/s") or "clprim" not in table.columns:
         return None
     wall = "with launch" if "with launch" in table.columns else "clprim"
     lines = []

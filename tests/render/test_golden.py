@@ -72,6 +72,9 @@ def snippet(code, part):
         for name, text in zip(phase.parts, texts, strict=True):
             if name == part:
                 return text
+    for side in ("inner", "outer"):
+        if part.startswith(f"{side}_"):
+            return getattr(getattr(code, side), part.removeprefix(f"{side}_"))
     return code.each if part == getattr(code, "each_part", "") else getattr(code, part)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from clprim.plan.arguments import Arguments
@@ -35,6 +36,7 @@ class PackCode(KernelCode):
         digits: Whether lanes are numbers of three digits.
         width: Elements of a vector.
         shuffles: How a square of vectors is transposed, if steps of k lie side by side.
+        repeats: Whether lanes that are not there are the last one, not 0.
     """
 
     lanes: int
@@ -42,6 +44,7 @@ class PackCode(KernelCode):
     digits: bool
     width: int
     shuffles: Shuffles | None
+    repeats: bool = False
 
 
 def passes_in_place(what: Contraction, code: ContractionCode, passes: int) -> bool:
@@ -64,53 +67,121 @@ def pack_plan(
     what: Contraction, code: ContractionCode, tiles: int, depth_padded: int
 ) -> KernelPlan:
     """Plans the kernel that packs an operand into so many tiles of so much depth."""
-    w, depth = what.packed, math.prod(what.depths)
-    operand = OperandCode.of("x", w.dtype, what.value, 2 if w.digits else w.output)
+    w = what.packed
+    if w.digits is None or what.digits is None:
+        places = {"x_group": w.group, "x_lane": w.output}
+    else:
+        places = {f"x_output_{d}": stride for d, stride in enumerate(w.digits)}
+        places |= {"output_1": what.digits[1], "output_2": what.digits[2]}
+    return pack_kernel(
+        Packing(
+            name=what.name,
+            buffer=w.buffer,
+            operand=OperandCode.of("x", w.dtype, what.value, 2 if w.digits else w.output),
+            itemsizes=(w.dtype.itemsize, what.value.itemsize),
+            start=w.start,
+            depths=what.depths,
+            strides=w.depth,
+            places=places,
+            lanes=what.outputs,
+            groups=what.groups,
+            tile=code.packed_lanes,
+            width=code.width,
+            index=code.index,
+        ),
+        tiles,
+        depth_padded,
+    )
+
+
+@dataclass(frozen=True)
+class Packing:
+    """What is packed, and how.
+
+    Attributes:
+        name: Of the kernel, before ``_pack``.
+        buffer: Of the operand.
+        operand: How it is read; ``inner`` tells whether lanes are neighbours.
+        itemsizes: Bytes of an element in memory, and packed.
+        start: Its first element.
+        depths: Three digits of the depth.
+        strides: Of each of them.
+        places: Strides of groups and lanes, or those of the digits of lanes.
+        lanes: In all, of a group.
+        groups: How many.
+        tile: Lanes of a tile.
+        width: Elements of a vector.
+        index: OpenCL C type of indices.
+        to: The buffer that is written.
+        repeats: Whether lanes that are not there are the last one, not 0.
+        once: Whether it may be kept, being of a weight.
+    """
+
+    name: str
+    buffer: str
+    operand: OperandCode
+    itemsizes: tuple[int, int]
+    start: int
+    depths: tuple[int, int, int]
+    strides: tuple[int, int, int]
+    places: Mapping[str, int]
+    lanes: int
+    groups: int
+    tile: int
+    width: int
+    index: str
+    to: str = "packed"
+    repeats: bool = False
+    once: bool = True
+
+
+def pack_kernel(what: Packing, tiles: int, depth_padded: int) -> KernelPlan:
+    """Plans the kernel of so many tiles of so much depth."""
+    operand, depth = what.operand, math.prod(what.depths)
     # Where outputs lie side by side, a work-item reads whole lines of them, of all tiles.
     all_tiles = operand.inner == "one"
     run = min(PACK_RUN // 4 if all_tiles else PACK_RUN, depth_padded)
     numbers = {
-        "lanes": what.outputs,
+        "lanes": what.lanes,
         "tiles": tiles,
         "depth": depth,
         "depth_padded": depth_padded,
         "depth_1": max(1, what.depths[1]),
         "depth_2": max(1, what.depths[2]),
         "run": run,
-        "x_start": w.start,
-        **{f"x_depth_{d}": stride for d, stride in enumerate(w.depth)},
+        "x_start": what.start,
+        **{f"x_depth_{d}": stride for d, stride in enumerate(what.strides)},
+        **what.places,
     }
-    if w.digits is None or what.digits is None:
-        numbers.update(x_group=w.group, x_lane=w.output)
-    else:
-        numbers.update({f"x_output_{d}": stride for d, stride in enumerate(w.digits)})
-        numbers.update(output_1=what.digits[1], output_2=what.digits[2])
+    digits = "x_lane" not in what.places
     # Read an element at a time, lines that are a power of two apart leave a near cache before all
     # of their elements are taken.
-    along = w.depth[2] == 1 and not all_tiles and w.digits is None
-    squares = along and code.packed_lanes % code.width == 0 and what.depths[2] >= code.width
-    found = Arguments(code.index)
-    found.memory(operand.storage, "x_memory", w.buffer)
-    found.memory(code.value, "packed", read_only=False)
+    along = what.strides[2] == 1 and not all_tiles and not digits
+    squares = along and 1 < what.width <= what.depths[2] and what.tile % what.width == 0
+    found = Arguments(what.index)
+    found.memory(operand.storage, "x_memory", what.buffer)
+    found.memory(operand.value, "packed", what.to, read_only=False)
     found.numbers(**numbers)
+    read, written = what.itemsizes
     return KernelPlan(
         "product/pack",
         PackCode(
             name=f"{what.name}_pack",
             parameters=tuple(found.parameters),
-            index=code.index,
-            doubles=code.value == "double" or operand.value == "double",
-            lanes=code.packed_lanes,
+            index=what.index,
+            doubles=operand.value == "double",
+            lanes=what.tile,
             x=operand,
-            digits=w.digits is not None,
-            width=code.width,
-            shuffles=transpose(code.width) if squares else None,
+            digits=digits,
+            width=what.width,
+            shuffles=transpose(what.width) if squares else None,
+            repeats=what.repeats,
         ),
         tuple(found.arguments),
         (-(-depth_padded // run), 1 if all_tiles else tiles, what.groups),
         (1, 1, 1),
-        what.groups * depth * what.outputs * w.dtype.itemsize
-        + what.groups * tiles * depth_padded * code.packed_lanes * what.value.itemsize,
+        what.groups * depth * what.lanes * read
+        + what.groups * tiles * depth_padded * what.tile * written,
         0,
-        once=True,
+        once=what.once,
     )

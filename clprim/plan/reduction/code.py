@@ -99,6 +99,12 @@ class ReductionCode(FoldCode):
         added: Names of the partials of floats that merge by addition.
         still: Names of the inputs that the reduced loops do not move: one value an output.
         finalized: Names of the inputs that ``finalize`` reads.
+        tall: Over pairs: rows of outputs of a work-item.
+        kinds: Over pairs: what each input varies with, ``row``, ``column``, ``both``, ``neither``.
+        packed: Over pairs: names of the inputs that lie in panels.
+        steps: Over pairs: those that local memory holds of an operand.
+        chain: Steps after which accumulators go up a level.
+        vector_finish: Over pairs: whether whole vectors are finished and stored.
     """
 
     scaling: tuple[tuple[str, str], ...]
@@ -122,6 +128,12 @@ class ReductionCode(FoldCode):
     added: tuple[str, ...]
     still: tuple[str, ...]
     finalized: tuple[str, ...]
+    tall: int = 1
+    kinds: tuple[str, ...] = ()
+    packed: tuple[str, ...] = ()
+    steps: int = 0
+    chain: int = 6
+    vector_finish: bool = False
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ After collapsing, the loops are sorted as the first input lies in memory, and th
 * ``reduction/columns``: it is kept, on a CPU. A work-item holds a tile of neighbouring outputs in
   registers and walks the reduced loops row by row.
 * ``reduction/narrow``: it is kept, on a CPU, and narrower than a vector. Vectors run across rows.
+* ``reduction/pairs``: operands broadcast against each other; see `clprim.plan.reduction.pairs`.
 * ``reduction/lanes``: it is kept, on a GPU, or rows are too short to share. Neighbouring work-items
   take neighbouring outputs; several rows of work-items share the reduced loops.
 
@@ -27,6 +28,7 @@ from clprim.language.definition import ReductionDefinition
 from clprim.plan.kernel import BAKED_DIMS, KernelPlan, Plan, round_up
 from clprim.plan.reduction.code import KernelLoops, Scaling
 from clprim.plan.reduction.loops import FoldLoops, operand_numbers
+from clprim.plan.reduction.pairs import plan_pairs, takes_pairs
 from clprim.plan.reduction.schedule import Schedule, choose_schedule
 from clprim.plan.reduction.stage import Folding
 from clprim.plan.snippets import index_type
@@ -80,11 +82,15 @@ def plan_reduction(
     flip = not definition.positions
     loops = FoldLoops.of(folding, shape, axes, used, "reduce_item", flip=flip)
     read = sum(min(a.size, math.prod(shape)) * a.dtype.itemsize for a in inputs)
+    written = sum(r.size * r.dtype.itemsize for r in results)
+    over_pairs = takes_pairs(folding, loops)
+    if over_pairs is not None:
+        stages, panels = plan_pairs(folding, loops, *over_pairs, read + written)
+        return ReductionPlan(stages, panels, schedule=over_pairs[1])
     schedule = _schedule(folding, loops, read if moved is None else moved)
     walked = _walked(folding, loops, schedule)
 
     outputs = loops.kept
-    written = sum(r.size * r.dtype.itemsize for r in results)
     stored = sum(p.itemsize for p in partials) * outputs * schedule.splits
     two_stages = schedule.splits > 1
     first = folding.kernel(

@@ -49,7 +49,8 @@ class Schedule:
     """How the loops are cut.
 
     Attributes:
-        template: ``reduce_inner``, ``reduce_columns``, ``reduce_narrow`` or ``reduce_lanes``.
+        template: ``reduction/inner``, ``columns``, ``narrow``, ``lanes``, ``pairs`` and
+            ``pairs_local``.
         vector, unroll: A work-item takes ``unroll`` vectors of ``vector`` elements at a time.
         lanes, rows: Work-items of a group along the contiguous dimension, and across.
         splits, chunk: The reduced space is cut into ``splits`` pieces of ``chunk`` elements.
@@ -62,6 +63,7 @@ class Schedule:
         fours: Whether four rows of ``reduce_columns`` make a step.
         row_a_split: Whether every split is one whole row of the reduced space.
         exact: Whether that row (or the whole reduced space) is one tile, without a remainder.
+        tall: Over pairs: rows of outputs of a work-item.
     """
 
     template: str
@@ -81,6 +83,7 @@ class Schedule:
     fours: bool = False
     row_a_split: bool = False
     exact: bool = False
+    tall: int = 1
 
     @property
     def finish(self) -> Schedule:

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from clprim.dtypes import AnyDType, promote, stored_type, value_dtype
+from clprim.language.componentwise import is_componentwise, needs_float
 from clprim.language.definition import ReductionDefinition
 from clprim.plan.arguments import Arguments
 from clprim.plan.kernel import KernelPlan, OperandCode, ScalarCode
@@ -23,14 +24,24 @@ from clprim.traits import DeviceTraits
 # Additions one after another that go up no level: of six equal numbers 1e-7 may be lost, of eight
 # 1.5e-7, and with what merging loses 2.4e-7.
 CHAIN = 6
+# Of pairs, whose accumulators fill the registers and go up a level through memory.
+PAIRS_CHAIN = 32
 # Levels of four additions each, of which equal numbers lose nothing by rounding: these bring chains
 # to an end.
 MOST_LEVELS = 4
 # Of longer ones the last level keeps what it loses, six operations for one; so rarely that costs
 # nothing.
 LEVELS = 3
+# Steps of pairs that a GPU's local memory holds at a time.
+LOCAL_STEPS = 16
 # Vectors side by side up to which four steps are made without a test between them.
 QUAD_UNROLL = 4
+
+
+def levels_of_pairs(steps: int, chain: int) -> tuple[int, bool]:
+    """How many levels chains of so many steps have, and whether the last keeps what is lost."""
+    levels = next((n for n in (0, 1, 2) if steps <= chain * 4**n), None)
+    return (LEVELS, True) if levels is None else (levels, False)
 
 
 @dataclass
@@ -156,8 +167,12 @@ class Folding:
             "reduction/inner": schedule.vector * schedule.unroll * schedule.lanes,
             "reduction/lanes": schedule.rows,
             "reduction/narrow": schedule.vector,
+            "reduction/pairs": 1,
+            "reduction/pairs_local": 1,
         }[template]
         steps = schedule.chunk // side_by_side
+        if "pairs" in template:  # many accumulators, and few kernels for all lengths
+            return (*levels_of_pairs(steps, PAIRS_CHAIN), False)
         if template == "reduction/lanes":  # one kernel is to serve all lengths but very few
             return (LEVELS, True, False) if 2 * steps > CHAIN else (0, False, False)
         # Batches differ in rows of columns, and GPUs cut rows by their number: few kernels serve
@@ -206,8 +221,10 @@ class Folding:
         partial: bool,
         nbytes: int,
         flops: int,
-        global_size: tuple[int, int],
-        local_size: tuple[int, int] | None = None,
+        global_size: tuple[int, ...],
+        local_size: tuple[int, ...] | None = None,
+        kinds: tuple[str, ...] = (),
+        packed: tuple[str, ...] = (),
     ) -> KernelPlan:
         """Plans one kernel of a reduction.
 
@@ -219,6 +236,8 @@ class Folding:
             flops: What it calculates, likewise.
             global_size: Of the launch.
             local_size: Likewise; by default what ``schedule`` says.
+            kinds: See `ReductionCode`.
+            packed: Likewise.
         """
         definition = self.definition
         finish = schedule.template == "reduction/finish"
@@ -226,6 +245,9 @@ class Folding:
         found = self._arguments(loops, partial=partial, finish=finish)
         store_tiles = self._stores_tiles(schedule, loops.results, partial=partial)
         written = sum(r.size * r.dtype.itemsize for r in self.results)
+        vectors = bool(kinds) and self._finishes_vectors(schedule, loops.results)
+        stored = all(y.load == "direct" for y in loops.results)
+        whole = not partial and (store_tiles or (vectors and stored))
         levels, endless, fours = self._levels(schedule)
         code = ReductionCode(
             name=definition.name + ("_finish" if finish else ""),
@@ -265,10 +287,16 @@ class Folding:
             fours=fours,
             endless=endless,
             added=self._added(),
-            streaming=store_tiles and not partial and self.traits.streams(written),
+            streaming=whole and self.traits.streams(written),
             still=loops.still,
             finalized=() if partial else tuple(f"x{n}" for n in sorted(definition.finalized)),
             random=draws,
+            tall=schedule.tall,
+            kinds=kinds,
+            packed=packed,
+            steps=LOCAL_STEPS if schedule.template == "reduction/pairs_local" else 0,
+            chain=PAIRS_CHAIN if kinds else CHAIN,
+            vector_finish=vectors,
         )
         return KernelPlan(
             template=schedule.template,
@@ -319,3 +347,17 @@ class Folding:
             )
             and all(s.kind == "plain" for s in self.scaling)
         )
+
+    def _finishes_vectors(self, schedule: Schedule, results: Sequence[OperandCode]) -> bool:
+        """Whether results of pairs are computed and stored a vector at a time."""
+        finalize, value = self.definition.finalize, self.vector_type()
+        if schedule.vector == 1 or any(s.kind != "plain" for s in self.scaling):
+            return False
+        if finalize is not None and (
+            self.definition.finalized
+            or "count" in finalize.used
+            or not is_componentwise(finalize)
+            or (needs_float(finalize) and value not in ("float", "double"))
+        ):
+            return False
+        return all(y.inner == "one" and y.value == value and y.load != "bool" for y in results)

@@ -1,0 +1,291 @@
+"""Nested reductions over pairs as a problem, and what reduction/nested.cl.jinja prints of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from clprim.dtypes import AnyDType, stored_type
+from clprim.language.definition import ReductionDefinition
+from clprim.language.pairs import PairsDefinition
+from clprim.plan.kernel import KernelCode, OperandCode, ScalarCode
+from clprim.plan.reduction.code import PartialCode, partial_code
+from clprim.plan.reduction.stage import PAIRS_CHAIN, levels_of_pairs
+from clprim.plan.snippets import Printed, own_names, unified_functions
+from clprim.plan.strides import Operand
+from clprim.traits import DeviceTraits
+
+
+@dataclass(frozen=True)
+class Nested:
+    """One call of a `Pairs`.
+
+    Attributes:
+        definition: The checked strings.
+        shape: Batches, then rows, then columns.
+        depth: Elements of a pair.
+        spread: Elements of a result's own axis; 1 where it has none.
+        inputs: Where arrays lie, with all of ``shape`` and, of inner ones, ``depth``; of outer
+            ones, ``spread``.
+        strides: Of each in elements: batches, rows, columns, and the last axis (0 without).
+        results: Where results go.
+        result_strides: Of each in elements: batches, rows, and their own axis.
+        scalars: dtypes of the numbers.
+        real: dtype that everything is computed in.
+        partials: dtypes of the outer partials.
+    """
+
+    definition: PairsDefinition
+    shape: tuple[int, ...]
+    depth: int
+    spread: int
+    inputs: tuple[Operand, ...]
+    strides: tuple[tuple[int, ...], ...]
+    results: tuple[Operand, ...]
+    result_strides: tuple[tuple[int, ...], ...]
+    scalars: tuple[AnyDType, ...]
+    real: AnyDType
+    partials: tuple[AnyDType, ...]
+
+
+@dataclass(frozen=True)
+class FoldPart:
+    """What the macros of reductions print of one of the two; see `ReductionCode`."""
+
+    expr: str
+    init: str
+    step: str
+    combine: str
+    finalize: str
+    results: tuple[OperandCode, ...]
+    inputs: tuple[OperandCode, ...]
+    partials: tuple[PartialCode, ...]
+    values: tuple[tuple[str, str], ...]
+    scalars: tuple[ScalarCode, ...]
+    merge: str
+    kept: int
+    levels: int
+    endless: bool
+    chain: int
+    combine_vectors: bool
+    added: tuple[str, ...]
+    scaling: tuple[tuple[str, str], ...]
+    parts: tuple[str, str, str]
+    init_part: str
+    finalize_part: str
+    positions: tuple[()] = ()
+    finalized: tuple[()] = ()
+    partial: bool = False
+    random: bool = False
+
+
+@dataclass(frozen=True)
+class NestedCode(KernelCode):
+    """What reduction/nested.cl.jinja prints.
+
+    Attributes:
+        real: OpenCL C type of everything but positions.
+        inner: The reduction of a pair, or None.
+        expr: The map of its results.
+        outer: The reduction over pairs.
+        inputs: Arrays of pairs: the inner one's, then those of ``expr``.
+        first: How many of them are the inner one's.
+        kinds: What each of them varies with: ``row``, ``column``, ``both``, ``neither``.
+        packed: Names of those that lie in panels.
+        values: How many values a pair has.
+        spread: Arrays of the outer one along the results' own axis.
+        spread_rows: Whether each of these varies with rows; else it lies in a panel.
+        mode: ``vectors``: a row's partials are vectors; ``scalars``; or ``spread``.
+        vector, unroll, tall: A tile's vectors of columns and rows.
+        strips: How many such rows take a panel one after another, while a cache holds it.
+        wide: Elements of a vector along the results' own axis.
+        across: Such vectors of a row, and ...
+        beside: ... those of which registers hold partials of all rows.
+        position: Whether the outer one asks for a pair's position.
+        scalars: The run-time numbers.
+        kept: Loops of batches.
+    """
+
+    real: str
+    inner: FoldPart | None
+    expr: str
+    outer: FoldPart
+    inputs: tuple[OperandCode, ...]
+    first: int
+    kinds: tuple[str, ...]
+    packed: tuple[str, ...]
+    values: int
+    spread: tuple[OperandCode, ...]
+    spread_rows: tuple[bool, ...]
+    mode: str
+    vector: int
+    unroll: int
+    tall: int
+    strips: int
+    wide: int
+    across: int
+    beside: int
+    position: bool
+    scalars: tuple[ScalarCode, ...]
+    kept: int
+    partials: tuple[PartialCode, ...] = ()
+
+
+@dataclass(frozen=True)
+class NestedTile:
+    """How pairs are cut.
+
+    Attributes:
+        vector, unroll, tall, strips, wide, across, beside, mode: See `NestedCode`.
+        per_group, groups: Tiles of rows of a work-item, and work-items.
+    """
+
+    vector: int
+    unroll: int
+    tall: int
+    strips: int
+    wide: int
+    across: int
+    beside: int
+    mode: str
+    per_group: int
+    groups: int
+
+
+def spread_rows(what: Nested) -> tuple[bool, ...]:
+    """Whether arrays along the results' own axis vary with rows."""
+    return tuple(not s[-2] for s in what.strides[what.definition.shared :])
+
+
+def nested_code(
+    what: Nested,
+    tile: NestedTile,
+    codes: tuple[OperandCode, ...],
+    kinds: tuple[str, ...],
+    packed: tuple[str, ...],
+    index: str,
+    panels: int,
+    traits: DeviceTraits,
+) -> NestedCode:
+    """What the template prints."""
+    definition, real = what.definition, stored_type(what.real).value
+    printed = Printed()
+    types = {f"x{k}": real for k in range(len(codes))}
+    types |= {f"w{n}": real for n in range(definition.scalars)}
+    types |= {
+        f"{family}{n}": real for family in ("y", "reduce_y") for n in range(definition.values)
+    }
+    scalars = tuple(ScalarCode(f"w{n}", real) for n in range(definition.scalars))
+    everything = definition.snippets
+    results = tuple(
+        OperandCode.of(
+            f"y{n}", r.dtype, r.dtype if r.dtype.kind in "iu" else what.real, strides[-1]
+        )
+        for n, (r, strides) in enumerate(zip(what.results, what.result_strides, strict=True))
+    )
+    inner = None
+    if definition.inner is not None:
+        partials = (what.real,) * definition.inner.partials
+        inner = _part(definition.inner, what, printed, partials, "inner", what.depth)
+        inner = replace(inner, chain=PAIRS_CHAIN, scalars=scalars)
+    # Steps into one accumulator of a panel: vectors, or scalars one after another.
+    each = {"vectors": tile.unroll, "scalars": tile.vector * tile.unroll}.get(tile.mode, 1)
+    chain = max(1, PAIRS_CHAIN // each) if tile.mode != "spread" else 4
+    outer = _part(definition.outer, what, printed, what.partials, "outer", panels, chain=chain)
+    outer = replace(outer, results=results, scalars=scalars, kept=len(what.shape) - 2)
+    shared = definition.shared
+    return NestedCode(
+        name=definition.name,
+        preamble=definition.preamble,
+        parameters=(),
+        index=index,
+        unified=unified_functions(everything, definition.preamble, traits),
+        divided=printed.divided,
+        doubles=real == "double",
+        own=own_names(everything, definition.preamble),
+        real=real,
+        inner=inner,
+        expr=printed.text(definition.expr, types),
+        outer=outer,
+        inputs=codes[:shared],
+        first=definition.own,
+        kinds=kinds,
+        packed=packed,
+        values=definition.values,
+        spread=codes[shared:],
+        spread_rows=spread_rows(what),
+        mode=tile.mode,
+        vector=tile.vector,
+        unroll=tile.unroll,
+        tall=tile.tall,
+        strips=tile.strips,
+        wide=tile.wide,
+        across=tile.across,
+        beside=tile.beside,
+        position="reduce_item" in definition.outer.step.used | definition.outer.expr.used,
+        scalars=scalars,
+        kept=len(what.shape) - 2,
+    )
+
+
+def _part(
+    definition: ReductionDefinition,
+    what: Nested,
+    printed: Printed,
+    partials: Sequence[AnyDType],
+    side: str,
+    steps: int,
+    chain: int = PAIRS_CHAIN,
+) -> FoldPart:
+    """What is printed of one of the two reductions.
+
+    Args:
+        definition: Which.
+        what: The call.
+        printed: Collects what is divided.
+        partials: dtypes of its partials.
+        side: ``inner`` or ``outer``.
+        steps: That take something in, one after another.
+        chain: How many of them make a chain.
+    """
+    real = stored_type(what.real).value
+    codes = tuple(partial_code(n, d, definition.family) for n, d in enumerate(partials))
+    types = {f"x{n}": real for n in range(definition.inputs)}
+    types |= {f"w{n}": real for n in range(definition.scalars)}
+    types |= {p.name: p.value for p in codes} | {p.other: p.value for p in codes}
+    values = tuple(
+        (f"y{n}", codes[n].value if definition.values_are_partials else real)
+        for n in range(definition.values)
+    )
+    summed = any(d.kind == "f" and n in definition.summed for n, d in enumerate(partials))
+    levels, endless = 0, False
+    if summed:
+        levels, endless = levels_of_pairs(steps, chain)
+    snippet_types = types | dict(values)
+    return FoldPart(
+        expr=printed.text(definition.expr, snippet_types),
+        init=printed.text(definition.init, types),
+        step=printed.text(definition.step, snippet_types),
+        combine=printed.text(definition.combine, types),
+        finalize=printed.text(definition.finalize, snippet_types),
+        results=(),
+        inputs=tuple(OperandCode(f"x{n}", real, real, "direct") for n in range(definition.inputs)),
+        partials=codes,
+        values=values,
+        scalars=(),
+        merge=f"take_{side}",
+        parts=(f"{side}_expr", f"{side}_step", f"{side}_combine"),
+        init_part=f"{side}_init",
+        finalize_part=f"{side}_finalize",
+        kept=0,
+        levels=levels,
+        endless=endless,
+        chain=chain,
+        combine_vectors=definition.combine_componentwise,
+        added=tuple(
+            p.name
+            for n, (p, d) in enumerate(zip(codes, partials, strict=True))
+            if n in definition.added and d.kind == "f"
+        ),
+        scaling=(("plain", ""),) * definition.results,
+    )
