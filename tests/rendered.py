@@ -224,7 +224,10 @@ def reductions():
     lines = [array((200, 1, 64)), array((1, 300, 64))]
     yield "reduction/pairs", reduce_plan(lines, (2,), CPU, DISTANCES)
     yield "reduction/pairs_local", reduce_plan(lines, (2,), GPU, DISTANCES)
-    yield "reduction/nested", pairs_plan(kernel_sum(), *lines, array((300,)), numbers=(0.5,))
+    yield (
+        "reduction/nested",
+        where_possible(pairs_plan)(kernel_sum(), *lines, array((300,)), numbers=(0.5,)),
+    )
     yield (
         "reduction/scaled-half",
         reduce_plan(
