@@ -36,8 +36,8 @@ def in_place(graph: Graph, device: Device) -> Graph:
 
 
 def _into_place(entries: Entries, n: int, results: set[Buffer]) -> None:
-    """Moves sources of an entry to where it copies them, unless more kernels were left than it."""
-    before = [*entries.now]
+    """Puts an entry's sources where it copies them, unless one kernel would become several."""
+    before, start = [*entries.now], entries.now[n]
     again = True
     while again:
         again, entry = False, entries.now[n]
@@ -46,7 +46,7 @@ def _into_place(entries: Entries, n: int, results: set[Buffer]) -> None:
                 again = True
                 break
     entry = entries.now[n]
-    if entry is not None and len(entry.moves or ()) > 1:
+    if start and start.is_one_kernel and entry and len(entry.moves or ()) > 1:
         entries.restore(before)
 
 
@@ -56,12 +56,15 @@ def _source_into(entries: Entries, n: int, move: Move, results: set[Buffer]) -> 
     if source is target or source.kind != "temporary" or source in results:
         return False
     places = relocation(move.read, move.write)
-    if places is None or not places.keeps_order:
+    if places is None:
         return False
     users = entries.over(source)
     writers = [m for m, entry in users if _over(entry.written, source)]
     readers = [(m, entry) for m, entry in users if _over(entry.reads, source)]
     if not writers or writers[-1] >= n:
+        return False
+    # Whether moves that others become are worth it is seen when it is their turn.
+    if not places.keeps_order and any(entry.moves is None for _, entry in users):
         return False
     if not places.keeps_runs and any(entry.moves is None for _, entry in readers):
         return False

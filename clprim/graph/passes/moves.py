@@ -53,6 +53,14 @@ class Entry:
         """Its results, and what it writes among what it reads."""
         return self.writes if self.moves is not None else (*self.writes, *self.node.changed)
 
+    @property
+    def is_one_kernel(self) -> bool:
+        """Whether what is left goes to the places that the node wrote to."""
+        before, moves = moves_of(self.node) or (), self.moves or ()
+        return len(moves) == len(before) and all(
+            same_place(a.write, b.write) for a, b in zip(moves, before, strict=True)
+        )
+
 
 def moves_of(node: Node) -> Moves | None:
     """Returns what a node moves; None where it computes something."""
@@ -192,15 +200,13 @@ class Entries:
 
     def _nodes(self, entry: Entry) -> list[Node]:
         node, moves = entry.node, entry.moves
-        before = None if moves is None else moves_of(node)
-        if moves is None or before is None:
+        if moves is None:
             return [node]
-        if len(moves) == len(before) and all(
-            same_place(a.write, b.write) for a, b in zip(moves, before, strict=True)
-        ):
-            if all(same_place(a.read, b.read) for a, b in zip(moves, before, strict=True)):
+        if entry.is_one_kernel:
+            reads = [m.read for m in moves]
+            if all(same_place(a, m.read) for a, m in zip(reads, moves_of(node) or (), strict=True)):
                 return [node]
-            found = replanned(self._device, node, [m.read for m in moves], node.writes)
+            found = replanned(self._device, node, reads, node.writes)
             if found is not None:
                 return [found]
         return [planned(self._device, _COPY, (m.read,), (m.write,), line=node.line) for m in moves]

@@ -241,6 +241,22 @@ def test_a_view_of_what_changes_is_copied():
     check(function, lambda: arrays((3, 4)), copies=1)
 
 
+@FORMATS
+def test_shuffled_channels_are_written_where_they_go(memory_format):
+    def function(x, y, w):
+        joined = ops.cat([x, conv(y, w)], 1)
+        n, c, h, w = joined.shape
+        if memory_format == "contiguous":
+            pairs = joined.reshape(n, 2, c // 2, h, w).transpose(0, 2, 1, 3, 4).copy(order="C")
+            return ops.softmax(pairs.reshape(n, c, h, w), 1)
+        pairs = joined.transpose(0, 2, 3, 1).reshape(n, h, w, 2, c // 2)
+        pairs = pairs.transpose(0, 1, 2, 4, 3).copy(order="C")
+        return ops.softmax(pairs.reshape(n, h, w, c), 3)
+
+    shapes = (2, 4, 3, 5), (2, 4, 3, 5), (4, 4, 1, 1)
+    check(function, lambda: arrays(*shapes, memory_format=memory_format), copies=1, nodes=3)
+
+
 def test_whatever_is_drawn_keeps_what_the_function_does():
     """Random programs of joins, slices, copies and writes equal the functions themselves."""
     gone = 0
