@@ -100,7 +100,7 @@ def _as_view(entries: Entries, n: int, results: set[Buffer]) -> bool:
     every = [move for each in moves.values() for move in each]
     whole = _whole(users, target)
     lies = source_of(whole, every)
-    places = lies and relocation(whole, lies)
+    places = None if lies is None else relocation(whole, lies)
     if lies is None or places is None or not (places.keeps_order and places.keeps_runs):
         return False
     last = readers[-1] if readers else n
