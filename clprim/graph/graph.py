@@ -13,7 +13,8 @@ from functools import cached_property
 from typing import Any
 
 from clprim.call.packed import PackedWeight
-from clprim.call.primitive import Primitive, Request
+from clprim.call.primitive import NoPlanError, Primitive, Request
+from clprim.errors import ClprimError
 from clprim.graph.text import graph_text
 from clprim.plan.kernel import Plan
 from clprim.plan.strides import Operand
@@ -119,15 +120,28 @@ def planned(
     Raises:
         ClprimError: What the primitive refuses.
         NoPlanError: It has no kernel for this.
-        ValueError: Nothing is to run.
+        ValueError: Nothing is to run, or the primitive has another place for its results.
     """
     request = Request(tuple(reads), tuple(numbers), tuple(writes), options, frozenset(kept))
     problem = primitive.problem(request, device)
     plan = primitive.plan(problem, device.traits, table_of(device))
     if plan is None or not plan.stages:
         raise ValueError("nothing is to run")
+    if primitive.outputs(problem) != request.outs:
+        raise ValueError("results go elsewhere")
     rest = request.numbers, options, kept, problem, plan, line
     return Node(primitive, request.operands, request.outs, *rest)
+
+
+def replanned(
+    device: Device, node: Node, reads: Sequence[Operand], writes: Sequence[Operand]
+) -> Node | None:
+    """Returns a node over other operands; None where its primitive refuses them."""
+    rest = node.numbers, node.options, node.kept, node.line
+    try:
+        return planned(device, node.primitive, reads, writes, *rest)
+    except (ClprimError, NoPlanError, ValueError):
+        return None
 
 
 @dataclass(frozen=True, eq=False)

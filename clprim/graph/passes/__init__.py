@@ -11,11 +11,13 @@ from clprim.graph.passes.constants import constants, packed
 from clprim.graph.passes.dead import dead
 from clprim.graph.passes.elementwise import elementwise
 from clprim.graph.passes.fold import fold
+from clprim.graph.passes.in_place import in_place
+from clprim.graph.passes.overwrite import overwrite
 from clprim.graph.passes.stores import stores
 from clprim.graph.passes.versions import versions
 from clprim.runtime.device import Device
 
-PASSES = (dead, versions, constants, fold, elementwise, stores, packed, dead)
+PASSES = (dead, versions, constants, fold, elementwise, stores, in_place, overwrite, packed, dead)
 
 
 def optimised(graph: Graph, device: Device) -> Graph:

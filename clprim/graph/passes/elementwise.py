@@ -15,6 +15,7 @@ from clprim.call.primitive import NoPlanError
 from clprim.dtypes import AnyDType
 from clprim.errors import ClprimError
 from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, planned, same_place
+from clprim.graph.passes.moves import fills_part
 from clprim.graph.passes.strings import block, fresh, joined
 from clprim.graph.passes.views import in_shape
 from clprim.pointwise import Pointwise
@@ -53,7 +54,7 @@ def elementwise(graph: Graph, device: Device) -> Graph:
 
 
 def _is_elementwise(node: Node) -> bool:
-    return isinstance(node.primitive, Pointwise) and not node.draws
+    return isinstance(node.primitive, Pointwise) and not (node.draws or fills_part(node))
 
 
 def _fused(

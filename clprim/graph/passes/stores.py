@@ -13,6 +13,7 @@ from clprim.call.product import ContractionPrimitive
 from clprim.errors import ClprimError
 from clprim.graph.graph import Graph, Node, Uses, buffer_of, planned, same_place
 from clprim.graph.passes.elementwise import movable
+from clprim.graph.passes.moves import fills_part
 from clprim.graph.passes.strings import block, fresh, joined
 from clprim.graph.passes.views import in_shape
 from clprim.language.epilogue import define_epilogue
@@ -25,7 +26,7 @@ def stores(graph: Graph, device: Device) -> Graph:
     nodes: list[Node | None] = [*graph.nodes]
     results, joins = graph.results(), 0
     for n, node in enumerate(nodes):
-        if node is None or not isinstance(node.primitive, Pointwise):
+        if node is None or not isinstance(node.primitive, Pointwise) or fills_part(node):
             continue
         uses = Uses(nodes)
         found = []

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from clprim.call.primitive import NoPlanError
 from clprim.call.product import ContractionPrimitive
-from clprim.errors import ClprimError
-from clprim.graph.graph import Buffer, Graph, Node, buffer_of, planned
+from clprim.graph.graph import Buffer, Graph, Node, buffer_of, replanned
 from clprim.plan.strides import Operand
 from clprim.pointwise import Pointwise
 from clprim.runtime.device import Device
@@ -29,7 +27,7 @@ def versions(graph: Graph, device: Device) -> Graph:
         before = dict(now)
         for operand in again:
             now[buffer_of(operand)] = Buffer(buffer_of(operand).nbytes)
-        found = _planned(device, node, reads, tuple(map(moved, node.writes))) if again else None
+        found = replanned(device, node, reads, tuple(map(moved, node.writes))) if again else None
         if found is None:
             now.clear()
             now.update(before)
@@ -49,13 +47,3 @@ def _replaces(node: Node, operand: Operand) -> bool:
     if isinstance(node.primitive, ContractionPrimitive):
         return not node.numbers[0]
     return isinstance(node.primitive, Pointwise)
-
-
-def _planned(
-    device: Device, node: Node, reads: tuple[Operand, ...], writes: tuple[Operand, ...]
-) -> Node | None:
-    rest = node.numbers, node.options, node.kept, node.line
-    try:
-        return planned(device, node.primitive, reads, writes, *rest)
-    except (ClprimError, NoPlanError, ValueError):
-        return None
