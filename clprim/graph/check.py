@@ -120,6 +120,8 @@ def _follow(name: str, known: _Run, found: _Run, before: Graph, after: Graph, un
     for old, operand in zip(before.outputs, after.outputs, strict=True):
         differs(old, operand, last.get(buffer_of(operand)))
     for operand in known.given:
+        if buffer_of(operand).frozen:
+            continue  # what was uploaded is the old graph's own to write to
         differs(operand, operand, last.get(buffer_of(operand)))
 
 
@@ -148,9 +150,14 @@ class _Run:
         if self.like is not None:
             self.given, self.first = self.like.given, self.like.first
         else:
-            captured = [o for node in self.graph.nodes for o in (*node.reads, *node.writes)]
-            kept = [o for o in captured if _is_captured(o)]
-            self.given = [*self.graph.inputs, *kept]
+            nodes = self.graph.nodes
+            written = {buffer_of(o) for node in nodes for o in (*node.writes, *node.changed)}
+            captured = [o for node in nodes for o in (*node.reads, *node.writes)]
+            self.given = [*self.graph.inputs]
+            for operand in captured:
+                buffer = buffer_of(operand)
+                if buffer.kind == "constant" and (buffer in written or not buffer.frozen):
+                    self.given.append(operand)
             for operand in self.given:
                 buffer = buffer_of(operand)
                 if buffer not in self.first:
@@ -198,11 +205,6 @@ class _Run:
             some = random.random(operand.shape) < 0.1
             values[some] = random.choice(_SPECIAL, int(some.sum()))
         array[...] = values.astype(operand.dtype)
-
-
-def _is_captured(operand: Operand) -> bool:
-    buffer = buffer_of(operand)
-    return buffer.kind == "constant" and not buffer.frozen
 
 
 def difference(wanted: Any, found: Any, units: Units, *, strict: bool = True) -> str:

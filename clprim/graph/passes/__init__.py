@@ -16,12 +16,14 @@ from clprim.graph.passes.dead import dead
 from clprim.graph.passes.elementwise import elementwise
 from clprim.graph.passes.fold import fold
 from clprim.graph.passes.stores import stores
+from clprim.graph.passes.uploads import uploads
 from clprim.graph.passes.versions import versions
 from clprim.runtime.device import Device
 
 Pass = Callable[[Graph, Device], Graph]
 
 PASSES: tuple[Pass, ...] = (
+    uploads,
     dead,
     versions,
     constants,

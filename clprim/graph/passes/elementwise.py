@@ -122,10 +122,10 @@ def _joined(device: Device, a: Node, b: Node, made: int, stored: list[int]) -> N
     names_b: dict[str, str] = {}
     local = fresh([first.expr.text, second.expr.text])
     locals_ = {i: f"{local}{'' if i == made else f'_{i}'}" for i in range(len(a.writes))}
+    asked = {lookup.array for lookup in second.expr.lookups}
     for n, read in enumerate(b.reads):
         inside = [i for i, w in enumerate(a.writes) if same_place(w, read)]
-        looked_up = n in second.expr.looked_up
-        if inside and not looked_up:
+        if inside and n not in asked:
             names_b[f"x{n}"] = locals_[inside[0]]
             continue
         if inside or any(buffer_of(w) is buffer_of(read) for w in a.writes):
