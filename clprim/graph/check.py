@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from clprim.arrays.memory import allocate_workspace
 from clprim.call.product import ContractionPrimitive
 from clprim.errors import ClprimError, DefinitionError, quoted
 from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, same_place
+from clprim.graph.replay import Replay
 from clprim.graph.steps import enqueue, steps_of
 from clprim.graph.text import call_text
 from clprim.plan.strides import Operand
@@ -92,6 +93,28 @@ def check(name: str, before: Graph, after: Graph, device: Device, declared: Unit
         found = _Run(device, after, special, like=known)
         with randomness.at(state):
             _follow(name, known, found, before, after, {} if special and not units else units)
+
+
+def check_replay(graph: Graph, device: Device) -> None:
+    """Runs a graph node by node and replayed, where temporaries lie over one another.
+
+    Raises:
+        PassError: They differ.
+    """
+    for special in (True, False):
+        known = _Run(device, graph, special)
+        replay = Replay(device, replace(graph, inputs=tuple(known.given)))
+        found = _Run(device, graph, special, like=known)
+        state = randomness.get_state()
+        with randomness.at(state):
+            known.go(graph, lambda node: None)
+        with randomness.at(state):
+            memory = replay([found.memory[buffer_of(o)] for o in known.given])
+        for operand in (*graph.outputs, *known.given):
+            found.memory[buffer_of(operand)] = replay.memory_of(buffer_of(operand), memory)
+            why = difference(known.read(operand), found.read(operand), {})
+            if why:
+                raise PassError(f"{graph.what}: replayed in one arena, {why}\n{graph}")
 
 
 def _follow(name: str, known: _Run, found: _Run, before: Graph, after: Graph, units: Units) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import clprim as cp
 from clprim import ops
 
+_IMPORTS = "from collections.abc import Sequence\nfrom typing import Any\n\n"
 _NAME = re.compile(r"\b[acv]\d+\b")
 
 
@@ -120,10 +121,9 @@ class Program:
         """Returns the program without what nothing uses."""
         lines: list[str] = []
         wanted = set(self.returned)
-        roots = {g.name for g in self.given}
         for line in reversed(self.lines):
             made = made_by(line)
-            if not made or wanted & set(made) or _writes(line, wanted | roots):
+            if not made or wanted & set(made):
                 lines.append(line)
                 wanted |= names_in(line)
         known = [
@@ -147,7 +147,7 @@ class Program:
         other = made.replace("first", "second")
         return "\n".join(
             [
-                "import numpy as np\n\nimport clprim as cp\nfrom clprim import ops\n",
+                _IMPORTS + "import numpy as np\n\nimport clprim as cp\nfrom clprim import ops\n",
                 f"cp.options(convolution_error={self.error})\n\n",
                 inspect.getsource(numbers) + "\n",
                 body + "\n",
@@ -180,9 +180,3 @@ def made_by(line: str) -> list[str]:
     """Names that a line makes; none where it writes to what is there."""
     left = re.match(r"((?:v\d+(?:, )?)+) = ", line)
     return _NAME.findall(left[1]) if left else []
-
-
-def _writes(line: str, wanted: set[str]) -> bool:
-    """Whether a line that makes something also writes to something that is wanted."""
-    found = re.search(r"out=([acv]\d+)", line)
-    return bool(found and found[1] in wanted) or bool(found)

@@ -48,6 +48,11 @@ def _smaller(program: Program) -> Iterator[Program]:
         if len(program.returned) > 2:
             left = program.returned[:n] + program.returned[n + 1 :]
             yield replace(program, returned=left).used()
+    for line in program.lines:
+        for name in set(made_by(line)) & set(program.returned):
+            others = tuple(r for r in program.returned if r != name)
+            for read in sorted(names_in(line) - set(made_by(line)) - set(others)):
+                yield replace(program, returned=(*others, read)).used()
     shapes = _shapes(program)
     for n in reversed(range(len(program.lines))):
         without = program.lines[:n] + program.lines[n + 1 :]

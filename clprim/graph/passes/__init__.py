@@ -53,4 +53,6 @@ def optimised(graph: Graph, device: Device) -> Graph:
         before, graph = graph, run(graph, device)
         if checked and graph is not before:
             check.check(run.__name__, before, graph, device, BOUNDS.get(run, {}))
+    if checked:
+        check.check_replay(graph, device)
     return graph

@@ -17,8 +17,8 @@ _COPY = Pointwise("y0 = x0;", name="upload")
 def uploads(graph: Graph, device: Device) -> Graph:
     """Copies constants that stay to temporaries, where somebody may write to them."""
     written = [o for node in graph.nodes for o in (*node.writes, *node.changed)]
-    changing = [b for b in map(buffer_of, (*written, *graph.outputs))]
-    changing = [b for b in changing if b.frozen and b.nbytes]
+    touched = map(buffer_of, (*written, *graph.outputs))
+    changing = [b for b in touched if b.frozen and b.nbytes]
     if not changing:
         return graph
     own = {buffer: Buffer(buffer.nbytes) for buffer in changing}
