@@ -20,6 +20,8 @@ _OPERATORS = (
     *[layers.channels] * 2,
     *[layers.norm] * 2,
     *[layers.reduction] * 2,
+    layers.accumulated,
+    layers.ordered,
     layers.pool,
     *[layers.joined] * 3,
     *[layers.moved] * 3,

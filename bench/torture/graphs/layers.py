@@ -60,6 +60,38 @@ def product(d: Drawing) -> bool:
     return d.line(f"{x.name} @ {w.name}", _carried(d, x, terms, w))
 
 
+def accumulated(d: Drawing) -> bool:
+    """A product or a step of an optimizer that goes to memory that is there."""
+    into = d.pick(lambda v: len(v.shape) == 2 and v.dtype in ("float32", "float64"))
+    if into is None:
+        return False
+    if d.draw.chance(0.3):
+        other = d.pick(lambda v: v.dtype == into.dtype and v.shape == into.shape and v != into)
+        if other is None or other.root == into.root:
+            return False
+        text = f"ops.optim.sgd([{into.name}], [{other.name}], lr=0.5)"
+        # Halves are exact as long as they are few: smooth numbers take them.
+        return d.mode != "whole" and d.write(text, into, d.bound(into) + d.bound(other))
+    rows, columns = into.shape
+    a = d.pick(lambda v: v.dtype == into.dtype and len(v.shape) == 2 and v.shape[0] == rows)
+    if a is None or a.root == into.root:
+        return False
+    w = d.new((a.shape[1], columns), into.dtype, 2)
+    beta = d.one(("", ", beta=1"))
+    epilogue = d.one(("", "", ", epilogue='y0 = max(y0, 0.0f);'"))
+    bound = _carried(d, a, a.shape[1], w) + d.bound(into)
+    return d.write(f"ops.matmul({a.name}, {w.name}, out={into.name}{beta}{epilogue})", into, bound)
+
+
+def ordered(d: Drawing) -> bool:
+    """Sorted lines, or the largest of each."""
+    x = d.pick(lambda v: v.dtype in ("float32", "int32") and len(v.shape) > 0)
+    if x is None or d.mode == "smooth":
+        return False
+    text = d.one((f"ops.sort({x.name})[0]", f"ops.topk({x.name}, 2)[0]"))
+    return d.line(text, d.bound(x))
+
+
 def channels(d: Drawing) -> bool:
     """A map of channels, as a batch norm is."""
     x = _image(d)
