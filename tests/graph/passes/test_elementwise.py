@@ -24,3 +24,46 @@ def test_what_is_read_in_its_place_and_around_it_is_stored():
     equal(compiled(a, b), function(a, b).get())
     # The comparison goes into the choice, the pooling into the product.
     assert len(compiled.graph(a, b).nodes) <= 3
+
+
+def test_results_that_go_to_given_arrays_are_stored():
+    both = cp.Pointwise("y0 = x0 + 1; y1 = x0 * 2;")
+
+    def function(x, out):
+        y = cp.empty(x.shape)
+        both(x, out=(y, out))
+        return y * 3
+
+    x, out = arrays((4, 5), (4, 5))
+    equal(cp.jit(function)(x, out), (x.get() + 1) * 3)
+    equal(out, x.get() * 2)
+
+
+PLUS = "float f(float x) { return x + 1; }"
+TWICE = "float f(float x) { return x * 2; }"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "nodes"),
+    [
+        (("y0 = f(x0);", PLUS), ("y0 = f(x0);", PLUS), 1),
+        (("y0 = f(x0);", PLUS), ("y0 = f(x0);", TWICE), 2),
+        (("y0 = K * x0;", "#define K 2"), ("y0 = K + x0;", "#define K 25"), 2),
+        (("y0 = K * x0;", "#define K 2"), ("typeof_x0 K = x0 + 1; y0 = K;", ""), 2),
+        (("typeof_x0 K = x0 + 1; y0 = K;", ""), ("y0 = K * x0;", "#define K 2"), 2),
+        (("y0 = f(x0);", PLUS), ("y0 = x0 - 1;", ""), 1),
+        (("y0 = f(x0);", PLUS), ("y0 = K * x0;", "#define K 2"), 1),
+        (("y0 = f(x0);", PLUS), ("y0 = x * x0;", "#define x 2"), 2),
+        (("y0 = f(x0);", PLUS), ("y0 = K * f(x0);", f"#define K 2\n{PLUS}"), 1),
+    ],
+)
+def test_words_of_preambles_mean_what_they_meant(first, second, nodes):
+    a, b = (cp.Pointwise(text, preamble=preamble) for text, preamble in (first, second))
+
+    def function(x):
+        return b(a(x))
+
+    (x,) = arrays((3, 7))
+    compiled = cp.jit(function)
+    equal(compiled(x), function(x).get())
+    assert len(compiled.graph(x).nodes) == nodes
