@@ -9,6 +9,7 @@ import typer
 
 import clprim as cp
 from bench.torture.case import WrongError
+from bench.torture.graphs.run import run_graph, torture_graphs
 from bench.torture.run import run_case
 from bench.torture.run import torture as run_torture
 
@@ -22,6 +23,9 @@ def torture(
     case: Annotated[
         int | None, typer.Option("--case", min=0, help="Runs only this case of the seed.")
     ] = None,
+    graphs: Annotated[
+        bool, typer.Option("--graphs", help="Functions of 5 to 60 lines, compiled, instead.")
+    ] = False,
     threads: Annotated[int, typer.Option("--threads", min=1, help="That run cases at once.")] = 8,
     device: Annotated[
         str | None, typer.Option("--device", help="Index or part of a name; default: all.")
@@ -35,10 +39,14 @@ def torture(
             devices = [cp.set_device(device)]
         if case is not None:
             for chosen in devices:
-                print(f"{chosen}\n  {run_case(chosen, seed, case).text}: right")
+                text = run_graph(chosen, seed, case) if graphs else None
+                print(f"{chosen}\n  {text or run_case(chosen, seed, case).text}: right")
             return
         print(f"seed {seed}, on:", *devices, sep="\n  ")
-        run_torture(devices, 60 * minutes, seed, threads=threads)
+        if graphs:
+            torture_graphs(devices, 60 * minutes, seed)
+        else:
+            run_torture(devices, 60 * minutes, seed, threads=threads)
         print("not one wrong result")
     except (cp.ClprimError, WrongError) as error:
         typer.echo(f"wrong: {error}", err=True)

@@ -12,7 +12,7 @@ from clprim.arrays.array import Array, array_over
 from clprim.call.packed import PackedWeight
 from clprim.errors import DefinitionError, quoted
 from clprim.graph.arguments import Arguments, described
-from clprim.graph.graph import Graph, buffer_of
+from clprim.graph.graph import Buffer, Graph, buffer_of
 from clprim.graph.passes import optimised
 from clprim.graph.replay import Replay
 from clprim.graph.results import Results
@@ -182,21 +182,33 @@ class Function:
             return self._function(*bound.args, **bound.kwargs)
 
         trace, graph, result = traced(self.what, call, arrays)
-        for value in frozen.values():
-            self._freeze(trace, value)
+        written = {
+            buffer_of(o): node.line for node in graph.nodes for o in (*node.writes, *node.changed)
+        }
+        for name, value in frozen.items():
+            self._freeze(trace, name, value, written)
         results = Results(self.what, result, arrays)
         outputs = tuple(map(trace.operand, results.arrays))
         return Compiled(device, Graph(graph.what, graph.inputs, graph.nodes, outputs), results)
 
-    def _freeze(self, trace: Any, value: Any) -> None:
-        """Lets a constant's buffer be one that never changes."""
+    def _freeze(self, trace: Any, name: str, value: Any, written: dict[Buffer, str]) -> None:
+        """Lets a constant's buffer be one that never changes.
+
+        Raises:
+            DefinitionError: The function writes to it.
+        """
         if isinstance(value, (tuple, list)):
             for each in value:
-                self._freeze(trace, each)
+                self._freeze(trace, name, each, written)
         elif isinstance(value, dict):
-            self._freeze(trace, [*value.values()])
+            self._freeze(trace, name, [*value.values()], written)
         elif isinstance(value, Array) and value.size:
             buffer = buffer_of(trace.operand(value))
+            if buffer in written:
+                raise DefinitionError(
+                    f"jit of {self.what}: {written[buffer] or 'an unknown line'} writes to {name}, "
+                    "which is one of constants=: leave it out of these, or copy it in the function"
+                )
             buffer.weight = self._weights.setdefault(id(value.base_data), PackedWeight(value))
 
 

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
+from clprim.arrays.memory import allocate_workspace
 from clprim.call.call import Call
 from clprim.call.launch import Launch
 from clprim.call.primitive import built
 from clprim.graph.graph import Buffer, Node, buffer_of
 from clprim.runtime.device import Device
+from clprim.runtime.randomness import advance
 
 
 class Step(NamedTuple):
@@ -72,3 +74,24 @@ def steps_of(device: Device, nodes: Sequence[Node]) -> list[Step]:
             numbers = node.numbers if stage.numbers is None else stage.numbers
             steps.append(Step(stage.launch, places, numbers, call.draws, node))
     return steps
+
+
+def enqueue(device: Device, steps: Sequence[Step], memory: dict[Buffer, Any]) -> None:
+    """Runs kernels once, each temporary in memory of its own.
+
+    Args:
+        device: Where.
+        steps: In order.
+        memory: What is there, by buffer; what is allocated is added.
+
+    Raises:
+        DeviceError: Not enough memory, or a refusal of the driver.
+    """
+    for step in steps:
+        for _, buffer in step.buffers:
+            if buffer not in memory:
+                (found,) = allocate_workspace(device, (max(buffer.nbytes, 1),))
+                memory[buffer] = buffer.memory if buffer.kind == "constant" else found
+        places = tuple((position, n) for n, (position, _) in enumerate(step.buffers))
+        numbers = (*step.numbers, *advance()) if step.draws else step.numbers
+        step.launch.enqueue([memory[b] for _, b in step.buffers], places, numbers)

@@ -1,11 +1,15 @@
 """The passes in their order: each takes a graph and returns one that does the same.
 
 A pass is a function of a graph and a device. It may drop, join and plan nodes anew, and adds a note
-for what it did. Results keep their bits, but where a pass's own text says how far they may differ.
+for what it did. Results keep their bits, but where `BOUNDS` says how far they may differ;
+``CLPRIM_CHECK=passes`` holds every pass to that.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from clprim.graph import check
 from clprim.graph.graph import Graph
 from clprim.graph.passes.constants import constants, packed
 from clprim.graph.passes.dead import dead
@@ -14,14 +18,45 @@ from clprim.graph.passes.fold import fold
 from clprim.graph.passes.in_place import in_place
 from clprim.graph.passes.overwrite import overwrite
 from clprim.graph.passes.stores import stores
+from clprim.graph.passes.uploads import uploads
 from clprim.graph.passes.versions import versions
 from clprim.runtime.device import Device
 
-PASSES = (dead, versions, constants, fold, elementwise, stores, in_place, overwrite, packed, dead)
+Pass = Callable[[Graph, Device], Graph]
+
+PASSES: tuple[Pass, ...] = (
+    uploads,
+    dead,
+    versions,
+    constants,
+    fold,
+    elementwise,
+    stores,
+    in_place,
+    overwrite,
+    packed,
+    dead,
+)
+# Of passes that round elsewhere: by dtype how far a node's results may be from what they were, in
+# units of the last place of the largest of them.
+BOUNDS: dict[Pass, check.Units] = {
+    fold: check.SUMS,
+    elementwise: {"float16": 8.0, "bfloat16": 8.0},
+    stores: {"float16": 8.0, "bfloat16": 8.0},
+}
 
 
 def optimised(graph: Graph, device: Device) -> Graph:
-    """Returns what all passes make of a graph."""
+    """Returns what all passes make of a graph.
+
+    Raises:
+        PassError: One changed more than it may; ``CLPRIM_CHECK=passes`` asks.
+    """
+    checked = check.is_on()
     for run in PASSES:
-        graph = run(graph, device)
+        before, graph = graph, run(graph, device)
+        if checked and graph is not before:
+            check.check(run.__name__, before, graph, device, BOUNDS.get(run, {}))
+    if checked:
+        check.check_replay(graph, device)
     return graph

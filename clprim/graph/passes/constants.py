@@ -13,7 +13,7 @@ from clprim.call.packed import PackedWeight
 from clprim.call.primitive import NoPlanError
 from clprim.call.product import ContractionPrimitive
 from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, planned
-from clprim.graph.steps import steps_of
+from clprim.graph.steps import enqueue, steps_of
 from clprim.graph.store import kept_with
 from clprim.plan.strides import Operand
 from clprim.runtime.device import Device
@@ -115,13 +115,7 @@ def computed(device: Device, node: Node) -> list[Buffer]:
 def _run(device: Device, node: Node, written: dict[Buffer, Any]) -> None:
     """Launches a node, whose results go to the memory of their buffers."""
     memory = {buffer_of(r): buffer_of(r).memory for r in node.reads} | written
-    for step in steps_of(device, (node,)):
-        for _, buffer in step.buffers:
-            if buffer not in memory:
-                (found,) = allocate_workspace(device, (buffer.nbytes,))
-                memory[buffer] = buffer.memory if buffer.kind == "constant" else found
-        places = tuple((position, n) for n, (position, _) in enumerate(step.buffers))
-        step.launch.enqueue([memory[b] for _, b in step.buffers], places, step.numbers)
+    enqueue(device, steps_of(device, (node,)), memory)
 
 
 def array_of(device: Device, operand: Operand, buffer: Buffer) -> Array:

@@ -16,7 +16,7 @@ from clprim.dtypes import AnyDType
 from clprim.errors import ClprimError
 from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, planned, same_place
 from clprim.graph.passes.moves import fills_part
-from clprim.graph.passes.strings import block, fresh, joined
+from clprim.graph.passes.strings import block, both_preambles, fresh, joined
 from clprim.graph.passes.views import in_shape
 from clprim.pointwise import Pointwise
 from clprim.runtime.device import Device
@@ -85,7 +85,8 @@ def _fused(
     stored = [
         i
         for i, w in enumerate(a.writes)
-        if buffer_of(w) in results
+        if buffer_of(w).kind != "temporary"
+        or buffer_of(w) in results
         or any(r != second for r in uses.readers.get(buffer_of(w), ()))
         or any(not same_place(w, r) for r in b.reads if buffer_of(r) is buffer_of(w))
     ]
@@ -123,10 +124,10 @@ def _joined(device: Device, a: Node, b: Node, made: int, stored: list[int]) -> N
     names_b: dict[str, str] = {}
     local = fresh([first.expr.text, second.expr.text])
     locals_ = {i: f"{local}{'' if i == made else f'_{i}'}" for i in range(len(a.writes))}
+    asked = {lookup.array for lookup in second.expr.lookups}
     for n, read in enumerate(b.reads):
         inside = [i for i, w in enumerate(a.writes) if same_place(w, read)]
-        looked_up = n in second.expr.looked_up
-        if inside and not looked_up:
+        if inside and n not in asked:
             names_b[f"x{n}"] = locals_[inside[0]]
             continue
         if inside or any(buffer_of(w) is buffer_of(read) for w in a.writes):
@@ -151,11 +152,11 @@ def _joined(device: Device, a: Node, b: Node, made: int, stored: list[int]) -> N
         block(second.expr, names_b, types),
         *(f"y{len(b.writes) + m} = {locals_[i]};\n" for m, i in enumerate(stored)),
     ]
-    helpers = [t for t in dict.fromkeys((first.preamble, second.preamble)) if t]
+    helpers = both_preambles(first.expr, second.expr)
+    if helpers is None:
+        return None
     try:
-        primitive = _pointwise(
-            joined(parts), tuple(w.dtype for w in writes), "\n".join(helpers), first.name
-        )
+        primitive = _pointwise(joined(parts), tuple(w.dtype for w in writes), helpers, first.name)
         numbers = (*a.numbers, *b.numbers)
         node = planned(
             device, primitive, reads, writes, numbers, b.problem.shape, line=b.line or a.line

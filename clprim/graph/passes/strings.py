@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from clprim.language.composed import Composed, Piece
 from clprim.language.rename import renamed
 from clprim.language.snippet import Snippet
+
+_WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 def fresh(texts: Sequence[str]) -> str:
@@ -30,6 +33,32 @@ def block(snippet: Snippet, names: Mapping[str, str], kinds: Mapping[str, str]) 
     for name, kind in kinds.items():
         found = found.replace(f"typeof_{name}", kind)
     return joined(["{\n", Composed(found, text.pieces), "\n}\n"])
+
+
+def both_preambles(a: Snippet, b: Snippet) -> str | None:
+    """Returns one preamble for two snippets; None where a word of one means something else then."""
+    one, other = a.preamble, b.preamble
+    if one.text == other.text:
+        return one.text
+    if one.includes or other.includes:  # nobody knows their names
+        return None
+    if _holds(one.text, other.text):
+        return None if (one.names - other.names) & _words(b.text) else one.text
+    if _holds(other.text, one.text):
+        return None if (other.names - one.names) & _words(a.text) else other.text
+    if one.names & _words(b.text, other.text) or other.names & _words(a.text, one.text):
+        return None
+    return f"{one.text}\n{other.text}"
+
+
+def _holds(text: str, part: str) -> bool:
+    """Whether all lines of a text stand in another one."""
+    lines, parts = text.split("\n"), part.split("\n")
+    return not part or any(lines[n : n + len(parts)] == parts for n in range(len(lines)))
+
+
+def _words(*texts: str) -> set[str]:
+    return {word for text in texts for word in _WORD.findall(text)}
 
 
 def joined(parts: Sequence[str]) -> Composed:

@@ -1,0 +1,1 @@
+"""Random functions over arrays, compiled: they have to be what they are uncompiled."""

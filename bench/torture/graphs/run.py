@@ -1,0 +1,83 @@
+"""Graph after graph until the time is up; what differs is printed as a script, small."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import clprim as cp
+from bench.torture.case import WrongError
+from bench.torture.graphs.compare import compared
+from bench.torture.graphs.functions import draw_program
+from bench.torture.graphs.program import Program
+from bench.torture.graphs.shrink import shrunk
+from clprim.runtime import program
+from clprim.runtime.device import Device
+
+_TOLD_EVERY = 100
+_SHRINK = 60.0  # seconds
+
+
+def torture_graphs(
+    devices: Sequence[Device],
+    seconds: float,
+    seed: int,
+    *,
+    say: Callable[[str], None] = print,
+) -> int:
+    """Runs drawn functions as they are and compiled until the time is up.
+
+    Args:
+        devices: Which take turns.
+        seconds: How long.
+        seed: Decides everything.
+        say: Takes lines about what was done.
+
+    Returns:
+        How many there were.
+
+    Raises:
+        WrongError: The first that differs, as a script, with the command that repeats it.
+    """
+    end = time.monotonic() + seconds
+    number = 0
+    while time.monotonic() < end:
+        run_graph(devices[number % len(devices)], seed, number)
+        number += 1
+        if number % _TOLD_EVERY == 0:
+            say(f"{number} graphs")
+            program.forget()
+    say(f"{number} graphs without a difference")
+    return number
+
+
+def run_graph(device: Device, seed: int, number: int) -> str:
+    """Draws a function and compares its compiled calls; returns what it is.
+
+    Raises:
+        WrongError: They differ.
+    """
+    cp.set_device(device)
+    mode, drawn = draw_program(seed, number)
+    why = _found(drawn, mode)
+    if why:
+        kind = _kind(why)
+        small = shrunk(drawn, lambda other: _kind(_found(other, mode)) == kind, _SHRINK)
+        command = f"bench torture --graphs --seed {seed} --case {number} --device {device.index}"
+        raise WrongError(
+            f"{device}\n{_found(small, mode)}\npython -m {command}\n\n{small.script()}"
+        )
+    return f"{len(drawn.lines)} lines of {mode} numbers"
+
+
+def _found(drawn: Program, mode: str) -> str:
+    """How the compiled call differs, an exception included; nothing where it does not."""
+    try:
+        return compared(drawn, mode)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def _kind(why: str) -> str:
+    """What stays of a difference while the function shrinks."""
+    return why.partition(":")[0]

@@ -1,0 +1,92 @@
+"""A short run of `python -m bench torture --graphs` from fixed seeds; and it would see a fault."""
+
+import importlib
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+import clprim as cp
+from bench.__main__ import app
+from bench.torture.case import WrongError
+from bench.torture.graphs import run
+from bench.torture.graphs.compare import compared
+from bench.torture.graphs.functions import draw_program
+from bench.torture.graphs.program import Given, Program
+from bench.torture.graphs.shrink import shrunk
+
+SEED = 20260
+pytestmark = pytest.mark.usefixtures("unoptimised", "device")
+
+
+def test_drawn_graphs_are_what_they_are_uncompiled(device):
+    for number in range(6):
+        run.run_graph(device, SEED, number)
+
+
+def test_a_graph_is_drawn_the_same_from_the_same_seed():
+    first, again, other = (draw_program(SEED, n) for n in (1, 1, 2))
+    assert first == again != other
+    assert "def f(" in first[1].script()
+
+
+A, C = Given("a0", (4, 6), "float32"), Given("c1", (6,), "float32")
+LINES = (
+    "v0 = a0 * 2",
+    "v1 = ops.softmax(a0, -1)",
+    "v2 = v0 + c1",
+    "a0[...] = v1",
+    "v3 = v2 - 1",
+    "v4, v5 = ops.chunk(v3, 2, 0)",
+    "v6 = ops.cat([v5, v4], 1)",
+)
+PROGRAM = Program((A, C), LINES, ("v6", "v1"))
+
+
+def faulty(monkeypatch):
+    """Lets nodes run where what they read was overwritten."""
+    module = importlib.import_module("clprim.graph.passes.elementwise")
+    monkeypatch.setattr(module, "movable", lambda *_: True)
+
+
+def test_a_fault_is_seen_and_made_small(device, monkeypatch):
+    assert not compared(PROGRAM, "smooth")
+    monkeypatch.setattr(run, "draw_program", lambda *_: ("smooth", PROGRAM))
+    assert run.run_graph(device, SEED, 0)
+    faulty(monkeypatch)
+    with pytest.raises(WrongError, match="elements differ") as error:
+        run.run_graph(device, SEED, 0)
+    message = str(error.value)
+    assert f"bench torture --graphs --seed {SEED} --case 0" in message
+    script = message[message.index("from collections") :]
+    body = script[script.index("def f(") : script.index("def given")]
+    assert body.count("\n    ") <= 5
+    with pytest.raises(AssertionError):
+        exec(script, {})
+    monkeypatch.undo()
+    exec(script, {})
+
+
+def test_what_is_captured_is_in_the_script(capsys):
+    exec(PROGRAM.script(), {})
+    assert "def f(a0: float32[4, 6])" in capsys.readouterr().out
+
+
+def test_a_program_shrinks_to_what_fails():
+    small = shrunk(PROGRAM, lambda p: any("a0[...]" in line for line in p.lines), 30.0)
+    assert len(small.lines) == 1
+
+
+def test_the_command_prints_its_seed_and_counts(device, monkeypatch):
+    arguments = ["torture", "--graphs", "--minutes", "0.01", "--device", str(device.index)]
+    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert re.search(r"^\d+ graphs without a difference$", result.output, re.MULTILINE)
+    seed = re.search(r"^seed (\d+), on:$", result.output, re.MULTILINE)[1]
+    again = CliRunner().invoke(app, [*arguments, "--seed", seed, "--case", "0"])
+    assert again.exit_code == 0 and "numbers: right" in again.output
+    monkeypatch.setattr(run, "draw_program", lambda *_: ("smooth", PROGRAM))
+    faulty(monkeypatch)
+    wrong = CliRunner().invoke(app, arguments)
+    assert wrong.exit_code == 1 and "def f(" in wrong.output
+    assert cp.current_device() == device
