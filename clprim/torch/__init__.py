@@ -17,7 +17,7 @@ from clprim.torch import (
 )
 from clprim.torch.device import DeviceModule, serve_accelerator
 from clprim.torch.function import operator
-from clprim.torch.fusion import fuse
+from clprim.torch.fused import fuse
 from clprim.torch.kernels import attention, logarithms, optimizer, product, random, shape
 from clprim.torch.memory import array, in_use, tensor
 from clprim.torch.on_cpu import fallback, run_on_cpu
