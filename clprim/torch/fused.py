@@ -130,7 +130,7 @@ class Forward:
         """Finds the network's tensors anew where one of them, or a layer, is another one."""
         now = [where.get(name) for where, name in self._places]
         if self._things and all(map(operator.is_, now, self._things)):
-            weights = self._weights.now()
+            weights = self._weights.now(self._weights.tensors)
             if weights is not self._weights:
                 self._take(weights)
             return

@@ -11,7 +11,6 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from operator import attrgetter
 from typing import Any
 
 import torch
@@ -38,7 +37,6 @@ MOST_SIGNATURES = 64
 
 # Makes a result: of a call's tensors, its replay's memory, and tensors over whole buffers of it.
 _Maker = Callable[[Sequence[torch.Tensor], Sequence[Any], dict[Buffer, torch.Tensor]], Any]
-_version = attrgetter("_version")
 
 
 class Weights:
@@ -54,26 +52,33 @@ class Weights:
     def __init__(
         self, tensors: Sequence[torch.Tensor] = (), *, kept: bool = True, frozen: bool = False
     ) -> None:
-        # PyTorch does not count what is written to tensors of the inference mode.
         self.tensors = [*tensors]
         self.kept, self.frozen = kept, frozen
         self._places = [t.data_ptr() for t in self.tensors]
         self._packed: dict[int, PackedWeight] = {}
 
-    def now(self) -> Weights:
-        """Returns these, or others of the same tensors where one lies elsewhere than it did."""
-        # No two storages have one address.
-        if self.frozen or [t.data_ptr() for t in self.tensors] == self._places:
-            return self
-        return Weights(self.tensors, kept=self.kept)
+    def now(self, tensors: Sequence[torch.Tensor]) -> Weights:
+        """Returns these for a call with tensors, or others where one of them lies elsewhere.
 
-    def bound(self, trace: Trace, written: set[Buffer]) -> list[tuple[torch.Tensor, Buffer]]:
-        """Returns them with their buffers, and lets those stay that nothing in a trace writes."""
+        Args:
+            tensors: The same as ever, or aliases of them.
+        """
+        if self.frozen and self.tensors:
+            return self
+        # No two storages have one address.
+        if [t.data_ptr() for t in tensors] == self._places:
+            self.tensors = [*tensors]
+            return self
+        return Weights(tensors, kept=self.kept, frozen=self.frozen)
+
+    def bound(self, trace: Trace, written: set[Buffer]) -> list[Buffer]:
+        """Returns their buffers, and lets those stay that nothing in a trace writes."""
         found = []
         for tensor in self.tensors:
             array = array_of(tensor)
             buffer = buffer_of(trace.operand(array))
-            found.append((tensor, buffer))
+            found.append(buffer)
+            # PyTorch does not count what is written to tensors of the inference mode.
             stays = self.kept and (self.frozen or not tensor.is_inference())
             if stays and array.size and buffer.kind == "constant" and buffer not in written:
                 packed = self._packed.setdefault(id(array.base_data), PackedWeight(array))
@@ -109,24 +114,26 @@ class Recorded:
         self.replay = Replay(device, optimised(self.traced, device))
         self._device = device
         self._makers = self._makers_of(results, tensors, weights.tensors)
-        self._written = [n for n, o in enumerate(graph.inputs) if buffer_of(o) in written]
-        self._written_weights = [t for t, b in bound if b in written and not t.is_inference()]
+        inside = [*map(buffer_of, graph.inputs), *bound]
+        self._written = [n for n, buffer in enumerate(inside) if buffer in written]
         sources = set() if weights.frozen else self.replay.sources()
-        self._watched = [t for t, buffer in bound if buffer in sources]
-        self._versions = [*map(_version, self._watched)]
+        self._watched = [n for n, buffer in enumerate(bound) if buffer in sources]
+        self._versions = [weights.tensors[n]._version for n in self._watched]
 
-    def __call__(self, tensors: Sequence[torch.Tensor]) -> Any:
+    def __call__(self, tensors: Sequence[torch.Tensor], weights: Weights) -> Any:
         """Runs it on the tensors of a call."""
         if self._watched:
-            versions = [*map(_version, self._watched)]
+            # Versions are PyTorch's count of what was written to a tensor.
+            versions = [weights.tensors[n]._version for n in self._watched]
             if versions != self._versions:
                 self.replay.renew()
                 self._versions = versions
         given = [private.storage_of(t).clprim.root.base_data for t in tensors]
         memory = self.replay(given)
-        changed = [tensors[n] for n in self._written if not tensors[n].is_inference()]
-        if changed or self._written_weights:
-            torch.autograd.graph.increment_version([*changed, *self._written_weights])
+        if self._written:
+            every = [*tensors, *weights.tensors]
+            changed = [every[n] for n in self._written if not every[n].is_inference()]
+            torch.autograd.graph.increment_version(changed)
         whole: dict[Buffer, torch.Tensor] = {}
         found = [make(tensors, memory, whole) for make in self._makers]
         return found[0] if self._form.is_leaf() else tree_unflatten(found, self._form)
@@ -268,7 +275,7 @@ class Graphs:
         if tracing.active.now is not None:
             return function()  # a part of another one, which is traced
         found = self.recorded(function, tensors, weights, key)
-        return function() if found is None else found(tensors)
+        return function() if found is None else found(tensors, weights)
 
     def recorded(
         self,
