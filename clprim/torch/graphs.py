@@ -23,11 +23,12 @@ from clprim.call.packed import PackedWeight
 from clprim.graph.graph import Buffer, buffer_of
 from clprim.graph.passes import optimised
 from clprim.graph.replay import Replay
+from clprim.graph.store import collecting
 from clprim.graph.trace import Trace, traced
 from clprim.options import current_options
 from clprim.plan.strides import Operand
 from clprim.runtime import tracing
-from clprim.runtime.device import Device, current_device
+from clprim.runtime.device import Device, current_device, on
 from clprim.torch import private
 from clprim.torch.memory import adopt, array_of, elsewhere, kind_of, placement
 from clprim.torch.numbers import run_on
@@ -111,13 +112,16 @@ class Recorded:
             made = [r for r in results if _is_made(r)]
             outputs = tuple(trace.operand(array_of(r)) for r in made)
         self.traced = replace(graph, outputs=outputs)
-        self.replay = Replay(device, optimised(self.traced, device))
+        with collecting() as self._kept:
+            self.replay = Replay(device, optimised(self.traced, device))
         self._device = device
         self._makers = self._makers_of(results, tensors, weights.tensors)
         inside = [*map(buffer_of, graph.inputs), *bound]
         self._written = [n for n, buffer in enumerate(inside) if buffer in written]
-        sources = set() if weights.frozen else self.replay.sources()
-        self._watched = [n for n, buffer in enumerate(bound) if buffer in sources]
+        sources = {id(weight) for kept in self._kept for weight in kept.sources()}
+        self._watched = [
+            n for n, b in enumerate(bound) if id(b.weight) in sources and not weights.frozen
+        ]
         self._versions = [weights.tensors[n]._version for n in self._watched]
 
     def __call__(self, tensors: Sequence[torch.Tensor], weights: Weights) -> Any:
@@ -126,7 +130,9 @@ class Recorded:
             # Versions are PyTorch's count of what was written to a tensor.
             versions = [weights.tensors[n]._version for n in self._watched]
             if versions != self._versions:
-                self.replay.renew()
+                with on(self._device):
+                    for kept in self._kept:
+                        kept.renew()
                 self._versions = versions
         given = [private.storage_of(t).clprim.root.base_data for t in tensors]
         memory = self.replay(given)

@@ -98,7 +98,7 @@ def test_what_is_kept_of_weights_follows_them():
         torch.testing.assert_close(other(x), 2 * once)
     with torch.inference_mode():
         assert torch.equal(fused(x), once)
-        assert torch.equal(ct.fuse(model)(x), once)
+        torch.testing.assert_close(ct.fuse(model)(x), once)
 
 
 class Views(nn.Module):
