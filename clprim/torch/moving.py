@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -16,11 +16,16 @@ from clprim.torch.parts import is_written
 _HERE = torch.device("cpu")
 
 
-def to_device(values: dict[fx.Node, Any]) -> None:
-    """Replaces tensors of the host by copies on the device; numbers go there together."""
+def to_device(values: dict[fx.Node, Any], besides: Container[fx.Node]) -> None:
+    """Replaces tensors of the host by copies on the device; numbers go there together.
+
+    Args:
+        values: What nodes are.
+        besides: Nodes whose tensors stay.
+    """
     numbers: dict[torch.dtype, list[fx.Node]] = defaultdict(list)
     for node, value in values.items():
-        if isinstance(value, torch.Tensor) and not on_device(value):
+        if isinstance(value, torch.Tensor) and not on_device(value) and node not in besides:
             if value.ndim:
                 values[node] = value.detach().to(private.NAME)
             else:
@@ -28,6 +33,31 @@ def to_device(values: dict[fx.Node, Any]) -> None:
     for nodes in numbers.values():
         there = torch.stack([values[node].detach() for node in nodes]).to(private.NAME)
         values.update(zip(nodes, there.unbind(), strict=True))
+
+
+def laid_out(node: fx.Node, found: Any) -> Any:
+    """Returns results as the graph was told that they lie: the CPU's kernels differ in places."""
+    told = node.meta.get("val")
+    if isinstance(found, torch.Tensor) and isinstance(told, torch.Tensor) and not is_written(node):
+        return _laid_out(told, found)
+    if isinstance(found, (list, tuple)) and isinstance(told, (list, tuple)):
+        both = zip(told, found, strict=True)
+        return type(found)(
+            _laid_out(t, f) if isinstance(f, torch.Tensor) and t is not None else f for t, f in both
+        )
+    return found
+
+
+def _laid_out(told: torch.Tensor, found: torch.Tensor) -> torch.Tensor:
+    wanted, strides = told.stride(), found.stride()
+    rows = zip(found.shape, strides, wanted, strict=True)
+    if strides == wanted or all(size == 1 or have == want for size, have, want in rows):
+        return found
+    if not all(isinstance(step, int) for step in wanted) or 0 in (*found.shape, *wanted):
+        return found  # sizes that are not known before, or elements that are repeated
+    return torch.empty_strided(found.shape, wanted, dtype=found.dtype, device=found.device).copy_(
+        found
+    )
 
 
 class Moved:

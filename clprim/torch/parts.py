@@ -12,9 +12,11 @@ from torch import fx
 from clprim.torch import private
 
 _FILE = re.compile(r'File "(.*)", line (\d+)')
-# What returns a number of what a tensor holds.
 # What hands a state of random numbers from a forward pass on to a backward pass.
 STATES = private.rng_operators()
+# Takes the state of random numbers as tensors of the host.
+_ATTENDS = torch.ops.aten._scaled_dot_product_fused_attention_overrideable_backward.default
+# What returns a number of what a tensor holds.
 _READS = {torch.ops.aten._local_scalar_dense.default, torch.ops.aten.item.default}
 
 
@@ -79,7 +81,7 @@ def parts_of(graph: fx.Graph, *, everywhere: bool) -> list[Part]:
 
 
 def _is_traced(node: fx.Node, everywhere: bool) -> bool:
-    if node.target in _READS or node.target in STATES:
+    if node.target in _READS or node.target in STATES or _drops_out(node):
         return False
     if everywhere:
         return True
@@ -87,6 +89,19 @@ def _is_traced(node: fx.Node, everywhere: bool) -> bool:
     if not found:
         found = {kind for other in node.all_input_nodes for kind in devices_of(other)}
     return private.NAME in found
+
+
+def _drops_out(node: fx.Node) -> bool:
+    """Whether a node draws the numbers again that its forward pass drew, by a state of the host."""
+    if node.target is not _ATTENDS:
+        return False
+    names = [a.name for a in _ATTENDS._schema.arguments]
+    return bool(node.args[names.index("dropout_p")])
+
+
+def takes_numbers(node: fx.Node) -> bool:
+    """Whether a value is a number of the host for all that take it, although PyTorch's tensor."""
+    return bool(node.users) and all(user.target is _ATTENDS for user in node.users)
 
 
 def _scheduled(nodes: Sequence[fx.Node], kinds: dict[fx.Node, bool]) -> list[fx.Node]:

@@ -15,8 +15,8 @@ from clprim.runtime.tracing import TraceEndedError
 from clprim.torch import private
 from clprim.torch.graphs import Graphs, Weights
 from clprim.torch.memory import on_device
-from clprim.torch.moving import Moved, to_device
-from clprim.torch.parts import STATES, Part, devices_of, line_of, parts_of, split
+from clprim.torch.moving import Moved, laid_out, to_device
+from clprim.torch.parts import STATES, Part, devices_of, line_of, parts_of, split, takes_numbers
 
 
 class Program:
@@ -99,24 +99,26 @@ class Program:
         """Runs a part on the device; returns the node that no trace can note, if there is one."""
         part, (graphs, weights) = self._parts[place], self._known[place]
         read = {node: env[node] for node in part.reads}
-        to_device(read)
+        here = {n: v for n, v in read.items() if takes_numbers(n) and _is_number(v)}
+        to_device(read, here)
         fixed = [n for n in part.reads if n in self._static and on_device(read[n])]
-        tensors = [n for n in part.reads if isinstance(read[n], torch.Tensor) and n not in fixed]
-        rest = [n for n in part.reads if not isinstance(read[n], torch.Tensor)]
+        rest = [n for n in part.reads if n in here or not isinstance(read[n], torch.Tensor)]
+        inside = {*fixed, *rest}
+        tensors = [n for n in part.reads if n not in inside]
         weights = weights.now([read[n] for n in fixed])
         self._known[place] = graphs, weights
         current: list[fx.Node] = []
 
         def call() -> list[Any]:
-            inside = dict(read)
+            values = dict(read)
             try:
                 for node in part.nodes:
                     current[:] = [node]
                     tracing.active.line = line_of(node)
-                    inside[node] = self._value(node, inside)
+                    values[node] = self._value(node, values)
             finally:
                 tracing.active.line = ""
-            return [inside[node] for node in part.makes]
+            return [values[node] for node in part.makes]
 
         key = tuple(repr(read[n]) for n in rest)
         try:
@@ -142,10 +144,15 @@ class Program:
         try:
             if node.op == "call_method":
                 return getattr(args[0], target)(*args[1:], **options)
-            return target(*args, **options)
+            found = target(*args, **options)
+            return found if self._moved is None else laid_out(node, found)
         except TraceEndedError:
             raise
         except (ClprimError, RuntimeError) as error:
             where = line_of(node) or "an unknown line"
             kind = type(error) if type(error) in ClprimError.__subclasses__() else RuntimeError
             raise kind(f"torch.compile: {target}, at {where}: {error}") from error
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and not value.ndim and not on_device(value)
