@@ -48,6 +48,10 @@ class Weights:
         kept: Whether what is made of them alone (packed, folded, transformed) is kept, and made
             anew where they were written to.
         frozen: Whether they never change, so that nobody looks.
+
+    Attributes:
+        tensors: The same, or aliases of them.
+        first: Versions of those of which something may be kept, when it was asked for first.
     """
 
     def __init__(
@@ -57,6 +61,7 @@ class Weights:
         self.kept, self.frozen = kept, frozen
         self._places = [t.data_ptr() for t in self.tensors]
         self._packed: dict[int, PackedWeight] = {}
+        self.first: dict[int, int] = {}
 
     def now(self, tensors: Sequence[torch.Tensor]) -> Weights:
         """Returns these for a call with tensors, or others where one of them lies elsewhere.
@@ -75,7 +80,7 @@ class Weights:
     def bound(self, trace: Trace, written: set[Buffer]) -> list[Buffer]:
         """Returns their buffers, and lets those stay that nothing in a trace writes."""
         found = []
-        for tensor in self.tensors:
+        for n, tensor in enumerate(self.tensors):
             array = array_of(tensor)
             buffer = buffer_of(trace.operand(array))
             found.append(buffer)
@@ -84,6 +89,8 @@ class Weights:
             if stays and array.size and buffer.kind == "constant" and buffer not in written:
                 packed = self._packed.setdefault(id(array.base_data), PackedWeight(array))
                 buffer.weight = buffer.weight or packed
+                if not self.frozen:
+                    self.first.setdefault(n, tensor._version)
         return found
 
 
@@ -107,7 +114,7 @@ class Recorded:
         with torch.no_grad(), _same_peak():
             trace, graph, result = traced(what, function, arrays)
             results, self._form = tree_flatten(result)
-            written = {buffer_of(w) for node in graph.nodes for w in node.writes}
+            written = {buffer_of(w) for node in graph.nodes for w in (*node.writes, *node.changed)}
             bound = weights.bound(trace, written)
             made = [r for r in results if _is_made(r)]
             outputs = tuple(trace.operand(array_of(r)) for r in made)
@@ -119,10 +126,9 @@ class Recorded:
         inside = [*map(buffer_of, graph.inputs), *bound]
         self._written = [n for n, buffer in enumerate(inside) if buffer in written]
         sources = {id(weight) for kept in self._kept for weight in kept.sources()}
-        self._watched = [
-            n for n, b in enumerate(bound) if id(b.weight) in sources and not weights.frozen
-        ]
-        self._versions = [weights.tensors[n]._version for n in self._watched]
+        self._watched = [n for n in weights.first if id(bound[n].weight) in sources]
+        # What another signature has kept may be of older ones; then the first call makes it again.
+        self._versions = [weights.first[n] for n in self._watched]
 
     def __call__(self, tensors: Sequence[torch.Tensor], weights: Weights) -> Any:
         """Runs it on the tensors of a call."""

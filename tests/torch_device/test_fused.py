@@ -101,6 +101,32 @@ def test_what_is_kept_of_weights_follows_them():
         torch.testing.assert_close(ct.fuse(model)(x), once)
 
 
+class Joined(nn.Module):
+    """A convolution whose weight is put together, and turned, at every call."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = (nn.Parameter(torch.randn(2, 4, 3, 3)) for _ in range(2))
+
+    def forward(self, x):
+        weight = torch.cat([self.a, self.b * 2]).flip(2)
+        return nn.functional.conv2d(x, weight, padding=1)
+
+
+def test_what_is_computed_of_weights_follows_them():
+    model, x = Joined().to(D).eval(), torch.randn(2, 4, 6, 5).to(D)
+    fused = ct.fuse(model)
+    for size in (2, 1, 2):
+        with torch.no_grad():
+            torch.testing.assert_close(fused(x[:size]), model(x[:size]))
+            for net in (fused, model):
+                net.b.add_(1)
+    with cp.profile() as p:
+        fused(x)
+        fused(x)
+    assert len(p.events) < 2 * len({event.name for event in p.events})
+
+
 class Views(nn.Module):
     """Results that are arguments, parts of one tensor, weights, and nothing."""
 

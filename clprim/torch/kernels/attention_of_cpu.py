@@ -50,6 +50,6 @@ def _backward(
     attn_mask: Array | None = None,
     scale: float | None = None,
 ) -> Any:
-    how = {"attn_mask": attn_mask, "scale": scale}
-    given = grad, query, key, value, out, sums, dropout_p, is_causal
-    return ops.scaled_dot_product_attention_backward(*given, **how)
+    given: Any = grad, query, key, value, out, sums, dropout_p, is_causal
+    found: Any = ops.scaled_dot_product_attention_backward(*given, attn_mask=attn_mask, scale=scale)
+    return found
