@@ -16,12 +16,14 @@ class PackedWeight:
     Attributes:
         array: The weight.
         kept: Buffers that kernels made of it, by the numbers of `clprim.call.call.Once`.
+        derived: What `clprim.graph.store` keeps with it.
     """
 
     def __init__(self, array: Array, of: PackedWeight | None = None) -> None:
         """Keeps a weight; ``of`` is one that it is a view of, and shares with what is kept."""
         self.array = array
         self.kept: dict[int, Any] = {} if of is None else of.kept
+        self.derived: dict[Any, Any] = {}
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from clprim.graph.graph import Graph
+from clprim.graph.replay import Replay
 from clprim.graph.text import Names, kind_text
 from clprim.text_table import format_table
 
-if TYPE_CHECKING:
-    from clprim.graph.jit import Compiled
+
+class Ready(Protocol):
+    """What a function does for one signature: traced, and ready to run."""
+
+    traced: Graph
+    replay: Replay
 
 
-def explained(compiled: Compiled) -> str:
+def explained(compiled: Ready) -> str:
     """Returns a table of kernels in order, the notes of passes, and the memory between kernels."""
     replay, before = compiled.replay, compiled.traced
     names = Names(replay.graph)

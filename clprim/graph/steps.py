@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from clprim.arrays.memory import allocate_workspace
-from clprim.call.call import Call
+from clprim.call.call import Call, Once
 from clprim.call.launch import Launch
+from clprim.call.packed import PackedWeight
 from clprim.call.primitive import built
 from clprim.graph.graph import Buffer, Node, buffer_of
+from clprim.graph.store import collect
 from clprim.runtime.device import Device
 from clprim.runtime.randomness import advance
 
@@ -32,6 +34,30 @@ class Step(NamedTuple):
     numbers: Sequence[Any]
     draws: bool
     node: Node
+
+
+class Packing(NamedTuple):
+    """What a kernel made of a weight that stays; see `clprim.graph.store.Kept`.
+
+    Attributes:
+        once: The kernel.
+        given: Memory that it is bound to.
+        made: Memory that it has written.
+        weight: Which.
+    """
+
+    once: Once
+    given: list[Any]
+    made: Any
+    weight: PackedWeight
+
+    def renew(self) -> None:
+        """Makes it again, in the same memory."""
+        self.once.launch.enqueue([*self.given, self.made], self.once.places, ())
+
+    def sources(self) -> Iterator[PackedWeight]:
+        """Yields the weight."""
+        yield self.weight
 
 
 def steps_of(device: Device, nodes: Sequence[Node]) -> list[Step]:
@@ -64,9 +90,10 @@ def steps_of(device: Device, nodes: Sequence[Node]) -> list[Step]:
                 steps.append(Step(made.launch, places, (), False, node))
                 continue
             memory: Any = weight.weight.kept.get(made.key)
+            given = [buffer.memory for buffer in slots]
             if memory is None:
-                given = [buffer.memory for buffer in slots]
                 memory = made.make(device, given, weight.weight)
+            collect(Packing(made, given, memory, weight.weight))
             slots.append(Buffer(made.nbytes, "constant", memory))
         slots += [Buffer(nbytes) for nbytes in call.workspace]
         for stage in call.stages:

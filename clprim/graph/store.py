@@ -1,14 +1,99 @@
-"""What was computed from constants that stay, kept with them: other signatures find it again."""
+"""What was computed from constants that stay, kept with them: other signatures find it again.
+
+Where constants do change after all, as the parameters of a network do, all that was made of them is
+made again in the memory that it has, which kernels are bound to.
+"""
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Hashable, Sequence
+import threading
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from clprim.call.packed import PackedWeight
+import pyopencl as cl
 
-_kept: weakref.WeakKeyDictionary[PackedWeight, dict[Hashable, Any]] = weakref.WeakKeyDictionary()
+from clprim.call.packed import PackedWeight
+from clprim.graph.graph import Buffer, buffer_of
+from clprim.plan.strides import Operand
+from clprim.runtime.device import Device, current_device
+
+
+class Kept:
+    """Something that was made of constants.
+
+    Args:
+        weights: The constants.
+        make: What makes it.
+
+    Attributes:
+        made: What was made: buffers, or operands over them.
+        weights: The constants; they live as long as their addresses tell them apart.
+    """
+
+    def __init__(self, weights: Sequence[PackedWeight], make: Callable[[], Any]) -> None:
+        self.weights, self._make = weights, make
+        with collecting() as self._before:
+            self.made = make()
+
+    def renew(self) -> None:
+        """Makes it again, in the same memory."""
+        for other in self._before:
+            other.renew()
+        device = current_device()
+        for old, new in zip(_buffers(self.made), _buffers(self._make()), strict=True):
+            _copy(device, old, new)
+
+    def sources(self) -> Iterator[PackedWeight]:
+        """Yields all constants that it depends on."""
+        yield from self.weights
+        for other in self._before:
+            yield from other.sources()
+
+
+class Written:
+    """Memory that is there, a part of which is written from constants.
+
+    Args:
+        weights: The constants.
+        run: What writes it, at once and whenever it is made again.
+    """
+
+    def __init__(self, weights: Sequence[PackedWeight], run: Callable[[], None]) -> None:
+        self.weights, self.renew = weights, run
+        run()
+
+    def sources(self) -> Iterator[PackedWeight]:
+        """Yields the constants."""
+        yield from self.weights
+
+
+class _Used(threading.local):
+    """What was kept, or found, since somebody began to collect."""
+
+    now: list[Any] | None = None
+
+
+_used = _Used()
+
+
+@contextmanager
+def collecting() -> Iterator[list[Any]]:
+    """Yields a list of what is made of constants inside a ``with``, in order.
+
+    Each has ``renew`` and ``sources``, as `Kept` has.
+    """
+    before, _used.now = _used.now, []
+    try:
+        yield _used.now
+    finally:
+        _used.now = before
+
+
+def collect(found: Any) -> None:
+    """Adds something to the list of whoever collects."""
+    if _used.now is not None:
+        _used.now.append(found)
 
 
 def kept_with(weights: Sequence[PackedWeight], key: Hashable, make: Callable[[], Any]) -> Any:
@@ -16,12 +101,26 @@ def kept_with(weights: Sequence[PackedWeight], key: Hashable, make: Callable[[],
 
     Args:
         weights: That it depends on, one at least.
-        key: What tells it apart from other things made of them.
-        make: What makes it.
+        key: What tells it apart from other things made of them; what cannot be hashed tells none.
+        make: What makes it: buffers, or operands over them, in a tuple or list.
     """
     first, *others = weights
-    found = _kept.setdefault(first, {})
     whole = key, *map(id, others)
-    if whole not in found:
-        found[whole] = make(), others  # which live as long as their numbers stand for them
-    return found[whole][0]
+    try:
+        found = first.derived.get(whole)
+    except TypeError:
+        found = Kept(weights, make)
+    else:
+        if found is None:
+            found = first.derived[whole] = Kept(weights, make)
+    collect(found)
+    return found.made
+
+
+def _buffers(made: Sequence[Buffer | Operand]) -> list[Buffer]:
+    return [buffer_of(each) if isinstance(each, Operand) else each for each in made]
+
+
+def _copy(device: Device, old: Buffer, new: Buffer) -> None:
+    with device.lock:
+        cl.enqueue_copy(device.queue, old.memory, new.memory, byte_count=old.nbytes)

@@ -86,7 +86,12 @@ def advance() -> State:
 
 @contextmanager
 def at(state: State) -> Iterator[None]:
-    """Makes the calls of this thread inside a ``with`` draw from ``state`` on."""
+    """Makes the calls of this thread inside a ``with`` draw from ``state`` on.
+
+    Raises:
+        TraceEndedError: Inside a trace, whose calls draw from the state of each replay.
+    """
+    tracing.end_any("a state of random numbers")
     before, _given.state = _given.state, checked_state(state)
     try:
         yield

@@ -32,6 +32,7 @@ class _Active(threading.local):
     """The trace of a thread; calls and allocations look at ``now``."""
 
     now: Any = None
+    line: str = ""  # of the program, where its frames do not tell
 
 
 active = _Active()
@@ -49,6 +50,8 @@ def switched_to(trace: Any) -> Iterator[None]:
 
 def line() -> str:
     """Returns the line of the user's program that is running, as ``file:line``."""
+    if active.line:
+        return active.line
     frame: Any = sys._getframe(1)
     while frame is not None:
         if frame.f_globals.get("__name__", "").partition(".")[0] not in _OURS:

@@ -16,14 +16,15 @@ from clprim.torch import (
     table,
 )
 from clprim.torch.device import DeviceModule, serve_accelerator
+from clprim.torch.exported import load_exported
 from clprim.torch.function import operator
-from clprim.torch.fusion import fuse
+from clprim.torch.fused import fuse
 from clprim.torch.kernels import attention, logarithms, optimizer, product, random, shape
 from clprim.torch.memory import array, in_use, tensor
 from clprim.torch.on_cpu import fallback, run_on_cpu
 from clprim.torch.report import coverage
 
-__all__ = ["array", "coverage", "fallback", "fuse", "operator", "tensor"]
+__all__ = ["array", "coverage", "fallback", "fuse", "load_exported", "operator", "tensor"]
 
 _module = DeviceModule()
 private.register_device(_module)

@@ -1,14 +1,100 @@
-"""`torch.compile`: which backends it has for the device."""
+"""`torch.compile`: the backend ``clprim``, and what its default backend says of the device."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
+from torch import fx
 
-from clprim.errors import DeviceError
+from clprim.errors import DefinitionError, DeviceError, quoted
+from clprim.options import options as cp_options
 from clprim.torch import private
 from clprim.torch.memory import on_device
+from clprim.torch.program import Program
+
+_MODES = {"default": False, "reduce-overhead": False, "max-autotune": True,
+          "max-autotune-no-cudagraphs": True}  # fmt: skip
+_OPTIONS = ("freeze", "tune")
+
+
+def compile_graph(
+    module: fx.GraphModule,
+    inputs: Sequence[Any],
+    *,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Callable[..., Any]:
+    """Compiles a graph of PyTorch's: ``torch.compile(model, backend="clprim")``.
+
+    Graphs of ATen overloads, forward, backward and without gradients, run through the device's
+    kernels under a trace, once for every signature; its graph is fused, planned and replayed.
+    Tensors of the CPU are moved to the device and back, parameters once until they are written to.
+
+    Args:
+        module: What `torch.compile` captured.
+        inputs: Examples of its arguments.
+        mode: ``"max-autotune"`` tunes.
+        options: ``freeze``: parameters that take no gradient never change; ``tune``: kernels are
+            timed before they are chosen.
+
+    Returns:
+        A function of the arguments.
+
+    Raises:
+        DefinitionError: A mode or an option that there is not.
+    """
+    freeze, tune = _checked(mode, options)
+
+    def made(what: str, module: fx.GraphModule, _: Any) -> Callable[..., Any]:
+        program = _program(what, module, freeze=freeze)
+        return _tuning(program) if tune else program
+
+    backend: Any = private.aot_backend(
+        fw_compiler=partial(made, "forward"),
+        bw_compiler=partial(made, "backward"),
+        inference_compiler=partial(made, "inference"),
+    )
+    found: Callable[..., Any] = backend(module, inputs)
+    return found
+
+
+def _program(what: str, module: fx.GraphModule, *, freeze: bool) -> Program:
+    context = private.tracing_metadata()
+    static = () if context is None or what == "backward" else context.static_input_indices
+    returned = None
+    if what == "forward" and context is not None:
+        returned = context.num_forward_returns
+    kept = what == "inference"
+    return Program(what, module, static, kept=kept, frozen=freeze and kept, returned=returned)
+
+
+def _tuning(program: Program) -> Callable[..., Any]:
+    def run(args: list[Any]) -> list[Any]:
+        with cp_options(tune=True):
+            return program(args)
+
+    run._boxed_call = True  # type: ignore[attr-defined]
+    return run
+
+
+def _checked(mode: str | None, options: Mapping[str, Any] | None) -> tuple[bool, bool]:
+    """Returns whether parameters are frozen, and whether kernels are tuned."""
+    if mode is not None and mode not in _MODES:
+        raise DefinitionError(
+            f"torch.compile: mode={quoted(mode)}: expected one of {', '.join(_MODES)}"
+        )
+    found = {"freeze": False, "tune": _MODES.get(mode or "default", False)}
+    for name, value in (options or {}).items():
+        if name not in _OPTIONS or not isinstance(value, bool):
+            raise DefinitionError(
+                f"torch.compile: options={{{name!r}: {quoted(value)}}}: the backend clprim takes "
+                f"{' and '.join(_OPTIONS)}, True or False"
+            )
+        found[name] = value
+    return found["freeze"], found["tune"]
 
 
 def _compiled(original: Any) -> Any:
@@ -17,14 +103,25 @@ def _compiled(original: Any) -> Any:
         if any(map(on_device, (*inputs, *values))):
             raise DeviceError(
                 "torch.compile: its default backend, inductor, writes no kernels for "
-                f"{private.NAME!r}; name another one: torch.compile(model, backend='aot_eager') or "
-                "backend='eager', which run the kernels that run without it"
+                f"{private.NAME!r}; name another one: torch.compile(model, backend='clprim')"
             )
         return original(wrapper, graph, inputs, **options)
 
     return compile_with_inductor
 
 
+def _registering(original: Any) -> Any:
+    """PyTorch's compiler, which takes long to import, hears of the backend when it is asked for."""
+
+    def begin(wrapper: Any, backend: Any, *args: Any, **options: Any) -> None:
+        if backend == "clprim":
+            private.compile_with("clprim", compile_graph)
+        original(wrapper, backend, *args, **options)
+
+    return begin
+
+
 def register() -> None:
-    """Lets `torch.compile` say what to do where it is given no backend that knows the device."""
+    """Registers the backend, and lets the default one say which to name for the device."""
+    private.replace_method("__init__", _registering, torch._TorchCompileWrapper)
     private.replace_method("__call__", _compiled, torch._TorchCompileInductorWrapper)

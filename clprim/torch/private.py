@@ -34,6 +34,7 @@ _NEEDED = (
     "_C._construct_storage_from_data_pointer",
     "_C._dynamo.eval_frame.set_code_exec_strategy",
     "_TorchCompileInductorWrapper.__call__",
+    "_TorchCompileWrapper.__init__",
     "_prims_common.are_strides_like_channels_last_or_false",
     "_prims_common.compute_elementwise_output_logical_to_physical_perm",
     "_subclasses.fake_impls.op_implementations_dict",
@@ -487,3 +488,57 @@ def print_with(host_copy: Callable[[torch.Tensor], torch.Tensor]) -> None:
         return original(host_copy(tensor) if tensor.device.type == NAME else tensor, indent)
 
     printer._tensor_str = numbers
+
+
+def compile_with(name: str, function: Callable[..., Any]) -> None:
+    """Registers a backend of `torch.compile`, if it has none of that name yet."""
+    from torch._dynamo.backends import registry
+
+    if name not in registry._COMPILER_FNS:
+        registry.register_backend(function, name)
+
+
+def aot_backend(**compilers: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a backend of `torch.compile` that hands graphs of ATen overloads to compilers.
+
+    Activations that a backward pass needs are stored or computed again as PyTorch's own compiler
+    chooses, by ``torch._functorch.config.activation_memory_budget``.
+    """
+    from torch._dynamo.backends.common import aot_autograd
+    from torch._functorch.partitioners import min_cut_rematerialization_partition
+
+    found: Callable[..., Any] = aot_autograd(
+        **compilers,
+        partition_fn=min_cut_rematerialization_partition,
+        keep_inference_input_mutations=True,
+    )
+    return found
+
+
+def tracing_metadata() -> Any:
+    """Returns what PyTorch knows of the arguments and results of the graph that it compiles."""
+    context = torch._guards.TracingContext.try_get()
+    return None if context is None else context.fw_metadata
+
+
+def rng_operators() -> dict[Any, Callable[..., Any]]:
+    """Returns what PyTorch's operators do on the device that save and restore random numbers.
+
+    A graph with activation checkpointing draws the same numbers in its backward pass by them.
+    """
+    from torch._prims import rng_prims
+
+    def save(operator: Any, *args: Any, **options: Any) -> Any:
+        module = getattr(torch, NAME)
+        return module.get_rng_state(), operator(*args, **options)
+
+    def restore(state: torch.Tensor, operator: Any, *args: Any, **options: Any) -> Any:
+        module = getattr(torch, NAME)
+        before = module.get_rng_state()
+        module.set_rng_state(state)
+        try:
+            return operator(*args, **options)
+        finally:
+            module.set_rng_state(before)
+
+    return {rng_prims.run_and_save_rng_state: save, rng_prims.run_with_rng_state: restore}

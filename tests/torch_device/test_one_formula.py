@@ -10,7 +10,6 @@ torch = pytest.importorskip("torch")
 import clprim as cp  # noqa: E402
 import clprim.torch as ct  # noqa: E402
 from clprim import ops  # noqa: E402
-from clprim.torch.fused_layers import _EPILOGUES  # noqa: E402
 
 F = torch.nn.functional
 
@@ -53,8 +52,13 @@ def test_zeros_and_tails_are_pytorchs(device, name):
 
 
 @pytest.mark.parametrize("name", ["relu", "silu", "sigmoid"])
-def test_fused_layers_have_them(device, name):
-    found = cp.Pointwise(f"y0 = x0; {{ {_EPILOGUES[name]} }}")(cp.asarray(EDGES)).get()
+def test_fused_networks_have_them(device, name):
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            return FUNCTIONS[name](x * 1)
+
+    fused = ct.fuse(Net().eval())
+    found = fused(torch.from_numpy(EDGES).to("opencl")).cpu().numpy()
     np.testing.assert_array_equal(bits(found), bits(getattr(ops, name)(cp.asarray(EDGES)).get()))
 
 

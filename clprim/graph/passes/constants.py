@@ -14,7 +14,7 @@ from clprim.call.primitive import NoPlanError
 from clprim.call.product import ContractionPrimitive
 from clprim.graph.graph import Buffer, Graph, Node, Uses, buffer_of, planned
 from clprim.graph.steps import enqueue, steps_of
-from clprim.graph.store import kept_with
+from clprim.graph.store import Written, collect, kept_with
 from clprim.plan.strides import Operand
 from clprim.runtime.device import Device
 
@@ -38,7 +38,7 @@ def constants(graph: Graph, device: Device) -> Graph:
             for buffer in writes:
                 if buffer not in made:
                     made[buffer] = _constant(device, buffer.nbytes)
-            _run(device, moved, {b: made[b].memory for b in writes})
+            collect(_written(device, moved, {b: made[b].memory for b in writes}))
         else:
             made.update(zip(writes, computed(device, moved), strict=True))
     note = f"constants: {len(known)} nodes run once"
@@ -106,10 +106,13 @@ def computed(device: Device, node: Node) -> list[Buffer]:
     if not known:
         return make()
     key = node.primitive, node.options, repr(node.numbers), node.reads, node.writes
-    try:
-        return [*kept_with(known, key, make)]
-    except TypeError:  # options that cannot be hashed
-        return make()
+    return [*kept_with(known, key, make)]
+
+
+def _written(device: Device, node: Node, written: dict[Buffer, Any]) -> Written:
+    """Launches a node, and returns what does so again."""
+    weights = [weight for r in node.reads if (weight := buffer_of(r).weight) is not None]
+    return Written(weights, lambda: _run(device, node, written))
 
 
 def _run(device: Device, node: Node, written: dict[Buffer, Any]) -> None:

@@ -83,6 +83,8 @@ def _stored(device: Device, a: Node, b: Node, k: int) -> Node | None:
     for n, read in enumerate(b.reads):
         if n == k:
             names[f"x{n}"] = local
+        elif read.dtype.kind in "biu":
+            return None  # epilogues read all arrays as floating numbers, which are no conditions
         else:
             names[f"x{n}"] = f"x{arrays + len(extras)}"
             extras.append(read)

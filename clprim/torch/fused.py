@@ -1,0 +1,158 @@
+"""Networks in eval mode whose calls are replays of what they launch."""
+
+from __future__ import annotations
+
+import copy
+import operator
+from collections.abc import Hashable
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_flatten
+
+from clprim.errors import DefinitionError, quoted
+from clprim.graph.explain import explained
+from clprim.runtime.tracing import TraceEndedError
+from clprim.torch import private
+from clprim.torch.graphs import Graphs, Recorded, Weights
+from clprim.torch.memory import on_device
+
+
+def fuse(model: Any) -> Any:
+    """Returns a copy of a network in eval mode that launches fewer kernels, one after another.
+
+    The first call with images of a shape, dtype and memory format traces the network. What follows
+    replays its kernels: batch normalisation is folded into weights, which are packed once, and
+    again where they were written to (not by ``.data``, which PyTorch does not count); sums and
+    activations run where something is stored. Results differ by rounding alone. On the CPU, with
+    gradients and in training mode the copy runs as the network does.
+
+    Args:
+        model: In eval mode. What it does may depend on nothing but shapes, dtypes and what its
+            arguments are beside tensors; other tensors than parameters and buffers have to stay
+            where they are.
+
+    Returns:
+        The copy, whose parameters take no gradient. ``forward.explain(*args)`` of it returns a
+        table of the kernels that a call runs.
+
+    Raises:
+        DefinitionError: A network in training mode; at a call, one that reads what tensors hold.
+
+    Example:
+        >>> import torch, clprim.torch
+        >>> from torch import nn
+        >>> net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU()).eval()
+        >>> fused = clprim.torch.fuse(net.to("opencl"))
+        >>> fused(torch.ones(2, 3, 8, 8, device="opencl")).shape
+        torch.Size([2, 8, 6, 6])
+    """
+    if model.training:
+        raise DefinitionError("clprim.torch.fuse: expected a network in eval mode: model.eval()")
+    made = copy.deepcopy(model).requires_grad_(False)
+    made.forward = Forward(made)
+    return made
+
+
+class Forward:
+    """What a fused network has in the place of its ``forward``.
+
+    Args:
+        model: The network.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._graphs = Graphs(type(model).__name__)
+        self._take(Weights())
+        # Where the network has its tensors and layers: in which dictionary, by which name, which.
+        self._places: list[tuple[dict[str, Any], str]] = []
+        self._things: list[Any] = []
+
+    def __reduce__(self) -> Any:
+        return Forward, (self._model,)
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """Runs the network."""
+        given = self._given(args, options)
+        if given is None:
+            return self._run(args, options)
+        try:
+            return self._graphs(*given)
+        except TraceEndedError as error:
+            raise self._refused(error) from error
+
+    def explain(self, *args: Any, **options: Any) -> str:
+        """Returns what a call runs: kernels, what each fused, memory.
+
+        Raises:
+            DefinitionError: It runs as the network does, or reads what tensors hold.
+        """
+        given = self._given(args, options)
+        try:
+            found: Recorded | None = given and self._graphs.recorded(*given)
+        except TraceEndedError as error:
+            raise self._refused(error) from error
+        if found is None:
+            raise DefinitionError(
+                f"clprim.torch.fuse of {self._graphs.what}: on the CPU, with gradients and in "
+                "training mode it runs as the network does"
+            )
+        return explained(found)
+
+    def _run(self, args: Any, options: Any) -> Any:
+        return type(self._model).forward(self._model, *args, **options)
+
+    def _refused(self, error: TraceEndedError) -> DefinitionError:
+        return DefinitionError(
+            f"clprim.torch.fuse of {self._graphs.what}: {error.why}, at "
+            f"{error.line or 'an unknown line'}: what it does cannot depend on what tensors hold; "
+            'torch.compile(model, backend="clprim") runs such networks in parts'
+        )
+
+    def _given(self, args: Any, options: Any) -> Any:
+        """Returns what a call of the graphs takes; None where the network runs as it is."""
+        leaves, form = tree_flatten((args, options))
+        tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        self._look()
+        if self._model.training or not self._are_there or not all(map(on_device, tensors)):
+            return None
+        if torch.is_grad_enabled() and any(
+            t.requires_grad for t in (*tensors, *self._weights.tensors)
+        ):
+            return None
+        rest = [None if isinstance(leaf, torch.Tensor) else _named(leaf) for leaf in leaves]
+        cast = torch.is_autocast_enabled(private.NAME) and torch.get_autocast_dtype(private.NAME)
+        key = tuple(rest), form, cast
+        return lambda: self._run(args, options), tensors, self._weights, key
+
+    def _look(self) -> None:
+        """Finds the network's tensors anew where one of them, or a layer, is another one."""
+        now = [where.get(name) for where, name in self._places]
+        if self._things and all(map(operator.is_, now, self._things)):
+            weights = self._weights.now(self._weights.tensors)
+            if weights is not self._weights:
+                self._take(weights)
+            return
+        kinds = "_parameters", "_buffers", "_modules"
+        found = [getattr(m, kind) for m in self._model.modules() for kind in kinds]
+        self._places = [(where, name) for where in found for name in where]
+        self._things = [where[name] for where, name in self._places]
+        tensors = [t for t in self._things if isinstance(t, torch.Tensor)]
+        self._take(Weights([*{id(t): t for t in tensors}.values()]))
+
+    def _take(self, weights: Weights) -> None:
+        self._weights, self._are_there = weights, all(map(on_device, weights.tensors))
+
+
+def _named(value: Any) -> Hashable:
+    """Returns what tells an argument that is no tensor from others."""
+    if isinstance(value, float):
+        return float, repr(value)  # tells 0 from -0, and NaN is itself
+    try:
+        hash(value)
+    except TypeError:
+        raise DefinitionError(
+            f"clprim.torch.fuse: {quoted(value)}: arguments beside tensors have to be hashable"
+        ) from None
+    return type(value), value

@@ -1,0 +1,349 @@
+"""Functions of tensors on the device: traced once for every signature, fused, and replayed.
+
+A function is called as it is under a trace, so that the kernels of `clprim.torch.table` fill the
+graph. What it returns are tensors again, with the strides that it gave them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+from pyopencl.tools import PooledBuffer
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from clprim.arrays.array import array_over
+from clprim.arrays.memory import memory_relation
+from clprim.call.packed import PackedWeight
+from clprim.graph.graph import Buffer, buffer_of
+from clprim.graph.passes import optimised
+from clprim.graph.replay import Replay
+from clprim.graph.store import collecting
+from clprim.graph.trace import Trace, traced
+from clprim.options import current_options
+from clprim.plan.strides import Operand
+from clprim.runtime import tracing
+from clprim.runtime.device import Device, current_device, on
+from clprim.torch import private
+from clprim.torch.memory import adopt, array_of, elsewhere, kind_of, placement
+from clprim.torch.numbers import run_on
+
+# Signatures that are remembered; the one that was called longest ago goes first.
+MOST_SIGNATURES = 64
+
+# Makes a result: of a call's tensors, its replay's memory, and tensors over whole buffers of it.
+_Maker = Callable[[Sequence[torch.Tensor], Sequence[Any], dict[Buffer, torch.Tensor]], Any]
+
+
+class Weights:
+    """Tensors that a function reads beside its arguments, and that as a rule stay where they are.
+
+    Args:
+        tensors: On the device.
+        kept: Whether what is made of them alone (packed, folded, transformed) is kept, and made
+            anew where they were written to.
+        frozen: Whether they never change, so that nobody looks.
+
+    Attributes:
+        tensors: The same, or aliases of them.
+        first: Versions of those of which something may be kept, when it was asked for first.
+    """
+
+    def __init__(
+        self, tensors: Sequence[torch.Tensor] = (), *, kept: bool = True, frozen: bool = False
+    ) -> None:
+        self.tensors = [*tensors]
+        self.kept, self.frozen = kept, frozen
+        self._places = [t.data_ptr() for t in self.tensors]
+        self._packed: dict[int, PackedWeight] = {}
+        self.first: dict[int, int] = {}
+
+    def now(self, tensors: Sequence[torch.Tensor]) -> Weights:
+        """Returns these for a call with tensors, or others where one of them lies elsewhere.
+
+        Args:
+            tensors: The same as ever, or aliases of them.
+        """
+        if self.frozen and self.tensors:
+            return self
+        # No two storages have one address.
+        if [t.data_ptr() for t in tensors] == self._places:
+            self.tensors = [*tensors]
+            return self
+        return Weights(tensors, kept=self.kept, frozen=self.frozen)
+
+    def bound(self, trace: Trace, written: set[Buffer]) -> list[Buffer]:
+        """Returns their buffers, and lets those stay that nothing in a trace writes."""
+        found = []
+        for n, tensor in enumerate(self.tensors):
+            array = array_of(tensor)
+            buffer = buffer_of(trace.operand(array))
+            found.append(buffer)
+            # PyTorch does not count what is written to tensors of the inference mode.
+            stays = self.kept and (self.frozen or not tensor.is_inference())
+            if stays and array.size and buffer.kind == "constant" and buffer not in written:
+                packed = self._packed.setdefault(id(array.base_data), PackedWeight(array))
+                buffer.weight = buffer.weight or packed
+                if not self.frozen:
+                    self.first.setdefault(n, tensor._version)
+        return found
+
+
+class Recorded:
+    """What a function launches for one signature.
+
+    Attributes:
+        traced: The graph as it was traced.
+        replay: What passes have made of it, ready to run.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        what: str,
+        function: Callable[[], Any],
+        tensors: Sequence[torch.Tensor],
+        weights: Weights,
+    ) -> None:
+        arrays = [array_of(t) for t in tensors]
+        with torch.no_grad(), _same_peak():
+            trace, graph, result = traced(what, function, arrays)
+            results, self._form = tree_flatten(result)
+            written = {buffer_of(w) for node in graph.nodes for w in (*node.writes, *node.changed)}
+            bound = weights.bound(trace, written)
+            made = [r for r in results if _is_made(r)]
+            outputs = tuple(trace.operand(array_of(r)) for r in made)
+        self.traced = replace(graph, outputs=outputs)
+        with collecting() as self._kept:
+            self.replay = Replay(device, optimised(self.traced, device))
+        self._device = device
+        self._makers = self._makers_of(results, tensors, weights.tensors)
+        inside = [*map(buffer_of, graph.inputs), *bound]
+        self._written = [n for n, buffer in enumerate(inside) if buffer in written]
+        sources = {id(weight) for kept in self._kept for weight in kept.sources()}
+        self._watched = [n for n in weights.first if id(bound[n].weight) in sources]
+        # What another signature has kept may be of older ones; then the first call makes it again.
+        self._versions = [weights.first[n] for n in self._watched]
+
+    def __call__(self, tensors: Sequence[torch.Tensor], weights: Weights) -> Any:
+        """Runs it on the tensors of a call."""
+        if self._watched:
+            # Versions are PyTorch's count of what was written to a tensor.
+            versions = [weights.tensors[n]._version for n in self._watched]
+            if versions != self._versions:
+                with on(self._device):
+                    for kept in self._kept:
+                        kept.renew()
+                self._versions = versions
+        given = [private.storage_of(t).clprim.root.base_data for t in tensors]
+        memory = self.replay(given)
+        if self._written:
+            every = [*tensors, *weights.tensors]
+            changed = [every[n] for n in self._written if not every[n].is_inference()]
+            torch.autograd.graph.increment_version(changed)
+        whole: dict[Buffer, torch.Tensor] = {}
+        found = [make(tensors, memory, whole) for make in self._makers]
+        return found[0] if self._form.is_leaf() else tree_unflatten(found, self._form)
+
+    def _makers_of(
+        self, results: Sequence[Any], given: Sequence[torch.Tensor], weights: Sequence[torch.Tensor]
+    ) -> list[_Maker]:
+        """Returns what makes every result of a call."""
+        found = self.replay.graph.outputs
+        counts = Counter(map(buffer_of, found))
+        outputs = iter(found)
+        makers: list[_Maker] = []
+        for result in results:
+            if not _is_made(result):
+                makers.append(_there(result, given, weights))
+                continue
+            operand = next(outputs)
+            several = counts[buffer_of(operand)] > 1
+            makers.append(self._view(operand) if several else self._new(operand))
+        return makers
+
+    def _new(self, operand: Operand) -> _Maker:
+        """Returns what makes a tensor of memory that a replay has written."""
+        device, replay = self._device, self.replay
+        buffer = buffer_of(operand)
+        where = operand.shape, operand.dtype, operand.strides, operand.offset, operand.size
+
+        def make(_: Any, memory: Sequence[Any], __: Any) -> torch.Tensor:
+            found = adopt(array_over(device, replay.memory_of(buffer, memory), *where))
+            # What depends on constants alone is there once, and a result is its caller's.
+            return found.clone() if buffer.kind == "constant" else found
+
+        return make
+
+    def _view(self, operand: Operand) -> _Maker:
+        """Returns what makes a tensor that shares its storage with other results."""
+        buffer, itemsize = buffer_of(operand), operand.dtype.itemsize
+        size = buffer.nbytes // itemsize
+        whole = self._new(Operand((size,), (itemsize,), 0, operand.dtype, operand.memory))
+        kind, shape, offset = kind_of(operand.dtype), operand.shape, operand.offset // itemsize
+        steps = tuple([s // itemsize for s in operand.strides])
+
+        def make(given: Any, memory: Any, known: dict[Buffer, torch.Tensor]) -> torch.Tensor:
+            base = known.get(buffer)
+            if base is None:
+                base = known[buffer] = whole(given, memory, known)
+            if base.dtype is kind:
+                return private.restride(base, shape, steps, offset)
+            return _seen_as(base, kind, shape, steps, offset)
+
+        return make
+
+
+def _is_made(result: Any) -> bool:
+    """Whether a trace's result is a tensor in memory that was not there before."""
+    if not isinstance(result, torch.Tensor) or result.device.type != private.NAME:
+        return False
+    root = private.storage_of(result).clprim.root
+    return isinstance(root.base_data, Buffer) and bool(root.size)
+
+
+def _there(result: Any, given: Sequence[torch.Tensor], weights: Sequence[torch.Tensor]) -> _Maker:
+    """Returns what makes a result that is no new tensor: an argument, a view of one, a number."""
+    if not isinstance(result, torch.Tensor):
+        return lambda *_: result
+    for n, tensor in enumerate(given):
+        if result is tensor:
+            return lambda tensors, *_: tensors[n]
+    if any(result is weight for weight in weights):
+        return lambda *_: result
+    if result.device.type != private.NAME:
+        return lambda *_: result.clone()
+    if not result.numel():
+        how = {"dtype": result.dtype, "device": result.device}
+        shape, strides = result.shape, result.stride()
+        return lambda *_: torch.empty_strided(shape, strides, **how)
+    address = private.storage_of(result).data_ptr()
+    shape, strides, offset = result.shape, result.stride(), result.storage_offset()
+    for n, tensor in enumerate(given):
+        if private.storage_of(tensor).data_ptr() == address:
+            if result.dtype is tensor.dtype:
+                return lambda tensors, *_: tensors[n].as_strided(shape, strides, offset)
+            kind = result.dtype
+            return lambda tensors, *_: _seen_as(tensors[n], kind, shape, strides, offset)
+    return lambda *_: result.detach()
+
+
+def _seen_as(
+    tensor: torch.Tensor, kind: torch.dtype, shape: Any, strides: Any, offset: int
+) -> torch.Tensor:
+    """A tensor's memory as another dtype."""
+    empty = torch.empty(0, dtype=kind, device=tensor.device)
+    return empty.set_(private.storage_of(tensor), offset, shape, strides)
+
+
+@contextmanager
+def _same_peak() -> Iterator[None]:
+    """Leaves the count of memory as it was before a trace, which allocates none."""
+    before = {number: usage.peak for number, usage in placement.usage.items()}
+    try:
+        yield
+    finally:
+        for number, usage in placement.usage.items():
+            usage.peak = max(before.get(number, 0), usage.now)
+
+
+class Graphs:
+    """What is known of a function of tensors, by the signatures of its calls.
+
+    Args:
+        what: Its name.
+    """
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self._weights = Weights()
+        self._known: OrderedDict[Hashable, Recorded] = OrderedDict()
+        self._lock = threading.RLock()
+
+    def __call__(
+        self,
+        function: Callable[[], Any],
+        tensors: Sequence[torch.Tensor],
+        weights: Weights,
+        key: Hashable = (),
+    ) -> Any:
+        """Returns what a function does, which is called where a signature is new.
+
+        Args:
+            function: Of what ``tensors`` and ``key`` stand for; returns tensors and other values in
+                any of PyTorch's trees.
+            tensors: Its arguments, on the device.
+            weights: What else it reads; what is known is forgotten where they are others.
+            key: All else that decides what it does.
+
+        Raises:
+            TraceEndedError: It did what no trace can note.
+        """
+        if tracing.active.now is not None:
+            return function()  # a part of another one, which is traced
+        found = self.recorded(function, tensors, weights, key)
+        return function() if found is None else found(tensors, weights)
+
+    def recorded(
+        self,
+        function: Callable[[], Any],
+        tensors: Sequence[torch.Tensor],
+        weights: Weights,
+        key: Hashable = (),
+    ) -> Recorded | None:
+        """Returns what runs for a call; None where its memory overlaps in part."""
+        place = (*tensors, *weights.tensors[:1])
+        found: Recorded | None = run_on(place, self._found, function, tensors, weights, key)
+        return found
+
+    def _found(
+        self,
+        function: Callable[[], Any],
+        tensors: Sequence[torch.Tensor],
+        weights: Weights,
+        key: Hashable,
+    ) -> Recorded | None:
+        device = current_device()
+        signature = _signature(tensors)
+        if signature is None:
+            return None
+        whole = (device.index, current_options(), key, signature)
+        with self._lock:
+            if weights is not self._weights:
+                self._known.clear()
+                self._weights = weights
+            known = self._known
+            found = known.get(whole)
+            if found is None:
+                known[whole] = found = Recorded(device, self.what, function, tensors, weights)
+                if len(known) > MOST_SIGNATURES:
+                    known.popitem(last=False)
+            else:
+                known.move_to_end(whole)
+        return found
+
+
+def _signature(tensors: Sequence[torch.Tensor]) -> Hashable | None:
+    """Returns what tells the tensors of two calls apart; None where memory overlaps in part."""
+    found: list[Any] = []
+    places: dict[int, int] = {}
+    odd: list[Any] = []
+    for tensor in tensors:
+        try:
+            root = private.storage_of(tensor).clprim.root
+        except AttributeError:
+            raise elsewhere(tensor.device) from None
+        memory = root.base_data
+        found += (tensor.shape, tensor.stride(), tensor.dtype)
+        found += (tensor.storage_offset(), root.offset, places.setdefault(id(memory), len(places)))
+        if type(memory) is not PooledBuffer and memory is not None:
+            odd.append(memory)
+    for n, one in enumerate(odd):
+        if any(one is not other and memory_relation(one, other) for other in odd[:n]):
+            return None
+    return tuple(found)

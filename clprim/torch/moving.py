@@ -1,0 +1,156 @@
+"""Tensors of the host in graphs that run on the device: moved there, and back."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Container, Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+from clprim.torch import private
+from clprim.torch.memory import on_device
+from clprim.torch.parts import is_written
+
+_HERE = torch.device("cpu")
+
+
+def to_device(values: dict[fx.Node, Any], besides: Container[fx.Node]) -> None:
+    """Replaces tensors of the host by copies on the device; numbers go there together.
+
+    Args:
+        values: What nodes are.
+        besides: Nodes whose tensors stay.
+    """
+    numbers: dict[torch.dtype, list[fx.Node]] = defaultdict(list)
+    for node, value in values.items():
+        if isinstance(value, torch.Tensor) and not on_device(value) and node not in besides:
+            if value.ndim:
+                values[node] = value.detach().to(private.NAME)
+            else:
+                numbers[value.dtype].append(node)
+    for nodes in numbers.values():
+        there = torch.stack([values[node].detach() for node in nodes]).to(private.NAME)
+        values.update(zip(nodes, there.unbind(), strict=True))
+
+
+def laid_out(node: fx.Node, found: Any) -> Any:
+    """Returns results as the graph was told that they lie: the CPU's kernels differ in places."""
+    told = node.meta.get("val")
+    if isinstance(found, torch.Tensor) and isinstance(told, torch.Tensor) and not is_written(node):
+        return _laid_out(told, found)
+    if isinstance(found, (list, tuple)) and isinstance(told, (list, tuple)):
+        both = zip(told, found, strict=True)
+        return type(found)(
+            _laid_out(t, f) if isinstance(f, torch.Tensor) and t is not None else f for t, f in both
+        )
+    return found
+
+
+def _laid_out(told: torch.Tensor, found: torch.Tensor) -> torch.Tensor:
+    wanted, strides = told.stride(), found.stride()
+    rows = zip(found.shape, strides, wanted, strict=True)
+    if strides == wanted or all(size == 1 or have == want for size, have, want in rows):
+        return found
+    if not all(isinstance(step, int) for step in wanted) or 0 in (*found.shape, *wanted):
+        return found  # sizes that are not known before, or elements that are repeated
+    return torch.empty_strided(found.shape, wanted, dtype=found.dtype, device=found.device).copy_(
+        found
+    )
+
+
+class Moved:
+    """A graph of the CPU's tensors that runs on the device.
+
+    Args:
+        graph: It makes its tensors on the device from now on.
+        weights: Arguments that are moved once, and again where they were written to.
+    """
+
+    def __init__(self, graph: fx.Graph, weights: Iterable[fx.Node]) -> None:
+        self._device = torch.device(private.NAME)
+        given = [n for n in graph.nodes if n.op == "placeholder"]
+        self._weights = [n in set(weights) for n in given]
+        self._known: dict[int, tuple[torch.Tensor, int, int]] = {}
+        written = {n.args[0] for n in graph.nodes if n.op == "call_function" and is_written(n)}
+        self._written = [n for n, node in enumerate(given) if node in written]
+        self._places = {node: n for n, node in enumerate(given)}
+        self._there: list[Any] = []
+        for node in graph.nodes:
+            if node.op == "call_function":
+                self._redirect(node)
+
+    def _redirect(self, node: fx.Node) -> None:
+        """Lets a node make its tensors on the device."""
+        schema = getattr(node.target, "_schema", None)
+        takes = schema is not None and any(a.name == "device" for a in schema.arguments)
+        if takes and (node.kwargs.get("device") is not None or not node.all_input_nodes):
+            node.kwargs = {**node.kwargs, "device": self._device}
+        if takes and node.kwargs.get("pin_memory"):
+            node.kwargs = {**node.kwargs, "pin_memory": False}
+
+    def constant(self, value: Any) -> Any:
+        """Returns a constant of the graph, on the device."""
+        return value.to(self._device) if isinstance(value, torch.Tensor) else value
+
+    def there(self, given: Sequence[Any]) -> list[Any]:
+        """Returns arguments on the device; what is there stays."""
+        self._there = [
+            self._weight(n, value) if self._weights[n] else _moved(value, self._device)
+            for n, value in enumerate(given)
+        ]
+        return [*self._there]
+
+    def _weight(self, n: int, value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or on_device(value):
+            return value
+        place = value.data_ptr()
+        version = -1 if value.is_inference() else value._version
+        known = self._known.get(n)
+        if known is not None and known[1:] == (place, version) and version >= 0:
+            return known[0]
+        with torch.no_grad():
+            if known is None or known[0].shape != value.shape or known[0].dtype != value.dtype:
+                made = value.detach().to(self._device)
+            else:
+                made = known[0].copy_(value)
+        self._known[n] = made, place, version
+        return made
+
+    def back(
+        self, given: Sequence[Any], results: list[Any], nodes: Sequence[Any], returned: int | None
+    ) -> list[Any]:
+        """Returns results on the CPU, and brings back what was written to arguments.
+
+        Args:
+            given: The arguments.
+            results: On the device.
+            nodes: What they are results of.
+            returned: How many go to the user; the others stay where they are.
+        """
+        for n in self._written:
+            here, there = given[n], self._there[n]
+            if not on_device(here):
+                with torch.no_grad():
+                    here.copy_(there)
+                if n in self._known:
+                    version = -1 if here.is_inference() else here._version
+                    self._known[n] = self._known[n][0], here.data_ptr(), version
+        found = [*results]
+        self._there = []
+        for k, (value, node) in enumerate(zip(results, nodes, strict=True)):
+            if returned is not None and k >= returned:
+                break
+            place = self._places.get(node) if isinstance(node, fx.Node) else None
+            if place is not None:
+                found[k] = given[place]
+            elif isinstance(value, torch.Tensor):
+                found[k] = value.to(_HERE)
+        return found
+
+
+def _moved(value: Any, device: torch.device) -> Any:
+    if not isinstance(value, torch.Tensor) or on_device(value):
+        return value
+    return value.detach().to(device)

@@ -1,0 +1,158 @@
+"""Graphs of ATen overloads, run under the trace by the device's own kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from torch.fx.node import map_arg
+
+from clprim.errors import ClprimError
+from clprim.runtime import tracing
+from clprim.runtime.tracing import TraceEndedError
+from clprim.torch import private
+from clprim.torch.graphs import Graphs, Weights
+from clprim.torch.memory import on_device
+from clprim.torch.moving import Moved, laid_out, to_device
+from clprim.torch.parts import STATES, Part, devices_of, line_of, parts_of, split, takes_numbers
+
+
+class Program:
+    """A graph of PyTorch's as a function of a list of its arguments, which it empties.
+
+    Args:
+        what: What it is called.
+        module: With a graph of ATen overloads.
+        weights: Numbers of arguments that stay where they are as a rule.
+        kept: Whether what is made of these alone is kept.
+        frozen: Whether they never change.
+        returned: How many results go to the user; the others stay on the device. None for all.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        module: fx.GraphModule,
+        weights: Sequence[int] = (),
+        *,
+        kept: bool = False,
+        frozen: bool = False,
+        returned: int | None = None,
+    ) -> None:
+        self._boxed_call = True  # PyTorch looks here for what empties its list
+        self._what, self._module, self._graph = what, module, module.graph
+        self._given = [n for n in self._graph.nodes if n.op == "placeholder"]
+        self._output = next(n for n in self._graph.nodes if n.op == "output")
+        self._static = {self._given[n] for n in weights if n < len(self._given)}
+        self._kept, self._frozen, self._returned = kept, frozen, returned
+        kinds = {kind for node in self._graph.nodes for kind in devices_of(node)}
+        # Where nothing is on the device, all of it is moved there.
+        self._moved = None if private.NAME in kinds else Moved(self._graph, self._static)
+        self._parts = parts_of(self._graph, everywhere=self._moved is not None)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Forgets what is known of parts."""
+        self._known = [(Graphs(self._what), Weights(kept=self._kept, frozen=self._frozen))
+                       for _ in self._parts]  # fmt: skip
+
+    def __call__(self, args: list[Any]) -> list[Any]:
+        """Runs it.
+
+        Args:
+            args: Tensors and numbers.
+
+        Raises:
+            ClprimError: Which overload failed, of which line of the model, and why.
+        """
+        given = [*args]
+        args.clear()
+        moved = self._moved
+        values = given if moved is None else moved.there(given)
+        env: dict[fx.Node, Any] = dict(zip(self._given, values, strict=True))
+        place = 0
+        while place < len(self._parts):
+            part = self._parts[place]
+            if not part.traced:
+                self._run(part, env)
+            else:
+                ended = self._replay(place, env)
+                if ended is not None:
+                    self._parts = split(self._parts, place, ended, self._graph)
+                    self._begin()
+                    continue
+            place += 1
+        results = [env[r] if isinstance(r, fx.Node) else r for r in self._output.args[0]]
+        if moved is not None:
+            names = self._output.args[0]
+            results = moved.back(given, results, names, self._returned)
+        return results
+
+    def _run(self, part: Part, env: dict[fx.Node, Any]) -> None:
+        """Runs a part as it is."""
+        for node in part.nodes:
+            env[node] = self._value(node, env)
+
+    def _replay(self, place: int, env: dict[fx.Node, Any]) -> fx.Node | None:
+        """Runs a part on the device; returns the node that no trace can note, if there is one."""
+        part, (graphs, weights) = self._parts[place], self._known[place]
+        read = {node: env[node] for node in part.reads}
+        here = {n: v for n, v in read.items() if takes_numbers(n) and _is_number(v)}
+        to_device(read, here)
+        fixed = [n for n in part.reads if n in self._static and on_device(read[n])]
+        rest = [n for n in part.reads if n in here or not isinstance(read[n], torch.Tensor)]
+        inside = {*fixed, *rest}
+        tensors = [n for n in part.reads if n not in inside]
+        weights = weights.now([read[n] for n in fixed])
+        self._known[place] = graphs, weights
+        current: list[fx.Node] = []
+
+        def call() -> list[Any]:
+            values = dict(read)
+            try:
+                for node in part.nodes:
+                    current[:] = [node]
+                    tracing.active.line = line_of(node)
+                    values[node] = self._value(node, values)
+            finally:
+                tracing.active.line = ""
+            return [values[node] for node in part.makes]
+
+        key = tuple(repr(read[n]) for n in rest)
+        try:
+            found = graphs(call, [read[n] for n in tensors], weights, key)
+        except TraceEndedError:
+            return current[0]
+        env.update(zip(part.makes, found, strict=True))
+        return None
+
+    def _value(self, node: fx.Node, env: dict[fx.Node, Any]) -> Any:
+        """Computes a node.
+
+        Raises:
+            ClprimError: It failed.
+        """
+        if node.op == "get_attr":
+            found: Any = self._module
+            for name in str(node.target).split("."):
+                found = getattr(found, name)
+            return found if self._moved is None else self._moved.constant(found)
+        args, options = map_arg((node.args, node.kwargs), env.__getitem__)
+        target: Any = STATES.get(node.target, node.target)
+        try:
+            if node.op == "call_method":
+                return getattr(args[0], target)(*args[1:], **options)
+            found = target(*args, **options)
+            return found if self._moved is None else laid_out(node, found)
+        except TraceEndedError:
+            raise
+        except (ClprimError, RuntimeError) as error:
+            where = line_of(node) or "an unknown line"
+            kind = type(error) if type(error) in ClprimError.__subclasses__() else RuntimeError
+            raise kind(f"torch.compile: {target}, at {where}: {error}") from error
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and not value.ndim and not on_device(value)

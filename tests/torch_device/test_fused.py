@@ -1,0 +1,182 @@
+"""Fused networks give what the networks do, with fewer kernels."""
+
+import copy
+import pickle
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+import clprim as cp  # noqa: E402
+import clprim.torch as ct  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("unoptimised")
+D = "opencl"
+
+
+@pytest.fixture(autouse=True)
+def strict():
+    ct.fallback("error")
+    yield
+    ct.fallback("warn")
+
+
+class Block(nn.Module):
+    """A residual block, and a convolution that two others read."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.norm1 = nn.Conv2d(4, 4, 3, padding=1, bias=False), nn.BatchNorm2d(4)
+        self.conv2, self.norm2 = nn.Conv2d(4, 4, 3, padding=1), nn.BatchNorm2d(4)
+        self.conv3, self.relu = nn.Conv2d(4, 6, 1), nn.ReLU()
+
+    def forward(self, x, *, scale=1.0):
+        x = self.relu(self.norm1(self.conv1(x)))
+        x = self.relu(self.norm2(self.conv2(x)) + x)
+        y = self.conv3(x) * scale
+        return {"y": torch.relu(y) + y, "x": x}
+
+
+def block():
+    torch.manual_seed(0)
+    model = Block()
+    for norm in (model.norm1, model.norm2):
+        nn.init.uniform_(norm.running_var, 0.5, 2)
+        nn.init.normal_(norm.running_mean)
+        nn.init.normal_(norm.bias)
+    return model.eval()
+
+
+@pytest.mark.parametrize("order", [torch.contiguous_format, torch.channels_last])
+def test_a_residual_block(order):
+    model, x = block(), torch.randn(2, 4, 6, 5)
+    expected = copy.deepcopy(model).double()(x.double())
+    fused = ct.fuse(model.to(D))
+    assert [*fused.state_dict()] == [*model.state_dict()] and type(fused) is Block
+    there = x.to(D, memory_format=order)
+    found = fused(there)
+    with cp.profile() as p, torch.no_grad():
+        again = fused(there)
+        kernels = len(p.events)
+        plain = model(there)
+    assert kernels < len(p.events) - kernels
+    for name, value in again.items():
+        assert torch.equal(value, found[name]) and value.stride() == plain[name].stride()
+        torch.testing.assert_close(value.cpu().double(), expected[name], rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(fused(there, scale=2.0)["x"], found["x"])
+    assert not torch.equal(fused(there, scale=2.0)["y"], found["y"])
+    assert torch.equal(fused(x[:1].to(D))["x"].cpu(), fused(x.to(D))["x"][:1].cpu())
+    assert "conv" in fused.forward.explain(there)
+    # On the CPU the same network runs as PyTorch's own parts.
+    torch.testing.assert_close(fused.cpu()(x)["y"].double(), expected["y"], rtol=1e-5, atol=1e-5)
+
+
+def test_what_is_kept_of_weights_follows_them():
+    model = nn.Sequential(nn.Conv2d(4, 6, 1, bias=False), nn.BatchNorm2d(6, affine=False)).eval()
+    fused, x = ct.fuse(model.to(D)), torch.randn(2, 4, 6, 5).to(D)
+    once = fused(x)
+    with torch.no_grad():
+        fused[0].weight.mul_(2)
+    torch.testing.assert_close(fused(x), 2 * once)
+    torch.testing.assert_close(fused(x[:1]), 2 * once[:1])
+    fused.load_state_dict(model.state_dict())
+    assert torch.equal(fused(x), once)
+    fused[1].running_mean += 1
+    torch.testing.assert_close(fused(x), model(x) - 1)
+    fused[1].running_mean = model[1].running_mean.clone()
+    fused[0].weight.data = 3 * model[0].weight
+    torch.testing.assert_close(fused(x), 3 * once)
+    fused[0].weight = nn.Parameter(model[0].weight * 4, requires_grad=False)
+    torch.testing.assert_close(fused(x), 4 * once)
+    fused[0] = model[0].requires_grad_(False)
+    assert torch.equal(fused(x), once)
+    for other in (copy.deepcopy(fused), pickle.loads(pickle.dumps(fused))):
+        with torch.no_grad():
+            other[0].weight.mul_(2)
+        torch.testing.assert_close(other(x), 2 * once)
+    with torch.inference_mode():
+        assert torch.equal(fused(x), once)
+        torch.testing.assert_close(ct.fuse(model)(x), once)
+
+
+class Joined(nn.Module):
+    """A convolution whose weight is put together, and turned, at every call."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = (nn.Parameter(torch.randn(2, 4, 3, 3)) for _ in range(2))
+
+    def forward(self, x):
+        weight = torch.cat([self.a, self.b * 2]).flip(2)
+        return nn.functional.conv2d(x, weight, padding=1)
+
+
+def test_what_is_computed_of_weights_follows_them():
+    model, x = Joined().to(D).eval(), torch.randn(2, 4, 6, 5).to(D)
+    fused = ct.fuse(model)
+    for size in (2, 1, 2):
+        with torch.no_grad():
+            torch.testing.assert_close(fused(x[:size]), model(x[:size]))
+            for net in (fused, model):
+                net.b.add_(1)
+    with cp.profile() as p:
+        fused(x)
+        fused(x)
+    assert len(p.events) < 2 * len({event.name for event in p.events})
+
+
+class Views(nn.Module):
+    """Results that are arguments, parts of one tensor, weights, and nothing."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3))
+
+    def forward(self, x, n=1):
+        y = x + n
+        x.mul_(2)
+        return [y[:1], y.t(), x, x[1:], None, self.weight, torch.tensor([3.0], device=D), x.numel()]
+
+
+def test_results_are_what_the_network_returns():
+    fused, model = ct.fuse(Views().to(D).eval()), Views().to(D).eval()
+    for _ in range(2):
+        x, y = (torch.arange(6.0).reshape(2, 3).to(D) for _ in range(2))
+        version = x._version
+        with torch.no_grad():
+            found, wanted = fused(x, n=2), model(y, n=2)
+        for a, b in zip(found, wanted, strict=True):
+            if isinstance(b, torch.Tensor):
+                assert torch.equal(a, b) and (a.shape, a.stride()) == (b.shape, b.stride())
+            else:
+                assert a == b
+        assert torch.equal(x, y) and x._version > version
+        assert found[2] is x and found[5] is fused.weight
+        found[0].zero_()
+        assert not found[1][:, 0].any()
+        found[3].zero_()
+        assert not x[1].any()
+        found[6].zero_()
+
+
+def test_with_gradients_it_is_the_network():
+    model, x = block().to(D), torch.randn(2, 4, 6, 5)
+    fused = ct.fuse(model)
+    a, b = (x.to(D).requires_grad_() for _ in range(2))
+    fused(a)["y"].sum().backward()
+    model(b)["y"].sum().backward()
+    assert torch.equal(a.grad, b.grad)
+    with pytest.raises(cp.DefinitionError, match="expected a network in eval mode"):
+        ct.fuse(model.train())
+
+
+class Asks(nn.Module):
+    def forward(self, x):
+        return x + 1 if x.sum() > 0 else x
+
+
+def test_what_depends_on_what_tensors_hold_is_refused():
+    with pytest.raises(cp.DefinitionError, match=r"Asks: a download, at .*test_fused.py:\d+"):
+        ct.fuse(Asks().eval())(torch.ones(2, device=D))
