@@ -40,7 +40,7 @@ class _Problem(NamedTuple):
     options: _Options
 
 
-class _Pieces(Primitive):
+class Pieces(Primitive):
     """Writes pieces to their places."""
 
     def problem(self, request: Request, target: Target) -> _Problem:
@@ -68,7 +68,7 @@ class _Pieces(Primitive):
         return "y", *(f"x{k}" for k in range(len(problem.pieces)))
 
 
-_pieces = _Pieces("pieces")
+_pieces = Pieces("pieces")
 register_form("pieces", lambda: _pieces, _Options, Diagonal)
 
 
