@@ -98,7 +98,7 @@ def _rules(ops: Mapping[str, Any]) -> dict[str, Rule]:
     for name in _DROPOUTS.split():
         found[name] = Rule(instead=partial(_dropped, ops[name]))
     for name, (wrt, call) in _ways(ops).items():
-        found[name] = Rule(wrt, call, known=True)
+        found[name] = Rule(wrt, call, known=True, when=_one_axis if name == "median" else None)
     found["scaled_dot_product_attention"] = Rule(
         "query key value attn_mask",
         partial(_attention, ops["scaled_dot_product_attention_backward"]),
@@ -111,6 +111,10 @@ def _rules(ops: Mapping[str, Any]) -> dict[str, Rule]:
 
 def _forward(given: Mapping[str, Any]) -> bool:
     return not (given["exclusive"] or given["reverse"])
+
+
+def _one_axis(given: Mapping[str, Any]) -> bool:
+    return given["dim"] is not None or given["axis"] is not None
 
 
 def _recurrent(backward: Callable[..., Any], c: Any) -> Any:
@@ -169,6 +173,11 @@ def _ways(ops: Mapping[str, Any]) -> dict[str, tuple[str, Callable[[Any], Any]]]
         at = normalize_axis("sort", -1 if c.dim is None and c.axis is None else _axis(c), c.x.ndim)
         return call.sort_backward(c.grad, at, c.made[1], c.x.shape)
 
+    def picked(c: Any) -> Any:
+        at = normalize_axis("sort", -1 if c.dim is None and c.axis is None else _axis(c), c.x.ndim)
+        alone = (slice(None),) * at + (() if c.keepdim else (None,))
+        return call.sort_backward(c.grad[alone], at, c.made[1][alone], c.x.shape)
+
     def running(backward: Callable[..., Any]) -> Callable[[Any], Any]:
         return lambda c: backward(c.grad, c.x, c.made[1], c.dim, axis=c.axis)
 
@@ -215,6 +224,9 @@ def _ways(ops: Mapping[str, Any]) -> dict[str, tuple[str, Callable[[Any], Any]]]
         "conv3d": ("x w bias", convolved(3)),
         "conv_transpose3d": ("x w bias", transposed),
         "embedding": ("weight", embedding),
+        "kthvalue": ("x", picked),
+        "median": ("x", picked),
+        "mode": ("x", picked),
         "sort": ("x", chosen),
         "topk": ("x", chosen),
         "cummax": ("x", running(call.cummax_backward)),

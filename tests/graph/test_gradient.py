@@ -267,6 +267,58 @@ def test_gradients_of_gradients():
         close(one, other.numpy())
 
 
+def test_what_is_added_to_old_results():
+    products = cp.Reduction("y0 = x0 * x1;", init="reduce_y0 = 0;", step="reduce_y0 += y0;")
+
+    def ours(x, y, z):
+        first, second = z.copy(), z[0].copy()
+        snippet = "y0 = tanh(y0 + x0) * w0;"
+        ops.matmul(x, y, epilogue=snippet, epilogue_args=(z[1], 3.0), out=first, beta=0.5)
+        products(x, y.T[:3], axis=0, out=second[:4], alpha=2.0, beta=0.5)
+        return (first**2).sum() + (second**3).sum()
+
+    def theirs(x, y, z):
+        first = torch.tanh(x @ y + z[1]) * 3 + z * 0.5
+        second = torch.cat([(x * y.T[:3]).sum(0) * 2 + z[0, :4] * 0.5, z[0, 4:]])
+        return (first**2).sum() + (second**3).sum()
+
+    check(ours, theirs, array((3, 4)), array((4, 5), 1), array((3, 5), 2))
+
+
+def test_epilogues_of_larger_pictures_and_pools():
+    def ours(x, w, b, s):
+        y = ops.conv2d(
+            x, w, b, padding=1, depth_to_space=2, epilogue="y0 = y0 * x0;", epilogue_args=(s,)
+        )
+        return (ops.max_pool2d(y, 2, epilogue="y0 = y0 > 0 ? y0 : 0;") ** 2).sum()
+
+    def theirs(x, w, b, s):
+        y = F.pixel_shuffle(F.conv2d(x, w, b, padding=1), 2) * s
+        return (F.relu(F.max_pool2d(y, 2)) ** 2).sum()
+
+    shapes = (1, 3, 4, 4), (8, 3, 3, 3), (8,), (8, 8)
+    check(ours, theirs, *[array(s, n) for n, s in enumerate(shapes)])
+
+
+def test_layers_with_a_state():
+    def ours(x, h, c, *weights):
+        y, last, _ = ops.lstm(x, (h, c), list(weights))
+        return (y**2).sum() + last.sum()
+
+    def theirs(x, h, c, *weights):
+        y, last, _ = torch._VF.lstm(x, (h, c), weights, True, 1, 0.0, True, False, False)
+        return (y**2).sum() + last.sum()
+
+    shapes = (5, 3, 4), (1, 3, 6), (1, 3, 6), (24, 4), (24, 6), (24,), (24,)
+    given = [array(s, n) for n, s in enumerate(shapes)]
+    tensors = [torch.from_numpy(a).requires_grad_() for a in given]
+    expected = torch.autograd.grad(theirs(*tensors), tensors)
+    function = cp.value_and_grad(lambda arrays: ours(*arrays), "arrays")
+    _, found = function([*map(cp.asarray, given)])
+    for n, (one, other) in enumerate(zip(found, expected, strict=True)):
+        close(one, other.numpy(), f"argument {n}")
+
+
 def test_random_numbers_are_those_of_the_value():
     def function(x):
         y = ops.dropout(x, 0.5)
@@ -305,6 +357,8 @@ def test_errors_say_what_has_no_gradient_and_where():
         cp.DefinitionError, match=r"Scan.*, at .*test_gradient\.py:\d+: it has no gradient"
     ):
         cp.value_and_grad(lambda x: scan(x).sum(), 0)(x)
+    with pytest.raises(cp.DefinitionError, match="windows do, has no gradient"):
+        cp.value_and_grad(lambda x: (cp.windows(x, (2, 2)) ** 2).sum(), 0)(x)
     noise = cp.Pointwise("y0 = x0 * rand();")
     with pytest.raises(cp.DefinitionError, match=r"test_gradient\.py:\d+: it draws random"):
         cp.value_and_grad(lambda x: noise(x).sum(), 0)(x)

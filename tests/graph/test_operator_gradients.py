@@ -123,6 +123,8 @@ CASES = {
     "where": (((4, 6), (6,)), lambda f, c, x, y: f.where(c(BOOLS), x, y)),
     "sort": (((4, 6),), lambda f, c, x: f.sort(x, 0)[0]),
     "topk": (((4, 6),), lambda f, c, x: f.topk(x, 3, 1)[0]),
+    "kthvalue": (((4, 6),), lambda f, c, x: f.kthvalue(x, 2, 1)[0]),
+    "median": (((4, 6),), lambda f, c, x: f.median(x, 0, keepdim=True)[0]),
     "cumsum": (((4, 6),), lambda f, c, x: f.cumsum(x, 1)),
     "cumprod": (((4, 6),), lambda f, c, x: f.cumprod(x, 1)),
     "cummax": (((4, 6),), lambda f, c, x: f.cummax(x, 1)[0]),
