@@ -137,12 +137,11 @@ class Walk:
         if buffer_of(operand) in self._active:
             self.adjoints.add(operand, full(value.shape, 1, value.dtype))
             self._walk()
-        found = [self.adjoints.of(o) if a.size else None for o, a in zip(operands, wrt)]
         results, taken = list[Array](), {id(value.base_data)}
-        for array, grad in zip(wrt, found, strict=True):
-            if grad is None:
-                grad = full(array.shape, 0, array.dtype)
-            elif id(grad.base_data) in taken:  # somebody may write to one of them
+        for array, operand in zip(wrt, operands, strict=True):
+            found = self.adjoints.of(operand) if array.size else None
+            grad = full(array.shape, 0, array.dtype) if found is None else found
+            if id(grad.base_data) in taken:  # somebody may write to one of them
                 grad = _COPY(grad)
             taken.add(id(grad.base_data))
             results.append(grad)
@@ -291,7 +290,9 @@ class Walk:
     def _by_rule(self, span: Span, places: Sequence[int]) -> bool:
         """Adds an operator's gradients; returns whether its rule is enough."""
         trace, rule = self._trace, span.rule
-        results = [trace.operand(r) if isinstance(r, Array) and r.size else None for r in span.results]
+        results = [
+            trace.operand(r) if isinstance(r, Array) and r.size else None for r in span.results
+        ]
         first, last = min(places), max(places)
 
         def active(array: Any) -> bool:
@@ -303,11 +304,13 @@ class Walk:
         if any(r is not None and self.adjoints.of(r) is not None for r in results[rule.grads :]):
             return False
         grads = [None if r is None else self._taken(r, first) for r in results[: rule.grads]]
-        if all(g is None for g in grads) or not any(active(a) for row in span.arrays() for a in row):
+        if all(g is None for g in grads) or not any(
+            active(a) for row in span.arrays() for a in row
+        ):
             return True
         filled = [
             full(r.shape, 0, r.dtype) if g is None and r is not None else g
-            for r, g in zip(results, grads)
+            for r, g in zip(results[: rule.grads], grads, strict=True)
         ]
         found = span.gradients(
             lambda a: self.value(trace.operand(a), first) if a.size else a,

@@ -38,6 +38,7 @@ class Rule:
         made: Names by which the backward operator knows further results.
         grads: How many results have gradients.
         known: Whether ``backward`` takes one object.
+        aside: Names of arguments that no gradient passes: running statistics.
         when: Of the operator's arguments: whether the rule holds.
         instead: Computes the same of nodes that have gradients, and takes the operator's place.
     """
@@ -48,6 +49,7 @@ class Rule:
     made: str = ""
     grads: int = 1
     known: bool = False
+    aside: str = ""
     when: Callable[[Mapping[str, Any]], bool] | None = None
     instead: Callable[..., Any] | None = None
 
@@ -80,8 +82,8 @@ class Span:
         return [arrays_in(self.given[name]) for name in self.rule.wrt.split()]
 
     def others(self) -> list[Any]:
-        """The arrays among all other arguments."""
-        wrt = self.rule.wrt.split()
+        """The arrays among all other arguments that results depend on."""
+        wrt = [*self.rule.wrt.split(), *self.rule.aside.split()]
         return [a for name, v in self.given.items() if name not in wrt for a in arrays_in(v)]
 
     def gradients(
@@ -193,6 +195,6 @@ def differentiable(
             results = (epilogue(results[0], snippet, numbers, out), *results[1:])
         kept = results if asked else results[: len(results) - len(rule.made.split())]
         several = isinstance(made, tuple) and (asked or len(kept) > 1)
-        return kept if several else kept[0]  # type: ignore[return-value, no-any-return]
+        return kept if several else kept[0]  # type: ignore[return-value]
 
     return call

@@ -154,9 +154,7 @@ def _summed(grad: Array, shape: tuple[int, ...], line: int | None) -> Array:
     full = shape if line is None else (1, *shape) if line == 0 else (*shape, 1)
     more = grad.ndim - len(full)
     axes = tuple(
-        d
-        for d in range(grad.ndim - 2)
-        if grad.shape[d] > 1 and (d < more or full[d - more] == 1)
+        d for d in range(grad.ndim - 2) if grad.shape[d] > 1 and (d < more or full[d - more] == 1)
     )
     return (SUM(grad, axis=axes, keepdims=True) if axes else grad).reshape(shape)
 

@@ -75,13 +75,22 @@ _DROPOUTS = "dropout dropout1d dropout2d dropout3d"
 def _rules(ops: Mapping[str, Any]) -> dict[str, Rule]:
     """Returns the rules of operators, by name."""
     found = {name: Rule(wrt, ops[f"{name}_backward"]) for name, wrt in _PLAIN.items()}
-    found |= {name: Rule(more[0], ops[f"{name}_backward"], *more[1:]) for name, more in _MORE.items()}
+    found |= {
+        name: Rule(more[0], ops[f"{name}_backward"], *more[1:]) for name, more in _MORE.items()
+    }
     found["instance_norm"] = replace(
-        found["instance_norm"], when=lambda given: bool(given["use_input_stats"])
+        found["instance_norm"],
+        aside="running_mean running_var",
+        when=lambda given: bool(given["use_input_stats"]),
     )
     found["cumprod"] = replace(found["cumprod"], when=_forward)
     backward = ops["batch_norm_backward"]
-    found["batch_norm_train"] = Rule("x weight bias", backward, made="save_mean save_invstd")
+    found["batch_norm_train"] = Rule(
+        "x weight bias",
+        backward,
+        made="save_mean save_invstd",
+        aside="running_mean running_var",
+    )
     for name, grads in _LAYERS.items():
         found[name] = Rule(
             "input hx params",
@@ -92,9 +101,9 @@ def _rules(ops: Mapping[str, Any]) -> dict[str, Rule]:
             when=lambda given: not (given["dropout"] and given["train"]),
         )
     for name, grads in _CELLS.items():
-        call = partial(_step, ops[f"{name}_backward"])
+        step = partial(_step, ops[f"{name}_backward"])
         wrt = "input hx w_ih w_hh b_ih b_hh"
-        found[name] = Rule(wrt, call, "return_saved", "saved", grads, known=True)
+        found[name] = Rule(wrt, step, "return_saved", "saved", grads, known=True)
     for name in _DROPOUTS.split():
         found[name] = Rule(instead=partial(_dropped, ops[name]))
     for name, (wrt, call) in _ways(ops).items():
@@ -238,7 +247,8 @@ def _ways(ops: Mapping[str, Any]) -> dict[str, tuple[str, Callable[[Any], Any]]]
         "index_add": ("x source", added),
         "index_copy": ("x source", copied),
         "index_fill": (
-            "x", lambda c: call.index_fill_backward(c.grad, c.dim, c.index, axis=c.axis)
+            "x",
+            lambda c: call.index_fill_backward(c.grad, c.dim, c.index, axis=c.axis),
         ),
         "roll": ("x", rolled),
     }
@@ -274,8 +284,8 @@ def differentiate(namespace: MutableMapping[str, Any]) -> None:
     What calls them inside the package may have taken them as they are: it is a part of their span.
     """
     for name, rule in _rules(namespace).items():
-        function = namespace[name]
+        function: Any = namespace[name]
         namespace[name] = differentiable(function, rule, _epilogue)
-        home = sys.modules[function.__module__]
+        home: Any = sys.modules[function.__module__]
         if getattr(home, function.__name__, None) is function:
             setattr(home, function.__name__, namespace[name])

@@ -32,7 +32,10 @@ CASES = {
     "max_pool3d": (((1, 2, 4, 4, 4),), lambda f, c, x: f.max_pool3d(x, 2)),
     "adaptive_max_pool2d": (((2, 3, 6, 5),), lambda f, c, x: f.adaptive_max_pool2d(x, 2)),
     "lp_pool2d": (((2, 3, 6, 6),), lambda f, c, x: f.lp_pool2d(x * x, 2.0, 2)),
-    "cross_entropy": (((4, 6),), lambda f, c, x: f.cross_entropy(x, c(LABELS), label_smoothing=0.1)),
+    "cross_entropy": (
+        ((4, 6),),
+        lambda f, c, x: f.cross_entropy(x, c(LABELS), label_smoothing=0.1),
+    ),
     "cross_entropy of probabilities": (
         ((4, 6), (4, 6)),
         lambda f, c, x, t: f.cross_entropy(x, t),
@@ -75,7 +78,10 @@ CASES = {
         ((2, 4, 9), (6, 2, 3), (6,)),
         lambda f, c, x, w, b: f.conv1d(x, w, b, stride=2, padding=1, groups=2),
     ),
-    "conv2d of an image": (((3, 5, 6), (4, 3, 3, 2)), lambda f, c, x, w: f.conv2d(x, w, dilation=2)),
+    "conv2d of an image": (
+        ((3, 5, 6), (4, 3, 3, 2)),
+        lambda f, c, x, w: f.conv2d(x, w, dilation=2),
+    ),
     "conv2d depthwise": (
         ((2, 4, 6, 6), (4, 1, 3, 3)),
         lambda f, c, x, w: f.conv2d(x, w, padding="same", groups=4),

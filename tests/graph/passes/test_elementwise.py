@@ -10,7 +10,9 @@ pytestmark = pytest.mark.usefixtures("device")
 
 
 def test_arrays_that_are_read_at_coordinates_keep_their_numbers():
-    turn = cp.Pointwise("y0 = at_x0(size_x0(0) - 1 - coord(0)) + (inside_x0(coord(0) + 2) ? x1 : 0);")
+    turn = cp.Pointwise(
+        "y0 = at_x0(size_x0(0) - 1 - coord(0)) + (inside_x0(coord(0) + 2) ? x1 : 0);"
+    )
     a, b, c = (cp.asarray(np.arange(4, dtype=np.float32) * n) for n in (1, 10, 100))
 
     def function(a, b, c):
