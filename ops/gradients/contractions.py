@@ -12,8 +12,8 @@ from clprim.errors import DefinitionError
 from clprim.graph.backward import DERIVATIVES, Call, Derivative
 from clprim.graph.graph import Node
 from clprim.language.epilogue import define_epilogue
-from clprim.ops.conv.forward import convolve
-from clprim.ops.conv.gradient import input_gradient, weight_gradient
+from clprim.ops.conv.forward import conv2d
+from clprim.ops.conv.gradient import conv2d_input, conv2d_weight
 from clprim.ops.conv.settings import Settings
 from clprim.ops.product.matmul import matmul
 from clprim.ops.shape.pixels import space_to_depth
@@ -172,7 +172,7 @@ def _steps(told: Settings) -> dict[str, Any]:
 
 
 def _convolved(x: Array, w: Array, told: Settings) -> Array:
-    return convolve("conv2d", x, w, None, Settings(**_steps(told)), (), out=None, beta=0)
+    return conv2d(x, w, **_steps(told))
 
 
 def _bias(grad: Array) -> Array:
@@ -185,9 +185,9 @@ def _of_convolution(call: Call, grad: Array) -> Gradients:
     how = {**_steps(told), "depth_to_space": told.depth_to_space, "mode": told.mode}
     found: list[Array | None] = [None] * len(call.wanted)
     if call.wanted[0]:
-        found[0] = input_gradient("conv2d_input", x.shape, call.read(1), grad, **how)
+        found[0] = conv2d_input(x.shape, call.read(1), grad, **how)
     if call.wanted[1]:
-        found[1] = weight_gradient("conv2d_weight", call.read(0), w.shape, grad, **how)
+        found[1] = conv2d_weight(call.read(0), w.shape, grad, **how)
     if told.bias and call.wanted[2]:
         block = told.depth_to_space
         found[2] = _bias(grad if block is None else space_to_depth(grad, block, told.mode))
@@ -202,7 +202,7 @@ def _of_transposed(call: Call, grad: Array) -> Gradients:
         made = _convolved(grad, call.read(1), told)
         found[0] = made[:, :, : x.shape[2], : x.shape[3]]
     if call.wanted[1]:
-        found[1] = weight_gradient("conv2d_weight", grad, w.shape, call.read(0), **_steps(told))
+        found[1] = conv2d_weight(grad, w.shape, call.read(0), **_steps(told))
     if told.bias and call.wanted[2]:
         found[2] = _bias(grad)
     return found
@@ -214,7 +214,7 @@ def _of_input_gradient(call: Call, grad: Array) -> Gradients:
     first = _convolved(grad, call.read(1), told) if call.wanted[0] else None
     if not call.wanted[1]:
         return first, None
-    return first, weight_gradient("conv2d_weight", grad, w.shape, call.read(0), **_steps(told))
+    return first, conv2d_weight(grad, w.shape, call.read(0), **_steps(told))
 
 
 def _of_weight_gradient(call: Call, grad: Array) -> Gradients:
@@ -223,7 +223,7 @@ def _of_weight_gradient(call: Call, grad: Array) -> Gradients:
         raise DefinitionError("with depth_to_space= it has no gradient")
     x, first = call.node.reads[0], None
     if call.wanted[0]:
-        first = input_gradient("conv2d_input", x.shape, grad, call.read(1), **_steps(told))
+        first = conv2d_input(x.shape, grad, call.read(1), **_steps(told))
     return first, _convolved(call.read(0), grad, told) if call.wanted[1] else None
 
 
