@@ -286,6 +286,6 @@ def differentiate(namespace: MutableMapping[str, Any]) -> None:
     for name, rule in _rules(namespace).items():
         function: Any = namespace[name]
         namespace[name] = differentiable(function, rule, _epilogue)
-        home: Any = sys.modules[function.__module__]
-        if getattr(home, function.__name__, None) is function:
-            setattr(home, function.__name__, namespace[name])
+        home, own = sys.modules[function.__module__], function.__name__
+        if getattr(home, own, None) is function:
+            setattr(home, own, namespace[name])
