@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from clprim.functions.reduction import *  # noqa: F403
     from clprim.functions.shape import *  # noqa: F403
     from clprim.functions.types import *  # noqa: F403
+    from clprim.graph.gradient import value_and_grad
     from clprim.graph.graph import Graph
     from clprim.graph.jit import jit
 
@@ -110,6 +111,9 @@ _FUNCTIONS = frozenset(
     unstack var vdot vecdot vstack where
     """.split()
 )
+
+# Likewise of whole computations, by their modules.
+_COMPUTATIONS = {"Graph": "graph", "jit": "jit", "value_and_grad": "gradient"}
 
 __all__ = [  # noqa: PLE0604
     "Array",
@@ -167,6 +171,7 @@ __all__ = [  # noqa: PLE0604
     "uint32",
     "uint64",
     "uint8",
+    "value_and_grad",
     "windows",
     "zeros",
     "zeros_like",
@@ -187,8 +192,8 @@ if not TYPE_CHECKING:  # a type checker would take it for leave to use any name
             return found
         if name == "ops":
             return _operators()
-        if name in ("jit", "Graph"):
-            module = importlib.import_module(f"clprim.graph.{name.lower()}")
+        if name in _COMPUTATIONS:
+            module = importlib.import_module(f"clprim.graph.{_COMPUTATIONS[name]}")
             globals()[name] = found = getattr(module, name)
             return found
         if name == "torch":  # importing it registers PyTorch's device, which is to be asked for

@@ -105,6 +105,7 @@ Array.say_instead(
 )
 
 check_arguments(globals(), _OPERATORS)
+import_module(f"{__name__}.gradients.rules").differentiate(globals())
 
 
 def __dir__() -> list[str]:

@@ -19,6 +19,7 @@ from clprim.call.packed import PackedWeight
 from clprim.call.primitive import Primitive, request_of
 from clprim.call.scalars import as_numbers
 from clprim.graph.graph import NOTHING, Buffer, Graph, Node
+from clprim.graph.spans import Span
 from clprim.plan.strides import Operand
 from clprim.runtime import tracing
 from clprim.runtime.device import Device
@@ -35,10 +36,12 @@ class Trace:
 
     Attributes:
         nodes: The calls.
+        spans: Where gradients are asked for: operators that have their own, by the ids of nodes.
     """
 
     def __init__(self, arrays: Sequence[Any]) -> None:
         self.nodes: list[Node] = []
+        self.spans: dict[int, Span] | None = None
         self._known: dict[int, Buffer] = {}
         self._alive: list[Any] = []  # as long as an id stands for memory
         for array in arrays:

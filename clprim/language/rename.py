@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from clprim.language.composed import Composed, Piece
+from clprim.language.lookups import LOOKUPS
 from clprim.language.snippet import Snippet
+
+# Of what is asked of an operand by its name.
+_PREFIXES = ("typeof_", *(function[:-1] for function in LOOKUPS))
 
 
 def renamed(snippet: Snippet, names: Mapping[str, str]) -> Composed:
@@ -13,7 +17,7 @@ def renamed(snippet: Snippet, names: Mapping[str, str]) -> Composed:
 
     Complaints about it will quote the snippet.
 
-    ``typeof_x0`` follows ``x0``. Lines stay what they are.
+    ``typeof_x0``, ``at_x0``, ``inside_x0`` and ``size_x0`` follow ``x0``. Lines stay what they are.
 
     Args:
         snippet: The snippet.
@@ -21,7 +25,7 @@ def renamed(snippet: Snippet, names: Mapping[str, str]) -> Composed:
     """
     text, end = [], 0
     for token in snippet.tokens:
-        prefix = "typeof_" if token.text.startswith("typeof_") else ""
+        prefix = next((p for p in _PREFIXES if token.text.startswith(p)), "")
         name = names.get(token.text[len(prefix) :]) if token.kind == "name" else None
         if name is not None:
             text += [snippet.text[end : token.start], prefix, name]

@@ -1,0 +1,132 @@
+"""Gradients of the calls of primitives that users' strings make, and of pieces put together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from clprim.arrays.array import Array, array_over, new_array
+from clprim.call.pieces import PiecesPrimitive
+from clprim.call.primitive import run
+from clprim.errors import DefinitionError
+from clprim.graph.backward import DERIVATIVES, Call, Derivative
+from clprim.graph.graph import Node
+from clprim.grouped import Grouped
+from clprim.grouped import Options as GroupedOptions
+from clprim.plan.strides import Operand, dense_strides, memory_order
+from clprim.pointwise import Pointwise
+from clprim.reduction import Options as ReductionOptions
+from clprim.reduction import Reduction
+from clprim.runtime.device import current_device
+
+Gradients = Sequence[Array | None]
+_SCALE = Pointwise("y0 = x0 * w0;", name="scale")
+
+
+@lru_cache(maxsize=1024)
+def _gradient(primitive: Any, names: tuple[str, ...], saves: tuple[str, ...] = ()) -> Any:
+    return primitive.gradient(names, saves=saves)
+
+
+def _names(call: Call) -> tuple[str, ...]:
+    return tuple(f"x{n}" for n, wanted in enumerate(call.wanted) if wanted)
+
+
+def _in_order(call: Call, found: Any) -> Gradients:
+    """The gradients of what is wanted in places of the arrays that were read."""
+    made = iter(found if isinstance(found, tuple) else (found,))
+    return [next(made) if wanted else None for wanted in call.wanted]
+
+
+def _arrays(call: Call, gradient: Any) -> list[Array]:
+    """The arrays that a call read; of some only the shape matters."""
+    reads = range(len(call.node.reads))
+    return [call.read(n) if gradient.reads(f"x{n}") else call.like(n) for n in reads]
+
+
+def _of_pointwise(call: Call) -> Gradients:
+    gradient = _gradient(call.node.primitive, _names(call))
+    arrays = _arrays(call, gradient)
+    return _in_order(call, gradient(*arrays, *call.node.numbers, grad=tuple(call.grads)))
+
+
+def _of_reduction(call: Call) -> Gradients:
+    node = call.node
+    options = ReductionOptions(*node.options)
+    count = len(node.writes)
+    alpha, beta = (
+        tuple(v) if isinstance(v, tuple | list) else (v,) * count
+        for v in (options.alpha, options.beta)
+    )
+    grads = list(call.grads)
+    for n, grad in enumerate(call.grads):
+        if grad is None:
+            continue
+        if beta[n]:
+            call.add(node.writes[n], _SCALE(grad, beta[n]))
+        if alpha[n] != 1:
+            grads[n] = _SCALE(grad, alpha[n])
+    plain = all(a == 1 for a in alpha) and not any(beta)
+    saves = tuple(f"y{n}" for n in range(count)) if plain else ()
+    gradient = _gradient(node.primitive, _names(call), saves)
+    arrays = [call.read(n) for n in range(len(node.reads))]
+    numbers = node.numbers[: node.primitive.scalars]  # type: ignore[attr-defined]
+    saved = tuple(map(call.written, range(len(saves))))
+    how = {"axis": options.axis, "keepdims": options.keepdims, "saved": saved}
+    return _in_order(call, gradient(*arrays, *numbers, grad=tuple(grads), **how))
+
+
+def _of_groups(call: Call) -> Gradients:
+    node = call.node
+    options: GroupedOptions = node.options
+    count = node.primitive.definition.results  # type: ignore[attr-defined]
+    if any(g is not None for g in call.grads[count:]):
+        raise DefinitionError("values of groups that keep= returns have no gradient")
+    kept = [n for n, wanted in enumerate(options.keep) if wanted is not None]
+    saves = tuple(f"group_y{n}" for n in kept)
+    gradient = _gradient(node.primitive, _names(call), saves)
+    saved = tuple(call.written(count + n) for n in range(len(kept)))
+    grads = tuple(call.grads[:count])
+    arrays = [*_arrays(call, gradient), *node.numbers]
+    return _in_order(call, gradient(*arrays, grad=grads, axis=options.axis, saved=saved))
+
+
+def _places(node: Node) -> Sequence[Operand]:
+    """Where pieces go, or the whole result where a number is between them."""
+    (y,) = node.writes
+    return node.writes if node.options.filled else [*_parts(y, node)]
+
+
+def _parts(y: Operand, node: Node) -> list[Operand]:
+    found = []
+    for piece, start in zip(node.reads, node.options.starts, strict=True):
+        offset = y.offset + sum(s * b for s, b in zip(y.strides, start, strict=True))
+        found.append(Operand(piece.shape, y.strides, offset, y.dtype, y.memory))
+    return found
+
+
+def _of_pieces(call: Call) -> Gradients:
+    node = call.node
+    options = node.options
+    if not options.filled:
+        return call.grads
+    (grad,) = call.grads
+    assert grad is not None
+    device = current_device()
+    if options.cut is not None:
+        order = memory_order(grad.shape, [grad.strides])
+        strides = dense_strides(grad.shape, grad.dtype.itemsize, order)
+        out = new_array(device, grad.shape, grad.dtype, strides, grad.size)
+        return run(node.primitive, (grad,), (0,), (out,), options)
+    operand = Operand(grad.shape, grad.strides, grad.offset, grad.dtype)
+    return [
+        array_over(device, grad.base_data, p.shape, p.dtype, p.strides, p.offset, p.size)
+        for p in _parts(operand, node)
+    ]
+
+
+DERIVATIVES[Pointwise] = Derivative(_of_pointwise)
+DERIVATIVES[Reduction] = Derivative(_of_reduction)
+DERIVATIVES[Grouped] = Derivative(_of_groups)
+DERIVATIVES[PiecesPrimitive] = Derivative(_of_pieces, _places)

@@ -1,0 +1,183 @@
+"""`value_and_grad`: a scalar function and its gradients as one compiled function."""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import update_wrapper
+from typing import Any
+
+import pyopencl.array as cl_array
+
+import clprim.graph.derivatives  # noqa: F401 - which registers them
+from clprim.arrays.array import Array
+from clprim.dtypes import is_integer
+from clprim.errors import DefinitionError, DTypeError, ShapeError, quoted
+from clprim.gradients.arguments import is_floating
+from clprim.graph.backward import Walk
+from clprim.graph.jit import Function
+from clprim.pointwise import Pointwise
+from clprim.runtime import tracing
+from clprim.runtime.device import current_device
+
+_COPY = Pointwise("y0 = x0;", name="copy")
+
+
+class Gradient(Function):
+    """A compiled function's value and gradients; see `value_and_grad`."""
+
+    def __init__(self, function: Callable[..., Any], wrt: Any) -> None:
+        self._wrt, self._one = _checked(function, wrt)
+        self._differentiated = function
+
+        def value_and_gradients(*args: Any, **options: Any) -> Any:
+            return self._computed(args, options)
+
+        update_wrapper(value_and_gradients, function)
+        super().__init__(value_and_gradients, (), False)
+
+    def __repr__(self) -> str:
+        return f"<clprim.value_and_grad {self.what}>"
+
+    def _computed(self, args: Sequence[Any], options: dict[str, Any]) -> Any:
+        """Notes the nodes of the value and its gradients in the trace that is active."""
+        trace, what, device = tracing.active.now, self.what, current_device()
+        bound = inspect.signature(self._differentiated).bind(*args, **options)
+        bound.apply_defaults()
+        arrays = self._apart(bound.arguments)
+        start, spans = len(trace.nodes), trace.spans
+        if spans is None:
+            trace.spans = {}
+        try:
+            value = self._differentiated(*bound.args, **bound.kwargs)
+            found = trace.spans
+        finally:
+            trace.spans = spans
+        _check_value(what, value)
+        operands = [trace.operand(array) for array in arrays if array.size]
+        walk = Walk(what, device, trace, start, found, operands)
+        gradients = iter(walk.gradients(value, arrays))
+        given = bound.arguments
+        made = tuple(_like(given[name], gradients, lambda _: None) for name in self._wrt)
+        return value, made[0] if self._one else made
+
+    def _apart(self, given: dict[str, Any]) -> list[Array]:
+        """Returns the arrays that gradients are of, each of memory that no other argument shares.
+
+        Raises:
+            DTypeError: One of whole numbers, or no array.
+        """
+        places = Counter(id(a.base_data) for _, a in _arrays("", [*given.values()]))
+        found: list[Array] = []
+        for name in self._wrt:
+            inside = [*_arrays(name, given[name])]
+            for label, array in inside or [(name, given[name])]:
+                if not isinstance(array, cl_array.Array) or not is_floating(array.dtype):
+                    kind = array.dtype if inside else quoted(array)
+                    raise DTypeError(
+                        f"value_and_grad of {self.what}: {label} is {kind}, which has no "
+                        "gradient: wrt= names arguments that are arrays of floats"
+                    )
+            own = [_COPY(a) if places[id(a.base_data)] > 1 else a for _, a in inside]
+            found += own
+            given[name] = _like(given[name], iter(own), lambda value: value)
+        return found
+
+
+def _arrays(label: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yields the arrays of an argument, and what messages call them."""
+    if isinstance(value, cl_array.Array):
+        yield label, value
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            yield from _arrays(f"{label}[{name!r}]", each)
+    elif isinstance(value, (list, tuple)):
+        for n, each in enumerate(value):
+            yield from _arrays(f"{label}[{n}]", each)
+
+
+def _like(value: Any, arrays: Iterator[Any], other: Callable[[Any], Any]) -> Any:
+    """Returns an argument with other arrays in the places of its own, in order."""
+    if isinstance(value, cl_array.Array):
+        return next(arrays)
+    if isinstance(value, dict):
+        return {name: _like(each, arrays, other) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        parts = [_like(each, arrays, other) for each in value]
+        kind: Any = type(value)
+        return kind._make(parts) if hasattr(value, "_make") else kind(parts)
+    return other(value)
+
+
+def _check_value(what: str, value: Any) -> None:
+    """Refuses what is no scalar of a floating dtype."""
+    if not isinstance(value, cl_array.Array):
+        raise DTypeError(
+            f"value_and_grad of {what}: it returned {type(value).__name__}, expected an array of "
+            "one element"
+        )
+    if value.size != 1:
+        raise ShapeError(
+            f"value_and_grad of {what}: it returned an array of shape {value.shape}, expected a "
+            "scalar, as its mean() or sum() is"
+        )
+    if not is_floating(value.dtype):
+        raise DTypeError(f"value_and_grad of {what}: it returned {value.dtype}, expected floats")
+
+
+def _checked(function: Any, wrt: Any) -> tuple[tuple[str, ...], bool]:
+    """Returns the names of the arguments that gradients are of, and whether one was asked for."""
+    if not callable(function):
+        raise DefinitionError(f"value_and_grad: expected a function, got {quoted(function)}")
+    what = getattr(function, "__name__", "function")
+    parameters = inspect.signature(function).parameters.values()
+    ordered = [p.name for p in parameters if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
+    known = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]
+    one = isinstance(wrt, str) or is_integer(wrt)
+    found: list[str] = []
+    for each in (wrt,) if one else wrt:
+        name = each
+        if is_integer(each) and -len(ordered) <= each < len(ordered):
+            name = ordered[each]
+        if not isinstance(name, str) or name not in known or name in found:
+            listed = ", ".join(known) or "none"
+            raise DefinitionError(
+                f"value_and_grad of {what}: wrt={quoted(wrt)}: {quoted(each)} is no other one of "
+                f"its arguments: {listed}"
+            )
+        found.append(name)
+    return tuple(found), one
+
+
+def value_and_grad(function: Callable[..., Any], wrt: Any = (0, 1)) -> Gradient:
+    """Returns a compiled function of the same arguments, for (value, gradients).
+
+    Gradients are those of the kernels that the function calls, derived from their strings, or of
+    operators that have their own; all are nodes of one graph with the function's. What is written
+    in place is differentiated as it was read. Inside `jit` it becomes a part of that graph, and
+    with it an optimizer's step.
+
+    Args:
+        function: Plain Python over arrays, as in `jit`; it returns a scalar: an array of one
+            element, as a loss is.
+        wrt: Positions or names of arguments, arrays or lists and dicts of arrays.
+
+    Returns:
+        What is called as the function is, for its value and a tuple of gradients, in the form of
+        the arguments, None in place of numbers; for one position or name that one's alone.
+
+    Raises:
+        DefinitionError: No function, or arguments that it does not have; of a call: a node that
+            has no gradient, with the line of the program.
+        ShapeError: Of a call: a result of several elements.
+        DTypeError: Of a call: arguments or a result of whole numbers.
+
+    Example:
+        >>> import numpy as np, clprim as cp
+        >>> loss = cp.value_and_grad(lambda w, x: ((x * w) ** 2).sum(), wrt="w")
+        >>> value, grad = loss(cp.full(2, 3.0), cp.asarray(np.float32([1, 2])))
+        >>> value.get(), grad.get()
+        (array(45., dtype=float32), array([ 6., 24.], dtype=float32))
+    """
+    return Gradient(function, wrt)
