@@ -74,13 +74,15 @@ def parts_of(graph: fx.Graph, *, everywhere: bool) -> list[Part]:
         end = sorted(end, key=lambda node: kinds[node] is not last)
     found: list[Part] = []
     for node in (*ordered, *end):
-        if not found or found[-1].traced is not kinds[node]:
-            found.append(Part(kinds[node], []))
+        kind = kinds[node]
+        if not found or (kind is not None and kind is not found[-1].traced):
+            found.append(Part(kind is not False, []))
         found[-1].nodes.append(node)
     return connected(found, graph)
 
 
-def _is_traced(node: fx.Node, everywhere: bool) -> bool:
+def _is_traced(node: fx.Node, everywhere: bool) -> bool | None:
+    """Whether a node is traced; None for arithmetic of sizes, which is where its neighbours are."""
     if node.target in _READS or node.target in STATES or _drops_out(node):
         return False
     if everywhere:
@@ -88,7 +90,7 @@ def _is_traced(node: fx.Node, everywhere: bool) -> bool:
     found = devices_of(node)
     if not found:
         found = {kind for other in node.all_input_nodes for kind in devices_of(other)}
-    return private.NAME in found
+    return private.NAME in found if found else None
 
 
 def _drops_out(node: fx.Node) -> bool:
@@ -104,8 +106,13 @@ def takes_numbers(node: fx.Node) -> bool:
     return bool(node.users) and all(user.target is _ATTENDS for user in node.users)
 
 
-def _scheduled(nodes: Sequence[fx.Node], kinds: dict[fx.Node, bool]) -> list[fx.Node]:
-    """Returns nodes in an order that changes as seldom as may be between device and host."""
+def _scheduled(nodes: Sequence[fx.Node], kinds: dict[fx.Node, bool | None]) -> list[fx.Node]:
+    """Returns nodes in an order that changes as seldom as may be between device and host.
+
+    Args:
+        nodes: In the order of the program.
+        kinds: Whether they are traced, which this decides where it is open.
+    """
     waits: dict[fx.Node, set[fx.Node]] = {}
     inside, before = set(nodes), None
     for node in nodes:
@@ -119,8 +126,8 @@ def _scheduled(nodes: Sequence[fx.Node], kinds: dict[fx.Node, bool]) -> list[fx.
     while left:
         rest = []
         for node in left:
-            if kinds[node] is kind and all(n in done for n in waits[node]):
-                done[node] = None
+            if kinds[node] in (kind, None) and all(n in done for n in waits[node]):
+                done[node], kinds[node] = None, kind
             else:
                 rest.append(node)
         left, kind = rest, not kind
