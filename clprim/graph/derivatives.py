@@ -10,6 +10,7 @@ from clprim.arrays.array import Array, array_over, new_array
 from clprim.call.pieces import PiecesPrimitive
 from clprim.call.primitive import run
 from clprim.errors import DefinitionError
+from clprim.gradients.arguments import is_floating
 from clprim.graph.backward import DERIVATIVES, Call, Derivative
 from clprim.graph.graph import Node
 from clprim.grouped import Grouped
@@ -41,14 +42,28 @@ def _in_order(call: Call, found: Any) -> Gradients:
 
 def _arrays(call: Call, gradient: Any) -> list[Array]:
     """The arrays that a call read; of some only the shape matters."""
-    reads = range(len(call.node.reads))
-    return [call.read(n) if gradient.reads(f"x{n}") else call.like(n) for n in reads]
+    read = _read(call, gradient)
+    return [call.read(n) if n in read else call.like(n) for n in range(len(call.node.reads))]
 
 
 def _of_pointwise(call: Call) -> Gradients:
-    gradient = _gradient(call.node.primitive, _names(call))
-    arrays = _arrays(call, gradient)
-    return _in_order(call, gradient(*arrays, *call.node.numbers, grad=tuple(call.grads)))
+    node, names = call.node, _names(call)
+    gradient = _gradient(node.primitive, names)
+    saves = tuple(f"y{n}" for n, y in enumerate(node.writes) if is_floating(y.dtype))
+    # Results are there anyway; what they were computed of then need not be.
+    of_results = _gradient(node.primitive, names, saves)
+    if _read(call, of_results) < _read(call, gradient):
+        gradient = of_results
+    else:
+        saves = ()
+    saved = tuple(call.written(int(name[1:])) for name in saves)
+    arrays = [*_arrays(call, gradient), *node.numbers]
+    return _in_order(call, gradient(*arrays, grad=tuple(call.grads), saved=saved))
+
+
+def _read(call: Call, gradient: Any) -> set[int]:
+    """Numbers of the arrays that a gradient reads."""
+    return {n for n in range(len(call.node.reads)) if gradient.reads(f"x{n}")}
 
 
 def _of_reduction(call: Call) -> Gradients:

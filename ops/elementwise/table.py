@@ -191,7 +191,7 @@ _SELU = 1.0507009873554804934193349852946, 1.6732632423543772848170429916717
 # fmt: off
 _ACTIVATIONS = (
     Row("relu", "max(0, x); integers stay integers", "y0 = x0 < 0 ? 0 : x0;",
-        integers="y0 = max(x0, 0);", gradient="gx0 = x0 <= 0 ? 0 : gy0;",
+        integers="y0 = max(x0, 0);", gradient="gx0 = y0 <= 0 ? 0 : gy0;",
         backward=""": 0 where x is not positive.
 
 Example:
@@ -209,7 +209,7 @@ Example:
     array([0. , 0.5, nan], dtype=float32)
 """, torch="relu", onnx="Relu"),
     Row("relu6", "min(max(0, x), 6); integers stay integers", "y0 = x0 < 0 ? 0 : x0 > 6 ? 6 : x0;",
-        integers="y0 = min(max(x0, 0), 6);", gradient="gx0 = x0 <= 0 || x0 >= 6 ? 0 : gy0;",
+        integers="y0 = min(max(x0, 0), 6);", gradient="gx0 = y0 <= 0 || y0 >= 6 ? 0 : gy0;",
         backward=""),
     Row("threshold",
         "x where it is greater than ``threshold``, else ``value``; promoted as NumPy does",
