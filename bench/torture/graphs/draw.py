@@ -66,14 +66,16 @@ class Drawing:
     Args:
         draw: The source of choices.
         mode: One of `MODES`.
+        plain: Whether there are few kinds of kernels, so that most were built before: what is drawn
+            is who reads and writes what.
 
     Attributes:
         values: What there is, in order.
         bounds: By root: how large numbers get at most.
     """
 
-    def __init__(self, draw: Draw, mode: str) -> None:
-        self.draw, self.mode = draw, mode
+    def __init__(self, draw: Draw, mode: str, *, plain: bool = False) -> None:
+        self.draw, self.mode, self.plain = draw, mode, plain
         self.values: list[Value] = []
         self.bounds: dict[str, float] = {}
         self._given: list[Given] = []
@@ -198,14 +200,15 @@ class Drawing:
         kinds = ["float32"] * 12 + ["float16"] * (self.mode != "bits") + ["int32"]
         if cp.current_device().traits.fp64 and self.mode != "smooth":
             kinds.append("float64")
-        dtype = self.one(kinds)
-        shape = self.one(_SHAPES)
+        dtype = "float32" if self.plain else self.one(kinds)
+        shape = (4, 6) if self.plain else self.one(_SHAPES)
         for n in range(int(self.one((1, 2, 2, 3)))):
             number = len(self._given)
             kind = {"bits": "special"}.get(self.mode, self.mode)
             kind = kind if dtype.startswith("float") else "whole"
             of = ""
             view = self.one(_STEPS) if self.draw.chance(0.4) and len(shape) > 1 else ""
+            view = "" if self.plain else view
             if len(shape) == 4 and self.draw.chance(0.4):
                 view = f".transpose(0, 2, 3, 1).copy().transpose(0, 3, 1, 2){view}"
             if n and self.draw.chance(0.1):

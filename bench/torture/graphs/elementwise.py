@@ -51,6 +51,8 @@ _TWO = {
     "cp.Pointwise('y0 = x0 > x1 ? 1 : x0;')({}, {})": ("bits whole", "most"),
     "cp.Pointwise('y0 = x0 * w0 + x1;')({}, {}, 2)": ("bits whole smooth", "twice"),
 }
+_PLAIN_ONE = ("ops.relu({})", "{} * 2")
+_PLAIN_TWO = ("{} + {}", "ops.maximum({}, {})")
 _DTYPES = ("float32", "float32", "float16", "int32", "float64")
 
 
@@ -67,7 +69,8 @@ def broadcasts(a: Value, b: Value) -> bool:
 def one(d: Drawing) -> bool:
     """An operator of one array."""
     v = d.pick()
-    text = d.one([t for t, (modes, _, _) in _ONE.items() if d.mode in modes])
+    known = [t for t, (modes, _, _) in _ONE.items() if d.mode in modes]
+    text = d.one(_PLAIN_ONE if d.plain else known)
     if v is None or v.dtype == "bool" or (not v.is_float and any(f in text for f in _FLOATS)):
         return False
     _, times, more = _ONE[text]
@@ -83,7 +86,7 @@ def two(d: Drawing) -> bool:
         b: Value | None = d.new(d.draw.broadcast(a.shape), a.dtype)
     else:
         b = d.pick(lambda v: v.dtype == a.dtype and broadcasts(a, v))
-    text = d.one([t for t, (modes, _) in _TWO.items() if d.mode in modes])
+    text = d.one(_PLAIN_TWO if d.plain else [t for t, (m, _) in _TWO.items() if d.mode in m])
     if b is None or (" / " in text and not a.is_float):
         return False
     if d.draw.chance(0.5):

@@ -26,6 +26,18 @@ _OPERATORS = (
     *[layers.joined] * 3,
     *[layers.moved] * 3,
 )
+_PLAIN = (
+    *[elementwise.one] * 3,
+    *[elementwise.two] * 3,
+    *[elementwise.written] * 3,
+    *[elementwise.out] * 2,
+    elementwise.created,
+    *[layers.joined] * 3,
+    *[layers.moved] * 2,
+    layers.product,
+    layers.accumulated,
+    layers.reduction,
+)
 _LENGTHS = (5, 5, 5, 6, 6, 7, 7, 8, 8, 10, 12, 15, 20, 30, 60)
 _MOST_TRIES = 8  # for each line
 
@@ -34,12 +46,15 @@ def draw_program(seed: int, number: int) -> tuple[str, Program]:
     """Returns the mode and the function of a case; it runs its lines on the current device."""
     draw = Draw(seed, number)
     mode = draw.one(MODES)
-    drawing = Drawing(draw, mode)
+    plain = draw.chance(0.5)
+    drawing = Drawing(draw, mode, plain=plain)
     drawing.start()
     length = int(draw.one(_LENGTHS))
     tries = 0
     # A function that does much of one kind meets what a mixture does not.
-    some = [draw.one(_OPERATORS) for _ in range(6)] if draw.chance(0.4) else _OPERATORS
+    some = _PLAIN if plain else _OPERATORS
+    if draw.chance(0.4):
+        some = tuple(draw.one(some) for _ in range(6))
     while drawing.length < length and tries < _MOST_TRIES * length:
         draw.one(some)(drawing)
         tries += 1
