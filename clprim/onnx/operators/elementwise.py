@@ -187,7 +187,7 @@ def _gelu(context: Any, attributes: Any, x: Any) -> Any:
 
 @handler("Where")
 def _where(context: Any, attributes: Any, condition: Any, a: Any, b: Any) -> Any:
-    return string("y0 = x0 ? x1 : x2;", a.dtype, condition, a, b)
+    return string("y0 = x0 != 0 ? x1 : x2;", a.dtype, condition, a, b)
 
 
 @handler("SwiGLU", domain="com.microsoft")

@@ -22,7 +22,7 @@ def _roi_align(context: Any, attributes: Any, x: Any, boxes: Any, batch: Any) ->
     value = "fmax(fmax(part00 * pixel00, part01 * pixel01), fmax(part10 * pixel10, part11 * pixel11))"
     value = value if most else "part00 * pixel00 + part01 * pixel01 + part10 * pixel10 + part11 * pixel11"
     text = f"""
-        float s = w0, shift = {0.5 if half else 0}f;
+        float s = w0, shift = {0.5 if half else 0.0}f;
         long r = coord(0), image = at_x2(r);
         float left = at_x1(r, 0) * s - shift, top = at_x1(r, 1) * s - shift;
         float rw = at_x1(r, 2) * s - shift - left, rh = at_x1(r, 3) * s - shift - top;
