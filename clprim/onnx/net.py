@@ -11,7 +11,7 @@ import pyopencl.array as cl_array
 from onnx import helper
 
 from clprim.arrays.array import Array
-from clprim.errors import ClprimError, DTypeError, ShapeError, quoted
+from clprim.errors import ClprimError, DefinitionError, DTypeError, ShapeError, quoted
 from clprim.onnx.context import Context, on_the_host, run_step
 from clprim.onnx.model import Program, Step, program_of
 from clprim.onnx.plan import Plan
@@ -22,6 +22,9 @@ from clprim.onnx.values import Stored, downloaded, uploaded
 from clprim.runtime.device import current_device
 from clprim.runtime.profile import profile
 from clprim.text_table import format_table
+
+# What protocol buffers and NumPy raise of names that are no text and numbers out of all bounds.
+_BROKEN = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)
 
 Kind = tuple[str, tuple[Any, ...] | None]
 
@@ -52,9 +55,14 @@ def load(source: Any) -> Net:
         array([0., 2.], dtype=float32)
     """
     model, folder = proto_of(source)
-    program = _folded(program_of(model, folder))
-    check(program)
-    return Net(model, program)
+    try:
+        program = _folded(program_of(model, folder))
+        check(program)
+        return Net(model, program)
+    except ClprimError:
+        raise
+    except _BROKEN as error:
+        raise DefinitionError(f"onnx: the model is broken: {error}") from error
 
 
 class Net:
