@@ -153,6 +153,7 @@ def _picture(path: Path, shape: tuple[int, ...], dtype: Any, how: str) -> Any:
         raise ShapeError(f"--input {path}: a picture for an input of shape {shape}")
     last = shape[3] in (1, 3) and shape[1] not in (1, 3)
     channels, *size = (shape[3], *shape[1:3]) if last else shape[1:]
+    pixels: Any
     with Image.open(path) as image:
         picture = image.convert("RGB" if channels == 3 else "L")
         if min(size) > 1:
@@ -161,7 +162,7 @@ def _picture(path: Path, shape: tuple[int, ...], dtype: Any, how: str) -> Any:
     if how != "none":
         pixels = pixels / 255
     if how == "imagenet" and channels == 3:
-        pixels = (pixels - np.float32(_MEAN)) / np.float32(_DEVIATION)
+        pixels = (pixels - np.array(_MEAN, np.float32)) / np.array(_DEVIATION, np.float32)
     whole = pixels[None] if last else pixels.transpose(2, 0, 1)[None]
     return np.repeat(whole, shape[0], 0).astype(dtype)
 
@@ -183,7 +184,7 @@ def _summary(name: str, value: Any) -> str:
 def _compare(args: argparse.Namespace, given: Mapping[str, Any], found: Mapping[str, Any]) -> int:
     """Prints differences to ONNX Runtime's outputs, and its time."""
     try:
-        import onnxruntime
+        import onnxruntime  # type: ignore[import-untyped,unused-ignore]
     except ImportError:
         raise DefinitionError("--compare onnxruntime: the package is not installed") from None
     session = onnxruntime.InferenceSession(str(args.model), providers=["CPUExecutionProvider"])

@@ -10,7 +10,9 @@ from clprim.errors import MissingNameError
 try:
     import onnx as _onnx  # noqa: F401
 except ImportError as _error:
-    raise MissingNameError("clprim.onnx needs the onnx package: pip install clprim[onnx]") from _error
+    raise MissingNameError(
+        "clprim.onnx needs the onnx package: pip install clprim[onnx]"
+    ) from _error
 
 from clprim.onnx import backend
 from clprim.onnx.net import Net, load

@@ -85,7 +85,7 @@ class Backend(_Base):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Whether there is a device: ``CPU``, ``CUDA`` (any GPU), or `clprim.set_device`'s words."""
+        """Whether there is a device: ``CPU``, ``CUDA`` (any GPU), or a part of a name."""
         return _device(device) is not None
 
 
@@ -98,7 +98,7 @@ def _device(name: str) -> Any:
     if wanted == "cpu" and kind == "CPU" and not number:
         from clprim.runtime.device import current_device
 
-        return current_device() if current_device().type == "cpu" else (found or [None])[0]
+        return current_device() if current_device().type == "cpu" else next(iter(found), None)
     at = int(number or 0)
     return found[at] if at < len(found) else None
 

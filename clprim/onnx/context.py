@@ -122,9 +122,7 @@ def run_steps(context: Context, steps: Sequence[Step], scope: dict[str, Any]) ->
         inputs = [scope[name] if name else None for name in step.inputs]
         context.scope = scope
         results = run_step(context, step, inputs)
-        for name, value in zip(step.outputs, results, strict=False):
-            if name:
-                scope[name] = value
+        scope.update((n, v) for n, v in zip(step.outputs, results, strict=False) if n)
 
 
 def run_step(context: Context, step: Step, inputs: list[Any]) -> tuple[Any, ...]:

@@ -37,14 +37,15 @@ def _plain(name: str, function: Callable[..., Any]) -> None:
             return np.asarray(function(*inputs))
 
 
-for _name, _function in {
+_PLAIN: dict[str, Callable[..., Any]] = {
     "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Equal": np.equal, "Less": np.less,
     "Greater": np.greater, "LessOrEqual": np.less_equal, "GreaterOrEqual": np.greater_equal,
     "And": np.logical_and, "Or": np.logical_or, "Xor": np.logical_xor, "Not": np.logical_not,
     "Neg": np.negative, "Abs": np.abs, "Floor": np.floor, "Ceil": np.ceil, "Sqrt": np.sqrt,
     "Sign": np.sign, "Where": np.where, "Identity": lambda x: x,
     "Size": lambda x: np.array(x.size, _INT64),
-}.items():  # fmt: skip
+}  # fmt: skip
+for _name, _function in _PLAIN.items():
     _plain(_name, _function)
 
 
@@ -53,7 +54,7 @@ def _div(version: int, attributes: Any, a: Host, b: Host) -> Host:
     if a.dtype.kind in "iu":
         if not np.all(b):
             raise ShapeError("a division by zero")
-        return (np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))).astype(a.dtype)
+        return np.asarray(np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))).astype(a.dtype)
     with np.errstate(all="ignore"):
         return np.asarray(a / b).astype(a.dtype)
 
@@ -84,7 +85,7 @@ _variadic("Sum", np.add)
 
 
 @on_host("Cast")
-def _cast(version: int, attributes: Any, x: Host) -> Host:
+def _cast(version: int, attributes: Any, x: Host) -> Any:
     dtype = helper.tensor_dtype_to_np_dtype(attributes["to"])
     if dtype.kind == "O" and x.dtype.kind != "O":
         texts = [str(v) if x.dtype.kind in "iub" else f"{v:.9g}" for v in x.flat]
@@ -98,12 +99,12 @@ def _text(text: str) -> str:
 
 
 @on_host("CastLike")
-def _cast_like(version: int, attributes: Any, x: Host, like: Host) -> Host:
+def _cast_like(version: int, attributes: Any, x: Host, like: Host) -> Any:
     return _cast(version, {"to": helper.np_dtype_to_tensor_dtype(like.dtype)}, x)
 
 
 @on_host("Shape")
-def _shape(version: int, attributes: Any, x: Host) -> Host:
+def _shape(version: int, attributes: Any, x: Host) -> Any:
     return shape_of(x.shape, attributes)
 
 
@@ -140,7 +141,7 @@ def _unsqueeze(version: int, attributes: Any, x: Host, axes: Host | None = None)
 
 
 @on_host("Reshape")
-def _reshape(version: int, attributes: Any, x: Host, shape: Host | None = None) -> Host:
+def _reshape(version: int, attributes: Any, x: Host, shape: Host | None = None) -> Any:
     given = attributes["shape"] if shape is None else shape.tolist()
     return x.reshape(reshaped(x.shape, given, bool(attributes.get("allowzero"))))
 
@@ -153,7 +154,7 @@ def reshaped(shape: Sequence[int], wanted: Sequence[int], zero: bool) -> tuple[i
 
 
 @on_host("Flatten")
-def _flatten(version: int, attributes: Any, x: Host) -> Host:
+def _flatten(version: int, attributes: Any, x: Host) -> Any:
     return x.reshape(math.prod(x.shape[: attributes.get("axis", 1)]), -1)
 
 
@@ -186,7 +187,7 @@ def slices(
 
 
 @on_host("Slice")
-def _slice(version: int, attributes: Any, x: Host, *given: Host | None) -> Host:
+def _slice(version: int, attributes: Any, x: Host, *given: Host | None) -> Any:
     if not given:
         return x[slices(x.shape, attributes["starts"], attributes["ends"], attributes.get("axes"))]
     return x[slices(x.shape, *(None if g is None else g.tolist() for g in given))]
@@ -232,7 +233,7 @@ def _expand(version: int, attributes: Any, x: Host, shape: Host) -> Host:
 @on_host("Tile")
 def _tile(version: int, attributes: Any, x: Host, repeats: Host) -> Host:
     require_size([n * int(r) for n, r in zip(x.shape, repeats, strict=True)])
-    return np.tile(x, repeats)
+    return np.tile(x, repeats.tolist())
 
 
 def _reduction(name: str, function: Any) -> None:
@@ -256,7 +257,7 @@ def _nonzero(version: int, attributes: Any, x: Host) -> Host:
 
 
 @on_host("CumSum")
-def _cumsum(version: int, attributes: Any, x: Host, axis: Host) -> Host:
+def _cumsum(version: int, attributes: Any, x: Host, axis: Host) -> Any:
     at = int(axis.reshape(-1)[0])
     if attributes.get("exclusive") or attributes.get("reverse"):
         x = np.flip(x, at) if attributes.get("reverse") else x
@@ -267,7 +268,7 @@ def _cumsum(version: int, attributes: Any, x: Host, axis: Host) -> Host:
 
 
 @on_host("ScatterND")
-def _scatter_nd(version: int, attributes: Any, x: Host, index: Host, updates: Host) -> Host:
+def _scatter_nd(version: int, attributes: Any, x: Host, index: Host, updates: Host) -> Any:
     found = x.copy()
     place = tuple(np.moveaxis(index, -1, 0))
     how = attributes.get("reduction", "none")
@@ -280,7 +281,7 @@ def _scatter_nd(version: int, attributes: Any, x: Host, index: Host, updates: Ho
 
 
 @on_host("OneHot")
-def _one_hot(version: int, attributes: Any, index: Host, depth: Host, values: Host) -> Host:
+def _one_hot(version: int, attributes: Any, index: Host, depth: Host, values: Host) -> Any:
     axis, count = attributes.get("axis", -1), int(depth.reshape(-1)[0])
     axis += index.ndim + 1 if axis < 0 else 0
     require_size([*index.shape, count])

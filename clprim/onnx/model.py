@@ -110,13 +110,11 @@ def program_of_function(function: onnx.FunctionProto, step: Step) -> Program:
     steps: list[Step] = []
     constants: dict[str, Any] = {}
     reader.nodes(function.node, scope, given, "", steps, constants, 0)
-    inputs = (*function.input, *[""] * 0)
     # A body may leave outputs undefined that the node does not ask for.
-    outputs = [
-        scope.get(name, "") for name, wanted in zip(function.output, step.outputs) if wanted or True
-    ]
+    asked = function.output[: len(step.outputs)]
+    outputs = tuple(scope.get(name, "") for name in asked)
     constants.setdefault("", None)
-    return Program(tuple(steps), inputs, tuple(outputs), constants)
+    return Program(tuple(steps), tuple(function.input), outputs, constants)
 
 
 def _versions(imports: Any) -> dict[str, int]:
@@ -168,7 +166,10 @@ class _Reader:
 
     def dense(self, sparse: onnx.SparseTensorProto) -> np.ndarray[Any, Any]:
         """Returns a sparse tensor as an array."""
-        values, places = tensor_of(sparse.values, self.folder), tensor_of(sparse.indices, self.folder)
+        values, places = (
+            tensor_of(sparse.values, self.folder),
+            tensor_of(sparse.indices, self.folder),
+        )
         shape = tuple(sparse.dims)
         if np.prod(shape, dtype=float) > 1 << 31:
             raise DefinitionError(f"onnx: a sparse tensor of shape {shape} is too large")
@@ -276,7 +277,7 @@ class _Reader:
             raise DefinitionError(f"onnx: {len(node.input)} inputs for {function.name!r}")
         self.calls += 1
         prefix = f"{self.calls}/"
-        inner = {name: "" for name in function.input}
+        inner = dict.fromkeys(function.input, "")
         for name, given in zip(function.input, node.input, strict=False):
             inner[name] = scope[given] if given else ""
         attributes = {a.name: a for a in function.attribute_proto}
@@ -362,8 +363,14 @@ def _constant(given: Mapping[str, Any], label: str) -> Any:
     if len(given) != 1:
         raise DefinitionError(f"onnx: node {label} (Constant): expected one value")
     ((kind, value),) = given.items()
-    dtype = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32,
-             "value_floats": np.float32, "value_string": object, "value_strings": object}
+    dtype = {
+        "value_int": np.int64,
+        "value_ints": np.int64,
+        "value_float": np.float32,
+        "value_floats": np.float32,
+        "value_string": object,
+        "value_strings": object,
+    }
     return np.array(value, dtype[kind]) if kind in dtype else value
 
 

@@ -24,7 +24,15 @@ from clprim.runtime.profile import profile
 from clprim.text_table import format_table
 
 # What protocol buffers and NumPy raise of names that are no text and numbers out of all bounds.
-_BROKEN = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)
+_BROKEN = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 
 Kind = tuple[str, tuple[Any, ...] | None]
 
@@ -118,10 +126,7 @@ class Net:
             raise ShapeError(f"{self.what}: the inputs {missing} are missing")
         on_device = any(isinstance(v, cl_array.Array) for v in given.values())
         found, _ = self._run({n: given.get(n) for n in self.inputs})
-        if on_device:
-            found = [_on_device(v) for v in found]
-        else:
-            found = [downloaded(v) for v in found]
+        found = [_on_device(v) if on_device else downloaded(v) for v in found]
         return found[0] if len(found) == 1 else dict(zip(self.outputs, found, strict=True))
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
@@ -229,7 +234,9 @@ def _kind(info: onnx.ValueInfoProto) -> Kind:
 def _fits(shape: tuple[int, ...], wanted: tuple[Any, ...]) -> bool:
     if len(shape) != len(wanted):
         return False
-    return all(w is None or isinstance(w, str) or n == w for n, w in zip(shape, wanted))
+    return all(
+        w is None or isinstance(w, str) or n == w for n, w in zip(shape, wanted, strict=True)
+    )
 
 
 def _folded(program: Program) -> Program:

@@ -1,4 +1,4 @@
-"""A model's steps compiled: traced once for a signature, and cut where the host has to know a value.
+"""A model's steps compiled: traced once for a signature, cut where the host has to know a value.
 
 A segment is as many steps as one trace can note. Where a step asks for a value of the device (the
 number of what NonZero found, a condition), the trace ends before it: the segment's kernels run, the

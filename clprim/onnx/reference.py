@@ -55,7 +55,7 @@ def _type_of(value: Any) -> onnx.TypeProto:
 def _body(schema: Any, step: Step, inputs: list[Any]) -> Program | None:
     node = step.proto
     if schema.has_context_dependent_function:
-        versions = [v for v in schema.context_dependent_function_opset_versions]
+        versions = list(schema.context_dependent_function_opset_versions)
         fits = [v for v in versions if v <= step.version] or versions[:1]
         types = [_type_of(v).SerializeToString() for v in inputs]
         found = schema.get_context_dependent_function_with_opset_version(
@@ -65,7 +65,7 @@ def _body(schema: Any, step: Step, inputs: list[Any]) -> Program | None:
             return None
         function = onnx.FunctionProto.FromString(found)
     else:
-        versions = [v for v in schema.function_opset_versions]
+        versions = list(schema.function_opset_versions)
         fits = [v for v in versions if v <= step.version] or versions[:1]
         found = schema.get_function_with_opset_version(fits[-1])
         function = found if not isinstance(found, bytes) else onnx.FunctionProto.FromString(found)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import helper, numpy_helper
 
 from clprim.errors import DefinitionError, quoted
@@ -110,4 +110,5 @@ def _external(tensor: onnx.TensorProto, folder: Path | None, nbytes: int) -> byt
         raise ValueError(f"{where!r} does not hold its {nbytes} bytes from {offset} on")
     with path.open("rb") as file:
         file.seek(offset)
-        return file.read(length)
+        data: bytes = file.read(length)
+        return data

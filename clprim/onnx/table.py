@@ -36,10 +36,10 @@ class Entry:
 _TABLE: dict[tuple[str, str], Entry] = {}
 _HOST: dict[str, Handler] = {}
 
-_MODULES = (
-    "elementwise", "reduction", "shape", "index", "border", "conv", "pool", "norm", "resize", "recurrent",
-    "attention", "quantized", "control", "signal", "training", "contrib", "classic", "roi",
-)  # fmt: skip
+_MODULES = """
+    attention border classic contrib control conv elementwise index norm pool quantized recurrent
+    reduction resize roi shape signal training
+""".split()
 
 
 def handler(

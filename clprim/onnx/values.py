@@ -47,7 +47,7 @@ class Stored:
     @property
     def shape(self) -> tuple[int, ...]:
         """As the codes have it."""
-        return self.codes.shape  # type: ignore[no-any-return]
+        return self.codes.shape
 
     @property
     def ndim(self) -> int:
@@ -72,8 +72,9 @@ def uploaded(value: np.ndarray[Any, Any]) -> Array | Stored:
         DTypeError: Texts, complex numbers.
     """
     if value.dtype.name in SMALL:
-        return Stored(asarray(np.ascontiguousarray(value).view(BYTE).reshape(value.shape)),
-                      value.dtype)
+        return Stored(
+            asarray(np.ascontiguousarray(value).view(BYTE).reshape(value.shape)), value.dtype
+        )
     if value.dtype.kind not in "fiub" and value.dtype != BFLOAT16:
         raise DTypeError(f"an array of {value.dtype} has no place on a device")
     return asarray(value)
@@ -120,8 +121,13 @@ def _encoding(name: str, saturate: bool) -> tuple[np.ndarray[Any, Any], ...]:
     limits = limits.astype(FLOAT32)
     limits = np.where(even, limits, np.nextafter(limits, FLOAT32.type(-np.inf)))
     nan = int(np.array(np.nan, FLOAT32).astype(dtype).view(BYTE)) if "float8" in name else 0
-    beyond = order[-1] if saturate or "float4" in name else order[-1] + 1 if name.endswith(
-        ("fn", "e5m2")) else nan
+    beyond = (
+        order[-1]
+        if saturate or "float4" in name
+        else order[-1] + 1
+        if name.endswith(("fn", "e5m2"))
+        else nan
+    )
     positive = np.append(order, beyond)
     negative = np.where(positive == nan, nan, positive | sign)
     if name.endswith("fnuz"):

@@ -129,8 +129,10 @@ def test_constants_that_are_not_there_are_not_allocated():
 
 @pytest.mark.parametrize("text", ["ConstantOfShape(s)", "Expand(x, s)"])
 def test_results_of_any_size_are_refused_when_they_run(text):
-    made = parser.parse_model('<ir_version: 8, opset_import: ["" : 17]> g (float[1] x) => (float[a] y)'
-                              f" {{ s = Constant<value = int64[2] {{1000000, 1000000}}>() y = {text} }}")
+    made = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[1] x) => (float[a] y)'
+        f" {{ s = Constant<value = int64[2] {{1000000, 1000000}}>() y = {text} }}"
+    )
     with pytest.raises(cp.ClprimError, match="shape"):
         clprim.onnx.load(made)(np.float32([1]))
 
@@ -166,7 +168,10 @@ def test_flipped_bytes_give_an_error_or_a_result(device):
                 try:
                     net = clprim.onnx.load(bytes(broken))
                     given = {
-                        n: np.ones([s if isinstance(s, int) and s < 9 else 1 for s in sizes or ()], kind or "f4")
+                        n: np.ones(
+                            [s if isinstance(s, int) and s < 9 else 1 for s in sizes or ()],
+                            kind or "f4",
+                        )
                         for n, (kind, sizes) in net.inputs.items()
                     }
                     net(given)

@@ -87,28 +87,32 @@ def test_each_size_is_compiled_once_and_old_plans_stay(device):
 
 
 def test_shapes_are_computed_on_the_host(device):
-    net = clprim.onnx.load(model("""g (float[n, c, h] x) => (float[a, b] y) {
+    net = clprim.onnx.load(
+        model("""g (float[n, c, h] x) => (float[a, b] y) {
         s = Shape(x)
         zero = Constant<value = int64[1] {0}>()
         n0 = Gather(s, zero)
         minus = Constant<value = int64[1] {-1}>()
         to = Concat<axis = 0>(n0, minus)
         y = Reshape(x, to)
-    }"""))
+    }""")
+    )
     x = numbers(2, 3, 4)
     np.testing.assert_array_equal(net(x), x.reshape(2, 12))
     assert len(net._plan._known) == 1
 
 
 def test_what_a_value_decides_cuts_the_plan(device):
-    net = clprim.onnx.load(model("""g (float[n] x) => (float[m] y) {
+    net = clprim.onnx.load(
+        model("""g (float[n] x) => (float[m] y) {
         zero = Constant<value = float {0.0}>()
         on = Greater(x, zero)
         where = NonZero(on)
         flat = Squeeze(where)
         some = Gather(x, flat)
         y = Sqrt(some)
-    }"""))
+    }""")
+    )
     for x in (np.float32([4, -1, 9]), np.float32([-1, -4, 16]), np.float32([-1, -1, -1])):
         np.testing.assert_array_equal(net(x), np.sqrt(x[x > 0]))
 
@@ -146,11 +150,13 @@ def test_a_condition_of_the_device_is_read(device):
 
 
 def test_loops_carry_values_and_collect_others(device):
-    net = clprim.onnx.load(model("""g (int64 n, float x) => (float last, float[k] all) {
+    net = clprim.onnx.load(
+        model("""g (int64 n, float x) => (float last, float[k] all) {
         go = Constant<value = bool {1}>()
         last, all = Loop (n, go, x) <body = turn (int64 i, bool c, float v)
             => (bool d, float w, float z) { d = Identity(c) w = Add(v, v) z = Identity(v) }>
-    }"""))
+    }""")
+    )
     found = net(np.int64(3), np.float32(1.5))
     assert found["last"] == 12
     np.testing.assert_array_equal(found["all"], [1.5, 3, 6])
@@ -202,12 +208,14 @@ def test_small_numbers_are_codes_on_the_device(device):
 
 
 def test_the_host_warns_once_of_what_it_computes(device):
-    net = clprim.onnx.load(model("""g (float[2, 3] x) => (float[a, b] y) {
+    net = clprim.onnx.load(
+        model("""g (float[2, 3] x) => (float[a, b] y) {
         bins = Constant<value = int64 {8}>() n = Constant<value = int64 {16}>()
         rate = Constant<value = int64 {8000}>() low = Constant<value = float {0.0}>()
         high = Constant<value = float {4000.0}>()
         y = MelWeightMatrix(bins, n, rate, low, high)
-    }"""))
+    }""")
+    )
     with pytest.warns(UserWarning, match="MelWeightMatrix runs on the host"):
         found = net(numbers(2, 3))
     assert found.shape == (9, 8)

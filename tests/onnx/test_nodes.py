@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("onnx")
 
-import onnx_suite  # noqa: E402
+import onnx_suite
 
 # Of 1,884 cases: others with every version of the list.
 EVERY = 23

@@ -49,8 +49,11 @@ def _attention(
         k, v = ops.cat([past_k, k], 2), ops.cat([past_v, v], 2)
     if mask is not None and mask.shape[-1] < k.shape[2]:
         more = k.shape[2] - mask.shape[-1]
-        mask = ops.pad(mask, (0, more), value=-math.inf) if mask.dtype != BOOL else ops.pad(
-            mask.astype("uint8"), (0, more)).astype(BOOL)
+        mask = (
+            ops.pad(mask, (0, more), value=-math.inf)
+            if mask.dtype != BOOL
+            else ops.pad(mask.astype("uint8"), (0, more)).astype(BOOL)
+        )
     causal = bool(attributes.get("is_causal"))
     grouped = q.shape[1] != k.shape[1]
     scale = attributes.get("scale")
@@ -94,10 +97,7 @@ def rotated(
     extra = []
     if positions is not None:
         extra = [positions]
-        if positions.ndim == 1:
-            at = "at_x3(0) + coord(2), k"
-        else:
-            at = "at_x3(coord(0), coord(2)), k"
+        at = "at_x3(0) + coord(2), k" if positions.ndim == 1 else "at_x3(coord(0), coord(2)), k"
     pair = ("d / 2", "d % 2", "d ^ 1") if interleaved else (f"d % {half}", f"d / {half}",
                                                             f"(d + {half}) % {part}")  # fmt: skip
     text = f"""
@@ -106,9 +106,9 @@ def rotated(
         else {{
             int k = {pair[0]}, second = {pair[1]}, other = {pair[2]};
             float c = at_x1({at}), s = at_x2({at});
-            float a = at_x0(coord(0), coord(1), coord(2), d), b = at_x0(coord(0), coord(1), coord(2), other);
+            float a = at_x0(coord(0), coord(1), coord(2), d);
+            float b = at_x0(coord(0), coord(1), coord(2), other);
             y0 = second ? s * b + c * a : c * a - s * b;
         }}"""
     y = string(text, x.dtype, x, cos, sin, *extra, shape=x.shape)
     return joined(y) if flat else y
-

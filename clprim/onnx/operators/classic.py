@@ -21,7 +21,9 @@ def _binarizer(context: Any, attributes: Any, x: Any) -> Any:
 
 @handler("Scaler", domain=_ML)
 def _scaler(context: Any, attributes: Any, x: Any) -> Any:
-    offset, scale = (context.device(np.array(attributes[n], np.float32)) for n in ("offset", "scale"))
+    offset, scale = (
+        context.device(np.array(attributes[n], np.float32)) for n in ("offset", "scale")
+    )
     return string("y0 = (x0 - x1) * x2;", FLOAT32, x, offset, scale)
 
 
@@ -82,13 +84,19 @@ def _det(context: Any, attributes: Any, x: Any) -> Any:
     kind = "double" if x.dtype == np.float64 else "float"
     text = f"""
         {kind} a[{n * n}]; {kind} det = 1;
-        for (int i = 0; i < {n}; ++i) for (int j = 0; j < {n}; ++j) a[i * {n} + j] = at_x0({place}i, j);
+        for (int i = 0; i < {n}; ++i)
+            for (int j = 0; j < {n}; ++j) a[i * {n} + j] = at_x0({place}i, j);
         for (int k = 0; k < {n}; ++k) {{
             int p = k;
-            for (int i = k + 1; i < {n}; ++i) if (fabs(a[i * {n} + k]) > fabs(a[p * {n} + k])) p = i;
+            for (int i = k + 1; i < {n}; ++i)
+                if (fabs(a[i * {n} + k]) > fabs(a[p * {n} + k])) p = i;
             if (p != k) {{
                 det = -det;
-                for (int j = 0; j < {n}; ++j) {{ {kind} t = a[k * {n} + j]; a[k * {n} + j] = a[p * {n} + j]; a[p * {n} + j] = t; }}
+                for (int j = 0; j < {n}; ++j) {{
+                    {kind} t = a[k * {n} + j];
+                    a[k * {n} + j] = a[p * {n} + j];
+                    a[p * {n} + j] = t;
+                }}
             }}
             det *= a[k * {n} + k];
             if (a[k * {n} + k] != 0) for (int i = k + 1; i < {n}; ++i) {{
@@ -98,5 +106,3 @@ def _det(context: Any, attributes: Any, x: Any) -> Any:
         }}
         y0 = det;"""
     return string(text, x.dtype, x, shape=lead)
-
-

@@ -141,9 +141,7 @@ def _erase(context: Any, attributes: Any, values: list[Any], place: Any = None) 
 @handler("SequenceMap", raw=True)
 def _map(context: Any, attributes: Any, values: list[Any], *others: Any) -> Any:
     rows = [
-        context.run(
-            attributes["body"], [v, *(o[n] if isinstance(o, list) else o for o in others)]
-        )
+        context.run(attributes["body"], [v, *(o[n] if isinstance(o, list) else o for o in others)])
         for n, v in enumerate(values)
     ]
     return tuple(list(column) for column in zip(*rows, strict=True))
@@ -172,7 +170,8 @@ def _split(context: Any, attributes: Any, x: Any, sizes: Any = None) -> Any:
     found, start = [], 0
     for size in parts:
         where = slice(start, start + size) if keep else start
-        found.append(x[(*[slice(None)] * axis, where)])
+        before = [slice(None)] * axis
+        found.append(x[tuple([*before, where])])
         start += size
     return found
 

@@ -12,8 +12,12 @@ from clprim.onnx.operators.border import padded
 from clprim.onnx.operators.elementwise import string
 from clprim.onnx.table import handler
 
-_CONV = {1: ops.conv1d, 2: ops.conv2d, 3: ops.conv3d}
-_TRANSPOSE = {1: ops.conv_transpose1d, 2: ops.conv_transpose2d, 3: ops.conv_transpose3d}
+_CONV: dict[int, Any] = {1: ops.conv1d, 2: ops.conv2d, 3: ops.conv3d}
+_TRANSPOSE: dict[int, Any] = {
+    1: ops.conv_transpose1d,
+    2: ops.conv_transpose2d,
+    3: ops.conv_transpose3d,
+}
 
 
 class Window(NamedTuple):
@@ -65,7 +69,7 @@ def convolved(attributes: Any, x: Any, w: Any, bias: Any = None, fill: Any = 0) 
         raise DefinitionError(f"a convolution of {n} dimensions; there are those of 1 to 3")
     window = window_of(attributes, x.shape[2:], attributes.get("kernel_shape") or w.shape[2:])
     pads = window.pads
-    if fill or n != 2 and any(a != b for a, b in pads):
+    if fill or (n != 2 and any(a != b for a, b in pads)):
         x = padded(x, [(0, 0), (0, 0), *pads], "constant", fill)
         pads = [(0, 0)] * n
     flat = [b for b, _ in pads] if n != 2 else [v for pair in pads for v in pair]
@@ -97,11 +101,18 @@ def _conv_transpose(context: Any, attributes: Any, x: Any, w: Any, bias: Any = N
     pads = list(zip(flat[:n], flat[n:], strict=True))
     if auto == "VALID":
         pads = [(0, 0)] * n
+    grown = [m * s for m, s in zip(x.shape[2:], strides, strict=True)]
     if wanted or auto.startswith("SAME"):
-        wanted = list(wanted)[-n:] if wanted else [m * s for m, s in zip(x.shape[2:], strides)]
+        wanted = (
+            list(wanted)[-n:]
+            if wanted
+            else [m * s for m, s in zip(x.shape[2:], strides, strict=True)]
+        )
         pads = []
         for d in range(n):
-            whole = strides[d] * (x.shape[2 + d] - 1) + extra[d] + (kernel[d] - 1) * dilations[d] + 1
+            whole = (
+                strides[d] * (x.shape[2 + d] - 1) + extra[d] + (kernel[d] - 1) * dilations[d] + 1
+            )
             total = whole - wanted[d]
             less = total // 2
             pair = (less, total - less) if auto != "SAME_LOWER" else (total - less, less)
@@ -167,26 +178,20 @@ def _deform_conv(
 @handler("Col2Im", host=(1, 2))
 def _col2im(context: Any, attributes: Any, x: Any, image: Any, block: Any) -> Any:
     sizes, kernel = [int(v) for v in image], [int(v) for v in block]
-    n = len(sizes)
-    wide = [(s + sum(p) - d * (k - 1) - 1) // t + 1 for s, k, t, d, p in zip(sizes, *_of(attributes, sizes, kernel))]
     window = window_of(attributes, sizes, kernel)
     channels = x.shape[1] // math.prod(kernel)
-    loops, guards = [], []
-    for d in range(n):
-        loops.append(f"for (long k{d} = 0; k{d} < {kernel[d]}; ++k{d}) {{"
-                     f" long c{d} = (long)coord({2 + d}) + {window.pads[d][0]} - k{d} * {window.dilations[d]};"
-                     f" if (c{d} < 0 || c{d} % {window.strides[d]} || c{d} / {window.strides[d]} >= {wide[d]}) continue;"
-                     f" c{d} /= {window.strides[d]};")
-    row, column = f"(long)coord(1)", "0"
-    for d in range(n):
-        row, column = f"({row}) * {kernel[d]} + k{d}", f"({column}) * {wide[d]} + c{d}"
-    text = f"typeof_x0 sum = 0; {' '.join(loops)} sum += at_x0(coord(0), {row}, {column}); {'}' * n} y0 = sum;"
+    loops, row, column = list[str](), "(long)coord(1)", "0"
+    for d, (n, k, s, t, pads) in enumerate(zip(sizes, *window, strict=True)):
+        wide = (n + sum(pads) - t * (k - 1) - 1) // s + 1
+        loops.append(f"""
+            for (long k{d} = 0; k{d} < {k}; ++k{d}) {{
+                long c{d} = (long)coord({2 + d}) + {pads[0]} - k{d} * {t};
+                if (c{d} < 0 || c{d} % {s} || c{d} / {s} >= {wide}) continue;
+                c{d} /= {s};""")
+        row, column = f"({row}) * {k} + k{d}", f"({column}) * {wide} + c{d}"
+    step = f"sum += at_x0(coord(0), {row}, {column});"
+    text = f"typeof_x0 sum = 0; {' '.join(loops)} {step} {'}' * len(sizes)} y0 = sum;"
     return string(text, x.dtype, x, shape=(x.shape[0], channels, *sizes))
-
-
-def _of(attributes: Any, sizes: Any, kernel: Any) -> Any:
-    window = window_of(attributes, sizes, kernel)
-    return window.kernel, window.strides, window.dilations, window.pads
 
 
 @handler("Gemm")

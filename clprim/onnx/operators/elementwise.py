@@ -112,7 +112,9 @@ def _clip(context: Any, attributes: Any, x: Any, low: Any = None, high: Any = No
         if ends == [None, None]:
             return x
         if is_float(x.dtype):
-            ends = [None if v is None or abs(v) > 3.4e38 and x.dtype == FLOAT32 else v for v in ends]
+            ends = [
+                None if v is None or (abs(v) > 3.4e38 and x.dtype == FLOAT32) else v for v in ends
+            ]
         return x if ends == [None, None] else _clamped(x, *ends)
     low, high = (context.device(v) for v in (low, high))
     x = x if low is None else ops.maximum(x, low.reshape(()))
@@ -214,4 +216,3 @@ def _softmax(context: Any, attributes: Any, x: Any) -> Any:
     else:
         found = (ops.softmax if name == "Softmax" else ops.log_softmax)(x, axis)
     return found.reshape(shape)
-

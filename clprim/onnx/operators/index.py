@@ -22,7 +22,7 @@ def _gather(context: Any, attributes: Any, x: Any, index: Any) -> Any:
     if isinstance(index, np.ndarray) and index.size == 1:
         at = int(index.reshape(-1)[0])
         before = (slice(None),) * axis
-        found = array[(*before, at)]
+        found = array[tuple([*before, at])]
         found = found.reshape((*array.shape[:axis], *index.shape, *array.shape[axis + 1 :]))
     else:
         places = context.device(index)
@@ -81,9 +81,10 @@ def _scatter_nd(context: Any, attributes: Any, x: Any, index: Any, updates: Any)
         return x
     flat = index.reshape((count, k))
     lines = ["long at = 0;"]
-    for n in range(k):
-        lines.append(f"{{ {WRAPPED.format(c='c', i=f'at_x0(coord(0), {n})', n=f'w{n}')}"
-                     f" at = at * w{n} + c; }}")  # fmt: skip
+    lines += [
+        f"{{ {WRAPPED.format(c='c', i=f'at_x0(coord(0), {n})', n=f'w{n}')} at = at * w{n} + c; }}"
+        for n in range(k)
+    ]
     sizes = [np.int64(n) for n in lead]
     places = string("\n".join([*lines, "y0 = at;"]), INT64, flat, *sizes, shape=(count, inner))
     found = _scattered(

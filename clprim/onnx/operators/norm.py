@@ -17,10 +17,14 @@ def _batch_norm(
 ) -> Any:
     eps = attributes["epsilon"]
     training = attributes.get("training_mode") or (
-        context.version < 14 and (context.version >= 7 or not attributes.get("is_test")) and context.wanted(1)
+        context.version < 14
+        and (context.version >= 7 or not attributes.get("is_test"))
+        and context.wanted(1)
     )
     if not attributes.get("spatial", 1):
-        return string("y0 = (x0 - x1) / sqrt(x2 + w0) * x3 + x4;", x.dtype, x, mean, var, scale, bias, eps)
+        return string(
+            "y0 = (x0 - x1) / sqrt(x2 + w0) * x3 + x4;", x.dtype, x, mean, var, scale, bias, eps
+        )
     image = x if x.ndim == 4 else x.reshape((*x.shape[:2], math.prod(x.shape[2:]), 1))
     if not training:
         y = ops.batch_norm(image, mean, var, scale, bias, eps=eps)
@@ -52,8 +56,7 @@ def _group_norm(context: Any, attributes: Any, x: Any, scale: Any, bias: Any) ->
 def _layer_norm(context: Any, attributes: Any, x: Any, scale: Any, bias: Any = None) -> Any:
     axis = attributes["axis"] % x.ndim
     shape, eps = x.shape[axis:], attributes["epsilon"]
-    scale, bias = (v if v is None or v.shape == shape else ops.add(string("y0 = 0;", v.dtype, shape=shape), v)
-                   for v in (scale, bias))  # fmt: skip
+    scale, bias = _widened(scale, shape), _widened(bias, shape)
     if not context.wanted(1):
         return ops.layer_norm(x, shape, scale, bias, eps)
     y, *stats = ops.layer_norm(x, shape, scale, bias, eps, return_stats=True)
@@ -64,9 +67,12 @@ def _layer_norm(context: Any, attributes: Any, x: Any, scale: Any, bias: Any = N
 @handler("RMSNormalization")
 def _rms_norm(context: Any, attributes: Any, x: Any, scale: Any) -> Any:
     shape = x.shape[attributes["axis"] % x.ndim :]
-    if scale.shape != shape:
-        scale = ops.add(string("y0 = 0;", scale.dtype, shape=shape), scale)
-    return ops.rms_norm(x, shape, scale, attributes["epsilon"])
+    return ops.rms_norm(x, shape, _widened(scale, shape), attributes["epsilon"])
+
+
+def _widened(v: Any, shape: tuple[int, ...]) -> Any:
+    """Returns a scale or a bias of one line of elements."""
+    return v if v is None or v.shape == shape else string("y0 = x0;", v.dtype, v, shape=shape)
 
 
 @handler("LRN")
@@ -113,7 +119,12 @@ def _skip_rms_norm(
 ) -> Any:
     total = ops.add(x, skip)
     total = total if bias is None else ops.add(total, bias)
-    return ops.rms_norm(total, x.shape[-1:], gamma, attributes.get("epsilon", 1e-12)), None, None, total
+    return (
+        ops.rms_norm(total, x.shape[-1:], gamma, attributes.get("epsilon", 1e-12)),
+        None,
+        None,
+        total,
+    )
 
 
 @handler("SimplifiedLayerNormalization")

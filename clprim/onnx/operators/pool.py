@@ -69,7 +69,8 @@ def _max_pool(context: Any, attributes: Any, x: Any) -> Any:
         strides[2:] = [math.prod(inner[: d + 1]) for d in range(n)]
     flat = " + ".join([f"coord(0) * {strides[0]}L", f"coord(1) * {strides[1]}L",
                        *(f"c{d} * {strides[2 + d]}L" for d in range(n))])  # fmt: skip
-    body = f"typeof_x0 v = VALUE; if (!found || v > most || v != v) {{ most = v; at = {flat}; found = true; }}"
+    test = "!found || v > most || v != v"
+    body = f"typeof_x0 v = VALUE; if ({test}) {{ most = v; at = {flat}; found = true; }}"
     text = f"{start}\n{_loops(window, body)}\ny0 = most; y1 = at;"
     return kernel(text, "max_pool", x.dtype, INT64)(x, shape=shape)
 
@@ -114,7 +115,9 @@ def _max_unpool(context: Any, attributes: Any, x: Any, places: Any, shape: Any =
     strides = attributes.get("strides") or [1] * n
     sizes = [
         (m - 1) * s + k - flat[d] - flat[n + d]
-        for d, (m, s, k) in enumerate(zip(x.shape[2:], strides, attributes["kernel_shape"]))
+        for d, (m, s, k) in enumerate(
+            zip(x.shape[2:], strides, attributes["kernel_shape"], strict=True)
+        )
     ]
     inner = (*x.shape[:2], *sizes)
     # Positions are those of an array of the sizes that follow from the window.
@@ -122,4 +125,5 @@ def _max_unpool(context: Any, attributes: Any, x: Any, places: Any, shape: Any =
         string("y0 = 0;", x.dtype, shape=(math.prod(inner),)), 0, places.reshape(-1), x.reshape(-1)
     )
     wanted = inner if shape is None else tuple(int(s) for s in shape)
-    return padded(found.reshape(inner), [(0, w - n) for w, n in zip(wanted, inner)], "constant")
+    borders = [(0, w - n) for w, n in zip(wanted, inner, strict=True)]
+    return padded(found.reshape(inner), borders, "constant")

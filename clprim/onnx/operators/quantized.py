@@ -18,7 +18,7 @@ _INT32 = np.dtype(np.int32)
 
 def _aligned(v: Any, x: Any, axis: int, block: int) -> Any:
     """Returns a scale or a zero point so that it broadcasts to x."""
-    if v is None or v.ndim == 0 or v.size == 1 and v.ndim <= 1:
+    if v is None or v.ndim == 0 or (v.size == 1 and v.ndim <= 1):
         return v if v is None else v.reshape(())
     if block and v.ndim == x.ndim:
         places = ", ".join(
@@ -47,7 +47,9 @@ def _quantize(context: Any, attributes: Any, x: Any, scale: Any, zero: Any = Non
     scale = _aligned(scale, x, axis, block)
     narrow = x.dtype.itemsize == 2 and attributes.get("precision", 0) in (0, 10, 16)
     if dtype.name in SMALL and dtype.name.startswith("float"):
-        return encoded(_quotient(x, scale, narrow), dtype, saturate=bool(attributes.get("saturate", 1)))
+        return encoded(
+            _quotient(x, scale, narrow), dtype, saturate=bool(attributes.get("saturate", 1))
+        )
     zero = _aligned(zero if not isinstance(zero, Stored) else cast(zero, FLOAT32), x, axis, block)
     least, most = _limits(dtype)
     quotient = "rint((float)x0 / (float)x1)"
@@ -163,9 +165,13 @@ def _qlinear_binary(
     text = f"""
         float a = ((float)x0 - (float)x2) * x1, b = ((float)x3 - (float)x5) * x4;
         y0 = clamp((long)rint((a {sign} b) / x6) + (long)x7, {least}L, {most}L);"""
-    zeros = [string("y0 = 0;", a.dtype, shape=()) if z is None else z.reshape(()) for z in (za, zb, zy)]
+    zeros = [
+        string("y0 = 0;", a.dtype, shape=()) if z is None else z.reshape(()) for z in (za, zb, zy)
+    ]
     scales = [s.reshape(()) for s in (sa, sb, sy)]
-    return string(text, a.dtype, a, scales[0], zeros[0], b, scales[1], zeros[1], scales[2], zeros[2])
+    return string(
+        text, a.dtype, a, scales[0], zeros[0], b, scales[1], zeros[1], scales[2], zeros[2]
+    )
 
 
 @handler("MatMulNBits", domain="com.microsoft")
@@ -186,10 +192,10 @@ def _matmul_nbits(
     if zeros is not None:
         if zeros.dtype == np.uint8:
             given.append(zeros.reshape((n, -1)))
-            text += f" z = ((uint)at_x2(coord(0), g / {per}) >> ((g % {per}) * {bits})) & {2**bits - 1};"
+            text += f" uint zeros = at_x2(coord(0), g / {per}) >> ((g % {per}) * {bits});"
+            text += f" z = zeros & {2**bits - 1};"
         else:
             given.append(zeros.reshape((n, blocks)))
             text += " z = at_x2(coord(0), g);"
     w = string(f"{text} y0 = (q - z) * at_x1(coord(0), g);", a.dtype, *given, shape=(n, k))
     return ops.linear(a, w, bias)
-

@@ -43,15 +43,16 @@ def _recurrent(
     backward = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
     for d, reverse in enumerate(backward[attributes["direction"]]):
         cell = _Cell(name, attributes, d, hidden)
-        pick = [v if v is None else v[d] for v in (w, r, b, p)]
-        end = cell.run(x, *pick, h[d], c[d], lengths, y[:, d], reverse=reverse)
-        ends.append(end[0])
-        cells.append(end[1])
+        pick: Any = [v if v is None else v[d] for v in (w, r, b, p)]
+        given = (x, *pick, h[d], c[d], lengths, y[:, d])
+        end, memory = cell.run(given, reverse=reverse)
+        ends.append(end)
+        cells.append(memory)
     last = ops.stack(ends, 0)
     results = [y.transpose(2, 0, 1, 3) if first else y, last.swapaxes(0, 1) if first else last]
     if name == "LSTM":
-        memory = ops.stack(cells, 0)
-        results.append(memory.swapaxes(0, 1) if first else memory)
+        whole = ops.stack(cells, 0)
+        results.append(whole.swapaxes(0, 1) if first else whole)
     return tuple(results)
 
 
@@ -72,15 +73,17 @@ class _Cell:
         given = (attributes.get("activations") or usual * 2)[direction * count :][:count]
         alphas, betas = (list(attributes.get(f"activation_{k}") or []) for k in ("alpha", "beta"))
         self.functions = []
-        for n, function in enumerate(given):
-            known = {key.lower(): key for key in _FUNCTIONS}
-            if function.lower() not in known:
-                raise DefinitionError(f"the activation {function!r} is unknown")
-            function = known[function.lower()]
+        known = {key.lower(): key for key in _FUNCTIONS}
+        for n, word in enumerate(given):
+            function = known.get(word.lower())
+            if function is None:
+                raise DefinitionError(f"the activation {word!r} is unknown")
             a, b = _PARAMETERS.get(function, (1.0, 0.0))
             k = direction * count + n
             a, b = alphas[k] if k < len(alphas) else a, betas[k] if k < len(betas) else b
-            self.functions.append(_FUNCTIONS[function].replace("A", f"{a!r}f").replace("B", f"{b!r}f"))
+            self.functions.append(
+                _FUNCTIONS[function].replace("A", f"{a!r}f").replace("B", f"{b!r}f")
+            )
         self.clip = attributes.get("clip")
         self.coupled = bool(attributes.get("input_forget"))
         self.after = bool(attributes.get("linear_before_reset"))
@@ -94,11 +97,9 @@ class _Cell:
             for n, text in enumerate(self.functions)
         )
 
-    def run(
-        self, x: Any, w: Any, r: Any, b: Any, p: Any, h: Any, c: Any, lengths: Any, y: Any,
-        *, reverse: bool,
-    ) -> tuple[Any, Any]:  # fmt: skip
+    def run(self, layer: tuple[Any, ...], *, reverse: bool) -> tuple[Any, Any]:
         """Runs all steps; hidden states go into y. Returns the last state and cell."""
+        x, w, r, b, p, h, c, lengths, y = layer
         steps, batch, features = x.shape
         gates = _GATES[self.name] * self.hidden
         bias = None
@@ -112,12 +113,11 @@ class _Cell:
         given = given.reshape((steps, batch, gates))
         double = x.dtype == np.float64
         order = range(steps - 1, -1, -1) if reverse else range(steps)
-        for n, t in enumerate(order):
+        for t in order:
             h_, c_ = getattr(self, self.name.lower())(given[t], r, inner, p, h, c, double)
             if lengths is not None:
-                alive = f"{t} < x2"
-                h, shown = self.masked(alive, h_, h, lengths)
-                c = c_ if c_ is None else self.masked(alive, c_, c, lengths)[0]
+                h, shown = self.masked(t, h_, h, lengths)
+                c = c_ if c_ is None else self.masked(t, c_, c, lengths)[0]
                 y[t] = shown
             else:
                 y[t] = h_
@@ -125,11 +125,11 @@ class _Cell:
         return h, c
 
     @staticmethod
-    def masked(alive: str, new: Any, old: Any, lengths: Any) -> tuple[Any, Any]:
+    def masked(step: int, new: Any, old: Any, lengths: Any) -> tuple[Any, Any]:
         """Returns the state, which stays where a sequence is over, and what is shown of it."""
-        text = f"y0 = {alive} ? x0 : x1; y1 = {alive} ? x0 : 0;"
+        text = "y0 = w0 < x2 ? x0 : x1; y1 = w0 < x2 ? x0 : 0;"
         found: Any = kernel(text, "masked", new.dtype, new.dtype)(
-            new, old, lengths.reshape((-1, 1))
+            new, old, lengths.reshape((-1, 1)), np.int32(step)
         )
         return found[0], found[1]
 

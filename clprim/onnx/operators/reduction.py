@@ -14,7 +14,7 @@ from clprim.onnx.table import handler
 from clprim.onnx.values import BOOL, BYTE, INT64, is_float
 from clprim.reduction import Reduction
 
-_SUM = {"init": "reduce_y0 = 0;", "step": "reduce_y0 += y0;"}
+_SUM: Any = {"init": "reduce_y0 = 0;", "step": "reduce_y0 += y0;"}
 _STRINGS = {
     "ReduceSum": Reduction("y0 = x0;", **_SUM, name="reduce_sum"),
     "ReduceSumSquare": Reduction("y0 = x0 * x0;", **_SUM, name="reduce_sum_square"),
@@ -42,9 +42,7 @@ def _reduce(context: Any, attributes: Any, x: Any, axes: Any = None) -> Any:
         found = _reduced(name, x.reshape((*x.shape, 1)), (x.ndim,))
         return found.reshape(x.shape)
     along = tuple(sorted(a % x.ndim for a in given)) if given else tuple(range(x.ndim))
-    shape = tuple(
-        1 if d in along else n for d, n in enumerate(x.shape) if keep or d not in along
-    )
+    shape = tuple(1 if d in along else n for d, n in enumerate(x.shape) if keep or d not in along)
     if not along:
         return _reduced(name, x.reshape(1), (0,)).reshape(shape)
     if math.prod(x.shape[d] for d in along) == 0:
@@ -54,8 +52,7 @@ def _reduce(context: Any, attributes: Any, x: Any, axes: Any = None) -> Any:
 
 def _neutral(name: str, dtype: Any) -> Any:
     if name not in ("ReduceMax", "ReduceMin"):
-        found = _NEUTRAL.get(name, math.nan if name == "ReduceMean" and is_float(dtype) else 0)
-        return found
+        return _NEUTRAL.get(name, math.nan if name == "ReduceMean" and is_float(dtype) else 0)
     least = name == "ReduceMax"
     if dtype == BOOL:
         return not least

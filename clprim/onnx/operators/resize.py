@@ -1,4 +1,4 @@
-"""Images in another size: of each axis a table of positions and weights, and one string over them."""
+"""Images in another size: a table of positions and weights an axis, one string over them."""
 
 from __future__ import annotations
 
@@ -95,12 +95,13 @@ def resized(
 
 
 def _mixed(x: Any, tables: list[Any], shape: tuple[int, ...], outside: float) -> Any:
-    arrays, loops, where, weights, inside = [], [], {}, [], []
+    arrays, loops, weights, inside = list[Any](), list[str](), list[str](), list[str]()
+    where: dict[int, str] = {}
+    weighted = any(t[1].shape[1] > 1 for t in tables)
     for k, (axis, places, factors, valid) in enumerate(tables):
         n = 1 + len(arrays)
         taps = places.shape[1]
         arrays.append(uploaded(places))
-        weighted = any(t[1].shape[1] > 1 for t in tables)
         if weighted:
             arrays.append(uploaded(factors))
         here = f"coord({axis}), t{k}"
@@ -112,7 +113,9 @@ def _mixed(x: Any, tables: list[Any], shape: tuple[int, ...], outside: float) ->
             arrays.append(uploaded(valid.astype(np.uint8)))
     element = f"at_x0({', '.join(where.get(d, f'coord({d})') for d in range(x.ndim))})"
     if not weighted:
-        text = f"{' '.join(f'int t{k} = 0;' for k in range(len(tables)))} typeof_x0 sum = {element};"
+        text = (
+            f"{' '.join(f'int t{k} = 0;' for k in range(len(tables)))} typeof_x0 sum = {element};"
+        )
     else:
         step = f"sum += {' * '.join(weights)} * {element};"
         text = f"typeof_x1f sum = 0; {' '.join(loops)} {step} {'}' * len(tables)}"
@@ -136,7 +139,7 @@ def _table(
     if mode == "tf_crop_and_resize":
         valid = (at >= 0) & (at <= n - 1)
     if kind == "nearest":
-        of = {"round_prefer_floor": lambda v: np.ceil(v - 0.5), "floor": np.floor,
+        of: dict[str, Any] = {"round_prefer_floor": lambda v: np.ceil(v - 0.5), "floor": np.floor,
               "round_prefer_ceil": lambda v: np.floor(v + 0.5), "ceil": np.ceil}  # fmt: skip
         places = of[nearest](at)[:, None]
         weights = np.ones_like(places)
@@ -173,7 +176,7 @@ def _positions(
         case "tf_crop_and_resize":
             first, last = ends or (0.0, 1.0)
             if width == 1:
-                return x * 0 + (first + last) * (n - 1) / 2
+                return np.asarray(x * 0 + (first + last) * (n - 1) / 2)
             return np.asarray(first * (n - 1) + x * (last - first) * (n - 1) / (width - 1))
         case "pytorch_half_pixel" if width == 1:
             return np.full_like(x, -0.5)

@@ -19,8 +19,14 @@ def _roi_align(context: Any, attributes: Any, x: Any, boxes: Any, batch: Any) ->
     ratio, most = attributes["sampling_ratio"], attributes["mode"] == "max"
     take = "best = k++ ? fmax(best, v) : v;" if most else "best += v; ++k;"
     # A maximum is of the four weighted corners each, as ONNX defines it.
-    value = "fmax(fmax(part00 * pixel00, part01 * pixel01), fmax(part10 * pixel10, part11 * pixel11))"
-    value = value if most else "part00 * pixel00 + part01 * pixel01 + part10 * pixel10 + part11 * pixel11"
+    value = (
+        "fmax(fmax(part00 * pixel00, part01 * pixel01), fmax(part10 * pixel10, part11 * pixel11))"
+    )
+    value = (
+        value
+        if most
+        else "part00 * pixel00 + part01 * pixel01 + part10 * pixel10 + part11 * pixel11"
+    )
     text = f"""
         float s = w0, shift = {0.5 if half else 0.0}f;
         long r = coord(0), image = at_x2(r);
@@ -44,8 +50,10 @@ def _roi_align(context: Any, attributes: Any, x: Any, boxes: Any, batch: Any) ->
                     float fy = yl == H - 1 ? 0 : y - yl, fx = xl == W - 1 ? 0 : x - xl;
                     float part00 = (1 - fy) * (1 - fx), part01 = (1 - fy) * fx;
                     float part10 = fy * (1 - fx), part11 = fy * fx;
-                    float pixel00 = at_x0(image, coord(1), yl, xl), pixel01 = at_x0(image, coord(1), yl, xh);
-                    float pixel10 = at_x0(image, coord(1), yh, xl), pixel11 = at_x0(image, coord(1), yh, xh);
+                    float pixel00 = at_x0(image, coord(1), yl, xl);
+                    float pixel01 = at_x0(image, coord(1), yl, xh);
+                    float pixel10 = at_x0(image, coord(1), yh, xl);
+                    float pixel11 = at_x0(image, coord(1), yh, xh);
                     v = {value};
                 }}
                 {take}

@@ -103,7 +103,8 @@ def _split(context: Any, attributes: Any, x: Any, sizes: Any = None) -> Any:
         raise ShapeError(f"parts of sizes {given} of an axis of {x.shape[axis]}")
     before, found, start = (slice(None),) * axis, [], 0
     for size in given:
-        found.append(x[(*before, slice(start, start + size))])
+        part = slice(start, start + size)
+        found.append(x[tuple([*before, part])])
         start += size
     return tuple(found)
 
@@ -176,7 +177,7 @@ def _constant(context: Any, attributes: Any) -> Any:
 def _reverse_sequence(context: Any, attributes: Any, x: Any, lengths: Any) -> Any:
     batch, time = attributes["batch_axis"], attributes["time_axis"]
     place = ", ".join(
-        f"t < n ? n - 1 - t : t" if d == time else f"coord({d})" for d in range(x.ndim)
+        "t < n ? n - 1 - t : t" if d == time else f"coord({d})" for d in range(x.ndim)
     )
     text = f"long t = coord({time}), n = at_x1(coord({batch})); y0 = at_x0({place});"
     return string(text, x.dtype, x, uploaded(lengths), shape=x.shape)

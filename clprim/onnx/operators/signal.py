@@ -94,7 +94,9 @@ def _drawn(name: str, text: str, *numbers: str) -> None:
 
         kind = attributes.get("dtype")
         shape = tuple(attributes["shape"]) if x is None else x.shape
-        dtype = helper.tensor_dtype_to_np_dtype(kind) if kind else x.dtype if x is not None else "f4"
+        dtype = (
+            helper.tensor_dtype_to_np_dtype(kind) if kind else x.dtype if x is not None else "f4"
+        )
         return string(text, dtype, *(np.float32(attributes[n]) for n in numbers), shape=shape)
 
 
@@ -124,9 +126,7 @@ def _multinomial(context: Any, attributes: Any, x: Any) -> Any:
 
 
 @handler("Dropout", raw=True)
-def _dropout(
-    context: Any, attributes: Any, x: Any, ratio: Any = None, training: Any = None
-) -> Any:
+def _dropout(context: Any, attributes: Any, x: Any, ratio: Any = None, training: Any = None) -> Any:
     x = context.device(x)
     if training is not None:
         training = bool(np.asarray(context.host(training)).reshape(-1)[0])

@@ -70,9 +70,7 @@ def _run(context: Any, text: str, row: tuple[Any, ...], numbers: tuple[float, ..
 def _nll(context: Any, attributes: Any, x: Any, target: Any, weight: Any = None) -> Any:
     ignore = attributes.get("ignore_index")
     ignore = -(1 << 62) if ignore is None else ignore
-    return ops.nll_loss(
-        x, target, weight, ignore_index=ignore, reduction=attributes["reduction"]
-    )
+    return ops.nll_loss(x, target, weight, ignore_index=ignore, reduction=attributes["reduction"])
 
 
 @handler("SoftmaxCrossEntropyLoss")

@@ -29,7 +29,9 @@ def test_a_condition_runs_where_a_product_is_stored(device):
     def masked(mask, a, b):
         return choose(mask, ops.matmul(a, b))
 
-    a, b = (np.arange(n, dtype=np.float32).reshape(shape) for n, shape in ((6, (2, 3)), (12, (3, 4))))
+    a, b = (
+        np.arange(n, dtype=np.float32).reshape(shape) for n, shape in ((6, (2, 3)), (12, (3, 4)))
+    )
     mask = np.arange(8).reshape(2, 4) % 3 == 0
     given = [cp.asarray(v) for v in (mask, a, b)]
     found = cp.jit(masked)(*given).get()
