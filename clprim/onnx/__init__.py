@@ -5,12 +5,12 @@
 >>> net(image)                            # doctest: +SKIP
 """
 
-from clprim.errors import MissingNameError
+from clprim.errors import MissingPackageError
 
 try:
     import onnx as _onnx  # noqa: F401
 except ImportError as _error:
-    raise MissingNameError(
+    raise MissingPackageError(
         "clprim.onnx needs the onnx package: pip install clprim[onnx]"
     ) from _error
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import pyopencl.array as cl_array
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from clprim.arrays.array import Array
 from clprim.errors import ClprimError, DefinitionError, DTypeError, ShapeError, quoted
@@ -83,7 +84,7 @@ class Net:
 
     def __init__(self, model: onnx.ModelProto, program: Program) -> None:
         self.what = model.graph.name or "model"
-        self._program, self._context = program, Context()
+        self._program, self._context, self._model = program, Context(), model
         self._context.keep(program)
         given = {i.name: i for i in model.graph.input}
         self.inputs = {n: _kind(given[n]) for n in program.inputs}
@@ -199,6 +200,23 @@ class Net:
         with profile() as found:
             self._run(given)
         return found
+
+    def save(self, path: Any) -> None:
+        """Writes the model to one file, its weights included.
+
+        Raises:
+            DefinitionError: A file that cannot be written, or a model of 2 GiB and more.
+        """
+        whole = onnx.ModelProto()
+        whole.CopyFrom(self._model)
+        for tensor in whole.graph.initializer:
+            if tensor.data_location == onnx.TensorProto.EXTERNAL:
+                found = self._program.constants[tensor.name]
+                tensor.CopyFrom(numpy_helper.from_array(found, tensor.name))
+        try:
+            Path(path).write_bytes(whole.SerializeToString())
+        except (OSError, ValueError) as error:
+            raise DefinitionError(f"{self.what}: {path}: {error}") from error
 
     def _named(self, args: Any, named: Any) -> dict[str, Any]:
         if len(args) == 1 and isinstance(args[0], Mapping):

@@ -1,6 +1,8 @@
 """Files that are broken, or made to do harm: one clear error, and nothing read elsewhere."""
 
 import random
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -177,3 +179,11 @@ def test_flipped_bytes_give_an_error_or_a_result(device):
                     net(given)
                 except cp.ClprimError:
                     pass
+
+
+def test_without_the_package_the_import_says_so():
+    code = "import sys; sys.modules['onnx'] = None; import clprim.onnx"
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert "MissingPackageError: clprim.onnx needs the onnx package" in found.stderr

@@ -222,6 +222,17 @@ def test_the_host_warns_once_of_what_it_computes(device):
     assert found.max() > 0.1
 
 
+def test_a_saved_model_is_one_file(device, tmp_path):
+    w = numpy_helper.from_array(numbers(4, 2), "w")
+    made = model(LINEAR)
+    made.graph.initializer.append(w)
+    onnx.save(made, tmp_path / "a.onnx", save_as_external_data=True, size_threshold=0)
+    net, x = clprim.onnx.load(tmp_path / "a.onnx"), numbers(3, 4)
+    net.save(tmp_path / "b.onnx")
+    again = clprim.onnx.load((tmp_path / "b.onnx").read_bytes())
+    np.testing.assert_array_equal(again(x), net(x))
+
+
 def test_the_backend_runs_models_and_nodes(device):
     from clprim.onnx import backend
 

@@ -171,7 +171,8 @@ def _split(context: Any, attributes: Any, x: Any, sizes: Any = None) -> Any:
     for size in parts:
         where = slice(start, start + size) if keep else start
         before = [slice(None)] * axis
-        found.append(x[tuple([*before, where])])
+        place = (*before, where)
+        found.append(x[place])
         start += size
     return found
 

@@ -103,11 +103,7 @@ def _conv_transpose(context: Any, attributes: Any, x: Any, w: Any, bias: Any = N
         pads = [(0, 0)] * n
     grown = [m * s for m, s in zip(x.shape[2:], strides, strict=True)]
     if wanted or auto.startswith("SAME"):
-        wanted = (
-            list(wanted)[-n:]
-            if wanted
-            else [m * s for m, s in zip(x.shape[2:], strides, strict=True)]
-        )
+        wanted = list(wanted)[-n:] if wanted else grown
         pads = []
         for d in range(n):
             whole = (

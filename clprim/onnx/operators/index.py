@@ -22,7 +22,8 @@ def _gather(context: Any, attributes: Any, x: Any, index: Any) -> Any:
     if isinstance(index, np.ndarray) and index.size == 1:
         at = int(index.reshape(-1)[0])
         before = (slice(None),) * axis
-        found = array[tuple([*before, at])]
+        place = (*before, at)
+        found = array[place]
         found = found.reshape((*array.shape[:axis], *index.shape, *array.shape[axis + 1 :]))
     else:
         places = context.device(index)

@@ -104,7 +104,8 @@ def _split(context: Any, attributes: Any, x: Any, sizes: Any = None) -> Any:
     before, found, start = (slice(None),) * axis, [], 0
     for size in given:
         part = slice(start, start + size)
-        found.append(x[tuple([*before, part])])
+        place = (*before, part)
+        found.append(x[place])
         start += size
     return tuple(found)
 
