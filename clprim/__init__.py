@@ -196,8 +196,8 @@ if not TYPE_CHECKING:  # a type checker would take it for leave to use any name
             module = importlib.import_module(f"clprim.graph.{_COMPUTATIONS[name]}")
             globals()[name] = found = getattr(module, name)
             return found
-        if name == "torch":  # importing it registers PyTorch's device, which is to be asked for
-            raise MissingNameError("clprim.torch is there after `import clprim.torch`")
+        if name in ("torch", "onnx"):  # importing them needs packages, and torch registers a device
+            raise MissingNameError(f"clprim.{name} is there after `import clprim.{name}`")
         if name.startswith("_"):
             raise AttributeError(f"module 'clprim' has no attribute {name!r}")
         if hasattr(_operators(), name):

@@ -30,6 +30,10 @@ class MissingNameError(ClprimError, AttributeError):
     """A name that arrays or the package lack; the message says what to write instead."""
 
 
+class MissingPackageError(ClprimError, ImportError):
+    """A package that a part of clprim needs is not installed; the message says how to."""
+
+
 class DTypeError(ClprimError, TypeError):
     """A dtype is not supported, not by this device, or cannot hold what was given."""
 

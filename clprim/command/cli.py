@@ -1,4 +1,4 @@
-"""The command line: ``clprim devices``, ``clprim explain``, ``clprim demo``, ``clprim doctor``.
+"""The command line: ``clprim devices``, ``explain``, ``demo``, ``doctor`` and ``run``.
 
 It needs nothing beyond what the library itself needs. Whatever clprim raises on purpose is printed
 as one message and ends with exit status 2; a traceback would be a bug.
@@ -18,6 +18,7 @@ import pyopencl as cl
 
 import clprim
 from clprim.arrays.creation import full
+from clprim.command import run
 from clprim.command.explain import COMMON, explanation_of, sketch
 from clprim.command.explain_page import Timing, explain_page
 from clprim.command.progress import waiting
@@ -132,6 +133,15 @@ def _parser() -> argparse.ArgumentParser:
         "--keep", action="store_true", help="put a faster tile into the table of the device"
     )
     doctor.set_defaults(command=_doctor)
+
+    running = commands.add_parser(
+        "run",
+        help="run an ONNX model",
+        description="Runs an ONNX model on arrays, pictures or random numbers, and says what came "
+        "out, how long it took and, if asked, how far it is from ONNX Runtime's result.",
+    )
+    run.add_arguments(running)
+    running.set_defaults(command=_run)
     return parser
 
 
@@ -372,3 +382,12 @@ def _doctor(args: argparse.Namespace) -> int:
     from clprim.command import doctor
 
     return doctor.run(args.output, quick=args.quick, keep=args.keep)
+
+
+# --- run -----------------------------------------------------------------------------------------
+
+
+def _run(args: argparse.Namespace) -> int:
+    if args.device is not None:
+        set_device(args.device)
+    return run.run(args)

@@ -20,7 +20,7 @@ FLOORS = (
         "arrays, calls and the kernels that users define",
     ),
     ("clprim.ops clprim.functions", "operators"),
-    ("clprim.torch clprim.autoload", "front ends"),
+    ("clprim.torch clprim.onnx clprim.autoload", "front ends"),
     ("clprim.command clprim.__main__", "the command line"),
 )
 

@@ -31,7 +31,7 @@ for package in (cp, clprim.ops):
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
         if module.name in ("clprim.__main__", "clprim.torch.lightning"):
             continue  # the command line itself, and what needs another package
-        if ".torch" in module.name and not {torch}:
+        if ".torch" in module.name and not {torch} or ".onnx" in module.name and not {onnx}:
             continue
         importlib.import_module(module.name)
         count += 1
@@ -42,9 +42,16 @@ print(count, (cp.Pointwise("y0 = 3 * x0 - 1;", name="portable")(x)).get().tolist
 
 
 def test_everything_imports_and_computes_without_what_posix_alone_has(device):
-    torch = find_spec("torch") is not None
+    torch, onnx = (find_spec(name) is not None for name in ("torch", "onnx"))
+    code = WITHOUT.format(torch=torch, onnx=onnx, device=device.index)
     found = subprocess.run(
-        [sys.executable, "-W", "error", "-c", WITHOUT.format(torch=torch, device=device.index)],
+        [
+            sys.executable,
+            "-W",
+            "error",
+            "-c",
+            WITHOUT.format(torch=torch, onnx=onnx, device=device.index),
+        ],
         env={**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"},
         capture_output=True,
         text=True,

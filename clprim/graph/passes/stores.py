@@ -10,6 +10,7 @@ from typing import Any
 
 from clprim.call.primitive import NoPlanError
 from clprim.call.product import ContractionPrimitive
+from clprim.dtypes import AnyDType
 from clprim.errors import ClprimError
 from clprim.graph.graph import Graph, Node, Uses, buffer_of, planned, same_place
 from clprim.graph.passes.elementwise import movable
@@ -71,6 +72,7 @@ def _stored(device: Device, a: Node, b: Node, k: int) -> Node | None:
         and not definition.preamble
         and not definition.draws
         and not a.numbers[0]
+        and all(_alike(r.dtype, a.writes[0].dtype) for r in b.reads)
     )
     if not fits or sum(buffer_of(r) is buffer_of(b.reads[k]) for r in b.reads) > 1:
         return None
@@ -104,3 +106,8 @@ def _stored(device: Device, a: Node, b: Node, k: int) -> Node | None:
         )
     except (ClprimError, NoPlanError, ValueError):
         return None
+
+
+def _alike(dtype: AnyDType, stored: AnyDType) -> bool:
+    """Whether an epilogue sees an array as the node did: its values are those of what is stored."""
+    return dtype == stored or (dtype.kind not in "biu" and stored.kind not in "biu")

@@ -1,0 +1,199 @@
+"""One step of a model, run: where its inputs go, and which of several ways computes it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from clprim.arrays.array import Array
+from clprim.arrays.creation import full
+from clprim.call.packed import PackedWeight
+from clprim.errors import ClprimError, DefinitionError
+from clprim.onnx.model import Program, Step
+from clprim.onnx.reference import body_of, computed
+from clprim.onnx.table import entry, host_entry
+from clprim.onnx.values import SMALL, Stored, downloaded, uploaded
+from clprim.runtime import tracing
+
+# Numbers that the host computes with: those of shapes, never those of images.
+MOST_INTEGERS, MOST_FLOATS = 1 << 16, 1 << 10
+# Which move elements, whatever they are.
+_MOVES = frozenset(
+    """Reshape Transpose Concat Slice Gather Flatten Squeeze Unsqueeze Split Expand Tile Identity
+    GatherElements GatherND Compress DepthToSpace SpaceToDepth Where""".split()
+)
+
+
+class Context:
+    """What handlers ask about the model that runs.
+
+    Attributes:
+        step: Which runs.
+    """
+
+    def __init__(self) -> None:
+        self.step: Step = None  # type: ignore[assignment]
+        self.asked: set[int] = set()  # ids of device arrays that were wanted on the host
+        self.scope: Mapping[str, Any] = {}
+        self.weights: dict[int, PackedWeight] = {}  # constants on the device, by their memory
+        self._kept: dict[int, Any] = {}
+        self._uploads: dict[int, Any] = {}
+        self._warned: set[str] = set()
+
+    @property
+    def version(self) -> int:
+        """The version of the operator set."""
+        return self.step.version
+
+    @property
+    def outputs(self) -> int:
+        """How many outputs the node has."""
+        return len(self.step.outputs)
+
+    def wanted(self, number: int) -> bool:
+        """Whether the node has an output of that number."""
+        return number < len(self.step.outputs) and bool(self.step.outputs[number])
+
+    def device(self, value: Any) -> Any:
+        """Returns a value on the device; one of the host is uploaded once."""
+        if not isinstance(value, np.ndarray):
+            return value
+        if id(value) not in self._kept:
+            return uploaded(value)
+        known = self._uploads.get(id(value))
+        if known is None:
+            with tracing.switched_to(None):
+                known = self._uploads[id(value)] = uploaded(value)
+            codes = known.codes if isinstance(known, Stored) else known
+            if codes.size:
+                self.weights[id(codes.base_data)] = PackedWeight(codes)
+        return known
+
+    def keep(self, program: Program) -> None:
+        """Says that a program's constants are uploaded once, and never change."""
+        for step in program.all_steps():
+            for value in step.attributes.values():
+                if isinstance(value, Program):
+                    self._kept.update((id(v), v) for v in value.constants.values())
+        self._kept.update((id(v), v) for v in program.constants.values())
+
+    def host(self, value: Any) -> Any:
+        """Returns a value on the host. Inside a trace one of the device ends it.
+
+        Raises:
+            TraceEndedError: The value is computed by the trace.
+        """
+        if isinstance(value, (Array, Stored)):
+            codes = value.codes if isinstance(value, Stored) else value
+            if tracing.active.now is not None:
+                self.asked.add(id(codes))
+                tracing.end("the host asks for a value of the device")
+            return downloaded(value)
+        return [self.host(each) for each in value] if isinstance(value, list) else value
+
+    def ints(self, value: Any) -> list[int]:
+        """Returns integers on the host."""
+        return [int(n) for n in np.asarray(self.host(value)).reshape(-1)]
+
+    def run(self, program: Program, inputs: Sequence[Any]) -> list[Any]:
+        """Runs a graph that is an attribute; it sees the names around its node."""
+        outer, step = self.scope, self.step
+        scope = {**outer, **program.constants}
+        scope.update(zip(program.inputs, inputs, strict=False))
+        try:
+            run_steps(self, program.steps, scope)
+            return [scope[name] for name in program.outputs]
+        finally:
+            self.scope, self.step = outer, step
+
+    def warn(self, text: str) -> None:
+        """Warns, once."""
+        if text not in self._warned:
+            self._warned.add(text)
+            warnings.warn(text, stacklevel=2)
+
+
+def run_steps(context: Context, steps: Sequence[Step], scope: dict[str, Any]) -> None:
+    """Runs steps in order; results go into the scope."""
+    for step in steps:
+        inputs = [scope[name] if name else None for name in step.inputs]
+        context.scope = scope
+        results = run_step(context, step, inputs)
+        scope.update((n, v) for n, v in zip(step.outputs, results, strict=False) if n)
+
+
+def run_step(context: Context, step: Step, inputs: list[Any]) -> tuple[Any, ...]:
+    """Runs one step and returns its results.
+
+    Raises:
+        ClprimError: What it refuses, with the node's name.
+        TraceEndedError: It needs a value of the device on the host, inside a trace.
+    """
+    context.step = step
+    try:
+        found = _found(context, step, inputs)
+    except (tracing.TraceEndedError, MemoryError):
+        raise
+    except ClprimError as error:
+        if str(error).startswith("node "):
+            raise
+        raise type(error)(f"{step}: {error}") from error
+    except (ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError,
+            RuntimeError, TypeError, ValueError, RecursionError) as error:  # fmt: skip
+        raise DefinitionError(f"{step}: {type(error).__name__}: {error}") from error
+    return found if isinstance(found, tuple) else (found,)
+
+
+def on_the_host(value: Any) -> bool:
+    """Whether a value is the host's, and small enough to be computed with there."""
+    if value is None:
+        return True
+    if not isinstance(value, np.ndarray) or value.dtype.name in SMALL:
+        return False
+    return value.size <= (MOST_INTEGERS if value.dtype.kind in "iub" else MOST_FLOATS)
+
+
+def _found(context: Context, step: Step, inputs: list[Any]) -> Any:
+    texts = any(isinstance(v, np.ndarray) and v.dtype.kind in "OUSTcM" for v in inputs)
+    on_host = host_entry(step.domain, step.name)
+    if on_host is not None and all(map(on_the_host, inputs)):
+        return on_host(step.version, step.attributes, *inputs)
+    known = None if texts else entry(step.domain, step.name)
+    if known is None:
+        return _elsewhere(context, step, inputs)
+    if known.raw:
+        return known.function(context, step.attributes, *inputs)
+    values = [
+        context.host(v) if n in known.host else context.device(v) for n, v in enumerate(inputs)
+    ]
+    if any(isinstance(v, Stored) for v in values) and step.name in _MOVES:
+        dtype = next(v.dtype for v in values if isinstance(v, Stored))
+        values = [v.codes if isinstance(v, Stored) else v for v in values]
+        found = known.function(context, step.attributes, *values)
+        many = found if isinstance(found, tuple) else (found,)
+        return tuple(Stored(each, dtype) for each in many)
+    return known.function(context, step.attributes, *values)
+
+
+def _elsewhere(context: Context, step: Step, inputs: list[Any]) -> Any:
+    """ONNX's function body, else its reference on the host, with a warning."""
+    program = body_of(step, inputs)
+    if program is not None:
+        outer = context.scope
+        context.scope = {}
+        try:
+            given = [*inputs, *[None] * (len(program.inputs) - len(inputs))]
+            return tuple(context.run(program, given))
+        finally:
+            context.scope = outer
+    on_host = [context.host(v) for v in inputs]
+    context.warn(f"ONNX's {step.name} runs on the host")
+    return computed(step, on_host)
+
+
+def filled(shape: Sequence[int], value: Any, dtype: Any) -> Array:
+    """Returns a new array of one value."""
+    return full(tuple(shape), np.dtype(dtype).type(value), dtype)

@@ -1,0 +1,276 @@
+"""`load`: a model that is called as a function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pyopencl.array as cl_array
+from onnx import helper, numpy_helper
+
+from clprim.arrays.array import Array
+from clprim.errors import ClprimError, DefinitionError, DTypeError, ShapeError, quoted
+from clprim.onnx.context import Context, on_the_host, run_step
+from clprim.onnx.model import Program, Step, program_of
+from clprim.onnx.plan import Plan
+from clprim.onnx.refused import check
+from clprim.onnx.source import proto_of
+from clprim.onnx.table import host_entry
+from clprim.onnx.values import Stored, downloaded, uploaded
+from clprim.runtime.device import current_device
+from clprim.runtime.profile import profile
+from clprim.text_table import format_table
+
+# What protocol buffers and NumPy raise of names that are no text and numbers out of all bounds.
+_BROKEN = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
+Kind = tuple[str, tuple[Any, ...] | None]
+
+
+def load(source: Any) -> Net:
+    """Reads an ONNX model.
+
+    Args:
+        source: A path, a file's bytes, or an ``onnx.ModelProto``. External data have to lie in the
+            folder of the path.
+
+    Returns:
+        What is called with the model's inputs.
+
+    Raises:
+        DefinitionError: No model, a broken one, or one with operators that nothing computes: all
+            of them are named.
+
+    Example:
+        >>> import numpy as np, clprim.onnx
+        >>> from onnx import parser
+        >>> net = clprim.onnx.load(parser.parse_model('''
+        ...     <ir_version: 8, opset_import: ["" : 17]>
+        ...     g (float[n] x) => (float[n] y) { y = Relu(x) }'''))
+        >>> net.inputs
+        {'x': ('float32', ('n',))}
+        >>> net(np.float32([-1, 2]))
+        array([0., 2.], dtype=float32)
+    """
+    model, folder = proto_of(source)
+    try:
+        program = _folded(program_of(model, folder))
+        check(program)
+        return Net(model, program)
+    except ClprimError:
+        raise
+    except _BROKEN as error:
+        raise DefinitionError(f"onnx: the model is broken: {error}") from error
+
+
+class Net:
+    """A model; see `load`.
+
+    Attributes:
+        inputs: By name: dtype and shape; sizes that are free have their name, or None.
+        outputs: Likewise.
+    """
+
+    def __init__(self, model: onnx.ModelProto, program: Program) -> None:
+        self.what = model.graph.name or "model"
+        self._program, self._context, self._model = program, Context(), model
+        self._context.keep(program)
+        given = {i.name: i for i in model.graph.input}
+        self.inputs = {n: _kind(given[n]) for n in program.inputs}
+        self.outputs = {o.name: _kind(o) for o in model.graph.output}
+        self._optional = {n for n in program.inputs if given[n].type.HasField("optional_type")}
+        self._plan = Plan(self.what, program, self._context)
+        self._host: set[str] = set()
+
+    def __repr__(self) -> str:
+        return f"<clprim.onnx {self.what}: {len(self._program.steps)} steps>"
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Runs the model.
+
+        Args:
+            args: The inputs in order, or one dict of them by name.
+            named: Inputs by name.
+
+        Returns:
+            The output, or a dict of several by name: arrays of the device where an input was one,
+            else NumPy's.
+
+        Raises:
+            ShapeError: Inputs that are missing, or of another shape.
+            DTypeError: Another dtype, or something that is no array.
+            ClprimError: What an operator refuses, with its node.
+        """
+        if len(args) == 1 and isinstance(args[0], Mapping):
+            named, args = {**args[0], **named}, ()
+        if len(args) > len(self.inputs):
+            raise ShapeError(f"{self.what}: {len(args)} inputs given, expected {list(self.inputs)}")
+        given = dict(zip(self.inputs, args, strict=False))
+        for name, value in named.items():
+            if name not in self.inputs or name in given:
+                problem = "is given twice" if name in given else "is none of its inputs"
+                raise ShapeError(f"{self.what}: {name!r} {problem}: {list(self.inputs)}")
+            given[name] = value
+        missing = [n for n in self.inputs if n not in given and n not in self._optional]
+        if missing:
+            raise ShapeError(f"{self.what}: the inputs {missing} are missing")
+        on_device = any(isinstance(v, cl_array.Array) for v in given.values())
+        found, _ = self._run({n: given.get(n) for n in self.inputs})
+        found = [_on_device(v) if on_device else downloaded(v) for v in found]
+        return found[0] if len(found) == 1 else dict(zip(self.outputs, found, strict=True))
+
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        """Returns the outputs for inputs in order, as arrays of the host."""
+        if len(inputs) > len(self.inputs):
+            raise ShapeError(f"{self.what}: {len(inputs)} inputs, expected {list(self.inputs)}")
+        given = dict(zip(self.inputs, inputs, strict=False))
+        found, _ = self._run({n: given.get(n) for n in self.inputs})
+        return [downloaded(v) for v in found]
+
+    def _run(self, given: dict[str, Any]) -> tuple[list[Any], Any]:
+        values = {n: self._checked(n, v) for n, v in given.items()}
+        device = current_device()
+        while True:
+            scope = {n: self._placed(n, v) for n, v in values.items()}
+            self._context.asked.clear()
+            found = self._plan(device, scope)
+            # An input that the host wanted to see is a part of the signature from now on.
+            wanted = {
+                n for n, v in scope.items()
+                if isinstance(v, Array) and id(v) in self._context.asked and v.size <= 64
+            }  # fmt: skip
+            self._host |= wanted
+            return found
+
+    def _placed(self, name: str, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._placed(name, each) for each in value]
+        if not isinstance(value, np.ndarray) or value.dtype.kind in "OUSTMc":
+            return value
+        counts = value.dtype.kind in "iub" and value.size == 1
+        if (counts or name in self._host) and on_the_host(value):
+            return value
+        return uploaded(value)
+
+    def _checked(self, name: str, value: Any) -> Any:
+        if value is None or isinstance(value, (list, cl_array.Array)):
+            return value if not isinstance(value, list) else [self._checked("", v) for v in value]
+        try:
+            found = np.asarray(value)
+        except (TypeError, ValueError) as error:
+            raise DTypeError(f"{self.what}: {name}={quoted(value)} is no array") from error
+        if found.dtype.kind in "US":
+            return found.astype(object)
+        kind, shape = self.inputs.get(name, ("", None))
+        if kind and kind != str(found.dtype) and found.dtype.kind != "O":
+            raise DTypeError(f"{self.what}: {name} is {found.dtype}, expected {kind}")
+        if shape is not None and not _fits(found.shape, shape):
+            raise ShapeError(f"{self.what}: {name} has shape {found.shape}, expected {shape}")
+        return found
+
+    def explain(self, *args: Any, **named: Any) -> str:
+        """Returns the steps; with inputs, also the kernels that run them and their memory."""
+        rows = [
+            [n, s.name, s.label, ", ".join(s.inputs), ", ".join(s.outputs)]
+            for n, s in enumerate(self._program.steps)
+        ]
+        text = format_table(["", "operator", "node", "reads", "makes"], rows, align="rllll")
+        if not args and not named:
+            return text
+        from clprim.graph.explain import explained
+
+        _, ran = self._run(self._named(args, named))
+        return "\n\n".join([text, *map(explained, ran)])
+
+    def profile(self, *args: Any, **named: Any) -> Any:
+        """Runs the model and returns its profile: ``print(p.table())`` has a row a kernel."""
+        given = self._named(args, named)
+        self._run(given)
+        with profile() as found:
+            self._run(given)
+        return found
+
+    def save(self, path: Any) -> None:
+        """Writes the model to one file, its weights included.
+
+        Raises:
+            DefinitionError: A file that cannot be written, or a model of 2 GiB and more.
+        """
+        whole = onnx.ModelProto()
+        whole.CopyFrom(self._model)
+        for tensor in whole.graph.initializer:
+            if tensor.data_location == onnx.TensorProto.EXTERNAL:
+                found = self._program.constants[tensor.name]
+                tensor.CopyFrom(numpy_helper.from_array(found, tensor.name))
+        try:
+            Path(path).write_bytes(whole.SerializeToString())
+        except (OSError, ValueError) as error:
+            raise DefinitionError(f"{self.what}: {path}: {error}") from error
+
+    def _named(self, args: Any, named: Any) -> dict[str, Any]:
+        if len(args) == 1 and isinstance(args[0], Mapping):
+            named, args = args[0], ()
+        given = {**dict(zip(self.inputs, args, strict=False)), **named}
+        return {n: given.get(n) for n in self.inputs}
+
+
+def _on_device(value: Any) -> Any:
+    if isinstance(value, np.ndarray) and value.dtype.kind not in "OUS":
+        return uploaded(value)
+    return value.codes if isinstance(value, Stored) else value
+
+
+def _kind(info: onnx.ValueInfoProto) -> Kind:
+    kind = info.type
+    if kind.HasField("optional_type"):
+        kind = kind.optional_type.elem_type
+    if not kind.HasField("tensor_type"):
+        return "", None
+    tensor = kind.tensor_type
+    try:
+        dtype = str(helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+    except KeyError:
+        dtype = ""
+    if not tensor.HasField("shape"):
+        return dtype, None
+    sizes = [d.dim_value if d.HasField("dim_value") else d.dim_param or None
+             for d in tensor.shape.dim]  # fmt: skip
+    return dtype, tuple(sizes)
+
+
+def _fits(shape: tuple[int, ...], wanted: tuple[Any, ...]) -> bool:
+    if len(shape) != len(wanted):
+        return False
+    return all(
+        w is None or isinstance(w, str) or n == w for n, w in zip(shape, wanted, strict=True)
+    )
+
+
+def _folded(program: Program) -> Program:
+    """Runs steps of the host whose inputs are constants."""
+    constants, left = dict(program.constants), list[Step]()
+    context = Context()
+    for step in program.steps:
+        known = all(not n or n in constants for n in step.inputs)
+        values = [constants[n] if n else None for n in step.inputs] if known else []
+        if known and host_entry(step.domain, step.name) and all(map(on_the_host, values)):
+            try:
+                results = run_step(context, step, values)
+            except ClprimError:
+                results = None  # what is wrong with it shows where it runs
+            if results is not None:
+                constants.update(zip((n for n in step.outputs), results, strict=False))
+                continue
+        left.append(step)
+    return Program(tuple(left), program.inputs, program.outputs, constants)

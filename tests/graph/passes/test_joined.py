@@ -1,0 +1,38 @@
+"""Joined strings read what the nodes that they are made of read."""
+
+import numpy as np
+import pytest
+
+import clprim as cp
+from clprim import ops
+
+pytestmark = pytest.mark.usefixtures("unoptimised")
+
+
+def test_arrays_that_are_read_at_coordinates_keep_their_numbers(device):
+    """The index is computed of other arrays, which come first in the joined kernel."""
+
+    def chosen(x, index):
+        return ops.gather(x, 1, ops.where(index > 2, index - index, index))
+
+    x = np.arange(20, dtype=np.float32).reshape(4, 5)
+    index = np.array([[0, 3], [1, 2], [4, 4], [2, 0]])
+    wanted = np.take_along_axis(x, np.where(index > 2, 0, index), 1)
+    compiled = cp.jit(chosen)
+    np.testing.assert_array_equal(compiled(cp.asarray(x), cp.asarray(index)).get(), wanted)
+    assert len(compiled.graph(cp.asarray(x), cp.asarray(index)).nodes) < 4
+
+
+def test_a_condition_runs_where_a_product_is_stored(device):
+    choose = cp.Pointwise("y0 = x0 ? x1 : -1;", result_type="float32")
+
+    def masked(mask, a, b):
+        return choose(mask, ops.matmul(a, b))
+
+    a, b = (
+        np.arange(n, dtype=np.float32).reshape(shape) for n, shape in ((6, (2, 3)), (12, (3, 4)))
+    )
+    mask = np.arange(8).reshape(2, 4) % 3 == 0
+    given = [cp.asarray(v) for v in (mask, a, b)]
+    found = cp.jit(masked)(*given).get()
+    np.testing.assert_array_equal(found, np.where(mask, a @ b, -1))
