@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import torch
@@ -17,6 +17,36 @@ from clprim.torch.graphs import Graphs, Weights
 from clprim.torch.memory import on_device
 from clprim.torch.moving import Moved, laid_out, to_device
 from clprim.torch.parts import STATES, Part, devices_of, line_of, parts_of, split, takes_numbers
+
+
+class _Known:
+    """What is known of a part: its signatures, and what it takes.
+
+    Attributes:
+        fixed: Arguments that stay where they are as a rule.
+        plain: Other tensors on the device.
+        odd: What is a number, or may be a tensor of the host.
+    """
+
+    def __init__(
+        self,
+        part: Part,
+        static: Collection[fx.Node],
+        moved: bool,
+        graphs: Graphs,
+        weights: Weights,
+    ) -> None:
+        self.graphs, self.weights = graphs, weights
+        there = [n for n in part.reads if _is_there(n, moved)]
+        self.fixed = [n for n in there if n in static]
+        self.plain = [n for n in there if n not in static]
+        self.odd = [n for n in part.reads if not _is_there(n, moved)]
+
+
+def _is_there(node: fx.Node, moved: bool) -> bool:
+    """Whether a node's value is a tensor on the device for sure."""
+    kinds = devices_of(node)
+    return kinds == {private.NAME} or (moved and bool(kinds) and node.op == "placeholder")
 
 
 class Program:
@@ -55,8 +85,16 @@ class Program:
 
     def _begin(self) -> None:
         """Forgets what is known of parts."""
-        self._known = [(Graphs(self._what), Weights(kept=self._kept, frozen=self._frozen))
-                       for _ in self._parts]  # fmt: skip
+        self._known = [
+            _Known(
+                part,
+                self._static,
+                self._moved is not None,
+                Graphs(self._what),
+                Weights(kept=self._kept, frozen=self._frozen),
+            )
+            for part in self._parts
+        ]
 
     def __call__(self, args: list[Any]) -> list[Any]:
         """Runs it.
@@ -97,20 +135,18 @@ class Program:
 
     def _replay(self, place: int, env: dict[fx.Node, Any]) -> fx.Node | None:
         """Runs a part on the device; returns the node that no trace can note, if there is one."""
-        part, (graphs, weights) = self._parts[place], self._known[place]
-        read = {node: env[node] for node in part.reads}
-        here = {n: v for n, v in read.items() if takes_numbers(n) and _is_number(v)}
-        to_device(read, here)
-        fixed = [n for n in part.reads if n in self._static and on_device(read[n])]
-        rest = [n for n in part.reads if n in here or not isinstance(read[n], torch.Tensor)]
-        inside = {*fixed, *rest}
-        tensors = [n for n in part.reads if n not in inside]
-        weights = weights.now([read[n] for n in fixed])
-        self._known[place] = graphs, weights
+        part, known = self._parts[place], self._known[place]
+        odd = {node: env[node] for node in known.odd}
+        here = {n for n, v in odd.items() if takes_numbers(n) and _is_number(v)}
+        to_device(odd, here)
+        rest = [n for n, v in odd.items() if n in here or not isinstance(v, torch.Tensor)]
+        tensors = [env[n] for n in known.plain]
+        tensors += [v for n, v in odd.items() if n not in rest]
+        known.weights = known.weights.now([env[n] for n in known.fixed])
         current: list[fx.Node] = []
 
         def call() -> list[Any]:
-            values = dict(read)
+            values = {node: odd[node] if node in odd else env[node] for node in part.reads}
             try:
                 for node in part.nodes:
                     current[:] = [node]
@@ -120,9 +156,9 @@ class Program:
                 tracing.active.line = ""
             return [values[node] for node in part.makes]
 
-        key = tuple(repr(read[n]) for n in rest)
+        key = tuple(repr(odd[n]) for n in rest)
         try:
-            found = graphs(call, [read[n] for n in tensors], weights, key)
+            found = known.graphs(call, tensors, known.weights, key)
         except TraceEndedError:
             return current[0]
         env.update(zip(part.makes, found, strict=True))
