@@ -101,15 +101,15 @@ def check_replay(graph: Graph, device: Device) -> None:
     Raises:
         PassError: They differ.
     """
-    for special in (True, False):
-        known = _Run(device, graph, special)
-        replay = Replay(device, replace(graph, inputs=tuple(known.given)))
-        found = _Run(device, graph, special, like=known)
+    runs = [_Run(device, graph, special) for special in (True, False)]
+    replay = Replay(device, replace(graph, inputs=tuple(runs[0].given)))
+    for known in runs:
+        found = _Run(device, graph, known.special, like=known)
         state = randomness.get_state()
         with randomness.at(state):
             known.go(graph, lambda node: None)
         with randomness.at(state):
-            memory = replay([found.memory[buffer_of(o)] for o in known.given])
+            memory = replay([found.memory[buffer_of(o)] for o in runs[0].given])
         for operand in (*graph.outputs, *known.given):
             found.memory[buffer_of(operand)] = replay.memory_of(buffer_of(operand), memory)
             why = difference(known.read(operand), found.read(operand), {})

@@ -51,6 +51,9 @@ class Replay:
         self._rows = [self._row(step) for step in self.steps]
         self._bound: list[Any] = [None] * (self._given + len(made))
         self._queue: Any = None
+        for operand in graph.inputs:
+            if (buffer := buffer_of(operand)).kind == "input":
+                buffer.memory = None  # the arrays that were traced over need not stay
 
     def _row(self, step: Step) -> tuple[Any, ...]:
         """Binds what stays, and returns what a replay needs of a step."""

@@ -1,5 +1,7 @@
 """Compiled functions: they equal the uncompiled call and launch less."""
 
+import gc
+import sys
 import threading
 
 import numpy as np
@@ -128,6 +130,17 @@ def test_arrays_that_are_no_arguments_are_read_anew():
     equal(compiled(x), (x + w).get())
     w[...] = 7
     equal(compiled(x), x.get() + 7)
+
+
+def test_arrays_that_were_traced_over_need_not_stay():
+    x, other = arrays((300, 400), (300, 400))
+    references = sys.getrefcount(x.base_data)
+    compiled = cp.jit(lambda x: x + 1)
+    compiled(x)
+    compiled(other)
+    gc.collect()
+    left = sys.getrefcount(x.base_data)
+    assert left == references
 
 
 def test_arguments_that_share_memory_are_another_signature():
