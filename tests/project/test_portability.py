@@ -45,13 +45,7 @@ def test_everything_imports_and_computes_without_what_posix_alone_has(device):
     torch, onnx = (find_spec(name) is not None for name in ("torch", "onnx"))
     code = WITHOUT.format(torch=torch, onnx=onnx, device=device.index)
     found = subprocess.run(
-        [
-            sys.executable,
-            "-W",
-            "error",
-            "-c",
-            WITHOUT.format(torch=torch, onnx=onnx, device=device.index),
-        ],
+        [sys.executable, "-W", "error", "-c", code],
         env={**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"},
         capture_output=True,
         text=True,
