@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -64,7 +65,11 @@ def parts_of(graph: fx.Graph, *, everywhere: bool) -> list[Part]:
             returns numbers.
     """
     nodes = [n for n in graph.nodes if n.op not in ("placeholder", "output")]
-    kinds = {node: _is_traced(node, everywhere) for node in nodes}
+    kinds: dict[fx.Node, bool | None] = {}
+    for node in nodes:
+        # A result of several is where all of them are.
+        whole = node.args[0] if node.target is operator.getitem else None
+        kinds[node] = kinds[whole] if whole in kinds else _is_traced(node, everywhere)
     first = next((k for k, node in enumerate(nodes) if is_written(node)), len(nodes))
     body, end = nodes[:first], nodes[first:]
     ordered = _scheduled(body, kinds)
@@ -152,7 +157,9 @@ def split(parts: list[Part], place: int, node: fx.Node, graph: fx.Graph) -> list
     """Returns parts of which one is cut at a node, which runs on the host."""
     part = parts[place]
     n = part.nodes.index(node)
-    cut = [Part(True, part.nodes[:n]), Part(False, [node]), Part(True, part.nodes[n + 1 :])]
+    results = [u for u in node.users if u.target is operator.getitem]
+    after = [other for other in part.nodes[n + 1 :] if other not in results]
+    cut = [Part(True, part.nodes[:n]), Part(False, [node, *results]), Part(True, after)]
     return connected([*parts[:place], *(p for p in cut if p.nodes), *parts[place + 1 :]], graph)
 
 

@@ -45,6 +45,8 @@ class _Known:
 
 def _is_there(node: fx.Node, moved: bool) -> bool:
     """Whether a node's value is a tensor on the device for sure."""
+    if not isinstance(node.meta.get("val"), torch.Tensor):
+        return False
     kinds = devices_of(node)
     return kinds == {private.NAME} or (moved and bool(kinds) and node.op == "placeholder")
 
