@@ -105,6 +105,18 @@ def test_a_bound_lets_no_infinity_appear(monkeypatch):
         cp.jit(double)(arrays((8, 33))[0])
 
 
+def test_sums_of_other_strides_may_be_added_up_in_another_order():
+    def function(x, y):
+        z = ops.maximum(x, y)
+        w = z * 2
+        return ops.sum(ops.cat([w, w, z, z], 1)), ops.sum(z[::-1])
+
+    for rows in (4, 5, 7):
+        given = arrays((rows, 6), (rows, 6))
+        for found, expected in zip(cp.jit(function)(*given), function(*given), strict=True):
+            np.testing.assert_allclose(found.get(), expected.get(), rtol=1e-6)
+
+
 def test_memory_that_is_shared_too_early_is_seen(monkeypatch):
     def cut(steps, without):
         lives = graph_memory.lives_of(steps, without)

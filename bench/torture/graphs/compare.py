@@ -11,6 +11,7 @@ import clprim as cp
 from bench.torture.graphs.program import Program
 from clprim.graph.check import SUMS, Units, allowed, difference
 from clprim.graph.graph import Graph
+from clprim.pointwise import Pointwise
 
 # What smooth functions make of the roundings of their first lines, of the largest number.
 _SMOOTH = {"float16": 100.0, "float32": 8192.0, "float64": 2.0**13}
@@ -72,7 +73,9 @@ def _renewed(program: Program, side: Any, captured: list[str]) -> Any:
 def _units(mode: str, before: Graph, after: Graph) -> Units | None:
     """How far results may be apart; None where nothing can be said."""
     folded = any(note.startswith("fold") for note in after.notes)
-    apart = allowed(before, after, SUMS if folded else {})
+    moved = any(note.startswith("in place") for note in after.notes)
+    sums = moved and any(not isinstance(n.primitive, Pointwise) for n in after.nodes)
+    apart = allowed(before, after, SUMS if folded or sums else {})
     halves = any(
         str(o.dtype) in ("float16", "bfloat16") for n in after.nodes for o in (*n.reads, *n.writes)
     )

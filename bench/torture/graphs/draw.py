@@ -97,7 +97,7 @@ class Drawing:
 
     def pick(self, fits: Callable[[Value], Any] = lambda v: True) -> Value | None:
         """A value that fits, mostly one of the last; None where there is none."""
-        found = [v for v in self.values if fits(v)]
+        found = [v for v in self.values if v.array.size and fits(v)]
         if not found:
             return None
         return self.one(found[-3:] if self.draw.chance(0.6) else found)

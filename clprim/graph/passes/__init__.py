@@ -43,6 +43,8 @@ BOUNDS: dict[Pass, check.Units] = {
     fold: check.SUMS,
     elementwise: {"float16": 8.0, "bfloat16": 8.0},
     stores: {"float16": 8.0, "bfloat16": 8.0},
+    # Of other strides a reduction may add up in another order.
+    in_place: {"float16": 2.0, "bfloat16": 2.0, "float32": 16.0, "float64": 64.0},
 }
 
 
