@@ -30,6 +30,9 @@ COS, SIN = (g(_DICE.uniform(0, 3, (16, 4))).astype(np.float32) for g in (np.cos,
 PLACES = np.array([[3, 4, 5, 6, 7]] * 2, np.int64)
 HEADS = {"num_heads": 2}
 GROUPS = {"num_heads": 4, "kv_num_heads": 2}
+SEEN = i(2, 6, dtype=np.int32, high=2) | np.eye(2, 6, dtype=np.int32)
+PAST = f(1, 2, 6, 16)
+BITS = {"K": 64, "N": 5, "bits": 4, "block_size": 32}
 
 CASES = {
     "FusedMatMul": ([f(2, 5, 3), f(2, 4, 5)], {"transA": 1, "transB": 1, "alpha": 0.5}),
@@ -46,14 +49,15 @@ CASES = {
     "RotaryEmbedding interleaved": ([f(2, 5, 16), PLACES, COS, SIN], {"interleaved": 1}),
     "MultiHeadAttention": ([f(2, 5, 8), f(2, 6, 8), f(2, 6, 8), f(24)], HEADS),
     "MultiHeadAttention padded": ([f(2, 5, 8), f(2, 6, 8), f(2, 6, 8), None,
-                                   i(2, 6, dtype=np.int32, high=2) | np.eye(2, 6, dtype=np.int32)], HEADS),
+                                   SEEN], HEADS),
     "GroupQueryAttention": ([f(2, 5, 32), f(2, 5, 16), f(2, 5, 16), None, None,
                              np.int32([4, 4]), np.int32(5)], GROUPS),
-    "GroupQueryAttention past": ([f(1, 1, 64), f(1, 1, 32), f(1, 1, 32), f(1, 2, 6, 16), f(1, 2, 6, 16),
-                                  np.int32([6]), np.int32(7), np.tile(COS, 2), np.tile(SIN, 2)], {**GROUPS, "do_rotary": 1}),
-    "MatMulNBits": ([f(3, 64), i(5, 2, 16), f(10), i(5)], {"K": 64, "N": 5, "bits": 4, "block_size": 32}),
+    "GroupQueryAttention past": ([f(1, 1, 64), f(1, 1, 32), f(1, 1, 32), PAST, PAST,
+                                  np.int32([6]), np.int32(7), np.tile(COS, 2), np.tile(SIN, 2)],
+                                 {**GROUPS, "do_rotary": 1}),
+    "MatMulNBits": ([f(3, 64), i(5, 2, 16), f(10), i(5)], BITS),
     "MatMulNBits symmetric": ([f(3, 64), i(5, 2, 16), f(10)],
-                              {"K": 64, "N": 5, "bits": 4, "block_size": 32}),
+                              BITS),
     "QLinearAdd": ([i(3, 5), ONE, ZERO, i(5), ONE, ZERO, ONE * 2, ZERO], {}),
     "QLinearMul": ([i(3, 5), ONE, ZERO, i(5), ONE, ZERO, ONE * 4, ZERO], {}),
     "QLinearSigmoid": ([i(3, 5), ONE, ZERO, np.float32(1 / 256), np.uint8(0)], {}),
