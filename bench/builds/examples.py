@@ -87,6 +87,8 @@ def builds(device: Device) -> Iterator[Build]:
         except ClprimError:  # OpenCL C that the device does not know
             continue
         source = render(plan.template, code)
+        if code.doubles and "native_" in source:  # OpenCL C has these of float alone
+            continue
         if "sub_group" in source and not device.traits.sub_groups:
             continue
         if (source, options) not in seen:

@@ -42,6 +42,8 @@ def test_examples_of_a_module(name, monkeypatch):
     monkeypatch.setattr(ceilings, "_BUFFER", 1 << 20)  # times nothing that anybody reads
     if name.startswith("clprim.torch"):
         pytest.importorskip("torch")
+    if name.startswith("clprim.onnx"):
+        pytest.importorskip("onnx")
     if name == "clprim.torch.lightning":
         pytest.importorskip("lightning")
     module = importlib.import_module(name)

@@ -155,6 +155,7 @@ def test_names_signatures_and_docstrings():
             "pack_weight",
             "einsum",  # of several products
             "allclose",  # a bool of Python's
+            "nearest",  # distances and indices
         )
         if "out" in parameters and not several:
             assert parameters["out"].kind is inspect.Parameter.KEYWORD_ONLY
