@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-import torch
 from support import BFLOAT16, Guard, equal, numbers, same_bits, wide
 
 import clprim as cp
+
+torch = pytest.importorskip("torch")
 
 SUM = {"expr": "y0 = x0;", "init": "reduce_y0 = 0;", "step": "reduce_y0 += y0;"}
 LARGEST = {

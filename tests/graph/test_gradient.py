@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-import torch
-import torch.nn.functional as F
 
 import clprim as cp
 from clprim import ops
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
 
 pytestmark = pytest.mark.usefixtures("device")
 

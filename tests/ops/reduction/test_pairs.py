@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-import torch
 from support import equal, numbers
 
 import clprim as cp
 from clprim import ops
+
+torch = pytest.importorskip("torch")
 
 
 def squares(x, y):
