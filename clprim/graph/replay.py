@@ -45,11 +45,10 @@ class Replay:
         self._sizes = tuple(buffer.nbytes for buffer in made)
         self.arena = arena_of(lives_of(self.steps, made), _alignment(device))
         self._places = {buffer: n for n, buffer in enumerate(map(buffer_of, graph.inputs))}
-        self._given = len(graph.inputs)
-        self._places |= {buffer: self._given + n for n, buffer in enumerate(made)}
+        given = len(graph.inputs)
+        self._places |= {buffer: given + n for n, buffer in enumerate(made)}
         self._memory = _allocated(device, self.arena)
         self._rows = [self._row(step) for step in self.steps]
-        self._bound: list[Any] = [None] * (self._given + len(made))
         self._queue: Any = None
         for operand in graph.inputs:
             if (buffer := buffer_of(operand)).kind == "input":
@@ -89,21 +88,16 @@ class Replay:
                 if self._queue is not None:
                     wait_for(self._queue)
                 self._queue = queue
-            bound = self._bound
-            new = [now is not before for now, before in zip(memory, bound, strict=True)]
-            self._bound = memory
             try:
                 for kernel, sizes, group, set_arg, plan, changing, draws in self._rows:
                     for position, place in changing:
-                        if new[place]:
-                            set_arg(position, memory[place])
+                        set_arg(position, memory[place])
                     if draws is not None:
                         draws.launch.set_numbers((*draws.numbers, *advance()))
                     event = cl.enqueue_nd_range_kernel(queue, kernel, sizes, group)
                     for profile in device.profiles:
                         profile.record(plan.code.name, event, plan.nbytes, plan.flops)
             except cl.Error as error:
-                self._bound = [None] * len(memory)
                 raise DeviceError(
                     f"{self.graph.what}: a kernel could not be launched on {device}: {error}"
                 ) from error

@@ -294,3 +294,20 @@ def test_masks_that_depend_on_nothing_are_made_once_and_results_are_new():
         equal(zeros, np.zeros(3))
         zeros += 1
     assert launches(lambda: compiled(x)) == 2
+
+
+def test_an_axis_without_elements_is_reduced():
+    compiled = cp.jit(lambda x: x.sum(axis=0) + 1)
+    for _ in range(2):
+        equal(compiled(cp.zeros((0, 3))), np.ones(3))
+
+
+def test_results_are_not_kept_from_one_call_to_the_next():
+    (x,) = arrays((4, 5))
+    compiled = cp.jit(lambda x: x * 2)
+    pool = cp.current_device().pool
+    before = pool.active_blocks
+    found = compiled(x)
+    assert pool.active_blocks == before + 1
+    del found
+    assert pool.active_blocks == before
