@@ -31,21 +31,18 @@ def draw(path: str | Path, before: Graph, after: Graph) -> None:
     Raises:
         DefinitionError: Another kind of file, or no package that writes it.
     """
-    target = Path(path)
-    kind = target.suffix.lower()
+    kind = Path(path).suffix.lower() if isinstance(path, (str, Path)) else ""
     if kind not in (".svg", ".png"):
-        raise DefinitionError(
-            f"draw: {quoted(str(path))}: expected a name that ends in .svg or .png"
-        )
+        raise DefinitionError(f"draw: {quoted(path)}: expected a name that ends in .svg or .png")
     text = svg(before, after)
     if kind == ".svg":
-        target.write_text(text, encoding="utf-8")
+        Path(path).write_text(text, encoding="utf-8")
         return
     try:
         cairosvg = import_module("cairosvg")
     except ImportError:
         raise DefinitionError("draw: a .png takes the package cairosvg; .svg needs none") from None
-    cairosvg.svg2png(bytestring=text.encode(), write_to=str(target), scale=2)
+    cairosvg.svg2png(bytestring=text.encode(), write_to=str(path), scale=2)
 
 
 def svg(before: Graph, after: Graph) -> str:

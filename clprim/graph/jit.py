@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from functools import update_wrapper
@@ -18,6 +19,7 @@ from clprim.graph.replay import Replay
 from clprim.graph.results import Results
 from clprim.graph.trace import traced
 from clprim.options import current_options
+from clprim.plan.strides import elements_of
 from clprim.runtime import tracing
 from clprim.runtime.device import Device, current_device
 
@@ -70,6 +72,7 @@ class Function:
         self._frozen: dict[str, Any] = {}
         self._weights: dict[int, PackedWeight] = {}
         self._known: OrderedDict[Hashable, Compiled | None] = OrderedDict()
+        self._lock = threading.Lock()  # of what is known, not of tracing
 
     def __repr__(self) -> str:
         return f"<clprim.jit {self.what}>"
@@ -96,7 +99,7 @@ class Function:
             compiled = self._found(device, given, found)
             if compiled is not None:
                 return compiled(found.arrays)
-        return self._function(*args, **options)
+        return self._uncompiled(given)
 
     def explain(self, *args: Any, **options: Any) -> str:
         """Returns what a call with these arguments runs: kernels, what each fused, memory."""
@@ -150,9 +153,10 @@ class Function:
         """Returns what does a call, which it makes of a new signature."""
         key = found.key, current_options()
         known = self._known
-        if key in known:
-            known.move_to_end(key)
-            return known[key]
+        with self._lock:
+            if key in known:
+                known.move_to_end(key)
+                return known[key]
         try:
             made: Compiled | None = self._trace(device, given, found.arrays)
         except tracing.TraceEndedError as error:
@@ -163,29 +167,28 @@ class Function:
                     "depend on what arrays hold; jit(fallback=True) runs such a function as it is"
                 ) from error
             made = None
-        known[key] = made
-        if len(known) > MOST_SIGNATURES:
-            known.popitem(last=False)
+        with self._lock:
+            known[key] = made
+            if len(known) > MOST_SIGNATURES:
+                known.popitem(last=False)
         return made
 
-    def _trace(self, device: Device, given: Any, arrays: Sequence[Any]) -> Compiled:
+    def _uncompiled(self, given: Any) -> Any:
+        """Calls the function as it is, with its constants as they were at the first call."""
         args, options = given
-        frozen = self._frozen
+        if not self._names:
+            return self._function(*args, **options)
+        bound = inspect.signature(self._function).bind_partial()
+        everything = {**options, **self._frozen}
+        bound.arguments = {n: everything[n] for n in bound.signature.parameters}
+        return self._function(*bound.args, **bound.kwargs)
 
-        def call() -> Any:
-            if not self._names:
-                return self._function(*args, **options)
-            bound = inspect.signature(self._function).bind_partial()
-            bound.arguments.update({**options, **frozen})
-            ordered = {n: bound.arguments[n] for n in bound.signature.parameters}
-            bound.arguments = ordered
-            return self._function(*bound.args, **bound.kwargs)
-
-        trace, graph, result = traced(self.what, call, arrays)
+    def _trace(self, device: Device, given: Any, arrays: Sequence[Any]) -> Compiled:
+        trace, graph, result = traced(self.what, lambda: self._uncompiled(given), arrays)
         written = {
             buffer_of(o): node.line for node in graph.nodes for o in (*node.writes, *node.changed)
         }
-        for name, value in frozen.items():
+        for name, value in self._frozen.items():
             self._freeze(trace, name, value, written)
         results = Results(self.what, result, arrays)
         outputs = tuple(map(trace.operand, results.arrays))
@@ -268,7 +271,9 @@ def _checked_constants(
 ) -> tuple[str, ...]:
     if not callable(function):
         raise DefinitionError(f"jit: expected a function, got {quoted(function)}")
-    names = tuple(constants)
+    names = elements_of(constants)
+    if names is None:
+        raise DefinitionError(f"jit: constants={quoted(constants)}: expected names of arguments")
     if not names:
         return ()
     known = inspect.signature(function).parameters

@@ -80,20 +80,23 @@ def save(graph: Graph, path: str | Path) -> None:
     header["__metadata__"] = {"format": _FORMAT, "clprim": json.dumps(told)}
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    with Path(path).open("wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
-        for buffer in constants:
-            if buffer.nbytes:
-                whole = Operand((buffer.nbytes,), (1,), 0, _BYTES)
-                file.write(download(array_of(device, whole, buffer), (0,)).tobytes())
+    try:
+        with Path(path).open("wb") as file:
+            file.write(struct.pack("<Q", len(text)) + text)
+            for buffer in constants:
+                if buffer.nbytes:
+                    whole = Operand((buffer.nbytes,), (1,), 0, _BYTES)
+                    file.write(download(array_of(device, whole, buffer), (0,)).tobytes())
+    except (OSError, TypeError) as error:
+        raise DefinitionError(f"save: {quoted(path)}: {error}") from error
 
 
 def load(path: str | Path) -> Graph:
     """Reads a graph for the current device; see `clprim.Graph.load`."""
     try:
         raw = Path(path).read_bytes()
-    except OSError as error:
-        raise DefinitionError(f"load: {quoted(str(path))}: {error}") from error
+    except (OSError, TypeError) as error:
+        raise DefinitionError(f"load: {quoted(path)}: {error}") from error
     try:
         return _read(raw)
     except ClprimError as error:

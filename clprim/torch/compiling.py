@@ -10,14 +10,12 @@ import torch
 from torch import fx
 
 from clprim.errors import DefinitionError, DeviceError, quoted
-from clprim.options import options as cp_options
 from clprim.torch import private
 from clprim.torch.memory import on_device
 from clprim.torch.program import Program
 
 _MODES = {"default": False, "reduce-overhead": False, "max-autotune": True,
           "max-autotune-no-cudagraphs": True}  # fmt: skip
-_OPTIONS = ("freeze", "tune")
 
 
 def compile_graph(
@@ -36,9 +34,9 @@ def compile_graph(
     Args:
         module: What `torch.compile` captured.
         inputs: Examples of its arguments.
-        mode: ``"max-autotune"`` tunes.
-        options: ``freeze``: parameters that take no gradient never change; ``tune``: kernels are
-            timed before they are chosen.
+        mode: ``"default"`` or ``"reduce-overhead"``, which are the same here.
+        options: ``freeze``: parameters that take no gradient never change; ``tune``: refused where
+            it is True, as kernels cannot be tuned here yet.
 
     Returns:
         A function of the arguments.
@@ -46,11 +44,10 @@ def compile_graph(
     Raises:
         DefinitionError: A mode or an option that there is not.
     """
-    freeze, tune = _checked(mode, options)
+    freeze = _freezes(mode, options)
 
     def made(what: str, module: fx.GraphModule, _: Any) -> Callable[..., Any]:
-        program = _program(what, module, freeze=freeze)
-        return _tuning(program) if tune else program
+        return _program(what, module, freeze=freeze)
 
     backend: Any = private.aot_backend(
         fw_compiler=partial(made, "forward"),
@@ -71,30 +68,26 @@ def _program(what: str, module: fx.GraphModule, *, freeze: bool) -> Program:
     return Program(what, module, static, kept=kept, frozen=freeze and kept, returned=returned)
 
 
-def _tuning(program: Program) -> Callable[..., Any]:
-    def run(args: list[Any]) -> list[Any]:
-        with cp_options(tune=True):
-            return program(args)
-
-    run._boxed_call = True  # type: ignore[attr-defined]
-    return run
-
-
-def _checked(mode: str | None, options: Mapping[str, Any] | None) -> tuple[bool, bool]:
-    """Returns whether parameters are frozen, and whether kernels are tuned."""
+def _freezes(mode: str | None, options: Mapping[str, Any] | None) -> bool:
+    """Returns whether parameters are frozen."""
     if mode is not None and mode not in _MODES:
         raise DefinitionError(
             f"torch.compile: mode={quoted(mode)}: expected one of {', '.join(_MODES)}"
         )
     found = {"freeze": False, "tune": _MODES.get(mode or "default", False)}
     for name, value in (options or {}).items():
-        if name not in _OPTIONS or not isinstance(value, bool):
+        if name not in found or not isinstance(value, bool):
             raise DefinitionError(
                 f"torch.compile: options={{{name!r}: {quoted(value)}}}: the backend clprim takes "
-                f"{' and '.join(_OPTIONS)}, True or False"
+                f"{' and '.join(found)}, True or False"
             )
         found[name] = value
-    return found["freeze"], found["tune"]
+    if found["tune"]:
+        raise DefinitionError(
+            "torch.compile: kernels cannot be tuned while a graph is compiled yet: leave out "
+            "tune and max-autotune"
+        )
+    return found["freeze"]
 
 
 def _compiled(original: Any) -> Any:

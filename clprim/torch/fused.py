@@ -37,7 +37,8 @@ def fuse(model: Any) -> Any:
         table of the kernels that a call runs.
 
     Raises:
-        DefinitionError: A network in training mode; at a call, one that reads what tensors hold.
+        DefinitionError: No network, or one in training mode; at a call, one that reads what tensors
+            hold.
 
     Example:
         >>> import torch, clprim.torch
@@ -47,6 +48,8 @@ def fuse(model: Any) -> Any:
         >>> fused(torch.ones(2, 3, 8, 8, device="opencl")).shape
         torch.Size([2, 8, 6, 6])
     """
+    if not isinstance(model, torch.nn.Module):
+        raise DefinitionError(f"clprim.torch.fuse: expected a network, got {quoted(model)}")
     if model.training:
         raise DefinitionError("clprim.torch.fuse: expected a network in eval mode: model.eval()")
     made = copy.deepcopy(model).requires_grad_(False)

@@ -311,3 +311,16 @@ def test_results_are_not_kept_from_one_call_to_the_next():
     assert pool.active_blocks == before + 1
     del found
     assert pool.active_blocks == before
+
+
+def test_constants_stay_frozen_where_a_call_runs_uncompiled():
+    def function(x, w):
+        return x * w if float(x.sum()) > 1e9 else x + w
+
+    x, w = arrays((3,), (3,))
+    compiled, expected = cp.jit(function, constants="w", fallback=True), x.get() + w.get()
+    equal(compiled(x, w), expected)
+    w[...] = 0
+    equal(compiled(x, w), expected)
+    with pytest.raises(cp.DefinitionError, match="constants=3: expected names"):
+        cp.jit(function, constants=3)

@@ -154,3 +154,17 @@ def test_a_picture_is_drawn(tmp_path):
     assert text.startswith("<svg") and "conv2d" in text and "replayed" in text
     with pytest.raises(cp.DefinitionError, match=r"ends in \.svg or \.png"):
         compiled.draw(tmp_path / "net.gif", *given)
+
+
+def test_what_is_no_path_is_refused(tmp_path):
+    given = arrays(*SHAPES)
+    compiled = cp.jit(net)
+    graph = compiled.graph(*given)
+    for call, what in (
+        (lambda: graph.save(3), "save: 3"),
+        (lambda: graph.save(tmp_path / "none" / "net.clprim"), "save: .*No such file"),
+        (lambda: cp.Graph.load(None), "load: None"),
+        (lambda: compiled.draw(3, *given), "draw: 3"),
+    ):
+        with pytest.raises(cp.DefinitionError, match=what):
+            call()

@@ -336,3 +336,11 @@ def test_exported_programs(tmp_path):
     assert net(x.to(D))["y"].device.type == D
     with pytest.raises(cp.DefinitionError, match="expected a file"):
         ct.load_exported(tmp_path / "nothing")
+
+
+def test_tuning_is_refused_in_words(device):
+    for told in ({"options": {"tune": True}}, {"mode": "max-autotune"}):
+        with pytest.raises(Exception, match="cannot be tuned while a graph is compiled"):
+            torch.compile(torch.nn.Linear(4, 2), backend="clprim", **told)(torch.ones(3, 4))
+    with pytest.raises(cp.DefinitionError, match="expected a network, got 3"):
+        ct.fuse(3)

@@ -29,7 +29,7 @@ _DOUBLE = np.dtype(np.float64)
 def elementwise(graph: Graph, device: Device) -> Graph:
     """Joins elementwise nodes with the elementwise nodes that read what they make."""
     nodes: list[Node | None] = [*graph.nodes]
-    results, joins = graph.results(), 0
+    results, joins, uses = graph.results(), 0, Uses(nodes)
     for n in range(len(nodes)):
         again = True
         while again:
@@ -37,7 +37,6 @@ def elementwise(graph: Graph, device: Device) -> Graph:
             node = nodes[n]
             if node is None or not _is_elementwise(node):
                 break
-            uses = Uses(nodes)
             for k in range(len(node.reads)):
                 producer = uses.only_writer(buffer_of(node.reads[k]))
                 if producer is None or producer >= n:
@@ -45,7 +44,7 @@ def elementwise(graph: Graph, device: Device) -> Graph:
                 found = _fused(device, nodes, uses, producer, n, k, results)
                 if found is not None:
                     nodes[producer], nodes[n] = None, found
-                    joins, again = joins + 1, True
+                    joins, again, uses = joins + 1, True, Uses(nodes)
                     break
     if not joins:
         return graph

@@ -30,11 +30,10 @@ _AXES = {"conv2d": 0, "conv_transpose2d": 1}
 def fold(graph: Graph, device: Device) -> Graph:
     """Folds scales and shifts that are constants into convolutions before them."""
     nodes: list[Node | None] = [*graph.nodes]
-    results, joins = graph.results(), 0
+    results, joins, uses = graph.results(), 0, Uses(nodes)
     for n, node in enumerate(nodes):
         if node is None or not isinstance(node.primitive, Pointwise) or len(node.writes) != 1:
             continue
-        uses = Uses(nodes)
         for k, read in enumerate(node.reads):
             buffer = buffer_of(read)
             producer = uses.only_writer(buffer)
@@ -46,7 +45,7 @@ def fold(graph: Graph, device: Device) -> Graph:
             made = _folded(device, before, node, k) if alone else None
             if made is not None:
                 nodes[producer], nodes[n] = None, made
-                joins += 1
+                joins, uses = joins + 1, Uses(nodes)
                 break
     if not joins:
         return graph

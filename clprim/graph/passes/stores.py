@@ -25,11 +25,10 @@ from clprim.runtime.device import Device
 def stores(graph: Graph, device: Device) -> Graph:
     """Moves elementwise nodes into the stores of contractions."""
     nodes: list[Node | None] = [*graph.nodes]
-    results, joins = graph.results(), 0
+    results, joins, uses = graph.results(), 0, Uses(nodes)
     for n, node in enumerate(nodes):
         if node is None or not isinstance(node.primitive, Pointwise) or fills_part(node):
             continue
-        uses = Uses(nodes)
         found = []
         for k, read in enumerate(node.reads):
             buffer = buffer_of(read)
@@ -45,7 +44,7 @@ def stores(graph: Graph, device: Device) -> Graph:
             made = _stored(device, before, node, k)
             if made is not None:
                 nodes[producer], nodes[n] = None, made
-                joins += 1
+                joins, uses = joins + 1, Uses(nodes)
                 break
     if not joins:
         return graph
