@@ -8,21 +8,18 @@ that this saves, a kernel then follows the other at once, and the device does no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
-import numpy as np
-import pyopencl.array as cl_array
-from pyopencl.tools import PooledBuffer
-
 from clprim.arrays.array import Array, array_over
-from clprim.arrays.memory import join, memory_relation
 from clprim.call.call import Call, Stage
 from clprim.call.signature import Calls
 from clprim.dtypes import AnyDType
-from clprim.errors import DTypeError
+from clprim.errors import DeviceError, DTypeError
+from clprim.graph.arguments import described
 from clprim.graph.graph import Graph, buffer_of
 from clprim.graph.steps import steps_of
 from clprim.graph.trace import Trace, traced
@@ -46,24 +43,27 @@ def repeatable(function: Callable[P, R]) -> Callable[P, R]:
         function: Its arrays are arguments, or in a tuple or list that is one; it returns arrays.
     """
     calls: Calls[_Repeat | None] = Calls()
+    name = function.__name__
 
     @wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> R:
         if tracing.active.now is not None:
             return function(*args, **options)  # a part of another one, which is traced
         device = current_device()
-        arrays: list[Any] = []
-        signature = _signature(device, args, options, arrays)
-        if signature is None:
+        try:
+            found = described(name, device, args, options, fallback=True)
+        except (DeviceError, RecursionError):
+            found = None
+        if found is None:
             return function(*args, **options)
+        signature, arrays = found
         repeat = calls.get(signature, _NEVER_SEEN)
         if repeat is _NEVER_SEEN:
-            try:
-                name = function.__name__
-                trace, graph, result = traced(name, lambda: function(*args, **options), arrays)
-                repeat = _repeat_of(device, trace, graph, arrays, result)
-            except tracing.TraceEndedError:
-                repeat = None
+            repeat = None  # where arrays have no elements, little is launched
+            if all(array.size for array in arrays):
+                with suppress(tracing.TraceEndedError):
+                    trace, graph, result = traced(name, lambda: function(*args, **options), arrays)
+                    repeat = _repeat_of(device, trace, graph, arrays, result)
             calls.remember(signature, repeat)
         if repeat is None:
             return function(*args, **options)
@@ -73,54 +73,6 @@ def repeatable(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **options)  # says what is wrong with which number
 
     return call
-
-
-class _UnknownError(Exception):
-    """An argument of which no signature says enough."""
-
-
-def _signature(
-    device: Device, args: Sequence[Any], options: dict[str, Any], arrays: list[Any]
-) -> Hashable | None:
-    """Returns all that decides what a call launches, and fills ``arrays``; None where it cannot."""
-    found: list[Any] = [device.index, len(args), *options]
-    try:
-        for value in args:
-            _add(value, device, found, arrays)
-        for value in options.values():
-            _add(value, device, found, arrays)
-    except (_UnknownError, RecursionError):
-        return None
-    buffers = [a.base_data for a in arrays]
-    places: dict[int, int] = {}
-    for buffer in buffers:
-        found.append(places.setdefault(id(buffer), len(places)))
-        if type(buffer) is not PooledBuffer:  # it may be a part of another one
-            found += [memory_relation(buffer, other) for other in buffers]
-    return tuple(found)
-
-
-def _add(value: Any, device: Device, found: list[Any], arrays: list[Any]) -> None:
-    """Adds what describes an argument."""
-    if value is None or type(value) is str:
-        found.append(value)
-    elif isinstance(value, cl_array.Array):
-        context = value.context
-        if (context is not device.context and context != device.context) or not value.size:
-            raise _UnknownError
-        if value.queue is not device.queue:
-            join(cast("Array", value), device)
-        found += (value.shape, value.strides, value.dtype, value.offset)
-        arrays.append(value)
-    elif isinstance(value, (tuple, list)):
-        found += (tuple, len(value))
-        for element in value:
-            _add(element, device, found, arrays)
-    elif isinstance(value, (int, float, np.number)):
-        # repr tells 0 from -0, and NaN is itself; an integer may have too many digits for it.
-        found += (type(value), value if isinstance(value, int) else repr(value))
-    else:
-        raise _UnknownError
 
 
 # An array by the place of its buffer, and what else it takes to make one; or an argument's number.

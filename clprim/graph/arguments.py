@@ -13,6 +13,8 @@ from clprim.arrays.memory import join, memory_relation
 from clprim.errors import DeviceError, DTypeError, quoted
 from clprim.runtime.device import Device
 
+_PLAIN = frozenset([int, bool, str, type(None)])
+
 
 class Arguments(NamedTuple):
     """A call's arguments.
@@ -58,7 +60,9 @@ def described(
 
 def _add(what: str, value: Any, device: Device, key: list[Any], arrays: list[Any]) -> None:
     """Adds what describes an argument."""
-    if isinstance(value, cl_array.Array):
+    if value.__class__ in _PLAIN:
+        key += (value.__class__, value)
+    elif isinstance(value, cl_array.Array):
         if value.queue is not device.queue:
             if value.context is not device.context and value.context != device.context:
                 raise DeviceError(f"{what}: an array of another device than {device}")
