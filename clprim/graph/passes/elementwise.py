@@ -104,6 +104,25 @@ def movable(nodes: list[Node | None], uses: Uses, first: int, second: int) -> bo
     return not any(first < n < second for b in reads for n in uses.writers.get(b, ()))
 
 
+def lone_producers(
+    nodes: list[Node | None], uses: Uses, n: int, results: set[Buffer]
+) -> list[tuple[int, int]]:
+    """Returns whose result no node reads but the ``n``-th, as (node, array of the ``n``-th).
+
+    All of them can run in its place.
+    """
+    node, found = nodes[n], []
+    assert node is not None
+    for k, read in enumerate(node.reads):
+        buffer = buffer_of(read)
+        producer = uses.only_writer(buffer)
+        if producer is None or producer >= n or buffer in results:
+            continue
+        if uses.readers.get(buffer) == [n] and movable(nodes, uses, producer, n):
+            found.append((producer, k))
+    return found
+
+
 def _keeps_values(dtype: AnyDType, a: Node, b: Node) -> bool:
     """Whether a local of a dtype is what was stored, and literals mean the same in both strings."""
     if dtype.itemsize < 4 and dtype.kind in "biu":

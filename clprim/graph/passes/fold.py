@@ -17,7 +17,7 @@ from clprim.errors import ClprimError
 from clprim.graph.graph import Graph, Node, Uses, buffer_of, planned, same_place
 from clprim.graph.passes.affine import is_affine
 from clprim.graph.passes.constants import array_of, constant_of
-from clprim.graph.passes.elementwise import movable
+from clprim.graph.passes.elementwise import lone_producers
 from clprim.graph.store import kept_with
 from clprim.plan.strides import Operand
 from clprim.pointwise import Pointwise
@@ -34,15 +34,10 @@ def fold(graph: Graph, device: Device) -> Graph:
     for n, node in enumerate(nodes):
         if node is None or not isinstance(node.primitive, Pointwise) or len(node.writes) != 1:
             continue
-        for k, read in enumerate(node.reads):
-            buffer = buffer_of(read)
-            producer = uses.only_writer(buffer)
-            if producer is None or producer >= n or buffer in results:
-                continue
+        for producer, k in lone_producers(nodes, uses, n, results):
             before = nodes[producer]
             assert before is not None
-            alone = uses.readers.get(buffer) == [n] and movable(nodes, uses, producer, n)
-            made = _folded(device, before, node, k) if alone else None
+            made = _folded(device, before, node, k)
             if made is not None:
                 nodes[producer], nodes[n] = None, made
                 joins, uses = joins + 1, Uses(nodes)

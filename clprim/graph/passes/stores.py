@@ -13,7 +13,7 @@ from clprim.call.product import ContractionPrimitive
 from clprim.dtypes import AnyDType
 from clprim.errors import ClprimError
 from clprim.graph.graph import Graph, Node, Uses, buffer_of, planned, same_place
-from clprim.graph.passes.elementwise import movable
+from clprim.graph.passes.elementwise import lone_producers
 from clprim.graph.passes.moves import fills_part
 from clprim.graph.passes.strings import block, fresh, joined
 from clprim.graph.passes.views import in_shape
@@ -29,16 +29,8 @@ def stores(graph: Graph, device: Device) -> Graph:
     for n, node in enumerate(nodes):
         if node is None or not isinstance(node.primitive, Pointwise) or fills_part(node):
             continue
-        found = []
-        for k, read in enumerate(node.reads):
-            buffer = buffer_of(read)
-            producer = uses.only_writer(buffer)
-            if producer is None or producer >= n or buffer in results:
-                continue
-            if uses.readers.get(buffer) == [n] and movable(nodes, uses, producer, n):
-                found.append((producer, k))
         # Of several contractions the last one: what the others make is there then.
-        for producer, k in sorted(found, reverse=True):
+        for producer, k in sorted(lone_producers(nodes, uses, n, results), reverse=True):
             before = nodes[producer]
             assert before is not None
             made = _stored(device, before, node, k)
