@@ -12,7 +12,6 @@ from clprim.arrays.array import Array
 from clprim.dtypes import AnyDType, is_real
 from clprim.errors import DTypeError, ShapeError, quoted, upload_hint
 from clprim.plan.strides import Operand
-from clprim.pointwise import Pointwise
 
 Axis = int | Sequence[int] | None
 # A `Pointwise` or `Reduction` of one result, or a choice between some.
@@ -37,12 +36,6 @@ class ByKind:
 def by_kind(floats: Callable[..., Any], others: Callable[..., Any]) -> ByKind:
     """Joins two operators: one for arrays of which any is of floats, one for integers and bool."""
     return ByKind(floats, others)
-
-
-def of_reals(expr: str, name: str, gradient: str | None = None) -> ByKind:
-    """Defines a function of real numbers: of integers and bool alone in float32, as PyTorch."""
-    floats = Pointwise(expr, name=name, gradient=gradient)
-    return by_kind(floats, Pointwise(expr, name=name, result_type=np.float32))
 
 
 def is_array(value: object) -> bool:
