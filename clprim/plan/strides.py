@@ -314,7 +314,7 @@ def shares_memory(a: Operand, b: Operand) -> bool:
     if not a.size or not b.size:
         return False
     try:
-        return bool(np.shares_memory(addresses(a), addresses(b), max_work=10**6))  # type: ignore[arg-type] # any bound is allowed
+        return bool(np.shares_memory(addresses(a), addresses(b), max_work=10**6))  # type: ignore[arg-type, unused-ignore] # any bound is allowed
     except np.exceptions.TooHardError:
         return True
 
