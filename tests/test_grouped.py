@@ -271,7 +271,9 @@ def test_nothing_need_be_known_ahead_and_results_may_read_elements_again():
     assert str(op.gradient()) == str(cp.Grouped(**strings).gradient())
 
 
-def test_what_vectors_do_not_compute_is_left_out():
+def test_what_vectors_do_not_compute_is_left_out(device):
+    if not device.traits.function_bytes:
+        pytest.skip("no vectors of functions")
     near = NEAR | {"finish": "if (group_y1 > 0) y0 *= group_y1; y1 /= group_y2;"}
     x = cp.asarray(np.ones((40, 97), np.float32))
     plain = cp.Grouped(**WEIGHED, near=near).source(x, x, 1.0)

@@ -6,7 +6,7 @@ that one arena serves all threads.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyopencl as cl
@@ -47,7 +47,7 @@ class Replay:
         self._places = {buffer: n for n, buffer in enumerate(map(buffer_of, graph.inputs))}
         given = len(graph.inputs)
         self._places |= {buffer: given + n for n, buffer in enumerate(made)}
-        self._memory = _allocated(device, self.arena)
+        self._temporaries = _allocated(device, self.arena)
         self._rows = [self._row(step) for step in self.steps]
         self._queue: Any = None
         for operand in graph.inputs:
@@ -63,7 +63,7 @@ class Replay:
                 changing.append((position, place))
                 continue
             constant = buffer.kind == "constant"
-            launch.set_buffer(position, buffer.memory if constant else self._memory[buffer])
+            launch.set_buffer(position, buffer.memory if constant else self._temporaries[buffer])
         if not step.draws:
             launch.set_numbers(step.numbers)
         return (*launch.parts(), tuple(changing), step if step.draws else None)
@@ -114,7 +114,28 @@ def _alignment(device: Device) -> int:
     return max(int(device.cl.mem_base_addr_align) // 8, 128)
 
 
-def _allocated(device: Device, arena: Arena) -> dict[Buffer, Any]:
+class Parts(dict[Buffer, Any]):
+    """Memory of temporaries as parts of one allocation, which outlives them.
+
+    OpenCL lets a whole be released before its parts, but some drivers crash at that. Garbage is
+    collected in any order, so that they are released here.
+
+    Args:
+        whole: The allocation.
+        parts: Of each temporary.
+    """
+
+    def __init__(self, whole: Any, parts: Mapping[Buffer, Any]) -> None:
+        super().__init__(parts)
+        self._whole = whole
+
+    def __del__(self) -> None:
+        for part in self.values():
+            part.release()
+        self._whole.release()
+
+
+def _allocated(device: Device, arena: Arena) -> Mapping[Buffer, Any]:
     """Returns the memory of temporaries: parts of an arena, or buffers where that is too large."""
     if not arena.offsets:
         return {}
@@ -124,9 +145,10 @@ def _allocated(device: Device, arena: Arena) -> dict[Buffer, Any]:
     flags = cl.mem_flags.READ_WRITE
     try:
         whole = cl.Buffer(device.context, flags, arena.nbytes)
-        return {
+        parts = {
             buffer: whole.get_sub_region(offset, max(buffer.nbytes, 1), flags)
             for buffer, offset in arena.offsets.items()
         }
+        return Parts(whole, parts)
     except cl.Error as error:
         raise DeviceError(f"{device} cannot allocate {arena.nbytes:,} bytes: {error}") from error

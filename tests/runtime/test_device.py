@@ -152,6 +152,8 @@ def test_none_found_is_asked_again(platforms):
 
 @pytest.mark.parametrize("listing", [nothing_found, list])
 def test_no_device_at_all_says_what_to_install(monkeypatch, platforms, listing):
+    for name in ("OCL_ICD_VENDORS", "OCL_ICD_FILENAMES"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(cl, "get_platforms", listing)
     assert devices() == []
     for call in (current_device, synchronize, lambda: set_device("cpu"), lambda: set_device(0)):
@@ -182,7 +184,8 @@ def test_a_broken_driver_file_is_no_traceback(tmp_path, text):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="vendor folders are Linux's")
-def test_a_variable_that_hides_all_drivers_is_named():
+def test_a_variable_that_hides_all_drivers_is_named(monkeypatch):
+    monkeypatch.delenv("OCL_ICD_FILENAMES", raising=False)
     code = "import clprim as cp\ntry: cp.zeros(1)\nexcept cp.ClprimError as error: print(error)"
     ran = python(code, OCL_ICD_VENDORS="/nonexist")
     assert "OCL_ICD_VENDORS=/nonexist names no driver" in ran.stdout or "Oclgrind" in ran.stdout
