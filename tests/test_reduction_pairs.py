@@ -20,11 +20,11 @@ NEAREST = {
 }
 
 
-def over_pairs(op, *args, **options):
-    """Whether a call is planned over pairs; on GPUs only what it returns is looked at."""
+def planned(op, *args, pairs=True, **options):
+    """Whether a call is planned over pairs or not; on GPUs only what it returns is looked at."""
     if not cp.current_device().cl.type & cl.device_type.CPU:
         return True
-    return "broadcast against each other" in op.source(*args, **options)
+    return ("broadcast against each other" in op.source(*args, **options)) == pairs
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def columns():
 def test_distances(traits, rows, columns):
     x, y = cp.asarray(rows), cp.asarray(columns)
     l1 = cp.Reduction(**L1)
-    assert over_pairs(l1, x[:, None], y[None], axis=2)
+    assert planned(l1, x[:, None], y[None], axis=2)
     out = Guard((70, 83))
     l1(x[:, None], y[None], axis=2, out=out.array)
     out.check(np.abs(rows[:, None] - columns[None]).sum(2))
@@ -54,7 +54,7 @@ def test_tails(traits, m, n):
     out = Guard((m, n))
     op = cp.Reduction(**PLUS)
     x, y = cp.asarray(a)[:, None], cp.asarray(b)[None]
-    assert over_pairs(op, x, y, axis=2) or m * n < 2000  # few tiles
+    assert planned(op, x, y, axis=2) or m * n < 2000  # few tiles
     op(x, y, axis=2, out=out.array)
     out.check((a[:, None] + b[None]).max(2))
 
@@ -62,7 +62,7 @@ def test_tails(traits, m, n):
 def test_the_first_of_equal_ones_wins(traits, rows, columns):
     op = cp.Reduction(**NEAREST)
     x, y = cp.asarray(rows)[:, None], cp.asarray(columns)[None]
-    assert over_pairs(op, x, y, axis=2)
+    assert planned(op, x, y, axis=2)
     best, place = op(x, y, axis=2)
     squares = (rows[:, None] - columns[None]).astype(np.float64) ** 2
     equal(best, squares.min(2))
@@ -77,7 +77,7 @@ def test_positions(traits, rows, columns):
         result_type=np.float64,
     )
     x, y = cp.asarray(rows)[:, None], cp.asarray(columns)[None]
-    assert over_pairs(op, x, y, axis=2) or traits.local_memory <= 4096
+    assert planned(op, x, y, axis=2) or traits.local_memory <= 4096
     i, j, k = np.ogrid[:70, :83, :67]
     index = (i * 83 + j) * 67 + k
     each = rows[:, None].astype(np.float64) * columns[None] * (i + 2 * j) + 83 + k + index % 3
@@ -103,7 +103,7 @@ def test_views(traits, first, second):
     a, b = (h[:, :k] for h in hosts)
     x, y = (h[:, :k] for h in arrays)
     op = cp.Reduction(**L1)
-    assert over_pairs(op, x[:, None], y[None], axis=2)
+    assert planned(op, x[:, None], y[None], axis=2)
     equal(op(x[:, None], y[None], axis=2), np.abs(a[:, None] - b[None]).sum(2))
     turned = Guard((b.shape[0], a.shape[0]))
     op(x[None], y[:, None], axis=2, out=turned.array)
@@ -115,7 +115,7 @@ def test_batches(traits, shapes):
     a, b = numbers((*shapes[0], 50, 1, 40), seed=5), numbers((*shapes[1], 1, 36, 40), seed=6)
     op = cp.Reduction(**L1)
     x, y = cp.asarray(a), cp.asarray(b)
-    assert over_pairs(op, x, y, axis=-1)
+    assert planned(op, x, y, axis=-1)
     equal(op(x, y, axis=-1), np.abs(a - b).sum(-1))
 
 
@@ -140,7 +140,7 @@ def test_what_varies_with_all_and_what_with_nothing(traits, width):
         step="reduce_y0 += y0;",
     )
     given = [cp.asarray(v) for v in (a, b, g, w, one)]
-    assert over_pairs(op, *given, 2.0, axis=1)
+    assert planned(op, *given, 2.0, axis=1)
     expected = (g.astype(np.float64) * np.where(a > b, w, -w) + one * 2).sum(1)
     equal(op(*given, 2.0, axis=1), expected)
     strided = cp.asarray(np.ascontiguousarray(a.transpose(2, 1, 0))).transpose(2, 1, 0)
@@ -155,7 +155,7 @@ def test_dtypes(device, dtype):
     a, b = numbers((50, 70), dtype, 1, low=low), numbers((45, 70), dtype, 2, low=low)
     op = cp.Reduction("y0 = x0 * x1;", init="reduce_y0 = 0;", step="reduce_y0 += y0;")
     x, y = cp.asarray(a), cp.asarray(b)
-    assert over_pairs(op, x[:, None], y[None], axis=2)
+    assert planned(op, x[:, None], y[None], axis=2)
     result = op(x[:, None], y[None], axis=2)
     expected = wide(a).astype(np.float64) @ wide(b).astype(np.float64).T
     equal(result, expected.astype(result.dtype))
@@ -173,7 +173,7 @@ def test_several_results(traits, rows, columns):
     )
     extra = numbers((83, 1), seed=9)
     args = cp.asarray(rows)[:, None], cp.asarray(columns)[None], cp.asarray(extra), 2.0
-    assert over_pairs(op, *args, axis=2)
+    assert planned(op, *args, axis=2)
     found = op(*args, axis=2)
     a, b = rows[:, None].astype(np.float64), columns[None].astype(np.float64)
     equal(found[0], (a - b).sum(2) * 2 + extra[:, 0])
@@ -200,7 +200,7 @@ def test_sums_are_accurate_at_any_length(traits, length):
     a, b = (rng.uniform(0.5, 1, (n, length)).astype(np.float32) for n in (60, 64))
     op = cp.Reduction("y0 = x0 * x1;", init="reduce_y0 = 0;", step="reduce_y0 += y0;")
     x, y = cp.asarray(a)[:, None], cp.asarray(b)[None]
-    assert over_pairs(op, x, y, axis=2)
+    assert planned(op, x, y, axis=2)
     expected = a.astype(np.float64) @ b.astype(np.float64).T
     # Chains of 32, four or more of them at a time, and what each product is rounded by.
     np.testing.assert_allclose(op(x, y, axis=2).get(), expected, rtol=1e-6)
@@ -217,7 +217,7 @@ def test_a_value_does_not_depend_on_its_place(traits):
     x, y = cp.asarray(a), cp.asarray(b)
     whole = op(x[:, None], y[None], axis=2)
     part = op(x[5:60][:, None], y[3:66][None], axis=2)
-    assert over_pairs(op, x[5:60][:, None], y[3:66][None], axis=2)
+    assert planned(op, x[5:60][:, None], y[3:66][None], axis=2)
     assert same_bits(part, whole[5:60, 3:66])
     again = cp.asarray(np.stack([b, a[:1].repeat(67, 0)]))
     batch = op(x[None, :, None], again[:, None], axis=3)
@@ -240,6 +240,6 @@ def test_little_and_nothing(device):
     x, y = cp.zeros((40, 1, 0)), cp.zeros((1, 50, 0))
     equal(op(x, y, axis=2), np.zeros((40, 50)))
     assert op(cp.zeros((0, 1, 5)), cp.zeros((1, 50, 5)), axis=2).shape == (0, 50)
-    assert not over_pairs(op, cp.zeros((4, 1, 5)), cp.zeros((1, 5, 5)), axis=2)
+    assert planned(op, cp.zeros((4, 1, 5)), cp.zeros((1, 5, 5)), axis=2, pairs=False)
     dense = cp.zeros((40, 50, 60))
-    assert not over_pairs(op, dense, cp.zeros((1, 50, 60)), axis=2)  # nothing is shared
+    assert planned(op, dense, cp.zeros((1, 50, 60)), axis=2, pairs=False)  # nothing is shared

@@ -28,6 +28,10 @@ def build_options(code: KernelCode, device: Device) -> tuple[str, ...]:
     if not code.doubles:
         # 0.5 in a snippet over float32 is a float32, as a Python 0.5 is beside a NumPy array.
         options.append("-cl-single-precision-constant")
+    exact = cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
+    if not device.traits.is_cpu and device.cl.single_fp_config & exact:
+        # Quotients and roots as IEEE 754 and NumPy have them; processors compute no others.
+        options.append("-cl-fp32-correctly-rounded-divide-sqrt")
     return tuple(options)
 
 

@@ -114,7 +114,7 @@ def check_replay(graph: Graph, device: Device) -> None:
             found.memory[buffer_of(operand)] = replay.memory_of(buffer_of(operand), memory)
             why = difference(known.read(operand), found.read(operand), {})
             if why:
-                raise PassError(f"{graph.what}: replayed in one arena, {why}\n{graph}")
+                raise PassError(f"{graph.what}: replayed in shared memory, {why}\n{graph}")
 
 
 def _follow(name: str, known: _Run, found: _Run, before: Graph, after: Graph, units: Units) -> None:

@@ -38,10 +38,10 @@ def explained(compiled: Ready) -> str:
             ]
         )
     headers = ["", "kernel", "strategy", "makes", "of", "MiB", "Mflop", "line"]
-    arena = replay.arena
+    memory = replay.allocations
     lines = [
         f"{replay.graph.what}: {len(before.nodes)} calls traced, {len(replay.steps)} kernels, "
-        f"{arena.nbytes / 2**20:.1f} MiB between them (at least {arena.live / 2**20:.1f})",
+        f"{memory.nbytes / 2**20:.1f} MiB between them (at least {memory.live / 2**20:.1f})",
         "",
         format_table(headers, rows, align="rllllrrl"),
         "",

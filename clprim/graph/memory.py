@@ -1,4 +1,8 @@
-"""Memory of a graph: temporaries whose lives do not overlap lie over one another in one arena."""
+"""Memory of a graph: temporaries whose lives do not overlap share an allocation.
+
+Allocations are whole buffers and not parts of one: drivers that watch buffers for hazards take
+parts that overlap for one another's, which costs at every launch where it does not crash.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +13,23 @@ from clprim.graph.graph import Buffer
 from clprim.graph.steps import Step
 
 
-class Arena(NamedTuple):
+class Allocations(NamedTuple):
     """Where temporaries lie.
 
     Attributes:
-        nbytes: Of the arena.
-        offsets: Of every temporary in it.
-        live: Bytes of the largest set of temporaries that are alive at once: no arena is smaller.
+        sizes: Of the allocations, in bytes.
+        of: Of every temporary, which of them it lies in, from its beginning.
+        live: Bytes of the largest set of temporaries that are alive at once.
     """
 
-    nbytes: int
-    offsets: Mapping[Buffer, int]
+    sizes: tuple[int, ...]
+    of: Mapping[Buffer, int]
     live: int
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all of them; never less than `live`."""
+        return sum(self.sizes)
 
 
 def lives_of(steps: Sequence[Step], without: Collection[Buffer]) -> dict[Buffer, tuple[int, int]]:
@@ -38,28 +47,29 @@ def lives_of(steps: Sequence[Step], without: Collection[Buffer]) -> dict[Buffer,
     return lives
 
 
-def arena_of(lives: Mapping[Buffer, tuple[int, int]], alignment: int) -> Arena:
-    """Gives every temporary a place: the largest first, each at the lowest that is free.
+def allocations_of(lives: Mapping[Buffer, tuple[int, int]]) -> Allocations:
+    """Gives every temporary an allocation: the largest first, each the smallest that is free.
+
+    It is the greedy assignment by size of Pisarchyk and Lee, "Efficient Memory Management for Deep
+    Neural Net Inference", 2020, section 4.2.
 
     Args:
         lives: The first and the last step of every temporary.
-        alignment: Of places, in bytes.
     """
-    offsets: dict[Buffer, int] = {}
-    placed: list[tuple[int, int, int, int]] = []  # from, to, first, last
-    total = 0
+    sizes: list[int] = []
+    taken: list[list[tuple[int, int]]] = []  # of every allocation, the lives of what lies in it
+    of: dict[Buffer, int] = {}
     for buffer in sorted(lives, key=lambda b: (-b.nbytes, lives[b])):
         first, last = lives[buffer]
-        size = -(-max(buffer.nbytes, 1) // alignment) * alignment
-        offset = 0
-        for begin, end, born, dead in sorted(placed):
-            if born <= last and dead >= first and end > offset:
-                if begin >= offset + size:
-                    break
-                offset = end
-        offsets[buffer] = offset
-        placed.append((offset, offset + size, first, last))
-        total = max(total, offset + size)
+        for n in reversed(range(len(sizes))):
+            if all(born > last or dead < first for born, dead in taken[n]):
+                break
+        else:
+            n = len(sizes)
+            sizes.append(max(buffer.nbytes, 1))
+            taken.append([])
+        of[buffer] = n
+        taken[n].append((first, last))
     changes: dict[int, int] = {}
     for buffer, (first, last) in lives.items():
         changes[first] = changes.get(first, 0) + buffer.nbytes
@@ -68,4 +78,4 @@ def arena_of(lives: Mapping[Buffer, tuple[int, int]], alignment: int) -> Arena:
     for n in sorted(changes):
         live += changes[n]
         most = max(most, live)
-    return Arena(total, offsets, most)
+    return Allocations(tuple(sizes), of, most)

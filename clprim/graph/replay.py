@@ -1,12 +1,12 @@
 """Replay: a graph's kernels bound once, enqueued one after another with nothing looked up.
 
-Temporaries lie in one arena. The queue is in order and its lock is held for a whole replay, so
-that one arena serves all threads.
+Temporaries share a few allocations. The queue is in order and its lock is held for a whole replay,
+so that these serve all threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyopencl as cl
@@ -14,7 +14,7 @@ import pyopencl as cl
 from clprim.arrays.memory import allocate_workspace
 from clprim.errors import DeviceError
 from clprim.graph.graph import Buffer, Graph, buffer_of
-from clprim.graph.memory import Arena, arena_of, lives_of
+from clprim.graph.memory import allocations_of, lives_of
 from clprim.graph.steps import Step, steps_of
 from clprim.runtime.device import Device, wait_for
 from clprim.runtime.randomness import advance
@@ -31,7 +31,7 @@ class Replay:
     Attributes:
         graph: The same.
         steps: Its kernels, in order.
-        arena: Where temporaries lie.
+        allocations: Where temporaries lie.
 
     Raises:
         BuildError: The OpenCL compiler refused a kernel.
@@ -43,11 +43,11 @@ class Replay:
         self.steps = steps_of(device, graph.nodes)
         made = [*dict.fromkeys(b for b in map(buffer_of, graph.outputs) if b.kind == "temporary")]
         self._sizes = tuple(buffer.nbytes for buffer in made)
-        self.arena = arena_of(lives_of(self.steps, made), _alignment(device))
+        self.allocations = allocations_of(lives_of(self.steps, made))
         self._places = {buffer: n for n, buffer in enumerate(map(buffer_of, graph.inputs))}
         given = len(graph.inputs)
         self._places |= {buffer: given + n for n, buffer in enumerate(made)}
-        self._temporaries = _allocated(device, self.arena)
+        self._temporaries = allocate_workspace(device, self.allocations.sizes)
         self._rows = [self._row(step) for step in self.steps]
         self._queue: Any = None
         for operand in graph.inputs:
@@ -63,7 +63,10 @@ class Replay:
                 changing.append((position, place))
                 continue
             constant = buffer.kind == "constant"
-            launch.set_buffer(position, buffer.memory if constant else self._temporaries[buffer])
+            which = None if constant else self.allocations.of[buffer]
+            launch.set_buffer(
+                position, buffer.memory if which is None else self._temporaries[which]
+            )
         if not step.draws:
             launch.set_numbers(step.numbers)
         return (*launch.parts(), tuple(changing), step if step.draws else None)
@@ -108,47 +111,3 @@ class Replay:
         """Returns the memory of an input, a result or a constant after a replay."""
         place = self._places.get(buffer)
         return buffer.memory if place is None else memory[place]
-
-
-def _alignment(device: Device) -> int:
-    return max(int(device.cl.mem_base_addr_align) // 8, 128)
-
-
-class Parts(dict[Buffer, Any]):
-    """Memory of temporaries as parts of one allocation, which outlives them.
-
-    OpenCL lets a whole be released before its parts, but some drivers crash at that. Garbage is
-    collected in any order, so that they are released here.
-
-    Args:
-        whole: The allocation.
-        parts: Of each temporary.
-    """
-
-    def __init__(self, whole: Any, parts: Mapping[Buffer, Any]) -> None:
-        super().__init__(parts)
-        self._whole = whole
-
-    def __del__(self) -> None:
-        for part in self.values():
-            part.release()
-        self._whole.release()
-
-
-def _allocated(device: Device, arena: Arena) -> Mapping[Buffer, Any]:
-    """Returns the memory of temporaries: parts of an arena, or buffers where that is too large."""
-    if not arena.offsets:
-        return {}
-    if arena.nbytes > device.cl.max_mem_alloc_size:
-        sizes = [max(buffer.nbytes, 1) for buffer in arena.offsets]
-        return dict(zip(arena.offsets, allocate_workspace(device, sizes), strict=True))
-    flags = cl.mem_flags.READ_WRITE
-    try:
-        whole = cl.Buffer(device.context, flags, arena.nbytes)
-        parts = {
-            buffer: whole.get_sub_region(offset, max(buffer.nbytes, 1), flags)
-            for buffer, offset in arena.offsets.items()
-        }
-        return Parts(whole, parts)
-    except cl.Error as error:
-        raise DeviceError(f"{device} cannot allocate {arena.nbytes:,} bytes: {error}") from error

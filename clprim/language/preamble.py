@@ -69,7 +69,7 @@ def read_preamble(owner: str, text: object) -> Preamble:
         )
     if not text:
         return Preamble()
-    text = with_newlines(text)
+    text = _with_static(owner, with_newlines(text))
     tokens = scan(owner, "preamble", text)
     depth = signs = 0
     for token in tokens:
@@ -96,6 +96,20 @@ def read_preamble(owner: str, text: object) -> Preamble:
     tree, words = parse_preamble(text, tokens, words)
     includes = any(_INCLUDE.match(directive) for directive in directives)
     return Preamble(words.names, words.types, words.opaque, text, tree, includes)
+
+
+def _with_static(owner: str, text: str) -> str:
+    """Makes ``inline`` functions static: of others C99 has no definition outside of calls.
+
+    Compilers that do not inline one leave a symbol that nothing defines.
+    """
+    tokens = [token for token in scan(owner, "preamble", text) if token.kind != "directive"]
+    words = ["", *(token.text for token in tokens), ""]
+    for n in reversed(range(len(tokens))):
+        near = {words[n], words[n + 2]}
+        if tokens[n].text == "inline" and not near & {"static", "extern"}:
+            text = f"{text[: tokens[n].start]}static {text[tokens[n].start :]}"
+    return text
 
 
 def _refuse_macro(owner: str, text: str, token: Token) -> None:

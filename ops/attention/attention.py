@@ -10,6 +10,7 @@ counted.
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from functools import lru_cache
 from typing import Any, Literal, overload
 
@@ -270,7 +271,7 @@ def scaled_dot_product_attention_backward(
             results[0] = _sum(results[0], axis=-3)
         else:
             results = _zeros(p)
-            with at(state if state is not None else State(0, 0)):
+            with nullcontext() if state is None else at(state):
                 _accumulate(p, given, results, turned)
     elif dmask is not None:
         dmask.fill(0)

@@ -89,7 +89,8 @@ def test_results_are_known_without_a_device(device, asked):
         given = [(a.shape, a.dtype, a.strides) for a in results]
         assert [(o.shape, o.dtype, o.strides) for o in told] == given, primitive.what
         kinds.add(type(primitive).__name__)
-    assert len(kinds) >= 9, kinds
+    # Where a device has no strategy of its own, layers are reductions and products.
+    assert len(kinds) >= (9 if device.traits.is_cpu else 6), kinds
 
 
 @pytest.mark.alone

@@ -130,7 +130,7 @@ def test_memory_that_is_shared_too_early_is_seen(monkeypatch):
         return ops.matmul(a, b)
 
     x, w = arrays((8, 8), (8, 8))
-    with pytest.raises(check.PassError, match=r"replayed in one arena, .* differ"):
+    with pytest.raises(check.PassError, match=r"replayed in shared memory, .* differ"):
         cp.jit(function)(x, w)
 
 

@@ -5,6 +5,7 @@ import pytest
 
 import clprim as cp
 from clprim import ops
+from clprim.ops.attention import attention
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
@@ -182,3 +183,9 @@ def test_gradients_are_pytorchs(name):
     for n, (one, other) in enumerate(zip(found, expected, strict=True)):
         message = f"argument {n}"
         np.testing.assert_allclose(one.get(), other, rtol=1e-7, atol=1e-9, err_msg=message)
+
+
+def test_attention_in_blocks_draws_nothing(monkeypatch):
+    """Where no fused kernel takes it: without dropout nothing depends on random numbers."""
+    monkeypatch.setattr(attention, "differentiate", lambda *_: None)
+    test_gradients_are_pytorchs("attention")

@@ -252,3 +252,23 @@ def test_an_ambiguous_function_gets_its_hint():  # some compilers choose one by 
 def test_functions_of_floats_take_arrays_of_integers_where_they_convert(device):
     x = np.arange(9, dtype=np.int32)
     np.testing.assert_array_equal(cp.Pointwise("y0 = pow(x0, 2);")(cp.asarray(x)).get(), x * x)
+
+
+def test_inline_functions_of_a_preamble_are_static():
+    """C99 defines no other where it is not inlined, and not every compiler inlines."""
+    twice = "inline float twice(float x) { return 2 * x; }"
+    for given, expected in (
+        (twice, f"static {twice}"),
+        (f"static {twice}", f"static {twice}"),
+        (f"inline static{twice[6:]}", f"inline static{twice[6:]}"),
+        (f"/* inline */ {twice}\n{twice}", f"/* inline */ static {twice}\nstatic {twice}"),
+    ):
+        assert define_pointwise("y0 = twice(x0);", name=None, preamble=given).preamble == expected
+
+
+def test_gradients_go_through_such_functions(device):
+    op = cp.Pointwise(
+        "y0 = twice(x0) * x0;", preamble="inline float twice(float x) {return 2 * x;}"
+    )
+    x = cp.asarray(np.arange(5, dtype=np.float32))
+    np.testing.assert_array_equal(op.gradient()(x, grad=x).get(), 4 * np.arange(5.0) ** 2)

@@ -11,7 +11,7 @@ _RANK = {
     )
 }
 _REAL = frozenset(["half", "float", "double"])
-_IGNORED = frozenset(["const", "volatile", "restrict", "private", "__private"])
+_IGNORED = frozenset("const volatile restrict private __private static inline".split())
 _SYNONYMS = {
     ("unsigned",): "uint",
     ("signed",): "int",

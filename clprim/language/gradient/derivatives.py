@@ -169,7 +169,7 @@ REFUSED = {
 #: (Abramowitz and Stegun 6.3.18, 6.4.12), and reflection below 0.
 PREAMBLE = {
     "digamma": """\
-inline {T} digamma({T} x)
+static inline {T} digamma({T} x)
 {{
     {T} below = 0;
     if (x <= 0) {{
@@ -185,7 +185,7 @@ inline {T} digamma({T} x)
 }}
 """,
     "trigamma": """\
-inline {T} trigamma({T} x)
+static inline {T} trigamma({T} x)
 {{
     {T} sum = 0, sign = 1;
     if (x <= 0) {{

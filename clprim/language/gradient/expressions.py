@@ -253,7 +253,7 @@ class Expressions(Places):
                 node, f"{function.name!r} takes {len(function.parameters)} arguments"
             )
         self.deeper(node)
-        ctype = ctypes.of_words(function.type.text.replace("inline", ""), self.types)
+        ctype = ctypes.of_words(function.type.text, self.types)
         try:
             self.scopes, self.part = [{}], "preamble"
             for parameter, value in zip(function.parameters, args, strict=True):

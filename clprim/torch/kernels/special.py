@@ -40,7 +40,7 @@ _TAIL = [number / math.factorial(2 * k) for k, number in enumerate(_BERNOULLI, 1
 # Nine terms and more, then Euler and Maclaurin's formula. Below 0 the sum over all whole k, which
 # has two sides that are alike at halves, less the part that is not asked for.
 _ZETA = """\
-inline {T} zeta_above({T} s, {T} q, {T} unit)
+static inline {T} zeta_above({T} s, {T} q, {T} unit)
 {{
     {T} sum = 0;
     for (int n = 0; n < 9 || q <= 9; n++, q += 1) sum += pow(unit * q, -s);
@@ -55,7 +55,7 @@ inline {T} zeta_above({T} s, {T} q, {T} unit)
     }}
     return sum + power * tail;
 }}
-inline {T} zeta({T} s, {T} q, {T} unit)
+static inline {T} zeta({T} s, {T} q, {T} unit)
 {{
     if (s == 1) return INFINITY;
     if (!(s > 1) || isnan(q)) return NAN;

@@ -50,7 +50,7 @@ def test_a_residual_is_written_over():
     shapes = (2, 4, 5, 6), (4, 4, 3, 3)
     check(block, shapes, overwritten=1)
     replay = cp.jit(block)._compiled(arrays(*shapes), {}).replay
-    assert replay.arena.live < 3 * 2 * 4 * 5 * 6 * 4
+    assert replay.allocations.live < 3 * 2 * 4 * 5 * 6 * 4
 
 
 def test_the_operand_of_a_contraction_stays():

@@ -101,7 +101,8 @@ BLOCKS = [
 
 @pytest.mark.parametrize("memory_format", FORMATS)
 def test_one_kernel(device, some, memory_format):
-    for block in some(BLOCKS, 4):
+    few = not device.traits.is_cpu  # most rows of most blocks do not fit a GPU's local memory
+    for block in some(BLOCKS[:1] if few else BLOCKS, 4):
         check(block, memory_format)
 
 
