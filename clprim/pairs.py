@@ -128,7 +128,7 @@ class Pairs(Strings):
         return found[0] if len(found) == 1 else found  # type: ignore[no-any-return] # or a tuple
 
     def gradient(self, wrt: Any = None) -> PairsGradient:
-        """Returns the operator's gradient, which is made of further `Pairs`.
+        """Returns the operator's gradient: further `Pairs`, or parts' gradients in blocks of rows.
 
         Args:
             wrt: Names of the arrays that gradients are wanted of; all by default.
@@ -137,8 +137,7 @@ class Pairs(Strings):
             What is called with the operator's arguments, ``axis=`` and ``grad=``.
 
         Raises:
-            DefinitionError: A gradient would pass something that has none or is not known: of what
-                keeps its greatest or least element, say, or of results with an axis of their own.
+            DefinitionError: A gradient would pass something that has none or is not known.
         """
         # Derivatives are loaded when first asked for, as they are a fifth of the import.
         from clprim.gradients.pairs import PairsGradient

@@ -5,6 +5,7 @@ import pytest
 from support import BFLOAT16, Guard, equal, numbers, same_bits, wide
 
 import clprim as cp
+from clprim.gradients import pairs_blocks
 
 torch = pytest.importorskip("torch")
 
@@ -225,6 +226,81 @@ def test_gradients(device, name, axis):
         np.testing.assert_allclose(one.get().reshape(want.shape), want, rtol=2e-5, atol=2e-5)
 
 
+PRODUCTS = {**SUM, "expr": "y0 = x0 * x1;"}
+# Values weighted by exponentials of pairs, whose largest is kept aside: attention.
+WEIGHTED = {
+    "expr": "y0 = x0; y1 = x1;",
+    "init": "reduce_y0 = -INFINITY; reduce_y1 = 0; reduce_y2 = 0;",
+    "step": "typeof_y0 m = max(reduce_y0, y0), f = exp(reduce_y0 - m), e = exp(y0 - m); "
+    "reduce_y1 = reduce_y1 * f + e; reduce_y2 = reduce_y2 * f + e * y1; reduce_y0 = m;",
+    "combine": "typeof_reduce_y0 m = max(reduce_y0, other_y0), f = exp(reduce_y0 - m), "
+    "e = exp(other_y0 - m); reduce_y1 = reduce_y1 * f + other_y1 * e; "
+    "reduce_y2 = reduce_y2 * f + other_y2 * e; reduce_y0 = m;",
+    "finalize": "y0 = reduce_y2 / reduce_y1;",
+}
+
+
+def gradients_equal(op, args, grad, expected, axis=-1, wrt=None, **bounds):
+    found = op.gradient(wrt)(*args, grad=cp.asarray(grad), axis=axis)
+    found = found if isinstance(found, tuple) else (found,)
+    for one, want in zip(found, expected, strict=True):
+        bounds = bounds or {"rtol": 2e-5, "atol": 2e-5}
+        np.testing.assert_allclose(wide(one.get()).reshape(want.shape), want, **bounds)
+
+
+@pytest.mark.parametrize("block", [1, 40, 1 << 22])
+def test_gradients_of_results_with_an_axis_of_their_own(device, monkeypatch, block):
+    """Attention of two heads, whose scores have a bias of every pair and fall with distance."""
+    monkeypatch.setattr(pairs_blocks, "BLOCK", block)
+    rng = np.random.default_rng(1)
+    shapes = (2, 9, 4), (2, 13, 4), (9, 13), (2, 13, 5)
+    q, k, bias, v = (rng.standard_normal(s).astype(np.float32) for s in shapes)
+    op = cp.Pairs(
+        inner=cp.Reduction(**PRODUCTS),
+        expr="y0 = d * w0 + x2;",
+        outer=cp.Reduction(**WEIGHTED),
+    )
+    args = *map(cp.asarray, (q[:, :, None], k[:, None], bias, v[:, None])), 0.5
+    leaves = [torch.tensor(a, dtype=torch.float64, requires_grad=True) for a in (q, k, bias, v)]
+    tq, tk, tb, tv = leaves
+    result = torch.softmax(tq @ tk.mT * 0.5 + tb, -1) @ tv
+    np.testing.assert_allclose(op(*args).get(), result.detach(), rtol=1e-5, atol=1e-6)
+    grad = rng.standard_normal(result.shape).astype(np.float32)
+    expected = torch.autograd.grad(result, leaves, torch.tensor(grad, dtype=torch.float64))
+    gradients_equal(op, args, grad, expected)
+    gradients_equal(op, args, grad, expected[3:], wrt="x3")
+    gradients_equal(op, args, grad, expected[1:2], wrt=["x1"])
+
+
+@pytest.mark.parametrize("axis", [-1, -2])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64], ids=str)
+def test_gradients_of_a_largest_value_go_to_it(device, dtype, axis):
+    if dtype == np.float64 and not device.traits.fp64:
+        pytest.skip("no float64")
+    x, y, b = numbers((11, 3), seed=1), numbers((17, 3), seed=2), numbers(17, seed=3)
+    leaves = [torch.tensor(wide(a), dtype=torch.float64, requires_grad=True) for a in (x, y, b)]
+    tx, ty, tb = leaves
+    result = (((tx[:, None] - ty) ** 2).sum(-1) + tb).amax(axis)
+    grad = numbers(result.shape, seed=4)
+    expected = torch.autograd.grad(result, leaves, torch.tensor(wide(grad), dtype=torch.float64))
+    args = [cp.asarray(a.astype(dtype)) for a in (x[:, None], y[None], b)]
+    op = pairs("y0 = d + x2;", LARGEST)
+    gradients_equal(op, args, grad.astype(dtype), expected, axis, rtol=2e-3, atol=1e-6)
+
+
+def test_gradients_of_strings_with_numbers_of_their_own(device):
+    """Numbers are those of all strings, of which each may have some."""
+    scaled = {**SQUARES, "expr": "y0 = (x0 - x1) * w0;"}
+    x, y = numbers((5, 2), seed=1), numbers((8, 2), seed=2)
+    leaves = [torch.tensor(wide(a), dtype=torch.float64, requires_grad=True) for a in (x, y)]
+    result = (-(((leaves[0][:, None] - leaves[1]) * 0.5) ** 2).sum(-1) * 0.25).exp().sum(1)
+    expected = torch.autograd.grad(result.sum(), leaves)
+    args = cp.asarray(x)[:, None], cp.asarray(y)[None], 0.5, 0.25
+    gradients_equal(
+        pairs("y0 = exp(-d * w1);", SUM, scaled), args, np.ones(5, np.float32), expected
+    )
+
+
 @pytest.mark.refusal
 def test_refusals(device):
     total = cp.Reduction(**SUM)
@@ -238,8 +314,13 @@ def test_refusals(device):
         cp.Pairs(inner=squares(), expr="y0 = d; y1 = d;", outer=total)
     with pytest.raises(cp.DefinitionError, match="no value"):
         cp.Pairs(inner=squares(), expr="", outer=total)
-    with pytest.raises(cp.DefinitionError, match="keeps one of its elements"):
-        pairs("y0 = d;", LARGEST).gradient()
+    fading = {
+        **SUM,
+        "step": "reduce_y0 = fma(reduce_y0, 0.5f, y0);",
+        "combine": "reduce_y0 += other_y0;",
+    }
+    with pytest.raises(cp.DefinitionError, match="gradient"):
+        pairs("y0 = d;", fading).gradient()
     op = cp.Pairs(inner=squares(), expr="y0 = d;", outer=total)
     x = cp.zeros((4, 1, 3))
     with pytest.raises(cp.ShapeError, match="rows and columns"):

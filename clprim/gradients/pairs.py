@@ -7,8 +7,6 @@ Each gradient is one more reduction, over columns or over rows.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +17,14 @@ from clprim.call.scalars import check_count
 from clprim.errors import DefinitionError, ShapeError
 from clprim.gradients.arguments import as_names, as_tuple, is_array
 from clprim.gradients.kernels import make
+from clprim.gradients.pairs_blocks import PairsBlocks
+from clprim.gradients.pairs_text import reading, typed
 from clprim.gradients.pointwise import derive_pointwise
 from clprim.language.definition import ReductionDefinition, define_pointwise
 from clprim.language.gradient.derive import Derivation
 from clprim.language.gradient.fold import Folded, derive_reduction
 from clprim.language.rename import renamed
+from clprim.plan.strides import broadcast_shapes
 
 if TYPE_CHECKING:
     from clprim.pairs import Pairs
@@ -45,16 +46,19 @@ class PairsGradient:
     def __init__(self, pairs: Pairs, wrt: Any = None) -> None:
         self.pairs, definition = pairs, pairs.definition
         self._what = f"gradient of {pairs.what}"
-        if definition.spread:
-            raise DefinitionError(
-                f"{self._what}: results have an axis of their own; such gradients are not known"
-            )
         names = as_names(self._what, wrt, definition.inputs, 0)
         self.wrt = names or tuple(f"x{n}" for n in range(definition.inputs))
         self._kernels = lru_cache(maxsize=64)(self._kernel)
         self._folds = lru_cache(maxsize=4)(self._fold)
-        for name in self.wrt:
-            self._kernels(int(name[1:]), "float")  # what cannot be derived is refused now
+        self._in_blocks = lru_cache(maxsize=1)(lambda: PairsBlocks(pairs, self.wrt))
+        self._by_pairs = not definition.spread
+        try:
+            for name in self.wrt if self._by_pairs else ():
+                self._kernels(int(name[1:]), "float")
+        except DefinitionError:
+            self._by_pairs = False
+        if not self._by_pairs:
+            self._in_blocks()  # what cannot be derived is refused now
 
     def __call__(self, *args: Any, grad: Any = None, axis: int = -1) -> Any:
         """Computes the gradients.
@@ -69,8 +73,7 @@ class PairsGradient:
             An array of the shape of each argument asked for; a tuple for several.
 
         Raises:
-            ShapeError: A gradient of another shape than the result, or an array that varies with
-                rows and columns, or with neither.
+            ShapeError: A gradient of another shape than the result.
             DTypeError, DeviceError, BuildError: As the operator.
         """
         pairs, definition = self.pairs, self.pairs.definition
@@ -81,6 +84,9 @@ class PairsGradient:
         check_count(self._what, len(args), definition.inputs, definition.scalars)
         shape = pairs.shape_of([a.shape for a in arrays])
         kept = shape[:-1] if axis == -1 else (*shape[:-2], shape[-1])
+        if definition.spread:
+            ends = [a.shape[-1:] for a in arrays[definition.shared :]]
+            kept += broadcast_shapes(self._what, ends)
         grads = as_tuple(grad)
         if len(grads) != definition.results:
             raise ShapeError(
@@ -93,6 +99,16 @@ class PairsGradient:
                 raise ShapeError(
                     f"{self._what}: grad has shape {rows[f'gy{n}'].shape}, the result {kept}"
                 )
+        if not self._by_pairs or any(
+            self._way(int(n[1:]), arrays[int(n[1:])]) == 0 for n in self.wrt
+        ):
+            same = [a if a.dtype == dtype else a.astype(dtype) for a in arrays]
+            blocks = self._in_blocks()(same, numbers, [*rows.values()], axis)
+            wanted = [arrays[int(name[1:])].dtype for name in self.wrt]
+            found = [
+                g if g.dtype == d else g.astype(d) for g, d in zip(blocks, wanted, strict=True)
+            ]
+            return found[0] if len(found) == 1 else tuple(found)
         self._row_values(rows, args, axis, real)
         lines = {
             n: a.reshape((*kept, 1) if axis == -1 else (*kept[:-1], 1, kept[-1]))
@@ -111,15 +127,11 @@ class PairsGradient:
         return found[0] if len(found) == 1 else tuple(found)
 
     def _way(self, k: int, array: Any) -> int:
-        """The axis along which the gradient of an array is summed: that which it lacks."""
+        """The axis along which the gradient of an array is summed; 0 where it varies with both."""
         shape = array.shape[:-1] if k < self.pairs.definition.own else array.shape
         shape = (1, 1, *shape)
         rows, columns = shape[-2] > 1, shape[-1] > 1
-        if rows and columns:
-            raise ShapeError(
-                f"{self._what}: x{k} has shape {array.shape}, which varies with rows and columns"
-            )
-        return -1 if rows else -2
+        return 0 if rows and columns else -1 if rows else -2
 
     def _row_values(
         self, rows: dict[str, Any], args: tuple[Any, ...], axis: int, real: str
@@ -190,12 +202,12 @@ class PairsGradient:
             raw = {f"reduce_y{n}": f"x{mapped + n}" for n in range(partials)}
             text = "".join(f"typeof_y0 cpd{n} = 0;\n" for n in range(inner.results))
             raw |= {f"y{n}": f"cpd{n}" for n in range(inner.results)}
-            text += "{" + _typed(renamed(inner.finalize, raw)) + "}\n"
+            text += "{" + typed(renamed(inner.finalize, raw)) + "}\n"
             names |= {f"reduce_y{n}": f"cpd{n}" for n in range(inner.results)}
         else:
             names |= {f"reduce_y{n}": f"x{mapped + n}" for n in range(partials)}
-        body = text + _typed(renamed(definition.expr, names))
-        body = _reading(range(mapped + partials), body) + body
+        body = text + typed(renamed(definition.expr, names))
+        body = reading(range(mapped + partials), range(definition.scalars), body) + body
         pair = define_pointwise(body, name=None, preamble=definition.preamble)
         wanted = [mapped + n for n in range(partials)] if k < own else [k - own]
         types = _types(mapped + partials, definition.scalars, real)
@@ -214,7 +226,7 @@ class PairsGradient:
         whole = [f"typeof_y0 cpv{n} = 0;\n" for n in range(count)]
         if any(n[0] == "x" for n in uses):
             again = renamed(pair.expr, back | {f"y{n}": f"cpv{n}" for n in range(count)})
-            whole.append("{" + _typed(again) + "}\n")
+            whole.append("{" + typed(again) + "}\n")
         at = {name: f"x{shared + n}" for n, name in enumerate(used)}
         at |= {f"x{n}": f"cpv{n}" for n in range(count)}
         handed = [(f"cpg{n}", name) for n, name in enumerate(gradients)]
@@ -224,7 +236,7 @@ class PairsGradient:
         results = [(f"y{n}", f"gx{m}") for n, m in enumerate(wanted)]
         whole.append("{" + derived.snippet(results, lambda n: back.get(n, n)) + "}\n")
         mentioned = "".join(whole)
-        expr = _reading(range(own, shared), mentioned) + mentioned
+        expr = reading(range(own, shared), range(definition.scalars), mentioned) + mentioned
         helpers = {
             elements.helpers(gradients): None,
             derived.helpers([g for _, g in results]): None,
@@ -262,25 +274,14 @@ class PairsGradient:
         names = {f"gy{n}": f"x{n}" for n in range(partials)}
         names |= {f"x{n}": f"x{partials + n}" for n in range(inner.inputs)}
         text = elements.snippet([("y0", f"g{name}")], lambda n: names.get(n, n))
-        text = _reading(range(partials + inner.inputs), text) + text
+        text = reading(range(partials + inner.inputs), (), text) + text
         return make("Reduction", text, **_SUM, preamble=elements.helpers([f"g{name}"]))
-
-
-def _reading(arrays: Iterable[int], text: str) -> str:
-    """Reads those arrays that a text does not mention: none may be left out, vectors or not."""
-    unread = [n for n in arrays if not re.search(rf"\bx{n}\b", text)]
-    return "".join(f"typeof_y0 cpn{n} = x{n};\n" for n in unread)
 
 
 def _types(inputs: int, scalars: int, real: str) -> dict[str, str]:
     """OpenCL C types of arrays and numbers."""
     names = [f"x{n}" for n in range(inputs)] + [f"w{n}" for n in range(scalars)]
     return dict.fromkeys(names, real)
-
-
-def _typed(text: str) -> str:
-    """The text with the type of pairs for locals that stand for operands."""
-    return text.replace("typeof_cpd", "typeof_y").replace("typeof_cpv", "typeof_y")
 
 
 @lru_cache(maxsize=64)
