@@ -252,6 +252,9 @@ class Pairs(Strings):
         for side, part in sides.items():
             if part is not None:
                 found |= {f"{side}_{s.rules.part}": s.text for s in part.snippets}
+        if (online := definition.online) is not None:
+            found["exponent"] = online.exponent.text
+            found |= {f"factor_{n}": f.text for n, f in enumerate(online.factors) if f is not None}
         return found | {p.part: p.text for s in definition.snippets for p in s.pieces}
 
     def _refuse_crossed(

@@ -22,7 +22,7 @@ from planning import (
     reduce_plan,
     where_possible,
 )
-from rendered import WELFORD, image_part, kernel_sum
+from rendered import WEIGHTED, WELFORD, image_part, kernel_sum
 from support import BFLOAT16
 
 import clprim as cp
@@ -177,6 +177,9 @@ def nested():
             yield planned(kernel_sum("y0 = d;", **more), rows, columns, v, w, traits=traits)
             some = kernel_sum("if (d > 1) y0 = d; else y0 = 1;", **more)
             yield planned(some, rows, columns, v, w, traits=traits)
+            for expr in ("y0 = d;", "if (d > 1) y0 = d; else y0 = 1;"):
+                softmax = kernel_sum(expr, **WEIGHTED)
+                yield planned(softmax, rows, columns, v, traits=traits)
         finished = cp.Reduction(
             "y0 = x0 * x1 * x2;",
             init="reduce_y0 = 0;",

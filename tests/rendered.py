@@ -193,6 +193,18 @@ def kernel_sum(expr="y0 = exp(-d * w0) * x2;", **outer):
     return cp.Pairs(inner=squares, expr=expr, outer=made, name="kernel_sum")
 
 
+# Values weighted by exponentials of pairs.
+WEIGHTED = {
+    "values": "y0 = x0; y1 = x1;",
+    "init": "reduce_y0 = -INFINITY; reduce_y1 = 0; reduce_y2 = 0;",
+    "step": "typeof_y0 m = max(reduce_y0, y0), f = exp(reduce_y0 - m), e = exp(y0 - m); "
+    "reduce_y1 = reduce_y1 * f + e; reduce_y2 = reduce_y2 * f + e * y1; reduce_y0 = m;",
+    "combine": "typeof_reduce_y0 m = max(reduce_y0, other_y0), f = exp(reduce_y0 - m), "
+    "e = exp(other_y0 - m); reduce_y1 = reduce_y1 * f + other_y1 * e; "
+    "reduce_y2 = reduce_y2 * f + other_y2 * e; reduce_y0 = m;",
+    "finalize": "y0 = reduce_y2 / reduce_y1;",
+}
+
 # Sums over pairs, finished a vector at a time.
 DISTANCES = define("y0 = fabs(x0 - x1);", finalize="y0 = sqrt(reduce_y0);", name="distances")
 
@@ -227,6 +239,10 @@ def reductions():
     yield (
         "reduction/nested",
         where_possible(pairs_plan)(kernel_sum(), *lines, array((300,)), numbers=(0.5,)),
+    )
+    yield (
+        "reduction/nested-softmax",
+        where_possible(pairs_plan)(kernel_sum("y0 = d;", **WEIGHTED), *lines, array((1, 300, 40))),
     )
     yield (
         "reduction/scaled-half",

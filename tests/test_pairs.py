@@ -240,6 +240,94 @@ WEIGHTED = {
 }
 
 
+BRANCHES = {
+    **WEIGHTED,
+    "step": "if (y0 > reduce_y0) { typeof_y0 f = exp(reduce_y0 - y0); reduce_y1 *= f; "
+    "reduce_y2 *= f; reduce_y0 = y0; } "
+    "typeof_y0 e = exp(y0 - reduce_y0); reduce_y1 += e; reduce_y2 += e * y1;",
+}
+# Two sums, whose factors depend on pairs and numbers as well.
+MOMENTS = {
+    "expr": "y0 = x0 * w0; y1 = x1 * x1 + x0 * w1;",
+    "init": WEIGHTED["init"] + " reduce_y3 = 0;",
+    "step": WEIGHTED["step"].replace("reduce_y0 = m;", "reduce_y3 = reduce_y3 * f + e * x1;")
+    + " reduce_y0 = m;",
+    "combine": WEIGHTED["combine"].replace("reduce_y0 = m;", "")
+    + "reduce_y3 = reduce_y3 * f + other_y3 * e; reduce_y0 = m;",
+    "finalize": "y0 = reduce_y2 / reduce_y1; y1 = reduce_y3 / reduce_y1;",
+}
+
+
+def softmax_of(scores):
+    e = np.exp(scores - scores.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+@pytest.mark.parametrize("strings", [WEIGHTED, BRANCHES], ids=["straight", "branches"])
+@pytest.mark.parametrize("width", [1, 5, 64, 130])
+@pytest.mark.parametrize("columns", [1, 37, 300])
+def test_values_weighted_by_exponentials(traits, some, strings, width, columns):
+    rng = np.random.default_rng(width)
+    x, y = (rng.standard_normal((2, n, 7)).astype(np.float32) * 3 for n in (19, columns))
+    v = rng.standard_normal((2, columns, width)).astype(np.float32)
+    scores = np.float64(x) @ np.float64(y).swapaxes(1, 2)
+    bent = np.where(scores > 0, scores, 2 * scores)
+    for expr, scaled in (("y0 = d;", scores), ("y0 = d; if (d < 0) y0 = 2 * d;", bent)):
+        op = pairs(expr, strings, PRODUCTS)
+        found = op(cp.asarray(x)[:, :, None], cp.asarray(y)[:, None], cp.asarray(v)[:, None])
+        expected = softmax_of(scaled) @ np.float64(v)
+        np.testing.assert_allclose(found.get(), expected, rtol=1e-5, atol=3e-5)
+    turned = pairs("y0 = d;", strings, PRODUCTS)(
+        cp.asarray(y)[:, :, None], cp.asarray(x)[:, None], cp.asarray(v)[:, :, None], axis=-2
+    )
+    expected = softmax_of(scores) @ np.float64(v)
+    np.testing.assert_allclose(turned.get(), expected, rtol=1e-5, atol=3e-5)
+
+
+def test_sums_whose_factors_depend_on_pairs_and_numbers(traits):
+    rng = np.random.default_rng(3)
+    x, y = (rng.standard_normal((n, 4)).astype(np.float32) for n in (23, 41))
+    v = rng.standard_normal((41, 20)).astype(np.float32)
+    args = cp.asarray(x)[:, None], cp.asarray(y)[None], cp.asarray(v)[None], 0.5, 0.25
+    d = np.float64(x) @ np.float64(y).T
+    weights = softmax_of(d * 0.5)
+    squares, plain = pairs("y0 = d;", MOMENTS, PRODUCTS)(*args)
+    expected = weights @ np.float64(v) ** 2 + (weights * d * 0.25).sum(1, keepdims=True)
+    np.testing.assert_allclose(squares.get(), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(plain.get(), weights @ np.float64(v), rtol=1e-5, atol=1e-6)
+
+
+def test_columns_without_weight(traits):
+    """A mask of -infinity: of some columns, of all of a panel, of the first ones."""
+    rng = np.random.default_rng(4)
+    x, y = (rng.standard_normal((n, 3)).astype(np.float32) for n in (9, 200))
+    v = rng.standard_normal((200, 6)).astype(np.float32)
+    bias = np.where(rng.random((9, 200)) < 0.3, -np.inf, 0).astype(np.float32)
+    bias[2, :150] = -np.inf
+    bias[3, 64:128] = -np.inf
+    bias[4, 1:] = -np.inf
+    bias[4, 0] = 0
+    op = pairs("y0 = d + x2;", WEIGHTED, PRODUCTS)
+    args = cp.asarray(x)[:, None], cp.asarray(y)[None], cp.asarray(bias), cp.asarray(v)[None]
+    expected = softmax_of(np.float64(x) @ np.float64(y).T + bias) @ np.float64(v)
+    np.testing.assert_allclose(op(*args).get(), expected, rtol=1e-5, atol=1e-6)
+    bias[5, 7] = np.nan
+    found = op(*args[:2], cp.asarray(bias), args[3]).get()
+    assert np.isnan(found[5]).all()
+    np.testing.assert_allclose(np.delete(found, 5, 0), np.delete(expected, 5, 0), rtol=1e-5)
+
+
+def test_weighted_values_do_not_depend_on_their_place(traits):
+    rng = np.random.default_rng(5)
+    x, y = (rng.standard_normal((n, 5)).astype(np.float32) for n in (50, 70))
+    v = rng.standard_normal((70, 33)).astype(np.float32)
+    op = pairs("y0 = d;", WEIGHTED, PRODUCTS)
+    rest = cp.asarray(y)[None], cp.asarray(v)[None]
+    whole = op(cp.asarray(x)[:, None], *rest).get()
+    assert (op(cp.asarray(x[13:14])[:, None], *rest).get() == whole[13:14]).all()
+    assert (op(cp.asarray(x[7:30])[:, None], *rest).get() == whole[7:30]).all()
+
+
 def gradients_equal(op, args, grad, expected, axis=-1, wrt=None, **bounds):
     found = op.gradient(wrt)(*args, grad=cp.asarray(grad), axis=axis)
     found = found if isinstance(found, tuple) else (found,)

@@ -15,6 +15,7 @@ from clprim.language.definition import (
     kernel_name,
     require_assigned,
 )
+from clprim.language.online_softmax import OnlineSoftmax, online_softmax
 from clprim.language.preamble import read_preamble
 from clprim.language.snippet import Rules, Snippet
 
@@ -71,6 +72,11 @@ class PairsDefinition:
     def spread(self) -> bool:
         """Whether results have an axis of their own, along which the last arrays lie."""
         return self.inputs > self.shared
+
+    @cached_property
+    def online(self) -> OnlineSoftmax | None:
+        """What is known of an outer reduction along results' own axis that is a softmax."""
+        return online_softmax(self.outer, self.values) if self.spread else None
 
     @cached_property
     def componentwise(self) -> bool:

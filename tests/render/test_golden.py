@@ -72,6 +72,8 @@ def snippet(code, part):
         for name, text in zip(phase.parts, texts, strict=True):
             if name == part:
                 return text
+    if part.startswith("factor_"):
+        return code.factors[int(part.removeprefix("factor_"))]
     for side in ("inner", "outer"):
         if part.startswith(f"{side}_"):
             return getattr(getattr(code, side), part.removeprefix(f"{side}_"))

@@ -12,7 +12,7 @@ from clprim.language.gradient.derive import Derivation, refused, start, terms_of
 from clprim.language.gradient.reverse import Reverse
 from clprim.language.gradient.simplify import Algebra
 from clprim.language.gradient.steps import classify, elements_in
-from clprim.language.gradient.terms import Term, below
+from clprim.language.gradient.terms import Term, Terms, below
 from clprim.language.gradient.trials import Kept
 from clprim.language.gradient.values import Refusal
 
@@ -72,6 +72,18 @@ def derive_reduction(
         DefinitionError: A gradient passes what has none, or a step that is not understood.
     """
     return _Fold(definition, real, ctypes, lenient).gradients(grads, wrt)
+
+
+def kept_of(
+    definition: ReductionDefinition, real: str, ctypes: Mapping[str, str]
+) -> tuple[list[Kept], Terms, Mapping[str, str]]:
+    """Returns what partials keep, where terms of it are, and the types of what these name.
+
+    Raises:
+        DefinitionError: A snippet that is not understood.
+    """
+    fold = _Fold(definition, real, ctypes, False)
+    return fold.kept, fold.run.terms, fold.types
 
 
 def shares(

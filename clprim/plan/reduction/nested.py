@@ -54,7 +54,11 @@ def nested_tile(what: Nested, traits: DeviceTraits) -> NestedTile:
         tall = max(1, registers // unroll)
     else:
         vector, unroll, tall = 1, max(1, min(SCALARS, columns)), SCALAR_ROWS
+    online, sums = definition.online, outer.partials
     own_vectors = outer.componentwise and not outer.positions
+    if online is not None:  # the others are the same along results' own axis
+        own_vectors = online.componentwise and outer.combine_componentwise
+        sums = max(1, sum(factor is not None for factor in online.factors))
     mode = "vectors" if own_vectors and vector > 1 else "scalars"
     wide = across = beside = 1
     if definition.spread:
@@ -65,7 +69,7 @@ def nested_tile(what: Nested, traits: DeviceTraits) -> NestedTile:
         held = 1 + sum(1 for row in spread_rows(what) if row)
         tall = max(1, min(tall, MOST_VECTORS // (across * held * outer.partials)))
         if own:
-            beside = max(1, min(across, traits.sums * 6 // (7 * tall * outer.partials)))
+            beside = max(1, min(across, traits.sums * 6 // (7 * tall * sums)))
         else:
             beside = min(across, SCALARS)
         across = round_up(across, beside)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from clprim.dtypes import AnyDType, stored_type
 from clprim.language.definition import ReductionDefinition
@@ -104,6 +105,10 @@ class NestedCode(KernelCode):
         position: Whether the outer one asks for a pair's position.
         scalars: The run-time numbers.
         kept: Loops of batches.
+        maximum: The outer partial that is the largest exponent, where the others are sums of
+            exponentials; see `clprim.language.online_softmax`. Else "".
+        exponent: What assigns the exponent of a pair, and ...
+        factors: ... what every partial's exponentials are multiplied by, or "".
     """
 
     real: str
@@ -128,6 +133,9 @@ class NestedCode(KernelCode):
     position: bool
     scalars: tuple[ScalarCode, ...]
     kept: int
+    maximum: str = ""
+    exponent: str = ""
+    factors: tuple[str, ...] = ()
     partials: tuple[PartialCode, ...] = ()
 
 
@@ -171,7 +179,8 @@ def nested_code(
     definition, real = what.definition, stored_type(what.real).value
     printed = Printed()
     types = {f"x{k}": real for k in range(len(codes))}
-    types |= {f"w{n}": real for n in range(definition.scalars)}
+    scalar_types = {f"w{n}": real for n in range(definition.scalars)}
+    types |= scalar_types
     types |= {
         f"{family}{n}": real for family in ("y", "reduce_y") for n in range(definition.values)
     }
@@ -193,7 +202,15 @@ def nested_code(
     chain = max(1, PAIRS_CHAIN // each) if tile.mode != "spread" else 4
     outer = _part(definition.outer, what, printed, what.partials, "outer", panels, chain=chain)
     outer = replace(outer, results=results, scalars=scalars, kept=len(what.shape) - 2)
-    shared = definition.shared
+    shared, online = definition.shared, definition.online
+    softmax: dict[str, Any] = {}
+    if online is not None:
+        taken = (
+            {f"x{n}": real for n in range(definition.outer.inputs)} | scalar_types | {"y0": real}
+        )
+        softmax["maximum"] = outer.partials[online.maximum].name
+        softmax["exponent"] = printed.text(online.exponent, taken)
+        softmax["factors"] = tuple(printed.text(f, taken) for f in online.factors)
     return NestedCode(
         name=definition.name,
         preamble=definition.preamble,
@@ -225,6 +242,7 @@ def nested_code(
         position="reduce_item" in definition.outer.step.used | definition.outer.expr.used,
         scalars=scalars,
         kept=len(what.shape) - 2,
+        **softmax,
     )
 
 
