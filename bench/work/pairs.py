@@ -35,6 +35,18 @@ STRINGS = {
         "reduce_y0 = fmax(reduce_y0, y0);",
     ),
 }
+#: A mean of x1 by exponentials of x0, whose largest is kept aside.
+SOFTMAX = {
+    "expr": "y0 = x0; y1 = x1;",
+    "init": "reduce_y0 = -INFINITY; reduce_y1 = 0; reduce_y2 = 0;",
+    "step": "typeof_y0 m = max(reduce_y0, y0), f = exp(reduce_y0 - m), e = exp(y0 - m);"
+    " reduce_y1 = reduce_y1 * f + e; reduce_y2 = reduce_y2 * f + e * y1; reduce_y0 = m;",
+    "combine": "typeof_reduce_y0 m = max(reduce_y0, other_y0);"
+    " typeof_reduce_y0 f = exp(reduce_y0 - m), e = exp(other_y0 - m);"
+    " reduce_y1 = reduce_y1 * f + other_y1 * e; reduce_y2 = reduce_y2 * f + other_y2 * e;"
+    " reduce_y0 = m;",
+    "finalize": "y0 = reduce_y2 / reduce_y1;",
+}
 _OF_PRODUCTS = {"L1": 0.40, "max-plus, by a comparison": 0.55, "max-plus, by fmax": 0.25}
 
 
@@ -73,7 +85,8 @@ def run_pairs(
     device: Device, *, repeats: int, quick: bool, progress: Callable[[str, float], None]
 ) -> list[Row]:
     """Measures all jobs."""
-    jobs = [*product_jobs(quick=quick), *kernel_jobs(quick=quick), *nearest_jobs(quick=quick)]
+    kinds = product_jobs, kernel_jobs, nearest_jobs, attention_jobs
+    jobs = [job for kind in kinds for job in kind(quick=quick)]
     rows = []
     for job in jobs:
         rows.append(_measured(job, device, repeats, quick=quick))
@@ -193,6 +206,25 @@ def nearest_jobs(*, quick: bool) -> list[Job]:
         title = f"{k} nearest of {count}, {depth} dimensions"
         targets = (target,) if k == 1 else ()
         jobs.append(Job("Nearest points", title, count * count * depth, call, rivals, targets))
+    return jobs
+
+
+def attention_jobs(*, quick: bool) -> list[Job]:
+    """Attention with a string for its scores, beside our own without one."""
+    jobs = []
+    for count, depth in ((40, 8),) if quick else ((1024, 64), (2048, 128)):
+        _, (q, k, v) = _points(*[(8, count, depth)] * 3)
+        product = cp.Reduction("y0 = x0 * x1;", init="reduce_y0 = 0;", step="reduce_y0 += y0;")
+        operator = cp.Pairs(inner=product, expr="y0 = d * w0;", outer=cp.Reduction(**SOFTMAX))
+        scale = depth**-0.5
+        call = functools.partial(operator, q[:, :, None], k[:, None], v[:, None], scale)
+        rivals: dict[str, Callable[[], Any]] = {
+            "our attention": functools.partial(ops.scaled_dot_product_attention, q, k, v)
+        }
+        target = Target("our attention", 0.9, "of our attention")
+        title = f"attention, 8 heads, {count} × {count} × {depth}"
+        terms = 8 * count * count * 2 * depth
+        jobs.append(Job("Attention with a score string", title, terms, call, rivals, (target,)))
     return jobs
 
 
