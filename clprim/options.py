@@ -26,9 +26,11 @@ class Options:
     Attributes:
         convolution_error: Relative root mean square error that the algorithm of a convolution may
             have, of independent inputs; 0 admits none but sums of products.
+        tune: Whether the first call of a new class of contractions times tiles.
     """
 
     convolution_error: float = _CONVOLUTION_ERROR
+    tune: bool = False
 
 
 _process: Options | None = None
@@ -51,6 +53,10 @@ class options:  # noqa: N801 # a statement, as `with cp.options(...)`, as contex
         convolution_error: Relative root mean square error that the algorithm of a convolution may
             have. The default, 5e-6, admits Winograd's F(2 × 2) and F(4 × 4); 0 admits none. The
             environment variable ``CLPRIM_CONVOLUTION_ERROR`` sets it for a process.
+        tune: Whether the first call of a new class of products or convolutions times a dozen
+            tiles at most, in memory of its own and for about a second beside builds, and keeps
+            what wins in the user's table of the device, where every process finds it. The
+            environment variable ``CLPRIM_TUNE=1`` sets it for a process.
 
     Raises:
         DefinitionError: An option that there is not, or a value that it cannot have.
@@ -105,16 +111,22 @@ def _read_environment() -> Options:
         variable = f"CLPRIM_{field.name.upper()}"
         text = os.environ.get(variable)
         if text is not None:
-            try:
-                value: float | str = float(text)
-            except ValueError:
-                value = text
-            given[field.name] = _checked(field.name, value, variable)
+            given[field.name] = _checked(field.name, _value(field.name, text), variable)
     _process = Options(**given)
     return _process
 
 
-def _checked(name: str, value: Any, where: str) -> float:
+def _value(name: str, text: str) -> Any:
+    """Returns what an environment variable says."""
+    if name == "tune":
+        return {"0": False, "1": True}.get(text, text)
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _checked(name: str, value: Any, where: str) -> Any:
     """Returns a value that the option can have.
 
     Raises:
@@ -123,6 +135,11 @@ def _checked(name: str, value: Any, where: str) -> float:
     known = [field.name for field in fields(Options)]
     if name not in known:
         raise DefinitionError(f"{where}: {name} is unknown; expected {', '.join(known)}")
+    if name == "tune":
+        if isinstance(value, bool):
+            return value
+        expected = "1 or 0" if where.startswith("CLPRIM") else "True or False"
+        raise DefinitionError(f"{where}: tune={quoted(value)}: expected {expected}")
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     if not (is_number and value >= 0):
         raise DefinitionError(f"{where}: {name}={quoted(value)}: expected a number of at least 0")

@@ -17,6 +17,7 @@ from clprim.options import Options, current_options
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(sys.modules["clprim.options"], "_process", None)
     monkeypatch.delenv("CLPRIM_CONVOLUTION_ERROR", raising=False)
+    monkeypatch.delenv("CLPRIM_TUNE", raising=False)
     yield
 
 
@@ -91,3 +92,20 @@ def test_numbers_of_other_kinds_are_taken(value: Any) -> None:
 def test_an_unknown_option_names_those_that_there_are() -> None:
     with pytest.raises(cp.DefinitionError, match="tolerance is unknown; expected convolution_er"):
         cp.options(tolerance=1)
+
+
+def test_tuning_is_on_or_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Options().tune is False
+    with cp.options(tune=True):
+        assert current_options() == Options(tune=True)
+    for wrong in (1, 0, "yes", None):
+        with pytest.raises(cp.DefinitionError, match=r"tune=.*: expected True or False"):
+            cp.options(tune=wrong)
+    for text, value in (("1", True), ("0", False)):
+        monkeypatch.setattr(sys.modules["clprim.options"], "_process", None)
+        monkeypatch.setenv("CLPRIM_TUNE", text)
+        assert current_options().tune is value
+    monkeypatch.setattr(sys.modules["clprim.options"], "_process", None)
+    monkeypatch.setenv("CLPRIM_TUNE", "on")
+    with pytest.raises(cp.DefinitionError, match="CLPRIM_TUNE: tune='on': expected 1 or 0"):
+        current_options()

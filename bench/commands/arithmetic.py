@@ -25,9 +25,9 @@ from bench.work.blocks import Separate, block_jobs
 from bench.work.conv import conv_jobs
 from bench.work.depthwise import DEPTHWISE, Grouped, bandwidth_table, depthwise_jobs
 from bench.work.gemm import gemm_jobs
-from bench.work.networks import NETWORKS
 from bench.work.pairs import pairs_report, run_pairs
 from bench.work.subpixel import run_subpixel
+from clprim.tune.networks import NETWORKS
 
 
 @takes(run=charted_run_of)

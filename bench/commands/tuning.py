@@ -15,7 +15,6 @@ from bench.commands.options import RESULTS, Layers, Run, folder_of, layers_of, r
 from bench.commands.output import as_written, finish, label_of, moving
 from bench.page.report import slug
 from bench.tune.tune import (
-    Tuned,
     entries_of,
     record,
     to_ship,
@@ -25,10 +24,11 @@ from bench.tune.tune import (
 from bench.work.conv import conv_jobs
 from bench.work.depthwise import DEPTHWISE, depthwise_jobs
 from bench.work.gemm import gemm_jobs
-from bench.work.networks import NETWORKS
 from clprim.plan.families import FAMILIES
 from clprim.plan.table import TuningFile
 from clprim.runtime import tables as tuning
+from clprim.tune.measure import Tuned
+from clprim.tune.networks import NETWORKS
 
 _TUNED = Path(cp.__file__).resolve().parent / "tuned"
 
@@ -60,7 +60,7 @@ def tune(
         folder, run = _TUNED, replace(run, output=RESULTS)
     folder.mkdir(parents=True, exist_ok=True)
     with moving() as progress:
-        found = tune_all(cases, run.device, run.repeats, progress=progress)
+        found = tune_all(cases, run.repeats, progress=progress)
     if ship is not None:
         page = folder / f"{slug(run.device)}.json"
         table = to_ship(found, run.device, tuple(ship.split(",")), _read(page))
@@ -90,7 +90,7 @@ def _keep(found: Sequence[Tuned], run: Run) -> str:
     if run.quick:
         return "kept nowhere: --quick"
     try:
-        path = tuning.save(run.device, entries_of(found))
+        path = tuning.save(run.device, entries_of(found), cp.__version__)
     except OSError as error:
         typer.echo(f"the table cannot be kept: {error}", err=True)
         raise typer.Exit(1) from None

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import clprim as cp
 from bench.peers.peer import Call, Inputs, Peer
-from bench.work.networks import Layer
 from clprim.runtime.device import Device
+from clprim.tune.networks import Layer
 
 if TYPE_CHECKING:
     from bench.work.conv import Conv

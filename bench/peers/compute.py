@@ -17,9 +17,9 @@ from bench.peers.ncnn_net import Ncnn
 from bench.peers.onnx_runtime import OnnxRuntime
 from bench.peers.peer import Call, Inputs, Peer
 from bench.peers.tiny_grad import TinyGrad
-from bench.work.networks import ACTIVATIONS
 from clprim import ops
 from clprim.runtime.device import Device
+from clprim.tune.networks import ACTIVATIONS
 
 if TYPE_CHECKING:
     from bench.work.blocks import Block

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from bench.work.networks import NETWORKS
 from clprim.language.definition import define_pointwise, define_reduction
 from clprim.language.grouped import define_grouped
 from clprim.plan.conv.dense import dense_convolution, dense_depthwise
@@ -28,6 +27,7 @@ from clprim.plan.reduction.code import Scaling
 from clprim.plan.reduction.planner import plan_reduction
 from clprim.plan.strides import Operand, broadcast_shapes, dense_strides
 from clprim.traits import DeviceTraits
+from clprim.tune.networks import NETWORKS
 
 FLOAT = np.dtype(np.float32)
 _LAST = (0, 2, 3, 1)

@@ -12,9 +12,9 @@ from bench.clock.compute import Promise
 from bench.peers.compute import Packs
 from bench.peers.peer import Inputs
 from bench.work.conv import FORMATS
-from bench.work.networks import Layer
 from bench.work.reference import conv_forward
 from clprim.runtime.device import Device
+from clprim.tune.networks import Layer
 
 Shape = tuple[int, ...]
 

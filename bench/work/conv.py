@@ -11,8 +11,8 @@ import numpy as np
 from bench.clock.compute import Promise
 from bench.peers.peer import Inputs
 from bench.work import reference
-from bench.work.networks import NETWORKS, Layer
 from clprim.runtime.device import Device
+from clprim.tune.networks import NETWORKS, Layer
 
 Shape = tuple[int, ...]
 

@@ -12,115 +12,18 @@ from bench.page.report import Table
 from bench.peers.compute import Packs
 from bench.peers.peer import Inputs
 from bench.work.conv import FORMATS, Conv
-from bench.work.networks import Layer, Network
 from clprim import ops
 from clprim.errors import DeviceError
 from clprim.runtime.ceilings import best, copy_candidates
 from clprim.runtime.device import Device
+from clprim.tune.depthwise import DEPTHWISE, layer_of
+from clprim.tune.networks import Layer
 
 _WHAT = {"forward": "forward", "input": "gradient by input", "weight": "gradient by weight"}
 # Promised are these layers only, at this batch.
 _PROMISED = "mobilenet-v2", 8
 # Layers whose input and result are larger than this many caches come from memory.
 _LARGE = 1
-
-
-def _layer(
-    channels: int, size: int, kernel: int = 3, stride: int = 1, count: int = 1, dilation: int = 1
-) -> Layer:
-    padding = dilation * (kernel // 2)
-    return Layer(
-        channels, channels, kernel, size, stride, padding, channels, count, dilation=dilation
-    )
-
-
-# Howard and others: MobileNets, 2017, table 1.
-_V1 = (
-    _layer(32, 112),
-    _layer(64, 112, stride=2),
-    _layer(128, 56),
-    _layer(128, 56, stride=2),
-    _layer(256, 28),
-    _layer(256, 28, stride=2),
-    _layer(512, 14, count=5),
-    _layer(512, 14, stride=2),
-    _layer(1024, 7),
-)
-
-# Sandler and others: MobileNetV2, 2018, table 2.
-_V2 = (
-    _layer(32, 112),
-    _layer(96, 112, stride=2),
-    _layer(144, 56),
-    _layer(144, 56, stride=2),
-    _layer(192, 28, count=2),
-    _layer(192, 28, stride=2),
-    _layer(384, 14, count=4),
-    _layer(576, 14, count=2),
-    _layer(576, 14, stride=2),
-    _layer(960, 7, count=3),
-)
-
-# Howard and others: Searching for MobileNetV3, 2019, table 1, large.
-_V3 = (
-    _layer(16, 112),
-    _layer(64, 112, stride=2),
-    _layer(72, 56),
-    _layer(72, 56, 5, stride=2),
-    _layer(120, 28, 5, count=2),
-    _layer(240, 28, stride=2),
-    _layer(200, 14),
-    _layer(184, 14, count=2),
-    _layer(480, 14),
-    _layer(672, 14),
-    _layer(672, 14, 5, stride=2),
-    _layer(960, 7, 5, count=2),
-)
-
-# Tan, Le: EfficientNet, 2019, table 1.
-_B0 = (
-    _layer(32, 112),
-    _layer(96, 112, stride=2),
-    _layer(144, 56),
-    _layer(144, 56, 5, stride=2),
-    _layer(240, 28, 5),
-    _layer(240, 28, stride=2),
-    _layer(480, 14, count=2),
-    _layer(480, 14, 5),
-    _layer(672, 14, 5, count=2),
-    _layer(672, 14, 5, stride=2),
-    _layer(1152, 7, 5, count=3),
-    _layer(1152, 7),
-)
-
-# Liu and others: A ConvNet for the 2020s, 2022, ConvNeXt-T.
-_NEXT = (
-    _layer(96, 56, 7, count=3),
-    _layer(192, 28, 7, count=3),
-    _layer(384, 14, 7, count=9),
-    _layer(768, 7, 7, count=3),
-)
-
-# Chen and others: DeepLabV3+, 2018, on MobileNetV2 at 513² with an output stride of 8: its last
-# blocks, and separable pyramid pooling.
-_DEEPLAB = (
-    _layer(384, 65, dilation=2, count=4),
-    _layer(576, 65, dilation=2, count=2),
-    _layer(960, 65, dilation=4, count=3),
-    _layer(320, 65, dilation=8),
-    _layer(320, 65, dilation=12),
-    _layer(320, 65, dilation=24),
-)
-
-#: By the name that ``--network`` takes.
-DEPTHWISE = {
-    "mobilenet-v1": Network("MobileNet", _V1),
-    "mobilenet-v2": Network("MobileNetV2", _V2),
-    "mobilenet-v3": Network("MobileNetV3-Large", _V3),
-    "efficientnet-b0": Network("EfficientNet-B0", _B0),
-    "convnext": Network("ConvNeXt-T", _NEXT),
-    "deeplab": Network("DeepLab on MobileNetV2", _DEEPLAB, batches=(2,)),
-}
 
 
 class Grouped(Packs):
@@ -195,7 +98,7 @@ def _tiny(layers: Iterable[Layer]) -> tuple[Layer, ...]:
     found: dict[tuple[int, int, int], Layer] = {}
     for layer in layers:
         kind = (layer.kernel, layer.stride, layer.dilation)
-        small = _layer(20, layer.kernel + 4, *kind[:2], layer.count, layer.dilation)
+        small = layer_of(20, layer.kernel + 4, *kind[:2], layer.count, layer.dilation)
         found.setdefault(kind, small)
     return tuple(found.values())
 

@@ -22,9 +22,9 @@ from bench.page.targets import Target, Verdict, judge
 from bench.peers.compute import OneDNN, Packing, Packs, Prepacked
 from bench.peers.peer import SCALAR, Inputs, Peer, available_peers, definition
 from bench.work.conv import Conv
-from bench.work.networks import Layer
 from bench.work.workloads import FIRST_CALLS, IMPORT, LAUNCH, LAUNCH_CONV, LAUNCH_FRESH, LAUNCH_OUT
 from clprim.runtime.device import Device
+from clprim.tune.networks import Layer
 
 _ROOT = Path(__file__).resolve().parents[2]
 _BARE, _CALL = "bare enqueue", "kernel(queue, …)"

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.work.networks import ACTIVATIONS, Layer
+from clprim.tune.networks import ACTIVATIONS, Layer
 
 Array = np.ndarray[Any, np.dtype[np.float32]]
 

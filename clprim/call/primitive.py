@@ -26,9 +26,9 @@ from clprim.plan.strides import Operand
 from clprim.plan.table import Table
 from clprim.runtime.device import Device, current_device
 from clprim.runtime.source_cache import source_of
-from clprim.runtime.tables import table_of
 from clprim.runtime.tracing import active
 from clprim.traits import DeviceTraits
+from clprim.tune.ask import table_for
 
 _NOTHING: Mapping[str, PackedWeight] = {}
 
@@ -236,7 +236,7 @@ def able(
     if active.now is not None:
         request = request_of(primitive, device, arrays, as_numbers(numbers), outs, options)
         try:
-            primitive.plan(primitive.problem(request, device), device.traits, table_of(device))
+            primitive.plan(primitive.problem(request, device), device.traits, table_for(device))
         except NoPlanError:
             return False
         return True
@@ -258,7 +258,7 @@ def sources(
     device = current_device()
     request = request_of(primitive, device, arrays, as_numbers(numbers), outs, options)
     problem = primitive.problem(request, device)
-    plan = primitive.plan(problem, device.traits, table_of(device))
+    plan = primitive.plan(problem, device.traits, table_for(device))
     if plan is None or not plan.stages:
         return primitive.nothing
     return "\n".join(source_of(stage.template, stage.code) for stage in plan.stages)
@@ -277,7 +277,7 @@ def _prepare(
     request = request_of(primitive, device, arrays, numbers, outs, options, kept)
     problem = primitive.problem(request, device)
     try:
-        plan = primitive.plan(problem, device.traits, table_of(device))
+        plan = primitive.plan(problem, device.traits, table_for(device))
     except NoPlanError:
         return _NO_CALL
     return built(device, primitive, problem, plan, primitive.outputs(problem))

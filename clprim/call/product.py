@@ -161,7 +161,7 @@ def contract(
         kept, w = {"w": w}, w.array
     arrays = (x, w, *extras) if extras else (x, w)
     scalars = (beta, *numbers) if numbers else (beta,)
-    error = current_options().convolution_error
+    chosen = current_options()
     try:
         scaled: bool | None = bool(beta)
     except (TypeError, ValueError):  # several numbers, which are refused below
@@ -178,7 +178,7 @@ def contract(
             scalars,
             outs,
             options,
-            (key, scaled, error, kept is not _NOTHING),
+            (key, scaled, chosen.convolution_error, chosen.tune, kept is not _NOTHING),
             kept,
         )[0]
     except DTypeError as error:

@@ -23,6 +23,7 @@ from clprim.graph.arguments import described
 from clprim.graph.graph import Graph, buffer_of
 from clprim.graph.steps import steps_of
 from clprim.graph.trace import Trace, traced
+from clprim.options import current_options
 from clprim.runtime import tracing
 from clprim.runtime.device import Device, current_device
 
@@ -56,7 +57,7 @@ def repeatable(function: Callable[P, R]) -> Callable[P, R]:
             found = None
         if found is None:
             return function(*args, **options)
-        signature, arrays = found
+        signature, arrays = (found.key, current_options()), found.arrays
         repeat = calls.get(signature, _NEVER_SEEN)
         if repeat is _NEVER_SEEN:
             repeat = None  # where arrays have no elements, little is launched

@@ -1,4 +1,4 @@
-"""The command line: ``clprim devices``, ``explain``, ``demo``, ``doctor`` and ``run``.
+"""The command line: ``clprim devices``, ``explain``, ``demo``, ``doctor``, ``run`` and ``tune``.
 
 It needs nothing beyond what the library itself needs. Whatever clprim raises on purpose is printed
 as one message and ends with exit status 2; a traceback would be a bug.
@@ -18,7 +18,7 @@ import pyopencl as cl
 
 import clprim
 from clprim.arrays.creation import full
-from clprim.command import run
+from clprim.command import run, tune
 from clprim.command.explain import COMMON, explanation_of, sketch
 from clprim.command.explain_page import Timing, explain_page
 from clprim.command.progress import waiting
@@ -47,6 +47,14 @@ examples:
       --step "reduce_y0 += y0; reduce_y1 += y1" --axis 0,2,3 --memory-format channels_last
   clprim explain "y0 = tanh(x0)" --dtype bfloat16 --traits gpu
   clprim explain "y0 = tanh(x0)" --html tanh.html
+"""
+
+_TUNE_EXAMPLES = """\
+examples:
+  clprim tune train.py --epochs 1
+  clprim tune --network resnet50 --batch 1
+  clprim tune --problem "conv2d 8,64,56,56 64,64,3,3 padding=1"
+  clprim tune --export my-gpu.json
 """
 
 
@@ -142,6 +150,20 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_arguments(running)
     running.set_defaults(command=_run)
+
+    tuning = commands.add_parser(
+        "tune",
+        help="time tiles of products and convolutions on your device, keep the fastest",
+        description="Finds the products and convolutions of a script, a network or a problem, "
+        "times their most promising tiles, about a second each beside builds, and keeps what wins "
+        "in the user's table of the device, where every later program finds it. "
+        "cp.options(tune=True) and CLPRIM_TUNE=1 do the same at first calls. Options go before "
+        "the script.",
+        epilog=_TUNE_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    tune.add_arguments(tuning)
+    tuning.set_defaults(command=_tune)
     return parser
 
 
@@ -391,3 +413,12 @@ def _run(args: argparse.Namespace) -> int:
     if args.device is not None:
         set_device(args.device)
     return run.run(args)
+
+
+# --- tune ----------------------------------------------------------------------------------------
+
+
+def _tune(args: argparse.Namespace) -> int:
+    if args.device is not None:
+        set_device(args.device)
+    return tune.run(args)

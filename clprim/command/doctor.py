@@ -18,19 +18,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import clprim as cp
 from clprim.command.doctor_checks import Found, checks, examine
 from clprim.command.doctor_speed import Timed, Tuning, timed, tune, workloads
+from clprim.command.progress import Progress
 from clprim.errors import DeviceError
 from clprim.runtime import probe
 from clprim.runtime.ceilings import Measurement, measure
 from clprim.runtime.device import Device
-from clprim.runtime.tables import save
 from clprim.text_table import format_table
-
-WIDTH = 30
+from clprim.tune.ask import keep as keep_entries
 
 
 @dataclass(frozen=True)
@@ -97,35 +96,6 @@ class Findings:
         }
 
 
-class Progress:
-    """A bar on a terminal; lines elsewhere, one for every part.
-
-    Args:
-        total: Steps.
-        stream: Where to.
-    """
-
-    def __init__(self, total: int, stream: TextIO) -> None:
-        self._total, self._stream, self._done, self._part = total, stream, 0, ""
-
-    def step(self, part: str, what: str) -> None:
-        """Says what comes next."""
-        filled = WIDTH * self._done // max(1, self._total)
-        if self._stream.isatty():
-            bar = "#" * filled + "-" * (WIDTH - filled)
-            text = f"[{bar}] {self._done}/{self._total} {part}: {what}"
-            print(f"\r{text[:99]:<99}", end="", file=self._stream, flush=True)
-        elif part != self._part:
-            print(f"{part} …", file=self._stream, flush=True)
-        self._part = part
-        self._done += 1
-
-    def end(self) -> None:
-        """Clears the bar."""
-        if self._stream.isatty():
-            print(f"\r{'':<99}\r", end="", file=self._stream, flush=True)
-
-
 def run(folder: Path, *, quick: bool = False, keep: bool = False) -> int:
     """Examines the current device, prints what was found and writes the report.
 
@@ -144,7 +114,7 @@ def run(folder: Path, *, quick: bool = False, keep: bool = False) -> int:
     device = cp.current_device()
     found = _findings(device, quick=quick)
     if keep and found.tuning is not None and found.tuning.entries:
-        save(device, found.tuning.entries)
+        keep_entries(device, found.tuning.entries)
     name = re.sub(r"[^a-z0-9.]+", "-", f"{device.platform} {device.name}".lower()).strip("-")
     folder.mkdir(parents=True, exist_ok=True)
     text = markdown(found)
@@ -176,7 +146,7 @@ def _findings(device: Device, *, quick: bool) -> Findings:
             timings.append(timed(workload, ceilings, quick=quick))
         worst = min((t for t in timings if t.workload.tiled), key=lambda t: t.share)
         progress.step("tiles", worst.workload.name)
-        tuning = tune(worst.workload, device, quick=quick)
+        tuning = tune(worst.workload, quick=quick)
     progress.end()
     return Findings(
         about=_about(device),
@@ -243,7 +213,7 @@ def markdown(found: Findings) -> str:
     if found.tuning is not None:
         t = found.tuning
         parts.append(
-            f"Tiles of {t.workload}: {t.before} is chosen; the best of {t.tried} is {t.best}, "
+            f"Tiles of {t.workload}: {t.before} is the rule's; the best of {t.tried} is {t.best}, "
             f"{t.gain:.2f} times as fast.\n"
         )
     short = " Quick form: times say little." if found.quick else ""

@@ -12,19 +12,14 @@ import numpy as np
 
 import clprim as cp
 from clprim import ops
-from clprim.call.signature import Calls
-from clprim.plan.kernel import Choice
-from clprim.plan.table import Entry, Key, Table
+from clprim.plan.table import Entry, Key
 from clprim.runtime.ceilings import Measurement
-from clprim.runtime.device import Device
-from clprim.runtime.tables import table_of, using
+from clprim.tune.ask import record
+from clprim.tune.measure import Effort
+from clprim.tune.measure import tune as measured
 
-# A tile must be so many times as fast as the one that is chosen: less may be noise.
-WORTH = 1.05
 # Seconds of runs of a workload, and the fewest and most runs.
 SECONDS, FEWEST, MOST = 0.5, 3, 50
-# Tiles that are timed: each is compiled first.
-TILES = 6
 
 
 @dataclass(frozen=True)
@@ -76,7 +71,7 @@ class Tuning:
 
     Attributes:
         workload: Its name.
-        before, best: What is chosen, and what was fastest.
+        before, best: What the rule chooses, and what was fastest.
         gain: How many times as fast.
         tried: Tiles that were timed.
         entries: For the user's table; none where nothing was worth it.
@@ -190,54 +185,18 @@ def _seconds(run: Callable[[], Any], *, quick: bool) -> float:
     return statistics.median(taken)
 
 
-@dataclass(frozen=True)
-class _Recorder(Table):
-    """A table that remembers what it was asked, and answers as another one does."""
-
-    known: Table = field(default_factory=Table)
-    asked: list[tuple[Any, Any]] = field(default_factory=list)
-
-    def choice(self, family: Any, problem: Any) -> Choice | None:
-        self.asked.append((family, problem))
-        return self.known.choice(family, problem)
-
-
-def tune(workload: Workload, device: Device, *, quick: bool = False) -> Tuning | None:
+def tune(workload: Workload, *, quick: bool = False) -> Tuning | None:
     """Times other tiles for a product; None where there are none.
-
-    Results of every tile are compared with those of the one that is chosen.
 
     Args:
         workload: Which; it is ``tiled``.
-        device: The current one.
         quick: Whether few tiles and runs are enough.
     """
-    recorder = _Recorder(known=table_of(device))
-    Calls.forget()
-    try:
-        with using(recorder):
-            run = workload.make()
-            expected = run().get()
-        cases = [(f, p) for f, p in recorder.asked if f.candidates(p, device.traits)]
-        if not cases:
-            return None
-        family, problem = cases[-1]
-        key = (family.name, family.described.of(problem))
-        before, *others = family.candidates(problem, device.traits)
-        times = {before: _seconds(run, quick=quick)}
-        for choice in others[: 1 if quick else TILES]:
-            Calls.forget()
-            with using(Table({**recorder.known.choices, key: choice})):
-                given = workload.make()
-                found = given().get()
-                scale = float(np.max(np.abs(expected)))
-                if np.allclose(found, expected, rtol=0, atol=1e-4 * scale):
-                    times[choice] = _seconds(given, quick=quick)
-    finally:
-        Calls.forget()
-    best = min(times, key=times.__getitem__)
-    gain = times[before] / times[best]
-    if gain < WORTH:
-        best, gain = before, 1.0
-    entries = {key: Entry(best, gain)} if best != before else {}
-    return Tuning(workload.name, str(before), str(best), gain, len(times), entries)
+    cases = record(workload.make())
+    effort = Effort(2, 1, 3, 0.1) if quick else Effort()
+    found = measured(cases[0], effort) if cases else None
+    if found is None:
+        return None
+    entries = {found.case.key: found.entry} if found.best != found.rule else {}
+    words = str(found.rule), str(found.best)
+    return Tuning(workload.name, *words, found.gain, found.tried, entries)

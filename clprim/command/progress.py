@@ -1,4 +1,4 @@
-"""A line on the terminal that says what a command is waiting for."""
+"""What a command is waiting for, on the terminal: a line, or a bar."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TextIO
 
 # Seconds without a word, and between two of them.
 _PATIENCE, _STEP = 1.0, 0.5
+# Characters of a bar.
+WIDTH = 30
 
 
 @contextmanager
@@ -48,3 +51,32 @@ def waiting(what: str) -> Iterator[None]:
     finally:
         done.set()
         thread.join()
+
+
+class Progress:
+    """A bar on a terminal; lines elsewhere, one for every part.
+
+    Args:
+        total: Steps.
+        stream: Where to.
+    """
+
+    def __init__(self, total: int, stream: TextIO) -> None:
+        self._total, self._stream, self._done, self._part = total, stream, 0, ""
+
+    def step(self, part: str, what: str) -> None:
+        """Says what comes next."""
+        filled = WIDTH * self._done // max(1, self._total)
+        if self._stream.isatty():
+            bar = "#" * filled + "-" * (WIDTH - filled)
+            text = f"[{bar}] {self._done}/{self._total} {part}: {what}"
+            print(f"\r{text[:99]:<99}", end="", file=self._stream, flush=True)
+        elif part != self._part:
+            print(f"{part} …", file=self._stream, flush=True)
+        self._part = part
+        self._done += 1
+
+    def end(self) -> None:
+        """Clears the bar."""
+        if self._stream.isatty():
+            print(f"\r{'':<99}\r", end="", file=self._stream, flush=True)

@@ -19,7 +19,7 @@ from clprim.graph.text import graph_text
 from clprim.plan.kernel import Plan
 from clprim.plan.strides import Operand
 from clprim.runtime.device import Device
-from clprim.runtime.tables import table_of
+from clprim.tune.ask import table_for
 
 NOTHING: Mapping[str, PackedWeight] = {}
 
@@ -124,7 +124,7 @@ def planned(
     """
     request = Request(tuple(reads), tuple(numbers), tuple(writes), options, frozenset(kept))
     problem = primitive.problem(request, device)
-    plan = primitive.plan(problem, device.traits, table_of(device))
+    plan = primitive.plan(problem, device.traits, table_for(device))
     if plan is None or not plan.stages:
         raise ValueError("nothing is to run")
     if primitive.outputs(problem) != request.outs:

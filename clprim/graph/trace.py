@@ -23,7 +23,7 @@ from clprim.graph.spans import Span
 from clprim.plan.strides import Operand
 from clprim.runtime import tracing
 from clprim.runtime.device import Device
-from clprim.runtime.tables import table_of
+from clprim.tune.ask import table_for
 
 _BYTES = np.dtype(np.uint8)
 
@@ -113,7 +113,7 @@ class Trace:
         kept = {name: weight for name, weight in kept.items() if self._stays(weight)} or NOTHING
         request = request_of(primitive, device, arrays, numbers, outs, options, kept)
         problem = primitive.problem(request, device)
-        plan = primitive.plan(problem, device.traits, table_of(device))
+        plan = primitive.plan(problem, device.traits, table_for(device))
         given = iter(outs)
         results = tuple(
             new_array(device, r.shape, r.dtype, r.strides, r.size)

@@ -9,6 +9,7 @@ measured tiles or the user says otherwise. Messages, tuning, golden files and te
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import Any, Generic, TypeVar
@@ -297,23 +298,28 @@ class Family(Generic[P]):
         return 0.0
 
     def candidates(self, problem: P, traits: DeviceTraits) -> list[Choice]:
-        """Returns the rule's choice, its strategy's other tiles, then other strategies'.
+        """Returns the rule's choice, the choices of other strategies' rules, then other tiles.
 
         Of other strategies those that are preferred, and those whose errors are allowed:
-        beside these stand sums of products, even where they are another family's. All fit.
+        beside these stand sums of products, even where they are another family's. All fit. The
+        strategies take turns, each with what it promises most next.
         """
         found: dict[Choice, None] = {}
         first = self.plan(problem, traits).choice
         able = self._able(problem, traits)
         able.sort(key=lambda entry: first is None or entry[0].name != first.strategy)
+        lists: list[list[Choice]] = []
         for strategy, part in able:
             if strategy.error is None and not strategy.preferred(part, traits):
                 continue
             rule = strategy.rule(part, traits)
-            for tile in (rule, *strategy.near(rule, part, traits)):
-                choice = Choice(strategy.name, astuple(tile))
-                if strategy.tuned(part, traits, choice.numbers) is not None:
-                    found.setdefault(choice)
+            tiles = (rule, *strategy.near(rule, part, traits))
+            choices = [Choice(strategy.name, astuple(tile)) for tile in tiles]
+            lists.append(
+                [c for c in choices if strategy.tuned(part, traits, c.numbers) is not None]
+            )
+        for turn in itertools.zip_longest(*lists):
+            found |= dict.fromkeys(choice for choice in turn if choice is not None)
         return list(found)
 
     def examples(self) -> Iterator[tuple[str, Plan]]:

@@ -6,6 +6,7 @@ it is JSON:
 
     {"format": 2,
      "device": {"names": ["…"], "platform": "…", "driver": "…", "traits": {"compute_units": 2}},
+     "version": "0.1.0",
      "tiles": [{"family": "product", "problem": {"line": 56, …}, "strategy": "in_place",
                 "tile": {"rows": 14, "vectors": 2}, "gain": 1.04}]}
 """
@@ -60,13 +61,19 @@ class Listed(Protocol):
 Key = tuple[str, Any]
 
 
+def key_of(family: Listed, problem: Any) -> Key:
+    """Returns what a table says of a problem under."""
+    return family.name, family.described.of(problem)
+
+
 @dataclass(frozen=True)
 class Entry:
     """What a table says of a class of problems.
 
     Attributes:
         choice: The strategy and its tile.
-        gain: How many times as fast as the rule's choice it was.
+        gain: How many times as fast as the rule's choice it was; 1 where it is the rule's, which
+            then goes on to decide.
     """
 
     choice: Choice
@@ -75,15 +82,22 @@ class Entry:
 
 @dataclass(frozen=True)
 class Table:
-    """Choices by family and class of problem; empty for a device that nothing is known of."""
+    """Choices by family and class of problem; empty for a device that nothing is known of.
+
+    Attributes:
+        choices: What is better than the rule.
+        timed: Classes that were timed on the device itself, with the version of clprim that did
+            it: there the rule may have won.
+    """
 
     choices: Mapping[Key, Choice] = field(default_factory=dict)
+    timed: Mapping[Key, str] = field(default_factory=dict)
 
     def choice(self, family: Listed, problem: Any) -> Choice | None:
         """Returns what stands in the table for a problem of a family."""
         if not self.choices:
             return None
-        return self.choices.get((family.name, family.described.of(problem)))
+        return self.choices.get(key_of(family, problem))
 
 
 @dataclass(frozen=True)
@@ -96,6 +110,7 @@ class TuningFile:
         driver: Version of its driver; empty for any.
         traits: What of its traits must be equal.
         entries: The table.
+        version: Of clprim, that measured; empty where it is not known.
     """
 
     names: tuple[str, ...]
@@ -103,6 +118,7 @@ class TuningFile:
     driver: str
     traits: Mapping[str, Any]
     entries: Mapping[Key, Entry]
+    version: str = ""
 
     def is_for(self, name: str, platform: str, driver: str, traits: DeviceTraits) -> bool:
         """Whether it is a device's.
@@ -119,6 +135,18 @@ class TuningFile:
             and self.platform.lower() in platform.lower()
             and self.driver in ("", driver)
             and all(getattr(traits, key) == value for key, value in self.traits.items())
+        )
+
+    def is_of_class(self, platform: str, traits: DeviceTraits) -> bool:
+        """Whether it is of a device of one class: the same driver's, equal but for its units.
+
+        Args:
+            platform: Name of the platform.
+            traits: Of the device.
+        """
+        alike = {key: value for key, value in self.traits.items() if key != "compute_units"}
+        return self.platform.lower() in platform.lower() and all(
+            getattr(traits, key) == value for key, value in alike.items()
         )
 
     def text(self, families: Iterable[Listed]) -> str:
@@ -144,7 +172,9 @@ class TuningFile:
             lines.append(json.dumps(found, ensure_ascii=False))
         head = json.dumps(device, ensure_ascii=False)
         rows = ",\n  ".join(lines)
-        return f'{{"format": {FORMAT},\n "device": {head},\n "tiles": [\n  {rows}\n ]}}\n'
+        version = f' "version": {json.dumps(self.version)},\n' if self.version else ""
+        head = f'{{"format": {FORMAT},\n "device": {head},\n{version}'
+        return f'{head} "tiles": [\n  {rows}\n ]}}\n'
 
     @classmethod
     def parse(cls, text: str, families: Iterable[Listed]) -> TuningFile:
@@ -169,6 +199,7 @@ class TuningFile:
                 str(device["driver"]),
                 dict(device["traits"]),
                 dict(_entry(given, known) for given in found["tiles"]),
+                str(found.get("version", "")),
             )
         except RecursionError:
             raise ValueError("nested too deeply") from None

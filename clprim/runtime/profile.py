@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -171,6 +172,25 @@ def profile(device: Device | None = None) -> Profile:
         >>> print(p.table())  # doctest: +SKIP
     """
     return Profile(current_device() if device is None else device)
+
+
+@contextmanager
+def unseen(device: Device) -> Iterator[None]:
+    """Lets no profile that runs see the launches of a block; for who times kernels itself.
+
+    Args:
+        device: Whose kernels.
+    """
+    with device.lock:
+        running, device.profiles = device.profiles, ()
+        own = _replaced.pop(device, None)
+    try:
+        yield
+    finally:
+        with device.lock:
+            device.profiles = running
+            if own is not None:
+                _replaced[device] = own
 
 
 def _profiling_queue(device: Device) -> cl.CommandQueue:

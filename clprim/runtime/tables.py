@@ -1,7 +1,8 @@
 """The tables of tiles that are there: those that come with the package, and the user's own.
 
-The user's lie in ``tuning`` below the cache folder, a file a device; ``python -m bench tune``
-writes them. Files are read when a device first plans a contraction, and never in a repeated call.
+The user's lie in ``tuning`` below the cache folder, a file a device; ``clprim tune`` and
+``cp.options(tune=True)`` write them. Files are read when a device first plans a contraction, and
+never in a repeated call.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 import re
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -18,8 +19,8 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clprim.errors import DefinitionError
 from clprim.plan.families import FAMILIES
-from clprim.plan.kernel import Choice
 from clprim.plan.table import Entry, Key, Table, TuningFile
 from clprim.runtime import disk_cache
 from clprim.traits import DeviceTraits
@@ -32,7 +33,9 @@ IDENTITY = tuple(
     "is_cpu compute_units max_work_group_size local_memory vector_bytes register_bytes".split()
 )
 
-_override: Table | None = None
+_override: Callable[[Device], Table] | None = None
+# What was measured by this process, which there may be no folder for.
+_measured: dict[Device, dict[Key, tuple[Entry, str]]] = {}
 
 
 def table_of(device: Device) -> Table:
@@ -43,10 +46,19 @@ def table_of(device: Device) -> Table:
     Args:
         device: One of `clprim.devices`.
     """
-    if _override is not None:
-        return _override
+    return known_of(device) if _override is None else _override(device)
+
+
+def known_of(device: Device) -> Table:
+    """Returns what files and this process know of a device, whatever stands in their place."""
     path = user_file(device)
-    return _table(device.name, device.platform, device.driver, device.traits, path)
+    found = _table(device.name, device.platform, device.driver, device.traits, path)
+    return _over(found, _measured[device]) if device in _measured else found
+
+
+def is_overridden() -> bool:
+    """Whether a table stands in the place of all files."""
+    return _override is not None
 
 
 def user_file(device: Device) -> Path | None:
@@ -54,63 +66,134 @@ def user_file(device: Device) -> Path | None:
     cache = disk_cache.default_cache()
     if cache is None:
         return None
-    words = re.findall(r"[a-z0-9.]+", f"{device.platform} {device.name} {device.driver}".lower())
-    return cache.folder.parent / "tuning" / f"{'-'.join(dict.fromkeys(words))}.json"
+    name = _file_name(device.platform, device.name, device.driver)
+    return cache.folder.parent / "tuning" / name
 
 
-def save(device: Device, entries: Mapping[Key, Entry]) -> Path | None:
+def _file_name(*words: str) -> str:
+    found = re.findall(r"[a-z0-9.]+", " ".join(words).lower())
+    return f"{'-'.join(dict.fromkeys(found)) or 'any'}.json"
+
+
+def save(device: Device, entries: Mapping[Key, Entry], version: str = "") -> Path | None:
     """Adds entries to the user's table of a device; older ones of the same problems go.
 
     Args:
         device: Which was measured.
         entries: What was found.
+        version: Of clprim. What another one found to be no better than its rule goes as well.
 
     Returns:
-        The file, or None where the cache is switched off.
+        The file, or None where the cache is switched off: they hold for this process.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: It cannot be written; they hold for this process.
     """
     path = user_file(device)
     if path is None:
+        _remember(device, entries, version)
         return None
     traits = {name: getattr(device.traits, name) for name in IDENTITY}
-    new = TuningFile((device.name,), device.platform, device.driver, traits, entries)
+    new = TuningFile((device.name,), device.platform, device.driver, traits, entries, version)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what cannot be read is replaced
         old = _read(path)
     if old is not None and old.traits == traits:
-        new = replace(new, entries={**old.entries, **entries})
+        same = old.version == version
+        before = {key: e for key, e in old.entries.items() if same or e.gain > 1}
+        new = replace(new, entries={**before, **entries})
+    try:
+        _write(path, new)
+    except OSError:
+        _remember(device, entries, version)
+        raise
+    return path
+
+
+def _remember(device: Device, entries: Mapping[Key, Entry], version: str) -> None:
+    known = _measured.setdefault(device, {})
+    known.update((key, (entry, version)) for key, entry in entries.items())
+
+
+def table_file(device: Device) -> TuningFile:
+    """Returns the user's table of a device, to give to others.
+
+    Raises:
+        DefinitionError: There is none.
+    """
+    path = user_file(device)
+    found = None if path is None else _read(path)
+    if found is None:
+        raise DefinitionError(
+            f"{device.name} has no table of tiles yet: `clprim tune` and cp.options(tune=True) "
+            "measure them"
+        )
+    return found
+
+
+def adopt(file: TuningFile, device: Device) -> tuple[Path, int]:
+    """Puts a table that somebody else measured among the user's.
+
+    What was timed here stays. A table of another device lies beside, and counts where a device is
+    of its class.
+
+    Args:
+        file: Which.
+        device: The one that is in use.
+
+    Returns:
+        Where it lies, and how many entries are new there.
+
+    Raises:
+        DefinitionError: The cache, and with it the tables, is switched off.
+        OSError: It cannot be written.
+    """
+    own = user_file(device)
+    if own is None:
+        raise DefinitionError("CLPRIM_CACHE_DIR switches the cache off, and tables of tiles too")
+    path = own
+    if not file.is_for(device.name, device.platform, device.driver, device.traits):
+        path = own.with_name(_file_name(file.platform, *file.names, file.driver))
+    old = _read(path)
+    known = {} if old is None or old.traits != file.traits else old.entries
+    fresh = {key: entry for key, entry in file.entries.items() if key not in known}
+    into = replace(file, names=(device.name,), driver=device.driver) if path == own else file
+    _write(path, replace(into, entries={**known, **fresh}))
+    return path, len(fresh)
+
+
+def _write(path: Path, file: TuningFile) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(prefix=".new-", dir=path.parent)
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(new.text(FAMILIES))
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(file.text(FAMILIES))
         Path(temporary).replace(path)
     except OSError:
         with suppress(OSError):
             Path(temporary).unlink()
         raise
-    forget()
-    return path
-
-
-def forget() -> None:
-    """Reads the files anew when a contraction is planned next."""
     _table.cache_clear()
 
 
+def forget() -> None:
+    """Reads the files anew when a contraction is planned next, which then are all that counts."""
+    _table.cache_clear()
+    _measured.clear()
+
+
 @contextmanager
-def using(table: Table) -> Iterator[None]:
+def using(table: Table | Callable[[Device], Table]) -> Iterator[None]:
     """Puts a table in the place of all files for a while, on all devices.
 
     Calls that were planned before keep their plans; see `clprim.call.signature.Calls.forget`.
 
     Args:
-        table: Which.
+        table: Which, or what returns that of a device.
     """
     global _override  # noqa: PLW0603 - the one table that stands for all
-    before, _override = _override, table
+    made = (lambda _: table) if isinstance(table, Table) else table
+    before, _override = _override, made
     try:
         yield
     finally:
@@ -127,14 +210,35 @@ def shipped() -> tuple[TuningFile, ...]:
 
 @lru_cache(maxsize=64)
 def _table(name: str, platform: str, driver: str, traits: DeviceTraits, path: Path | None) -> Table:
-    choices: dict[Key, Choice] = {}
-    # A device's own table comes after one for any device of its traits, the user's after both.
-    found = sorted(shipped(), key=lambda file: bool(file.names))
-    own = _read(path) if path is not None else None
-    for file in found if own is None else [*found, own]:
-        if file.is_for(name, platform, driver, traits):
-            choices.update((key, entry.choice) for key, entry in file.entries.items())
-    return Table(choices)
+    """The tables that count, each over what is further from the device.
+
+    These are one for any device of its traits, one for its name, the user's for devices of its
+    class, and its own.
+    """
+    found = [f for f in shipped() if f.is_for(name, platform, driver, traits)]
+    found.sort(key=lambda file: bool(file.names))
+    table = Table({key: entry.choice for file in found for key, entry in file.entries.items()})
+    if path is None:
+        return table
+    with suppress(OSError):  # no such folder
+        for other in sorted(path.parent.glob("*.json")):
+            file = None if other == path else _read(other)
+            if file is not None and file.is_of_class(platform, traits):
+                better = {
+                    key: entry.choice for key, entry in file.entries.items() if entry.gain > 1
+                }
+                table = Table({**table.choices, **better})
+    own = _read(path)
+    if own is not None and own.is_for(name, platform, driver, traits):
+        table = _over(table, {key: (entry, own.version) for key, entry in own.entries.items()})
+    return table
+
+
+def _over(table: Table, entries: Mapping[Key, tuple[Entry, str]]) -> Table:
+    """Returns a table with what was timed on the device itself; no gain leaves it to the rule."""
+    choices = {key: choice for key, choice in table.choices.items() if key not in entries}
+    choices |= {key: entry.choice for key, (entry, _) in entries.items() if entry.gain > 1}
+    return Table(choices, {**table.timed, **{key: v for key, (_, v) in entries.items()}})
 
 
 def _read(path: Path) -> TuningFile | None:
@@ -145,7 +249,7 @@ def _read(path: Path) -> TuningFile | None:
     except (OSError, ValueError) as error:  # no UTF-8 and no JSON are ValueErrors
         warnings.warn(
             f"the table of tiles {path} cannot be read and is left out: {error}. Remove it, or "
-            "write it anew by `python -m bench tune`",
+            "write it anew by `clprim tune`",
             stacklevel=2,
         )
         return None

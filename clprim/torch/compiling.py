@@ -34,9 +34,11 @@ def compile_graph(
     Args:
         module: What `torch.compile` captured.
         inputs: Examples of its arguments.
-        mode: ``"default"`` or ``"reduce-overhead"``, which are the same here.
-        options: ``freeze``: parameters that take no gradient never change; ``tune``: refused where
-            it is True, as kernels cannot be tuned here yet.
+        mode: ``"default"`` or ``"reduce-overhead"``, which are the same here, or
+            ``"max-autotune"`` (``-no-cudagraphs``), which is ``tune``.
+        options: ``freeze``: parameters that take no gradient never change; ``tune``: tiles of
+            products and convolutions are timed where a graph is compiled, as
+            ``cp.options(tune=True)`` does at calls.
 
     Returns:
         A function of the arguments.
@@ -44,10 +46,10 @@ def compile_graph(
     Raises:
         DefinitionError: A mode or an option that there is not.
     """
-    freeze = _freezes(mode, options)
+    chosen = _chosen(mode, options)
 
     def made(what: str, module: fx.GraphModule, _: Any) -> Callable[..., Any]:
-        return _program(what, module, freeze=freeze)
+        return _program(what, module, **chosen)
 
     backend: Any = private.aot_backend(
         fw_compiler=partial(made, "forward"),
@@ -58,18 +60,19 @@ def compile_graph(
     return found
 
 
-def _program(what: str, module: fx.GraphModule, *, freeze: bool) -> Program:
+def _program(what: str, module: fx.GraphModule, *, freeze: bool, tune: bool) -> Program:
     context = private.tracing_metadata()
     static = () if context is None or what == "backward" else context.static_input_indices
     returned = None
     if what == "forward" and context is not None:
         returned = context.num_forward_returns
     kept = what == "inference"
-    return Program(what, module, static, kept=kept, frozen=freeze and kept, returned=returned)
+    frozen = freeze and kept
+    return Program(what, module, static, kept=kept, frozen=frozen, returned=returned, tune=tune)
 
 
-def _freezes(mode: str | None, options: Mapping[str, Any] | None) -> bool:
-    """Returns whether parameters are frozen."""
+def _chosen(mode: str | None, options: Mapping[str, Any] | None) -> dict[str, bool]:
+    """Returns whether parameters are frozen, and whether tiles are timed."""
     if mode is not None and mode not in _MODES:
         raise DefinitionError(
             f"torch.compile: mode={quoted(mode)}: expected one of {', '.join(_MODES)}"
@@ -82,12 +85,7 @@ def _freezes(mode: str | None, options: Mapping[str, Any] | None) -> bool:
                 f"{' and '.join(found)}, True or False"
             )
         found[name] = value
-    if found["tune"]:
-        raise DefinitionError(
-            "torch.compile: kernels cannot be tuned while a graph is compiled yet: leave out "
-            "tune and max-autotune"
-        )
-    return found["freeze"]
+    return found
 
 
 def _compiled(original: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from torch import fx
 from torch.fx.node import map_arg
 
 from clprim.errors import ClprimError
+from clprim.options import options
 from clprim.runtime import tracing
 from clprim.runtime.tracing import TraceEndedError
 from clprim.torch import private
@@ -61,6 +63,7 @@ class Program:
         kept: Whether what is made of these alone is kept.
         frozen: Whether they never change.
         returned: How many results go to the user; the others stay on the device. None for all.
+        tune: Whether tiles are timed where a part is planned.
     """
 
     def __init__(
@@ -72,7 +75,9 @@ class Program:
         kept: bool = False,
         frozen: bool = False,
         returned: int | None = None,
+        tune: bool = False,
     ) -> None:
+        self._tune = tune
         self._boxed_call = True  # PyTorch looks here for what empties its list
         self._what, self._module, self._graph = what, module, module.graph
         self._given = [n for n in self._graph.nodes if n.op == "placeholder"]
@@ -109,6 +114,10 @@ class Program:
         """
         given = [*args]
         args.clear()
+        with options(tune=True) if self._tune else nullcontext():
+            return self._called(given)
+
+    def _called(self, given: list[Any]) -> list[Any]:
         moved = self._moved
         values = given if moved is None else moved.there(given)
         env: dict[fx.Node, Any] = dict(zip(self._given, values, strict=True))

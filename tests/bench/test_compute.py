@@ -20,8 +20,8 @@ from bench.peers.peer import Inputs
 from bench.work import reference
 from bench.work.conv import DIRECTIONS, FORMATS, Conv, conv_jobs, promises
 from bench.work.gemm import Gemm, gemm_jobs
-from bench.work.networks import NETWORKS, Layer
 from clprim.runtime.ceilings import Candidate
+from clprim.tune.networks import NETWORKS, Layer
 
 LAYER = Layer(6, 8, 3, 7, stride=2, padding=1, groups=2)
 POCL = "Portable Computing Language"

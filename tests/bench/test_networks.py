@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.work.networks import NETWORKS, Layer
+from clprim.tune.networks import NETWORKS, Layer
 
 
 @pytest.mark.parametrize(

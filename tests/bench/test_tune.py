@@ -9,21 +9,19 @@ from typer.testing import CliRunner
 
 import clprim as cp
 from bench.__main__ import app
-from bench.clock.timing import Result, Sample
-from bench.tune import tune as tune_module
 from bench.tune.tune import (
     entries_of,
     record,
     to_ship,
-    tune,
     tune_all,
     tune_report,
 )
 from bench.work.conv import DIRECTIONS, Conv
 from bench.work.gemm import Gemm
-from bench.work.networks import Layer
 from clprim.plan.families import FAMILIES
 from clprim.plan.table import Entry, TuningFile
+from clprim.tune.measure import Memory
+from clprim.tune.networks import Layer
 
 LAYER = Layer(20, 20, 3, 8, 1, 1, 20)
 DEPTHWISE_ROW = Conv(LAYER, 1, "channels_last", "forward")
@@ -48,24 +46,24 @@ def case():
 def clock_of(factors):
     """A clock that gives each tile a time; a list of them is one a round."""
 
-    def clock(contenders, rounds):
-        results = {}
-        for contender in contenders:
-            times = factors.get(contender.name, 1.0)
+    def clock(device, calls, rounds, stop):
+        found = {}
+        for choice in calls:
+            times = factors.get(str(choice), 1.0)
             times = times if isinstance(times, list) else [times]
-            samples = [Sample(times[n % len(times)]) for n in range(rounds)]
-            results[contender.name] = Result(contender.name, 1, tuple(samples))
-        return results
+            found[choice] = [times[n % len(times)] for n in range(rounds)]
+        return found
 
     return clock
 
 
 def choices(case):
-    return case.family.candidates(case.problem, cp.current_device().traits)
+    return case.candidates
 
 
 def run(case, factors):
-    return tune(case, cp.current_device(), 5, clock=clock_of(factors))
+    (found,) = tune_all([case], 5, clock=clock_of(factors))
+    return found
 
 
 def test_a_call_is_recorded_as_its_contraction(case):
@@ -74,50 +72,6 @@ def test_a_call_is_recorded_as_its_contraction(case):
     assert case.family.name == "product"
     twice = record([Gemm(48, 32, 40), Gemm(48, 32, 40), Gemm(48, 32, 41)], cp.current_device())
     assert len(twice) == 1  # of one class
-
-
-def test_candidates_differ_and_fit(case):
-    found = choices(case)
-    assert len(found) == len(set(found)) > 2
-    for choice in found:
-        assert case.family.tuned(case.problem, cp.current_device().traits, choice) is not None
-
-
-def test_the_fastest_is_taken(case):
-    rule, other, third = choices(case)[:3]
-    found = run(case, {str(other): 0.5, str(third): 0.8})
-    assert (found.rule, found.best) == (rule, other)
-    assert found.gain == 2
-    assert found.seconds == (1.0, 0.5)
-    assert found.tried == len(choices(case))
-    assert not found.wrong
-    assert entries_of([found]) == {case.key: Entry(other, 2.0)}
-
-
-@pytest.mark.parametrize("times", [0.99, [0.5, 1.1, 0.5, 1.1, 0.9]])
-def test_noise_changes_nothing(case, times):
-    rule, other = choices(case)[:2]
-    found = run(case, {str(other): times})
-    assert found.best == found.rule == rule
-    assert found.gain == 1
-
-
-def test_a_wrong_result_never_wins(case, monkeypatch):
-    rule, other, third = choices(case)[:3]
-    order = iter(choices(case))
-    result = tune_module._Bench.result
-
-    def damaged(self, run):
-        found = result(self, run)
-        return found + 1 if next(order) == other else found
-
-    monkeypatch.setattr(tune_module._Bench, "result", damaged)
-    found = run(case, {str(other): 0.1, str(third): 0.5})
-    assert found.best == third
-    assert found.wrong == (str(other),)
-    (failure,) = tune_report([found], 1, "").failures
-    assert str(other) in failure
-    assert rule == found.rule
 
 
 def test_a_layer_is_recorded_for_each_error_that_decides(windows):
@@ -133,44 +87,12 @@ def test_a_layer_is_recorded_for_each_error_that_decides(windows):
         assert [c.key for c in record([WINDOWS_ROW], cp.current_device())] == [exact.key]
 
 
-def test_algorithms_with_errors_agree_within_these(windows, monkeypatch):
-    case = windows[1]
-    few = choices(case)
-    names = [c.strategy for c in few]
-    winograd, other = few[0], few[1]
-    product = few[names.index("in_place")]
-    monkeypatch.setattr(type(case.family), "candidates", lambda *_: [winograd, other, product])
-    found = run(case, {str(product): 0.5})
-    assert (found.rule, found.best, found.tried, found.wrong) == (winograd, product, 3, ())
-    # What is further from sums of products than its error is wrong, and so are other sums.
-    result = tune_module._Bench.result
-    order = iter([product, winograd, other])
-
-    def damaged(self, run):
-        return result(self, run) * (1 + 1e-5 * (next(order) == other))
-
-    monkeypatch.setattr(tune_module._Bench, "result", damaged)
-    found = run(case, {str(other): 0.1, str(product): 0.5})
-    assert (found.best, found.wrong) == (product, (str(other),))
-
-
-def test_results_are_computed(case):
-    bench = tune_module._Bench(case, cp.current_device())
-    first, *others = [bench.result(bench.call(choice)) for choice in choices(case)[:3]]
-    a, b = bench.x.get()[: 48 * 40].reshape(48, 40), bench.w.get()[: 40 * 32].reshape(40, 32)
-    np.testing.assert_array_equal(first.reshape(48, 32), a @ b)
-    for other in others:
-        np.testing.assert_array_equal(other, first)
-
-
 def test_the_report_tells_the_gain(case):
     rule, other = choices(case)[:2]
     clock = clock_of({str(other): 0.5})
     parts = []
-    found = tune_all(
-        [case], cp.current_device(), 3, clock=clock, progress=lambda _, part: parts.append(part)
-    )
-    same = tune_all([case], cp.current_device(), 3, clock=clock_of({}))
+    found = tune_all([case], 3, clock=clock, progress=lambda _, part: parts.append(part))
+    same = tune_all([case], 3, clock=clock_of({}))
     report = tune_report([*found, *same], 3, "kept there")
     (table,) = report.tables
     assert table.rows[0][1:6] == (str(rule), "1000.000", str(other), "500.000", "2.00×")
@@ -215,7 +137,7 @@ def test_what_a_run_did_not_look_at_stays(case):
 def test_depthwise_convolutions_are_tuned_as_well(direction):
     (case,) = record([dataclasses.replace(DEPTHWISE_ROW, direction=direction)], cp.current_device())
     assert case.family.name == "conv"
-    bench = tune_module._Bench(case, cp.current_device())
+    bench = Memory(case)
     first, second = [bench.result(bench.call(choice)) for choice in choices(case)[:2]]
     assert first.any()
     np.testing.assert_array_equal(first, second)

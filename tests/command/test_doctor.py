@@ -89,7 +89,7 @@ def test_a_faster_tile_is_kept_if_asked(device, monkeypatch, tmp_path):
     monkeypatch.setattr(doctor, "workloads", lambda **_: [_product()])
     tuning = doctor_speed.Tuning("product", "a", "b", 1.5, 2, {"key": "entry"})
     monkeypatch.setattr(doctor, "tune", lambda *_, **__: tuning)
-    monkeypatch.setattr(doctor, "save", lambda _, entries: kept.append(entries))
+    monkeypatch.setattr(doctor, "keep_entries", lambda _, entries: kept.append(entries))
     doctor.run(tmp_path, quick=True)
     assert kept == []
     doctor.run(tmp_path, quick=True, keep=True)

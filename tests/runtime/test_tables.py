@@ -116,18 +116,86 @@ def test_a_folder_in_the_place_of_the_file(device):
         tuning.table_of(device)
 
 
-def test_without_a_cache_there_is_no_file(device, monkeypatch):
+def test_without_a_cache_it_holds_for_the_process(device, monkeypatch):
     monkeypatch.setenv("CLPRIM_CACHE_DIR", "off")
     assert tuning.user_file(device) is None
     assert tuning.save(device, ENTRIES) is None
+    assert tuning.table_of(device).choices[("product", PRODUCT)] == Choice("panels", (2, 1))
+    tuning.forget()
     assert ("product", PRODUCT) not in tuning.table_of(device).choices
+
+
+def test_where_the_rule_won_it_goes_on_to_decide(device):
+    tuning.save(device, ENTRIES, "1.0")
+    same = {("product", PRODUCT): Entry(Choice("panels", (3, 1)), 1.0)}
+    path = tuning.save(device, same, "1.0")
+    found = tuning.table_of(device)
+    assert ("product", PRODUCT) not in found.choices
+    assert found.timed == {("product", PRODUCT): "1.0"}
+    # Another version's rule may be another one: what won over nothing is forgotten with it.
+    tuning.save(device, TILES, "2.0")
+    assert TuningFile.parse(path.read_text(), FAMILIES).entries == TILES
+    assert tuning.table_of(device).timed == dict.fromkeys(TILES, "2.0")
+
+
+def _elsewhere(device, **changes):
+    """The table of another device, whose entries are those of this one's traits but for some."""
+    traits = {name: getattr(device.traits, name) for name in tuning.IDENTITY} | changes
+    return TuningFile(("Other",), device.platform, "7.0", traits, ENTRIES, "1.0")
+
+
+def test_a_table_of_its_class_counts_beneath_its_own(device, folder):
+    units = device.traits.compute_units + 6
+    path, count = tuning.adopt(_elsewhere(device, compute_units=units), device)
+    assert path.parent == folder
+    assert (count, path != tuning.user_file(device)) == (1, True)
+    found = tuning.table_of(device)
+    assert found.choices[("product", PRODUCT)] == Choice("panels", (2, 1))
+    assert ("product", PRODUCT) not in found.timed  # on this device nobody has
+    tuning.save(device, {("product", PRODUCT): Entry(Choice("panels", (4, 1)), 1.1)})
+    assert tuning.table_of(device).choices[("product", PRODUCT)] == Choice("panels", (4, 1))
+
+
+def test_a_table_of_another_class_does_not_count(device):
+    tuning.adopt(_elsewhere(device, vector_bytes=device.traits.vector_bytes * 2), device)
+    assert ("product", PRODUCT) not in tuning.table_of(device).choices
+
+
+def test_an_imported_table_leaves_what_was_timed_here(device):
+    tuning.save(device, {("product", PRODUCT): Entry(Choice("panels", (4, 1)), 1.1)})
+    path = tuning.user_file(device)
+    given = dataclasses.replace(
+        tuning.table_file(device), names=(), driver="", entries={**ENTRIES, **TILES}
+    )
+    assert tuning.adopt(given, device) == (path, 1)
+    assert tuning.table_of(device).choices[("product", PRODUCT)] == Choice("panels", (4, 1))
+    assert tuning.table_of(device).choices[("product", OTHER)] == TILES[("product", OTHER)].choice
+    assert tuning.table_file(device).names == (device.name,)
+
+
+def test_there_may_be_no_table_to_share(device, monkeypatch):
+    with pytest.raises(cp.DefinitionError, match="no table of tiles yet"):
+        tuning.table_file(device)
+    monkeypatch.setenv("CLPRIM_CACHE_DIR", "off")
+    with pytest.raises(cp.DefinitionError, match="CLPRIM_CACHE_DIR switches"):
+        tuning.adopt(_elsewhere(device), device)
+
+
+def test_what_cannot_be_written_holds_for_the_process(device, monkeypatch):
+    def refused(*_, **__):
+        raise OSError("no room")
+
+    monkeypatch.setattr(tuning.tempfile, "mkstemp", refused)
+    with pytest.raises(OSError, match="no room"):
+        tuning.save(device, ENTRIES)
+    assert ("product", PRODUCT) in tuning.table_of(device).choices
 
 
 def test_repeated_calls_read_no_file(device, monkeypatch):
     a = cp.asarray(np.ones((3, 4), np.float32))
     ops.matmul(a, a, transpose_b=True)
     monkeypatch.setattr(tuning, "table_of", None)
-    monkeypatch.setattr("clprim.call.primitive.table_of", None)
+    monkeypatch.setattr("clprim.call.primitive.table_for", None)
     ops.matmul(a, a, transpose_b=True)
 
 

@@ -12,6 +12,7 @@ from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 import clprim as cp  # noqa: E402
 import clprim.torch as ct  # noqa: E402
+from clprim.tune import ask  # noqa: E402
 
 pytestmark = [
     pytest.mark.usefixtures("unoptimised"),
@@ -338,9 +339,20 @@ def test_exported_programs(tmp_path):
         ct.load_exported(tmp_path / "nothing")
 
 
-def test_tuning_is_refused_in_words(device):
-    for told in ({"options": {"tune": True}}, {"mode": "max-autotune"}):
-        with pytest.raises(Exception, match="cannot be tuned while a graph is compiled"):
-            torch.compile(torch.nn.Linear(4, 2), backend="clprim", **told)(torch.ones(3, 4))
+@pytest.mark.parametrize("told", [{"options": {"tune": True}}, {"mode": "max-autotune"}, {}])
+def test_tuning_is_asked_for_where_a_graph_is_planned(device, told, monkeypatch):
+    asked = []
+    monkeypatch.setattr(ask, "_time", lambda *given: asked.append(given))
+    torch.compiler.reset()
+    model = torch.nn.Linear(40, 32)
+    compiled = torch.compile(model, backend="clprim", **told)
+    x = torch.randn(48, 40)
+    with torch.no_grad():
+        close(compiled(x), model(x))
+    assert bool(asked) == bool(told)
+    assert not cp.options.current().tune
+
+
+def test_what_is_no_network_is_refused(device):
     with pytest.raises(cp.DefinitionError, match="expected a network, got 3"):
         ct.fuse(3)

@@ -1,4 +1,4 @@
-"""The convolutions of published networks, typed from their papers: what `bench.work.conv` measures.
+"""The convolutions of published networks, typed from their papers: what tuning and benchmarks time.
 
 Every row is a layer of distinct shape; ``count`` says how often the network has it. Sizes are of
 the square input of the layer, without padding.

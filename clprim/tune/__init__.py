@@ -1,0 +1,1 @@
+"""Times the tiles of contractions on a device, and keeps what wins in the user's table."""
