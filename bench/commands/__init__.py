@@ -12,6 +12,7 @@ from bench.commands.host import launch
 from bench.commands.nets import nets, step
 from bench.commands.operators import ops
 from bench.commands.pages import pages
+from bench.commands.regret import regret
 from bench.commands.torture import torture
 from bench.commands.tuning import tune
 from bench.commands.vendors import vendors
@@ -39,6 +40,7 @@ _COMMANDS = (
     nets,
     step,
     tune,
+    regret,
     cookbook,
     vendors,
     pages,

@@ -1,0 +1,225 @@
+"""What ``python -m bench regret`` measures: rules against all candidates, on random shapes."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import clprim as cp
+from bench.page.report import Report, Table
+from clprim import ops
+from clprim.tune.ask import record
+from clprim.tune.clock import gain, race
+from clprim.tune.measure import BRIEF, Effort, Memory, Tuned, tune
+
+_ROUNDS = 9
+#: All candidates of a problem, or a few of them.
+THOROUGH, QUICK = Effort(None, 2, _ROUNDS, 6.0), Effort(3, 1, 1, 0.0)
+_IMAGES = (1, 2, 3, 5, 8)
+_CHANNELS = (3, 8, 12, 20, 24, 40, 48, 64, 72, 96, 112, 160, 200, 256, 320, 480)
+_OUTPUTS = (8, 16, 24, 40, 56, 64, 80, 112, 128, 192, 240, 320, 384, 512)
+_SIZES = (5, 7, 10, 13, 14, 17, 20, 26, 28, 33, 40, 52, 56, 64, 80)
+_WINDOWS = ((1, 1), (1, 1), (1, 2), (3, 1), (3, 1), (3, 2), (5, 1), (7, 2))
+_DEEP = (16, 24, 40, 72, 96, 120, 184, 240, 300, 480, 672)
+_DEEP_SIZES = (7, 10, 14, 19, 24, 28, 38, 48, 56, 75, 96)
+_DEEP_WINDOWS = ((3, 1), (3, 2), (5, 1), (5, 2), (7, 1))
+_FORMATS = ("channels_last", "contiguous")
+# Operations of a convolution, and multiply-adds of a product, at most.
+_MOST_FLOPS, _MOST_PRODUCTS = 3e9, 1.5e9
+_SHOWN = 12
+
+Drawn = tuple[str, Callable[[], Any]]
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was found of one problem.
+
+    Attributes:
+        group: What it was drawn as.
+        title: For readers.
+        tuned: What the rule chooses and what was best.
+        after: How many times as fast as a brief tuning's choice the best is; None where that was
+            not asked for.
+    """
+
+    group: str
+    title: str
+    tuned: Tuned
+    after: float | None = None
+
+
+def draw(group: str, rng: random.Random) -> Drawn:
+    """Returns the title of a problem, and what runs it.
+
+    Args:
+        group: A key of `GROUPS`.
+        rng: Where from.
+    """
+    return GROUPS[group](rng)
+
+
+def _convolution(rng: random.Random) -> Drawn:
+    images, channels, outputs = map(rng.choice, (_IMAGES, _CHANNELS, _OUTPUTS))
+    (kernel, stride), size, memory = map(rng.choice, (_WINDOWS, _SIZES, _FORMATS))  # type: ignore[misc]
+    while 2 * images * channels * outputs * (kernel * (size // stride)) ** 2 > _MOST_FLOPS:
+        size = max(3, size // 2)
+    title = f"{images}×{channels}×{size}² → {outputs}, {kernel}×{kernel} stride {stride}, {memory}"
+    return title, lambda: ops.conv2d(
+        _array((images, channels, size, size), memory),
+        ops.pack_weight(_array((outputs, channels, kernel, kernel))),
+        stride=stride,
+        padding=kernel // 2,
+    )
+
+
+def _product(rng: random.Random) -> Drawn:
+    m, n, k = (int(2 ** rng.uniform(4 if d else 0, 11)) for d in range(3))
+    while m * n * k > _MOST_PRODUCTS:
+        m = max(1, m // 2)
+    a, b = rng.random() < 0.3, rng.random() < 0.5
+    title = f"{m}×{n}×{k} {'NT'[a]}{'NT'[b]}"
+    return title, lambda: ops.matmul(
+        _array((k, m) if a else (m, k)),
+        _array((n, k) if b else (k, n)),
+        transpose_a=a,
+        transpose_b=b,
+    )
+
+
+def _depthwise(rng: random.Random) -> Drawn:
+    images, channels, size, memory = map(rng.choice, ((1, 2, 4, 8), _DEEP, _DEEP_SIZES, _FORMATS))  # type: ignore[misc]
+    kernel, stride = rng.choice(_DEEP_WINDOWS)
+    title = f"{images}×{channels}×{size}², {kernel}×{kernel} stride {stride}, {memory}"
+    return title, lambda: ops.conv2d(
+        _array((images, channels, size, size), memory),
+        _array((channels, 1, kernel, kernel)),
+        stride=stride,
+        padding=kernel // 2,
+        groups=channels,
+    )
+
+
+#: What is drawn, by name.
+GROUPS: dict[str, Callable[[random.Random], Drawn]] = {
+    "convolutions": _convolution,
+    "products": _product,
+    "depthwise": _depthwise,
+}
+
+
+def _array(shape: tuple[int, ...], memory: str = "contiguous") -> Any:
+    values = np.random.default_rng(0).standard_normal(shape, np.float32)
+    return cp.asarray(values, memory_format=memory)
+
+
+def measure(
+    groups: Sequence[str],
+    seed: int,
+    seconds: float,
+    effort: Effort = THOROUGH,
+    *,
+    after: bool = False,
+    progress: Callable[[str, float], None] = lambda *_: None,
+) -> list[Row]:
+    """Draws problems for the current device, a group after the other, until the time is up.
+
+    Args:
+        groups: Keys of `GROUPS`.
+        seed: Of the draws; the same seed draws the same problems in the same order.
+        seconds: For all.
+        effort: For each.
+        after: Whether to compare with what a brief tuning chooses as well.
+        progress: Hears what is timed, and the part of the time that has passed.
+    """
+    rngs = {group: random.Random(f"{seed} {group}") for group in groups}
+    begun = last = time.perf_counter()
+    found: list[Row] = []
+    while last - begun < seconds:
+        for group in groups:
+            title, run = draw(group, rngs[group])
+            cases = record(run)
+            tuned = tune(cases[0], effort) if cases else None
+            if tuned is not None:
+                found.append(Row(group, title, tuned, _after(tuned) if after else None))
+            now = time.perf_counter()
+            progress(f"{group}: {title}", (now - last) / seconds)
+            last = now
+    return found
+
+
+def _after(best: Tuned) -> float:
+    """How many times as fast as what a brief tuning chooses the best is."""
+    brief = tune(best.case, BRIEF)
+    chosen = best.rule if brief is None else brief.best
+    if chosen == best.best:
+        return 1.0
+    calls = Memory(best.case).calls([chosen, best.best])
+    seconds = race(best.case.device, calls, _ROUNDS)
+    return max(1.0, gain(seconds[best.best], seconds[chosen])[0])
+
+
+def regret_report(rows: Sequence[Row], seed: int) -> Report:
+    """Returns the page of a run: regret by group, and the worst rows.
+
+    Args:
+        rows: What `measure` found.
+        seed: Of the draws.
+    """
+    groups = [g for g in GROUPS if any(row.group == g for row in rows)]
+    summary = tuple(
+        line
+        for group in groups
+        for line in _summary(group, [row for row in rows if row.group == group])
+    )
+    worst = sorted(rows, key=lambda row: -row.tuned.gain)[:_SHOWN]
+    columns = ("what", "problems", "mean", "median", "9 of 10 below", "worst")
+    listed = tuple(
+        (
+            row.group,
+            row.title,
+            str(row.tuned.rule),
+            f"{1e3 * row.tuned.seconds[0]:.3f}",
+            str(row.tuned.best),
+            f"{1e3 * row.tuned.seconds[1]:.3f}",
+            f"{row.tuned.gain:.2f}×",
+        )
+        for row in worst
+    )
+    tables = (
+        Table("How many times as fast as the chosen tile the best one is", columns, summary),
+        Table(
+            "The worst", ("what", "problem", "rule's tile", "ms", "best", "ms", "regret"), listed
+        ),
+    )
+    notes = (
+        f"problems are drawn by seed {seed}; means are geometric; a tile that is less than 2 % "
+        "faster, or not in three of four rounds, counts as the same; tables are left out",
+    )
+    failures = tuple(
+        f"{row.title}: wrong result of {', '.join(row.tuned.wrong)}"
+        for row in rows
+        if row.tuned.wrong
+    )
+    return Report("regret", "Regret of the rules", tables, notes=notes, failures=failures)
+
+
+def _summary(group: str, rows: Sequence[Row]) -> list[tuple[str, ...]]:
+    lines = [_line(group, [row.tuned.gain for row in rows])]
+    after = [row.after for row in rows if row.after is not None]
+    return [*lines, _line(f"{group}, tuned briefly", after)] if after else lines
+
+
+def _line(name: str, gains: Sequence[float]) -> tuple[str, ...]:
+    ordered = sorted(gains)
+    mean = math.exp(sum(map(math.log, ordered)) / len(ordered))
+    most = ordered[min(len(ordered) - 1, int(0.9 * len(ordered)))]
+    numbers = (mean, statistics.median(ordered), most, ordered[-1])
+    return (name, str(len(ordered)), *(f"{number:.3f}" for number in numbers))

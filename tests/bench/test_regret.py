@@ -1,0 +1,48 @@
+"""`bench regret`: draws repeat, candidates are timed, a page is written; times say nothing here."""
+
+import random
+
+import pytest
+from typer.testing import CliRunner
+
+from bench.__main__ import app
+from bench.work.regret import GROUPS, Row, draw, regret_report
+from clprim.plan.kernel import Choice
+from clprim.tune.measure import Tuned
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_seed_draws_the_same_again(group):
+    rngs = [random.Random(3) for _ in range(2)]
+    titles = [[draw(group, rng)[0] for _ in range(20)] for rng in rngs]
+    assert titles[0] == titles[1]
+    assert len(set(titles[0])) > 10
+
+
+def _row(group, gain, after=None):
+    choices = Choice("tiles", (1,)), Choice("tiles", (2,))
+    return Row(group, f"of {gain}", Tuned(None, *choices, (1.0, 1 / gain), gain, 5), after)
+
+
+def test_the_page_tells_the_mean_and_the_worst():
+    rows = [_row("products", 1.0, 1.0), _row("products", 4.0, 1.21), _row("depthwise", 1.5)]
+    report = regret_report(rows, 7)
+    summary, worst = report.tables
+    assert summary.rows == (
+        ("products", "2", "2.000", "2.500", "4.000", "4.000"),
+        ("products, tuned briefly", "2", "1.100", "1.105", "1.210", "1.210"),
+        ("depthwise", "1", "1.500", "1.500", "1.500", "1.500"),
+    )
+    assert [row[1] for row in worst.rows] == ["of 4.0", "of 1.5", "of 1.0"]
+    assert worst.rows[0][3:7] == ("1000.000", "tiles 2", "250.000", "4.00×")
+    assert "seed 7" in report.notes[0]
+
+
+def test_the_command(tmp_path):
+    options = ["regret", "--quick", "--seed", "1", "--minutes", "0.001", "--group", "products"]
+    result = CliRunner().invoke(app, [*options, "--output", str(tmp_path)], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    (page,) = tmp_path.glob("*.md")
+    assert "| products | 1 |" in page.read_text(encoding="utf-8")
+    wrong = CliRunner().invoke(app, ["regret", "--group", "nothing"])
+    assert wrong.exit_code == 2
