@@ -6,11 +6,13 @@ A work-item sums up a tile of rows × columns of a channel; depthwise/windows.cl
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clprim.plan.conv.dense import GPU, dense_depthwise
 from clprim.plan.conv.problem import Convolution
+from clprim.plan.cost import GroupWork
 from clprim.plan.depthwise.code import CLIP, NEEDS, TiledCode, arguments_of_any, stores
 from clprim.plan.depthwise.problem import Depthwise, moved_bytes
 from clprim.plan.depthwise.registers import (
@@ -29,10 +31,13 @@ from clprim.traits import DeviceTraits
 MOST_SUMS = 16
 # Beside both: a row of x, addresses, what the epilogue needs.
 OTHER_VALUES = 32
-# Tiles that a rule chooses from. Where columns lie side by side a tile is one column wide, or its
-# neighbours' reads would be apart.
-_ROWS = (1, 2, 4, 8)
-_COLUMNS = {"channel": (1, 2, 4), "column": (1,)}
+# Tiles that a rule chooses from. On a CPU a tile is one column wide where columns lie side by side,
+# or its neighbours' reads would be apart.
+_CPU_ROWS, _CPU_COLUMNS = (1, 2, 4, 8), {"channel": (1, 2, 4), "column": (1,)}
+_UP_TO_4 = (1, 2, 3, 4)
+# Instructions of a GPU beside a multiply-add: of reading an element of a window, of storing a sum;
+# and how many times more of both for each column that neighbours are apart beside the first.
+READ, STORE, APART = 6.4, 2.0, 0.22
 
 
 @dataclass(frozen=True)
@@ -78,21 +83,48 @@ def _applicable(what: Depthwise, _: DeviceTraits) -> bool:
 
 
 def _tile(what: Depthwise, traits: DeviceTraits) -> WindowsTile:
-    """Returns the rule's tile: the least instructions, if there are items for the whole device."""
-    group = min(64 if traits.is_cpu else 256, traits.max_work_group_size)
-    wanted = busy_items(traits)
+    """Returns the rule's tile: what promises most of few, as each is compiled."""
+    if traits.is_cpu:
+        return _ordered(what, traits, (_CPU_ROWS, _CPU_COLUMNS[_along(what)]), groups=1)[0]
+    return _ordered(what, traits, (_UP_TO_4, _UP_TO_4))[0]
 
-    def cost(tile: WindowsTile) -> float:
-        rows, columns = _tiles_a_plane(what, tile)
-        items = what.images * what.channels * rows * columns
-        return items * _instructions(what, tile) / min(items, wanted)
 
+def _ordered(
+    what: Depthwise,
+    traits: DeviceTraits,
+    sizes: tuple[tuple[int, ...], tuple[int, ...]] = ((*_UP_TO_4, 6, 8), _UP_TO_4),
+    groups: int = 3,
+) -> list[WindowsTile]:
+    """Returns the tiles of such sizes that fit a device, what promises most first."""
     h, v = _steps(what)
-    every = (
-        WindowsTile(rows * h, columns * v, group)
-        for rows, columns in itertools.product(_ROWS, _COLUMNS[_along(what)])
+    most = 1 << (traits.max_work_group_size.bit_length() - 1)
+    every = dict.fromkeys(
+        WindowsTile(rows * h, columns * v, min(group, most))
+        for rows, columns, group in itertools.product(*sizes, (64, 128, 256)[:groups])
     )
-    return min((t for t in every if _fits(t, what, traits)), key=cost)
+    fitting = [tile for tile in every if _fits(tile, what, traits)]
+    return sorted(fitting, key=lambda tile: _cost(what, tile, traits))
+
+
+def _cost(what: Depthwise, tile: WindowsTile, traits: DeviceTraits) -> float:
+    """Returns what all takes with a tile: on a CPU instructions, if there are items for all units.
+
+    Elsewhere as `clprim.plan.cost` counts; no read of a window waits for another.
+    """
+    if traits.is_cpu:
+        items = what.images * what.channels * math.prod(_tiles_a_plane(what, tile))
+        return items * _instructions(what, tile) / min(items, busy_items(traits))
+    h, v = single_taps(what)
+    taps, sums = h.kernel * v.kernel, tile.rows * tile.columns
+    reads, products = _reads(what, tile), sums * taps
+    if what.adjoint:
+        products //= h.stride * v.stride
+    apart = 1 + APART * (tile.columns - 1) if _along(what) == "column" else 1.0
+    sizes, local = _sizes(what, tile)
+    groups = math.prod(-(-size // of) for size, of in zip(sizes, local, strict=True))
+    ends = what.multiplier * (apart * READ * reads + taps + products) + apart * STORE * sums
+    work = GroupWork(groups, math.prod(local), sums + taps, 0, 0, ends, waiting=0)
+    return work.cost(traits)
 
 
 def _fits(tile: WindowsTile, what: Depthwise, traits: DeviceTraits) -> bool:
@@ -120,13 +152,9 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: WindowsTile) -> Plan:
     base = stores(what, 1, along, traits, streaming=False)
     in_registers = taps_in_registers(h, v)
     dilated, looped = max(h.dilation, v.dilation) > 1, in_registers < h.kernel
-    tile_rows, tile_columns = _tiles_a_plane(what, tile)
     found = arguments_of_any(what, base)
     if along == "channel":
-        found.numbers(tile_rows=tile_rows)
-        sizes = (what.channels, tile_columns, what.images * tile_rows)
-    else:
-        sizes = (tile_columns, tile_rows, what.images * what.channels)
+        found.numbers(tile_rows=_tiles_a_plane(what, tile)[0])
     if dilated:
         found.numbers(row_dilation=h.dilation, column_dilation=v.dilation)
     if looped:
@@ -144,7 +172,7 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: WindowsTile) -> Plan:
         dilated=dilated,
         looped=looped,
     )
-    local = (*work_group(sizes[:2], tile.group), 1)
+    sizes, local = _sizes(what, tile)
     main = KernelPlan(
         "depthwise/windows",
         code,
@@ -155,6 +183,16 @@ def _plan(what: Depthwise, traits: DeviceTraits, tile: WindowsTile) -> Plan:
         what.flops,
     )
     return Plan((main,))
+
+
+def _sizes(what: Depthwise, tile: WindowsTile) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Work-items of all, and of a work-group."""
+    tile_rows, tile_columns = _tiles_a_plane(what, tile)
+    if _along(what) == "channel":
+        sizes = (what.channels, tile_columns, what.images * tile_rows)
+    else:
+        sizes = (tile_columns, tile_rows, what.images * what.channels)
+    return sizes, (*work_group(sizes[:2], tile.group), 1)
 
 
 def _along(what: Depthwise) -> str:
@@ -175,24 +213,25 @@ def _tiles_a_plane(what: Depthwise, tile: WindowsTile) -> tuple[int, int]:
 def _instructions(what: Depthwise, tile: WindowsTile) -> float:
     """About what a work-item does: reads of windows and taps, multiply-adds, stores."""
     h, v = single_taps(what)
-    taps = h.kernel * v.kernel
-    sums = tile.rows * tile.columns
+    taps, sums, reads = h.kernel * v.kernel, tile.rows * tile.columns, _reads(what, tile)
     if what.adjoint:
         taps_an_output = taps / (h.stride * v.stride)
-        reads = (tile.rows / h.stride + h.kernel / h.stride) * (
-            tile.columns / v.stride + v.kernel / v.stride
-        )
         return what.multiplier * (reads + taps + sums * taps_an_output) + 2 * sums
+    return reads + taps + sums * (taps + 2)
+
+
+def _reads(what: Depthwise, tile: WindowsTile) -> float:
+    """How many elements of windows a work-item reads, for each output of a channel."""
+    h, v = single_taps(what)
+    if what.adjoint:
+        return (tile.rows + h.kernel) / h.stride * (tile.columns + v.kernel) / v.stride
     rows = taps_in_registers(h, v)
     below = (tile.rows - 1) * h.stride + rows
-    beside = (tile.columns - 1) * v.stride + v.kernel
-    return h.kernel // rows * below * beside + taps + sums * (taps + 2)
+    return h.kernel // rows * below * ((tile.columns - 1) * v.stride + v.kernel)
 
 
-def _near(_: WindowsTile, *__: object) -> Iterator[WindowsTile]:
-    shapes = itertools.product((1, 2, 3, 4, 6, 8), (1, 2, 3, 4))
-    for (rows, columns), group in itertools.product(shapes, (64, 128, 256)):
-        yield WindowsTile(rows, columns, group)
+def _near(_: WindowsTile, what: Depthwise, traits: DeviceTraits) -> Iterator[WindowsTile]:
+    yield from _ordered(what, traits)
 
 
 def _examples() -> Iterator[Example[Convolution]]:

@@ -23,12 +23,11 @@ from clprim.plan.product.dots import (
     suits_dots,
 )
 from clprim.plan.product.in_place import plan_in_place
-from clprim.plan.product.local_tile import LocalTile, local_tiles
+from clprim.plan.product.local_tile import LocalTile
 from clprim.plan.product.panels import plan_panels
 from clprim.plan.product.problem import Contraction
 from clprim.plan.product.register_code import ContractionCode
 from clprim.plan.product.register_tile import MOST_TILES, Tile, lanes_of, near_tiles
-from clprim.plan.product.splits import SHORTEST_CHAIN
 from clprim.plan.product.sub_groups import (
     SubGroupTile,
     fits_sub_groups,
@@ -38,7 +37,7 @@ from clprim.plan.product.sub_groups import (
     sub_groups_applicable,
     suits_sub_groups,
 )
-from clprim.plan.product.tiles import TilesCode, plan_tiles
+from clprim.plan.product.tiles import TilesCode, plan_tiles, tiles_for
 from clprim.plan.strategy import Example, Family, LastPlan, Strategy
 from clprim.plan.table import near_size, power
 from clprim.traits import DeviceTraits
@@ -173,15 +172,9 @@ def _near_registers(
 
 
 def _near_tiles(_: LocalTile, problem: Contraction, traits: DeviceTraits) -> Iterable[LocalTile]:
-    lanes, depth = math.prod(problem.lanes), math.prod(problem.depths)
-    sizes = lanes, problem.outputs
-    code = _tiles(problem, traits).main.code
-    assert isinstance(code, TilesCode)
-    if code.gathered == "columns":
-        sizes = sizes[1], sizes[0]
-    batch = problem.groups * max(1, depth // SHORTEST_CHAIN)
-    arguments = *sizes, batch, problem.value.itemsize, traits
-    return local_tiles(*arguments)[:NEAR_TILES] + local_tiles(*arguments, wide=True)[:NEAR_WIDE]
+    return (
+        tiles_for(problem, traits)[:NEAR_TILES] + tiles_for(problem, traits, wide=True)[:NEAR_WIDE]
+    )
 
 
 def _examples_in_place() -> Iterator[Example[Contraction]]:
@@ -234,7 +227,7 @@ def _examples_tiles() -> Iterator[Example[Contraction]]:
     yield Example("windows", image(2, 32, 14, 64, last=True, bias=True, epilogue=RESIDUAL), GPU)
     yield Example("split", image(1, 32, 15, 16, 5, epilogue=RELU), GPU)
     whole = dense_product(512, 512, 64, dtype=np.float16, epilogue="y0 = tanh(y0);", beta=True)
-    yield Example("matrix", whole, GPU)
+    yield Example("matrix", whole, GPU, LocalTile(16, 16, 8, 8, 4, 8))
     bytes_ = dense_product(512, 512, 64, "NT", dtype=np.int8)
     yield Example("words", bytes_, replace(GPU, integer_dots=True))
     pixels = Shuffle(2, "CRD", 16, "ijc")

@@ -3,14 +3,17 @@
 Every step of k costs a work-item ``rows + columns`` reads of local memory, as vectors, for
 ``rows · columns`` products, and the group ``tile_rows + tile_columns`` reads of global memory. So
 large tiles are good, as long as registers hold the sums, enough groups are left to keep the device
-busy, and little of the tiles at the edges is wasted.
+busy, and little of the tiles at the edges is wasted: `clprim.plan.cost` weighs these.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
+from clprim.plan.cost import LAUNCH, GroupWork
 from clprim.plan.kernel import power_of_two
+from clprim.plan.product.splits import split_depth
 from clprim.traits import DeviceTraits
 
 # The part of a work-item's registers that its sums take: operands, prefetched elements and
@@ -23,10 +26,13 @@ WIDE = 2
 SMALL_GROUP = 64
 # What every device has.
 LOCAL_BYTES = 32 << 10
+# Work-items of a group at least, where there is room for so many: what runs as one vector.
+FEWEST_ITEMS = 32
 # Work-items that hide the latencies of a compute unit.
 ITEMS_PER_UNIT = 512
-# Instructions that reading an element takes, beside one product: address, check, read and write.
-READ_COST = 10
+# Instructions, beside one product: of an access to global memory (address, check, waiting), of an
+# element on its way from there to local memory, of a vector from there, of storing a sum.
+READ, ELEMENT, LOCAL, STORE = 21.0, 16.0, 1.0, 17.0
 # Steps of k in local memory at a time: more of them make barriers rarer.
 MOST_STEPS = 16
 # What is noted of a step of k in local memory, at most: two places, a row and a column.
@@ -113,34 +119,36 @@ def most_sums(width: int, itemsize: int, traits: DeviceTraits) -> int:
     return max(registers // SUMS_PART // itemsize, width * width)
 
 
-def choose_local_tile(
-    rows: int, columns: int, batch: int, itemsize: int, traits: DeviceTraits
-) -> LocalTile:
-    """Chooses the tile for results of so many rows and columns.
+@dataclass(frozen=True)
+class Sizes:
+    """What decides on a tile, beside the device.
 
-    Args:
-        rows: Of every result.
-        columns: Of every result.
-        batch: How many results; what is split counts as often as it is split.
+    Attributes:
+        rows, columns: Of every result.
+        groups: How many results.
+        depth: Products of a sum.
         itemsize: Bytes of a sum.
-        traits: Of the device.
+        widths: Elements that are read at once, of what makes rows and of what makes columns.
     """
-    return local_tiles(rows, columns, batch, itemsize, traits)[0]
+
+    rows: int
+    columns: int
+    groups: int
+    depth: int
+    itemsize: int
+    widths: tuple[int, int] = (1, 1)
 
 
-def local_tiles(
-    rows: int, columns: int, batch: int, itemsize: int, traits: DeviceTraits, *, wide: bool = False
-) -> list[LocalTile]:
+@lru_cache(maxsize=256)
+def local_tiles(sizes: Sizes, traits: DeviceTraits, *, wide: bool = False) -> tuple[LocalTile, ...]:
     """Returns the tiles that fit a device, what promises most first.
 
     Args:
-        rows: Of every result.
-        columns: Of every result.
-        batch: How many results.
-        itemsize: Bytes of a sum.
+        sizes: Of all.
         traits: Of the device.
         wide: Instead, tiles of up to `WIDE` times as many sums as that, of which there may be none.
     """
+    itemsize = sizes.itemsize
     width = max(2, 16 // itemsize)
     fewest, sums = 0, most_sums(width, itemsize, traits)
     if wide:
@@ -165,8 +173,9 @@ def local_tiles(
         for steps in (_steps(LocalTile(y, x, r, c, width, 1), itemsize, memory),)
         if steps
     ]
-    tiles.sort(key=lambda tile: _cost(tile, rows, columns, batch, traits))
-    return tiles or ([] if wide else [LocalTile(1, 1, width, width, width, 1)])
+    tiles = [tile for tile in tiles if tile.items >= FEWEST_ITEMS] or tiles
+    tiles.sort(key=lambda tile: local_cost(tile, sizes, traits))
+    return tuple(tiles or ([] if wide else [LocalTile(1, 1, width, width, width, 1)]))
 
 
 def _steps(tile: LocalTile, itemsize: int, memory: int) -> int:
@@ -179,11 +188,22 @@ def _steps(tile: LocalTile, itemsize: int, memory: int) -> int:
     return steps if steps >= min(4, tile.items) else 0
 
 
-def _cost(tile: LocalTile, rows: int, columns: int, batch: int, traits: DeviceTraits) -> float:
-    """Time for all, in arbitrary units: the padded work, its overhead, and how idle the device."""
-    groups = -(-rows // tile.tile_rows) * -(-columns // tile.tile_columns)
-    work = groups * tile.tile_rows * tile.tile_columns
-    local = (1 / tile.rows + 1 / tile.columns) / tile.width
-    read = READ_COST * (1 / tile.tile_rows + 1 / tile.tile_columns)
-    idle = max(1.0, busy_items(traits) / (groups * batch * tile.items))
-    return work * (1 + local + read) * idle
+def local_cost(tile: LocalTile, sizes: Sizes, traits: DeviceTraits) -> float:
+    """Returns what all takes with a tile, as `clprim.plan.cost` counts.
+
+    Args:
+        tile: Which.
+        sizes: Of all.
+        traits: Of the device.
+    """
+    down, across = -(-sizes.rows // tile.tile_rows), -(-sizes.columns // tile.tile_columns)
+    tiles = sizes.groups * down * across
+    busy = busy_items(traits) // tile.items
+    splits, chunk = split_depth(sizes.depth, tile.steps, tiles, busy)
+    sums = tile.rows * tile.columns
+    local = LOCAL * (tile.rows + tile.columns) / tile.width
+    accesses = tile.tile_rows / sizes.widths[0] + tile.tile_columns / sizes.widths[1]
+    read = (READ * accesses + ELEMENT * (tile.tile_rows + tile.tile_columns)) / tile.items
+    step, ends = sums + local + read, STORE * sums
+    work = GroupWork(tiles * splits, tile.items, sums, step, chunk, ends)
+    return work.cost(traits) + LAUNCH * (splits > 1)

@@ -82,14 +82,25 @@ def cut_depth(
     lanes, depth = lanes_of(what).size, depths_of(what).size
     lane_tile, output_tile = shape if gathered_rows else shape[::-1]
     lane_tiles, output_tiles = -(-lanes // lane_tile), -(-what.outputs // output_tile)
-    wanted = busy // (lane_tiles * output_tiles * what.groups)
-    splits = max(1, -(-depth // LONGEST_CHAIN), min(wanted, depth // SHORTEST_CHAIN))
-    chunk = max(steps, round_up(-(-depth // splits), steps))
-    splits = max(1, -(-depth // chunk))
+    splits, chunk = split_depth(depth, steps, lane_tiles * output_tiles * what.groups, busy)
     rows, pitch = lane_tiles * lane_tile, output_tiles * output_tile
     if not gathered_rows:
         rows, pitch = pitch, rows
     return Cut(lane_tiles, output_tiles, splits, chunk, rows, pitch)
+
+
+def split_depth(depth: int, steps: int, tiles: int, busy: int) -> tuple[int, int]:
+    """Returns into how many parts depth is cut, and the steps of each.
+
+    Args:
+        depth: Of all.
+        steps: That a tile takes at a time, of which each part has some.
+        tiles: Of all results.
+        busy: Tiles that keep the device busy.
+    """
+    splits = max(1, -(-depth // LONGEST_CHAIN), min(busy // tiles, depth // SHORTEST_CHAIN))
+    chunk = max(steps, round_up(-(-depth // splits), steps))
+    return max(1, -(-depth // chunk)), chunk
 
 
 def without_bounds(what: Contraction) -> Contraction:

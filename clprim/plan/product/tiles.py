@@ -18,12 +18,17 @@ from clprim.plan.kernel import (
     Plan,
     power_of_two,
 )
-from clprim.plan.product.local_tile import LocalTile, busy_items, choose_local_tile
+from clprim.plan.product.local_tile import (
+    LocalTile,
+    Sizes,
+    busy_items,
+    local_cost,
+    local_tiles,
+)
 from clprim.plan.product.pixels import piece_of
 from clprim.plan.product.problem import Contraction, index_of, moved_bytes, span_of
 from clprim.plan.product.splits import (
     PLANE,
-    SHORTEST_CHAIN,
     Cut,
     TileCode,
     cut_depth,
@@ -146,16 +151,11 @@ def plan_tiles(what: Contraction, traits: DeviceTraits, tile: LocalTile | None =
         tile: The tile to use; chosen by a rule where left out.
     """
     what = without_bounds(what)
+    if tile is None:
+        tile = tiles_for(what, traits)[0]
     words = in_words(what, traits)
     bytes_, what = what, words or what
-    lanes = lanes_of(what).merged().ordered("x", "y0").merged()
-    near = "wx" if lanes.last("x") == 1 else "xw"
-    depths = depths_of(what).merged().ordered(*near).merged()
-    gathered_rows = gathers_rows(what, lanes)
-    if tile is None:
-        sizes = (lanes.size, what.outputs) if gathered_rows else (what.outputs, lanes.size)
-        batch = what.groups * max(1, depths.size // SHORTEST_CHAIN)
-        tile = choose_local_tile(*sizes, batch, what.value.itemsize, traits)
+    lanes, depths, gathered_rows = _walked(what)
     shape = tile.tile_rows, tile.tile_columns
     busy = busy_items(traits) // tile.items
     cut = cut_depth(what, shape, tile.steps, busy, gathered_rows=gathered_rows)
@@ -176,6 +176,50 @@ def plan_tiles(what: Contraction, traits: DeviceTraits, tile: LocalTile | None =
         2 * what.groups * lanes.size * what.outputs * math.prod(bytes_.depths),
     )
     return with_finish(what, main, numbers, cut, traits)
+
+
+def tiles_for(
+    what: Contraction, traits: DeviceTraits, *, wide: bool = False
+) -> tuple[LocalTile, ...]:
+    """Returns the tiles of a contraction that fit, what promises most first; see `local_tiles`.
+
+    Args:
+        what: The contraction.
+        traits: Of the device.
+        wide: Instead, tiles of more sums than rules choose.
+    """
+    return local_tiles(_sizes(what, traits), traits, wide=wide)
+
+
+def cost_of_tiles(what: Contraction, traits: DeviceTraits) -> float:
+    """Returns what a contraction takes with the rule's tile, as `clprim.plan.cost` counts.
+
+    Args:
+        what: The contraction.
+        traits: Of the device.
+    """
+    return local_cost(tiles_for(what, traits)[0], _sizes(what, traits), traits)
+
+
+def _sizes(what: Contraction, traits: DeviceTraits) -> Sizes:
+    what = without_bounds(what)
+    what = in_words(what, traits) or what
+    lanes, depths, gathered_rows = _walked(what)
+    width = max(2, 16 // what.value.itemsize)
+    x = width if _is_aligned(what, width, lanes, depths)[0] else 1
+    w = width if _other_is_aligned(what, width, depths)[0] else 1
+    sides = ((lanes.size, x), (what.outputs, w))[:: 1 if gathered_rows else -1]
+    (rows, row_width), (columns, column_width) = sides
+    rest = what.groups, depths.size, what.value.itemsize
+    return Sizes(rows, columns, *rest, (row_width, column_width))
+
+
+def _walked(what: Contraction) -> tuple[Walk, Walk, bool]:
+    """Returns how lanes and depths are walked, and whether lanes are rows."""
+    lanes = lanes_of(what).merged().ordered("x", "y0").merged()
+    near = "wx" if lanes.last("x") == 1 else "xw"
+    depths = depths_of(what).merged().ordered(*near).merged()
+    return lanes, depths, gathers_rows(what, lanes)
 
 
 def _code(
@@ -234,7 +278,17 @@ def _index(what: Contraction, depths: Walk, cut: Cut, tile: LocalTile) -> str:
 def _gathered(
     what: Contraction, tile: LocalTile, lanes: Walk, depths: Walk, *, gathered_rows: bool
 ) -> ReadCode:
-    x, width = what.gathered, tile.width
+    x = what.gathered
+    aligned, along = _is_aligned(what, tile.width, lanes, depths)
+    own = depths if x.bounds is not None else depths.only("x")
+    operand = OperandCode.of("x", x.dtype, what.value, 0)
+    read = _read(operand, tile, along, aligned=aligned, rows=gathered_rows)
+    return replace(read, linear=own.digits == 1, bounds=x.bounds is not None)
+
+
+def _is_aligned(what: Contraction, width: int, lanes: Walk, depths: Walk) -> tuple[bool, str]:
+    """Whether vectors of the gathered operand are aligned, and along what they are read."""
+    x = what.gathered
     along = "depth" if depths.last("x") == 1 and lanes.last("x") != 1 else "lanes"
     own = depths if x.bounds is not None else depths.only("x")
     walk, other = (own, lanes) if along == "depth" else (lanes, own)
@@ -242,14 +296,19 @@ def _gathered(
     aligned &= x.start % width == 0 and x.group % width == 0
     if x.bounds is not None:
         aligned &= walk.last("row") == 0 and walk.last("column") == 0
-    operand = OperandCode.of("x", x.dtype, what.value, 0)
-    read = _read(operand, tile, along, aligned=aligned, rows=gathered_rows)
-    return replace(read, linear=own.digits == 1, bounds=x.bounds is not None)
+    return aligned, along
 
 
 def _other(what: Contraction, tile: LocalTile, depths: Walk, *, gathered_rows: bool) -> ReadCode:
-    w, width = what.packed, tile.width
-    own = depths.only("w")
+    aligned, along = _other_is_aligned(what, tile.width, depths)
+    operand = OperandCode.of("w", what.packed.dtype, what.value, 0)
+    read = _read(operand, tile, along, aligned=aligned, rows=not gathered_rows)
+    return replace(read, linear=depths.only("w").digits == 1)
+
+
+def _other_is_aligned(what: Contraction, width: int, depths: Walk) -> tuple[bool, str]:
+    """Likewise of the other operand."""
+    w, own = what.packed, depths.only("w")
     along = "depth" if own.last("w") == 1 or w.output != 1 or w.digits is not None else "lanes"
     if along == "depth":
         steps = (w.output, w.group) if w.digits is None else w.digits
@@ -257,10 +316,7 @@ def _other(what: Contraction, tile: LocalTile, depths: Walk, *, gathered_rows: b
     else:
         aligned = what.outputs % width == 0 and all(s % width == 0 for s in own.steps["w"])
         aligned &= w.group % width == 0
-    aligned &= w.start % width == 0
-    operand = OperandCode.of("w", w.dtype, what.value, 0)
-    read = _read(operand, tile, along, aligned=aligned, rows=not gathered_rows)
-    return replace(read, linear=own.digits == 1)
+    return aligned and w.start % width == 0, along
 
 
 def _read(

@@ -69,12 +69,12 @@ __kernel void conv2d_input(
     const index_t tile_row = (index_t)get_global_id(1);
     const index_t channel = (index_t)get_global_id(2) % channels;
     const index_t image = (index_t)get_global_id(2) / channels;
-    const index_t row = tile_row * 2, column = tile_column * 2;
+    const index_t row = tile_row * 8, column = tile_column * 2;
     if (row >= y_rows || column >= y_columns)
         return;
-    float sum[2][2];
+    float sum[8][2];
     #pragma unroll
-    for (int r = 0; r < 2; ++r)
+    for (int r = 0; r < 8; ++r)
         #pragma unroll
         for (int t = 0; t < 2; ++t)
             sum[r][t] = 0;
@@ -92,18 +92,18 @@ __kernel void conv2d_input(
         // Of y's rows 2 apart and x's, taps join those for which this is whole.
         const index_t x_row_first = (row + rows_before) / 2 - 1;
         const index_t x_column_first = (column + columns_before) / 2 - 1;
-        const bool inside = x_row_first >= 0 && x_row_first + 2 < x_rows
+        const bool inside = x_row_first >= 0 && x_row_first + 5 < x_rows
             && x_column_first >= 0 && x_column_first + 2 < x_columns;
         if (inside) {
             #pragma unroll
-            for (int i = 0; i < 3; ++i) {
+            for (int i = 0; i < 6; ++i) {
                 const index_t from_row = x_row_first + i;
                 #pragma unroll
                 for (int j = 0; j < 3; ++j) {
                     const index_t from_column = x_column_first + j;
                     const float value = (float)x_memory[x_plane + from_row * x_row + from_column * x_column];
                     #pragma unroll
-                    for (int r = 0; r < 2; ++r)
+                    for (int r = 0; r < 8; ++r)
                         #pragma unroll
                         for (int t = 0; t < 2; ++t) {
                             const int kh = r + 1 - (i - 1) * 2, kw = t + 1 - (j - 1) * 2;
@@ -115,7 +115,7 @@ __kernel void conv2d_input(
 
         } else {
             #pragma unroll
-            for (int i = 0; i < 3; ++i) {
+            for (int i = 0; i < 6; ++i) {
                 const index_t from_row = x_row_first + i;
                 if (from_row < 0 || from_row >= x_rows)
                     continue;
@@ -126,7 +126,7 @@ __kernel void conv2d_input(
                         continue;
                     const float value = (float)x_memory[x_plane + from_row * x_row + from_column * x_column];
                     #pragma unroll
-                    for (int r = 0; r < 2; ++r)
+                    for (int r = 0; r < 8; ++r)
                         #pragma unroll
                         for (int t = 0; t < 2; ++t) {
                             const int kh = r + 1 - (i - 1) * 2, kw = t + 1 - (j - 1) * 2;
@@ -140,7 +140,7 @@ __kernel void conv2d_input(
 
     }
     #pragma unroll
-    for (int r = 0; r < 2; ++r)
+    for (int r = 0; r < 8; ++r)
         #pragma unroll
         for (int t = 0; t < 2; ++t) {
             const index_t y_row = row + r, y_column = column + t;

@@ -75,15 +75,15 @@ __kernel void conv2d(
     const index_t image = (index_t)get_global_id(2) / tile_rows;
     if (channel >= channels)
         return;
-    const index_t row = tile_row / row_dilation * row_dilation * 1 + tile_row % row_dilation;
-    const index_t column = tile_column / column_dilation * column_dilation * 1 + tile_column % column_dilation;
+    const index_t row = tile_row / row_dilation * row_dilation * 2 + tile_row % row_dilation;
+    const index_t column = tile_column / column_dilation * column_dilation * 3 + tile_column % column_dilation;
     if (row >= y_rows || column >= y_columns)
         return;
-    float sum[1][1];
+    float sum[2][3];
     #pragma unroll
-    for (int r = 0; r < 1; ++r)
+    for (int r = 0; r < 2; ++r)
         #pragma unroll
-        for (int t = 0; t < 1; ++t)
+        for (int t = 0; t < 3; ++t)
             sum[r][t] = 0;
 
     const index_t x_plane = x_start + image * x_image + channel / multiplier * x_channel;
@@ -98,20 +98,20 @@ __kernel void conv2d(
                 tap[kh][kw] = (float)w_memory[w_at + (first_tap + kh) * w_row + kw * w_column];
         const index_t x_row_first = row * 1 - rows_before + first_tap * row_dilation;
         const index_t x_column_first = column * 1 - columns_before;
-        const bool inside = x_row_first >= 0 && x_row_first + 2 * row_dilation < x_rows
-            && x_column_first >= 0 && x_column_first + 8 * column_dilation < x_columns;
+        const bool inside = x_row_first >= 0 && x_row_first + 3 * row_dilation < x_rows
+            && x_column_first >= 0 && x_column_first + 10 * column_dilation < x_columns;
         if (inside) {
             #pragma unroll
-            for (int i = 0; i < 3; ++i) {
+            for (int i = 0; i < 4; ++i) {
                 const index_t from_row = x_row_first + i * row_dilation;
                 #pragma unroll
-                for (int j = 0; j < 9; ++j) {
+                for (int j = 0; j < 11; ++j) {
                     const index_t from_column = x_column_first + j * column_dilation;
                     const float value = (float)x_memory[x_plane + from_row * x_row + from_column * x_column];
                     #pragma unroll
-                    for (int r = 0; r < 1; ++r)
+                    for (int r = 0; r < 2; ++r)
                         #pragma unroll
-                        for (int t = 0; t < 1; ++t) {
+                        for (int t = 0; t < 3; ++t) {
                             const int kh = i - r * 1, kw = j - t * 1;
                             if (kh >= 0 && kh < 3 && kw >= 0 && kw < 9)
                                 sum[r][t] = value * tap[kh][kw] + sum[r][t];
@@ -121,20 +121,20 @@ __kernel void conv2d(
 
         } else {
             #pragma unroll
-            for (int i = 0; i < 3; ++i) {
+            for (int i = 0; i < 4; ++i) {
                 const index_t from_row = x_row_first + i * row_dilation;
                 if (from_row < 0 || from_row >= x_rows)
                     continue;
                 #pragma unroll
-                for (int j = 0; j < 9; ++j) {
+                for (int j = 0; j < 11; ++j) {
                     const index_t from_column = x_column_first + j * column_dilation;
                     if (from_column < 0 || from_column >= x_columns)
                         continue;
                     const float value = (float)x_memory[x_plane + from_row * x_row + from_column * x_column];
                     #pragma unroll
-                    for (int r = 0; r < 1; ++r)
+                    for (int r = 0; r < 2; ++r)
                         #pragma unroll
-                        for (int t = 0; t < 1; ++t) {
+                        for (int t = 0; t < 3; ++t) {
                             const int kh = i - r * 1, kw = j - t * 1;
                             if (kh >= 0 && kh < 3 && kw >= 0 && kw < 9)
                                 sum[r][t] = value * tap[kh][kw] + sum[r][t];
@@ -146,9 +146,9 @@ __kernel void conv2d(
 
     }
     #pragma unroll
-    for (int r = 0; r < 1; ++r)
+    for (int r = 0; r < 2; ++r)
         #pragma unroll
-        for (int t = 0; t < 1; ++t) {
+        for (int t = 0; t < 3; ++t) {
             const index_t y_row = row + r * row_dilation, y_column = column + t * column_dilation;
             if (y_row < y_rows && y_column < y_columns) {
                 const index_t y0_at = y0_start + image * y0_image + channel * y0_channel

@@ -69,14 +69,14 @@ __kernel void conv2d(
     const index_t tile_row = (index_t)get_global_id(1);
     const index_t channel = (index_t)get_global_id(2) % channels;
     const index_t image = (index_t)get_global_id(2) / channels;
-    const index_t row = tile_row * 2, column = tile_column * 1;
+    const index_t row = tile_row * 4, column = tile_column * 2;
     if (row >= y_rows || column >= y_columns)
         return;
-    float sum[2][1];
+    float sum[4][2];
     #pragma unroll
-    for (int r = 0; r < 2; ++r)
+    for (int r = 0; r < 4; ++r)
         #pragma unroll
-        for (int t = 0; t < 1; ++t)
+        for (int t = 0; t < 2; ++t)
             sum[r][t] = 0;
 
     const index_t x_plane = x_start + image * x_image + channel / multiplier * x_channel;
@@ -89,20 +89,20 @@ __kernel void conv2d(
             tap[kh][kw] = (float)w_memory[w_at + kh * w_row + kw * w_column];
     const index_t x_row_first = row * 1 - rows_before;
     const index_t x_column_first = column * 1 - columns_before;
-    const bool inside = x_row_first >= 0 && x_row_first + 3 < x_rows
-        && x_column_first >= 0 && x_column_first + 2 < x_columns;
+    const bool inside = x_row_first >= 0 && x_row_first + 5 < x_rows
+        && x_column_first >= 0 && x_column_first + 3 < x_columns;
     if (inside) {
         #pragma unroll
-        for (int i = 0; i < 4; ++i) {
+        for (int i = 0; i < 6; ++i) {
             const index_t from_row = x_row_first + i;
             #pragma unroll
-            for (int j = 0; j < 3; ++j) {
+            for (int j = 0; j < 4; ++j) {
                 const index_t from_column = x_column_first + j;
                 const float value = (float)x_memory[x_plane + from_row * x_row + from_column * x_column];
                 #pragma unroll
-                for (int r = 0; r < 2; ++r)
+                for (int r = 0; r < 4; ++r)
                     #pragma unroll
-                    for (int t = 0; t < 1; ++t) {
+                    for (int t = 0; t < 2; ++t) {
                         const int kh = i - r * 1, kw = j - t * 1;
                         if (kh >= 0 && kh < 3 && kw >= 0 && kw < 3)
                             sum[r][t] = value * tap[kh][kw] + sum[r][t];
@@ -112,20 +112,20 @@ __kernel void conv2d(
 
     } else {
         #pragma unroll
-        for (int i = 0; i < 4; ++i) {
+        for (int i = 0; i < 6; ++i) {
             const index_t from_row = x_row_first + i;
             if (from_row < 0 || from_row >= x_rows)
                 continue;
             #pragma unroll
-            for (int j = 0; j < 3; ++j) {
+            for (int j = 0; j < 4; ++j) {
                 const index_t from_column = x_column_first + j;
                 if (from_column < 0 || from_column >= x_columns)
                     continue;
                 const float value = (float)x_memory[x_plane + from_row * x_row + from_column * x_column];
                 #pragma unroll
-                for (int r = 0; r < 2; ++r)
+                for (int r = 0; r < 4; ++r)
                     #pragma unroll
-                    for (int t = 0; t < 1; ++t) {
+                    for (int t = 0; t < 2; ++t) {
                         const int kh = i - r * 1, kw = j - t * 1;
                         if (kh >= 0 && kh < 3 && kw >= 0 && kw < 3)
                             sum[r][t] = value * tap[kh][kw] + sum[r][t];
@@ -136,9 +136,9 @@ __kernel void conv2d(
     }
 
     #pragma unroll
-    for (int r = 0; r < 2; ++r)
+    for (int r = 0; r < 4; ++r)
         #pragma unroll
-        for (int t = 0; t < 1; ++t) {
+        for (int t = 0; t < 2; ++t) {
             const index_t y_row = row + r, y_column = column + t;
             if (y_row < y_rows && y_column < y_columns) {
                 const index_t y0_at = y0_start + image * y0_image + channel * y0_channel

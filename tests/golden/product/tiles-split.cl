@@ -1,14 +1,14 @@
 // A matrix product whose operands are read where they lie: one is gathered from an array, as the
 // windows of a convolution are, or is simply a matrix.
 //
-//                         columns: 64
+//                         columns: 128
 //                    +------------------+
-//     depth: 16      |  b               |      A work-group of 16 x 16 work-items computes a tile
-//     steps          +------------------+      of 64 rows x 64 columns. 16 steps of k at a
+//     depth: 16      |  b               |      A work-group of 8 x 32 work-items computes a tile
+//     steps          +------------------+      of 32 rows x 128 columns. 16 steps of k at a
 //     +-------+      +------------------+      time, it copies its parts of both operands to local
 //     | a:    |      |      +--+        |      memory, and every work-item multiplies what it needs
 //     | rows: |      |      |  |  4     |      of them into 4 x 4 sums in registers.
-//     |  64   |      |      +--+        |
+//     |  32   |      |      +--+        |
 //     |       |      |        4         |      There are two tiles of each: while one is multiplied,
 //     +-------+      +------------------+      the next is on its way from global memory, through
 //                                              registers, to the other.
@@ -103,13 +103,13 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d(
 {
     // A step of k is a vector longer than the tile, so that neighbouring steps begin in
     // different banks of local memory: whoever reads along depth writes across it.
-    __local float4 row_tiles[544];
-    __local float4 column_tiles[544];
+    __local float4 row_tiles[288];
+    __local float4 column_tiles[1056];
     __local step_t notes[256];
 
     const int item = get_local_id(0);
-    const int item_x = item % 16;
-    const int item_y = item / 16;
+    const int item_x = item % 32;
+    const int item_y = item / 32;
     // Neighbouring groups share lanes, the larger operand as a rule: it comes from the cache then.
     index_t rest = (index_t)get_group_id(0);
     const index_t output_tile = rest % output_tiles;
@@ -121,16 +121,16 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d(
     const index_t begin = split * chunk;
     const index_t end = min(begin + chunk, depth);
 
-    index_t x_places[4];
-    float x_next[4];
-    int x_rows[4], x_columns[4];
+    index_t x_places[8];
+    float x_next[8];
+    int x_rows[8], x_columns[8];
     #pragma unroll
-    for (int n = 0; n < 4; ++n) {
+    for (int n = 0; n < 8; ++n) {
         const int unit = item + n * 256;
-        const int k = unit / 64;
-        const int lane = unit % 64;
+        const int k = unit / 128;
+        const int lane = unit % 128;
         // Past the end the last ones are read again; their sums are never stored.
-        const index_t number = min(lane_tile * 64 + lane, lanes - 1);
+        const index_t number = min(lane_tile * 128 + lane, lanes - 1);
         index_t digit_1, digit_2;
         {
             index_t rest = number;
@@ -150,7 +150,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d(
         const int k = unit % 4 * 4;
         const int lane = unit / 4;
         // Past the end the last ones are read again; their sums are never stored.
-        const index_t number = min(output_tile * 64 + lane, outputs - 1);
+        const index_t number = min(output_tile * 32 + lane, outputs - 1);
         w_places[n] = w_start + group * w_group + number * w_output;
         w_places[n] += k * w_step;
     }
@@ -181,10 +181,10 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d(
     barrier(CLK_LOCAL_MEM_FENCE);
     if (begin < end) {
         #pragma unroll
-        for (int n = 0; n < 4; ++n) {
+        for (int n = 0; n < 8; ++n) {
             const int unit = item + n * 256;
-            const int k = unit / 64;
-            const int lane = unit % 64;
+            const int k = unit / 128;
+            const int lane = unit % 128;
             const step_t step = notes[k];
             const place_t place = x_places[n] + step.x;
             // No branch: what is outside reads the first element there is, and takes 0 instead.
@@ -199,15 +199,17 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d(
             const int unit = item + n * 256;
             const int k = unit % 4 * 4;
             const int lane = unit / 4;
+            if (unit >= 128)
+                continue;
             const place_t place = w_places[n] + begin * w_step;
             w_next[n] = *(__global const float4 *)(w_memory + place);
         }
         #pragma unroll
-        for (int n = 0; n < 4; ++n) {
+        for (int n = 0; n < 8; ++n) {
             const int unit = item + n * 256;
-            const int k = unit / 64;
-            const int lane = unit % 64;
-            __local float *to = (__local float *)column_tiles + (0 * 16 + k) * 68 + lane;
+            const int k = unit / 128;
+            const int lane = unit % 128;
+            __local float *to = (__local float *)column_tiles + (0 * 16 + k) * 132 + lane;
             *to = x_next[n];
         }
         #pragma unroll
@@ -215,11 +217,13 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d(
             const int unit = item + n * 256;
             const int k = unit % 4 * 4;
             const int lane = unit / 4;
-            __local float *to = (__local float *)row_tiles + (0 * 16 + k) * 68 + lane;
+            if (unit >= 128)
+                continue;
+            __local float *to = (__local float *)row_tiles + (0 * 16 + k) * 36 + lane;
             to[0] = w_next[n].s0;
-            to[68] = w_next[n].s1;
-            to[2 * 68] = w_next[n].s2;
-            to[3 * 68] = w_next[n].s3;
+            to[36] = w_next[n].s1;
+            to[2 * 36] = w_next[n].s2;
+            to[3 * 36] = w_next[n].s3;
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -249,10 +253,10 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d(
             const index_t next = from + 16;
             if (next < end) {
                 #pragma unroll
-                for (int n = 0; n < 4; ++n) {
+                for (int n = 0; n < 8; ++n) {
                     const int unit = item + n * 256;
-                    const int k = unit / 64;
-                    const int lane = unit % 64;
+                    const int k = unit / 128;
+                    const int lane = unit % 128;
                     const step_t step = notes[(from - noted) + k];
                     const place_t place = x_places[n] + step.x;
                     // No branch: what is outside reads the first element there is, and takes 0 instead.
@@ -267,24 +271,26 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d(
                     const int unit = item + n * 256;
                     const int k = unit % 4 * 4;
                     const int lane = unit / 4;
+                    if (unit >= 128)
+                        continue;
                     const place_t place = w_places[n] + next * w_step;
                     w_next[n] = *(__global const float4 *)(w_memory + place);
                 }
             }
 
             // Work-items side by side take vectors side by side, so every bank is read once.
-            __local const float4 *a = row_tiles + buffer * 272 + item_y;
-            __local const float4 *b = column_tiles + buffer * 272 + item_x;
+            __local const float4 *a = row_tiles + buffer * 144 + item_y;
+            __local const float4 *b = column_tiles + buffer * 528 + item_x;
             #pragma unroll 8
             for (int k = 0; k < 16; ++k) {
                 float factors[4];
                 #pragma unroll
                 for (int v = 0; v < 1; ++v)
-                    vstore4(a[k * 17 + v * 16], v, factors);
+                    vstore4(a[k * 9 + v * 8], v, factors);
                 float4 vectors[1];
                 #pragma unroll
                 for (int v = 0; v < 1; ++v)
-                    vectors[v] = b[k * 17 + v * 16];
+                    vectors[v] = b[k * 33 + v * 32];
                 #pragma unroll
                 for (int j = 0; j < 4; ++j)
                     #pragma unroll
@@ -295,11 +301,11 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d(
             buffer ^= 1;
             if (next < end) {
                 #pragma unroll
-                for (int n = 0; n < 4; ++n) {
+                for (int n = 0; n < 8; ++n) {
                     const int unit = item + n * 256;
-                    const int k = unit / 64;
-                    const int lane = unit % 64;
-                    __local float *to = (__local float *)column_tiles + (buffer * 16 + k) * 68 + lane;
+                    const int k = unit / 128;
+                    const int lane = unit % 128;
+                    __local float *to = (__local float *)column_tiles + (buffer * 16 + k) * 132 + lane;
                     *to = x_next[n];
                 }
                 #pragma unroll
@@ -307,11 +313,13 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d(
                     const int unit = item + n * 256;
                     const int k = unit % 4 * 4;
                     const int lane = unit / 4;
-                    __local float *to = (__local float *)row_tiles + (buffer * 16 + k) * 68 + lane;
+                    if (unit >= 128)
+                        continue;
+                    __local float *to = (__local float *)row_tiles + (buffer * 16 + k) * 36 + lane;
                     to[0] = w_next[n].s0;
-                    to[68] = w_next[n].s1;
-                    to[2 * 68] = w_next[n].s2;
-                    to[3 * 68] = w_next[n].s3;
+                    to[36] = w_next[n].s1;
+                    to[2 * 36] = w_next[n].s2;
+                    to[3 * 36] = w_next[n].s3;
                 }
             }
             barrier(CLK_LOCAL_MEM_FENCE);
@@ -322,11 +330,11 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv2d(
     const index_t columns = lanes;
     #pragma unroll
     for (int j = 0; j < 4; ++j) {
-        const index_t row = output_tile * 64 + item_y * 4 + j / 4 * 64 + j % 4;
+        const index_t row = output_tile * 32 + item_y * 4 + j / 4 * 32 + j % 4;
         if (row < rows) {
             #pragma unroll
             for (int v = 0; v < 1; ++v) {
-                const index_t column = lane_tile * 64 + (item_x + v * 16) * 4;
+                const index_t column = lane_tile * 128 + (item_x + v * 32) * 4;
                 const float4 values = sum[j][v];
                 // Tiles at the edges are whole in the workspace.
                 const index_t place = ((split * groups + group) * padded_rows + row) * pitch + column;

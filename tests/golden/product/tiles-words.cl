@@ -1,13 +1,13 @@
 // A matrix product whose operands are read where they lie: one is gathered from an array, as the
 // windows of a convolution are, or is simply a matrix.
 //
-//                         columns: 128
+//                         columns: 64
 //                    +------------------+
-//     depth:  8      |  b               |      A work-group of 16 x 16 work-items computes a tile
-//     steps          +------------------+      of 128 rows x 128 columns. 8 steps of k at a
+//     depth: 16      |  b               |      A work-group of 32 x 8 work-items computes a tile
+//     steps          +------------------+      of 128 rows x 64 columns. 16 steps of k at a
 //     +-------+      +------------------+      time, it copies its parts of both operands to local
 //     | a:    |      |      +--+        |      memory, and every work-item multiplies what it needs
-//     | rows: |      |      |  |  8     |      of them into 8 x 8 sums in registers.
+//     | rows: |      |      |  |  4     |      of them into 4 x 8 sums in registers.
 //     | 128   |      |      +--+        |
 //     |       |      |        8         |      There are two tiles of each: while one is multiplied,
 //     +-------+      +------------------+      the next is on its way from global memory, through
@@ -64,12 +64,12 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void matmul(
 {
     // A step of k is a vector longer than the tile, so that neighbouring steps begin in
     // different banks of local memory: whoever reads along depth writes across it.
-    __local int4 row_tiles[528];
-    __local int4 column_tiles[528];
+    __local int4 row_tiles[1056];
+    __local int4 column_tiles[544];
 
     const int item = get_local_id(0);
-    const int item_x = item % 16;
-    const int item_y = item / 16;
+    const int item_x = item % 8;
+    const int item_y = item / 8;
     // Neighbouring groups share lanes, the larger operand as a rule: it comes from the cache then.
     index_t rest = (index_t)get_group_id(0);
     const index_t output_tile = rest % output_tiles;
@@ -81,13 +81,13 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void matmul(
     const index_t begin = split * chunk;
     const index_t end = min(begin + chunk, depth);
 
-    index_t x_places[1];
-    int4 x_next[1];
+    index_t x_places[2];
+    int4 x_next[2];
     #pragma unroll
-    for (int n = 0; n < 1; ++n) {
+    for (int n = 0; n < 2; ++n) {
         const int unit = item + n * 256;
-        const int k = unit % 2 * 4;
-        const int lane = unit / 2;
+        const int k = unit % 4 * 4;
+        const int lane = unit / 4;
         // Past the end the last ones are read again; their sums are never stored.
         const index_t number = min(lane_tile * 128 + lane, lanes - 1);
         index_t digit_2;
@@ -100,43 +100,43 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void matmul(
     #pragma unroll
     for (int n = 0; n < 1; ++n) {
         const int unit = item + n * 256;
-        const int k = unit % 2 * 4;
-        const int lane = unit / 2;
+        const int k = unit % 4 * 4;
+        const int lane = unit / 4;
         // Past the end the last ones are read again; their sums are never stored.
-        const index_t number = min(output_tile * 128 + lane, outputs - 1);
+        const index_t number = min(output_tile * 64 + lane, outputs - 1);
         w_places[n] = w_start + group * w_group + number * w_output;
         w_places[n] += k * w_step;
     }
-    int4 sum[8][2];
+    int4 sum[4][2];
     #pragma unroll
-    for (int j = 0; j < 8; ++j)
+    for (int j = 0; j < 4; ++j)
         #pragma unroll
         for (int v = 0; v < 2; ++v)
             sum[j][v] = 0;
 
     if (begin < end) {
         #pragma unroll
-        for (int n = 0; n < 1; ++n) {
+        for (int n = 0; n < 2; ++n) {
             const int unit = item + n * 256;
-            const int k = unit % 2 * 4;
-            const int lane = unit / 2;
+            const int k = unit % 4 * 4;
+            const int lane = unit / 4;
             const place_t place = x_places[n] + begin * x_step;
             x_next[n] = *(__global const int4 *)(x_memory + place);
         }
         #pragma unroll
         for (int n = 0; n < 1; ++n) {
             const int unit = item + n * 256;
-            const int k = unit % 2 * 4;
-            const int lane = unit / 2;
+            const int k = unit % 4 * 4;
+            const int lane = unit / 4;
             const place_t place = w_places[n] + begin * w_step;
             w_next[n] = *(__global const int4 *)(w_memory + place);
         }
         #pragma unroll
-        for (int n = 0; n < 1; ++n) {
+        for (int n = 0; n < 2; ++n) {
             const int unit = item + n * 256;
-            const int k = unit % 2 * 4;
-            const int lane = unit / 2;
-            __local int *to = (__local int *)row_tiles + (0 * 8 + k) * 132 + lane;
+            const int k = unit % 4 * 4;
+            const int lane = unit / 4;
+            __local int *to = (__local int *)row_tiles + (0 * 16 + k) * 132 + lane;
             to[0] = x_next[n].s0;
             to[132] = x_next[n].s1;
             to[2 * 132] = x_next[n].s2;
@@ -145,54 +145,54 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void matmul(
         #pragma unroll
         for (int n = 0; n < 1; ++n) {
             const int unit = item + n * 256;
-            const int k = unit % 2 * 4;
-            const int lane = unit / 2;
-            __local int *to = (__local int *)column_tiles + (0 * 8 + k) * 132 + lane;
+            const int k = unit % 4 * 4;
+            const int lane = unit / 4;
+            __local int *to = (__local int *)column_tiles + (0 * 16 + k) * 68 + lane;
             to[0] = w_next[n].s0;
-            to[132] = w_next[n].s1;
-            to[2 * 132] = w_next[n].s2;
-            to[3 * 132] = w_next[n].s3;
+            to[68] = w_next[n].s1;
+            to[2 * 68] = w_next[n].s2;
+            to[3 * 68] = w_next[n].s3;
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
     int buffer = 0;
-    for (index_t from = begin; from < end; from += 8) {
-        const index_t next = from + 8;
+    for (index_t from = begin; from < end; from += 16) {
+        const index_t next = from + 16;
         if (next < end) {
             #pragma unroll
-            for (int n = 0; n < 1; ++n) {
+            for (int n = 0; n < 2; ++n) {
                 const int unit = item + n * 256;
-                const int k = unit % 2 * 4;
-                const int lane = unit / 2;
+                const int k = unit % 4 * 4;
+                const int lane = unit / 4;
                 const place_t place = x_places[n] + next * x_step;
                 x_next[n] = *(__global const int4 *)(x_memory + place);
             }
             #pragma unroll
             for (int n = 0; n < 1; ++n) {
                 const int unit = item + n * 256;
-                const int k = unit % 2 * 4;
-                const int lane = unit / 2;
+                const int k = unit % 4 * 4;
+                const int lane = unit / 4;
                 const place_t place = w_places[n] + next * w_step;
                 w_next[n] = *(__global const int4 *)(w_memory + place);
             }
         }
 
         // Work-items side by side take vectors side by side, so every bank is read once.
-        __local const int4 *a = row_tiles + buffer * 264 + item_y;
-        __local const int4 *b = column_tiles + buffer * 264 + item_x;
-        #pragma unroll 2
-        for (int k = 0; k < 8; ++k) {
-            int factors[8];
+        __local const int4 *a = row_tiles + buffer * 528 + item_y;
+        __local const int4 *b = column_tiles + buffer * 272 + item_x;
+        #pragma unroll 4
+        for (int k = 0; k < 16; ++k) {
+            int factors[4];
             #pragma unroll
-            for (int v = 0; v < 2; ++v)
-                vstore4(a[k * 33 + v * 16], v, factors);
+            for (int v = 0; v < 1; ++v)
+                vstore4(a[k * 33 + v * 32], v, factors);
             int4 vectors[2];
             #pragma unroll
             for (int v = 0; v < 2; ++v)
-                vectors[v] = b[k * 33 + v * 16];
+                vectors[v] = b[k * 17 + v * 8];
             #pragma unroll
-            for (int j = 0; j < 8; ++j)
+            for (int j = 0; j < 4; ++j)
                 #pragma unroll
                 for (int v = 0; v < 2; ++v)
                     sum[j][v] = add_words(factors[j], vectors[v], sum[j][v]);
@@ -201,11 +201,11 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void matmul(
         buffer ^= 1;
         if (next < end) {
             #pragma unroll
-            for (int n = 0; n < 1; ++n) {
+            for (int n = 0; n < 2; ++n) {
                 const int unit = item + n * 256;
-                const int k = unit % 2 * 4;
-                const int lane = unit / 2;
-                __local int *to = (__local int *)row_tiles + (buffer * 8 + k) * 132 + lane;
+                const int k = unit % 4 * 4;
+                const int lane = unit / 4;
+                __local int *to = (__local int *)row_tiles + (buffer * 16 + k) * 132 + lane;
                 to[0] = x_next[n].s0;
                 to[132] = x_next[n].s1;
                 to[2 * 132] = x_next[n].s2;
@@ -214,13 +214,13 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void matmul(
             #pragma unroll
             for (int n = 0; n < 1; ++n) {
                 const int unit = item + n * 256;
-                const int k = unit % 2 * 4;
-                const int lane = unit / 2;
-                __local int *to = (__local int *)column_tiles + (buffer * 8 + k) * 132 + lane;
+                const int k = unit % 4 * 4;
+                const int lane = unit / 4;
+                __local int *to = (__local int *)column_tiles + (buffer * 16 + k) * 68 + lane;
                 to[0] = w_next[n].s0;
-                to[132] = w_next[n].s1;
-                to[2 * 132] = w_next[n].s2;
-                to[3 * 132] = w_next[n].s3;
+                to[68] = w_next[n].s1;
+                to[2 * 68] = w_next[n].s2;
+                to[3 * 68] = w_next[n].s3;
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -228,17 +228,17 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void matmul(
 
     const index_t rows = lanes;
     const index_t columns = outputs;
-    #pragma unroll 1
-    for (int j = 0; j < 8; ++j) {
-        const index_t row = lane_tile * 128 + item_y * 4 + j / 4 * 64 + j % 4;
+    #pragma unroll
+    for (int j = 0; j < 4; ++j) {
+        const index_t row = lane_tile * 128 + item_y * 4 + j / 4 * 128 + j % 4;
         if (row < rows) {
             index_t digit_2;
             digit_2 = row;
             const index_t y0_row = y0_start + group * y0_group + digit_2 * y0_lane_2;
             #pragma unroll
             for (int v = 0; v < 2; ++v) {
-                const index_t column = output_tile * 128 + (item_x + v * 16) * 4;
-                const int4 values = sum[0][v];
+                const index_t column = output_tile * 64 + (item_x + v * 8) * 4;
+                const int4 values = sum[j][v];
                 if (column + 4 <= columns) {
                     const int c = 0;
                     int4 y0 = values;
@@ -256,11 +256,5 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void matmul(
                 }
             }
         }
-        // The next row moves up: a row that only the run knew the number of would not be in registers.
-        #pragma unroll
-        for (int i = 1; i < 8; ++i)
-            #pragma unroll
-            for (int v = 0; v < 2; ++v)
-                sum[i - 1][v] = sum[i][v];
     }
 }

@@ -96,7 +96,7 @@ def test_tiles_of_any_shape(fresh, some, monkeypatch):
     image, w = numbers((1, 5, 7, 8)), numbers((9, 5, 3, 3), seed=1)
     for y, x, rows, columns, steps in some(SHAPES, 5):
         tile = LocalTile(y, x, rows, columns, 4, steps)
-        monkeypatch.setattr(tiles, "choose_local_tile", lambda *_, tile=tile: tile)
+        monkeypatch.setattr(tiles, "tiles_for", lambda *_, tile=tile, **__: (tile,))
         Calls.forget()
         equal(matmul(cp.asarray(a), cp.asarray(b)), a @ b, np.float32)
         for memory_format in ("contiguous", "channels_last"):
@@ -198,7 +198,7 @@ def test_long_indices(fresh, monkeypatch):
 def test_every_item_reaches_every_barrier(fresh, monkeypatch, memory_format):
     # Small enough to be interpreted: three groups of notes, tails everywhere, splits.
     tile = LocalTile(2, 4, 4, 4, 4, 4)
-    monkeypatch.setattr(tiles, "choose_local_tile", lambda *_: tile)
+    monkeypatch.setattr(tiles, "tiles_for", lambda *_, **__: (tile,))
     monkeypatch.setattr(splits, "SHORTEST_CHAIN", 16)
     plan_for(fresh, monkeypatch, {"is_cpu": False, "compute_units": 2})
     x, w = numbers((1, 3, 4, 5)), numbers((5, 3, 3, 3), seed=1)

@@ -10,7 +10,7 @@ import pytest
 from planning import convolution, numbers, product
 
 from clprim.plan.product.family import PRODUCTS
-from clprim.plan.product.local_tile import LocalTile, choose_local_tile, local_tiles
+from clprim.plan.product.local_tile import LocalTile, Sizes, local_tiles
 from clprim.plan.product.problem import Bounds
 from clprim.plan.product.splits import LONGEST_CHAIN
 from clprim.plan.product.tiles import plan_tiles
@@ -209,7 +209,7 @@ def test_smaller_devices_get_smaller_tiles(traits):
     before = None
     for memory in (65536, 32768, 16384, 8192, 4096, 2048, 1024):
         shrunk = dataclasses.replace(traits, local_memory=memory)
-        tile = choose_local_tile(4096, 4096, 1, 4, shrunk)
+        tile = local_tiles(Sizes(4096, 4096, 1, 512, 4), shrunk)[0]
         assert tile.local_bytes(4) <= memory
         area = tile.tile_rows * tile.tile_columns
         assert before is None or area <= before
@@ -220,23 +220,26 @@ def test_sums_stay_in_registers():
     sizes = [(n, m) for n, m in itertools.product((1, 7, 64, 1000, 100_000), repeat=2)]
     for (rows, columns), itemsize in itertools.product(sizes, (4, 8)):
         for name, most in (("large", 256), ("narrow", 128), ("modest", 128)):
-            tile = choose_local_tile(rows, columns, 1, itemsize, TRAITS[name])
+            tile = local_tiles(Sizes(rows, columns, 1, 512, itemsize), TRAITS[name])[0]
             assert tile.rows * tile.columns * itemsize <= most
             assert tile.rows % tile.width == tile.columns % tile.width == 0
 
 
 def test_little_of_a_tile_is_wasted():
-    narrow = choose_local_tile(100_000, 16, 1, 4, TRAITS["large"])
+    narrow = local_tiles(Sizes(100_000, 16, 1, 512, 4, (4, 4)), TRAITS["large"])[0]
     assert narrow.tile_columns <= 32
-    flat = choose_local_tile(16, 100_000, 1, 4, TRAITS["large"])
+    flat = local_tiles(Sizes(16, 100_000, 1, 512, 4, (4, 4)), TRAITS["large"])[0]
     assert flat.tile_rows <= 32
-    square = choose_local_tile(4096, 4096, 1, 4, TRAITS["large"])
+    square = local_tiles(Sizes(4096, 4096, 1, 512, 4, (4, 4)), TRAITS["large"])[0]
     assert square.tile_rows * square.tile_columns == 128 * 128
 
 
 def test_wider_tiles_are_timed_and_not_chosen_unseen():
     traits = TRAITS["large"]
-    chosen, wide = (local_tiles(4096, 4096, 1, 4, traits, wide=wide) for wide in (False, True))
+    chosen, wide = (
+        local_tiles(Sizes(4096, 4096, 1, 4096, 4, (4, 4)), traits, wide=wide)
+        for wide in (False, True)
+    )
     assert all(tile.rows * tile.columns <= 64 for tile in chosen)
     assert {(tile.rows, tile.columns) for tile in wide} == {(8, 16)}
     assert all(tile.fits(4, traits) for tile in wide)
@@ -244,5 +247,5 @@ def test_wider_tiles_are_timed_and_not_chosen_unseen():
     (strategy,) = (s for s in PRODUCTS.strategies if s.name == "tiles")
     near = list(strategy.near(chosen[0], problem, traits))
     assert set(wide) & set(near) and near[0] == chosen[0]
-    few = local_tiles(4096, 4096, 1, 4, TRAITS["narrow"], wide=True)
+    few = local_tiles(Sizes(4096, 4096, 1, 4096, 4), TRAITS["narrow"], wide=True)
     assert {tile.rows * tile.columns for tile in few} == {64}

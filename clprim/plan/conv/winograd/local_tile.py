@@ -1,8 +1,7 @@
 """Chooses the tiles of Winograd's convolutions that work-groups of a GPU keep in local memory.
 
-No GPU has timed this: what is counted here are instructions, set by what vendors' compilers make of
-the kernels. The smallest tile is the rule's, as larger ones read more for each product and leave
-caches less time; the tuner times those too.
+What is counted are instructions, and what `clprim.plan.cost` makes of them. The smallest tile is
+the rule's, as larger ones read more for each product; the tuner times those too.
 """
 
 from __future__ import annotations
@@ -19,21 +18,24 @@ from clprim.plan.conv.winograd.tile import (
     tile_count,
     transforms_of,
 )
+from clprim.plan.cost import ISSUED, LAUNCH, GroupWork
 from clprim.plan.kernel import power_of_two, round_up
-from clprim.plan.product.local_tile import LOCAL_BYTES, WIDE, busy_items, most_sums
+from clprim.plan.product.local_tile import LOCAL_BYTES, WIDE, most_sums
 from clprim.plan.product.problem import Contraction
 from clprim.plan.product.sub_groups import suits_sub_groups
+from clprim.plan.product.tiles import cost_of_tiles
 from clprim.traits import DeviceTraits
 
 # Work-items of a group at most, and channels that are in local memory at a time.
 MOST_ITEMS, MOST_STEPS = 288, 16
-# Instructions beside the products: of an element of a transformed tile (address, load, its share of
-# additions, store), of a transformed weight that is copied, of an element that is transformed back,
-# of one that the transform of weights writes.
-INPUT, COPY, OUTPUT, WEIGHT = 8.0, 4.0, 6.0, 10.0
-# What sums of products need for a product, counted alike, and how many times fewer instructions are
-# worth another algorithm's errors, as long as nobody has timed it.
-DIRECT, LEAST_GAIN = 1.15, 1.25
+# Instructions beside the products: of an element that is transformed and of one that is transformed
+# back, for every row and column that its tile has beside two (additions, reads and writes); of a
+# transformed weight that is copied; of one that the transform of weights writes.
+INPUT, OUTPUT, COPY, WEIGHT = 2.5, 7.5, 22.0, 10.0
+# How many times as fast it has to promise to be, for its errors to be worth it.
+LEAST_GAIN = 1.1
+# Channels and outputs at least: of fewer nobody has timed it, and most of a strip is idle.
+FEWEST = 8
 # Tiles worth timing, of each size.
 NEAR = 3
 
@@ -135,13 +137,13 @@ def pays_local(problem: Contraction, traits: DeviceTraits) -> bool:
         return False
     sums = math.prod(problem.lanes) * math.prod(problem.depths) * problem.outputs
     large = 2 * problem.groups * sums >= LEAST_OPERATIONS
+    large = large and min(problem.depths[2], problem.outputs) >= FEWEST
     return large and local_gain(problem, traits, local_tile(problem, traits)) > LEAST_GAIN
 
 
 def local_gain(problem: Contraction, traits: DeviceTraits, tile: WinogradLocalTile) -> float:
     """Returns how many times as fast as sums of products a tile promises to be."""
-    sums = math.prod(problem.lanes) * math.prod(problem.depths) * problem.outputs
-    return DIRECT * problem.groups * sums / _cost(problem, traits, tile)
+    return cost_of_tiles(problem, traits) / _cost(problem, traits, tile)
 
 
 def _admitted(problem: Contraction) -> Sequence[int]:
@@ -182,16 +184,23 @@ def _candidates(problem: Contraction, traits: DeviceTraits) -> Iterator[Winograd
 
 
 def _cost(problem: Contraction, traits: DeviceTraits, tile: WinogradLocalTile) -> float:
-    """Instructions of all, in units of a product, and how idle the device is."""
+    """What all takes with a tile, as `clprim.plan.cost` counts."""
     width = max(2, 16 // problem.value.itemsize)
-    elements, channels = _elements(problem, tile.outputs), problem.depths[2]
+    down, across = transforms_of(problem, tile.outputs)
+    elements, more = down.size * across.size, max(0, down.size - 2) + max(0, across.size - 2)
     strips = -(-problem.outputs // tile.strip)
-    groups = -(-tile_count(problem, tile.outputs) // tile.tiles) * strips * problem.groups
+    depth, items = round_up(problem.depths[2], tile.steps), tile.items(elements)
     read = (1 / tile.rows + 1 / tile.columns) / width
-    step = tile.tiles * tile.strip * (1 + read) + INPUT * tile.tiles + COPY * tile.strip
-    depth = round_up(channels, tile.steps)
-    cost = groups * elements * (depth * step + OUTPUT * tile.tiles * tile.strip)
-    idle = max(1.0, busy_items(traits) / (groups * tile.items(elements)))
+    step = tile.tiles * tile.strip * (1 + read) + INPUT * more * tile.tiles + COPY * tile.strip
+    work = GroupWork(
+        -(-tile_count(problem, tile.outputs) // tile.tiles) * strips * problem.groups,
+        items,
+        tile.rows * tile.columns + elements // 2,  # some of a transformed tile live beside sums
+        elements * step / items,
+        depth,
+        OUTPUT * more * tile.tiles * tile.strip * elements / items,
+    )
     if problem.kept:
-        return cost * idle
-    return cost * idle + WEIGHT * problem.groups * elements * strips * tile.strip * depth
+        return work.cost(traits)
+    weights = problem.groups * elements * strips * tile.strip * depth
+    return work.cost(traits) + LAUNCH + WEIGHT * weights / (traits.compute_units * ISSUED)

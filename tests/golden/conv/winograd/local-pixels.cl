@@ -11,15 +11,15 @@ static inline index_t digits_place(index_t number, index_t size_1, index_t size_
 typedef uint place_t;
 // Winograd's F(2 x 2, 3 x 3): 16 products a tile instead of 36.
 //
-//    x: 4 x 4 pixels               in local memory, 2 channels at a time
+//    x: 4 x 4 pixels               in local memory, 4 channels at a time
 //   +---------+   down, then along
-//   | +-----+ |  ----------------->  V[channel][e]: 8 tiles,  U[channel][e]: 16 outputs
+//   | +-----+ |  ----------------->  V[channel][e]: 8 tiles,  U[channel][e]: 8 outputs
 //   | |y: 2x2| |                                            |
 //   | +-----+ |  <-----------------  products of every element e: sums in registers
 //   +---------+   back, 8 outputs at a time, through local memory
 //
 // A work-group of 64 has 2 x 2 work-items for each of 16 elements; each of them sums up
-// 4 tiles x 8 outputs.
+// 4 tiles x 4 outputs.
 // What is read next is not read ahead: registers that hold no pixels have room for a second group.
 __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void conv2d_winograd(
     __global const float *x_memory,
@@ -55,7 +55,7 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void conv2d_winograd(
     const int y0_2)
 {
     __local float4 memory[256];
-    __local float4 *U = memory + 64;
+    __local float4 *U = memory + 128;
     const int item = get_local_id(0);
     // Neighbouring groups share tiles.
     index_t rest = get_group_id(0);
@@ -66,8 +66,8 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void conv2d_winograd(
 
     // The tile and the channel that are transformed here; past the end the last ones, of which
     // nothing is stored.
-    const int k_own = item % 2, t_own = item / 2;
-    const bool transforms = item < 16;
+    const int k_own = item % 4, t_own = item / 4;
+    const bool transforms = item < 32;
     const index_t tile_own = min(tile_first + t_own, tiles - 1);
     const index_t above_own = tile_own / tile_columns;
     const int top = (int)(above_own % tile_lines) * 2 - rows_before;
@@ -82,15 +82,15 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void conv2d_winograd(
     const bool column_2 = (uint)(left + 2) < (uint)x_columns;
     const bool column_3 = (uint)(left + 3) < (uint)x_columns;
     const bool whole = row_0 && row_3 && column_0 && column_3;
-    place_t weights = (group * strips + strip) * ((channels + 1) / 2) * 128 + item;
-    float4 sum[4][2];
+    place_t weights = (group * strips + strip) * ((channels + 3) / 4) * 128 + item;
+    float4 sum[4][1];
     #pragma unroll
     for (int j = 0; j < 4; ++j)
         #pragma unroll
-        for (int v = 0; v < 2; ++v)
+        for (int v = 0; v < 1; ++v)
             sum[j][v] = 0;
     const int e = item / 4, item_y = item / 2 % 2, item_x = item % 2;
-    for (index_t from = 0; from < channels; from += 2) {
+    for (index_t from = 0; from < channels; from += 4) {
         #pragma unroll
         for (int n = 0; n < 2; ++n)
             U[n * 64 + item] = ((__global const float4 *)packed)[weights + n * 64];
@@ -252,21 +252,21 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void conv2d_winograd(
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         __local const float4 *a = memory + e * 2;
-        __local const float4 *b = U + e * 4 + item_x;
-        #pragma unroll 2
-        for (int k = 0; k < 2; ++k) {
+        __local const float4 *b = U + e * 2 + item_x;
+        #pragma unroll 4
+        for (int k = 0; k < 4; ++k) {
             float factors[4];
             #pragma unroll
             for (int v = 0; v < 1; ++v)
                 vstore4(a[k * 32 + ((v * 2 + item_y) ^ k / 2 % 2)], v, factors);
-            float4 vectors[2];
+            float4 vectors[1];
             #pragma unroll
-            for (int v = 0; v < 2; ++v)
-                vectors[v] = b[k * 64 + v * 2];
+            for (int v = 0; v < 1; ++v)
+                vectors[v] = b[k * 32 + v * 2];
             #pragma unroll
             for (int j = 0; j < 4; ++j)
                 #pragma unroll
-                for (int v = 0; v < 2; ++v)
+                for (int v = 0; v < 1; ++v)
                     sum[j][v] = factors[j] * vectors[v] + sum[j][v];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -274,7 +274,7 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void conv2d_winograd(
 
     __local float4 *products = memory + e * 16;
     #pragma unroll 1
-    for (int pass = 0; pass < 2; ++pass) {
+    for (int pass = 0; pass < 1; ++pass) {
         // 8 outputs, output by output.
         if (pass == 0) {
             products[(0 + item_y * 4) * 2 + item_x] = sum[0][0];
@@ -282,16 +282,10 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void conv2d_winograd(
             products[(2 + item_y * 4) * 2 + item_x] = sum[2][0];
             products[(3 + item_y * 4) * 2 + item_x] = sum[3][0];
         }
-        if (pass == 1) {
-            products[(0 + item_y * 4) * 2 + item_x] = sum[0][1];
-            products[(1 + item_y * 4) * 2 + item_x] = sum[1][1];
-            products[(2 + item_y * 4) * 2 + item_x] = sum[2][1];
-            products[(3 + item_y * 4) * 2 + item_x] = sum[3][1];
-        }
         barrier(CLK_LOCAL_MEM_FENCE);
         for (int unit = item; unit < 64; unit += 64) {
             const int t = unit / 8;
-            const index_t output = strip * 16 + pass * 8 + unit % 8;
+            const index_t output = strip * 8 + pass * 8 + unit % 8;
             const index_t tile = tile_first + t;
             if (tile >= tiles || output >= outputs)
                 continue;

@@ -6,13 +6,13 @@ typedef uint place_t;
 //
 //    x: 4 x 4 pixels               in local memory, 8 channels at a time
 //   +---------+   down, then along
-//   | +-----+ |  ----------------->  V[channel][e]: 16 tiles,  U[channel][e]: 16 outputs
+//   | +-----+ |  ----------------->  V[channel][e]: 16 tiles,  U[channel][e]: 8 outputs
 //   | |y: 2x2| |                                            |
 //   | +-----+ |  <-----------------  products of every element e: sums in registers
-//   +---------+   back, 16 outputs at a time, through local memory
+//   +---------+   back, 8 outputs at a time, through local memory
 //
-// A work-group of 128 has 2 x 4 work-items for each of 16 elements; each of them sums up
-// 8 tiles x 4 outputs.
+// A work-group of 128 has 4 x 2 work-items for each of 16 elements; each of them sums up
+// 4 tiles x 4 outputs.
 // What is read next is not read ahead: registers that hold no pixels have room for a second group.
 __kernel __attribute__((reqd_work_group_size(128, 1, 1))) void conv2d_winograd(
     __global const float *x_memory,
@@ -45,7 +45,7 @@ __kernel __attribute__((reqd_work_group_size(128, 1, 1))) void conv2d_winograd(
     const int y0_1,
     const int y0_2)
 {
-    __local float4 memory[1024];
+    __local float4 memory[768];
     __local float4 *U = memory + 512;
     const int item = get_local_id(0);
     // Neighbouring groups share tiles.
@@ -72,19 +72,19 @@ __kernel __attribute__((reqd_work_group_size(128, 1, 1))) void conv2d_winograd(
     const bool column_2 = (uint)(left + 2) < (uint)x_columns;
     const bool column_3 = (uint)(left + 3) < (uint)x_columns;
     const bool whole = row_0 && row_3 && column_0 && column_3;
-    place_t weights = (group * strips + strip) * ((channels + 7) / 8) * 512 + item;
-    float4 sum[8][1];
+    place_t weights = (group * strips + strip) * ((channels + 7) / 8) * 256 + item;
+    float4 sum[4][1];
     #pragma unroll
-    for (int j = 0; j < 8; ++j)
+    for (int j = 0; j < 4; ++j)
         #pragma unroll
         for (int v = 0; v < 1; ++v)
             sum[j][v] = 0;
-    const int e = item / 8, item_y = item / 4 % 2, item_x = item % 4;
+    const int e = item / 8, item_y = item / 2 % 4, item_x = item % 2;
     for (index_t from = 0; from < channels; from += 8) {
         #pragma unroll
-        for (int n = 0; n < 4; ++n)
+        for (int n = 0; n < 2; ++n)
             U[n * 128 + item] = ((__global const float4 *)packed)[weights + n * 128];
-        weights += 512;
+        weights += 256;
         {
             // Behind the last channel weights are 0.
             const index_t x_k = x_own + min(from + k_own, channels - 1) * x_channel;
@@ -240,19 +240,19 @@ __kernel __attribute__((reqd_work_group_size(128, 1, 1))) void conv2d_winograd(
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         __local const float4 *a = memory + e * 4;
-        __local const float4 *b = U + e * 4 + item_x;
-        #pragma unroll 4
+        __local const float4 *b = U + e * 2 + item_x;
+        #pragma unroll 8
         for (int k = 0; k < 8; ++k) {
-            float factors[8];
+            float factors[4];
             #pragma unroll
-            for (int v = 0; v < 2; ++v)
-                vstore4(a[k * 64 + v * 2 + item_y], v, factors);
+            for (int v = 0; v < 1; ++v)
+                vstore4(a[k * 64 + v * 4 + item_y], v, factors);
             float4 vectors[1];
             #pragma unroll
             for (int v = 0; v < 1; ++v)
-                vectors[v] = b[k * 64 + v * 4];
+                vectors[v] = b[k * 32 + v * 2];
             #pragma unroll
-            for (int j = 0; j < 8; ++j)
+            for (int j = 0; j < 4; ++j)
                 #pragma unroll
                 for (int v = 0; v < 1; ++v)
                     sum[j][v] = factors[j] * vectors[v] + sum[j][v];
@@ -260,24 +260,20 @@ __kernel __attribute__((reqd_work_group_size(128, 1, 1))) void conv2d_winograd(
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 
-    __local float4 *products = memory + e * 64;
+    __local float4 *products = memory + e * 32;
     #pragma unroll 1
     for (int pass = 0; pass < 1; ++pass) {
-        // 16 outputs, tile by tile.
+        // 8 outputs, tile by tile.
         if (pass == 0) {
             products[(item_x * 4 + 0) * 4 + 0 + item_y] = (float4)(sum[0][0].s0, sum[1][0].s0, sum[2][0].s0, sum[3][0].s0);
             products[(item_x * 4 + 1) * 4 + 0 + item_y] = (float4)(sum[0][0].s1, sum[1][0].s1, sum[2][0].s1, sum[3][0].s1);
             products[(item_x * 4 + 2) * 4 + 0 + item_y] = (float4)(sum[0][0].s2, sum[1][0].s2, sum[2][0].s2, sum[3][0].s2);
             products[(item_x * 4 + 3) * 4 + 0 + item_y] = (float4)(sum[0][0].s3, sum[1][0].s3, sum[2][0].s3, sum[3][0].s3);
-            products[(item_x * 4 + 0) * 4 + 2 + item_y] = (float4)(sum[4][0].s0, sum[5][0].s0, sum[6][0].s0, sum[7][0].s0);
-            products[(item_x * 4 + 1) * 4 + 2 + item_y] = (float4)(sum[4][0].s1, sum[5][0].s1, sum[6][0].s1, sum[7][0].s1);
-            products[(item_x * 4 + 2) * 4 + 2 + item_y] = (float4)(sum[4][0].s2, sum[5][0].s2, sum[6][0].s2, sum[7][0].s2);
-            products[(item_x * 4 + 3) * 4 + 2 + item_y] = (float4)(sum[4][0].s3, sum[5][0].s3, sum[6][0].s3, sum[7][0].s3);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (int unit = item; unit < 256; unit += 128) {
+        for (int unit = item; unit < 128; unit += 128) {
             const int t = unit % 16;
-            const index_t output = strip * 16 + pass * 16 + unit / 16;
+            const index_t output = strip * 8 + pass * 8 + unit / 16;
             const index_t tile = tile_first + t;
             if (tile >= tiles || output >= outputs)
                 continue;
@@ -290,39 +286,39 @@ __kernel __attribute__((reqd_work_group_size(128, 1, 1))) void conv2d_winograd(
             float half_way[8];
             {
                 const float p0 = from[0];
-                const float p1 = from[1024];
-                const float p2 = from[2048];
-                const float p3 = from[3072];
+                const float p1 = from[512];
+                const float p2 = from[1024];
+                const float p3 = from[1536];
                 const float r0 = p0 + p1 + p2;
                 const float r1 = p1 + p3 - p2;
                 half_way[0] = r0;
                 half_way[4] = r1;
             }
             {
-                const float p0 = from[256];
-                const float p1 = from[1280];
-                const float p2 = from[2304];
-                const float p3 = from[3328];
+                const float p0 = from[128];
+                const float p1 = from[640];
+                const float p2 = from[1152];
+                const float p3 = from[1664];
                 const float r0 = p0 + p1 + p2;
                 const float r1 = p1 + p3 - p2;
                 half_way[1] = r0;
                 half_way[5] = r1;
             }
             {
-                const float p0 = from[512];
-                const float p1 = from[1536];
-                const float p2 = from[2560];
-                const float p3 = from[3584];
+                const float p0 = from[256];
+                const float p1 = from[768];
+                const float p2 = from[1280];
+                const float p3 = from[1792];
                 const float r0 = p0 + p1 + p2;
                 const float r1 = p1 + p3 - p2;
                 half_way[2] = r0;
                 half_way[6] = r1;
             }
             {
-                const float p0 = from[768];
-                const float p1 = from[1792];
-                const float p2 = from[2816];
-                const float p3 = from[3840];
+                const float p0 = from[384];
+                const float p1 = from[896];
+                const float p2 = from[1408];
+                const float p3 = from[1920];
                 const float r0 = p0 + p1 + p2;
                 const float r1 = p1 + p3 - p2;
                 half_way[3] = r0;
