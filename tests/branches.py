@@ -297,6 +297,16 @@ def positioned(*args):
 
 
 @where_possible
+def copying(*args, **options):
+    """Those of one whose epilogue copies an array to a second result."""
+    p = dense_convolution(*args, **options)
+    arrays = tuple(Place(name, FLOAT, 0, *p.result.strides) for name in ("x0", "y1"))
+    snippet = define_epilogue("conv2d", "y1 = x0;", results=2)
+    epilogue = Epilogue(snippet, arrays, shape=p.y_shape)
+    return CONVOLUTIONS.plan(on(p, epilogue=epilogue), CPU).stages
+
+
+@where_possible
 def inverted(text="y0 = clamp(y0, 0, 6);", *, last=True, expand=True):
     """The kernel of an inverted residual with biases and an activation."""
     options = {"bias": True, "epilogue": text}
@@ -846,6 +856,7 @@ def plans():
     yield conv(1, 32, 15, 16, 5, padding=0, traits=GPU)
     yield from over_pairs()
     yield from nested()
+    yield copying(2, 16, 14, 32, 1, padding=0)
     yield from sub_groups()
     yield inverted(last=False, expand=False)
     yield inverted(last=False)

@@ -18,7 +18,7 @@ from clprim.dtypes import AnyDType, is_real
 from clprim.errors import DTypeError, quoted
 from clprim.language.epilogue import define_epilogue
 from clprim.options import current_options
-from clprim.plan.epilogue import Epilogue, is_position
+from clprim.plan.epilogue import Epilogue, is_position, is_result
 from clprim.plan.kernel import Plan
 from clprim.plan.strategy import Family
 from clprim.plan.strides import Operand
@@ -38,12 +38,14 @@ class Contracted:
         problems: Computed one after another; together they write the whole result.
         result: The result.
         algorithm: A strategy's name, or ``auto``.
+        others: Results that its epilogue writes.
     """
 
     family: Family[Any]
     problems: tuple[Any, ...]
     result: Operand
     algorithm: str = "auto"
+    others: tuple[Operand, ...] = ()
 
 
 class ContractionPrimitive(Primitive):
@@ -107,14 +109,15 @@ class ContractionPrimitive(Primitive):
         return found
 
     def outputs(self, problem: Contracted) -> tuple[Operand, ...]:
-        """The only result."""
-        return (problem.result,)
+        """The sums, then what their epilogue writes besides."""
+        return (problem.result, *problem.others)
 
     def names(self, problem: Contracted) -> Sequence[str]:
-        """The result, both operands, then the bias and the epilogue's arrays."""
+        """The results, both operands, then the bias and what the epilogue reads."""
         epilogues = [p.epilogue for p in problem.problems[-1:]]
         extras = [a.name for e in epilogues for a in e.arrays if not is_position(a.name)]
-        return ["y0", "x", "w", *extras]
+        made = [f"y{n}" for n in range(len(problem.others) + 1)]
+        return [*made, "x", "w", *(name for name in extras if not is_result(name))]
 
     def snippets(self, problem: Contracted) -> Mapping[str, str]:
         """The epilogue."""

@@ -14,30 +14,33 @@ from clprim.language.snippet import Rules, Snippet
 _READS = frozenset(["x", "w", "index", "coord", "size"])
 
 
-def define_epilogue(owner: str, text: str) -> Snippet:
+def define_epilogue(owner: str, text: str, results: int = 1) -> Snippet:
     """Checks an epilogue, which changes ``y0``.
 
     Args:
         owner: The operator, for messages.
         text: The snippet.
+        results: How many it assigns: with 2 of them ``y1`` as well.
 
     Raises:
         DefinitionError: With the snippet's line and a caret.
     """
     if not isinstance(text, str):
         raise DefinitionError(f"{owner}: epilogue={quoted(text)}: expected a string of OpenCL C")
-    return _defined(owner, text)
+    return _defined(owner, text, results)
 
 
 @lru_cache(maxsize=256)
-def _defined(owner: str, text: str) -> Snippet:
+def _defined(owner: str, text: str, results: int) -> Snippet:
     snippet = check(Rules(owner, "epilogue", _READS, frozenset(["y"])), text)
-    others = sorted(snippet.numbers("y") - {0})
+    others = sorted(snippet.numbers("y") - {*range(results)})
     if others:
-        name = f"y{others[0]}"
-        raise snippet.error(name, f"{name!r} is unknown: an epilogue has one result, y0")
-    if not snippet.assigned_numbers("y"):
-        raise snippet.error("", "y0 is never assigned")
+        name, known = f"y{others[0]}", "one result, y0" if results == 1 else f"{results} results"
+        raise snippet.error(name, f"{name!r} is unknown: an epilogue has {known}")
+    wanted = {0} if results == 1 else {*range(1, results)}
+    missing = sorted(wanted - snippet.assigned_numbers("y"))
+    if missing:
+        raise snippet.error("", f"y{missing[0]} is never assigned")
     return snippet
 
 

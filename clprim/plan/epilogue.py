@@ -35,7 +35,7 @@ class Named(Protocol):
 
 @dataclass(frozen=True)
 class Read:
-    """An array as the user gave it, which broadcasts to the result."""
+    """An array as the user gave it, which broadcasts to the result; or a further result."""
 
     name: str
     operand: Operand
@@ -52,7 +52,7 @@ class Epilogue(Generic[P]):
     Attributes:
         snippet: On ``y0``; None where there is none.
         arrays: Where what is read lies: first the ``bias``, which is added before the snippet, if
-            there is one, then ``x0``, …, then positions.
+            there is one, then ``x0``, …, a second result ``y1`` that is written, then positions.
         numbers: How many run-time numbers ``w0``, … there are: the call's scalars from 1 on.
         coords, sizes: Dimensions that are asked for, as (dimension as written, axis of ``shape``).
         shape: Of the result.
@@ -137,6 +137,11 @@ NO_EPILOGUE: Epilogue[Any] = Epilogue()
 def _called(place: P, name: str) -> P:
     found: P = replace(cast(Any, place), name=name)
     return found
+
+
+def is_result(name: str) -> bool:
+    """Whether an epilogue's array of that name is written: a result beside the sum's own."""
+    return name[0] == "y"
 
 
 def is_position(name: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 from clprim.dtypes import AnyDType, stored_type
 from clprim.plan.arguments import Arguments
-from clprim.plan.epilogue import Epilogue, Named, is_position
+from clprim.plan.epilogue import Epilogue, Named, is_position, is_result
 from clprim.plan.kernel import (
     KernelCode,
     OperandCode,
@@ -20,7 +20,7 @@ from clprim.traits import DeviceTraits
 
 @dataclass(frozen=True)
 class StoredCode(OperandCode):
-    """One array that a sum is stored to, or that its epilogue reads.
+    """One array that a sum is stored to, or that its epilogue reads or writes.
 
     A position is ``load``-ed as ``place``: it is its own address.
 
@@ -31,6 +31,11 @@ class StoredCode(OperandCode):
 
     moves: bool = True
     kept: bool = False
+
+    @property
+    def written(self) -> bool:
+        """Whether it is a result."""
+        return is_result(self.name)
 
     @staticmethod
     def at(
@@ -57,7 +62,7 @@ class StoringCode(KernelCode):
         value: Type that sums are added up in.
         width: Elements of a vector.
         y: The result.
-        extras: What the epilogue reads.
+        extras: What the epilogue reads, and a second result.
         bias: Whether one of them is the bias.
         epilogue: The user's snippet.
         scalars: Names of its run-time numbers.
@@ -139,7 +144,9 @@ def storing(
         epilogue.snippet, {"y": value, "w": value} | {e.name: e.value for e in extras}
     )
     alike = vectors_alike(what, (y, *extras))
-    near = width > 1 and y.inner == "one" and all(e.inner != "any" for e in extras)
+    steps = [("one",) if e.written else ("one", "zero") for e in extras]
+    beside = all(e.inner in known for e, known in zip(extras, steps, strict=True))
+    near = width > 1 and y.inner == "one" and beside
     vectors = whole and near and alike
     return {
         "name": what.name,
@@ -187,7 +194,7 @@ def add_store(found: Arguments, what: Stored[Named], code: StoringCode | dict[st
     found.memory(fields["y"].storage, "y0_memory", read_only=False)
     for e in fields["extras"]:
         if e.load != "place":
-            found.memory(e.storage, f"{e.name}_memory")
+            found.memory(e.storage, f"{e.name}_memory", read_only=not e.written)
     if fields["beta"]:
         found.scalar(fields["value"], "beta", 0)
     for n, name in enumerate(fields["scalars"]):

@@ -151,7 +151,7 @@ def _lower(what: str, request: Request, target: Target) -> Contracted:
     told = _checked(what, **request.options._asdict(), beta=beta)
     x, w = request.operands[:2]
     bias, extras = split_bias(request, told.bias)
-    out = request.outs[0] if request.outs else None
+    out, *others = request.outs or (None,)
     CONVOLUTIONS.check(what, told.algorithm)
     check_shuffle(what, told.depth_to_space, told.mode)
     check_operands(what, target, x=x, w=w)
@@ -168,9 +168,14 @@ def _lower(what: str, request: Request, target: Target) -> Contracted:
     if shuffle is not None:
         shape = shuffle.result(shape)
     given = (*extras, *numbers)
-    read = check_epilogue(what, target, told.epilogue, given, shape, value, axes=told.axes)
+    read = check_epilogue(
+        what, target, told.epilogue, given, shape, value, axes=told.axes, others=others
+    )
     read_there = request.operands[2:]
-    check_result(what, out, target, shape, dtype, inputs=(x, w), extras=read_there, beta=beta)
+    for result in (out, *others):
+        check_result(
+            what, result, target, shape, dtype, inputs=(x, w), extras=read_there, beta=beta
+        )
     y, result = result_of("y", out, shape, dtype, order_like(x))
     problem = Convolution(
         name="conv2d",
@@ -190,7 +195,8 @@ def _lower(what: str, request: Request, target: Target) -> Contracted:
         error=current_options().convolution_error,
         kept="w" in request.kept,
     )
-    return Contracted(CONVOLUTIONS, (problem,) if result.size else (), result, told.algorithm)
+    problems = (problem,) if result.size else ()
+    return Contracted(CONVOLUTIONS, problems, result, told.algorithm, tuple(others))
 
 
 class _Conv2d:

@@ -17,7 +17,7 @@ from clprim.language.epilogue import appended, define_epilogue
 from clprim.ops.shared.arguments import number
 from clprim.plan.epilogue import Epilogue, Read, positions
 from clprim.plan.snippets import resolve_dims
-from clprim.plan.strides import broadcasts_to
+from clprim.plan.strides import Operand, broadcasts_to
 
 _FLOAT = np.dtype(np.float32)
 
@@ -46,8 +46,9 @@ def check_epilogue(
     value: AnyDType = _FLOAT,
     *,
     axes: Sequence[int] | None = None,
+    others: Sequence[Operand] = (),
 ) -> Epilogue[Read]:
-    """Returns an epilogue and what it reads.
+    """Returns an epilogue, what it reads, and what it writes besides.
 
     Args:
         what: The operator, for messages.
@@ -57,6 +58,7 @@ def check_epilogue(
         shape: Of the result, to which every array broadcasts.
         value: dtype that ``y0`` is computed in.
         axes: Those of ``shape`` that the user knows of, in order; by default all.
+        others: Where results go that it assigns beside ``y0``, of the same shape.
 
     Raises:
         DefinitionError: A wrong snippet, or not as many arguments as it names.
@@ -68,8 +70,10 @@ def check_epilogue(
     if epilogue is None:
         if given:
             raise DefinitionError(f"{what}: epilogue_args= without an epilogue=")
+        if others:
+            raise DefinitionError(f"{what}: {len(others) + 1} results without an epilogue=")
         return Epilogue()
-    snippet = define_epilogue(what, epilogue)
+    snippet = define_epilogue(what, epilogue, len(others) + 1)
     arrays, numbers = (max(snippet.numbers(f), default=-1) + 1 for f in ("x", "w"))
     names = [f"x{n}" for n in range(arrays)] + [f"w{n}" for n in range(numbers)]
     if len(given) != len(names):
@@ -98,6 +102,7 @@ def check_epilogue(
         tuple((d, axis) for function, d, axis in dims if function == wanted)
         for wanted in ("coord", "size")
     )
+    reads += [Read(f"y{n + 1}", other) for n, other in enumerate(others)]
     reads += positions(snippet, coords, shape)
     return Epilogue(snippet, tuple(reads), numbers, coords, sizes, shape)
 

@@ -17,6 +17,7 @@ from clprim.graph.passes.elementwise import elementwise
 from clprim.graph.passes.fold import fold
 from clprim.graph.passes.in_place import in_place
 from clprim.graph.passes.overwrite import overwrite
+from clprim.graph.passes.siblings import siblings
 from clprim.graph.passes.stores import stores
 from clprim.graph.passes.uploads import uploads
 from clprim.graph.passes.versions import versions
@@ -33,6 +34,7 @@ PASSES: tuple[Pass, ...] = (
     elementwise,
     stores,
     in_place,
+    siblings,
     overwrite,
     packed,
     dead,

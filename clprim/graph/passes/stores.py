@@ -55,7 +55,7 @@ def _stored(device: Device, a: Node, b: Node, k: int) -> Node | None:
     b = moved
     definition = b.primitive.definition  # type: ignore[attr-defined]
     fits = (
-        len(b.writes) == 1
+        len(a.writes) == len(b.writes) == 1
         and same_place(a.writes[0], b.reads[k])
         and b.problem.shape == a.writes[0].shape == b.writes[0].shape
         and a.writes[0].dtype == b.writes[0].dtype
