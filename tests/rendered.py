@@ -26,11 +26,13 @@ from support import BFLOAT16
 
 import clprim as cp
 from clprim.language.definition import define_pointwise
+from clprim.language.epilogue import define_epilogue
 from clprim.language.grouped import define_grouped
 from clprim.plan.families import FAMILIES
 from clprim.plan.fused.attention import plan_attention
 from clprim.plan.fused.attention_few import plan_attention_few
 from clprim.plan.fused.attention_gradient import plan_attention_gradient, tiles_of
+from clprim.plan.fused.gate import Gate, plan_gate
 from clprim.plan.fused.inverted_residual import plan_inverted_residual
 from clprim.plan.grouped.lanes import plan_lanes
 from clprim.plan.grouped.problem import Groups
@@ -480,6 +482,23 @@ def attentions():
         yield f"fused/attention_gradient-{name}", plan
 
 
+def gates():
+    """Squeeze and excitation, of both memory formats."""
+    first, second = (define_epilogue("gate", f"y0 = {text};") for text in ("max(y0, 0)", "exp(y0)"))
+    for name, dtype, planar, snippets in (
+        ("plain", FLOAT, False, (first, second)),
+        ("planes", np.dtype(np.float64), True, (None, None)),
+    ):
+        x = array((2, 40, 6, 5), dtype)
+        if not planar:
+            size = dtype.itemsize
+            x = dataclasses.replace(x, strides=(1200 * size, size, 200 * size, 40 * size))
+        inner, rows, channels = (array(s, dtype) for s in ((6, 40), (6,), (40,)))
+        y = array((2, 40, 1, 1), dtype)
+        plan = plan_gate(Gate(x, inner, rows, inner, channels, y, *snippets), CPU)
+        yield f"fused/gate-{name}", plan.main
+
+
 @lru_cache(maxsize=1)
 def kernels():
     """Every kernel of this file, as (name, template, code)."""
@@ -491,7 +510,14 @@ def kernels():
             shown = "" if over_pairs else shown
             found.append((f"{name}-{shown}".rstrip("-"), stage.template, stage.code))
     plans = itertools.chain(
-        strategies(), blocks(), groups(), scans(), lines_at_indices(), pieces(), attentions()
+        strategies(),
+        blocks(),
+        groups(),
+        scans(),
+        lines_at_indices(),
+        pieces(),
+        attentions(),
+        gates(),
     )
     found += [(name, plan.template, plan.code) for name, plan in plans]
     return found

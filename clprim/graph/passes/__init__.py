@@ -15,6 +15,7 @@ from clprim.graph.passes.constants import constants, packed
 from clprim.graph.passes.dead import dead
 from clprim.graph.passes.elementwise import elementwise
 from clprim.graph.passes.fold import fold
+from clprim.graph.passes.gates import gates
 from clprim.graph.passes.in_place import in_place
 from clprim.graph.passes.overwrite import overwrite
 from clprim.graph.passes.siblings import siblings
@@ -33,6 +34,7 @@ PASSES: tuple[Pass, ...] = (
     fold,
     elementwise,
     stores,
+    gates,
     in_place,
     siblings,
     overwrite,
@@ -45,6 +47,7 @@ BOUNDS: dict[Pass, check.Units] = {
     fold: check.SUMS,
     elementwise: {"float16": 8.0, "bfloat16": 8.0},
     stores: {"float16": 8.0, "bfloat16": 8.0},
+    gates: check.SUMS,
     # Of other strides a reduction may add up in another order.
     in_place: {"float16": 2.0, "bfloat16": 2.0, "float32": 16.0, "float64": 64.0},
 }
