@@ -20,6 +20,7 @@ from clprim.graph.passes.in_place import in_place
 from clprim.graph.passes.overwrite import overwrite
 from clprim.graph.passes.siblings import siblings
 from clprim.graph.passes.stores import stores
+from clprim.graph.passes.unread import unread
 from clprim.graph.passes.uploads import uploads
 from clprim.graph.passes.versions import versions
 from clprim.runtime.device import Device
@@ -29,6 +30,7 @@ Pass = Callable[[Graph, Device], Graph]
 PASSES: tuple[Pass, ...] = (
     uploads,
     dead,
+    unread,
     versions,
     constants,
     fold,

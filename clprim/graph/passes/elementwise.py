@@ -160,7 +160,7 @@ def _joined(device: Device, a: Node, b: Node, made: int, stored: list[int]) -> N
         return None
     names_a |= {f"y{i}": name for i, name in locals_.items()}
     names_b |= {f"w{n}": f"w{n + len(a.numbers)}" for n in range(len(b.numbers))}
-    kinds = {name: _kind(a.writes[i].dtype, writes, reads) for i, name in locals_.items()}
+    kinds = {name: kind_of(a.writes[i].dtype, writes, reads) for i, name in locals_.items()}
     if None in kinds.values():
         return None
     types = {name: str(kind) for name, kind in kinds.items()}
@@ -173,8 +173,10 @@ def _joined(device: Device, a: Node, b: Node, made: int, stored: list[int]) -> N
     helpers = both_preambles(first.expr, second.expr)
     if helpers is None:
         return None
+    name = first.name
+    name = name if name.startswith("fused_") or name == "pointwise" else f"fused_{name}"
     try:
-        primitive = _pointwise(joined(parts), tuple(w.dtype for w in writes), helpers, first.name)
+        primitive = pointwise(joined(parts), tuple(w.dtype for w in writes), helpers, name)
         numbers = (*a.numbers, *b.numbers)
         node = planned(
             device, primitive, reads, writes, numbers, b.problem.shape, line=b.line or a.line
@@ -185,8 +187,8 @@ def _joined(device: Device, a: Node, b: Node, made: int, stored: list[int]) -> N
     return node if same else None
 
 
-def _kind(dtype: AnyDType, writes: Any, reads: Any) -> str | None:
-    """The type of a local of a dtype: that of an array beside it."""
+def kind_of(dtype: AnyDType, writes: Any, reads: Any) -> str | None:
+    """Returns the type of a local of a dtype: that of an array beside it; None for odd ones."""
     for letter, operands in (("y", writes), ("x", reads)):
         for n, operand in enumerate(operands):
             if operand.dtype == dtype:
@@ -197,6 +199,6 @@ def _kind(dtype: AnyDType, writes: Any, reads: Any) -> str | None:
 
 
 @lru_cache(maxsize=1024)
-def _pointwise(text: Any, types: tuple[AnyDType, ...], preamble: str, name: str) -> Pointwise:
-    name = name if name.startswith("fused_") or name == "pointwise" else f"fused_{name}"
+def pointwise(text: Any, types: tuple[AnyDType, ...], preamble: str, name: str) -> Pointwise:
+    """Returns the primitive of a string that a pass has made."""
     return Pointwise(text, result_type=types, preamble=preamble, name=name)
