@@ -13,11 +13,12 @@ from clprim.arrays.array import Array, array_over
 from clprim.call.packed import PackedWeight
 from clprim.errors import DefinitionError, quoted
 from clprim.graph.arguments import Arguments, described
-from clprim.graph.graph import Buffer, Graph, buffer_of
+from clprim.graph.graph import Buffer, Graph, Node, buffer_of
 from clprim.graph.passes import optimised
 from clprim.graph.replay import Replay
 from clprim.graph.results import Results
-from clprim.graph.trace import traced
+from clprim.graph.split import Split
+from clprim.graph.trace import Trace, traced
 from clprim.options import current_options
 from clprim.plan.strides import elements_of
 from clprim.runtime import tracing
@@ -59,7 +60,7 @@ class Function:
     Args:
         function: What it computes.
         constants: Names of arguments that are frozen at the first call.
-        fallback: Whether a function that cannot be traced runs as it is.
+        fallback: Whether a function that reads on the host is split there.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class Function:
         self._names = _checked_constants(self.what, function, constants)
         self._frozen: dict[str, Any] = {}
         self._weights: dict[int, PackedWeight] = {}
-        self._known: OrderedDict[Hashable, Compiled | None] = OrderedDict()
+        self._known: OrderedDict[Hashable, Compiled | Split] = OrderedDict()
         self._lock = threading.Lock()  # of what is known, not of tracing
 
     def __repr__(self) -> str:
@@ -97,19 +98,25 @@ class Function:
         given, found = self._described(device, args, options)
         if found is not None:
             compiled = self._found(device, given, found)
-            if compiled is not None:
+            if isinstance(compiled, Compiled):
                 return compiled(found.arrays)
+            if compiled is not None and not compiled.over:
+                try:
+                    return compiled(found.arrays, lambda: self._uncompiled(given))
+                except tracing.TraceEndedError:
+                    compiled.over = True
         return self._uncompiled(given)
 
     def explain(self, *args: Any, **options: Any) -> str:
         """Returns what a call with these arguments runs: kernels, what each fused, memory."""
         from clprim.graph.explain import explained
 
-        return explained(self._compiled(args, options))
+        found = self._compiled(args, options)
+        return found.explain() if isinstance(found, Split) else explained(found)
 
     def graph(self, *args: Any, **options: Any) -> Graph:
         """Returns the graph of a call with these arguments."""
-        return self._compiled(args, options).replay.graph
+        return self._whole(args, options).replay.graph
 
     def draw(self, path: Any, *args: Any, **options: Any) -> None:
         """Draws the graph of a call with these arguments, before and after the passes.
@@ -124,7 +131,7 @@ class Function:
         """
         from clprim.graph.draw import draw
 
-        compiled = self._compiled(args, options)
+        compiled = self._whole(args, options)
         draw(path, compiled.traced, compiled.replay.graph)
 
     def _described(self, device: Device, args: Any, options: Any) -> tuple[Any, Arguments | None]:
@@ -141,15 +148,29 @@ class Function:
         found = described(self.what, device, args, options, fallback=self._fallback)
         return (args, options), found
 
-    def _compiled(self, args: Any, options: Any) -> Compiled:
+    def _compiled(self, args: Any, options: Any) -> Compiled | Split:
         device = current_device()
         given, found = self._described(device, args, options)
         compiled = None if found is None else self._found(device, given, found)
-        if compiled is None:
+        if compiled is None or (isinstance(compiled, Split) and compiled.over):
             raise DefinitionError(f"{self.what}: these arguments run uncompiled")
         return compiled
 
-    def _found(self, device: Device, given: Any, found: Arguments) -> Compiled | None:
+    def _whole(self, args: Any, options: Any) -> Compiled:
+        """Returns what is one graph.
+
+        Raises:
+            DefinitionError: It is several.
+        """
+        found = self._compiled(args, options)
+        if isinstance(found, Split):
+            raise DefinitionError(
+                f"{self.what}: it is several graphs, between which the host reads; explain shows "
+                "those of the calls so far"
+            )
+        return found
+
+    def _found(self, device: Device, given: Any, found: Arguments) -> Compiled | Split | None:
         """Returns what does a call, which it makes of a new signature."""
         key = found.key, current_options()
         known = self._known
@@ -158,15 +179,15 @@ class Function:
                 known.move_to_end(key)
                 return known[key]
         try:
-            made: Compiled | None = self._trace(device, given, found.arrays)
+            made: Compiled | Split = self._trace(device, given, found.arrays)
         except tracing.TraceEndedError as error:
             if not self._fallback:
                 raise DefinitionError(
                     f"jit of {self.what}: {error.why}, at {error.line or 'an unknown line'}: a "
                     "compiled function computes on the device alone, and what it does cannot "
-                    "depend on what arrays hold; jit(fallback=True) runs such a function as it is"
+                    "depend on what arrays hold; jit(fallback=True) splits such a function there"
                 ) from error
-            made = None
+            made = Split(device, self.what, self._freeze_all)
         with self._lock:
             known[key] = made
             if len(known) > MOST_SIGNATURES:
@@ -185,14 +206,20 @@ class Function:
 
     def _trace(self, device: Device, given: Any, arrays: Sequence[Any]) -> Compiled:
         trace, graph, result = traced(self.what, lambda: self._uncompiled(given), arrays)
-        written = {
-            buffer_of(o): node.line for node in graph.nodes for o in (*node.writes, *node.changed)
-        }
-        for name, value in self._frozen.items():
-            self._freeze(trace, name, value, written)
+        self._freeze_all(trace, graph.nodes)
         results = Results(self.what, result, arrays)
         outputs = tuple(map(trace.operand, results.arrays))
         return Compiled(device, Graph(graph.what, graph.inputs, graph.nodes, outputs), results)
+
+    def _freeze_all(self, trace: Trace, nodes: Sequence[Node]) -> None:
+        """Lets the buffers of constants be ones that never change.
+
+        Raises:
+            DefinitionError: The function writes to one.
+        """
+        written = {buffer_of(o): n.line for n in nodes for o in (*n.writes, *n.changed)}
+        for name, value in self._frozen.items():
+            self._freeze(trace, name, value, written)
 
     def _freeze(self, trace: Any, name: str, value: Any, written: dict[Buffer, str]) -> None:
         """Lets a constant's buffer be one that never changes.
@@ -241,7 +268,10 @@ def jit(
         function: Plain Python over arrays, `ops`, `Pointwise` and so on.
         constants: Names of arguments that are frozen at the first call: what depends on them alone
             is computed once.
-        fallback: Whether a function that cannot be traced runs as it is.
+        fallback: Whether a function that reads on the host is split there into several graphs;
+            which of them a call replays depends on what it reads. It runs as it is where that has
+            had too many contents, is large, or comes after a write to memory that was there, and
+            where the function does something else that cannot be traced.
 
     Returns:
         What is called as the function is; `explain` and `graph` show what it does. Without a

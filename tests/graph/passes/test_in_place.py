@@ -256,7 +256,10 @@ def test_shuffled_channels_are_written_where_they_go(memory_format):
         return ops.softmax(pairs.reshape(n, h, w, c), 3)
 
     shapes = (2, 4, 3, 5), (2, 4, 3, 5), (4, 4, 1, 1)
-    check(function, lambda: arrays(*shapes, memory_format=memory_format), copies=1, nodes=3)
+    # What passes by is copied by the convolution, where both lie alike.
+    copies = int(memory_format == "channels_last")
+    make = lambda: arrays(*shapes, memory_format=memory_format)  # noqa: E731
+    check(function, make, copies=copies, nodes=2 + copies)
 
 
 def test_whatever_is_drawn_keeps_what_the_function_does():
