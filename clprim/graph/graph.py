@@ -7,6 +7,7 @@ them reads and writes, and a pass that moves one has to keep it so.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -248,6 +249,28 @@ class Uses:
         for operands, found in ((written, self.writers), (node.reads, self.readers)):
             for buffer in {buffer_of(o): None for o in operands}:
                 found.setdefault(buffer, []).append(n)
+
+    def change(self, n: int, old: Node | None, new: Node | None) -> None:
+        """Counts another node, or none, in the place of one."""
+        for node in (old, new):
+            if node is None:
+                continue
+            written = (*node.writes, *node.changed)
+            for operands, found in ((written, self.writers), (node.reads, self.readers)):
+                for buffer in {buffer_of(o) for o in operands}:
+                    numbers = found.setdefault(buffer, [])
+                    if node is new:
+                        insort(numbers, n)
+                    else:
+                        numbers.remove(n)
+                    if not numbers:
+                        del found[buffer]
+
+    def join(self, nodes: list[Node | None], first: int, second: int, made: Node) -> None:
+        """Puts a node in the place of the second of two, which goes like the first one."""
+        self.change(first, nodes[first], None)
+        self.change(second, nodes[second], made)
+        nodes[first], nodes[second] = None, made
 
     def only_writer(self, buffer: Buffer) -> int | None:
         """The only node that writes a temporary; None where there are several, or none."""

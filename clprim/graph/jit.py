@@ -18,7 +18,7 @@ from clprim.graph.passes import optimised
 from clprim.graph.replay import Replay
 from clprim.graph.results import Results
 from clprim.graph.split import Split
-from clprim.graph.trace import Trace, traced
+from clprim.graph.trace import Trace, traced, uncollected
 from clprim.options import current_options
 from clprim.plan.strides import elements_of
 from clprim.runtime import tracing
@@ -179,7 +179,8 @@ class Function:
                 known.move_to_end(key)
                 return known[key]
         try:
-            made: Compiled | Split = self._trace(device, given, found.arrays)
+            with uncollected():
+                made: Compiled | Split = self._trace(device, given, found.arrays)
         except tracing.TraceEndedError as error:
             if not self._fallback:
                 raise DefinitionError(

@@ -7,7 +7,9 @@ the host reads ends the trace, with the line of the program that did it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import gc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -140,6 +142,18 @@ class Trace:
         rest = numbers, options, kept, problem, plan, line
         self.nodes.append(Node(primitive, reads, writes, *rest))
         return results
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Looks for no cycles of objects inside a ``with``, where many are made that stay."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def traced(

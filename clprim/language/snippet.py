@@ -74,6 +74,11 @@ class Snippet:
         """What it does, one after another."""
         return self.tree.statements
 
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """All names in it, those of functions and types too."""
+        return frozenset(token.text for token in self.tokens if token.kind == "name")
+
     @property
     def divides(self) -> bool:
         """Whether anything is divided in it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -96,7 +97,7 @@ def unified_functions(
     Returns:
         Name, arguments, and bytes of the shortest vector that is computed; 0 for any.
     """
-    called = {t.text for s in snippets for t in s.tokens if t.kind == "name"}
+    called = frozenset[str]().union(*(s.words for s in snippets))
     anew = UNIFIED | dict.fromkeys(WRITTEN, 1)
     if not traits.vector_trigonometry:
         anew |= dict.fromkeys(TRIGONOMETRY, 1)
@@ -105,11 +106,8 @@ def unified_functions(
         **(dict.fromkeys(ESTIMATES, traits.estimate_bytes) if traits.estimate_bytes else {}),
     }
     anew = dict.fromkeys(least, 1) | anew
-    return tuple(
-        (f, n, least.get(f, 0))
-        for f, n in sorted(anew.items())
-        if f in called and f not in preamble
-    )
+    found = sorted(called & anew.keys())
+    return tuple((f, anew[f], least.get(f, 0)) for f in found if f not in preamble)
 
 
 class Printed:
@@ -141,10 +139,17 @@ class Printed:
 def own_names(snippets: Iterable[Snippet], preamble: str) -> tuple[str, ...]:
     """Returns the names of locals and helpers that the user chose."""
     found = set(re.findall(r"[A-Za-z_]\w*", preamble))
-    found.update(t.text for s in snippets for t in s.tokens if t.kind == "name")
-    found -= BUILTINS | KEYWORDS | QUALIFIERS | TYPES | RESERVED.keys()
-    found -= _DIRECTIVES | _ATTRIBUTES
-    return tuple(sorted(n for n in found if not (is_engine_name(n) or _OPENCL.match(n))))
+    found.update(*(s.words for s in snippets))
+    return tuple(sorted(filter(_is_own, found)))
+
+
+@lru_cache(maxsize=4096)
+def _is_own(name: str) -> bool:
+    """Whether a name is none of C's, OpenCL's or the engine's."""
+    known = BUILTINS, KEYWORDS, QUALIFIERS, TYPES, RESERVED, _DIRECTIVES, _ATTRIBUTES
+    if any(name in names for names in known):
+        return False
+    return not (is_engine_name(name) or _OPENCL.match(name))
 
 
 def refuse_byte_choices(

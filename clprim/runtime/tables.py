@@ -70,6 +70,7 @@ def user_file(device: Device) -> Path | None:
     return cache.folder.parent / "tuning" / name
 
 
+@lru_cache(maxsize=64)
 def _file_name(*words: str) -> str:
     found = re.findall(r"[a-z0-9.]+", " ".join(words).lower())
     return f"{'-'.join(dict.fromkeys(found)) or 'any'}.json"

@@ -24,7 +24,7 @@ from clprim.graph.graph import Buffer, buffer_of
 from clprim.graph.passes import optimised
 from clprim.graph.replay import Replay
 from clprim.graph.store import collecting
-from clprim.graph.trace import Trace, traced
+from clprim.graph.trace import Trace, traced, uncollected
 from clprim.options import current_options
 from clprim.plan.strides import Operand
 from clprim.runtime import tracing
@@ -111,7 +111,7 @@ class Recorded:
         weights: Weights,
     ) -> None:
         arrays = [array_of(t) for t in tensors]
-        with torch.no_grad(), _same_peak():
+        with torch.no_grad(), _same_peak(), uncollected():
             trace, graph, result = traced(what, function, arrays)
             results, self._form = tree_flatten(result)
             written = {buffer_of(w) for node in graph.nodes for w in (*node.writes, *node.changed)}
@@ -119,7 +119,7 @@ class Recorded:
             made = [r for r in results if _is_made(r)]
             outputs = tuple(trace.operand(array_of(r)) for r in made)
         self.traced = replace(graph, outputs=outputs)
-        with collecting() as self._kept:
+        with collecting() as self._kept, uncollected():
             self.replay = Replay(device, optimised(self.traced, device))
         self._device = device
         self._makers = self._makers_of(results, tensors, weights.tensors)

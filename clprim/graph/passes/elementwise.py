@@ -43,8 +43,8 @@ def elementwise(graph: Graph, device: Device) -> Graph:
                     continue
                 found = _fused(device, nodes, uses, producer, n, k, results)
                 if found is not None:
-                    nodes[producer], nodes[n] = None, found
-                    joins, again, uses = joins + 1, True, Uses(nodes)
+                    uses.join(nodes, producer, n, found)
+                    joins, again = joins + 1, True
                     break
     if not joins:
         return graph

@@ -39,8 +39,8 @@ def fold(graph: Graph, device: Device) -> Graph:
             assert before is not None
             made = _folded(device, before, node, k)
             if made is not None:
-                nodes[producer], nodes[n] = None, made
-                joins, uses = joins + 1, Uses(nodes)
+                uses.join(nodes, producer, n, made)
+                joins += 1
                 break
     if not joins:
         return graph
@@ -85,7 +85,9 @@ def _folded(device: Device, a: Node, b: Node, k: int) -> Node | None:
         w, bias = kept_with([x for x in weights if x is not None], key, make)
         reads = (a.reads[0], w, bias)
         told = options._replace(bias=True)
-        return planned(device, a.primitive, reads, b.writes, a.numbers, told, line=a.line or b.line)
+        kept = {} if (weight := buffer_of(w).weight) is None else {"w": weight}
+        rest = a.numbers, told, kept, a.line or b.line
+        return planned(device, a.primitive, reads, b.writes, *rest)
     except (ClprimError, NoPlanError, ValueError, TypeError):
         return None
 

@@ -44,10 +44,11 @@ def gates(graph: Graph, device: Device) -> Graph:
         if made is None:
             mean, made = None, _joined(device, read, before, node)
         if made is not None:
-            nodes[n], nodes[inner] = made, None
             if mean is not None:
+                uses.change(mean, nodes[mean], None)
                 nodes[mean] = None
-            found, uses = found + 1, Uses(nodes)
+            uses.join(nodes, inner, n, made)
+            found += 1
     if not found:
         return graph
     left = [node for node in nodes if node is not None]

@@ -36,9 +36,8 @@ def siblings(graph: Graph, device: Device) -> Graph:
         found = found or _beside(device, nodes, uses, n, moves[0])
         if found is not None:
             other, made = found
-            first, second = sorted((n, other))
-            nodes[first], nodes[second] = None, made
-            joins, uses = joins + 1, Uses(nodes)
+            uses.join(nodes, min(n, other), max(n, other), made)
+            joins += 1
     if not joins:
         return graph
     left = [node for node in nodes if node is not None]

@@ -35,8 +35,8 @@ def stores(graph: Graph, device: Device) -> Graph:
             assert before is not None
             made = _stored(device, before, node, k)
             if made is not None:
-                nodes[producer], nodes[n] = None, made
-                joins, uses = joins + 1, Uses(nodes)
+                uses.join(nodes, producer, n, made)
+                joins += 1
                 break
     if not joins:
         return graph
