@@ -8,7 +8,7 @@ them reads and writes, and a pass that moves one has to keep it so.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -75,7 +75,7 @@ class Node:
         options: What else the primitive was told.
         kept: By the primitive's names: weights that stay.
         problem: What is computed.
-        plan: The kernels; of another device they are planned anew.
+        planning: The kernels, or what plans those of a contraction when they are asked for.
         line: Of the program that made the call.
     """
 
@@ -86,17 +86,26 @@ class Node:
     options: Any
     kept: Mapping[str, PackedWeight] = field(repr=False)
     problem: Any = field(repr=False)
-    plan: Plan = field(repr=False)
+    planning: Plan | Callable[[], Plan] = field(repr=False)
     line: str = ""
+
+    @property
+    def plan(self) -> Plan:
+        """The kernels."""
+        return self.planning if isinstance(self.planning, Plan) else self.planning()
 
     @property
     def draws(self) -> bool:
         """Whether it draws random numbers."""
+        if not isinstance(self.planning, Plan):
+            return False
         return any(kernel.draws for kernel in self.plan.stages)
 
     @cached_property
     def changed(self) -> tuple[Operand, ...]:
         """Operands that it reads and also writes: optimizers' arrays, keys that are lost."""
+        if not isinstance(self.planning, Plan):
+            return ()
         names = [*self.primitive.names(self.problem)][len(self.writes) :]
         written = {n for kernel in self.plan.stages for n in kernel.buffers(written=True)}
         return tuple(r for name, r in zip(names, self.reads, strict=False) if name in written)
