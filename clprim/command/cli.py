@@ -21,7 +21,6 @@ from clprim.arrays.creation import full
 from clprim.command import run, tune
 from clprim.command.explain import COMMON, explanation_of, sketch
 from clprim.command.explain_page import Timing, explain_page
-from clprim.command.progress import waiting
 from clprim.command.words import join_axes, read_axes, read_number, read_positive, read_shape
 from clprim.dtypes import as_dtype
 from clprim.errors import ClprimError, DefinitionError, DeviceError, ShapeError
@@ -31,6 +30,7 @@ from clprim.reduction import Reduction
 from clprim.runtime.ceilings import measure
 from clprim.runtime.device import Device, current_device, devices, set_device
 from clprim.runtime.profile import profile
+from clprim.runtime.progress import waiting
 from clprim.text_table import format_table
 
 FAILED = 2

@@ -19,9 +19,9 @@ import numpy as np
 import clprim as cp
 from clprim.command.excerpt import colour, excerpt, paint
 from clprim.command.picture import png, terminal_picture
-from clprim.command.progress import waiting
 from clprim.errors import ClprimError, ShapeError
 from clprim.plan.reduction.schedule import LONGEST_CHAIN
+from clprim.runtime.progress import waiting
 from clprim.text_table import format_table
 
 SIZE = 224

@@ -23,7 +23,7 @@ from typing import Any
 import clprim as cp
 from clprim.command.doctor_checks import Found, checks, examine
 from clprim.command.doctor_speed import Timed, Tuning, timed, tune, workloads
-from clprim.command.progress import Progress
+from clprim.runtime.progress import Progress
 from clprim.errors import DeviceError
 from clprim.runtime import probe
 from clprim.runtime.ceilings import Measurement, measure

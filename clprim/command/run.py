@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from clprim.command.progress import waiting
 from clprim.command.words import read_positive, read_shape
 from clprim.errors import ClprimError, DefinitionError, ShapeError
+from clprim.runtime.progress import waiting
 from clprim.text_table import format_table
 
 # Of each channel, of images between 0 and 1: what networks for ImageNet were trained with.

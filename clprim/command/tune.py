@@ -17,7 +17,7 @@ import numpy as np
 
 import clprim as cp
 from clprim import ops
-from clprim.command.progress import Progress
+from clprim.runtime.progress import Progress
 from clprim.command.words import read_positive
 from clprim.dtypes import as_dtype
 from clprim.errors import ClprimError, DefinitionError, ShapeError

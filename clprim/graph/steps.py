@@ -15,7 +15,11 @@ from clprim.call.primitive import built
 from clprim.graph.graph import Buffer, Node, buffer_of
 from clprim.graph.store import collect
 from clprim.runtime.device import Device
+from clprim.runtime.progress import waiting
 from clprim.runtime.randomness import advance
+
+# Seconds of building before a bar shows how far it is.
+_PATIENCE = 2.0
 
 
 class Step(NamedTuple):
@@ -74,8 +78,17 @@ def steps_of(device: Device, nodes: Sequence[Node]) -> list[Step]:
         return built(device, node.primitive, node.problem, node.plan, node.writes)
 
     if len(nodes) > 1:
-        with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
-            calls = [*threads.map(build, nodes)]
+        with (
+            waiting("building kernels", len(nodes), patience=_PATIENCE) as done,
+            ThreadPoolExecutor(os.cpu_count() or 1) as threads,
+        ):
+
+            def counted(node: Node) -> Call:
+                call = build(node)
+                done()
+                return call
+
+            calls = [*threads.map(counted, nodes)]
     else:
         calls = [build(node) for node in nodes]
     steps: list[Step] = []

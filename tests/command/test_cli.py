@@ -2,7 +2,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,7 +10,7 @@ import pytest
 from matplotlib.image import imread
 
 import clprim as cp
-from clprim.command import cli, demo, explain_page, picture, progress
+from clprim.command import cli, demo, explain_page, picture
 from clprim.command.explain import COMMON, explain, sketch
 from clprim.runtime.ceilings import Measurement
 
@@ -279,20 +278,6 @@ def test_explain_writes_a_page_about_a_device_that_is_not_here(clprim, tmp_path)
     status, _, err = clprim("explain", "y0 = x0", "--traits=gpu", f"--html={tmp_path}")
     assert status == 2
     assert err.startswith(f"clprim: --html {tmp_path}: ")
-
-
-def test_waiting_shows_progress_on_terminals_alone(monkeypatch, capsys):
-    monkeypatch.setattr(progress, "_PATIENCE", 0.01)
-    monkeypatch.setattr(progress, "_STEP", 0.02)
-    with progress.waiting("compiling"):
-        time.sleep(0.1)
-    assert capsys.readouterr().err == ""
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    with progress.waiting("compiling"):
-        time.sleep(0.2)
-    shown = capsys.readouterr().err
-    assert "\r\033[Kcompiling: 0 s" in shown
-    assert shown.endswith("\033[K")
 
 
 # --- demo ----------------------------------------------------------------------------------------
