@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import operator
+import warnings
 from collections.abc import Hashable
 from typing import Any
 
@@ -14,8 +15,9 @@ from clprim.errors import DefinitionError, quoted
 from clprim.graph.explain import explained
 from clprim.runtime.tracing import TraceEndedError
 from clprim.torch import private
-from clprim.torch.graphs import Graphs, Recorded, Weights
+from clprim.torch.graphs import OVERLAP, Graphs, Recorded
 from clprim.torch.memory import on_device
+from clprim.torch.weights import Weights
 
 
 def fuse(model: Any) -> Any:
@@ -25,7 +27,7 @@ def fuse(model: Any) -> Any:
     replays its kernels: batch normalisation is folded into weights, which are packed once, and
     again where they were written to (not by ``.data``, which PyTorch does not count); sums and
     activations run where something is stored. Results differ by rounding alone. On the CPU, with
-    gradients and in training mode the copy runs as the network does.
+    gradients and in training mode the copy runs as the network does, and says so once.
 
     Args:
         model: In eval mode. What it does may depend on nothing but shapes, dtypes and what its
@@ -52,7 +54,9 @@ def fuse(model: Any) -> Any:
         raise DefinitionError(f"clprim.torch.fuse: expected a network, got {quoted(model)}")
     if model.training:
         raise DefinitionError("clprim.torch.fuse: expected a network in eval mode: model.eval()")
-    made = copy.deepcopy(model).requires_grad_(False)
+    # PyTorch does not count what is written to tensors that the inference mode makes.
+    with torch.inference_mode(False):
+        made = copy.deepcopy(model).requires_grad_(False)
     made.forward = Forward(made)
     return made
 
@@ -71,6 +75,7 @@ class Forward:
         # Where the network has its tensors and layers: in which dictionary, by which name, which.
         self._places: list[tuple[dict[str, Any], str]] = []
         self._things: list[Any] = []
+        self._told: set[str] = set()
 
     def __reduce__(self) -> Any:
         return Forward, (self._model,)
@@ -78,7 +83,14 @@ class Forward:
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Runs the network."""
         given = self._given(args, options)
-        if given is None:
+        if isinstance(given, str):
+            if given not in self._told:
+                self._told.add(given)
+                warnings.warn(
+                    f"clprim.torch.fuse of {self._graphs.what}: {given}: it runs as the network "
+                    "does, each layer by itself",
+                    stacklevel=2,
+                )
             return self._run(args, options)
         try:
             return self._graphs(*given)
@@ -92,14 +104,16 @@ class Forward:
             DefinitionError: It runs as the network does, or reads what tensors hold.
         """
         given = self._given(args, options)
-        try:
-            found: Recorded | None = given and self._graphs.recorded(*given)
-        except TraceEndedError as error:
-            raise self._refused(error) from error
+        found: Recorded | None = None
+        if not isinstance(given, str):
+            try:
+                found = self._graphs.recorded(*given)
+            except TraceEndedError as error:
+                raise self._refused(error) from error
+            given = OVERLAP
         if found is None:
             raise DefinitionError(
-                f"clprim.torch.fuse of {self._graphs.what}: on the CPU, with gradients and in "
-                "training mode it runs as the network does"
+                f"clprim.torch.fuse of {self._graphs.what}: {given}: it runs as the network does"
             )
         return explained(found)
 
@@ -114,16 +128,20 @@ class Forward:
         )
 
     def _given(self, args: Any, options: Any) -> Any:
-        """Returns what a call of the graphs takes; None where the network runs as it is."""
+        """Returns what a call of the graphs takes, or why the network runs as it is."""
         leaves, form = tree_flatten((args, options))
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         self._look()
-        if self._model.training or not self._are_there or not all(map(on_device, tensors)):
-            return None
+        if self._model.training:
+            return "in training mode"
+        if not self._are_there:
+            return f"with parameters or buffers that are not on {private.NAME!r}"
+        if not all(map(on_device, tensors)):
+            return f"with arguments that are not on {private.NAME!r}"
         if torch.is_grad_enabled() and any(
             t.requires_grad for t in (*tensors, *self._weights.tensors)
         ):
-            return None
+            return "with gradients (torch.no_grad() computes none)"
         rest = [None if isinstance(leaf, torch.Tensor) else _named(leaf) for leaf in leaves]
         cast = torch.is_autocast_enabled(private.NAME) and torch.get_autocast_dtype(private.NAME)
         key = tuple(rest), form, cast

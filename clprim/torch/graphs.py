@@ -7,6 +7,7 @@ graph. What it returns are tensors again, with the strides that it gave them.
 from __future__ import annotations
 
 import threading
+import warnings
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,12 +20,11 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from clprim.arrays.array import array_over
 from clprim.arrays.memory import memory_relation
-from clprim.call.packed import PackedWeight
 from clprim.graph.graph import Buffer, buffer_of
 from clprim.graph.passes import optimised
 from clprim.graph.replay import Replay
 from clprim.graph.store import collecting
-from clprim.graph.trace import Trace, traced, uncollected
+from clprim.graph.trace import traced, uncollected
 from clprim.options import current_options
 from clprim.plan.strides import Operand
 from clprim.runtime import tracing
@@ -32,66 +32,19 @@ from clprim.runtime.device import Device, current_device, on
 from clprim.torch import private
 from clprim.torch.memory import adopt, array_of, elsewhere, kind_of, placement
 from clprim.torch.numbers import run_on
+from clprim.torch.weights import Weights
 
 # Signatures that are remembered; the one that was called longest ago goes first.
 MOST_SIGNATURES = 64
+# Why a call is not replayed, and why it computes more than it has to.
+OVERLAP = "with arguments over overlapping parts of one piece of memory"
+UNCOUNTED = (
+    "parameters or buffers were made in torch.inference_mode(), where PyTorch counts no writes to "
+    "them: what depends on them is computed with every call; make and load them outside of it"
+)
 
 # Makes a result: of a call's tensors, its replay's memory, and tensors over whole buffers of it.
 _Maker = Callable[[Sequence[torch.Tensor], Sequence[Any], dict[Buffer, torch.Tensor]], Any]
-
-
-class Weights:
-    """Tensors that a function reads beside its arguments, and that as a rule stay where they are.
-
-    Args:
-        tensors: On the device.
-        kept: Whether what is made of them alone (packed, folded, transformed) is kept, and made
-            anew where they were written to.
-        frozen: Whether they never change, so that nobody looks.
-
-    Attributes:
-        tensors: The same, or aliases of them.
-        first: Versions of those of which something may be kept, when it was asked for first.
-    """
-
-    def __init__(
-        self, tensors: Sequence[torch.Tensor] = (), *, kept: bool = True, frozen: bool = False
-    ) -> None:
-        self.tensors = [*tensors]
-        self.kept, self.frozen = kept, frozen
-        self._places = [t.data_ptr() for t in self.tensors]
-        self._packed: dict[int, PackedWeight] = {}
-        self.first: dict[int, int] = {}
-
-    def now(self, tensors: Sequence[torch.Tensor]) -> Weights:
-        """Returns these for a call with tensors, or others where one of them lies elsewhere.
-
-        Args:
-            tensors: The same as ever, or aliases of them.
-        """
-        if self.frozen and self.tensors:
-            return self
-        # No two storages have one address.
-        if [t.data_ptr() for t in tensors] == self._places:
-            self.tensors = [*tensors]
-            return self
-        return Weights(tensors, kept=self.kept, frozen=self.frozen)
-
-    def bound(self, trace: Trace, written: set[Buffer]) -> list[Buffer]:
-        """Returns their buffers, and lets those stay that nothing in a trace writes."""
-        found = []
-        for n, tensor in enumerate(self.tensors):
-            array = array_of(tensor)
-            buffer = buffer_of(trace.operand(array))
-            found.append(buffer)
-            # PyTorch does not count what is written to tensors of the inference mode.
-            stays = self.kept and (self.frozen or not tensor.is_inference())
-            if stays and array.size and buffer.kind == "constant" and buffer not in written:
-                packed = self._packed.setdefault(id(array.base_data), PackedWeight(array))
-                buffer.weight = buffer.weight or packed
-                if not self.frozen:
-                    self.first.setdefault(n, tensor._version)
-        return found
 
 
 class Recorded:
@@ -263,6 +216,7 @@ class Graphs:
         self.what = what
         self._weights = Weights()
         self._known: OrderedDict[Hashable, Recorded] = OrderedDict()
+        self._told: set[str] = set()
         self._lock = threading.RLock()
 
     def __call__(
@@ -287,7 +241,16 @@ class Graphs:
         if tracing.active.now is not None:
             return function()  # a part of another one, which is traced
         found = self.recorded(function, tensors, weights, key)
-        return function() if found is None else found(tensors, weights)
+        if found is None:
+            self._tell(f"{OVERLAP}: its kernels run one by one")
+            return function()
+        return found(tensors, weights)
+
+    def _tell(self, why: str) -> None:
+        """Warns, the first time that there is this reason."""
+        if why not in self._told:
+            self._told.add(why)
+            warnings.warn(f"{self.what}: {why}", stacklevel=3)
 
     def recorded(
         self,
@@ -323,6 +286,8 @@ class Graphs:
                 known[whole] = found = Recorded(device, self.what, function, tensors, weights)
                 if len(known) > MOST_SIGNATURES:
                     known.popitem(last=False)
+                if weights.uncounted:
+                    self._tell(UNCOUNTED)
             else:
                 known.move_to_end(whole)
         return found

@@ -8,6 +8,8 @@ would update what nobody uses.
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
+from itertools import chain
 from typing import Any
 
 import torch
@@ -20,7 +22,8 @@ def _apply(original: Any) -> Any:
     def apply(module: torch.nn.Module, fn: Any, *args: Any, **options: Any) -> Any:
         # A module that was moved with another one's children is reached by its own `_apply`.
         before = dict(module._parameters)
-        result = original(module, fn, *args, **options)
+        with _counted(module):
+            result = original(module, fn, *args, **options)
         if isinstance(module, torch.jit.ScriptModule):
             return result  # its parameters are C++'s, new objects whenever they are asked for
         for name, old in before.items():
@@ -47,6 +50,17 @@ def _apply(original: Any) -> Any:
         return result
 
     return apply
+
+
+def _counted(module: torch.nn.Module) -> Any:
+    """Lets tensors be made whose writes PyTorch counts, in the inference mode as well.
+
+    What is made of parameters, packed weights for example, can be kept then.
+    """
+    tensors = chain(module.parameters(), module.buffers())
+    if torch.is_inference_mode_enabled() and not any(t.is_inference() for t in tensors):
+        return torch.inference_mode(False)
+    return nullcontext()
 
 
 def register() -> None:

@@ -110,7 +110,8 @@ class Moved:
         known = self._known.get(n)
         if known is not None and known[1:] == (place, version) and version >= 0:
             return known[0]
-        with torch.no_grad():
+        # Whether writes are counted, and something may be kept, is as it is with the parameter.
+        with torch.inference_mode(value.is_inference()), torch.no_grad():
             if known is None or known[0].shape != value.shape or known[0].dtype != value.dtype:
                 made = value.detach().to(self._device)
             else:

@@ -15,10 +15,11 @@ from clprim.options import options
 from clprim.runtime import tracing
 from clprim.runtime.tracing import TraceEndedError
 from clprim.torch import private
-from clprim.torch.graphs import Graphs, Weights
+from clprim.torch.graphs import Graphs
 from clprim.torch.memory import on_device
 from clprim.torch.moving import Moved, laid_out, to_device
 from clprim.torch.parts import STATES, Part, devices_of, line_of, parts_of, split, takes_numbers
+from clprim.torch.weights import Weights
 
 
 class _Known:

@@ -15,7 +15,7 @@ BEGIN = """
 import os, sys, tempfile, warnings
 import torch
 import clprim as cp, clprim.torch
-from torch_networks import torchvision
+from torch_models import torchvision
 
 cp.set_device({device})
 clprim.torch.fallback("error")

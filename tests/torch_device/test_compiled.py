@@ -164,6 +164,19 @@ def test_what_is_kept_of_parameters_follows_them(freeze):
     close(net(x), model(x))
 
 
+@pytest.mark.parametrize("device", ["cpu", D])
+def test_what_is_kept_in_the_inference_mode(device):
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()).eval()
+    model, x = model.to(device).requires_grad_(False), images(2).to(device)
+    with torch.inference_mode():
+        net = compiled(model)
+        close(net(x), model(x))
+        with cp.profile() as p:
+            net(x)
+    assert [event.name for event in p.events].count("conv2d") == 1
+    assert not {"batch_norm_scale", "conv2d_pack"} & {event.name for event in p.events}
+
+
 def test_dropout_of_attention():
     def run(x):
         return F.scaled_dot_product_attention(x, x, x, dropout_p=0.5).sin()

@@ -3,6 +3,8 @@
 import copy
 import pickle
 
+import numpy as np
+import pyopencl as cl
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -70,7 +72,9 @@ def test_a_residual_block(order):
     assert torch.equal(fused(x[:1].to(D))["x"].cpu(), fused(x.to(D))["x"][:1].cpu())
     assert "conv" in fused.forward.explain(there)
     # On the CPU the same network runs as PyTorch's own parts.
-    torch.testing.assert_close(fused.cpu()(x)["y"].double(), expected["y"], rtol=1e-5, atol=1e-5)
+    with pytest.warns(UserWarning, match="parameters or buffers that are not on 'opencl'"):
+        found = fused.cpu()(x)
+    torch.testing.assert_close(found["y"].double(), expected["y"], rtol=1e-5, atol=1e-5)
 
 
 def test_what_is_kept_of_weights_follows_them():
@@ -161,15 +165,79 @@ def test_results_are_what_the_network_returns():
         found[6].zero_()
 
 
-def test_with_gradients_it_is_the_network():
-    model, x = block().to(D), torch.randn(2, 4, 6, 5)
+def test_why_it_is_the_network_is_told_once():
+    model, x = block(), torch.randn(2, 4, 6, 5)
     fused = ct.fuse(model)
+    with pytest.warns(UserWarning, match=r"Block: with parameters .* not on 'opencl': it runs"):
+        torch.testing.assert_close(fused(x), model(x))
+    model.to(D), fused.to(D)
     a, b = (x.to(D).requires_grad_() for _ in range(2))
-    fused(a)["y"].sum().backward()
+    with pytest.warns(UserWarning, match="with gradients"):
+        fused(a)["y"].sum().backward()
     model(b)["y"].sum().backward()
     assert torch.equal(a.grad, b.grad)
+    fused(a)  # once
+    with (
+        pytest.warns(UserWarning, match="with arguments that are not on"),
+        pytest.raises(RuntimeError, match="should be the same"),
+    ):
+        fused(x)
+    with pytest.raises(cp.DefinitionError, match="with gradients"):
+        fused.forward.explain(a)
+    fused.train()
+    with pytest.warns(UserWarning, match="in training mode"):
+        fused(b.detach())
     with pytest.raises(cp.DefinitionError, match="expected a network in eval mode"):
         ct.fuse(model.train())
+
+
+class Adds(nn.Module):
+    def forward(self, x, y):
+        return x + y
+
+
+def test_arguments_that_overlap_in_part_are_told():
+    from clprim.arrays.array import array_over
+
+    device, found = cp.current_device(), []
+    whole = cl.Buffer(device.context, cl.mem_flags.READ_WRITE, 4096)
+    for n in (0, 1024):
+        part = whole.get_sub_region(n, 2048)
+        array = array_over(device, part, (512,), np.dtype("float32"), (4,), 0, 512)
+        found.append(ct.tensor(array).fill_(n))
+    fused = ct.fuse(Adds().eval())
+    with pytest.warns(UserWarning, match="Adds: with arguments over overlapping parts of one"):
+        assert torch.equal(fused(*found), found[0] + found[1])
+    fused(*found)
+    with pytest.raises(cp.DefinitionError, match="overlapping parts"):
+        fused.forward.explain(*found)
+
+
+def kernels(net, x):
+    with cp.profile() as p:
+        net(x)
+    return len(p.events)
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_in_the_inference_mode_weights_are_kept(moved):
+    x = torch.randn(2, 3, 6, 5).to(D)
+
+    def made():
+        return nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()).eval()
+
+    model = made() if moved else made().to(D)
+    with torch.inference_mode():
+        fused = ct.fuse(model).to(D)
+        fused(x)
+        assert kernels(fused, x) == 1
+        fused = ct.fuse(made().to(D))
+        fused(x)
+        assert kernels(fused, x) == 1
+        fused[0].weight = nn.Parameter(fused[0].weight * 2, requires_grad=False)
+        with pytest.warns(UserWarning, match=r"Sequential: .* made in torch\.inference_mode"):
+            fused(x)
+        assert kernels(fused, x) > 1
 
 
 class Asks(nn.Module):

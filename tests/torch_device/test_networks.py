@@ -20,7 +20,8 @@ def strict():
 @pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("name", ["U-Net", "nn.LSTM", "nn.GRU", "nn.Transformer"])
 def test_outputs_and_gradients(name):
-    from torch_networks import NETWORKS, compare
+    from torch_models import NETWORKS
+    from torch_networks import compare
 
     for _, outcome in compare(NETWORKS[name], ("NHWC",), double=False):
         assert outcome.right, outcome
