@@ -377,7 +377,7 @@ def replace_collectives(make: Callable[[Any], Callable[..., Any]]) -> None:
         for schema in torch._C._jit_get_all_schemas():
             if schema.name.startswith("c10d::") and has_kernel(schema.name, _KEY):
                 name = schema.name.removeprefix("c10d::")
-                run = make(getattr(torch.ops.c10d, name).default)
+                run = opaque(make(getattr(torch.ops.c10d, name).default))
                 library.impl(name, run, _KEY, allow_override=True)
 
 

@@ -51,6 +51,28 @@ options = dict(report_to=[], save_strategy="no", disable_tqdm=True, num_train_ep
 Trainer(model, TrainingArguments(folder, **options), train_dataset=data).train()
 found = next(model.parameters())
 """,
+    "transformers: generation": """
+os.environ["HF_HUB_OFFLINE"] = "1"
+from transformers import CompileConfig, LlamaConfig, LlamaForCausalLM
+from torch._dynamo.utils import counters
+sizes = dict(num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1)
+config = LlamaConfig(vocab_size=30, hidden_size=16, intermediate_size=24, eos_token_id=None, **sizes)
+model = LlamaForCausalLM(config).eval()
+with torch.no_grad():
+    [p.normal_(std=0.3) for p in model.parameters()]
+words = torch.tensor([[3, 5, 7], [4, 2, 9]])
+how = dict(do_sample=False, attention_mask=torch.ones_like(words), pad_token_id=0)
+expected = model.generate(words, max_new_tokens=6, **how)
+model, words = model.to(D), words.to(D)
+how["attention_mask"] = how["attention_mask"].to(D)
+compiling = CompileConfig(backend="clprim", mode=None, fullgraph=True, dynamic=False)
+compiling._compile_all_devices = True  # transformers compiles for devices that it knows
+how |= dict(cache_implementation="static", compile_config=compiling)
+for _ in range(2):
+    found = model.generate(words, max_new_tokens=6, **how)
+    assert found.tolist() == expected.tolist()
+assert counters["stats"]["unique_graphs"] == 1, counters
+""",
     "lightning": """
 import lightning
 from clprim.torch.lightning import OneDevice
@@ -118,19 +140,20 @@ found = model(torch.ones(1, 3, 32, 32, device=device))[0]
 }
 # These import torchvision, which has kernels only beside the build of PyTorch that it was made for.
 WITH_VISION = {"timm", "torchmetrics", "transformers", "ultralytics", "lightning", "diffusers"}
+ENDS = "assert found.device.type == D and found.isfinite().all(), found"
 
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_clients_run_on_the_device(client, device):
-    if find_spec(client) is None:
-        pytest.skip(f"{client} is not installed")
-    vision = client in WITH_VISION and find_spec("torchvision") is not None
+    package = client.partition(":")[0]
+    if find_spec(package) is None:
+        pytest.skip(f"{package} is not installed")
+    vision = package in WITH_VISION and find_spec("torchvision") is not None
     begin = BEGIN.format(device=device.index, vision=vision)
-    end = "assert found.device.type == D and found.isfinite().all(), found"
     tests = Path(__file__).parents[1]
     path = os.pathsep.join([str(tests), os.environ.get("PYTHONPATH", "")])
     ran = subprocess.run(
-        [sys.executable, "-c", begin + CLIENTS[client] + end],
+        [sys.executable, "-c", begin + CLIENTS[client] + ENDS],
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,

@@ -145,11 +145,25 @@ def halves(rank, first=4):
     return (t[first:] if rank else t[:first] for t in data())
 
 
-def data_parallel(rank):
+def data_parallel(rank, prepare=lambda model: model, finish=lambda model: model):
     x, y = (t.to(D) for t in halves(rank))
-    losses, *rest = train(nn.parallel.DistributedDataParallel(network().to(D)), x, y, 0.5)
+    model = nn.parallel.DistributedDataParallel(prepare(network().to(D)))
+    losses, *rest = train(finish(model), x, y, 0.5)
     dist.all_reduce(losses)
     return [losses, *rest]
+
+
+def compiled(model):
+    return torch.compile(model, backend="clprim")
+
+
+def compiled_parts(rank):
+    """What communicates is compiled as well, or runs between parts that are."""
+    return data_parallel(rank, finish=compiled)
+
+
+def compiled_inside(rank):
+    return data_parallel(rank, prepare=compiled)
 
 
 def synchronized(rank):
@@ -202,7 +216,10 @@ def refused(rank):
         return f"{type(error).__name__} {error}"
 
 
-CASES = (beyond_gloo, data_parallel, synchronized, tensor_parallel, distributed_tensors, refused)
+CASES = (
+    beyond_gloo, data_parallel, compiled_parts, compiled_inside, synchronized, tensor_parallel,
+    distributed_tensors, refused,
+)  # fmt: skip
 
 
 def one_of_two():
@@ -234,7 +251,13 @@ def test_tensors_that_gloo_does_not_take_as_they_are(both):
 
 @pytest.mark.parametrize(
     "how, make",
-    [(data_parallel, network), (synchronized, normalized), (tensor_parallel, network)],
+    [
+        (data_parallel, network),
+        (compiled_parts, network),
+        (compiled_inside, network),
+        (synchronized, normalized),
+        (tensor_parallel, network),
+    ],
 )
 def test_two_processes_train_as_one(both, how, make):
     x, y = data()
