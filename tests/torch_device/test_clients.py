@@ -56,7 +56,8 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 from transformers import CompileConfig, LlamaConfig, LlamaForCausalLM
 from torch._dynamo.utils import counters
 sizes = dict(num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1)
-config = LlamaConfig(vocab_size=30, hidden_size=16, intermediate_size=24, eos_token_id=None, **sizes)
+sizes |= dict(vocab_size=30, hidden_size=16, intermediate_size=24, eos_token_id=None)
+config = LlamaConfig(**sizes)
 model = LlamaForCausalLM(config).eval()
 with torch.no_grad():
     [p.normal_(std=0.3) for p in model.parameters()]
