@@ -12,7 +12,6 @@ from torch import fx
 from clprim.errors import DefinitionError, DeviceError, quoted
 from clprim.torch import private
 from clprim.torch.memory import on_device
-from clprim.torch.program import Program
 
 _MODES = {"default": False, "reduce-overhead": False, "max-autotune": True,
           "max-autotune-no-cudagraphs": True}  # fmt: skip
@@ -46,12 +45,16 @@ def compile_graph(
     Raises:
         DefinitionError: A mode or an option that there is not.
     """
+    from clprim.torch.cached import Kept, caching  # PyTorch's compiler takes long to import
+
     chosen = _chosen(mode, options)
 
-    def made(what: str, module: fx.GraphModule, _: Any) -> Callable[..., Any]:
-        return _program(what, module, **chosen)
+    def made(what: str, module: fx.GraphModule, _: Any) -> Kept:
+        return Kept(what, module, *_told(what, **chosen))
 
-    backend: Any = private.aot_backend(
+    backend = caching(
+        private.aot_backend,
+        f"{chosen}",
         fw_compiler=partial(made, "forward"),
         bw_compiler=partial(made, "backward"),
         inference_compiler=partial(made, "inference"),
@@ -60,7 +63,8 @@ def compile_graph(
     return found
 
 
-def _program(what: str, module: fx.GraphModule, *, freeze: bool, tune: bool) -> Program:
+def _told(what: str, *, freeze: bool, tune: bool) -> tuple[tuple[int, ...], dict[str, Any]]:
+    """Returns which arguments of a graph stay where they are, and how a program treats them."""
     context = private.tracing_metadata()
     static = () if context is None or what == "backward" else context.static_input_indices
     returned = None
@@ -68,7 +72,8 @@ def _program(what: str, module: fx.GraphModule, *, freeze: bool, tune: bool) -> 
         returned = context.num_forward_returns
     kept = what == "inference"
     frozen = freeze and kept
-    return Program(what, module, static, kept=kept, frozen=frozen, returned=returned, tune=tune)
+    told = {"kept": kept, "frozen": frozen, "returned": returned, "tune": tune}
+    return tuple(static), told
 
 
 def _chosen(mode: str | None, options: Mapping[str, Any] | None) -> dict[str, bool]:

@@ -1,0 +1,91 @@
+"""Compiled graphs in PyTorch's cache on disk: another process need not have them derived again.
+
+What it keeps are graphs of ATen overloads; they are run under the trace again, by kernels that are
+on disk as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from torch._functorch._aot_autograd.schemas import SerializableAOTDispatchCompiler
+from torch._guards import detect_fake_mode
+from torch._inductor.output_code import OutputCode
+from torch.fx._graph_pickler import GraphPickler, Options
+
+from clprim.torch.program import Program
+
+# Counts changes of what is kept.
+_FORM = 1
+# What programs look at, of all that PyTorch notes of nodes.
+_NOTES = ("val", "stack_trace")
+
+
+class Kept(OutputCode):  # type: ignore[misc]
+    """A program that the cache writes, and reads again.
+
+    Args:
+        what, module, weights: See `Program`.
+        options: Likewise, by name.
+    """
+
+    def __init__(
+        self, what: str, module: fx.GraphModule, weights: Sequence[int], options: dict[str, Any]
+    ) -> None:
+        super().__init__()
+        self._boxed_call = True  # PyTorch looks here for what empties its list
+        self._told = what, weights, options
+        self._module: fx.GraphModule | None = module
+        self._bytes = b""
+        self._program: Program | None = Program(what, module, weights, **options)
+
+    def __call__(self, inputs: list[Any]) -> Any:
+        """Runs it on a list of arguments, which it empties."""
+        assert self._program is not None
+        return self._program(inputs)
+
+    def prepare_for_serialization(self) -> None:
+        """Becomes bytes; PyTorch calls it of a copy."""
+        options = Options(ops_filter=None, node_metadata_key_filter=_NOTES.__contains__)
+        self._bytes = GraphPickler.dumps(self._module, options)
+        self._module = self._program = None
+
+    def post_compile(self, example_inputs: Sequence[Any], *_: Any) -> None:
+        """Becomes a program, after it was read from disk."""
+        what, weights, options = self._told
+        if self._program is None:
+            self._module = GraphPickler.loads(self._bytes, detect_fake_mode(example_inputs))
+            self._program = Program(what, self._module, weights, **options)
+
+    def set_triton_bundle(self, _: Any) -> None:
+        """Has no kernels in it."""
+
+
+def caching(
+    backend: Callable[..., Any], tag: str, **compilers: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Returns a backend of `torch.compile` whose results PyTorch keeps on disk where it can.
+
+    Args:
+        backend: Makes one of compilers.
+        tag: What tells its results from those of other backends and options.
+        compilers: Of graphs; they return what is `Kept`.
+    """
+    forward = SerializableAOTDispatchCompiler(OutputCode, compilers["fw_compiler"])
+    made = backend(**{**compilers, "fw_compiler": forward})
+
+    def compile_graph(module: fx.GraphModule, inputs: Sequence[Any]) -> Any:
+        whole = f"{torch.compiler.config.cache_key_tag} clprim {_FORM} {tag}"
+        with (
+            torch.compiler.config.patch(cache_key_tag=whole),
+            # What a backward pass is made of is kept where it is there before its first call.
+            torch._functorch.config.patch(
+                bundled_autograd_cache=True, force_non_lazy_backward_lowering=True
+            ),
+        ):
+            return made(module, inputs)
+
+    return compile_graph

@@ -1,0 +1,73 @@
+"""A second process compiles nothing: kernels are on disk, and graphs in PyTorch's own cache."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+PROGRAM = """
+import json, sys, warnings
+import torch
+from torch import nn
+from torch._dynamo.utils import counters
+import clprim as cp, clprim.torch
+
+cp.set_device({device})
+clprim.torch.fallback("error")
+warnings.simplefilter("ignore")
+found = []
+
+
+def network(where):
+    torch.compiler.reset()
+    torch.manual_seed(0)
+    layers = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(64, 2)
+    return nn.Sequential(*layers).to(where)
+
+
+for where in ("opencl", "cpu"):
+    net, x = network(where), torch.ones(4, 3, 6, 6, device=where)
+    run = torch.compile(net, backend="clprim")
+    for size in (4, 3)[: 1 + (where == "opencl")]:  # the second one is compiled for any
+        y = run(x[:size])
+        y.square().sum().backward()
+        found.append([y.tolist(), net[0].weight.grad.tolist()])
+    net.eval().requires_grad_(False)
+    for freeze in (False, True):
+        torch.compiler.reset()
+        run = torch.compile(net, backend="clprim", options=dict(freeze=freeze))
+        found.append(run(x).tolist())
+torch.compiler.reset()
+try:
+    torch.compile(lambda x: torch.linalg.eigvalsh(x @ x), backend="clprim")(x[0, 0].to("opencl"))
+except cp.DeviceError as error:
+    found.append(str(error))
+print(json.dumps([found, cp.stats().builds, counters["aot_autograd"]]))
+"""
+
+
+def test_a_second_process_compiles_nothing(device, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM.format(device=device.index))
+    folders = {"CLPRIM_CACHE_DIR": str(tmp_path), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "t")}
+    ran = [
+        subprocess.run(
+            [sys.executable, str(program)],
+            env={**os.environ, **folders, "CLPRIM_BUILD_OPTIONS": "-cl-opt-disable"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        for _ in range(2)
+    ]
+    assert not ran[0].returncode and not ran[1].returncode, ran[0].stderr + ran[1].stderr
+    (first, built, known), (second, again, hits) = (json.loads(r.stdout) for r in ran)
+    assert first == second
+    assert "_linalg_eigh" in first[-1] and f"{program}:" in first[-1]
+    assert built and not again
+    assert known["autograd_cache_saved"] >= 5 and not hits.get("autograd_cache_miss")
+    assert hits["autograd_cache_hit"] >= 5 and "autograd_cache_saved" not in hits
