@@ -13,6 +13,7 @@ from clprim.call.repeat import repeatable
 from clprim.dtypes import is_integer
 from clprim.errors import ShapeError, quoted
 from clprim.ops.pool.windows import (
+    Borders,
     Numbers,
     Windows,
     check_floats,
@@ -31,10 +32,11 @@ def avg_pool1d(
     x: Any,
     kernel_size: Numbers,
     stride: Numbers | None = None,
-    padding: Numbers = 0,
+    padding: Borders = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     *,
+    dilation: Numbers = 1,
     epilogue: str | None = None,
     epilogue_args: Any = (),
     out: Any = None,
@@ -42,6 +44,7 @@ def avg_pool1d(
     """Returns the mean of every window of (N, C, L) or (C, L); see `avg_pool2d`."""
     given = (kernel_size, stride, padding, ceil_mode, count_include_pad, None)
     store: Any = {"epilogue": epilogue, "epilogue_args": epilogue_args, "out": out}
+    store["dilation"] = dilation
     return mean_pool("avg_pool1d", 1, x, *given, **store)
 
 
@@ -52,11 +55,12 @@ def mean_pool(
     x: Any,
     kernel_size: Numbers,
     stride: Numbers | None = None,
-    padding: Numbers = 0,
+    padding: Borders = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
     *,
+    dilation: Numbers = 1,
     epilogue: str | None = None,
     epilogue_args: Any = (),
     out: Any = None,
@@ -67,18 +71,20 @@ def mean_pool(
         x: (N, C, H, W) or (C, H, W) of floating-point numbers, in any memory format.
         kernel_size: Height and width of a window: a number, or one for each.
         stride: From one window to the next, likewise; None is the size of a window.
-        padding: Rows and columns of zeros around x, likewise.
+        padding: Rows and columns of zeros around x, likewise; or a pair for each, before and
+            behind x: ``((top, bottom), (left, right))``.
         ceil_mode: Whether a last window may reach beyond the padding; what lies there is not
             counted.
         count_include_pad: Whether the padding is counted.
         divisor_override: What sums are divided by instead.
+        dilation: From one element of a window to the next, as the size of a window.
         epilogue: A snippet on ``y0``, run before it is stored; it reads ``x0``, …, ``w0``, ….
         epilogue_args: Those arrays, which broadcast to the result, then the numbers.
         out: Where the result goes.
 
     Raises:
         ShapeError: Another number of dimensions, sizes that are none, a padding of more than half
-            of a window, no window at all, a divisor of 0.
+            of a window (a whole one of pairs), no window at all, a divisor of 0.
         DTypeError: No device array, or one of integers.
 
     Example:
@@ -89,7 +95,7 @@ def mean_pool(
         array([[[2.5, 4.5]]], dtype=float32)
     """
     dtype = check_floats(what, "x", x)
-    w = windows(what, x, ndim, kernel_size, stride, padding, 1, ceil_mode)
+    w = windows(what, x, ndim, kernel_size, stride, padding, dilation, ceil_mode)
     shape = (*x.shape[: w.lead], *w.outputs)
     check_epilogue(what, current_device(), epilogue, epilogue_args, shape)
     args, scalars = split_arguments(epilogue_args)
@@ -123,8 +129,13 @@ def divisor_of(what: str, w: Windows, padded: bool, override: int | None) -> str
         k, size = w.kernel[d], f"(int)size_x0({w.lead + d})"
         if not w.leave:
             counts.append(str(k))
+        elif w.dilation[d] > 1:  # elements before an end, less those before the input
+            e = w.dilation[d]
+            end = f"{size} + {w.behind[d]}" if padded else size
+            ends = f"min({k}, ({end} - FROM{d} + {e - 1}) / {e})"
+            counts.append(f"({ends}{'' if padded else f' - max(0, ({e - 1} - FROM{d}) / {e})'})")
         elif padded:
-            counts.append(f"(min(FROM{d} + {k}, {size} + {w.padding[d]}) - FROM{d})")
+            counts.append(f"(min(FROM{d} + {k}, {size} + {w.behind[d]}) - FROM{d})")
         else:
             counts.append(f"(min(FROM{d} + {k}, {size}) - max(FROM{d}, 0))")
     return f"(float)({' * '.join(counts)})"
@@ -138,13 +149,15 @@ def avg_pool1d_backward(
     x: Any,
     kernel_size: Numbers,
     stride: Numbers | None = None,
-    padding: Numbers = 0,
+    padding: Borders = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
+    *,
+    dilation: Numbers = 1,
 ) -> Array:
     """Returns the gradient of `avg_pool1d` in x; see `avg_pool2d_backward`."""
     given = (kernel_size, stride, padding, ceil_mode, count_include_pad, None)
-    return _avg_pool_backward("avg_pool1d_backward", 1, grad, x, *given)
+    return _avg_pool_backward("avg_pool1d_backward", 1, grad, x, *given, dilation=dilation)
 
 
 @repeatable
@@ -155,10 +168,12 @@ def _avg_pool_backward(
     x: Any,
     kernel_size: Numbers,
     stride: Numbers | None = None,
-    padding: Numbers = 0,
+    padding: Borders = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
+    *,
+    dilation: Numbers = 1,
 ) -> Array:
     """Returns the gradient of `avg_pool2d` in x.
 
@@ -171,13 +186,14 @@ def _avg_pool_backward(
         ceil_mode: Likewise.
         count_include_pad: Likewise.
         divisor_override: Likewise.
+        dilation: Likewise.
 
     Raises:
         ShapeError, DTypeError: As `avg_pool2d`, and of a grad of another shape.
     """
     check_floats(what, "x", x)
     dtype = check_floats(what, "grad", grad)
-    w = windows(what, x, ndim, kernel_size, stride, padding, 1, ceil_mode)
+    w = windows(what, x, ndim, kernel_size, stride, padding, dilation, ceil_mode)
     check_shape(what, "grad", grad, (*x.shape[: w.lead], *w.outputs))
     window = places(w.lead + ndim, {w.lead + d: f"o{d}" for d in w.axes})
     divisor = divisor_of(what, w, count_include_pad, divisor_override)

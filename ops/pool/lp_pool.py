@@ -10,7 +10,7 @@ from clprim.arrays.array import Array
 from clprim.call.repeat import repeatable
 from clprim.dtypes import value_dtype
 from clprim.ops.pool.avg_pool import divisor_of
-from clprim.ops.pool.windows import Numbers, Windows, check_floats, windows
+from clprim.ops.pool.windows import Borders, Numbers, Windows, check_floats, windows
 from clprim.ops.shared.arguments import check_shape, real
 from clprim.ops.shared.epilogue import append, check_epilogue, split_arguments
 from clprim.ops.shared.ranks import of_rank
@@ -28,6 +28,9 @@ def _lp_pool(
     stride: Numbers | None = None,
     ceil_mode: bool = False,
     *,
+    padding: Borders = 0,
+    dilation: Numbers = 1,
+    absolute: bool = False,
     epilogue: str | None = None,
     epilogue_args: Any = (),
     out: Any = None,
@@ -41,6 +44,10 @@ def _lp_pool(
         stride: From one window to the next, likewise; None is the size of a window.
         ceil_mode: Whether a last window may reach beyond x; as PyTorch has it, the sum of such a
             window is scaled as if it had as many elements as the others.
+        padding: Rows and columns of zeros around x, likewise; or a pair for each, before and
+            behind x: ``((top, bottom), (left, right))``.
+        dilation: From one element of a window to the next, as the size of a window.
+        absolute: Whether to return (Σ abs(x)ᵖ)^(1/p), and no window is scaled.
         epilogue: As in `max_pool2d`.
         epilogue_args: Likewise.
         out: Where the result goes.
@@ -50,14 +57,14 @@ def _lp_pool(
     """
     dtype = check_floats(what, "x", x)
     p = real(what, "norm_type", norm_type)
-    w = windows(what, x, ndim, kernel_size, stride, 0, 1, ceil_mode)
+    w = windows(what, x, ndim, kernel_size, stride, padding, dilation, ceil_mode)
     root = {1.0: "sum > 0 ? sum : 0", 2.0: "sqrt(sum > 0 ? sum : 0)"}.get(p)
     end = f"y0 = {root or 'pow(sum > 0 ? sum : 0, 1 / w0)'};"
     shape = (*x.shape[: w.lead], *w.outputs)
     check_epilogue(what, current_device(), epilogue, epilogue_args, shape)
     args, scalars = split_arguments(epilogue_args)
     numbers = () if root else (p,)
-    text = append(what, _powers(what, w, p, end), epilogue, 1, len(numbers))
+    text = append(what, _powers(what, w, p, end, absolute=absolute), epilogue, 1, len(numbers))
     return kernel(text, what, dtype)(x, *args, *numbers, *scalars, shape=shape, out=out)
 
 
@@ -66,10 +73,12 @@ lp_pool2d = of_rank(_lp_pool, "lp_pool2d", sample="image(2), 2, 2")
 lp_pool3d = of_rank(_lp_pool, "lp_pool3d", sample="image(3), 2, 2")
 
 
-def _powers(what: str, w: Windows, p: float, end: str) -> str:
+def _powers(what: str, w: Windows, p: float, end: str, *, absolute: bool) -> str:
     """What sums up powers, as ``sum``, of which a whole window would have ``scale`` times."""
+    scaled = w.leave and not absolute
     element = places(w.lead + len(w.sizes), {w.lead + d: f"i{d}" for d in w.axes})
-    power = "v" if p == 1 else "v * v" if p == 2 else "pow(v, w0)"
+    value = "fabs((typeof_y0)v)" if absolute and p != 2 else "v"
+    power = value if p == 1 else "v * v" if p == 2 else f"pow({value}, w0)"
     divisor = divisor_of(what, w, True, None).replace("FROM", "from")
     body = f"""
         typeof_y0 sum = 0;
@@ -78,7 +87,7 @@ def _powers(what: str, w: Windows, p: float, end: str) -> str:
             v = {power};
             {"if (inside) " if w.leave else ""}sum += v;
         END
-        typeof_y0 scale = {f"{int(np.prod(w.kernel))} / {divisor}" if w.leave else "1"};
+        typeof_y0 scale = {f"{int(np.prod(w.kernel))} / {divisor}" if scaled else "1"};
         sum = sum * scale;
         {end}"""
     return w.over_window(body, edges=w.leave)
@@ -94,6 +103,10 @@ def _lp_pool_backward(
     kernel_size: Numbers,
     stride: Numbers | None = None,
     ceil_mode: bool = False,
+    *,
+    padding: Borders = 0,
+    dilation: Numbers = 1,
+    absolute: bool = False,
 ) -> Array:
     """Returns the gradient of `lp_pool2d` in x.
 
@@ -108,14 +121,18 @@ def _lp_pool_backward(
     check_floats(what, "x", x)
     dtype = check_floats(what, "grad", grad)
     p = real(what, "norm_type", norm_type)
-    w = windows(what, x, ndim, kernel_size, stride, 0, 1, ceil_mode)
+    w = windows(what, x, ndim, kernel_size, stride, padding, dilation, ceil_mode)
     shape = (*x.shape[: w.lead], *w.outputs)
     check_shape(what, "grad", grad, shape)
     # Of every window grad · Σ^(1/p - 1), then of every element x^(p - 1) times the sum of these.
     numbers = () if p in (1, 2) else (p,)
     slope = {1.0: "1", 2.0: "rsqrt(sum)"}.get(p, "pow(sum, 1 / w0 - 1)")
-    text = _powers(what, w, p, f"y0 = sum > 0 ? x1 * {slope} * scale : 0;")
+    text = _powers(what, w, p, f"y0 = sum > 0 ? x1 * {slope} * scale : 0;", absolute=absolute)
     slopes = kernel(text, what, value_dtype(dtype, [dtype]))(x, grad, *numbers, shape=shape)
+    factor = {1.0: "", 2.0: " * x0"}.get(p, " * pow((typeof_x1)x0, w0 - 1)")
+    if absolute and p != 2:
+        factor = " * sign((typeof_x1)x0)"
+        factor += "" if p == 1 else " * pow(fabs((typeof_x1)x0), w0 - 1)"
     window = places(w.lead + ndim, {w.lead + d: f"o{d}" for d in w.axes})
     body = f"""
         typeof_x1 sum = 0;
@@ -123,8 +140,8 @@ def _lp_pool_backward(
             typeof_x1 v = at_x1({window});
             if (inside) sum += v;
         END
-        y0 = sum{ {1.0: "", 2.0: " * x0"}.get(p, " * pow((typeof_x1)x0, w0 - 1)") };"""
-    text = ("(void)x0;\n" if p == 1 else "") + w.over_outputs("x1", body)
+        y0 = sum{factor};"""
+    text = ("" if "x0" in factor else "(void)x0;\n") + w.over_outputs("x1", body)
     return kernel(text, what, dtype)(x, slopes, *numbers)
 
 

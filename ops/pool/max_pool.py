@@ -18,6 +18,7 @@ from clprim.dtypes import AnyDType
 from clprim.errors import DTypeError, ShapeError
 from clprim.ops.pool.pairs import sliding
 from clprim.ops.pool.windows import (
+    Borders,
     Numbers,
     Windows,
     windows,
@@ -39,7 +40,7 @@ def _max_pool(
     x: Any,
     kernel_size: Numbers,
     stride: Numbers | None = None,
-    padding: Numbers = 0,
+    padding: Borders = 0,
     dilation: Numbers = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
@@ -54,7 +55,8 @@ def _max_pool(
         x: (N, C, H, W) or (C, H, W), in any memory format and dtype.
         kernel_size: Height and width of a window: a number, or one for each.
         stride: From one window to the next, likewise; None is the size of a window.
-        padding: Rows and columns around x that are less than everything, likewise.
+        padding: Rows and columns around x that are less than everything, likewise; or a pair for
+            each, before and behind x: ``((top, bottom), (left, right))``.
         dilation: From one element of a window to the next, likewise.
         ceil_mode: Whether a last window may reach beyond the padding.
         return_indices: Whether to return (result, indices), which are the flat positions in the
@@ -65,7 +67,7 @@ def _max_pool(
 
     Raises:
         ShapeError: Another number of dimensions, sizes that are none, a padding of more than half
-            of a window, no window at all.
+            of a window (a whole one of pairs), no window at all.
         DTypeError: No device array.
 
     Example:
@@ -144,7 +146,7 @@ def _max_pool_backward(
     x: Any,
     kernel_size: Numbers,
     stride: Numbers | None = None,
-    padding: Numbers = 0,
+    padding: Borders = 0,
     dilation: Numbers = 1,
     ceil_mode: bool = False,
     indices: Any = None,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, cast, overload
 
 from clprim.arrays.array import Array
-from clprim.ops.pool.windows import Numbers
+from clprim.ops.pool.windows import Borders, Numbers
 
 Pair = tuple[Array, Array]
 Ratio = float | Sequence[float]
@@ -21,7 +21,7 @@ class MaxPool(Protocol):
         x: Any,
         kernel_size: Numbers,
         stride: Numbers | None = ...,
-        padding: Numbers = ...,
+        padding: Borders = ...,
         dilation: Numbers = ...,
         ceil_mode: bool = ...,
         return_indices: Literal[False] = ...,
@@ -37,7 +37,7 @@ class MaxPool(Protocol):
         x: Any,
         kernel_size: Numbers,
         stride: Numbers | None = ...,
-        padding: Numbers = ...,
+        padding: Borders = ...,
         dilation: Numbers = ...,
         ceil_mode: bool = ...,
         *,

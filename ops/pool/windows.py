@@ -15,6 +15,7 @@ from clprim.errors import DTypeError, ShapeError, quoted
 from clprim.ops.shared.arguments import dtype_of, fits
 
 Numbers = int | Sequence[int]
+Borders = int | Sequence[int | Sequence[int]]
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,9 @@ class Windows:
     Attributes:
         lead: Dimensions before: channels, and images where they are batched.
         sizes: Of the input, along the dimensions that have windows.
-        kernel, stride, padding, dilation: A number for each of them.
+        kernel, stride, padding, dilation: A number for each of them; the padding is that before.
         outputs: How many windows there are, likewise.
+        after: The padding behind, where it is another.
 
     Kernel, stride, padding and dilation stand in the strings as numbers: a network has few of them,
     and divisions by what only the run knows are slow.
@@ -38,6 +40,12 @@ class Windows:
     padding: tuple[int, ...]
     dilation: tuple[int, ...]
     outputs: tuple[int, ...]
+    after: tuple[int, ...] = ()
+
+    @property
+    def behind(self) -> tuple[int, ...]:
+        """The padding behind the input."""
+        return self.after or self.padding
 
     @property
     def dilated(self) -> bool:
@@ -47,9 +55,8 @@ class Windows:
     @property
     def leave(self) -> bool:
         """Whether a window reaches beyond the input."""
-        together = zip(
-            self.sizes, self.outputs, self.kernel, self.stride, self.padding, strict=True
-        )
+        reach = [(k - 1) * d + 1 for k, d in zip(self.kernel, self.dilation, strict=True)]
+        together = zip(self.sizes, self.outputs, reach, self.stride, self.padding, strict=True)
         return any(p > 0 or (o - 1) * s + k > n for n, o, k, s, p in together)
 
     @property
@@ -156,13 +163,50 @@ def numbers(what: str, label: str, value: Any, count: int, least: int) -> tuple[
     return tuple(int(n) for n in given)
 
 
+def borders(
+    what: str, padding: Any, kernel_size: Any, kernel: tuple[int, ...], dilation: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Returns a padding's widths before and behind each dimension.
+
+    Args:
+        what: The operator, for messages.
+        padding: A number or one for each dimension, of at most half of a window, or for each a
+            pair, before and behind, of less than a window.
+        kernel_size: As it was given.
+        kernel: Likewise, a number for each dimension.
+        dilation: Likewise.
+
+    Raises:
+        ShapeError: Something else.
+    """
+    count = len(kernel)
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    pairs = isinstance(padding, Sequence) and any(isinstance(p, Sequence) for p in padding)
+    if not pairs:
+        before = numbers(what, "padding", padding, count, 0)
+        if any(p > r // 2 for p, r in zip(before, reach, strict=True)):
+            raise ShapeError(
+                f"{what}: padding={quoted(padding)} is more than half of "
+                f"kernel_size={quoted(kernel_size)}"
+            )
+        return before, before
+    whole = len(padding) == count and all(isinstance(p, Sequence) for p in padding)
+    given = [numbers(what, "padding", p, 2, 0) for p in padding] if whole else []
+    if not given or any(max(p) >= r for p, r in zip(given, reach, strict=True)):
+        raise ShapeError(
+            f"{what}: padding={quoted(padding)}: expected {count} pairs, before and behind, less "
+            f"than what a window covers, {tuple(reach)}"
+        )
+    return tuple(p for p, _ in given), tuple(p for _, p in given)
+
+
 def windows(
     what: str,
     x: Any,
     ndim: int,
     kernel_size: Numbers,
     stride: Numbers | None,
-    padding: Numbers,
+    padding: Borders,
     dilation: Numbers = 1,
     ceil_mode: bool = False,
 ) -> Windows:
@@ -174,7 +218,7 @@ def windows(
         ndim: How many.
         kernel_size: A number, or one for each.
         stride: Likewise; None is the kernel's size.
-        padding: Likewise.
+        padding: As `borders` takes it.
         dilation: Likewise.
         ceil_mode: Whether a last window may lie in part beyond the input and its padding.
 
@@ -186,25 +230,19 @@ def windows(
     kernel = numbers(what, "kernel_size", kernel_size, ndim, 1)
     empty = isinstance(stride, Sequence) and not stride
     steps = kernel if stride is None or empty else numbers(what, "stride", stride, ndim, 1)
-    pads = numbers(what, "padding", padding, ndim, 0)
     apart = numbers(what, "dilation", dilation, ndim, 1)
-    for k, p, d in zip(kernel, pads, apart, strict=True):
-        if p > ((k - 1) * d + 1) // 2:
-            raise ShapeError(
-                f"{what}: padding={quoted(padding)} is more than half of "
-                f"kernel_size={quoted(kernel_size)}"
-            )
+    pads, after = borders(what, padding, kernel_size, kernel, apart)
     sizes = x.shape[lead:]
     outputs = tuple(
-        _outputs(n, k, s, p, d, ceil_mode)
-        for n, k, s, p, d in zip(sizes, kernel, steps, pads, apart, strict=True)
+        _outputs(n, k, s, p, q, d, ceil_mode)
+        for n, k, s, p, q, d in zip(sizes, kernel, steps, pads, after, apart, strict=True)
     )
     if min(outputs) < 1 or 0 in x.shape[lead - 1 :]:
         raise ShapeError(
             f"{what}: x of shape {x.shape} has no window of kernel_size={quoted(kernel_size)}, "
             f"padding={quoted(padding)}, dilation={quoted(dilation)}"
         )
-    return Windows(lead, sizes, kernel, steps, pads, apart, outputs)
+    return Windows(lead, sizes, kernel, steps, pads, apart, outputs, after)
 
 
 def lead_of(what: str, x: Any, ndim: int) -> int:
@@ -224,8 +262,10 @@ def lead_of(what: str, x: Any, ndim: int) -> int:
     return lead
 
 
-def _outputs(size: int, kernel: int, stride: int, padding: int, dilation: int, up: bool) -> int:
-    rest = size + 2 * padding - dilation * (kernel - 1) - 1
+def _outputs(
+    size: int, kernel: int, stride: int, padding: int, after: int, dilation: int, up: bool
+) -> int:
+    rest = size + padding + after - dilation * (kernel - 1) - 1
     count = (rest + (stride - 1 if up else 0)) // stride + 1
     # A window begins in the input or in the padding before it.
     return count - (up and (count - 1) * stride >= size + padding)

@@ -196,6 +196,77 @@ def test_lp_pool(device, p):
     check(ops.lp_pool3d(x, p, 2), F.lp_pool3d(t, p, 2), exact=False)
 
 
+PAIRS = [((3, 2), (2, 1), ((1, 2), (0, 1)), 1), ((2, 3), 1, ((0, 2), (3, 1)), (3, 2))]
+
+
+@pytest.mark.parametrize("up", [False, True])
+@pytest.mark.parametrize(("size", "stride", "pads", "dilation"), PAIRS, ids=str)
+def test_pools_of_borders_before_and_behind(device, size, stride, pads, dilation, up):
+    a = np.random.default_rng(1).standard_normal((2, 3, 8, 9)).astype("f")
+    x, t = cp.asarray(a), torch.tensor(a.astype(float))
+    steps, apart = (v if isinstance(v, tuple) else (v, v) for v in (stride, dilation))
+    around = [n for pair in pads[::-1] for n in pair]
+    more = [0, 0, 0, 0]
+    if up:  # what a last window needs beyond the border
+        for d in (0, 1):
+            n = a.shape[2 + d] + sum(pads[d])
+            rest = n - (size[d] - 1) * apart[d] - 1
+            more[3 - 2 * d] = -rest % steps[d] if n - pads[d][1] > -(-rest // steps[d]) * steps[d] \
+                else 0
+
+    def taken(values, fill):
+        wide = F.pad(F.pad(values, around, value=fill), more, value=fill)
+        columns = F.unfold(wide, size, apart, 0, steps).reshape(6, size[0] * size[1], -1)
+        h, w = (
+            (wide.shape[2 + d] - (size[d] - 1) * apart[d] - 1) // steps[d] + 1 for d in (0, 1)
+        )
+        return columns.reshape(2, 3, size[0] * size[1], h, w)
+
+    given = {"padding": pads, "dilation": dilation, "ceil_mode": up}
+    where = torch.arange(72.0, dtype=torch.float64).reshape(1, 1, 8, 9).expand(2, 3, 8, 9)
+    windows = taken(t, 0)
+    inside = taken(torch.ones_like(t), 0)
+    greatest, chosen = torch.where(inside > 0, windows, -torch.inf).max(2)
+    y, indices = ops.max_pool2d(x, size, stride, return_indices=True, **given)
+    check(y, greatest, exact=False)
+    check(indices, taken(where, 0).gather(2, chosen[:, :, None])[:, :, 0])
+    mean = ops.avg_pool2d(x, size, stride, count_include_pad=False, **given)
+    check(mean, windows.sum(2) / inside.sum(2), exact=False)
+    padded = F.pad(torch.ones(1, 1, 8, 9, dtype=torch.float64), around, value=1.0)
+    columns = F.unfold(F.pad(padded, more), size, apart, 0, steps).sum(1)
+    counted = columns.reshape(1, 1, *greatest.shape[2:])
+    mean = ops.avg_pool2d(x, size, stride, count_include_pad=True, **given)
+    check(mean, windows.sum(2) / counted, exact=False)
+    for p in (1, 2, 3.0):
+        norm = windows.abs().pow(p).sum(2).pow(1 / p)
+        check(ops.lp_pool2d(x, p, size, stride, absolute=True, **given), norm, exact=False)
+
+
+def test_gradients_of_borders_before_and_behind(device):
+    a = np.random.default_rng(1).standard_normal((1, 2, 8, 9)).astype("f")
+    x = cp.asarray(a)
+    size, stride, pads, dilation = PAIRS[1]
+    given = {"padding": pads, "dilation": dilation}
+    calls = [
+        (ops.max_pool2d, ops.max_pool2d_backward, (), {}),
+        (ops.avg_pool2d, ops.avg_pool2d_backward, (), {"count_include_pad": False}),
+        *((ops.lp_pool2d, ops.lp_pool2d_backward, (p,), {"absolute": True}) for p in (1, 2, 3)),
+    ]
+    for call, back, before, more in calls:
+        y = call(x, *before, size, stride, **given, **more)
+        g = np.random.default_rng(2).standard_normal(y.shape).astype("f")
+        found = back(cp.asarray(g), x, *before, size, stride, **given, **more).get()
+        for place in [(0, 0, 0, 0), (0, 1, 3, 4), (0, 1, 7, 8)]:
+            ends = []
+            for step in (1e-3, -1e-3):
+                b = a.astype(float)
+                b[place] += step
+                options = {**given, **more}
+                ends.append((call(cp.asarray(b), *before, size, stride, **options).get() * g).sum())
+            slope = (ends[0] - ends[1]) / 2e-3
+            np.testing.assert_allclose(found[place], slope, rtol=1e-3, atol=1e-4)
+
+
 def test_max_unpool(device):
     x, t = image((2, 3, 9, 10))
     for args in [(2,), (3, 2, 1)]:
@@ -250,6 +321,8 @@ def test_the_same_bits_every_time(device):
         (lambda x: ops.max_pool2d(x, 0), "ShapeError", "kernel_size=0: expected a number or 2"),
         (lambda x: ops.max_pool2d(x, 2, 0), "ShapeError", "stride=0"),
         (lambda x: ops.max_pool2d(x, 2, 1, 2), "ShapeError", "more than half of kernel_size=2"),
+        (lambda x: ops.max_pool2d(x, 2, 1, ((1, 2), (0, 0))), "ShapeError", r"covers, \(2, 2\)"),
+        (lambda x: ops.max_pool2d(x, 2, 1, ((1, 1), 0)), "ShapeError", "expected 2 pairs"),
         (lambda x: ops.max_pool2d(x, 9), "ShapeError", "has no window"),
         (lambda x: ops.max_pool2d(x, 2.0), "ShapeError", "kernel_size=2.0"),
         (lambda x: ops.max_pool2d(x.get(), 2), "DTypeError", "cp.asarray"),
