@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from clprim.ops.attention.multi_head import *
     from clprim.ops.attention.multi_head_gradient import *
     from clprim.ops.attention.rotary import *
+    from clprim.ops.conv.deformable import *
     from clprim.ops.conv.forward import *
     from clprim.ops.conv.gradient import *
     from clprim.ops.conv.inverted_residual import *
@@ -28,11 +29,13 @@ if TYPE_CHECKING:
     from clprim.ops.elementwise.epilogue_gradient import *
     from clprim.ops.elementwise.operators import *
     from clprim.ops.elementwise.variants import *
+    from clprim.ops.fourier.transform import *
     from clprim.ops.index.embedding import *
     from clprim.ops.index.fill import *
     from clprim.ops.index.gather import *
     from clprim.ops.index.gradient import *
     from clprim.ops.index.index import *
+    from clprim.ops.index.nd import *
     from clprim.ops.index.scatter import *
     from clprim.ops.loss.cdist import *
     from clprim.ops.loss.classes import *
@@ -62,6 +65,7 @@ if TYPE_CHECKING:
     from clprim.ops.pool.unpool import *
     from clprim.ops.product.added import *
     from clprim.ops.product.bilinear import *
+    from clprim.ops.product.det import *
     from clprim.ops.product.einsum import *
     from clprim.ops.product.matmul import *
     from clprim.ops.product.outer import *
@@ -70,6 +74,7 @@ if TYPE_CHECKING:
     from clprim.ops.random.dropout import *
     from clprim.ops.random.gumbel import *
     from clprim.ops.recurrent.gradient import *
+    from clprim.ops.recurrent.layer import *
     from clprim.ops.recurrent.recurrent import *
     from clprim.ops.recurrent.single import *
     from clprim.ops.reduction.extrema import *
@@ -80,6 +85,8 @@ if TYPE_CHECKING:
     from clprim.ops.sample.grid import *
     from clprim.ops.sample.grid_gradient import *
     from clprim.ops.sample.interpolate import *
+    from clprim.ops.sample.regions import *
+    from clprim.ops.sample.resize import *
     from clprim.ops.scan.cumulative import *
     from clprim.ops.scan.differences import *
     from clprim.ops.shape.diagonals import *

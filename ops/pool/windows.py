@@ -163,41 +163,29 @@ def numbers(what: str, label: str, value: Any, count: int, least: int) -> tuple[
     return tuple(int(n) for n in given)
 
 
-def borders(
-    what: str, padding: Any, kernel_size: Any, kernel: tuple[int, ...], dilation: tuple[int, ...]
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def borders(what: str, padding: Any, count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Returns a padding's widths before and behind each dimension.
 
     Args:
         what: The operator, for messages.
-        padding: A number or one for each dimension, of at most half of a window, or for each a
-            pair, before and behind, of less than a window.
-        kernel_size: As it was given.
-        kernel: Likewise, a number for each dimension.
-        dilation: Likewise.
+        padding: A number, one for each dimension, or for each a pair, before and behind.
+        count: How many dimensions.
 
     Raises:
         ShapeError: Something else.
     """
-    count = len(kernel)
-    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
-    pairs = isinstance(padding, Sequence) and any(isinstance(p, Sequence) for p in padding)
-    if not pairs:
+    if not in_pairs(padding):
         before = numbers(what, "padding", padding, count, 0)
-        if any(p > r // 2 for p, r in zip(before, reach, strict=True)):
-            raise ShapeError(
-                f"{what}: padding={quoted(padding)} is more than half of "
-                f"kernel_size={quoted(kernel_size)}"
-            )
         return before, before
-    whole = len(padding) == count and all(isinstance(p, Sequence) for p in padding)
-    given = [numbers(what, "padding", p, 2, 0) for p in padding] if whole else []
-    if not given or any(max(p) >= r for p, r in zip(given, reach, strict=True)):
-        raise ShapeError(
-            f"{what}: padding={quoted(padding)}: expected {count} pairs, before and behind, less "
-            f"than what a window covers, {tuple(reach)}"
-        )
+    if len(padding) != count or not all(isinstance(p, Sequence) for p in padding):
+        raise ShapeError(f"{what}: padding={quoted(padding)}: expected {count} pairs")
+    given = [numbers(what, "padding", p, 2, 0) for p in padding]
     return tuple(p for p, _ in given), tuple(p for _, p in given)
+
+
+def in_pairs(padding: Any) -> bool:
+    """Whether a padding says what is before and what is behind."""
+    return isinstance(padding, Sequence) and any(isinstance(p, Sequence) for p in padding)
 
 
 def windows(
@@ -218,7 +206,7 @@ def windows(
         ndim: How many.
         kernel_size: A number, or one for each.
         stride: Likewise; None is the kernel's size.
-        padding: As `borders` takes it.
+        padding: As `borders` takes it, so that each window has an element.
         dilation: Likewise.
         ceil_mode: Whether a last window may lie in part beyond the input and its padding.
 
@@ -231,7 +219,15 @@ def windows(
     empty = isinstance(stride, Sequence) and not stride
     steps = kernel if stride is None or empty else numbers(what, "stride", stride, ndim, 1)
     apart = numbers(what, "dilation", dilation, ndim, 1)
-    pads, after = borders(what, padding, kernel_size, kernel, apart)
+    pads, after = borders(what, padding, ndim)
+    for k, p, q, d in zip(kernel, pads, after, apart, strict=True):
+        reach = (k - 1) * d + 1  # of borders in pairs less than that, else no more than a half
+        if max(p, q) > (reach - 1 if in_pairs(padding) else reach // 2):
+            raise ShapeError(
+                f"{what}: padding={quoted(padding)} is "
+                f"{'as wide as' if in_pairs(padding) else 'more than half of'} "
+                f"kernel_size={quoted(kernel_size)}"
+            )
     sizes = x.shape[lead:]
     outputs = tuple(
         _outputs(n, k, s, p, q, d, ceil_mode)

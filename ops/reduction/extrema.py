@@ -41,13 +41,17 @@ _BEATS = """
 
 
 @lru_cache(maxsize=256)
-def _position(name: str, start: str, beats: str, in_order: bool, dtype: AnyDType) -> Operator:
-    """The position of the element that beats all others, and among equals the first.
+def _position(
+    name: str, start: str, beats: str, in_order: bool, dtype: AnyDType, last: bool = False
+) -> Operator:
+    """The position of the element that beats all others, and among equals the first, or the last.
 
     Where a partial meets its elements in their order, the first of equals is there first. The
     start value can only tie with elements that are all like it, so its position 0 is right.
     """
-    tie = "" if in_order else f" | (!{beats}(reduce_y0, x0) & (reduce_item < reduce_y1))"
+    nearer = ">" if last else "<"
+    tie = f" | (!{beats}(reduce_y0, x0) & (reduce_item {nearer} reduce_y1))"
+    tie = "" if in_order and not last else tie
     return Reduction(
         "",
         init=f"reduce_y0 = {start}_reduce_y0; reduce_y1 = 0;",
@@ -58,7 +62,7 @@ def _position(name: str, start: str, beats: str, in_order: bool, dtype: AnyDType
         """,
         combine=f"""
             if ({beats}(other_y0, reduce_y0)
-                | (!{beats}(reduce_y0, other_y0) & (other_y1 < reduce_y1))) {{
+                | (!{beats}(reduce_y0, other_y0) & (other_y1 {nearer} reduce_y1))) {{
                 reduce_y0 = other_y0;
                 reduce_y1 = other_y1;
             }}
@@ -71,13 +75,15 @@ def _position(name: str, start: str, beats: str, in_order: bool, dtype: AnyDType
     )
 
 
-def _find(name: str, start: str, beats: str, x: Any, axis: Axis, **options: Any) -> Array:
+def _find(
+    name: str, start: str, beats: str, x: Any, axis: Axis, last: bool, **options: Any
+) -> Array:
     dtype = dtype_of(name, "x", x)
     _require_elements(name, x, axis)
     axes = reduced_axes(name, axis, len(x.shape))
     steps = [x.strides[d] for d in axes if x.shape[d] > 1]
     in_order = steps == sorted(steps, reverse=True) and (not steps or steps[-1] > 0)
-    return _position(name, start, beats, in_order, dtype)(x, axis=axis, **options)
+    return _position(name, start, beats, in_order, dtype, last)(x, axis=axis, **options)
 
 
 @operator(numpy="amax max", torch="amax max", sample="x, axis=1")
@@ -128,12 +134,14 @@ def argmax(
     *,
     dim: Axis = None,
     keepdims: bool = False,
+    select_last: bool = False,
     out: Any = None,
 ) -> Array:
     """Returns the position of the greatest element along ``axis``, in int64.
 
-    Of equal elements the first counts, and a NaN is greater than any number. Over several axes
-    (None: all) the position is that in C order, whatever the memory format.
+    Of equal elements the first counts, with ``select_last`` the last; a NaN is greater than any
+    number. Over several axes (None: all) the position is that in C order, whatever the memory
+    format.
 
     Raises:
         ShapeError: There are no elements along ``axis``.
@@ -146,7 +154,8 @@ def argmax(
         (array([0, 0]), 2)
     """
     axis = named_once("argmax", dim, axis)
-    return _find("argmax", "lowest", "GREATER", x, axis, keepdims=keepdims or keepdim, out=out)
+    options: dict[str, Any] = {"keepdims": keepdims or keepdim, "out": out}
+    return _find("argmax", "lowest", "GREATER", x, axis, select_last, **options)
 
 
 @operator(numpy="argmin", torch="argmin", sample="x, axis=1")
@@ -157,6 +166,7 @@ def argmin(
     *,
     dim: Axis = None,
     keepdims: bool = False,
+    select_last: bool = False,
     out: Any = None,
 ) -> Array:
     """Returns the position of the least element along ``axis``, in int64; see `argmax`.
@@ -165,7 +175,8 @@ def argmin(
         ShapeError: There are no elements along ``axis``.
     """
     axis = named_once("argmin", dim, axis)
-    return _find("argmin", "highest", "LESS", x, axis, keepdims=keepdims or keepdim, out=out)
+    options: dict[str, Any] = {"keepdims": keepdims or keepdim, "out": out}
+    return _find("argmin", "highest", "LESS", x, axis, select_last, **options)
 
 
 def _require_elements(what: str, x: Any, axis: Axis) -> None:

@@ -1,4 +1,4 @@
-"""Borders around arrays, and back: `torch.nn.functional.pad` with all its modes.
+"""Borders of any width around arrays, and back: `torch.nn.functional.pad` with all its modes.
 
 A constant border is filled, and what is inside copied: on a CPU by one walk along the result, else
 each is a plain run through memory. Other borders are computed from coordinates, and so are their
@@ -37,14 +37,15 @@ def pad(x: Any, pad: Sequence[int], mode: str = "constant", value: float | None 
             ``(left, right, top, bottom)``. Negative numbers take elements away.
         mode: ``"constant"``; ``"reflect"`` mirrors at the first and the last element, without
             repeating these; ``"replicate"`` repeats them; ``"circular"`` goes on at the other side.
+            Borders wider than x mirror again and again, or go around as often as is needed.
         value: Of a constant border; 0 where it is None.
 
     Returns:
         An array in the memory format of x.
 
     Raises:
-        ShapeError: An odd number of sizes, or more than x has dimensions; a border larger than
-            the mode can fill.
+        ShapeError: An odd number of sizes, or more than x has dimensions; a border that takes more
+            away than there is, or around no elements.
         DefinitionError: Another mode, or a value beside one that has none.
         DTypeError: No device array, sizes that are no integers.
 
@@ -143,10 +144,8 @@ def _borders(what: str, shape: Sequence[int], pad: Any, mode: str) -> list[tuple
     pairs = [(given[k], given[k + 1]) for k in range(0, len(given), 2)]
     borders = [(0, 0)] * (len(shape) - len(pairs)) + pairs[::-1]
     for n, border in zip(shape, borders, strict=True):
-        most = {"reflect": n - 1, "circular": n, "replicate": 1 << 40 if n else 0}.get(
-            mode, 1 << 40
-        )
-        if max(border) > max(0, most) or min(sum(border), *border) < -n:
+        empty = not n and mode != "constant" and max(border) > 0
+        if empty or max(border) > 1 << 40 or min(sum(border), *border) < -n:
             raise ShapeError(
                 f"{what}: a border of {border} around a dimension of {n} elements cannot be made "
                 f"by mode={quoted(mode)}"
@@ -183,15 +182,34 @@ _SOURCES = {
     "replicate": "{c} = clamp({c}, (long)0, {n} - 1);",
     "circular": "{c} = {c} < 0 ? {c} + {n} : {c}; {c} = {c} >= {n} ? {c} - {n} : {c};",
 }
+# Of a border wider than the array, whose pattern has {n} or 2 ({n} - 1) elements.
+_AGAIN = {
+    "reflect": "long p{c} = 2 * {n} - 2; {c} = ({c} % p{c} + p{c}) % p{c};"
+    " {c} = {c} < {n} ? {c} : p{c} - {c};",
+    "circular": "{c} = ({c} % {n} + {n}) % {n};",
+}
+
+
+def _mode(mode: str, n: int) -> str:
+    """That of one dimension: a single element has no other to mirror."""
+    return "replicate" if mode == "reflect" and n == 1 else mode
+
+
+def _turns(mode: str, n: int, border: tuple[int, int]) -> int:
+    """How often the pattern of a dimension begins anew on the wider side."""
+    period = n if mode == "circular" else max(2 * (n - 1), 1)
+    reach = max(border) + (0 if mode == "circular" else n - 1)
+    return 1 if mode == "replicate" else max(1, -(-reach // period))
 
 
 def _mirrored(x: Any, shape: tuple[int, ...], borders: Any, mode: str) -> Array:
     padded = [d for d, border in enumerate(borders) if border != (0, 0)]
-    lines = [
-        f"long c{d} = coord({d}) - (long)w{k}, n{d} = size_x0({d});\n"
-        + _SOURCES[mode].format(c=f"c{d}", n=f"n{d}")
-        for k, d in enumerate(padded)
-    ]
+    lines = []
+    for k, d in enumerate(padded):
+        own = _mode(mode, x.shape[d])
+        table = _SOURCES if _turns(own, x.shape[d], borders[d]) == 1 else _AGAIN
+        lines.append(f"long c{d} = coord({d}) - (long)w{k}, n{d} = size_x0({d});")
+        lines.append(table[own].format(c=f"c{d}", n=f"n{d}"))
     element = places(x.ndim, {d: f"c{d}" for d in padded})
     expr = "\n".join([*lines, f"y0 = at_x0({element});"])
     before = [np.int64(borders[d][0]) for d in padded]
@@ -199,40 +217,42 @@ def _mirrored(x: Any, shape: tuple[int, ...], borders: Any, mode: str) -> Array:
 
 
 def _gathered(grad: Any, sizes: tuple[int, ...], borders: Any, mode: str) -> Array:
-    """The gradient: up to three runs of places along each dimension hold an element's copies."""
+    """The gradient: every turn of a dimension's pattern holds a copy of an element, or two."""
     padded = [d for d, border in enumerate(borders) if border != (0, 0)]
     lines: list[str] = []
     loops: list[str] = []
+    closed = 0
     for k, d in enumerate(padded):
+        own = _mode(mode, sizes[d])
+        turns = _turns(own, sizes[d], borders[d])
         i, n, out = f"coord({d})", f"size({d})", f"size_x0({d})"
         lines.append(f"long i{d} = {i}, n{d} = {n}, p{d} = w{k}, all{d} = {out};")
-        if mode == "replicate":
+        if own == "replicate":
             lines += [
                 f"long from{d} = i{d} == 0 ? 0 : max(i{d} + p{d}, (long)0);",
                 f"long to{d} = i{d} == n{d} - 1 ? all{d} - 1 : min(i{d} + p{d}, all{d} - 1);",
             ]
             loops.append(f"for (long c{d} = from{d}; c{d} <= to{d}; ++c{d})")
             continue
+        closed += 1
+        if own == "circular":
+            loops += [
+                f"for (int t{d} = -{turns}; t{d} <= {turns}; ++t{d}) {{",
+                f"long c{d} = p{d} + i{d} + t{d} * n{d};",
+                f"if (c{d} < 0 || c{d} >= all{d}) continue;",
+            ]
+            continue
+        # Odd turns run backwards; the array's ends belong to even ones alone.
         loops += [
-            f"for (int t{d} = 0; t{d} < 3; ++t{d}) {{",
-            f"long c{d} = p{d} + "
-            + (
-                f"(t{d} == 1 ? i{d} : t{d} == 0 ? -i{d} : 2 * (n{d} - 1) - i{d});"
-                if mode == "reflect"
-                else f"i{d} + (t{d} - 1) * n{d};"
-            ),
-            f"if (c{d} < 0 || c{d} >= all{d}"
-            + (
-                f" || (t{d} == 0 && i{d} == 0) || (t{d} == 2 && i{d} == n{d} - 1)"
-                if mode == "reflect"
-                else ""
-            )
-            + ") continue;",
+            f"for (int t{d} = -{2 * turns}; t{d} <= {2 * turns}; ++t{d}) {{",
+            f"bool odd{d} = (t{d} & 1) != 0;",
+            f"long c{d} = p{d} + (t{d} + odd{d}) * (n{d} - 1) + (odd{d} ? -i{d} : i{d});",
+            f"if (c{d} < 0 || c{d} >= all{d} || (odd{d} && (i{d} == 0 || i{d} == n{d} - 1)))"
+            " continue;",
         ]
     place = places(grad.ndim, {d: f"c{d}" for d in padded})
-    closed = "}" * (0 if mode == "replicate" else len(padded))
     expr = "\n".join(
-        [*lines, "typeof_x0 sum = 0;", *loops, f"sum += at_x0({place});", closed, "y0 = sum;"]
+        [*lines, "typeof_x0 sum = 0;", *loops, f"sum += at_x0({place});", "}" * closed, "y0 = sum;"]
     )
     before = [np.int64(borders[d][0]) for d in padded]
     operator = kernel(expr, "pad_backward", grad.dtype)

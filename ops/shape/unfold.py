@@ -1,14 +1,18 @@
-"""Windows as columns, and back: `torch.nn.functional.unfold` and `fold`, each other's gradients."""
+"""Windows as columns, and back: `torch.nn.functional.unfold` and `fold`, each other's gradients.
+
+Images have one to three dimensions, and borders may be others before and behind.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from clprim.arrays.array import Array, view_of
 from clprim.call.repeat import repeatable
-from clprim.errors import ShapeError
-from clprim.ops.pool.windows import Numbers, Windows, numbers
+from clprim.errors import ShapeError, quoted
+from clprim.ops.pool.windows import Borders, Numbers, Windows, borders, numbers
 from clprim.ops.registry import operator
 from clprim.ops.shared.arguments import dtype_of
 from clprim.ops.shared.dims import whole
@@ -21,16 +25,18 @@ def unfold(
     x: Any,
     kernel_size: Numbers,
     dilation: Numbers = 1,
-    padding: Numbers = 0,
+    padding: Borders = 0,
     stride: Numbers = 1,
 ) -> Array:
     """Returns the windows of images as columns.
 
     Args:
-        x: (N, C, H, W), in any memory format and dtype.
-        kernel_size: Height and width of a window: a number, or one for each.
+        x: (N, C, H, W), in any memory format and dtype; or (N, C, L), or (N, C, D, H, W).
+        kernel_size: Height and width of a window: a number, or one for each. Of other images than
+            those of two dimensions as many numbers as they have.
         dilation: From one element of a window to the next, likewise.
-        padding: Rows and columns of zeros around x, likewise.
+        padding: Rows and columns of zeros around x, likewise; or a pair for each, before and
+            behind x.
         stride: From one window to the next, likewise.
 
     Returns:
@@ -52,19 +58,25 @@ def unfold(
     """
     what = "unfold"
     dtype = dtype_of(what, "x", x)
-    if x.ndim != 4:
-        raise ShapeError(f"{what}: expected x of 4 dimensions, got shape {x.shape}")
+    ndim = x.ndim - 2
+    told = len(kernel_size) if isinstance(kernel_size, Sequence) else 2
+    if ndim not in (1, 2, 3) or told not in (1, ndim) or (told == 1 and ndim == 3):
+        raise ShapeError(
+            f"{what}: expected x of 4 dimensions, or of 3 or 5 and a kernel_size of 1 or 3 "
+            f"numbers, got shape {x.shape} and kernel_size={quoted(kernel_size)}"
+        )
     w = _windows(what, x.shape[2:], kernel_size, dilation, padding, stride)
     lines = []
     for d in w.axes:
-        i = f"(int)coord({4 + d}) * {w.stride[d]} - {w.padding[d]}"
+        i = f"(int)coord({2 + ndim + d}) * {w.stride[d]} - {w.padding[d]}"
         lines.append(f"int i{d} = {i} + (int)coord({2 + d}) * {w.dilation[d]};")
     inside = " && ".join(f"i{d} >= 0 && i{d} < size_x0({2 + d})" for d in w.axes)
-    lines.append(f"y0 = {inside} ? at_x0(coord(0), coord(1), i0, i1) : 0;")
+    element = ", ".join(f"i{d}" for d in w.axes)
+    lines.append(f"y0 = {inside} ? at_x0(coord(0), coord(1), {element}) : 0;")
     shape = (*x.shape[:2], *w.kernel, *w.outputs)
     y = kernel("\n".join(lines), what, dtype)(x, shape=shape)
     n, c = x.shape[:2]
-    return y.reshape(n, c * w.kernel[0] * w.kernel[1], w.outputs[0] * w.outputs[1])
+    return y.reshape(n, c * math.prod(w.kernel), math.prod(w.outputs))
 
 
 @operator(torch="col2im", sample="x[..., 0], (1, 6), (1, 3)")
@@ -74,21 +86,22 @@ def fold(
     output_size: Numbers,
     kernel_size: Numbers,
     dilation: Numbers = 1,
-    padding: Numbers = 0,
+    padding: Borders = 0,
     stride: Numbers = 1,
 ) -> Array:
     """Returns images that columns of windows are added up to.
 
     Args:
         x: (N, C · elements of a window, windows), as `unfold` returns them.
-        output_size: Height and width of the images: a number, or one for each.
+        output_size: Height and width of the images: a number, or one for each; of one dimension
+            (L,), of three (D, H, W).
         kernel_size: As in `unfold`.
         dilation: Likewise.
         padding: Likewise.
         stride: Likewise.
 
     Returns:
-        (N, C, H, W).
+        (N, C, H, W), (N, C, L) or (N, C, D, H, W).
 
     Raises:
         ShapeError: Shapes and sizes that do not fit.
@@ -96,9 +109,12 @@ def fold(
     """
     what = "fold"
     dtype = dtype_of(what, "x", x)
-    sizes = numbers(what, "output_size", output_size, 2, 1)
+    ndim = len(output_size) if isinstance(output_size, Sequence) else 2
+    if ndim not in (1, 2, 3):
+        raise ShapeError(f"{what}: {output_size=}: expected 1 to 3 numbers")
+    sizes = numbers(what, "output_size", output_size, ndim, 1)
     w = _windows(what, sizes, kernel_size, dilation, padding, stride)
-    taps, count = w.kernel[0] * w.kernel[1], w.outputs[0] * w.outputs[1]
+    taps, count = math.prod(w.kernel), math.prod(w.outputs)
     if x.ndim != 3 or x.shape[1] % taps or x.shape[2] != count:
         raise ShapeError(
             f"{what}: expected x of shape (N, C · {taps}, {count}) for images of {sizes}, got "
@@ -106,17 +122,19 @@ def fold(
         )
     n, c, column = x.strides
     shape = (x.shape[0], x.shape[1] // taps, *w.kernel, *w.outputs)
-    strides = (n, taps * c, w.kernel[1] * c, c, w.outputs[1] * column, column)
-    place = ", ".join(f"tap{d} / {w.dilation[d]}" for d in w.axes)
+    inner = [math.prod(w.kernel[d + 1 :]) * c for d in w.axes]
+    inner += [math.prod(w.outputs[d + 1 :]) * column for d in w.axes]
+    strides = (n, taps * c, *inner)
+    place = ", ".join([f"tap{d} / {w.dilation[d]}" for d in w.axes] + [f"o{d}" for d in w.axes])
     body = f"""
         typeof_x0 sum = 0;
         LOOPS {{
-            sum += inside ? at_x0(coord(0), coord(1), {place}, o0, o1) : 0;
+            sum += inside ? at_x0(coord(0), coord(1), {place}) : 0;
         END
         y0 = sum;"""
-    # The windows' numbers are the last two dimensions of the view.
-    expr = w.over_outputs("x0", body).replace("size_x0(2)", "size_x0(4)")
-    expr = expr.replace("size_x0(3)", "size_x0(5)")
+    expr = w.over_outputs("x0", body)
+    for d in reversed(w.axes):  # the windows' numbers are the last dimensions of the view
+        expr = expr.replace(f"size_x0({2 + d})", f"size_x0({2 + ndim + d})")
     view = view_of(x, shape, strides, x.offset)
     return kernel(expr, what, dtype)(view, shape=(*shape[:2], *sizes))
 
@@ -126,18 +144,19 @@ def unfold_backward(
     input_size: Sequence[int],
     kernel_size: Numbers,
     dilation: Numbers = 1,
-    padding: Numbers = 0,
+    padding: Borders = 0,
     stride: Numbers = 1,
 ) -> Array:
-    """Returns the gradient of `unfold` in x of a height and width (the last of input_size)."""
-    return fold(grad, tuple(input_size)[-2:], kernel_size, dilation, padding, stride)
+    """Returns the gradient of `unfold` in x of a shape, or of a height and width."""
+    sizes = tuple(input_size)[2:] if len(input_size) > 2 else tuple(input_size)
+    return fold(grad, sizes, kernel_size, dilation, padding, stride)
 
 
 def fold_backward(
     grad: Any,
     kernel_size: Numbers,
     dilation: Numbers = 1,
-    padding: Numbers = 0,
+    padding: Borders = 0,
     stride: Numbers = 1,
 ) -> Array:
     """Returns the gradient of `fold` in x."""
@@ -150,17 +169,18 @@ def _windows(
     sizes: tuple[int, ...],
     kernel_size: Numbers,
     dilation: Numbers,
-    padding: Numbers,
+    padding: Borders,
     stride: Numbers,
 ) -> Windows:
-    k = numbers(what, "kernel_size", kernel_size, 2, 1)
-    s = numbers(what, "stride", stride, 2, 1)
-    p = numbers(what, "padding", padding, 2, 0)
-    apart = numbers(what, "dilation", dilation, 2, 1)
+    ndim = len(sizes)
+    k = numbers(what, "kernel_size", kernel_size, ndim, 1)
+    s = numbers(what, "stride", stride, ndim, 1)
+    apart = numbers(what, "dilation", dilation, ndim, 1)
+    p, after = borders(what, padding, ndim)
     outputs = tuple(
-        (whole(what, "a size", n) + 2 * q - (m - 1) * e - 1) // t + 1
-        for n, m, t, q, e in zip(sizes, k, s, p, apart, strict=True)
+        (whole(what, "a size", n) + q + r - (m - 1) * e - 1) // t + 1
+        for n, m, t, q, r, e in zip(sizes, k, s, p, after, apart, strict=True)
     )
     if min(outputs) < 1:
         raise ShapeError(f"{what}: images of {tuple(sizes)} have no window of {k}")
-    return Windows(2, tuple(sizes), k, s, p, apart, outputs)
+    return Windows(2, tuple(sizes), k, s, p, apart, outputs, after)

@@ -70,39 +70,3 @@ def _transformed(attributes: Any, y: Any) -> Any:
     if how == "LOGISTIC":
         return ops.sigmoid(y)
     return ops.softmax(y, y.ndim - 1) if how == "SOFTMAX" else y
-
-
-@handler("Det")
-def _det(context: Any, attributes: Any, x: Any) -> Any:
-    """By elimination with pivots, a matrix a work-item."""
-    n = x.shape[-1]
-    if n > 16:  # more does not fit into a work-item's registers
-        found = np.linalg.det(context.host(x))
-        return np.asarray(found, x.dtype)
-    lead = x.shape[:-2]
-    place = "".join(f"coord({d}), " for d in range(len(lead)))
-    kind = "double" if x.dtype == np.float64 else "float"
-    text = f"""
-        {kind} a[{n * n}]; {kind} det = 1;
-        for (int i = 0; i < {n}; ++i)
-            for (int j = 0; j < {n}; ++j) a[i * {n} + j] = at_x0({place}i, j);
-        for (int k = 0; k < {n}; ++k) {{
-            int p = k;
-            for (int i = k + 1; i < {n}; ++i)
-                if (fabs(a[i * {n} + k]) > fabs(a[p * {n} + k])) p = i;
-            if (p != k) {{
-                det = -det;
-                for (int j = 0; j < {n}; ++j) {{
-                    {kind} t = a[k * {n} + j];
-                    a[k * {n} + j] = a[p * {n} + j];
-                    a[p * {n} + j] = t;
-                }}
-            }}
-            det *= a[k * {n} + k];
-            if (a[k * {n} + k] != 0) for (int i = k + 1; i < {n}; ++i) {{
-                {kind} f = a[i * {n} + k] / a[k * {n} + k];
-                for (int j = k; j < {n}; ++j) a[i * {n} + j] -= f * a[k * {n} + j];
-            }}
-        }}
-        y0 = det;"""
-    return string(text, x.dtype, x, shape=lead)

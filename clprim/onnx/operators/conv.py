@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -70,7 +69,7 @@ def convolved(attributes: Any, x: Any, w: Any, bias: Any = None, fill: Any = 0) 
     window = window_of(attributes, x.shape[2:], attributes.get("kernel_shape") or w.shape[2:])
     pads = window.pads
     if fill or (n != 2 and any(a != b for a, b in pads)):
-        x = padded(x, [(0, 0), (0, 0), *pads], "constant", fill)
+        x = padded(x, [(0, 0), (0, 0), *pads], fill=fill)
         pads = [(0, 0)] * n
     flat = [b for b, _ in pads] if n != 2 else [v for pair in pads for v in pair]
     padding = flat[0] if n == 1 else tuple(flat)
@@ -126,9 +125,9 @@ def _conv_transpose(context: Any, attributes: Any, x: Any, w: Any, bias: Any = N
         return y
     cut = [(-a, -b + e) for (a, b), e in zip(pads, extra, strict=True)]
     if bias is None or all(after <= 0 for _, after in cut):
-        return padded(y, [(0, 0), (0, 0), *cut], "constant")
+        return padded(y, [(0, 0), (0, 0), *cut])
     bare = _TRANSPOSE[n](x, w, None, stride=stride, groups=rest[0], dilation=rest[1])
-    found = padded(bare, [(0, 0), (0, 0), *cut], "constant")
+    found = padded(bare, [(0, 0), (0, 0), *cut])
     return ops.add(found, bias.reshape((1, -1, *[1] * n)))
 
 
@@ -136,58 +135,18 @@ def _conv_transpose(context: Any, attributes: Any, x: Any, w: Any, bias: Any = N
 def _deform_conv(
     context: Any, attributes: Any, x: Any, w: Any, offset: Any, bias: Any = None, mask: Any = None
 ) -> Any:
-    n = x.ndim - 2
-    if n != 2:
-        raise DefinitionError(f"a deformed convolution of {n} dimensions; there is that of 2")
     window = window_of(attributes, x.shape[2:], attributes.get("kernel_shape") or w.shape[2:])
-    (kh, kw), groups, shares = window.kernel, attributes["group"], attributes["offset_group"]
-    oh, ow = offset.shape[2:]
-    batch, channels = x.shape[:2]
-    per = channels // shares
-    (sy, sx), (dy, dx) = window.strides, window.dilations
-    (top, _), (left, _) = window.pads
-    text = f"""
-        long c = coord(1) / {kh * kw}, k = coord(1) % {kh * kw}, g = c / {per};
-        long o = coord(2) / {ow}, p = coord(2) % {ow};
-        long place = (g * {kh * kw} + k) * 2;
-        float y = o * {sy} - {top} + (k / {kw}) * {dy} + at_x1(coord(0), place, o, p);
-        float x = p * {sx} - {left} + (k % {kw}) * {dx} + at_x1(coord(0), place + 1, o, p);
-        long y0_ = floor(y), x0_ = floor(x);
-        float fy = y - y0_, fx = x - x0_, sum = 0;
-        for (int i = 0; i < 2; ++i)
-            for (int j = 0; j < 2; ++j) {{
-                long r = y0_ + i, q = x0_ + j;
-                if (r >= 0 && q >= 0 && r < size_x0(2) && q < size_x0(3))
-                    sum += (i ? fy : 1 - fy) * (j ? fx : 1 - fx) * at_x0(coord(0), c, r, q);
-            }}
-        y0 = sum{f" * at_x2(coord(0), g * {kh * kw} + k, o, p)" if mask is not None else ""};"""
-    columns = string(
-        text.replace("y0_", "row").replace("x0_", "column"), x.dtype, x, offset,
-        *([mask] if mask is not None else []), shape=(batch, channels * kh * kw, oh * ow),
-    )  # fmt: skip
-    columns = columns.reshape((batch, groups, channels // groups * kh * kw, oh * ow))
-    rows = w.reshape((1, groups, w.shape[0] // groups, math.prod(w.shape[1:])))
-    y = ops.matmul(rows, columns).reshape((batch, w.shape[0], oh, ow))
-    return y if bias is None else ops.add(y, bias.reshape((1, -1, 1, 1)))
+    padding = tuple(n for pair in window.pads for n in pair)
+    strides, dilations = tuple(window.strides), tuple(window.dilations)
+    return ops.deform_conv2d(x, offset, w, bias, strides, padding, dilations, mask)
 
 
 @handler("Col2Im", host=(1, 2))
 def _col2im(context: Any, attributes: Any, x: Any, image: Any, block: Any) -> Any:
     sizes, kernel = [int(v) for v in image], [int(v) for v in block]
-    window = window_of(attributes, sizes, kernel)
-    channels = x.shape[1] // math.prod(kernel)
-    loops, row, column = list[str](), "(long)coord(1)", "0"
-    for d, (n, k, s, t, pads) in enumerate(zip(sizes, *window, strict=True)):
-        wide = (n + sum(pads) - t * (k - 1) - 1) // s + 1
-        loops.append(f"""
-            for (long k{d} = 0; k{d} < {k}; ++k{d}) {{
-                long c{d} = (long)coord({2 + d}) + {pads[0]} - k{d} * {t};
-                if (c{d} < 0 || c{d} % {s} || c{d} / {s} >= {wide}) continue;
-                c{d} /= {s};""")
-        row, column = f"({row}) * {k} + k{d}", f"({column}) * {wide} + c{d}"
-    step = f"sum += at_x0(coord(0), {row}, {column});"
-    text = f"typeof_x0 sum = 0; {' '.join(loops)} {step} {'}' * len(sizes)} y0 = sum;"
-    return string(text, x.dtype, x, shape=(x.shape[0], channels, *sizes))
+    w = window_of(attributes, sizes, kernel)
+    rest = tuple(w.dilations), tuple(w.pads), tuple(w.strides)
+    return ops.fold(x, tuple(sizes), tuple(kernel), *rest)
 
 
 @handler("Gemm")

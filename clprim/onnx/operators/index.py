@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from clprim import ops
 from clprim.onnx.operators.elementwise import string
 from clprim.onnx.table import handler
 from clprim.onnx.values import BOOL, BYTE, INT64
-from clprim.ops.index.gather import WRAPPED
 
 
 @handler("Gather", raw=True)
@@ -37,24 +35,6 @@ def _gather_elements(context: Any, attributes: Any, x: Any, index: Any) -> Any:
     return ops.gather(x, attributes["axis"], index)
 
 
-@handler("GatherND")
-def _gather_nd(context: Any, attributes: Any, x: Any, index: Any) -> Any:
-    batch, q, k = attributes.get("batch_dims", 0), index.ndim - 1, index.shape[-1]
-    own = ", ".join(f"coord({d})" for d in range(q))
-    lines = [
-        WRAPPED.format(
-            c=f"c{n}", i=f"at_x1({own}{', ' if own else ''}{n})", n=f"size_x0({batch + n})"
-        )
-        for n in range(k)
-    ]
-    rest = x.ndim - batch - k
-    places = [*(f"coord({d})" for d in range(batch)), *(f"c{n}" for n in range(k)),
-              *(f"coord({q + d})" for d in range(rest))]  # fmt: skip
-    shape = (*index.shape[:-1], *x.shape[batch + k :])
-    text = "\n".join([*lines, f"y0 = at_x0({', '.join(places)});"])
-    return string(text, x.dtype, x, index, shape=shape)
-
-
 _REDUCE = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
 
 
@@ -74,25 +54,7 @@ def _scattered(x: Any, axis: int, index: Any, updates: Any, how: str) -> Any:
 
 @handler("ScatterND")
 def _scatter_nd(context: Any, attributes: Any, x: Any, index: Any, updates: Any) -> Any:
-    k = index.shape[-1]
-    lead = x.shape[:k]
-    rows, inner = math.prod(lead), math.prod(x.shape[k:])
-    count = math.prod(index.shape[:-1])
-    if not count or not x.size:
-        return x
-    flat = index.reshape((count, k))
-    lines = ["long at = 0;"]
-    lines += [
-        f"{{ {WRAPPED.format(c='c', i=f'at_x0(coord(0), {n})', n=f'w{n}')} at = at * w{n} + c; }}"
-        for n in range(k)
-    ]
-    sizes = [np.int64(n) for n in lead]
-    places = string("\n".join([*lines, "y0 = at;"]), INT64, flat, *sizes, shape=(count, inner))
-    found = _scattered(
-        x.reshape((rows, inner)), 0, places, updates.reshape((count, inner)),
-        attributes.get("reduction", "none"),
-    )  # fmt: skip
-    return found.reshape(x.shape)
+    return ops.scatter_nd(x, index, updates, _REDUCE.get(attributes.get("reduction", "none")))
 
 
 @handler("TensorScatter")

@@ -12,8 +12,9 @@ from clprim.onnx.operators.elementwise import string
 from clprim.onnx.table import handler
 from clprim.onnx.values import INT64
 
+_KINDS = ("max", "avg", "lp")
 _POOLS: dict[str, Any] = {
-    f"{kind}{n}": getattr(ops, f"{kind}_pool{n}d") for kind in ("max", "avg", "lp") for n in (1, 2, 3)
+    f"{kind}{n}": getattr(ops, f"{kind}_pool{n}d") for kind in _KINDS for n in (1, 2, 3)
 }
 
 

@@ -90,10 +90,7 @@ def _reduced(name: str, x: Any, along: tuple[int, ...]) -> Any:
 def _arg(context: Any, attributes: Any, x: Any) -> Any:
     of = ops.argmax if context.step.name == "ArgMax" else ops.argmin
     axis, keep = attributes["axis"] % x.ndim, bool(attributes["keepdims"])
-    if not attributes.get("select_last_index"):
-        return of(x, axis, keepdims=keep).astype(INT64)
-    found = of(ops.flip(x, (axis,)), axis, keepdims=keep)
-    return string("y0 = w0 - x0;", INT64, found, x.shape[axis] - 1)
+    return of(x, axis, keepdims=keep, select_last=bool(attributes.get("select_last_index")))
 
 
 @handler("CumSum", "CumProd", host=(1,))

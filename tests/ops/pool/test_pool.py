@@ -211,15 +211,14 @@ def test_pools_of_borders_before_and_behind(device, size, stride, pads, dilation
         for d in (0, 1):
             n = a.shape[2 + d] + sum(pads[d])
             rest = n - (size[d] - 1) * apart[d] - 1
-            more[3 - 2 * d] = -rest % steps[d] if n - pads[d][1] > -(-rest // steps[d]) * steps[d] \
-                else 0
+            more[3 - 2 * d] = (
+                -rest % steps[d] if n - pads[d][1] > -(-rest // steps[d]) * steps[d] else 0
+            )
 
     def taken(values, fill):
         wide = F.pad(F.pad(values, around, value=fill), more, value=fill)
         columns = F.unfold(wide, size, apart, 0, steps).reshape(6, size[0] * size[1], -1)
-        h, w = (
-            (wide.shape[2 + d] - (size[d] - 1) * apart[d] - 1) // steps[d] + 1 for d in (0, 1)
-        )
+        h, w = ((wide.shape[2 + d] - (size[d] - 1) * apart[d] - 1) // steps[d] + 1 for d in (0, 1))
         return columns.reshape(2, 3, size[0] * size[1], h, w)
 
     given = {"padding": pads, "dilation": dilation, "ceil_mode": up}
@@ -321,7 +320,11 @@ def test_the_same_bits_every_time(device):
         (lambda x: ops.max_pool2d(x, 0), "ShapeError", "kernel_size=0: expected a number or 2"),
         (lambda x: ops.max_pool2d(x, 2, 0), "ShapeError", "stride=0"),
         (lambda x: ops.max_pool2d(x, 2, 1, 2), "ShapeError", "more than half of kernel_size=2"),
-        (lambda x: ops.max_pool2d(x, 2, 1, ((1, 2), (0, 0))), "ShapeError", r"covers, \(2, 2\)"),
+        (
+            lambda x: ops.max_pool2d(x, 2, 1, ((1, 2), (0, 0))),
+            "ShapeError",
+            "as wide as kernel",
+        ),
         (lambda x: ops.max_pool2d(x, 2, 1, ((1, 1), 0)), "ShapeError", "expected 2 pairs"),
         (lambda x: ops.max_pool2d(x, 9), "ShapeError", "has no window"),
         (lambda x: ops.max_pool2d(x, 2.0), "ShapeError", "kernel_size=2.0"),

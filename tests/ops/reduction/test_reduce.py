@@ -434,3 +434,18 @@ def test_dim_is_axis(device, name):
             np.testing.assert_array_equal(a.get(), b.get())
     with pytest.raises(cp.ShapeError, match="are one argument"):
         reduce(x, 1, dim=1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8])
+def test_the_last_of_equal_elements(device, dtype):
+    a = np.array([[3, 1, 3, 0], [0, 0, 0, 0], [-5, 2, -5, 2]], dtype)
+    for name in ("argmax", "argmin"):
+        last = [3 - getattr(np, name)(row[::-1]) for row in a]
+        found = getattr(ops, name)(cp.asarray(a), 1, select_last=True)
+        np.testing.assert_array_equal(found.get(), last)
+        found = getattr(ops, name)(cp.asarray(np.tile(a, (1, 500)).T), 0, select_last=True)
+        np.testing.assert_array_equal(found.get(), np.array(last) + 4 * 499)
+    if dtype == np.float32:
+        x = cp.asarray(np.float32([np.nan, 1, np.nan, -np.inf]))
+        assert ops.argmax(x, select_last=True).item() == 2
+        assert ops.argmin(cp.full((3,), np.inf), select_last=True).item() == 2

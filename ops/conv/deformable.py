@@ -1,0 +1,104 @@
+"""Convolutions whose windows are moved element by element; arguments after torchvision's."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from clprim.arrays.array import Array
+from clprim.call.repeat import repeatable
+from clprim.errors import ShapeError
+from clprim.ops.elementwise.binary import add
+from clprim.ops.pool.windows import Numbers, numbers
+from clprim.ops.product.matmul import matmul
+from clprim.ops.registry import operator
+from clprim.ops.shared.arguments import check_floating, check_shape
+from clprim.ops.shared.strings import kernel
+
+
+@operator(sample="image(2), empty((0, 8, 3, 3)), empty((5, 3, 2, 2))")
+@repeatable
+def deform_conv2d(
+    x: Any,
+    offset: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Numbers = 1,
+    padding: Numbers = 0,
+    dilation: Numbers = 1,
+    mask: Any = None,
+) -> Array:
+    """Returns a deformable convolution: each element of a window is read at a place of its own.
+
+    Dai and others (2017); with a mask Zhu and others (2019). Between elements x is interpolated
+    bilinearly, around it are zeros.
+
+    Args:
+        x: (N, C, H, W) of floating numbers.
+        offset: (N, 2 · groups · taps, H', W'): of every tap of a window how far down, then how far
+            right it is moved. Channels share offsets in as many groups as fit.
+        weight: (O, C / groups, h, w); taps are h · w.
+        bias: (O,).
+        stride: From one window to the next: a number, or one for each dimension.
+        padding: Rows and columns of zeros around x, likewise; of ``(top, bottom, left, right)``
+            those before and behind.
+        dilation: From one element of a window to the next, likewise.
+        mask: (N, groups · taps, H', W'): what taps are multiplied by.
+
+    Returns:
+        (N, O, H', W').
+
+    Raises:
+        ShapeError, DTypeError: With what was given and what was expected.
+    """
+    what = "deform_conv2d"
+    dtype = check_floating(what, "x", x)
+    for label, array in (("offset", offset), ("weight", weight)):
+        check_floating(what, label, array)
+        if array.ndim != 4 or x.ndim != 4:
+            raise ShapeError(
+                f"{what}: {label} has shape {array.shape}, x {x.shape}: expected 4 dimensions"
+            )
+    (batch, channels, *sizes), (outputs, each, kh, kw) = x.shape, weight.shape
+    (sy, sx), (dy, dx) = (
+        numbers(what, label, v, 2, 1) for label, v in (("stride", stride), ("dilation", dilation))
+    )
+    four = not isinstance(padding, int) and len(padding) == 4
+    pads = numbers(what, "padding", padding, 4 if four else 2, 0)
+    top, bottom, left, right = pads if four else (pads[0], pads[0], pads[1], pads[1])
+    oh = (sizes[0] + top + bottom - dy * (kh - 1) - 1) // sy + 1
+    ow = (sizes[1] + left + right - dx * (kw - 1) - 1) // sx + 1
+    taps, shares = kh * kw, offset.shape[1] // (2 * kh * kw)
+    groups = channels // max(each, 1)
+    if (
+        not shares or channels % shares or channels != each * groups or outputs % groups
+        or offset.shape != (batch, 2 * shares * taps, oh, ow)
+    ):  # fmt: skip
+        raise ShapeError(
+            f"{what}: x of shape {x.shape}, offset of shape {offset.shape} and weight of shape "
+            f"{weight.shape}: expected offsets of shape ({batch}, 2 · groups · {taps}, {oh}, {ow})"
+        )
+    if mask is not None:
+        check_shape(what, "mask", mask, (batch, shares * taps, oh, ow))
+    by = f" * at_x2(coord(0), g * {taps} + k, o, p)" if mask is not None else ""
+    text = f"""
+        const long c = coord(1) / {taps}, k = coord(1) % {taps}, g = c / {channels // shares};
+        const long o = coord(2) / {ow}, p = coord(2) % {ow}, place = (g * {taps} + k) * 2;
+        typeof_y0 y = o * {sy} - {top} + (k / {kw}) * {dy} + at_x1(coord(0), place, o, p);
+        typeof_y0 x = p * {sx} - {left} + (k % {kw}) * {dx} + at_x1(coord(0), place + 1, o, p);
+        const long row = (long)floor(y), column = (long)floor(x);
+        const typeof_y0 fy = y - row, fx = x - column;
+        typeof_y0 sum = 0;
+        for (int i = 0; i < 2; ++i)
+            for (int j = 0; j < 2; ++j) {{
+                const long r = row + i, q = column + j;
+                if (r >= 0 && q >= 0 && r < size_x0(2) && q < size_x0(3))
+                    sum += (i ? fy : 1 - fy) * (j ? fx : 1 - fx) * at_x0(coord(0), c, r, q);
+            }}
+        y0 = sum{by};"""
+    arrays = [x, offset] if mask is None else [x, offset, mask]
+    columns = kernel(text, what, dtype)(*arrays, shape=(batch, channels * taps, oh * ow))
+    columns = columns.reshape((batch, groups, each * taps, oh * ow))
+    rows = weight.reshape((1, groups, outputs // groups, math.prod(weight.shape[1:])))
+    found = matmul(rows, columns).reshape((batch, outputs, oh, ow))
+    return found if bias is None else add(found, bias.reshape((1, -1, 1, 1)))
