@@ -9,6 +9,7 @@ from bench.commands.bandwidth import gradient, layout, norm, pointwise, reduce
 from bench.commands.builds import builds
 from bench.commands.cookbook import cookbook
 from bench.commands.host import launch
+from bench.commands.imported import onnx
 from bench.commands.nets import nets, step
 from bench.commands.operators import ops
 from bench.commands.pages import pages
@@ -39,6 +40,7 @@ _COMMANDS = (
     launch,
     nets,
     step,
+    onnx,
     tune,
     regret,
     cookbook,

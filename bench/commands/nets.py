@@ -45,8 +45,8 @@ def nets(
     run: Run,
 ) -> None:
     """Whole networks: images a second, beside PyTorch, its compiler, ONNX Runtime, OpenVINO."""
-    named = _some("--net", net, (*MODELS, CHAIN, HOST))
-    rivals = _some("--peers", peers, PEERS) or tuple(PEERS)
+    named = some("--net", net, (*MODELS, CHAIN, HOST))
+    rivals = some("--peers", peers, PEERS) or tuple(PEERS)
     models = tuple(name for name in named if name in MODELS)
     jobs = net_jobs(quick=run.quick, names=models, batches=(batch,) if batch else ())
     if named and not models:
@@ -75,7 +75,7 @@ def nets(
         host,
         refused=refused,
         excuse="--quick" if run.quick else "a part of the rows" if parted else "",
-        **_names(written, **{"no-starts": no_starts, "keep-memory": keep}),
+        **names_of(written, **{"no-starts": no_starts, "keep-memory": keep}),
     )
     finish(report, run)
 
@@ -92,7 +92,7 @@ def step(
     run: Run,
 ) -> None:
     """Training steps of networks: compiled, call by call, and PyTorch's; memory."""
-    named = _some("--net", net, [name for name, model in MODELS.items() if not model.tokens])
+    named = some("--net", net, [name for name, model in MODELS.items() if not model.tokens])
     jobs = step_jobs(quick=run.quick, names=named, batches=(batch,) if batch else ())
     _refuse_missing([job.name for job in jobs])
     whole = not named and batch is None
@@ -107,18 +107,18 @@ def step(
         rows,
         memory,
         excuse="--quick" if run.quick else "" if whole else "a part of the rows",
-        **_names({"net": net, "batch": batch}, **{"keep-memory": keep}),
+        **names_of({"net": net, "batch": batch}, **{"keep-memory": keep}),
     )
     finish(report, run)
 
 
-def _some(option: str, given: str | None, known: Collection[str]) -> tuple[str, ...]:
+def some(option: str, given: str | None, known: Collection[str]) -> tuple[str, ...]:
     """Return the names of an option's list, none where it is not given."""
     words = given.split(",") if given else ()
     return tuple(name for word in words for name in chosen(option, word, known, {}))
 
 
-def _names(given: Mapping[str, object], **flags: bool) -> dict[str, str]:
+def names_of(given: Mapping[str, object], **flags: bool) -> dict[str, str]:
     """Return options as a report has them: as typed, and as a part of a file's name."""
     told = {name: value for name, value in given.items() if value is not None}
     told |= {name: True for name, flag in flags.items() if flag}

@@ -18,6 +18,7 @@ from bench.work.compiled import compiled_network
 from clprim.runtime.device import Device
 
 if TYPE_CHECKING:
+    from bench.work.imported import ImportedInputs, ImportedJob
     from bench.work.nets import NetInputs, NetJob
 
 
@@ -106,11 +107,37 @@ class OpenVino(Peer):
     )
     remarks: ClassVar = {
         "inference": "the network as `torch.onnx.export` writes it, `INFERENCE_PRECISION_HINT` f32,"
-        " `LATENCY`, one stream, input and output shared"
+        " `LATENCY`, one stream, input and output shared",
+        "imported": "the same file, `INFERENCE_PRECISION_HINT` f32, `LATENCY`, one stream, inputs"
+        " shared",
     }
 
     def inference(self, workload: NetJob, inputs: NetInputs) -> Call:
         """One request, repeated."""
+        import openvino
+
+        request = self._request(inputs.onnx)
+        given = openvino.Tensor(inputs.contiguous.numpy(), shared_memory=True)
+        request.set_input_tensor(given)
+
+        def call() -> Any:
+            request.infer()
+            return request.get_output_tensor().data
+
+        return call
+
+    def imported(self, workload: ImportedJob, inputs: ImportedInputs) -> Call:
+        """A model of several inputs, whose sizes are those that are given."""
+        import openvino
+
+        request = self._request(inputs.model, {n: a.shape for n, a in inputs.given.items()})
+        for name, array in inputs.given.items():
+            request.set_tensor(name, openvino.Tensor(array, shared_memory=array.ndim > 0))
+        infer: Call = request.infer
+        return infer
+
+    @staticmethod
+    def _request(model: bytes, shapes: dict[str, tuple[int, ...]] | None = None) -> Any:
         import openvino
 
         core = openvino.Core()
@@ -120,17 +147,10 @@ class OpenVino(Peer):
             "INFERENCE_PRECISION_HINT": "f32",
             "INFERENCE_NUM_THREADS": os.cpu_count() or 1,
         }
-        request = core.compile_model(
-            core.read_model(inputs.onnx), "CPU", options
-        ).create_infer_request()
-        given = openvino.Tensor(inputs.contiguous.numpy(), shared_memory=True)
-        request.set_input_tensor(given)
-
-        def call() -> Any:
-            request.infer()
-            return request.get_output_tensor().data
-
-        return call
+        read = core.read_model(model)
+        if shapes is not None:
+            read.reshape({name: [*shape] for name, shape in shapes.items()})
+        return core.compile_model(read, "CPU", options).create_infer_request()
 
 
 #: By the words that ``--peers`` takes.

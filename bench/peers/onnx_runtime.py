@@ -14,6 +14,7 @@ from bench.peers.peer import Call, Inputs, Peer
 if TYPE_CHECKING:
     from bench.work.conv import Conv
     from bench.work.gemm import Gemm
+    from bench.work.imported import ImportedInputs, ImportedJob
     from bench.work.nets import NetInputs, NetJob
 
 # Its operators on channels in blocks.
@@ -40,6 +41,7 @@ class OnnxRuntime(Peer):
         "activation fused, inputs and output in that layout, as inside its networks",
         "inference": "the network as `torch.onnx.export` writes it, on the CPU, input and output "
         "bound",
+        "imported": "the same file, on the CPU, inputs and outputs bound",
     }
 
     def session(
@@ -71,14 +73,7 @@ class OnnxRuntime(Peer):
         """Return what runs a model whose inputs are these, and whose one result has this shape."""
         import onnxruntime as ort
 
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = os.cpu_count() or 1
-        # Its threads would spin for long after a run, and more than halve the next contender.
-        options.add_session_config_entry("session.force_spinning_stop", "1")
-        session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        binding = session.io_binding()
-        for name, array in inputs.items():
-            binding.bind_ortvalue_input(name, ort.OrtValue.ortvalue_from_numpy(array))
+        session, binding = _opened(model, inputs)
         out = ort.OrtValue.ortvalue_from_numpy(np.zeros(shape, np.float32))
         binding.bind_ortvalue_output(session.get_outputs()[0].name, out)
 
@@ -92,6 +87,13 @@ class OnnxRuntime(Peer):
         """A network as PyTorch exports it."""
         given = {inputs.NAME: inputs.contiguous.numpy()}
         return self.bound(inputs.onnx, given, *inputs.expected.shape)
+
+    def imported(self, workload: ImportedJob, inputs: ImportedInputs) -> Call:
+        """A model of several outputs, whose sizes the model decides."""
+        session, binding = _opened(inputs.model, inputs.given)
+        for output in session.get_outputs():
+            binding.bind_output(output.name, "cpu")
+        return lambda: session.run_with_iobinding(binding)
 
     def gemm(self, workload: Gemm, inputs: Inputs) -> Call:
         """``Gemm`` has the transposes as attributes."""
@@ -174,6 +176,22 @@ class OnnxRuntime(Peer):
         session = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
         (found,) = session.run(None, {"x": np.zeros(shapes["x"], np.float32)})
         return found.shape[1]
+
+
+def _opened(model: bytes, inputs: dict[str, Any]) -> tuple[Any, Any]:
+    """A session with as many threads as cores, and its binding of inputs."""
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = os.cpu_count() or 1
+    # Its threads would spin for long after a run, and more than halve the next contender.
+    options.add_session_config_entry("session.force_spinning_stop", "1")
+    session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    binding = session.io_binding()
+    for name, array in inputs.items():
+        binding.bind_ortvalue_input(name, ort.OrtValue.ortvalue_from_numpy(array))
+    return session, binding
 
 
 class _Blocked:

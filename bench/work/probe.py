@@ -1,7 +1,7 @@
 """Times what a new process does first; run by `bench.work.launch.probe`, prints seconds as JSON.
 
-``python -m bench.work.probe import|pointwise|reduction|network NAME BATCH``: nothing may be
-imported before that.
+``python -m bench.work.probe import|pointwise|reduction|network NAME BATCH|onnx FILE INPUTS``:
+nothing may be imported before that.
 """
 
 import json
@@ -63,9 +63,35 @@ def _network(name: str, batch: str) -> dict[str, float]:
     return {"call": call, "builds": float((cp.stats() - before).builds)}
 
 
+def _onnx(file: str, inputs: str) -> dict[str, float]:
+    """A model that is loaded and called, and ONNX Runtime's session of it."""
+    import numpy as np
+    import onnxruntime as ort
+
+    import clprim as cp
+    import clprim.onnx
+
+    with np.load(inputs) as read:
+        given = {name: read[name] for name in read.files}
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    sessions = []
+    for _ in range(2):  # the first one of a process takes longer
+        start = time.perf_counter()
+        ort.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+        sessions.append(time.perf_counter() - start)
+    cp.asarray(np.zeros(1, np.float32))  # makes the device's context
+    before = cp.stats()
+    start = time.perf_counter()
+    clprim.onnx.load(file)(given)
+    cp.synchronize()
+    call = time.perf_counter() - start
+    return {"call": call, "session": min(sessions), "builds": float((cp.stats() - before).builds)}
+
+
 if __name__ == "__main__":
     what, *more = sys.argv[1:]
-    if what == "network":
-        print(json.dumps(_network(*more)))
+    if what in ("network", "onnx"):
+        print(json.dumps({"network": _network, "onnx": _onnx}[what](*more)))
     else:
         print(json.dumps(_import() if what == "import" else _first_call(what)))

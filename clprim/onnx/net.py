@@ -244,8 +244,10 @@ def _kind(info: onnx.ValueInfoProto) -> Kind:
         dtype = ""
     if not tensor.HasField("shape"):
         return dtype, None
-    sizes = [d.dim_value if d.HasField("dim_value") else d.dim_param or None
-             for d in tensor.shape.dim]  # fmt: skip
+    sizes = [  # some exporters write -1 where a size is free
+        d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else d.dim_param or None
+        for d in tensor.shape.dim
+    ]
     return dtype, tuple(sizes)
 
 

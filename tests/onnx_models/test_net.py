@@ -61,6 +61,14 @@ def test_inputs_and_outputs_name_dtypes_and_free_sizes():
     assert net.outputs == {"y": ("float32", ("n", 2))}
 
 
+def test_a_negative_size_is_free(device):
+    made = model("g (float[n, 2] x) => (float[n, 2] y) { y = Neg(x) }")
+    made.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
+    net = clprim.onnx.load(made)
+    assert net.inputs == {"x": ("float32", (None, 2))}
+    np.testing.assert_array_equal(net(np.float32([[1, 2]])), [[-1, -2]])
+
+
 @pytest.mark.refusal
 @pytest.mark.parametrize(
     ("args", "error", "text"),

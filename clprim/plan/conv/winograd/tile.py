@@ -49,6 +49,9 @@ SCRATCH = 4
 LEAST_OPERATIONS = 10_000_000
 # Tiles whose products are summed up in registers.
 ROWS = (28, 14, 12, 9, 8, 6, 4, 2, 1)
+# Longer ones, of signals, have tiles of as many phases, which no work-item keeps to itself, and
+# whose errors take seconds to compute.
+MOST_STRIDE = 8
 # What must be promised where channels do not fill a vector, and by large tiles of a stride and by
 # small ones in channels-last: the model promises too much there.
 FEW_GAIN, STRIDED_GAIN = 1.25, 1.1
@@ -103,7 +106,7 @@ def admitted(problem: Contraction, *, chains: bool) -> tuple[int, ...]:
     # Of a stride every phase has some of the taps.
     pairs = zip(problem.depths[:2], image.strides, strict=True)
     taps = [-(-r // stride) if r >= stride or r == 1 else 0 for r, stride in pairs]
-    if math.prod(taps) <= 1 or any(r not in TAPS for r in taps):
+    if math.prod(taps) <= 1 or any(r not in TAPS for r in taps) or max(image.strides) > MOST_STRIDE:
         return ()
     sizes = OUTPUTS[max(taps)]
     return tuple(m for m in sizes if error_of(problem, m, chains=chains) <= problem.error)

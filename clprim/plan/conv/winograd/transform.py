@@ -42,6 +42,8 @@ _POINTS: dict[int, tuple[str, ...]] = {
 # Squared errors, in units of (unit roundoff · growth)²: of the transforms, and of each addition of
 # a product to a sum. With 1.3 and 0.095 this is what random numbers gave, for all F(m, r) alike.
 _TRANSFORMS, _ADDITION = 2.0, 0.125
+# What lies between the phases of a long window, which nearly all of its matrices is.
+_BETWEEN = Fraction(0)
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,7 @@ class Transform:
         The root of the largest of Σ_ik Aᵀ²[i, k] · (G g)²[k] · |Bᵀ[k]|² / m.
         """
         output, weight, data = (
-            np.array([[float(f) for f in row] for row in matrix])
+            np.array([[0.0 if f is _BETWEEN else float(f) for f in row] for row in matrix])
             for matrix in (self.output, self.weight, self.input)
         )
         weight = weight[list(self.shares)]
@@ -164,14 +166,16 @@ class Transform:
         Of independent random numbers: the root of the mean over outputs of
         Σ_k Aᵀ²[i, k] · |G[k]|² · |Bᵀ[k]|² / r.
         """
-        products = [
-            float(sum(g * g for g in self.weight[share]) * sum(b * b for b in b_row))
-            for share, b_row in zip(self.shares, self.input, strict=True)
-        ]
+        weight, data = (
+            [sum(f * f for f in row if f is not _BETWEEN) for row in matrix]
+            for matrix in (self.weight, self.input)
+        )
+        products = [float(weight[k] * norm) for k, norm in zip(self.shares, data, strict=True)]
         total = sum(
             float(a * a) * product
             for row in self.output
             for a, product in zip(row, products, strict=True)
+            if a
         )
         return math.sqrt(total / (self.m * self.r))
 
@@ -217,7 +221,7 @@ def _phases(m: int, r: int, stride: int) -> Transform:
         part = transform(m, len(range(phase, r, stride)))
 
         def apart(row: Sequence[Fraction], length: int, phase: int = phase) -> list[Fraction]:
-            found = [Fraction(0)] * length
+            found = [_BETWEEN] * length
             for k, factor in enumerate(row):
                 found[phase + stride * k] = factor
             return found
