@@ -33,7 +33,6 @@ from clprim.plan.strides import (
     memory_order,
     reduced_axes,
 )
-from clprim.plan.table import Table
 from clprim.runtime.device import Device
 from clprim.traits import DeviceTraits
 
@@ -312,9 +311,8 @@ class Grouped(Strings):
         """See `Groups`."""
         return problem.names
 
-    def plan(self, problem: Groups, traits: DeviceTraits, table: Table) -> Plan | None:
+    def plan(self, problem: Groups, traits: DeviceTraits) -> Plan | None:
         """See `clprim.call.primitive.Primitive.plan`."""
-        del table
         return plan_groups(problem, traits)
 
     def _kept(

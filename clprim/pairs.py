@@ -24,7 +24,6 @@ from clprim.plan.kernel import Plan
 from clprim.plan.reduction.nested import plan_nested
 from clprim.plan.reduction.nested_code import Nested
 from clprim.plan.strides import Operand, broadcast_shapes, broadcast_strides, dense_strides
-from clprim.plan.table import Table
 from clprim.reduction import Reduction
 from clprim.traits import DeviceTraits
 
@@ -273,9 +272,8 @@ class Pairs(Strings):
                         f"{inputs[k].strides}; expected batches that follow each other evenly"
                     )
 
-    def plan(self, problem: Nested, traits: DeviceTraits, table: Table) -> Plan | None:
+    def plan(self, problem: Nested, traits: DeviceTraits) -> Plan | None:
         """See `clprim.call.primitive.Primitive.plan`."""
-        del table
         if not all(o.size for o in problem.results):
             return None
         return plan_nested(problem, traits)

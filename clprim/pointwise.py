@@ -29,7 +29,6 @@ from clprim.plan.strides import (
     dense_strides,
     memory_order,
 )
-from clprim.plan.table import Table
 from clprim.traits import DeviceTraits
 
 if TYPE_CHECKING:
@@ -230,9 +229,8 @@ class Pointwise(Strings):
         dtypes.require_supported(everything, traits, str(target))
         return Mapped(shape, results, inputs, tuple(scalar_types), in_place)
 
-    def plan(self, problem: Mapped, traits: DeviceTraits, table: Table) -> Plan | None:
+    def plan(self, problem: Mapped, traits: DeviceTraits) -> Plan | None:
         """See `clprim.call.primitive.Primitive.plan`."""
-        del table
         shape, results, inputs, scalars, in_place = problem
         if not math.prod(shape):
             return None

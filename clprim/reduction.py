@@ -32,7 +32,6 @@ from clprim.plan.strides import (
     memory_order,
     reduced_axes,
 )
-from clprim.plan.table import Table
 from clprim.runtime.device import Device
 from clprim.traits import DeviceTraits
 
@@ -342,9 +341,8 @@ class Reduction(Strings):
             tuple(scaling),
         )
 
-    def plan(self, problem: Reduced, traits: DeviceTraits, table: Table) -> Plan | None:
+    def plan(self, problem: Reduced, traits: DeviceTraits) -> Plan | None:
         """See `clprim.call.primitive.Primitive.plan`."""
-        del table
         if not all(o.size for o in problem.operands):
             return None
         return plan_reduction(

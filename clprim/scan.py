@@ -34,7 +34,6 @@ from clprim.plan.strides import (
     memory_order,
     normalize_axis,
 )
-from clprim.plan.table import Table
 from clprim.pointwise import Pointwise
 from clprim.runtime.device import Device, current_device
 from clprim.traits import DeviceTraits
@@ -309,9 +308,8 @@ class Scan(Strings):
             reverse,
         )
 
-    def plan(self, problem: Scanned, traits: DeviceTraits, table: Table) -> Plan | None:
+    def plan(self, problem: Scanned, traits: DeviceTraits) -> Plan | None:
         """See `clprim.call.primitive.Primitive.plan`."""
-        del table
         if not math.prod(problem.shape):
             return None
         return plan_scan(

@@ -12,7 +12,6 @@ from clprim.language.epilogue import define_epilogue
 from clprim.plan.fused.gate import Gate, plan_gate
 from clprim.plan.kernel import Plan
 from clprim.plan.strides import Operand, dense_strides
-from clprim.plan.table import Table
 from clprim.traits import DeviceTraits
 
 _NAMES = ("y0", "x", "inner", "inner_bias", "outer", "outer_bias")
@@ -67,9 +66,8 @@ class GatePrimitive(Primitive):
         )
         return Gate(x, inner, inner_bias, outer, outer_bias, y, first, second)
 
-    def plan(self, problem: Gate, traits: DeviceTraits, table: Table) -> Plan | None:
+    def plan(self, problem: Gate, traits: DeviceTraits) -> Plan | None:
         """See `Primitive.plan`."""
-        del table
         found = plan_gate(problem, traits)
         if found is None:
             raise NoPlanError

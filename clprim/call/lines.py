@@ -11,7 +11,6 @@ from clprim.call.primitive import NoPlanError, Primitive, Request, Target, able,
 from clprim.plan.index.lines import plan_lines
 from clprim.plan.kernel import Buffer, Plan
 from clprim.plan.strides import Operand
-from clprim.plan.table import Table
 from clprim.traits import DeviceTraits
 
 
@@ -48,9 +47,8 @@ class _Lines(Primitive):
         """See `Primitive.form`."""
         return Form(self.what, {})
 
-    def plan(self, problem: _Problem, traits: DeviceTraits, table: Table) -> Plan | None:
+    def plan(self, problem: _Problem, traits: DeviceTraits) -> Plan | None:
         """See `Primitive.plan`."""
-        del table
         (y,), (index, source, *own), (axis, how) = problem
         plan = plan_lines(y, index, source, axis, how, traits, *own)
         if plan is None or (own and all(Buffer("x") not in s.arguments for s in plan.stages)):

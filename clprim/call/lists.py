@@ -16,7 +16,6 @@ from clprim.language.definition import PointwiseDefinition, texts
 from clprim.plan.kernel import Plan
 from clprim.plan.pointwise.lists import lists_that_fit, plan_lists
 from clprim.plan.strides import Operand
-from clprim.plan.table import Table
 from clprim.runtime.device import current_device
 from clprim.traits import DeviceTraits
 
@@ -73,9 +72,8 @@ class _Lists(Primitive):
             found.append(tuple(types))
         return _Problem(lists, tuple(found), options)
 
-    def plan(self, problem: _Problem, traits: DeviceTraits, table: Table) -> Plan | None:
+    def plan(self, problem: _Problem, traits: DeviceTraits) -> Plan | None:
         """See `Primitive.plan`."""
-        del table
         lists, types, (written, shared, width), _ = problem
         most = lists_that_fit(self.definition)
         stages = []

@@ -16,7 +16,6 @@ from clprim.plan.kernel import Plan
 from clprim.plan.sort.planner import plan_order
 from clprim.plan.sort.select import ORDERED, plan_select, selects
 from clprim.plan.strides import Operand, dense_strides
-from clprim.plan.table import Table
 from clprim.runtime.device import current_device
 from clprim.traits import DeviceTraits
 
@@ -57,9 +56,8 @@ class _Order(Primitive):
         """See `Primitive.form`."""
         return Form(self.what, {})
 
-    def plan(self, problem: _Keys, traits: DeviceTraits, table: Table) -> Plan | None:
+    def plan(self, problem: _Keys, traits: DeviceTraits) -> Plan | None:
         """See `Primitive.plan`."""
-        del table
         return plan_order(*problem.lines, problem.bits, problem.keys.dtype.itemsize, traits)
 
     def names(self, problem: _Keys) -> Sequence[str]:
@@ -83,9 +81,8 @@ class _First(Primitive):
         """See `Primitive.form`."""
         return Form(self.what, {})
 
-    def plan(self, problem: _Keys, traits: DeviceTraits, table: Table) -> Plan | None:
+    def plan(self, problem: _Keys, traits: DeviceTraits) -> Plan | None:
         """See `Primitive.plan`."""
-        del table
         k, size = problem.results[0].shape[-1], problem.keys.dtype.itemsize
         return plan_select(*problem.lines, k, problem.bits, size, traits)
 

@@ -14,7 +14,6 @@ from clprim.dtypes import NO_ARRAY
 from clprim.plan.index.pieces import MOST_PIECES, Diagonal, plan_pieces
 from clprim.plan.kernel import Plan
 from clprim.plan.strides import Operand
-from clprim.plan.table import Table
 from clprim.traits import DeviceTraits
 
 
@@ -53,9 +52,8 @@ class PiecesPrimitive(Primitive):
         """See `Primitive.form`."""
         return Form(self.what, {})
 
-    def plan(self, problem: _Problem, traits: DeviceTraits, table: Table) -> Plan | None:
+    def plan(self, problem: _Problem, traits: DeviceTraits) -> Plan | None:
         """See `Primitive.plan`."""
-        del table
         (y,), pieces, (starts, filled, cut) = problem
         parts = [*zip(pieces, starts, strict=True)]
         plan = plan_pieces(y, parts, traits, filled=filled, cut=cut)

@@ -23,12 +23,10 @@ from clprim.call.signature import Calls
 from clprim.errors import DTypeError
 from clprim.plan.kernel import Plan
 from clprim.plan.strides import Operand
-from clprim.plan.table import Table
 from clprim.runtime.device import Device, current_device
 from clprim.runtime.source_cache import source_of
 from clprim.runtime.tracing import active
 from clprim.traits import DeviceTraits
-from clprim.tune.ask import table_for
 
 _NOTHING: Mapping[str, PackedWeight] = {}
 
@@ -121,12 +119,16 @@ class Primitive(ABC):
         """
 
     @abstractmethod
-    def plan(self, problem: Any, traits: DeviceTraits, table: Table) -> Plan | None:
+    def plan(self, problem: Any, traits: DeviceTraits) -> Plan | None:
         """Returns the kernels of a problem; None where nothing is to run.
 
         Raises:
             NoPlanError: There are none for this device.
         """
+
+    def planned(self, problem: Any, device: Device) -> Plan | None:
+        """Plans a problem with what is known of a device beside its traits."""
+        return self.plan(problem, device.traits)
 
     @abstractmethod
     def names(self, problem: Any) -> Sequence[str]:
@@ -236,7 +238,7 @@ def able(
     if active.now is not None:
         request = request_of(primitive, device, arrays, as_numbers(numbers), outs, options)
         try:
-            primitive.plan(primitive.problem(request, device), device.traits, table_for(device))
+            primitive.planned(primitive.problem(request, device), device)
         except NoPlanError:
             return False
         return True
@@ -258,7 +260,7 @@ def sources(
     device = current_device()
     request = request_of(primitive, device, arrays, as_numbers(numbers), outs, options)
     problem = primitive.problem(request, device)
-    plan = primitive.plan(problem, device.traits, table_for(device))
+    plan = primitive.planned(problem, device)
     if plan is None or not plan.stages:
         return primitive.nothing
     return "\n".join(source_of(stage.template, stage.code) for stage in plan.stages)
@@ -277,7 +279,7 @@ def _prepare(
     request = request_of(primitive, device, arrays, numbers, outs, options, kept)
     problem = primitive.problem(request, device)
     try:
-        plan = primitive.plan(problem, device.traits, table_for(device))
+        plan = primitive.planned(problem, device)
     except NoPlanError:
         return _NO_CALL
     return built(device, primitive, problem, plan, primitive.outputs(problem))

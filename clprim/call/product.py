@@ -20,7 +20,7 @@ from clprim.language.epilogue import define_epilogue
 from clprim.options import current_options
 from clprim.plan.epilogue import Epilogue, is_position, is_result
 from clprim.plan.kernel import Plan
-from clprim.plan.strategy import Family
+from clprim.plan.strategy import NOTHING_KNOWN, Family
 from clprim.plan.strides import Operand
 from clprim.plan.table import Table
 from clprim.runtime.device import Device
@@ -124,7 +124,15 @@ class ContractionPrimitive(Primitive):
         epilogues: list[Epilogue[Any]] = [p.epilogue for p in problem.problems[-1:]]
         return epilogues[0].texts if epilogues else {}
 
-    def plan(self, problem: Contracted, traits: DeviceTraits, table: Table) -> Plan | None:
+    def planned(self, problem: Contracted, device: Device) -> Plan | None:
+        """Plans with the tiles that tables hold."""
+        from clprim.tune.ask import table_for  # it knows all families of kernels
+
+        return self.plan(problem, device.traits, table_for(device))
+
+    def plan(
+        self, problem: Contracted, traits: DeviceTraits, table: Table = NOTHING_KNOWN
+    ) -> Plan | None:
         """See `Primitive.plan`."""
         family, algorithm = problem.family, problem.algorithm
         plans = [family.plan(p, traits, algorithm, table, self.what) for p in problem.problems]

@@ -23,11 +23,11 @@ from typing import Any
 import clprim as cp
 from clprim.command.doctor_checks import Found, checks, examine
 from clprim.command.doctor_speed import Timed, Tuning, timed, tune, workloads
-from clprim.runtime.progress import Progress
 from clprim.errors import DeviceError
 from clprim.runtime import probe
 from clprim.runtime.ceilings import Measurement, measure
 from clprim.runtime.device import Device
+from clprim.runtime.progress import Progress
 from clprim.text_table import format_table
 from clprim.tune.ask import keep as keep_entries
 

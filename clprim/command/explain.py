@@ -19,7 +19,6 @@ from clprim.plan.kernel import KernelPlan, Plan
 from clprim.plan.pointwise.code import PointwiseCode
 from clprim.plan.reduction.planner import ReductionPlan
 from clprim.plan.strides import Operand, dense_strides
-from clprim.plan.table import Table
 from clprim.pointwise import Pointwise
 from clprim.reduction import Axis, Options, Reduction
 from clprim.runtime.device import Device
@@ -150,7 +149,7 @@ def explanation_of(
     options = Options(axis, keepdims) if isinstance(operator, Reduction) else None
     request = Request(tuple(arrays), tuple(scalars), options=options)
     problem: Any = operator.problem(request, drawing)
-    plan = operator.plan(problem, drawing.traits, Table())
+    plan = operator.plan(problem, drawing.traits)
     stages = () if plan is None else plan.stages
     if isinstance(on, Device):
         snippets = texts(operator.definition)

@@ -17,12 +17,12 @@ import numpy as np
 
 import clprim as cp
 from clprim import ops
-from clprim.runtime.progress import Progress
 from clprim.command.words import read_positive
 from clprim.dtypes import as_dtype
 from clprim.errors import ClprimError, DefinitionError, ShapeError
 from clprim.plan.families import FAMILIES
 from clprim.plan.table import TuningFile
+from clprim.runtime.progress import Progress
 from clprim.runtime.tables import adopt, known_of, table_file
 from clprim.text_table import format_table
 from clprim.tune.ask import is_timed, keep, record

@@ -20,7 +20,6 @@ from clprim.graph.text import graph_text
 from clprim.plan.kernel import Plan
 from clprim.plan.strides import Operand
 from clprim.runtime.device import Device
-from clprim.tune.ask import table_for
 
 NOTHING: Mapping[str, PackedWeight] = {}
 
@@ -134,7 +133,7 @@ def planned(
     """
     request = Request(tuple(reads), tuple(numbers), tuple(writes), options, frozenset(kept))
     problem = primitive.problem(request, device)
-    plan = primitive.plan(problem, device.traits, table_for(device))
+    plan = primitive.planned(problem, device)
     if plan is None or not plan.stages:
         raise ValueError("nothing is to run")
     if primitive.outputs(problem) != request.outs:

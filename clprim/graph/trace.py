@@ -27,7 +27,6 @@ from clprim.plan.kernel import Plan
 from clprim.plan.strides import Operand
 from clprim.runtime import tracing
 from clprim.runtime.device import Device
-from clprim.tune.ask import table_for
 
 _BYTES = np.dtype(np.uint8)
 
@@ -156,17 +155,16 @@ def _planning(
     Raises:
         ClprimError, NoPlanError: What the primitive says.
     """
-    table = table_for(device)
     if isinstance(problem, Contracted) and problem.problems and problem.algorithm == "auto":
         found: list[Plan] = []
 
         def later() -> Plan:
             if not found:
-                found.append(primitive.plan(problem, device.traits, table))  # type: ignore[arg-type]
+                found.append(primitive.planned(problem, device))  # type: ignore[arg-type]
             return found[0]
 
         return later
-    plan = primitive.plan(problem, device.traits, table)
+    plan = primitive.planned(problem, device)
     return plan if plan is not None and plan.stages else None
 
 

@@ -23,7 +23,7 @@ P = TypeVar("P")
 Q = TypeVar("Q")
 MaybePlan = TypeVar("MaybePlan", bound="Plan | None")
 
-_NOTHING_KNOWN = Table()
+NOTHING_KNOWN = Table()
 
 
 @dataclass(frozen=True)
@@ -241,7 +241,7 @@ class Family(Generic[P]):
         problem: P,
         traits: DeviceTraits,
         name: str = "auto",
-        table: Table = _NOTHING_KNOWN,
+        table: Table = NOTHING_KNOWN,
         what: str = "",
     ) -> Plan:
         """Plans a problem, of which nothing may be empty.

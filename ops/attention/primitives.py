@@ -12,7 +12,6 @@ from clprim.plan.fused.attention_few import plan_attention_few
 from clprim.plan.fused.attention_gradient import plan_attention_gradient, tiles_of
 from clprim.plan.kernel import Plan
 from clprim.plan.strides import Operand
-from clprim.plan.table import Table
 from clprim.traits import DeviceTraits
 
 _READ = ("q", "k", "v", "grad", "sums", "delta")
@@ -60,9 +59,8 @@ class Causal(NamedTuple):
 class _Attention(_Written):
     """Attention, and the logarithm of each query's sum; see `plan_attention`."""
 
-    def plan(self, problem: Problem, traits: DeviceTraits, table: Table) -> Plan | None:
+    def plan(self, problem: Problem, traits: DeviceTraits) -> Plan | None:
         """See `Primitive.plan`."""
-        del table
         (y, sums), (q, k, v, *mask), (causal, rows), *_ = problem
         seen = mask[0] if mask else None
         return _there(plan_attention(q, k, v, y, sums, seen, causal, rows, traits))
@@ -71,9 +69,8 @@ class _Attention(_Written):
 class _Few(_Written):
     """Attention of few queries; see `plan_attention_few`. Its option is how many slices of keys."""
 
-    def plan(self, problem: Problem, traits: DeviceTraits, table: Table) -> Plan | None:
+    def plan(self, problem: Problem, traits: DeviceTraits) -> Plan | None:
         """See `Primitive.plan`."""
-        del table
         slices, (q, k, v, *mask) = problem.options, problem.arrays
         steps = (0, 0)
         y, sums = problem.results
@@ -95,9 +92,8 @@ class Shared(NamedTuple):
 class _Gradient(_Written):
     """The gradients of attention; see `plan_attention_gradient`."""
 
-    def plan(self, problem: Problem, traits: DeviceTraits, table: Table) -> Plan | None:
+    def plan(self, problem: Problem, traits: DeviceTraits) -> Plan | None:
         """See `Primitive.plan`."""
-        del table
         causal, rows, shared = problem.options
         arrays = (*problem.results, *problem.arrays)
         named = dict(zip(self.names(problem), arrays, strict=True))

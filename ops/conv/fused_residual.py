@@ -33,7 +33,6 @@ from clprim.plan.fused.residual_tiles import InvertedResidual
 from clprim.plan.kernel import Plan
 from clprim.plan.place import Place
 from clprim.plan.strides import Operand, dense_strides
-from clprim.plan.table import Table
 from clprim.runtime.device import Device
 from clprim.traits import DeviceTraits
 
@@ -225,9 +224,8 @@ class _Block(Primitive):
         """The activation."""
         return problem.stages.activation.texts
 
-    def plan(self, problem: _Problem, traits: DeviceTraits, table: Table) -> Plan | None:
+    def plan(self, problem: _Problem, traits: DeviceTraits) -> Plan | None:
         """See `Primitive.plan`."""
-        del table
         x, expand, stages = problem.x, problem.weights[0], problem.stages
         algorithm = problem.settings.algorithm
         if algorithm == "separate" or not problem.result.size or not math.prod(problem.middle):
