@@ -244,7 +244,7 @@ def reductions():
     )
     yield (
         "reduction/nested-softmax",
-        where_possible(pairs_plan)(kernel_sum("y0 = d;", **WEIGHTED), *lines, array((1, 300, 40))),
+        where_possible(pairs_plan)(kernel_sum("y0 = d;", **WEIGHTED), *lines, array((1, 300, 64))),
     )
     yield (
         "reduction/scaled-half",
@@ -505,7 +505,8 @@ def kernels():
     found = [(name, plan.template, plan.code) for name, plan in maps()]
     for name, plan in reductions():
         for n, stage in enumerate(plan.stages):
-            shown = "pack" if stage.template == "product/pack" else "finish" if n else ""
+            pack = f"pack-{n}" if n else "pack"
+            shown = pack if stage.template == "product/pack" else "finish" if n else ""
             over_pairs = stage.template.startswith(("reduction/pairs", "reduction/nested"))
             shown = "" if over_pairs else shown
             found.append((f"{name}-{shown}".rstrip("-"), stage.template, stage.code))

@@ -3,7 +3,7 @@
 //
 //     panel            inner reduction of its pairs, in registers
 //                      expr: values of its pairs
-//     rows  o o ...    outer step: each row takes its values in, 3 x 16 of them a pair
+//     rows  o o ...    outer step: each row takes its values in, 4 x 16 of them a pair
 typedef int index_t;
 static inline __attribute__((overloadable)) int cp_max(int a, int b)
 {
@@ -126,9 +126,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void kernel_sum(
         // The last rows overlap their neighbours, so that strips of them are whole.
         const index_t top = tile * 6;
         const int strips = (int)min((index_t)1, (height - top + 5) / 6);
-        float16 sum_reduce_y0[18];
-        float16 sum_reduce_y1[18];
-        float16 sum_reduce_y2[18];
+        float16 sum_reduce_y0[24];
+        float16 sum_reduce_y1[24];
+        float16 sum_reduce_y2[24];
         {
             typedef float16 typeof_reduce_y0;
             typeof_reduce_y0 reduce_y0 = 0;
@@ -143,7 +143,7 @@ reduce_y0 = -INFINITY; reduce_y1 = 0; reduce_y2 = 0;
             }
 
             #pragma unroll
-            for (int u = 0; u < 18; ++u) {
+            for (int u = 0; u < 24; ++u) {
                 sum_reduce_y0[u] = reduce_y0;
                 sum_reduce_y1[u] = reduce_y1;
                 sum_reduce_y2[u] = reduce_y2;
@@ -312,7 +312,7 @@ y0 = x0;
                     for (int u = 0; u < 4; ++u)
                         most = fmax(most, vload16(u, own_exponents));
                     vstore16(most, 0, lanes);
-                    const float before = ((float *)(sum_reduce_y0 + (slots + r) * 3))[0];
+                    const float before = ((float *)(sum_reduce_y0 + (slots + r) * 4))[0];
                     largest[r] = before;
                     for (int l = 0; l < 16; ++l)
                         largest[r] = fmax(largest[r], lanes[l]);
@@ -330,10 +330,10 @@ y0 = x0;
                 }
                 for (int r = 0; r < 1; ++r)
                     vstore16(exp(vload16(r, scale)), r, scale);
-                for (int a = 0; a < 3; a += 3) {
-                    float16 part_reduce_y0[18];
-                    float16 part_reduce_y1[18];
-                    float16 part_reduce_y2[18];
+                for (int a = 0; a < 4; a += 4) {
+                    float16 part_reduce_y0[24];
+                    float16 part_reduce_y1[24];
+                    float16 part_reduce_y2[24];
                     {
                         typedef float16 typeof_reduce_y0;
                         typeof_reduce_y0 reduce_y0 = 0;
@@ -348,7 +348,7 @@ reduce_y0 = -INFINITY; reduce_y1 = 0; reduce_y2 = 0;
                         }
 
                         #pragma unroll
-                        for (int u = 0; u < 18; ++u) {
+                        for (int u = 0; u < 24; ++u) {
                             part_reduce_y0[u] = reduce_y0;
                             part_reduce_y1[u] = reduce_y1;
                             part_reduce_y2[u] = reduce_y2;
@@ -356,24 +356,24 @@ reduce_y0 = -INFINITY; reduce_y1 = 0; reduce_y2 = 0;
                     }
 
                     #pragma unroll
-                    for (int t = 0; t < 18; ++t) {
-                        const int slot = (slots + t / 3) * 3 + a + t % 3;
-                        part_reduce_y0[t] = largest[t / 3];
-                        part_reduce_y1[t] = sum_reduce_y1[slot] * scale[t / 3] + total[t / 3];
-                        part_reduce_y2[t] = sum_reduce_y2[slot] * scale[t / 3];
+                    for (int t = 0; t < 24; ++t) {
+                        const int slot = (slots + t / 4) * 4 + a + t % 4;
+                        part_reduce_y0[t] = largest[t / 4];
+                        part_reduce_y1[t] = sum_reduce_y1[slot] * scale[t / 4] + total[t / 4];
+                        part_reduce_y2[t] = sum_reduce_y2[slot] * scale[t / 4];
                     }
                     for (int j = 0; j < there; ++j) {
-                        __global const float *x2_line = x2_memory + (x2_start) + ((own_column + j) * 3 + a) * 16;
-                        float16 line_x2[3];
+                        __global const float *x2_line = x2_memory + (x2_start) + ((own_column + j) * 4 + a) * 16;
+                        float16 line_x2[4];
                         #pragma unroll
-                        for (int u = 0; u < 3; ++u)
+                        for (int u = 0; u < 4; ++u)
                             line_x2[u] = vload16(u, x2_line);
                         #pragma unroll
                         for (int r = 0; r < 6; ++r) {
                             const float pair0 = value0[r * 64 + j];
                             const float weight = exponents[r * 64 + j];
                             #pragma unroll
-                            for (int u = 0; u < 3; ++u)
+                            for (int u = 0; u < 4; ++u)
                             {
                                 typedef float16 typeof_y0;
                                 typedef float16 typeof_x0;
@@ -387,17 +387,17 @@ reduce_y0 = -INFINITY; reduce_y1 = 0; reduce_y2 = 0;
 y0 = x1;
 #line 389 "kernel"
                                     }
-                                    part_reduce_y2[r * 3 + u] += weight * y0;
+                                    part_reduce_y2[r * 4 + u] += weight * y0;
                                 }
                             }
                         }
                     }
                     #pragma unroll
-                    for (int t = 0; t < 18; ++t)
+                    for (int t = 0; t < 24; ++t)
                     {
-                        sum_reduce_y0[(slots + t / 3) * 3 + a + t % 3] = part_reduce_y0[t];
-                        sum_reduce_y1[(slots + t / 3) * 3 + a + t % 3] = part_reduce_y1[t];
-                        sum_reduce_y2[(slots + t / 3) * 3 + a + t % 3] = part_reduce_y2[t];
+                        sum_reduce_y0[(slots + t / 4) * 4 + a + t % 4] = part_reduce_y0[t];
+                        sum_reduce_y1[(slots + t / 4) * 4 + a + t % 4] = part_reduce_y1[t];
+                        sum_reduce_y2[(slots + t / 4) * 4 + a + t % 4] = part_reduce_y2[t];
                     }
                 }
             }
@@ -408,11 +408,11 @@ y0 = x1;
                 continue;  // a strip before has it
             for (index_t cp_e = 0; cp_e < spread; ++cp_e) {
                 typedef float typeof_reduce_y0;
-                const typeof_reduce_y0 reduce_y0 = ((float *)(sum_reduce_y0 + r * 3))[cp_e];
+                const typeof_reduce_y0 reduce_y0 = ((float *)(sum_reduce_y0 + r * 4))[cp_e];
                 typedef float typeof_reduce_y1;
-                const typeof_reduce_y1 reduce_y1 = ((float *)(sum_reduce_y1 + r * 3))[cp_e];
+                const typeof_reduce_y1 reduce_y1 = ((float *)(sum_reduce_y1 + r * 4))[cp_e];
                 typedef float typeof_reduce_y2;
-                const typeof_reduce_y2 reduce_y2 = ((float *)(sum_reduce_y2 + r * 3))[cp_e];
+                const typeof_reduce_y2 reduce_y2 = ((float *)(sum_reduce_y2 + r * 4))[cp_e];
                 const index_t y0_at = y0_start + row * y0_row + cp_e * y0_column;
                 typedef float typeof_y0;
                 typeof_y0 y0 = 0;
