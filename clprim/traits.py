@@ -41,6 +41,10 @@ class DeviceTraits:
         long_loops: The loops of a work-item run to their end; some devices stop them after 65,535
             steps in all.
         c_version: OpenCL C version that the *device* compiles, as (major, minor).
+        registers: Vector registers of a CPU; 0 where it is to follow from their width.
+        cores: Cores whose threads the compute units of a CPU are; 0 where that is not known.
+        l1_bytes, l2_bytes: Of a core's own caches, on a CPU; on a GPU the first is that of a unit,
+            where its driver betrays it.
         cache_bytes: Data larger than this is assumed to come from memory.
         max_allocation: Bytes of the largest buffer.
     """
@@ -67,6 +71,10 @@ class DeviceTraits:
     byte_choices: bool = True
     long_loops: bool = True
     c_version: tuple[int, int] = (1, 2)
+    registers: int = 0
+    cores: int = 0
+    l1_bytes: int = 32 << 10
+    l2_bytes: int = 2 << 20
     cache_bytes: int = 4 << 20
     max_allocation: int = 1 << 30
 
@@ -97,6 +105,11 @@ class DeviceTraits:
         return self.is_cpu and self.prefetch and nbytes > self.cache_bytes
 
     @property
+    def vector_registers(self) -> int:
+        """Registers of a CPU; where nobody has said, 32 that are 64 bytes wide, else 16."""
+        return self.registers or (32 if self.vector_bytes >= 64 else 16)
+
+    @property
     def sums(self) -> int:
-        """Vectors of sums that registers hold, of 32 where they are 64 bytes wide, else of 16."""
-        return 28 if self.vector_bytes >= 64 else 12
+        """Vectors of sums that registers hold beside what is added to them."""
+        return self.vector_registers - 4

@@ -225,8 +225,9 @@ def _devices(args: argparse.Namespace) -> int:
     found = devices()
     if not found:
         set_device(0)  # raises, and says what to install
-    headers = ["", "device", "platform", "driver", "type", "memory", "units", "fp16", "fp64"]
-    align = "rllllrrll"
+    headers = ["", "device", "platform", "driver", "type", "memory", "units", "cores"]
+    headers += ["caches", "fp16", "fp64"]
+    align = "rllllrrrlll"
     if args.measure:
         headers += ["copy GB/s", "read GB/s", "fp32 GFLOP/s"]
         align += "rrr"
@@ -264,9 +265,18 @@ def _device_row(device: Device) -> list[object]:
         device.type,
         f"{device.cl.global_mem_size / 2**30:.1f} GiB",
         traits.compute_units,
+        traits.cores or "-",
+        " ".join(map(_size, (traits.l1_bytes, traits.l2_bytes, traits.cache_bytes)))
+        if traits.is_cpu
+        else _size(traits.cache_bytes),
         "yes" if traits.fp16 else "storage",
         "yes" if traits.fp64 else "no",
     ]
+
+
+def _size(nbytes: int) -> str:
+    """Bytes in a few letters."""
+    return f"{nbytes >> 20}M" if nbytes >= 1 << 20 else f"{nbytes >> 10}K"
 
 
 # --- explain -------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import pyopencl as cl
 
+from clprim.runtime import host
 from clprim.traits import DeviceTraits
 
 T = TypeVar("T")
@@ -33,6 +34,8 @@ _SUB_GROUP_EXTENSIONS = frozenset({"cl_khr_subgroups", "cl_intel_subgroups"})
 #: Sizes of sub-groups that kernels ask for.
 SUB_GROUPS = (8, 16, 32)
 _MIB = 1 << 20
+# Processors of 32 vector registers, whatever their width.
+_OF_32 = ("aarch64", "arm64", "riscv64")
 # OpenCL errors, and what a driver's odd answer may do to the arithmetic on it.
 _FAILURES = (cl.Error, AttributeError, TypeError, ValueError)
 
@@ -71,6 +74,10 @@ def query_traits(device: cl.Device) -> DeviceTraits:
             "cl_khr_integer_dot_product" in _extensions(device) and _c_version(device) >= (3, 0)
         ),
         "c_version": lambda: _c_version(device),
+        "registers": lambda: _registers(vector_bytes) if is_cpu else 0,
+        "cores": lambda: host.cores() if is_cpu else 0,
+        "l1_bytes": lambda: host.cache(1) if is_cpu else _unit_cache(device),
+        "l2_bytes": lambda: host.cache(2) if is_cpu else None,
         "cache_bytes": lambda: _cache_bytes(device, is_cpu),
         "max_allocation": lambda: device.max_mem_alloc_size,
     }
@@ -276,6 +283,18 @@ def _cache_bytes(device: cl.Device, is_cpu: bool) -> int:
     if is_cpu:
         return reported if 32 * _MIB <= reported <= 64 * _MIB else 32 * _MIB
     return max(_MIB, reported)
+
+
+def _registers(vector_bytes: int) -> int:
+    """Return the vector registers of this machine's processor."""
+    return 32 if platform.machine().lower() in _OF_32 or vector_bytes >= 64 else 16
+
+
+def _unit_cache(device: cl.Device) -> int | None:
+    """Return the bytes of a unit's cache, where the driver reports the sum of these; else None."""
+    units, reported = device.max_compute_units, device.global_mem_cache_size
+    each: int = reported // units
+    return each if reported % units == 0 and 8 << 10 <= each <= 512 << 10 else None
 
 
 def _has_sub_groups(device: cl.Device, extensions: frozenset[str]) -> bool:

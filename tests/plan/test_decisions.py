@@ -29,7 +29,9 @@ _CPU = DeviceTraits(
 DEVICES = {
     "avx512": dataclasses.replace(_CPU, vector_bytes=64),
     "avx2": dataclasses.replace(_CPU, vector_bytes=32),
-    "neon": dataclasses.replace(_CPU, vector_bytes=16, compute_units=4),
+    "neon": dataclasses.replace(
+        _CPU, vector_bytes=16, registers=32, compute_units=4, l1_bytes=65536, l2_bytes=1 << 20
+    ),
     "intel-gpu": DeviceTraits(
         compute_units=32,
         local_memory=65536,

@@ -31,10 +31,9 @@ from clprim.traits import DeviceTraits
 
 # Bytes of runs that a prefetcher follows: of those that follow each other, and of others.
 ADJACENT, FAR = 2048, 8192
-# Of a group, what the second pass still finds in a core's second cache; and the core's part of the
-# last one, where that is more.
-NEAR_BYTES = 1 << 20
-SHARE = 4
+# The parts of a core's second cache, and of its share of the last one where that is more, in which
+# the second pass still finds a group.
+NEAR, SHARE = 2, 4
 # What begun results may take of it: in groups of more, the two walks and the store cost what was
 # saved where nothing was dear.
 BEGUN_BYTES = 1 << 15
@@ -141,7 +140,7 @@ def _pays(problem: Groups, loops: Loops, width: int, traits: DeviceTraits) -> bo
     reduced = inputs_of(problem.definition.reduced)
     if not walk_together(problem, loops):
         return False
-    near = max(NEAR_BYTES, traits.cache_bytes // (SHARE * traits.compute_units))
+    near = max(traits.l2_bytes // NEAR, traits.cache_bytes // (SHARE * traits.compute_units))
     nbytes = size * sum(
         problem.arrays[n].dtype.itemsize for n in loops.moving if names[n] in reduced
     )

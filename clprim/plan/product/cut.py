@@ -19,9 +19,9 @@ GROUPS = 8
 # How much sooner the last core must be done with other tiles of a work-group, of a matrix: an odd
 # work-group keeps one core of two waiting.
 SOONER = 0.98
-# Bytes of the matrix that a work-group keeps while it streams all packed tiles: part of an L2.
+# The part of a second cache for the matrix that a work-group keeps while it streams packed tiles.
 # A smaller one does no harm, since a tile reads its rows at only a few bytes a cycle.
-NEAR_BYTES = 3 << 19
+NEAR = 0.75
 # Bytes of a line of a cache. Of a strip two are prefetched every `EVERY` steps of k.
 LINE, LINES, EVERY = 64, 2, 4
 # Bytes of a row that is long enough for hardware to follow it, if all outputs are one vector, whose
@@ -68,7 +68,8 @@ def cut_loops(
     # The gathered tiles stay in the L2 cache while the packed ones are streamed.
     near = TILES
     if bounds is None:
-        near = max(1, NEAR_BYTES // what.value.itemsize // (code.lanes * channels))
+        near = int(NEAR * traits.l2_bytes)
+        near = max(1, near // what.value.itemsize // (code.lanes * channels))
     products = images * rows * tiles * packed_tiles * what.groups // wanted
     # The shape of a block of tiles that reads the least of both operands together.
     fair = math.isqrt(products * code.packed_lanes // code.lanes)
@@ -168,7 +169,7 @@ def strip_prefetch(
     if not traits.prefetch or code.passed_in_place or strips == 1:
         return None
     packed = what.groups * what.outputs * math.prod(what.depths) * size
-    if packed <= NEAR_BYTES:
+    if packed <= NEAR * traits.l2_bytes:
         return None
     if code.planar:
         # Halves, which each of two passes takes.
@@ -187,10 +188,10 @@ def strip_prefetch(
     return Prefetch("strip", pieces, lines, LINE // size, code.packed_lanes // pieces)
 
 
-def has_near_lanes(what: Contraction) -> bool:
+def has_near_lanes(what: Contraction, traits: DeviceTraits) -> bool:
     """Whether a near cache has all lanes of a contraction without windows."""
     lanes = what.groups * math.prod(what.lanes) * math.prod(what.depths)
-    return lanes * what.gathered.dtype.itemsize <= NEAR_BYTES
+    return lanes * what.gathered.dtype.itemsize <= NEAR * traits.l2_bytes
 
 
 def lane_prefetch(
@@ -209,7 +210,9 @@ def lane_prefetch(
     size, x = what.value.itemsize, what.gathered
     depth = what.depths[2]
     whole = x.bounds is None and x.lane[2] == depth == math.prod(what.depths)
-    if not (traits.prefetch and whole and code.gathered == "rows" and not has_near_lanes(what)):
+    if not (
+        traits.prefetch and whole and code.gathered == "rows" and not has_near_lanes(what, traits)
+    ):
         return None
     if depth * size >= FOLLOWED and what.outputs <= lanes_of(size, traits):
         return None

@@ -65,8 +65,8 @@ NEAR_STRIP_BYTES = 256 << 10
 AHEAD = 8
 # A few vectors a step, a tile's may be prefetched up to so many times; else all of them at once.
 MOST_PREFETCHED = 3
-# Bytes of a result that a near cache does not keep until it is written again.
-FAR_BYTES = 3 << 20
+# A result of so many second caches is not kept there until it is written again.
+FAR = 1.5
 # Outputs whose places are known at a time.
 NOTED = 512
 # Lines that hardware follows at the same time. More of them, which come from memory once, are
@@ -105,9 +105,9 @@ def plan_in_place(what: Contraction, traits: DeviceTraits, tile: Tile | None = N
     cut = cut_loops(what, code, traits)
     if cut is None:
         return None
-    if passes_in_place(what, code, math.prod(what.lanes) // code.lanes):
+    if passes_in_place(what, code, math.prod(what.lanes) // code.lanes, traits):
         wide = code.vectors > 2 and traits.sums > FEW_SUMS
-        if ruled and wide and not what.lanes[2] % FEW_ROWS and has_near_lanes(what):
+        if ruled and wide and not what.lanes[2] % FEW_ROWS and has_near_lanes(what, traits):
             # More rows read the other matrix less often.
             return plan_in_place(what, traits, Tile(FEW_ROWS, 2))
         code = replace(code, passed_in_place=True)
@@ -199,7 +199,8 @@ def _prefetching(
     if code.prefetched:
         steps = math.prod(what.depths) // reading.run * (reading.run // code.unit)
         some = _prefetch_a_step(code, steps)
-        waits = _waits_for_memory(what, FAR_BYTES if some else traits.cache_bytes // 2)
+        far = int(FAR * traits.l2_bytes) if some else traits.cache_bytes // 2
+        waits = _waits_for_memory(what, far)
         code = replace(code, prefetch_stores=waits, prefetch_a_step=some if waits else 0)
     if stays or cut.packed_a_group == 1:
         prefetch = lane_prefetch(what, code, traits)

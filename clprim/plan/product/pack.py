@@ -12,6 +12,7 @@ from clprim.plan.permutation import transpose
 from clprim.plan.pointwise.code import Shuffles
 from clprim.plan.product.problem import Contraction
 from clprim.plan.product.register_code import ContractionCode
+from clprim.traits import DeviceTraits
 
 # Elements that one work-item packs: long enough not to notice its start.
 PACK_RUN = 256
@@ -21,9 +22,9 @@ PACK_RUN = 256
 # Beyond it every line is on a page of its own, and many share a cache set.
 NEAR_LINES = 2048
 # Packing costs more than it saves if the operand is streamed no more often than this, or if all of
-# it stays in the L2 cache.
+# it stays in such a part of a second cache.
 FEW_PASSES = 12
-STAYS_BYTES = 1 << 20
+STAYS = 0.5
 
 
 @dataclass(frozen=True)
@@ -47,19 +48,22 @@ class PackCode(KernelCode):
     repeats: bool = False
 
 
-def passes_in_place(what: Contraction, code: ContractionCode, passes: int) -> bool:
+def passes_in_place(
+    what: Contraction, code: ContractionCode, passes: int, traits: DeviceTraits
+) -> bool:
     """Whether the other operand is read where it lies, in lines of whole vectors.
 
     Args:
         what: The contraction.
         code: Of the kernel that reads it.
         passes: How often each of its elements is read.
+        traits: Of the device.
     """
     w, depth = what.packed, what.depths[2]
     lines = w.output == 1 and w.digits is None and what.depths[:2] == (1, 1)
     whole = code.gathered == "rows" and what.outputs % code.packed_lanes == 0
     step = w.depth[2] * w.dtype.itemsize
-    cheap = passes <= FEW_PASSES or step * depth <= STAYS_BYTES
+    cheap = passes <= FEW_PASSES or step * depth <= STAYS * traits.l2_bytes
     return lines and whole and 0 < step <= NEAR_LINES and w.dtype == what.value and cheap
 
 

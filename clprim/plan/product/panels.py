@@ -74,7 +74,7 @@ def plan_panels(what: Contraction, traits: DeviceTraits, tile: Tile | None = Non
     # A step further in depth is another line of memory, which no prefetcher foresees.
     ahead = AHEAD if along == "lanes" and traits.prefetch else 0
     # Its lines must be as many as the panel has steps of k, which come in whole units.
-    in_place = depth % code.unit == 0 and passes_in_place(what, code, cut.tiles)
+    in_place = depth % code.unit == 0 and passes_in_place(what, code, cut.tiles, traits)
     code = replace(
         code,
         ahead=ahead,

@@ -9,7 +9,7 @@ from typing import Any
 from clprim.plan.arguments import Arguments
 from clprim.plan.conv.winograd.code import WinogradCode
 from clprim.plan.conv.winograd.cut import Cut, image_numbers, lines_ahead, output_numbers
-from clprim.plan.conv.winograd.tile import NEAR_BYTES
+from clprim.plan.conv.winograd.tile import NEAR_PART
 from clprim.plan.kernel import KernelPlan, round_up
 from clprim.plan.product.problem import Contraction
 from clprim.plan.product.register_code import parameters_of
@@ -46,7 +46,7 @@ def plan_staged(problem: Contraction, cut: Cut, traits: DeviceTraits) -> Iterato
     for begin in range(0, cut.tiles, cut.block):
         end = min(begin + cut.block, cut.tiles)
         yield plan_input(problem, cut, begin, end, traits)
-        yield _product(problem, cut, end - begin, _wanted(traits))
+        yield _product(problem, cut, end - begin, traits)
         yield _output(problem, cut, begin, end, _wanted(traits))
 
 
@@ -77,15 +77,16 @@ def plan_input(
     return _kernel("input", problem, cut.code, numbers, ("x", "transformed"), size, nbytes, 0)
 
 
-def _product(problem: Contraction, cut: Cut, tiles: int, wanted: int) -> KernelPlan:
+def _product(problem: Contraction, cut: Cut, tiles: int, traits: DeviceTraits) -> KernelPlan:
     """Multiplies; a part of the tiles stays in a second cache while all weights are streamed."""
     code, itemsize = cut.code, problem.value.itemsize
     tile_groups = -(-tiles // code.tile_rows)
-    most = max(1, NEAR_BYTES // (code.tile_rows * cut.channels * itemsize))
+    near = traits.l2_bytes // NEAR_PART
+    most = max(1, near // (code.tile_rows * cut.channels * itemsize))
     pieces = -(-tile_groups // most)
     a_part = -(-tile_groups // pieces)
     items = pieces * problem.groups * cut.elements
-    some = max(1, min(cut.strips, cut.strips * items // wanted))
+    some = max(1, min(cut.strips, cut.strips * items // _wanted(traits)))
     numbers = {
         "channels": cut.channels,
         "channel_blocks": cut.channel_blocks,

@@ -38,8 +38,8 @@ PRODUCT_BYTES, MOST_CHUNKS = 1280 << 10, 2
 LEAST_TILES, FAR_TILES, FAR_WEIGHTS = 24, 72, 4 << 20
 # What reading the weights again costs, in tiles.
 PASS = 1.5
-# Bytes of transformed tiles that stay in a second cache while weights are streamed.
-NEAR_BYTES = 256 << 10
+# The part of a second cache whose transformed tiles stay there while weights are streamed.
+NEAR_PART = 8
 # A transform that another kernel reads is written and read again: in units of a weight that is
 # streamed.
 FAR = 5
@@ -162,7 +162,7 @@ def winograd_tile(problem: Contraction, traits: DeviceTraits) -> WinogradTile:
 
 def fits_winograd(tile: WinogradTile, problem: Contraction, traits: DeviceTraits) -> bool:
     """Whether a tile can be taken for an applicable convolution, see `winograd_applicable`."""
-    registers = 32 if traits.vector_bytes >= 64 else 16
+    registers = traits.vector_registers
     sizes = (tile.rows, tile.vectors, tile.tiles)
     fits = (
         min(sizes) >= 1 and tile.kernels in (1, 2, 3) and (tile.rows + 1) * tile.vectors < registers
@@ -294,7 +294,8 @@ def _tile_of(problem: Contraction, traits: DeviceTraits, outputs: int) -> Winogr
     # Either all weights are read for each block, or transforms are written and read again.
     channels = problem.depths[2]
     weights = channels * problem.outputs
-    pieces = -(-tiles * channels * problem.value.itemsize // NEAR_BYTES)
+    near = traits.l2_bytes // NEAR_PART
+    pieces = -(-tiles * channels * problem.value.itemsize // near)
     far = weights * pieces + FAR * tiles * (channels + problem.outputs)
     if weights * blocks <= far and blocks * problem.groups >= traits.compute_units:
         return tile
@@ -357,7 +358,7 @@ def _register_tile(tiles: int, vectors: int, traits: DeviceTraits, shares: int) 
     A step of k costs a product for each sum, as much for each load of what they share, and one
     for itself.
     """
-    registers = 32 if traits.vector_bytes >= 64 else 16
+    registers = traits.vector_registers
 
     def cost(tile: tuple[int, int]) -> float:
         rows, wide = tile

@@ -92,7 +92,7 @@ def _tiles_of(p: Convolution, traits: DeviceTraits, gradients: int) -> Iterator[
 
 
 def _fits_registers(rows: int, vectors: int, traits: DeviceTraits) -> bool:
-    registers = 32 if traits.vector_bytes >= 64 else 16
+    registers = traits.vector_registers
     return (rows + 1) * vectors < registers
 
 
