@@ -144,6 +144,7 @@ class ConvolutionClass:
         channels, outputs: Of a group; exact up to 256, as is what follows.
         groups: How many.
         rows, columns: Of the result; of a gradient in the weight, of the other gradient.
+        kept: Whether the weight stays what it is, and so what is packed of it.
     """
 
     stored: str
@@ -163,6 +164,7 @@ class ConvolutionClass:
     groups: int
     rows: int
     columns: int
+    kept: bool = True
 
     @classmethod
     def of(cls, problem: Convolution) -> ConvolutionClass:
@@ -192,4 +194,5 @@ class ConvolutionClass:
             groups=near_size(p.groups),
             rows=near_size(h.size if back else h.windows),
             columns=near_size(v.size if back else v.windows),
+            kept=p.kept or p.direction == "weight",
         )

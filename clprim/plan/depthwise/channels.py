@@ -21,7 +21,6 @@ from clprim.plan.depthwise.code import (
     add_taps,
     arguments_of,
     around,
-    on_cpus,
     pack_taps,
     passes_cache,
     spread_rows,
@@ -41,6 +40,9 @@ ITEMS = 8
 # an order of tiles, no times.
 _SHAPES = {(4, 4): 1.0, (7, 2): 1.02, (2, 7): 1.05, (2, 4): 1.06, (1, 7): 1.2}
 _STRIDED = {(2, 4): 1.0, (7, 2): 1.02, (1, 7): 1.05}
+# Multiply-adds of a unit that take no longer than the launch that packs a weight: fewer of them are
+# left to kernels that read the weight where it lies, if work-items share vectors there.
+PACKED_FROM = 100_000
 # Sums of a tile that some registers can be found for.
 MOST_SUMS = 28
 
@@ -187,6 +189,12 @@ def _shape(what: Depthwise, unrolled: bool, traits: DeviceTraits) -> tuple[int, 
     return min(fit, key=lambda s: round_up(h.outputs, s[0]) * round_up(v.outputs, s[1]) * shapes[s])
 
 
+def _preferred(what: Depthwise, traits: DeviceTraits) -> bool:
+    """Whether it is a CPU, and packing the weight is worth a launch."""
+    small = what.flops // 2 < PACKED_FROM * traits.compute_units
+    return traits.is_cpu and (what.kept or traits.sub_group_size == 1 or not small)
+
+
 # Tiles worth timing, rows × columns.
 _NEAR = ((1, 7), (1, 8), (1, 14), (2, 4), (2, 7), (2, 8), (4, 4))
 
@@ -225,5 +233,5 @@ CHANNELS: Strategy[Depthwise] = Strategy(
     near=_near,
     examples=_examples,
     needs=NEEDS,
-    preferred=on_cpus,
+    preferred=_preferred,
 )

@@ -66,6 +66,7 @@ class Depthwise:
         w: The weight; its images are channels of the convolution's output.
         y: The result.
         epilogue: What becomes of a sum before it is stored.
+        kept: Whether the weight stays what it is, so that a kernel that packs it runs once.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Depthwise:
     w: Place
     y: Place
     epilogue: Epilogue[Place] = NO_EPILOGUE
+    kept: bool = True
 
     @property
     def stored(self) -> tuple[Place, ...]:
@@ -163,6 +165,7 @@ def depthwise_of(p: Convolution) -> Depthwise | None:
         w=p.w,
         y=replace(result, name="y0"),
         epilogue=p.epilogue,
+        kept=p.kept,
     ).simplified()
 
 

@@ -286,3 +286,17 @@ def test_halves_are_summed_up_in_float():
     assert (plan.main.code.value, plan.main.code.x.load) == ("float", "half")
     assert plan.main.nbytes == 2 * 2 * 16 * 14 * 14 + 2 * 16 * 9
     assert plan.main.flops == 2 * 9 * 16 * 14 * 14
+
+
+def test_a_weight_that_changes_is_not_packed_for_little():
+    small = dataclasses.replace(depthwise(1, 40, 7, stride=2, last=True), kept=False)
+    large = dataclasses.replace(depthwise(8, 144, 28, last=True), kept=False)
+    shared = dataclasses.replace(CPU, sub_group_size=16)
+
+    def strategy(what, traits):
+        return plan_depthwise(what, traits).choice.strategy
+
+    assert strategy(small, shared) == "depthwise/windows"
+    assert strategy(dataclasses.replace(small, kept=True), shared) == "depthwise/channels"
+    assert strategy(small, CPU) == "depthwise/channels"  # work-items do not share vectors
+    assert strategy(large, shared) == "depthwise/channels"
