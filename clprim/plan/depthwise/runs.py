@@ -39,7 +39,7 @@ BAND_BYTES = 8 << 10
 # Longer rows lose little at their ends, and less so where taps are many or apart.
 MOST_VECTORS, FEW_VECTORS = 8, 4
 # The largest part of its vectors that a row may fill, by the taps of a row.
-FILLED = {5: 0.875, 7: 0.5}
+FILLED = {5: 0.7, 7: 0.5}
 # Planes of so few vectors are copied while the one before is summed up: larger ones need not wait.
 VECTORS_TWICE = 8
 # Work-items a compute unit, unless a table says otherwise.
