@@ -1,19 +1,22 @@
-"""Copies that are left run in the store of a convolution: of their own source, or of another one.
+"""Copies that are left run in a store: of what makes their source, or of what has their shape.
 
     copy of a result       the convolution writes to where its only reader copies it
     copy beside one        what has the shape of a convolution's result is that one's second
                            result, as half of the channels is that passes by a unit of ShuffleNet
+    copies of one shape    that lie alike are one kernel, as those of an interleaved `cat`
 
 Results keep their bits, unless another strategy computes the convolution.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from clprim.call.primitive import NoPlanError
 from clprim.call.product import ContractionPrimitive
 from clprim.errors import ClprimError
 from clprim.graph.graph import Buffer, Graph, Node, Uses, planned, replanned, same_place
-from clprim.graph.passes.elementwise import lone_producers, movable
+from clprim.graph.passes.elementwise import lone_producers, movable, pointwise
 from clprim.graph.passes.moves import Move, moves_of, overlap
 from clprim.graph.passes.strings import block, joined
 from clprim.language.epilogue import define_epilogue
@@ -22,10 +25,11 @@ from clprim.runtime.device import Device
 
 # Nodes between a copy and what it may run in.
 _NEAR = 8
+_PAIR = "y0 = x0; y1 = x1;"
 
 
 def siblings(graph: Graph, device: Device) -> Graph:
-    """Moves copies into the stores of convolutions."""
+    """Moves copies into the stores of convolutions and of other copies."""
     nodes: list[Node | None] = [*graph.nodes]
     results, joins, uses = graph.results(), 0, Uses(nodes)
     for n, node in enumerate(nodes):
@@ -34,6 +38,7 @@ def siblings(graph: Graph, device: Device) -> Graph:
             continue
         found = _from_source(device, nodes, uses, n, results)
         found = found or _beside(device, nodes, uses, n, moves[0])
+        found = found or _paired(device, nodes, uses, n, moves[0])
         if found is not None:
             other, made = found
             uses.join(nodes, min(n, other), max(n, other), made)
@@ -41,7 +46,7 @@ def siblings(graph: Graph, device: Device) -> Graph:
     if not joins:
         return graph
     left = [node for node in nodes if node is not None]
-    return graph.with_nodes(left, f"siblings: {joins} copies run in convolutions")
+    return graph.with_nodes(left, f"siblings: {joins} copies run in other stores")
 
 
 def _from_source(
@@ -81,6 +86,33 @@ def _beside(
 
 def _strategy(node: Node) -> str:
     return node.plan.choice.strategy if node.plan.choice else ""
+
+
+def _paired(
+    device: Device, nodes: list[Node | None], uses: Uses, n: int, move: Move
+) -> tuple[int, Node] | None:
+    """Returns a copy before a node that is of the same shape and strides, with that in it."""
+    for m in range(n - 1, max(n - _NEAR, 0) - 1, -1):
+        node = nodes[m]
+        moves = moves_of(node) if node is not None else None
+        if node is None or moves is None or len(moves) != 1:
+            continue
+        (other,) = moves
+        pairs = zip(other, move, strict=True)
+        alike = all(
+            replace(a, memory=None, offset=0) == replace(b, memory=None, offset=0) for a, b in pairs
+        )
+        apart = not overlap(other, move.write) and not overlap((move.read,), other.write)
+        if alike and apart and movable(nodes, uses, m, n):
+            reads, writes = zip(other, move, strict=True)
+            types = tuple(w.dtype for w in writes)
+            primitive = pointwise(_PAIR, types, "", "copy")
+            try:
+                line = node.line
+                return m, planned(device, primitive, reads, writes, (), move.write.shape, line=line)
+            except (ClprimError, NoPlanError, ValueError):
+                continue
+    return None
 
 
 def _takes(node: Node) -> bool:

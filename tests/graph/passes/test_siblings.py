@@ -90,6 +90,26 @@ def test_a_copy_of_what_the_convolution_overwrites_or_makes_stays_apart():
         equal(a, b)
 
 
+def test_copies_that_are_interleaved_are_one_kernel():
+    def function(x, y):
+        x, y = (ops.softmax(a, 1).transpose(0, 3, 1, 2) for a in (x, y))
+        return ops.softmax(shuffled(x, y), 1)
+
+    what = "softmax", "softmax", "copy", "softmax"
+    check(function, arrays((2, 5, 7, 4), (2, 5, 7, 4)), 1, what)
+
+
+def test_copies_of_what_a_copy_writes_stay_apart():
+    def function(x):
+        y = ops.softmax(x, 1)
+        y[:, :2] = y[:, 2:4]
+        y[:, 2:4] = y[:, :2]
+        return y
+
+    x = arrays((3, 5))[0]
+    equal(cp.jit(function)(x), function(x).get())
+
+
 def test_other_shapes_stay_apart():
     def unit(x, w):
         return ops.cat([x, ops.conv2d(x, w)], 1)
