@@ -15,6 +15,7 @@ from clprim.graph.passes.constants import constants, packed
 from clprim.graph.passes.dead import dead
 from clprim.graph.passes.elementwise import elementwise
 from clprim.graph.passes.fold import fold
+from clprim.graph.passes.formats import formats
 from clprim.graph.passes.gates import gates
 from clprim.graph.passes.in_place import in_place
 from clprim.graph.passes.overwrite import overwrite
@@ -37,6 +38,7 @@ PASSES: tuple[Pass, ...] = (
     elementwise,
     stores,
     gates,
+    formats,
     in_place,
     siblings,
     overwrite,
@@ -50,6 +52,7 @@ BOUNDS: dict[Pass, check.Units] = {
     elementwise: {"float16": 8.0, "bfloat16": 8.0},
     stores: {"float16": 8.0, "bfloat16": 8.0},
     gates: check.SUMS,
+    formats: check.SUMS,
     # Of other strides a reduction may add up in another order.
     in_place: {"float16": 2.0, "bfloat16": 2.0, "float32": 16.0, "float64": 64.0},
 }

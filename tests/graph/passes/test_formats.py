@@ -1,0 +1,86 @@
+"""Images between nodes lie as is cheapest; what is given and returned stays as it is."""
+
+import numpy as np
+import pytest
+
+import clprim as cp
+from clprim import ops
+from clprim.graph.text import kind_text
+from clprim.runtime.device import current_device
+
+pytestmark = pytest.mark.usefixtures("device")
+
+
+def arrays(*shapes, last=False):
+    rng = np.random.default_rng(3)
+    found = [cp.asarray(rng.standard_normal(s).astype(np.float32)) for s in shapes]
+    return [ops.contiguous(a, memory_format="channels_last") for a in found] if last else found
+
+
+def check(function, given, converted):
+    """Compares a compiled function with the function; `converted` says how images lie."""
+    compiled = cp.jit(function)
+    found, wanted = compiled(*given), function(*given)
+    assert found.strides == wanted.strides
+    np.testing.assert_allclose(found.get(), wanted.get(), rtol=1e-4, atol=1e-4)
+    if current_device().traits.is_cpu:
+        nodes = compiled.graph(*given).nodes
+        kinds = ["channels_last" in kind_text(node.writes[0]) for node in nodes]
+        assert kinds == converted, compiled.graph(*given)
+
+
+def layers(x, *weights):
+    for w in weights:
+        x = ops.relu(ops.conv2d(x, w, padding=w.shape[2] // 2))
+    return x
+
+
+def test_a_network_of_contiguous_images_is_channels_last_inside():
+    def net(x, *weights):
+        return ops.mean(layers(x, *weights), axis=(2, 3))
+
+    shapes = (2, 3, 12, 14), (16, 3, 3, 3), *[(16, 16, 1, 1)] * 8
+    check(net, arrays(*shapes), [True] * 9 + [False])
+
+
+def test_what_is_returned_stays_contiguous():
+    shapes = (2, 16, 12, 14), (16, 16, 3, 3)
+    check(layers, arrays(*shapes), [False])
+
+
+def test_images_of_channels_last_stay():
+    def net(x, *weights):
+        return ops.mean(layers(x, *weights), axis=(2, 3))
+
+    shapes = (2, 3, 12, 14), (16, 3, 3, 3), (32, 16, 1, 1)
+    check(net, arrays(*shapes, last=True), [True, True, False])
+
+
+def test_positions_are_those_of_the_shape():
+    turned = cp.Pointwise("y0 = at_x0(coord(0), coord(1), coord(3), coord(2)) + index;")
+
+    def net(x, *weights):
+        return ops.mean(turned(layers(x, *weights), shape=(2, 16, 6, 6)), axis=(2, 3))
+
+    shapes = (2, 8, 6, 6), (16, 8, 3, 3), (32, 16, 1, 1), (16, 32, 1, 1)
+    compiled, given = cp.jit(net), arrays(*shapes)
+    np.testing.assert_allclose(compiled(*given).get(), net(*given).get(), rtol=1e-4)
+
+
+def test_reshaped_images_stay():
+    def net(x, w):
+        y = ops.relu(ops.conv2d(x, w))
+        return ops.softmax(y.reshape(2, -1), 1)
+
+    check(net, arrays((2, 8, 6, 6), (8, 8, 1, 1)), [False, False])
+
+
+def test_joined_images_change_together():
+    def net(x, a, b, c):
+        y = ops.relu(ops.conv2d(x, a, padding=1))
+        z = ops.cat([ops.conv2d(y, b), y], 1)
+        return ops.mean(ops.conv2d(ops.max_pool2d(z, 2), c), axis=(2, 3))
+
+    shapes = (2, 3, 12, 14), (16, 3, 3, 3), (16, 16, 1, 1), (16, 32, 3, 3)
+    compiled, given = cp.jit(net), arrays(*shapes)
+    np.testing.assert_allclose(compiled(*given).get(), net(*given).get(), rtol=1e-3, atol=1e-4)
