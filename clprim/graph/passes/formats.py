@@ -148,10 +148,9 @@ def _is_last(operand: Operand) -> bool | None:
 def _cheapest(graph: Graph, images: dict[Buffer, Operand]) -> dict[Buffer, bool]:
     """Returns which images are channels-last at the least cost that was found."""
     layout, every = _Layout(graph, images), range(len(graph.nodes))
-    given = dict(layout.last)
-    best = (layout.cost(every), 0, {b: bool(last) for b, last in given.items()})
-    starts = ({b: bool(last) for b, last in given.items()}, dict.fromkeys(images, True))
-    for number, start in enumerate((*starts, dict.fromkeys(images, False))):
+    given = {b: bool(last) for b, last in layout.last.items()}
+    least, best = layout.cost(every), given
+    for start in (given, dict.fromkeys(images, True), dict.fromkeys(images, False)):
         layout.last = dict(start)
         for _ in range(_SWEEPS):
             better = False
@@ -165,8 +164,10 @@ def _cheapest(graph: Graph, images: dict[Buffer, Operand]) -> dict[Buffer, bool]
                     layout.last[buffer] = not layout.last[buffer]
             if not better:
                 break
-        best = min(best, (layout.cost(every), number + 1, dict(layout.last)), key=lambda b: b[:2])
-    return best[2]
+        cost = layout.cost(every)
+        if cost < least:
+            least, best = cost, {b: bool(last) for b, last in layout.last.items()}
+    return best
 
 
 def _moved(device: Device, node: Node, changed: dict[Buffer, Operand]) -> Node | None:
