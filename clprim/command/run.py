@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from clprim.command.bars import check, write
 from clprim.command.words import read_positive, read_shape
 from clprim.errors import ClprimError, DefinitionError, ShapeError
 from clprim.runtime.progress import waiting
@@ -19,7 +20,7 @@ from clprim.text_table import format_table
 # Of each channel, of images between 0 and 1: what networks for ImageNet were trained with.
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _ARRAYS = (".npy", ".npz")
-_SHOWN = 5
+_SHOWN, _NODES = 5, 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +48,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="pictures: less ImageNet's mean, by its deviation (the default), 0 to 1, 0 to 255",
     )
     parser.add_argument("--repeat", type=read_positive, default=1, help="runs, timed (1)")
-    parser.add_argument("--profile", action="store_true", help="print the time of each kernel")
+    parser.add_argument(
+        "--profile", action="store_true", help="print the time of each kernel and of each node"
+    )
+    parser.add_argument(
+        "--picture", type=Path, metavar="FILE.svg", help="draw where the time went, by node"
+    )
+    parser.add_argument(
+        "--save",
+        type=Path,
+        metavar="FILE.clprim",
+        help="write the compiled graph for these shapes, which cp.Graph.load reads",
+    )
     parser.add_argument("--explain", action="store_true", help="print steps, kernels and memory")
     parser.add_argument(
         "--compare", choices=("onnxruntime",), help="errors against it, and its time"
@@ -60,6 +72,8 @@ def run(args: argparse.Namespace) -> int:
     """Runs the command and returns the exit status."""
     from clprim import onnx
 
+    if args.picture is not None:
+        check(args.picture)
     net = onnx.load(args.model)
     given = _inputs(args, net.inputs)
     with waiting("compiling"):
@@ -75,12 +89,35 @@ def run(args: argparse.Namespace) -> int:
         print(net.explain(given))
     if args.profile:
         print(net.profile(given).table())
+    if args.profile or args.picture is not None:
+        _times(args, net.what, net.times(given))
+    if args.save is not None:
+        graph = net.graph(given)
+        try:
+            graph.save(args.save)
+        except OSError as error:
+            raise DefinitionError(f"--save {args.save}: {error.strerror or error}") from None
+        print(f"{args.save}: {graph!r}, {len(graph.inputs)} inputs")
     if args.output is not None:
         try:
             np.savez(args.output, **found)
         except OSError as error:
             raise ClprimError(f"--output {args.output}: {error.strerror}") from None
     return _compare(args, given, found) if args.compare else 0
+
+
+def _times(args: argparse.Namespace, what: str, times: Sequence[Any]) -> None:
+    """Prints the nodes that took longest, and draws all of them."""
+    total = sum(t.seconds for t in times) or 1.0
+    if args.profile:
+        rows = [[t.node, t.kernels, f"{1e3 * t.seconds:.3f}", f"{t.seconds / total:.1%}"]
+                for t in times[:_NODES]]  # fmt: skip
+        print(format_table(["node", "kernels", "ms", "share"], rows, align="lrrr"))
+        if len(times) > _NODES:
+            print(f"and {len(times) - _NODES} others")
+    if args.picture is not None:
+        write(args.picture, f"{what}: {1e3 * total:.2f} ms", [(t.node, t.seconds) for t in times])
+        print(f"written: {args.picture}")
 
 
 def _timed(call: Callable[[], Any], count: int) -> float:

@@ -133,6 +133,7 @@ def run_step(context: Context, step: Step, inputs: list[Any]) -> tuple[Any, ...]
         TraceEndedError: It needs a value of the device on the host, inside a trace.
     """
     context.step = step
+    outer, tracing.active.line = tracing.active.line, f"{step.name} {step.label}".replace("/", ".")
     try:
         found = _found(context, step, inputs)
     except (tracing.TraceEndedError, MemoryError):
@@ -144,6 +145,8 @@ def run_step(context: Context, step: Step, inputs: list[Any]) -> tuple[Any, ...]
     except (ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError,
             RuntimeError, TypeError, ValueError, RecursionError) as error:  # fmt: skip
         raise DefinitionError(f"{step}: {type(error).__name__}: {error}") from error
+    finally:
+        tracing.active.line = outer
     return found if isinstance(found, tuple) else (found,)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -13,9 +15,10 @@ from onnx import helper, numpy_helper
 
 from clprim.arrays.array import Array
 from clprim.errors import ClprimError, DefinitionError, DTypeError, ShapeError, quoted
+from clprim.graph.graph import Graph
 from clprim.onnx.context import Context, on_the_host, run_step
 from clprim.onnx.model import Program, Step, program_of
-from clprim.onnx.plan import Plan
+from clprim.onnx.plan import Plan, Segment
 from clprim.onnx.refused import check
 from clprim.onnx.source import proto_of
 from clprim.onnx.table import host_entry
@@ -36,6 +39,20 @@ _BROKEN = (
 )
 
 Kind = tuple[str, tuple[Any, ...] | None]
+
+
+class NodeTime(NamedTuple):
+    """A node's part of a run.
+
+    Attributes:
+        node: Its operator and name.
+        seconds: On the device.
+        kernels: That it launched.
+    """
+
+    node: str
+    seconds: float
+    kernels: int
 
 
 def load(source: Any) -> Net:
@@ -75,7 +92,7 @@ def load(source: Any) -> Net:
 
 
 class Net:
-    """A model; see `load`.
+    """A model; see `load`. Several threads may call one.
 
     Attributes:
         inputs: By name: dtype and shape; sizes that are free have their name, or None.
@@ -92,6 +109,8 @@ class Net:
         self._optional = {n for n in program.inputs if given[n].type.HasField("optional_type")}
         self._plan = Plan(self.what, program, self._context)
         self._host: set[str] = set()
+        # Of the host's time alone: kernels of several threads follow each other on the queue.
+        self._lock = threading.RLock()
 
     def __repr__(self) -> str:
         return f"<clprim.onnx {self.what}: {len(self._program.steps)} steps>"
@@ -138,19 +157,18 @@ class Net:
         found, _ = self._run({n: given.get(n) for n in self.inputs})
         return [downloaded(v) for v in found]
 
-    def _run(self, given: dict[str, Any]) -> tuple[list[Any], Any]:
+    def _run(self, given: dict[str, Any]) -> tuple[list[Any], list[Segment]]:
         values = {n: self._checked(n, v) for n, v in given.items()}
         device = current_device()
-        while True:
+        with self._lock:
             scope = {n: self._placed(n, v) for n, v in values.items()}
             self._context.asked.clear()
             found = self._plan(device, scope)
             # An input that the host wanted to see is a part of the signature from now on.
-            wanted = {
+            self._host |= {
                 n for n, v in scope.items()
                 if isinstance(v, Array) and id(v) in self._context.asked and v.size <= 64
             }  # fmt: skip
-            self._host |= wanted
             return found
 
     def _placed(self, name: str, value: Any) -> Any:
@@ -192,6 +210,48 @@ class Net:
 
         _, ran = self._run(self._named(args, named))
         return "\n\n".join([text, *map(explained, ran)])
+
+    def graph(self, *args: Any, **named: Any) -> Graph:
+        """Returns the graph that runs the model for inputs of these shapes, and can be saved.
+
+        It takes the inputs as device arrays, in order, but for those that the host computes with,
+        whose values stay in it: single integers, and what was taken for a shape.
+
+        Raises:
+            DefinitionError: There is not one graph: a value decides what is computed, or no kernel
+                is launched.
+        """
+        outputs, ran = self._run(self._named(args, named))
+        whole = all(isinstance(v, Array) for v in outputs)
+        if len(ran) != 1 or not whole or len(ran[0].replay.graph.outputs) != len(outputs):
+            raise DefinitionError(
+                f"{self.what}: {len(ran)} graphs run it, and what the host computes between or "
+                "behind them; one is needed"
+            )
+        found = ran[0].replay.graph
+        names = [n for n in ran[0].names if n in self._program.outputs]
+        order = [names.index(n) for n in self._program.outputs]
+        return replace(found, outputs=tuple(found.outputs[k] for k in order))
+
+    def times(self, *args: Any, **named: Any) -> list[NodeTime]:
+        """Runs the model and returns where the device's time went, by node, the longest first.
+
+        Kernels of nodes that became one are the last one's, and what the device computes where the
+        plan is cut is left out.
+        """
+        given = self._named(args, named)
+        self._run(given)
+        with profile() as found:
+            _, ran = self._run(given)
+        steps = [step for compiled in ran for step in compiled.replay.steps]
+        events, seconds = iter(found.events), dict[str, list[float]]()
+        for step in steps:
+            name = step.launch.parts()[-1].code.name
+            event = next((e for e in events if e.name == name), None)
+            if event is not None:
+                seconds.setdefault(step.node.line, []).append(event.seconds)
+        rows = [NodeTime(line, sum(each), len(each)) for line, each in seconds.items()]
+        return sorted(rows, key=lambda row: -row.seconds)
 
     def profile(self, *args: Any, **named: Any) -> Any:
         """Runs the model and returns its profile: ``print(p.table())`` has a row a kernel."""

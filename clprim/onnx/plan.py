@@ -31,6 +31,20 @@ MOST_SIGNATURES = 64
 Scope = dict[str, Any]
 
 
+class Segment(Compiled):
+    """What runs some steps for one signature.
+
+    Attributes:
+        names: Of the values that are arrays of the device, in the order of the graph's outputs.
+    """
+
+    def __init__(
+        self, device: Device, graph: Graph, results: Results, names: tuple[str, ...]
+    ) -> None:
+        super().__init__(device, graph, results)
+        self.names = names
+
+
 class Packer:
     """Takes the device's arrays out of values, and puts others in their places.
 
@@ -40,6 +54,7 @@ class Packer:
     Attributes:
         arrays: In order.
         key: What tells the rest apart: names, shapes, dtypes, strides, values of the host.
+        names: Of values that are arrays.
     """
 
     def __init__(self, scope: Scope) -> None:
@@ -48,6 +63,7 @@ class Packer:
         key: list[Hashable] = []
         self._form = {name: self._read(value, key) for name, value in scope.items()}
         self.key: Hashable = (tuple(scope), tuple(key))
+        self.names = [name for name, value in scope.items() if isinstance(value, Array)]
 
     def _read(self, value: Any, key: list[Hashable]) -> Any:
         if isinstance(value, Array):
@@ -102,10 +118,10 @@ class Plan:
 
     def __init__(self, what: str, program: Program, context: Context) -> None:
         self.what, self.program, self.context = what, program, context
-        self._known: OrderedDict[Hashable, _Segment] = OrderedDict()
+        self._known: OrderedDict[Hashable, _Steps] = OrderedDict()
         self._needed = _needed(program)
 
-    def __call__(self, device: Device, scope: Scope) -> tuple[list[Any], list[Compiled]]:
+    def __call__(self, device: Device, scope: Scope) -> tuple[list[Any], list[Segment]]:
         """Runs the program.
 
         Args:
@@ -115,13 +131,13 @@ class Plan:
         Returns:
             The outputs, and what ran.
         """
-        at, ran, steps = 0, list[Compiled](), self.program.steps
+        at, ran, steps = 0, list[Segment](), self.program.steps
         while True:
             given = Packer(scope)
             key = device.index, at, given.key
             segment = self._known.get(key)
             if segment is None:
-                segment = _Segment(self, device, at, given)
+                segment = _Steps(self, device, at, given)
                 self._known[key] = segment
                 if len(self._known) > MOST_SIGNATURES * 4:
                     self._known.popitem(last=False)
@@ -152,7 +168,7 @@ def run_eagerly(context: Context, program: Program, steps: Sequence[Step], scope
         scope.update((n, v) for n, v in zip(step.outputs, results, strict=False) if n)
 
 
-class _Segment:
+class _Steps:
     """Steps that one trace notes.
 
     Args:
@@ -191,7 +207,7 @@ class _Segment:
         self._results = Packer(kept)
         self.compiled = self._compiled(device, trace, graph)
 
-    def _compiled(self, device: Device, trace: Trace, graph: Graph) -> list[Compiled]:
+    def _compiled(self, device: Device, trace: Trace, graph: Graph) -> list[Segment]:
         given = self._given.arrays
         results = Results(self._plan.what, list(self._results.arrays), given)
         if not results.arrays:
@@ -203,7 +219,7 @@ class _Segment:
                 buffer.weight = weights.get(id(buffer.memory))
         outputs = tuple(map(trace.operand, results.arrays))
         whole = Graph(graph.what, graph.inputs, graph.nodes, outputs)
-        return [Compiled(device, whole, results)]
+        return [Segment(device, whole, results, tuple(self._results.names))]
 
     def __call__(self, arrays: Sequence[Any]) -> Scope:
         """Runs the steps and returns the values that are still needed."""

@@ -1,5 +1,8 @@
 """Models as functions: how they are called, what is compiled, where the plan is cut."""
 
+import sys
+import threading
+
 import numpy as np
 import pytest
 
@@ -157,6 +160,36 @@ def test_a_condition_of_the_device_is_read(device):
     np.testing.assert_array_equal(net(np.float32([-3, 2])), [3, 2])
 
 
+def test_threads_may_share_a_net(device):
+    """Each makes plans of its own sizes, which a condition of the device cuts."""
+    text = _BRANCHES.replace("bool c, ", "").replace("[2]", "[n]").replace("y = If",
+        "s = ReduceSum<keepdims = 0>(x) zero = Constant<value = float {0.0}>() c = Greater(s, zero)"
+        " y = If")  # fmt: skip
+    net = clprim.onnx.load(model(text))
+    wrong = []
+
+    def run(sign):
+        for n in [*range(2, 14), 3, 5, 7]:
+            x = np.arange(1, n + 1, dtype=np.float32) * sign
+            try:
+                if not np.array_equal(net(x), -x if sign > 0 else np.abs(x)):
+                    wrong.append(n)
+            except Exception as error:
+                wrong.append(error)
+
+    switch = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [threading.Thread(target=run, args=(sign,)) for sign in (1, -1, 1, -1)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(switch)
+    assert not wrong
+
+
 def test_loops_carry_values_and_collect_others(device):
     net = clprim.onnx.load(
         model("""g (int64 n, float x) => (float last, float[k] all) {
@@ -239,6 +272,44 @@ def test_a_saved_model_is_one_file(device, tmp_path):
     net.save(tmp_path / "b.onnx")
     again = clprim.onnx.load((tmp_path / "b.onnx").read_bytes())
     np.testing.assert_array_equal(again(x), net(x))
+
+
+def test_its_graph_is_saved_and_runs_without_the_model(device, tmp_path):
+    net = clprim.onnx.load(
+        model("""g (float[n, 4] x, float[4, 2] w) => (float[n, 2] y, float[n, 4] z) {
+        z = Neg(x)
+        p = MatMul(z, w)
+        y = Relu(p)
+    }""")
+    )
+    x, w = numbers(3, 4), numbers(4, 2)
+    graph = net.graph(x, w)
+    graph.save(tmp_path / "net.clprim")
+    y, z = cp.Graph.load(tmp_path / "net.clprim")(cp.asarray(x), cp.asarray(w))
+    np.testing.assert_array_equal(z.get(), -x)
+    np.testing.assert_array_equal(y.get(), net(x, w)["y"])
+
+
+def test_what_is_cut_is_no_graph(device):
+    net = clprim.onnx.load(
+        model("g (float[n] x) => (int64[1, m] y, float[n] z) { z = Neg(x) y = NonZero(z) }")
+    )
+    with pytest.raises(cp.DefinitionError, match="graphs run it"):
+        net.graph(np.float32([1, 0, 2]))
+    only = clprim.onnx.load(model("g (float[n] x) => (int64[1] y) { y = Shape(x) }"))
+    with pytest.raises(cp.DefinitionError, match="0 graphs"):
+        only.graph(np.float32([1]))
+
+
+def test_time_is_counted_by_node(device):
+    net = clprim.onnx.load(model(LINEAR))
+    found = net.times(numbers(3, 4), numbers(4, 2))
+    assert found == sorted(found, key=lambda row: -row.seconds)
+    assert sum(row.kernels for row in found) == len(
+        net.profile(numbers(3, 4), numbers(4, 2)).events
+    )
+    assert {row.node.partition(" ")[0] for row in found} <= {"MatMul", "Relu"}
+    assert all(row.seconds > 0 for row in found)
 
 
 def test_the_backend_runs_models_and_nodes(device):

@@ -7,6 +7,7 @@ onnx = pytest.importorskip("onnx")
 
 from onnx import parser  # noqa: E402
 
+import clprim as cp  # noqa: E402
 from clprim.command import cli  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
@@ -39,6 +40,20 @@ def test_arrays_and_shapes_are_taken_by_name(device, model, tmp_path, capsys):
     assert "mean: float32[2, 3, 1, 1]" in capsys.readouterr().out
 
 
+def test_time_is_drawn_and_the_graph_saved(device, model, tmp_path, capsys):
+    words = ["run", str(model), "--shape", "1,3,8,8", "--profile"]
+    files = ["--picture", str(tmp_path / "a.svg"), "--save", str(tmp_path / "net.clprim")]
+    assert cli.main([*words, *files]) == 0
+    text = capsys.readouterr().out
+    assert "GlobalAveragePool '#0'" in text
+    picture = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert "GlobalAveragePool" in picture
+    assert "<rect" in picture
+    x = cp.asarray(np.arange(192, dtype=np.float32).reshape(1, 3, 8, 8))
+    found = cp.Graph.load(tmp_path / "net.clprim")(x)
+    np.testing.assert_array_equal(found.get(), x.get().mean((2, 3), keepdims=True))
+
+
 def test_pictures_are_resized_and_normalised(device, model, tmp_path, capsys):
     image = pytest.importorskip("PIL.Image")
     image.new("RGB", (9, 7), (255, 0, 51)).save(tmp_path / "x.png")
@@ -55,6 +70,8 @@ def test_pictures_are_resized_and_normalised(device, model, tmp_path, capsys):
     [
         (["--input", "x=none.npy"], "none.npy"),
         (["--shape", "image=a,b"], "no shape"),
+        (["--picture", "a.png"], "ends in .svg"),
+        (["--save", "not/there/net.clprim"], "not/there"),
         (["--input", "a.npy", "--input", "b.npy"], "the model has the inputs image"),
     ],
 )
