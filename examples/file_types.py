@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+import clprim as cp
 import clprim.onnx
 
 PACKAGE, MODEL = "magika", "models/standard_v3_3"
@@ -51,6 +52,7 @@ def kinds(files: list[Path]) -> list[tuple[str, float]]:
 
 def main(names: list[str]) -> None:
     """Print a table."""
+    print(f"on {cp.current_device()}")
     if folder() is None:
         print("This example needs a network: pip install --no-deps magika")
         sys.exit(0)

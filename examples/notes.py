@@ -1,10 +1,13 @@
-"""Which notes are played? The network of `basic-pitch` (Spotify, Apache 2.0) listens to two seconds of sound.
+"""Which notes are played? A network listens to two seconds of sound.
+
+It is that of the package `basic-pitch` (Spotify, Apache 2.0):
 
     pip install clprim[onnx]
     pip install --no-deps basic-pitch
     python examples/notes.py
 
-The sound is a melody over a chord, out of a few sines; the table is the piano roll that the network makes of it.
+The sound is a melody over a chord, out of a few sines; the table is the piano roll that the network
+makes of it.
 """
 
 import importlib.util
@@ -13,15 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
+import clprim as cp
 import clprim.onnx
 
 PACKAGE, MODEL = "basic_pitch", "saved_models/icassp_2022/nmp.onnx"
-RATE, SAMPLES, FRAMES, LOWEST = (
-    22050,
-    43844,
-    172,
-    21,
-)  # LOWEST: MIDI's number of a piano's first key
+RATE, SAMPLES, FRAMES = 22050, 43844, 172
+LOWEST = 21  # MIDI's number of a piano's first key
 NAMES = "C C# D D# E F F# G G# A A# B".split()
 #: MIDI numbers, begin and end in seconds.
 TUNE = ((48, 0.0, 1.9), (52, 0.0, 1.9), (67, 0.1, 0.6), (69, 0.7, 1.2), (72, 1.3, 1.9))
@@ -64,8 +64,10 @@ def heard(waves: np.ndarray, least: float = 0.5) -> list[tuple[int, float, float
 
 def main() -> None:
     """Print the notes, a line each."""
+    print(f"on {cp.current_device()}")
     if model() is None:
-        sys.exit("This example needs a network: pip install --no-deps basic-pitch")
+        print("This example needs a network: pip install --no-deps basic-pitch")
+        sys.exit(0)
     for note, begin, end in heard(sound()):
         bar = " " * round(begin * 24) + "█" * max(round((end - begin) * 24), 1)
         print(f"{NAMES[note % 12]:>2}{note // 12 - 1} {begin:5.2f}–{end:4.2f} s |{bar:48}|")

@@ -98,9 +98,11 @@ def drawn(picture: np.ndarray, boxes: list[tuple[int, int, int, int]]) -> np.nda
 
 def main(words: list[str]) -> None:
     """Print the text, and write the picture with boxes."""
+    print(f"on {cp.current_device()}")
     if model(FINDS) is None or importlib.util.find_spec("skimage") is None:
-        sys.exit("This example needs scikit-image, and networks: pip install --no-deps "
-                 "rapidocr-onnxruntime")  # fmt: skip
+        print("This example needs scikit-image, and networks: pip install --no-deps "
+              "rapidocr-onnxruntime")  # fmt: skip
+        sys.exit(0)
     from skimage import color, data, io
 
     picture = io.imread(words[0]) if words else data.page()
