@@ -146,7 +146,7 @@ class Plan:
             ran += segment.compiled
             at = segment.end
             if at == len(steps):
-                whole = {**self.program.constants, **scope}
+                whole = ChainMap(scope, self.program.constants)
                 return [whole[name] for name in self.program.outputs], ran
             run_eagerly(self.context, self.program, steps[at : at + 1], scope)
             at += 1
