@@ -240,7 +240,7 @@ def unet_of_diffusers() -> nn.Module:
 
 
 TIMM = {
-    "resnet10t": 64, "convnextv2_atto": 64, "mobilenetv4_conv_small": 64, "ghostnet_100": 64,
+    "resnet10t": 64, "convnextv2_atto": 64, "mobilenetv4_conv_small": 64, "ghostnet_100": 160,
     "hrnet_w18_small": 64, "repvgg_a0": 64, "tf_efficientnetv2_b0": 64, "eca_nfnet_l0": 64,
     "levit_128s": 64, "mobilevit_xxs": 64, "edgenext_xx_small": 64, "pvt_v2_b0": 64,
     "poolformer_s12": 64, "mixer_s32_224": 64,

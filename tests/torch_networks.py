@@ -153,7 +153,8 @@ class CompiledOutcome:
         inference: Likewise, of outputs.
         float32, usual: Errors of training, as `errors` returns them, and PyTorch's own.
         exact, usually: Errors of inference, and PyTorch's own.
-        conversions: Kernels that copy images from one memory format to the other.
+        conversions: Kernels that write images in the other memory format than they read them in,
+            in training and in inference; those that the network asks for among them.
         on_cpu: What ran on the CPU.
         seconds: For all of it.
     """
@@ -164,7 +165,7 @@ class CompiledOutcome:
     usual: tuple[Any, ...]
     exact: float
     usually: float
-    conversions: int
+    conversions: tuple[int, int]
     on_cpu: tuple[str, ...]
     seconds: float
 
@@ -203,6 +204,7 @@ def compare_compiled(network: Network, name="NHWC"):
             training = *training, distance(states[1], states[0]) if states[0] else 0.0
             for net in nets:
                 net.zero_grad()
+        trained = len(found)
         for net in (*nets, plain, double):
             net.eval().requires_grad_(False)
         for net, source in zip((*nets, plain), (double, double, double), strict=True):
@@ -214,9 +216,10 @@ def compare_compiled(network: Network, name="NHWC"):
             usually = distance([t.double() for t in outputs_of(plain(x))], right)
     assert all(map(torch.equal, ends[1], ends[2]))
     torch.opencl.empty_cache()
+    counts = [sum(map(converts, each.replay.graph.nodes)) if how else 0 for each in found]
     return CompiledOutcome(
         training, distance(ends[1], ends[0]), float32, usual, distance(ends[1], right), usually,
-        sum(sum(map(converts, each.replay.graph.nodes)) for each in found) if how else 0,
+        (sum(counts[:trained]), sum(counts[trained:])),
         tuple(sorted(on_cpu.counts)), time.perf_counter() - began,
     )  # fmt: skip
 
@@ -285,7 +288,7 @@ def compiled_rows_of(name: str, formats: tuple[str, ...]) -> Iterator[tuple[str,
         cells = [f"{max(found.training):.0e}", f"{found.inference:.0e}"]
         pairs = zip(found.float32[:2], found.usual[:2], strict=True)
         cells += [f"{a:.0e} ({b:.0e})" for a, b in pairs]
-        cells += [f"{found.exact:.0e} ({found.usually:.0e})", str(found.conversions)]
+        cells += [f"{found.exact:.0e} ({found.usually:.0e})", "{}, {}".format(*found.conversions)]
         yield f"{which} | {' | '.join(cells)}", found
 
 

@@ -7,6 +7,7 @@ import typer
 from bench.commands.arithmetic import conv, depthwise, gemm, pairs, subpixel
 from bench.commands.bandwidth import gradient, layout, norm, pointwise, reduce
 from bench.commands.builds import builds
+from bench.commands.compiled import torch
 from bench.commands.cookbook import cookbook
 from bench.commands.host import launch
 from bench.commands.imported import onnx
@@ -40,6 +41,7 @@ _COMMANDS = (
     launch,
     nets,
     step,
+    torch,
     onnx,
     tune,
     regret,

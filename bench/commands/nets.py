@@ -51,7 +51,7 @@ def nets(
     jobs = net_jobs(quick=run.quick, names=models, batches=(batch,) if batch else ())
     if named and not models:
         jobs = []
-    _refuse_missing([job.name for job in jobs])
+    refuse_missing([job.name for job in jobs])
     chains, hosts = (not named or name in named for name in (CHAIN, HOST))
     options: dict[str, Any] = {"repeats": run.repeats, "quick": run.quick}
     chain = host = None
@@ -94,7 +94,7 @@ def step(
     """Training steps of networks: compiled, call by call, and PyTorch's; memory."""
     named = some("--net", net, [name for name, model in MODELS.items() if not model.tokens])
     jobs = step_jobs(quick=run.quick, names=named, batches=(batch,) if batch else ())
-    _refuse_missing([job.name for job in jobs])
+    refuse_missing([job.name for job in jobs])
     whole = not named and batch is None
     with moving(of=1.1) as progress:
         rows = run_steps(jobs, run.device, repeats=run.repeats, progress=progress, keep=keep)
@@ -125,7 +125,8 @@ def names_of(given: Mapping[str, object], **flags: bool) -> dict[str, str]:
     return {"options": as_written(told), "label": label_of(told)}
 
 
-def _refuse_missing(names: Sequence[str]) -> None:
+def refuse_missing(names: Sequence[str]) -> None:
+    """Stop where packages are missing that make networks."""
     absent = missing(names)
     if absent:
         typer.echo(absent, err=True)

@@ -79,11 +79,11 @@ def nets_report(
         groups.setdefault(row.job.group, []).append(row)
     tables = []
     for group, members in groups.items():
-        tables += [_rates(group, members, peers), _times(group, members, peers)]
+        tables += [rates_of(group, members, peers), times_of(group, members, peers)]
         tables.append(_costs(group, members))
     verdicts = _verdicts(rows, excuse)
     failures = [*refused, *(f"{r.job.label}: off by {r.error:.1e}" for r in rows if not r.correct)]
-    notes = [*(_NOTES if rows else ()), *_remarks(rows, peers)]
+    notes = [*(_NOTES if rows else ()), *remarks_of(rows, peers)]
     if chain is not None:
         notes.append(_CHAIN_NOTE)
         tables.append(_chain_table(chain))
@@ -105,7 +105,8 @@ def nets_report(
     )
 
 
-def _remarks(rows: Sequence[NetRow], peers: Sequence[Peer]) -> list[str]:
+def remarks_of(rows: Sequence[NetRow], peers: Sequence[Peer]) -> list[str]:
+    """Return what peers call, and what rows lack, for the notes."""
     found = [peer.note(["inference"]) for peer in peers] if rows else []
     for row in rows:
         found += [f"{row.job.label}: {peer} is left out: {why}" for peer, why in row.absent.items()]
@@ -145,7 +146,8 @@ def _mean(times: Iterable[Spread]) -> float:
     return geometric_mean(spread.median for spread in times)
 
 
-def _rates(group: str, rows: Sequence[NetRow], peers: Sequence[Peer]) -> Table:
+def rates_of(group: str, rows: Sequence[NetRow], peers: Sequence[Peer]) -> Table:
+    """Return the table of what each contender does in a second."""
     names = ("clprim", *(peer.name for peer in peers))
     lines = tuple(
         (
@@ -157,7 +159,8 @@ def _rates(group: str, rows: Sequence[NetRow], peers: Sequence[Peer]) -> Table:
     return Table(f"{group} (images/s)", ("", *names), lines)
 
 
-def _times(group: str, rows: Sequence[NetRow], peers: Sequence[Peer]) -> Table:
+def times_of(group: str, rows: Sequence[NetRow], peers: Sequence[Peer]) -> Table:
+    """Return the table of how many times as fast as each peer clprim is."""
     names = tuple(peer.name for peer in peers)
     lines = []
     for row in rows:

@@ -62,7 +62,7 @@ def step_report(
     tables = [_table(group, members) for group, members in groups.items()]
     verdicts = _verdicts(rows, excuse)
     if memory is not None:
-        tables.append(_memory_table(memory))
+        tables.append(memory_table(memory))
         subject = f"{memory.job.title}, batch {memory.job.batch}"
         verdicts += judge([_MEMORY], subject, {"memory": memory.times}, excuse)
     names = {id(row): f"{row.job.group}: {row.job.title}" for row in rows}
@@ -121,7 +121,8 @@ def _times(times: Spread) -> str:
     return f"{times.median:.2f}× ({times.low:.2f}–{times.high:.2f})"
 
 
-def _memory_table(memory: Footprint) -> Table:
+def memory_table(memory: Footprint) -> Table:
+    """Return the table of what a step takes of memory."""
     mine, theirs = (memory.state + memory.rise[name] for name in (CALLS, TORCH))
     whole, other = (memory.process[name] for name in (CALLS, TORCH))
     rows = tuple(

@@ -54,6 +54,23 @@ class Compiled(_OnDevice):
         return self.call(compiled_network(inputs.on_device), inputs)
 
 
+class CompiledByTorch(_OnDevice):
+    """This project as a backend of PyTorch's compiler."""
+
+    name = "clprim"
+    remarks: ClassVar = {
+        "inference": '`torch.compile(model, backend="clprim", options={"freeze": True})`'
+    }
+
+    def inference(self, workload: NetJob, inputs: NetInputs) -> Call:
+        """The model, whose parameters never change."""
+        import torch
+
+        torch._dynamo.reset()
+        options: dict[str, Any] = {"options": {"freeze": True}, "dynamic": False}
+        return self.call(torch.compile(inputs.on_device, backend="clprim", **options), inputs)
+
+
 class CallByCall(_OnDevice):
     """This project, each call of PyTorch by itself."""
 

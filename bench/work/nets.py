@@ -205,6 +205,7 @@ def run_nets(
     quick: bool = False,
     starts: bool = True,
     keep: bool = False,
+    own: type[Peer] = Compiled,
 ) -> tuple[list[NetRow], list[Peer], list[str]]:
     """Measure all rows.
 
@@ -217,6 +218,7 @@ def run_nets(
         quick: Whether samples may be short.
         starts: Whether first calls are measured, in processes of their own.
         keep: Whether the C library is told to keep freed memory.
+        own: What clprim makes of a network.
 
     Returns:
         The rows, the peers, those that are missing included, and why clprim does not run others.
@@ -237,7 +239,9 @@ def run_nets(
         try:
             start = _start(job, device) if starts else None
             with torch.no_grad():
-                row = _measure(job, device, everyone, gauge, repeats, seconds, tell, part, start)
+                row = _measure(
+                    job, device, own(device), everyone, gauge, repeats, seconds, tell, part, start
+                )
             rows.append(row)
         except Exception as error:  # hours of other rows are not given up for one
             failures.append(f"{job.label}: {type(error).__name__}: {str(error).strip()[:500]}")
@@ -248,6 +252,7 @@ def run_nets(
 def _measure(
     job: NetJob,
     device: Device,
+    own: Peer,
     peers: Sequence[Peer],
     gauge: Gauge,
     repeats: int,
@@ -261,8 +266,8 @@ def _measure(
     inputs.on_device, inputs.here  # noqa: B018 — what lies on the device before clprim begins
     device.pool.free_held()
     before = device.pool.managed_bytes
-    own = Compiled(device)
-    mine = own.inference(job, inputs)
+    mine = own.prepare(job, inputs)
+    assert mine is not None
     error = _error(mine(), inputs)
     mine()
     memory = device.pool.managed_bytes - before

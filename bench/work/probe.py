@@ -1,6 +1,7 @@
 """Times what a new process does first; run by `bench.work.launch.probe`, prints seconds as JSON.
 
-``python -m bench.work.probe import|pointwise|reduction|network NAME BATCH|onnx FILE INPUTS``:
+``python -m bench.work.probe import|pointwise|reduction|network NAME BATCH|onnx FILE INPUTS|
+compiled NAME BATCH BACKEND``:
 nothing may be imported before that.
 """
 
@@ -89,9 +90,33 @@ def _onnx(file: str, inputs: str) -> dict[str, float]:
     return {"call": call, "session": min(sessions), "builds": float((cp.stats() - before).builds)}
 
 
+def _compiled(name: str, batch: str, backend: str) -> dict[str, float]:
+    """The first call of a network that ``torch.compile`` compiles, on the device or on the CPU."""
+    import torch
+    import torch._dynamo
+    import torch._inductor.compile_fx  # what imports take is not the network's
+
+    import clprim as cp
+    import clprim.torch
+    from bench.work.models import inputs_of, network
+
+    where = "cpu" if backend == "inductor" else "opencl"
+    model = network(name).eval().to(where, memory_format=torch.channels_last)
+    given = inputs_of(name, int(batch)).to(where)
+    cp.synchronize()
+    before = cp.stats()
+    start = time.perf_counter()
+    with torch.no_grad():
+        torch.compile(model, backend=backend, dynamic=False)(given)
+    cp.synchronize()
+    call = time.perf_counter() - start
+    return {"call": call, "builds": float((cp.stats() - before).builds)}
+
+
 if __name__ == "__main__":
     what, *more = sys.argv[1:]
-    if what in ("network", "onnx"):
-        print(json.dumps({"network": _network, "onnx": _onnx}[what](*more)))
+    others = {"network": _network, "onnx": _onnx, "compiled": _compiled}
+    if what in others:
+        print(json.dumps(others[what](*more)))
     else:
         print(json.dumps(_import() if what == "import" else _first_call(what)))

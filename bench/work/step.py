@@ -20,6 +20,7 @@ from clprim.runtime.ceilings import best, peak_candidates
 from clprim.runtime.device import Device
 
 CALLS, COMPILED, TORCH = "clprim", "clprim, compiled", "PyTorch"
+INDUCTOR = "inductor"
 # Those that are trained, and the image sizes of what would take minutes at the usual one.
 _NAMES = ("resnet18", "resnet50", "mobilenet_v2", "efficientnet_b0", "squeezenet1_0", "vgg16")
 _SIZES = {"vgg16": 112}
@@ -62,6 +63,7 @@ class StepRow:
         job: Which.
         rates: Images a second by contender, of the median run.
         times: How many times as fast as PyTorch the others are, compared round by round.
+        beside: How many times as fast as inductor clprim's compiled step is, where both ran.
         correct: Whether losses are PyTorch's.
         on_cpu: Overloads that ran on the CPU in the device's stead.
         calm: Whether half of the rounds were undisturbed.
@@ -73,6 +75,7 @@ class StepRow:
     correct: bool
     on_cpu: tuple[str, ...]
     calm: bool = True
+    beside: Spread | None = None
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,7 @@ def run_steps(
     repeats: int,
     progress: Callable[[str, float], None],
     keep: bool = False,
+    inductor: bool = False,
 ) -> list[StepRow]:
     """Measure all rows.
 
@@ -132,6 +136,7 @@ def run_steps(
         repeats: Runs of each contender.
         progress: Told what is under way and by which part of the whole it has just moved on.
         keep: Whether the C library is told to keep freed memory.
+        inductor: Whether PyTorch's own compiler takes part.
     """
     import clprim.torch
 
@@ -144,7 +149,8 @@ def run_steps(
     for job in jobs:
         about = f"{job.group}: {job.title}"
         progress(about, 0)
-        rows.append(_measure(job, gauge, repeats, lambda about=about: progress(about, part)))
+        tick = lambda about=about: progress(about, part)  # noqa: E731
+        rows.append(_measure(job, gauge, repeats, tick, inductor=inductor))
         device.pool.free_held()
     return rows
 
@@ -167,12 +173,28 @@ class TrainingStep:
         # Small steps: what is timed must not run away.
         options = {"lr": 1e-4, "momentum": 0.9, "fused": True}
         self.optimizer = torch.optim.SGD(self.model.parameters(), **options)
-        self.loss = torch.nn.functional.cross_entropy
+        self.forward = self._forward
+
+    def _forward(self) -> Any:
+        import torch
+
+        return torch.nn.functional.cross_entropy(self.model(self.images), self.labels)
+
+    def compiled(self, backend: str) -> TrainingStep:
+        """Compile the forward pass with the loss, and the backward pass; return the step.
+
+        Args:
+            backend: Of `torch.compile`.
+        """
+        import torch
+
+        self.forward = torch.compile(self._forward, backend=backend, dynamic=False)
+        return self
 
     def __call__(self) -> Any:
         """Return the loss before the step."""
         self.optimizer.zero_grad()
-        loss = self.loss(self.model(self.images), self.labels)
+        loss = self.forward()
         loss.backward()
         self.optimizer.step()
         return loss
@@ -184,7 +206,12 @@ class TrainingStep:
         return 2 * sum(parameters) + sum(b.nbytes for b in self.model.buffers())
 
 
-def _measure(job: StepJob, gauge: Gauge, repeats: int, tick: Callable[[], None]) -> StepRow:
+def _measure(
+    job: StepJob, gauge: Gauge, repeats: int, tick: Callable[[], None], *, inductor: bool
+) -> StepRow:
+    import torch
+
+    torch._dynamo.reset()
     mine, theirs = (TrainingStep(job, where) for where in ("opencl", "cpu"))
     fallbacks = _counting()
     expected = theirs()
@@ -194,9 +221,12 @@ def _measure(job: StepJob, gauge: Gauge, repeats: int, tick: Callable[[], None])
         host_call(TORCH, job.batch, theirs, lambda: None),
     ]
     whole = compiled_step(TrainingStep(job, "opencl"))
-    if whole is not None:
-        correct = _close(whole(), expected) and correct
-        contenders.append(host_call(COMPILED, job.batch, whole, _synchronize))
+    correct = _close(whole(), expected) and correct
+    contenders.append(host_call(COMPILED, job.batch, whole, _synchronize))
+    if inductor:
+        other = TrainingStep(job, "cpu").compiled("inductor")
+        correct = _close(other(), expected) and correct
+        contenders.append(host_call(INDUCTOR, job.batch, other, lambda: None))
     results, calm = calm_race(contenders, gauge, repeats, tick=tick)
     names = [contender.name for contender in contenders]
     return StepRow(
@@ -206,6 +236,7 @@ def _measure(job: StepJob, gauge: Gauge, repeats: int, tick: Callable[[], None])
         correct,
         tuple(sorted(fallbacks)),
         calm,
+        ratio(results[COMPILED], results[INDUCTOR], "host") if inductor else None,
     )
 
 
@@ -232,19 +263,19 @@ def _close(mine: Any, theirs: Any) -> bool:
 # --- memory --------------------------------------------------------------------------------------
 
 
-def run_memory(device: Device, *, quick: bool = False) -> Footprint:
+def run_memory(device: Device, *, quick: bool = False, compiled: bool = False) -> Footprint:
     """Measure the memory of a training step, each contender in a process of its own.
 
     Args:
         device: Where; the current one.
         quick: Whether to take a small network.
+        compiled: Whether clprim's step is the compiled one.
     """
     name, batch, size = (SMALL, 2, MODELS[SMALL].size) if quick else _MEMORY
     job = StepJob(name, batch, size)
     number = str(device.index)
-    found = {
-        who: _footprint(job, where, number) for who, where in ((CALLS, "opencl"), (TORCH, "cpu"))
-    }
+    places = (CALLS, "compiled" if compiled else "opencl"), (TORCH, "cpu")
+    found = {who: _footprint(job, where, number) for who, where in places}
     state = found[TORCH]["state"]
     rise = {who: numbers["rise"] for who, numbers in found.items()}
     return Footprint(job, state, rise, {who: numbers["process"] for who, numbers in found.items()})

@@ -1,6 +1,6 @@
 """What a training step takes of memory, beside what stays: run as a process of its own.
 
-``python -m bench.work.step_memory opencl|cpu NETWORK BATCH SIZE`` prints bytes as JSON:
+``python -m bench.work.step_memory opencl|compiled|cpu NETWORK BATCH SIZE`` prints bytes as JSON:
 ``rise``: by how much the process's resident memory exceeds, at most during three steps, what it is
 between steps with gradients and caches given up. ``state``: of parameters, momenta and statistics.
 ``process``: the most of all. Linux alone tells.
@@ -16,6 +16,7 @@ import sys
 import time
 from pathlib import Path
 
+from bench.work.compiled import compiled_step
 from bench.work.step import StepJob, TrainingStep
 
 _STATUS, _RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
@@ -33,7 +34,7 @@ def main(where: str, network: str, batch: int, size: int) -> dict[str, int]:
     """Return the numbers; see above.
 
     Args:
-        where: ``opencl`` or ``cpu``.
+        where: ``opencl``, ``compiled`` there, or ``cpu``.
         network: A key of `bench.work.models.MODELS`.
         batch: Images.
         size: Their height and width.
@@ -43,9 +44,10 @@ def main(where: str, network: str, batch: int, size: int) -> dict[str, int]:
     import clprim.torch  # for both, so that both have it in memory
 
     clprim.torch.fallback("error")
-    step = TrainingStep(StepJob(network, batch, size), where)
+    step = TrainingStep(StepJob(network, batch, size), "cpu" if where == "cpu" else "opencl")
+    run = compiled_step(step) if where == "compiled" else step
     for _ in range(2):  # compiles, and finds memory for momenta
-        step().item()
+        run().item()
     step.optimizer.zero_grad()
     gc.collect()
     torch.opencl.empty_cache()
@@ -55,7 +57,7 @@ def main(where: str, network: str, batch: int, size: int) -> dict[str, int]:
     _RESET.write_text("5")
     rest = _status("VmRSS")
     for _ in range(3):
-        step().item()
+        run().item()
     highest = _status("VmHWM")
     return {"rise": highest - rest, "state": step.state, "process": max(process, highest)}
 
