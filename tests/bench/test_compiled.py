@@ -14,7 +14,6 @@ from bench.work import first_compiled
 from bench.work.nets import NetJob, NetRow
 from bench.work.step import CALLS, TORCH, Footprint, StepJob, StepRow
 
-
 # Of PyTorch's own parts, which its compiler imports.
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")
 
